@@ -1,0 +1,44 @@
+"""Settings that numba, Open MPI and MPICH read once, when they are imported."""
+
+import hashlib
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("cusp", "gluon", "apps")
+
+
+def prepare() -> None:
+    """Choose numba's cache and make waiting ranks yield; values that the user set are kept."""
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder() / source_digest()))
+    if "numba" in sys.modules:
+        sys.modules["numba"].config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"]  # type: ignore[attr-defined]
+    # Ranks that wait must not starve those that work when there are more ranks than cores.
+    local_ranks = int(os.environ.get("MPI_LOCALNRANKS", "1"))
+    if local_ranks > len(os.sched_getaffinity(0)):
+        os.environ.setdefault("MPIR_CVAR_POLLS_BEFORE_YIELD", "0")
+    os.environ.setdefault("HDF5_USE_FILE_LOCKING", "BEST_EFFORT")
+
+
+def cache_folder() -> Path:
+    """Folder for compiled code: ``$CUSP_CACHE``, else ``$XDG_CACHE_HOME/cusp`` or ``~/.cache/cusp``."""
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    folder = Path(os.environ.get("CUSP_CACHE") or os.path.join(home, "cusp"))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError:
+        return Path(tempfile.gettempdir()) / f"cusp-{os.getuid()}"
+
+
+def source_digest() -> str:
+    """Hash of all our Python files: numba does not notice an edit in the file of a *callee*."""
+    digest = hashlib.sha256(sys.version.encode())
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).glob("*.py")):
+            digest.update(path.name.encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,58 @@
+"""Errors that a user can cause, and the one way to raise them on every rank at once."""
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Iterator
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+
+class InputError(Exception):
+    """Bad input: the message says what, where, the numbers and what to do; no traceback is shown."""
+
+
+class GraphFileError(InputError):
+    """A graph file that is missing, damaged or not in the layout of :mod:`cusp.graph_file`."""
+
+
+class PolicyError(InputError):
+    """A policy that cannot be found or compiled, raises, or returns a rank that does not exist."""
+
+
+class OptionError(InputError):
+    """An option that contradicts the graph or another option."""
+
+
+def raise_together(comm: "Intracomm", error: BaseException | None) -> None:
+    """Raise the error of the lowest failing rank on *every* rank, or return if there is none. Collective.
+
+    Each rank passes what went wrong on it, or None. Nobody is left waiting for a rank that failed.
+    """
+    from mpi4py import MPI
+
+    first = comm.allreduce(comm.rank if error is not None else comm.size, MPI.MIN)
+    if first == comm.size:
+        return
+    where = f" (rank {first} of {comm.size})" if comm.size > 1 else ""
+    mine = (type(error), str(error)) if comm.rank == first and isinstance(error, InputError) else None
+    told = comm.bcast(mine, root=first)
+    if told is None:  # not the user's fault: the failing rank shows its own traceback
+        if error is not None:
+            raise error
+        raise RuntimeError(f"rank {first} of {comm.size} failed; see its message")
+    kind, message = told
+    raise kind(message + where)
+
+
+@contextmanager
+def together(comm: "Intracomm") -> Iterator[None]:
+    """Run a block in which single ranks may fail: an error of one becomes the error of all. Collective.
+
+    The block must not communicate.
+    """
+    error: BaseException | None = None
+    try:
+        yield
+    except Exception as caught:  # noqa: BLE001 - handed to every rank below
+        error = caught
+    raise_together(comm, error)
