@@ -1,0 +1,56 @@
+"""Phase 3: every rank learns which rows it will store and how long they are; arrays get their sizes."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cusp import build_cpu as build
+from cusp.exchange import all_to_all
+from cusp.graph_file import EdgeSlice
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The rows that this rank will store, in ascending order of their sources.
+
+    Attributes
+    ----------
+    row_gids : (rows,) uint32 or uint64
+        Sources with at least one edge here.
+    row_offsets : (rows + 1,) int64
+        Edges of row i: ``row_offsets[i] : row_offsets[i + 1]``.
+    arrivals : (ranks + 1,) int64
+        The edges that rank r read stand at ``arrivals[r] : arrivals[r + 1]``: readers have
+        ascending node ranges, so what comes from each is one piece and needs no sorting.
+    """
+
+    row_gids: np.ndarray
+    row_offsets: np.ndarray
+    arrivals: np.ndarray
+
+
+def allocate(edges: EdgeSlice, owners: np.ndarray | None, comm: "Intracomm") -> Layout:
+    """Tell every owner which rows come from here and how many edges each has. Collective."""
+    if owners is None:
+        degrees = np.diff(edges.indptr)
+        rows = np.flatnonzero(degrees)
+        arrivals = np.zeros(comm.size + 1, np.int64)
+        arrivals[comm.rank + 1 :] = edges.targets.size
+        return Layout((rows + edges.first_node).astype(edges.targets.dtype), _offsets(degrees[rows]), arrivals)
+    rows_for = build.count_rows(edges.indptr, owners, comm.size)
+    row_gids, row_sizes = build.list_rows(edges.first_node, edges.indptr, owners, rows_for, edges.targets.dtype)
+    ends = np.cumsum(rows_for)[:-1]
+    gids = all_to_all(comm, np.split(row_gids, ends))
+    sizes = all_to_all(comm, np.split(row_sizes, ends))
+    arrivals = _offsets(np.array([part.sum(dtype=np.int64) for part in sizes]))
+    return Layout(np.concatenate(gids), _offsets(np.concatenate(sizes)), arrivals)
+
+
+def _offsets(sizes: np.ndarray) -> np.ndarray:
+    offsets = np.zeros(sizes.size + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    return offsets

@@ -1,0 +1,154 @@
+"""The loops of phases 3 and 4 on the CPU: group edges by owner, number the proxies, build CSR and CSC."""
+
+import numpy as np
+from numba import njit
+
+from cusp.lid_map import lid_of, popcount
+
+
+@njit(cache=True, nogil=True)
+def count_rows(indptr, owners, num_parts):  # type: ignore[no-untyped-def]
+    """(num_parts,) int64: how many rows of the slice have edges for each rank."""
+    rows = np.zeros(num_parts, np.int64)
+    last_row = np.full(num_parts, -1, np.int64)
+    for row in range(indptr.size - 1):
+        for edge in range(indptr[row], indptr[row + 1]):
+            owner = owners[edge]
+            if last_row[owner] != row:
+                last_row[owner] = row
+                rows[owner] += 1
+    return rows
+
+
+def list_rows(first_node, indptr, owners, rows_for, gid_dtype):  # type: ignore[no-untyped-def]
+    """Source and number of edges of every row for rank 0, then of every row for rank 1, and so on."""
+    gids = np.empty(int(rows_for.sum()), gid_dtype)
+    sizes = np.empty(gids.size, gid_dtype)
+    _list_rows(first_node, indptr, owners, rows_for, gids, sizes)
+    return gids, sizes
+
+
+@njit(cache=True, nogil=True)
+def _list_rows(first_node, indptr, owners, rows_for, gids, sizes):  # type: ignore[no-untyped-def]
+    entry = np.cumsum(rows_for) - rows_for - 1
+    last_row = np.full(rows_for.size, -1, np.int64)
+    for row in range(indptr.size - 1):
+        for edge in range(indptr[row], indptr[row + 1]):
+            owner = owners[edge]
+            if last_row[owner] != row:
+                last_row[owner] = row
+                entry[owner] += 1
+                gids[entry[owner]] = first_node + row
+                sizes[entry[owner]] = 0
+            sizes[entry[owner]] += 1
+
+
+@njit(cache=True, nogil=True)
+def count_owners(owners, num_parts):  # type: ignore[no-untyped-def]
+    """(num_parts,) int64: edges for each rank."""
+    counts = np.zeros(num_parts, np.int64)
+    for edge in range(owners.size):
+        counts[owners[edge]] += 1
+    return counts
+
+
+@njit(cache=True, nogil=True)
+def group_by_owner(values, owners, counts, grouped):  # type: ignore[no-untyped-def]
+    """Copy ``values`` so that those for rank 0 come first, then those for rank 1; the order is kept within."""
+    place = np.cumsum(counts) - counts
+    for edge in range(owners.size):
+        owner = owners[edge]
+        grouped[place[owner]] = values[edge]
+        place[owner] += 1
+
+
+@njit(cache=True, nogil=True)
+def mark(index, gids):  # type: ignore[no-untyped-def]
+    """Set the bit of each global id in the index of a :class:`~cusp.lid_map.LidMap`."""
+    for i in range(gids.size):
+        gid = np.uint64(gids[i])
+        index[2 * (gid >> np.uint64(6))] |= np.uint64(1) << (gid & np.uint64(63))
+
+
+@njit(cache=True, nogil=True)
+def count_below(index):  # type: ignore[no-untyped-def]
+    """Fill in how many bits are set before each word; returns how many there are in all."""
+    total = np.uint64(0)
+    for word in range(index.size // 2):
+        index[2 * word + 1] = total
+        total += popcount(index[2 * word])
+    return np.int64(total)
+
+
+@njit(cache=True, nogil=True)
+def list_marked(index, gids):  # type: ignore[no-untyped-def]
+    """Global ids of the set bits, ascending."""
+    entry = 0
+    for word in range(index.size // 2):
+        bits = index[2 * word]
+        while bits:
+            lowest = bits & (~bits + np.uint64(1))
+            gids[entry] = np.int64(word * 64) + np.int64(popcount(lowest - np.uint64(1)))
+            entry += 1
+            bits ^= lowest
+
+
+@njit(cache=True, nogil=True)
+def find_masters(gids, my_nodes, places, mirrors):  # type: ignore[no-untyped-def]
+    """Merge two ascending lists: where each own node stands among the proxies, and where the mirrors do."""
+    own = mirror = 0
+    for place in range(gids.size):
+        if own < my_nodes.size and my_nodes[own] == gids[place]:
+            places[own] = place
+            own += 1
+        else:
+            mirrors[mirror] = place
+            mirror += 1
+
+
+@njit(cache=True, nogil=True)
+def test_bits(words, gids, found):  # type: ignore[no-untyped-def]
+    """``found[i]`` = bit ``gids[i]`` of ``words``."""
+    for i in range(gids.size):
+        gid = np.uint64(gids[i])
+        found[i] = (words[gid >> np.uint64(6)] >> (gid & np.uint64(63))) & np.uint64(1)
+
+
+@njit(cache=True, nogil=True)
+def relabel(index, table, row_lids, row_offsets, arrived, offsets, targets):  # type: ignore[no-untyped-def]
+    """Write every row to its place in lid order, its targets as local ids."""
+    for row in range(row_lids.size):
+        to = offsets[row_lids[row]] - row_offsets[row]
+        for edge in range(row_offsets[row], row_offsets[row + 1]):
+            targets[to + edge] = lid_of(index, table, np.uint64(arrived[edge]))
+
+
+@njit(cache=True, nogil=True)
+def move_rows(row_lids, row_offsets, arrived, offsets, values):  # type: ignore[no-untyped-def]
+    """Write every row of weights to its place in lid order."""
+    for row in range(row_lids.size):
+        to = offsets[row_lids[row]] - row_offsets[row]
+        for edge in range(row_offsets[row], row_offsets[row + 1]):
+            values[to + edge] = arrived[edge]
+
+
+@njit(cache=True, nogil=True)
+def count_in_edges(targets, offsets):  # type: ignore[no-untyped-def]
+    """Offsets of the in-edges of each proxy, from the targets of all edges."""
+    for edge in range(targets.size):
+        offsets[targets[edge] + 1] += 1
+    for lid in range(1, offsets.size):
+        offsets[lid] += offsets[lid - 1]
+
+
+@njit(cache=True, nogil=True)
+def transpose(offsets, targets, weights, in_offsets, sources, in_weights):  # type: ignore[no-untyped-def]
+    """CSR -> CSC; sources ascend within each row. ``weights`` and ``in_weights`` may both be empty."""
+    place = in_offsets[:-1].copy()
+    for source in range(offsets.size - 1):
+        for edge in range(offsets[source], offsets[source + 1]):
+            at = place[targets[edge]]
+            place[targets[edge]] = at + 1
+            sources[at] = source
+            if weights.size:
+                in_weights[at] = weights[edge]

@@ -1,0 +1,58 @@
+"""Arrays from every rank to every rank, of any size."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm, Request
+
+PIECE = 1 << 30  # bytes: MPI counts are 32-bit numbers before MPI 4
+
+
+def all_to_all(comm: "Intracomm", arrays: list[np.ndarray]) -> list[np.ndarray]:
+    """Give ``arrays[r]`` to rank r and return what each rank gave to this one. Collective.
+
+    Parameters
+    ----------
+    arrays : list of (n_r,) arrays
+        One a rank, all of one type, the same on every rank. What a rank gives to itself is not copied.
+    """
+    dtype = arrays[0].dtype
+    counts = exchange_counts(comm, np.array([array.size for array in arrays], np.int64))
+    received = [
+        np.empty(int(count), dtype) if rank != comm.rank else arrays[rank] for rank, count in enumerate(counts)
+    ]
+    wait_all(post(comm, arrays, received))
+    return received
+
+
+def exchange_counts(comm: "Intracomm", counts: np.ndarray) -> np.ndarray:
+    """Send ``counts[r]`` to rank r; returns what came from each rank. Collective."""
+    received = np.empty_like(counts)
+    comm.Alltoall(counts, received)
+    return received
+
+
+def post(comm: "Intracomm", send: list[np.ndarray], receive: list[np.ndarray], tag: int = 0) -> "list[Request]":
+    """Start sending ``send[r]`` to each other rank r and receiving into ``receive[r]``, sizes being agreed."""
+    requests = []
+    for step in range(1, comm.size):
+        source, target = (comm.rank - step) % comm.size, (comm.rank + step) % comm.size
+        requests += [comm.Irecv(piece, source, tag) for piece in _pieces(receive[source])]
+        requests += [comm.Isend(piece, target, tag) for piece in _pieces(send[target])]
+    return requests
+
+
+def wait_all(requests: "list[Request]") -> None:
+    """Wait until all that was posted has been sent and received."""
+    from mpi4py.MPI import Request
+
+    Request.Waitall(requests)
+
+
+def _pieces(array: np.ndarray) -> Iterator[np.ndarray]:
+    raw = array.view(np.uint8)
+    for at in range(0, raw.size, PIECE):
+        yield raw[at : at + PIECE]

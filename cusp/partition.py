@@ -1,0 +1,95 @@
+"""Partition: what one rank holds of the graph, frozen."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cusp import build_cpu as build
+from cusp.checksum import as_bits
+from cusp.lid_map import LidMap
+
+
+@dataclass(frozen=True)
+class Csc:
+    """In-edges of proxy v: ``sources[offsets[v] : offsets[v + 1]]`` (int32), ``weights`` alike or None."""
+
+    offsets: np.ndarray
+    sources: np.ndarray
+    weights: np.ndarray | None
+
+
+@dataclass(frozen=True)
+class Partition:
+    """The local graph of one rank.
+
+    ::
+
+        lid   0 ......... num_masters | mirrors of rank 0 | mirrors of rank 1 | ...   gids[lid]: global id
+        out-edges of v: targets[offsets[v] : offsets[v + 1]], weights alike
+
+    Attributes
+    ----------
+    rank, num_ranks : int
+    num_nodes, num_edges : int
+        Of the whole graph.
+    symmetric : bool
+        The whole graph has every edge in both directions.
+    num_masters : int
+        The proxies 0 to num_masters - 1 are masters; those without out-edges in the graph come last.
+    mirror_starts : (ranks + 1,) int64
+        Mirrors whose master is on rank r: ``mirror_starts[r] : mirror_starts[r + 1]``, by ascending gid.
+    gids : (proxies,) int64
+    offsets : (proxies + 1,) int64
+    targets : (edges,) int32
+    weights : (edges,) any number type, or None
+    has_in : (proxies,) bool
+        The proxy has in-edges on this rank.
+    degrees : (masters,) int64
+        Out-degree of each master in the whole graph.
+    lid_map : LidMap
+    """
+
+    rank: int
+    num_ranks: int
+    num_nodes: int
+    num_edges: int
+    symmetric: bool
+    num_masters: int
+    mirror_starts: np.ndarray
+    gids: np.ndarray
+    offsets: np.ndarray
+    targets: np.ndarray
+    weights: np.ndarray | None
+    has_in: np.ndarray
+    degrees: np.ndarray
+    lid_map: LidMap
+
+    @property
+    def num_proxies(self) -> int:
+        """Masters and mirrors of this rank."""
+        return self.gids.size
+
+    @property
+    def num_local_edges(self) -> int:
+        """Edges whose owner this rank is."""
+        return self.targets.size
+
+    @property
+    def has_out(self) -> np.ndarray:
+        """(proxies,) bool: the proxy has out-edges on this rank."""
+        return self.offsets[1:] > self.offsets[:-1]
+
+    def lid(self, gid: int) -> int:
+        """Local id of a node, or -1 if it has no proxy here."""
+        return int(self.lid_map.lids(np.array([gid], np.int64))[0])
+
+
+def transpose(part: Partition) -> Csc:
+    """Local CSC from the local CSR; weights travel with their edges."""
+    offsets = np.zeros(part.num_proxies + 1, np.int64)
+    build.count_in_edges(part.targets, offsets)
+    sources = np.empty_like(part.targets)
+    weights = np.empty(0, np.uint8) if part.weights is None else part.weights
+    in_weights = np.empty_like(weights)
+    build.transpose(part.offsets, part.targets, as_bits(weights), offsets, sources, as_bits(in_weights))
+    return Csc(offsets, sources, None if part.weights is None else in_weights)

@@ -1,0 +1,74 @@
+"""partition_graph(): read, then the four phases of CuSP (Hoang et al., IPDPS 2019), nothing else."""
+
+from typing import TYPE_CHECKING
+
+from cusp.allocate import allocate
+from cusp.assign_edges import assign_edges
+from cusp.assign_masters import assign_masters
+from cusp.compile_rules import compile_policy
+from cusp.construct import construct
+from cusp.errors import together
+from cusp.graph_file import EdgeSlice, read_slice
+from cusp.partition import Partition
+from cusp.policies import Policy
+from cusp.prop import Prop
+from cusp.stopwatch import Stopwatch
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+ORDERS = ("degree", "natural")
+
+
+def partition_graph(
+    path: str,
+    policy: Policy,
+    comm: "Intracomm",
+    split: str = "edges",
+    weights: bool = True,
+    order: str = "degree",
+    watch: Stopwatch | None = None,
+) -> Partition:
+    """Partition a graph file among the ranks of ``comm``. Collective.
+
+    Parameters
+    ----------
+    path : str
+        Graph file, see :mod:`cusp.graph_file`.
+    policy : Policy
+    split : str
+        How the ranks share the reading, see :func:`cusp.graph_file.read_slice`.
+    weights : bool
+        Read edge weights if there are some.
+    order : str
+        Local ids of masters: ``degree`` (hubs first) or ``natural`` (by global id).
+    watch : Stopwatch, optional
+        Gets the seconds of each phase.
+
+    Raises
+    ------
+    GraphFileError, PolicyError, OptionError
+        On every rank, whichever of them met it.
+    """
+    watch = watch or Stopwatch()
+    with watch("read"):
+        edges = read_slice(path, comm, split, weights)
+    return partition_slice(edges, policy, comm, order, watch)
+
+
+def partition_slice(
+    edges: EdgeSlice, policy: Policy, comm: "Intracomm", order: str = "degree", watch: Stopwatch | None = None
+) -> Partition:
+    """Partition a graph that the ranks already hold in slices. Collective."""
+    watch = watch or Stopwatch()
+    with watch("assign_masters"):
+        with together(comm):
+            rules = compile_policy(policy)
+            prop = Prop(edges, comm.size, policy.grid_for(comm.size), policy.threshold)
+        masters = assign_masters(edges, policy, rules, prop, comm)
+    with watch("assign_edges"):
+        owners = assign_edges(edges, masters, policy, rules, prop, comm)
+    with watch("allocate"):
+        layout = allocate(edges, owners, comm)
+    with watch("construct"):
+        return construct(edges, masters, owners, layout, order, comm)
