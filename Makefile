@@ -1,0 +1,38 @@
+# Every target is a few commands that can be typed by hand. "make run" first, then "make test".
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/installed-from-pyproject
+RUN := $(BIN)/mpirun -n 4 $(BIN)/python -m apps.bfs
+
+.PHONY: run test check bench clean
+
+run: $(STAMP)  ## breadth-first search on 4 ranks
+	@echo '$(RUN)'
+	@$(RUN)
+
+test: $(STAMP)  ## every test at 1, 2, 3 and 4 ranks
+	$(BIN)/python -m scripts.test
+
+check: $(STAMP)  ## lint, format, types, then every test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m scripts.test
+
+bench: $(STAMP)  ## the benchmarks that need no GPU
+	$(BIN)/python -m scripts.bench cpu
+
+clean:  ## everything that can be made again
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+
+$(STAMP): pyproject.toml
+	@command -v $(PYTHON) > /dev/null || { \
+	  echo 'error: $(PYTHON) not found; install Python 3.11 or later, or say: make PYTHON=/path/to/python3'; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "error: Python 3.11 or later is needed, $(PYTHON) is $$($(PYTHON) -V); say: make PYTHON=python3.11"; exit 1; }
+	test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) || { \
+	  echo 'error: the venv module is missing; on Debian or Ubuntu: apt install python3-venv'; exit 1; }
+	$(BIN)/python -m pip install --quiet -e '.[mpich,dev]'
+	@touch $@

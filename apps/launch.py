@@ -1,0 +1,158 @@
+"""Starting and ending a program on every rank: the launcher check, errors, exit codes.
+
+A program ends with ``if __name__ == "__main__": run_main(main)``; ``main(comm, argv)`` returns its exit code.
+"""
+
+import argparse
+import contextlib
+import os
+import shutil
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, NoReturn
+
+# Said at import when the launcher is another library's; stop_if_ranks_are_apart says it better.
+warnings.filterwarnings("ignore", message="suspicious MPI execution environment", category=RuntimeWarning)
+
+from mpi4py import MPI  # noqa: E402 - after the filter
+
+from cusp.errors import InputError, raise_together  # noqa: E402 - imports mpi4py too
+
+GRACE = 2.0  # seconds that a failing rank waits for the others to come to the end by themselves
+LAUNCHERS = (  # (number of ranks, rank) as a launcher writes them into the environment, first match counts
+    ("PMI_SIZE", "PMI_RANK"),
+    ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),
+    ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID"),
+)
+INTERRUPTED = 130
+
+
+class Ending(NamedTuple):
+    """How a rank leaves ``main``: its exit code, and what the user should read."""
+
+    code: int
+    message: str = ""
+
+
+def run_main(main: Callable[[MPI.Intracomm, list[str]], int]) -> NoReturn:
+    """Run ``main(comm, argv)`` on every rank and exit, on all of them with the same code. Collective.
+
+    InputError: its message once, exit code 1. Any other exception: the traceback, and the whole job ends
+    at once. A rank that stops with an error while others wait for it ends the job too.
+    """
+    comm = MPI.COMM_WORLD
+    stop_if_ranks_are_apart(comm.size, os.environ)
+    ending_comm = comm.Dup()  # so that no message of the program is taken for one of ours
+    try:
+        ending = Ending(main(comm, sys.argv[1:]) or 0)
+        sys.stdout.flush()
+    except InputError as error:
+        ending = Ending(1, f"error: {error}")
+    except SystemExit as leaving:
+        ending = ending_of(leaving)
+    except KeyboardInterrupt:
+        end_job(comm, INTERRUPTED)
+    except BrokenPipeError:  # the reader of our output has left, as in "| head"
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        end_job(comm, 1)
+    except Exception:
+        say(prefixed(comm, traceback.format_exc()))
+        time.sleep(0.3)  # other ranks that fail at the same moment get to say why
+        end_job(comm, 1)
+    sys.exit(end_together(ending_comm, ending))
+
+
+def parse_together(
+    comm: MPI.Intracomm, parser: argparse.ArgumentParser, argv: list[str]
+) -> argparse.Namespace:
+    """Parse the command line on rank 0 for all, so that help and usage errors are printed once. Collective.
+
+    After ``--help`` or a usage error every rank raises SystemExit with argparse's code (0 or 2).
+    """
+    options: argparse.Namespace | None = None
+    code: int | str | None = None
+    error: Exception | None = None
+    if comm.rank == 0:
+        try:
+            options = parser.parse_args(argv)
+        except SystemExit as leaving:
+            code = leaving.code
+        except Exception as caught:  # raised on every rank below
+            error = caught
+    raise_together(comm, error)
+    options, code = comm.bcast((options, code), root=0)
+    if options is None:
+        raise SystemExit(code)
+    return options
+
+
+def stop_if_ranks_are_apart(size: int, environ: Mapping[str, str]) -> None:
+    """Exit when a launcher of another MPI library started N processes that do not know each other."""
+    found = [(environ[count], environ.get(rank, "0")) for count, rank in LAUNCHERS if count in environ]
+    if not found or found[0][0] == str(size):
+        return
+    announced, rank = found[0]
+    if rank == "0":
+        library = MPI.Get_library_version().replace("\0", "").strip().splitlines()[0]
+        say(
+            f"error: the launcher started {announced} ranks, but MPI sees {size}: they are of different "
+            f"MPI libraries.\n"
+            f"  mpirun: {shutil.which('mpirun') or 'not in PATH'}\n"
+            f"  loaded: {library}\n"
+            f"  python: {sys.executable}\n"
+            f"Use the mpirun of the loaded library (with the mpich extra: "
+            f"{os.path.join(os.path.dirname(sys.executable), 'mpirun')}), or name the launcher's library "
+            f"in MPI4PY_LIBMPI=/path/to/libmpi.so.\n"
+        )
+    sys.exit(1)
+
+
+def ending_of(leaving: SystemExit) -> Ending:
+    """Python's rules for ``sys.exit(x)``: None is 0, an integer is the code, anything else is a message."""
+    if leaving.code is None:
+        return Ending(0)
+    if isinstance(leaving.code, int):
+        return Ending(leaving.code)
+    return Ending(1, str(leaving.code))
+
+
+def end_together(comm: MPI.Intracomm, ending: Ending) -> int:
+    """Wait for every rank; rank 0 prints the first failure's message; return its code. Collective.
+
+    A rank that failed gives the others GRACE seconds: they may be waiting for it inside ``main`` for ever.
+    """
+    arrived = comm.Ibarrier()
+    limit = time.monotonic() + GRACE + 0.1 * min(comm.rank, 10)  # the lowest rank speaks first
+    while not arrived.Test():
+        if ending.code and time.monotonic() > limit:
+            say(prefixed(comm, ending.message or f"left with exit code {ending.code}"))
+            end_job(comm, ending.code)
+        time.sleep(0.0005)
+    endings = comm.allgather(ending)
+    first = next((other for other in endings if other.code), Ending(0))
+    if comm.rank == 0 and first.message:
+        say(first.message)
+    return first.code
+
+
+def end_job(comm: MPI.Intracomm, code: int) -> NoReturn:
+    """End every rank now, without waiting for any. The launcher ends the others when one is gone."""
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+    if comm.size > 1 and code != INTERRUPTED:
+        comm.Abort(code)
+    os._exit(code)
+
+
+def prefixed(comm: MPI.Intracomm, text: str) -> str:
+    """The text with its rank before each line, so that the lines of several ranks can be told apart."""
+    return "\n".join(f"[rank {comm.rank} of {comm.size}] {line}" for line in text.rstrip().splitlines())
+
+
+def say(text: str) -> None:
+    """Write to stderr in one piece."""
+    sys.stderr.write(text.rstrip() + "\n")
+    sys.stderr.flush()

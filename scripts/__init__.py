@@ -1,0 +1,1 @@
+"""Tools round the packages: make, convert, test and measure; each has --help."""

@@ -1,0 +1,93 @@
+"""Start Python programs under mpirun, also from a process that is itself an MPI rank."""
+
+import functools
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+# What launchers tell their ranks. A child that inherits it takes itself for one of them.
+LAUNCHER_VARIABLES = ("PMI_", "PMIX_", "MPI_", "MPICH", "HYDRA", "HYDI_", "OMPI_", "PRTE_", "MPIEXEC_")
+
+
+def command(ranks: int) -> list[str]:
+    """The launcher and its options; ``python args...`` comes after it."""
+    extra = ["--oversubscribe"] if is_open_mpi() else []
+    return [mpirun_path(), *extra, "-n", str(ranks)]
+
+
+def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment for a launcher: ours without what another launcher put there, plus ``extra``."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHER_VARIABLES)}
+    if os.geteuid() == 0:  # Open MPI refuses to run as root without both
+        kept |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    return kept | dict(extra or {})
+
+
+def run(
+    ranks: int,
+    args: Sequence[str],
+    *,
+    timeout: float,
+    env: Mapping[str, str] | None = None,
+    cwd: str | Path | None = None,
+    launcher: bool = True,
+    capture: bool = True,
+) -> subprocess.CompletedProcess[str]:
+    """Run ``mpirun -n ranks python args...`` to its end, or kill all of it after ``timeout`` seconds.
+
+    Parameters
+    ----------
+    env : variables to set besides the cleaned environment.
+    launcher : False runs ``python args...`` alone, for one rank.
+    capture : False lets the output through to the terminal.
+
+    Raises
+    ------
+    subprocess.TimeoutExpired : with the output so far.
+    """
+    if ranks > 1 and not launcher:
+        raise ValueError(f"{ranks} ranks need a launcher")
+    line = [*(command(ranks) if launcher else []), sys.executable, *args]
+    pipe = subprocess.PIPE if capture else None
+    variables = environment({"MPIEXEC_TIMEOUT": str(int(timeout) + 1)} | dict(env or {}))
+    process = subprocess.Popen(
+        line, env=variables, cwd=cwd, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+    try:
+        out, err = process.communicate(timeout=timeout)
+    except BaseException:
+        kill_session(process)
+        raise
+    return subprocess.CompletedProcess(line, process.returncode, out, err)
+
+
+def kill_session(process: subprocess.Popen[str]) -> None:
+    """Ask the launcher to end its ranks, then kill whatever is left of its process group."""
+    for number, patience in ((signal.SIGTERM, 5), (signal.SIGKILL, 5)):
+        try:
+            os.killpg(process.pid, number)
+            process.wait(patience)
+        except (ProcessLookupError, subprocess.TimeoutExpired):
+            continue
+
+
+@functools.cache
+def mpirun_path() -> str:
+    """The mpirun beside this Python (its library is the one that mpi4py loads), else the one in PATH."""
+    beside = Path(sys.executable).parent / "mpirun"
+    found = str(beside) if beside.exists() else shutil.which("mpirun") or shutil.which("mpiexec")
+    if found is None:
+        raise FileNotFoundError("no mpirun: install an MPI library, or pip install -e '.[mpich]'")
+    return found
+
+
+@functools.cache
+def is_open_mpi() -> bool:
+    """Whether the launcher is Open MPI's, which counts cores and wants to be told not to."""
+    answer = subprocess.run([mpirun_path(), "--version"], capture_output=True, text=True, env=environment())
+    return "Open MPI" in answer.stdout or "open-mpi" in answer.stdout

@@ -1,0 +1,83 @@
+"""Run every test at 1, 2, 3 and 4 ranks: ``python -m scripts.test [options of pytest]``."""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+from scripts import mpirun
+
+ROOT = Path(__file__).resolve().parent.parent
+NO_TESTS = 5  # pytest's exit code when all the tests it was asked for are for one rank
+
+
+class SizeResult(NamedTuple):
+    """What the tests gave at one number of ranks."""
+
+    ranks: int
+    counts: Counter[str]
+    code: int
+    seconds: float
+
+    @property
+    def failed(self) -> int:
+        """Failed tests; a run that ended before it could count its failure has one."""
+        return max(self.counts["failed"], int(self.code != 0))
+
+
+def main() -> int:
+    """Run pytest at each number of ranks and print one table."""
+    parser = argparse.ArgumentParser(description=__doc__, epilog="All other options go to pytest.")
+    parser.add_argument("--ranks", default="1,2,3,4", help="numbers of ranks (default: %(default)s)")
+    parser.add_argument("--limit", type=float, default=600, help="seconds for one number of ranks")
+    options, pytest_args = parser.parse_known_args()
+    results = []
+    for ranks in map(int, options.ranks.split(",")):
+        print(f"--- {ranks} rank{'s' * (ranks > 1)}", flush=True)
+        results.append(run_size(ranks, pytest_args, options.limit))
+    print(table(results))
+    return int(any(result.failed for result in results))
+
+
+def run_size(ranks: int, pytest_args: list[str], limit: float) -> SizeResult:
+    """Run pytest on ``ranks`` ranks; its output goes straight to the terminal."""
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="cusp-test-") as folder:
+        outcomes = Path(folder) / "outcomes"
+        outcomes.touch()
+        try:
+            code = mpirun.run(
+                ranks,
+                ["-m", "pytest", "--with-mpi", "-q", *pytest_args],
+                timeout=limit,
+                env={"CUSP_TEST_OUTCOMES": str(outcomes)},
+                launcher=ranks > 1,
+                cwd=ROOT,
+                capture=False,
+            ).returncode
+        except subprocess.TimeoutExpired:
+            print(f"error: {ranks} ranks took longer than {limit:g} s", file=sys.stderr)
+            code = os.EX_TEMPFAIL
+        counts = Counter(outcomes.read_text().split())
+    return SizeResult(ranks, counts, 0 if code == NO_TESTS else code, time.monotonic() - started)
+
+
+def table(results: list[SizeResult]) -> str:
+    """One line for each number of ranks, and the sums in the last."""
+    lines = ["", "ranks  passed  failed  skipped  seconds"]
+    for result in results:
+        passed, skipped = result.counts["passed"], result.counts["skipped"]
+        lines.append(f"{result.ranks:5}  {passed:6}  {result.failed:6}  {skipped:7}  {result.seconds:7.1f}")
+    passed, skipped = (sum(result.counts[word] for result in results) for word in ("passed", "skipped"))
+    failed = sum(result.failed for result in results)
+    lines += ["", f"{passed} passed, {failed} failed, {skipped} skipped"]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,28 @@
+"""Run a program under mpirun from a test."""
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from scripts import mpirun as launcher_of
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def mpirun(
+    n: int,
+    *args: str | Path,
+    timeout: float = 120,
+    env: Mapping[str, str] | None = None,
+    cwd: str | Path | None = None,
+    launcher: bool = True,
+) -> subprocess.CompletedProcess[str]:
+    """Run ``mpirun -n n python args...`` in the repository (or ``cwd``) and return its outcome and output.
+
+    With ``launcher=False`` and n = 1: ``python args...`` as a user types it.
+    """
+    texts = [str(argument) for argument in args]
+    path = {"PYTHONPATH": str(ROOT)}
+    return launcher_of.run(
+        n, texts, timeout=timeout, env=path | dict(env or {}), cwd=cwd or ROOT, launcher=launcher
+    )
