@@ -1,0 +1,123 @@
+"""The loops of :mod:`cusp.csr_builder`: count, scatter into buckets, split a bucket, unpack a sorted bucket.
+
+An edge on its way is a *record*: one unsigned 64-bit key, made of the source (relative to the first
+node of its bucket), the target and, if there is room, the weight's code, from high to low bits::
+
+    | source - first node | target: target_bits | code: weight_bits |
+
+so that ordering keys orders edges by source, target and weight. Codes that do not fit (weight_bits is
+0 then) travel in a second array ``extra``, which is empty otherwise.
+"""
+
+import numpy as np
+from numba import njit
+
+FAN_BITS = 8  # a bucket that is too large is split 256-fold
+
+
+@njit(cache=True, nogil=True)
+def count_cells(sources, targets, shift, symmetrize, drop_loops, cells):  # type: ignore[no-untyped-def]
+    """Add to ``cells[source >> shift]`` the records that the edges make."""
+    for i in range(sources.size):
+        source, target = np.int64(sources[i]), np.int64(targets[i])
+        if source == target:
+            cells[source >> shift] += np.int64(not drop_loops)
+        else:
+            cells[source >> shift] += 1
+            if symmetrize:
+                cells[target >> shift] += 1
+
+
+@njit(nogil=True, inline="always")
+def _place(source, target, code, shift, bucket_of_cell, first_node, bits, free, keys, extra):  # type: ignore[no-untyped-def]
+    bucket = bucket_of_cell[source >> shift]
+    at = free[bucket]
+    free[bucket] = at + 1
+    key = (np.uint64(source - first_node[bucket]) << bits[0]) | np.uint64(target)
+    if extra.size:
+        keys[at] = key
+        extra[at] = code
+    else:
+        keys[at] = (key << bits[1]) | code
+
+
+@njit(cache=True, nogil=True)
+def scatter(  # type: ignore[no-untyped-def]
+    sources, targets, codes, shift, bucket_of_cell, first_node, bits, symmetrize, drop_loops, free, keys, extra
+):
+    """Write the records of the edges into ``keys`` (and ``extra``), those of bucket b from ``free[b]`` on.
+
+    ``bits`` is (target_bits, weight_bits) in uint64; ``codes`` may be empty.
+    """
+    code = np.uint64(0)
+    for i in range(sources.size):
+        source, target = np.int64(sources[i]), np.int64(targets[i])
+        if source == target and drop_loops:
+            continue
+        if codes.size:
+            code = codes[i]
+        _place(source, target, code, shift, bucket_of_cell, first_node, bits, free, keys, extra)
+        if symmetrize and source != target:
+            _place(target, source, code, shift, bucket_of_cell, first_node, bits, free, keys, extra)
+
+
+@njit(cache=True, nogil=True)
+def split(keys, extra, shift, starts, out_keys, out_extra):  # type: ignore[no-untyped-def]
+    """Group records by the bits ``shift`` to ``shift + FAN_BITS`` of their key; fills ``starts`` (257,)."""
+    mask = np.uint64((1 << FAN_BITS) - 1)
+    starts[:] = 0
+    for i in range(keys.size):
+        starts[np.int64((keys[i] >> shift) & mask) + 1] += 1
+    for child in range(1 << FAN_BITS):
+        starts[child + 1] += starts[child]
+    free = starts[:-1].copy()
+    for i in range(keys.size):
+        child = np.int64((keys[i] >> shift) & mask)
+        at = free[child]
+        free[child] = at + 1
+        out_keys[at] = keys[i]
+        if extra.size:
+            out_extra[at] = extra[i]
+
+
+@njit(cache=True, nogil=True)
+def sort_ties(keys, extra):  # type: ignore[no-untyped-def]
+    """Sort ``extra`` within each run of equal keys, by Shell's method."""
+    first = 0
+    while first < keys.size:
+        last = first + 1
+        while last < keys.size and keys[last] == keys[first]:
+            last += 1
+        gap = (last - first) // 2
+        while gap > 0:
+            for i in range(first + gap, last):
+                value, at = extra[i], i
+                while at >= first + gap and extra[at - gap] > value:
+                    extra[at] = extra[at - gap]
+                    at -= gap
+                extra[at] = value
+            gap = gap // 2 if gap == 2 else gap * 5 // 11
+        first = last
+
+
+@njit(cache=True, nogil=True)
+def unpack(keys, extra, bits, dedup, degrees, indices, codes):  # type: ignore[no-untyped-def]
+    """Turn sorted records into targets and codes, counting them per source; returns how many.
+
+    With ``dedup`` only the first of equal edges counts: the one of smallest weight. ``codes`` may be empty.
+    """
+    target_mask = (np.uint64(1) << bits[0]) - np.uint64(1)
+    code_mask = (np.uint64(1) << bits[1]) - np.uint64(1)
+    count = 0
+    before = np.uint64(0)
+    for i in range(keys.size):
+        edge = keys[i] >> bits[1]
+        if dedup and i > 0 and edge == before:
+            continue
+        before = edge
+        degrees[np.int64(edge >> bits[0])] += 1
+        indices[count] = edge & target_mask
+        if codes.size:
+            codes[count] = extra[i] if extra.size else keys[i] & code_mask
+        count += 1
+    return count

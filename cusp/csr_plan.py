@@ -1,0 +1,115 @@
+"""How the nodes are divided into buckets and the buckets among ranks, and how records are packed."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+KEY_BITS = 64
+CELL_BITS = 16  # edges are counted per cell: 2**16 equal ranges of sources
+MAX_NODES = 2**40  # at this size a cell's sources and a target still fit into one key
+BUCKET_LOAD = 2**16  # records and nodes of a bucket: its sort stays in the L2 cache
+MAX_BUCKETS = 1024  # a scatter into more has too many open cache lines
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Division of nodes ``[0, num_nodes)`` into B buckets; bucket b has nodes from ``first_node[b]`` on.
+
+    Attributes
+    ----------
+    num_nodes : int
+    cell_shift : int
+        A source's cell is ``source >> cell_shift``.
+    bucket_of_cell : (cells,) int32
+    first_node : (B + 1,) int64
+        Ends with ``num_nodes``.
+    first_bucket : (ranks + 1,) int64
+        Rank r sorts buckets ``first_bucket[r]`` to ``first_bucket[r + 1]``.
+    target_bits, weight_bits : int
+        Layout of a key, see :mod:`cusp.csr_kernels`.
+    code_min : int
+        Taken off every weight's code.
+    separate : bool
+        Whether the codes need an array of their own.
+    """
+
+    num_nodes: int
+    cell_shift: int
+    bucket_of_cell: np.ndarray
+    first_node: np.ndarray
+    first_bucket: np.ndarray
+    target_bits: int
+    weight_bits: int
+    code_min: int
+    separate: bool
+
+    @property
+    def bits(self) -> np.ndarray:
+        """(target_bits, weight_bits) as the kernels take them."""
+        return np.array([self.target_bits, self.weight_bits], np.uint64)
+
+    @property
+    def num_buckets(self) -> int:
+        """Buckets of all ranks."""
+        return self.first_node.size - 1
+
+    @property
+    def source_bits(self) -> int:
+        """Bits for a source relative to its bucket."""
+        return int(np.diff(self.first_node).max(initial=1) - 1).bit_length()
+
+
+def cell_shift(num_nodes: int) -> int:
+    """Shift that maps the nodes to at most ``2**CELL_BITS`` cells."""
+    return max(0, max(0, num_nodes - 1).bit_length() - CELL_BITS)
+
+
+def num_cells(num_nodes: int) -> int:
+    """Cells of a graph of so many nodes."""
+    return -(-num_nodes >> cell_shift(num_nodes))
+
+
+def make_plan(
+    num_nodes: int, records: np.ndarray, num_ranks: int, codes: tuple[int, int] | None, capacity: int
+) -> Plan:
+    """Divide the nodes so that ranks, and buckets, get about equally many records and nodes.
+
+    Parameters
+    ----------
+    num_nodes : int
+    records : (cells,) int64
+        Records of each cell, of all ranks.
+    num_ranks : int
+    codes : (int, int) or None
+        Least and greatest code of a weight; None without weights.
+    capacity : int
+        Records that a rank can sort at once.
+    """
+    shift = cell_shift(num_nodes)
+    cell_node = np.arange(records.size, dtype=np.int64) << shift
+    load = records + np.diff(np.append(cell_node, num_nodes))
+    before = np.cumsum(load) - load
+    total = int(load.sum())
+    target_bits = max(1, max(0, num_nodes - 1).bit_length())
+    rank = (before + load // 2) * num_ranks // max(1, total)
+    share = max(total // MAX_BUCKETS, min(BUCKET_LOAD, capacity), 1)
+    block = before // share
+    span = cell_node >> (KEY_BITS - target_bits)
+    starts = np.ones(records.size, bool)
+    starts[1:] = (np.diff(rank) != 0) | (np.diff(block) != 0) | (np.diff(span) != 0)
+    first_node = np.append(cell_node[starts], num_nodes)
+    source_bits = int(np.diff(first_node).max(initial=1) - 1).bit_length()
+    code_min, code_max = codes or (0, 0)
+    weight_bits = (code_max - code_min).bit_length()
+    separate = source_bits + target_bits + weight_bits > KEY_BITS
+    return Plan(
+        num_nodes=num_nodes,
+        cell_shift=shift,
+        bucket_of_cell=(np.cumsum(starts) - 1).astype(np.int32),
+        first_node=first_node,
+        first_bucket=np.searchsorted(rank[starts], np.arange(num_ranks + 1)),
+        target_bits=target_bits,
+        weight_bits=0 if separate else weight_bits,
+        code_min=code_min,
+        separate=separate,
+    )

@@ -1,0 +1,101 @@
+"""The edges that a rank was given, checked and kept in chunks until they are sorted."""
+
+from collections import deque
+from typing import Iterator
+
+import numpy as np
+
+from cusp import weight_codes
+from cusp.csr_buckets import Chunk
+from cusp.csr_plan import MAX_NODES
+from cusp.errors import GraphFileError
+from cusp.graph_writer import index_dtype
+from cusp.spool import Spool, Stored
+
+
+class EdgeStore:
+    """Checked edges in chunks of at most ``chunk_edges``, kept in a spool.
+
+    Attributes
+    ----------
+    num_edges : int
+        Edges added so far.
+    max_id : int
+        Greatest node id so far, or -1.
+    code_range : (int, int)
+        Least and greatest code of a weight so far; ``(2**64, -1)`` without any.
+    """
+
+    def __init__(self, num_nodes: int | None, weight_dtype: np.dtype | None, chunk_edges: int, spool: Spool) -> None:
+        self._limit = MAX_NODES if num_nodes is None else num_nodes
+        self._weight_dtype = weight_dtype
+        self._chunk_edges = chunk_edges
+        self._spool = spool
+        self._chunks: list[tuple[Stored, Stored, Stored | None]] = []
+        self.num_edges = 0
+        self.max_id = -1
+        self.code_range = (2**64, -1)
+
+    @property
+    def num_chunks(self) -> int:
+        """Chunks kept."""
+        return len(self._chunks)
+
+    def add(self, sources: np.ndarray, targets: np.ndarray, weights: np.ndarray | None) -> None:
+        """Check and keep edges; see :meth:`cusp.csr_builder.CsrBuilder.add`."""
+        sources, targets = np.asarray(sources), np.asarray(targets)
+        if sources.ndim != 1 or sources.shape != targets.shape:
+            raise ValueError(f"sources have shape {sources.shape}, targets {targets.shape}")
+        if sources.dtype.kind not in "iu" or targets.dtype.kind not in "iu":
+            raise TypeError(f"sources and targets must be integers, not {sources.dtype} and {targets.dtype}")
+        if (weights is None) != (self._weight_dtype is None):
+            raise ValueError(f"weights of type {self._weight_dtype} were announced: give them with all edges or none")
+        weights = None if weights is None else np.asarray(weights)
+        if weights is not None and weights.shape != sources.shape:
+            raise ValueError(f"sources have shape {sources.shape}, weights {weights.shape}")
+        for first in range(0, sources.size, self._chunk_edges):
+            part = slice(first, first + self._chunk_edges)
+            self._add_chunk(sources[part], targets[part], None if weights is None else weights[part])
+
+    def chunks(self, swap: bool, keep: bool) -> Iterator[Chunk]:
+        """Yield the chunks, with sources and targets exchanged if ``swap``; forget each unless ``keep``."""
+        waiting = deque(self._chunks)
+        if not keep:
+            self._chunks.clear()
+        while waiting:
+            chunk = waiting.popleft()
+            sources, targets, codes = (None if stored is None else self._spool.get(stored) for stored in chunk)
+            if not keep:
+                for stored in chunk:
+                    if stored is not None:
+                        self._spool.drop(stored)
+            del chunk
+            yield Chunk(targets, sources, codes) if swap else Chunk(sources, targets, codes)
+
+    def _add_chunk(self, sources: np.ndarray, targets: np.ndarray, weights: np.ndarray | None) -> None:
+        highest = self._check_ids(sources, targets)
+        codes = None
+        if weights is not None and self._weight_dtype is not None:
+            converted = weight_codes.convert(weights, self._weight_dtype, self.num_edges)
+            values = weight_codes.encode(converted)
+            low, high = self.code_range
+            self.code_range = min(low, int(values.min())), max(high, int(values.max()))
+            codes = self._spool.put(values)
+        dtype = index_dtype(highest + 1)
+        self._chunks.append((self._spool.put(sources.astype(dtype)), self._spool.put(targets.astype(dtype)), codes))
+        self.max_id = max(self.max_id, highest)
+        self.num_edges += sources.size
+
+    def _check_ids(self, sources: np.ndarray, targets: np.ndarray) -> int:
+        """The greatest id, or GraphFileError for the first edge with an id out of range."""
+        lowest = min(int(sources.min()), int(targets.min()))
+        highest = max(int(sources.max()), int(targets.max()))
+        if 0 <= lowest and highest < self._limit:
+            return highest
+        bad = (sources < 0) | (targets < 0) | (sources >= self._limit) | (targets >= self._limit)
+        at = int(bad.argmax())
+        raise GraphFileError(
+            f"edge {self.num_edges + at:,} goes from node {sources[at]} to node {targets[at]}, "
+            f"but node ids must be at least 0 and below {self._limit:,}"
+        )
+

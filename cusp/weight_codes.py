@@ -1,0 +1,56 @@
+"""Edge weights as unsigned integers in the same order, so that sorting and taking the least works on bits."""
+
+import numpy as np
+
+from cusp.errors import GraphFileError
+
+WEIGHT_TYPES = tuple(np.dtype(kind) for kind in ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"))
+
+
+def encode(weights: np.ndarray) -> np.ndarray:
+    """New array of codes of the same width, with ``code(a) < code(b)`` where ``a < b`` (and for -0.0 and 0.0)."""
+    bits = weights.view(f"u{weights.dtype.itemsize}")
+    top = bits.dtype.type(1 << (8 * bits.dtype.itemsize - 1))
+    if weights.dtype.kind == "u":
+        return bits.copy()
+    if weights.dtype.kind == "i":
+        return bits ^ top
+    return np.where(bits & top, ~bits, bits | top)
+
+
+def decode(codes: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """The weights that :func:`encode` made ``codes`` of (in an array of any unsigned type)."""
+    bits = codes.astype(f"u{dtype.itemsize}")
+    top = bits.dtype.type(1 << (8 * bits.dtype.itemsize - 1))
+    if dtype.kind == "i":
+        bits ^= top
+    elif dtype.kind == "f":
+        bits = np.where(bits & top, bits ^ top, ~bits)
+    return bits.view(dtype)
+
+
+def convert(weights: np.ndarray, dtype: np.dtype, first: int = 0) -> np.ndarray:
+    """Weights, of the edges from number ``first`` on, in another type.
+
+    Raises
+    ------
+    GraphFileError
+        If one is not a number or, between integers, does not fit.
+    TypeError
+        If floating-point weights are to become integers.
+    """
+    if weights.dtype.kind == "f" and np.isnan(weights).any():
+        raise GraphFileError(f"edge {first + int(np.isnan(weights).argmax()):,}: the weight is not a number")
+    if weights.dtype == dtype:
+        return weights
+    if weights.dtype.kind not in "iuf" or (weights.dtype.kind == "f" and dtype.kind != "f"):
+        raise TypeError(f"weights of type {weights.dtype} cannot become {dtype}")
+    if dtype.kind != "f" and weights.size:
+        limits = np.iinfo(dtype)
+        bad = (weights < limits.min) | (weights > limits.max)
+        if bad.any():
+            at = int(bad.argmax())
+            raise GraphFileError(
+                f"edge {first + at:,}: weight {weights[at]} does not fit {dtype} ({limits.min} to {limits.max})"
+            )
+    return weights.astype(dtype)
