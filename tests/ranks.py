@@ -1,4 +1,4 @@
-"""What keeps a test run of several ranks from hanging: they agree after each test, and each test has a limit."""
+"""What keeps a run of several ranks from hanging: they agree after each test, and a test has a time limit."""
 
 import faulthandler
 import os
