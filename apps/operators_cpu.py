@@ -1,0 +1,127 @@
+"""Operators on the CPU: passes over the local graph that lower labels and set their 'updated' bits."""
+
+import numpy as np
+from numba import njit
+
+from cusp.lid_map import popcount
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _get(words, place):  # type: ignore[no-untyped-def]
+    return (words[place >> 6] >> np.uint64(place & 63)) & np.uint64(1)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _set(words, place):  # type: ignore[no-untyped-def]
+    words[place >> 6] |= np.uint64(1) << np.uint64(place & 63)
+
+
+@njit(cache=True, nogil=True)
+def frontier_size(updated, degrees):  # type: ignore[no-untyped-def]
+    """Updated masters, and the out-edges that they have in the whole graph."""
+    nodes = edges = 0
+    for word in range((degrees.size + 63) >> 6):
+        bits = updated[word]
+        while bits:
+            lowest = bits & (~bits + np.uint64(1))
+            lid = word * 64 + np.int64(popcount(lowest - np.uint64(1)))
+            bits ^= lowest
+            if lid < degrees.size:
+                nodes += 1
+                edges += degrees[lid]
+    return nodes, edges
+
+
+@njit(cache=True, nogil=True)
+def bfs_push(frontier, offsets, targets, gids, gid_mask, level, unreached, values, updated):  # type: ignore[no-untyped-def]
+    """Every frontier node v gives ``level | (gids[v] & gid_mask)`` to its out-neighbours without a value."""
+    for word in range(frontier.size):
+        bits = frontier[word]
+        while bits:
+            lowest = bits & (~bits + np.uint64(1))
+            source = word * 64 + np.int64(popcount(lowest - np.uint64(1)))
+            bits ^= lowest
+            value = level | (gids[source] & gid_mask)
+            for edge in range(offsets[source], offsets[source + 1]):
+                target = targets[edge]
+                if values[target] == unreached:
+                    values[target] = value
+                    _set(updated, target)
+
+
+@njit(cache=True, nogil=True)
+def bfs_pull(frontier, offsets, sources, gids, gid_mask, level, unreached, values, updated):  # type: ignore[no-untyped-def]
+    """Every node without a value looks for an in-neighbour in the frontier and stops at the first."""
+    for target in range(offsets.size - 1):
+        if values[target] == unreached:
+            for edge in range(offsets[target], offsets[target + 1]):
+                source = sources[edge]
+                if _get(frontier, source):
+                    values[target] = level | (gids[source] & gid_mask)
+                    _set(updated, target)
+                    break
+
+
+@njit(cache=True, nogil=True)
+def mark_lowered(lids, values, relaxed_at, pending):  # type: ignore[no-untyped-def]
+    """A node whose value fell since its edges were last relaxed is pending."""
+    for lid in lids:
+        if values[lid] < relaxed_at[lid]:
+            _set(pending, lid)
+
+
+@njit(cache=True, nogil=True)
+def lowest_pending(pending, values, nothing):  # type: ignore[no-untyped-def]
+    """Lowest value of a pending node, or ``nothing``."""
+    lowest_value = nothing
+    for word in range(pending.size):
+        bits = pending[word]
+        while bits:
+            lowest = bits & (~bits + np.uint64(1))
+            lid = word * 64 + np.int64(popcount(lowest - np.uint64(1)))
+            bits ^= lowest
+            lowest_value = min(lowest_value, values[lid])
+    return lowest_value
+
+
+@njit(cache=True, nogil=True)
+def relax_below(limit, offsets, targets, weights, values, relaxed_at, pending, updated, queue):  # type: ignore[no-untyped-def]
+    """Relax the out-edges of pending nodes below ``limit`` until none is left; a drain of one bucket.
+
+    ``queue`` is a ring with room for every proxy: a node stands in it once, for as long as it is
+    pending and below the limit.
+    """
+    head = tail = 0
+    for word in range(pending.size):
+        bits = pending[word]
+        while bits:
+            lowest = bits & (~bits + np.uint64(1))
+            lid = word * 64 + np.int64(popcount(lowest - np.uint64(1)))
+            bits ^= lowest
+            if values[lid] < limit:
+                queue[tail] = lid
+                tail += 1
+    waiting = tail
+    tail %= queue.size
+    edges = 0
+    while waiting > 0:
+        source = queue[head]
+        head = head + 1 if head + 1 < queue.size else 0
+        waiting -= 1
+        value = values[source]
+        relaxed_at[source] = value
+        pending[source >> 6] &= ~(np.uint64(1) << np.uint64(source & 63))
+        edges += offsets[source + 1] - offsets[source]
+        for edge in range(offsets[source], offsets[source + 1]):
+            target = targets[edge]
+            candidate = value + weights[edge]
+            old = values[target]
+            if candidate < old:
+                values[target] = candidate
+                _set(updated, target)
+                if candidate < limit and not (old < limit and _get(pending, target)):
+                    queue[tail] = target
+                    tail = tail + 1 if tail + 1 < queue.size else 0
+                    waiting += 1
+                _set(pending, target)
+    return edges

@@ -1,0 +1,151 @@
+"""What the sync layer does to labels on the CPU: extract values into a message, combine them from one.
+
+A block of a message, in words of 8 bytes, is the smallest of what carries the updated entries of a
+list of local ids that both sides know (Gluon, PLDI 2018, section 4.2: memoised order, wire modes)::
+
+    header: mode + (number of entries << 8) | positions | values, padded to a word
+
+    NONE      no entry was updated
+    ALL       every one was: no positions
+    BITSET    a bit an entry of the list
+    OFFSETS   uint32 positions in the list
+
+Values are left out where the receiver knows them (the level of a BFS).
+"""
+
+import numpy as np
+from numba import njit
+
+from cusp.lid_map import popcount
+
+NONE, ALL, BITSET, OFFSETS = range(4)
+
+
+def block_words(entries: int, itemsize: int) -> int:
+    """Words that the largest block for a list of ``entries`` takes."""
+    return 1 + -(-entries // 64) + -(-entries * itemsize // 8)
+
+
+@njit(cache=True, nogil=True)
+def extract(lids, values, updated, with_values, reset, identity, words, halves, items, start):  # type: ignore[no-untyped-def]
+    """Write one block from word ``start`` on; returns the word behind it.
+
+    ``halves`` and ``items`` are the memory of ``words`` seen as uint32 and as the label's type. With
+    ``reset``, what was sent goes back to the identity and is no longer updated.
+    """
+    chosen = np.zeros((lids.size + 63) // 64, np.uint64)
+    count = 0
+    for i in range(lids.size):
+        bit = (updated[lids[i] >> 6] >> np.uint64(lids[i] & 63)) & np.uint64(1)
+        chosen[i >> 6] |= bit << np.uint64(i & 63)
+        count += np.int64(bit)
+    mode = NONE
+    at = start + 1
+    if count == lids.size and count > 0:
+        mode = ALL
+    elif count > 0 and (count + 1) // 2 < chosen.size:
+        mode = OFFSETS
+    elif count > 0:
+        mode = BITSET
+        words[at : at + chosen.size] = chosen
+        at += chosen.size
+    words[start] = np.uint64(mode | (count << 8))
+    half = 2 * at
+    if mode == OFFSETS:
+        at += (count + 1) // 2
+    item = at * 8 // values.itemsize
+    for word in range(chosen.size if mode != NONE else 0):
+        bits = chosen[word]
+        while bits:
+            lowest = bits & (~bits + np.uint64(1))
+            i = word * 64 + np.int64(popcount(lowest - np.uint64(1)))
+            bits ^= lowest
+            lid = lids[i]
+            if mode == OFFSETS:
+                halves[half] = i
+                half += 1
+            if with_values:
+                items[item] = values[lid]
+                item += 1
+            if reset:
+                values[lid] = identity
+                updated[lid >> 6] &= ~(np.uint64(1) << np.uint64(lid & 63))
+    return at + ((count * values.itemsize + 7) // 8 if with_values else 0)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _combine_one(lid, new, values, updated, code):  # type: ignore[no-untyped-def]
+    old = values[lid]
+    if code == 0:
+        changed = new != old
+    elif code == 1:
+        changed = new < old
+    elif code == 2:
+        changed = new > old
+    else:
+        changed = new != 0
+        new = old + new
+    if changed:
+        values[lid] = new
+        updated[lid >> 6] |= np.uint64(1) << np.uint64(lid & 63)
+
+
+@njit(cache=True, nogil=True)
+def combine(lids, values, updated, with_values, implied, code, words, halves, items, start):  # type: ignore[no-untyped-def]
+    """Apply one block from word ``start`` on by the reduction ``code``; returns the word behind it."""
+    mode = np.int64(words[start] & np.uint64(255))
+    count = np.int64(words[start] >> np.uint64(8))
+    at = start + 1
+    bitset = at
+    half = 2 * at
+    if mode == BITSET:
+        at += (lids.size + 63) // 64
+    elif mode == OFFSETS:
+        at += (count + 1) // 2
+    item = at * 8 // values.itemsize
+    if mode == BITSET:
+        for word in range((lids.size + 63) // 64):
+            bits = words[bitset + word]
+            while bits:
+                lowest = bits & (~bits + np.uint64(1))
+                i = word * 64 + np.int64(popcount(lowest - np.uint64(1)))
+                bits ^= lowest
+                _combine_one(lids[i], items[item] if with_values else implied, values, updated, code)
+                item += 1
+    else:
+        for i in range(count):
+            lid = lids[halves[half + i]] if mode == OFFSETS else lids[i]
+            _combine_one(lid, items[item + i] if with_values else implied, values, updated, code)
+    return at + ((count * values.itemsize + 7) // 8 if with_values else 0)
+
+
+@njit(cache=True, nogil=True)
+def count_bits(words, size):  # type: ignore[no-untyped-def]
+    """How many of the first ``size`` bits are set."""
+    total = np.uint64(0)
+    for word in range(size >> 6):
+        total += popcount(words[word])
+    if size & 63:
+        total += popcount(words[size >> 6] & ((np.uint64(1) << np.uint64(size & 63)) - np.uint64(1)))
+    return total
+
+
+def take_bits(words: np.ndarray, size: int) -> np.ndarray:
+    """Places, int32, ascending, of the set bits; they are cleared."""
+    found = np.empty(int(count_bits(words, size)), np.int32)
+    _take_bits(words, found)
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _take_bits(words, found):  # type: ignore[no-untyped-def]
+    entry = 0
+    for word in range(words.size):
+        bits = words[word]
+        if bits:
+            words[word] = 0
+            while bits:
+                lowest = bits & (~bits + np.uint64(1))
+                found[entry] = word * 64 + np.int64(popcount(lowest - np.uint64(1)))
+                entry += 1
+                bits ^= lowest
