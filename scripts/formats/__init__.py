@@ -1,0 +1,150 @@
+"""Readers of graph files: :func:`open_edges` recognises the format and streams the edges.
+
+One file per family::
+
+    edge_list.py     SNAP, KONECT, GAP .el/.wel            headed_text.py   MatrixMarket, DIMACS, PACE
+    metis.py         METIS .graph                          graph_binary.py  Galois .gr, GAP .sg/.wsg
+    arrays.py        raw pairs, .npy, .npz                 tables.py        CSV, TSV, Parquet
+    hdf5.py          our own graph files
+    source.py        EdgeSource, what they all are
+    text.py, parse.py, csr_source.py, binary_file.py       parts that several families share
+"""
+
+import struct
+from importlib import import_module
+from pathlib import Path
+
+from cusp.errors import GraphFileError, OptionError
+from scripts.formats.source import EdgeSource, read_head
+
+__all__ = ["FORMATS", "EdgeSource", "open_edges", "recognise"]
+
+# Format -> (module, function, file extensions, what it is)
+FORMATS: dict[str, tuple[str, str, tuple[str, ...], str]] = {
+    "edges": (
+        "edge_list",
+        "open_edge_list",
+        (".txt", ".el", ".wel", ".edges", ".snap"),
+        "lines 'source target'",
+    ),
+    "mtx": ("headed_text", "open_matrix_market", (".mtx", ".mm"), "MatrixMarket coordinate"),
+    "dimacs": ("headed_text", "open_problem", (), "DIMACS 'p sp', 'p edge' (text .gr, .col)"),
+    "pace": ("headed_text", "open_problem", (), "PACE 'p tw' (text .gr)"),
+    "metis": ("metis", "open_metis", (".graph", ".metis"), "METIS neighbour lists"),
+    "galois": ("graph_binary", "open_galois", (), "Galois binary .gr, version 1 or 2"),
+    "galois-real": ("graph_binary", "open_galois", (), "the same with floating-point edge data"),
+    "sg": ("graph_binary", "open_gap", (".sg",), "GAP serialized graph"),
+    "wsg": ("graph_binary", "open_gap", (".wsg",), "GAP serialized graph with weights"),
+    "npy": ("arrays", "open_npy", (".npy",), "NumPy array (edges, 2 or 3)"),
+    "npz": ("arrays", "open_npz", (".npz",), "SciPy sparse matrix, or arrays sources and targets"),
+    "pairs32": ("arrays", "open_pairs", (), "raw little-endian int32 pairs"),
+    "pairs64": ("arrays", "open_pairs", (), "raw little-endian int64 pairs"),
+    "csv": ("tables", "open_csv", (".csv",), "comma-separated table with a header line"),
+    "tsv": ("tables", "open_csv", (".tsv",), "tab-separated table with a header line"),
+    "parquet": ("tables", "open_parquet", (".parquet", ".pq"), "Parquet table"),
+    "hdf5": ("hdf5", "open_graph_file", (".h5", ".hdf5"), "graph file of this project"),
+}
+_MAGIC = {b"\x89HDF\r\n": "hdf5", b"\x93NUMPY": "npy", b"PK\x03\x04": "npz", b"PAR1": "parquet"}
+_WITH_COLUMNS = ("edges", "csv", "tsv", "parquet", "npz")
+_BY_EXTENSION = {extension: name for name, entry in FORMATS.items() for extension in entry[2]}
+
+
+def open_edges(
+    path: str | Path, format: str | None = None, columns: list[str] | None = None, real_weights: bool = False
+) -> EdgeSource:
+    """Open a graph file of any known format.
+
+    Parameters
+    ----------
+    path : path
+        May be packed with gzip.
+    format : str, optional
+        A key of FORMATS; recognised by content and extension if left out.
+    columns : list of str, optional
+        Source, target and (optional) weight column of an edge list or table: names, or numbers from 1.
+    real_weights : bool
+        Read weights as float64 even where the first ones, or the format, say that they are integers.
+
+    Raises
+    ------
+    GraphFileError
+        The file cannot be read, or its header is wrong.
+    OptionError
+        ``format`` or ``columns`` do not exist.
+    """
+    path = Path(path)
+    if columns is not None and len(columns) not in (2, 3):
+        raise OptionError(f"--columns {','.join(columns)}: expected SOURCE,TARGET or SOURCE,TARGET,WEIGHT")
+    _check_readable(path)
+    format = format or recognise(path)
+    if format not in FORMATS:
+        raise OptionError(f"--format {format}: known are {', '.join(FORMATS)}")
+    if columns is not None and format not in _WITH_COLUMNS:
+        raise OptionError(
+            f"--columns: {path} is {format}, only {', '.join(_WITH_COLUMNS)} have columns to choose"
+        )
+    module, function = FORMATS[format][:2]
+    opener = getattr(import_module(f"scripts.formats.{module}"), function)
+    source: EdgeSource = opener(path, format, columns, real_weights)
+    return source
+
+
+def _check_readable(path: Path) -> None:
+    if not path.exists():
+        raise GraphFileError(f"{path}: no such file")
+    if path.is_dir():
+        raise GraphFileError(f"{path}: is a folder; name the file in it")
+    if path.stat().st_size == 0:
+        raise GraphFileError(f"{path}: is empty (0 bytes); there is no graph in it")
+
+
+def recognise(path: Path) -> str:
+    """Name the format of a file by its content first, then by its extension without ``.gz``.
+
+    Raises
+    ------
+    GraphFileError
+        Neither tells; the message lists the formats.
+    """
+    head = read_head(path, 1 << 14)
+    for magic, name in _MAGIC.items():
+        if head.startswith(magic):
+            return name
+    extension = Path(path.stem if path.suffix == ".gz" else path.name).suffix.lower()
+    if extension in (".sg", ".wsg"):
+        return extension[1:]
+    if len(head) >= 32 and struct.unpack_from("<Q", head)[0] in (1, 2) and extension in (".gr", ""):
+        return "galois"
+    text = b"\0" not in head and extension not in (".bin", ".raw")
+    found = _recognise_text(head, extension) if text else None
+    if found is None:
+        known = "\n".join(f"  {name:12} {entry[3]}" for name, entry in FORMATS.items())
+        raise GraphFileError(f"{path}: cannot tell its format; name it with --format:\n{known}")
+    return found
+
+
+def _recognise_text(head: bytes, extension: str) -> str | None:
+    """Name a text format by the first line that is no comment."""
+    if head[:14].lower() == b"%%matrixmarket":
+        return "mtx"
+    lines = [line.split() for line in head.splitlines()]
+    plain = [words for words in lines if words and words[0] != b"c" and words[0][:1] not in (b"#", b"%")]
+    if plain and plain[0][0] == b"p" and len(plain[0]) > 1:
+        return "dimacs" if plain[0][1] in (b"sp", b"edge", b"col") else "pace"
+    named = _BY_EXTENSION.get(extension)
+    if named not in (None, "csv", "tsv", "edges"):
+        return named
+    first = b" ".join(plain[0]).replace(b",", b" ").split() if plain else []
+    if named in ("csv", "tsv") and not all(_is_number(word) for word in first):
+        return named
+    if named is not None or not first or all(_is_number(word) for word in first):
+        return "edges"
+    return None
+
+
+def _is_number(word: bytes) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True

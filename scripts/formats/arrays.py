@@ -1,0 +1,179 @@
+"""Edges as arrays: raw pairs, NumPy ``.npy`` and ``.npz``, SciPy's sparse ``.npz``."""
+
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from cusp.errors import GraphFileError
+from scripts.formats.binary_file import BinaryFile
+from scripts.formats.csr_source import check_ids, check_offsets, expand
+from scripts.formats.source import CHUNK_EDGES, Chunk, EdgeSource, ahead, share
+
+_PAIR_NAMES = [("sources", "targets"), ("src", "dst"), ("row", "col")]
+_WEIGHT_NAMES = ["weights", "weight", "data"]
+
+
+@dataclass
+class ArraySource(EdgeSource):
+    """Edges that can be read at any place: each rank reads its even share."""
+
+    def edges(self, first: int, end: int) -> Chunk:
+        """Sources, targets and weights of the stored edges ``first : end``."""
+        raise NotImplementedError
+
+    def chunks(self, rank: int = 0, size: int = 1) -> Iterator[Chunk]:
+        """See :meth:`EdgeSource.chunks`."""
+        for sources, targets, weights in ahead(partial(self._read, rank, size)):
+            self.edges_read += len(sources)
+            yield sources, targets, weights
+
+    def _read(self, rank: int, size: int) -> Iterator[Chunk]:
+        begin, last = share(self.stored_edges or 0, rank, size)
+        for first in range(begin, last, CHUNK_EDGES):
+            sources, targets, weights = self.edges(first, min(first + CHUNK_EDGES, last))
+            check_ids(self.path, sources, self.num_nodes)
+            check_ids(self.path, targets, self.num_nodes)
+            yield sources, targets, weights
+
+
+@dataclass
+class PairSource(ArraySource):
+    """Little-endian ``source target source target ...`` without a header."""
+
+    dtype: str = "<i4"
+    file: BinaryFile = field(kw_only=True, repr=False)
+
+    def edges(self, first: int, end: int) -> Chunk:
+        """Sources and targets of the stored edges ``first : end``."""
+        width = int(self.dtype[-1])
+        pairs = self.file.array(2 * width * first, 2 * (end - first), self.dtype)
+        return pairs[::2].copy(), pairs[1::2].copy(), None
+
+
+def open_pairs(path: Path, format: str, columns: list[str] | None, real_weights: bool) -> EdgeSource:
+    """Open raw pairs of int32 (``pairs32``) or int64 (``pairs64``)."""
+    dtype = "<i4" if format == "pairs32" else "<i8"
+    file = BinaryFile(path)
+    edges, rest = divmod(file.size, 2 * int(dtype[-1]))
+    if rest:
+        raise GraphFileError(
+            f"{path}: {file.size:,} bytes are no whole number of {format} edges ({2 * int(dtype[-1])} bytes "
+            "each); it was cut short or is another format"
+        )
+    return PairSource(path, format, stored_edges=edges, dtype=dtype, file=file)
+
+
+@dataclass
+class ColumnSource(ArraySource):
+    """Arrays of sources, targets and perhaps weights: in memory, or mapped to the file."""
+
+    columns: tuple[np.ndarray, ...] = field(default=(), repr=False)
+
+    def edges(self, first: int, end: int) -> Chunk:
+        """Sources, targets and weights of the stored edges ``first : end``."""
+        sources, targets = (self._ids(column[first:end]) for column in self.columns[:2])
+        return sources, targets, np.array(self.columns[2][first:end]) if len(self.columns) > 2 else None
+
+    def _ids(self, values: np.ndarray) -> np.ndarray:
+        if values.dtype.kind != "f":
+            return np.array(values)
+        ids = values.astype(np.int64)
+        if not np.array_equal(ids, values):
+            raise GraphFileError(f"{self.path}: a node id is no whole number: {values[ids != values][0]}")
+        return ids
+
+
+def open_npy(path: Path, format: str, columns: list[str] | None, real_weights: bool) -> EdgeSource:
+    """Open an array of shape (edges, 2), or (edges, 3) with weights last; it is mapped, not loaded."""
+    try:
+        table = _mapped(path)
+    except ValueError as error:
+        raise GraphFileError(f"{path}: no NumPy array that can be read ({error})") from None
+    if table.ndim != 2 or table.shape[1] not in (2, 3) or table.dtype.kind not in "iuf":
+        raise GraphFileError(
+            f"{path}: expected numbers of shape (edges, 2 or 3), found {table.dtype} {table.shape}"
+        )
+    return _from_columns(path, format, tuple(table.T), None)
+
+
+def _mapped(path: Path) -> np.ndarray:
+    file = BinaryFile(path).file
+    version = np.lib.format.read_magic(file)
+    read_header = (
+        np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    )
+    shape, fortran, dtype = read_header(file)
+    if dtype.hasobject:
+        raise ValueError("it holds Python objects")
+    if 0 in shape:
+        return np.empty(shape, dtype)
+    return np.memmap(file, dtype, "r", file.tell(), shape, "F" if fortran else "C")
+
+
+def _from_columns(
+    path: Path, format: str, columns: tuple[np.ndarray, ...], num_nodes: int | None
+) -> EdgeSource:
+    weight_dtype = columns[2].dtype if len(columns) > 2 else None
+    sizes = {len(column) for column in columns}
+    if len(sizes) != 1 or any(column.ndim != 1 for column in columns):
+        raise GraphFileError(
+            f"{path}: sources, targets and weights have {[c.shape for c in columns]} entries"
+        )
+    if any(column.dtype.kind not in "iuf" for column in columns):
+        raise GraphFileError(
+            f"{path}: sources, targets and weights are {[str(c.dtype) for c in columns]}, no numbers"
+        )
+    return ColumnSource(
+        path, format, num_nodes, stored_edges=sizes.pop(), weight_dtype=weight_dtype, columns=columns
+    )
+
+
+def open_npz(path: Path, format: str, columns: list[str] | None, real_weights: bool) -> EdgeSource:
+    """Open ``scipy.sparse.save_npz`` (csr, csc, coo: entry (i, j) is the edge i -> j), or arrays ``sources``
+    and ``targets`` with optional ``weights`` and ``num_nodes``. Read whole: it may be compressed.
+    """
+    try:
+        with np.load(BinaryFile(path).file, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except (ValueError, zipfile.BadZipFile, EOFError, OSError) as error:
+        raise GraphFileError(f"{path}: no .npz file that can be read ({error})") from None
+    if columns is not None:
+        missing = [name for name in columns if name not in arrays]
+        if missing:
+            raise GraphFileError(f"{path}: no array {missing[0]!r}; it has {', '.join(arrays)}")
+        return _from_columns(path, format, tuple(arrays[name] for name in columns), None)
+    num_nodes = _num_nodes(path, arrays)
+    weights = tuple(arrays[name] for name in _WEIGHT_NAMES if name in arrays)[:1]
+    if "indptr" in arrays and "indices" in arrays:
+        return _from_columns(path, format, _compressed(path, arrays, num_nodes) + weights, num_nodes)
+    for source, target in _PAIR_NAMES:
+        if source in arrays and target in arrays:
+            return _from_columns(path, format, (arrays[source], arrays[target], *weights), num_nodes)
+    raise GraphFileError(
+        f"{path}: has the arrays {', '.join(arrays)}; expected a matrix of "
+        "scipy.sparse.save_npz, or sources and targets (and weights, num_nodes)"
+    )
+
+
+def _num_nodes(path: Path, arrays: dict[str, np.ndarray]) -> int | None:
+    if "shape" in arrays:
+        shape = arrays["shape"].tolist()
+        if len(shape) != 2 or shape[0] != shape[1]:
+            raise GraphFileError(f"{path}: a graph is a square matrix, this one has the shape {shape}")
+        return int(shape[0])
+    return int(arrays["num_nodes"]) if "num_nodes" in arrays else None
+
+
+def _compressed(path: Path, arrays: dict[str, np.ndarray], num_nodes: int | None) -> tuple[np.ndarray, ...]:
+    """Sources and targets of a csr or csc matrix."""
+    kind = bytes(arrays["format"].tobytes()).replace(b"\0", b"").decode() if "format" in arrays else "csr"
+    if kind not in ("csr", "csc"):
+        raise GraphFileError(f"{path}: a {kind} matrix cannot be read; save it as csr, csc or coo")
+    indptr, indices = arrays["indptr"], arrays["indices"]
+    check_offsets(path, indptr, indptr.size - 1 if num_nodes is None else num_nodes, indices.size)
+    ends = (expand(indptr, 0, indices.size), indices)
+    return ends if kind == "csr" else ends[::-1]

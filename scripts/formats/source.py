@@ -1,0 +1,155 @@
+"""What every reader of a graph file is: a few facts from its header and a stream of edges."""
+
+import gzip
+import queue
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+
+import numpy as np
+
+from cusp.errors import GraphFileError
+
+Chunk = tuple[np.ndarray, np.ndarray, np.ndarray | None]
+T = TypeVar("T")
+
+CHUNK_EDGES = 1 << 21
+
+
+@dataclass
+class EdgeSource:
+    """A recognised graph file. ``chunks()`` may be called again: each call reads from the start.
+
+    Attributes
+    ----------
+    path, format
+        The file, and the name of its format (a key of :data:`scripts.formats.FORMATS`).
+    num_nodes : int or None
+        Nodes that the header states; None where the format states none.
+    min_nodes : int
+        Lower bound from a comment such as ``# Nodes: 325557``: right when ids are dense, too small when not.
+    stored_edges : int or None
+        Edges in the file according to its header, an undirected edge counted as often as it is written.
+    weight_dtype : dtype or None
+        None where there are no weights.
+    symmetric : bool
+        ``chunks()`` yields both directions of every edge.
+    edges_read : int
+        Stored edges that ``chunks()`` has passed so far on this rank.
+    """
+
+    path: Path
+    format: str
+    num_nodes: int | None = None
+    min_nodes: int = 0
+    stored_edges: int | None = None
+    weight_dtype: np.dtype | None = None
+    symmetric: bool = False
+    edges_read: int = 0
+
+    @property
+    def weighted(self) -> bool:
+        """Whether the edges carry weights."""
+        return self.weight_dtype is not None
+
+    def chunks(self, rank: int = 0, size: int = 1) -> Iterator[Chunk]:
+        """Yield ``(sources, targets, weights or None)`` of this rank's share of the edges, ids from 0.
+
+        The shares of ranks ``0 .. size - 1`` are disjoint and together the whole file; a file that
+        can only be read from start to end falls to rank 0.
+        """
+        raise NotImplementedError
+
+    def check_complete(self, edges_read: int) -> None:
+        """Raise GraphFileError unless the edges read by all ranks are as many as the header states."""
+        if self.stored_edges is not None and edges_read != self.stored_edges:
+            raise GraphFileError(
+                f"{self.path}: the header states {self.stored_edges:,} edges but the file holds "
+                f"{edges_read:,}; it was cut short or its header is wrong"
+            )
+
+
+def share(total: int, rank: int, size: int) -> tuple[int, int]:
+    """First and end position of this rank's even share of ``total`` things."""
+    return total * rank // size, total * (rank + 1) // size
+
+
+def both_ways(sources: np.ndarray, targets: np.ndarray, weights: np.ndarray | None) -> Chunk:
+    """Add the reverse of every edge but the loops, which stay single."""
+    real = sources != targets
+    back = None if weights is None else np.concatenate([weights, weights[real]])
+    return np.concatenate([sources, targets[real]]), np.concatenate([targets, sources[real]]), back
+
+
+def is_gzip(path: Path) -> bool:
+    """Whether the file starts like a gzip file, whatever its name."""
+    with open(path, "rb") as file:
+        return file.read(2) == b"\x1f\x8b"
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[BinaryIO]:
+    """Open a file for reading bytes, unpacked if it is gzip; damage becomes a GraphFileError."""
+    try:
+        with gzip.open(path, "rb") if is_gzip(path) else open(path, "rb", buffering=0) as file:
+            yield file  # type: ignore[misc]
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise GraphFileError(f"{path}: damaged gzip file ({error}); fetch or pack it again") from None
+    except OSError as error:
+        raise GraphFileError(f"{path}: cannot be read ({error.strerror or error})") from None
+
+
+def read_head(path: Path, length: int = 1 << 16) -> bytes:
+    """First ``length`` bytes of a file, unpacked."""
+    with readable(path) as file:
+        parts = []
+        while length > 0 and (part := file.read(length)):
+            parts.append(part)
+            length -= len(part)
+    return b"".join(parts)
+
+
+def ahead(start: Callable[[], Iterator[T]]) -> Iterator[T]:
+    """Run an iterator in a thread that stays one item ahead: reading overlaps with what the caller does.
+
+    Parsing and unpacking release the interpreter's lock. Errors are raised to the caller; a caller that
+    stops early stops the thread.
+    """
+    items: queue.Queue[tuple[T | None, BaseException | None]] = queue.Queue(maxsize=1)
+    stopped = threading.Event()
+
+    def put(item: T | None, error: BaseException | None = None) -> None:
+        while not stopped.is_set():
+            try:
+                items.put((item, error), timeout=0.05)
+                return
+            except queue.Full:
+                continue
+
+    def work() -> None:
+        try:
+            for item in start():
+                put(item)
+                if stopped.is_set():
+                    return
+            put(None)
+        except BaseException as error:  # noqa: BLE001 - handed to the caller
+            put(None, error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        while True:
+            item, error = items.get()
+            if error is not None:
+                raise error
+            if item is None:
+                return
+            yield item
+    finally:
+        stopped.set()
+        thread.join()
