@@ -28,11 +28,10 @@ clean:  ## everything that can be made again
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
 
 $(STAMP): pyproject.toml
-	@command -v $(PYTHON) > /dev/null || { \
-	  echo 'error: $(PYTHON) not found; install Python 3.11 or later, or say: make PYTHON=/path/to/python3'; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-	  echo "error: Python 3.11 or later is needed, $(PYTHON) is $$($(PYTHON) -V); say: make PYTHON=python3.11"; exit 1; }
-	test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) || { \
-	  echo 'error: the venv module is missing; on Debian or Ubuntu: apt install python3-venv'; exit 1; }
+	  echo 'error: "$(PYTHON)" is not Python 3.11 or later; install one and say: make $(MAKECMDGOALS) PYTHON=/path/to/it'; exit 1; }
+	@echo '$(PYTHON) -m venv $(VENV)'
+	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) || { \
+	  echo 'error: no venv module; on Debian or Ubuntu: apt install python3-venv, then say make again'; exit 1; }
 	$(BIN)/python -m pip install --quiet -e '.[mpich,dev]'
 	@touch $@
