@@ -5,14 +5,16 @@ that sorts it. What a rank receives in one round is a *run*: ordered by sender a
 then the concatenation of its pieces of all runs.
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cusp import csr_kernels
 from cusp.csr_kernels import FAN_BITS
 from cusp.csr_plan import Plan
+from cusp.csr_rows import Part, Rows
 from cusp.errors import raise_together, together
 from cusp.graph_writer import index_dtype
 from cusp.spool import Spool, Stored
@@ -36,7 +38,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Run:
-    """Records grouped into columns: bucket b of sender p, or child b of a split bucket, is ``starts[p, b]`` on."""
+    """Grouped records: bucket b of sender p (or child b of a split bucket) starts at ``starts[p, b]``."""
 
     keys: Stored
     extra: Stored | None
@@ -56,24 +58,6 @@ class Piece:
     extra: Stored | None
     first: int
     last: int
-
-
-@dataclass(frozen=True)
-class Part:
-    """Consecutive edges of the finished graph: indices and, if there are any, weights."""
-
-    indices: Stored
-    weights: Stored | None
-
-
-@dataclass(frozen=True)
-class Rows:
-    """The finished rows of one bucket: out-degrees (int64) of the nodes from ``first_node`` on, and their edges."""
-
-    first_node: int
-    num_edges: int
-    degrees: Stored
-    parts: list[Part]
 
 
 @dataclass(frozen=True)
@@ -151,7 +135,7 @@ class BucketSort:
         extra = np.empty_like(keys) if plan.separate else _NO_CODES
         csr_kernels.scatter(
             *edges, codes, plan.cell_shift, plan.bucket_of_cell, plan.first_node, plan.bits,
-            rules.symmetrize, rules.drop_loops, starts[:-1].copy(), keys, extra,
+            (rules.symmetrize, rules.drop_loops), starts[:-1].copy(), keys, extra,
         )  # fmt: skip
         return keys, extra, starts
 
@@ -197,8 +181,9 @@ class BucketSort:
         return Rows(first, num_edges, self._rows.put(degrees), parts)
 
     def _sorted_parts(self, pieces: list[Piece], top: int, degrees: np.ndarray) -> Iterator[Part]:
-        """Finish records that differ only in the ``top`` low bits of their keys; split them if they are too many.
+        """Finish records that differ only in the ``top`` low bits of their keys.
 
+        Too many for the memory are split by the highest of these bits, and then child by child.
         Equal edges must meet to lose their doubles, so the weight's bits never split.
         """
         size = sum(piece.last - piece.first for piece in pieces)

@@ -1,4 +1,4 @@
-"""Turn a stream of edges, spread over the ranks, into CSR: in memory or in a graph file, in bounded memory."""
+"""Turn a stream of edges, spread over the ranks, into CSR, in memory or in a graph file."""
 
 import os
 from dataclasses import dataclass
@@ -7,8 +7,9 @@ import numpy as np
 from mpi4py import MPI
 
 from cusp import csr_kernels
-from cusp.csr_buckets import BucketSort, Chunk, Rows, Rules
+from cusp.csr_buckets import BucketSort, Chunk, Rules
 from cusp.csr_plan import MAX_NODES, Plan, cell_shift, make_plan, num_cells
+from cusp.csr_rows import Rows, drop_rows, write_rows
 from cusp.edge_store import EdgeStore
 from cusp.errors import together
 from cusp.graph_writer import GraphWriter, check_target, index_dtype
@@ -131,7 +132,9 @@ class CsrBuilder:
         self._edges.add(sources, targets, weights)
 
     def build(self) -> CsrSlice:
-        """Return this rank's rows; the nodes are divided so that ranks have about equally many edges. Collective.
+        """Return this rank's rows. Collective.
+
+        The nodes are divided so that all ranks have about equally many edges.
 
         Raises
         ------
@@ -142,7 +145,8 @@ class CsrBuilder:
         spool = Spool(self._budget, self._scratch)
         rows = self._sorted_rows(plan, spool, swap=False)
         first_edge, num_edges = self._edge_range(rows)
-        first_node, last_node = plan.first_node[plan.first_bucket[self._comm.rank : self._comm.rank + 2]].tolist()
+        buckets = plan.first_bucket[self._comm.rank : self._comm.rank + 2]
+        first_node, last_node = plan.first_node[buckets].tolist()
         count = sum(row.num_edges for row in rows)
         indptr = np.zeros(last_node - first_node + 1, np.int64)
         indices = np.empty(count, index_dtype(plan.num_nodes))
@@ -159,10 +163,12 @@ class CsrBuilder:
                     if weights is not None and part.weights is not None:
                         weights[at:stop] = spool.get(part.weights)
                     at = stop
-                _drop_rows(spool, [row])
+                drop_rows(spool, [row])
         spool.close()
         np.cumsum(indptr, out=indptr)
-        return CsrSlice(plan.num_nodes, num_edges, first_node, first_edge, indptr, indices, weights, self._symmetric)
+        return CsrSlice(
+            plan.num_nodes, num_edges, first_node, first_edge, indptr, indices, weights, self._symmetric
+        )
 
     def write(self, path: str | os.PathLike[str], transpose: bool = False) -> tuple[int, int]:
         """Write the graph into an HDF5 file, with the transpose in the group ``csc`` on request. Collective.
@@ -186,14 +192,14 @@ class CsrBuilder:
             path, self._comm, num_nodes=plan.num_nodes, num_edges=num_edges,
             weight_dtype=self._rules.weight_dtype, symmetric=self._symmetric, transpose=transpose,
         ) as writer:  # fmt: skip
-            self._write_rows(writer, "", spool, rows, first_edge)
+            self._write_group(writer, "", spool, rows, first_edge)
             if swap:
-                _drop_rows(spool, rows)
+                drop_rows(spool, rows)
                 rows = self._sorted_rows(self._plan(swap=True), spool, swap=True)
                 first_edge, _ = self._edge_range(rows)
             if transpose:
-                self._write_rows(writer, "csc/", spool, rows, first_edge)
-            _drop_rows(spool, rows)
+                self._write_group(writer, "csc/", spool, rows, first_edge)
+            drop_rows(spool, rows)
         spool.close()
         return plan.num_nodes, num_edges
 
@@ -234,31 +240,11 @@ class CsrBuilder:
         counts = self._comm.allgather(sum(row.num_edges for row in rows))
         return sum(counts[: self._comm.rank]), sum(counts)
 
-    def _write_rows(self, writer: GraphWriter, group: str, spool: Spool, rows: list[Rows], first_edge: int) -> None:
-        """Write this rank's rows, whose first edge is ``first_edge``, by all threads."""
-
-        def write(row: Rows, at: int) -> None:
-            ends = at + np.cumsum(spool.get(row.degrees))
-            writer.write(group + "indptr", row.first_node + 1, ends)
-            for part in row.parts:
-                writer.write(group + "indices", at, spool.get(part.indices))
-                if part.weights is not None:
-                    writer.write(group + "data", at, spool.get(part.weights))
-                at += part.indices.size
-
-        if self._comm.rank == 0:
-            writer.write(group + "indptr", 0, np.zeros(1, np.int64))
-        starts = first_edge + np.cumsum([0] + [row.num_edges for row in rows])
+    def _write(
+        self, writer: GraphWriter, group: str, spool: Spool, rows: list[Rows], first_edge: int
+    ) -> None:
+        """Write this rank's rows, and on rank 0 the head of ``indptr``. Collective."""
         with together(self._comm):
-            for _ in ordered_map(lambda job: write(*job), zip(rows, starts.tolist())):
-                pass
-
-
-def _drop_rows(spool: Spool, rows: list[Rows]) -> None:
-    for row in rows:
-        spool.drop(row.degrees)
-        for part in row.parts:
-            spool.drop(part.indices)
-            if part.weights is not None:
-                spool.drop(part.weights)
-    rows.clear()
+            if self._comm.rank == 0:
+                writer.write(group + "indptr", 0, np.zeros(1, np.int64))
+            write_rows(writer, group, spool, rows, first_edge)

@@ -43,12 +43,14 @@ def _place(source, target, code, shift, bucket_of_cell, first_node, bits, free, 
 
 @njit(cache=True, nogil=True)
 def scatter(  # type: ignore[no-untyped-def]
-    sources, targets, codes, shift, bucket_of_cell, first_node, bits, symmetrize, drop_loops, free, keys, extra
+    sources, targets, codes, shift, bucket_of_cell, first_node, bits, options, free, keys, extra
 ):
     """Write the records of the edges into ``keys`` (and ``extra``), those of bucket b from ``free[b]`` on.
 
-    ``bits`` is (target_bits, weight_bits) in uint64; ``codes`` may be empty.
+    ``options`` is (symmetrize, drop_loops) and ``bits`` (target_bits, weight_bits) in uint64; there may be no
+    ``codes``.
     """
+    symmetrize, drop_loops = options
     code = np.uint64(0)
     for i in range(sources.size):
         source, target = np.int64(sources[i]), np.int64(targets[i])
@@ -72,9 +74,9 @@ def split(keys, extra, shift, starts, out_keys, out_extra):  # type: ignore[no-u
         starts[child + 1] += starts[child]
     free = starts[:-1].copy()
     for i in range(keys.size):
-        child = np.int64((keys[i] >> shift) & mask)
-        at = free[child]
-        free[child] = at + 1
+        group = np.int64((keys[i] >> shift) & mask)
+        at = free[group]
+        free[group] = at + 1
         out_keys[at] = keys[i]
         if extra.size:
             out_extra[at] = extra[i]

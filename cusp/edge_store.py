@@ -1,7 +1,7 @@
 """The edges that a rank was given, checked and kept in chunks until they are sorted."""
 
 from collections import deque
-from typing import Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -26,7 +26,9 @@ class EdgeStore:
         Least and greatest code of a weight so far; ``(2**64, -1)`` without any.
     """
 
-    def __init__(self, num_nodes: int | None, weight_dtype: np.dtype | None, chunk_edges: int, spool: Spool) -> None:
+    def __init__(
+        self, num_nodes: int | None, weight_dtype: np.dtype | None, chunk_edges: int, spool: Spool
+    ) -> None:
         self._limit = MAX_NODES if num_nodes is None else num_nodes
         self._weight_dtype = weight_dtype
         self._chunk_edges = chunk_edges
@@ -49,7 +51,7 @@ class EdgeStore:
         if sources.dtype.kind not in "iu" or targets.dtype.kind not in "iu":
             raise TypeError(f"sources and targets must be integers, not {sources.dtype} and {targets.dtype}")
         if (weights is None) != (self._weight_dtype is None):
-            raise ValueError(f"weights of type {self._weight_dtype} were announced: give them with all edges or none")
+            raise ValueError(f"weights of type {self._weight_dtype} were announced: give all edges such")
         weights = None if weights is None else np.asarray(weights)
         if weights is not None and weights.shape != sources.shape:
             raise ValueError(f"sources have shape {sources.shape}, weights {weights.shape}")
@@ -64,7 +66,8 @@ class EdgeStore:
             self._chunks.clear()
         while waiting:
             chunk = waiting.popleft()
-            sources, targets, codes = (None if stored is None else self._spool.get(stored) for stored in chunk)
+            sources, targets = self._spool.get(chunk[0]), self._spool.get(chunk[1])
+            codes = None if chunk[2] is None else self._spool.get(chunk[2])
             if not keep:
                 for stored in chunk:
                     if stored is not None:
@@ -82,7 +85,8 @@ class EdgeStore:
             self.code_range = min(low, int(values.min())), max(high, int(values.max()))
             codes = self._spool.put(values)
         dtype = index_dtype(highest + 1)
-        self._chunks.append((self._spool.put(sources.astype(dtype)), self._spool.put(targets.astype(dtype)), codes))
+        ends = self._spool.put(sources.astype(dtype)), self._spool.put(targets.astype(dtype))
+        self._chunks.append((*ends, codes))
         self.max_id = max(self.max_id, highest)
         self.num_edges += sources.size
 
@@ -98,4 +102,3 @@ class EdgeStore:
             f"edge {self.num_edges + at:,} goes from node {sources[at]} to node {targets[at]}, "
             f"but node ids must be at least 0 and below {self._limit:,}"
         )
-

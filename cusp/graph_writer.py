@@ -90,10 +90,12 @@ class GraphWriter:
             "symmetric": np.bool_(symmetric),
             "format_version": np.int64(FORMAT_VERSION),
         }
-        group = {"indptr": (num_nodes + 1, np.dtype(np.int64)), "indices": (num_edges, index_dtype(num_nodes))}
+        index = index_dtype(num_nodes)
+        group = {"indptr": (num_nodes + 1, np.dtype(np.int64)), "indices": (num_edges, index)}
         if weight_dtype is not None:
             group["data"] = (num_edges, np.dtype(weight_dtype))
-        self._shapes = {prefix + name: group[name] for prefix in ["", "csc/"][: 1 + transpose] for name in group}
+        prefixes = ["", "csc/"] if transpose else [""]
+        self._shapes = {prefix + name: group[name] for prefix in prefixes for name in group}
         self._sums = dict.fromkeys(self._shapes, 0)
         self._counts = dict.fromkeys(self._shapes, 0)
         self._offsets: dict[str, int | None] = {}
@@ -133,7 +135,8 @@ class GraphWriter:
         """
         size, dtype = self._shapes[name]
         if values.dtype != dtype or not 0 <= first <= first + values.size <= size:
-            raise ValueError(f"{name} has {size} {dtype}, not {values.dtype} at {first} to {first + values.size}")
+            given = f"{values.size} {values.dtype} from {first} on"
+            raise ValueError(f"{name} has {size} {dtype}: cannot write {given}")
         if values.size == 0 or self._error is not None:
             return
         values = np.ascontiguousarray(values)
@@ -196,7 +199,9 @@ class GraphWriter:
             for name, (size, _) in self._shapes.items():
                 count = sum(counts[name] for _, counts in totals)
                 if count != size:
-                    raise GraphFileError(f"{self._path}: only {count:,} of {size:,} values of /{name} were written")
+                    raise GraphFileError(
+                        f"{self._path}: {count:,} of {size:,} values of /{name} were written"
+                    )
                 file[name].attrs["checksum"] = np.uint64(combine([sums[name] for sums, _ in totals]))
         os.replace(self._temporary, self._path)
 

@@ -80,7 +80,7 @@ class Spool:
             write_at(self._file.fileno(), offset, values)
         except OSError as error:
             raise GraphFileError(
-                f"{self._folder}: cannot write {values.nbytes:,} scratch bytes at {self._end:,}: {error.strerror}; "
+                f"{self._folder}: cannot write {values.nbytes:,} bytes to a scratch file: {error.strerror}; "
                 "give more memory or another scratch folder"
             ) from error
         return Stored(values.size, values.dtype, None, offset)
@@ -118,7 +118,7 @@ class Spool:
 
 def write_at(file: int, offset: int, values: np.ndarray) -> None:
     """Write a contiguous array at a byte offset of an open file, however short the single writes are."""
-    data = memoryview(values.reshape(-1).view(np.uint8))
+    data = values.reshape(-1).view(np.uint8).data
     done = 0
     while done < len(data):
         done += os.pwrite(file, data[done : done + MAX_CALL], offset + done)
@@ -126,7 +126,7 @@ def write_at(file: int, offset: int, values: np.ndarray) -> None:
 
 def read_at(file: int, offset: int, values: np.ndarray) -> None:
     """Fill a contiguous array from a byte offset of an open file; OSError if the file ends before."""
-    data = memoryview(values.reshape(-1).view(np.uint8))
+    data = values.reshape(-1).view(np.uint8).data
     done = 0
     while done < len(data):
         count = os.preadv(file, [data[done : done + MAX_CALL]], offset + done)

@@ -2,8 +2,9 @@
 
 import os
 from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Callable, Iterable, Iterator, TypeVar
+from typing import TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -25,9 +26,10 @@ def num_threads() -> int:
 def ordered_map(
     function: Callable[[Item], Result], items: Iterable[Item], threads: int | None = None
 ) -> Iterator[Result]:
-    """Yield ``function(item)`` in the order of the items; at most ``threads + 1`` results are under way or waiting.
+    """Yield ``function(item)`` in the order of the items.
 
-    ``items`` is consumed by the calling thread. The first exception of a call is raised to the caller.
+    At most ``threads + 1`` results are under way or waiting. The calling thread consumes ``items``; the
+    first exception of a call is raised to it.
     """
     threads = threads or num_threads()
     with ThreadPoolExecutor(threads) as pool:

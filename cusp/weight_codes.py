@@ -8,7 +8,7 @@ WEIGHT_TYPES = tuple(np.dtype(kind) for kind in ("i1", "i2", "i4", "i8", "u1", "
 
 
 def encode(weights: np.ndarray) -> np.ndarray:
-    """New array of codes of the same width, with ``code(a) < code(b)`` where ``a < b`` (and for -0.0 and 0.0)."""
+    """New array of codes of the same width: ``code(a) < code(b)`` where ``a < b`` (and for -0.0 and 0.0)."""
     bits = weights.view(f"u{weights.dtype.itemsize}")
     top = bits.dtype.type(1 << (8 * bits.dtype.itemsize - 1))
     if weights.dtype.kind == "u":
@@ -50,7 +50,6 @@ def convert(weights: np.ndarray, dtype: np.dtype, first: int = 0) -> np.ndarray:
         bad = (weights < limits.min) | (weights > limits.max)
         if bad.any():
             at = int(bad.argmax())
-            raise GraphFileError(
-                f"edge {first + at:,}: weight {weights[at]} does not fit {dtype} ({limits.min} to {limits.max})"
-            )
+            bounds = f"{dtype} ({limits.min} to {limits.max})"
+            raise GraphFileError(f"edge {first + at:,}: weight {weights[at]} does not fit {bounds}")
     return weights.astype(dtype)

@@ -1,0 +1,224 @@
+"""Graphs made by rule, random or regular ones: the same on any number of ranks."""
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from mpi4py import MPI
+
+from cusp import random_kernels
+from cusp.csr_builder import CsrBuilder, CsrSlice
+from cusp.errors import OptionError, together
+from cusp.graph_writer import index_dtype
+from cusp.random_weights import MAX_SPAN, WeightRule, require
+from cusp.threads import ordered_map
+
+BATCH = 2**20  # edges that one thread makes at a time
+MAX_SCALE = 40
+RMAT = (0.57, 0.19, 0.19)  # A, B, C of the Graph500 benchmark; D is the rest
+
+Edges = tuple[np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True)
+class EdgeStream:
+    """A graph as a function of edge numbers.
+
+    Attributes
+    ----------
+    num_nodes : int
+    size : int
+        Edge numbers are ``0 ... size - 1``; each makes one edge or none.
+    edges : function (first, last) -> (sources, targets)
+        The edges of a range of numbers, as arrays of the same length.
+    undirected : bool
+        Whether each edge stands for both directions.
+    """
+
+    num_nodes: int
+    size: int
+    edges: Callable[[int, int], Edges]
+    undirected: bool = False
+
+
+def rmat(seed: int, scale: int, edge_factor: int = 16) -> EdgeStream:
+    """RMAT with the parameters of Graph500: ``2**scale`` nodes, ``edge_factor`` times as many edges.
+
+    Few nodes have very many edges. The ids are scrambled by a seeded bijection, so that an id says
+    nothing about its degree. Probabilities are rounded to 2**-16.
+    """
+    require(0 <= scale <= MAX_SCALE, f"scale is {scale}, not between 0 and {MAX_SCALE}")
+    require(edge_factor >= 0, f"edge factor is {edge_factor}, below 0")
+    thresholds = np.rint(np.cumsum(RMAT) * 2**16).astype(np.uint64)
+
+    def edges(first: int, last: int) -> Edges:
+        ends = _two_arrays(last - first, 2**scale)
+        random_kernels.rmat_edges(scale, random_kernels.key_of(seed), first, thresholds, *ends)
+        return ends
+
+    return EdgeStream(2**scale, edge_factor * 2**scale, edges)
+
+
+def uniform(seed: int, nodes: int, edges: int) -> EdgeStream:
+    """Edges whose two ends are drawn independently among all nodes (at most 2**32)."""
+    require(1 <= nodes <= MAX_SPAN, f"nodes is {nodes}, not between 1 and {MAX_SPAN}")
+    require(edges >= 0, f"edges is {edges}, below 0")
+
+    def draw(first: int, last: int) -> Edges:
+        ends = _two_arrays(last - first, nodes)
+        random_kernels.uniform_edges(nodes, random_kernels.key_of(seed), first, *ends)
+        return ends
+
+    return EdgeStream(nodes, edges, draw)
+
+
+def road(seed: int, width: int, height: int, keep: float = 0.6) -> EdgeStream:
+    """A lattice of which each undirected edge is kept with probability ``keep``: low degrees, long paths.
+
+    Node ``y * width + x`` has the neighbours at x - 1, x + 1, y - 1 and y + 1. Numbers 2 v and 2 v + 1
+    stand for the edges from v to the right and down.
+    """
+    require(width >= 1 and height >= 1, f"the lattice is {width} x {height}, but both must be at least 1")
+    require(0 <= keep <= 1, f"keep is {keep}, not between 0 and 1")
+
+    def edges(first: int, last: int) -> Edges:
+        numbers = np.arange(first, last)
+        chance = np.empty(last - first)
+        random_kernels.uniform_units(random_kernels.key_of(seed), first, chance)
+        node, down = numbers >> 1, (numbers & 1) == 1
+        inside = np.where(down, node // width < height - 1, node % width < width - 1)
+        kept = inside & (chance < keep)
+        node = node[kept]
+        return node, node + np.where(down[kept], width, 1)
+
+    return EdgeStream(width * height, 2 * width * height, edges, undirected=True)
+
+
+def grid(seed: int, width: int, height: int) -> EdgeStream:
+    """The whole lattice, see :func:`road`; the seed does not matter."""
+    return road(seed, width, height, keep=1.0)
+
+
+def star(seed: int, nodes: int) -> EdgeStream:
+    """Edges from node 0 to all others; the seed does not matter."""
+    return _regular(nodes, nodes - 1, lambda number: (np.zeros_like(number), number + 1))
+
+
+def path(seed: int, nodes: int) -> EdgeStream:
+    """Edges from each node to the next; the seed does not matter."""
+    return _regular(nodes, nodes - 1, lambda number: (number, number + 1))
+
+
+def cycle(seed: int, nodes: int) -> EdgeStream:
+    """Edges from each node to the next and from the last to the first; the seed does not matter."""
+    return _regular(nodes, nodes, lambda number: (number, (number + 1) % nodes))
+
+
+def complete(seed: int, nodes: int) -> EdgeStream:
+    """Edges from each node to every other; the seed does not matter."""
+
+    def edges(number: np.ndarray) -> Edges:
+        source, target = number // (nodes - 1), number % (nodes - 1)
+        return source, target + (target >= source)
+
+    return _regular(nodes, nodes * (nodes - 1), edges)
+
+
+def tree(seed: int, nodes: int) -> EdgeStream:
+    """The binary tree whose node v has the children 2 v + 1 and 2 v + 2; the seed does not matter."""
+    return _regular(nodes, nodes - 1, lambda number: (number // 2, number + 1))
+
+
+STREAMS: dict[str, Callable[..., EdgeStream]] = {
+    made.__name__: made for made in (rmat, uniform, road, grid, star, path, cycle, complete, tree)
+}
+
+
+def generate(
+    kind: str,
+    comm: MPI.Intracomm,
+    *,
+    seed: int = 1,
+    weights: str | None = None,
+    symmetrize: bool = False,
+    drop_loops: bool = False,
+    dedup: bool = False,
+    memory_limit: int | None = None,
+    scratch: str | None = None,
+    **parameters: int | float,
+) -> CsrBuilder:
+    """Fill a builder with a graph, each rank with its share of the edges. Collective.
+
+    Parameters
+    ----------
+    kind : str
+        A name of ``STREAMS``, the function that takes the ``parameters``.
+    comm : Intracomm
+    seed : int
+        Of all random choices, the weights' included.
+    weights : str or None
+        Edge weights as in ``"1:255"`` (integers) or ``"0.0:1.0"`` (float32), both ends included.
+    symmetrize, drop_loops, dedup, memory_limit, scratch
+        See :class:`~cusp.csr_builder.CsrBuilder`; lattices are symmetrized in any case.
+
+    Raises
+    ------
+    OptionError
+        If a parameter is unknown, missing or out of range.
+    GraphFileError
+        On every rank, if a scratch file cannot be written.
+    """
+    require(kind in STREAMS, f"there is no graph {kind!r}; there are {', '.join(STREAMS)}")
+    try:
+        inspect.signature(STREAMS[kind]).bind(seed, **parameters)
+    except TypeError as error:
+        raise OptionError(f"{kind}: {error}") from error
+    stream = STREAMS[kind](seed, **parameters)
+    rule = None if weights is None else WeightRule.parse(weights)
+    builder = CsrBuilder(
+        comm,
+        num_nodes=stream.num_nodes,
+        weight_dtype=None if rule is None else rule.dtype,
+        symmetrize=symmetrize or stream.undirected,
+        drop_loops=drop_loops,
+        dedup=dedup,
+        memory_limit=memory_limit,
+        scratch=scratch,
+    )
+
+    def make(first: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        sources, targets = stream.edges(first, min(first + BATCH, stream.size))
+        return sources, targets, None if rule is None else rule.weights(sources, targets, seed)
+
+    with together(comm):
+        for batch in ordered_map(make, _batches_of(stream.size, comm)):
+            builder.add(*batch)
+    return builder
+
+
+def rmat_slice(
+    comm: MPI.Intracomm, scale: int, edge_factor: int = 16, seed: int = 1, weights: str | None = None
+) -> CsrSlice:
+    """This rank's rows of a symmetric RMAT graph without self-loops and parallel edges. Collective.
+
+    See :func:`rmat` and, for the weights and errors, :func:`generate`.
+    """
+    return generate(
+        "rmat", comm, seed=seed, weights=weights, symmetrize=True, drop_loops=True, dedup=True,
+        scale=scale, edge_factor=edge_factor,
+    ).build()  # fmt: skip
+
+
+def _batches_of(size: int, comm: MPI.Intracomm) -> Iterator[int]:
+    """First edge numbers of this rank's batches: every ``comm.size``-th."""
+    yield from range(comm.rank * BATCH, size, comm.size * BATCH)
+
+
+def _regular(nodes: int, size: int, edges: Callable[[np.ndarray], Edges]) -> EdgeStream:
+    require(nodes >= 1, f"nodes is {nodes}, but must be at least 1")
+    return EdgeStream(nodes, size, lambda first, last: edges(np.arange(first, last)))
+
+
+def _two_arrays(size: int, num_nodes: int) -> Edges:
+    return np.empty(size, index_dtype(num_nodes)), np.empty(size, index_dtype(num_nodes))

@@ -1,0 +1,101 @@
+"""Random numbers that depend on a seed and a counter only, and the edges and weights drawn from them.
+
+A number is ``mix(key + counter * GOLDEN)``, the counter-based form of SplitMix64 (Steele, Lea and Flood,
+OOPSLA 2014): any rank can draw any edge without having drawn the ones before.
+"""
+
+import numpy as np
+from numba import njit
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+LANES = 4  # 16-bit numbers in one 64-bit number: levels of an RMAT edge that share it
+TILE = 512  # edges drawn together, level by level: the loops over them become vector instructions
+BLOCKS = 16  # 64-bit numbers set aside for one edge
+
+
+def key_of(seed: int) -> np.uint64:
+    """The start of a seed's random numbers: seeds in a row must not give overlapping ones."""
+    mask = 2**64 - 1
+    number = (seed * 0xD1342543DE82EF95 + 0x632BE59BD9B4E019) & mask
+    number = (number ^ number >> 32) * 0xDABA0B6EB09322E3 & mask
+    return np.uint64(number ^ number >> 32)
+
+
+@njit(nogil=True, inline="always")
+def mix(number):  # type: ignore[no-untyped-def]
+    """SplitMix64's finalizer: a bijection of 64-bit numbers."""
+    number = (number ^ (number >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    number = (number ^ (number >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return number ^ (number >> np.uint64(31))
+
+
+@njit(nogil=True, inline="always")
+def _below(number, bound):  # type: ignore[no-untyped-def]
+    """A number in [0, bound) for bound <= 2**32, from the high half of a random one."""
+    return ((number >> np.uint64(32)) * bound) >> np.uint64(32)
+
+
+@njit(nogil=True, inline="always")
+def _scramble(node, scale, key):  # type: ignore[no-untyped-def]
+    """A bijection of [0, 2**scale): odd factors and shifted exclusive ors, each invertible."""
+    mask = (np.uint64(1) << scale) - np.uint64(1)
+    half = (scale + np.uint64(1)) >> np.uint64(1)
+    node = (node ^ key) & mask
+    for _ in range(3):
+        node = (node * np.uint64(0xD6E8FEB86659FD93) + (key >> np.uint64(17))) & mask
+        node ^= node >> half
+    return node
+
+
+@njit(cache=True, nogil=True)
+def rmat_edges(scale, key, first, thresholds, sources, targets):  # type: ignore[no-untyped-def]
+    """Edges ``first``, ``first + 1`` ... of an RMAT graph.
+
+    Each level draws a quadrant: ``thresholds`` are A, A + B and A + B + C in units of 2**-16.
+    """
+    a, ab, abc = thresholds[0], thresholds[1], thresholds[2]
+    one = np.uint64(1)
+    bits, source, target = np.empty(TILE, np.uint64), np.empty(TILE, np.uint64), np.empty(TILE, np.uint64)
+    for start in range(0, sources.size, TILE):
+        source[:] = 0
+        target[:] = 0
+        for level in range(scale):
+            if level % LANES == 0:
+                counter = np.uint64(first + start) * np.uint64(BLOCKS) + np.uint64(level // LANES)
+                for i in range(TILE):
+                    bits[i] = mix(key + (counter + np.uint64(i) * np.uint64(BLOCKS)) * GOLDEN)
+            for i in range(TILE):
+                lane = bits[i] & np.uint64(0xFFFF)
+                bits[i] >>= np.uint64(16)
+                down = np.uint64(lane >= ab)
+                right = np.uint64(lane >= a) - down + np.uint64(lane >= abc)
+                source[i] = (source[i] << one) | down
+                target[i] = (target[i] << one) | right
+        for i in range(min(TILE, sources.size - start)):
+            sources[start + i] = _scramble(source[i], np.uint64(scale), key)
+            targets[start + i] = _scramble(target[i], np.uint64(scale), key)
+
+
+@njit(cache=True, nogil=True)
+def uniform_edges(num_nodes, key, first, sources, targets):  # type: ignore[no-untyped-def]
+    """Edges ``first``, ``first + 1`` ... with both ends uniform in [0, num_nodes), at most 2**32."""
+    for i in range(sources.size):
+        counter = np.uint64(first + i) * np.uint64(2)
+        sources[i] = _below(mix(key + counter * GOLDEN), np.uint64(num_nodes))
+        targets[i] = _below(mix(key + (counter + np.uint64(1)) * GOLDEN), np.uint64(num_nodes))
+
+
+@njit(cache=True, nogil=True)
+def uniform_units(key, first, numbers):  # type: ignore[no-untyped-def]
+    """Numbers ``first``, ``first + 1`` ..., uniform in [0, 1)."""
+    for i in range(numbers.size):
+        numbers[i] = (mix(key + np.uint64(first + i) * GOLDEN) >> np.uint64(11)) * 2.0**-53
+
+
+@njit(cache=True, nogil=True)
+def edge_numbers(sources, targets, key, span, numbers):  # type: ignore[no-untyped-def]
+    """A number uniform in [0, span), span <= 2**32, for each edge, the same for its reverse."""
+    for i in range(sources.size):
+        source, target = np.uint64(sources[i]), np.uint64(targets[i])
+        pair = mix(key + min(source, target) * GOLDEN)
+        numbers[i] = _below(mix(pair + max(source, target) * GOLDEN), np.uint64(span))

@@ -1,0 +1,105 @@
+"""Make a graph by rule and write it as a graph file, in parallel and in bounded memory.
+
+python -m scripts.generate rmat --scale 20 --symmetrize --drop-loops --dedup --output kron20.h5
+mpirun -n 2 python -m scripts.generate road --width 1000 --height 1000 --output road.h5
+"""
+
+import argparse
+import os
+import time
+from typing import TYPE_CHECKING
+
+from apps.launch import parse_together, run_main
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+# What each kind of graph takes: option -> (type, default or None if it must be given, help).
+_NODES = {"nodes": (int, None, "number of nodes")}
+_LATTICE = {"width": (int, None, "nodes in a row"), "height": (int, None, "rows")}
+_KEEP = {"keep": (float, 0.6, "probability of each lattice edge")}
+KINDS: dict[str, tuple[str, dict]] = {
+    "rmat": (
+        "skewed degrees, as in Graph500",
+        {
+            "scale": (int, None, "2**SCALE nodes"),
+            "edge-factor": (int, 16, "edges a node, before any are dropped"),
+        },
+    ),
+    "uniform": ("both ends of each edge at random", {**_NODES, "edges": (int, None, "number of edges")}),
+    "road": ("a lattice with gaps, both directions", {**_LATTICE, **_KEEP}),
+    "grid": ("a whole lattice, both directions", _LATTICE),
+    "star": ("node 0 to all others", _NODES),
+    "path": ("each node to the next", _NODES),
+    "cycle": ("each node to the next, the last to the first", _NODES),
+    "complete": ("each node to every other", _NODES),
+    "tree": ("binary tree, parents to children", _NODES),
+}
+
+
+def num_bytes(text: str) -> int:
+    """Read a number of bytes such as ``500M`` or ``2G`` (powers of 1024)."""
+    digits = text.upper().removesuffix("B").removesuffix("I")
+    unit = digits[-1:] if digits[-1:] in UNITS else ""
+    count = float(digits.removesuffix(unit))
+    if not 0 < count < float("inf"):
+        raise ValueError(text)
+    return int(count * UNITS[unit])
+
+
+num_bytes.__name__ = "number of bytes"  # as argparse names it in its message
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m scripts.generate",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    kinds = parser.add_subparsers(dest="kind", required=True, metavar="KIND")
+    for kind, (summary, options) in KINDS.items():
+        sub = kinds.add_parser(kind, help=summary, description=summary)
+        for name, (read, default, told) in options.items():
+            told += "" if default is None else " (default %(default)s)"
+            sub.add_argument(f"--{name}", type=read, default=default, required=default is None, help=told)
+        _add_common(sub)
+    return parser
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--output", required=True, metavar="FILE", help="graph file to write")
+    parser.add_argument("--seed", type=int, default=1, help="of all random choices (default %(default)s)")
+    parser.add_argument("--weights", metavar="LOW:HIGH", help="edge weights: 1:255 integers, 0.0:1.0 floats")
+    parser.add_argument("--symmetrize", action="store_true", help="add the reverse of every edge")
+    parser.add_argument("--drop-loops", action="store_true", help="leave out edges from a node to itself")
+    parser.add_argument("--dedup", action="store_true", help="keep one of parallel edges")
+    parser.add_argument("--transpose", action="store_true", help="also store the transpose, as group csc")
+    parser.add_argument(
+        "--memory-limit", type=num_bytes, metavar="BYTES",
+        help="buffers of one rank, as 2G; more goes to scratch files (default: half the memory / ranks)",
+    )  # fmt: skip
+    parser.add_argument("--scratch", metavar="FOLDER", help="for scratch files (default: the system's)")
+
+
+def main(comm: "Intracomm", argv: list[str]) -> int:
+    """Run the command line on all ranks; returns the exit code. Collective."""
+    options = vars(parse_together(comm, make_parser(), argv))
+    from cusp.generators import generate  # after the command line: numba and h5py take their time
+    from cusp.graph_writer import check_target
+
+    start = time.perf_counter()
+    output, transpose = options.pop("output"), options.pop("transpose")
+    check_target(output, comm)
+    num_nodes, num_edges = generate(options.pop("kind"), comm, **options).write(output, transpose=transpose)
+    if comm.rank == 0:
+        size = os.path.getsize(output) / 1e6
+        seconds = time.perf_counter() - start
+        print(f"{output}: {num_nodes:,} nodes, {num_edges:,} edges, {size:,.1f} MB, {seconds:.2f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    run_main(main)
