@@ -183,14 +183,6 @@ def _check_memory(source: EdgeSource, num_nodes: int) -> None:
         )
 
 
-def _check_output(options: argparse.Namespace) -> None:
-    folder = Path(options.output).parent
-    if not folder.is_dir():
-        raise GraphFileError(f"{options.output}: there is no folder {folder}; create it first")
-    if options.scratch is not None and not Path(options.scratch).is_dir():
-        raise OptionError(f"--scratch {options.scratch}: is no folder; create it first")
-
-
 def _columns(options: argparse.Namespace) -> list[str] | None:
     """The columns to read; a column named by --weights takes the place of the third."""
     columns = options.columns.split(",") if options.columns else None
@@ -202,13 +194,6 @@ def _count(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text}: expected a number of at least 1")
     return value
-
-
-def _bytes(text: str) -> int:
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", text.strip(), re.IGNORECASE)
-    if match is None:
-        raise argparse.ArgumentTypeError(f"{text}: expected bytes such as 500M or 4G")
-    return int(float(match[1]) * _UNITS[match[2].upper()])
 
 
 if __name__ == "__main__":

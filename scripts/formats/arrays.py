@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from cusp.errors import GraphFileError
-from scripts.formats.binary_file import BinaryFile
+from scripts.formats.binary_file import BinaryFile, open_binary
 from scripts.formats.csr_source import check_ids, check_offsets, expand
 from scripts.formats.source import CHUNK_EDGES, Chunk, EdgeSource, ahead, share
 
@@ -101,7 +101,7 @@ def open_npy(path: Path, format: str, columns: list[str] | None, real_weights: b
 
 
 def _mapped(path: Path) -> np.ndarray:
-    file = BinaryFile(path).file
+    file = open_binary(path)
     version = np.lib.format.read_magic(file)
     read_header = (
         np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
@@ -137,7 +137,7 @@ def open_npz(path: Path, format: str, columns: list[str] | None, real_weights: b
     and ``targets`` with optional ``weights`` and ``num_nodes``. Read whole: it may be compressed.
     """
     try:
-        with np.load(BinaryFile(path).file, allow_pickle=False) as file:
+        with np.load(open_binary(path), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
     except (ValueError, zipfile.BadZipFile, EOFError, OSError) as error:
         raise GraphFileError(f"{path}: no .npz file that can be read ({error})") from None

@@ -12,7 +12,7 @@ from scripts.formats.source import is_gzip, readable
 
 
 class BinaryFile:
-    """A file open for reading at any place; gzip is unpacked into a temporary file first.
+    """A file open for reading at any place, closed with its last reference.
 
     Attributes
     ----------
@@ -24,7 +24,7 @@ class BinaryFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.file = _unpacked(path) if is_gzip(path) else cast(BinaryIO, open(path, "rb", buffering=0))
+        self.file = open_binary(path)
         self.size = os.fstat(self.file.fileno()).st_size
 
     def __del__(self) -> None:
@@ -58,7 +58,10 @@ class BinaryFile:
         return values
 
 
-def _unpacked(path: Path) -> BinaryIO:
+def open_binary(path: Path) -> BinaryIO:
+    """Open a file that can be read at any place: if it is gzip, a temporary unpacked copy."""
+    if not is_gzip(path):
+        return cast(BinaryIO, open(path, "rb", buffering=0))
     plain = tempfile.TemporaryFile()
     with readable(path) as packed:
         while part := packed.read(1 << 22):

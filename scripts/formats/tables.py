@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cusp.errors import GraphFileError, OptionError
-from scripts.formats.binary_file import BinaryFile
+from scripts.formats.binary_file import open_binary
 from scripts.formats.csr_source import check_ids
 from scripts.formats.source import CHUNK_EDGES, Chunk, EdgeSource, ahead
 from scripts.formats.text import FractionalWeightError
@@ -127,7 +127,7 @@ def _parquet(path: Path) -> Any:
     import pyarrow.parquet
 
     try:
-        return pyarrow.parquet.ParquetFile(BinaryFile(path).file)
+        return pyarrow.parquet.ParquetFile(open_binary(path))
     except pyarrow.ArrowInvalid as error:
         raise GraphFileError(f"{path}: no Parquet file that can be read ({error})") from None
 

@@ -1,18 +1,20 @@
 """Which weights a converted graph gets: those of the file, none, or random ones."""
 
-import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cusp.errors import GraphFileError, OptionError
 from scripts.formats.source import EdgeSource
 
+if TYPE_CHECKING:
+    from cusp.random_weights import WeightRule
+
 WEIGHT_TYPES = [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)] + [
     "float32",
     "float64",
 ]
-_RANGE = re.compile(r"(-?\d+):(-?\d+)")
 
 
 @dataclass(frozen=True)
@@ -23,14 +25,14 @@ class Weigher:
     ----------
     dtype : dtype or None
         Of the weights that the graph gets; None: no weights.
-    bounds : (int, int) or None
-        Smallest and largest random weight; None: keep the given weights.
+    rule : WeightRule or None
+        How random weights are drawn; None: keep the given ones.
     seed : int
         Of the random weights. They depend on it and on the two ends alone, in either order.
     """
 
     dtype: np.dtype | None
-    bounds: tuple[int, int] | None = None
+    rule: "WeightRule | None" = None
     seed: int = 1
 
     def __call__(
@@ -38,27 +40,14 @@ class Weigher:
     ) -> np.ndarray | None:
         if self.dtype is None:
             return None
-        if self.bounds is None:
+        if self.rule is None:
             return weights
-        low, high = self.bounds
-        ends = np.minimum(sources, targets), np.maximum(sources, targets)
-        bits = np.full(len(sources), self.seed, np.uint64)
-        for end in ends:
-            bits = _mixed(bits ^ end.astype(np.uint64))
-        return (low + (bits % np.uint64(high - low + 1)).astype(np.int64)).astype(self.dtype)
-
-
-def _mixed(bits: np.ndarray) -> np.ndarray:
-    """One step of splitmix64 (Steele, Lea, Flood, OOPSLA 2014)."""
-    bits = bits + np.uint64(0x9E3779B97F4A7C15)
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return bits ^ (bits >> np.uint64(31))
+        return self.rule.weights(sources.astype(np.int64), targets.astype(np.int64), self.seed)
 
 
 def is_column(weights: str) -> bool:
-    """Whether the value of --weights names a column."""
-    return weights not in ("keep", "none") and _RANGE.fullmatch(weights) is None
+    """Whether the value of --weights names a column: neither a word of ours nor LOW:HIGH."""
+    return weights not in ("keep", "none") and ":" not in weights
 
 
 def make_weigher(weights: str, weight_type: str | None, seed: int, source: EdgeSource) -> Weigher:
@@ -71,26 +60,28 @@ def make_weigher(weights: str, weight_type: str | None, seed: int, source: EdgeS
     GraphFileError
         The file's weights are of a type that a graph file cannot hold.
     """
-    range_ = _RANGE.fullmatch(weights)
-    if range_ is not None:
-        low, high = int(range_[1]), int(range_[2])
-        dtype = (
-            np.dtype(weight_type)
-            if weight_type
-            else np.promote_types(np.min_scalar_type(low), np.min_scalar_type(high))
-        )
-        if low > high or abs(low) >= 2**53 or abs(high) >= 2**53:
-            raise OptionError(
-                f"--weights {weights}: expected LOW:HIGH such as 1:255, whole numbers below 2^53"
-            )
-        if dtype.kind != "f" and not np.iinfo(dtype).min <= low <= high <= np.iinfo(dtype).max:
-            raise OptionError(f"--weights {weights}: does not fit --weight-type {weight_type}")
-        return Weigher(dtype, (low, high), seed)
+    asked = None if weight_type is None else np.dtype(weight_type)
+    if ":" in weights:
+        from cusp.random_weights import WeightRule
+
+        rule = WeightRule.parse(weights)
+        _refuse_rounding(weights, rule.dtype, asked)
+        return Weigher(asked or rule.dtype, rule, seed)
     if weights == "none" or source.weight_dtype is None:
-        if weight_type is not None:
-            raise OptionError(f"--weight-type {weight_type}: there are no weights in {source.path}")
+        if asked is not None:
+            raise OptionError(
+                f"--weight-type {asked}: there are no weights; --weights 1:255 makes random ones"
+            )
         return Weigher(None)
-    dtype = np.dtype(weight_type or source.weight_dtype).newbyteorder("=")
+    _refuse_rounding(str(source.path), source.weight_dtype, asked)
+    dtype = asked or source.weight_dtype.newbyteorder("=")
     if dtype.name not in WEIGHT_TYPES:
         raise GraphFileError(f"{source.path}: has weights of type {dtype}; choose one with --weight-type")
     return Weigher(dtype)
+
+
+def _refuse_rounding(origin: str, dtype: np.dtype, asked: np.dtype | None) -> None:
+    if asked is not None and asked.kind != "f" and dtype.kind == "f":
+        raise OptionError(
+            f"--weight-type {asked}: the weights of {origin} have fractions; ask for float32 or float64"
+        )
