@@ -5,7 +5,6 @@ Runs on any number of ranks; all take part in sorting and writing, and in readin
 
 import argparse
 import os
-import re
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,11 +16,10 @@ from cusp.errors import GraphFileError, OptionError, together
 from scripts.formats import FORMATS, EdgeSource, open_edges
 from scripts.formats.text import FractionalWeightError
 from scripts.formats.weights import WEIGHT_TYPES, Weigher, is_column, make_weigher
+from scripts.generate import num_bytes
 
 if TYPE_CHECKING:
     from cusp.csr_builder import CsrBuilder
-
-_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 class SparseIdsError(GraphFileError):
@@ -62,18 +60,16 @@ def make_parser() -> argparse.ArgumentParser:
         help="number type of the stored weights, such as uint8",
     )
     add("--seed", type=int, default=1, help="of random weights (default: 1)")
-    add("--memory-limit", type=_bytes, metavar="4G", help="buffers of each rank; beyond it edges go to disk")
     add(
-        "--scratch",
-        metavar="DIR",
-        help="folder for edges beyond the memory limit (default: that of the system)",
+        "--memory-limit", type=num_bytes, metavar="4G", help="buffers of one rank; more goes to scratch files"
     )
+    add("--scratch", metavar="FOLDER", help="for scratch files (default: the system's)")
     return parser
 
 
 _WEIGHTS_HELP = (
     "keep those of the file (default), none, a COLUMN of an edge list or table, "
-    "or LOW:HIGH for random integers, the same in both directions of an edge"
+    "or LOW:HIGH for random ones, the same in both directions: 1:255 integers, 0.0:1.0 floats"
 )
 
 
@@ -99,8 +95,9 @@ def convert(comm: Intracomm, options: argparse.Namespace) -> tuple[int, int]:
     Two guesses from the first lines of a text file may prove wrong further down: that weights are
     integers, and that its comment ``# Nodes: N`` counts all ids. Then the file is read again without.
     """
-    with together(comm):
-        _check_output(options)
+    from cusp.graph_writer import check_target
+
+    check_target(options.output, comm)
     real = (options.weight_type or "").startswith("float")
     dense = True
     while True:
