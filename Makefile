@@ -30,8 +30,7 @@ clean:  ## everything that can be made again
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo 'error: "$(PYTHON)" is not Python 3.11 or later; install one and say: make $(MAKECMDGOALS) PYTHON=/path/to/it'; exit 1; }
-	@echo '$(PYTHON) -m venv $(VENV)'
-	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) || { \
+	@test -x $(BIN)/pip || { echo '$(PYTHON) -m venv $(VENV)'; $(PYTHON) -m venv $(VENV); } || { \
 	  echo 'error: no venv module; on Debian or Ubuntu: apt install python3-venv, then say make again'; exit 1; }
 	$(BIN)/python -m pip install --quiet -e '.[mpich,dev]'
 	@touch $@

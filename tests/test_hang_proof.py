@@ -22,7 +22,7 @@ def run_pytest(folder: Path, body: str, ranks: int = RANKS):
     started = time.monotonic()
     done = mpirun(
         ranks,
-        *("-m", "pytest", "-q", "--with-mpi", "-p", "no:cacheprovider", "-p", "conftest"),
+        *("-m", "pytest", "-q", "--with-mpi", "--color=no", "-p", "no:cacheprovider", "-p", "conftest"),
         *("-c", "/dev/null", "--rootdir", folder, folder / "test_case.py"),
         timeout=60,
         env={

@@ -33,6 +33,11 @@ def run_program(folder: Path, body: str, ranks: int, *args: str, **options):
     return done, time.monotonic() - started
 
 
+def said(done) -> str:
+    """What the program wrote to stderr, without what some launchers add about exit codes."""
+    return done.stderr.split("-" * 70)[0].strip()
+
+
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_return_value_is_the_exit_code(tmp_path, ranks):
     body = "sys.stdout.write(f'rank {comm.rank} {argv}\\n')"
@@ -46,13 +51,13 @@ def test_return_value_is_the_exit_code(tmp_path, ranks):
 def test_input_error_of_all_ranks_is_said_once(tmp_path, ranks):
     done, _ = run_program(tmp_path, "raise_together(comm, InputError('g.h5: no such file'))", ranks)
     where = f" (rank 0 of {ranks})" if ranks > 1 else ""
-    assert (done.returncode, done.stderr) == (1, f"error: g.h5: no such file{where}\n")
+    assert (done.returncode, said(done)) == (1, f"error: g.h5: no such file{where}")
 
 
 def test_input_error_of_one_rank_is_said_by_rank_0(tmp_path):
     body = "if comm.rank == 1:\n    raise InputError('bad weight')\nreturn 0"
     done, _ = run_program(tmp_path, body, 3)
-    assert (done.returncode, done.stderr) == (1, "error: bad weight\n")
+    assert (done.returncode, said(done)) == (1, "error: bad weight")
 
 
 def test_input_error_of_one_rank_does_not_hang_the_others(tmp_path):
@@ -80,7 +85,7 @@ def test_exit_code_is_honoured_on_all_ranks(tmp_path, ranks):
     assert run_program(tmp_path, "sys.exit(5)", ranks)[0].returncode == 5
     assert run_program(tmp_path, "sys.exit()", ranks)[0].returncode == 0
     done, _ = run_program(tmp_path, "sys.exit('enough')", ranks)
-    assert (done.returncode, done.stderr) == (1, "enough\n")
+    assert (done.returncode, said(done)) == (1, "enough")
 
 
 def test_exit_of_one_rank_does_not_hang_the_others(tmp_path):
