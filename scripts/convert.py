@@ -9,8 +9,6 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mpi4py.MPI import Intracomm
-
 from apps.launch import parse_together, run_main
 from cusp.errors import GraphFileError, OptionError, together
 from scripts.formats import FORMATS, EdgeSource, open_edges
@@ -19,6 +17,8 @@ from scripts.formats.weights import WEIGHT_TYPES, Weigher, is_column, make_weigh
 from scripts.generate import num_bytes
 
 if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
     from cusp.csr_builder import CsrBuilder
 
 
@@ -73,7 +73,7 @@ _WEIGHTS_HELP = (
 )
 
 
-def main(comm: Intracomm, argv: list[str]) -> int:
+def main(comm: "Intracomm", argv: list[str]) -> int:
     """Parse the command line and do what it says. Collective."""
     options = parse_together(comm, make_parser(), argv)
     if options.info:
@@ -89,7 +89,7 @@ def main(comm: Intracomm, argv: list[str]) -> int:
     return 0
 
 
-def convert(comm: Intracomm, options: argparse.Namespace) -> tuple[int, int]:
+def convert(comm: "Intracomm", options: argparse.Namespace) -> tuple[int, int]:
     """Read, sort and write; return the numbers of nodes and edges. Collective.
 
     Two guesses from the first lines of a text file may prove wrong further down: that weights are
@@ -111,7 +111,7 @@ def convert(comm: Intracomm, options: argparse.Namespace) -> tuple[int, int]:
             dense = False
 
 
-def _print_info(comm: Intracomm, options: argparse.Namespace) -> None:
+def _print_info(comm: "Intracomm", options: argparse.Namespace) -> None:
     with together(comm):
         if comm.rank == 0:
             from scripts.formats.info import describe
@@ -119,7 +119,7 @@ def _print_info(comm: Intracomm, options: argparse.Namespace) -> None:
             print(describe(Path(options.input), options.format, _columns(options), options.check))
 
 
-def _convert_once(comm: Intracomm, options: argparse.Namespace, real: bool, dense: bool) -> tuple[int, int]:
+def _convert_once(comm: "Intracomm", options: argparse.Namespace, real: bool, dense: bool) -> tuple[int, int]:
     from cusp.csr_builder import CsrBuilder
 
     with together(comm):
@@ -139,19 +139,35 @@ def _convert_once(comm: Intracomm, options: argparse.Namespace, real: bool, dens
             symmetric=source.symmetric,
         )
     with together(comm):
-        _fill(builder, source, weigh, comm, options.nodes, 0 if options.nodes else stated)
-    edges_read = comm.allreduce(source.edges_read)
+        asymmetry = _fill(builder, source, weigh, comm, options.nodes, 0 if options.nodes else stated)
+    edges_read, asymmetry = comm.allreduce(source.edges_read), comm.allreduce(asymmetry) % 2**64
     with together(comm):
         source.check_complete(edges_read)
+        if asymmetry:
+            raise GraphFileError(
+                f"{source.path}: is an undirected graph by its header, but not every edge is listed at both "
+                "ends; correct the file, or convert it as a list of edges with --symmetrize --dedup"
+            )
     return builder.write(options.output, transpose=options.transpose)
 
 
 def _fill(
-    builder: "CsrBuilder", source: EdgeSource, weigh: Weigher, comm: Intracomm, nodes: int | None, stated: int
-) -> None:
-    """Add this rank's share of the edges: ``nodes`` are asked for, ``stated`` ones the file's guess."""
+    builder: "CsrBuilder",
+    source: EdgeSource,
+    weigh: Weigher,
+    comm: "Intracomm",
+    nodes: int | None,
+    stated: int,
+) -> int:
+    """Add this rank's share of the edges: ``nodes`` are asked for, ``stated`` ones the file's guess.
+
+    Returns their asymmetry: in sum over all ranks 0 if the file lists edges at both ends as it should.
+    """
+    unpaired = 0
     for sources, targets, weights in source.chunks(comm.rank, comm.size):
-        largest = max(int(sources.max(initial=-1)), int(targets.max(initial=-1)))
+        if sources.size == 0:
+            continue
+        largest = max(int(sources.max()), int(targets.max()))
         if stated and largest >= stated:
             raise SparseIdsError(f"{source.path}: states {stated:,} nodes but has the id {largest:,}")
         if nodes is not None and largest >= nodes:
@@ -159,7 +175,12 @@ def _fill(
                 f"--nodes {nodes}: {source.path} has the id {largest:,}, so at least {largest + 1} nodes"
             )
         _check_memory(source, largest + 1)
+        if source.reverse_stored:
+            from scripts.formats.symmetry import asymmetry
+
+            unpaired += asymmetry(sources, targets, weights)
         builder.add(sources, targets, weigh(sources, targets, weights))
+    return unpaired
 
 
 def _num_nodes(options: argparse.Namespace, source: EdgeSource) -> int | None:

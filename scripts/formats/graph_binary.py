@@ -120,6 +120,7 @@ def open_gap(path: Path, format: str, columns: list[str] | None, real_weights: b
         stored_edges=edges,
         weight_dtype=np.dtype("<i4") if format == "wsg" else None,
         symmetric=not directed,
+        reverse_stored=not directed,
         file=file,
     )
     source.check_size(17 + (1 + directed) * (8 * (nodes + 1) + width * edges))

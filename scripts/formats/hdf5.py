@@ -40,4 +40,5 @@ def open_graph_file(path: Path, format: str, columns: list[str] | None, real_wei
         stored_edges=header.num_edges,
         weight_dtype=header.weight_dtype,
         symmetric=header.symmetric,
+        reverse_stored=header.symmetric,
     )

@@ -132,7 +132,7 @@ def open_metis(path: Path, format: str, columns: list[str] | None, real_weights:
         neighbours = written - (sizes + constraints) * nodes
         for copies in (2, 1):
             if neighbours == per_edge * copies * edges:
-                source.symmetric = copies == 2
+                source.symmetric = source.reverse_stored = copies == 2
                 source.stored_edges = copies * edges
                 source.skip = sizes + constraints
                 return source

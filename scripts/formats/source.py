@@ -38,6 +38,8 @@ class EdgeSource:
         None where there are no weights.
     symmetric : bool
         ``chunks()`` yields both directions of every edge.
+    reverse_stored : bool
+        The file itself should list every edge at both ends: worth a check.
     edges_read : int
         Stored edges that ``chunks()`` has passed so far on this rank.
     """
@@ -49,6 +51,7 @@ class EdgeSource:
     stored_edges: int | None = None
     weight_dtype: np.dtype | None = None
     symmetric: bool = False
+    reverse_stored: bool = False
     edges_read: int = 0
 
     @property
