@@ -1,64 +1,101 @@
-"""Breadth-first search: hops from a source to every node, or parents; push, pull or whichever is cheaper."""
+"""Breadth-first search: hops from a source to every node, or parents; push, pull or whichever is cheaper.
 
-from typing import TYPE_CHECKING
+``mpirun -n 4 python -m apps.bfs graph.h5 --policy cvc --source 17 --verify --output hops.h5``
+"""
+
+import argparse
 
 import numpy as np
 
 from apps import operators_cpu as ops
-from cusp.partition import Partition, transpose
+from apps.harness import Answer, App, main
+from apps.launch import run_main
+from apps.verify import verify_hops
+from cusp.partition import Partition
 from gluon.label import Label
-from gluon.plan import SyncPlan
 from gluon.reduction import MIN
 from gluon.sync import Sync
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
 
 ALPHA, BETA = 15, 18  # when to pull and when to push again (Beamer, Asanovic, Patterson, SC 2012)
 
 
-def bfs(part: Partition, plan: SyncPlan, comm, source: int, direction: str = "auto", parents: bool = False):
-    if parents:
-        shift = (part.num_nodes - 1).bit_length() or 1
-        levels = Label(part, np.int64, np.iinfo(np.int64).max, MIN)
-        gid_mask = np.int64((1 << shift) - 1)
-    else:
-        shift = 0
-        levels = Label(part, np.int32, np.iinfo(np.int32).max, MIN)
-        gid_mask = np.int64(0)
-    levels.write(source, source & int(gid_mask))
-    unreached = levels.values.dtype.type(np.iinfo(levels.values.dtype).max)
-    sync = Sync(plan, comm)
-    if part.symmetric:
-        in_offsets, in_sources, pull_write, pull_read = part.offsets, part.targets, "src", "dst"
-    elif direction != "push":
-        csc = transpose(part)
-        in_offsets, in_sources, pull_write, pull_read = csc.offsets, csc.sources, "dst", "src"
-    level = 0
-    unexplored = part.num_edges
-    pulling = direction == "pull"
-    before = 0
-    size = np.empty(2, np.int64)
+def bfs(part: Partition, sync: Sync, source: int, direction: str = "auto", parents: bool = False) -> Answer:
+    """Hops from ``source`` to every node along out-edges. Collective.
+
+    A frontier node gives its level + 1 to its out-neighbours (push), or a node without a level looks
+    for an in-neighbour in the frontier (pull). A symmetric graph is pulled along its reversed edges,
+    which are the same set: the in-neighbours of a node are its out-neighbours, so an operator that
+    pulls writes at the source and reads at the destination of the edges as they are stored.
+
+    Parameters
+    ----------
+    part : Partition
+        With ``csc`` if pulls are wanted and the graph is not symmetric.
+    sync : Sync
+    source : int
+        Global id.
+    direction : {'auto', 'push', 'pull'}
+    parents : bool
+        Find a parent of each node too. Levels and parents then travel in one number, level first, so
+        that MIN keeps the lowest level and among its parents the lowest one that was found.
+
+    Returns
+    -------
+    Answer
+        ``hops`` (int32) of this rank's masters, -1 where there is no path; with ``parents`` also
+        ``parents`` (int64), the source being its own.
+    """
+    shift = part.num_nodes.bit_length() if parents else 0
+    dtype = np.int64 if parents else np.int32
+    unreached = np.iinfo(dtype).max
+    labels = Label(part, dtype, unreached, MIN)
+    gid_mask = np.int64((1 << shift) - 1)
+    labels.write(source, source & int(gid_mask))
+    in_edges = (part.offsets, part.targets) if part.symmetric else part.csc and (part.csc.offsets, part.csc.sources)
+    ends = {False: ("src", "dst"), True: ("dst", "src") if part.symmetric else ("src", "dst")}
+    level, pulling, before, unexplored = 0, False, 0, part.num_edges
     while True:
-        comm.Allreduce(np.array(ops.frontier_size(levels.updated, part.degrees), np.int64), size)
-        nodes, edges = int(size[0]), int(size[1])
+        nodes, edges = sync.total(*ops.frontier_size(labels.updated, part.degrees))
         if nodes == 0:
             break
-        if direction == "auto":
-            if not pulling:
-                pulling = edges > unexplored // ALPHA
-            else:
-                pulling = nodes >= before or nodes > part.num_nodes // BETA
-        before = nodes
-        unexplored -= edges
-        sync.broadcast(levels, read=pull_read if pulling else "src", implied=level << shift)
-        frontier = levels.updated
-        levels.updated = np.zeros_like(frontier)
+        pulling = in_edges is not None and {
+            "push": False,
+            "pull": True,
+            "auto": (nodes >= before or nodes > part.num_nodes // BETA) if pulling else edges > unexplored // ALPHA,
+        }[direction]
+        before, unexplored = nodes, unexplored - edges
+        read, write = ends[pulling]
+        sync.broadcast(labels, read=read, implied=level << shift)
+        frontier = labels.swap_updated()
         level += 1
-        args = (part.gids, gid_mask, np.int64(level << shift), unreached, levels.values, levels.updated)
-        if pulling:
-            ops.bfs_pull(frontier, in_offsets, in_sources, *args)
-        else:
-            ops.bfs_push(frontier, part.offsets, part.targets, *args)
-        sync.reduce(levels, write=pull_write if pulling else "dst", implied=None if parents else level)
-    return levels, level, sync
+        value = np.int64(level << shift)
+        operator, graph = (ops.bfs_pull, in_edges) if pulling else (ops.bfs_push, (part.offsets, part.targets))
+        operator(frontier, *graph, part.gids, gid_mask, value, labels.values.dtype.type(unreached),
+                 labels.values, labels.updated)  # fmt: skip
+        sync.reduce(labels, write=write, implied=None if parents else level)
+    values = labels.values[: part.num_masters]
+    reached = values != unreached
+    answer = {"hops": np.where(reached, values >> shift, -1).astype(np.int32)}
+    if parents:
+        answer["parents"] = np.where(reached, values & gid_mask, -1)
+    return Answer(answer, reached, level)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Options of this app alone."""
+    parser.add_argument("--direction", choices=("auto", "push", "pull"), default="auto",
+                        help="pull scans the unvisited nodes, push the frontier (default: whichever is cheaper)")  # fmt: skip
+    parser.add_argument("--parents", action="store_true", help="find a parent of each node too")
+
+
+APP = App(
+    name="bfs",
+    summary="breadth-first search: hops (and parents) from a source",
+    run=lambda part, sync, source, _, options: bfs(part, sync, source, options.direction, options.parents),
+    verify=lambda part, sync, source, answer, _, options: verify_hops(part, sync, source, **answer.labels),
+    add_options=add_options,
+    needs_csc=lambda options, symmetric: options.direction != "push" and not symmetric,
+)
+
+if __name__ == "__main__":
+    run_main(lambda comm, argv: main(APP, comm, argv))

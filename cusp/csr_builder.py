@@ -240,7 +240,7 @@ class CsrBuilder:
         counts = self._comm.allgather(sum(row.num_edges for row in rows))
         return sum(counts[: self._comm.rank]), sum(counts)
 
-    def _write(
+    def _write_group(
         self, writer: GraphWriter, group: str, spool: Spool, rows: list[Rows], first_edge: int
     ) -> None:
         """Write this rank's rows, and on rank 0 the head of ``indptr``. Collective."""

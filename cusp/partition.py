@@ -47,6 +47,8 @@ class Partition:
     degrees : (masters,) int64
         Out-degree of each master in the whole graph.
     lid_map : LidMap
+    csc : Csc or None
+        In-edges of each proxy, if they were asked for.
     """
 
     rank: int
@@ -63,6 +65,7 @@ class Partition:
     has_in: np.ndarray
     degrees: np.ndarray
     lid_map: LidMap
+    csc: Csc | None = None
 
     @property
     def num_proxies(self) -> int:

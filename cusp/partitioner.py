@@ -1,5 +1,6 @@
 """partition_graph(): read, then the four phases of CuSP (Hoang et al., IPDPS 2019), nothing else."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cusp.allocate import allocate
@@ -9,7 +10,7 @@ from cusp.compile_rules import compile_policy
 from cusp.construct import construct
 from cusp.errors import together
 from cusp.graph_file import EdgeSlice, read_slice
-from cusp.partition import Partition
+from cusp.partition import Partition, transpose
 from cusp.policies import Policy
 from cusp.prop import Prop
 from cusp.stopwatch import Stopwatch
@@ -27,6 +28,7 @@ def partition_graph(
     split: str = "edges",
     weights: bool = True,
     order: str = "degree",
+    csc: bool = False,
     watch: Stopwatch | None = None,
 ) -> Partition:
     """Partition a graph file among the ranks of ``comm``. Collective.
@@ -42,6 +44,8 @@ def partition_graph(
         Read edge weights if there are some.
     order : str
         Local ids of masters: ``degree`` (hubs first) or ``natural`` (by global id).
+    csc : bool
+        Build the local CSC too.
     watch : Stopwatch, optional
         Gets the seconds of each phase.
 
@@ -53,11 +57,16 @@ def partition_graph(
     watch = watch or Stopwatch()
     with watch("read"):
         edges = read_slice(path, comm, split, weights)
-    return partition_slice(edges, policy, comm, order, watch)
+    return partition_slice(edges, policy, comm, order, csc, watch)
 
 
 def partition_slice(
-    edges: EdgeSlice, policy: Policy, comm: "Intracomm", order: str = "degree", watch: Stopwatch | None = None
+    edges: EdgeSlice,
+    policy: Policy,
+    comm: "Intracomm",
+    order: str = "degree",
+    csc: bool = False,
+    watch: Stopwatch | None = None,
 ) -> Partition:
     """Partition a graph that the ranks already hold in slices. Collective."""
     watch = watch or Stopwatch()
@@ -71,4 +80,5 @@ def partition_slice(
     with watch("allocate"):
         layout = allocate(edges, owners, comm)
     with watch("construct"):
-        return construct(edges, masters, owners, layout, order, comm)
+        part = construct(edges, masters, owners, layout, order, comm)
+        return replace(part, csc=transpose(part)) if csc else part

@@ -1,6 +1,7 @@
 """Label: one value a proxy, and a bit that says 'changed since last taken'."""
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from cusp.partition import Partition
 from gluon import device_cpu as device
@@ -25,7 +26,7 @@ class Label:
         A bit a proxy.
     """
 
-    def __init__(self, part: Partition, dtype: type, fill: float, reduction: Reduction) -> None:
+    def __init__(self, part: Partition, dtype: DTypeLike, fill: float, reduction: Reduction) -> None:
         self.part = part
         self.reduction = reduction
         self.values = np.full(part.num_proxies, fill, dtype)
@@ -41,6 +42,12 @@ class Label:
     def take_updated(self) -> np.ndarray:
         """Local ids, int32, ascending, of the updated proxies; their bits are cleared."""
         return device.take_bits(self.updated, self.part.num_proxies)
+
+    def swap_updated(self) -> np.ndarray:
+        """The bits of the updated proxies; the label goes on with none set."""
+        taken = self.updated
+        self.updated = np.zeros_like(taken)
+        return taken
 
     def num_updated_masters(self) -> int:
         """Updated masters of this rank: summed over the ranks, nodes whose value changed."""

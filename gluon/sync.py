@@ -1,18 +1,15 @@
 """Sync: mirrors -> master by the reduction, master -> mirrors by broadcast, between two operators."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from mpi4py import MPI
 
 from cusp.exchange import wait_all
 from gluon import device_cpu as device
 from gluon.label import Label
 from gluon.plan import SyncPlan
 from gluon.reduction import ASSIGN
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
 
 TAGS = {"reduce": 11, "broadcast": 12}
 
@@ -43,7 +40,7 @@ class Sync:
         One entry an exchange.
     """
 
-    def __init__(self, plan: SyncPlan, comm: "Intracomm", write: str = "dst", read: str = "src") -> None:
+    def __init__(self, plan: SyncPlan, comm: MPI.Intracomm, write: str = "dst", read: str = "src") -> None:
         self.plan, self.comm = plan, comm
         self.write, self.read = write, read
         self.traffic: list[Traffic] = []
@@ -53,6 +50,17 @@ class Sync:
         """Reduce, then broadcast. Collective."""
         self.reduce(*labels)
         self.broadcast(*labels)
+
+    def total(self, *values: float) -> tuple:
+        """Sums over the ranks. Collective."""
+        mine = np.array(values)
+        everywhere = np.empty_like(mine)
+        self.comm.Allreduce(mine, everywhere)
+        return tuple(everywhere.tolist())
+
+    def lowest(self, value: float) -> float:
+        """Minimum over the ranks. Collective."""
+        return self.comm.allreduce(value.item() if isinstance(value, np.generic) else value, MPI.MIN)
 
     def reduce(self, *labels: Label, write: str | None = None, implied: float | None = None) -> None:
         """Combine the updated mirrors into their masters. Collective.

@@ -1,0 +1,57 @@
+"""The command line that all apps share."""
+
+import argparse
+import re
+
+from cusp.partitioner import ORDERS
+from cusp.policies import DEFAULT_THRESHOLD, POLICIES
+
+DEFAULT_SCALE = 16
+
+
+def make_parser(name: str, summary: str) -> argparse.ArgumentParser:
+    """Options of every app; an app adds its own."""
+    parser = argparse.ArgumentParser(
+        prog=f"python -m apps.{name}",
+        description=f"{summary[0].upper()}{summary[1:]}. Run it on several ranks with mpirun -n RANKS.",
+    )
+    parser.add_argument("graph", nargs="?", help=f"graph file (default: an RMAT graph of scale {DEFAULT_SCALE}, made now)")
+    add_partition_options(parser)
+    run = parser.add_argument_group("run")
+    which = run.add_mutually_exclusive_group()
+    which.add_argument("--source", type=int, metavar="GID", help="start from this node")
+    which.add_argument("--sources", type=positive, metavar="K", help="start from K seeded nodes that have out-edges")
+    run.add_argument("--seed", type=int, default=1, help="seed of everything random (default: 1)")
+    run.add_argument("--trials", type=positive, default=1, metavar="N", help="timed runs a source (default: 1)")
+    run.add_argument("--verify", action="store_true", help="check the answers of the first trial of each source")
+    out = parser.add_argument_group("output")
+    out.add_argument("--output", metavar="FILE", help="write the last answer (HDF5, N entries by global id)")
+    out.add_argument("--rows", metavar="FILE", help="append a JSON line for each trial")
+    return parser
+
+
+def add_partition_options(parser: argparse.ArgumentParser) -> None:
+    """Options that say how a graph is partitioned."""
+    group = parser.add_argument_group("partition")
+    group.add_argument("--policy", default="oec", help=f"{', '.join(POLICIES)}, MASTER+EDGE or a Python file (default: oec)")
+    group.add_argument("--grid", type=grid, metavar="RxC", help="grid of ranks for cvc (default: the squarest)")
+    group.add_argument("--threshold", type=int, default=DEFAULT_THRESHOLD, metavar="D",
+                       help=f"out-degree above which hvc spreads a node's edges (default: {DEFAULT_THRESHOLD})")  # fmt: skip
+    group.add_argument("--split", default="edges", help="reading split: edges, nodes, weighted or NODE:EDGE (default: edges)")
+    group.add_argument("--order", choices=ORDERS, default="degree", help="local ids of masters: hubs first, or as in the file")
+
+
+def positive(text: str) -> int:
+    """A whole number above 0."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not above 0")
+    return number
+
+
+def grid(text: str) -> tuple[int, int]:
+    """Rows and columns from ``RxC``."""
+    match = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", text)
+    if not match:
+        raise argparse.ArgumentTypeError(f"{text} is not of the form ROWSxCOLUMNS such as 2x4")
+    return int(match[1]), int(match[2])

@@ -1,0 +1,251 @@
+"""Runs any app: partition, warm-up, sources, timed trials, verification, rows. It knows no algorithm."""
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from apps import report
+from apps.cli import DEFAULT_SCALE, make_parser
+from apps.launch import parse_together
+from apps.output import OutputError, check_writable, write_labels
+from apps.warm_up import warm_up
+from cusp.errors import OptionError, raise_together, together
+from cusp.graph_file import EdgeSlice, read_header
+from cusp.partition import Partition
+from cusp.partitioner import partition_graph, partition_slice
+from cusp.policies import Policy, load_policy
+from cusp.quality import Quality, measure_quality
+from cusp.stopwatch import Stopwatch
+from gluon.plan import SyncPlan, make_plan
+from gluon.sync import Sync
+
+PHASES = ("read", "assign_masters", "assign_edges", "allocate", "construct", "plan")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an algorithm found, for the masters of this rank.
+
+    Attributes
+    ----------
+    labels : dict of (masters,) arrays
+        What ``--output`` writes.
+    reached : (masters,) bool
+        Nodes whose out-edges were traversed, for the rate of traversed edges.
+    rounds : int
+    """
+
+    labels: dict[str, np.ndarray]
+    reached: np.ndarray
+    rounds: int
+
+
+@dataclass(frozen=True)
+class App:
+    """An algorithm as the harness sees it.
+
+    Attributes
+    ----------
+    name, summary : str
+    run : function (part, sync, source, prepared, options) -> Answer
+    verify : function (part, sync, source, answer, prepared, options)
+        Raises VerificationError.
+    prepare : function (part, sync, options) -> anything
+        Work that is done once for all sources; its seconds count as partitioning.
+    add_options : function (parser)
+    needs_csc : function (options, symmetric) -> bool
+    weighted : bool
+        Edge weights are read.
+    """
+
+    name: str
+    summary: str
+    run: Callable[[Partition, Sync, int, Any, argparse.Namespace], Answer]
+    verify: Callable[[Partition, Sync, int, Answer, Any, argparse.Namespace], None]
+    prepare: Callable[[Partition, Sync, argparse.Namespace], Any] = lambda part, sync, options: None
+    add_options: Callable[[argparse.ArgumentParser], None] = lambda parser: None
+    needs_csc: Callable[[argparse.Namespace, bool], bool] = lambda options, symmetric: False
+    weighted: bool = False
+
+
+@dataclass
+class Job:
+    """A partitioned graph, ready for trials."""
+
+    graph: str
+    policy: Policy
+    part: Partition
+    plan: SyncPlan
+    prepared: Any
+    quality: Quality
+    partition_seconds: float
+    phases: dict[str, float]
+    startup_seconds: float
+    rows: list[dict] = field(default_factory=list)
+
+
+def main(app: App, comm: MPI.Intracomm, argv: list[str]) -> int:
+    """Run an app from its command line. Collective; returns the exit code."""
+    parser = make_parser(app.name, app.summary)
+    app.add_options(parser)
+    options = parse_together(comm, parser, argv)
+    for path in (options.output, options.rows):
+        if path:
+            check_writable(path, comm)
+    job = prepare_job(app, comm, options)
+    sources = choose_sources(job.part, comm, options)
+    for source in sources:
+        for trial in range(options.trials):
+            answer, row = run_trial(app, comm, job, options, source, trial)
+            if options.verify and trial == 0:
+                report.progress(comm.rank, "verifying")
+                app.verify(job.part, Sync(job.plan, comm), source, answer, job.prepared, options)
+                report.progress(comm.rank, "")
+                row["verified"] = True
+            job.rows.append(row)
+            report.say(comm.rank, report.trial_line(row))
+    if options.output:
+        write_labels(options.output, job.part, answer.labels, comm)
+        report.say(comm.rank, f"wrote {', '.join(answer.labels)} to {options.output}")
+    if options.rows:
+        append_rows(options.rows, job.rows, comm)
+    return 0
+
+
+def prepare_job(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> Job:
+    """Load code, partition the graph and show the table. Collective."""
+    began = time.perf_counter()
+    with together(comm):
+        policy = load_policy(options.policy, options.grid, options.threshold)
+        policy.grid_for(comm.size)
+        header = read_header(options.graph) if options.graph else None
+    edges = None if header else generated(app, comm, options)
+    report.progress(comm.rank, "loading compiled code (compiled once, then kept)")
+    graph = header or edges
+    weights = header.weight_dtype if header else edges.weights is not None and edges.weights.dtype
+    warm_up(app, comm, policy, options, graph.symmetric, header.index_dtype if header else edges.targets.dtype,
+            (weights or None) if app.weighted else None)  # fmt: skip
+    startup = comm.allreduce(time.perf_counter() - began, MPI.MAX)
+    report.progress(comm.rank, "partitioning")
+    watch = Stopwatch()
+    comm.Barrier()
+    began = time.perf_counter()
+    csc = app.needs_csc(options, graph.symmetric)
+    if edges is None:
+        part = partition_graph(options.graph, policy, comm, options.split, app.weighted, options.order, csc, watch)
+    else:
+        part = partition_slice(edges, policy, comm, options.order, csc, watch)
+    del edges
+    with watch("plan"):
+        plan = make_plan(part, comm)
+        prepared = app.prepare(part, Sync(plan, comm), options)
+    seconds = comm.allreduce(time.perf_counter() - began, MPI.MAX)
+    phases = {name: comm.allreduce(watch.seconds.get(name, 0.0), MPI.MAX) for name in PHASES}
+    quality = measure_quality(part, comm)
+    name = os.path.splitext(os.path.basename(options.graph))[0] if options.graph else f"rmat{DEFAULT_SCALE}"
+    report.progress(comm.rank, "")
+    dtype = None if part.weights is None else part.weights.dtype
+    report.say(comm.rank, report.describe_graph(name, part.num_nodes, part.num_edges, part.symmetric, dtype))
+    report.say(comm.rank, report.partition_table(quality, policy.name, seconds, phases))
+    report.say(comm.rank, f"start-up: {startup:.2f} s to load compiled code")
+    report.warn_of_idle_ranks(part, comm.size, comm.rank)
+    return Job(name, policy, part, plan, prepared, quality, seconds, phases, startup)
+
+
+def generated(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> EdgeSlice:
+    """A small RMAT graph for those who have not brought one. Collective."""
+    from cusp.generators import rmat_slice
+
+    report.progress(comm.rank, "making a graph")
+    rows = rmat_slice(comm, DEFAULT_SCALE, seed=options.seed, weights="1:255" if app.weighted else None)
+    bounds = np.array([*comm.allgather(rows.first_node), rows.num_nodes], np.int64)
+    return EdgeSlice(
+        rows.num_nodes, rows.num_edges, rows.symmetric, bounds, rows.first_node, rows.indptr, rows.indices, rows.weights
+    )
+
+
+def choose_sources(part: Partition, comm: MPI.Intracomm, options: argparse.Namespace) -> list[int]:
+    """The source asked for, or seeded ones with out-edges: the same for any policy and number of ranks. Collective."""
+    if options.source is not None:
+        if not 0 <= options.source < part.num_nodes:
+            raise OptionError(f"--source {options.source}: the graph has the nodes 0 to {part.num_nodes - 1}")
+        return [options.source]
+    wanted = options.sources or 1
+    candidates = part.gids[: part.num_masters][part.degrees > 0]
+    lots = scramble(candidates, options.seed)
+    best = np.argsort(lots, kind="stable")[:wanted]
+    drawn = sorted(pair for pairs in comm.allgather(list(zip(lots[best].tolist(), candidates[best].tolist()))) for pair in pairs)
+    if not drawn:
+        raise OptionError("no node has an out-edge, so none can be drawn as a source; name one with --source")
+    if len(drawn) < wanted:
+        report.warn(comm.rank, f"--sources {wanted}: only {len(drawn)} nodes have out-edges")
+    return [gid for _, gid in drawn[:wanted]]
+
+
+def scramble(gids: np.ndarray, seed: int) -> np.ndarray:
+    """A random-looking uint64 for each node."""
+    mixed = gids.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(seed % 2**64)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+def run_trial(
+    app: App, comm: MPI.Intracomm, job: Job, options: argparse.Namespace, source: int, trial: int
+) -> tuple[Answer, dict]:
+    """One timed run, on the clock of the slowest rank. Collective."""
+    sync = Sync(job.plan, comm)
+    comm.Barrier()
+    began = time.perf_counter()
+    answer = app.run(job.part, sync, source, job.prepared, options)
+    seconds = comm.allreduce(time.perf_counter() - began, MPI.MAX)
+    sent = [sync.total(*(sum(getattr(t, what) for t in sync.traffic if t.kind == kind) for kind in ("reduce", "broadcast")))
+            for what in ("messages", "bytes")]  # fmt: skip
+    reached, traversed = sync.total(np.count_nonzero(answer.reached), int(job.part.degrees[answer.reached].sum()))
+    row = {
+        "app": app.name, "graph": job.graph, "nodes": job.part.num_nodes, "edges": job.part.num_edges,
+        "policy": job.policy.name, "ranks": comm.size, "device": "cpu", "source": source, "trial": trial,
+        "seconds": seconds, "partition_seconds": job.partition_seconds, "phases": job.phases,
+        "startup_seconds": job.startup_seconds, "rounds": answer.rounds, "messages": sum(sent[0]),
+        "mb_sent": sum(sent[1]) / 1e6, "mb_reduced": sent[1][0] / 1e6, "mb_broadcast": sent[1][1] / 1e6,
+        "reached": reached, "traversed_edges": traversed, "replication": job.quality.replication,
+        "edge_balance": job.quality.edge_balance, "peak_mb": comm.allreduce(peak_mb(), MPI.MAX),
+        "verified": None, "commit": commit(),
+    }  # fmt: skip
+    return answer, row
+
+
+def peak_mb() -> float:
+    """Most memory that this process has ever had, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
+
+
+def commit() -> str | None:
+    """Short hash of the commit that this code is from, if it is a checkout."""
+    folder = os.path.dirname(os.path.abspath(__file__))
+    try:
+        asked = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=folder, capture_output=True, text=True)
+    except OSError:
+        return None
+    return asked.stdout.strip() or None
+
+
+def append_rows(path: str, rows: list[dict], comm: MPI.Intracomm) -> None:
+    """Append one JSON line a trial. Collective."""
+    error = None
+    try:
+        if comm.rank == 0:
+            with open(path, "a") as file:
+                file.writelines(json.dumps(row) + "\n" for row in rows)
+    except OSError as caught:
+        error = OutputError(f"{path}: cannot be written: {caught.strerror}")
+    raise_together(comm, error)
