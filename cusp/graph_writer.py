@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import secrets
 from pathlib import Path
 from threading import Lock
@@ -210,9 +211,11 @@ class GraphWriter:
         try:
             action()
         except (OSError, RuntimeError) as error:
-            full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+            told_by_hdf5 = re.search(r"errno = (\d+)", str(error))
+            number = int(told_by_hdf5[1]) if told_by_hdf5 else getattr(error, "errno", None)
+            full = number in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
             advice = "; make room or choose another folder" if full else ""
-            reason = getattr(error, "strerror", None) or str(error)
+            reason = os.strerror(number) if number else str(error)
             raise GraphFileError(f"{self._path}: cannot be written: {reason}{advice}") from error
 
     def _discard(self) -> None:

@@ -1,4 +1,4 @@
-"""The sorted graph does not depend on ranks, chunks or memory, and equals what NumPy's lexsort makes of the edges."""
+"""The sorted graph equals what lexsort makes of the edges, whatever the ranks, chunks and memory."""
 
 import numpy as np
 import pytest
@@ -96,7 +96,11 @@ def test_build_matches_lexsort(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(csr_plan, "BUCKET_LOAD", bucket_load)
         builder = CsrBuilder(
-            COMM, num_nodes=num_nodes if known else None, weight_dtype=kind, memory_limit=memory_limit, **options
+            COMM,
+            num_nodes=num_nodes if known else None,
+            weight_dtype=kind,
+            memory_limit=memory_limit,
+            **options,
         )
         add_share(builder, *edges, pieces)
         result = builder.build()
