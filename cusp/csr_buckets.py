@@ -175,8 +175,7 @@ class BucketSort:
         first, last = self._plan.first_node[bucket : bucket + 2].tolist()
         degrees = np.zeros(last - first, np.int64)
         pieces = [piece for run in self._runs for piece in run.pieces(column)]
-        top = self._plan.source_bits + self._plan.target_bits + self._plan.weight_bits
-        parts = list(self._sorted_parts(pieces, top, degrees))
+        parts = list(self._sorted_parts(pieces, self._plan.key_bits, degrees))
         num_edges = sum(part.indices.size for part in parts)
         return Rows(first, num_edges, self._rows.put(degrees), parts)
 
@@ -216,20 +215,18 @@ class BucketSort:
         return keys, np.concatenate([get(p.extra, p.first, p.last) for p in pieces if p.extra is not None])
 
     def _sorted_part(self, keys: np.ndarray, extra: np.ndarray, degrees: np.ndarray) -> Part:
+        plan = self._plan
         if extra.size:
-            order = np.argsort(keys)
-            keys, extra = keys[order], extra[order]
-            csr_kernels.sort_ties(keys, extra)
-        else:
-            keys.sort()
+            extra, keys = csr_kernels.radix_sort(extra, keys, plan.code_bits)
+        keys, extra = csr_kernels.radix_sort(keys, extra, plan.key_bits)
         dtype = self._rules.weight_dtype
-        indices = np.empty(keys.size, index_dtype(self._plan.num_nodes))
+        indices = np.empty(keys.size, index_dtype(plan.num_nodes))
         codes = np.empty(0 if dtype is None else keys.size, np.uint64)
-        count = csr_kernels.unpack(keys, extra, self._plan.bits, self._rules.dedup, degrees, indices, codes)
+        count = csr_kernels.unpack(keys, extra, plan.bits, self._rules.dedup, degrees, indices, codes)
         indices.resize(count, refcheck=False)
         if dtype is None:
             return Part(self._rows.put(indices), None)
-        weights = decode(codes[:count] + np.uint64(self._plan.code_min), dtype)
+        weights = decode(codes[:count] + np.uint64(plan.code_min), dtype)
         return Part(self._rows.put(indices), self._rows.put(weights))
 
 

@@ -1,4 +1,4 @@
-"""The loops of :mod:`cusp.csr_builder`: count, scatter into buckets, split a bucket, unpack a sorted bucket.
+"""The loops of :mod:`cusp.csr_builder`: count, scatter into buckets, split, sort and unpack a bucket.
 
 An edge on its way is a *record*: one unsigned 64-bit key, made of the source (relative to the first
 node of its bucket), the target and, if there is room, the weight's code, from high to low bits::
@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 
 FAN_BITS = 8  # a bucket that is too large is split 256-fold
+DIGIT_BITS = 11  # sorted by in one pass
 
 
 @njit(cache=True, nogil=True)
@@ -83,23 +84,37 @@ def split(keys, extra, shift, starts, out_keys, out_extra):  # type: ignore[no-u
 
 
 @njit(cache=True, nogil=True)
-def sort_ties(keys, extra):  # type: ignore[no-untyped-def]
-    """Sort ``extra`` within each run of equal keys, by Shell's method."""
-    first = 0
-    while first < keys.size:
-        last = first + 1
-        while last < keys.size and keys[last] == keys[first]:
-            last += 1
-        gap = (last - first) // 2
-        while gap > 0:
-            for i in range(first + gap, last):
-                value, at = extra[i], i
-                while at >= first + gap and extra[at - gap] > value:
-                    extra[at] = extra[at - gap]
-                    at -= gap
-                extra[at] = value
-            gap = gap // 2 if gap == 2 else gap * 5 // 11
-        first = last
+def radix_sort(keys, payload, num_bits):  # type: ignore[no-untyped-def]
+    """Sort by the ``num_bits`` low bits of the keys, stably; returns (keys, payload), new or the same arrays.
+
+    Digit by digit from the lowest, with up to 2048 counters, which fit into the L1 cache. ``payload``
+    moves along; it may be empty. Where all keys agree in a digit its pass is left out.
+    """
+    passes = max(1, (num_bits + DIGIT_BITS - 1) // DIGIT_BITS)
+    width = (num_bits + passes - 1) // passes
+    mask = np.uint64((1 << width) - 1)
+    free = np.empty(1 << width, np.int64)
+    to_keys, to_payload = np.empty_like(keys), np.empty_like(payload)
+    for turn in range(passes):
+        shift = np.uint64(turn * width)
+        free[:] = 0
+        for i in range(keys.size):
+            free[np.int64((keys[i] >> shift) & mask)] += 1
+        if free.max() == keys.size:
+            continue
+        start = 0
+        for digit in range(free.size):
+            start, free[digit] = start + free[digit], start
+        for i in range(keys.size):
+            digit = np.int64((keys[i] >> shift) & mask)
+            at = free[digit]
+            free[digit] = at + 1
+            to_keys[at] = keys[i]
+            if payload.size:
+                to_payload[at] = payload[i]
+        keys, to_keys = to_keys, keys
+        payload, to_payload = to_payload, payload
+    return keys, payload
 
 
 @njit(cache=True, nogil=True)

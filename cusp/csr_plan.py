@@ -25,10 +25,10 @@ class Plan:
         Ends with ``num_nodes``.
     first_bucket : (ranks + 1,) int64
         Rank r sorts buckets ``first_bucket[r]`` to ``first_bucket[r + 1]``.
-    target_bits, weight_bits : int
-        Layout of a key, see :mod:`cusp.csr_kernels`.
-    code_min : int
-        Taken off every weight's code.
+    target_bits, weight_bits, key_bits : int
+        Layout of a key, see :mod:`cusp.csr_kernels`, and bits that it uses.
+    code_min, code_bits : int
+        Taken off every weight's code, and bits that are left.
     separate : bool
         Whether the codes need an array of their own.
     """
@@ -40,7 +40,9 @@ class Plan:
     first_bucket: np.ndarray
     target_bits: int
     weight_bits: int
+    key_bits: int
     code_min: int
+    code_bits: int
     separate: bool
 
     @property
@@ -52,11 +54,6 @@ class Plan:
     def num_buckets(self) -> int:
         """Buckets of all ranks."""
         return self.first_node.size - 1
-
-    @property
-    def source_bits(self) -> int:
-        """Bits for a source relative to its bucket."""
-        return int(np.diff(self.first_node).max(initial=1) - 1).bit_length()
 
 
 def cell_shift(num_nodes: int) -> int:
@@ -100,8 +97,9 @@ def make_plan(
     first_node = np.append(cell_node[starts], num_nodes)
     source_bits = int(np.diff(first_node).max(initial=1) - 1).bit_length()
     code_min, code_max = codes or (0, 0)
-    weight_bits = (code_max - code_min).bit_length()
-    separate = source_bits + target_bits + weight_bits > KEY_BITS
+    code_bits = (code_max - code_min).bit_length()
+    separate = source_bits + target_bits + code_bits > KEY_BITS
+    weight_bits = 0 if separate else code_bits
     return Plan(
         num_nodes=num_nodes,
         cell_shift=shift,
@@ -109,7 +107,9 @@ def make_plan(
         first_node=first_node,
         first_bucket=np.searchsorted(rank[starts], np.arange(num_ranks + 1)),
         target_bits=target_bits,
-        weight_bits=0 if separate else weight_bits,
+        weight_bits=weight_bits,
+        key_bits=source_bits + target_bits + weight_bits,
         code_min=code_min,
+        code_bits=code_bits,
         separate=separate,
     )
