@@ -60,9 +60,7 @@ def make_parser() -> argparse.ArgumentParser:
         help="number type of the stored weights, such as uint8",
     )
     add("--seed", type=int, default=1, help="of random weights (default: 1)")
-    add(
-        "--memory-limit", type=num_bytes, metavar="4G", help="buffers of one rank; more goes to scratch files"
-    )
+    add("--memory-limit", type=num_bytes, metavar="4G", help="buffers of one rank; more goes to scratch files")
     add("--scratch", metavar="FOLDER", help="for scratch files (default: the system's)")
     return parser
 
@@ -171,9 +169,7 @@ def _fill(
         if stated and largest >= stated:
             raise SparseIdsError(f"{source.path}: states {stated:,} nodes but has the id {largest:,}")
         if nodes is not None and largest >= nodes:
-            raise OptionError(
-                f"--nodes {nodes}: {source.path} has the id {largest:,}, so at least {largest + 1} nodes"
-            )
+            raise OptionError(f"--nodes {nodes}: {source.path} has the id {largest:,}, so at least {largest + 1} nodes")
         _check_memory(source, largest + 1)
         if source.reverse_stored:
             from scripts.formats.symmetry import asymmetry

@@ -4,20 +4,18 @@ import gzip
 import json
 import os
 import struct
-import subprocess
-import sys
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
+import spawn
 
 from cusp.checksum import checksum
 from cusp.errors import GraphFileError, InputError, OptionError
 from scripts.convert import convert, main, make_parser
 from scripts.formats.info import describe
 
-ROOT = Path(__file__).resolve().parent.parent
 RNG = np.random.default_rng(7)
 NODES = 60
 EDGES = RNG.integers(0, NODES, (500, 2))  # with loops and parallel edges
@@ -165,6 +163,10 @@ def test_guesses_that_prove_wrong(comm, shared_tmp):
     content = "# Nodes: 3 Edges: 20001\n" + "0 1 5\n" * 20_000 + "1 9 6.5\n"
     run(comm, write(comm, shared_tmp / "a.txt", content), shared_tmp / "a.h5", "--dedup")
     assert rows(shared_tmp / "a.h5") == [(0, 1, 5.0), (1, 9, 6.5)]
+    pytest.importorskip("pandas")
+    table = write(comm, shared_tmp / "a.csv", "u,v,w\n" + "0,1,5\n" * 20_000 + "1,9,6.5\n")
+    run(comm, table, shared_tmp / "a.h5", "--dedup")
+    assert rows(shared_tmp / "a.h5") == [(0, 1, 5.0), (1, 9, 6.5)]
     dense = write(comm, shared_tmp / "b.txt", "# Nodes: 30 Edges: 1\n0 1\n")
     assert run(comm, dense, shared_tmp / "b.h5") == (30, 1)
     assert run(comm, dense, shared_tmp / "b.h5", "--nodes", 40) == (40, 1)
@@ -174,9 +176,7 @@ def test_guesses_that_prove_wrong(comm, shared_tmp):
 def gap(edges: list[tuple[int, int]], nodes: int) -> bytes:
     """An undirected GAP graph of the edges as they are."""
     offsets = np.searchsorted([u for u, _ in edges], np.arange(nodes + 1)).astype("<i8")
-    return (
-        struct.pack("<Bqq", 0, len(edges), nodes) + offsets.tobytes() + np.array(edges, "<i4")[:, 1].tobytes()
-    )
+    return struct.pack("<Bqq", 0, len(edges), nodes) + offsets.tobytes() + np.array(edges, "<i4")[:, 1].tobytes()
 
 
 WRONG = [
@@ -262,24 +262,26 @@ def test_edge_list_in_bounded_memory(comm, tmp_path):
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss; main(COMM_WORLD, sys.argv[1:]);"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     )
-    command = [sys.executable, "-c", script, str(tmp_path / "a.txt"), "-o", str(tmp_path / "a.h5"),
-               "--memory-limit", "32M", "--scratch", str(tmp_path)]  # fmt: skip
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    done = spawn.mpirun(
+        1, "-c", script, tmp_path / "a.txt", "-o", tmp_path / "a.h5", "--memory-limit", "32M",
+        "--scratch", tmp_path, launcher=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
     assert int(done.stdout.split()[-1]) < 600_000
 
 
+@pytest.mark.parametrize("ranks", [1, 3])
 @pytest.mark.parametrize(("content", "code"), [("0 1\n", 0), ("0 x\n", 1)])
-def test_command(tmp_path, content, code):
+def test_command(tmp_path, content, code, ranks):
     """Exit code, and one line of error without a traceback."""
     (tmp_path / "a.txt").write_text(content)
-    command = [sys.executable, "-m", "scripts.convert", str(tmp_path / "a.txt"), "-o", str(tmp_path / "a.h5")]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = spawn.mpirun(ranks, "-m", "scripts.convert", tmp_path / "a.txt", "-o", tmp_path / "a.h5")
     assert done.returncode == code
     assert (tmp_path / "a.h5").exists() == (code == 0)
     if code:
-        assert (
-            done.stderr.strip() == f"error: {tmp_path}/a.txt, line 1: expected 'source target', found '0 x'"
-        )
+        error = f"error: {tmp_path}/a.txt, line 1: expected 'source target', found '0 x'"
+        assert done.stderr.startswith(error)
+        assert len(done.stderr.strip().splitlines()) == 1
 
 
 @pytest.mark.mpi

@@ -76,6 +76,7 @@ SMALL = [
     ("a.el", LINES, "edges", None, False, False),
     ("a.wel", WEIGHTED_LINES, "edges", None, True, False),
     ("commas.csv", WEIGHTED_LINES.replace("\t", ","), "edges", None, True, False),
+    ("long", "# a long comment\n" * 5000 + WEIGHTED_LINES, "edges", None, True, False),
     ("konect", "% asym\n" + LINES, "edges", None, False, False),
     ("m.mtx", MATRIX + "pattern general\n% note\n5 5 5\n" + ONE_BASED, "mtx", 5, False, False),
     ("w.mtx", MATRIX + "integer general\n5 5 5\n" + ONE_BASED_WEIGHTED, "mtx", 5, True, False),
@@ -86,6 +87,7 @@ SMALL = [
     ("e.col", "p edge 5 5\n" + "".join(f"e {u + 1} {v + 1}\n" for u, v in EDGES), "dimacs", 5, False, True),
     ("v1.gr", galois(1, 4), "galois", 5, True, False),
     ("v1u.gr", galois(1, 0), "galois", 5, False, False),
+    ("v1n.gr", galois(1, 0)[:-4], "galois", 5, False, False),
     ("v2.gr", galois(2, 8), "galois", 5, True, False),
     ("v2u.gr", galois(2, 0), "galois", 5, False, False),
     ("a.sg", gap(True, False), "sg", 5, False, False),
@@ -141,9 +143,7 @@ def test_blocks_cut_anywhere(tmp_path, monkeypatch, block):
     """Blocks of a few bytes give the edges that one block gives, in lines and in METIS rows."""
     lines = "".join(f"{u} {v} {u + v}\n" for u in range(60) for v in range(u % 7))
     rows = [sorted({(u + 1) % 40, (u - 1) % 40, (u + 7) % 40, (u - 7) % 40}) for u in range(40)]
-    metis = "40 80 1\n" + "".join(
-        " ".join(f"{v + 1} {u + v}" for v in row) + "\n" for u, row in enumerate(rows)
-    )
+    metis = "40 80 1\n" + "".join(" ".join(f"{v + 1} {u + v}" for v in row) + "\n" for u, row in enumerate(rows))
     monkeypatch.setattr(text, "BLOCK_BYTES", block)
     for size in (1, 2, 5):
         found = collect(open_edges(write(tmp_path, "a.wel", lines)), size)
@@ -281,9 +281,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"), WRONG, ids=[f"{i}-{w[0]}" for i, w in enumerate(WRONG)]
-)
+@pytest.mark.parametrize(("name", "content", "message"), WRONG, ids=[f"{i}-{w[0]}" for i, w in enumerate(WRONG)])
 def test_wrong_file(tmp_path, name, content, message):
     """Every wrong file gives one error that names it and says what is wrong."""
     path = write(tmp_path, name, content)

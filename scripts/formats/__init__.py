@@ -80,9 +80,7 @@ def open_edges(
     if format not in FORMATS:
         raise OptionError(f"--format {format}: known are {', '.join(FORMATS)}")
     if columns is not None and format not in _WITH_COLUMNS:
-        raise OptionError(
-            f"--columns: {path} is {format}, only {', '.join(_WITH_COLUMNS)} have columns to choose"
-        )
+        raise OptionError(f"--columns: {path} is {format}, only {', '.join(_WITH_COLUMNS)} have columns to choose")
     module, function = FORMATS[format][:2]
     opener = getattr(import_module(f"scripts.formats.{module}"), function)
     source: EdgeSource = opener(path, format, columns, real_weights)
@@ -106,7 +104,7 @@ def recognise(path: Path) -> str:
     GraphFileError
         Neither tells; the message lists the formats.
     """
-    head = read_head(path, 1 << 14)
+    head = read_head(path)
     for magic, name in _MAGIC.items():
         if head.startswith(magic):
             return name

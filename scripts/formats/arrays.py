@@ -94,18 +94,14 @@ def open_npy(path: Path, format: str, columns: list[str] | None, real_weights: b
     except ValueError as error:
         raise GraphFileError(f"{path}: no NumPy array that can be read ({error})") from None
     if table.ndim != 2 or table.shape[1] not in (2, 3) or table.dtype.kind not in "iuf":
-        raise GraphFileError(
-            f"{path}: expected numbers of shape (edges, 2 or 3), found {table.dtype} {table.shape}"
-        )
+        raise GraphFileError(f"{path}: expected numbers of shape (edges, 2 or 3), found {table.dtype} {table.shape}")
     return _from_columns(path, format, tuple(table.T), None)
 
 
 def _mapped(path: Path) -> np.ndarray:
     file = open_binary(path)
     version = np.lib.format.read_magic(file)
-    read_header = (
-        np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    )
+    read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, fortran, dtype = read_header(file)
     if dtype.hasobject:
         raise ValueError("it holds Python objects")
@@ -114,22 +110,14 @@ def _mapped(path: Path) -> np.ndarray:
     return np.memmap(file, dtype, "r", file.tell(), shape, "F" if fortran else "C")
 
 
-def _from_columns(
-    path: Path, format: str, columns: tuple[np.ndarray, ...], num_nodes: int | None
-) -> EdgeSource:
+def _from_columns(path: Path, format: str, columns: tuple[np.ndarray, ...], num_nodes: int | None) -> EdgeSource:
     weight_dtype = columns[2].dtype if len(columns) > 2 else None
     sizes = {len(column) for column in columns}
     if len(sizes) != 1 or any(column.ndim != 1 for column in columns):
-        raise GraphFileError(
-            f"{path}: sources, targets and weights have {[c.shape for c in columns]} entries"
-        )
+        raise GraphFileError(f"{path}: sources, targets and weights have {[c.shape for c in columns]} entries")
     if any(column.dtype.kind not in "iuf" for column in columns):
-        raise GraphFileError(
-            f"{path}: sources, targets and weights are {[str(c.dtype) for c in columns]}, no numbers"
-        )
-    return ColumnSource(
-        path, format, num_nodes, stored_edges=sizes.pop(), weight_dtype=weight_dtype, columns=columns
-    )
+        raise GraphFileError(f"{path}: sources, targets and weights are {[str(c.dtype) for c in columns]}, no numbers")
+    return ColumnSource(path, format, num_nodes, stored_edges=sizes.pop(), weight_dtype=weight_dtype, columns=columns)
 
 
 def open_npz(path: Path, format: str, columns: list[str] | None, real_weights: bool) -> EdgeSource:
@@ -148,6 +136,8 @@ def open_npz(path: Path, format: str, columns: list[str] | None, real_weights: b
         return _from_columns(path, format, tuple(arrays[name] for name in columns), None)
     num_nodes = _num_nodes(path, arrays)
     weights = tuple(arrays[name] for name in _WEIGHT_NAMES if name in arrays)[:1]
+    if weights and weights[0].dtype == bool:  # the pattern of a matrix
+        weights = ()
     if "indptr" in arrays and "indices" in arrays:
         return _from_columns(path, format, _compressed(path, arrays, num_nodes) + weights, num_nodes)
     for source, target in _PAIR_NAMES:

@@ -51,9 +51,7 @@ class BinaryFile:
         while done < len(view):
             read = os.preadv(self.file.fileno(), [view[done : done + (1 << 30)]], offset + done)
             if read == 0:
-                raise GraphFileError(
-                    f"{self.path}: was cut short at byte {offset + done:,} while it was read"
-                )
+                raise GraphFileError(f"{self.path}: was cut short at byte {offset + done:,} while it was read")
             done += read
         return values
 

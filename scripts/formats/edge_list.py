@@ -18,13 +18,9 @@ def open_edge_list(path: Path, format: str, columns: list[str] | None, real_weig
     ``columns`` are numbers from 1. A comment ``# Nodes: N Edges: M`` gives ``min_nodes``: files whose ids
     are not dense state how many nodes *occur*, which is less than the largest id.
     """
-    head = read_head(path)
-    lines = head.splitlines()
-    if len(head) == 1 << 16 and len(lines) > 1:
-        del lines[-1]  # it may be cut
-    texts = (line.strip() for line in lines)
-    rows = [line.replace(b",", b" ").split() for line in texts if line and line[:1] not in (b"#", b"%")]
-    comments = b" ".join(line for line in lines if line.lstrip()[:1] in (b"#", b"%"))
+    comments, rows = _first_lines(path, 1 << 16)
+    if not rows:
+        comments, rows = _first_lines(path, 1 << 22)
     counts = _COUNTS.search(comments)
     number = len(rows[0]) if rows else 2
     which = _chosen(path, columns, number)
@@ -43,12 +39,20 @@ def open_edge_list(path: Path, format: str, columns: list[str] | None, real_weig
     )
 
 
+def _first_lines(path: Path, length: int) -> tuple[bytes, list[list[bytes]]]:
+    """The comments and the edge lines, as words, of the first ``length`` bytes."""
+    head = read_head(path, length)
+    lines = [line.strip() for line in head.splitlines()]
+    if len(head) == length:
+        del lines[-1]  # it may be cut
+    comments = b" ".join(line for line in lines if line[:1] in (b"#", b"%"))
+    return comments, [line.replace(b",", b" ").split() for line in lines if line and line[:1] not in (b"#", b"%")]
+
+
 def _chosen(path: Path, columns: list[str] | None, number: int) -> tuple[int, int, int]:
     """Positions from 0 of source, target and weight (-1: none)."""
     if number < 2:
-        raise GraphFileError(
-            f"{path}: the first edge line has {number} column; an edge needs source and target"
-        )
+        raise GraphFileError(f"{path}: the first edge line has {number} column; an edge needs source and target")
     if columns is None:
         return 0, 1, 2 if number > 2 else -1
     if not all(text.isdecimal() and 1 <= int(text) <= number for text in columns):

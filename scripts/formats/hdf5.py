@@ -7,9 +7,10 @@ from pathlib import Path
 import h5py
 import numpy as np
 
+from cusp.errors import GraphFileError
 from cusp.graph_file import read_header
 from scripts.formats.csr_source import CsrSource
-from scripts.formats.source import EdgeSource
+from scripts.formats.source import EdgeSource, is_gzip
 
 
 @dataclass
@@ -32,6 +33,8 @@ class GraphFileSource(CsrSource):
 
 def open_graph_file(path: Path, format: str, columns: list[str] | None, real_weights: bool) -> EdgeSource:
     """Open a graph file of this project, or any HDF5 file with ``indptr`` and ``indices``."""
+    if is_gzip(path):
+        raise GraphFileError(f"{path}: is packed with gzip; unpack it with gunzip, HDF5 is read in place")
     header = read_header(str(path))
     return GraphFileSource(
         path,

@@ -43,14 +43,11 @@ def open_matrix_market(path: Path, format: str, columns: list[str] | None, real_
     kinds = [word.lower() for word in banner]
     if len(kinds) != 5 or kinds[0] != "%%matrixmarket" or kinds[1] != "matrix":
         raise GraphFileError(
-            f"{path}, line 1: expected '%%MatrixMarket matrix coordinate FIELD SYMMETRY', "
-            f"found {' '.join(banner)!r}"
+            f"{path}, line 1: expected '%%MatrixMarket matrix coordinate FIELD SYMMETRY', found {' '.join(banner)!r}"
         )
     layout, field, symmetry = kinds[2:]
     if layout != "coordinate" or field not in ("pattern", "integer", "real"):
-        raise GraphFileError(
-            f"{path}: a {layout} {field} matrix is no graph; coordinate pattern/integer/real are"
-        )
+        raise GraphFileError(f"{path}: a {layout} {field} matrix is no graph; coordinate pattern/integer/real are")
     if symmetry not in ("general", "symmetric"):
         raise GraphFileError(f"{path}: a {symmetry} matrix is no graph; general and symmetric are")
     words, start = first_line(path, b"%", after)

@@ -12,9 +12,7 @@ from scripts.formats import FORMATS, open_edges
 from scripts.formats.source import CHUNK_EDGES, EdgeSource, is_gzip
 
 
-def describe(
-    path: Path, format: str | None = None, columns: list[str] | None = None, check: bool = False
-) -> str:
+def describe(path: Path, format: str | None = None, columns: list[str] | None = None, check: bool = False) -> str:
     """Describe a graph in any known format; for graph files also the degrees and checksums.
 
     Raises
@@ -67,12 +65,7 @@ def graph_file_facts(path: Path, check: bool) -> list[tuple[str, str]]:
 
 
 def _checksums(path: Path, file: h5py.File, check: bool) -> str:
-    names = [
-        group + name
-        for group in ("", "csc/")
-        for name in ("indptr", "indices", "data")
-        if group + name in file
-    ]
+    names = [group + name for group in ("", "csc/") for name in ("indptr", "indices", "data") if group + name in file]
     summed = [name for name in names if "checksum" in file[name].attrs]
     if not summed:
         return "none"

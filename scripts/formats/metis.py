@@ -97,9 +97,7 @@ class MetisSource(EdgeSource):
                 line, number = line_at(self.path, data, position, offset)
                 reason = f"node ids must run from 1 to {self.num_nodes:,} and no more lines follow"
                 if code == MALFORMED:
-                    reason = (
-                        "expected 'neighbour weight' pairs" if self.weighted else "expected whole numbers"
-                    )
+                    reason = "expected 'neighbour weight' pairs" if self.weighted else "expected whole numbers"
                 raise GraphFileError(f"{self.path}, line {number:,}: {reason}, found {line!r}")
             yield sources[:edges], targets[:edges], weights[:edges] if self.weighted else None
 

@@ -31,7 +31,5 @@ def asymmetry(sources: np.ndarray, targets: np.ndarray, weights: np.ndarray | No
     Over all edges of a graph it is 0 if each edge has its reverse, of the same weight, as often as
     itself; if not, it is 0 with a probability of about 2**-64.
     """
-    bits = (
-        np.empty(0, np.int64) if weights is None else as_bits(np.ascontiguousarray(weights)).astype(np.int64)
-    )
+    bits = np.empty(0, np.int64) if weights is None else as_bits(np.ascontiguousarray(weights)).astype(np.int64)
     return int(_asymmetry(sources.astype(np.int64), targets.astype(np.int64), bits))

@@ -11,7 +11,7 @@ import numpy as np
 from cusp.errors import GraphFileError, OptionError
 from scripts.formats.binary_file import open_binary
 from scripts.formats.csr_source import check_ids
-from scripts.formats.source import CHUNK_EDGES, Chunk, EdgeSource, ahead
+from scripts.formats.source import CHUNK_EDGES, Chunk, EdgeSource, ahead, is_gzip
 from scripts.formats.text import FractionalWeightError
 
 
@@ -31,9 +31,7 @@ class TableSource(EdgeSource):
             sources, targets = frame[self.names[0]], frame[self.names[1]]
             for name, ids in zip(self.names, (sources, targets), strict=False):
                 if ids.dtype.kind not in "iu":
-                    raise GraphFileError(
-                        f"{self.path}: column {name!r} holds {ids.dtype}, a node id is an integer"
-                    )
+                    raise GraphFileError(f"{self.path}: column {name!r} holds {ids.dtype}, a node id is an integer")
                 check_ids(self.path, ids, self.num_nodes)
             self.edges_read += len(sources)
             yield sources, targets, frame[self.names[2]] if self.weighted else None
@@ -66,7 +64,7 @@ def read_csv(source: EdgeSource, **options: Any) -> Any:
     return pandas.read_csv(
         source.path,
         sep=separator,
-        compression="infer" if source.path.suffix != ".gz" else "gzip",
+        compression="gzip" if is_gzip(source.path) else None,
         comment="#",
         skipinitialspace=True,
         **options,
@@ -99,9 +97,7 @@ class ParquetSource(TableSource):
         groups = list(range(rank, file.num_row_groups, size))
         for batch in file.iter_batches(CHUNK_EDGES, groups, list(self.names), use_threads=False):
             if any(column.null_count for column in batch.columns):
-                raise GraphFileError(
-                    f"{self.path}: a value is missing in one of the columns {', '.join(self.names)}"
-                )
+                raise GraphFileError(f"{self.path}: a value is missing in one of the columns {', '.join(self.names)}")
             yield {name: batch.column(name).to_numpy(zero_copy_only=False) for name in self.names}
 
 
@@ -116,9 +112,7 @@ def open_parquet(path: Path, format: str, columns: list[str] | None, real_weight
         except (NotImplementedError, TypeError):
             source.weight_dtype = np.dtype(object)
         if source.weight_dtype.kind not in "iuf":
-            raise GraphFileError(
-                f"{path}: column {names[2]!r} holds {source.weight_dtype}, a weight is a number"
-            )
+            raise GraphFileError(f"{path}: column {names[2]!r} holds {source.weight_dtype}, a weight is a number")
     return source
 
 
@@ -144,7 +138,5 @@ def _chosen(path: Path, names: list[str], columns: list[str] | None) -> tuple[st
             raise OptionError(f"--columns {','.join(columns)}: {path} has the columns {', '.join(names)}")
         chosen.append(column)
     if len(chosen) < 2:
-        raise GraphFileError(
-            f"{path}: has the columns {', '.join(names)}; an edge needs a source and a target"
-        )
+        raise GraphFileError(f"{path}: has the columns {', '.join(names)}; an edge needs a source and a target")
     return tuple(chosen)

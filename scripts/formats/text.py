@@ -80,8 +80,9 @@ class LineSource(EdgeSource):
         )  # fmt: skip
         if code != OK:
             self._refuse(code, data, position, offset)
-        for edge, at in inexact[:rounds]:
-            reals[edge] = float(data[at : at + 400].tobytes().replace(b",", b" ").split()[0])
+        raw = data.tobytes() if rounds else b""
+        for edge, at in inexact[:rounds].tolist():
+            reals[edge] = float(raw[at : raw.index(b"\n", at)].replace(b",", b" ").split(maxsplit=1)[0])
         return sources[:edges], targets[:edges], None if weights is None else weights[:edges]
 
     def _refuse(self, code: int, data: np.ndarray, position: int, offset: int) -> NoReturn:
@@ -141,9 +142,7 @@ def blocks(path: Path, begin: int, end: int | None, cut: bytes = b"\n") -> Itera
                 break
             whole = max(buffer.rfind(byte, 0, filled) for byte in cut) + 1
             if whole == 0 and filled == BLOCK_BYTES:
-                raise GraphFileError(
-                    f"{path}: a line is longer than {BLOCK_BYTES:,} bytes; is this a text file?"
-                )
+                raise GraphFileError(f"{path}: a line is longer than {BLOCK_BYTES:,} bytes; is this a text file?")
             if whole > 0:
                 yield np.frombuffer(buffer, np.uint8, whole), offset
             kept = filled - whole

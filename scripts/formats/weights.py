@@ -35,9 +35,7 @@ class Weigher:
     rule: "WeightRule | None" = None
     seed: int = 1
 
-    def __call__(
-        self, sources: np.ndarray, targets: np.ndarray, weights: np.ndarray | None
-    ) -> np.ndarray | None:
+    def __call__(self, sources: np.ndarray, targets: np.ndarray, weights: np.ndarray | None) -> np.ndarray | None:
         if self.dtype is None:
             return None
         if self.rule is None:
@@ -69,9 +67,7 @@ def make_weigher(weights: str, weight_type: str | None, seed: int, source: EdgeS
         return Weigher(asked or rule.dtype, rule, seed)
     if weights == "none" or source.weight_dtype is None:
         if asked is not None:
-            raise OptionError(
-                f"--weight-type {asked}: there are no weights; --weights 1:255 makes random ones"
-            )
+            raise OptionError(f"--weight-type {asked}: there are no weights; --weights 1:255 makes random ones")
         return Weigher(None)
     _refuse_rounding(str(source.path), source.weight_dtype, asked)
     dtype = asked or source.weight_dtype.newbyteorder("=")
@@ -82,6 +78,4 @@ def make_weigher(weights: str, weight_type: str | None, seed: int, source: EdgeS
 
 def _refuse_rounding(origin: str, dtype: np.dtype, asked: np.dtype | None) -> None:
     if asked is not None and asked.kind != "f" and dtype.kind == "f":
-        raise OptionError(
-            f"--weight-type {asked}: the weights of {origin} have fractions; ask for float32 or float64"
-        )
+        raise OptionError(f"--weight-type {asked}: the weights of {origin} have fractions; ask for float32 or float64")
