@@ -51,7 +51,8 @@ def bfs(part: Partition, sync: Sync, source: int, direction: str = "auto", paren
     labels = Label(part, dtype, unreached, MIN)
     gid_mask = np.int64((1 << shift) - 1)
     labels.write(source, source & int(gid_mask))
-    in_edges = (part.offsets, part.targets) if part.symmetric else part.csc and (part.csc.offsets, part.csc.sources)
+    out_edges = (part.offsets, part.targets)
+    in_edges = out_edges if part.symmetric else (part.csc.offsets, part.csc.sources) if part.csc else None
     ends = {False: ("src", "dst"), True: ("dst", "src") if part.symmetric else ("src", "dst")}
     level, pulling, before, unexplored = 0, False, 0, part.num_edges
     while True:
@@ -69,9 +70,11 @@ def bfs(part: Partition, sync: Sync, source: int, direction: str = "auto", paren
         frontier = labels.swap_updated()
         level += 1
         value = np.int64(level << shift)
-        operator, graph = (ops.bfs_pull, in_edges) if pulling else (ops.bfs_push, (part.offsets, part.targets))
-        operator(frontier, *graph, part.gids, gid_mask, value, labels.values.dtype.type(unreached),
-                 labels.values, labels.updated)  # fmt: skip
+        rest = (part.gids, gid_mask, value, labels.values.dtype.type(unreached), labels.values, labels.updated)
+        if pulling and in_edges:
+            ops.bfs_pull(frontier, *in_edges, *rest)
+        else:
+            ops.bfs_push(frontier, *out_edges, *rest)
         sync.reduce(labels, write=write, implied=None if parents else level)
     values = labels.values[: part.num_masters]
     reached = values != unreached
@@ -83,8 +86,12 @@ def bfs(part: Partition, sync: Sync, source: int, direction: str = "auto", paren
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of this app alone."""
-    parser.add_argument("--direction", choices=("auto", "push", "pull"), default="auto",
-                        help="pull scans the unvisited nodes, push the frontier (default: whichever is cheaper)")  # fmt: skip
+    parser.add_argument(
+        "--direction",
+        choices=("auto", "push", "pull"),
+        default="auto",
+        help="pull scans the unvisited nodes, push the frontier (default: whichever is cheaper)",
+    )
     parser.add_argument("--parents", action="store_true", help="find a parent of each node too")
 
 

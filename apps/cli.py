@@ -15,7 +15,8 @@ def make_parser(name: str, summary: str) -> argparse.ArgumentParser:
         prog=f"python -m apps.{name}",
         description=f"{summary[0].upper()}{summary[1:]}. Run it on several ranks with mpirun -n RANKS.",
     )
-    parser.add_argument("graph", nargs="?", help=f"graph file (default: an RMAT graph of scale {DEFAULT_SCALE}, made now)")
+    made = f"an RMAT graph of scale {DEFAULT_SCALE}, made now"
+    parser.add_argument("graph", nargs="?", help=f"graph file (default: {made})")
     add_partition_options(parser)
     run = parser.add_argument_group("run")
     which = run.add_mutually_exclusive_group()
@@ -33,12 +34,13 @@ def make_parser(name: str, summary: str) -> argparse.ArgumentParser:
 def add_partition_options(parser: argparse.ArgumentParser) -> None:
     """Options that say how a graph is partitioned."""
     group = parser.add_argument_group("partition")
-    group.add_argument("--policy", default="oec", help=f"{', '.join(POLICIES)}, MASTER+EDGE or a Python file (default: oec)")
-    group.add_argument("--grid", type=grid, metavar="RxC", help="grid of ranks for cvc (default: the squarest)")
-    group.add_argument("--threshold", type=int, default=DEFAULT_THRESHOLD, metavar="D",
-                       help=f"out-degree above which hvc spreads a node's edges (default: {DEFAULT_THRESHOLD})")  # fmt: skip
-    group.add_argument("--split", default="edges", help="reading split: edges, nodes, weighted or NODE:EDGE (default: edges)")
-    group.add_argument("--order", choices=ORDERS, default="degree", help="local ids of masters: hubs first, or as in the file")
+    add = group.add_argument
+    add("--policy", default="oec", help=f"{', '.join(POLICIES)}, MASTER+EDGE or a Python file (default: oec)")
+    add("--grid", type=grid, metavar="RxC", help="grid of ranks for cvc (default: the squarest)")
+    hubs = f"out-degree above which hvc spreads a node's edges (default: {DEFAULT_THRESHOLD})"
+    add("--threshold", type=int, default=DEFAULT_THRESHOLD, metavar="D", help=hubs)
+    add("--split", default="edges", help="reading split: edges, nodes, weighted or NODE:EDGE (default: edges)")
+    add("--order", choices=ORDERS, default="degree", help="local ids of masters: hubs first, or as in the file")
 
 
 def positive(text: str) -> int:

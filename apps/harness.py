@@ -19,7 +19,7 @@ from apps.launch import parse_together
 from apps.output import OutputError, check_writable, write_labels
 from apps.warm_up import warm_up
 from cusp.errors import OptionError, raise_together, together
-from cusp.graph_file import EdgeSlice, read_header
+from cusp.graph_file import EdgeSlice, GraphHeader, read_header
 from cusp.partition import Partition
 from cusp.partitioner import partition_graph, partition_slice
 from cusp.policies import Policy, load_policy
@@ -128,20 +128,19 @@ def prepare_job(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> J
         policy = load_policy(options.policy, options.grid, options.threshold)
         policy.grid_for(comm.size)
         header = read_header(options.graph) if options.graph else None
-    edges = None if header else generated(app, comm, options)
+    edges = None
+    if header is None:
+        header, edges = generated(app, comm, options.seed)
     report.progress(comm.rank, "loading compiled code (compiled once, then kept)")
-    graph = header or edges
-    weights = header.weight_dtype if header else edges.weights is not None and edges.weights.dtype
-    warm_up(app, comm, policy, options, graph.symmetric, header.index_dtype if header else edges.targets.dtype,
-            (weights or None) if app.weighted else None)  # fmt: skip
+    warm_up(app, comm, policy, options, header)
     startup = comm.allreduce(time.perf_counter() - began, MPI.MAX)
     report.progress(comm.rank, "partitioning")
     watch = Stopwatch()
     comm.Barrier()
     began = time.perf_counter()
-    csc = app.needs_csc(options, graph.symmetric)
+    csc = app.needs_csc(options, header.symmetric)
     if edges is None:
-        part = partition_graph(options.graph, policy, comm, options.split, app.weighted, options.order, csc, watch)
+        part = partition_graph(header.path, policy, comm, options.split, app.weighted, options.order, csc, watch)
     else:
         part = partition_slice(edges, policy, comm, options.order, csc, watch)
     del edges
@@ -151,24 +150,27 @@ def prepare_job(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> J
     seconds = comm.allreduce(time.perf_counter() - began, MPI.MAX)
     phases = {name: comm.allreduce(watch.seconds.get(name, 0.0), MPI.MAX) for name in PHASES}
     quality = measure_quality(part, comm)
-    name = os.path.splitext(os.path.basename(options.graph))[0] if options.graph else f"rmat{DEFAULT_SCALE}"
+    name = os.path.splitext(os.path.basename(header.path))[0]
     report.progress(comm.rank, "")
-    dtype = None if part.weights is None else part.weights.dtype
-    report.say(comm.rank, report.describe_graph(name, part.num_nodes, part.num_edges, part.symmetric, dtype))
+    report.say(comm.rank, report.describe_graph(name, header))
     report.say(comm.rank, report.partition_table(quality, policy.name, seconds, phases))
     report.say(comm.rank, f"start-up: {startup:.2f} s to load compiled code")
     report.warn_of_idle_ranks(part, comm.size, comm.rank)
     return Job(name, policy, part, plan, prepared, quality, seconds, phases, startup)
 
 
-def generated(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> EdgeSlice:
+def generated(app: App, comm: MPI.Intracomm, seed: int) -> tuple[GraphHeader, EdgeSlice]:
     """A small RMAT graph for those who have not brought one. Collective."""
     from cusp.generators import rmat_slice
 
     report.progress(comm.rank, "making a graph")
-    rows = rmat_slice(comm, DEFAULT_SCALE, seed=options.seed, weights="1:255" if app.weighted else None)
+    rows = rmat_slice(comm, DEFAULT_SCALE, seed=seed, weights="1:255" if app.weighted else None)
     bounds = np.array([*comm.allgather(rows.first_node), rows.num_nodes], np.int64)
-    return EdgeSlice(
+    weight_dtype = None if rows.weights is None else rows.weights.dtype
+    header = GraphHeader(
+        f"rmat{DEFAULT_SCALE}", rows.num_nodes, rows.num_edges, rows.symmetric, rows.indices.dtype, weight_dtype, False
+    )
+    return header, EdgeSlice(
         rows.num_nodes, rows.num_edges, rows.symmetric, bounds, rows.first_node, rows.indptr, rows.indices, rows.weights
     )
 
@@ -183,7 +185,8 @@ def choose_sources(part: Partition, comm: MPI.Intracomm, options: argparse.Names
     candidates = part.gids[: part.num_masters][part.degrees > 0]
     lots = scramble(candidates, options.seed)
     best = np.argsort(lots, kind="stable")[:wanted]
-    drawn = sorted(pair for pairs in comm.allgather(list(zip(lots[best].tolist(), candidates[best].tolist()))) for pair in pairs)
+    mine = list(zip(lots[best].tolist(), candidates[best].tolist()))
+    drawn = sorted(pair for pairs in comm.allgather(mine) for pair in pairs)
     if not drawn:
         raise OptionError("no node has an out-edge, so none can be drawn as a source; name one with --source")
     if len(drawn) < wanted:
@@ -208,15 +211,15 @@ def run_trial(
     began = time.perf_counter()
     answer = app.run(job.part, sync, source, job.prepared, options)
     seconds = comm.allreduce(time.perf_counter() - began, MPI.MAX)
-    sent = [sync.total(*(sum(getattr(t, what) for t in sync.traffic if t.kind == kind) for kind in ("reduce", "broadcast")))
-            for what in ("messages", "bytes")]  # fmt: skip
+    messages = sync.total(sum(exchange.messages for exchange in sync.traffic))[0]
+    reduced, broadcast = sync.total(*(sync.bytes_sent(kind) for kind in ("reduce", "broadcast")))
     reached, traversed = sync.total(np.count_nonzero(answer.reached), int(job.part.degrees[answer.reached].sum()))
     row = {
         "app": app.name, "graph": job.graph, "nodes": job.part.num_nodes, "edges": job.part.num_edges,
         "policy": job.policy.name, "ranks": comm.size, "device": "cpu", "source": source, "trial": trial,
         "seconds": seconds, "partition_seconds": job.partition_seconds, "phases": job.phases,
-        "startup_seconds": job.startup_seconds, "rounds": answer.rounds, "messages": sum(sent[0]),
-        "mb_sent": sum(sent[1]) / 1e6, "mb_reduced": sent[1][0] / 1e6, "mb_broadcast": sent[1][1] / 1e6,
+        "startup_seconds": job.startup_seconds, "rounds": answer.rounds, "messages": messages,
+        "mb_sent": (reduced + broadcast) / 1e6, "mb_reduced": reduced / 1e6, "mb_broadcast": broadcast / 1e6,
         "reached": reached, "traversed_edges": traversed, "replication": job.quality.replication,
         "edge_balance": job.quality.edge_balance, "peak_mb": comm.allreduce(peak_mb(), MPI.MAX),
         "verified": None, "commit": commit(),

@@ -2,6 +2,7 @@
 
 import sys
 
+from cusp.graph_file import GraphHeader
 from cusp.partition import Partition
 from cusp.quality import Quality
 
@@ -24,29 +25,31 @@ def warn(rank: int, text: str) -> None:
         print(f"warning: {text}", file=sys.stderr, flush=True)
 
 
-def describe_graph(name: str, num_nodes: int, num_edges: int, symmetric: bool, weights: object) -> str:
+def describe_graph(name: str, header: GraphHeader) -> str:
     """One line on the graph."""
-    kinds = ["symmetric" if symmetric else "directed"] + ([] if weights is None else [f"{weights} weights"])
-    return f"graph {name}: {num_nodes:,} nodes, {num_edges:,} edges, {', '.join(kinds)}"
+    kinds = "symmetric" if header.symmetric else "directed"
+    kinds += "" if header.weight_dtype is None else f", {header.weight_dtype} weights"
+    return f"graph {name}: {header.num_nodes:,} nodes, {header.num_edges:,} edges, {kinds}"
 
 
 def partition_table(quality: Quality, policy: str, seconds: float, phases: dict[str, float]) -> str:
     """The partition as a table: a line a rank (of many: those that stand out), then what sums them up."""
     lines = [f"{'rank':>6} {'masters':>14} {'mirrors':>14} {'edges':>16} {'partners':>9}"]
     ranks = range(quality.edges.size)
-    shown = ranks if len(ranks) <= 16 else sorted({*ranks[:4], int(quality.edges.argmax()), int(quality.proxies.argmax())})
+    outstanding = {*ranks[:4], int(quality.edges.argmax()), int(quality.proxies.argmax())}
+    shown = ranks if len(ranks) <= 16 else sorted(outstanding)
     for rank in shown:
         mirrors = quality.proxies[rank] - quality.masters[rank]
-        lines.append(
-            f"{rank:>6} {quality.masters[rank]:>14,} {mirrors:>14,} {quality.edges[rank]:>16,} {quality.partners[rank]:>9}"
-        )
+        counts = f"{quality.masters[rank]:>14,} {mirrors:>14,} {quality.edges[rank]:>16,}"
+        lines.append(f"{rank:>6} {counts} {quality.partners[rank]:>9}")
     if len(ranks) > len(shown):
         lines.append(f"   ... and {len(ranks) - len(shown)} more ranks")
     lines.append(
         f"policy {policy}: replication factor {quality.replication:.3f}, balance {quality.node_balance:.3f} of nodes "
         f"and {quality.edge_balance:.3f} of edges"
     )
-    lines.append(f"partitioned in {seconds:.3f} s: " + ", ".join(f"{name} {value:.3f}" for name, value in phases.items()))
+    parts = ", ".join(f"{name} {value:.3f}" for name, value in phases.items())
+    lines.append(f"partitioned in {seconds:.3f} s: {parts}")
     return "\n".join(lines)
 
 

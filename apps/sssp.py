@@ -95,10 +95,8 @@ def measure(part: Partition, sync: Sync, delta: float | None = None) -> Lengths:
     _refuse_negative(part, sync, weights)
     largest = -sync.lowest(-float(weights.max()) if weights.size else 0.0)
     mean = sync.total(weights.sum(dtype=np.float64))[0] / max(part.num_edges, 1)
-    if weights.dtype.kind == "f":
-        dtype = np.dtype(np.float64)
-    else:  # a shortest path has fewer edges than the graph has nodes
-        dtype = np.dtype(np.int32 if largest * part.num_nodes < 2**31 - 1 else np.int64)
+    fits = largest * part.num_nodes < 2**31 - 1  # a shortest path has fewer edges than the graph has nodes
+    dtype = np.dtype("f8" if weights.dtype.kind == "f" else "i4" if fits else "i8")
     if delta is None:
         delta = choose_delta(mean, part.num_edges / part.num_nodes)
         delta = delta if dtype.kind == "f" else max(1, round(delta))

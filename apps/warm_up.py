@@ -11,6 +11,7 @@ import numpy as np
 from mpi4py import MPI
 
 from cusp.errors import InputError
+from cusp.graph_file import GraphHeader
 from cusp.partitioner import partition_graph
 from cusp.policies import Policy
 from gluon.plan import make_plan
@@ -23,13 +24,7 @@ NODES = 256
 
 
 def warm_up(
-    app: "App",
-    comm: MPI.Intracomm,
-    policy: Policy,
-    options: argparse.Namespace,
-    symmetric: bool,
-    index_dtype: np.dtype,
-    weight_dtype: np.dtype | None,
+    app: "App", comm: MPI.Intracomm, policy: Policy, options: argparse.Namespace, header: GraphHeader
 ) -> None:
     """Partition a tiny graph and run the app on it. Collective.
 
@@ -38,30 +33,24 @@ def warm_up(
     """
     host = comm.Split_type(MPI.COMM_TYPE_SHARED)
     first = comm.Split(0 if host.rank < 2 else MPI.UNDEFINED, comm.rank)
-    if first != MPI.COMM_NULL:
-        _run(app, first, policy, options, symmetric, index_dtype, weight_dtype)
+    if isinstance(first, MPI.Intracomm) and first != MPI.COMM_NULL:
+        _run(app, first, policy, options, header)
         first.Free()
     host.Barrier()
     if comm.size > 2:
-        _run(app, comm, policy, options, symmetric, index_dtype, weight_dtype)
+        _run(app, comm, policy, options, header)
     host.Free()
 
 
 def _run(
-    app: "App",
-    comm: MPI.Intracomm,
-    policy: Policy,
-    options: argparse.Namespace,
-    symmetric: bool,
-    index_dtype: np.dtype,
-    weight_dtype: np.dtype | None,
+    app: "App", comm: MPI.Intracomm, policy: Policy, options: argparse.Namespace, header: GraphHeader
 ) -> None:
     policy = replace(policy, grid=None, threshold=8)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "tiny.h5")
-        write_tiny_graph(path, symmetric, index_dtype, weight_dtype)
+        write_tiny_graph(path, header)
         try:
-            csc = app.needs_csc(options, symmetric)
+            csc = app.needs_csc(options, header.symmetric)
             part = partition_graph(path, policy, comm, weights=app.weighted, csc=csc)
             plan = make_plan(part, comm)
             prepared = app.prepare(part, Sync(plan, comm), options)
@@ -72,15 +61,15 @@ def _run(
             pass  # a rule or an option that does not fit the tiny graph; the real one will tell
 
 
-def write_tiny_graph(path: str, symmetric: bool, index_dtype: np.dtype, weight_dtype: np.dtype | None) -> None:
-    """A graph with a hub, a ring and far links; every node has a link back if ``symmetric``."""
+def write_tiny_graph(path: str, header: GraphHeader) -> None:
+    """A graph with a hub, a ring and far links; of the types of the real one."""
     node = np.arange(NODES)
     pairs = np.concatenate([[node, (node + 1) % NODES], [node * 0, node], [node, node * 37 % NODES]], axis=1)
-    pairs = np.concatenate([pairs, pairs[::-1]], axis=1) if symmetric else pairs
+    pairs = np.concatenate([pairs, pairs[::-1]], axis=1) if header.symmetric else pairs
     sources, targets = pairs[:, np.lexsort(pairs[::-1])]
     with h5py.File(path, "w") as file:
         file["indptr"] = np.searchsorted(sources, np.arange(NODES + 1))
-        file["indices"] = targets.astype(index_dtype)
-        if weight_dtype is not None:
-            file["data"] = ((sources + targets) % 100 + 1).astype(weight_dtype)
-        file.attrs["symmetric"] = symmetric
+        file["indices"] = targets.astype(header.index_dtype)
+        if header.weight_dtype is not None:
+            file["data"] = ((sources + targets) % 100 + 1).astype(header.weight_dtype)
+        file.attrs["symmetric"] = header.symmetric

@@ -140,14 +140,14 @@ def _edge_loop(edge: Callable) -> dict[str, str]:
     return {"row_owner": "", "edge_owner": DST + PER_EDGE.format(dst_master="np.int64(-1)")}
 
 
-def _importable(rule: FunctionType) -> bool:
-    return rule.__module__ not in (None, "__main__") and rule.__qualname__ == rule.__name__ and not rule.__closure__
+def _importable(rule: Callable) -> bool:
+    return rule.__module__ not in (None, "__main__") and rule.__qualname__ == rule.__name__
 
 
 def _import_text(text: str, sources: tuple[str, ...]) -> ModuleType:
     digest = hashlib.sha256(f"{text}{source_digest()}{numba.__version__}".encode())
-    for path in sources:
-        digest.update(Path(path).read_bytes())
+    for source in sources:
+        digest.update(Path(source).read_bytes())
     name = f"cusp_generated_{digest.hexdigest()[:16]}"
     if name in sys.modules:
         return sys.modules[name]

@@ -12,7 +12,6 @@ from cusp.graph_file import EdgeSlice
 from cusp.lid_map import LidMap
 from cusp.partition import Partition
 
-
 CHUNK = 1 << 20  # edges of a slice that travel at a time
 
 

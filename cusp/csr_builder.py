@@ -166,9 +166,7 @@ class CsrBuilder:
                 drop_rows(spool, [row])
         spool.close()
         np.cumsum(indptr, out=indptr)
-        return CsrSlice(
-            plan.num_nodes, num_edges, first_node, first_edge, indptr, indices, weights, self._symmetric
-        )
+        return CsrSlice(plan.num_nodes, num_edges, first_node, first_edge, indptr, indices, weights, self._symmetric)
 
     def write(self, path: str | os.PathLike[str], transpose: bool = False) -> tuple[int, int]:
         """Write the graph into an HDF5 file, with the transpose in the group ``csc`` on request. Collective.
@@ -240,9 +238,7 @@ class CsrBuilder:
         counts = self._comm.allgather(sum(row.num_edges for row in rows))
         return sum(counts[: self._comm.rank]), sum(counts)
 
-    def _write_group(
-        self, writer: GraphWriter, group: str, spool: Spool, rows: list[Rows], first_edge: int
-    ) -> None:
+    def _write_group(self, writer: GraphWriter, group: str, spool: Spool, rows: list[Rows], first_edge: int) -> None:
         """Write this rank's rows, and on rank 0 the head of ``indptr``. Collective."""
         with together(self._comm):
             if self._comm.rank == 0:

@@ -1,7 +1,8 @@
 """Errors that a user can cause, and the one way to raise them on every rank at once."""
 
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Iterator
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm

@@ -12,7 +12,6 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 
-
 @intrinsic
 def popcount(typing_context, word):  # type: ignore[no-untyped-def]
     """Number of set bits of a uint64."""

@@ -52,5 +52,6 @@ def balance(counts: np.ndarray) -> float:
 def measure_quality(part: Partition, comm: "Intracomm") -> Quality:
     """Count what each rank holds. Collective."""
     mirrors = np.array(comm.allgather(np.diff(part.mirror_starts)))  # [r, s]: proxies on r of nodes of s
-    counts = np.array(comm.allgather((part.num_masters, part.num_proxies, part.num_local_edges)), np.int64)
-    return Quality(*counts.T, ((mirrors + mirrors.T) > 0).sum(axis=1), part.num_nodes)
+    held = comm.allgather((part.num_masters, part.num_proxies, part.num_local_edges))
+    masters, proxies, edges = np.array(held, np.int64).T
+    return Quality(masters, proxies, edges, ((mirrors + mirrors.T) > 0).sum(axis=1), part.num_nodes)

@@ -47,7 +47,8 @@ def extract(lids, values, updated, with_values, reset, identity, words, halves, 
         mode = OFFSETS
     elif count > 0:
         mode = BITSET
-        words[at : at + chosen.size] = chosen
+        for word in range(chosen.size):  # a slice would make numba compile the text of its errors
+            words[at + word] = chosen[word]
         at += chosen.size
     words[start] = np.uint64(mode | (count << 8))
     half = 2 * at

@@ -1,6 +1,7 @@
 """Sync: mirrors -> master by the reduction, master -> mirrors by broadcast, between two operators."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from mpi4py import MPI
@@ -51,14 +52,18 @@ class Sync:
         self.reduce(*labels)
         self.broadcast(*labels)
 
-    def total(self, *values: float) -> tuple:
+    def bytes_sent(self, kind: str) -> int:
+        """Bytes that this rank sent in all exchanges of a kind, ``reduce`` or ``broadcast``."""
+        return sum(exchange.bytes for exchange in self.traffic if exchange.kind == kind)
+
+    def total(self, *values: Any) -> tuple:
         """Sums over the ranks. Collective."""
         mine = np.array(values)
         everywhere = np.empty_like(mine)
         self.comm.Allreduce(mine, everywhere)
         return tuple(everywhere.tolist())
 
-    def lowest(self, value: float) -> float:
+    def lowest(self, value: Any) -> Any:
         """Minimum over the ranks. Collective."""
         return self.comm.allreduce(value.item() if isinstance(value, np.generic) else value, MPI.MIN)
 
@@ -120,7 +125,9 @@ class Sync:
         return buffer
 
     @staticmethod
-    def _extract(kind: str, labels: tuple[Label, ...], lids: np.ndarray, implied: float | None, buffer: np.ndarray) -> int:
+    def _extract(
+        kind: str, labels: tuple[Label, ...], lids: np.ndarray, implied: float | None, buffer: np.ndarray
+    ) -> int:
         at = 0
         for label in labels:
             reset = kind == "reduce" and not label.reduction.idempotent
@@ -131,7 +138,9 @@ class Sync:
         return at
 
     @staticmethod
-    def _combine(kind: str, labels: tuple[Label, ...], lids: np.ndarray, implied: float | None, buffer: np.ndarray) -> None:
+    def _combine(
+        kind: str, labels: tuple[Label, ...], lids: np.ndarray, implied: float | None, buffer: np.ndarray
+    ) -> None:
         at = 0
         for label in labels:
             reduction = label.reduction if kind == "reduce" else ASSIGN
