@@ -107,9 +107,10 @@ class BucketSort:
             raise_together(self._comm, error)
             if records is None:
                 records = _NO_CODES, _NO_CODES, np.zeros(self._plan.num_buckets + 1, np.int64)
-            received = self._exchange(*records)
+            others = self._exchange(*records)
             with together(self._comm):
-                self._keep(self._runs, *received)
+                self._keep(self._runs, *self._own(*records))
+                self._keep(self._runs, *others)
 
     def sort(self) -> list[Rows]:
         """Sort and finish this rank's buckets, in order; the unsorted records are dropped. Collective."""
@@ -134,28 +135,42 @@ class BucketSort:
         keys = np.empty(starts[-1], np.uint64)
         extra = np.empty_like(keys) if plan.separate else _NO_CODES
         csr_kernels.scatter(
-            *edges, codes, plan.cell_shift, plan.bucket_of_cell, plan.first_node, plan.bits,
-            (rules.symmetrize, rules.drop_loops), starts[:-1].copy(), keys, extra,
+            *edges, codes, np.uint64(plan.cell_shift), plan.bucket_of_cell, plan.first_node.view(np.uint64),
+            plan.bits, (rules.symmetrize, rules.drop_loops), starts[:-1].astype(np.uint64), keys, extra,
         )  # fmt: skip
         return keys, extra, starts
+
+    def _own(
+        self, keys: np.ndarray, extra: np.ndarray, starts: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The records of this rank's own buckets: copied only if there are others."""
+        first, last = self._plan.first_bucket[self._comm.rank : self._comm.rank + 2]
+        own = slice(starts[first], starts[last])
+        kept = starts[None, first : last + 1] - starts[first]
+        if own == slice(0, keys.size):
+            return keys, extra, kept
+        return keys[own].copy(), extra[own].copy(), kept
 
     def _exchange(
         self, keys: np.ndarray, extra: np.ndarray, starts: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Exchange one round's records; returns those of this rank's buckets. Collective."""
-        cuts = self._plan.first_bucket
-        mine = int(cuts[self._comm.rank + 1] - cuts[self._comm.rank])
-        sizes = np.empty((self._comm.size, mine), np.int64)
-        self._comm.Alltoallv([np.diff(starts), np.diff(cuts)], [sizes, np.full(self._comm.size, mine)])
+        """Exchange one round's records; returns what the other ranks have for this one. Collective."""
+        comm, cuts = self._comm, self._plan.first_bucket
+        mine = int(cuts[comm.rank + 1] - cuts[comm.rank])
+        counts = np.diff(starts)
+        counts[cuts[comm.rank] : cuts[comm.rank + 1]] = 0
+        sizes = np.empty((comm.size, mine), np.int64)
+        comm.Alltoallv([counts, np.diff(cuts)], [sizes, np.full(comm.size, mine)])
         to_send, to_get = np.diff(starts[cuts]), sizes.sum(axis=1)
-        received = np.zeros((self._comm.size, mine + 1), np.int64)
+        to_send[comm.rank] = 0
+        received = np.zeros((comm.size, mine + 1), np.int64)
         np.cumsum(sizes, axis=1, out=received[:, 1:])
         received += (np.cumsum(to_get) - to_get)[:, None]
         got_keys = np.empty(to_get.sum(), np.uint64)
-        self._comm.Alltoallv([keys, to_send], [got_keys, to_get])
+        comm.Alltoallv([keys, (to_send, starts[cuts[:-1]])], [got_keys, to_get])
         got_extra = np.empty(to_get.sum() if self._plan.separate else 0, np.uint64)
         if self._plan.separate:
-            self._comm.Alltoallv([extra, to_send], [got_extra, to_get])
+            comm.Alltoallv([extra, (to_send, starts[cuts[:-1]])], [got_extra, to_get])
         return got_keys, got_extra, received
 
     def _keep(self, runs: list[Run], keys: np.ndarray, extra: np.ndarray, starts: np.ndarray) -> None:

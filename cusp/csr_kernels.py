@@ -29,39 +29,36 @@ def count_cells(sources, targets, shift, symmetrize, drop_loops, cells):  # type
                 cells[target >> shift] += 1
 
 
-@njit(nogil=True, inline="always")
-def _place(source, target, code, shift, bucket_of_cell, first_node, bits, free, keys, extra):  # type: ignore[no-untyped-def]
-    bucket = bucket_of_cell[source >> shift]
-    at = free[bucket]
-    free[bucket] = at + 1
-    key = (np.uint64(source - first_node[bucket]) << bits[0]) | np.uint64(target)
-    if extra.size:
-        keys[at] = key
-        extra[at] = code
-    else:
-        keys[at] = (key << bits[1]) | code
-
-
 @njit(cache=True, nogil=True)
 def scatter(  # type: ignore[no-untyped-def]
     sources, targets, codes, shift, bucket_of_cell, first_node, bits, options, free, keys, extra
 ):
     """Write the records of the edges into ``keys`` (and ``extra``), those of bucket b from ``free[b]`` on.
 
-    ``options`` is (symmetrize, drop_loops) and ``bits`` (target_bits, weight_bits) in uint64; there may be no
-    ``codes``.
+    ``options`` is (symmetrize, drop_loops); ``shift``, ``first_node`` and ``bits``, which is (target_bits,
+    weight_bits), are uint64, so that no index can be negative. There may be no ``codes``.
     """
     symmetrize, drop_loops = options
+    target_bits, weight_bits = bits
     code = np.uint64(0)
     for i in range(sources.size):
-        source, target = np.int64(sources[i]), np.int64(targets[i])
+        source, target = np.uint64(sources[i]), np.uint64(targets[i])
         if source == target and drop_loops:
             continue
         if codes.size:
             code = codes[i]
-        _place(source, target, code, shift, bucket_of_cell, first_node, bits, free, keys, extra)
-        if symmetrize and source != target:
-            _place(target, source, code, shift, bucket_of_cell, first_node, bits, free, keys, extra)
+        for turn in range(2):
+            bucket = np.uint64(bucket_of_cell[source >> shift])
+            at = free[bucket]
+            free[bucket] = at + np.uint64(1)
+            key = ((source - first_node[bucket]) << target_bits) | target
+            if extra.size:
+                keys[at], extra[at] = key, code
+            else:
+                keys[at] = (key << weight_bits) | code
+            if turn == 1 or source == target or not symmetrize:
+                break
+            source, target = target, source
 
 
 @njit(cache=True, nogil=True)

@@ -20,7 +20,7 @@ class Plan:
     num_nodes : int
     cell_shift : int
         A source's cell is ``source >> cell_shift``.
-    bucket_of_cell : (cells,) int32
+    bucket_of_cell : (cells,) uint16
     first_node : (B + 1,) int64
         Ends with ``num_nodes``.
     first_bucket : (ranks + 1,) int64
@@ -46,9 +46,9 @@ class Plan:
     separate: bool
 
     @property
-    def bits(self) -> np.ndarray:
+    def bits(self) -> tuple[np.uint64, np.uint64]:
         """(target_bits, weight_bits) as the kernels take them."""
-        return np.array([self.target_bits, self.weight_bits], np.uint64)
+        return np.uint64(self.target_bits), np.uint64(self.weight_bits)
 
     @property
     def num_buckets(self) -> int:
@@ -103,7 +103,7 @@ def make_plan(
     return Plan(
         num_nodes=num_nodes,
         cell_shift=shift,
-        bucket_of_cell=(np.cumsum(starts) - 1).astype(np.int32),
+        bucket_of_cell=(np.cumsum(starts) - 1).astype(np.uint16),
         first_node=first_node,
         first_bucket=np.searchsorted(rank[starts], np.arange(num_ranks + 1)),
         target_bits=target_bits,

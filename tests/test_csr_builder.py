@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ranks import COMM
 
-from cusp import csr_builder, csr_plan, graph_writer, weight_codes
+from cusp import csr_kernels, csr_plan, graph_writer, weight_codes
 from cusp.csr_builder import CsrBuilder
 from cusp.errors import GraphFileError, together
 
@@ -148,9 +148,9 @@ def test_large_ids_sort(num_nodes):
     bucket = np.searchsorted(plan.first_node, sources, "right") - 1
     np.cumsum(np.bincount(bucket, minlength=plan.num_buckets), out=starts[1:])
     keys, none = np.empty(1000, np.uint64), np.empty(0, np.uint64)
-    csr_builder.csr_kernels.scatter(
-        sources, targets, none, plan.cell_shift, plan.bucket_of_cell, plan.first_node, plan.bits,
-        (False, False), starts[:-1].copy(), keys, none,
+    csr_kernels.scatter(
+        sources, targets, none, np.uint64(plan.cell_shift), plan.bucket_of_cell, plan.first_node.view(np.uint64),
+        plan.bits, (False, False), starts[:-1].astype(np.uint64), keys, none,
     )  # fmt: skip
     of_bucket = np.repeat(np.arange(plan.num_buckets), np.diff(starts))
     found = plan.first_node[of_bucket] + (keys >> np.uint64(plan.target_bits)).astype(np.int64)
