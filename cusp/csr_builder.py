@@ -109,6 +109,7 @@ class CsrBuilder:
         self._rules = Rules(symmetrize, drop_loops, dedup, dtype, max(256, at_work // RECORD_BYTES))
         self._symmetric = symmetric or symmetrize
         self._scratch = scratch
+        self._used = False
         self._budget = Budget(memory_limit // 2)
         chunk_edges = min(CHUNK_EDGES, max(64, at_work // CHUNK_BYTES))
         self._edges = EdgeStore(num_nodes, dtype, chunk_edges, Spool(self._budget, scratch))
@@ -141,6 +142,7 @@ class CsrBuilder:
         GraphFileError
             On every rank, if a scratch file cannot be written or read.
         """
+        self._use()
         plan = self._plan()
         spool = Spool(self._budget, self._scratch)
         rows = self._sorted_rows(plan, spool, swap=False)
@@ -181,6 +183,7 @@ class CsrBuilder:
             On every rank, if the file or a scratch file cannot be written; the file is then as it was before.
         """
         check_target(path, self._comm)
+        self._use()
         plan = self._plan()
         swap = transpose and not self._rules.symmetrize  # a symmetrized graph is its own transpose
         spool = Spool(self._budget, self._scratch)
@@ -200,6 +203,11 @@ class CsrBuilder:
             drop_rows(spool, rows)
         spool.close()
         return plan.num_nodes, num_edges
+
+    def _use(self) -> None:
+        if self._used:
+            raise RuntimeError("the edges of this builder were handed out already: build() or write() only once")
+        self._used = True
 
     def _plan(self, swap: bool = False) -> Plan:
         """Divide the nodes by the records of all ranks. Collective."""

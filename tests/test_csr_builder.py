@@ -226,7 +226,7 @@ def test_error_of_one_rank_on_all(comm):
 
 
 @pytest.mark.mpi
-def test_full_scratch_folder(comm, shared_tmp):
+def test_missing_scratch_folder(comm, shared_tmp):
     """A scratch folder that is not there fails on every rank."""
     builder = CsrBuilder(comm, memory_limit=1000, scratch=str(shared_tmp / "missing"))
     with pytest.raises(GraphFileError, match="scratch"), together(comm):
@@ -275,3 +275,11 @@ def test_codes_keep_order(kind):
     codes = weight_codes.encode(weights)
     assert (np.diff(codes.astype(object)) >= 0).all()
     np.testing.assert_array_equal(weight_codes.decode(codes.astype(np.uint64), dtype), weights)
+
+
+@pytest.mark.mpi
+def test_used_up(comm, shared_tmp):
+    builder = CsrBuilder(comm)
+    builder.build()
+    with pytest.raises(RuntimeError, match="only once"):
+        builder.write(shared_tmp / "graph.h5")
