@@ -333,7 +333,7 @@ REALS = st.floats(allow_nan=False, allow_infinity=False).filter(lambda w: w == 0
 
 @given(
     st.lists(st.tuples(IDS, IDS, REALS), min_size=1, max_size=30),
-    st.sampled_from(["{!r}", "{:.3e}", "{:.25g}"]),
+    st.sampled_from(["{!r}", "{:.3e}", "{:.17g}", "{:.20f}", "{:.25g}"]),
 )
 def test_real_weights_are_those_of_python(tmp_path_factory, edges, style):
     """Each weight is the float64 that Python reads from the same text, to the last bit."""

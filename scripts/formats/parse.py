@@ -8,8 +8,9 @@ OK, MALFORMED, TOO_LARGE, OUT_OF_RANGE, FRACTION = range(5)
 _NEWLINE, _SPACE, _TAB, _RETURN, _COMMA = 10, 32, 9, 13, 44
 _ZERO, _MINUS, _PLUS, _POINT, _LOWER_E, _UPPER_E = 48, 45, 43, 46, 101, 69
 _MAX_DIGITS = 18  # every number of 18 digits fits int64
+_POWERS = np.array([float(10**k) for k in range(23)])  # each is exact
 _EXACT = 1 << 53
-_POWERS = 10.0 ** np.arange(23)  # each is exact, so one product or quotient is correctly rounded
+_ERROR = 2.0**-98  # bound of the relative error of a pair of floats
 
 
 @njit(cache=True, nogil=True)
@@ -51,6 +52,17 @@ def _ends(data, i):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def _node(data, i, base, end_id):  # type: ignore[no-untyped-def]
+    """Read a node id: the id from 0, position after it, code."""
+    value, end = _digits(data, i, 0)
+    if end == i or not _ends(data, end):
+        return 0, end, MALFORMED
+    if end - i > _MAX_DIGITS:
+        return 0, end, TOO_LARGE
+    return value - base, end, OK if base <= value < end_id else OUT_OF_RANGE
+
+
+@njit(cache=True, nogil=True)
 def _integer(data, i):  # type: ignore[no-untyped-def]
     """Read an integer with an optional sign: value, position after it, code."""
     negative = data[i] == _MINUS
@@ -67,6 +79,40 @@ def _integer(data, i):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def _product(a, b):  # type: ignore[no-untyped-def]
+    """``a * b`` as a rounded product and its error, both exact (Dekker, Numer. Math. 18, 1971)."""
+    split = 134217729.0  # 2**27 + 1
+    high_a, high_b = split * a, split * b
+    high_a, high_b = high_a - (high_a - a), high_b - (high_b - b)
+    low_a, low_b = a - high_a, b - high_b
+    product = a * b
+    return product, ((high_a * high_b - product) + high_a * low_b + low_a * high_b) + low_a * low_b
+
+
+@njit(cache=True, nogil=True)
+def _scaled(mantissa, exponent):  # type: ignore[no-untyped-def]
+    """``mantissa * 10**exponent`` rounded once, and whether that is certain.
+
+    The result is computed as a sum of two floats, with a relative error below ``_ERROR``. It is certain
+    unless a midpoint between two float64 lies so near that the error could decide (Ziv's test).
+    """
+    high = np.float64(mantissa)
+    low = np.float64(mantissa - np.int64(high))
+    power = _POWERS[abs(exponent)]
+    if mantissa <= _EXACT:  # both are exact: a single operation, rounded once
+        return high / power if exponent < 0 else high * power, True
+    if exponent < 0:
+        value = high / power
+        product, error = _product(value, power)
+        rest = (((high - product) - error) + low) / power
+    else:
+        value, error = _product(high, power)
+        rest = error + low * power
+    slack = _ERROR * value
+    return value + rest, value + (rest - slack) == value + (rest + slack)
+
+
+@njit(cache=True, nogil=True)
 def _real(data, i):  # type: ignore[no-untyped-def]
     """Read a decimal number: value, position after it, code, whether the value is exact."""
     sign = 1.0
@@ -75,9 +121,11 @@ def _real(data, i):  # type: ignore[no-untyped-def]
         i += 1
     mantissa, end = _digits(data, i, 0)
     digits = end - i
-    exponent = 0
+    exponent = zeros = 0
     if data[end] == _POINT:
-        mantissa, after = _digits(data, end + 1, mantissa)
+        while mantissa == 0 and data[end + 1 + zeros] == _ZERO:
+            zeros += 1
+        mantissa, after = _digits(data, end + 1 + zeros, mantissa)
         exponent = end + 1 - after
         digits -= exponent
         end = after
@@ -91,11 +139,10 @@ def _real(data, i):  # type: ignore[no-untyped-def]
         end = after
     if not _ends(data, end):
         return 0.0, end, MALFORMED, False
-    if digits > _MAX_DIGITS or mantissa > _EXACT or abs(exponent) > 22:
+    if digits - zeros > _MAX_DIGITS or abs(exponent) > 22:
         return 0.0, end, OK, False
-    if exponent < 0:
-        return sign * mantissa / _POWERS[-exponent], end, OK, True
-    return sign * mantissa * _POWERS[exponent], end, OK, True
+    value, exact = _scaled(mantissa, exponent)
+    return sign * value, end, OK, exact
 
 
 @njit(cache=True, nogil=True)
@@ -150,34 +197,23 @@ def parse_lines(  # type: ignore[no-untyped-def]
             i += 1
         for column in range(columns):
             i = _skip_blanks(data, i)
-            if column == which[0] or column == which[1]:
-                value, end = _digits(data, i, 0)
-                if end == i or not _ends(data, end):
-                    return edge, rounds, MALFORMED, i
-                if end - i > _MAX_DIGITS:
-                    return edge, rounds, TOO_LARGE, i
-                if value < base or value >= end_id:
-                    return edge, rounds, OUT_OF_RANGE, i
-                if column == which[0]:
-                    sources[edge] = value - base
-                else:
-                    targets[edge] = value - base
+            if column == which[0]:
+                sources[edge], end, code = _node(data, i, base, end_id)
+            elif column == which[1]:
+                targets[edge], end, code = _node(data, i, base, end_id)
             elif column == which[2] and integers.size > 0:
                 integers[edge], end, code = _integer(data, i)
-                if code != OK:
-                    return edge, rounds, code, i
             elif column == which[2]:
                 reals[edge], end, code, exact = _real(data, i)
-                if code != OK:
-                    return edge, rounds, code, i
                 if not exact:
                     inexact[rounds, 0] = edge
                     inexact[rounds, 1] = i
                     rounds += 1
             else:
                 end = _skip_token(data, i)
-                if end == i:
-                    return edge, rounds, MALFORMED, i
+                code = MALFORMED if end == i else OK
+            if code != OK:
+                return edge, rounds, code, i
             i = end
         i = _skip_blanks(data, i)
         if data[i] != _NEWLINE:
