@@ -141,6 +141,8 @@ def _convert_once(comm: "Intracomm", options: argparse.Namespace, real: bool, de
     edges_read, asymmetry = comm.allreduce(source.edges_read), comm.allreduce(asymmetry) % 2**64
     with together(comm):
         source.check_complete(edges_read)
+        if edges_read == 0 and not num_nodes:
+            raise GraphFileError(f"{source.path}: has no edges and states no nodes; give their number with --nodes")
         if asymmetry:
             raise GraphFileError(
                 f"{source.path}: is an undirected graph by its header, but not every edge is listed at both "
@@ -208,6 +210,9 @@ def _count(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text}: expected a number of at least 1")
     return value
+
+
+_count.__name__ = "number of nodes"  # as argparse names it in its message
 
 
 if __name__ == "__main__":

@@ -198,6 +198,7 @@ WRONG = [
     ("a.txt", "0 1\n", ["--format", "npz"], GraphFileError, "no .npz"),
     ("a.txt", "0 1\n", ["--format", "parquet"], GraphFileError, "no Parquet"),
     ("a.txt", "", [], GraphFileError, "is empty"),
+    ("a.txt", "# nothing\n", [], GraphFileError, "give their number with --nodes"),
     ("a.h5", b"\x89HDF\r\n\x1a\n" + bytes(90), [], GraphFileError, "a.h5"),
 ]  # fmt: skip
 
@@ -239,7 +240,7 @@ def test_info(comm, shared_tmp, capsys):
     assert ("dimacs" in words) == (comm.rank == 0)
     if comm.rank == 0:
         for fact in ("stored edges 3", "edges 3", "nodes 4", "weights int64", "transpose stored yes",
-                     "compared and right (all)", "max 2, mean 0.75", "without out-edges 2 nodes"):  # fmt: skip
+                     "compared and right (all)", "max 2, mean 0.75", "isolated nodes 1 (25.0 %)"):  # fmt: skip
             assert fact in words
 
 

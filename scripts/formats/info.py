@@ -47,10 +47,11 @@ def graph_file_facts(path: Path, check: bool) -> list[tuple[str, str]]:
     with h5py.File(path, "r") as file:
         indptr = file["indptr"][...]
         degrees = np.diff(indptr)
+        in_degrees = np.diff(file["csc/indptr"][...]) if header.has_transpose else degrees
         sums = _checksums(path, file, check)
     mean = header.num_edges / header.num_nodes
-    isolated = int(np.count_nonzero(degrees == 0))
-    reach = "" if header.symmetric else ", they may have in-edges"
+    ends_known = header.symmetric or header.has_transpose
+    alone = int(np.count_nonzero((degrees == 0) & (in_degrees == 0 if ends_known else True)))
     return [
         ("format", f"graph file (HDF5, CSR), targets {header.index_dtype}"),
         ("nodes", f"{header.num_nodes:,}"),
@@ -60,7 +61,10 @@ def graph_file_facts(path: Path, check: bool) -> list[tuple[str, str]]:
         ("transpose stored", "yes" if header.has_transpose else "no"),
         ("checksums", sums),
         ("out-degree", f"max {int(degrees.max()):,}, mean {mean:.2f}"),
-        ("without out-edges", f"{isolated:,} nodes ({100 * isolated / header.num_nodes:.1f} %){reach}"),
+        (
+            "isolated nodes" if ends_known else "without out-edges",
+            f"{alone:,} ({100 * alone / header.num_nodes:.1f} %)",
+        ),
     ]
 
 
