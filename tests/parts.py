@@ -1,0 +1,106 @@
+"""Policies to test at this number of ranks, and what all ranks hold together."""
+
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import ranks
+from graphs import Graph
+
+from cusp.partition import Partition
+from cusp.policies import Policy, load_policy
+from gluon.plan import make_plan
+from gluon.sync import Sync
+
+FOLDER = Path(__file__).resolve().parent / "user_policies"
+SIZE = ranks.COMM.size
+GRIDS = [(rows, SIZE // rows) for rows in range(1, SIZE + 1) if SIZE % rows == 0]
+POLICIES: dict[str, tuple] = (
+    {"oec": ("oec",), "iec": ("iec",), "cvc": ("cvc",)}
+    | {f"cvc-{rows}x{columns}": ("cvc", (rows, columns)) for rows, columns in GRIDS}
+    | {"hvc-2": ("hvc", None, 2), "hvc-1000": ("hvc", None, 1000), "contiguous+hybrid": ("contiguous+hybrid", None, 3)}
+    | {path.stem: (str(path), None, 5) for path in sorted(FOLDER.glob("*.py"))}
+)
+
+
+def policy_of(name: str) -> Policy:
+    """One of the policies by its name in this file."""
+    return load_policy(*POLICIES[name])
+
+
+def edges_of(part: Partition) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Sources, targets (global ids) and weights of a rank's edges; weight 1 if it has none."""
+    sources = np.repeat(part.gids, np.diff(part.offsets))
+    weights = np.ones(part.num_local_edges, np.int64) if part.weights is None else part.weights
+    return sources, part.gids[part.targets], weights
+
+
+def gather_parts(part: Partition) -> list[SimpleNamespace]:
+    """What each rank holds, on every rank. Collective."""
+    sources, targets, weights = edges_of(part)
+    csc = None
+    if part.csc is not None:
+        in_weights = np.ones(part.csc.sources.size, np.int64) if part.weights is None else part.csc.weights
+        csc = (part.gids[part.csc.sources], np.repeat(part.gids, np.diff(part.csc.offsets)), in_weights)
+    record = {
+        "rank": part.rank, "num_masters": part.num_masters, "mirror_starts": part.mirror_starts, "gids": part.gids,
+        "has_in": part.has_in, "has_out": part.has_out, "degrees": part.degrees,
+        "sources": sources, "targets": targets, "weights": weights, "csc": csc,
+    }  # fmt: skip
+    return [SimpleNamespace(**other) for other in ranks.COMM.allgather(record)]
+
+
+def gather(part: Partition, values: np.ndarray) -> np.ndarray:
+    """(nodes,) values of all masters by global id, on every rank. Collective."""
+    pieces = ranks.COMM.allgather((part.gids[: part.num_masters], values))
+    everywhere = np.empty(part.num_nodes, values.dtype)
+    filled = np.zeros(part.num_nodes, np.int64)
+    for gids, mine in pieces:
+        everywhere[gids] = mine
+        filled[gids] += 1
+    assert (filled == 1).all()
+    return everywhere
+
+
+def make_sync(part: Partition) -> Sync:
+    """A sync layer for a partition. Collective."""
+    return Sync(make_plan(part, ranks.COMM), ranks.COMM)
+
+
+def triples(sources: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> list[tuple]:
+    """Edges as tuples."""
+    return list(zip(sources.tolist(), targets.tolist(), weights.tolist(), strict=True))
+
+
+def check_partition(part: Partition, graph: Graph, weighted: bool = True) -> list[SimpleNamespace]:
+    """Assert every invariant that holds for any policy, on what all ranks hold together. Collective."""
+    parts = gather_parts(part)
+    weights = graph.weights if weighted else np.ones(graph.num_edges, np.int64)
+    found = [edge for p in parts for edge in triples(p.sources, p.targets, p.weights)]
+    assert Counter(found) == Counter(triples(graph.sources, graph.targets, weights))
+    masters = np.concatenate([p.gids[: p.num_masters] for p in parts])
+    assert np.array_equal(np.sort(masters), np.arange(graph.num_nodes))
+    master_of = np.empty(graph.num_nodes, np.int64)
+    for p in parts:
+        master_of[p.gids[: p.num_masters]] = p.rank
+    for p in parts:
+        _check_rank(p, graph, master_of, len(parts))
+    return parts
+
+
+def _check_rank(p: SimpleNamespace, graph: Graph, master_of: np.ndarray, size: int) -> None:
+    assert np.unique(p.gids).size == p.gids.size
+    assert p.mirror_starts.size == size + 1
+    assert (p.mirror_starts[0], p.mirror_starts[-1]) == (p.num_masters, p.gids.size)
+    for rank in range(size):
+        mirrors = p.gids[p.mirror_starts[rank] : p.mirror_starts[rank + 1]]
+        assert (master_of[mirrors] == rank).all()
+        assert (np.diff(mirrors) > 0).all()
+    assert p.mirror_starts[p.rank] == p.mirror_starts[p.rank + 1]
+    assert np.array_equal(p.has_out, np.isin(p.gids, p.sources))
+    assert np.array_equal(p.has_in, np.isin(p.gids, p.targets))
+    assert (p.has_in | p.has_out)[p.num_masters :].all()  # a mirror is there for an edge
+    assert np.array_equal(p.degrees, graph.degrees[p.gids[: p.num_masters]])
+    if p.csc is not None:
+        assert Counter(triples(*p.csc)) == Counter(triples(p.sources, p.targets, p.weights))
