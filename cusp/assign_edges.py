@@ -1,24 +1,21 @@
 """Phase 2: every reader asks the edge rule which rank stores each edge of its slice."""
 
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cusp.assign_masters import Masters
-from cusp.compile_rules import explain
+from cusp.assign_masters import Masters, block_starts, start_state
+from cusp.compile_rules import Rules
 from cusp.errors import PolicyError, together
 from cusp.graph_file import EdgeSlice
-from cusp.policies import Policy
 from cusp.prop import Prop
+from cusp.state import combine_state
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
 
-def assign_edges(
-    edges: EdgeSlice, masters: Masters, policy: Policy, rules: ModuleType, prop: Prop, comm: "Intracomm"
-) -> np.ndarray | None:
+def assign_edges(edges: EdgeSlice, masters: Masters, rules: Rules, prop: Prop, comm: "Intracomm") -> np.ndarray | None:
     """Owner of each edge of this slice. Collective.
 
     Returns
@@ -32,17 +29,24 @@ def assign_edges(
     PolicyError
         The rule raised, could not be compiled or returned a rank that does not exist.
     """
-    owners = np.empty(edges.targets.size, np.uint8 if comm.size <= 256 else np.uint16)
-    with together(comm):
-        try:
-            wrong = rules.assign_edges(prop, comm.size, masters.of_slice, owners)
-        except Exception as error:
-            raise explain(policy, error) from error
-        if wrong >= 0:
-            source = edges.first_node + int(np.searchsorted(edges.indptr, wrong, side="right")) - 1
-            raise PolicyError(
-                f"policy {policy.name}: get_edge_owner of the edge {source:,} -> {int(edges.targets[wrong]):,} "
-                f"is not one of the ranks 0 to {comm.size - 1}"
+    policy = rules.policy
+    owners = np.empty(edges.targets.size, np.uint8 if prop.num_parts <= 256 else np.uint16)
+    state, before = start_state(rules, policy.make_estate, prop, comm)
+    blocks = block_starts(edges.bounds, 1 if state is None else policy.rounds)
+    rows = blocks[comm.rank] - edges.first_node
+    for block in range(rows.size - 1):
+        with together(comm):
+            span = rows[block], rows[block + 1]
+            wrong = rules.run(
+                "assign_edges", prop, *span, prop.num_parts, masters.view, masters.of_slice, state, owners
             )
+            if wrong >= 0:
+                source = edges.first_node + int(np.searchsorted(edges.indptr, wrong, side="right")) - 1
+                raise PolicyError(
+                    f"policy {policy.name}: get_edge_owner of the edge {source:,} -> {int(edges.targets[wrong]):,} "
+                    f"is not one of the ranks 0 to {prop.num_parts - 1}"
+                )
+        if state is not None:
+            before = combine_state(state, before, policy.combine, comm)
     travels = bool((owners != comm.rank).any())
     return owners if comm.allreduce(int(travels)) else None

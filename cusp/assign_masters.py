@@ -2,17 +2,17 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cusp.compile_rules import explain
+from cusp.compile_rules import Rules
 from cusp.errors import PolicyError, together
 from cusp.exchange import all_to_all
 from cusp.graph_file import EdgeSlice
-from cusp.policies import Policy
-from cusp.prop import Prop
+from cusp.neighbors import Neighbors, ask_readers, tell_neighbors
+from cusp.prop import MastersView, Prop
+from cusp.state import combine_state, copy_state, make_state
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -26,22 +26,27 @@ class Masters:
     ----------
     of_slice : (nodes of the slice,) int32
         Master of each node that this rank read.
+    view : MastersView or None
+        Masters of the slice and its neighbours, as rules see them; None if any rank can compute them.
     my_nodes : (n,) int64
         Global ids, ascending, of the nodes whose master this rank is.
     my_degrees : (n,) int64
         Their out-degrees in the whole graph.
     of : function
-        Masters, int32, of any array of global ids. A pure rule is evaluated anew for them: no
-        rank holds the masters of all nodes.
+        Masters, int32, of any ascending array of global ids: computed, or asked of their readers.
+        No rank holds the masters of all nodes. Collective.
     """
 
     of_slice: np.ndarray
+    view: MastersView | None
     my_nodes: np.ndarray
     my_degrees: np.ndarray
     of: Callable[[np.ndarray], np.ndarray]
 
 
-def assign_masters(edges: EdgeSlice, policy: Policy, rules: ModuleType, prop: Prop, comm: "Intracomm") -> Masters:
+def assign_masters(
+    edges: EdgeSlice, rules: Rules, prop: Prop, neighbors: Neighbors | None, comm: "Intracomm"
+) -> Masters:
     """Evaluate the master rule for the nodes of this slice and tell each master of its nodes. Collective.
 
     Raises
@@ -49,26 +54,73 @@ def assign_masters(edges: EdgeSlice, policy: Policy, rules: ModuleType, prop: Pr
     PolicyError
         The rule raised, could not be compiled or returned a rank that does not exist.
     """
-    of_slice = np.empty(edges.indptr.size - 1, np.int32)
-    with together(comm):
-        try:
-            wrong = rules.assign_masters(prop, edges.first_node, comm.size, of_slice)
-        except Exception as error:
-            raise explain(policy, error) from error
-        if wrong >= 0:
-            raise PolicyError(
-                f"policy {policy.name}: get_master of node {edges.first_node + wrong:,} is not one of the "
-                f"ranks 0 to {comm.size - 1}"
-            )
+    of_slice = np.full(edges.indptr.size - 1, -1, np.int32)
+    view = None
+    if neighbors is not None and not rules.computed:
+        view = MastersView(edges.first_node, of_slice, neighbors.index, np.full(neighbors.size, -1, np.int32))
+        _assign_in_rounds(edges, rules, prop, neighbors, view, comm)
+    else:
+        with together(comm):
+            _assign_rows(rules, prop, 0, of_slice.size, None, None, of_slice)
     nodes = np.arange(edges.first_node, edges.first_node + of_slice.size)
     degrees = np.diff(edges.indptr)
     if comm.allreduce(int(np.count_nonzero(of_slice != comm.rank))) > 0:
         nodes = np.concatenate(all_to_all(comm, [nodes[of_slice == rank] for rank in range(comm.size)]))
         degrees = np.concatenate(all_to_all(comm, [degrees[of_slice == rank] for rank in range(comm.size)]))
 
-    def masters_of(gids: np.ndarray) -> np.ndarray:
-        masters = np.empty(gids.size, np.int32)
-        rules.masters_of(prop, gids, masters)
-        return masters
+    def computed(gids: np.ndarray) -> np.ndarray:
+        found = np.empty(gids.size, np.int32)
+        rules.run("masters_of", prop, gids, found)
+        return found
 
-    return Masters(of_slice, nodes, degrees, masters_of)
+    def asked(gids: np.ndarray) -> np.ndarray:
+        return ask_readers(gids, edges.bounds, of_slice, comm)
+
+    return Masters(of_slice, view, nodes, degrees, computed if rules.computed else asked)
+
+
+def _assign_in_rounds(
+    edges: EdgeSlice, rules: Rules, prop: Prop, neighbors: Neighbors, view: MastersView, comm: "Intracomm"
+) -> None:
+    """Assign block by block; after each, ranks learn the masters they asked for and combine their states.
+
+    A round is one block of every slice, so results depend on the number of rounds and ranks, never on
+    timing. In a second pass (restreaming; Nishimura and Ugander, KDD 2013) the rule sees the masters
+    of the pass before, and its state begins anew.
+    """
+    policy = rules.policy
+    stateful = rules.uses_masters or policy.make_mstate is not None
+    blocks = block_starts(edges.bounds, policy.rounds if stateful else 1)
+    rows = blocks[comm.rank] - edges.first_node
+    for _ in range(policy.passes if stateful else 1):
+        state, before = start_state(rules, policy.make_mstate, prop, comm)
+        for block in range(rows.size - 1):
+            with together(comm):
+                _assign_rows(rules, prop, rows[block], rows[block + 1], state, view, view.own)
+            tell_neighbors(neighbors, view.own, view.table, blocks, block, comm)
+            if state is not None:
+                before = combine_state(state, before, policy.combine, comm)
+
+
+def block_starts(bounds: np.ndarray, rounds: int) -> np.ndarray:
+    """(ranks, rounds + 1) int64: first node of each block when every slice is cut into so many."""
+    sizes = np.diff(bounds)[:, None]
+    return bounds[:-1, None] + sizes * np.arange(rounds + 1)[None, :] // rounds
+
+
+def start_state(rules: Rules, make: Callable | None, prop: Prop, comm: "Intracomm") -> tuple[Any, Any]:
+    """The state of a rule before its first round, and a copy to see later what changed. Collective."""
+    with together(comm):
+        state = make_state(make, prop, rules.policy.combine, rules.policy.name)
+    return state, copy_state(state)
+
+
+def _assign_rows(
+    rules: Rules, prop: Prop, begin: int, end: int, state: Any, view: MastersView | None, own: np.ndarray
+) -> None:
+    wrong = rules.run("assign_masters", prop, begin, end, prop.num_parts, state, view, own)
+    if wrong >= 0:
+        raise PolicyError(
+            f"policy {rules.policy.name}: get_master of node {prop.first_node + wrong:,} is not one of the "
+            f"ranks 0 to {prop.num_parts - 1}"
+        )

@@ -152,3 +152,26 @@ def transpose(offsets, targets, weights, in_offsets, sources, in_weights):  # ty
             sources[at] = source
             if weights.size:
                 in_weights[at] = weights[edge]
+
+
+@njit(cache=True, nogil=True)
+def clear_range(index, first, last):  # type: ignore[no-untyped-def]
+    """Clear the bits of the nodes ``first`` to ``last - 1``."""
+    node = first
+    while node < last:
+        if node & 63 == 0 and node + 64 <= last:
+            index[2 * (node >> 6)] = 0
+            node += 64
+        else:
+            index[2 * (node >> 6)] &= ~(np.uint64(1) << np.uint64(node & 63))
+            node += 1
+
+
+@njit(cache=True, nogil=True)
+def rank_of(index, gid):  # type: ignore[no-untyped-def]
+    """Number of set bits below ``gid``, which may be one past the last node."""
+    word = gid >> 6
+    if 2 * word >= index.size:
+        return np.int64(index[index.size - 1] + popcount(index[index.size - 2]))
+    below = index[2 * word] & ((np.uint64(1) << np.uint64(gid & 63)) - np.uint64(1))
+    return np.int64(index[2 * word + 1] + popcount(below))

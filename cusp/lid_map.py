@@ -9,17 +9,25 @@ from dataclasses import dataclass
 
 import numpy as np
 from numba import njit, types
-from numba.extending import intrinsic
+from numba.extending import intrinsic, overload
+
+
+def popcount(word):  # type: ignore[no-untyped-def]
+    """Number of set bits of a uint64."""
+    return int(word).bit_count()
 
 
 @intrinsic
-def popcount(typing_context, word):  # type: ignore[no-untyped-def]
-    """Number of set bits of a uint64."""
-
+def _ctpop(typing_context, word):  # type: ignore[no-untyped-def]
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         return builder.ctpop(arguments[0])
 
     return types.uint64(types.uint64), generate
+
+
+@overload(popcount, inline="always")
+def _compiled_popcount(word):  # type: ignore[no-untyped-def]
+    return lambda word: _ctpop(word)
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 from cusp.allocate import allocate
 from cusp.assign_edges import assign_edges
 from cusp.assign_masters import assign_masters
-from cusp.compile_rules import compile_policy
+from cusp.compile_rules import Rules
 from cusp.construct import construct
 from cusp.errors import together
 from cusp.graph_file import EdgeSlice, read_slice
+from cusp.neighbors import meet_neighbors
 from cusp.partition import Partition, transpose
 from cusp.policies import Policy
 from cusp.prop import Prop
@@ -72,11 +73,12 @@ def partition_slice(
     watch = watch or Stopwatch()
     with watch("assign_masters"):
         with together(comm):
-            rules = compile_policy(policy)
-            prop = Prop(edges, comm.size, policy.grid_for(comm.size), policy.threshold)
-        masters = assign_masters(edges, policy, rules, prop, comm)
+            rules = Rules(policy)
+            prop = Prop(edges, comm.size, comm.rank, policy.grid_for(comm.size), policy.threshold)
+        neighbors = meet_neighbors(edges, rules, prop, comm) if rules.uses_neighbors else None
+        masters = assign_masters(edges, rules, prop, neighbors, comm)
     with watch("assign_edges"):
-        owners = assign_edges(edges, masters, policy, rules, prop, comm)
+        owners = assign_edges(edges, masters, rules, prop, comm)
     with watch("allocate"):
         layout = allocate(edges, owners, comm)
     with watch("construct"):

@@ -14,8 +14,8 @@ import hashlib
 import importlib.util
 import os
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 
@@ -23,6 +23,7 @@ from cusp import edge_rules, master_rules
 from cusp.errors import OptionError, PolicyError
 
 DEFAULT_THRESHOLD = 1000  # as in the shipped CuSP; PowerLyra uses 100
+DEFAULT_ROUNDS = 100  # as in CuSP
 
 MASTER_RULES: dict[str, Callable] = {"contiguous": master_rules.contiguous}
 EDGE_RULES: dict[str, Callable] = {
@@ -47,6 +48,14 @@ class Policy:
         For two-dimensional cuts; None: the squarest one with rows >= columns.
     threshold : int
         Out-degree above which a node counts as a hub.
+    make_mstate, make_estate : function (prop) -> namedtuple of arrays, or None
+        State of the master and of the edge rule.
+    combine : dict
+        How the ranks combine a field of a state: ``add`` (default), ``max``, ``min`` or ``local``.
+    rounds : int
+        Blocks of a slice after which states and masters are synchronised.
+    passes : int
+        Times that masters are assigned; from the second on the rule knows the masters of the one before.
     """
 
     name: str
@@ -54,6 +63,11 @@ class Policy:
     edge: Callable
     grid: tuple[int, int] | None = None
     threshold: int = DEFAULT_THRESHOLD
+    make_mstate: Callable | None = None
+    make_estate: Callable | None = None
+    combine: Mapping[str, str] = field(default_factory=dict)
+    rounds: int = DEFAULT_ROUNDS
+    passes: int = 1
 
     def grid_for(self, ranks: int) -> tuple[int, int]:
         """Rows and columns of the grid of ``ranks`` ranks."""

@@ -1,27 +1,16 @@
 """Prop: what a rule may ask about the graph and the partition (CuSP, IPDPS 2019, section III).
 
-An ordinary Python class that numba also understands: each method below is written once and is
-both what Python runs and what numba compiles into the streaming loop.
+An ordinary Python class that numba also understands, see :mod:`cusp.value_struct`.
 """
 
-from collections.abc import Callable
-
 import numpy as np
-from numba import types
-from numba.core import cgutils
-from numba.extending import (
-    NativeValue,
-    make_attribute_wrapper,
-    models,
-    overload_method,
-    register_model,
-    typeof_impl,
-    unbox,
-)
 
 from cusp.graph_file import EdgeSlice
+from cusp.lid_map import popcount
+from cusp.value_struct import value_struct
 
 GUESSES = 4096
+SLICE_METHODS = ("out_degree", "out_neighbors", "neighbor_degree", "in_degree", "mapped", "place")
 
 
 class Prop:
@@ -33,29 +22,46 @@ class Prop:
         Of the whole graph.
     num_parts : int
         Number of ranks to divide it among.
+    rank : int
+        The rank that asks.
     rows, columns : int
         The grid of ranks for two-dimensional cuts: ``rows * columns == num_parts``.
     threshold : int
         Degree above which a node counts as a hub.
+    num_places : int
+        Number of nodes that this rank's slice touches, see :meth:`place`.
     """
 
     __slots__ = (
-        "num_nodes", "num_edges", "num_parts", "rows", "columns", "threshold",
+        "num_nodes", "num_edges", "num_parts", "rank", "rows", "columns", "threshold", "num_places",
         "first_node", "shift", "bounds", "guess", "indptr", "targets",
+        "neighbor_index", "neighbor_degrees", "in_degrees", "node_map",
     )  # fmt: skip
 
-    def __init__(self, edges: EdgeSlice, num_parts: int, grid: tuple[int, int], threshold: int) -> None:
+    def __init__(self, edges: EdgeSlice, num_parts: int, rank: int, grid: tuple[int, int], threshold: int) -> None:
         self.num_nodes, self.num_edges = edges.num_nodes, edges.num_edges
-        self.num_parts, self.threshold = num_parts, threshold
+        self.num_parts, self.rank, self.threshold = num_parts, rank, threshold
         self.rows, self.columns = grid
         self.first_node = edges.first_node
         self.indptr, self.targets = edges.indptr, edges.targets
-        self.bounds = edges.bounds
+        self.num_places = edges.indptr.size - 1
+        self.neighbor_index = np.empty(0, np.uint64)
+        self.neighbor_degrees = np.empty(0, np.int64)
+        self.in_degrees = np.empty(0, np.int64)
+        self.node_map = np.empty(0, np.int32)
         # reader(): a table says for each block of 2**shift nodes which rank reads its first node
+        self.bounds = edges.bounds
         self.shift = max(0, (edges.num_nodes - 1).bit_length() - GUESSES.bit_length() + 1)
         blocks = np.arange((edges.num_nodes >> self.shift) + 1) << self.shift
         guess = np.searchsorted(edges.bounds, blocks, side="right") - 1
-        self.guess = np.minimum(guess, num_parts - 1).astype(np.int32)
+        self.guess = np.minimum(guess, edges.bounds.size - 2).astype(np.int32)
+
+    def reader(self, node):  # type: ignore[no-untyped-def]
+        """Rank that reads a node: contiguous blocks of nodes with equal numbers of edges."""
+        rank = self.guess[node >> self.shift]
+        while node >= self.bounds[rank + 1]:
+            rank += 1
+        return rank
 
     def out_degree(self, node):  # type: ignore[no-untyped-def]
         """Number of out-edges of a node of this rank's slice (every ``src`` is one); -1 for any other."""
@@ -71,60 +77,76 @@ class Prop:
             return self.targets[:0]
         return self.targets[self.indptr[row] : self.indptr[row + 1]]
 
-    def reader(self, node):  # type: ignore[no-untyped-def]
-        """Rank that reads a node: contiguous blocks of nodes with equal numbers of edges."""
-        rank = self.guess[node >> self.shift]
-        while node >= self.bounds[rank + 1]:
-            rank += 1
-        return rank
+    def place(self, node):  # type: ignore[no-untyped-def]
+        """Number below ``num_places`` of a node that this slice touches, own or neighbour; -1 for any other.
+
+        For state with an entry for each node that a rank can meet, which no rank holds for all nodes.
+        """
+        row = np.int64(node) - self.first_node
+        rows = self.indptr.size - 1
+        if row >= 0 and row < rows:
+            return row
+        word = np.int64(node) >> 6
+        bit = np.uint64(1) << np.uint64(node & 63)
+        if 2 * word >= self.neighbor_index.size or self.neighbor_index[2 * word] & bit == 0:
+            return -1
+        below = popcount(self.neighbor_index[2 * word] & (bit - np.uint64(1)))
+        return rows + np.int64(self.neighbor_index[2 * word + 1] + below)
+
+    def neighbor_degree(self, node):  # type: ignore[no-untyped-def]
+        """Number of out-edges of any node that this slice touches, also of a ``dst``; -1 for any other."""
+        place = self.place(node)
+        rows = self.indptr.size - 1
+        if place < rows:
+            return -1 if place < 0 else self.indptr[place + 1] - self.indptr[place]
+        return self.neighbor_degrees[place - rows]
+
+    def in_degree(self, node):  # type: ignore[no-untyped-def]
+        """Number of in-edges of a node of this rank's slice; -1 for others, and if the file has no transpose."""
+        row = node - self.first_node
+        if row < 0 or row >= self.in_degrees.size:
+            return -1
+        return self.in_degrees[row]
+
+    def mapped(self, node):  # type: ignore[no-untyped-def]
+        """What the file given by ``--node-map`` says of a node of this rank's slice; -1 for any other."""
+        row = node - self.first_node
+        if row < 0 or row >= self.node_map.size:
+            return -1
+        return self.node_map[row]
 
 
-METHODS: tuple[Callable, ...] = (Prop.out_degree, Prop.out_neighbors, Prop.reader)
+value_struct(
+    Prop,
+    (
+        Prop.reader,
+        Prop.out_degree,
+        Prop.out_neighbors,
+        Prop.place,
+        Prop.neighbor_degree,
+        Prop.in_degree,
+        Prop.mapped,
+    ),
+)
 
 
-class PropType(types.Type):
-    """numba's type of a Prop; the width of global ids is its only parameter."""
+class MastersView:
+    """``masters[n]``: the master of a node of the slice, or of a neighbour, if it is known yet; else -1."""
 
-    def __init__(self, gid: types.Type) -> None:
-        self.fields = [
-            (name, types.int64)
-            for name in ("num_nodes", "num_edges", "num_parts", "rows", "columns", "threshold", "first_node", "shift")
-        ] + [
-            ("bounds", types.Array(types.int64, 1, "C")),
-            ("guess", types.Array(types.int32, 1, "C")),
-            ("indptr", types.Array(types.int64, 1, "C")),
-            ("targets", types.Array(gid, 1, "C")),
-        ]
-        super().__init__(f"Prop({gid})")
+    __slots__ = ("first_node", "own", "index", "table")
 
+    def __init__(self, first_node: int, own: np.ndarray, index: np.ndarray, table: np.ndarray) -> None:
+        self.first_node, self.own, self.index, self.table = first_node, own, index, table
 
-@typeof_impl.register(Prop)
-def _typeof_prop(prop, context):  # type: ignore[no-untyped-def]
-    return PropType(types.uint32 if prop.targets.dtype == np.uint32 else types.uint64)
+    def __getitem__(self, node):  # type: ignore[no-untyped-def]
+        row = np.int64(node) - self.first_node
+        if row >= 0 and row < self.own.size:
+            return self.own[row]
+        word = np.int64(node) >> 6
+        bit = np.uint64(1) << np.uint64(node & 63)
+        if self.index[2 * word] & bit == 0:
+            return np.int32(-1)
+        return self.table[self.index[2 * word + 1] + popcount(self.index[2 * word] & (bit - np.uint64(1)))]
 
 
-@register_model(PropType)
-class _PropModel(models.StructModel):
-    def __init__(self, manager, prop_type):  # type: ignore[no-untyped-def]
-        super().__init__(manager, prop_type, prop_type.fields)
-
-
-@unbox(PropType)
-def _unbox_prop(prop_type, prop, context):  # type: ignore[no-untyped-def]
-    struct = cgutils.create_struct_proxy(prop_type)(context.context, context.builder)
-    for name, field_type in prop_type.fields:
-        field = context.pyapi.object_getattr_string(prop, name)
-        setattr(struct, name, context.unbox(field_type, field).value)
-        context.pyapi.decref(field)
-    failed = cgutils.is_not_null(context.builder, context.pyapi.err_occurred())
-    return NativeValue(struct._getvalue(), is_error=failed)
-
-
-def _compiled_as(method: Callable) -> Callable:
-    return lambda self, node: method
-
-
-for _name in Prop.__slots__:
-    make_attribute_wrapper(PropType, _name, _name)
-for _method in METHODS:
-    overload_method(PropType, _method.__name__)(_compiled_as(_method))
+value_struct(MastersView, (MastersView.__getitem__,))
