@@ -2,9 +2,10 @@
 
 import argparse
 import re
+from typing import Any
 
 from cusp.partitioner import ORDERS
-from cusp.policies import DEFAULT_THRESHOLD, POLICIES
+from cusp.policies import DEFAULT_ROUNDS, DEFAULT_THRESHOLD, POLICIES
 
 DEFAULT_SCALE = 16
 
@@ -39,8 +40,24 @@ def add_partition_options(parser: argparse.ArgumentParser) -> None:
     add("--grid", type=grid, metavar="RxC", help="grid of ranks for cvc (default: the squarest)")
     hubs = f"out-degree above which hvc spreads a node's edges (default: {DEFAULT_THRESHOLD})"
     add("--threshold", type=int, default=DEFAULT_THRESHOLD, metavar="D", help=hubs)
+    rounds = f"blocks of a slice after which rules with state are synchronised (default: {DEFAULT_ROUNDS})"
+    add("--state-rounds", type=positive, default=DEFAULT_ROUNDS, metavar="R", help=rounds)
+    add("--passes", type=positive, default=1, help="assign masters so often, each time knowing the last (default: 1)")
+    add("--node-map", metavar="FILE", help="rank of each node, for the master rule map: text or .npy")
+    add("--strict", action="store_true", help="stop if a rule cannot be compiled, instead of interpreting it")
     add("--split", default="edges", help="reading split: edges, nodes, weighted or NODE:EDGE (default: edges)")
     add("--order", choices=ORDERS, default="degree", help="local ids of masters: hubs first, or as in the file")
+
+
+def policy_parameters(options: argparse.Namespace) -> dict[str, Any]:
+    """The options that are parameters of a policy, see :func:`cusp.policies.load_policy`."""
+    return {
+        "grid": options.grid,
+        "threshold": options.threshold,
+        "rounds": options.state_rounds,
+        "passes": options.passes,
+        "node_map": options.node_map,
+    }
 
 
 def positive(text: str) -> int:

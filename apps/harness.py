@@ -14,7 +14,7 @@ import numpy as np
 from mpi4py import MPI
 
 from apps import report
-from apps.cli import DEFAULT_SCALE, make_parser
+from apps.cli import DEFAULT_SCALE, make_parser, policy_parameters
 from apps.launch import parse_together
 from apps.output import OutputError, check_writable, write_labels
 from apps.warm_up import warm_up
@@ -125,7 +125,7 @@ def prepare_job(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> J
     """Load code, partition the graph and show the table. Collective."""
     began = time.perf_counter()
     with together(comm):
-        policy = load_policy(options.policy, options.grid, options.threshold)
+        policy = load_policy(options.policy, **policy_parameters(options))
         policy.grid_for(comm.size)
         header = read_header(options.graph) if options.graph else None
     edges = None

@@ -4,6 +4,12 @@ Each rule is ``get_edge_owner(prop, src, dst, src_master, dst_master, estate) ->
 :mod:`cusp.policies`.
 """
 
+from collections import namedtuple
+
+import numpy as np
+
+from cusp.master_rules import scramble
+
 
 def source(prop, src, dst, src_master, dst_master, estate):  # type: ignore[no-untyped-def]
     """All out-edges of a node at its master: outgoing edge-cut (CuSP, IPDPS 2019, rule Source).
@@ -70,3 +76,72 @@ def hybrid(prop, src, dst, src_master, dst_master, estate):  # type: ignore[no-u
     if prop.out_degree(src) > prop.threshold:
         return dst_master
     return src_master
+
+
+def degree_hashed(prop, src, dst, src_master, dst_master, estate):  # type: ignore[no-untyped-def]
+    """By a hash of the end with fewer out-edges: hubs are cut, others are not (DBH; Xie et al., NIPS 2014).
+
+    ::
+
+        src (degree 3)  -> dst (degree 900)   ->  hash(src)
+        src (degree 50) -> dst (degree 2)     ->  hash(dst)
+
+    Bound: expected replication below that of random vertex-cut on power laws. Weakness: takes no
+    account of who is whose neighbour.
+    """
+    if prop.neighbor_degree(src) < prop.neighbor_degree(dst):
+        return scramble(src) % prop.num_parts
+    return scramble(dst) % prop.num_parts
+
+
+HdrfState = namedtuple("HdrfState", "edges degree replicas")
+HDRF_COMBINE = {"degree": "local", "replicas": "local"}
+
+
+def hdrf_state(prop):  # type: ignore[no-untyped-def]
+    """Edges of each rank; for each node met here, its edges so far and the ranks that hold some of them."""
+    words = (prop.num_parts + 63) // 64
+    return HdrfState(
+        np.zeros(prop.num_parts, np.int64),
+        np.zeros(prop.num_places, np.int64),
+        np.zeros(prop.num_places * words, np.uint64),
+    )
+
+
+def hdrf(prop, src, dst, src_master, dst_master, estate):  # type: ignore[no-untyped-def]
+    """Where an end already is, the one with fewer edges counting more (HDRF; Petroni et al., CIKM 2015).
+
+    ::
+
+        score(r) = g(src, r) + g(dst, r) + (max - edges(r)) / (1 + max - min)
+        g(v, r)  = 2 - degree(v) / (degree(src) + degree(dst)) if v has an edge on r, else 0
+
+    Degrees are those seen so far by this rank. Bound: edge balance, by the last term. Weakness: ranks
+    know only their own replicas, so more ranks find less; costs num_parts steps an edge.
+    """
+    words = (prop.num_parts + 63) // 64
+    a, b = prop.place(src), prop.place(dst)
+    estate.degree[a] += 1
+    estate.degree[b] += 1
+    share = estate.degree[a] / (estate.degree[a] + estate.degree[b])
+    most = estate.edges[0]
+    least = estate.edges[0]
+    for rank in range(1, prop.num_parts):
+        most = max(most, estate.edges[rank])
+        least = min(least, estate.edges[rank])
+    best = 0
+    best_score = -1.0
+    for rank in range(prop.num_parts):
+        bit = np.uint64(1) << np.uint64(rank & 63)
+        score = (most - estate.edges[rank]) / (1.0 + most - least)
+        if estate.replicas[a * words + (rank >> 6)] & bit:
+            score += 2.0 - share
+        if estate.replicas[b * words + (rank >> 6)] & bit:
+            score += 1.0 + share
+        if score > best_score:
+            best, best_score = rank, score
+    bit = np.uint64(1) << np.uint64(best & 63)
+    estate.replicas[a * words + (best >> 6)] |= bit
+    estate.replicas[b * words + (best >> 6)] |= bit
+    estate.edges[best] += 1
+    return best

@@ -3,6 +3,11 @@
 Each rule is ``get_master(prop, node, mstate, masters) -> rank``; see :mod:`cusp.policies`.
 """
 
+import math
+from collections import namedtuple
+
+import numpy as np
+
 
 def contiguous(prop, node, mstate, masters):  # type: ignore[no-untyped-def]
     """Blocks of consecutive nodes with equal numbers of edges (CuSP, IPDPS 2019, rule ContiguousEB).
@@ -17,3 +22,112 @@ def contiguous(prop, node, mstate, masters):  # type: ignore[no-untyped-def]
     neighbour beyond the order in which the file lists the nodes.
     """
     return prop.reader(node)
+
+
+def scramble(node):  # type: ignore[no-untyped-def]
+    """A random-looking number of 31 bits for a node (the finaliser of MurmurHash3)."""
+    bits = np.uint64(node)
+    bits = (bits ^ (bits >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
+    bits = (bits ^ (bits >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
+    return np.int64(bits >> np.uint64(33))
+
+
+def hashed(prop, node, mstate, masters):  # type: ignore[no-untyped-def]
+    """Any rank, by a hash of the node: the floor that other rules are measured against.
+
+    ::
+
+        nodes   0  1  2  3  4  5  6  7
+        master  2  0  3  3  1  0  2  1
+
+    Balanced in nodes, and in edges where no hub holds a large share. Weakness: cuts nearly all edges.
+    """
+    return scramble(node) % prop.num_parts
+
+
+def mapped(prop, node, mstate, masters):  # type: ignore[no-untyped-def]
+    """What a file says (``--node-map``): the way in for METIS, KaHIP or any other offline partitioner.
+
+    ::
+
+        file    2      0      0      1        one rank a node, in the order of the nodes
+        master  2      0      0      1
+
+    As good as the file.
+    """
+    return prop.mapped(node)
+
+
+FennelState = namedtuple("FennelState", "nodes edges score")
+FENNEL_COMBINE = {"score": "local"}
+
+
+def fennel_state(prop):  # type: ignore[no-untyped-def]
+    """Nodes and edges of which each rank is master so far, and room for one score a rank."""
+    parts = prop.num_parts
+    return FennelState(np.zeros(parts, np.int64), np.zeros(parts, np.int64), np.zeros(parts, np.float64))
+
+
+def fennel(prop, node, mstate, masters):  # type: ignore[no-untyped-def]
+    """Where most neighbours are, less a price for load (Tsourakakis et al., WSDM 2014; CuSP, rule FennelEB).
+
+    ::
+
+        score(r) = neighbours with master r - alpha * gamma * sqrt(load(r))
+        load(r)  = (nodes(r) + edges(r) * N / E) / 2,   gamma = 1.5,   alpha = E * sqrt(P / N**3)
+
+    Nodes above the threshold stay with their reader, but count as load. Bound: none; in practice
+    balanced within a few per cent. Weakness: ranks see each other's choices only between rounds.
+    """
+    degree = prop.out_degree(node)
+    best = prop.rank
+    if degree <= prop.threshold:
+        price = 1.5 * prop.num_edges * math.sqrt(prop.num_parts / prop.num_nodes) / prop.num_nodes
+        nodes_an_edge = prop.num_nodes / max(prop.num_edges, 1)
+        for rank in range(prop.num_parts):
+            mstate.score[rank] = 0.0
+        for neighbor in prop.out_neighbors(node):
+            master = masters[neighbor]
+            if master >= 0:
+                mstate.score[master] += 1.0
+        best = 0
+        for rank in range(prop.num_parts):
+            load = (mstate.nodes[rank] + nodes_an_edge * mstate.edges[rank]) / 2
+            mstate.score[rank] -= price * math.sqrt(load)
+            if mstate.score[rank] >= mstate.score[best]:
+                best = rank
+    mstate.nodes[best] += 1
+    mstate.edges[best] += degree
+    return best
+
+
+def ldg(prop, node, mstate, masters):  # type: ignore[no-untyped-def]
+    """Where most neighbours are, scaled by the room left (Stanton and Kliot, KDD 2012: linear deterministic greedy).
+
+    ::
+
+        score(r) = (1 + neighbours with master r) * (1 - load(r) / capacity),   capacity = 1.1 * mean load
+
+    Load is counted as in ``fennel``. Bound: no rank above its capacity, as far as the loads of the last
+    round tell. Weakness: as for ``fennel``; and the order of the stream matters more.
+    """
+    degree = prop.out_degree(node)
+    nodes_an_edge = prop.num_nodes / max(prop.num_edges, 1)
+    capacity = 1.1 * prop.num_nodes / prop.num_parts
+    for rank in range(prop.num_parts):
+        mstate.score[rank] = 1.0
+    for neighbor in prop.out_neighbors(node):
+        master = masters[neighbor]
+        if master >= 0:
+            mstate.score[master] += 1.0
+    best = 0
+    best_score = -math.inf
+    for rank in range(prop.num_parts):
+        load = (mstate.nodes[rank] + nodes_an_edge * mstate.edges[rank]) / 2
+        room = 1.0 - load / capacity
+        score = mstate.score[rank] * room if room > 0.0 else room
+        if score > best_score:
+            best, best_score = rank, score
+    mstate.nodes[best] += 1
+    mstate.edges[best] += degree
+    return best

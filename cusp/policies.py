@@ -17,7 +17,8 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
+from typing import Any, NamedTuple
 
 from cusp import edge_rules, master_rules
 from cusp.errors import OptionError, PolicyError
@@ -25,12 +26,44 @@ from cusp.errors import OptionError, PolicyError
 DEFAULT_THRESHOLD = 1000  # as in the shipped CuSP; PowerLyra uses 100
 DEFAULT_ROUNDS = 100  # as in CuSP
 
-MASTER_RULES: dict[str, Callable] = {"contiguous": master_rules.contiguous}
-EDGE_RULES: dict[str, Callable] = {
-    "source": edge_rules.source,
-    "destination": edge_rules.destination,
-    "cartesian": edge_rules.cartesian,
-    "hybrid": edge_rules.hybrid,
+
+class Rule(NamedTuple):
+    """A rule, how to make its state, and how ranks combine the fields of that."""
+
+    function: Callable
+    make_state: Callable | None = None
+    combine: Mapping[str, str] = MappingProxyType({})
+
+
+MASTER_RULES = {
+    "contiguous": Rule(master_rules.contiguous),
+    "hash": Rule(master_rules.hashed),
+    "map": Rule(master_rules.mapped),
+    "fennel": Rule(master_rules.fennel, master_rules.fennel_state, master_rules.FENNEL_COMBINE),
+    "ldg": Rule(master_rules.ldg, master_rules.fennel_state, master_rules.FENNEL_COMBINE),
+}
+EDGE_RULES = {
+    "source": Rule(edge_rules.source),
+    "destination": Rule(edge_rules.destination),
+    "cartesian": Rule(edge_rules.cartesian),
+    "hybrid": Rule(edge_rules.hybrid),
+    "dbh": Rule(edge_rules.degree_hashed),
+    "hdrf": Rule(edge_rules.hdrf, edge_rules.hdrf_state, edge_rules.HDRF_COMBINE),
+}
+POLICIES = {  # name -> master rule, edge rule
+    "oec": ("contiguous", "source"),
+    "iec": ("contiguous", "destination"),
+    "cvc": ("contiguous", "cartesian"),
+    "hvc": ("contiguous", "hybrid"),
+    "fec": ("fennel", "source"),
+    "gvc": ("fennel", "hybrid"),
+    "svc": ("fennel", "cartesian"),
+    "ldg": ("ldg", "source"),
+    "dbh": ("hash", "dbh"),
+    "hdrf": ("contiguous", "hdrf"),
+    "random": ("hash", "source"),
+    "random2d": ("hash", "cartesian"),
+    "map": ("map", "source"),
 }
 
 
@@ -56,6 +89,8 @@ class Policy:
         Blocks of a slice after which states and masters are synchronised.
     passes : int
         Times that masters are assigned; from the second on the rule knows the masters of the one before.
+    node_map : str or None
+        File with a rank for each node, for ``prop.mapped``: text with a number a line, or ``.npy``.
     """
 
     name: str
@@ -68,6 +103,7 @@ class Policy:
     combine: Mapping[str, str] = field(default_factory=dict)
     rounds: int = DEFAULT_ROUNDS
     passes: int = 1
+    node_map: str | None = None
 
     def grid_for(self, ranks: int) -> tuple[int, int]:
         """Rows and columns of the grid of ``ranks`` ranks."""
@@ -82,16 +118,14 @@ class Policy:
         return rows, columns
 
 
-POLICIES: dict[str, tuple[str, str]] = {
-    "oec": ("contiguous", "source"),
-    "iec": ("contiguous", "destination"),
-    "cvc": ("contiguous", "cartesian"),
-    "hvc": ("contiguous", "hybrid"),
-}
-
-
-def load_policy(name: str, grid: tuple[int, int] | None = None, threshold: int = DEFAULT_THRESHOLD) -> Policy:
+def load_policy(name: str, **parameters: Any) -> Policy:
     """Find a policy by the name of a built-in one, ``master+edge``, or a Python file.
+
+    Parameters
+    ----------
+    name : str
+    parameters
+        ``grid``, ``threshold``, ``rounds``, ``passes``, ``node_map``: see :class:`Policy`.
 
     Raises
     ------
@@ -99,26 +133,37 @@ def load_policy(name: str, grid: tuple[int, int] | None = None, threshold: int =
         No such policy, or the file cannot be read or run.
     """
     if name in POLICIES or "+" in name:
-        master, edge = POLICIES.get(name) or name.split("+", 1)
-        return Policy(name, _find(MASTER_RULES, "master", master), _find(EDGE_RULES, "edge", edge), grid, threshold)
+        master_name, edge_name = POLICIES.get(name) or name.split("+", 1)
+        master = _find(MASTER_RULES, "master", master_name)
+        edge = _find(EDGE_RULES, "edge", edge_name)
+        return _combined(name, master, edge, parameters)
     if not name.endswith(".py"):
         raise PolicyError(
-            f"--policy {name}: unknown; choose one of {', '.join(POLICIES)}, MASTER+EDGE such as contiguous+hybrid, "
+            f"--policy {name}: unknown; choose one of {', '.join(POLICIES)}, MASTER+EDGE such as fennel+cartesian, "
             "or a Python file such as my_policy.py"
         )
-    module = load_module(name)
+    return _from_module(name, load_module(name), parameters)
+
+
+def _from_module(name: str, module: ModuleType, parameters: dict[str, Any]) -> Policy:
+    """A policy out of ``get_master``, ``get_edge_owner``, ``make_mstate``, ``make_estate`` and ``combine``."""
     if not (hasattr(module, "get_master") or hasattr(module, "get_edge_owner")):
         raise PolicyError(f"{name}: defines neither get_master nor get_edge_owner")
+    combine = getattr(module, "combine", {})
+    master = Rule(getattr(module, "get_master", master_rules.contiguous), getattr(module, "make_mstate", None), combine)
+    edge = Rule(getattr(module, "get_edge_owner", edge_rules.source), getattr(module, "make_estate", None), combine)
+    return _combined(name, master, edge, parameters)
+
+
+def _combined(name: str, master: Rule, edge: Rule, parameters: dict[str, Any]) -> Policy:
+    combine = {**master.combine, **edge.combine}
     return Policy(
-        name,
-        getattr(module, "get_master", master_rules.contiguous),
-        getattr(module, "get_edge_owner", edge_rules.source),
-        grid,
-        threshold,
-    )
+        name, master.function, edge.function, make_mstate=master.make_state, make_estate=edge.make_state,
+        combine=combine, **parameters,
+    )  # fmt: skip
 
 
-def _find(rules: dict[str, Callable], kind: str, name: str) -> Callable:
+def _find(rules: dict[str, Rule], kind: str, name: str) -> Rule:
     if name not in rules:
         raise PolicyError(f"--policy: unknown {kind} rule {name!r}; choose one of {', '.join(rules)}")
     return rules[name]
