@@ -16,8 +16,9 @@ from mpi4py import MPI
 from apps import report
 from apps.cli import DEFAULT_SCALE, make_parser, policy_parameters
 from apps.launch import parse_together
-from apps.output import OutputError, check_writable, write_labels
+from apps.output import write_labels
 from apps.warm_up import warm_up
+from cusp.dataset_writer import OutputError, check_target
 from cusp.errors import OptionError, raise_together, together
 from cusp.graph_file import EdgeSlice, GraphHeader, read_header
 from cusp.partition import Partition
@@ -100,7 +101,7 @@ def main(app: App, comm: MPI.Intracomm, argv: list[str]) -> int:
     options = parse_together(comm, parser, argv)
     for path in (options.output, options.rows):
         if path:
-            check_writable(path, comm)
+            check_target(path, comm)
     job = prepare_job(app, comm, options)
     sources = choose_sources(job.part, comm, options)
     for source in sources:
@@ -161,7 +162,7 @@ def prepare_job(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> J
 
 def generated(app: App, comm: MPI.Intracomm, seed: int) -> tuple[GraphHeader, EdgeSlice]:
     """A small RMAT graph for those who have not brought one. Collective."""
-    from cusp.generators import rmat_slice
+    from cusp.edge_lists.generators import rmat_slice
 
     report.progress(comm.rank, "making a graph")
     rows = rmat_slice(comm, DEFAULT_SCALE, seed=seed, weights="1:255" if app.weighted else None)

@@ -38,7 +38,7 @@ def source_digest() -> str:
     """Hash of all our Python files: numba does not notice an edit in the file of a *callee*."""
     digest = hashlib.sha256(sys.version.encode())
     for package in PACKAGES:
-        for path in sorted((ROOT / package).glob("*.py")):
-            digest.update(path.name.encode())
+        for path in sorted((ROOT / package).rglob("*.py")):
+            digest.update(str(path).encode())
             digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

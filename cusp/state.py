@@ -23,7 +23,8 @@ def make_state(make: Any, prop: Any, combine: Mapping[str, str], name: str) -> A
         return None
     state = make(prop)
     if not hasattr(state, "_fields") or not all(isinstance(field, np.ndarray) for field in state):
-        raise PolicyError(f"policy {name}: {make.__name__} must return a namedtuple of arrays, not {type(state).__name__}")
+        made = type(state).__name__
+        raise PolicyError(f"policy {name}: {make.__name__} must return a namedtuple of arrays, not {made}")
     for field in state._fields:
         how = combine.get(field, "add")
         if how not in COMBINE:

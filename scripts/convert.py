@@ -19,7 +19,7 @@ from scripts.generate import num_bytes
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
-    from cusp.csr_builder import CsrBuilder
+    from cusp.edge_lists.csr_builder import CsrBuilder
 
 
 class SparseIdsError(GraphFileError):
@@ -93,7 +93,7 @@ def convert(comm: "Intracomm", options: argparse.Namespace) -> tuple[int, int]:
     Two guesses from the first lines of a text file may prove wrong further down: that weights are
     integers, and that its comment ``# Nodes: N`` counts all ids. Then the file is read again without.
     """
-    from cusp.graph_writer import check_target
+    from cusp.dataset_writer import check_target
 
     check_target(options.output, comm)
     real = (options.weight_type or "").startswith("float")
@@ -118,7 +118,7 @@ def _print_info(comm: "Intracomm", options: argparse.Namespace) -> None:
 
 
 def _convert_once(comm: "Intracomm", options: argparse.Namespace, real: bool, dense: bool) -> tuple[int, int]:
-    from cusp.csr_builder import CsrBuilder
+    from cusp.edge_lists.csr_builder import CsrBuilder
 
     with together(comm):
         source = open_edges(options.input, options.format, _columns(options), real)

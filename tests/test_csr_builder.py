@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ranks import COMM
 
-from cusp import csr_kernels, csr_plan, graph_writer, weight_codes
-from cusp.csr_builder import CsrBuilder
+from cusp import graph_writer
+from cusp.edge_lists import csr_kernels, csr_plan, weight_codes
+from cusp.edge_lists.csr_builder import CsrBuilder
 from cusp.errors import GraphFileError, together
 
 WEIGHTS = [None, "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"]

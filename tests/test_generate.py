@@ -8,10 +8,10 @@ import pytest
 from spawn import mpirun
 from test_csr_builder import gathered
 
-from cusp import generators, random_kernels
+from cusp.edge_lists import generators, random_kernels
+from cusp.edge_lists.generators import STREAMS, generate, rmat_slice
+from cusp.edge_lists.random_weights import WeightRule
 from cusp.errors import OptionError
-from cusp.generators import STREAMS, generate, rmat_slice
-from cusp.random_weights import WeightRule
 from scripts import generate as script
 
 SMALL = {

@@ -8,11 +8,11 @@ import pytest
 from spawn import mpirun
 from test_csr_builder import WEIGHTS, add_share, make, oracle
 
-from cusp import spool
 from cusp.checksum import checksum
-from cusp.csr_builder import CsrBuilder
-from cusp.errors import GraphFileError
-from cusp.graph_writer import GraphWriter, check_target, index_dtype
+from cusp.dataset_writer import OutputError, check_target
+from cusp.edge_lists import spool
+from cusp.edge_lists.csr_builder import CsrBuilder
+from cusp.graph_writer import GraphWriter, index_dtype
 
 
 def assert_file(path, num_nodes, symmetric, **groups):
@@ -91,10 +91,10 @@ def test_error_in_block(comm, shared_tmp, failing):
         path.write_text("older")
     comm.barrier()
     fails = {"first": comm.rank == 0, "last": comm.rank == comm.size - 1, "all": True}[failing]
-    with pytest.raises(GraphFileError, match="on purpose"):
+    with pytest.raises(OutputError, match="on purpose"):
         with GraphWriter(path, comm, num_nodes=1, num_edges=0):
             if fails:
-                raise GraphFileError("on purpose")
+                raise OutputError("on purpose")
     comm.barrier()
     assert path.read_text() == "older"
     assert os.listdir(shared_tmp) == ["graph.h5"]
@@ -102,7 +102,7 @@ def test_error_in_block(comm, shared_tmp, failing):
 
 @pytest.mark.mpi
 def test_missing_part(comm, shared_tmp):
-    with pytest.raises(GraphFileError, match="0 of 4 values of /indptr"):
+    with pytest.raises(OutputError, match="0 of 4 values of /indptr"):
         with GraphWriter(shared_tmp / "graph.h5", comm, num_nodes=3, num_edges=0):
             pass
     assert os.listdir(shared_tmp) == []
@@ -111,9 +111,9 @@ def test_missing_part(comm, shared_tmp):
 @pytest.mark.mpi
 def test_no_such_folder(comm, shared_tmp):
     for path in (shared_tmp / "missing" / "graph.h5", shared_tmp):
-        with pytest.raises(GraphFileError, match="folder"):
+        with pytest.raises(OutputError, match="folder"):
             check_target(path, comm)
-        with pytest.raises(GraphFileError, match="folder"):
+        with pytest.raises(OutputError, match="folder"):
             with GraphWriter(path, comm, num_nodes=3, num_edges=0):
                 pass
 
@@ -129,7 +129,7 @@ def test_failed_write(comm, shared_tmp, monkeypatch):
         monkeypatch.setattr("cusp.graph_writer.write_at", full)
     builder = CsrBuilder(comm)
     builder.add(np.arange(100), np.arange(100))
-    with pytest.raises(GraphFileError, match="No space left on device; make room"):
+    with pytest.raises(OutputError, match="No space left on device; make room"):
         builder.write(shared_tmp / "graph.h5")
     assert os.listdir(shared_tmp) == []
 
@@ -139,13 +139,13 @@ import resource, sys
 from mpi4py import MPI
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 import numpy as np
-from cusp.csr_builder import CsrBuilder
-from cusp.errors import GraphFileError
+from cusp.edge_lists.csr_builder import CsrBuilder
+from cusp.dataset_writer import OutputError
 builder = CsrBuilder(MPI.COMM_WORLD)
 builder.add(np.zeros(100_000, int), np.arange(100_000))
 try:
     builder.write(sys.argv[1])
-except GraphFileError as error:
+except OutputError as error:
     print(error, flush=True)
 """
 

@@ -9,7 +9,7 @@ from cusp.errors import GraphFileError, OptionError
 from scripts.formats.source import EdgeSource
 
 if TYPE_CHECKING:
-    from cusp.random_weights import WeightRule
+    from cusp.edge_lists.random_weights import WeightRule
 
 WEIGHT_TYPES = [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)] + [
     "float32",
@@ -60,7 +60,7 @@ def make_weigher(weights: str, weight_type: str | None, seed: int, source: EdgeS
     """
     asked = None if weight_type is None else np.dtype(weight_type)
     if ":" in weights:
-        from cusp.random_weights import WeightRule
+        from cusp.edge_lists.random_weights import WeightRule
 
         rule = WeightRule.parse(weights)
         _refuse_rounding(weights, rule.dtype, asked)

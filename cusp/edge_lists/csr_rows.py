@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cusp.edge_lists.spool import Spool, Stored
+from cusp.edge_lists.threads import ordered_map
 from cusp.graph_writer import GraphWriter
-from cusp.spool import Spool, Stored
-from cusp.threads import ordered_map
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from mpi4py import MPI
 
-from cusp import random_kernels
-from cusp.csr_builder import CsrBuilder, CsrSlice
+from cusp.edge_lists import random_kernels
+from cusp.edge_lists.csr_builder import CsrBuilder, CsrSlice
+from cusp.edge_lists.random_weights import MAX_SPAN, WeightRule, require
+from cusp.edge_lists.threads import ordered_map
 from cusp.errors import OptionError, together
 from cusp.graph_writer import index_dtype
-from cusp.random_weights import MAX_SPAN, WeightRule, require
-from cusp.threads import ordered_map
 
 BATCH = 2**20  # edges that one thread makes at a time
 MAX_SCALE = 40
@@ -160,7 +160,7 @@ def generate(
     weights : str or None
         Edge weights as in ``"1:255"`` (integers) or ``"0.0:1.0"`` (float32), both ends included.
     symmetrize, drop_loops, dedup, memory_limit, scratch
-        See :class:`~cusp.csr_builder.CsrBuilder`; lattices are symmetrized in any case.
+        See :class:`~cusp.edge_lists.csr_builder.CsrBuilder`; lattices are symmetrized in any case.
 
     Raises
     ------

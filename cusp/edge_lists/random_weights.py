@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cusp import random_kernels
+from cusp.edge_lists import random_kernels
 from cusp.errors import OptionError
 
 MAX_SPAN = 2**32  # numbers that a random choice can be made among

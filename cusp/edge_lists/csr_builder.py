@@ -6,16 +6,17 @@ from dataclasses import dataclass
 import numpy as np
 from mpi4py import MPI
 
-from cusp import csr_kernels
-from cusp.csr_buckets import BucketSort, Chunk, Rules
-from cusp.csr_plan import MAX_NODES, Plan, cell_shift, make_plan, num_cells
-from cusp.csr_rows import Rows, drop_rows, write_rows
-from cusp.edge_store import EdgeStore
+from cusp.dataset_writer import check_target
+from cusp.edge_lists import csr_kernels
+from cusp.edge_lists.csr_buckets import BucketSort, Chunk, Rules
+from cusp.edge_lists.csr_plan import MAX_NODES, Plan, cell_shift, make_plan, num_cells
+from cusp.edge_lists.csr_rows import Rows, drop_rows, write_rows
+from cusp.edge_lists.edge_store import EdgeStore
+from cusp.edge_lists.spool import Budget, Spool
+from cusp.edge_lists.threads import num_local_ranks, num_threads, ordered_map
+from cusp.edge_lists.weight_codes import WEIGHT_TYPES
 from cusp.errors import together
-from cusp.graph_writer import GraphWriter, check_target, index_dtype
-from cusp.spool import Budget, Spool
-from cusp.threads import num_local_ranks, num_threads, ordered_map
-from cusp.weight_codes import WEIGHT_TYPES
+from cusp.graph_writer import GraphWriter, index_dtype
 
 CHUNK_EDGES = 2**20
 CHUNK_BYTES = 128  # at most, for each edge of a chunk that is being scattered and exchanged

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from cusp import weight_codes
-from cusp.csr_buckets import Chunk
-from cusp.csr_plan import MAX_NODES
+from cusp.edge_lists import weight_codes
+from cusp.edge_lists.csr_buckets import Chunk
+from cusp.edge_lists.csr_plan import MAX_NODES
+from cusp.edge_lists.spool import Spool, Stored
 from cusp.errors import GraphFileError
 from cusp.graph_writer import index_dtype
-from cusp.spool import Spool, Stored
 
 
 class EdgeStore:
@@ -44,7 +44,7 @@ class EdgeStore:
         return len(self._chunks)
 
     def add(self, sources: np.ndarray, targets: np.ndarray, weights: np.ndarray | None) -> None:
-        """Check and keep edges; see :meth:`cusp.csr_builder.CsrBuilder.add`."""
+        """Check and keep edges; see :meth:`cusp.edge_lists.csr_builder.CsrBuilder.add`."""
         sources, targets = np.asarray(sources), np.asarray(targets)
         if sources.ndim != 1 or sources.shape != targets.shape:
             raise ValueError(f"sources have shape {sources.shape}, targets {targets.shape}")

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cusp import csr_kernels
-from cusp.csr_kernels import FAN_BITS
-from cusp.csr_plan import Plan
-from cusp.csr_rows import Part, Rows
+from cusp.edge_lists import csr_kernels
+from cusp.edge_lists.csr_kernels import FAN_BITS
+from cusp.edge_lists.csr_plan import Plan
+from cusp.edge_lists.csr_rows import Part, Rows
+from cusp.edge_lists.spool import Spool, Stored
+from cusp.edge_lists.threads import ordered_map
+from cusp.edge_lists.weight_codes import decode
 from cusp.errors import raise_together, together
 from cusp.graph_writer import index_dtype
-from cusp.spool import Spool, Stored
-from cusp.threads import ordered_map
-from cusp.weight_codes import decode
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm

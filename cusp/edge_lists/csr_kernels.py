@@ -1,4 +1,4 @@
-"""The loops of :mod:`cusp.csr_builder`: count, scatter into buckets, split, sort and unpack a bucket.
+"""The loops of :mod:`cusp.edge_lists.csr_builder`: count, scatter into buckets, split, sort and unpack a bucket.
 
 An edge on its way is a *record*: one unsigned 64-bit key, made of the source (relative to the first
 node of its bucket), the target and, if there is room, the weight's code, from high to low bits::

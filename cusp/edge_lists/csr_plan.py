@@ -26,7 +26,7 @@ class Plan:
     first_bucket : (ranks + 1,) int64
         Rank r sorts buckets ``first_bucket[r]`` to ``first_bucket[r + 1]``.
     target_bits, weight_bits, key_bits : int
-        Layout of a key, see :mod:`cusp.csr_kernels`, and bits that it uses.
+        Layout of a key, see :mod:`cusp.edge_lists.csr_kernels`, and bits that it uses.
     code_min, code_bits : int
         Taken off every weight's code, and bits that are left.
     separate : bool
