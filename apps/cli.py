@@ -57,6 +57,7 @@ def policy_parameters(options: argparse.Namespace) -> dict[str, Any]:
         "rounds": options.state_rounds,
         "passes": options.passes,
         "node_map": options.node_map,
+        "strict": options.strict,
     }
 
 

@@ -68,13 +68,15 @@ def assign_masters(
         nodes = np.concatenate(all_to_all(comm, [nodes[of_slice == rank] for rank in range(comm.size)]))
         degrees = np.concatenate(all_to_all(comm, [degrees[of_slice == rank] for rank in range(comm.size)]))
 
+    bounds, prop = edges.bounds, prop.without_slice()  # the functions below live on when the slice is gone
+
     def computed(gids: np.ndarray) -> np.ndarray:
         found = np.empty(gids.size, np.int32)
         rules.run("masters_of", prop, gids, found)
         return found
 
     def asked(gids: np.ndarray) -> np.ndarray:
-        return ask_readers(gids, edges.bounds, of_slice, comm)
+        return ask_readers(gids, bounds, of_slice, comm)
 
     return Masters(of_slice, view, nodes, degrees, computed if rules.computed else asked)
 

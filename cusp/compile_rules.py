@@ -84,11 +84,11 @@ class Rules:
         A rule looks at facts on neighbours, or at masters that are not computed.
     """
 
-    def __init__(self, policy: Policy, strict: bool = False) -> None:
+    def __init__(self, policy: Policy) -> None:
         for rule in (policy.master, policy.edge):
             if not isinstance(rule, FunctionType):
                 raise PolicyError(f"policy {policy.name}: a rule must be a function, not {type(rule).__name__}")
-        self.policy, self.strict = policy, strict
+        self.policy = policy
         asks = names_in(policy.master)
         self.uses_masters = "masters" in asks
         self.computed = not ({"mstate", "masters", *SLICE_METHODS} & asks)
@@ -102,7 +102,7 @@ class Rules:
         Raises
         ------
         PolicyError
-            A rule raised; or it cannot be compiled and ``strict`` is set.
+            A rule raised; or it cannot be compiled and the policy is ``strict``.
         """
         try:
             return getattr(self._loops, loop)(*args)
@@ -110,7 +110,7 @@ class Rules:
             why = _why_not_compiled(error)
         except Exception as error:
             raise self._raised(error) from error
-        if self.strict:
+        if self.policy.strict:
             raise PolicyError(f"policy {self.policy.name}: numba cannot compile a rule: {why}")
         warnings.warn(
             f"policy {self.policy.name}: numba cannot compile a rule, so both run interpreted, some hundred times "

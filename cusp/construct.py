@@ -1,5 +1,7 @@
 """Phase 4: edges travel to their owners, proxies get local ids, the local CSR fills."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from mpi4py import MPI
 
@@ -15,12 +17,37 @@ from cusp.partition import Partition
 CHUNK = 1 << 20  # edges of a slice that travel at a time
 
 
+@dataclass(frozen=True)
+class Arrivals:
+    """The edges of this rank's rows, in the order of :class:`~cusp.allocate.Layout`, ends still global ids.
+
+    Attributes
+    ----------
+    targets : (edges,) uint32 or uint64
+    weights : (edges,) any number type, or None
+    """
+
+    targets: np.ndarray
+    weights: np.ndarray | None
+
+
+def exchange_edges(edges: EdgeSlice, owners: np.ndarray | None, layout: Layout, comm: MPI.Intracomm) -> Arrivals:
+    """First half of phase 4: every edge travels to its owner. Collective."""
+    targets = ship(edges.targets, owners, layout, comm)
+    if edges.weights is None:
+        return Arrivals(targets, None)
+    return Arrivals(targets, ship(as_bits(edges.weights), owners, layout, comm).view(edges.weights.dtype))
+
+
 def construct(
-    edges: EdgeSlice, masters: Masters, owners: np.ndarray | None, layout: Layout, order: str, comm: MPI.Intracomm
+    graph: EdgeSlice, arrivals: Arrivals, masters: Masters, layout: Layout, order: str, comm: MPI.Intracomm
 ) -> Partition:
-    """Build this rank's partition. Collective."""
-    arrived = ship(edges.targets, owners, layout, comm)
-    lid_map, gids, mirror_starts, has_in = _number_proxies(edges.num_nodes, arrived, layout, masters, order, comm)
+    """Second half of phase 4: number the proxies and build the local CSR. Collective.
+
+    ``graph`` need not have its edges any more, see :meth:`~cusp.graph_file.EdgeSlice.without_edges`.
+    """
+    arrived = arrivals.targets
+    lid_map, gids, mirror_starts, has_in = _number_proxies(graph.num_nodes, arrived, layout, masters, order, comm)
     row_lids = lid_map.lids(layout.row_gids)
     sizes = np.zeros(gids.size + 1, np.int64)
     sizes[row_lids + 1] = np.diff(layout.row_offsets)
@@ -28,14 +55,13 @@ def construct(
     targets = np.empty(arrived.size, np.int32)
     build.relabel(lid_map.index, lid_map.table, row_lids, layout.row_offsets, arrived, offsets, targets)
     weights = None
-    if edges.weights is not None:
-        arrived = ship(as_bits(edges.weights), owners, layout, comm)
-        weights = np.empty(arrived.size, edges.weights.dtype)
-        build.move_rows(row_lids, layout.row_offsets, arrived, offsets, as_bits(weights))
+    if arrivals.weights is not None:
+        weights = np.empty_like(arrivals.weights)
+        build.move_rows(row_lids, layout.row_offsets, as_bits(arrivals.weights), offsets, as_bits(weights))
     degrees = np.empty_like(masters.my_degrees)
     degrees[lid_map.lids(masters.my_nodes)] = masters.my_degrees
     return Partition(
-        comm.rank, comm.size, edges.num_nodes, edges.num_edges, edges.symmetric, masters.my_nodes.size,
+        comm.rank, comm.size, graph.num_nodes, graph.num_edges, graph.symmetric, masters.my_nodes.size,
         mirror_starts, gids, offsets, targets, weights, has_in, degrees, lid_map,
     )  # fmt: skip
 

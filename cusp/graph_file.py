@@ -14,7 +14,7 @@ What stands in the file is checked while it is read: HDF5 itself reads flipped b
 
 import os
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import h5py
@@ -73,6 +73,10 @@ class EdgeSlice:
     indptr: np.ndarray
     targets: np.ndarray
     weights: np.ndarray | None
+
+    def without_edges(self) -> "EdgeSlice":
+        """The same slice with no edges, so that their memory can go."""
+        return replace(self, indptr=self.indptr[:1].copy(), targets=self.targets[:0].copy(), weights=None)
 
 
 def read_header(path: str) -> GraphHeader:

@@ -7,7 +7,7 @@ from cusp.allocate import allocate
 from cusp.assign_edges import assign_edges
 from cusp.assign_masters import assign_masters
 from cusp.compile_rules import Rules
-from cusp.construct import construct
+from cusp.construct import construct, exchange_edges
 from cusp.errors import together
 from cusp.graph_file import EdgeSlice, read_slice
 from cusp.neighbors import meet_neighbors
@@ -57,8 +57,8 @@ def partition_graph(
     """
     watch = watch or Stopwatch()
     with watch("read"):
-        edges = read_slice(path, comm, split, weights)
-    return partition_slice(edges, policy, comm, order, csc, watch)
+        edges = [read_slice(path, comm, split, weights)]
+    return partition_slice(edges.pop(), policy, comm, order, csc, watch)
 
 
 def partition_slice(
@@ -82,5 +82,8 @@ def partition_slice(
     with watch("allocate"):
         layout = allocate(edges, owners, comm)
     with watch("construct"):
-        part = construct(edges, masters, owners, layout, order, comm)
+        arrivals = exchange_edges(edges, owners, layout, comm)
+        edges = edges.without_edges()
+        del prop, owners, neighbors  # what was read is not needed any more, and its memory is
+        part = construct(edges, arrivals, masters, layout, order, comm)
         return replace(part, csc=transpose(part)) if csc else part

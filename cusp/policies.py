@@ -91,6 +91,8 @@ class Policy:
         Times that masters are assigned; from the second on the rule knows the masters of the one before.
     node_map : str or None
         File with a rank for each node, for ``prop.mapped``: text with a number a line, or ``.npy``.
+    strict : bool
+        Stop at a rule that numba cannot compile, instead of interpreting it with a warning.
     """
 
     name: str
@@ -104,6 +106,7 @@ class Policy:
     rounds: int = DEFAULT_ROUNDS
     passes: int = 1
     node_map: str | None = None
+    strict: bool = False
 
     def grid_for(self, ranks: int) -> tuple[int, int]:
         """Rows and columns of the grid of ``ranks`` ranks."""
@@ -125,7 +128,7 @@ def load_policy(name: str, **parameters: Any) -> Policy:
     ----------
     name : str
     parameters
-        ``grid``, ``threshold``, ``rounds``, ``passes``, ``node_map``: see :class:`Policy`.
+        ``grid``, ``threshold``, ``rounds``, ``passes``, ``node_map``, ``strict``: see :class:`Policy`.
 
     Raises
     ------

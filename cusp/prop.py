@@ -3,6 +3,8 @@
 An ordinary Python class that numba also understands, see :mod:`cusp.value_struct`.
 """
 
+import copy
+
 import numpy as np
 
 from cusp.graph_file import EdgeSlice
@@ -55,6 +57,12 @@ class Prop:
         blocks = np.arange((edges.num_nodes >> self.shift) + 1) << self.shift
         guess = np.searchsorted(edges.bounds, blocks, side="right") - 1
         self.guess = np.minimum(guess, edges.bounds.size - 2).astype(np.int32)
+
+    def without_slice(self) -> "Prop":
+        """The same without the edges of the slice, for rules that do not look at them."""
+        other = copy.copy(self)
+        other.indptr, other.targets = self.indptr[:1].copy(), self.targets[:0].copy()
+        return other
 
     def reader(self, node):  # type: ignore[no-untyped-def]
         """Rank that reads a node: contiguous blocks of nodes with equal numbers of edges."""

@@ -222,7 +222,7 @@ def test_wrong_input(comm, shared_tmp, name, content, options, kind, message):
 def test_wrong_output(comm, shared_tmp):
     path = write(comm, shared_tmp / "a.txt", "0 1\n")
     for output, message in [(shared_tmp / "no" / "a.h5", "no folder"), (shared_tmp, "is a folder")]:
-        with pytest.raises(GraphFileError, match=message):
+        with pytest.raises(InputError, match=message):
             run(comm, path, output)
     with pytest.raises(InputError, match="-o"):
         main(comm, [str(path)])

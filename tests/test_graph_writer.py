@@ -126,7 +126,7 @@ def test_failed_write(comm, shared_tmp, monkeypatch):
         raise OSError(28, "No space left on device")
 
     if comm.rank == comm.size - 1:
-        monkeypatch.setattr("cusp.graph_writer.write_at", full)
+        monkeypatch.setattr("cusp.dataset_writer.write_at", full)
     builder = CsrBuilder(comm)
     builder.add(np.arange(100), np.arange(100))
     with pytest.raises(OutputError, match="No space left on device; make room"):
