@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import ranks
-from graphs import Graph
+from graphs import HARD, Graph
 
 from cusp.partition import Partition
 from cusp.policies import Policy, load_policy
@@ -16,17 +16,29 @@ from gluon.sync import Sync
 FOLDER = Path(__file__).resolve().parent / "user_policies"
 SIZE = ranks.COMM.size
 GRIDS = [(rows, SIZE // rows) for rows in range(1, SIZE + 1) if SIZE % rows == 0]
-POLICIES: dict[str, tuple] = (
-    {"oec": ("oec",), "iec": ("iec",), "cvc": ("cvc",)}
-    | {f"cvc-{rows}x{columns}": ("cvc", (rows, columns)) for rows, columns in GRIDS}
-    | {"hvc-2": ("hvc", None, 2), "hvc-1000": ("hvc", None, 1000), "contiguous+hybrid": ("contiguous+hybrid", None, 3)}
-    | {path.stem: (str(path), None, 5) for path in sorted(FOLDER.glob("*.py"))}
-)
+COMPUTED = {  # policies whose masters and owners an array expression gives -> name and parameters
+    "oec": ("oec", {}),
+    "iec": ("iec", {}),
+    "cvc": ("cvc", {}),
+    **{f"cvc-{rows}x{columns}": ("cvc", {"grid": (rows, columns)}) for rows, columns in GRIDS},
+    "hvc-2": ("hvc", {"threshold": 2}),
+    "hvc-1000": ("hvc", {"threshold": 1000}),
+    "contiguous+hybrid": ("contiguous+hybrid", {"threshold": 3}),
+    **{path.stem: (str(path), {"threshold": 5}) for path in sorted(FOLDER.glob("*.py"))},
+}
+OTHER = ("fec", "gvc", "svc", "ldg", "dbh", "hdrf", "random", "random2d", "fennel+hdrf", "hash+hybrid")
+POLICIES = COMPUTED | {name: (name, {"threshold": 5}) for name in OTHER}
+
+# All graphs with the policies that differ most, a few graphs with the others.
+CORE = ("oec", "iec", "cvc", "hvc-2", "mixed", "fec")
+FEW = ("hub", "loops_and_doubles", "three_nodes", "no_edges", "first_isolated", "random")
+PAIRS = [(graph, policy) for policy in POLICIES for graph in (HARD if policy in CORE else FEW)]
 
 
 def policy_of(name: str) -> Policy:
     """One of the policies by its name in this file."""
-    return load_policy(*POLICIES[name])
+    kind, parameters = POLICIES[name]
+    return load_policy(kind, **parameters)
 
 
 def edges_of(part: Partition) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -46,8 +46,7 @@ def sources_of(graph: graphs.Graph) -> list[int]:
 
 
 @pytest.mark.mpi
-@policies
-@pytest.mark.parametrize("name", list(graphs.HARD))
+@pytest.mark.parametrize(("name", "policy"), parts.PAIRS)
 def test_hops(comm, shared_tmp, name, policy):
     """Every direction from several sources, with and without parents."""
     graph = graphs.HARD[name]()
