@@ -14,16 +14,15 @@ import numpy as np
 from mpi4py import MPI
 
 from apps import report
-from apps.cli import DEFAULT_SCALE, make_parser, policy_parameters
+from apps.cli import make_parser
+from apps.inputs import open_input
 from apps.launch import parse_together
 from apps.output import write_labels
 from apps.warm_up import warm_up
 from cusp.dataset_writer import OutputError, check_target
-from cusp.errors import OptionError, raise_together, together
-from cusp.graph_file import EdgeSlice, GraphHeader, read_header
+from cusp.errors import OptionError, raise_together
 from cusp.partition import Partition
-from cusp.partitioner import partition_graph, partition_slice
-from cusp.policies import Policy, load_policy
+from cusp.policies import Policy
 from cusp.quality import Quality, measure_quality
 from cusp.stopwatch import Stopwatch
 from gluon.plan import SyncPlan, make_plan
@@ -125,55 +124,28 @@ def main(app: App, comm: MPI.Intracomm, argv: list[str]) -> int:
 def prepare_job(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> Job:
     """Load code, partition the graph and show the table. Collective."""
     began = time.perf_counter()
-    with together(comm):
-        policy = load_policy(options.policy, **policy_parameters(options))
-        policy.grid_for(comm.size)
-        header = read_header(options.graph) if options.graph else None
-    edges = None
-    if header is None:
-        header, edges = generated(app, comm, options.seed)
+    report.progress(comm.rank, "opening")
+    source = open_input(comm, options, app.weighted)
     report.progress(comm.rank, "loading compiled code (compiled once, then kept)")
-    warm_up(app, comm, policy, options, header)
+    warm_up(app, comm, source.policy, options, source.header)
     startup = comm.allreduce(time.perf_counter() - began, MPI.MAX)
     report.progress(comm.rank, "partitioning")
     watch = Stopwatch()
     comm.Barrier()
     began = time.perf_counter()
-    csc = app.needs_csc(options, header.symmetric)
-    if edges is None:
-        part = partition_graph(header.path, policy, comm, options.split, app.weighted, options.order, csc, watch)
-    else:
-        part = partition_slice(edges, policy, comm, options.order, csc, watch)
-    del edges
+    part = source.build(watch, app.needs_csc(options, source.header.symmetric))
     with watch("plan"):
         plan = make_plan(part, comm)
         prepared = app.prepare(part, Sync(plan, comm), options)
     seconds = comm.allreduce(time.perf_counter() - began, MPI.MAX)
     phases = {name: comm.allreduce(watch.seconds.get(name, 0.0), MPI.MAX) for name in PHASES}
     quality = measure_quality(part, comm)
-    name = os.path.splitext(os.path.basename(header.path))[0]
     report.progress(comm.rank, "")
-    report.say(comm.rank, report.describe_graph(name, header))
-    report.say(comm.rank, report.partition_table(quality, policy.name, seconds, phases))
+    report.say(comm.rank, report.describe_graph(source.name, source.header))
+    report.say(comm.rank, report.partition_table(quality, source.policy.name, seconds, phases))
     report.say(comm.rank, f"start-up: {startup:.2f} s to load compiled code")
     report.warn_of_idle_ranks(part, comm.size, comm.rank)
-    return Job(name, policy, part, plan, prepared, quality, seconds, phases, startup)
-
-
-def generated(app: App, comm: MPI.Intracomm, seed: int) -> tuple[GraphHeader, EdgeSlice]:
-    """A small RMAT graph for those who have not brought one. Collective."""
-    from cusp.edge_lists.generators import rmat_slice
-
-    report.progress(comm.rank, "making a graph")
-    rows = rmat_slice(comm, DEFAULT_SCALE, seed=seed, weights="1:255" if app.weighted else None)
-    bounds = np.array([*comm.allgather(rows.first_node), rows.num_nodes], np.int64)
-    weight_dtype = None if rows.weights is None else rows.weights.dtype
-    header = GraphHeader(
-        f"rmat{DEFAULT_SCALE}", rows.num_nodes, rows.num_edges, rows.symmetric, rows.indices.dtype, weight_dtype, False
-    )
-    return header, EdgeSlice(
-        rows.num_nodes, rows.num_edges, rows.symmetric, bounds, rows.first_node, rows.indptr, rows.indices, rows.weights
-    )
+    return Job(source.name, source.policy, part, plan, prepared, quality, seconds, phases, startup)
 
 
 def choose_sources(part: Partition, comm: MPI.Intracomm, options: argparse.Namespace) -> list[int]:

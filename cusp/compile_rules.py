@@ -93,6 +93,7 @@ class Rules:
         self.uses_masters = "masters" in asks
         self.computed = not ({"mstate", "masters", *SLICE_METHODS} & asks)
         self.uses_degrees = "neighbor_degree" in asks | names_in(policy.edge)
+        self.uses_in_degrees = "in_degree" in asks | names_in(policy.edge)
         self.uses_neighbors = not self.computed or bool({"place", "neighbor_degree"} & (asks | names_in(policy.edge)))
         self._loops = _compiled_loops(policy, self.computed)
 

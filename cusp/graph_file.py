@@ -63,6 +63,7 @@ class EdgeSlice:
     targets : (edges,) uint32 or uint64
         Global ids.
     weights : (edges,) any number type, or None
+    in_degrees : (nodes,) int64, or None
     """
 
     num_nodes: int
@@ -73,6 +74,7 @@ class EdgeSlice:
     indptr: np.ndarray
     targets: np.ndarray
     weights: np.ndarray | None
+    in_degrees: np.ndarray | None = None
 
     def without_edges(self) -> "EdgeSlice":
         """The same slice with no edges, so that their memory can go."""
@@ -115,8 +117,18 @@ def read_header(path: str) -> GraphHeader:
         )
 
 
+def stored_checksums(path: str) -> dict[str, int]:
+    """Checksums that a graph file says its datasets have, by name."""
+    with _open(path) as file:
+        return {
+            name: int(file[name].attrs["checksum"])
+            for name in ("indptr", "indices", "data")
+            if name in file and "checksum" in file[name].attrs
+        }
+
+
 def read_slice(
-    path: str, comm: "Intracomm", split: str = "edges", weights: bool = True, transposed: bool = False
+    path: str, comm: "Intracomm", split: str = "edges", weights: bool = True, in_degrees: bool = False
 ) -> EdgeSlice:
     """Read this rank's share of the graph, checking it on the way. Collective.
 
@@ -130,38 +142,41 @@ def read_slice(
         CuSP's reading split.
     weights : bool
         Read the edge weights if the file has some.
-    transposed : bool
-        Read the in-edges from the stored transpose, group ``csc``.
+    in_degrees : bool
+        Read the in-degrees from the stored transpose, group ``csc``.
 
     Raises
     ------
     GraphFileError
         On every rank, for the first thing that is wrong on any of them.
     """
-    group = "csc/" if transposed else ""
     with together(comm):
         header = read_header(path)
-        if transposed and not header.has_transpose:
-            raise GraphFileError(f"{path}: no group /csc (the transpose); write it with scripts.convert --transpose")
+        if in_degrees and not (header.has_transpose or header.symmetric):
+            raise GraphFileError(
+                f"{path}: a rule asks for in-degrees, but the file has no group /csc (the transpose); "
+                "write it with scripts.convert --transpose"
+            )
         file = _open(path)
     with file:
-        bounds = _share_nodes(file[group + "indptr"], header, comm, split)
+        bounds = _share_nodes(file["indptr"], header, comm, split)
         first, last = int(bounds[comm.rank]), int(bounds[comm.rank + 1])
         with together(comm):
-            indptr, sum_indptr = _read_indptr(file[group + "indptr"], first, last, header)
+            indptr, sum_indptr = _read_indptr(file["indptr"], first, last, header)
             begin, end = int(indptr[0]), int(indptr[-1])
-            targets, sum_indices = _read_checked(file[group + "indices"], begin, end, path)
+            targets, sum_indices = _read_checked(file["indices"], begin, end, path)
             targets = as_bits(targets)
             values, sum_data = None, 0
             if weights and header.weight_dtype is not None:
-                values, sum_data = _read_checked(file[group + "data"], begin, end, path)
-            _check_values(header, group, targets, values, begin)
+                values, sum_data = _read_checked(file["data"], begin, end, path)
+            _check_values(header, targets, values, begin)
             indptr -= begin
+            degrees = _read_in_degrees(file, header, first, last, indptr) if in_degrees else None
         sums = {"indptr": sum_indptr, "indices": sum_indices} | ({} if values is None else {"data": sum_data})
-        _check_sums(file, group, path, sums, comm)
+        _check_sums(file, path, sums, comm)
     if header.symmetric:
         _check_symmetric(path, comm, first, indptr, targets)
-    return EdgeSlice(header.num_nodes, header.num_edges, header.symmetric, bounds, first, indptr, targets, values)
+    return EdgeSlice(header.num_nodes, header.num_edges, header.symmetric, bounds, first, indptr, targets, values, degrees)
 
 
 def share_nodes(prefix_at, num_nodes: int, num_edges: int, rank: int, ranks: int, split: str) -> int:  # type: ignore[no-untyped-def]
@@ -264,6 +279,13 @@ def _read_indptr(dataset: h5py.Dataset, first: int, last: int, header: GraphHead
     return indptr, checksum(own, first) if dataset.dtype.itemsize == 8 else 0
 
 
+def _read_in_degrees(file: h5py.File, header: GraphHeader, first: int, last: int, indptr: np.ndarray) -> np.ndarray:
+    """Number of in-edges of each node of a slice; those of a symmetric graph are its out-edges."""
+    if header.symmetric:
+        return np.diff(indptr)
+    return np.diff(_read_indptr(file["csc/indptr"], first, last, header)[0])
+
+
 def _read_checked(dataset: h5py.Dataset, begin: int, end: int, path: str) -> tuple[np.ndarray, int]:
     """Entries ``begin`` to ``end`` and their checksum; the operating system reads ahead meanwhile."""
     values = np.empty(end - begin, _native(dataset.dtype))
@@ -297,30 +319,28 @@ def _read_ahead(dataset: h5py.Dataset, begin: int, end: int, path: str) -> None:
         os.close(descriptor)
 
 
-def _check_values(
-    header: GraphHeader, group: str, targets: np.ndarray, weights: np.ndarray | None, begin: int
-) -> None:
+def _check_values(header: GraphHeader, targets: np.ndarray, weights: np.ndarray | None, begin: int) -> None:
     if targets.size and int(targets.max()) >= header.num_nodes:
         at = int(np.argmax(targets >= header.num_nodes))
         found = int(targets[at : at + 1].view(header.index_dtype)[0])
         raise GraphFileError(
-            f"{header.path}: /{group}indices[{begin + at:,}] is {found:,}, "
+            f"{header.path}: /indices[{begin + at:,}] is {found:,}, "
             f"but the graph has the nodes 0 to {header.num_nodes - 1:,}"
         )
     if weights is not None and weights.dtype.kind == "f" and weights.size and np.isnan(weights.sum()):
         nan = np.flatnonzero(np.isnan(weights))
         if nan.size:
-            raise GraphFileError(f"{header.path}: /{group}data[{begin + int(nan[0]):,}] is not a number (NaN)")
+            raise GraphFileError(f"{header.path}: /data[{begin + int(nan[0]):,}] is not a number (NaN)")
 
 
-def _check_sums(file: h5py.File, group: str, path: str, sums: dict[str, int], comm: "Intracomm") -> None:
+def _check_sums(file: h5py.File, path: str, sums: dict[str, int], comm: "Intracomm") -> None:
     for name, part in sums.items():
-        dataset = file[group + name]
+        dataset = file[name]
         stored = dataset.attrs.get("checksum")
         found = combine(comm.allgather(part))
         if stored is not None and int(stored) != found and _stored_as_read(dataset):
             raise GraphFileError(
-                f"{path}: checksum of /{group}{name} is {found:016x}, but {int(stored):016x} was stored when it was "
+                f"{path}: checksum of /{name} is {found:016x}, but {int(stored):016x} was stored when it was "
                 "written; the file is damaged: copy or convert it again"
             )
 

@@ -1,6 +1,6 @@
 """Partition: what one rank holds of the graph, frozen."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -85,6 +85,10 @@ class Partition:
     def lid(self, gid: int) -> int:
         """Local id of a node, or -1 if it has no proxy here."""
         return int(self.lid_map.lids(np.array([gid], np.int64))[0])
+
+    def with_csc(self) -> "Partition":
+        """The same with the local CSC, made by transposing the local CSR."""
+        return replace(self, csc=transpose(self))
 
 
 def transpose(part: Partition) -> Csc:

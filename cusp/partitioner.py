@@ -1,6 +1,5 @@
 """partition_graph(): read, then the four phases of CuSP (Hoang et al., IPDPS 2019), nothing else."""
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cusp.allocate import allocate
@@ -11,7 +10,8 @@ from cusp.construct import construct, exchange_edges
 from cusp.errors import together
 from cusp.graph_file import EdgeSlice, read_slice
 from cusp.neighbors import meet_neighbors
-from cusp.partition import Partition, transpose
+from cusp.node_map import read_node_map
+from cusp.partition import Partition
 from cusp.policies import Policy
 from cusp.prop import Prop
 from cusp.stopwatch import Stopwatch
@@ -57,7 +57,9 @@ def partition_graph(
     """
     watch = watch or Stopwatch()
     with watch("read"):
-        edges = [read_slice(path, comm, split, weights)]
+        with together(comm):
+            in_degrees = Rules(policy).uses_in_degrees
+        edges = [read_slice(path, comm, split, weights, in_degrees)]
     return partition_slice(edges.pop(), policy, comm, order, csc, watch)
 
 
@@ -75,6 +77,8 @@ def partition_slice(
         with together(comm):
             rules = Rules(policy)
             prop = Prop(edges, comm.size, comm.rank, policy.grid_for(comm.size), policy.threshold)
+            if policy.node_map:
+                prop.node_map = read_node_map(policy.node_map, edges)
         neighbors = meet_neighbors(edges, rules, prop, comm) if rules.uses_neighbors else None
         masters = assign_masters(edges, rules, prop, neighbors, comm)
     with watch("assign_edges"):
@@ -86,4 +90,4 @@ def partition_slice(
         edges = edges.without_edges()
         del prop, owners, neighbors  # what was read is not needed any more, and its memory is
         part = construct(edges, arrivals, masters, layout, order, comm)
-        return replace(part, csc=transpose(part)) if csc else part
+        return part.with_csc() if csc else part

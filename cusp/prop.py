@@ -49,7 +49,7 @@ class Prop:
         self.num_places = edges.indptr.size - 1
         self.neighbor_index = np.empty(0, np.uint64)
         self.neighbor_degrees = np.empty(0, np.int64)
-        self.in_degrees = np.empty(0, np.int64)
+        self.in_degrees = np.empty(0, np.int64) if edges.in_degrees is None else edges.in_degrees
         self.node_map = np.empty(0, np.int32)
         # reader(): a table says for each block of 2**shift nodes which rank reads its first node
         self.bounds = edges.bounds

@@ -1,0 +1,107 @@
+"""Where an app's partition comes from: a graph file, a folder with a saved partition, or a graph made now."""
+
+import argparse
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from apps.cli import DEFAULT_SCALE, policy_parameters
+from cusp.errors import together
+from cusp.graph_file import EdgeSlice, GraphHeader, read_header
+from cusp.partition import Partition
+from cusp.partitioner import partition_graph, partition_slice
+from cusp.policies import Policy, load_policy
+from cusp.saved import load_partition, read_manifest
+from cusp.stopwatch import Stopwatch
+
+
+@dataclass(frozen=True)
+class Input:
+    """What will be partitioned, before any of it is read.
+
+    Attributes
+    ----------
+    header : GraphHeader
+    policy : Policy
+    build : function (stopwatch, csc) -> Partition
+        Collective.
+    """
+
+    header: GraphHeader
+    policy: Policy
+    build: Callable[[Stopwatch, bool], Partition]
+
+    @property
+    def name(self) -> str:
+        """Of the graph, for tables and rows."""
+        return os.path.splitext(os.path.basename(self.header.path))[0]
+
+
+def open_input(comm: MPI.Intracomm, options: argparse.Namespace, weighted: bool) -> Input:
+    """Check what the command line names. Collective.
+
+    Raises
+    ------
+    GraphFileError, SavedError, PolicyError, OptionError
+        On every rank.
+    """
+    if options.graph and os.path.isdir(options.graph):
+        return _saved(comm, options.graph, weighted)
+    with together(comm):
+        policy = load_policy(options.policy, **policy_parameters(options))
+        policy.grid_for(comm.size)
+        header = read_header(options.graph) if options.graph else None
+    if header is None:
+        header, edges = _generated(comm, options.seed, weighted)
+        return Input(header, policy, lambda watch, csc: partition_slice(edges, policy, comm, options.order, csc, watch))
+    return _from_file(comm, header, policy, options.split, options.order, weighted)
+
+
+def _from_file(
+    comm: MPI.Intracomm, header: GraphHeader, policy: Policy, split: str, order: str, weighted: bool
+) -> Input:
+    return Input(
+        header,
+        policy,
+        lambda watch, csc: partition_graph(header.path, policy, comm, split, weighted, order, csc, watch),
+    )
+
+
+def _saved(comm: MPI.Intracomm, folder: str, weighted: bool) -> Input:
+    """A saved partition, as it is or, on another number of ranks, made again from its graph."""
+    with together(comm):
+        manifest = read_manifest(folder)
+        parameters: dict[str, Any] = dict(manifest.parameters)
+        same_size = manifest.ranks == comm.size
+        if parameters.get("grid"):
+            parameters["grid"] = tuple(parameters["grid"]) if same_size else None
+        policy = load_policy(manifest.policy, **parameters)
+        header = manifest.header() if same_size else read_header(manifest.graph)
+    if not same_size:
+        return _from_file(comm, header, policy, manifest.split, manifest.order, weighted)
+
+    def load(watch: Stopwatch, csc: bool) -> Partition:
+        with watch("read"):
+            part = load_partition(folder, comm, weighted)
+            return part.with_csc() if csc else part
+
+    return Input(header, policy, load)
+
+
+def _generated(comm: MPI.Intracomm, seed: int, weighted: bool) -> tuple[GraphHeader, EdgeSlice]:
+    """A small RMAT graph for those who have not brought one. Collective."""
+    from cusp.edge_lists.generators import rmat_slice
+
+    rows = rmat_slice(comm, DEFAULT_SCALE, seed=seed, weights="1:255" if weighted else None)
+    bounds = np.array([*comm.allgather(rows.first_node), rows.num_nodes], np.int64)
+    weight_dtype = None if rows.weights is None else rows.weights.dtype
+    header = GraphHeader(
+        f"rmat{DEFAULT_SCALE}", rows.num_nodes, rows.num_edges, rows.symmetric, rows.indices.dtype, weight_dtype, False
+    )
+    return header, EdgeSlice(
+        rows.num_nodes, rows.num_edges, rows.symmetric, bounds, rows.first_node, rows.indptr, rows.indices, rows.weights
+    )
