@@ -114,16 +114,26 @@ def write(
     ``weight=None`` leaves the weights out; ``storage`` are options of h5py such as ``compression``. Only
     rank 0 writes; returns when all can read. Collective.
     """
+    options = {"index": index, "indptr": indptr, "weight": weight, "symmetric": symmetric, "sums": sums}
     if ranks.COMM.rank == 0:
-        with h5py.File(path, "w") as file:
-            _write_group(file, graph, index, indptr, weight, sums, storage)
-            if transpose:
-                turned = make(graph.num_nodes, np.stack([graph.targets, graph.sources], axis=1), graph.weights)
-                _write_group(file.create_group("csc"), turned, index, indptr, weight, sums, storage)
-            if symmetric:
-                file.attrs["symmetric"] = True
+        write_here(path, graph, **options, transpose=transpose, **storage)
     ranks.COMM.Barrier()
     return str(path)
+
+
+def write_here(
+    path: str | Path, graph: Graph, *, index: DTypeLike = np.uint32, indptr: DTypeLike = np.int64,
+    weight: DTypeLike | None = np.int64, symmetric: bool = False, sums: bool = False, transpose: bool = False,
+    **storage: Any,
+) -> None:  # fmt: skip
+    """As `write`, by the process that calls it."""
+    with h5py.File(path, "w") as file:
+        _write_group(file, graph, index, indptr, weight, sums, storage)
+        if transpose:
+            turned = make(graph.num_nodes, np.stack([graph.targets, graph.sources], axis=1), graph.weights)
+            _write_group(file.create_group("csc"), turned, index, indptr, weight, sums, storage)
+        if symmetric:
+            file.attrs["symmetric"] = True
 
 
 def _write_group(

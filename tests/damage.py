@@ -1,0 +1,134 @@
+"""Graph files and policies with something wrong in them, and what the message about each must say."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import graphs
+import h5py
+import numpy as np
+import ranks
+
+GRAPH = graphs.random_directed(40, 200, seed=9)
+
+
+def _changed(**changes) -> Callable[[Path], None]:
+    """Writer of a graph file with whole datasets replaced (None: left out) and attributes set."""
+
+    def write(path: Path) -> None:
+        arrays = {"indptr": GRAPH.indptr, "indices": GRAPH.targets, "data": GRAPH.weights} | changes
+        attributes = arrays.pop("attributes", {})
+        with h5py.File(path, "w") as file:
+            for name, values in arrays.items():
+                if values is not None:
+                    file[name] = values
+            file.attrs.update(attributes)
+
+    return write
+
+
+def _with(values: np.ndarray, place: int, value: float) -> np.ndarray:
+    changed = values.copy()
+    changed[place] = value
+    return changed
+
+
+def _cut(fraction: float) -> Callable[[Path], None]:
+    def write(path: Path) -> None:
+        _changed()(path)
+        path.write_bytes(path.read_bytes()[: int(path.stat().st_size * fraction)])
+
+    return write
+
+
+def flipped(name: str) -> Callable[[Path], None]:
+    """Writer of a graph file with checksums in which the lowest bit of an entry of a dataset is wrong."""
+
+    def write(path: Path) -> None:
+        graphs.write_here(path, GRAPH, weight=np.int32, sums=True)
+        with h5py.File(path, "r+") as file:
+            values = file[name][...]
+            at = values.size // 2
+            if name == "indptr":  # a change that leaves it monotone
+                at = int(np.flatnonzero(np.diff(GRAPH.indptr) >= 2)[0]) + 1
+                values[at] -= 1
+            else:
+                values[at] ^= 1
+            file[name][...] = values
+
+    return write
+
+
+def _text(content: str) -> Callable[[Path], None]:
+    return lambda path: path.write_text(content) and None
+
+
+REAL = GRAPH.weights.astype(np.float32)
+NO_FIRST = GRAPH.indptr + (np.arange(GRAPH.num_nodes + 1) == 0)
+FILES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "missing": (lambda path: None, "no such file"),
+    "folder": (lambda path: path.mkdir(), "folder|no partition is saved"),
+    "empty": (_text(""), "not an HDF5 file"),
+    "text": (_text("0 1\n1 2\n"), "not an HDF5 file"),
+    "cut_in_half": (_cut(0.5), "cut short"),
+    "cut_at_the_end": (_cut(0.99), "cut short"),
+    "no_indices": (_changed(indices=None), "/indices"),
+    "no_indptr": (_changed(indptr=None), "/indptr"),
+    "no_nodes": (_changed(indptr=np.zeros(1, int), indices=GRAPH.targets[:0], data=None), "no nodes"),
+    "empty_indptr": (_changed(indptr=np.zeros(0, int)), "no nodes"),
+    "real_indices": (_changed(indices=GRAPH.targets.astype(float)), "float64"),
+    "real_indptr": (_changed(indptr=GRAPH.indptr.astype(float)), "float64"),
+    "boolean_weights": (_changed(data=GRAPH.weights > 3), "data"),
+    "complex_weights": (_changed(data=GRAPH.weights * 1j), "data"),
+    "two_dimensions": (_changed(indices=GRAPH.targets.reshape(-1, 2)), "2 dim"),
+    "scalar": (_changed(indptr=7), "0 dim"),
+    "descent": (_changed(indptr=_with(GRAPH.indptr, 20, 3)), "from .* to "),
+    "leap": (_changed(indptr=_with(GRAPH.indptr, 20, 10**12)), "from .* to "),
+    "negative_indptr": (_changed(indptr=_with(GRAPH.indptr, 20, -3)), "from .* to "),
+    "starts_at_1": (_changed(indptr=NO_FIRST), "starts at 1"),
+    "ends_early": (_changed(indptr=_with(GRAPH.indptr, -1, 199)), "ends at 199 but /indices has 200"),
+    "ends_late": (_changed(indices=GRAPH.targets[:-3], data=None), "ends at 200 but /indices has 197"),
+    "index_too_large": (_changed(indices=_with(GRAPH.targets, 77, 40)), r"indices\[77\] is 40"),
+    "index_negative": (_changed(indices=_with(GRAPH.targets, 0, -1)), r"indices\[0\] is -1"),
+    "index_huge": (_changed(indices=_with(GRAPH.targets.astype("u8"), 199, 2**64 - 1)), r"indices\[199\] is"),
+    "too_few_weights": (_changed(data=GRAPH.weights[:-1]), "199 weights for 200 edges"),
+    "wrong_num_nodes": (_changed(attributes={"num_nodes": 41}), "num_nodes says 41"),
+    "wrong_num_edges": (_changed(attributes={"num_edges": 1}), "num_edges says 1"),
+    "attribute_of_text": (_changed(attributes={"num_nodes": "many"}), "num_nodes"),
+    "newer_format": (_changed(attributes={"format_version": 99}), "version 99"),
+    "not_symmetric": (_changed(attributes={"symmetric": True}), "symmetric"),
+    "flipped_indptr": (flipped("indptr"), "checksum of /indptr"),
+    "flipped_indices": (flipped("indices"), "checksum of /indices|indices"),
+}
+WEIGHTED: dict[str, tuple[Callable[[Path], object], str]] = {  # found only where weights are read
+    "flipped_data": (flipped("data"), "checksum of /data"),
+    "not_a_number": (_changed(data=_with(REAL, 150, np.nan)), r"data\[150\] is not a number"),
+    "negative_weight": (_changed(data=_with(GRAPH.weights, 30, -5)), "has the weight -5"),
+    "negative_real": (_changed(data=_with(REAL, 30, -0.5)), "has the weight -0.5"),
+}
+
+BOTH = "def get_master(prop, node, mstate, masters):\n    {}\n"
+EDGE = "def get_edge_owner(prop, src, dst, src_master, dst_master, estate):\n    {}\n"
+POLICIES = {
+    "syntax": ("def get_master(prop, node:\n", "SyntaxError"),
+    "raises_at_import": ("raise ValueError('no luck')\n", "no luck"),
+    "imports_nothing_known": ("import no_such_module_at_all\n", "no_such_module_at_all"),
+    "no_rules": ("x = 1\n", "neither get_master nor get_edge_owner"),
+    "not_a_function": ("get_master = 3\n", "function"),
+    "master_too_large": (BOTH.format("return prop.num_parts"), "get_master of node .* ranks 0 to"),
+    "master_negative": (BOTH.format("return node - 5"), "get_master of node .* ranks 0 to"),
+    "owner_too_large": (EDGE.format("return prop.num_parts + dst"), "get_edge_owner of the edge .* ranks 0 to"),
+    "owner_negative": (EDGE.format("return -1"), "get_edge_owner of the edge .* ranks 0 to"),
+    "master_divides_by_0": (BOTH.format("return node // (prop.num_parts - prop.num_parts)"), "ZeroDivisionError"),
+    "owner_divides_by_0": (EDGE.format("return dst // (prop.num_parts - prop.num_parts)"), "ZeroDivisionError"),
+    "master_raises": (BOTH.format("raise ValueError('never')"), "ValueError"),
+    "undefined_name": (BOTH.format("return nowhere_defined"), "nowhere_defined"),
+    "returns_nothing": (BOTH.format("pass"), "get_master|NoneType"),
+}
+
+
+def make(entry: tuple[Callable[[Path], object], str], path: Path) -> str:
+    """Write a damaged file on rank 0; returns the pattern of its message. Collective."""
+    if ranks.COMM.rank == 0:
+        entry[0](path)
+    ranks.COMM.Barrier()
+    return entry[1]

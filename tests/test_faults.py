@@ -1,0 +1,214 @@
+"""Bad input of every kind: one clear message, on every rank, and nothing left half-written."""
+
+import os
+import re
+from pathlib import Path
+
+import damage
+import graphs
+import numpy as np
+import pytest
+import spawn
+
+from apps import bfs, sssp
+from apps.harness import main
+from cusp.errors import InputError
+
+RUN = {"bfs": bfs.APP, "sssp": sssp.APP}
+
+
+@pytest.fixture
+def refused(comm, capfd):
+    """Function (app, arguments, pattern): the run ends with one message, the same on every rank."""
+
+    def check(app: str, arguments: list, pattern: str) -> str:
+        with pytest.raises(InputError) as caught:
+            main(RUN[app], comm, [str(argument) for argument in arguments])
+        message = str(caught.value)
+        told = comm.allgather((type(caught.value), message))
+        assert all(other == told[0] for other in told)
+        assert re.search(pattern, message), message
+        assert len(message.splitlines()) <= 3 and len(message) < 600
+        assert "Traceback" not in capfd.readouterr().err
+        return message
+
+    return check
+
+
+@pytest.fixture
+def good(shared_tmp) -> str:
+    """A graph file without a fault."""
+    return graphs.write(shared_tmp / "good.h5", damage.GRAPH)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("fault", list(damage.FILES))
+def test_graph_file(refused, shared_tmp, fault):
+    """The message names the file and what is wrong in it."""
+    pattern = damage.make(damage.FILES[fault], shared_tmp / "bad.h5")
+    message = refused("bfs", [shared_tmp / "bad.h5", "--source", 0], pattern)
+    assert str(shared_tmp / "bad.h5") in message
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("fault", list(damage.WEIGHTED))
+def test_weights(refused, comm, shared_tmp, fault):
+    """Weights are checked where they are used; a breadth-first search does not read them."""
+    pattern = damage.make(damage.WEIGHTED[fault], shared_tmp / "bad.h5")
+    refused("sssp", [shared_tmp / "bad.h5", "--source", 0], pattern)
+    assert main(RUN["bfs"], comm, [str(shared_tmp / "bad.h5"), "--source", "0"]) == 0
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("fault", list(damage.POLICIES))
+@pytest.mark.filterwarnings("ignore:.*numba cannot compile")
+def test_policy_file(refused, comm, good, shared_tmp, fault):
+    """The message names the policy and what is wrong with it."""
+    content, pattern = damage.POLICIES[fault]
+    if comm.rank == 0:
+        (shared_tmp / "my_policy.py").write_text(content)
+    comm.Barrier()
+    message = refused("bfs", [good, "--policy", shared_tmp / "my_policy.py"], pattern)
+    assert "my_policy" in message
+
+
+OPTIONS = {
+    "source_too_large": (["--source", 40], "--source 40: .* 0 to 39"),
+    "source_negative": (["--source", -1], "--source -1"),
+    "unknown_policy": (["--policy", "metis"], "metis.*oec"),
+    "unknown_master_rule": (["--policy", "nobody+source"], "nobody"),
+    "unknown_edge_rule": (["--policy", "contiguous+nowhere"], "nowhere"),
+    "missing_policy_file": (["--policy", "/no/such/policy.py"], "/no/such/policy.py.*No such file"),
+    "grid": (["--grid", "7x11"], "7x11 is for 77 ranks"),
+    "split_word": (["--split", "halves"], "--split halves"),
+    "split_zero": (["--split", "0:0"], "--split 0:0"),
+    "split_negative": (["--split", "-1:2"], "--split -1:2"),
+    "split_three": (["--split", "1:2:3"], "--split 1:2:3"),
+    "output_folder": (["--output", "/no/such/folder/hops.h5"], "/no/such/folder"),
+    "output_is_folder": (["--output", "."], "folder"),
+    "rows_folder": (["--rows", "/no/such/folder/rows.json"], "/no/such/folder"),
+    "rows_is_folder": (["--rows", "."], "folder"),
+}
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("fault", list(OPTIONS))
+def test_option(refused, good, fault):
+    """The message names the option."""
+    options, pattern = OPTIONS[fault]
+    joined = [f"{options[0]}={options[1]}"] if str(options[1]).startswith("-") else options
+    refused("bfs", [good, *joined], pattern)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(
+    "arguments", [["--trials", "0"], ["--sources", "x"], ["--grid", "2"], ["--nonsense"]], ids=" ".join
+)
+def test_usage(comm, good, arguments, capfd):
+    """What is no option at all ends with argparse's code on every rank, and is said once."""
+    with pytest.raises(SystemExit) as caught:
+        main(RUN["bfs"], comm, [good, *arguments])
+    assert caught.value.code == 2
+    assert ("usage:" in capfd.readouterr().err) == (comm.rank == 0)
+
+
+@pytest.mark.mpi
+def test_no_source_to_be_had(refused, comm, shared_tmp, capfd):
+    """A graph without edges needs --source; with it it works, and idle ranks are only warned of."""
+    path = graphs.write(shared_tmp / "g.h5", graphs.make(2, []))
+    refused("bfs", [path], "--source")
+    for app in RUN.values():
+        assert main(app, comm, [path, "--source", "1", "--verify"]) == 0
+    warned = "warning:" in capfd.readouterr().err
+    assert warned == (comm.rank == 0 and comm.size > 2)
+
+
+LIMITED = """
+import resource, sys
+from apps.harness import main
+from apps.launch import run_main
+from apps.bfs import APP
+size = int(sys.argv.pop(1))
+resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))  # not before MPI has made its own files
+run_main(lambda comm, argv: main(APP, comm, argv))
+"""
+
+
+@pytest.fixture
+def one_message(tmp_path):
+    """Function (ranks, arguments, pattern): a command ends with code 1 and one message, and leaves nothing."""
+
+    def check(ranks: int, arguments: list, pattern: str) -> None:
+        before = sorted(os.listdir(tmp_path))
+        done = spawn.mpirun(ranks, *arguments, launcher=ranks > 1, timeout=60)
+        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        assert done.returncode == 1, done.stderr
+        assert [line.startswith("error: ") for line in lines].count(True) == 1, done.stderr
+        assert lines[0].startswith("error: ") and len(lines) <= 3, done.stderr
+        assert re.search(pattern, done.stderr), done.stderr
+        assert sorted(os.listdir(tmp_path)) == before
+
+    return check
+
+
+@pytest.fixture
+def alone(tmp_path) -> Path:
+    """A graph file without a fault, for spawned runs."""
+    graphs.write_here(tmp_path / "good.h5", damage.GRAPH)
+    return tmp_path / "good.h5"
+
+
+at_1_and_3 = pytest.mark.parametrize("ranks", [1, 3])
+
+
+@at_1_and_3
+@pytest.mark.parametrize("fault", ["missing", "descent", "flipped_indices"])
+def test_command_with_a_bad_file(one_message, tmp_path, fault, ranks):
+    """From the shell: before, while and after the file is read."""
+    write, pattern = damage.FILES[fault]
+    write(tmp_path / "bad.h5")
+    one_message(ranks, ["-m", "apps.bfs", tmp_path / "bad.h5", "--output", tmp_path / "hops.h5"], pattern)
+
+
+@at_1_and_3
+def test_command_with_a_negative_weight(one_message, tmp_path, ranks):
+    """An error that one rank alone finds, late."""
+    write, pattern = damage.WEIGHTED["negative_weight"]
+    write(tmp_path / "bad.h5")
+    one_message(ranks, ["-m", "apps.sssp", tmp_path / "bad.h5"], pattern)
+
+
+@at_1_and_3
+@pytest.mark.parametrize("fault", ["owner_too_large", "owner_divides_by_0"])
+def test_command_with_a_bad_policy(one_message, tmp_path, alone, fault, ranks):
+    """A rule that goes wrong inside a compiled loop."""
+    content, pattern = damage.POLICIES[fault]
+    (tmp_path / "mine.py").write_text(content)
+    one_message(ranks, ["-m", "apps.bfs", alone, "--policy", tmp_path / "mine.py"], pattern)
+
+
+@at_1_and_3
+def test_disk_full(one_message, tmp_path, ranks):
+    """The output does not fit: the reason is told, nothing is left, and an older answer stays."""
+    graph = graphs.make(1_000_000, [(v, v + 1) for v in range(100)])
+    graphs.write_here(tmp_path / "g.h5", graph, weight=None)
+    (tmp_path / "hops.h5").write_text("older answer")
+    (tmp_path / "limited.py").write_text(LIMITED)
+    arguments = [tmp_path / "limited.py", 2_000_000, tmp_path / "g.h5", "--source", 0, "--output", tmp_path / "hops.h5"]
+    one_message(ranks, arguments, "hops.h5.*(too large|cannot be written)")
+    assert (tmp_path / "hops.h5").read_text() == "older answer"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_rows_on_a_full_disk(one_message, alone):
+    """Rows that cannot be written are an error, not a traceback."""
+    one_message(1, ["-m", "apps.bfs", alone, "--rows", "/dev/full"], "/dev/full.*No space")
+
+
+def test_warnings_of_numpy_are_none_of_the_user(tmp_path):
+    """Weights with infinities of a float type are read without a word from NumPy."""
+    graph = damage.GRAPH._replace(weights=np.where(damage.GRAPH.weights > 15, 3e38, 1.0).astype(np.float32))
+    graphs.write_here(tmp_path / "g.h5", graph, weight=np.float32)
+    done = spawn.mpirun(1, "-m", "apps.sssp", tmp_path / "g.h5", "--verify", launcher=False, timeout=30)
+    assert "Warning" not in done.stderr, done.stderr
+    assert done.returncode == 0, done.stderr
