@@ -13,18 +13,20 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from apps import report
 from apps.cli import make_parser
 from apps.inputs import open_input
-from apps.launch import parse_together
 from apps.output import write_labels
-from apps.warm_up import warm_up
+from cusp import report
 from cusp.dataset_writer import OutputError, check_target
 from cusp.errors import OptionError, raise_together
+from cusp.graph_file import read_header
+from cusp.launch import parse_together
 from cusp.partition import Partition
+from cusp.partitioner import partition_graph
 from cusp.policies import Policy
 from cusp.quality import Quality, measure_quality
 from cusp.stopwatch import Stopwatch
+from cusp.warm_up import tiny_policy, warm_up
 from gluon.plan import SyncPlan, make_plan
 from gluon.sync import Sync
 
@@ -112,7 +114,7 @@ def main(app: App, comm: MPI.Intracomm, argv: list[str]) -> int:
                 report.progress(comm.rank, "")
                 row["verified"] = True
             job.rows.append(row)
-            report.say(comm.rank, report.trial_line(row))
+            report.say(comm.rank, trial_line(row))
     if options.output:
         write_labels(options.output, job.part, answer.labels, comm)
         report.say(comm.rank, f"wrote {', '.join(answer.labels)} to {options.output}")
@@ -127,7 +129,7 @@ def prepare_job(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> J
     report.progress(comm.rank, "opening")
     source = open_input(comm, options, app.weighted)
     report.progress(comm.rank, "loading compiled code (compiled once, then kept)")
-    warm_up(app, comm, source.policy, options, source.header)
+    warm_up(comm, source.header, lambda few, path: rehearse(app, few, source.policy, options, path))
     startup = comm.allreduce(time.perf_counter() - began, MPI.MAX)
     report.progress(comm.rank, "partitioning")
     watch = Stopwatch()
@@ -146,6 +148,17 @@ def prepare_job(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> J
     report.say(comm.rank, f"start-up: {startup:.2f} s to load compiled code")
     report.warn_of_idle_ranks(part, comm.size, comm.rank)
     return Job(source.name, source.policy, part, plan, prepared, quality, seconds, phases, startup)
+
+
+def rehearse(app: App, comm: MPI.Intracomm, policy: Policy, options: argparse.Namespace, path: str) -> None:
+    """Call all that a run calls, on a tiny graph. Collective."""
+    symmetric = read_header(path).symmetric
+    part = partition_graph(path, tiny_policy(policy), comm, weights=app.weighted, csc=app.needs_csc(options, symmetric))
+    plan = make_plan(part, comm)
+    prepared = app.prepare(part, Sync(plan, comm), options)
+    answer = app.run(part, Sync(plan, comm), 0, prepared, options)
+    if options.verify:
+        app.verify(part, Sync(plan, comm), 0, answer, prepared, options)
 
 
 def choose_sources(part: Partition, comm: MPI.Intracomm, options: argparse.Namespace) -> list[int]:
@@ -198,6 +211,17 @@ def run_trial(
         "verified": None, "commit": commit(),
     }  # fmt: skip
     return answer, row
+
+
+def trial_line(row: dict) -> str:
+    """One trial in a line."""
+    rate = row["traversed_edges"] / row["seconds"] / 1e6
+    verified = {True: ", verified", False: ", WRONG", None: ""}[row["verified"]]
+    return (
+        f"{row['app']} from {row['source']}: {row['seconds'] * 1e3:.2f} ms, {row['rounds']} rounds, "
+        f"{row['messages']} messages, {row['mb_sent']:.3f} MB sent, {row['reached']:,} nodes reached, "
+        f"{rate:,.1f} M edges/s{verified}"
+    )
 
 
 def peak_mb() -> float:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from apps.cli import DEFAULT_SCALE, policy_parameters
+from apps.cli import DEFAULT_SCALE
+from cusp.cli import policy_parameters
 from cusp.errors import together
 from cusp.graph_file import EdgeSlice, GraphHeader, read_header
 from cusp.partition import Partition

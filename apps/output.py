@@ -4,7 +4,7 @@ import numpy as np
 from mpi4py import MPI
 
 from cusp.dataset_writer import DatasetWriter
-from cusp.exchange import all_to_all
+from cusp.gid_order import in_gid_order
 from cusp.partition import Partition
 
 
@@ -26,14 +26,3 @@ def write_labels(path: str, part: Partition, labels: dict[str, np.ndarray], comm
     with DatasetWriter(path, comm, shapes, {"num_nodes": part.num_nodes}) as writer:
         for name, values in labels.items():
             writer.write(name, *in_gid_order(part, values, comm))
-
-
-def in_gid_order(part: Partition, values: np.ndarray, comm: MPI.Intracomm) -> tuple[int, np.ndarray]:
-    """First node of an even share of all nodes, and the values of that share by global id. Collective."""
-    bounds = np.array([part.num_nodes * rank // comm.size for rank in range(comm.size + 1)])
-    gids = part.gids[: part.num_masters]
-    share = np.searchsorted(bounds, gids, side="right") - 1
-    came = [all_to_all(comm, [what[share == rank] for rank in range(comm.size)]) for what in (gids, values)]
-    slab = np.empty(bounds[comm.rank + 1] - bounds[comm.rank], values.dtype)
-    slab[np.concatenate(came[0]) - bounds[comm.rank]] = np.concatenate(came[1])
-    return int(bounds[comm.rank]), slab

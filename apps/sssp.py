@@ -10,9 +10,9 @@ import numpy as np
 
 from apps import operators_cpu as ops
 from apps.harness import Answer, App, main
-from apps.launch import run_main
 from apps.verify import verify_distances
 from cusp.errors import GraphFileError, OptionError, raise_together
+from cusp.launch import run_main
 from cusp.partition import Partition
 from gluon.label import Label
 from gluon.reduction import MIN

@@ -176,7 +176,8 @@ def read_slice(
         _check_sums(file, path, sums, comm)
     if header.symmetric:
         _check_symmetric(path, comm, first, indptr, targets)
-    return EdgeSlice(header.num_nodes, header.num_edges, header.symmetric, bounds, first, indptr, targets, values, degrees)
+    graph = (header.num_nodes, header.num_edges, header.symmetric)
+    return EdgeSlice(*graph, bounds, first, indptr, targets, values, degrees)
 
 
 def share_nodes(prefix_at, num_nodes: int, num_edges: int, rank: int, ranks: int, split: str) -> int:  # type: ignore[no-untyped-def]

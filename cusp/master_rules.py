@@ -80,7 +80,7 @@ def fennel(prop, node, mstate, masters):  # type: ignore[no-untyped-def]
     balanced within a few per cent. Weakness: ranks see each other's choices only between rounds.
     """
     degree = prop.out_degree(node)
-    best = prop.rank
+    best = prop.reader(node)
     if degree <= prop.threshold:
         price = 1.5 * prop.num_edges * math.sqrt(prop.num_parts / prop.num_nodes) / prop.num_nodes
         nodes_an_edge = prop.num_nodes / max(prop.num_edges, 1)

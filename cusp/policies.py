@@ -11,11 +11,13 @@ combines built-in rules, for example ``contiguous+hybrid``.
 """
 
 import hashlib
+import importlib
 import importlib.util
 import os
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any, NamedTuple
@@ -25,6 +27,7 @@ from cusp.errors import OptionError, PolicyError
 
 DEFAULT_THRESHOLD = 1000  # as in the shipped CuSP; PowerLyra uses 100
 DEFAULT_ROUNDS = 100  # as in CuSP
+PLUGINS = "cusp.policies"  # the entry-point group of installed packages
 
 
 class Rule(NamedTuple):
@@ -140,15 +143,48 @@ def load_policy(name: str, **parameters: Any) -> Policy:
         master = _find(MASTER_RULES, "master", master_name)
         edge = _find(EDGE_RULES, "edge", edge_name)
         return _combined(name, master, edge, parameters)
-    if not name.endswith(".py"):
-        raise PolicyError(
-            f"--policy {name}: unknown; choose one of {', '.join(POLICIES)}, MASTER+EDGE such as fennel+cartesian, "
-            "or a Python file such as my_policy.py"
-        )
-    return _from_module(name, load_module(name), parameters)
+    if name.endswith(".py"):
+        return _from_module(name, load_module(name), parameters)
+    if ":" in name:
+        return _from_target(name, name, parameters)
+    plugins = {point.name: point.value for point in entry_points(group=PLUGINS)}
+    if name in plugins:
+        return _from_target(name, plugins[name], parameters)
+    raise PolicyError(
+        f"--policy {name}: unknown; choose one of {', '.join([*POLICIES, *plugins])}, MASTER+EDGE such as "
+        "fennel+cartesian, a Python file such as my_policy.py, or package.module:NAME"
+    )
 
 
-def _from_module(name: str, module: ModuleType, parameters: dict[str, Any]) -> Policy:
+def installed_policies() -> list[tuple[str, str]]:
+    """Name and description of every policy that needs no file: built in, or installed as a plugin."""
+    found = []
+    for name, (master, edge) in POLICIES.items():
+        nodes, edges = _first_line(MASTER_RULES[master].function), _first_line(EDGE_RULES[edge].function)
+        found.append((name, f"{master}+{edge}. Masters: {nodes} Edges: {edges}"))
+    for point in entry_points(group=PLUGINS):
+        found.append((point.name, f"plugin {point.value}"))
+    return found
+
+
+def _first_line(function: Callable) -> str:
+    return (function.__doc__ or "").strip().splitlines()[0]
+
+
+def _from_target(name: str, target: str, parameters: dict[str, Any]) -> Policy:
+    """``package.module:NAME``: a Policy, or a module-like object with the rules as attributes; or a module."""
+    module_name, _, attribute = target.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+        found = getattr(module, attribute) if attribute else module
+    except (ImportError, AttributeError) as error:
+        raise PolicyError(f"--policy {name}: {target} cannot be imported: {error}") from None
+    if isinstance(found, Policy):
+        return replace(found, name=name, **parameters)
+    return _from_module(name, found, parameters)
+
+
+def _from_module(name: str, module: Any, parameters: dict[str, Any]) -> Policy:
     """A policy out of ``get_master``, ``get_edge_owner``, ``make_mstate``, ``make_estate`` and ``combine``."""
     if not (hasattr(module, "get_master") or hasattr(module, "get_edge_owner")):
         raise PolicyError(f"{name}: defines neither get_master nor get_edge_owner")

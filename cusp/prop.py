@@ -40,7 +40,15 @@ class Prop:
         "neighbor_index", "neighbor_degrees", "in_degrees", "node_map",
     )  # fmt: skip
 
-    def __init__(self, edges: EdgeSlice, num_parts: int, rank: int, grid: tuple[int, int], threshold: int) -> None:
+    def __init__(
+        self,
+        edges: EdgeSlice,
+        num_parts: int,
+        rank: int,
+        grid: tuple[int, int],
+        threshold: int,
+        bounds: np.ndarray | None = None,
+    ) -> None:
         self.num_nodes, self.num_edges = edges.num_nodes, edges.num_edges
         self.num_parts, self.rank, self.threshold = num_parts, rank, threshold
         self.rows, self.columns = grid
@@ -52,11 +60,11 @@ class Prop:
         self.in_degrees = np.empty(0, np.int64) if edges.in_degrees is None else edges.in_degrees
         self.node_map = np.empty(0, np.int32)
         # reader(): a table says for each block of 2**shift nodes which rank reads its first node
-        self.bounds = edges.bounds
+        self.bounds = edges.bounds if bounds is None else bounds
         self.shift = max(0, (edges.num_nodes - 1).bit_length() - GUESSES.bit_length() + 1)
         blocks = np.arange((edges.num_nodes >> self.shift) + 1) << self.shift
-        guess = np.searchsorted(edges.bounds, blocks, side="right") - 1
-        self.guess = np.minimum(guess, edges.bounds.size - 2).astype(np.int32)
+        guess = np.searchsorted(self.bounds, blocks, side="right") - 1
+        self.guess = np.minimum(guess, self.bounds.size - 2).astype(np.int32)
 
     def without_slice(self) -> "Prop":
         """The same without the edges of the slice, for rules that do not look at them."""
@@ -65,7 +73,10 @@ class Prop:
         return other
 
     def reader(self, node):  # type: ignore[no-untyped-def]
-        """Rank that reads a node: contiguous blocks of nodes with equal numbers of edges."""
+        """Rank that reads a node: contiguous blocks of nodes with equal numbers of edges.
+
+        Where more parts are wanted than there are ranks, the blocks are those of the parts.
+        """
         rank = self.guess[node >> self.shift]
         while node >= self.bounds[rank + 1]:
             rank += 1

@@ -1,7 +1,7 @@
-"""How good a partition is: replication, balance, partners."""
+"""How good a partition is: replication, balance, partners, cut edges, traffic, memory."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,38 +10,75 @@ from cusp.partition import Partition
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
+LABEL_BYTES = 4
+NODE_BYTES = 8 + 8 + 1 + 4  # gids, offsets, has_in, lid table
+TARGET_BYTES = 4
+
 
 @dataclass(frozen=True)
 class Quality:
-    """Counts of each rank, (ranks,) int64 each, and what follows from them.
+    """Counts of each part, (parts,) int64 each, and what follows from them.
 
     Attributes
     ----------
-    masters, proxies, edges, partners : (ranks,) int64
-        ``partners``: other ranks with which a rank has a node in common.
+    masters, proxies, edges, partners : (parts,) int64
+        ``partners``: other parts with which a part has a node in common.
+    mirrors_in, mirrors_out : (parts,) int64
+        Mirrors with in-edges, which are reduced after a push, and with out-edges, which get broadcasts.
     num_nodes : int
+        Of the graph.
     """
 
     masters: np.ndarray
     proxies: np.ndarray
     edges: np.ndarray
     partners: np.ndarray
+    mirrors_in: np.ndarray
+    mirrors_out: np.ndarray
     num_nodes: int
 
     @property
     def replication(self) -> float:
-        """Replication factor: proxies of all ranks / nodes."""
+        """Replication factor: proxies of all parts / nodes."""
         return float(self.proxies.sum() / self.num_nodes)
 
     @property
     def node_balance(self) -> float:
-        """Proxies: maximum over the ranks / mean."""
+        """Proxies: maximum over the parts / mean."""
         return balance(self.proxies)
 
     @property
     def edge_balance(self) -> float:
-        """Edges: maximum over the ranks / mean."""
+        """Edges: maximum over the parts / mean."""
         return balance(self.edges)
+
+    @property
+    def master_balance(self) -> float:
+        """Masters: maximum over the parts / mean."""
+        return balance(self.masters)
+
+    @property
+    def mb_a_round(self) -> float:
+        """Most that a round can send, in MB: every mirror that plays a role, 4 bytes each; for push and for pull."""
+        return float((self.mirrors_in.sum() + self.mirrors_out.sum()) * LABEL_BYTES / 1e6)
+
+    def memory_mb(self, weight_bytes: int = 0) -> float:
+        """Memory of the largest part, in MB: its CSR, ids and the map from global to local ids."""
+        edges = self.edges * (TARGET_BYTES + weight_bytes)
+        return float((edges + self.proxies * NODE_BYTES + self.num_nodes // 4).max() / 1e6)
+
+    def summary(self) -> dict[str, Any]:
+        """The figures, by the names that rows use."""
+        return {
+            "parts": self.masters.size,
+            "replication": self.replication,
+            "node_balance": self.node_balance,
+            "edge_balance": self.edge_balance,
+            "master_balance": self.master_balance,
+            "partners": float(self.partners.mean()),
+            "mb_a_round": self.mb_a_round,
+            "memory_mb": self.memory_mb(),
+        }
 
 
 def balance(counts: np.ndarray) -> float:
@@ -52,6 +89,9 @@ def balance(counts: np.ndarray) -> float:
 def measure_quality(part: Partition, comm: "Intracomm") -> Quality:
     """Count what each rank holds. Collective."""
     mirrors = np.array(comm.allgather(np.diff(part.mirror_starts)))  # [r, s]: proxies on r of nodes of s
-    held = comm.allgather((part.num_masters, part.num_proxies, part.num_local_edges))
-    masters, proxies, edges = np.array(held, np.int64).T
-    return Quality(masters, proxies, edges, ((mirrors + mirrors.T) > 0).sum(axis=1), part.num_nodes)
+    mirror = slice(part.num_masters, None)
+    roles = (np.count_nonzero(part.has_in[mirror]), np.count_nonzero(part.has_out[mirror]))
+    held = comm.allgather((part.num_masters, part.num_proxies, part.num_local_edges, *roles))
+    masters, proxies, edges, mirrors_in, mirrors_out = np.array(held, np.int64).T
+    partners = ((mirrors + mirrors.T) > 0).sum(axis=1)
+    return Quality(masters, proxies, edges, partners, mirrors_in, mirrors_out, part.num_nodes)

@@ -139,7 +139,8 @@ def read_manifest(folder: str) -> Manifest:
     try:
         manifest = Manifest(**json.loads(path.read_text()))
     except FileNotFoundError:
-        raise SavedError(f"{folder}: no {MANIFEST}, so no partition is saved there; python -m cusp --save does") from None
+        message = f"{folder}: no {MANIFEST}, so no partition is saved there; python -m cusp --save does that"
+        raise SavedError(message) from None
     except (OSError, ValueError, TypeError) as error:
         raise SavedError(f"{path}: cannot be read: {error}") from None
     if manifest.format_version > FORMAT_VERSION:

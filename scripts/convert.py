@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from apps.launch import parse_together, run_main
+from cusp.launch import parse_together, run_main
 from cusp.errors import GraphFileError, OptionError, together
 from scripts.formats import FORMATS, EdgeSource, open_edges
 from scripts.formats.text import FractionalWeightError

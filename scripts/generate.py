@@ -9,7 +9,7 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from apps.launch import parse_together, run_main
+from cusp.launch import parse_together, run_main
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm

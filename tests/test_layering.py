@@ -15,7 +15,7 @@ ABOVE = {"cusp": {"gluon", "apps", "scripts"}, "gluon": {"apps", "scripts"}, "ap
 
 # A library -> the files that may import it.
 LIBRARIES = {
-    "h5py": ["cusp/graph_file.py", "cusp/saved.py", "cusp/dataset_writer.py", "apps/warm_up.py", "scripts/*",
+    "h5py": ["cusp/graph_file.py", "cusp/saved.py", "cusp/dataset_writer.py", "cusp/warm_up.py", "scripts/*",
              "tests/*"],
     "cupy": ["*_gpu.py", "gluon/transport_nccl.py", "gluon/transport_peer.py", "cusp/cuda.py", "scripts/*",
              "tests/*"],
@@ -23,10 +23,10 @@ LIBRARIES = {
 
 # A name that is used -> the files that may use it.
 NAMES = {
-    "COMM_WORLD": ["apps/launch.py", "*/__main__.py", "scripts/*", "tests/*", "benchmarks/*"],
-    "print": ["apps/harness.py", "apps/report.py", "apps/launch.py", "*/__main__.py", "scripts/*", "tests/*",
+    "COMM_WORLD": ["cusp/launch.py", "*/__main__.py", "scripts/*", "tests/*", "benchmarks/*"],
+    "print": ["apps/harness.py", "cusp/report.py", "cusp/launch.py", "*/__main__.py", "scripts/*", "tests/*",
               "benchmarks/*"],
-    "perf_counter": ["apps/harness.py", "apps/report.py", "apps/launch.py", "cusp/stopwatch.py",
+    "perf_counter": ["apps/harness.py", "cusp/report.py", "cusp/launch.py", "cusp/stopwatch.py",
                      "*/__main__.py", "scripts/*", "tests/*", "benchmarks/*"],
 }  # fmt: skip
 NAMES |= dict.fromkeys(["time", "monotonic", "process_time", "perf_counter_ns"], NAMES["perf_counter"])

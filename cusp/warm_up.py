@@ -1,11 +1,10 @@
-"""Loads (and once compiles) all that a run will call, by running it on a tiny graph of the same types."""
+"""Loads (and once compiles) all that a run will call, by calling it for a tiny graph of the same types."""
 
-import argparse
 import os
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import h5py
 import numpy as np
@@ -13,21 +12,15 @@ from mpi4py import MPI
 
 from cusp.errors import InputError
 from cusp.graph_file import GraphHeader
-from cusp.partitioner import partition_graph
 from cusp.policies import Policy
-from gluon.plan import make_plan
-from gluon.sync import Sync
-
-if TYPE_CHECKING:
-    from apps.harness import App
 
 NODES = 256
 
+Rehearsal = Callable[[MPI.Intracomm, str], object]
 
-def warm_up(
-    app: "App", comm: MPI.Intracomm, policy: Policy, options: argparse.Namespace, header: GraphHeader
-) -> None:
-    """Partition a tiny graph and run the app on it. Collective.
+
+def warm_up(comm: MPI.Intracomm, header: GraphHeader, rehearse: Rehearsal) -> None:
+    """Call ``rehearse(comm, path)`` for a tiny graph file of the types of ``header``. Collective.
 
     The first two ranks of each host go first: they compile what is not in the cache yet, two so that
     all that communicates is called too, and the others find it there.
@@ -35,31 +28,27 @@ def warm_up(
     host = comm.Split_type(MPI.COMM_TYPE_SHARED)
     first = comm.Split(0 if host.rank < 2 else MPI.UNDEFINED, comm.rank)
     if isinstance(first, MPI.Intracomm) and first != MPI.COMM_NULL:
-        _run(app, first, policy, options, header)
+        _run(first, header, rehearse)
         first.Free()
     waiting = host.Ibarrier()
     while not waiting.Test():  # asleep: a rank that spins takes a core from those that compile
         time.sleep(0.01)
     if comm.size > 2:
-        _run(app, comm, policy, options, header)
+        _run(comm, header, rehearse)
     host.Free()
 
 
-def _run(
-    app: "App", comm: MPI.Intracomm, policy: Policy, options: argparse.Namespace, header: GraphHeader
-) -> None:
-    policy = replace(policy, grid=None, threshold=8)
+def tiny_policy(policy: Policy) -> Policy:
+    """The policy with parameters that fit the tiny graph and any number of ranks."""
+    return replace(policy, grid=None, threshold=8, node_map=None, rounds=2)
+
+
+def _run(comm: MPI.Intracomm, header: GraphHeader, rehearse: Rehearsal) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "tiny.h5")
         write_tiny_graph(path, header)
         try:
-            csc = app.needs_csc(options, header.symmetric)
-            part = partition_graph(path, policy, comm, weights=app.weighted, csc=csc)
-            plan = make_plan(part, comm)
-            prepared = app.prepare(part, Sync(plan, comm), options)
-            answer = app.run(part, Sync(plan, comm), 0, prepared, options)
-            if options.verify:
-                app.verify(part, Sync(plan, comm), 0, answer, prepared, options)
+            rehearse(comm, path)
         except InputError:
             pass  # a rule or an option that does not fit the tiny graph; the real one will tell
 

@@ -1,0 +1,140 @@
+"""Partition a graph, look at the result, save or export it; compare policies; start one of your own.
+
+mpirun -n 4 python -m cusp graph.h5 --policy cvc --save parts/
+mpirun -n 4 python -m cusp compare graph.h5 --ranks 64 --policies oec,cvc,hvc,fec --plot compare.png
+python -m cusp policies
+python -m cusp new-policy NAME
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+
+from mpi4py import MPI
+
+from cusp import report
+from cusp.cli import add_partition_options, policy_parameters, positive
+from cusp.errors import together
+from cusp.estimate import estimate
+from cusp.export import EXPORTS, export
+from cusp.graph_file import read_header, read_slice
+from cusp.launch import parse_together, run_main
+from cusp.new_policy import write_template
+from cusp.partitioner import partition_graph
+from cusp.policies import installed_policies, load_policy
+from cusp.quality import measure_quality
+from cusp.saved import save_partition
+from cusp.stopwatch import Stopwatch
+from cusp.warm_up import tiny_policy, warm_up
+
+
+def main(comm: MPI.Intracomm, argv: list[str]) -> int:
+    """Run the command that the first argument names; without one, partition. Collective."""
+    command = COMMANDS.get(argv[0]) if argv else None
+    return command(comm, argv[1:]) if command else partition(comm, argv)
+
+
+def partition(comm: MPI.Intracomm, argv: list[str]) -> int:
+    """``python -m cusp graph.h5``: partition, print the table, save and export on demand."""
+    parser = argparse.ArgumentParser(prog="python -m cusp", description=__doc__.split("\n\n")[0])
+    parser.epilog = f"other commands: {', '.join(COMMANDS)}; python -m cusp COMMAND --help"
+    parser.add_argument("graph", help="graph file")
+    add_partition_options(parser)
+    out = parser.add_argument_group("output")
+    out.add_argument("--save", metavar="FOLDER", help="save the partition: apps take the folder in place of a graph")
+    out.add_argument("--json", metavar="FILE", help="write the figures of the table")
+    out.add_argument("--export", choices=EXPORTS, help="write which rank is master of each node, for other programs")
+    out.add_argument("--export-to", metavar="PATH", default="masters", help="where (default: masters...)")
+    out.add_argument("--dry-run", action="store_true", help="estimate memory and time from the header, read no edges")
+    options = parse_together(comm, parser, argv)
+    with together(comm):
+        header = read_header(options.graph)
+        parameters = policy_parameters(options)
+        policy = load_policy(options.policy, **parameters)
+        policy.grid_for(comm.size)
+    report.say(comm.rank, report.describe_graph(options.graph, header))
+    if options.dry_run:
+        report.say(comm.rank, report.dry_run(header, comm.size))
+        return 0
+    warm_up(comm, header, lambda few, path: partition_graph(path, tiny_policy(policy), few))
+    watch = Stopwatch()
+    comm.Barrier()
+    began = time.perf_counter()
+    part = partition_graph(options.graph, policy, comm, options.split, order=options.order, watch=watch)
+    seconds = comm.allreduce(time.perf_counter() - began, MPI.MAX)
+    phases = {name: comm.allreduce(value, MPI.MAX) for name, value in watch.seconds.items()}
+    quality = measure_quality(part, comm)
+    report.say(comm.rank, report.partition_table(quality, policy.name, seconds, phases))
+    if options.json:
+        figures = {"graph": options.graph, "policy": policy.name, "partition_seconds": seconds, "phases": phases}
+        report.write_json(options.json, figures | quality.summary(), comm)
+    if options.save:
+        save_partition(
+            options.save, part, comm, graph=options.graph, policy=options.policy, parameters=parameters,
+            order=options.order, split=options.split,
+        )  # fmt: skip
+        report.say(comm.rank, f"saved to {options.save}")
+    if options.export:
+        path = export(options.export, options.export_to, part, comm)
+        report.say(comm.rank, f"wrote {path}")
+    return 0
+
+
+def compare(comm: MPI.Intracomm, argv: list[str]) -> int:
+    """``python -m cusp compare``: the figures of several policies, for any number of parts."""
+    parser = argparse.ArgumentParser(prog="python -m cusp compare", description=compare.__doc__)
+    parser.add_argument("graph", help="graph file")
+    parser.add_argument("--ranks", type=positive, default=None, metavar="P", help="parts (default: as many as ranks)")
+    parser.add_argument("--policies", default="oec,iec,cvc,hvc", help="names or files, with commas in between")
+    add_partition_options(parser)
+    parser.add_argument("--json", metavar="FILE", help="write the figures")
+    parser.add_argument("--plot", metavar="FILE.png", help="draw replication and balance (needs matplotlib)")
+    options = parse_together(comm, parser, argv)
+    parts = options.ranks or comm.size
+    with together(comm):
+        policies = [load_policy(name, **policy_parameters(options)) for name in options.policies.split(",")]
+        grids = [policy.grid_for(parts) for policy in policies]
+    edges = read_slice(options.graph, comm, options.split, weights=False)
+    figures = []
+    for policy, _ in zip(policies, grids):
+        comm.Barrier()
+        began = time.perf_counter()
+        found = estimate(edges, policy, parts, options.split, comm)
+        seconds = comm.allreduce(time.perf_counter() - began, MPI.MAX)
+        row = {"policy": policy.name, "seconds": seconds, "cut_edges": found.cut_edges} | found.quality.summary()
+        figures.append(row)
+    report.say(comm.rank, report.comparison_table(options.graph, figures))
+    if options.json:
+        report.write_json(options.json, figures, comm)
+    if options.plot:
+        report.plot_comparison(options.plot, options.graph, figures, comm)
+    return 0
+
+
+def policies(comm: MPI.Intracomm, argv: list[str]) -> int:
+    """``python -m cusp policies``: all that --policy knows, with a line each."""
+    parse_together(comm, argparse.ArgumentParser(prog="python -m cusp policies", description=policies.__doc__), argv)
+    report.say(comm.rank, report.policy_list(installed_policies()))
+    return 0
+
+
+def new_policy(comm: MPI.Intracomm, argv: list[str]) -> int:
+    """``python -m cusp new-policy NAME``: a commented policy file and its test, to start from."""
+    parser = argparse.ArgumentParser(prog="python -m cusp new-policy", description=new_policy.__doc__)
+    parser.add_argument("name", help="NAME.py and test_NAME.py are written into this folder")
+    options = parse_together(comm, parser, argv)
+    with together(comm):
+        written = write_template(options.name) if comm.rank == 0 else []
+    for line in written:
+        report.say(comm.rank, line)
+    return 0
+
+
+COMMANDS: dict[str, Callable[[MPI.Intracomm, list[str]], int]] = {
+    "compare": compare,
+    "policies": policies,
+    "new-policy": new_policy,
+}
+
+if __name__ == "__main__":
+    run_main(main)

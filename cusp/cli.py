@@ -1,0 +1,53 @@
+"""Options that say how a graph is partitioned, shared by all programs that do."""
+
+import argparse
+import re
+from typing import Any
+
+from cusp.partitioner import ORDERS
+from cusp.policies import DEFAULT_ROUNDS, DEFAULT_THRESHOLD, POLICIES
+
+
+def add_partition_options(parser: argparse.ArgumentParser) -> None:
+    """Options that say how a graph is partitioned."""
+    group = parser.add_argument_group("partition")
+    add = group.add_argument
+    add("--policy", default="oec", help=f"{', '.join(POLICIES)}, MASTER+EDGE or a Python file (default: oec)")
+    add("--grid", type=grid, metavar="RxC", help="grid of ranks for cvc (default: the squarest)")
+    hubs = f"out-degree above which hvc spreads a node's edges (default: {DEFAULT_THRESHOLD})"
+    add("--threshold", type=int, default=DEFAULT_THRESHOLD, metavar="D", help=hubs)
+    rounds = f"blocks of a slice after which rules with state are synchronised (default: {DEFAULT_ROUNDS})"
+    add("--state-rounds", type=positive, default=DEFAULT_ROUNDS, metavar="R", help=rounds)
+    add("--passes", type=positive, default=1, help="assign masters so often, each time knowing the last (default: 1)")
+    add("--node-map", metavar="FILE", help="rank of each node, for the master rule map: text or .npy")
+    add("--strict", action="store_true", help="stop if a rule cannot be compiled, instead of interpreting it")
+    add("--split", default="edges", help="reading split: edges, nodes, weighted or NODE:EDGE (default: edges)")
+    add("--order", choices=ORDERS, default="degree", help="local ids of masters: hubs first, or as in the file")
+
+
+def policy_parameters(options: argparse.Namespace) -> dict[str, Any]:
+    """The options that are parameters of a policy, see :func:`cusp.policies.load_policy`."""
+    return {
+        "grid": options.grid,
+        "threshold": options.threshold,
+        "rounds": options.state_rounds,
+        "passes": options.passes,
+        "node_map": options.node_map,
+        "strict": options.strict,
+    }
+
+
+def positive(text: str) -> int:
+    """A whole number above 0."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not above 0")
+    return number
+
+
+def grid(text: str) -> tuple[int, int]:
+    """Rows and columns from ``RxC``."""
+    match = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", text)
+    if not match:
+        raise argparse.ArgumentTypeError(f"{text} is not of the form ROWSxCOLUMNS such as 2x4")
+    return int(match[1]), int(match[2])

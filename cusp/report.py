@@ -1,0 +1,136 @@
+"""What a person reads: the table of a partition, progress, the summary of a run. Rank 0 only."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cusp.dataset_writer import OutputError
+from cusp.errors import together
+from cusp.graph_file import GraphHeader
+from cusp.partition import Partition
+from cusp.quality import LABEL_BYTES, NODE_BYTES, TARGET_BYTES, Quality
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+
+def say(rank: int, text: str) -> None:
+    """Print a line of the result."""
+    if rank == 0:
+        print(text, flush=True)
+
+
+def progress(rank: int, text: str) -> None:
+    """Tell what is being done, on a terminal only; the next line overwrites it."""
+    if rank == 0 and sys.stderr.isatty():
+        print(f"\r\033[K{text}", end="\r" if not text else " ...", file=sys.stderr, flush=True)
+
+
+def warn(rank: int, text: str) -> None:
+    """Tell what the user may not have meant."""
+    if rank == 0:
+        print(f"warning: {text}", file=sys.stderr, flush=True)
+
+
+def describe_graph(name: str, header: GraphHeader) -> str:
+    """One line on the graph."""
+    kinds = "symmetric" if header.symmetric else "directed"
+    kinds += "" if header.weight_dtype is None else f", {header.weight_dtype} weights"
+    return f"graph {name}: {header.num_nodes:,} nodes, {header.num_edges:,} edges, {kinds}"
+
+
+def partition_table(quality: Quality, policy: str, seconds: float, phases: dict[str, float]) -> str:
+    """The partition as a table: a line a rank (of many: those that stand out), then what sums them up."""
+    lines = [f"{'rank':>6} {'masters':>14} {'mirrors':>14} {'edges':>16} {'partners':>9}"]
+    ranks = range(quality.edges.size)
+    outstanding = {*ranks[:4], int(quality.edges.argmax()), int(quality.proxies.argmax())}
+    shown = ranks if len(ranks) <= 16 else sorted(outstanding)
+    for rank in shown:
+        mirrors = quality.proxies[rank] - quality.masters[rank]
+        counts = f"{quality.masters[rank]:>14,} {mirrors:>14,} {quality.edges[rank]:>16,}"
+        lines.append(f"{rank:>6} {counts} {quality.partners[rank]:>9}")
+    if len(ranks) > len(shown):
+        lines.append(f"   ... and {len(ranks) - len(shown)} more ranks")
+    lines.append(
+        f"policy {policy}: replication factor {quality.replication:.3f}, balance {quality.node_balance:.3f} of nodes "
+        f"and {quality.edge_balance:.3f} of edges"
+    )
+    parts = ", ".join(f"{name} {value:.3f}" for name, value in phases.items())
+    lines.append(f"partitioned in {seconds:.3f} s: {parts}")
+    return "\n".join(lines)
+
+
+def warn_of_idle_ranks(part: Partition, ranks: int, rank: int) -> None:
+    """More ranks than nodes is allowed, but hardly meant."""
+    if ranks > part.num_nodes:
+        warn(rank, f"{ranks} ranks for {part.num_nodes} nodes: some ranks are master of none")
+
+
+def dry_run(header: GraphHeader, ranks: int) -> str:
+    """Bounds on memory and traffic that follow from the sizes alone."""
+    width = header.index_dtype.itemsize + (header.weight_dtype.itemsize if header.weight_dtype else 0)
+    edges, nodes = -(-header.num_edges // ranks), -(-header.num_nodes // ranks)
+    proxies = min(header.num_nodes, nodes + edges)
+    slice_mb = (edges * width + nodes * 8) / 1e6
+    csr_mb = (edges * (width - header.index_dtype.itemsize + TARGET_BYTES) + proxies * NODE_BYTES) / 1e6
+    csr_mb += header.num_nodes / 4e6
+    mirrors = proxies - nodes
+    peak_mb = slice_mb * 1.25 + 2 * csr_mb + 300
+    return (
+        f"{ranks} ranks, if edges are balanced: each reads {slice_mb:,.1f} MB, holds at most {proxies:,} proxies and "
+        f"{csr_mb:,.1f} MB of graph\nwhile it is built, a rank needs up to {peak_mb:,.0f} MB; "
+        f"a round sends at most {mirrors * ranks * LABEL_BYTES / 1e6:,.1f} MB in all"
+    )
+
+
+def comparison_table(graph: str, figures: list[dict]) -> str:
+    """A line a policy."""
+    names = ("replication", "node_balance", "edge_balance", "master_balance", "partners", "mb_a_round", "memory_mb")
+    lines = [f"{graph} in {figures[0]['parts']} parts (estimated, nothing was built)"]
+    lines.append(f"{'policy':<20}" + "".join(f"{name:>16}" for name in names) + f"{'cut_edges':>16}{'seconds':>10}")
+    for row in figures:
+        values = "".join(f"{row[name]:>16.3f}" for name in names)
+        lines.append(f"{row['policy']:<20}{values}{row['cut_edges']:>16,}{row['seconds']:>10.3f}")
+    return "\n".join(lines)
+
+
+def policy_list(policies: list[tuple[str, str]]) -> str:
+    """A line a policy."""
+    return "\n".join(f"{name:<10} {text}" for name, text in policies)
+
+
+def write_json(path: str, content: object, comm: "Intracomm") -> None:
+    """Write figures on rank 0. Collective."""
+    with together(comm):
+        if comm.rank == 0:
+            try:
+                Path(path).write_text(json.dumps(content, indent=1))
+            except OSError as error:
+                raise OutputError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def plot_comparison(path: str, graph: str, figures: list[dict], comm: "Intracomm") -> None:
+    """Bars of replication factor and balance by policy. Collective."""
+    with together(comm):
+        if comm.rank == 0:
+            try:
+                import matplotlib
+
+                matplotlib.use("Agg")
+                import matplotlib.pyplot as plt
+            except ImportError:
+                raise OutputError(f"{path}: needs matplotlib; pip install matplotlib") from None
+            names = {"replication": "replication factor", "edge_balance": "edge balance", "node_balance": "nodes"}
+            figure, axes = plt.subplots(1, len(names), figsize=(4 * len(names), 0.4 * len(figures) + 1.5), sharey=True)
+            for axis, (key, title) in zip(axes, names.items()):
+                axis.barh([row["policy"] for row in figures], [row[key] for row in figures])
+                axis.set_title(title)
+                axis.axvline(1, color="black", linewidth=0.5)
+            axes[0].invert_yaxis()
+            figure.suptitle(f"{graph}, {figures[0]['parts']} parts")
+            figure.tight_layout()
+            try:
+                figure.savefig(path)
+            except (OSError, ValueError) as error:
+                raise OutputError(f"{path}: cannot be written: {error}") from None
