@@ -125,9 +125,7 @@ def test_no_source_to_be_had(refused, comm, shared_tmp, capfd):
 
 LIMITED = """
 import resource, sys
-from apps.harness import main
-from apps.launch import run_main
-from apps.bfs import APP
+from apps.bfs import APP, main, run_main
 size = int(sys.argv.pop(1))
 resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))  # not before MPI has made its own files
 run_main(lambda comm, argv: main(APP, comm, argv))

@@ -1,0 +1,114 @@
+"""Real graphs, converted by our converter: answers from every policy against published reference hashes."""
+
+import hashlib
+import json
+import shutil
+import tempfile
+from pathlib import Path
+
+import h5py
+import numpy as np
+import parts
+import pytest
+import ranks
+
+from apps.bfs import bfs
+from apps.sssp import measure, sssp
+from cusp.partition import Partition
+from cusp.partitioner import partition_graph
+from cusp.policies import load_policy
+from scripts.convert import convert, make_parser
+
+CLEAN = ["--drop-loops", "--dedup"]
+FILES = {
+    "cnr-2000": ("cnr-2000.txt.gz", CLEAN),
+    "usa-road-ny": ("usa-road-ny.gr.gz", ["--symmetrize", *CLEAN]),
+    "wiki-vote": ("wiki-Vote.txt.gz", CLEAN),
+    "rome99": ("rome99.gr.gz", CLEAN),
+    "mesh-4elt": ("4elt.graph.gz", ["--symmetrize", *CLEAN]),
+}
+POLICIES = ["oec", "iec", "cvc", "hvc", "fec", "hdrf", "random2d"]
+
+
+@pytest.fixture(scope="module")
+def converted(real_graphs):
+    """Function (name) -> graph file with weights and its reference answers; converted once. Collective."""
+    made = tempfile.mkdtemp(prefix="cusp-test-") if ranks.COMM.rank == 0 else None
+    folder = Path(str(ranks.tell(made)))
+    done: dict[str, tuple[str, dict]] = {}
+
+    def graph(name: str) -> tuple[str, dict]:
+        if name not in done:
+            source, options = FILES[name]
+            path = folder / f"{name}.h5"
+            reference = json.loads((real_graphs / f"{name}.reference.json").read_text())
+            if ranks.COMM.rank == 0:
+                alone = ranks.MPI.COMM_SELF
+                convert(alone, make_parser().parse_args([str(real_graphs / source), "-o", str(path), *options]))
+                add_weights(path, reference)
+            ranks.COMM.Barrier()
+            done[name] = str(path), reference
+        return done[name]
+
+    yield graph
+    ranks.COMM.Barrier()
+    if ranks.COMM.rank == 0:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def add_weights(path: Path, reference: dict) -> None:
+    """Weights by the formula of the reference answers, where the graph has none of its own."""
+    with h5py.File(path, "r+") as file:
+        if "data" in file:
+            return
+        indptr, targets = file["indptr"][...], file["indices"][...].astype(np.int64)
+        sources = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
+        if not reference["directed"]:
+            sources, targets = np.minimum(sources, targets), np.maximum(sources, targets)
+        file["data"] = (1 + (sources * 2654435761 + targets * 40503) % 64).astype(np.uint8)
+
+
+def digest(part: Partition, values: np.ndarray, dtype: str) -> str | None:
+    """SHA-256 of the values of all nodes in order, on rank 0. Collective."""
+    pieces = ranks.COMM.gather((part.gids[: part.num_masters], values))
+    if pieces is None:
+        return None
+    everywhere = np.empty(part.num_nodes, dtype)
+    for gids, mine in pieces:
+        everywhere[gids] = mine
+    return hashlib.sha256(everywhere.tobytes()).hexdigest()
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("name", list(FILES))
+def test_size(converted, name):
+    """Nodes, arcs and largest degree are those of the reference."""
+    path, reference = converted(name)
+    with h5py.File(path) as file:
+        indptr = file["indptr"][...]
+        assert (indptr.size - 1, file["indices"].size) == (reference["num_nodes"], reference["arcs"])
+        assert np.diff(indptr).max() == reference["out_degree"]["max"]
+        assert bool(file.attrs["symmetric"]) == (not reference["directed"])
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("name", list(FILES))
+def test_answers(converted, comm, name, policy):
+    """Hops in every direction and distances from all roots, to the last node."""
+    path, reference = converted(name)
+    large = reference["arcs"] > 500_000
+    part = partition_graph(path, load_policy(policy, threshold=100), comm, csc=reference["directed"])
+    sync = parts.make_sync(part)
+    directions = ["auto", "push", "pull"]
+    for place, expected in enumerate(reference["bfs"]):
+        for direction in directions[place : place + 1] if large else directions:
+            if direction == "pull" and name == "usa-road-ny":  # hundreds of rounds, each over all nodes
+                direction = "auto"
+            answer = bfs(part, sync, expected["root"], direction)
+            assert comm.allreduce(np.count_nonzero(answer.reached)) == expected["reached"]
+            assert digest(part, answer.labels["hops"], "<i4") in (None, expected["sha256_int32"])
+    lengths = measure(part, sync)
+    for expected in reference["sssp"][: 1 if large else None]:
+        answer = sssp(part, sync, expected["root"], lengths)
+        assert digest(part, answer.labels["distance"], "<i8") in (None, expected["sha256_int64"])
