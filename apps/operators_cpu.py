@@ -85,8 +85,10 @@ def lowest_pending(pending, values, nothing):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def relax_below(limit, offsets, targets, weights, values, relaxed_at, pending, updated, queue):  # type: ignore[no-untyped-def]
+def relax_below(limit, far, offsets, targets, weights, values, relaxed_at, pending, updated, queue):  # type: ignore[no-untyped-def]
     """Relax the out-edges of pending nodes below ``limit`` until none is left; a drain of one bucket.
+
+    ``far`` is the value of what is not reached: sums that do not stay below it are no distances.
 
     ``queue`` is a ring with room for every proxy: a node stands in it once, for as long as it is
     pending and below the limit.
@@ -103,7 +105,6 @@ def relax_below(limit, offsets, targets, weights, values, relaxed_at, pending, u
                 tail += 1
     waiting = tail
     tail %= queue.size
-    edges = 0
     while waiting > 0:
         source = queue[head]
         head = head + 1 if head + 1 < queue.size else 0
@@ -111,12 +112,12 @@ def relax_below(limit, offsets, targets, weights, values, relaxed_at, pending, u
         value = values[source]
         relaxed_at[source] = value
         pending[source >> 6] &= ~(np.uint64(1) << np.uint64(source & 63))
-        edges += offsets[source + 1] - offsets[source]
+        room = far - value
         for edge in range(offsets[source], offsets[source + 1]):
             target = targets[edge]
             candidate = value + weights[edge]
             old = values[target]
-            if candidate < old:
+            if candidate < old and weights[edge] < room:
                 values[target] = candidate
                 _set(updated, target)
                 if candidate < limit and not (old < limit and _get(pending, target)):
@@ -124,4 +125,14 @@ def relax_below(limit, offsets, targets, weights, values, relaxed_at, pending, u
                     tail = tail + 1 if tail + 1 < queue.size else 0
                     waiting += 1
                 _set(pending, target)
-    return edges
+
+
+@njit(cache=True, nogil=True)
+def mark_too_far(offsets, targets, weights, values, far, marks, updated):  # type: ignore[no-untyped-def]
+    """Mark the targets of edges from reached nodes whose sum does not fit below ``far``."""
+    for source in range(offsets.size - 1):
+        if values[source] != far:
+            for edge in range(offsets[source], offsets[source + 1]):
+                if weights[edge] >= far - values[source]:
+                    marks[targets[edge]] = 1
+                    _set(updated, targets[edge])

@@ -4,7 +4,9 @@
 """
 
 import argparse
+import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -15,8 +17,10 @@ from cusp.errors import GraphFileError, OptionError, raise_together
 from cusp.launch import run_main
 from cusp.partition import Partition
 from gluon.label import Label
-from gluon.reduction import MIN
+from gluon.reduction import MAX, MIN
 from gluon.sync import Sync
+
+LONGEST = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -29,13 +33,28 @@ class Lengths:
         None negative; 1 on every edge of a graph without weights.
     dtype : numpy type
         Of the distances: int32 where no path can be too long for it, else int64; float64 for floats.
+    far : number
+        Distance of what is not reached: infinity, or the largest integer of ``dtype``.
     delta : number
         Width of a bucket.
+    may_overflow : bool
+        A path could be too long for 64 bits.
     """
 
     weights: np.ndarray
     dtype: np.dtype
+    far: Any
     delta: float
+    may_overflow: bool
+
+    def bucket_end(self, distance: float) -> float:
+        """First distance that is not in the bucket of another one; above it even where floats are coarse."""
+        if self.delta == np.inf:
+            return self.far.item()
+        end = distance // self.delta * self.delta + self.delta
+        if self.dtype.kind == "f":
+            return max(end, math.nextafter(distance, math.inf))
+        return min(end, self.far.item())
 
 
 def sssp(part: Partition, sync: Sync, source: int, lengths: Lengths) -> Answer:
@@ -56,7 +75,7 @@ def sssp(part: Partition, sync: Sync, source: int, lengths: Lengths) -> Answer:
     GraphFileError
         A distance does not fit into 64 bits.
     """
-    far = lengths.dtype.type(np.inf if lengths.dtype.kind == "f" else np.iinfo(lengths.dtype).max)
+    far = lengths.far
     distances = Label(part, lengths.dtype, far, MIN)
     distances.write(source, 0)
     relaxed_at = np.full_like(distances.values, far)
@@ -68,13 +87,13 @@ def sssp(part: Partition, sync: Sync, source: int, lengths: Lengths) -> Answer:
         lowest = sync.lowest(ops.lowest_pending(pending, distances.values, far))
         if lowest == far:
             break
-        if lowest < 0:  # a sum that wraps is negative, and MIN keeps it
-            raise GraphFileError(f"a distance from node {source:,} does not fit into 64 bits; use smaller weights")
-        limit = lengths.dtype.type(min(lowest // lengths.delta * lengths.delta + lengths.delta, far))
-        ops.relax_below(limit, part.offsets, part.targets, lengths.weights, distances.values, relaxed_at, pending,
-                        distances.updated, queue)  # fmt: skip
+        limit = lengths.dtype.type(lengths.bucket_end(lowest))
+        ops.relax_below(limit, far, part.offsets, part.targets, lengths.weights, distances.values, relaxed_at,
+                        pending, distances.updated, queue)  # fmt: skip
         sync(distances)
         rounds += 1
+    if lengths.may_overflow:
+        _refuse_overflow(part, sync, source, lengths, distances)
     values = distances.values[: part.num_masters]
     reached = values != far
     answer = values if lengths.dtype.kind == "f" else np.where(reached, values, -1).astype(np.int64)
@@ -87,37 +106,59 @@ def measure(part: Partition, sync: Sync, delta: float | None = None) -> Lengths:
     Raises
     ------
     GraphFileError
-        A weight is negative.
+        A weight is negative or infinite.
     OptionError
         ``delta`` is not above 0.
     """
     weights = np.ones(part.num_local_edges, np.uint8) if part.weights is None else part.weights
-    _refuse_negative(part, sync, weights)
-    largest = -sync.lowest(-float(weights.max()) if weights.size else 0.0)
+    _refuse_unfit(part, sync, weights)
+    if weights.dtype == np.uint64:  # what int64 cannot hold is too long for any path
+        weights = np.minimum(weights, np.uint64(LONGEST)).astype(np.int64)
+    largest = -sync.lowest(-weights.max().item() if weights.size else 0)
     mean = sync.total(weights.sum(dtype=np.float64))[0] / max(part.num_edges, 1)
-    fits = largest * part.num_nodes < 2**31 - 1  # a shortest path has fewer edges than the graph has nodes
-    dtype = np.dtype("f8" if weights.dtype.kind == "f" else "i4" if fits else "i8")
-    if delta is None:
-        delta = choose_delta(mean, part.num_edges / part.num_nodes)
-        delta = delta if dtype.kind == "f" else max(1, round(delta))
-    elif not delta > 0:
+    longest = largest * part.num_nodes  # a shortest path has fewer edges than the graph has nodes
+    dtype = np.dtype("f8" if weights.dtype.kind == "f" else "i4" if longest < 2**31 - 1 else "i8")
+    far = dtype.type(np.inf if dtype.kind == "f" else np.iinfo(dtype).max)
+    if delta is not None and not delta > 0:
         raise OptionError(f"--delta {delta:g}: the width of a bucket must be above 0")
-    return Lengths(weights, dtype, delta if dtype.kind == "f" else max(1, int(delta)))
+    delta = delta or choose_delta(mean, part.num_edges / part.num_nodes)
+    if dtype.kind != "f":
+        delta = max(1, round(min(delta, far)))
+    return Lengths(weights, dtype, far, delta, dtype.kind != "f" and longest >= LONGEST)
 
 
 def choose_delta(mean_weight: float, mean_degree: float) -> float:
     """Width of a bucket: the more out-edges a node has, the closer lie the distances of its neighbours."""
-    return max(2 * mean_weight / max(mean_degree, 1.0), np.finfo(np.float64).tiny)
+    return max(2 * mean_weight / max(mean_degree, 1.0), 1e-300)
 
 
-def _refuse_negative(part: Partition, sync: Sync, weights: np.ndarray) -> None:
+def _refuse_unfit(part: Partition, sync: Sync, weights: np.ndarray) -> None:
+    """Raise if a weight is below 0 or infinite. Collective."""
     error = None
-    if weights.dtype.kind != "u" and weights.size and weights.min() < 0:
-        edge = int(np.argmin(weights))
+    lowest, highest = (weights.min(), weights.max()) if weights.size else (0, 0)
+    if lowest < 0 or highest == np.inf:
+        edge = int(np.argmin(weights) if lowest < 0 else np.argmax(weights))
         source = part.gids[np.searchsorted(part.offsets, edge, side="right") - 1]
         error = GraphFileError(
             f"the edge {source:,} -> {part.gids[part.targets[edge]]:,} has the weight {weights[edge]}; "
-            "shortest paths need weights of 0 or more"
+            "shortest paths need finite weights of 0 or more"
+        )
+    raise_together(sync.comm, error)
+
+
+def _refuse_overflow(part: Partition, sync: Sync, source: int, lengths: Lengths, distances: Label) -> None:
+    """Raise if a node was not reached only because its distance does not fit. Collective."""
+    marks = Label(part, np.uint8, 0, MAX)
+    ops.mark_too_far(part.offsets, part.targets, lengths.weights, distances.values, lengths.far, marks.values,
+                     marks.updated)  # fmt: skip
+    sync.reduce(marks, write="dst")
+    own = slice(0, part.num_masters)
+    lost = np.flatnonzero((marks.values[own] == 1) & (distances.values[own] == lengths.far))
+    error = None
+    if lost.size:
+        error = GraphFileError(
+            f"the distance from node {source:,} to node {part.gids[lost[0]]:,} does not fit into 64 bits; "
+            "use smaller weights or floats"
         )
     raise_together(sync.comm, error)
 

@@ -112,7 +112,8 @@ def _first_violation(offsets, targets, weights, values, far):  # type: ignore[no
     for source in range(offsets.size - 1):
         if values[source] != far:
             for edge in range(offsets[source], offsets[source + 1]):
-                if values[targets[edge]] > values[source] + weights[edge]:
+                bound = values[source] + weights[edge]
+                if bound >= 0 and values[targets[edge]] > bound:  # a sum that wraps bounds nothing
                     return source, edge
     return -1, -1
 
