@@ -24,7 +24,7 @@ class Masters:
 
     Attributes
     ----------
-    of_slice : (nodes of the slice,) int32
+    of_slice : (nodes of the slice,) int8 or int16
         Master of each node that this rank read.
     view : MastersView or None
         Masters of the slice and its neighbours, as rules see them; None if any rank can compute them.
@@ -33,7 +33,7 @@ class Masters:
     my_degrees : (n,) int64
         Their out-degrees in the whole graph.
     of : function
-        Masters, int32, of any ascending array of global ids: computed, or asked of their readers.
+        Masters of any ascending array of global ids: computed, or asked of their readers.
         No rank holds the masters of all nodes. Collective.
     """
 
@@ -54,10 +54,11 @@ def assign_masters(
     PolicyError
         The rule raised, could not be compiled or returned a rank that does not exist.
     """
-    of_slice = np.full(edges.indptr.size - 1, -1, np.int32)
+    narrow = np.int8 if prop.num_parts <= 127 else np.int16  # small tables stay in the cache
+    of_slice = np.full(edges.indptr.size - 1, -1, narrow)
     view = None
     if neighbors is not None and not rules.computed:
-        view = MastersView(edges.first_node, of_slice, neighbors.index, np.full(neighbors.size, -1, np.int32))
+        view = MastersView(edges.first_node, of_slice, neighbors.index, np.full(neighbors.size, -1, narrow))
         _assign_in_rounds(edges, rules, prop, neighbors, view, comm)
     else:
         with together(comm):
@@ -71,7 +72,7 @@ def assign_masters(
     bounds, prop = edges.bounds, prop.without_slice()  # the functions below live on when the slice is gone
 
     def computed(gids: np.ndarray) -> np.ndarray:
-        found = np.empty(gids.size, np.int32)
+        found = np.empty(gids.size, narrow)
         rules.run("masters_of", prop, gids, found)
         return found
 

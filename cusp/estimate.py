@@ -111,7 +111,7 @@ def _neighbor_masters(neighbors: Neighbors, masters: Masters, prop: Prop, rules:
         return masters.view.table
     gids = np.empty(neighbors.size, np.int64)
     build.list_marked(neighbors.index, gids)
-    found = np.empty(gids.size, np.int32)
+    found = np.empty(gids.size, masters.of_slice.dtype)
     rules.run("masters_of", prop, gids, found)
     return found
 

@@ -160,12 +160,13 @@ class MastersView:
     def __getitem__(self, node):  # type: ignore[no-untyped-def]
         row = np.int64(node) - self.first_node
         if row >= 0 and row < self.own.size:
-            return self.own[row]
+            return np.int64(self.own[row])
         word = np.int64(node) >> 6
         bit = np.uint64(1) << np.uint64(node & 63)
         if self.index[2 * word] & bit == 0:
-            return np.int32(-1)
-        return self.table[self.index[2 * word + 1] + popcount(self.index[2 * word] & (bit - np.uint64(1)))]
+            return np.int64(-1)
+        below = popcount(self.index[2 * word] & (bit - np.uint64(1)))
+        return np.int64(self.table[self.index[2 * word + 1] + below])
 
 
 value_struct(MastersView, (MastersView.__getitem__,))

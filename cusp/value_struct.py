@@ -7,16 +7,9 @@ from typing import Any
 import numba
 from numba import types
 from numba.core import cgutils
-from numba.extending import (
-    NativeValue,
-    make_attribute_wrapper,
-    models,
-    overload,
-    overload_method,
-    register_model,
-    typeof_impl,
-    unbox,
-)
+from numba.core.imputils import lower_getattr
+from numba.core.typing.templates import AttributeTemplate, infer_getattr
+from numba.extending import NativeValue, models, overload, overload_method, register_model, typeof_impl, unbox
 
 
 def value_struct(cls: type, methods: Iterable[Callable] = ()) -> None:
@@ -56,12 +49,34 @@ def value_struct(cls: type, methods: Iterable[Callable] = ()) -> None:
         return NativeValue(struct._getvalue(), is_error=failed)
 
     for name in cls.__slots__:  # type: ignore[attr-defined]
-        make_attribute_wrapper(StructType, name, name)
+        _make_attribute(StructType, name)
     for method in methods:
         if method.__name__ == "__getitem__":
             overload(getitem)(_for_type(StructType, method))
         else:
             overload_method(StructType, method.__name__)(_always(method))
+
+
+def _make_attribute(struct_type: Any, name: str) -> None:
+    """Let compiled code read a field. Arrays are lent, not owned: counting references costs more than a look-up."""
+
+    @infer_getattr
+    class _Typing(AttributeTemplate):
+        key = struct_type
+
+        def generic_resolve(self, value, attribute):  # type: ignore[no-untyped-def]
+            return dict(value.fields)[name] if attribute == name else None
+
+    @lower_getattr(struct_type, name)
+    def read_field(context, builder, value_type, value):  # type: ignore[no-untyped-def]
+        field_type = dict(value_type.fields)[name]
+        field = getattr(cgutils.create_struct_proxy(value_type)(context, builder, value=value), name)
+        if not isinstance(field_type, types.Array):
+            return field
+        array = context.make_array(field_type)(context, builder, field)
+        array.meminfo = cgutils.get_null_value(array.meminfo.type)
+        array.parent = cgutils.get_null_value(array.parent.type)
+        return array._getvalue()
 
 
 def _type_of(value: Any) -> types.Type:
