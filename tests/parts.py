@@ -30,9 +30,10 @@ OTHER = ("fec", "gvc", "svc", "ldg", "dbh", "hdrf", "random", "random2d", "fenne
 POLICIES = COMPUTED | {name: (name, {"threshold": 5}) for name in OTHER}
 
 # All graphs with the policies that differ most, a few graphs with the others.
-CORE = ("oec", "iec", "cvc", "hvc-2", "mixed", "fec")
-FEW = ("hub", "loops_and_doubles", "three_nodes", "no_edges", "first_isolated", "random")
+CORE = ("oec", "iec", "cvc", "mixed")
+FEW = ("loops_and_doubles", "three_nodes", "random")
 PAIRS = [(graph, policy) for policy in POLICIES for graph in (HARD if policy in CORE else FEW)]
+SOME = ("oec", "iec", "cvc", *(f"cvc-{rows}x{columns}" for rows, columns in GRIDS), "hvc-2", "mixed", "one_rank", "fec")
 
 
 def policy_of(name: str) -> Policy:

@@ -12,7 +12,7 @@ from apps.bfs import bfs
 from apps.verify import verify_hops
 from cusp.partitioner import partition_graph
 
-policies = pytest.mark.parametrize("policy", list(parts.POLICIES))
+policies = pytest.mark.parametrize("policy", parts.SOME)
 DIRECTIONS = ["auto", "push", "pull"]
 EXAMPLES = 40 if ranks.COMM.size == 1 else 25
 
@@ -41,20 +41,20 @@ def check(part, sync, graph, source, direction, parents) -> None:
 
 
 def sources_of(graph: graphs.Graph) -> list[int]:
-    """The first and last node, the one of the largest degree, and one in between."""
-    return sorted({0, graph.num_nodes - 1, int(graph.degrees.argmax()), graph.num_nodes // 2})
+    """The first and the last node, and the one of the largest degree."""
+    return sorted({0, graph.num_nodes - 1, int(graph.degrees.argmax())})
 
 
 @pytest.mark.mpi
 @pytest.mark.parametrize(("name", "policy"), parts.PAIRS)
 def test_hops(comm, shared_tmp, name, policy):
-    """Every direction from several sources, with and without parents."""
+    """From several sources, the first in every direction, with and without parents."""
     graph = graphs.HARD[name]()
     path = graphs.write(shared_tmp / "g.h5", graph)
     part = partition_graph(path, parts.policy_of(policy), comm, weights=False, csc=True)
     sync = parts.make_sync(part)
     for place, source in enumerate(sources_of(graph)):
-        for direction in DIRECTIONS:
+        for direction in DIRECTIONS if place == 0 else DIRECTIONS[:1]:
             check(part, sync, graph, source, direction, parents=place % 2 == 0)
 
 
@@ -68,9 +68,8 @@ def test_symmetric(comm, shared_tmp, name, policy):
     part = partition_graph(path, parts.policy_of(policy), comm, weights=False)
     assert part.symmetric and part.csc is None
     sync = parts.make_sync(part)
-    for source in sources_of(graph):
-        for direction in DIRECTIONS:
-            check(part, sync, graph, source, direction, parents=source % 2 == 0)
+    for place, source in enumerate(sources_of(graph)[:3]):
+        check(part, sync, graph, source, DIRECTIONS[place % 3], parents=source % 2 == 0)
 
 
 @pytest.mark.mpi

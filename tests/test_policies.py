@@ -233,7 +233,7 @@ def test_file_in_a_folder_with_a_plus(comm, shared_tmp):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("policy", ["fec", "gvc", "svc", "ldg", "hdrf"])
+@pytest.mark.parametrize("policy", ["svc", "ldg", "hdrf"])
 @pytest.mark.parametrize("rounds", [1, 7])
 def test_rules_with_state(comm, shared_tmp, policy, rounds):
     """Every invariant, and the same partition twice, for any number of rounds."""

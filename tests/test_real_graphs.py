@@ -27,7 +27,7 @@ FILES = {
     "rome99": ("rome99.gr.gz", CLEAN),
     "mesh-4elt": ("4elt.graph.gz", ["--symmetrize", *CLEAN]),
 }
-POLICIES = ["oec", "iec", "cvc", "hvc", "fec", "hdrf", "random2d"]
+POLICIES = ["oec", "iec", "cvc", "hvc", "fec", "hdrf"]
 
 
 @pytest.fixture(scope="module")

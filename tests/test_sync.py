@@ -17,7 +17,7 @@ from gluon.reduction import ADD, ASSIGN, MAX, MIN, Reduction
 from gluon.sync import Sync
 
 SIZE = ranks.COMM.size
-policies = pytest.mark.parametrize("policy", list(parts.POLICIES))
+policies = pytest.mark.parametrize("policy", parts.SOME)
 DTYPES = ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"]
 LOCATIONS = ["src", "dst", "any"]
 
@@ -40,7 +40,7 @@ def role(part: Partition, location: str) -> np.ndarray:
 
 @pytest.mark.mpi
 @policies
-@pytest.mark.parametrize("name", ["hub", "loops_and_doubles", "two_nodes", "no_edges", "last_isolated", "random"])
+@pytest.mark.parametrize("name", ["loops_and_doubles", "two_nodes", "last_isolated"])
 def test_lists_match(comm, make, name, policy):
     """Entry i of both sides of a list is the same node; each list holds all mirrors of the role and no other."""
     part = make(name, policy)
@@ -62,7 +62,7 @@ def test_lists_match(comm, make, name, policy):
 
 @pytest.mark.mpi
 @policies
-@pytest.mark.parametrize("name", ["hub", "complete", "random"])
+@pytest.mark.parametrize("name", ["hub", "random"])
 def test_what_is_elided(comm, make, name, policy):
     """Out-going edge-cuts broadcast nothing, incoming ones reduce nothing, Cartesian ones stay in row and column."""
     plan = make_plan(make(name, policy), comm)
