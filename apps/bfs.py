@@ -59,11 +59,14 @@ def bfs(part: Partition, sync: Sync, source: int, direction: str = "auto", paren
         nodes, edges = sync.total(*ops.frontier_size(labels.updated, part.degrees))
         if nodes == 0:
             break
-        pulling = in_edges is not None and {
-            "push": False,
-            "pull": True,
-            "auto": (nodes >= before or nodes > part.num_nodes // BETA) if pulling else edges > unexplored // ALPHA,
-        }[direction]
+        pulling = (
+            in_edges is not None
+            and {
+                "push": False,
+                "pull": True,
+                "auto": (nodes >= before or nodes > part.num_nodes // BETA) if pulling else edges > unexplored // ALPHA,
+            }[direction]
+        )
         before, unexplored = nodes, unexplored - edges
         read, write = ends[pulling]
         sync.broadcast(labels, read=read, implied=level << shift)

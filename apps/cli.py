@@ -14,7 +14,7 @@ def make_parser(name: str, summary: str) -> argparse.ArgumentParser:
         description=f"{summary[0].upper()}{summary[1:]}. Run it on several ranks with mpirun -n RANKS.",
     )
     made = f"an RMAT graph of scale {DEFAULT_SCALE}, made now"
-    parser.add_argument("graph", nargs="?", help=f"graph file (default: {made})")
+    parser.add_argument("graph", nargs="?", help=f"graph file, or folder of a saved partition (default: {made})")
     add_partition_options(parser)
     run = parser.add_argument_group("run")
     which = run.add_mutually_exclusive_group()

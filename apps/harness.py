@@ -26,7 +26,7 @@ from cusp.partitioner import partition_graph
 from cusp.policies import Policy
 from cusp.quality import Quality, measure_quality
 from cusp.stopwatch import Stopwatch
-from cusp.warm_up import tiny_policy, warm_up
+from cusp.warm_up import FAR_NODE, tiny_policy, warm_up
 from gluon.plan import SyncPlan, make_plan
 from gluon.sync import Sync
 
@@ -132,7 +132,7 @@ def prepare_job(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> J
     warm_up(comm, source.header, lambda few, path: rehearse(app, few, source.policy, options, path))
     startup = comm.allreduce(time.perf_counter() - began, MPI.MAX)
     report.progress(comm.rank, "partitioning")
-    watch = Stopwatch()
+    watch = Stopwatch(lambda phase: report.progress(comm.rank, f"partitioning: {phase}"))
     comm.Barrier()
     began = time.perf_counter()
     part = source.build(watch, app.needs_csc(options, source.header.symmetric))
@@ -153,12 +153,13 @@ def prepare_job(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> J
 def rehearse(app: App, comm: MPI.Intracomm, policy: Policy, options: argparse.Namespace, path: str) -> None:
     """Call all that a run calls, on a tiny graph. Collective."""
     symmetric = read_header(path).symmetric
-    part = partition_graph(path, tiny_policy(policy), comm, weights=app.weighted, csc=app.needs_csc(options, symmetric))
+    csc = app.needs_csc(options, symmetric)
+    part = partition_graph(path, tiny_policy(policy, path), comm, weights=app.weighted, csc=csc)
     plan = make_plan(part, comm)
     prepared = app.prepare(part, Sync(plan, comm), options)
-    answer = app.run(part, Sync(plan, comm), 0, prepared, options)
+    answer = app.run(part, Sync(plan, comm), FAR_NODE, prepared, options)
     if options.verify:
-        app.verify(part, Sync(plan, comm), 0, answer, prepared, options)
+        app.verify(part, Sync(plan, comm), FAR_NODE, answer, prepared, options)
 
 
 def choose_sources(part: Partition, comm: MPI.Intracomm, options: argparse.Namespace) -> list[int]:
@@ -216,7 +217,7 @@ def run_trial(
 def trial_line(row: dict) -> str:
     """One trial in a line."""
     rate = row["traversed_edges"] / row["seconds"] / 1e6
-    verified = {True: ", verified", False: ", WRONG", None: ""}[row["verified"]]
+    verified = ", verified" if row["verified"] else ""
     return (
         f"{row['app']} from {row['source']}: {row['seconds'] * 1e3:.2f} ms, {row['rounds']} rounds, "
         f"{row['messages']} messages, {row['mb_sent']:.3f} MB sent, {row['reached']:,} nodes reached, "

@@ -18,9 +18,7 @@ class VerificationError(InputError):
     """An answer that breaks an invariant: a defect of this program."""
 
 
-def verify_hops(
-    part: Partition, sync: Sync, source: int, hops: np.ndarray, parents: np.ndarray | None = None
-) -> None:
+def verify_hops(part: Partition, sync: Sync, source: int, hops: np.ndarray, parents: np.ndarray | None = None) -> None:
     """Check hops, and parents if given, from ``source``. Collective.
 
     1. The source, and only it, has 0 hops. 2. No edge leads from a reached node to one that is not

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from mpi4py import MPI
 
 from cusp import report
-from cusp.cli import add_partition_options, policy_parameters, positive
+from cusp.cli import add_partition_options, add_policy_options, policy_parameters, positive
 from cusp.errors import together
 from cusp.estimate import estimate
 from cusp.export import EXPORTS, export
@@ -45,7 +45,8 @@ def partition(comm: MPI.Intracomm, argv: list[str]) -> int:
     out.add_argument("--json", metavar="FILE", help="write the figures of the table")
     out.add_argument("--export", choices=EXPORTS, help="write which rank is master of each node, for other programs")
     out.add_argument("--export-to", metavar="PATH", default="masters", help="where (default: masters...)")
-    out.add_argument("--dry-run", action="store_true", help="estimate memory and time from the header, read no edges")
+    bounds = "bounds on memory and traffic from the header alone; no edges are read"
+    out.add_argument("--dry-run", action="store_true", help=bounds)
     options = parse_together(comm, parser, argv)
     with together(comm):
         header = read_header(options.graph)
@@ -56,7 +57,7 @@ def partition(comm: MPI.Intracomm, argv: list[str]) -> int:
     if options.dry_run:
         report.say(comm.rank, report.dry_run(header, comm.size))
         return 0
-    warm_up(comm, header, lambda few, path: partition_graph(path, tiny_policy(policy), few))
+    warm_up(comm, header, lambda few, path: partition_graph(path, tiny_policy(policy, path), few))
     watch = Stopwatch()
     comm.Barrier()
     began = time.perf_counter()
@@ -86,7 +87,7 @@ def compare(comm: MPI.Intracomm, argv: list[str]) -> int:
     parser.add_argument("graph", help="graph file")
     parser.add_argument("--ranks", type=positive, default=None, metavar="P", help="parts (default: as many as ranks)")
     parser.add_argument("--policies", default="oec,iec,cvc,hvc", help="names or files, with commas in between")
-    add_partition_options(parser)
+    add_policy_options(parser)
     parser.add_argument("--json", metavar="FILE", help="write the figures")
     parser.add_argument("--plot", metavar="FILE.png", help="draw replication and balance (needs matplotlib)")
     options = parse_together(comm, parser, argv)

@@ -10,11 +10,18 @@ from cusp.policies import DEFAULT_ROUNDS, DEFAULT_THRESHOLD, POLICIES
 
 def add_partition_options(parser: argparse.ArgumentParser) -> None:
     """Options that say how a graph is partitioned."""
-    group = parser.add_argument_group("partition")
-    add = group.add_argument
-    add("--policy", default="oec", help=f"{', '.join(POLICIES)}, MASTER+EDGE or a Python file (default: oec)")
-    add("--grid", type=grid, metavar="RxC", help="grid of ranks for cvc (default: the squarest)")
-    hubs = f"out-degree above which hvc spreads a node's edges (default: {DEFAULT_THRESHOLD})"
+    known = f"{', '.join(POLICIES)}, MASTER+EDGE or a Python file (default: oec)"
+    parser.add_argument("--policy", default="oec", help=known)
+    order = "local ids of masters: hubs first, or by global id; always without out-edges last (default: degree)"
+    parser.add_argument("--order", choices=ORDERS, default="degree", help=order)
+    add_policy_options(parser)
+
+
+def add_policy_options(parser: argparse.ArgumentParser) -> None:
+    """Parameters of policies, and the reading split."""
+    add = parser.add_argument_group("policy").add_argument
+    add("--grid", type=grid, metavar="RxC", help="grid of ranks for two-dimensional cuts (default: the squarest)")
+    hubs = f"out-degree above which a node is a hub, for hvc and Fennel (default: {DEFAULT_THRESHOLD})"
     add("--threshold", type=int, default=DEFAULT_THRESHOLD, metavar="D", help=hubs)
     rounds = f"blocks of a slice after which rules with state are synchronised (default: {DEFAULT_ROUNDS})"
     add("--state-rounds", type=positive, default=DEFAULT_ROUNDS, metavar="R", help=rounds)
@@ -22,7 +29,6 @@ def add_partition_options(parser: argparse.ArgumentParser) -> None:
     add("--node-map", metavar="FILE", help="rank of each node, for the master rule map: text or .npy")
     add("--strict", action="store_true", help="stop if a rule cannot be compiled, instead of interpreting it")
     add("--split", default="edges", help="reading split: edges, nodes, weighted or NODE:EDGE (default: edges)")
-    add("--order", choices=ORDERS, default="degree", help="local ids of masters: hubs first, or as in the file")
 
 
 def policy_parameters(options: argparse.Namespace) -> dict[str, Any]:

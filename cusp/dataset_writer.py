@@ -37,6 +37,8 @@ def check_target(path: str | os.PathLike[str], comm: "Intracomm") -> None:
 def _check_folder(path: Path) -> None:
     if path.is_dir():
         raise OutputError(f"{path}: is a folder; give the name of a file in it")
+    if path.exists() and not path.is_file():
+        raise OutputError(f"{path}: is not a file that can be replaced")
     if not path.parent.is_dir():
         raise OutputError(f"{path}: there is no folder {path.parent}; create it first")
     if not os.access(path.parent, os.W_OK | os.X_OK):
@@ -179,9 +181,7 @@ class DatasetWriter:
             for name, (size, _) in self._shapes.items():
                 count = sum(counts[name] for _, counts in totals)
                 if count != size:
-                    raise OutputError(
-                        f"{self._path}: {count:,} of {size:,} values of /{name} were written"
-                    )
+                    raise OutputError(f"{self._path}: {count:,} of {size:,} values of /{name} were written")
                 file[name].attrs["checksum"] = np.uint64(combine([sums[name] for sums, _ in totals]))
         os.replace(self._temporary, self._path)
 

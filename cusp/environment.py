@@ -4,10 +4,11 @@ import hashlib
 import os
 import sys
 import tempfile
+import warnings
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("cusp", "gluon", "apps")
+PACKAGES = ("cusp", "gluon", "apps", "scripts")
 
 
 def prepare() -> None:
@@ -19,6 +20,8 @@ def prepare() -> None:
     local_ranks = int(os.environ.get("MPI_LOCALNRANKS", "1"))
     if local_ranks > len(os.sched_getaffinity(0)):
         os.environ.setdefault("MPIR_CVAR_POLLS_BEFORE_YIELD", "0")
+    # Said by mpi4py when the launcher is of another library; cusp.launch says it better.
+    warnings.filterwarnings("ignore", message="suspicious MPI execution environment", category=RuntimeWarning)
     os.environ.setdefault("HDF5_USE_FILE_LOCKING", "BEST_EFFORT")
 
 

@@ -21,9 +21,7 @@ def all_to_all(comm: "Intracomm", arrays: list[np.ndarray]) -> list[np.ndarray]:
     """
     dtype = arrays[0].dtype
     counts = exchange_counts(comm, np.array([array.size for array in arrays], np.int64))
-    received = [
-        np.empty(int(count), dtype) if rank != comm.rank else arrays[rank] for rank, count in enumerate(counts)
-    ]
+    received = [np.empty(int(count), dtype) if rank != comm.rank else arrays[rank] for rank, count in enumerate(counts)]
     wait_all(post(comm, arrays, received))
     return received
 

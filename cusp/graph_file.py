@@ -162,7 +162,7 @@ def read_slice(
         bounds = _share_nodes(file["indptr"], header, comm, split)
         first, last = int(bounds[comm.rank]), int(bounds[comm.rank + 1])
         with together(comm):
-            indptr, sum_indptr = _read_indptr(file["indptr"], first, last, header)
+            indptr, sum_indptr = _read_indptr(file["indptr"], first, last, header, comm.rank == comm.size - 1)
             begin, end = int(indptr[0]), int(indptr[-1])
             targets, sum_indices = _read_checked(file["indices"], begin, end, path)
             targets = as_bits(targets)
@@ -207,8 +207,13 @@ def split_weights(split: str, num_nodes: int, num_edges: int) -> tuple[int, int]
 
 
 def _share_nodes(indptr: h5py.Dataset, header: GraphHeader, comm: "Intracomm", split: str) -> np.ndarray:
+    def prefix_at(node: int) -> int:
+        entry = np.empty(1, np.int64)
+        _read_direct(indptr, entry, node)
+        return int(entry[0])
+
     with together(comm):
-        first = share_nodes(lambda v: indptr[v], header.num_nodes, header.num_edges, comm.rank, comm.size, split)
+        first = share_nodes(prefix_at, header.num_nodes, header.num_edges, comm.rank, comm.size, split)
     bounds = np.empty(comm.size + 1, np.int64)
     bounds[:-1] = comm.allgather(first)
     bounds[-1] = header.num_nodes
@@ -245,7 +250,10 @@ def _native(dtype: np.dtype) -> np.dtype:
 
 
 def _check_ends(path: str, indptr: h5py.Dataset, num_edges: int) -> None:
-    begin, end = int(indptr[0]), int(indptr[-1])
+    try:
+        begin, end = int(indptr[0]), int(indptr[-1])
+    except OSError as error:
+        raise GraphFileError(f"{path}: /indptr cannot be read: {error}") from None
     if begin != 0:
         raise GraphFileError(f"{path}: /indptr starts at {begin:,}, expected 0")
     if end != num_edges:
@@ -257,15 +265,25 @@ def _check_ends(path: str, indptr: h5py.Dataset, num_edges: int) -> None:
 
 def _check_attributes(path: str, file: h5py.File, num_nodes: int, num_edges: int) -> None:
     for name, found in (("num_nodes", num_nodes), ("num_edges", num_edges)):
-        said = int(file.attrs.get(name, found))
+        said = _whole_number(path, file, name, found)
         if said != found:
             raise GraphFileError(f"{path}: attribute {name} says {said:,} but the datasets hold {found:,}")
-    version = int(file.attrs.get("format_version", FORMAT_VERSION))
+    version = _whole_number(path, file, "format_version", FORMAT_VERSION)
     if version > FORMAT_VERSION:
         raise GraphFileError(f"{path}: format version {version}, this program reads up to {FORMAT_VERSION}; update it")
 
 
-def _read_indptr(dataset: h5py.Dataset, first: int, last: int, header: GraphHeader) -> tuple[np.ndarray, int]:
+def _whole_number(path: str, file: h5py.File, name: str, default: int) -> int:
+    value = file.attrs.get(name, default)
+    try:
+        return int(value)
+    except (TypeError, ValueError):
+        raise GraphFileError(f"{path}: attribute {name} is {value!r}, expected a whole number") from None
+
+
+def _read_indptr(
+    dataset: h5py.Dataset, first: int, last: int, header: GraphHeader, at_end: bool = False
+) -> tuple[np.ndarray, int]:
     """Entries ``first`` to ``last`` inclusive, and the checksum of those that no other rank reads."""
     indptr = np.empty(last - first + 1, np.int64)
     _read_direct(dataset, indptr, first)
@@ -276,7 +294,7 @@ def _read_indptr(dataset: h5py.Dataset, first: int, last: int, header: GraphHead
             f"{header.path}: /{dataset.name.strip('/')} goes from {before:,} to {after:,} at entry {first + wrong:,}; "
             f"it must rise from 0 to the number of edges, {header.num_edges:,}"
         )
-    own = indptr if last == header.num_nodes else indptr[:-1]
+    own = indptr if at_end else indptr[:-1]
     return indptr, checksum(own, first) if dataset.dtype.itemsize == 8 else 0
 
 
@@ -328,7 +346,7 @@ def _check_values(header: GraphHeader, targets: np.ndarray, weights: np.ndarray 
             f"{header.path}: /indices[{begin + at:,}] is {found:,}, "
             f"but the graph has the nodes 0 to {header.num_nodes - 1:,}"
         )
-    if weights is not None and weights.dtype.kind == "f" and weights.size and np.isnan(weights.sum()):
+    if weights is not None and weights.dtype.kind == "f" and weights.size and np.isnan(weights.min()):
         nan = np.flatnonzero(np.isnan(weights))
         if nan.size:
             raise GraphFileError(f"{header.path}: /data[{begin + int(nan[0]):,}] is not a number (NaN)")

@@ -14,12 +14,9 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, NoReturn
 
-# Said at import when the launcher is another library's; stop_if_ranks_are_apart says it better.
-warnings.filterwarnings("ignore", message="suspicious MPI execution environment", category=RuntimeWarning)
+from mpi4py import MPI
 
-from mpi4py import MPI  # noqa: E402 - after the filter
-
-from cusp.errors import InputError, raise_together  # noqa: E402 - imports mpi4py too
+from cusp.errors import InputError, raise_together
 
 GRACE = 2.0  # seconds that a failing rank waits for the others to come to the end by themselves
 LAUNCHERS = (  # (number of ranks, rank) as a launcher writes them into the environment, first match counts
@@ -46,6 +43,7 @@ def run_main(main: Callable[[MPI.Intracomm, list[str]], int]) -> NoReturn:
     comm = MPI.COMM_WORLD
     stop_if_ranks_are_apart(comm.size, os.environ)
     ending_comm = comm.Dup()  # so that no message of the program is taken for one of ours
+    warnings.showwarning = lambda message, *_: say(f"warning: {message}") if comm.rank == 0 else None
     try:
         ending = Ending(main(comm, sys.argv[1:]) or 0)
         sys.stdout.flush()
@@ -65,9 +63,7 @@ def run_main(main: Callable[[MPI.Intracomm, list[str]], int]) -> NoReturn:
     sys.exit(end_together(ending_comm, ending))
 
 
-def parse_together(
-    comm: MPI.Intracomm, parser: argparse.ArgumentParser, argv: list[str]
-) -> argparse.Namespace:
+def parse_together(comm: MPI.Intracomm, parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespace:
     """Parse the command line on rank 0 for all, so that help and usage errors are printed once. Collective.
 
     After ``--help`` or a usage error every rank raises SystemExit with argparse's code (0 or 2).

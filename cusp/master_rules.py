@@ -76,8 +76,9 @@ def fennel(prop, node, mstate, masters):  # type: ignore[no-untyped-def]
         score(r) = neighbours with master r - alpha * gamma * sqrt(load(r))
         load(r)  = (nodes(r) + edges(r) * N / E) / 2,   gamma = 1.5,   alpha = E * sqrt(P / N**3)
 
-    Nodes above the threshold stay with their reader, but count as load. Bound: none; in practice
-    balanced within a few per cent. Weakness: ranks see each other's choices only between rounds.
+    Nodes above the threshold stay with their reader, but count as load. Bound: none; the sum of nodes
+    and edges is balanced, not each: on a Kronecker graph one rank can get twice the mean of edges.
+    Weakness: ranks see each other's choices only between rounds.
     """
     degree = prop.out_degree(node)
     best = prop.reader(node)
@@ -109,7 +110,8 @@ def ldg(prop, node, mstate, masters):  # type: ignore[no-untyped-def]
         score(r) = (1 + neighbours with master r) * (1 - load(r) / capacity),   capacity = 1.1 * mean load
 
     Load is counted as in ``fennel``. Bound: no rank above its capacity, as far as the loads of the last
-    round tell. Weakness: as for ``fennel``; and the order of the stream matters more.
+    round tell; of the sum of nodes and edges, not of each. Weakness: as for ``fennel``; and the order of
+    the stream matters more.
     """
     degree = prop.out_degree(node)
     nodes_an_edge = prop.num_nodes / max(prop.num_edges, 1)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from cusp.errors import OptionError
 
-POLICY = '''"""NAME: say in a line what this policy does; `python -m cusp policies` shows it."""
+POLICY = '''"""NAME: say in a line what this policy does."""
 
 from collections import namedtuple
 
@@ -49,6 +49,7 @@ TEST = '''"""Run it with: mpirun -n 3 python test_NAME.py"""
 
 from pathlib import Path
 
+import cusp  # first: it prepares the process for MPI
 import numpy as np
 from mpi4py import MPI
 

@@ -138,13 +138,13 @@ def load_policy(name: str, **parameters: Any) -> Policy:
     PolicyError
         No such policy, or the file cannot be read or run.
     """
+    if name.endswith(".py"):
+        return _from_module(name, load_module(name), parameters)
     if name in POLICIES or "+" in name:
         master_name, edge_name = POLICIES.get(name) or name.split("+", 1)
         master = _find(MASTER_RULES, "master", master_name)
         edge = _find(EDGE_RULES, "edge", edge_name)
         return _combined(name, master, edge, parameters)
-    if name.endswith(".py"):
-        return _from_module(name, load_module(name), parameters)
     if ":" in name:
         return _from_target(name, name, parameters)
     plugins = {point.name: point.value for point in entry_points(group=PLUGINS)}
@@ -214,7 +214,8 @@ def load_module(path: str) -> ModuleType:
         content = Path(path).read_bytes()
     except OSError as error:
         raise PolicyError(f"--policy {path}: cannot be read: {error.strerror}") from None
-    name = f"cusp_policy_{Path(path).stem}_{hashlib.sha256(content).hexdigest()[:12]}"
+    digest = hashlib.sha256(os.path.abspath(path).encode() + b"\0" + content).hexdigest()
+    name = f"cusp_policy_{Path(path).stem}_{digest[:12]}"
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, os.path.abspath(path))

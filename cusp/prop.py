@@ -12,7 +12,6 @@ from cusp.lid_map import popcount
 from cusp.value_struct import value_struct
 
 GUESSES = 4096
-SLICE_METHODS = ("out_degree", "out_neighbors", "neighbor_degree", "in_degree", "mapped", "place")
 
 
 class Prop:
@@ -73,7 +72,7 @@ class Prop:
         return other
 
     def reader(self, node):  # type: ignore[no-untyped-def]
-        """Rank that reads a node: contiguous blocks of nodes with equal numbers of edges.
+        """Rank that reads a node: contiguous blocks, with equal numbers of edges unless --split says otherwise.
 
         Where more parts are wanted than there are ranks, the blocks are those of the parts.
         """

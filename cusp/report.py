@@ -1,4 +1,4 @@
-"""What a person reads: the table of a partition, progress, the summary of a run. Rank 0 only."""
+"""What a person reads: the table of a partition, comparisons, progress. Rank 0 only."""
 
 import json
 import sys

@@ -1,18 +1,23 @@
 """Wall-clock seconds of named stretches of work."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 
 class Stopwatch:
-    """Adds up seconds by name: ``with watch("read"): ...``; the sums stand in ``watch.seconds``."""
+    """Adds up seconds by name: ``with watch("read"): ...``; the sums stand in ``watch.seconds``.
 
-    def __init__(self) -> None:
+    ``tell`` is called with the name when a stretch begins.
+    """
+
+    def __init__(self, tell: Callable[[str], None] = lambda name: None) -> None:
         self.seconds: dict[str, float] = {}
+        self.tell = tell
 
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:
+        self.tell(name)
         begin = time.perf_counter()
         try:
             yield

@@ -1,5 +1,6 @@
 """Plain Python classes that compiled loops understand: attributes and methods work the same, compiled or not."""
 
+import sys
 from collections.abc import Callable, Iterable
 from operator import getitem
 from typing import Any
@@ -28,6 +29,10 @@ def value_struct(cls: type, methods: Iterable[Callable] = ()) -> None:
         def __init__(self, fields: tuple) -> None:
             self.fields = list(zip(cls.__slots__, fields))  # type: ignore[attr-defined]
             super().__init__(f"{cls.__name__}{fields}")
+
+    # numba's cache on disk finds a type again by the name of its class in a module
+    StructType.__module__, StructType.__qualname__ = cls.__module__, f"{cls.__name__}Type"
+    setattr(sys.modules[cls.__module__], StructType.__qualname__, StructType)
 
     @typeof_impl.register(cls)
     def typeof_struct(value, context):  # type: ignore[no-untyped-def]

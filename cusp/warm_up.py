@@ -1,5 +1,6 @@
 """Loads (and once compiles) all that a run will call, by calling it for a tiny graph of the same types."""
 
+import fcntl
 import os
 import tempfile
 import time
@@ -14,7 +15,8 @@ from cusp.errors import InputError
 from cusp.graph_file import GraphHeader
 from cusp.policies import Policy
 
-NODES = 256
+NODES, TAIL = 256, 8
+FAR_NODE = NODES - 1
 
 Rehearsal = Callable[[MPI.Intracomm, str], object]
 
@@ -25,6 +27,7 @@ def warm_up(comm: MPI.Intracomm, header: GraphHeader, rehearse: Rehearsal) -> No
     The first two ranks of each host go first: they compile what is not in the cache yet, two so that
     all that communicates is called too, and the others find it there.
     """
+    _save_in_turn()
     host = comm.Split_type(MPI.COMM_TYPE_SHARED)
     first = comm.Split(0 if host.rank < 2 else MPI.UNDEFINED, comm.rank)
     if isinstance(first, MPI.Intracomm) and first != MPI.COMM_NULL:
@@ -38,15 +41,34 @@ def warm_up(comm: MPI.Intracomm, header: GraphHeader, rehearse: Rehearsal) -> No
     host.Free()
 
 
-def tiny_policy(policy: Policy) -> Policy:
-    """The policy with parameters that fit the tiny graph and any number of ranks."""
-    return replace(policy, grid=None, threshold=8, node_map=None, rounds=2)
+def _save_in_turn() -> None:
+    """Let one process at a time add to an index of numba's cache: what two add at once, one of them loses."""
+    from numba.core.caching import IndexDataCacheFile
+
+    save = IndexDataCacheFile.save
+    if save.__name__ == "save_alone":
+        return
+
+    def save_alone(self, key, data):  # type: ignore[no-untyped-def]
+        with open(os.path.join(self._cache_path, "lock"), "w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            save(self, key, data)
+
+    IndexDataCacheFile.save = save_alone
+
+
+def tiny_policy(policy: Policy, path: str) -> Policy:
+    """The policy with parameters that fit the tiny graph at ``path`` and any number of ranks."""
+    node_map = path + ".map" if policy.node_map else None
+    return replace(policy, grid=None, threshold=8, node_map=node_map, rounds=2)
 
 
 def _run(comm: MPI.Intracomm, header: GraphHeader, rehearse: Rehearsal) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "tiny.h5")
         write_tiny_graph(path, header)
+        with open(path + ".map", "w") as file:
+            file.writelines(f"{node % comm.size}\n" for node in range(NODES))
         try:
             rehearse(comm, path)
         except InputError:
@@ -54,9 +76,16 @@ def _run(comm: MPI.Intracomm, header: GraphHeader, rehearse: Rehearsal) -> None:
 
 
 def write_tiny_graph(path: str, header: GraphHeader) -> None:
-    """A graph with a hub, a ring and far links; of the types of the real one."""
-    node = np.arange(NODES)
-    pairs = np.concatenate([[node, (node + 1) % NODES], [node * 0, node], [node, node * 37 % NODES]], axis=1)
+    """A ring, far links, a hub, and a path that leads from ``FAR_NODE`` to it, of the types of the real graph.
+
+    From there a traversal meets small frontiers and large ones.
+    """
+    node = np.arange(NODES - TAIL)
+    ring = np.stack([node, (node + 1) % node.size])
+    tail = np.arange(NODES - TAIL, NODES)
+    pairs = np.concatenate(
+        [ring, [node * 0, node], [node, node * 37 % node.size], [tail, np.append(0, tail[:-1])]], axis=1
+    )
     pairs = np.concatenate([pairs, pairs[::-1]], axis=1) if header.symmetric else pairs
     sources, targets = pairs[:, np.lexsort(pairs[::-1])]
     with h5py.File(path, "w") as file:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cusp.errors import PolicyError, together
 from cusp.exchange import all_to_all
 from cusp.partition import Partition
 
@@ -68,8 +69,21 @@ def make_plan(part: Partition, comm: "Intracomm") -> SyncPlan:
     starts = part.mirror_starts
     roles = (part.has_out * HAS_OUT + part.has_in * HAS_IN).astype(np.uint8)
     own = [slice(starts[rank], starts[rank + 1]) for rank in range(comm.size)]
-    lids = np.arange(part.num_proxies, dtype=np.int32)
+    places = np.arange(part.num_proxies, dtype=np.int32)
     mirror_roles = [roles[where] for where in own]
     mirrored = all_to_all(comm, [part.gids[where] for where in own])
     masters = [part.lid_map.lids(gids) for gids in mirrored]
-    return SyncPlan(Lists([lids[where] for where in own], masters), mirror_roles, all_to_all(comm, mirror_roles))
+    with together(comm):
+        for rank, (lids, gids) in enumerate(zip(masters, mirrored)):
+            _check_masters(part, rank, lids, gids)
+    return SyncPlan(Lists([places[where] for where in own], masters), mirror_roles, all_to_all(comm, mirror_roles))
+
+
+def _check_masters(part: Partition, rank: int, lids: np.ndarray, gids: np.ndarray) -> None:
+    """All ranks must agree on who is master of a node: a rule that depends on the asking rank breaks that."""
+    wrong = (lids < 0) | (lids >= part.num_masters)
+    if wrong.any():
+        raise PolicyError(
+            f"rank {rank} takes rank {part.rank} for the master of node {gids[int(np.argmax(wrong))]:,}, "
+            "but it is not: get_master must give the same answer on every rank"
+        )

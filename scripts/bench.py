@@ -130,6 +130,7 @@ def keep(rows: list[dict], path: Path) -> None:
     """Append the rows, with the machine that they are from."""
     with open("/proc/cpuinfo") as file:
         model = next((line.split(":")[1].strip() for line in file if line.startswith("model name")), "unknown")
+    path.parent.mkdir(exist_ok=True)
     with path.open("a") as file:
         for row in rows:
             file.write(json.dumps(row | {"hardware": f"{model}, {os.cpu_count()} cores"}) + "\n")

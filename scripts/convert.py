@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cusp.launch import parse_together, run_main
 from cusp.errors import GraphFileError, OptionError, together
+from cusp.launch import parse_together, run_main
 from scripts.formats import FORMATS, EdgeSource, open_edges
 from scripts.formats.text import FractionalWeightError
 from scripts.formats.weights import WEIGHT_TYPES, Weigher, is_column, make_weigher

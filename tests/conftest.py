@@ -137,9 +137,7 @@ def show_failures(report: pytest.TestReport, outcomes: list[ranks.Outcome]) -> N
             failures.setdefault(str(outcome.report), []).append(rank)
     if report.outcome != "failed":
         report.outcome = "failed"
-        report.longrepr = (
-            f"failed on {sum(map(len, failures.values()))} of {len(outcomes)} ranks, not on this"
-        )
+        report.longrepr = f"failed on {sum(map(len, failures.values()))} of {len(outcomes)} ranks, not on this"
     for text, where in list(failures.items())[:3]:
         if text != report.longreprtext:
             report.sections.append((f"failed on rank {', '.join(map(str, where))}", text))

@@ -23,6 +23,4 @@ def mpirun(
     """
     texts = [str(argument) for argument in args]
     path = {"PYTHONPATH": str(ROOT)}
-    return launcher_of.run(
-        n, texts, timeout=timeout, env=path | dict(env or {}), cwd=cwd or ROOT, launcher=launcher
-    )
+    return launcher_of.run(n, texts, timeout=timeout, env=path | dict(env or {}), cwd=cwd or ROOT, launcher=launcher)

@@ -30,9 +30,7 @@ SMALL = {
 def edges_of(result):
     """The set of (source, target) of a whole graph."""
     indptr, indices, _ = gathered(result)
-    return set(
-        zip(np.repeat(np.arange(result.num_nodes), np.diff(indptr)).tolist(), indices.tolist(), strict=True)
-    )
+    return set(zip(np.repeat(np.arange(result.num_nodes), np.diff(indptr)).tolist(), indices.tolist(), strict=True))
 
 
 @pytest.mark.mpi
@@ -166,9 +164,7 @@ def test_weights(text, dtype):
     assert abs(weights.mean() - middle) <= 0.01 * (rule.high - rule.low)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "1", "1:2:3", "5:4", "-1:3", "a:b", "nan:1.0", "0.0:inf", "0:4294967296"]
-)
+@pytest.mark.parametrize("text", ["", "1", "1:2:3", "5:4", "-1:3", "a:b", "nan:1.0", "0.0:inf", "0:4294967296"])
 def test_bad_weights(text):
     with pytest.raises(OptionError, match="weights"):
         WeightRule.parse(text)
@@ -197,9 +193,7 @@ def test_bad_parameters(comm, kind, parameters):
 def test_script_knows_all_kinds():
     """Every generator has its subcommand, with the function's parameters."""
     for kind, parameters in SMALL.items():
-        options = [
-            text for name, value in parameters.items() for text in (f"--{name.replace('_', '-')}", str(value))
-        ]
+        options = [text for name, value in parameters.items() for text in (f"--{name.replace('_', '-')}", str(value))]
         found = vars(script.make_parser().parse_args([kind, *options, "--output", "x"]))
         assert {name: found[name] for name in parameters} == parameters
     assert set(script.KINDS) == set(STREAMS) == set(SMALL)

@@ -1,4 +1,4 @@
-"""How a program starts and ends on one rank and on several (apps/launch.py)."""
+"""How a program starts and ends on one rank and on several (cusp/launch.py)."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ from scripts.mpirun import environment
 
 HEAD = """
 import argparse, os, signal, sys, time
-from apps.launch import parse_together, run_main
+from cusp.launch import parse_together, run_main
 from cusp.errors import InputError, raise_together
 def main(comm, argv):
 """

@@ -26,9 +26,7 @@ class EdgeStore:
         Least and greatest code of a weight so far; ``(2**64, -1)`` without any.
     """
 
-    def __init__(
-        self, num_nodes: int | None, weight_dtype: np.dtype | None, chunk_edges: int, spool: Spool
-    ) -> None:
+    def __init__(self, num_nodes: int | None, weight_dtype: np.dtype | None, chunk_edges: int, spool: Spool) -> None:
         self._limit = MAX_NODES if num_nodes is None else num_nodes
         self._weight_dtype = weight_dtype
         self._chunk_edges = chunk_edges
