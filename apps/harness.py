@@ -3,7 +3,6 @@
 import argparse
 import json
 import os
-import resource
 import subprocess
 import time
 from collections.abc import Callable
@@ -100,9 +99,10 @@ def main(app: App, comm: MPI.Intracomm, argv: list[str]) -> int:
     parser = make_parser(app.name, app.summary)
     app.add_options(parser)
     options = parse_together(comm, parser, argv)
-    for path in (options.output, options.rows):
-        if path:
-            check_target(path, comm)
+    if options.output:
+        check_target(options.output, comm)
+    if options.rows:
+        check_target(options.rows, comm, append=True)
     job = prepare_job(app, comm, options)
     sources = choose_sources(job.part, comm, options)
     for source in sources:
@@ -226,8 +226,9 @@ def trial_line(row: dict) -> str:
 
 
 def peak_mb() -> float:
-    """Most memory that this process has ever had, in MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
+    """Most memory that this process has ever had, in MB (not what its parent had before it, as getrusage says)."""
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("VmHWM:")) * 1024 / 1e6
 
 
 def commit() -> str | None:

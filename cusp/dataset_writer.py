@@ -27,17 +27,17 @@ class OutputError(InputError):
     """A file that cannot be written."""
 
 
-def check_target(path: str | os.PathLike[str], comm: "Intracomm") -> None:
-    """Raise :class:`OutputError` on every rank if ``path`` can surely not be written. Collective."""
+def check_target(path: str | os.PathLike[str], comm: "Intracomm", append: bool = False) -> None:
+    """Raise :class:`OutputError` on every rank if ``path`` can surely not be written, or appended to. Collective."""
     with together(comm):
         if comm.rank == 0:
-            _check_folder(Path(path))
+            _check_folder(Path(path), append)
 
 
-def _check_folder(path: Path) -> None:
+def _check_folder(path: Path, append: bool = False) -> None:
     if path.is_dir():
         raise OutputError(f"{path}: is a folder; give the name of a file in it")
-    if path.exists() and not path.is_file():
+    if path.exists() and not (append or path.is_file()):
         raise OutputError(f"{path}: is not a file that can be replaced")
     if not path.parent.is_dir():
         raise OutputError(f"{path}: there is no folder {path.parent}; create it first")

@@ -9,7 +9,7 @@ import pytest
 import ranks
 import spawn
 
-from cusp.compile_rules import names_in
+from cusp.compile_rules import arguments_used, attributes_used
 from cusp.errors import OptionError, PolicyError
 from cusp.graph_file import read_slice
 from cusp.partitioner import partition_graph
@@ -244,10 +244,12 @@ def test_rules_with_state(comm, shared_tmp, policy, rounds):
     assert [p.gids.tolist() for p in first] == [p.gids.tolist() for p in second]
 
 
-def test_names_in():
-    """Arguments and attributes that a rule looks at, through its helpers too."""
-    assert "dst_master" in names_in(load_policy("iec").edge)
-    assert not {"dst", "dst_master"} & names_in(load_policy("oec").edge)
+def test_what_rules_look_at():
+    """Arguments by their places, and attributes, in helpers too."""
+    assert arguments_used(load_policy("iec").edge) == {4}
+    assert arguments_used(load_policy("oec").edge) == {3}
+    assert "rank" not in attributes_used(load_policy("fec").master)  # a local variable of that name is no attribute
+    assert {"out_degree", "threshold"} <= attributes_used(load_policy("hvc").edge)
 
 
 def test_constants_from_outside_are_not_stale(tmp_path):
