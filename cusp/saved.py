@@ -123,7 +123,8 @@ def save_partition(
                 )  # fmt: skip
                 _replace_manifest(path.parent, manifest)
     except BaseException:
-        path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
         raise
 
 
