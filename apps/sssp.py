@@ -115,7 +115,9 @@ def measure(part: Partition, sync: Sync, delta: float | None = None) -> Lengths:
     if weights.dtype == np.uint64:  # what int64 cannot hold is too long for any path
         weights = np.minimum(weights, np.uint64(LONGEST)).astype(np.int64)
     largest = -sync.lowest(-weights.max().item() if weights.size else 0)
-    mean = sync.total(weights.sum(dtype=np.float64))[0] / max(part.num_edges, 1)
+    with np.errstate(over="ignore"):  # an infinite mean makes one bucket
+        total = weights.sum(dtype=np.float64)
+    mean = sync.total(total)[0] / max(part.num_edges, 1)
     longest = largest * part.num_nodes  # a shortest path has fewer edges than the graph has nodes
     dtype = np.dtype("f8" if weights.dtype.kind == "f" else "i4" if longest < 2**31 - 1 else "i8")
     far = dtype.type(np.inf if dtype.kind == "f" else np.iinfo(dtype).max)
@@ -129,7 +131,7 @@ def measure(part: Partition, sync: Sync, delta: float | None = None) -> Lengths:
 
 def choose_delta(mean_weight: float, mean_degree: float) -> float:
     """Width of a bucket: the more out-edges a node has, the closer lie the distances of its neighbours."""
-    return max(2 * mean_weight / max(mean_degree, 1.0), 1e-300)
+    return max(1.7 * mean_weight / max(mean_degree, 1.0), 1e-300)
 
 
 def _refuse_unfit(part: Partition, sync: Sync, weights: np.ndarray) -> None:

@@ -12,7 +12,6 @@ combines built-in rules, for example ``contiguous+hybrid``.
 
 import hashlib
 import importlib
-import importlib.util
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -218,11 +217,10 @@ def load_module(path: str) -> ModuleType:
     name = f"cusp_policy_{Path(path).stem}_{digest[:12]}"
     if name in sys.modules:
         return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, os.path.abspath(path))
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
+    module = ModuleType(name)
+    module.__file__ = os.path.abspath(path)
     try:
-        spec.loader.exec_module(module)
+        exec(compile(content, module.__file__, "exec"), module.__dict__)  # leaves no compiled file beside the user's
     except Exception as error:
         raise PolicyError(f"{path}: cannot be run: {type(error).__name__}: {error}") from error
     sys.modules[name] = module
