@@ -1,5 +1,6 @@
 """Settings that numba, Open MPI and MPICH read once, when they are imported."""
 
+import functools
 import hashlib
 import os
 import sys
@@ -37,6 +38,7 @@ def cache_folder() -> Path:
         return Path(tempfile.gettempdir()) / f"cusp-{os.getuid()}"
 
 
+@functools.cache
 def source_digest() -> str:
     """Hash of all our Python files: numba does not notice an edit in the file of a *callee*."""
     digest = hashlib.sha256(sys.version.encode())
