@@ -19,6 +19,7 @@ from cusp.node_map import read_node_map
 from cusp.policies import Policy
 from cusp.prop import Prop
 from cusp.quality import Quality
+from cusp.stopwatch import Stopwatch
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -32,7 +33,9 @@ class Estimate:
     cut_edges: int
 
 
-def estimate(edges: EdgeSlice, policy: Policy, num_parts: int, split: str, comm: "Intracomm") -> Estimate:
+def estimate(
+    edges: EdgeSlice, policy: Policy, num_parts: int, split: str, comm: "Intracomm", watch: Stopwatch | None = None
+) -> Estimate:
     """Evaluate both rules of a policy and count what each part would hold. Collective.
 
     Parameters
@@ -43,7 +46,10 @@ def estimate(edges: EdgeSlice, policy: Policy, num_parts: int, split: str, comm:
     num_parts : int
     split : str
         The reading split, applied to the parts where their number differs.
+    watch : Stopwatch, optional
+        Gets the seconds of assign_masters and assign_edges, as in a partition, and of counting.
     """
+    watch = watch or Stopwatch()
     with together(comm):
         rules = Rules(policy)
         bounds = edges.bounds
@@ -53,12 +59,16 @@ def estimate(edges: EdgeSlice, policy: Policy, num_parts: int, split: str, comm:
         prop = Prop(edges, num_parts, comm.rank, policy.grid_for(num_parts), policy.threshold, bounds)
         if policy.node_map:
             prop.node_map = read_node_map(policy.node_map, edges)
-    neighbors = meet_neighbors(edges, rules, prop, comm)
-    masters = assign_masters(edges, rules, prop, neighbors, comm)
-    owners = assign_edges(edges, masters, rules, prop, comm)
-    if owners is None:
-        owners = np.full(edges.targets.size, comm.rank, np.uint16)
-    return _count(edges, prop, neighbors, masters, owners, rules, comm)
+    with watch("assign_masters" if rules.uses_neighbors else "count"):  # who only counts needs the neighbours too
+        neighbors = meet_neighbors(edges, rules, prop, comm)
+    with watch("assign_masters"):
+        masters = assign_masters(edges, rules, prop, neighbors, comm)
+    with watch("assign_edges"):
+        owners = assign_edges(edges, masters, rules, prop, comm)
+        if owners is None:
+            owners = np.full(edges.targets.size, comm.rank, np.uint16)
+    with watch("count"):
+        return _count(edges, prop, neighbors, masters, owners, rules, comm)
 
 
 def part_bounds(edges: EdgeSlice, num_parts: int, split: str, comm: "Intracomm") -> np.ndarray:

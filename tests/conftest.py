@@ -19,7 +19,8 @@ import ranks  # first: prepares the process before anything imports numba
 import properties
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from scripts.bench import real_graphs as real
+
 DIFFERENT_TESTS = 3  # exit code
 _collection_errors: list[str] = []
 
@@ -44,7 +45,7 @@ def shared_tmp() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def real_graphs() -> Path:
     """Folder of real graphs in their published formats; without it the test is skipped."""
-    folder = Path(os.environ.get("CUSP_TEST_GRAPHS") or ROOT.parent / "shared" / "graphs")
+    folder = real.folder()
     if not folder.is_dir():
         pytest.skip(f"no real graphs: CUSP_TEST_GRAPHS is not set and {folder} does not exist")
     return folder

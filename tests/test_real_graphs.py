@@ -17,16 +17,9 @@ from apps.sssp import measure, sssp
 from cusp.partition import Partition
 from cusp.partitioner import partition_graph
 from cusp.policies import load_policy
+from scripts.bench.real_graphs import FILES
 from scripts.convert import convert, make_parser
 
-CLEAN = ["--drop-loops", "--dedup"]
-FILES = {
-    "cnr-2000": ("cnr-2000.txt.gz", CLEAN),
-    "usa-road-ny": ("usa-road-ny.gr.gz", ["--symmetrize", *CLEAN]),
-    "wiki-vote": ("wiki-Vote.txt.gz", CLEAN),
-    "rome99": ("rome99.gr.gz", CLEAN),
-    "mesh-4elt": ("4elt.graph.gz", ["--symmetrize", *CLEAN]),
-}
 POLICIES = ["oec", "iec", "cvc", "hvc", "fec", "hdrf"]
 
 

@@ -1,4 +1,4 @@
-"""Measure this machine: partitioning, BFS and SSSP of a Kronecker graph, and its conversion from an edge list.
+"""Partitioning, BFS and SSSP of a Kronecker graph, and its conversion from an edge list.
 
 python -m scripts.bench cpu
 
@@ -8,19 +8,15 @@ appends every trial to benchmarks/cpu.jsonl. Seconds are those of the slowest ra
 
 import argparse
 import json
-import os
 import statistics
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
 
-from scripts.mpirun import run
+from scripts.bench.common import DATA, ROWS, call, keep, kronecker
 
-ROOT = Path(__file__).resolve().parent.parent
-LIMIT = 1200  # seconds for one command
 GOALS = {  # what the table compares with, in seconds
     ("partition", "oec", 2): 0.30, ("partition", "cvc", 2): 0.45, ("partition", "hvc", 2): 0.45,
     ("bfs", "oec", 1): 0.040, ("bfs", "oec", 2): 0.035, ("sssp", "oec", 1): 0.40, ("sssp", "oec", 2): 0.25,
@@ -28,35 +24,25 @@ GOALS = {  # what the table compares with, in seconds
 }  # fmt: skip
 
 
-def main() -> int:
-    """Run the benchmarks asked for; the exit code is 0 if all of them ran, whatever the figures."""
-    parser = argparse.ArgumentParser(prog="python -m scripts.bench", description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("cpu",))
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Size and number of runs."""
     parser.add_argument("--scale", type=int, default=20, help="2**SCALE nodes (default: 20)")
     parser.add_argument("--sources", type=int, default=16, help="sources for each algorithm (default: 16)")
     parser.add_argument("--repeat", type=int, default=3, help="partitionings for each policy (default: 3)")
-    parser.add_argument("--data", default=str(ROOT / "data"), help="folder of the graphs (default: data/)")
-    options = parser.parse_args()
+    parser.add_argument("--data", default=str(DATA), help="folder of the graphs (default: data/)")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Measure, keep the rows, print the table."""
     folder = Path(options.data)
-    folder.mkdir(parents=True, exist_ok=True)
     rows = traversals(kronecker(folder, options.scale), options)
     seconds = {
         **{key: statistics.median(values) for key, values in partitions(rows).items()},
         **{key: statistics.mean(values) for key, values in answers(rows).items()},
         ("convert", "", 1): conversion(folder, options.scale),
     }
-    keep(rows, ROOT / "benchmarks" / "cpu.jsonl")
+    keep(rows, ROWS / "cpu.jsonl")
     print_table(seconds, options)
-    return 0
-
-
-def kronecker(folder: Path, scale: int) -> Path:
-    """An RMAT graph in both directions without loops and parallel edges, with weights 1 to 255."""
-    path = folder / f"kron{scale}.h5"
-    if not path.exists():
-        call(1, "scripts.generate", "rmat", "--scale", str(scale), "--edge-factor", "16", "--symmetrize",
-             "--drop-loops", "--dedup", "--weights", "1:255", "--output", str(path))  # fmt: skip
-    return path
 
 
 def traversals(graph: Path, options: argparse.Namespace) -> list[dict]:
@@ -118,24 +104,6 @@ def write_pairs(path: Path, scale: int) -> None:
             np.stack([sources, targets], axis=1).astype(np.int32).tofile(file)
 
 
-def call(ranks: int, module: str, *args: str) -> None:
-    """Run one of our programs; what it says is shown if it fails."""
-    print(f"  {module} {' '.join(args[:6])} ... on {ranks} rank(s)", file=sys.stderr)
-    done = run(ranks, ["-m", module, *args], timeout=LIMIT, cwd=ROOT, launcher=ranks > 1)
-    if done.returncode:
-        sys.exit(f"{module} failed with exit code {done.returncode}:\n{done.stdout}{done.stderr}")
-
-
-def keep(rows: list[dict], path: Path) -> None:
-    """Append the rows, with the machine that they are from."""
-    with open("/proc/cpuinfo") as file:
-        model = next((line.split(":")[1].strip() for line in file if line.startswith("model name")), "unknown")
-    path.parent.mkdir(exist_ok=True)
-    with path.open("a") as file:
-        for row in rows:
-            file.write(json.dumps(row | {"hardware": f"{model}, {os.cpu_count()} cores"}) + "\n")
-
-
 def print_table(seconds: dict[tuple[str, str, int], float], options: argparse.Namespace) -> None:
     """One line a figure, beside the goal where there is one for this scale."""
     print(f"\nkron{options.scale}, {options.sources} sources a run (mean); partitioning: median of {options.repeat}")
@@ -144,7 +112,3 @@ def print_table(seconds: dict[tuple[str, str, int], float], options: argparse.Na
         goal = GOALS.get((what, policy, ranks)) if options.scale == 20 else None
         shown = f"{goal * 1e3:>9.0f} {'met' if value <= goal else 'MISSED'}" if goal else ""
         print(f"{what:<10} {policy:<7} {ranks:>5} {value * 1e3:>10.1f} {shown}")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

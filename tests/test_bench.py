@@ -1,0 +1,131 @@
+"""The benchmarks themselves, on tiny graphs: rows that say what was asked, tables that show them (scripts/bench/)."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import parts
+import pytest
+import ranks
+
+from cusp.partitioner import partition_graph
+from cusp.policies import POLICIES, load_policy
+from scripts.bench import __main__ as bench
+from scripts.bench import offline, quality, rounds, user_file
+from scripts.generate import main as generate
+
+
+def run(monkeypatch, *arguments: str | Path) -> None:
+    """``python -m scripts.bench arguments``."""
+    monkeypatch.setattr(sys, "argv", ["scripts.bench", *map(str, arguments)])
+    assert bench.main() == 0
+
+
+def rows_of(path: Path) -> list[dict]:
+    """All rows of a file."""
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.mark.limit(300)
+def test_quality(monkeypatch, tmp_path, capsys):
+    """A row for each policy and number of parts; the later of two rows is shown; real graphs need not be there."""
+    monkeypatch.setenv("CUSP_TEST_GRAPHS", str(tmp_path))
+    rows = tmp_path / "rows.jsonl"
+    common = ("quality", "--graphs", "rome99,kron7", "--data", tmp_path, "--rows", rows, "--parts", "2,5")
+    run(monkeypatch, *common, "--offline", "none")
+    assert "rome99 is left out" in capsys.readouterr().err
+    found = rows_of(rows)
+    asked = {(name, passes, number) for number in (2, 5) for name, _, passes in quality.policies(number)}
+    assert {(row["policy"], row["passes"], row["parts"]) for row in found} == asked
+    assert {name for name, _, _ in asked} == set(POLICIES) - {"map"} and len(found) == len(asked)
+    assert all(1 <= row["replication"] <= row["parts"] and row["seconds"] > 0 and row["hardware"] for row in found)
+    with rows.open("a") as file:
+        file.write(json.dumps(found[0] | {"replication": 77.7}) + "\n")
+    run(monkeypatch, *common, "--show", "--markdown")
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[1] for line in lines if " / " in line][0] == found[0]["policy"]
+    assert sum("77.70" in line for line in lines) == 1
+    assert any(line.startswith("| fec, 5 passes | ") for line in lines)
+
+
+def test_offline_map_is_measured_as_ours(monkeypatch, tmp_path, capsys):
+    """METIS's parts of a road graph replicate less than hashing; one that takes too long is said to."""
+    pytest.importorskip("pymetis")
+    monkeypatch.setattr(quality, "policies", lambda parts: [("random", parts, 1)])
+    rows = tmp_path / "rows.jsonl"
+    assert (
+        generate(ranks.COMM, ["road", "--width", "40", "--height", "40", "--output", str(tmp_path / "kron9.h5")]) == 0
+    )
+    common = (
+        "quality",
+        "--graphs",
+        "kron9",
+        "--data",
+        tmp_path,
+        "--rows",
+        rows,
+        "--parts",
+        "4,8",
+        "--offline",
+        "metis",
+    )
+    run(monkeypatch, *common)
+    found = {(row["offline"], row["parts"]): row for row in rows_of(rows)}
+    for number in (4, 8):
+        assert found["METIS", number]["replication"] < 0.6 * found[None, number]["replication"]
+        assert found["METIS", number]["edge_balance"] < 1.2
+    run(monkeypatch, *common, "--offline", "metis", "--limit", "0.01")
+    assert capsys.readouterr().out.count("over 0.01 s") == 2
+
+
+def test_metis_file(tmp_path):
+    """A line a node: its load, then its neighbours from 1."""
+    path = tmp_path / "graph.metis"
+    offline.write_metis(path, np.array([0, 2, 3, 4, 4]), np.array([1, 2, 0, 0], np.uint32), np.array([2, 1, 1, 1]))
+    assert path.read_text() == "4 2 10\n2 2 3\n1 1\n1 1\n1\n"
+
+
+@pytest.mark.limit(300)
+def test_rounds(monkeypatch, tmp_path, capsys):
+    """A row for each policy, number of rounds and of ranks."""
+    rows = tmp_path / "rows.jsonl"
+    monkeypatch.setattr(rounds, "ROUNDS", (1, 7))
+    run(monkeypatch, "rounds", "--scale", "7", "--data", tmp_path, "--rows", rows)
+    found = {(row["policy"], row["ranks"], row["rounds"]): row for row in rows_of(rows)}
+    assert len(found) == 5 * 2 * 2 and all(row["parts"] == row["ranks"] for row in found.values())
+    assert sum(line.startswith("hdrf") for line in capsys.readouterr().out.splitlines()) == 2
+
+
+@pytest.mark.limit(300)
+def test_user_file(monkeypatch, tmp_path, capsys):
+    """Built-in policies and files in turn, as often as asked."""
+    rows = tmp_path / "rows.jsonl"
+    run(monkeypatch, "user-file", "--scale", "7", "--data", tmp_path, "--rows", rows, "--trials", "2")
+    found = [(row["trial"], row["policy"]) for row in rows_of(rows)]
+    assert found == [(trial, name) for trial in (0, 1) for pair in user_file.TWINS.items() for name in pair]
+    assert "ratio" in capsys.readouterr().out
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("name", list(user_file.TWINS))
+@pytest.mark.parametrize("csc", [False, True])
+def test_file_partitions_as_the_built_in(comm, shared_tmp, name, csc):
+    """Bit for bit: a policy in a user's folder gives every rank the arrays that the built-in one gives it."""
+    path = str(shared_tmp / "graph.h5")
+    assert generate(comm, ["rmat", "--scale", "9", "--weights", "1:9", "--output", path]) == 0
+    file = shared_tmp / user_file.TWINS[name]
+    if comm.rank == 0:
+        file.write_text((user_file.FOLDER / file.name).read_text())
+    comm.Barrier()
+    built_in, own = (
+        partition_graph(path, load_policy(policy, threshold=40), comm, csc=csc) for policy in (name, str(file))
+    )
+    for field in ("gids", "mirror_starts", "offsets", "targets", "weights", "has_in", "has_out", "degrees"):
+        expected, found = getattr(built_in, field), getattr(own, field)
+        assert expected.dtype == found.dtype and expected.tobytes() == found.tobytes(), field
+    if csc:
+        for expected, found in zip(vars(built_in.csc).values(), vars(own.csc).values(), strict=True):
+            assert expected.tobytes() == found.tobytes()
+    hubs = comm.allreduce(np.count_nonzero(built_in.degrees > 40))
+    assert hubs > 0 and parts.SIZE == comm.size
