@@ -21,6 +21,7 @@ from cusp.graph_file import read_header, read_slice
 from cusp.launch import parse_together, run_main
 from cusp.new_policy import write_template
 from cusp.partitioner import partition_graph
+from cusp.plot import check_plot, plot_comparison
 from cusp.policies import installed_policies, load_policy
 from cusp.quality import measure_quality
 from cusp.saved import save_partition
@@ -89,15 +90,20 @@ def compare(comm: MPI.Intracomm, argv: list[str]) -> int:
     parser.add_argument("--policies", default="oec,iec,cvc,hvc", help="names or files, with commas in between")
     add_policy_options(parser)
     parser.add_argument("--json", metavar="FILE", help="write the figures")
-    parser.add_argument("--plot", metavar="FILE.png", help="draw replication and balance (needs matplotlib)")
+    parser.add_argument(
+        "--plot", metavar="FILE.png", help="draw replication, balance, traffic and memory (needs matplotlib)"
+    )
     options = parse_together(comm, parser, argv)
     parts = options.ranks or comm.size
     with together(comm):
         policies = [load_policy(name, **policy_parameters(options)) for name in options.policies.split(",")]
-        grids = [policy.grid_for(parts) for policy in policies]
+        for policy in policies:
+            policy.grid_for(parts)
+    if options.plot:
+        check_plot(options.plot, comm)
     edges = read_slice(options.graph, comm, options.split, weights=False)
     figures = []
-    for policy, _ in zip(policies, grids):
+    for policy in policies:
         comm.Barrier()
         began = time.perf_counter()
         found = estimate(edges, policy, parts, options.split, comm)
@@ -108,7 +114,7 @@ def compare(comm: MPI.Intracomm, argv: list[str]) -> int:
     if options.json:
         report.write_json(options.json, figures, comm)
     if options.plot:
-        report.plot_comparison(options.plot, options.graph, figures, comm)
+        plot_comparison(options.plot, options.graph, figures, comm)
     return 0
 
 

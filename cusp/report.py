@@ -108,29 +108,3 @@ def write_json(path: str, content: object, comm: "Intracomm") -> None:
                 Path(path).write_text(json.dumps(content, indent=1))
             except OSError as error:
                 raise OutputError(f"{path}: cannot be written: {error.strerror}") from None
-
-
-def plot_comparison(path: str, graph: str, figures: list[dict], comm: "Intracomm") -> None:
-    """Bars of replication factor and balance by policy. Collective."""
-    with together(comm):
-        if comm.rank == 0:
-            try:
-                import matplotlib
-
-                matplotlib.use("Agg")
-                import matplotlib.pyplot as plt
-            except ImportError:
-                raise OutputError(f"{path}: needs matplotlib; pip install matplotlib") from None
-            names = {"replication": "replication factor", "edge_balance": "edge balance", "node_balance": "nodes"}
-            figure, axes = plt.subplots(1, len(names), figsize=(4 * len(names), 0.4 * len(figures) + 1.5), sharey=True)
-            for axis, (key, title) in zip(axes, names.items()):
-                axis.barh([row["policy"] for row in figures], [row[key] for row in figures])
-                axis.set_title(title)
-                axis.axvline(1, color="black", linewidth=0.5)
-            axes[0].invert_yaxis()
-            figure.suptitle(f"{graph}, {figures[0]['parts']} parts")
-            figure.tight_layout()
-            try:
-                figure.savefig(path)
-            except (OSError, ValueError) as error:
-                raise OutputError(f"{path}: cannot be written: {error}") from None
