@@ -1,0 +1,3 @@
+// Everything is in cudaemu.h already.
+#pragma once
+#include "cudaemu.h"

@@ -1,0 +1,34 @@
+// Where variables that are declared __shared__ lie. What nobody wrote holds a pattern that no kernel can like.
+#include <cstring>
+
+#include "state.h"
+
+namespace cudaemu {
+
+constexpr int uninitialised = 0xCB;
+constexpr size_t alignment = 128;
+static uint64_t known_launch;
+static size_t used;  // static shared memory of this launch's kernel, as far as its variables were met
+
+void *shared(Slot &slot, size_t bytes) {
+    if (known_launch != launches) known_launch = launches, used = 0;
+    if (slot.launch != launches) {
+        slot = {launches, used};
+        used += (bytes + alignment - 1) / alignment * alignment;
+        if (used > Block::static_shared_bytes) leave("more than 48 KB of static __shared__ variables");
+    }
+    Block &block = *me->block;
+    if (block.filled < used) {
+        memset(block.shared + block.filled, uninitialised, used - block.filled);
+        block.filled = used;
+    }
+    return block.shared + slot.offset;
+}
+
+void *dynamic_shared() { return me->block->shared + Block::static_shared_bytes; }
+
+void prepare_dynamic_shared(Block &block) {
+    memset(block.shared + Block::static_shared_bytes, uninitialised, launch.dynamic_shared);
+}
+
+}  // namespace cudaemu

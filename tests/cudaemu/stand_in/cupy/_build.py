@@ -1,0 +1,130 @@
+"""Compiles translated kernels and the runtime with g++, once: the results are kept in cusp's cache folder.
+
+``CUDAEMU_SANITIZE=1`` adds the address sanitizer; ``CUDAEMU_PREEMPT=n`` lets threads be interrupted after n
+basic blocks on average. Kernels that read through ``volatile`` get the latter in any case: they may wait in a loop.
+"""
+
+import ctypes
+import fcntl
+import functools
+import hashlib
+import os
+import re
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from cupy._translate import SourceError, blank, translate
+from cusp.environment import cache_folder
+
+HERE = Path(__file__).resolve().parents[2]
+INCLUDE = HERE / "include"
+RUNTIME = HERE / "runtime"
+COMPILER = os.environ.get("CXX", "g++")
+FLAGS = ["-O2", "-shared", "-fPIC", "-fno-gnu-unique", "-fno-strict-aliasing", "-Wl,-Bsymbolic", "-fmax-errors=20"]
+SANITIZE = ["-fsanitize=address", "-fno-omit-frame-pointer"]
+
+# Options of NVRTC that change nothing here.
+IGNORED = re.compile(
+    r"--?(arch|gpu-architecture)=|--?(lineinfo|generate-line-info|use_fast_math|default-device|dlto|restrict|w)$"
+    r"|--(disable-warnings|device-debug|ftz=|fmad=|prec-div=|prec-sqrt=|extra-device-vectorization|diag-|maxrregcount=)"
+    r"|-(G|maxrregcount=|ftz=|fmad=|diag-suppress)|--(minimal|split-compile=|extensible-whole-program|pch)"
+)
+
+
+class CompileException(Exception):
+    """g++ does not accept a source. Prints like CuPy's exception of this name."""
+
+    def __init__(self, msg: str, source: str, name: str, options: Sequence[str], backend: str = "nvrtc") -> None:
+        super().__init__(msg)
+        self._msg, self.source, self.name, self.options, self.backend = msg, source, name, tuple(options), backend
+
+    def __str__(self) -> str:
+        return self._msg
+
+    def get_message(self) -> str:
+        """What the compiler said."""
+        return self._msg
+
+    def dump(self, file) -> None:
+        """Write the source, with line numbers, and the options."""
+        for number, line in enumerate(self.source.splitlines(), 1):
+            file.write(f"{number:4} {line}\n")
+        file.write(f"options: {' '.join(self.options)}\n")
+
+
+def compile_module(source: str, options: Sequence[str], name_expressions: Sequence[str] = ()) -> ctypes.CDLL:
+    """The library with the kernels of a source."""
+    runtime()
+    try:
+        flags = compiler_flags(options)
+        text = translate(source, name_expressions)
+    except SourceError as error:
+        raise CompileException(str(error), source, "kernel", options) from None
+    if interrupts(source):
+        flags.append("-fsanitize-coverage=trace-pc")
+    flags += ["-I", str(INCLUDE), "-include", str(INCLUDE / "cudaemu.h")]
+    try:
+        path = build("kernel", flags, text, depends=headers())
+    except subprocess.CalledProcessError as error:
+        raise CompileException(error.stderr, source, "kernel", options) from None
+    return ctypes.CDLL(str(path), mode=ctypes.RTLD_LOCAL)
+
+
+@functools.cache
+def runtime() -> ctypes.CDLL:
+    """The library that runs kernels; the libraries of the kernels refer to it."""
+    sources = sorted(RUNTIME.glob("*.cpp"))
+    text = "".join(f'#include "{path}"\n' for path in sources)
+    depends = headers() + "".join(path.read_text() for path in [*sources, *sorted(RUNTIME.glob("*.h"))])
+    return ctypes.CDLL(str(build("runtime", ["-std=c++17"], text, depends)), mode=ctypes.RTLD_GLOBAL)
+
+
+@functools.cache
+def headers() -> str:
+    """The text of all our headers: part of every key."""
+    return "".join(path.read_text() for path in sorted(INCLUDE.rglob("*")) if path.is_file())
+
+
+def build(kind: str, flags: Sequence[str], text: str, depends: str) -> Path:
+    """The shared library made of a text, from the cache if it is there. Safe with several ranks."""
+    flags = [*FLAGS, *(SANITIZE if os.environ.get("CUDAEMU_SANITIZE") == "1" else []), *flags]
+    key = hashlib.sha256("\0".join([COMPILER, *flags, text, depends]).encode()).hexdigest()[:24]
+    folder = cache_folder() / "cudaemu"
+    folder.mkdir(parents=True, exist_ok=True)
+    library = folder / f"{kind}-{key}.so"
+    if library.exists():
+        return library
+    with open(library.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not library.exists():
+            source, made = library.with_suffix(".cpp"), library.with_suffix(".tmp")
+            source.write_text(f'#line 1 "{kind}"\n{text}')
+            command = [COMPILER, *flags, "-o", str(made), str(source)]
+            subprocess.run(command, check=True, capture_output=True, text=True)
+            made.rename(library)
+    return library
+
+
+def compiler_flags(options: Sequence[str]) -> list[str]:
+    """Flags of g++ for options of NVRTC; unknown ones are refused, as NVRTC does."""
+    flags, standard, rest = [], "-std=c++17", iter(options)
+    for option in rest:
+        long = re.match(r"--(define-macro|include-path|undefine-macro|pre-include)=(.*)", option, re.DOTALL)
+        if long:
+            short = {"define-macro": "-D", "include-path": "-I", "undefine-macro": "-U", "pre-include": "-include"}
+            flags.append(short[long[1]] + long[2])
+        elif option in ("-D", "-I", "-U"):
+            flags.append(option + next(rest))
+        elif option[:2] in ("-D", "-I", "-U"):
+            flags.append(option)
+        elif re.match(r"--?std=", option):
+            standard = "-" + option.lstrip("-")
+        elif not IGNORED.match(option):
+            raise SourceError(f"nvrtc: error: invalid value for an option: {option}")
+    return [standard, *flags]
+
+
+def interrupts(source: str) -> bool:
+    """Whether threads of these kernels may be interrupted anywhere."""
+    return bool(os.environ.get("CUDAEMU_PREEMPT")) or re.search(r"\bvolatile\b", blank(source)) is not None

@@ -1,0 +1,186 @@
+"""Memory of the imagined devices: how much is in use, pointers to it, pools, and page-locked memory of the host."""
+
+import ctypes
+import os
+
+import numpy as np
+
+from cupy.cuda import runtime
+
+TOTAL = int(os.environ.get("CUDAEMU_MEMORY") or 8 << 30)
+
+
+class OutOfMemoryError(MemoryError):
+    """The arrays on a device are larger than its pool may be."""
+
+
+class BaseMemory:
+    """``size`` bytes at ``ptr``."""
+
+    def __init__(self, ptr, size, owner=None):
+        self.ptr, self.size, self._owner, self.device_id = ptr, size, owner, runtime.getDevice()
+
+    def __int__(self):
+        return self.ptr
+
+    @property
+    def device(self):
+        """Where it is."""
+        from cupy.cuda.device import Device
+
+        return Device(self.device_id)
+
+
+class Memory(BaseMemory):
+    """Memory that counts as used while it lives."""
+
+    def __init__(self, size, host=None):
+        pool = _pool
+        if pool.limit and pool.used_bytes() + size > pool.limit or pool.used_bytes() + size > TOTAL:
+            raise OutOfMemoryError(f"Out of memory allocating {size:,} bytes (allocated so far: {pool.used_bytes():,}"
+                                   f" bytes, limit set to: {pool.limit or TOTAL:,} bytes).")  # fmt: skip
+        host = np.full(size, 0xCD, np.uint8) if host is None else host
+        super().__init__(host.__array_interface__["data"][0], size, host)
+        pool.used[self.device_id] = pool.used_bytes() + size
+        self._pool = pool
+
+    def __del__(self):
+        if hasattr(self, "_pool"):
+            self._pool.used[self.device_id] -= self.size
+
+    @classmethod
+    def of(cls, host):
+        """The memory that a NumPy array has."""
+        while isinstance(host.base, np.ndarray):
+            host = host.base
+        return cls(host.nbytes, host)
+
+
+class UnownedMemory(BaseMemory):
+    """Memory that someone else frees."""
+
+    def __init__(self, ptr, size, owner, device_id=-1):
+        super().__init__(ptr, size, owner)
+
+
+def raw_bytes(address, size):
+    """The bytes at an address, as an object with the buffer protocol."""
+    return (ctypes.c_char * size).from_address(address)
+
+
+class MemoryPointer:
+    """A place in the memory of a device."""
+
+    def __init__(self, mem, offset):
+        self.mem, self.ptr = mem, mem.ptr + offset
+        self.device_id, self.device = mem.device_id, mem.device
+
+    @classmethod
+    def at(cls, address):
+        """The place with an address, whose owner lives long enough."""
+        return cls(UnownedMemory(address, 0, None), 0)
+
+    def __int__(self):
+        return self.ptr
+
+    def __add__(self, offset):
+        return MemoryPointer(self.mem, self.ptr - self.mem.ptr + offset)
+
+    def __sub__(self, offset):
+        return self + -offset
+
+    def copy_from_device(self, src, size):
+        """From another place on the device."""
+        runtime.memcpy(self.ptr, src.ptr, size, runtime.memcpyDeviceToDevice)
+
+    def copy_from_device_async(self, src, size, stream=None):
+        """From another place on the device, in the order of the stream."""
+        self.copy_from_device(src, size)
+
+    def copy_from_host(self, mem, size):
+        """From an address of the host."""
+        runtime.memcpy(self.ptr, getattr(mem, "value", mem), size, runtime.memcpyHostToDevice)
+
+    def copy_from_host_async(self, mem, size, stream=None):
+        """From an address of the host, in the order of the stream."""
+        self.copy_from_host(mem, size)
+
+    def copy_to_host(self, mem, size):
+        """To an address of the host."""
+        runtime.memcpy(getattr(mem, "value", mem), self.ptr, size, runtime.memcpyDeviceToHost)
+
+    def copy_to_host_async(self, mem, size, stream=None):
+        """To an address of the host; it is there when the stream was synchronized."""
+        pointer = stream.ptr if stream is not None else 0
+        runtime.memcpyAsync(getattr(mem, "value", mem), self.ptr, size, runtime.memcpyDeviceToHost, pointer)
+
+    def memset(self, value, size):
+        """Set bytes."""
+        runtime.memset(self.ptr, value, size)
+
+    def memset_async(self, value, size, stream=None):
+        """Set bytes, in the order of the stream."""
+        self.memset(value, size)
+
+
+class MemoryPool:
+    """Counts what arrays use; nothing is kept for later."""
+
+    def __init__(self, allocator=None):
+        self.used, self.limit = {}, 0
+
+    def malloc(self, size):
+        """New memory."""
+        return MemoryPointer(Memory(size), 0)
+
+    def used_bytes(self):
+        """Bytes of living arrays on the current device."""
+        return self.used.get(runtime.getDevice(), 0)
+
+    def total_bytes(self):
+        """The same: nothing is kept."""
+        return self.used_bytes()
+
+    def free_bytes(self):
+        """Kept bytes: none."""
+        return 0
+
+    def n_free_blocks(self):
+        """Kept blocks: none."""
+        return 0
+
+    def free_all_blocks(self, stream=None):
+        """Nothing to free."""
+
+    def set_limit(self, size=None, fraction=None):
+        """Raise an OutOfMemoryError beyond so many bytes."""
+        self.limit = int(fraction * TOTAL) if size is None else size
+
+    def get_limit(self):
+        """The limit; 0 means none."""
+        return self.limit
+
+
+def alloc(size):
+    """Memory on the current device."""
+    return MemoryPointer(Memory(size), 0)
+
+
+def set_allocator(allocator=None):
+    """Take memory from the pool whose ``malloc`` this is; None: from none, which counts in a new one."""
+    global _pool
+    pool = getattr(allocator, "__self__", None)
+    _pool = pool if isinstance(pool, MemoryPool) else MemoryPool()
+
+
+def get_allocator():
+    """The function that gives memory."""
+    return _pool.malloc
+
+
+def get_pool():
+    """The pool in use."""
+    return _pool
+
+
+_pool = MemoryPool()
