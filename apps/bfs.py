@@ -4,12 +4,13 @@
 """
 
 import argparse
+from typing import Any
 
 import numpy as np
 
-from apps import operators_cpu as ops
 from apps.harness import Answer, App, main
 from apps.verify import verify_hops
+from cusp.devices import backend
 from cusp.launch import run_main
 from cusp.partition import Partition
 from gluon.label import Label
@@ -19,7 +20,9 @@ from gluon.sync import Sync
 ALPHA, BETA = 15, 18  # when to pull and when to push again (Beamer, Asanovic, Patterson, SC 2012)
 
 
-def bfs(part: Partition, sync: Sync, source: int, direction: str = "auto", parents: bool = False) -> Answer:
+def bfs(
+    part: Partition, sync: Sync, source: int, direction: str = "auto", parents: bool = False, prepared: Any = None
+) -> Answer:
     """Hops from ``source`` to every node along out-edges. Collective.
 
     A frontier node gives its level + 1 to its out-neighbours (push), or a node without a level looks
@@ -38,6 +41,8 @@ def bfs(part: Partition, sync: Sync, source: int, direction: str = "auto", paren
     parents : bool
         Find a parent of each node too. Levels and parents then travel in one number, level first, so
         that MIN keeps the lowest level and among its parents the lowest one that was found.
+    prepared : optional
+        What :func:`prepare` returned for this partition, to make it once for many searches.
 
     Returns
     -------
@@ -45,6 +50,12 @@ def bfs(part: Partition, sync: Sync, source: int, direction: str = "auto", paren
         ``hops`` (int32) of this rank's masters, -1 where there is no path; with ``parents`` also
         ``parents`` (int64), the source being its own.
     """
+    ops = backend("apps.operators", part.device)
+    in_edges = in_edges_of(part)
+    prepared = prepared or prepare(part, sync, parents)
+    if ops.drains(sync.comm.size) and not parents:
+        hops, levels = ops.bfs_drain(part, prepared, source, direction, ALPHA, BETA)
+        return Answer({"hops": hops}, hops >= 0, levels)
     shift = part.num_nodes.bit_length() if parents else 0
     dtype = np.int64 if parents else np.int32
     unreached = np.iinfo(dtype).max
@@ -52,7 +63,6 @@ def bfs(part: Partition, sync: Sync, source: int, direction: str = "auto", paren
     gid_mask = np.int64((1 << shift) - 1)
     labels.write(source, source & int(gid_mask))
     out_edges = (part.offsets, part.targets)
-    in_edges = out_edges if part.symmetric else (part.csc.offsets, part.csc.sources) if part.csc else None
     ends = {False: ("src", "dst"), True: ("dst", "src") if part.symmetric else ("src", "dst")}
     level, pulling, before, unexplored = 0, False, 0, part.num_edges
     while True:
@@ -73,7 +83,8 @@ def bfs(part: Partition, sync: Sync, source: int, direction: str = "auto", paren
         frontier = labels.swap_updated()
         level += 1
         value = np.int64(level << shift)
-        rest = (part.gids, gid_mask, value, labels.values.dtype.type(unreached), labels.values, labels.updated)
+        numbers = (part.gids, gid_mask, value, labels.values.dtype.type(unreached))
+        rest = (*numbers, labels.values, labels.updated, prepared)
         if pulling and in_edges:
             ops.bfs_pull(frontier, *in_edges, *rest)
         else:
@@ -81,10 +92,27 @@ def bfs(part: Partition, sync: Sync, source: int, direction: str = "auto", paren
         sync.reduce(labels, write=write, implied=None if parents else level)
     values = labels.values[: part.num_masters]
     reached = values != unreached
-    answer = {"hops": np.where(reached, values >> shift, -1).astype(np.int32)}
+    answer = {"hops": (values >> shift).astype(np.int32)}
     if parents:
-        answer["parents"] = np.where(reached, values & gid_mask, -1)
+        answer["parents"] = values & gid_mask
+    for found in answer.values():
+        found[~reached] = -1
     return Answer(answer, reached, level)
+
+
+def in_edges_of(part: Partition) -> tuple[Any, Any] | None:
+    """Offsets and sources of the in-edges of each proxy, or None if they are not there."""
+    if part.symmetric:
+        return part.offsets, part.targets
+    return (part.csc.offsets, part.csc.sources) if part.csc else None
+
+
+def prepare(part: Partition, sync: Sync, parents: bool) -> Any:
+    """What all searches of one partition share."""
+    ops = backend("apps.operators", part.device)
+    if ops.drains(sync.comm.size) and not parents:
+        return ops.plan_bfs(part, in_edges_of(part))
+    return ops.make_queue(part)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -101,7 +129,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 APP = App(
     name="bfs",
     summary="breadth-first search: hops (and parents) from a source",
-    run=lambda part, sync, source, _, options: bfs(part, sync, source, options.direction, options.parents),
+    prepare=lambda part, sync, options: prepare(part, sync, options.parents),
+    run=lambda part, sync, source, prepared, options: bfs(
+        part, sync, source, options.direction, options.parents, prepared
+    ),
     verify=lambda part, sync, source, answer, _, options: verify_hops(part, sync, source, **answer.labels),
     add_options=add_options,
     needs_csc=lambda options, symmetric: options.direction != "push" and not symmetric,

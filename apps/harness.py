@@ -17,6 +17,7 @@ from apps.inputs import open_input
 from apps.output import write_labels
 from cusp import report
 from cusp.dataset_writer import OutputError, check_target
+from cusp.devices import Placement, backend, choose_device, to_host
 from cusp.errors import OptionError, raise_together
 from cusp.graph_file import read_header
 from cusp.launch import parse_together
@@ -25,9 +26,11 @@ from cusp.partitioner import partition_graph
 from cusp.policies import Policy
 from cusp.quality import Quality, measure_quality
 from cusp.stopwatch import Stopwatch
+from cusp.storage import peak_mb
 from cusp.warm_up import FAR_NODE, tiny_policy, warm_up
 from gluon.plan import SyncPlan, make_plan
 from gluon.sync import Sync
+from gluon.transports import open_transport
 
 PHASES = ("read", "assign_masters", "assign_edges", "allocate", "construct", "plan")
 
@@ -45,9 +48,14 @@ class Answer:
     rounds : int
     """
 
-    labels: dict[str, np.ndarray]
-    reached: np.ndarray
-    rounds: int
+    labels: dict[str, Any]
+    reached: Any
+    rounds: Any
+
+    def on_host(self) -> "Answer":
+        """The same in the memory of the host."""
+        labels = {name: to_host(values) for name, values in self.labels.items()}
+        return Answer(labels, to_host(self.reached), int(self.rounds))
 
 
 @dataclass(frozen=True)
@@ -84,9 +92,11 @@ class Job:
 
     graph: str
     policy: Policy
+    placement: Placement
     part: Partition
     plan: SyncPlan
     prepared: Any
+    verify: Callable[[int, Answer], None]
     quality: Quality
     partition_seconds: float
     phases: dict[str, float]
@@ -110,7 +120,7 @@ def main(app: App, comm: MPI.Intracomm, argv: list[str]) -> int:
             answer, row = run_trial(app, comm, job, options, source, trial)
             if options.verify and trial == 0:
                 report.progress(comm.rank, "verifying")
-                app.verify(job.part, Sync(job.plan, comm), source, answer, job.prepared, options)
+                job.verify(source, answer)
                 report.progress(comm.rank, "")
                 row["verified"] = True
             job.rows.append(row)
@@ -127,17 +137,19 @@ def prepare_job(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> J
     """Load code, partition the graph and show the table. Collective."""
     began = time.perf_counter()
     report.progress(comm.rank, "opening")
+    placement = choose_device(options.device, comm)
     source = open_input(comm, options, app.weighted)
+    open_transport(options.transport, comm, placement.device)  # connects the GPUs before a clock runs
     report.progress(comm.rank, "loading compiled code (compiled once, then kept)")
-    warm_up(comm, source.header, lambda few, path: rehearse(app, few, source.policy, options, path))
+    warm_up(comm, source.header, lambda few, path: rehearse(app, few, source.policy, options, path, placement.device))
     startup = comm.allreduce(time.perf_counter() - began, MPI.MAX)
     report.progress(comm.rank, "partitioning")
     watch = Stopwatch(lambda phase: report.progress(comm.rank, f"partitioning: {phase}"))
     comm.Barrier()
     began = time.perf_counter()
-    part = source.build(watch, app.needs_csc(options, source.header.symmetric))
+    part = source.build(watch, app.needs_csc(options, source.header.symmetric)).on(placement.device)
     with watch("plan"):
-        plan = make_plan(part, comm)
+        plan = make_plan(part, comm, options.transport)
         prepared = app.prepare(part, Sync(plan, comm), options)
     seconds = comm.allreduce(time.perf_counter() - began, MPI.MAX)
     phases = {name: comm.allreduce(watch.seconds.get(name, 0.0), MPI.MAX) for name in PHASES}
@@ -146,20 +158,49 @@ def prepare_job(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> J
     report.say(comm.rank, report.describe_graph(source.name, source.header))
     report.say(comm.rank, report.partition_table(quality, source.policy.name, seconds, phases))
     report.say(comm.rank, f"start-up: {startup:.2f} s to load compiled code")
+    report.say(comm.rank, describe_placement(placement, plan.exchange.transport))
     report.warn_of_idle_ranks(part, comm.size, comm.rank)
-    return Job(source.name, source.policy, part, plan, prepared, quality, seconds, phases, startup)
+    verify = make_verifier(app, part, plan, prepared, options, comm)
+    return Job(source.name, source.policy, placement, part, plan, prepared, verify, quality, seconds, phases, startup)
 
 
-def rehearse(app: App, comm: MPI.Intracomm, policy: Policy, options: argparse.Namespace, path: str) -> None:
+def describe_placement(placement: Placement, transport: Any) -> str:
+    """Where the ranks compute and how their messages travel."""
+    if placement.device == "cpu":
+        return "device: cpu"
+    ranks = ", ".join(f"rank {rank}: {place}" for rank, place in enumerate(placement.places))
+    return f"device: gpu ({ranks}); transport: {transport.name}"
+
+
+def make_verifier(
+    app: App, part: Partition, plan: SyncPlan, prepared: Any, options: argparse.Namespace, comm: MPI.Intracomm
+) -> Callable[[int, Answer], None]:
+    """What checks an answer: on the CPU, also those of GPUs, whose graph is copied there when the first is checked."""
+    ready: list[tuple[Partition, SyncPlan, Any]] = [(part, plan, prepared)] if part.device == "cpu" else []
+
+    def verify(source: int, answer: Answer) -> None:
+        if not ready:
+            host = part.on("cpu")
+            host_plan = make_plan(host, comm)
+            ready.append((host, host_plan, app.prepare(host, Sync(host_plan, comm), options)))
+        host, host_plan, host_prepared = ready[0]
+        app.verify(host, Sync(host_plan, comm), source, answer, host_prepared, options)
+
+    return verify
+
+
+def rehearse(
+    app: App, comm: MPI.Intracomm, policy: Policy, options: argparse.Namespace, path: str, device: str
+) -> None:
     """Call all that a run calls, on a tiny graph. Collective."""
     symmetric = read_header(path).symmetric
     csc = app.needs_csc(options, symmetric)
-    part = partition_graph(path, tiny_policy(policy, path), comm, weights=app.weighted, csc=csc)
-    plan = make_plan(part, comm)
+    part = partition_graph(path, tiny_policy(policy, path), comm, weights=app.weighted, csc=csc).on(device)
+    plan = make_plan(part, comm, "mpi")
     prepared = app.prepare(part, Sync(plan, comm), options)
     answer = app.run(part, Sync(plan, comm), FAR_NODE, prepared, options)
     if options.verify:
-        app.verify(part, Sync(plan, comm), FAR_NODE, answer, prepared, options)
+        make_verifier(app, part, plan, prepared, options, comm)(FAR_NODE, answer.on_host())
 
 
 def choose_sources(part: Partition, comm: MPI.Intracomm, options: argparse.Namespace) -> list[int]:
@@ -169,7 +210,7 @@ def choose_sources(part: Partition, comm: MPI.Intracomm, options: argparse.Names
             raise OptionError(f"--source {options.source}: the graph has the nodes 0 to {part.num_nodes - 1}")
         return [options.source]
     wanted = options.sources or 1
-    candidates = part.gids[: part.num_masters][part.degrees > 0]
+    candidates = to_host(part.gids[: part.num_masters][part.degrees > 0])
     lots = scramble(candidates, options.seed)
     best = np.argsort(lots, kind="stable")[:wanted]
     mine = list(zip(lots[best].tolist(), candidates[best].tolist()))
@@ -197,13 +238,17 @@ def run_trial(
     comm.Barrier()
     began = time.perf_counter()
     answer = app.run(job.part, sync, source, job.prepared, options)
+    wait(job.part)
     seconds = comm.allreduce(time.perf_counter() - began, MPI.MAX)
     messages = sync.total(sum(exchange.messages for exchange in sync.traffic))[0]
     reduced, broadcast = sync.total(*(sync.bytes_sent(kind) for kind in ("reduce", "broadcast")))
-    reached, traversed = sync.total(np.count_nonzero(answer.reached), int(job.part.degrees[answer.reached].sum()))
+    own = answer.reached[: job.part.num_masters]
+    reached, traversed = sync.total(int(own.sum()), int(job.part.degrees[own].sum()))
+    answer = answer.on_host()
     row = {
         "app": app.name, "graph": job.graph, "nodes": job.part.num_nodes, "edges": job.part.num_edges,
-        "policy": job.policy.name, "ranks": comm.size, "device": "cpu", "source": source, "trial": trial,
+        "policy": job.policy.name, "ranks": comm.size, "device": job.placement.device,
+        "transport": getattr(job.plan.exchange.transport, "name", "mpi"), "source": source, "trial": trial,
         "seconds": seconds, "partition_seconds": job.partition_seconds, "phases": job.phases,
         "startup_seconds": job.startup_seconds, "rounds": answer.rounds, "messages": messages,
         "mb_sent": (reduced + broadcast) / 1e6, "mb_reduced": reduced / 1e6, "mb_broadcast": broadcast / 1e6,
@@ -212,6 +257,11 @@ def run_trial(
         "verified": None, "commit": commit(),
     }  # fmt: skip
     return answer, row
+
+
+def wait(part: Partition) -> None:
+    """Return when the device of a partition has done all that was asked of it."""
+    backend("gluon.device", part.device).wait()
 
 
 def trial_line(row: dict) -> str:
@@ -223,12 +273,6 @@ def trial_line(row: dict) -> str:
         f"{row['messages']} messages, {row['mb_sent']:.3f} MB sent, {row['reached']:,} nodes reached, "
         f"{rate:,.1f} M edges/s{verified}"
     )
-
-
-def peak_mb() -> float:
-    """Most memory that this process has ever had, in MB (not what its parent had before it, as getrusage says)."""
-    with open("/proc/self/status") as file:
-        return next(int(line.split()[1]) for line in file if line.startswith("VmHWM:")) * 1024 / 1e6
 
 
 def commit() -> str | None:

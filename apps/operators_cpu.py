@@ -4,6 +4,20 @@ import numpy as np
 from numba import njit
 
 from cusp.lid_map import popcount
+from cusp.partition import Partition
+
+
+def drains(ranks: int) -> bool:
+    """Whether a whole traversal runs in one call: on the CPU a round costs too little for that to pay."""
+    return False
+
+
+def make_queue(part: Partition) -> np.ndarray:
+    """Memory that an operator needs while it runs, made once a partition."""
+    return np.empty(part.num_proxies + 1, np.int32)
+
+
+plan_relaxing = make_queue
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -33,7 +47,7 @@ def frontier_size(updated, degrees):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def bfs_push(frontier, offsets, targets, gids, gid_mask, level, unreached, values, updated):  # type: ignore[no-untyped-def]
+def bfs_push(frontier, offsets, targets, gids, gid_mask, level, unreached, values, updated, queue):  # type: ignore[no-untyped-def]
     """Every frontier node v gives ``level | (gids[v] & gid_mask)`` to its out-neighbours without a value."""
     for word in range(frontier.size):
         bits = frontier[word]
@@ -50,7 +64,7 @@ def bfs_push(frontier, offsets, targets, gids, gid_mask, level, unreached, value
 
 
 @njit(cache=True, nogil=True)
-def bfs_pull(frontier, offsets, sources, gids, gid_mask, level, unreached, values, updated):  # type: ignore[no-untyped-def]
+def bfs_pull(frontier, offsets, sources, gids, gid_mask, level, unreached, values, updated, queue):  # type: ignore[no-untyped-def]
     """Every node without a value looks for an in-neighbour in the frontier and stops at the first."""
     for target in range(offsets.size - 1):
         if values[target] == unreached:
@@ -63,11 +77,16 @@ def bfs_pull(frontier, offsets, sources, gids, gid_mask, level, unreached, value
 
 
 @njit(cache=True, nogil=True)
-def mark_lowered(lids, values, relaxed_at, pending):  # type: ignore[no-untyped-def]
+def mark_lowered(lowered, values, relaxed_at, pending):  # type: ignore[no-untyped-def]
     """A node whose value fell since its edges were last relaxed is pending."""
-    for lid in lids:
-        if values[lid] < relaxed_at[lid]:
-            _set(pending, lid)
+    for word in range(lowered.size):
+        bits = lowered[word]
+        while bits:
+            lowest = bits & (~bits + np.uint64(1))
+            lid = word * 64 + np.int64(popcount(lowest - np.uint64(1)))
+            bits ^= lowest
+            if values[lid] < relaxed_at[lid]:
+                _set(pending, lid)
 
 
 @njit(cache=True, nogil=True)

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from apps import operators_cpu as ops
 from apps.harness import Answer, App, main
 from apps.verify import verify_distances
+from cusp.devices import backend, to_host
 from cusp.errors import GraphFileError, OptionError, raise_together
 from cusp.launch import run_main
 from cusp.partition import Partition
@@ -39,13 +39,16 @@ class Lengths:
         Width of a bucket.
     may_overflow : bool
         A path could be too long for 64 bits.
+    queue : Any
+        Memory of the operators.
     """
 
-    weights: np.ndarray
+    weights: Any
     dtype: np.dtype
     far: Any
     delta: float
     may_overflow: bool
+    queue: Any
 
     def bucket_end(self, distance: float) -> float:
         """First distance that is not in the bucket of another one; above it even where floats are coarse."""
@@ -75,28 +78,40 @@ def sssp(part: Partition, sync: Sync, source: int, lengths: Lengths) -> Answer:
     GraphFileError
         A distance does not fit into 64 bits.
     """
+    ops = backend("apps.operators", part.device)
     far = lengths.far
     distances = Label(part, lengths.dtype, far, MIN)
     distances.write(source, 0)
-    relaxed_at = np.full_like(distances.values, far)
-    pending = np.zeros_like(distances.updated)
-    queue = np.empty(part.num_proxies + 1, np.int32)
     rounds = 0
+    if ops.drains(sync.comm.size):
+        rounds = ops.relax_all(part, lengths, distances.values, distances.updated, lengths.queue)
+        return _answer(part, sync, source, lengths, distances, rounds)
+    relaxed_at = distances.device.full(part.num_proxies, far, lengths.dtype)
+    pending = distances.device.no_bits(part.num_proxies)
     while True:
-        ops.mark_lowered(distances.take_updated(), distances.values, relaxed_at, pending)
+        ops.mark_lowered(distances.swap_updated(), distances.values, relaxed_at, pending)
         lowest = sync.lowest(ops.lowest_pending(pending, distances.values, far))
         if lowest == far:
             break
         limit = lengths.dtype.type(lengths.bucket_end(lowest))
         ops.relax_below(limit, far, part.offsets, part.targets, lengths.weights, distances.values, relaxed_at,
-                        pending, distances.updated, queue)  # fmt: skip
+                        pending, distances.updated, lengths.queue)  # fmt: skip
         sync(distances)
         rounds += 1
+    return _answer(part, sync, source, lengths, distances, rounds)
+
+
+def _answer(part: Partition, sync: Sync, source: int, lengths: Lengths, distances: Label, rounds: Any) -> Answer:
+    """Distances of this rank's masters, if all fit. Collective."""
+    far = lengths.far
     if lengths.may_overflow:
         _refuse_overflow(part, sync, source, lengths, distances)
     values = distances.values[: part.num_masters]
     reached = values != far
-    answer = values if lengths.dtype.kind == "f" else np.where(reached, values, -1).astype(np.int64)
+    answer = values
+    if lengths.dtype.kind != "f":
+        answer = values.astype(np.int64)
+        answer[~reached] = -1
     return Answer({"distance": answer}, reached, rounds)
 
 
@@ -110,13 +125,14 @@ def measure(part: Partition, sync: Sync, delta: float | None = None) -> Lengths:
     OptionError
         ``delta`` is not above 0.
     """
-    weights = np.ones(part.num_local_edges, np.uint8) if part.weights is None else part.weights
+    ops, device = backend("apps.operators", part.device), backend("gluon.device", part.device)
+    weights = device.full(part.num_local_edges, 1, np.dtype(np.uint8)) if part.weights is None else part.weights
     _refuse_unfit(part, sync, weights)
     if weights.dtype == np.uint64:  # what int64 cannot hold is too long for any path
-        weights = np.minimum(weights, np.uint64(LONGEST)).astype(np.int64)
+        weights = weights.clip(None, np.uint64(LONGEST)).astype(np.int64)
     largest = -sync.lowest(-weights.max().item() if weights.size else 0)
     with np.errstate(over="ignore"):  # an infinite mean makes one bucket
-        total = weights.sum(dtype=np.float64)
+        total = float(weights.sum(dtype=np.float64))
     mean = sync.total(total)[0] / max(part.num_edges, 1)
     longest = largest * part.num_nodes  # a shortest path has fewer edges than the graph has nodes
     dtype = np.dtype("f8" if weights.dtype.kind == "f" else "i4" if longest < 2**31 - 1 else "i8")
@@ -126,7 +142,8 @@ def measure(part: Partition, sync: Sync, delta: float | None = None) -> Lengths:
     delta = delta or choose_delta(mean, part.num_edges / part.num_nodes)
     if dtype.kind != "f":
         delta = max(1, round(min(delta, far)))
-    return Lengths(weights, dtype, far, delta, dtype.kind != "f" and longest >= LONGEST)
+    may_overflow = dtype.kind != "f" and longest >= LONGEST
+    return Lengths(weights, dtype, far, delta, may_overflow, ops.plan_relaxing(part))
 
 
 def choose_delta(mean_weight: float, mean_degree: float) -> float:
@@ -137,9 +154,10 @@ def choose_delta(mean_weight: float, mean_degree: float) -> float:
 def _refuse_unfit(part: Partition, sync: Sync, weights: np.ndarray) -> None:
     """Raise if a weight is below 0 or infinite. Collective."""
     error = None
-    lowest, highest = (weights.min(), weights.max()) if weights.size else (0, 0)
+    lowest, highest = (weights.min().item(), weights.max().item()) if weights.size else (0, 0)
     if lowest < 0 or highest == np.inf:
-        edge = int(np.argmin(weights) if lowest < 0 else np.argmax(weights))
+        edge = int(weights.argmin() if lowest < 0 else weights.argmax())
+        part = part.on("cpu")
         source = part.gids[np.searchsorted(part.offsets, edge, side="right") - 1]
         error = GraphFileError(
             f"the edge {source:,} -> {part.gids[part.targets[edge]]:,} has the weight {weights[edge]}; "
@@ -150,12 +168,13 @@ def _refuse_unfit(part: Partition, sync: Sync, weights: np.ndarray) -> None:
 
 def _refuse_overflow(part: Partition, sync: Sync, source: int, lengths: Lengths, distances: Label) -> None:
     """Raise if a node was not reached only because its distance does not fit. Collective."""
+    ops = backend("apps.operators", part.device)
     marks = Label(part, np.uint8, 0, MAX)
     ops.mark_too_far(part.offsets, part.targets, lengths.weights, distances.values, lengths.far, marks.values,
                      marks.updated)  # fmt: skip
     sync.reduce(marks, write="dst")
     own = slice(0, part.num_masters)
-    lost = np.flatnonzero((marks.values[own] == 1) & (distances.values[own] == lengths.far))
+    lost = np.flatnonzero(to_host((marks.values[own] == 1) & (distances.values[own] == lengths.far)))
     error = None
     if lost.size:
         error = GraphFileError(

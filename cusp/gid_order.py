@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cusp.devices import to_host
 from cusp.exchange import all_to_all
 from cusp.partition import Partition
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 def in_gid_order(part: Partition, values: np.ndarray, comm: "Intracomm") -> tuple[int, np.ndarray]:
     """First node of an even share of all nodes, and the values of that share by global id. Collective."""
     bounds = np.array([part.num_nodes * rank // comm.size for rank in range(comm.size + 1)])
-    gids = part.gids[: part.num_masters]
+    gids, values = to_host(part.gids[: part.num_masters]), to_host(values)
     share = np.searchsorted(bounds, gids, side="right") - 1
     came = [all_to_all(comm, [what[share == rank] for rank in range(comm.size)]) for what in (gids, values)]
     slab = np.empty(bounds[comm.rank + 1] - bounds[comm.rank], values.dtype)

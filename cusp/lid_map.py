@@ -11,6 +11,8 @@ import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic, overload
 
+from cusp.devices import to_host
+
 
 def popcount(word):  # type: ignore[no-untyped-def]
     """Number of set bits of a uint64."""
@@ -48,7 +50,7 @@ class LidMap:
     def lids(self, gids: np.ndarray) -> np.ndarray:
         """Local ids, int32, of an array of global ids; -1 where there is no proxy here."""
         found = np.empty(gids.size, np.int32)
-        look_up(self.index, self.table, gids, found)
+        look_up(to_host(self.index), to_host(self.table), gids, found)
         return found
 
 

@@ -90,7 +90,7 @@ def measure_quality(part: Partition, comm: "Intracomm") -> Quality:
     """Count what each rank holds. Collective."""
     mirrors = np.array(comm.allgather(np.diff(part.mirror_starts)))  # [r, s]: proxies on r of nodes of s
     mirror = slice(part.num_masters, None)
-    roles = (np.count_nonzero(part.has_in[mirror]), np.count_nonzero(part.has_out[mirror]))
+    roles = (int(part.has_in[mirror].sum()), int(part.has_out[mirror].sum()))
     held = comm.allgather((part.num_masters, part.num_proxies, part.num_local_edges, *roles))
     masters, proxies, edges, mirrors_in, mirrors_out = np.array(held, np.int64).T
     partners = ((mirrors + mirrors.T) > 0).sum(axis=1)

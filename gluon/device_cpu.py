@@ -17,8 +17,31 @@ import numpy as np
 from numba import njit
 
 from cusp.lid_map import popcount
+from cusp.partition import Partition
 
 NONE, ALL, BITSET, OFFSETS = range(4)
+
+
+def full(size: int, fill: float, dtype: np.dtype) -> np.ndarray:
+    """An array with the same value everywhere."""
+    return np.full(size, fill, dtype)
+
+
+def no_bits(size: int) -> np.ndarray:
+    """Room for ``size`` bits, none set: uint64 words."""
+    return np.zeros(-(-size // 64), np.uint64)
+
+
+def write(part: Partition, gid: int, value: float, values: np.ndarray, updated: np.ndarray) -> None:
+    """Give a node a value if it has a proxy here."""
+    lid = part.lid(gid)
+    if lid >= 0:
+        values[lid] = value
+        updated[lid >> 6] |= np.uint64(1 << (lid & 63))
+
+
+def wait() -> None:
+    """All that was asked for has been done when a call returns."""
 
 
 def block_words(entries: int, itemsize: int) -> int:

@@ -1,15 +1,17 @@
 """Label: one value a proxy, and a bit that says 'changed since last taken'."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import DTypeLike
 
+from cusp.devices import backend
 from cusp.partition import Partition
-from gluon import device_cpu as device
 from gluon.reduction import Reduction
 
 
 class Label:
-    """One value for each proxy of a partition; the only thing here that changes.
+    """One value for each proxy of a partition, on its device; the only thing here that changes.
 
     Parameters
     ----------
@@ -29,26 +31,24 @@ class Label:
     def __init__(self, part: Partition, dtype: DTypeLike, fill: float, reduction: Reduction) -> None:
         self.part = part
         self.reduction = reduction
-        self.values = np.full(part.num_proxies, fill, dtype)
-        self.updated = np.zeros(-(-part.num_proxies // 64), np.uint64)
+        self.device = backend("gluon.device", part.device)
+        self.values = self.device.full(part.num_proxies, fill, np.dtype(dtype))
+        self.updated = self.device.no_bits(part.num_proxies)
 
     def write(self, gid: int, value: float) -> None:
         """Give a node a value, at each of its proxies: call it on every rank."""
-        lid = self.part.lid(gid)
-        if lid >= 0:
-            self.values[lid] = value
-            self.updated[lid >> 6] |= np.uint64(1 << (lid & 63))
+        self.device.write(self.part, gid, value, self.values, self.updated)
 
-    def take_updated(self) -> np.ndarray:
+    def take_updated(self) -> Any:
         """Local ids, int32, ascending, of the updated proxies; their bits are cleared."""
-        return device.take_bits(self.updated, self.part.num_proxies)
+        return self.device.take_bits(self.updated, self.part.num_proxies)
 
-    def swap_updated(self) -> np.ndarray:
+    def swap_updated(self) -> Any:
         """The bits of the updated proxies; the label goes on with none set."""
         taken = self.updated
-        self.updated = np.zeros_like(taken)
+        self.updated = self.device.no_bits(self.part.num_proxies)
         return taken
 
     def num_updated_masters(self) -> int:
         """Updated masters of this rank: summed over the ranks, nodes whose value changed."""
-        return int(device.count_bits(self.updated, self.part.num_masters))
+        return int(self.device.count_bits(self.updated, self.part.num_masters))

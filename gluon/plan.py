@@ -1,13 +1,15 @@
 """SyncPlan: which values travel between which ranks, agreed once, so that messages carry no ids."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cusp.devices import backend, to_host
 from cusp.errors import PolicyError, together
 from cusp.exchange import all_to_all
 from cusp.partition import Partition
+from gluon.transports import open_transport
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -41,8 +43,14 @@ class SyncPlan:
     edge-cut needs no broadcast, an incoming one no reduce, and a Cartesian cut only the partners of
     its row and column follows from the data, for any policy. The price: a mirror that is left out
     is stale by design; only masters hold the answer.
+
+    Attributes
+    ----------
+    exchange : Exchange
+        What carries labels along the lists, from device to device; it keeps its buffers.
     """
 
+    exchange: Any
     everything: Lists
     mirror_roles: list[np.ndarray]
     master_roles: list[np.ndarray]
@@ -64,19 +72,34 @@ class SyncPlan:
         return sum(1 for mine, theirs in zip(lists.mirrors, lists.masters) if mine.size or theirs.size)
 
 
-def make_plan(part: Partition, comm: "Intracomm") -> SyncPlan:
-    """Tell every master where its mirrors are and what roles they play. Collective."""
+def make_plan(part: Partition, comm: "Intracomm", transport: str = "auto") -> SyncPlan:
+    """Tell every master where its mirrors are and what roles they play. Collective.
+
+    Parameters
+    ----------
+    transport : str
+        See :func:`gluon.transports.open_transport`.
+
+    Raises
+    ------
+    PolicyError, TransportError
+        On every rank.
+    """
+    exchange = backend("gluon.exchange", part.device).Exchange(comm, open_transport(transport, comm, part.device))
     starts = part.mirror_starts
-    roles = (part.has_out * HAS_OUT + part.has_in * HAS_IN).astype(np.uint8)
+    gids = to_host(part.gids)
+    roles = to_host(part.has_out).astype(np.uint8) * np.uint8(HAS_OUT)
+    roles += to_host(part.has_in).astype(np.uint8) * np.uint8(HAS_IN)
     own = [slice(starts[rank], starts[rank + 1]) for rank in range(comm.size)]
     places = np.arange(part.num_proxies, dtype=np.int32)
     mirror_roles = [roles[where] for where in own]
-    mirrored = all_to_all(comm, [part.gids[where] for where in own])
+    mirrored = all_to_all(comm, [gids[where] for where in own])
     masters = [part.lid_map.lids(gids) for gids in mirrored]
     with together(comm):
-        for rank, (lids, gids) in enumerate(zip(masters, mirrored)):
-            _check_masters(part, rank, lids, gids)
-    return SyncPlan(Lists([places[where] for where in own], masters), mirror_roles, all_to_all(comm, mirror_roles))
+        for rank, (lids, asked) in enumerate(zip(masters, mirrored)):
+            _check_masters(part, rank, lids, asked)
+    master_roles = all_to_all(comm, mirror_roles)
+    return SyncPlan(exchange, Lists([places[where] for where in own], masters), mirror_roles, master_roles)
 
 
 def _check_masters(part: Partition, rank: int, lids: np.ndarray, gids: np.ndarray) -> None:

@@ -6,13 +6,8 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from cusp.exchange import wait_all
-from gluon import device_cpu as device
 from gluon.label import Label
 from gluon.plan import SyncPlan
-from gluon.reduction import ASSIGN
-
-TAGS = {"reduce": 11, "broadcast": 12}
 
 
 @dataclass
@@ -45,7 +40,6 @@ class Sync:
         self.plan, self.comm = plan, comm
         self.write, self.read = write, read
         self.traffic: list[Traffic] = []
-        self._buffers: dict[tuple[str, int], np.ndarray] = {}
 
     def __call__(self, *labels: Label) -> None:
         """Reduce, then broadcast. Collective."""
@@ -88,68 +82,8 @@ class Sync:
         self._exchange("broadcast", labels, lists.masters, lists.mirrors, implied)
 
     def _exchange(
-        self,
-        kind: str,
-        labels: tuple[Label, ...],
-        send: list[np.ndarray],
-        receive: list[np.ndarray],
+        self, kind: str, labels: tuple[Label, ...], send: list[np.ndarray], receive: list[np.ndarray],
         implied: float | None,
-    ) -> None:
-        """One message to each rank with a list in common, one from each."""
-        comm, requests, arriving = self.comm, [], []
-        sent = Traffic(kind, 0, 0)
-        for step in range(1, comm.size):
-            rank = (comm.rank - step) % comm.size
-            if receive[rank].size:
-                buffer = self._buffer("from", rank, receive[rank].size, labels)
-                requests.append(comm.Irecv(buffer, rank, TAGS[kind]))
-                arriving.append((rank, buffer))
-        for step in range(1, comm.size):
-            rank = (comm.rank + step) % comm.size
-            if send[rank].size:
-                buffer = self._buffer("to", rank, send[rank].size, labels)
-                message = buffer[: self._extract(kind, labels, send[rank], implied, buffer)]
-                requests.append(comm.Isend(message, rank, TAGS[kind]))
-                sent.messages += 1
-                sent.bytes += message.nbytes
-        wait_all(requests)
-        for rank, buffer in sorted(arriving, key=lambda item: item[0]):  # the same order in every run
-            self._combine(kind, labels, receive[rank], implied, buffer)
-        self.traffic.append(sent)
-
-    def _buffer(self, way: str, rank: int, entries: int, labels: tuple[Label, ...]) -> np.ndarray:
-        words = sum(device.block_words(entries, label.values.itemsize) for label in labels)
-        buffer = self._buffers.get((way, rank))
-        if buffer is None or buffer.size < words:
-            buffer = self._buffers[way, rank] = np.empty(words, np.uint64)
-        return buffer
-
-    @staticmethod
-    def _extract(
-        kind: str, labels: tuple[Label, ...], lids: np.ndarray, implied: float | None, buffer: np.ndarray
-    ) -> int:
-        at = 0
-        for label in labels:
-            reset = kind == "reduce" and not label.reduction.idempotent
-            at = device.extract(
-                lids, label.values, label.updated, implied is None, reset,
-                label.reduction.identity(label.values.dtype), buffer, *_views(buffer, label), at,
-            )  # fmt: skip
-        return at
-
-    @staticmethod
-    def _combine(
-        kind: str, labels: tuple[Label, ...], lids: np.ndarray, implied: float | None, buffer: np.ndarray
-    ) -> None:
-        at = 0
-        for label in labels:
-            reduction = label.reduction if kind == "reduce" else ASSIGN
-            at = device.combine(
-                lids, label.values, label.updated, implied is None, label.values.dtype.type(implied or 0),
-                reduction.code, buffer, *_views(buffer, label), at,
-            )  # fmt: skip
-
-
-def _views(buffer: np.ndarray, label: Label) -> tuple[np.ndarray, np.ndarray]:
-    """The message seen as uint32 (positions) and as the label's type (values)."""
-    return buffer.view(np.uint32), buffer.view(label.values.dtype)
+    ) -> None:  # fmt: skip
+        sent = self.plan.exchange(kind, labels, send, receive, implied)
+        self.traffic.append(Traffic(kind, len(sent), sum(sent)))

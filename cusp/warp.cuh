@@ -1,0 +1,109 @@
+// Words that all kernels share: lanes, bits, a barrier of all blocks, and work shared out by edges.
+// No host headers: the files also run under the CPU shim in tests.
+#pragma once
+
+typedef unsigned long long u64;
+typedef long long i64;
+#define FULL 0xffffffffu
+
+__device__ inline unsigned lane_id() { return threadIdx.x & 31; }
+__device__ inline unsigned below_lane() { return (1u << lane_id()) - 1; }
+__device__ inline i64 thread_id() { return (i64)blockIdx.x * blockDim.x + threadIdx.x; }
+__device__ inline i64 num_threads() { return (i64)gridDim.x * blockDim.x; }
+
+__device__ inline bool get_bit(const unsigned* words, i64 place) { return words[place >> 5] >> (place & 31) & 1; }
+
+// Look before the atomic: most bits that are set in a traversal have been set already.
+__device__ inline void set_bit(unsigned* words, i64 place) {
+  unsigned bit = 1u << (place & 31);
+  if (!(words[place >> 5] & bit)) atomicOr(&words[place >> 5], bit);
+}
+
+// All blocks wait for each other; ``arrived`` counts up for ever. Only for kernels whose blocks are all resident.
+__device__ inline void grid_barrier(unsigned* arrived) {
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    __threadfence();
+    unsigned ticket = atomicAdd(arrived, 1u);
+    unsigned wanted = (ticket / gridDim.x + 1) * gridDim.x;
+    while ((int)(*(volatile unsigned*)arrived - wanted) < 0) __nanosleep(20);
+    __threadfence();
+  }
+  __syncthreads();
+}
+
+// Values that are not negative, as integers of the same order: the atomic minimum of floats.
+__device__ inline int lower(int* place, int value) { return atomicMin(place, value); }
+__device__ inline i64 lower(i64* place, i64 value) { return atomicMin(place, value); }
+__device__ inline double lower(double* place, double value) {
+  return __longlong_as_double(atomicMin((i64*)place, __double_as_longlong(value)));
+}
+
+// A compacted frontier. The edges of its nodes are numbered through: those of nodes[i] begin at starts[i], and edge e
+// of the frontier is edge e + rows[i] of the graph. One 64-bit counter gives a node its slot and its edges their
+// numbers in the same atomic step, so starts ascend and no scan is needed.
+struct Queue {
+  u64* counter;  // nodes << 34 | edges
+  int* nodes;
+  i64* starts;
+  i64* rows;
+};
+#define EDGE_BITS 34
+
+__device__ inline i64 queue_nodes(u64 counter) { return (i64)(counter >> EDGE_BITS); }
+__device__ inline i64 queue_edges(u64 counter) { return (i64)(counter & ((1ull << EDGE_BITS) - 1)); }
+
+// Lanes with ``chosen`` append their node, whose out-edges are row begin to end of the graph. The whole warp calls it.
+// Nodes without edges are left out, so that every node of a queue has one.
+__device__ inline void append(Queue queue, bool chosen, int node, const i64* offsets) {
+  i64 begin = 0, end = 0;
+  if (chosen) begin = offsets[node], end = offsets[node + 1];
+  unsigned mask = __ballot_sync(FULL, end > begin);
+  if (mask == 0) return;
+  i64 before = end - begin;
+  for (int step = 1; step < 32; step *= 2) {
+    i64 other = __shfl_up_sync(FULL, before, step);
+    if (lane_id() >= (unsigned)step) before += other;
+  }
+  i64 all = __shfl_sync(FULL, before, 31);
+  u64 old = 0;
+  if (lane_id() == 0) old = atomicAdd(queue.counter, (u64)__popc(mask) << EDGE_BITS | (u64)all);
+  old = __shfl_sync(FULL, old, 0);
+  if (end > begin) {
+    i64 slot = queue_nodes(old) + __popc(mask & below_lane());
+    i64 start = queue_edges(old) + before - (end - begin);
+    queue.nodes[slot] = node;
+    queue.starts[slot] = start;
+    queue.rows[slot] = begin - start;
+  }
+}
+
+// Calls visit(active, node, edge) for every edge of the queue, by whole warps; ``edge`` is its place in the graph.
+// Each warp takes one run of consecutive edges, however they are spread over nodes: hubs and leaves cost the same,
+// and neighbouring lanes read neighbouring targets. It finds the first node of its run by a search that probes 32
+// places at a time; from there on, the next 32 starts say which node each of the next 32 edges belongs to.
+template <class Visit>
+__device__ inline void for_each_edge(Queue queue, u64 counter, Visit visit) {
+  i64 nodes = queue_nodes(counter), edges = queue_edges(counter);
+  i64 warps = num_threads() / 32, warp = thread_id() / 32;
+  i64 run = ((edges + warps - 1) / warps + 31) / 32 * 32;
+  i64 first = warp * run, last = min(first + run, edges);
+  if (first >= last) return;
+  i64 slot = 0, room = nodes;  // the slot looked for is in slot ... slot + room - 1
+  while (room > 1) {
+    i64 step = (room + 31) / 32, probe = slot + step * lane_id();
+    bool fits = step * lane_id() < room && queue.starts[probe] <= first;
+    i64 steps = __popc(__ballot_sync(FULL, fits)) - 1;
+    slot += steps * step;
+    room = min(step, room - steps * step);
+  }
+  for (i64 tile = first; tile < last; tile += 32) {
+    i64 next = slot + 1 + lane_id() < nodes ? queue.starts[slot + 1 + lane_id()] - tile : 64;
+    unsigned begins = __reduce_or_sync(FULL, next < 32 ? 1u << next : 0u);
+    i64 mine = slot + __popc(begins & (below_lane() | 1u << lane_id()));
+    i64 edge = tile + lane_id();
+    bool active = edge < last;
+    visit(active, active ? queue.nodes[mine] : 0, active ? edge + queue.rows[mine] : 0);
+    slot += __popc(__ballot_sync(FULL, next <= 32));
+  }
+}

@@ -1,0 +1,116 @@
+// Labels on the GPU: the bits that say 'updated', and values on their way into and out of messages.
+// VALUE is the label's type. A list of local ids is one column of the sync plan: entry i of both sides is one node.
+#include "../cusp/warp.cuh"
+
+enum Mode { NONE, ALL, BITSET, OFFSETS };  // as in device_cpu.py
+
+// One thread: gives a node a value if it has a proxy here, found by the bits below its own.
+extern "C" __global__ void write_node(const u64* index, const int* table, i64 gid, VALUE value, VALUE* values,
+                                      unsigned* updated) {
+  u64 bits = index[2 * (gid >> 6)], bit = 1ull << (gid & 63);
+  if (thread_id() > 0 || !(bits & bit)) return;
+  int lid = table[index[2 * (gid >> 6) + 1] + __popcll(bits & (bit - 1))];
+  values[lid] = value;
+  set_bit(updated, lid);
+}
+
+// total += bits among the first ``size``; one 32-bit word a thread, one atomic a warp.
+extern "C" __global__ void count_bits(const unsigned* words, i64 size, u64* total) {
+  i64 word = thread_id();
+  unsigned bits = word * 32 < size ? words[word] : 0;
+  if (word * 32 < size && size - word * 32 < 32) bits &= (1u << (size & 31)) - 1;
+  unsigned sum = __reduce_add_sync(FULL, (unsigned)__popc(bits));
+  if (lane_id() == 0 && sum) atomicAdd(total, (u64)sum);
+}
+
+// Bit i = updated bit of lids[i], 0 where that is -1: one lane an entry, one word a warp, so stores coalesce and none race.
+extern "C" __global__ void extract_bits(i64 entries, const int* lids, const unsigned* updated, unsigned* bits) {
+  i64 i = thread_id();
+  bool chosen = i < entries && lids[i] >= 0 && get_bit(updated, lids[i]);
+  unsigned word = __ballot_sync(FULL, chosen);
+  if (lane_id() == 0 && i < entries) bits[i >> 5] = word;
+}
+
+// Which rank's piece of the lists entry i lies in: ``starts`` ascends and has ranks + 1 entries.
+__device__ inline int piece_of(i64 i, const i64* starts, int ranks) {
+  int rank = 0;
+  while (rank + 1 < ranks && i >= starts[rank + 1]) rank++;
+  return rank;
+}
+
+// counts[r] = updated entries of the piece for rank r. Pieces begin at multiples of 32, so a warp has one.
+extern "C" __global__ void count_updated(i64 entries, const int* lids, const i64* starts, i64 ranks,
+                                         const unsigned* updated, i64* counts) {
+  i64 i = thread_id();
+  unsigned word = __ballot_sync(FULL, i < entries && lids[i] >= 0 && get_bit(updated, lids[i]));
+  if (lane_id() == 0 && word) atomicAdd((u64*)&counts[piece_of(i, starts, ranks)], (u64)__popc(word));
+}
+
+__device__ inline i64 words_of(i64 items, i64 width) { return (items * width + 7) / 8; }
+
+// The cheaper way to send ``count`` of ``size`` values.
+__device__ inline Mode mode_of(i64 count, i64 size) {
+  if (count == 0) return NONE;
+  return count * (4 + (i64)sizeof(VALUE)) < size * (i64)sizeof(VALUE) ? OFFSETS : ALL;
+}
+
+// Messages for all ranks at once. Rank r's begins at word boxes[r]: a header (mode + count << 8), for OFFSETS the
+// positions in the list, then the values. Slots are given out by an atomic counter, so positions stand in any order;
+// each stands there once, hence what the receiver computes does not depend on it. With ``reset`` a value that was
+// sent goes back to ``identity``: its share must not count again. ``taken`` must be zero; ``counts`` as counted above.
+extern "C" __global__ void extract_values(i64 entries, const int* lids, const i64* starts, const i64* sizes, i64 ranks,
+                                          const i64* boxes, const i64* counts, i64* taken, VALUE* values,
+                                          unsigned* updated, i64 reset, VALUE identity, u64* words) {
+  i64 i = thread_id();
+  if (i >= entries) return;
+  int rank = piece_of(i, starts, ranks);
+  i64 place = i - starts[rank], count = counts[rank], size = sizes[rank];
+  Mode mode = mode_of(count, size);
+  u64* box = words + boxes[rank];
+  if (place == 0) box[0] = (u64)mode | (u64)(mode == ALL ? size : count) << 8;
+  if (mode == NONE || place >= size) return;
+  int lid = lids[i];
+  bool chosen = get_bit(updated, lid);
+  if (mode == ALL) {
+    ((VALUE*)(box + 1))[place] = values[lid];
+  } else if (chosen) {
+    i64 slot = atomicAdd((u64*)&taken[rank], 1ull);
+    ((unsigned*)(box + 1))[slot] = (unsigned)place;
+    ((VALUE*)(box + 1 + words_of(count, 4)))[slot] = values[lid];
+  }
+  if (chosen && reset) {
+    values[lid] = identity;
+    atomicAnd(&updated[lid >> 5], ~(1u << (lid & 31)));
+  }
+}
+
+// One value meets what stands there; nodes are told apart by lid, and a list names a node once, so no other thread
+// touches values[lid]. The codes are those of gluon/reduction.py.
+__device__ inline void combine_one(int lid, VALUE value, VALUE* values, unsigned* updated, i64 code) {
+  VALUE old = values[lid];
+  bool changed = code == 0 ? value != old : code == 1 ? value < old : code == 2 ? value > old : value != 0;
+  if (!changed) return;
+  values[lid] = code == 3 ? (VALUE)(old + value) : value;
+  set_bit(updated, lid);
+}
+
+// Applies a message of extract_values, one thread an entry of the list.
+extern "C" __global__ void combine_values(i64 entries, const int* lids, const u64* box, i64 code, VALUE* values,
+                                          unsigned* updated) {
+  i64 i = thread_id(), count = (i64)(box[0] >> 8);
+  Mode mode = (Mode)(box[0] & 255);
+  if (i >= entries || mode == NONE || i >= count) return;
+  if (mode == ALL) {
+    combine_one(lids[i], ((const VALUE*)(box + 1))[i], values, updated, code);
+  } else {
+    int lid = lids[((const unsigned*)(box + 1))[i]];
+    combine_one(lid, ((const VALUE*)(box + 1 + words_of(count, 4)))[i], values, updated, code);
+  }
+}
+
+// Applies a message of extract_bits: every updated entry has the same, known value.
+extern "C" __global__ void combine_bits(i64 entries, const int* lids, const unsigned* bits, VALUE implied, i64 code,
+                                        VALUE* values, unsigned* updated) {
+  i64 i = thread_id();
+  if (i < entries && get_bit(bits, i)) combine_one(lids[i], implied, values, updated, code);
+}

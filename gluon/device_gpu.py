@@ -1,0 +1,78 @@
+"""What the sync layer does to labels on the GPU; the kernels and the form of messages are in device.cuh.
+
+A message is never longer than all values of its list. It carries positions and values, or all values of
+the list, whichever is shorter; where the receiver knows the value, a bit an entry of the list.
+"""
+
+from typing import Any
+
+import cupy as cp
+import numpy as np
+
+from cusp.cuda import c_type, load, pinned
+from cusp.partition import Partition
+
+KERNELS = "gluon/device.cuh"
+
+
+def kernels(dtype: Any) -> Any:
+    """The kernels for a label of a type."""
+    return load(KERNELS, VALUE=c_type(dtype))
+
+
+def full(size: int, fill: float, dtype: np.dtype) -> Any:
+    """An array with the same value everywhere."""
+    return cp.full(size, fill, dtype)
+
+
+def no_bits(size: int) -> Any:
+    """Room for ``size`` bits, none set: uint32 words, an even number of them."""
+    return cp.zeros(-(-size // 64) * 2, cp.uint32)
+
+
+def write(part: Partition, gid: int, value: float, values: Any, updated: Any) -> None:
+    """Give a node a value if it has a proxy here."""
+    index, table = part.lid_map.index, part.lid_map.table
+    kernels(values.dtype).write_node(1, index, table, int(gid), values.dtype.type(value), values, updated)
+
+
+def wait() -> None:
+    """Return when the GPU has done all that was asked of it."""
+    cp.cuda.get_current_stream().synchronize()
+
+
+def count_bits(words: Any, size: int) -> int:
+    """How many of the first ``size`` bits are set."""
+    total = cp.zeros(1, cp.uint64)
+    kernels(np.int32).count_bits(-(-size // 32), words, size, total)
+    return int(read(total)[0])
+
+
+def take_bits(words: Any, size: int) -> Any:
+    """Places, int32, ascending, of the set bits; they are cleared."""
+    found = cp.flatnonzero(cp.unpackbits(words.view(cp.uint8), bitorder="little")[:size]).astype(cp.int32)
+    words.fill(0)
+    return found
+
+
+def read(array: Any) -> np.ndarray:
+    """A small device array on the host, through page-locked memory. Waits for all work before it."""
+    if array.nbytes > READ_BYTES:
+        return cp.asnumpy(array)
+    landing = _landing()[: array.nbytes].view(array.dtype)
+    stream = cp.cuda.get_current_stream()
+    cp.cuda.runtime.memcpyAsync(
+        landing.ctypes.data, array.data.ptr, array.nbytes, cp.cuda.runtime.memcpyDeviceToHost, stream.ptr
+    )
+    stream.synchronize()
+    return landing.copy()
+
+
+READ_BYTES = 4096
+_LANDING: list[np.ndarray] = []
+
+
+def _landing() -> np.ndarray:
+    if not _LANDING:
+        _LANDING.append(pinned(READ_BYTES, np.uint8))
+    return _LANDING[0]

@@ -1,0 +1,76 @@
+"""Messages between GPUs by NCCL: grouped sends and receives on device buffers, ordered by the stream."""
+
+import warnings
+from typing import Any
+
+import cupy as cp
+import numpy as np
+from mpi4py import MPI
+
+WORD = 8  # bytes
+_COMMUNICATORS: dict[tuple[int, ...], Any] = {}  # a communicator takes seconds to make: one for each group of ranks
+
+
+class Nccl:
+    """One NCCL communicator over the ranks of ``comm``."""
+
+    name = "nccl"
+
+    def __init__(self, comm: MPI.Intracomm) -> None:
+        self.rank, self.size = comm.rank, comm.size
+        self._nccl = _nccl()
+        self._comm = _communicator(comm)
+
+    def exchange(
+        self, out: Any, out_starts: np.ndarray, out_words: np.ndarray, into: Any, in_starts: np.ndarray,
+        in_words: np.ndarray,
+    ) -> None:  # fmt: skip
+        """Send words ``out_starts[r]`` and following of ``out`` to rank r; put what comes from it ``into``. Collective.
+
+        Returns at once: what follows on the current stream sees what has arrived.
+        """
+        if not (out_words.any() or in_words.any()):
+            return
+        stream = cp.cuda.get_current_stream().ptr
+        self._nccl.groupStart()
+        for step in range(1, self.size):
+            to, source = (self.rank + step) % self.size, (self.rank - step) % self.size
+            if out_words[to]:
+                address = out.data.ptr + int(out_starts[to]) * WORD
+                self._comm.send(address, int(out_words[to]), self._nccl.NCCL_UINT64, to, stream)
+            if in_words[source]:
+                address = into.data.ptr + int(in_starts[source]) * WORD
+                self._comm.recv(address, int(in_words[source]), self._nccl.NCCL_UINT64, source, stream)
+        self._nccl.groupEnd()
+
+
+def why_unusable(comm: MPI.Intracomm) -> str | None:
+    """None if NCCL can connect the ranks, else the reason why not. Collective."""
+    nccl = _nccl()
+    place = None if nccl is None else (MPI.Get_processor_name(), cp.cuda.Device().pci_bus_id)
+    places = comm.allgather(place)
+    if None in places:
+        return f"rank {places.index(None)} has no NCCL: pip install nvidia-nccl-cu12 or nvidia-nccl-cu13"
+    if len(set(places)) < comm.size:
+        return f"{comm.size} ranks use {len(set(places))} GPUs, and NCCL needs one for each"
+    return None if comm.size > 1 else "there is one rank"
+
+
+def _nccl() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            from cupy.cuda import nccl
+        except ImportError:
+            return None
+    return nccl if nccl.available else None
+
+
+def _communicator(comm: MPI.Intracomm) -> Any:
+    """NCCL's communicator of these ranks, made once. Collective."""
+    ranks = tuple(MPI.Group.Translate_ranks(comm.group, list(range(comm.size)), MPI.COMM_WORLD.group))
+    if ranks not in _COMMUNICATORS:
+        nccl = _nccl()
+        unique = comm.bcast(nccl.get_unique_id() if comm.rank == 0 else None)
+        _COMMUNICATORS[ranks] = nccl.NcclCommunicator(comm.size, unique, comm.rank)
+    return _COMMUNICATORS[ranks]
