@@ -15,9 +15,9 @@ static void pass_barrier(Block &block) {
     const Thread *first = nullptr;
     for (Thread &thread : block.threads) {
         if (thread.state != State::at_barrier) continue;
-        if (first && (first->line != thread.line || !same(first->file, thread.file)))
+        if (!first) first = &thread;
+        if (first->line != thread.line || !same(first->file, thread.file))
             leave("divergent barrier: " + place_of(*first) + ", " + place_of(thread));
-        first = &thread;
     }
     for (Thread &thread : block.threads) {
         if (thread.state != State::at_barrier) continue;
@@ -70,17 +70,9 @@ unsigned lane() { return me->rank % 32; }
 unsigned thread_rank() { return me->rank; }
 bool is_cooperative() { return launch.cooperative; }
 
-static unsigned warp_width(const Thread &thread) {
-    const size_t left = thread.block->threads.size() - thread.rank / 32 * 32;
-    return left < 32 ? unsigned(left) : 32;
-}
+static Warp &warp_of(const Thread &thread) { return thread.block->warps[thread.rank / 32]; }
 
-unsigned live_lanes() {
-    const Thread *first = me - lane();
-    unsigned lanes = 0;
-    for (unsigned i = 0; i < warp_width(*me); ++i) lanes |= unsigned(first[i].state != State::done) << i;
-    return lanes;
-}
+unsigned live_lanes() { return warp_of(*me).live; }
 
 static uint64_t combine(Collective what, uint64_t a, uint64_t b) {
     switch (what) {
@@ -126,22 +118,23 @@ static void exchange(Thread *first, unsigned group, Collective what) {
 
 // Whether all lanes that `thread` waits for are there; if so, they go on.
 static bool pass_warp(Thread &thread) {
+    Warp &warp = warp_of(thread);
+    const unsigned group = thread.mask & warp.live;
+    if ((warp.waiting & group) != group) return false;
     Thread *first = &thread - thread.rank % 32;
-    unsigned group = 0;
-    for (unsigned i = 0; i < warp_width(thread); ++i) {
-        const Thread &other = first[i];
-        if (!(thread.mask >> i & 1) || other.state == State::done) continue;
-        if (other.state != State::in_warp || other.mask != thread.mask) return false;
+    for (unsigned left = group; left; left &= left - 1) {
+        const Thread &other = first[__builtin_ctz(left)];
+        if (other.mask != thread.mask) return false;
         if (other.what != thread.what)
             leave("lanes of one mask call different warp functions: " + place_of(thread) + ", " + place_of(other));
-        group |= 1u << i;
     }
     exchange(first, group, thread.what);
-    for (unsigned i = 0; i < 32; ++i) {
-        if (!(group >> i & 1)) continue;
-        if (&first[i] == me) first[i].state = State::running;
-        else wake(first[i]);
+    for (unsigned left = group; left; left &= left - 1) {
+        Thread &other = first[__builtin_ctz(left)];
+        if (&other == me) me->state = State::running;
+        else wake(other);
     }
+    warp.waiting &= ~group;
     ++events;
     return true;
 }
@@ -150,6 +143,7 @@ uint64_t warp(Collective what, unsigned mask, uint64_t value, unsigned source, c
     if (!(mask >> lane() & 1)) fail("the mask of a warp function lacks the lane that calls it", file, line);
     me->state = State::in_warp, me->what = what, me->mask = mask, me->source = source, me->value = value;
     me->file = file, me->line = line;
+    warp_of(*me).waiting |= 1u << lane();
     if (!pass_warp(*me)) wait(State::in_warp);
     return me->result;
 }
@@ -163,9 +157,12 @@ void end_thread() {
     ++events;
     if (block.arrived && block.arrived == block.live) pass_barrier(block);
     if (!at_grid.empty()) pass_grid();
-    Thread *first = me - lane();
-    for (unsigned i = 0; i < warp_width(*me); ++i)
-        if (first[i].state == State::in_warp && first[i].mask >> lane() & 1) pass_warp(first[i]);
+    Warp &warp = warp_of(*me);
+    warp.live &= ~(1u << lane());
+    for (unsigned left = warp.waiting; left; left &= left - 1) {
+        Thread &other = *(me - lane() + __builtin_ctz(left));
+        if (warp.waiting & left & -left && other.mask >> lane() & 1) pass_warp(other);
+    }
 }
 
 }  // namespace cudaemu

@@ -41,7 +41,6 @@ static std::vector<Fiber *> idle_fibers, all_fibers;
 static std::vector<Block *> idle_blocks;
 static std::string error;
 static uint64_t random_state;
-static int preempt_left;
 
 static unsigned random_below(uint64_t bound) {
     random_state = random_state * 6364136223846793005u + 1442695040888963407u;
@@ -151,10 +150,12 @@ static void begin_block() {
     newest->begun = newest->arrived = newest->votes = newest->filled = 0;
     newest->threads.assign(launch.block.x * launch.block.y * launch.block.z, Thread{});
     newest->live = unsigned(newest->threads.size());
+    newest->warps.assign((newest->live + 31) / 32, Warp{});
     for (unsigned rank = 0; rank < newest->live; ++rank) {
         newest->threads[rank].rank = rank;
         newest->threads[rank].index = unrank(rank, launch.block);
         newest->threads[rank].block = newest;
+        newest->warps[rank / 32].live |= 1u << rank % 32;
     }
     prepare_dynamic_shared(*newest);
 }
@@ -280,7 +281,7 @@ extern "C" const char *cudaemu_run(const Entry *entry, void **values, const Laun
     num_blocks = uint64_t(launch.grid.x) * launch.grid.y * launch.grid.z;
     next_block = 0;
     random_state = launch.seed;
-    preempt_left = 1;
+    prepare_access();
     error.clear();
     {
         CatchFaults catch_faults;
@@ -288,11 +289,4 @@ extern "C" const char *cudaemu_run(const Entry *entry, void **values, const Laun
     }
     clean_up();
     return error.empty() ? nullptr : error.c_str();
-}
-
-// g++ calls it at every basic block of a module that was compiled to be interrupted anywhere.
-extern "C" void __sanitizer_cov_trace_pc() {
-    if (!me || !launch.preempt || --preempt_left > 0) return;
-    preempt_left = 1 + int(random_below(2 * launch.preempt));
-    let_others_run();
 }

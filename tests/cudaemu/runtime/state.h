@@ -8,13 +8,22 @@
 
 namespace cudaemu {
 
+// An array on the device, or memory of the host that kernels may use.
+struct Range {
+    uintptr_t begin;
+    size_t size;
+};
+
 // What Python asks for; stand_in/cupy/_launch.py has the same structure.
 struct Launch {
     dim3 grid, block;
     uint32_t dynamic_shared;
     uint32_t resident_blocks;  // at most so many at a time
     uint32_t cooperative;
-    uint32_t preempt;  // mean number of basic blocks between two interruptions; 0: none
+    uint32_t preempt;  // mean number of loads and stores between two interruptions; 0: none
+    uint32_t check;    // that addresses are within arrays
+    uint32_t num_ranges;
+    const Range *ranges;  // ascending
     uint64_t seed;     // 0: threads go on in the order of their ids
     double seconds;    // without any progress
 };
@@ -43,9 +52,14 @@ struct Thread {
     int line;
 };
 
+struct Warp {
+    unsigned live, waiting;  // lanes that have not returned; those of them that wait in a warp function
+};
+
 struct Block {
     uint3 index;
     std::vector<Thread> threads;
+    std::vector<Warp> warps;
     unsigned begun, live, arrived, votes;
     char *shared = reserve(static_shared_bytes + shared_bytes);  // the variables of fixed size, then the others
     size_t filled;  // bytes of the former that were made `uninitialised`
@@ -71,6 +85,7 @@ void wake(Thread &thread);   // lets it run again
 void leave(const std::string &message);  // ends the launch with an error; does not return
 
 void prepare_dynamic_shared(Block &block);
+void prepare_access();
 
 // This thread has ended: those that waited only for it go on.
 void end_thread();

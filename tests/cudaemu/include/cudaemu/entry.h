@@ -49,21 +49,24 @@ template <auto kernel, class... T>
 struct Kernel {
     static constexpr Parameter parameters[sizeof...(T) + 1] = {parameter<T>()...};
 
-    static void call(void **arguments) { call_with(arguments, std::index_sequence_for<T...>()); }
+    // Arguments are in the host's memory, which is not checked.
+    __attribute__((no_sanitize("kernel-address"))) static void call(void **arguments) {
+        call_with(arguments, std::index_sequence_for<T...>());
+    }
 
     template <size_t... i>
-    static void call_with([[maybe_unused]] void **arguments, std::index_sequence<i...>) {
+    __attribute__((no_sanitize("kernel-address"))) static void call_with([[maybe_unused]] void **arguments, std::index_sequence<i...>) {
         kernel(*static_cast<std::remove_cv_t<T> *>(arguments[i])...);
     }
 };
 
 template <auto kernel, class... T>
-Entry make_entry(const char *name, unsigned max_threads, void (*)(T...)) {
+constexpr Entry make_entry(const char *name, unsigned max_threads, void (*)(T...)) {
     return {name, sizeof...(T), max_threads, Kernel<kernel, T...>::parameters, Kernel<kernel, T...>::call};
 }
 
 template <auto kernel>
-Entry entry(const char *name, unsigned max_threads = 0) {
+constexpr Entry entry(const char *name, unsigned max_threads = 0) {
     return make_entry<kernel>(name, max_threads, kernel);
 }
 

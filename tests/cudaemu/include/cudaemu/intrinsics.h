@@ -74,23 +74,33 @@ inline void __nanosleep(unsigned) { cudaemu::let_others_run(); }
 
 inline long long clock64() { return cudaemu::nanoseconds(); }
 
-// As in CUDA, of mixed types: an unsigned argument makes both unsigned.
-template <class A, class B>
-constexpr auto min(A a, B b) {
-    using T = decltype(true ? a : b);
-    return T(b) < T(a) ? T(b) : T(a);
-}
-template <class A, class B>
-constexpr auto max(A a, B b) {
-    using T = decltype(true ? a : b);
-    return T(a) < T(b) ? T(b) : T(a);
-}
+// Just CUDA's overloads: other mixtures of types are ambiguous there, too.
+#define CUDAEMU_MIN_MAX(result, a_type, b_type)                                       \
+    constexpr result min(a_type a, b_type b) { return (result)b < (result)a ? (result)b : (result)a; } \
+    constexpr result max(a_type a, b_type b) { return (result)a < (result)b ? (result)b : (result)a; }
+#define CUDAEMU_MIN_MAX_OF_BOTH_SIGNS(type)                  \
+    CUDAEMU_MIN_MAX(type, type, type)                        \
+    CUDAEMU_MIN_MAX(unsigned type, unsigned type, unsigned type) \
+    CUDAEMU_MIN_MAX(unsigned type, type, unsigned type)      \
+    CUDAEMU_MIN_MAX(unsigned type, unsigned type, type)
+CUDAEMU_MIN_MAX_OF_BOTH_SIGNS(int)
+CUDAEMU_MIN_MAX_OF_BOTH_SIGNS(long)
+CUDAEMU_MIN_MAX_OF_BOTH_SIGNS(long long)
+CUDAEMU_MIN_MAX(float, float, float)
+CUDAEMU_MIN_MAX(double, double, double)
+CUDAEMU_MIN_MAX(double, float, double)
+CUDAEMU_MIN_MAX(double, double, float)
+#undef CUDAEMU_MIN_MAX
+#undef CUDAEMU_MIN_MAX_OF_BOTH_SIGNS
+
 inline unsigned umin(unsigned a, unsigned b) { return a < b ? a : b; }
 inline unsigned umax(unsigned a, unsigned b) { return a > b ? a : b; }
 inline long long llmin(long long a, long long b) { return a < b ? a : b; }
 inline long long llmax(long long a, long long b) { return a > b ? a : b; }
 inline unsigned long long ullmin(unsigned long long a, unsigned long long b) { return a < b ? a : b; }
 inline unsigned long long ullmax(unsigned long long a, unsigned long long b) { return a > b ? a : b; }
+inline double __dmul_rn(double a, double b) { return a * b; }  // never part of a fused multiply-add
+inline double __dadd_rn(double a, double b) { return a + b; }
 inline float __fdividef(float a, float b) { return a / b; }
 inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 inline float __saturatef(float x) { return x < 0 ? 0 : x > 1 ? 1 : x; }

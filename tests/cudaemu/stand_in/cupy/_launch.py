@@ -9,7 +9,7 @@ import numpy as np
 
 from cupy import _build
 from cupy._array import ndarray
-from cupy.cuda import runtime
+from cupy.cuda import memory, runtime
 from cupy.cuda.driver import CUDADriverError
 from cupy.cuda.memory import MemoryPointer
 
@@ -17,6 +17,11 @@ STATIC_LIMIT = 48 << 10  # more dynamic shared memory must be asked for
 SHARED_LIMIT = 227 << 10
 THREADS_PER_MULTIPROCESSOR = 2048
 _one_at_a_time = threading.Lock()
+
+
+def setting(name, default):
+    """A number from the environment."""
+    return type(default)(os.environ.get(f"CUDAEMU_{name}") or default)
 
 
 class _Parameter(ctypes.Structure):
@@ -46,6 +51,9 @@ class _Launch(ctypes.Structure):
         ("resident_blocks", ctypes.c_uint32),
         ("cooperative", ctypes.c_uint32),
         ("preempt", ctypes.c_uint32),
+        ("check", ctypes.c_uint32),
+        ("num_ranges", ctypes.c_uint32),
+        ("ranges", ctypes.c_void_p),
         ("seed", ctypes.c_uint64),
         ("seconds", ctypes.c_double),
     ]
@@ -67,6 +75,7 @@ class RawModule:
         self.code, self.options, self.backend = code, options, backend
         self.enable_cooperative_groups = enable_cooperative_groups
         self.name_expressions = tuple(name_expressions) if name_expressions is not None else None
+        self.may_spin = "volatile" in code  # a loop of plain reads that waits for others has to be interrupted
         self._library = None
 
     def compile(self, log_stream=None):
@@ -189,12 +198,12 @@ class Kernel:
             warnings.warn(f"The grid size will be reduced from {grid[0]} to {resident}, as the specified grid size"
                           " exceeds the limit.", stacklevel=2)  # fmt: skip
             grid = (resident, 1, 1)
-        values = self._values(args)
-        self._run(values, _Launch(
-            grid, block, shared_mem, resident, self.enable_cooperative_groups,
-            int(os.environ.get("CUDAEMU_PREEMPT") or 1000), int(os.environ.get("CUDAEMU_SEED") or 0),
-            float(os.environ.get("CUDAEMU_TIMEOUT") or 20),
-        ))  # fmt: skip
+        ranges = memory.ranges()
+        launch = _Launch(
+            grid, block, shared_mem, resident, self.enable_cooperative_groups, setting("PREEMPT", 1000 * self._module.may_spin),
+            setting("CHECK", 1), len(ranges), ranges.ctypes.data, setting("SEED", 0), setting("TIMEOUT", 20.0),
+        )  # fmt: skip
+        self._run(self._values(args), launch)
 
     def _run(self, values, launch):
         pointers = (ctypes.c_void_p * (len(values) + 1))(*[value.ctypes.data for value in values])
@@ -203,7 +212,7 @@ class Kernel:
         with _one_at_a_time:
             error = run(ctypes.byref(self._entry), pointers, ctypes.byref(launch))
         if error is not None:
-            raise runtime.CUDARuntimeError(f"{self.name}: {error.decode()}")
+            raise runtime.CUDARuntimeError(f"{self.name}: {_build.with_line(error.decode())}")
 
     def _shape(self, what, shape):
         if not isinstance(shape, tuple):

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+from collections import Counter
 
 import numpy as np
 
@@ -43,10 +44,12 @@ class Memory(BaseMemory):
         super().__init__(host.__array_interface__["data"][0], size, host)
         pool.used[self.device_id] = pool.used_bytes() + size
         self._pool = pool
+        register(self.ptr, size)
 
     def __del__(self):
         if hasattr(self, "_pool"):
             self._pool.used[self.device_id] -= self.size
+            unregister(self.ptr, self.size)
 
     @classmethod
     def of(cls, host):
@@ -61,6 +64,36 @@ class UnownedMemory(BaseMemory):
 
     def __init__(self, ptr, size, owner, device_id=-1):
         super().__init__(ptr, size, owner)
+
+
+_known = Counter()  # (address, size) of memory that kernels may use -> how often it was registered
+_sorted = np.zeros((0, 2), np.uint64)
+
+
+def register(ptr, size):
+    """Kernels may read and write ``size`` bytes at ``ptr``."""
+    global _sorted
+    if size:
+        _known[ptr, size] += 1
+        _sorted = None
+
+
+def unregister(ptr, size):
+    """They may no longer."""
+    global _sorted
+    if size:
+        _known[ptr, size] -= 1
+        if not _known[ptr, size]:
+            del _known[ptr, size]
+        _sorted = None
+
+
+def ranges():
+    """Address and size of everything that kernels may use, ascending: an array of shape (n, 2)."""
+    global _sorted
+    if _sorted is None:
+        _sorted = np.array(sorted(_known), np.uint64).reshape(-1, 2)
+    return _sorted
 
 
 def raw_bytes(address, size):

@@ -1,6 +1,9 @@
 """Page-locked memory of the host: ordinary memory here, longer than asked for, as CuPy's is."""
 
 import ctypes
+import weakref
+
+from cupy.cuda.memory import register, unregister
 
 UNIT = 512
 
@@ -31,6 +34,8 @@ def alloc_pinned_memory(size):
     rounded = max(1, -(-size // UNIT)) * UNIT
     memory = type("PinnedMemoryPointer", (ctypes.c_char * rounded, PinnedMemoryPointer), {})()
     ctypes.memset(memory, 0xCD, rounded)
+    register(memory.ptr, rounded)
+    weakref.finalize(memory, unregister, memory.ptr, rounded)
     return memory
 
 

@@ -127,13 +127,21 @@ _allocated = {}
 def malloc(size):
     """Address of new memory that :func:`free` gives back."""
     buffer = ctypes.create_string_buffer(b"\xcd" * max(size, 1), max(size, 1))
+    from cupy.cuda import memory
+
     _allocated[ctypes.addressof(buffer)] = buffer
+    memory.register(ctypes.addressof(buffer), size)
     return ctypes.addressof(buffer)
 
 
 def free(ptr):
     """Give back what :func:`malloc` gave."""
-    if ptr and _allocated.pop(ptr, None) is None:
+    from cupy.cuda import memory
+
+    buffer = _allocated.pop(ptr, None)
+    if buffer is not None:
+        memory.unregister(ptr, ctypes.sizeof(buffer))
+    elif ptr:
         raise CUDARuntimeError("cudaErrorInvalidValue: invalid argument", 1)
 
 
