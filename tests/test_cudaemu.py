@@ -199,9 +199,38 @@ def test_threads_that_wait_in_vain(cp, kernel, monkeypatch, name, message):
     test_barriers_and_shared_memory(cp, kernel, 256)  # other launches are not harmed
 
 
-def test_an_address_that_does_not_exist(cp, kernel):
-    with pytest.raises(cp.cuda.runtime.CUDARuntimeError, match=r"outside: illegal memory access .* thread \(0, 0, 0\)"):
-        kernel("outside")((1,), (1,), (cp.zeros(1, np.int32), 1 << 50))
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("out[i] = 1", "store of 4 bytes at byte 16 of an array of 16 bytes"),
+        ("out[0] = out[i - 5]", "load of 4 bytes "),
+        ("atomicAdd(&out[i], 1)", "store of 4 bytes at byte 16 of an array of 16 bytes"),
+        ("out[0] = __ldg(out + i)", "load of 4 bytes at byte 16 of an array of 16 bytes"),
+        ("*(double*)&out[3] = 1", "store of 8 bytes at byte 12 of an array of 16 bytes"),
+        ("__shared__ int row[4]; row[i << 5] = 1", "store of 4 bytes outside of the block's shared variables"),
+        ("extern __shared__ int row[]; row[i] = 1", "store of 4 bytes outside of the block's shared variables"),
+    ],
+)
+def test_addresses_outside_of_arrays(cp, statement, message):
+    code = f'#line 3 "some.cuh"\nextern "C" __global__ void k(int* out, long long i) {{\n{statement};\n}}'
+    place = r" by thread \(0, 0, 0\) of block \(0, 0, 0\) at (.*/)?some\.cuh:4$"
+    with pytest.raises(cp.cuda.runtime.CUDARuntimeError, match="k: " + message + ".*" + place):
+        cp.RawKernel(code, "k")((1,), (1,), (cp.zeros(4, np.int32), 4), shared_mem=16)
+
+
+def test_memory_that_was_freed(cp, kernel):
+    gone = cp.zeros(1, np.int32).data.ptr
+    with pytest.raises(cp.cuda.runtime.CUDARuntimeError, match="store of 4 bytes"):
+        kernel("outside")((1,), (1,), (gone, 0))
+
+
+def test_faults_without_checks(cp, monkeypatch):
+    monkeypatch.setenv("CUDAEMU_CHECK", "0")
+    code = 'extern "C" __global__ void k(int* out, int zero) { out[0] = 7 / zero; }'
+    with pytest.raises(cp.cuda.runtime.CUDARuntimeError, match=r"illegal memory access .* thread \(0, 0, 0\)"):
+        cp.RawKernel(code, "k")((1,), (1,), (16, np.int32(1)))
+    with pytest.raises(cp.cuda.runtime.CUDARuntimeError, match="division by zero"):
+        cp.RawKernel(code, "k")((1,), (1,), (cp.zeros(1, np.int32), np.int32(0)))
 
 
 def test_assert_and_a_grid_barrier_in_an_ordinary_launch(cp):

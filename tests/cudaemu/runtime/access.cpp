@@ -43,8 +43,7 @@ static bool is_known(uintptr_t address, size_t bytes) {
     if (last_launch == launches && within(address, bytes, (void *)last.begin, last.size)) return true;
     if (within(address, bytes, me->fiber->stack, stack_bytes)) return true;
     if (within(address, bytes, &threadIdx, sizeof threadIdx) || within(address, bytes, &blockIdx, sizeof blockIdx) ||
-        within(address, bytes, &blockDim, sizeof blockDim) || within(address, bytes, &gridDim, sizeof gridDim) ||
-        within(address, bytes, &atomics_left, sizeof atomics_left))
+        within(address, bytes, &blockDim, sizeof blockDim) || within(address, bytes, &gridDim, sizeof gridDim))
         return true;
     const char *shared = me->block->shared;
     if (within(address, bytes, shared, me->block->filled)) return true;
@@ -84,27 +83,40 @@ static inline void access(void *address, size_t bytes, bool store, void *caller)
 
 }  // namespace cudaemu
 
-#define ACCESS(bytes)                                                                     \
-    extern "C" void __asan_load##bytes##_noabort(void *address) {                         \
-        cudaemu::access(address, bytes, false, __builtin_return_address(0));              \
-    }                                                                                     \
-    extern "C" void __asan_store##bytes##_noabort(void *address) {                        \
-        cudaemu::access(address, bytes, true, __builtin_return_address(0));               \
+// g++ believes that it compiles for the thread sanitizer, which has these names.
+#define WATCH(name, bytes, store)                                            \
+    extern "C" void __tsan_##name##bytes(void *address) {                    \
+        cudaemu::access(address, bytes, store, __builtin_return_address(0)); \
     }
-ACCESS(1)
-ACCESS(2)
-ACCESS(4)
-ACCESS(8)
-ACCESS(16)
+#define WATCH_LOADS_AND_STORES(bytes)       \
+    WATCH(read, bytes, false)               \
+    WATCH(write, bytes, true)               \
+    WATCH(unaligned_read, bytes, false)     \
+    WATCH(unaligned_write, bytes, true)
+WATCH_LOADS_AND_STORES(1)
+WATCH_LOADS_AND_STORES(2)
+WATCH_LOADS_AND_STORES(4)
+WATCH_LOADS_AND_STORES(8)
+WATCH_LOADS_AND_STORES(16)
 
-extern "C" void __asan_loadN_noabort(void *address, size_t bytes) {
+extern "C" void __tsan_read_range(void *address, size_t bytes) {
     cudaemu::access(address, bytes, false, __builtin_return_address(0));
 }
-extern "C" void __asan_storeN_noabort(void *address, size_t bytes) {
+extern "C" void __tsan_write_range(void *address, size_t bytes) {
     cudaemu::access(address, bytes, true, __builtin_return_address(0));
 }
+extern "C" void __tsan_init() {}
+extern "C" void __tsan_func_entry(void *) {}
+extern "C" void __tsan_func_exit() {}
 
-// Calls for what we do not ask to be watched.
-extern "C" void __asan_handle_no_return() {}
-extern "C" void __asan_before_dynamic_init(const char *) {}
-extern "C" void __asan_after_dynamic_init() {}
+namespace cudaemu {
+
+unsigned atomics_left;
+
+void begin_atomic(void *address, size_t bytes) {
+    if (!me) return;
+    access(address, bytes, true, __builtin_return_address(0));
+    if (--atomics_left == 0) let_others_run();
+}
+
+}  // namespace cudaemu

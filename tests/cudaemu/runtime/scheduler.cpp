@@ -19,9 +19,6 @@ dim3 blockDim, gridDim;
 
 namespace cudaemu {
 
-constexpr unsigned atomics_in_a_row = 4096;
-unsigned atomics_left = atomics_in_a_row;
-
 Launch launch;
 uint64_t launches;
 Thread *me;

@@ -68,6 +68,9 @@ struct Block {
     static constexpr size_t shared_bytes = 227 << 10;
 };
 
+constexpr unsigned atomics_in_a_row = 4096;
+extern unsigned atomics_left;  // of the thread that runs now, until it lets others run
+
 extern Launch launch;
 extern uint64_t launches;
 extern Thread *me;  // the thread that runs now

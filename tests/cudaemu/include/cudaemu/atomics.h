@@ -8,8 +8,7 @@ namespace cudaemu {
 
 // One compare-and-swap at a time, which stays right wherever a thread is interrupted.
 template <class T, class Operation>
-inline T update(T *address, Operation operation) {
-    count_atomic();
+CUDAEMU_UNWATCHED inline T update(T *address, Operation operation) {
     T old, wanted;
     __atomic_load(address, &old, __ATOMIC_RELAXED);
     do wanted = operation(old);
@@ -22,6 +21,7 @@ inline T update(T *address, Operation operation) {
 // The suffixes name a scope: a block is part of this device, and of this system.
 #define CUDAEMU_ATOMIC(name, type, expression)                              \
     inline type name(type *address, type value) {                           \
+        cudaemu::begin_atomic(address, sizeof(type));                       \
         return cudaemu::update(address, [=](type old) -> type { return expression; }); \
     }                                                                       \
     inline type name##_block(type *address, type value) { return name(address, value); }  \
@@ -29,6 +29,7 @@ inline T update(T *address, Operation operation) {
 
 #define CUDAEMU_ATOMIC_CAS(type)                                             \
     inline type atomicCAS(type *address, type compare, type value) {         \
+        cudaemu::begin_atomic(address, sizeof(type));                        \
         return cudaemu::update(address, [=](type old) -> type { return old == compare ? value : old; }); \
     }
 

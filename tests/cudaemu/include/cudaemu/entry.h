@@ -50,12 +50,12 @@ struct Kernel {
     static constexpr Parameter parameters[sizeof...(T) + 1] = {parameter<T>()...};
 
     // Arguments are in the host's memory, which is not checked.
-    __attribute__((no_sanitize("kernel-address"))) static void call(void **arguments) {
+    CUDAEMU_UNWATCHED static void call(void **arguments) {
         call_with(arguments, std::index_sequence_for<T...>());
     }
 
     template <size_t... i>
-    __attribute__((no_sanitize("kernel-address"))) static void call_with([[maybe_unused]] void **arguments, std::index_sequence<i...>) {
+    CUDAEMU_UNWATCHED static void call_with([[maybe_unused]] void **arguments, std::index_sequence<i...>) {
         kernel(*static_cast<std::remove_cv_t<T> *>(arguments[i])...);
     }
 };

@@ -66,7 +66,7 @@ CUDAEMU_STORE(__stwt)
 #undef CUDAEMU_STORE
 
 // All threads run on one core, in turn: what was written before a fence is seen after it.
-inline void __threadfence() { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
+inline void __threadfence() { asm volatile("" ::: "memory"); }
 inline void __threadfence_block() { __threadfence(); }
 inline void __threadfence_system() { __threadfence(); }
 inline void __nanosleep(unsigned) { cudaemu::let_others_run(); }

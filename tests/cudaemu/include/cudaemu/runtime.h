@@ -22,6 +22,9 @@ constexpr int warpSize = 32;
 // The line of the kernel that calls a function whose last parameters are these: for messages.
 #define CUDAEMU_CALLER const char *file = __builtin_FILE(), int line = __builtin_LINE()
 
+// A function whose loads and stores are not those of a kernel.
+#define CUDAEMU_UNWATCHED __attribute__((no_sanitize("thread")))
+
 namespace cudaemu {
 
 // What the lanes of a warp do together: each gives a value, each gets a result when all have come.
@@ -38,11 +41,8 @@ void grid(const char *file, int line);  // all threads of a cooperative launch
 // Let other threads run: this one waits for something that they write.
 void let_others_run();
 
-// Called by every atomic, so that a loop of them that waits for others does not keep them from running.
-extern unsigned atomics_left;
-inline void count_atomic() {
-    if (--atomics_left == 0) let_others_run();
-}
+// Called by every atomic: its address is checked, and a loop of them that waits for others lets these run.
+void begin_atomic(void *address, size_t bytes);
 
 unsigned lane();         // of this thread in its warp
 unsigned live_lanes();   // those of this warp that have not returned

@@ -6,7 +6,7 @@ CuPy's names and refuses what CuPy refuses, and more: see ``tests/cudaemu/README
 
 import numpy
 
-from cupy import _functions, cuda
+from cupy import _functions, _methods, cuda
 from cupy._array import ndarray
 from cupy._functions import (
     argsort,
@@ -37,6 +37,7 @@ __all__ = [
 ]  # fmt: skip
 
 asanyarray = asarray
+assert _methods  # imported to give arrays their methods
 _pinned_pool = _pinned_memory.PinnedMemoryPool()
 
 

@@ -4,8 +4,6 @@ CuPy's arrays are in other memory, so NumPy's functions refuse them, and they re
 same, with the same exceptions; numbers may be mixed with both. What nobody wrote holds a pattern.
 """
 
-import operator
-
 import numpy as np
 
 from cupy.cuda import memory
@@ -15,7 +13,7 @@ from cupy.cuda.stream import get_current_stream
 UNINITIALISED = 0xCD
 
 
-class ndarray:
+class ndarray:  # noqa: N801
     """An array on the imagined device."""
 
     __slots__ = ("_host", "_memory", "_device", "__weakref__")
@@ -23,9 +21,8 @@ class ndarray:
 
     def __init__(self, shape, dtype=float, memptr=None, strides=None, order="C"):
         if memptr is None:
-            host = np.empty(shape, dtype, order)
-            fill_pattern(host)
-            self._set(host, memory.Memory(host.nbytes))
+            host = fill_pattern(np.empty(shape, dtype, order))
+            self._set(host, memory.Memory.of(host))
         else:
             size = int(np.prod(shape)) * np.dtype(dtype).itemsize
             host = np.ndarray(shape, dtype, memory.raw_bytes(memptr.ptr, size), strides=strides, order=order)
@@ -87,8 +84,7 @@ class ndarray:
         """A copy in the memory of the host. If not ``blocking``, it is there when the stream was synchronized."""
         stream = stream or get_current_stream()
         if out is None:
-            out = np.empty(self.shape, self.dtype, order if order != "A" else "C")
-            fill_pattern(out)
+            out = fill_pattern(np.empty(self.shape, self.dtype, order if order != "A" else "C"))
         elif not isinstance(out, np.ndarray):
             raise TypeError("Only numpy.ndarray can be obtained from cupy.ndarray")
         elif out.dtype != self.dtype:
@@ -207,9 +203,10 @@ def _check_kind(kind):
 
 
 def fill_pattern(host):
-    """Make a new array useless until it is written."""
+    """Make a new, contiguous array useless until it is written; returns it."""
     if host.size and not host.dtype.hasobject:
-        host.reshape(-1, order="A" if host.flags.forc else "C").view(np.uint8)[:] = UNINITIALISED
+        host.reshape(-1, order="A").view(np.uint8)[:] = UNINITIALISED
+    return host
 
 
 def box(host, owner=None):
@@ -254,61 +251,3 @@ def arrays_in(*values):
             yield from arrays_in(*value)
         elif isinstance(value, dict):
             yield from arrays_in(*value.values())
-
-
-def _forward(name):
-    def method(self, *args, **kwargs):
-        result = getattr(self._host, name)(*unbox(args), **unbox(kwargs))
-        out = kwargs.get("out")
-        return out if out is not None else wrap(result, self)
-
-    method.__name__ = name
-    return method
-
-
-def _binary(name, swapped):
-    def method(self, other):
-        import cupy
-
-        if isinstance(other, np.ndarray | list | tuple):
-            raise TypeError(f"Unsupported type {type(other)}")
-        function = getattr(cupy, name)
-        return function(other, self) if swapped else function(self, other)
-
-    return method
-
-
-def _in_place(name):
-    function = getattr(operator, name)
-
-    def method(self, other):
-        function(self._host, unbox(other))
-        return self
-
-    return method
-
-
-METHODS = """all any argmax argmin argpartition astype choose clip compress conj conjugate copy cumprod cumsum diagonal
-dot fill flatten max mean min nonzero partition prod put ravel reshape round searchsorted squeeze std sum swapaxes
-take trace transpose var view __neg__ __pos__ __abs__ __invert__""".split()
-PROPERTIES = "T dtype imag itemsize nbytes ndim real size strides".split()
-OPERATORS = {
-    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "true_divide", "floordiv": "floor_divide",
-    "mod": "remainder", "divmod": "divmod", "pow": "power", "lshift": "left_shift", "rshift": "right_shift",
-    "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "matmul": "matmul",
-}  # fmt: skip
-COMPARISONS = {
-    "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal",
-}  # fmt: skip
-
-for _name in METHODS:
-    setattr(ndarray, _name, _forward(_name))
-for _name in PROPERTIES:
-    setattr(ndarray, _name, property(lambda self, name=_name: wrap(getattr(self._host, name), self)))
-for _name, _function in OPERATORS.items():
-    setattr(ndarray, f"__{_name}__", _binary(_function, False))
-    setattr(ndarray, f"__r{_name}__", _binary(_function, True))
-    if _name != "divmod":
-        setattr(ndarray, f"__i{_name}__", _in_place(f"__i{_name}__"))
-for _name, _function in COMPARISONS.items():
-    setattr(ndarray, f"__{_name}__", _binary(_function, False))

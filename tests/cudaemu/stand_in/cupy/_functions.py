@@ -32,7 +32,7 @@ AT = {"add", "subtract", "maximum", "minimum", "bitwise_and", "bitwise_or", "bit
 REDUCE = {"add": "sum", "multiply": "prod"}
 
 
-class ufunc:
+class ufunc:  # noqa: N801
     """A function of single entries, with the few of NumPy's methods that CuPy has."""
 
     def __init__(self, name):
@@ -133,19 +133,12 @@ def copy(a, order="K"):
 
 def empty(shape, dtype=float, order="C"):
     """An array that nobody wrote yet."""
-    host = np.empty(shape, dtype, order)
-    fill_pattern(host)
-    return box(host)
+    return box(fill_pattern(np.empty(shape, dtype, order)))
 
 
 def empty_like(prototype, dtype=None, order="K", subok=None, shape=None):
     """An array like another, that nobody wrote yet."""
-    return box(_filled(np.empty_like(unbox(prototype), dtype, order, True, shape)))
-
-
-def _filled(host):
-    fill_pattern(host)
-    return host
+    return box(fill_pattern(np.empty_like(unbox(prototype), dtype, order, True, shape)))
 
 
 def frombuffer(*args, **kwargs):

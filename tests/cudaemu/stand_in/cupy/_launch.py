@@ -200,8 +200,9 @@ class Kernel:
             grid = (resident, 1, 1)
         ranges = memory.ranges()
         launch = _Launch(
-            grid, block, shared_mem, resident, self.enable_cooperative_groups, setting("PREEMPT", 1000 * self._module.may_spin),
-            setting("CHECK", 1), len(ranges), ranges.ctypes.data, setting("SEED", 0), setting("TIMEOUT", 20.0),
+            grid, block, shared_mem, resident, self.enable_cooperative_groups,
+            setting("PREEMPT", 1000 * self._module.may_spin), setting("CHECK", 1), len(ranges), ranges.ctypes.data,
+            setting("SEED", 0), setting("TIMEOUT", 20.0),
         )  # fmt: skip
         self._run(self._values(args), launch)
 
