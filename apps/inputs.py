@@ -11,8 +11,9 @@ from mpi4py import MPI
 
 from apps.cli import DEFAULT_SCALE
 from cusp.cli import policy_parameters
-from cusp.errors import together
-from cusp.graph_file import EdgeSlice, GraphHeader, read_header
+from cusp.edge_slice import EdgeSlice
+from cusp.errors import OptionError, together
+from cusp.graph_file import GraphHeader, read_header
 from cusp.partition import Partition
 from cusp.partitioner import partition_graph, partition_slice
 from cusp.policies import Policy, load_policy
@@ -51,28 +52,37 @@ def open_input(comm: MPI.Intracomm, options: argparse.Namespace, weighted: bool)
         On every rank.
     """
     if options.graph and os.path.isdir(options.graph):
-        return _saved(comm, options.graph, weighted)
+        return _saved(comm, options.graph, weighted, options.memory_limit)
+    limit = options.memory_limit
     with together(comm):
+        if limit and not options.graph:
+            raise OptionError("--memory-limit: needs a graph file; a graph that is made now is made in memory")
         policy = load_policy(options.policy, **policy_parameters(options))
         policy.grid_for(comm.size)
         header = read_header(options.graph) if options.graph else None
     if header is None:
         header, edges = _generated(comm, options.seed, weighted)
         return Input(header, policy, lambda watch, csc: partition_slice(edges, policy, comm, options.order, csc, watch))
-    return _from_file(comm, header, policy, options.split, options.order, weighted)
+    return _from_file(comm, header, policy, options.split, options.order, weighted, limit)
 
 
 def _from_file(
-    comm: MPI.Intracomm, header: GraphHeader, policy: Policy, split: str, order: str, weighted: bool
+    comm: MPI.Intracomm,
+    header: GraphHeader,
+    policy: Policy,
+    split: str,
+    order: str,
+    weighted: bool,
+    memory_limit: int | None,
 ) -> Input:
     return Input(
         header,
         policy,
-        lambda watch, csc: partition_graph(header.path, policy, comm, split, weighted, order, csc, watch),
+        lambda watch, csc: partition_graph(header.path, policy, comm, split, weighted, order, csc, watch, memory_limit),
     )
 
 
-def _saved(comm: MPI.Intracomm, folder: str, weighted: bool) -> Input:
+def _saved(comm: MPI.Intracomm, folder: str, weighted: bool, memory_limit: int | None) -> Input:
     """A saved partition, as it is or, on another number of ranks, made again from its graph."""
     with together(comm):
         manifest = read_manifest(folder)
@@ -83,11 +93,11 @@ def _saved(comm: MPI.Intracomm, folder: str, weighted: bool) -> Input:
         policy = load_policy(manifest.policy, **parameters)
         header = manifest.header() if same_size else read_header(manifest.graph)
     if not same_size:
-        return _from_file(comm, header, policy, manifest.split, manifest.order, weighted)
+        return _from_file(comm, header, policy, manifest.split, manifest.order, weighted, memory_limit)
 
     def load(watch: Stopwatch, csc: bool) -> Partition:
         with watch("read"):
-            part = load_partition(folder, comm, weighted)
+            part = load_partition(folder, comm, weighted, memory_limit)
             return part.with_csc() if csc else part
 
     return Input(header, policy, load)

@@ -14,10 +14,11 @@ from mpi4py import MPI
 
 from cusp import report
 from cusp.cli import add_partition_options, add_policy_options, policy_parameters, positive
+from cusp.edge_slice import read_slice
 from cusp.errors import together
 from cusp.estimate import estimate
 from cusp.export import EXPORTS, export
-from cusp.graph_file import read_header, read_slice
+from cusp.graph_file import read_header
 from cusp.launch import parse_together, run_main
 from cusp.new_policy import write_template
 from cusp.partitioner import partition_graph
@@ -26,6 +27,7 @@ from cusp.policies import installed_policies, load_policy
 from cusp.quality import measure_quality
 from cusp.saved import save_partition
 from cusp.stopwatch import Stopwatch
+from cusp.storage import peak_mb
 from cusp.warm_up import tiny_policy, warm_up
 
 
@@ -62,13 +64,18 @@ def partition(comm: MPI.Intracomm, argv: list[str]) -> int:
     watch = Stopwatch()
     comm.Barrier()
     began = time.perf_counter()
-    part = partition_graph(options.graph, policy, comm, options.split, order=options.order, watch=watch)
+    part = partition_graph(
+        options.graph, policy, comm, options.split, order=options.order, watch=watch, memory_limit=options.memory_limit
+    )
     seconds = comm.allreduce(time.perf_counter() - began, MPI.MAX)
     phases = {name: comm.allreduce(value, MPI.MAX) for name, value in watch.seconds.items()}
     quality = measure_quality(part, comm)
     report.say(comm.rank, report.partition_table(quality, policy.name, seconds, phases))
+    peak = comm.allreduce(peak_mb(), MPI.MAX)
+    report.say(comm.rank, f"memory: up to {peak:,.0f} MB a rank, the program's own included")
     if options.json:
         figures = {"graph": options.graph, "policy": policy.name, "partition_seconds": seconds, "phases": phases}
+        figures["peak_mb"] = peak
         report.write_json(options.json, figures | quality.summary(), comm)
     if options.save:
         save_partition(

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cusp import build_cpu as build
+from cusp.edge_slice import EdgeSlice
 from cusp.exchange import all_to_all
-from cusp.graph_file import EdgeSlice
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -36,18 +36,26 @@ class Layout:
 def allocate(edges: EdgeSlice, owners: np.ndarray | None, comm: "Intracomm") -> Layout:
     """Tell every owner which rows come from here and how many edges each has. Collective."""
     if owners is None:
-        degrees = np.diff(edges.indptr)
-        rows = np.flatnonzero(degrees)
+        begins, last = edges.indptr[:-1], edges.first_node + edges.indptr.size - 1
+        filled = begins < edges.indptr[1:]
         arrivals = np.zeros(comm.size + 1, np.int64)
         arrivals[comm.rank + 1 :] = edges.targets.size
-        return Layout((rows + edges.first_node).astype(edges.targets.dtype), _offsets(degrees[rows]), arrivals)
-    rows_for = build.count_rows(edges.indptr, owners, comm.size)
-    row_gids, row_sizes = build.list_rows(edges.first_node, edges.indptr, owners, rows_for, edges.targets.dtype)
-    ends = np.cumsum(rows_for)[:-1]
-    gids = all_to_all(comm, np.split(row_gids, ends))
-    sizes = all_to_all(comm, np.split(row_sizes, ends))
+        nodes = np.arange(edges.first_node, last, dtype=edges.targets.dtype)
+        return Layout(nodes[filled], np.append(begins[filled], edges.targets.size), arrivals)
+    rows_for = np.zeros(comm.size, np.int64)
+    for row, end in edges.storage.rows(edges.indptr):
+        rows_for += build.count_rows(edges.indptr[row : end + 1], owners, comm.size)
+    row_gids = np.empty(int(rows_for.sum()), edges.targets.dtype)
+    row_sizes = np.empty_like(row_gids)
+    ends = np.cumsum(rows_for)
+    entry = ends - rows_for - 1
+    for row, end in edges.storage.rows(edges.indptr):
+        build.list_rows(edges.first_node + row, edges.indptr[row : end + 1], owners, entry, row_gids, row_sizes)
+    gids = np.concatenate(all_to_all(comm, np.split(row_gids, ends[:-1])))
+    del row_gids
+    sizes = all_to_all(comm, np.split(row_sizes, ends[:-1]))
     arrivals = _offsets(np.array([part.sum(dtype=np.int64) for part in sizes]))
-    return Layout(np.concatenate(gids), _offsets(np.concatenate(sizes)), arrivals)
+    return Layout(gids, _offsets(np.concatenate(sizes)), arrivals)
 
 
 def _offsets(sizes: np.ndarray) -> np.ndarray:

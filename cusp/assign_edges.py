@@ -6,8 +6,9 @@ import numpy as np
 
 from cusp.assign_masters import Masters, block_starts, start_state
 from cusp.compile_rules import Rules
+from cusp.edge_slice import EdgeSlice
 from cusp.errors import PolicyError, together
-from cusp.graph_file import EdgeSlice
+from cusp.policies import Policy
 from cusp.prop import Prop
 from cusp.state import combine_state
 
@@ -30,23 +31,30 @@ def assign_edges(edges: EdgeSlice, masters: Masters, rules: Rules, prop: Prop, c
         The rule raised, could not be compiled or returned a rank that does not exist.
     """
     policy = rules.policy
-    owners = np.empty(edges.targets.size, np.uint8 if prop.num_parts <= 256 else np.uint16)
+    with together(comm):
+        owners = edges.storage.empty(edges.targets.size, np.uint8 if prop.num_parts <= 256 else np.uint16)
+    travels = False
     state, before = start_state(rules, policy.make_estate, prop, comm)
     blocks = block_starts(edges.bounds, 1 if state is None else policy.rounds)
     rows = blocks[comm.rank] - edges.first_node
     for block in range(rows.size - 1):
         with together(comm):
-            span = rows[block], rows[block + 1]
-            wrong = rules.run(
-                "assign_edges", prop, *span, prop.num_parts, masters.view, masters.of_slice, state, owners
-            )
-            if wrong >= 0:
-                source = edges.first_node + int(np.searchsorted(edges.indptr, wrong, side="right")) - 1
-                raise PolicyError(
-                    f"policy {policy.name}: get_edge_owner of the edge {source:,} -> {int(edges.targets[wrong]):,} "
-                    f"is not one of the ranks 0 to {prop.num_parts - 1}"
+            for span in edges.storage.rows(edges.indptr, rows[block], rows[block + 1]):
+                wrong = rules.run(
+                    "assign_edges", prop, *span, prop.num_parts, masters.view, masters.of_slice, state, owners
                 )
+                if wrong >= 0:
+                    raise _not_a_rank(policy, edges, wrong, prop.num_parts)
+                here = slice(*edges.indptr[list(span)])
+                travels = travels or bool((owners[here] != comm.rank).any())
         if state is not None:
             before = combine_state(state, before, policy.combine, comm)
-    travels = bool((owners != comm.rank).any())
     return owners if comm.allreduce(int(travels)) else None
+
+
+def _not_a_rank(policy: Policy, edges: EdgeSlice, wrong: int, num_parts: int) -> PolicyError:
+    source = edges.first_node + int(np.searchsorted(edges.indptr, wrong, side="right")) - 1
+    return PolicyError(
+        f"policy {policy.name}: get_edge_owner of the edge {source:,} -> {int(edges.targets[wrong]):,} "
+        f"is not one of the ranks 0 to {num_parts - 1}"
+    )

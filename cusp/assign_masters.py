@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cusp.compile_rules import Rules
+from cusp.edge_slice import EdgeSlice
 from cusp.errors import PolicyError, together
 from cusp.exchange import all_to_all
-from cusp.graph_file import EdgeSlice
 from cusp.neighbors import Neighbors, ask_readers, tell_neighbors
 from cusp.prop import MastersView, Prop
 from cusp.state import combine_state, copy_state, make_state
@@ -62,7 +62,7 @@ def assign_masters(
         _assign_in_rounds(edges, rules, prop, neighbors, view, comm)
     else:
         with together(comm):
-            _assign_rows(rules, prop, 0, of_slice.size, None, None, of_slice)
+            _assign_rows(edges, rules, prop, 0, of_slice.size, None, None, of_slice)
     nodes = np.arange(edges.first_node, edges.first_node + of_slice.size)
     degrees = np.diff(edges.indptr)
     if comm.allreduce(int(np.count_nonzero(of_slice != comm.rank))) > 0:
@@ -99,7 +99,7 @@ def _assign_in_rounds(
         state, before = start_state(rules, policy.make_mstate, prop, comm)
         for block in range(rows.size - 1):
             with together(comm):
-                _assign_rows(rules, prop, rows[block], rows[block + 1], state, view, view.own)
+                _assign_rows(edges, rules, prop, rows[block], rows[block + 1], state, view, view.own)
             tell_neighbors(neighbors, view.own, view.table, blocks, block, comm)
             if state is not None:
                 before = combine_state(state, before, policy.combine, comm)
@@ -119,11 +119,19 @@ def start_state(rules: Rules, make: Callable | None, prop: Prop, comm: "Intracom
 
 
 def _assign_rows(
-    rules: Rules, prop: Prop, begin: int, end: int, state: Any, view: MastersView | None, own: np.ndarray
+    edges: EdgeSlice,
+    rules: Rules,
+    prop: Prop,
+    begin: int,
+    end: int,
+    state: Any,
+    view: MastersView | None,
+    own: np.ndarray,
 ) -> None:
-    wrong = rules.run("assign_masters", prop, begin, end, prop.num_parts, state, view, own)
-    if wrong >= 0:
-        raise PolicyError(
-            f"policy {rules.policy.name}: get_master of node {prop.first_node + wrong:,} is not one of the "
-            f"ranks 0 to {prop.num_parts - 1}"
-        )
+    for first, last in edges.storage.rows(edges.indptr, begin, end):
+        wrong = rules.run("assign_masters", prop, first, last, prop.num_parts, state, view, own)
+        if wrong >= 0:
+            raise PolicyError(
+                f"policy {rules.policy.name}: get_master of node {prop.first_node + wrong:,} is not one of the "
+                f"ranks 0 to {prop.num_parts - 1}"
+            )

@@ -20,18 +20,10 @@ def count_rows(indptr, owners, num_parts):  # type: ignore[no-untyped-def]
     return rows
 
 
-def list_rows(first_node, indptr, owners, rows_for, gid_dtype):  # type: ignore[no-untyped-def]
-    """Source and number of edges of every row for rank 0, then of every row for rank 1, and so on."""
-    gids = np.empty(int(rows_for.sum()), gid_dtype)
-    sizes = np.empty(gids.size, gid_dtype)
-    _list_rows(first_node, indptr, owners, rows_for, gids, sizes)
-    return gids, sizes
-
-
 @njit(cache=True, nogil=True)
-def _list_rows(first_node, indptr, owners, rows_for, gids, sizes):  # type: ignore[no-untyped-def]
-    entry = np.cumsum(rows_for) - rows_for - 1
-    last_row = np.full(rows_for.size, -1, np.int64)
+def list_rows(first_node, indptr, owners, entry, gids, sizes):  # type: ignore[no-untyped-def]
+    """Source and number of edges of every row for each rank; ``entry``: the last entry made for it, which moves on."""
+    last_row = np.full(entry.size, -1, np.int64)
     for row in range(indptr.size - 1):
         for edge in range(indptr[row], indptr[row + 1]):
             owner = owners[edge]
@@ -107,6 +99,20 @@ def find_masters(gids, my_nodes, places, mirrors):  # type: ignore[no-untyped-de
 
 
 @njit(cache=True, nogil=True)
+def sort_masters(degrees, highest, places, by_lid):  # type: ignore[no-untyped-def]
+    """Places of the masters by local id: higher degrees first, all from ``highest`` on being equal."""
+    starts = np.zeros(highest + 2, np.int64)
+    for i in range(degrees.size):
+        starts[highest - min(degrees[i], highest) + 1] += 1
+    for key in range(1, starts.size):
+        starts[key] += starts[key - 1]
+    for i in range(degrees.size):
+        key = highest - min(degrees[i], highest)
+        by_lid[starts[key]] = places[i]
+        starts[key] += 1
+
+
+@njit(cache=True, nogil=True)
 def test_bits(words, gids, found):  # type: ignore[no-untyped-def]
     """``found[i]`` = bit ``gids[i]`` of ``words``."""
     for i in range(gids.size):
@@ -134,22 +140,26 @@ def move_rows(row_lids, row_offsets, arrived, offsets, values):  # type: ignore[
 
 @njit(cache=True, nogil=True)
 def count_in_edges(targets, offsets):  # type: ignore[no-untyped-def]
-    """Offsets of the in-edges of each proxy, from the targets of all edges."""
+    """Add the in-edges of proxy v to ``offsets[v + 1]``."""
     for edge in range(targets.size):
         offsets[targets[edge] + 1] += 1
-    for lid in range(1, offsets.size):
-        offsets[lid] += offsets[lid - 1]
 
 
 @njit(cache=True, nogil=True)
-def transpose(offsets, targets, weights, in_offsets, sources, in_weights):  # type: ignore[no-untyped-def]
-    """CSR -> CSC; sources ascend within each row. ``weights`` and ``in_weights`` may both be empty."""
-    place = in_offsets[:-1].copy()
-    for source in range(offsets.size - 1):
-        for edge in range(offsets[source], offsets[source + 1]):
-            at = place[targets[edge]]
-            place[targets[edge]] = at + 1
-            sources[at] = source
+def transpose(first_source, offsets, targets, weights, first, last, place, sources, in_weights):  # type: ignore[no-untyped-def]
+    """Rows of a CSR -> the rows ``first`` to ``last - 1`` of the CSC, in which sources ascend.
+
+    ``place``: where the next in-edge of each proxy goes, which moves on. ``weights`` and ``in_weights`` may both
+    be empty.
+    """
+    for row in range(offsets.size - 1):
+        for edge in range(offsets[row], offsets[row + 1]):
+            target = targets[edge]
+            if target < first or target >= last:
+                continue
+            at = place[target]
+            place[target] = at + 1
+            sources[at] = first_source + row
             if weights.size:
                 in_weights[at] = weights[edge]
 

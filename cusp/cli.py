@@ -4,6 +4,7 @@ import argparse
 import re
 from typing import Any
 
+from cusp.launch import num_bytes
 from cusp.partitioner import ORDERS
 from cusp.policies import DEFAULT_ROUNDS, DEFAULT_THRESHOLD, POLICIES
 
@@ -14,6 +15,8 @@ def add_partition_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--policy", default="oec", help=known)
     order = "local ids of masters: hubs first, or by global id; always without out-edges last (default: degree)"
     parser.add_argument("--order", choices=ORDERS, default="degree", help=order)
+    limit = "bytes that a rank may use for its part of the graph; its edges then stay in files (default: all it needs)"
+    parser.add_argument("--memory-limit", type=num_bytes, metavar="4G", help=limit)
     add_policy_options(parser)
 
 

@@ -9,12 +9,15 @@ from cusp import build_cpu as build
 from cusp.allocate import Layout
 from cusp.assign_masters import Masters
 from cusp.checksum import as_bits
+from cusp.edge_slice import EdgeSlice
+from cusp.errors import together
 from cusp.exchange import exchange_counts, post, wait_all
-from cusp.graph_file import EdgeSlice
 from cusp.lid_map import LidMap
 from cusp.partition import Partition
+from cusp.storage import Storage
 
 CHUNK = 1 << 20  # edges of a slice that travel at a time
+HIGHEST = {"degree": 65535, "natural": 1}  # masters of this out-degree or a higher one stand in the order of their gids
 
 
 @dataclass(frozen=True)
@@ -31,42 +34,89 @@ class Arrivals:
     weights: np.ndarray | None
 
 
+@dataclass(frozen=True)
+class Proxies:
+    """The nodes that this rank has, by local id: all of a :class:`~cusp.partition.Partition` but its edges."""
+
+    lid_map: LidMap
+    gids: np.ndarray
+    mirror_starts: np.ndarray
+    has_in: np.ndarray
+    degrees: np.ndarray
+
+
 def exchange_edges(edges: EdgeSlice, owners: np.ndarray | None, layout: Layout, comm: MPI.Intracomm) -> Arrivals:
-    """First half of phase 4: every edge travels to its owner. Collective."""
-    targets = ship(edges.targets, owners, layout, comm)
+    """First part of phase 4: every edge travels to its owner. Collective."""
+    targets = ship(edges.targets, owners, layout, edges.storage, comm)
     if edges.weights is None:
         return Arrivals(targets, None)
-    return Arrivals(targets, ship(as_bits(edges.weights), owners, layout, comm).view(edges.weights.dtype))
+    weights = ship(as_bits(edges.weights), owners, layout, edges.storage, comm)
+    return Arrivals(targets, weights.view(edges.weights.dtype))
 
 
-def construct(
+def number_proxies(
     graph: EdgeSlice, arrivals: Arrivals, masters: Masters, layout: Layout, order: str, comm: MPI.Intracomm
-) -> Partition:
-    """Second half of phase 4: number the proxies and build the local CSR. Collective.
+) -> Proxies:
+    """Second part: every node that occurs gets a local id. Collective.
 
-    ``graph`` need not have its edges any more, see :meth:`~cusp.graph_file.EdgeSlice.without_edges`.
+    Masters come first, in the order asked for; then mirrors, grouped by their master's rank.
     """
-    arrived = arrivals.targets
-    lid_map, gids, mirror_starts, has_in = _number_proxies(graph.num_nodes, arrived, layout, masters, order, comm)
+    index = np.zeros(2 * (-(-graph.num_nodes // 64)), np.uint64)
+    for part in graph.storage.parts(arrivals.targets.size):
+        build.mark(index, arrivals.targets[part])
+    targeted = index[::2].copy()
+    build.mark(index, layout.row_gids)
+    build.mark(index, masters.my_nodes)
+    ascending = np.empty(build.count_below(index), layout.row_gids.dtype)
+    build.list_marked(index, ascending)
+
+    num_masters = masters.my_nodes.size
+    master_places = np.empty(num_masters, np.int32)
+    mirror_places = np.empty(ascending.size - num_masters, np.int32)
+    build.find_masters(ascending, masters.my_nodes, master_places, mirror_places)
+    mirror_ranks = masters.of(ascending[mirror_places].astype(np.int64)).astype(np.uint16)
+    by_lid = np.empty(ascending.size, np.int32)
+    build.sort_masters(masters.my_degrees, HIGHEST[order], master_places, by_lid)
+    by_lid[num_masters:] = mirror_places[np.argsort(mirror_ranks, kind="stable")]
+    table = np.empty(ascending.size, np.int32)
+    table[by_lid] = np.arange(ascending.size, dtype=np.int32)
+    gids = ascending[by_lid].astype(np.int64)
+    has_in = np.empty(gids.size, np.bool_)
+    build.test_bits(targeted, gids, has_in)
+    mirror_starts = np.full(comm.size + 1, num_masters, np.int64)
+    mirror_starts[1:] += np.cumsum(np.bincount(mirror_ranks, minlength=comm.size))
+    degrees = np.empty(num_masters, np.int64)
+    degrees[table[master_places]] = masters.my_degrees
+    return Proxies(LidMap(index, table), gids, mirror_starts, has_in, degrees)
+
+
+def construct(graph: EdgeSlice, arrivals: Arrivals, proxies: Proxies, layout: Layout, comm: MPI.Intracomm) -> Partition:
+    """Last part of phase 4: build the local CSR. Collective.
+
+    ``graph`` need not have its edges any more, see :meth:`~cusp.edge_slice.EdgeSlice.without_edges`.
+    """
+    arrived, lid_map, storage = arrivals.targets, proxies.lid_map, graph.storage
     row_lids = lid_map.lids(layout.row_gids)
-    sizes = np.zeros(gids.size + 1, np.int64)
-    sizes[row_lids + 1] = np.diff(layout.row_offsets)
-    offsets = np.cumsum(sizes)
-    targets = np.empty(arrived.size, np.int32)
-    build.relabel(lid_map.index, lid_map.table, row_lids, layout.row_offsets, arrived, offsets, targets)
-    weights = None
-    if arrivals.weights is not None:
-        weights = np.empty_like(arrivals.weights)
-        build.move_rows(row_lids, layout.row_offsets, as_bits(arrivals.weights), offsets, as_bits(weights))
-    degrees = np.empty_like(masters.my_degrees)
-    degrees[lid_map.lids(masters.my_nodes)] = masters.my_degrees
+    offsets = np.zeros(proxies.gids.size + 1, np.int64)
+    offsets[1:][row_lids] = np.diff(layout.row_offsets)
+    np.cumsum(offsets, out=offsets)
+    with together(comm):
+        targets = storage.empty(arrived.size, np.int32)
+        weights = None if arrivals.weights is None else storage.empty(arrived.size, arrivals.weights.dtype)
+    for row, end in storage.rows(layout.row_offsets):
+        places = layout.row_offsets[row : end + 1]
+        build.relabel(lid_map.index, lid_map.table, row_lids[row:end], places, arrived, offsets, targets)
+        if arrivals.weights is not None and weights is not None:
+            build.move_rows(row_lids[row:end], places, as_bits(arrivals.weights), offsets, as_bits(weights))
     return Partition(
-        comm.rank, comm.size, graph.num_nodes, graph.num_edges, graph.symmetric, masters.my_nodes.size,
-        mirror_starts, gids, offsets, targets, weights, has_in, degrees, lid_map,
+        comm.rank, comm.size, graph.num_nodes, graph.num_edges, graph.symmetric, proxies.degrees.size,
+        proxies.mirror_starts, proxies.gids, offsets, targets, weights, proxies.has_in, proxies.degrees, lid_map, storage=storage,
     )  # fmt: skip
 
 
-def ship(values: np.ndarray, owners: np.ndarray | None, layout: Layout, comm: MPI.Intracomm) -> np.ndarray:
+def ship(
+    values: np.ndarray, owners: np.ndarray | None, layout: Layout, storage: Storage, comm: MPI.Intracomm
+) -> np.ndarray:
     """Send one value an edge (target or weight) to its owner; returns those of this rank's rows. Collective.
 
     A slice travels in chunks of bounded size: while one is under way, the next is grouped by owner.
@@ -74,61 +124,31 @@ def ship(values: np.ndarray, owners: np.ndarray | None, layout: Layout, comm: MP
     """
     if owners is None:
         return values
-    arrived = np.empty(int(layout.arrivals[-1]), values.dtype)
+    with together(comm):
+        arrived = storage.empty(int(layout.arrivals[-1]), values.dtype)
     place = layout.arrivals[:-1].copy()
-    grouped = np.empty((2, min(CHUNK, values.size)), values.dtype)
+    step = min(CHUNK, storage.chunk)
+    grouped = np.empty((2, min(step, values.size)), values.dtype)
     under_way: list = []
-    chunks = comm.allreduce(-(-values.size // CHUNK), MPI.MAX)
-    for chunk in range(chunks):
-        part = slice(chunk * CHUNK, (chunk + 1) * CHUNK)
+    landing: list[tuple[np.ndarray, np.ndarray]] = []
+    for chunk in range(comm.allreduce(-(-values.size // step), MPI.MAX)):
+        part = slice(chunk * step, (chunk + 1) * step)
         counts = build.count_owners(owners[part], comm.size)
         build.group_by_owner(values[part], owners[part], counts, grouped[chunk % 2])
         send = np.split(grouped[chunk % 2][: counts.sum()], np.cumsum(counts)[:-1])
         sizes = exchange_counts(comm, counts)
-        receive = [arrived[at : at + size] for at, size in zip(place, sizes, strict=True)]
-        wait_all(under_way)
-        under_way = post(comm, send, receive)
+        _land(storage, under_way, landing)
+        places = [arrived[at : at + size] for at, size in zip(place, sizes, strict=True)]
+        receive = [storage.landing(into) for into in places]
+        under_way, landing = post(comm, send, receive), list(zip(places, receive))
         receive[comm.rank][:] = send[comm.rank]
         place += sizes
-    wait_all(under_way)
+    _land(storage, under_way, landing)
     return arrived
 
 
-def _number_proxies(
-    num_nodes: int, arrived: np.ndarray, layout: Layout, masters: Masters, order: str, comm: MPI.Intracomm
-) -> tuple[LidMap, np.ndarray, np.ndarray, np.ndarray]:
-    """Local ids: masters first, in the order asked for; then mirrors, grouped by their master's rank."""
-    index = np.zeros(2 * (-(-num_nodes // 64)), np.uint64)
-    build.mark(index, arrived)
-    targeted = index[::2].copy()
-    build.mark(index, layout.row_gids)
-    build.mark(index, masters.my_nodes)
-    ascending = np.empty(build.count_below(index), np.int64)
-    build.list_marked(index, ascending)
-
-    num_masters = masters.my_nodes.size
-    master_places = np.empty(num_masters, np.int64)
-    mirror_places = np.empty(ascending.size - num_masters, np.int64)
-    build.find_masters(ascending, masters.my_nodes, master_places, mirror_places)
-    mirror_ranks = masters.of(ascending[mirror_places]).astype(np.uint16)
-    by_lid = np.concatenate(
-        [
-            master_places[_order_of(masters.my_degrees, order)],
-            mirror_places[np.argsort(mirror_ranks, kind="stable")],
-        ]
-    )
-    table = np.empty(ascending.size, np.int32)
-    table[by_lid] = np.arange(ascending.size, dtype=np.int32)
-    gids = ascending[by_lid]
-    has_in = np.empty(gids.size, np.bool_)
-    build.test_bits(targeted, gids, has_in)
-    mirror_starts = np.full(comm.size + 1, num_masters, np.int64)
-    mirror_starts[1:] += np.cumsum(np.bincount(mirror_ranks, minlength=comm.size))
-    return LidMap(index, table), gids, mirror_starts, has_in
-
-
-def _order_of(degrees: np.ndarray, order: str) -> np.ndarray:
-    """Places of the masters by lid: ``degree`` = hubs first; ``natural`` = by gid. Without out-edges last."""
-    if order == "natural":
-        return np.argsort(degrees == 0, kind="stable")
-    return np.argsort(np.uint16(65535) - np.minimum(degrees, 65535).astype(np.uint16), kind="stable")
+def _land(storage: Storage, under_way: list, landing: list[tuple[np.ndarray, np.ndarray]]) -> None:
+    wait_all(under_way)
+    for place, received in landing:
+        storage.land(place, received)
+    storage.release()

@@ -10,9 +10,9 @@ from cusp import build_cpu as build
 from cusp.assign_edges import assign_edges
 from cusp.assign_masters import Masters, assign_masters
 from cusp.compile_rules import Rules
+from cusp.edge_slice import EdgeSlice, split_weights
 from cusp.errors import together
 from cusp.exchange import all_to_all
-from cusp.graph_file import EdgeSlice, split_weights
 from cusp.lid_map import popcount
 from cusp.neighbors import Neighbors, meet_neighbors
 from cusp.node_map import read_node_map

@@ -25,6 +25,7 @@ LAUNCHERS = (  # (number of ranks, rank) as a launcher writes them into the envi
     ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID"),
 )
 INTERRUPTED = 130
+UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 class Ending(NamedTuple):
@@ -61,6 +62,19 @@ def run_main(main: Callable[[MPI.Intracomm, list[str]], int]) -> NoReturn:
         time.sleep(0.3)  # other ranks that fail at the same moment get to say why
         end_job(comm, 1)
     sys.exit(end_together(ending_comm, ending))
+
+
+def num_bytes(text: str) -> int:
+    """Read a number of bytes such as ``500M`` or ``2G`` (powers of 1024)."""
+    digits = text.upper().removesuffix("B").removesuffix("I")
+    unit = digits[-1:] if digits[-1:] in UNITS else ""
+    count = float(digits.removesuffix(unit))
+    if not 0 < count < float("inf"):
+        raise ValueError(text)
+    return int(count * UNITS[unit])
+
+
+num_bytes.__name__ = "number of bytes"  # as argparse names it in its message
 
 
 def parse_together(comm: MPI.Intracomm, parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespace:

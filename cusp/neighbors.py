@@ -7,8 +7,8 @@ import numpy as np
 
 from cusp import build_cpu as build
 from cusp.compile_rules import Rules
+from cusp.edge_slice import EdgeSlice
 from cusp.exchange import all_to_all
-from cusp.graph_file import EdgeSlice
 from cusp.prop import Prop
 
 if TYPE_CHECKING:
@@ -43,7 +43,8 @@ class Neighbors:
 def find_neighbors(edges: EdgeSlice, comm: "Intracomm") -> Neighbors:
     """Ask every reader for the nodes of its slice that this one points to. Collective."""
     index = np.zeros(2 * (-(-edges.num_nodes // 64)), np.uint64)
-    build.mark(index, edges.targets)
+    for part in edges.storage.parts(edges.targets.size):
+        build.mark(index, edges.targets[part])
     build.clear_range(index, edges.first_node, edges.first_node + edges.indptr.size - 1)
     gids = np.empty(build.count_below(index), np.int64)
     build.list_marked(index, gids)

@@ -4,8 +4,8 @@ import itertools
 
 import numpy as np
 
+from cusp.edge_slice import EdgeSlice
 from cusp.errors import PolicyError
-from cusp.graph_file import EdgeSlice
 
 
 def read_node_map(path: str, edges: EdgeSlice) -> np.ndarray:

@@ -7,6 +7,7 @@ import numpy as np
 from cusp import build_cpu as build
 from cusp.checksum import as_bits
 from cusp.lid_map import LidMap
+from cusp.storage import IN_MEMORY, Storage
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,8 @@ class Partition:
     lid_map : LidMap
     csc : Csc or None
         In-edges of each proxy, if they were asked for.
+    storage : Storage
+        Where ``targets``, ``weights`` and the like live.
     """
 
     rank: int
@@ -66,6 +69,7 @@ class Partition:
     degrees: np.ndarray
     lid_map: LidMap
     csc: Csc | None = None
+    storage: Storage = IN_MEMORY
 
     @property
     def num_proxies(self) -> int:
@@ -92,11 +96,22 @@ class Partition:
 
 
 def transpose(part: Partition) -> Csc:
-    """Local CSC from the local CSR; weights travel with their edges."""
-    offsets = np.zeros(part.num_proxies + 1, np.int64)
-    build.count_in_edges(part.targets, offsets)
-    sources = np.empty_like(part.targets)
+    """Local CSC from the local CSR; weights travel with their edges.
+
+    Chunk by chunk of the result, each in a walk through all edges: in-edges come in no order.
+    """
+    storage, offsets = part.storage, np.zeros(part.num_proxies + 1, np.int64)
+    for edges in storage.parts(part.targets.size):
+        build.count_in_edges(part.targets[edges], offsets)
+    np.cumsum(offsets, out=offsets)
+    sources = storage.empty(part.targets.size, part.targets.dtype)
     weights = np.empty(0, np.uint8) if part.weights is None else part.weights
-    in_weights = np.empty_like(weights)
-    build.transpose(part.offsets, part.targets, as_bits(weights), offsets, sources, as_bits(in_weights))
+    in_weights = storage.empty(weights.size, weights.dtype)
+    place = offsets[:-1].copy()
+    for first, last in storage.rows(offsets):
+        for row, end in storage.rows(part.offsets):
+            build.transpose(
+                row, part.offsets[row : end + 1], part.targets, as_bits(weights), first, last, place, sources,
+                as_bits(in_weights),
+            )  # fmt: skip
     return Csc(offsets, sources, None if part.weights is None else in_weights)

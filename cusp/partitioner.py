@@ -6,9 +6,9 @@ from cusp.allocate import allocate
 from cusp.assign_edges import assign_edges
 from cusp.assign_masters import assign_masters
 from cusp.compile_rules import Rules
-from cusp.construct import construct, exchange_edges
+from cusp.construct import construct, exchange_edges, number_proxies
+from cusp.edge_slice import EdgeSlice, read_slice
 from cusp.errors import together
-from cusp.graph_file import EdgeSlice, read_slice
 from cusp.neighbors import meet_neighbors
 from cusp.node_map import read_node_map
 from cusp.partition import Partition
@@ -31,6 +31,7 @@ def partition_graph(
     order: str = "degree",
     csc: bool = False,
     watch: Stopwatch | None = None,
+    memory_limit: int | None = None,
 ) -> Partition:
     """Partition a graph file among the ranks of ``comm``. Collective.
 
@@ -40,7 +41,7 @@ def partition_graph(
         Graph file, see :mod:`cusp.graph_file`.
     policy : Policy
     split : str
-        How the ranks share the reading, see :func:`cusp.graph_file.read_slice`.
+        How the ranks share the reading, see :func:`cusp.edge_slice.read_slice`.
     weights : bool
         Read edge weights if there are some.
     order : str
@@ -49,6 +50,8 @@ def partition_graph(
         Build the local CSC too.
     watch : Stopwatch, optional
         Gets the seconds of each phase.
+    memory_limit : int, optional
+        Bytes that each rank may use for the graph, see :mod:`cusp.storage`. The partition is the same.
 
     Raises
     ------
@@ -59,7 +62,7 @@ def partition_graph(
     with watch("read"):
         with together(comm):
             in_degrees = Rules(policy).uses_in_degrees
-        edges = [read_slice(path, comm, split, weights, in_degrees)]
+        edges = [read_slice(path, comm, split, weights, in_degrees, memory_limit)]
     return partition_slice(edges.pop(), policy, comm, order, csc, watch)
 
 
@@ -89,5 +92,7 @@ def partition_slice(
         arrivals = exchange_edges(edges, owners, layout, comm)
         edges = edges.without_edges()
         del prop, owners, neighbors  # what was read is not needed any more, and its memory is
-        part = construct(edges, arrivals, masters, layout, order, comm)
+        proxies = number_proxies(edges, arrivals, masters, layout, order, comm)
+        del masters
+        part = construct(edges, arrivals, proxies, layout, comm)
         return part.with_csc() if csc else part

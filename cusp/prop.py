@@ -7,7 +7,7 @@ import copy
 
 import numpy as np
 
-from cusp.graph_file import EdgeSlice
+from cusp.edge_slice import EdgeSlice
 from cusp.lid_map import popcount
 from cusp.value_struct import value_struct
 

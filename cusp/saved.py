@@ -22,17 +22,19 @@ import h5py
 import numpy as np
 
 from cusp import build_cpu as build
-from cusp.checksum import checksum
+from cusp.checksum import checksum, combine
 from cusp.dataset_writer import OutputError
 from cusp.errors import GraphFileError, InputError, together
-from cusp.graph_file import GraphHeader, read_header, stored_checksums
+from cusp.graph_file import GraphHeader, map_entries, read_header, stored_checksums
 from cusp.lid_map import LidMap
 from cusp.partition import Partition
+from cusp.storage import IN_MEMORY, Storage, storage_for
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
 FORMAT_VERSION = 1
+CHUNK = 1 << 21  # entries written or checked at a time
 MANIFEST = "manifest.json"
 ARRAYS = ("mirror_starts", "gids", "offsets", "targets", "weights", "has_in", "degrees")
 NUMBERS = ("rank", "num_ranks", "num_nodes", "num_edges", "symmetric", "num_masters")
@@ -150,8 +152,10 @@ def read_manifest(folder: str) -> Manifest:
     return manifest
 
 
-def load_partition(folder: str, comm: "Intracomm", weights: bool = True) -> Partition:
+def load_partition(folder: str, comm: "Intracomm", weights: bool = True, memory_limit: int | None = None) -> Partition:
     """Read this rank's part. Collective.
+
+    With a memory limit the edges stay in the file, see :mod:`cusp.storage`.
 
     Raises
     ------
@@ -164,7 +168,7 @@ def load_partition(folder: str, comm: "Intracomm", weights: bool = True) -> Part
         if manifest.ranks != comm.size:
             raise SavedError(f"{folder}: made for {manifest.ranks} ranks, but there are {comm.size}")
         _check_graph(folder, manifest)
-        part = _read_part(Path(folder) / manifest.parts[comm.rank], manifest, comm.rank, weights)
+        part = _read_part(Path(folder) / manifest.parts[comm.rank], manifest, comm.rank, weights, memory_limit)
     return part
 
 
@@ -187,8 +191,11 @@ def _write_part(path: Path, part: Partition) -> None:
         for name in ARRAYS:
             values = getattr(part, name)
             if values is not None:
-                dataset = file.create_dataset(name, data=values.view(np.uint8) if values.dtype == bool else values)
-                dataset.attrs["checksum"] = np.uint64(checksum(dataset[...]))
+                values = values.view(np.uint8) if values.dtype == bool else values
+                dataset = file.create_dataset(name, values.shape, values.dtype)
+                for entries in part.storage.parts(values.size, CHUNK):
+                    dataset[entries] = values[entries]
+                dataset.attrs["checksum"] = np.uint64(_checksum_of(dataset, part.storage))
         file.flush()
     descriptor = os.open(path, os.O_RDONLY)
     os.fsync(descriptor)
@@ -211,11 +218,14 @@ def _replace_manifest(folder: Path, manifest: Manifest) -> None:
             old.unlink(missing_ok=True)
 
 
-def _read_part(path: Path, manifest: Manifest, rank: int, weights: bool) -> Partition:
+def _read_part(path: Path, manifest: Manifest, rank: int, weights: bool, memory_limit: int | None) -> Partition:
     try:
         with h5py.File(path, "r") as file:
             numbers = {name: file.attrs[name].item() for name in NUMBERS}
-            arrays = {name: _read_array(file, name, path) for name in ARRAYS if weights or name != "weights"}
+            storage = storage_for(memory_limit, manifest.num_nodes, file["gids"].size)
+            wanted = [name for name in ARRAYS if weights or name != "weights"]
+            homes = {"targets": storage, "weights": storage}
+            arrays = {name: _read_array(file, name, path, homes.get(name, IN_MEMORY)) for name in wanted}
     except FileNotFoundError:
         raise SavedError(f"{path}: missing; save the partition again") from None
     except (OSError, KeyError) as error:
@@ -230,16 +240,21 @@ def _read_part(path: Path, manifest: Manifest, rank: int, weights: bool) -> Part
     build.count_below(index)
     table = np.argsort(gids).astype(np.int32)
     arrays.setdefault("weights", None)
-    return Partition(**numbers, **arrays, lid_map=LidMap(index, table))  # type: ignore[arg-type]
+    return Partition(**numbers, **arrays, lid_map=LidMap(index, table), storage=storage)  # type: ignore[arg-type]
 
 
-def _read_array(file: h5py.File, name: str, path: Path) -> np.ndarray | None:
+def _read_array(file: h5py.File, name: str, path: Path, storage: Storage) -> np.ndarray | None:
     if name not in file and name == "weights":
         return None
-    values = file[name][...]
-    if checksum(values) != int(file[name].attrs["checksum"]):
+    mapped = map_entries(file[name], 0, file[name].size, storage)
+    values = file[name][...] if mapped is None else mapped
+    if _checksum_of(values, storage) != int(file[name].attrs["checksum"]):
         raise SavedError(f"{path}: damaged: the checksum of /{name} is not that of its values; save it again")
     return values.view(np.bool_) if name == "has_in" else values
+
+
+def _checksum_of(values: np.ndarray | h5py.Dataset, storage: Storage) -> int:
+    return combine([checksum(values[part], part.start) for part in storage.parts(values.size, CHUNK)])
 
 
 @contextlib.contextmanager

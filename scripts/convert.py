@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cusp.errors import GraphFileError, OptionError, together
-from cusp.launch import parse_together, run_main
+from cusp.launch import num_bytes, parse_together, run_main
 from scripts.formats import FORMATS, EdgeSource, open_edges
 from scripts.formats.text import FractionalWeightError
 from scripts.formats.weights import WEIGHT_TYPES, Weigher, is_column, make_weigher
-from scripts.generate import num_bytes
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm

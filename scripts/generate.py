@@ -9,12 +9,11 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from cusp.launch import parse_together, run_main
+from cusp.launch import num_bytes, parse_together, run_main
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
-UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 # What each kind of graph takes: option -> (type, default or None if it must be given, help).
 _NODES = {"nodes": (int, None, "number of nodes")}
@@ -37,19 +36,6 @@ KINDS: dict[str, tuple[str, dict]] = {
     "complete": ("each node to every other", _NODES),
     "tree": ("binary tree, parents to children", _NODES),
 }
-
-
-def num_bytes(text: str) -> int:
-    """Read a number of bytes such as ``500M`` or ``2G`` (powers of 1024)."""
-    digits = text.upper().removesuffix("B").removesuffix("I")
-    unit = digits[-1:] if digits[-1:] in UNITS else ""
-    count = float(digits.removesuffix(unit))
-    if not 0 < count < float("inf"):
-        raise ValueError(text)
-    return int(count * UNITS[unit])
-
-
-num_bytes.__name__ = "number of bytes"  # as argparse names it in its message
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from cusp.checks import asymmetry
 from cusp.checksum import checksum, combine
+from cusp.edge_slice import read_slice, share_nodes, split_weights
 from cusp.errors import GraphFileError, InputError, OptionError
-from cusp.graph_file import read_header, read_slice, share_nodes, split_weights
+from cusp.graph_file import read_header
 
 GRAPH = damage.GRAPH
 

@@ -11,7 +11,7 @@ import ranks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cusp import construct, exchange, graph_file
+from cusp import construct, edge_slice, exchange
 from cusp.partition import Partition, transpose
 from cusp.partitioner import partition_graph
 from cusp.policies import Policy, load_policy
@@ -127,7 +127,7 @@ def test_reading_split(comm, shared_tmp, name, policy, split):
     """Each way to share out the reading gives the ranges it promises; the union of all ranks stays the graph."""
     graph = graphs.HARD[name]()
     path = graphs.write(shared_tmp / "g.h5", graph)
-    edges = graph_file.read_slice(path, comm, split)
+    edges = edge_slice.read_slice(path, comm, split)
     np.testing.assert_array_equal(edges.bounds, expected_bounds(graph, split))
     begin, end = edges.bounds[comm.rank : comm.rank + 2]
     assert edges.first_node == begin
@@ -148,7 +148,7 @@ def test_reading_split(comm, shared_tmp, name, policy, split):
 def test_reading_is_balanced(comm, shared_tmp, split):
     """No rank reads more than its share by more than the degree of one node."""
     graph = graphs.random_directed(200, 3000)
-    edges = graph_file.read_slice(graphs.write(shared_tmp / "g.h5", graph), comm, split)
+    edges = edge_slice.read_slice(graphs.write(shared_tmp / "g.h5", graph), comm, split)
     mine = edges.targets.size if split == "edges" else edges.indptr.size - 1
     whole = graph.num_edges if split == "edges" else graph.num_nodes
     assert abs(mine - whole / SIZE) <= (graph.degrees.max() if split == "edges" else 1)
@@ -216,7 +216,7 @@ def test_small_pieces(comm, shared_tmp, monkeypatch, policy):
     path = graphs.write(shared_tmp / "g.h5", graph, sums=True)
     whole = partition_graph(path, parts.policy_of(policy), comm, csc=True)
     monkeypatch.setattr(construct, "CHUNK", 7)
-    monkeypatch.setattr(graph_file, "CHUNK", 5)
+    monkeypatch.setattr(edge_slice, "CHUNK", 5)
     monkeypatch.setattr(exchange, "PIECE", 16)
     assert_same(whole, partition_graph(path, parts.policy_of(policy), comm, csc=True))
 

@@ -10,9 +10,9 @@ import ranks
 import spawn
 
 from cusp.__main__ import main
+from cusp.edge_slice import read_slice
 from cusp.errors import OptionError, PolicyError
 from cusp.estimate import estimate
-from cusp.graph_file import read_slice
 from cusp.partitioner import partition_graph
 from cusp.policies import POLICIES as BUILT_IN
 from cusp.policies import load_policy

@@ -10,8 +10,8 @@ import ranks
 import spawn
 
 from cusp.compile_rules import arguments_used, attributes_used
+from cusp.edge_slice import read_slice
 from cusp.errors import OptionError, PolicyError
-from cusp.graph_file import read_slice
 from cusp.partitioner import partition_graph
 from cusp.policies import POLICIES, load_policy
 from cusp.prop import Prop
@@ -145,7 +145,7 @@ def test_reader_of_many_nodes():
 
 def read_nothing(num_nodes: int, bounds: np.ndarray):
     """The empty slice of rank 0 of a graph without edges."""
-    from cusp.graph_file import EdgeSlice
+    from cusp.edge_slice import EdgeSlice
 
     nothing = np.empty(0, np.uint32)
     return EdgeSlice(num_nodes, 0, False, bounds, 0, np.zeros(1, np.int64), nothing, None)

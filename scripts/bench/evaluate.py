@@ -16,7 +16,8 @@ from mpi4py import MPI
 
 from apps.harness import commit
 from cusp.estimate import Estimate, estimate
-from cusp.graph_file import EdgeSlice, read_header, read_slice
+from cusp.edge_slice import EdgeSlice, read_slice
+from cusp.graph_file import read_header
 from cusp.launch import run_main
 from cusp.policies import Policy, load_policy
 from cusp.stopwatch import Stopwatch
