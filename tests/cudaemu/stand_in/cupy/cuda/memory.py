@@ -3,6 +3,7 @@
 import ctypes
 import os
 from collections import Counter
+from itertools import chain
 
 import numpy as np
 
@@ -92,7 +93,8 @@ def ranges():
     """Address and size of everything that kernels may use, ascending: an array of shape (n, 2)."""
     global _sorted
     if _sorted is None:
-        _sorted = np.array(sorted(_known), np.uint64).reshape(-1, 2)
+        pairs = np.fromiter(chain.from_iterable(_known), np.uint64, 2 * len(_known)).reshape(-1, 2)
+        _sorted = pairs[np.argsort(pairs[:, 0])]
     return _sorted
 
 
