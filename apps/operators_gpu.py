@@ -1,7 +1,7 @@
-"""Operators on the GPU, with the names and arguments of those on the CPU; the kernels are in the .cuh files here.
+"""Operators on the GPU, with the names and arguments of those on the CPU; the kernels are in bfs.cuh and sssp.cuh.
 
 A frontier comes as bits and is compacted into a queue that shares out the work by edges, see
-cusp/warp.cuh. On one rank whole traversals run in one kernel, see drains.cuh.
+cusp/warp.cuh. On one rank whole traversals run in one kernel.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from cusp.errors import OptionError
 from cusp.partition import Partition
 from gluon.device_gpu import read
 
-ROUNDS, DRAINS = "apps/operators.cuh", "apps/drains.cuh"
+BFS, SSSP = "apps/bfs.cuh", "apps/sssp.cuh"
 DIRECTIONS = {"auto": 0, "push": 1, "pull": 2}
 MAX_EDGES, MAX_NODES = 1 << 34, 1 << 30  # what a queue's counter has room for
 PROGRESS_WORDS = 8
@@ -55,7 +55,7 @@ def drains(ranks: int) -> bool:
 def frontier_size(updated: Any, degrees: Any) -> tuple[int, int]:
     """Updated masters, and the out-edges that they have in the whole graph."""
     sums = cp.zeros(2, np.uint64)
-    _rounds(np.int32).frontier_size(_threads(degrees.size), updated, degrees.size, degrees, sums)
+    _bfs(np.int32).frontier_size(_threads(degrees.size), updated, degrees.size, degrees, sums)
     nodes, edges = read(sums).tolist()
     return nodes, edges
 
@@ -65,7 +65,7 @@ def bfs_push(
     updated: Any, queue: Queue,
 ) -> None:  # fmt: skip
     """Every frontier node v gives ``level | (gids[v] & gid_mask)`` to its out-neighbours without a smaller value."""
-    kernels = _rounds(values.dtype)
+    kernels = _bfs(values.dtype)
     queue.progress.fill(0)
     memory = (queue.progress, queue.nodes, queue.starts, queue.rows)
     kernels.queue_bits(_threads(values.size), frontier, values.size, offsets, *memory)
@@ -79,7 +79,7 @@ def bfs_pull(
 ) -> None:  # fmt: skip
     """Every node without a value looks for an in-neighbour in the frontier and stops at the first."""
     numbers = (values.dtype.type(level), values.dtype.type(unreached))
-    _rounds(values.dtype).bfs_pull(
+    _bfs(values.dtype).bfs_pull(
         _threads(values.size), frontier, values.size, offsets, sources, gids, int(gid_mask), *numbers, values, updated
     )
 
@@ -123,7 +123,7 @@ def bfs_drain(part: Partition, plan: BfsPlan, source: int, direction: str, alpha
     hops = cp.empty(part.num_proxies, np.int32)
     in_edges = plan.in_edges or (part.offsets, part.targets)
     queue.progress.fill(0)
-    load(DRAINS, VALUE="int", WEIGHT="int").resident("bfs_drain")(
+    _bfs(np.int32).resident("bfs_drain")(
         part.lid_map.index, part.lid_map.table, int(source), part.num_proxies, plan.rows, part.num_edges, part.offsets,
         part.targets, *in_edges, plan.first, DIRECTIONS[direction if plan.in_edges else "push"], alpha, beta, hops,
         plan.bitmaps, _words(part), queue.nodes, queue.starts, queue.rows, queue.room, queue.progress, levels,
@@ -133,13 +133,13 @@ def bfs_drain(part: Partition, plan: BfsPlan, source: int, direction: str, alpha
 
 def mark_lowered(lowered: Any, values: Any, relaxed_at: Any, pending: Any) -> None:
     """A node whose value fell since its edges were last relaxed is pending."""
-    _rounds(values.dtype).mark_lowered(values.size, lowered, values.size, values, relaxed_at, pending)
+    _sssp(values.dtype).mark_lowered(values.size, lowered, values.size, values, relaxed_at, pending)
 
 
 def lowest_pending(pending: Any, values: Any, nothing: Any) -> Any:
     """Lowest value of a pending node, or ``nothing``."""
     lowest = cp.full(1, nothing, values.dtype)
-    _rounds(values.dtype).lowest_pending(_threads(values.size), pending, values.size, values, lowest)
+    _sssp(values.dtype).lowest_pending(_threads(values.size), pending, values.size, values, lowest)
     return read(lowest)[0]
 
 
@@ -179,7 +179,7 @@ def relax_all(part: Partition, lengths: Any, values: Any, pending: Any, relaxing
 def _relax(whole: int, limit: Any, far: Any, delta: Any, offsets: Any, targets: Any, weights: Any, values: Any,
            relaxed_at: Any, pending: Any, updated: Any, relaxing: Relaxing) -> None:  # fmt: skip
     number, queue = values.dtype.type, relaxing.queue
-    load(DRAINS, VALUE=c_type(values.dtype), WEIGHT=c_type(weights.dtype)).resident("relax_drain")(
+    _sssp(values.dtype, weights.dtype).resident("relax_drain")(
         whole, number(limit), number(far), number(delta), values.size, offsets, targets, weights, values, relaxed_at,
         pending, updated, relaxing.stamps, queue.nodes, queue.starts, queue.rows, queue.room, queue.progress,
         relaxing.rounds,
@@ -188,13 +188,17 @@ def _relax(whole: int, limit: Any, far: Any, delta: Any, offsets: Any, targets: 
 
 def mark_too_far(offsets: Any, targets: Any, weights: Any, values: Any, far: Any, marks: Any, updated: Any) -> None:
     """Mark the targets of edges from reached nodes whose sum does not fit below ``far``."""
-    load(ROUNDS, VALUE=c_type(values.dtype), WEIGHT=c_type(weights.dtype)).mark_too_far(
+    _sssp(values.dtype, weights.dtype).mark_too_far(
         many_threads(), values.size, offsets, targets, weights, values, values.dtype.type(far), marks, updated
     )
 
 
-def _rounds(dtype: Any) -> Any:
-    return load(ROUNDS, VALUE=c_type(dtype), WEIGHT="int")
+def _bfs(dtype: Any) -> Any:
+    return load(BFS, VALUE=c_type(dtype))
+
+
+def _sssp(dtype: Any, weight: Any = np.int32) -> Any:
+    return load(SSSP, VALUE=c_type(dtype), WEIGHT=c_type(weight))
 
 
 def _threads(size: int) -> int:

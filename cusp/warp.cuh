@@ -78,12 +78,21 @@ __device__ inline void append(Queue queue, bool chosen, int node, const i64* off
   }
 }
 
-// Calls visit(active, node, edge) for every edge of the queue, by whole warps; ``edge`` is its place in the graph.
-// Each warp takes one run of consecutive edges, however they are spread over nodes: hubs and leaves cost the same,
-// and neighbouring lanes read neighbouring targets. It finds the first node of its run by a search that probes 32
-// places at a time; from there on, the next 32 starts say which node each of the next 32 edges belongs to.
+// The next few edges of a warp: lane i has edge i of each of K groups of 32 consecutive ones.
+constexpr int K = 4;
+struct Edges {
+  bool active[K];
+  int node[K];
+  i64 place[K];  // in the graph
+};
+
+// Calls visit(edges) for all edges of the queue, by whole warps. Each warp takes one run of consecutive edges, however
+// they are spread over nodes: hubs and leaves cost the same, and neighbouring lanes read neighbouring targets. It finds
+// the first node of its run by a search that probes 32 places at a time; from there on, the next 32 starts say which
+// node each of the next 32 edges belongs to. K groups at a time, so that K loads are under way before one is needed.
 template <class Visit>
 __device__ inline void for_each_edge(Queue queue, u64 counter, Visit visit) {
+  const i64 FAR = 1ll << 40;
   i64 nodes = queue_nodes(counter), edges = queue_edges(counter);
   i64 warps = num_threads() / 32, warp = thread_id() / 32;
   i64 run = ((edges + warps - 1) / warps + 31) / 32 * 32;
@@ -97,13 +106,32 @@ __device__ inline void for_each_edge(Queue queue, u64 counter, Visit visit) {
     slot += steps * step;
     room = min(step, room - steps * step);
   }
-  for (i64 tile = first; tile < last; tile += 32) {
-    i64 next = slot + 1 + lane_id() < nodes ? queue.starts[slot + 1 + lane_id()] - tile : 64;
-    unsigned begins = __reduce_or_sync(FULL, next < 32 ? 1u << next : 0u);
-    i64 mine = slot + __popc(begins & (below_lane() | 1u << lane_id()));
-    i64 edge = tile + lane_id();
-    bool active = edge < last;
-    visit(active, active ? queue.nodes[mine] : 0, active ? edge + queue.rows[mine] : 0);
-    slot += __popc(__ballot_sync(FULL, next <= 32));
+  for (i64 tile = first; tile < last; tile += 32 * K) {
+    Edges found;
+    i64 next = slot + 1 + lane_id() < nodes ? queue.starts[slot + 1 + lane_id()] - tile : FAR;
+    if (!__any_sync(FULL, next <= 32 * K)) {  // inside a hub's row
+      int node = queue.nodes[slot];
+      i64 row = queue.rows[slot] + tile + lane_id();
+#pragma unroll
+      for (int k = 0; k < K; k++) {
+        found.active[k] = tile + 32 * k + lane_id() < last;
+        found.node[k] = node;
+        found.place[k] = row + 32 * k;
+      }
+    } else {
+#pragma unroll
+      for (int k = 0; k < K; k++) {
+        i64 group = tile + 32 * k;
+        found.active[k] = group + lane_id() < last;
+        if (group >= last) continue;
+        if (k > 0) next = slot + 1 + lane_id() < nodes ? queue.starts[slot + 1 + lane_id()] - group : FAR;
+        unsigned begins = __reduce_or_sync(FULL, next < 32 ? 1u << next : 0u);
+        i64 mine = slot + __popc(begins & (below_lane() | 1u << lane_id()));
+        found.node[k] = queue.nodes[mine];
+        found.place[k] = group + lane_id() + queue.rows[mine];
+        slot += __popc(__ballot_sync(FULL, next <= 32));
+      }
+    }
+    visit(found);
   }
 }

@@ -8,7 +8,7 @@ import numpy as np
 from mpi4py import MPI
 
 WORD = 8  # bytes
-_COMMUNICATORS: dict[tuple[int, ...], Any] = {}  # a communicator takes seconds to make: one for each group of ranks
+_KEY = MPI.Comm.Create_keyval()  # a communicator takes seconds to make: it stays with the MPI communicator
 
 
 class Nccl:
@@ -20,6 +20,10 @@ class Nccl:
         self.rank, self.size = comm.rank, comm.size
         self._nccl = _nccl()
         self._comm = _communicator(comm)
+        one = np.ones(comm.size, np.int64)  # pairs of GPUs are connected when they first exchange
+        room = cp.zeros((2, comm.size), cp.uint64)
+        self.exchange(room[0], np.arange(comm.size), one, room[1], np.arange(comm.size), one)
+        cp.cuda.get_current_stream().synchronize()
 
     def exchange(
         self, out: Any, out_starts: np.ndarray, out_words: np.ndarray, into: Any, in_starts: np.ndarray,
@@ -68,9 +72,10 @@ def _nccl() -> Any:
 
 def _communicator(comm: MPI.Intracomm) -> Any:
     """NCCL's communicator of these ranks, made once. Collective."""
-    ranks = tuple(MPI.Group.Translate_ranks(comm.group, list(range(comm.size)), MPI.COMM_WORLD.group))
-    if ranks not in _COMMUNICATORS:
+    found = comm.Get_attr(_KEY)
+    if found is None:
         nccl = _nccl()
         unique = comm.bcast(nccl.get_unique_id() if comm.rank == 0 else None)
-        _COMMUNICATORS[ranks] = nccl.NcclCommunicator(comm.size, unique, comm.rank)
-    return _COMMUNICATORS[ranks]
+        found = nccl.NcclCommunicator(comm.size, unique, comm.rank)
+        comm.Set_attr(_KEY, found)
+    return found

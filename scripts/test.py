@@ -1,6 +1,7 @@
 """Run every test at 1, 2, 3 and 4 ranks: ``python -m scripts.test [options of pytest]``."""
 
 import argparse
+import importlib.util
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from typing import NamedTuple
 from scripts import mpirun
 
 ROOT = Path(__file__).resolve().parent.parent
+STAND_IN = ROOT / "tests" / "cudaemu" / "stand_in"
 
 
 class SizeResult(NamedTuple):
@@ -34,16 +36,26 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, epilog="All other options go to pytest.")
     parser.add_argument("--ranks", default="1,2,3,4", help="numbers of ranks (default: %(default)s)")
     parser.add_argument("--limit", type=float, default=600, help="seconds for one number of ranks")
+    where = "where the algorithms compute; gpu without a GPU runs its kernels on the CPU, slowly (default: cpu)"
+    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help=where)
     options, pytest_args = parser.parse_known_args()
     results = []
     for ranks in map(int, options.ranks.split(",")):
         print(f"--- {ranks} rank{'s' * (ranks > 1)}", flush=True)
-        results.append(run_size(ranks, pytest_args, options.limit))
+        results.append(run_size(ranks, pytest_args, options.limit, environment(options.device)))
     print(table(results))
     return int(any(result.failed for result in results))
 
 
-def run_size(ranks: int, pytest_args: list[str], limit: float) -> SizeResult:
+def environment(device: str) -> dict[str, str]:
+    """Variables that choose the device; without CuPy, a stand-in for it that runs kernels on the CPU."""
+    chosen = {"CUSP_DEVICE": device}
+    if device == "gpu" and importlib.util.find_spec("cupy") is None:
+        chosen["PYTHONPATH"] = os.pathsep.join([str(STAND_IN), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
+    return chosen
+
+
+def run_size(ranks: int, pytest_args: list[str], limit: float, variables: dict[str, str]) -> SizeResult:
     """Run pytest on ``ranks`` ranks; its output goes straight to the terminal."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="cusp-test-") as folder:
@@ -54,7 +66,7 @@ def run_size(ranks: int, pytest_args: list[str], limit: float) -> SizeResult:
                 ranks,
                 ["-m", "pytest", "--with-mpi", "-q", *pytest_args],
                 timeout=limit,
-                env={"CUSP_TEST_OUTCOMES": str(outcomes)},
+                env={"CUSP_TEST_OUTCOMES": str(outcomes)} | variables,
                 launcher=ranks > 1,
                 cwd=ROOT,
                 capture=False,

@@ -1,18 +1,23 @@
 """Policies to test at this number of ranks, and what all ranks hold together."""
 
+import os
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import ranks
 from graphs import HARD, Graph
 
+from cusp import partitioner
+from cusp.devices import to_host
 from cusp.partition import Partition
 from cusp.policies import Policy, load_policy
 from gluon.plan import make_plan
 from gluon.sync import Sync
 
+DEVICE = os.environ.get("CUSP_DEVICE", "cpu")  # where the tests of algorithms compute
 FOLDER = Path(__file__).resolve().parent / "user_policies"
 SIZE = ranks.COMM.size
 GRIDS = [(rows, SIZE // rows) for rows in range(1, SIZE + 1) if SIZE % rows == 0]
@@ -42,6 +47,17 @@ def policy_of(name: str) -> Policy:
     return load_policy(kind, **parameters)
 
 
+def partition_graph(*arguments: Any, **options: Any) -> Partition:
+    """A partition on the device under test. Collective."""
+    return partitioner.partition_graph(*arguments, **options).on(DEVICE)
+
+
+def on_host(part: Partition) -> tuple[Partition, Sync]:
+    """The same partition on the CPU, and a sync layer for it: for verifiers. Collective."""
+    host = part.on("cpu")
+    return host, make_sync(host)
+
+
 def edges_of(part: Partition) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Sources, targets (global ids) and weights of a rank's edges; weight 1 if it has none."""
     sources = np.repeat(part.gids, np.diff(part.offsets))
@@ -66,7 +82,7 @@ def gather_parts(part: Partition) -> list[SimpleNamespace]:
 
 def gather(part: Partition, values: np.ndarray) -> np.ndarray:
     """(nodes,) values of all masters by global id, on every rank. Collective."""
-    pieces = ranks.COMM.allgather((part.gids[: part.num_masters], values))
+    pieces = ranks.COMM.allgather((to_host(part.gids[: part.num_masters]), to_host(values)))
     everywhere = np.empty(part.num_nodes, values.dtype)
     filled = np.zeros(part.num_nodes, np.int64)
     for gids, mine in pieces:

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from apps.bfs import bfs
 from apps.verify import verify_hops
-from cusp.partitioner import partition_graph
 
 policies = pytest.mark.parametrize("policy", parts.SOME)
 DIRECTIONS = ["auto", "push", "pull"]
@@ -19,14 +18,14 @@ EXAMPLES = 40 if ranks.COMM.size == 1 else 25
 
 def check(part, sync, graph, source, direction, parents) -> None:
     """Run, verify, and compare with the queue; parents are in-neighbours one hop closer. Collective."""
-    answer = bfs(part, sync, source, direction, parents)
+    answer = bfs(part, sync, source, direction, parents).on_host()
     hops = parts.gather(part, answer.labels["hops"])
     expected = graphs.serial_hops(graph, source)
     assert hops.dtype == np.int32
     np.testing.assert_array_equal(hops, expected)
     np.testing.assert_array_equal(parts.gather(part, answer.reached), expected >= 0)
     assert set(answer.labels) == ({"hops", "parents"} if parents else {"hops"})
-    verify_hops(part, sync, source, **answer.labels)
+    verify_hops(*parts.on_host(part), source, **answer.labels)
     if parents:
         found = parts.gather(part, answer.labels["parents"])
         assert found.dtype == np.int64
@@ -51,7 +50,7 @@ def test_hops(comm, shared_tmp, name, policy):
     """From several sources, the first in every direction, with and without parents."""
     graph = graphs.HARD[name]()
     path = graphs.write(shared_tmp / "g.h5", graph)
-    part = partition_graph(path, parts.policy_of(policy), comm, weights=False, csc=True)
+    part = parts.partition_graph(path, parts.policy_of(policy), comm, weights=False, csc=True)
     sync = parts.make_sync(part)
     for place, source in enumerate(sources_of(graph)):
         for direction in DIRECTIONS if place == 0 else DIRECTIONS[:1]:
@@ -65,7 +64,7 @@ def test_symmetric(comm, shared_tmp, name, policy):
     """A graph that says it is symmetric is pulled along its own edges, without a transpose."""
     graph = graphs.HARD[name]()
     path = graphs.write(shared_tmp / "g.h5", graph, symmetric=True)
-    part = partition_graph(path, parts.policy_of(policy), comm, weights=False)
+    part = parts.partition_graph(path, parts.policy_of(policy), comm, weights=False)
     assert part.symmetric and part.csc is None
     sync = parts.make_sync(part)
     for place, source in enumerate(sources_of(graph)[:3]):
@@ -86,7 +85,7 @@ def test_any_graph(comm, shared_tmp, graph, policy, direction, parents, symmetri
     """Any small graph, or that graph and its reverse, from any source."""
     graph = graphs.both_ways(graph) if symmetric else graph
     path = graphs.write(shared_tmp / "g.h5", graph, symmetric=symmetric)
-    part = partition_graph(path, parts.policy_of(policy), comm, weights=False, csc=not symmetric)
+    part = parts.partition_graph(path, parts.policy_of(policy), comm, weights=False, csc=not symmetric)
     check(part, parts.make_sync(part), graph, where % graph.num_nodes, direction, parents)
 
 
@@ -103,7 +102,7 @@ def test_changes_of_direction(comm, shared_tmp, symmetric, policy):
     graph = graphs.make(301, pairs)
     graph = graphs.both_ways(graph) if symmetric else graph
     path = graphs.write(shared_tmp / "g.h5", graph, symmetric=symmetric)
-    part = partition_graph(path, parts.policy_of(policy), comm, weights=False, csc=not symmetric)
+    part = parts.partition_graph(path, parts.policy_of(policy), comm, weights=False, csc=not symmetric)
     for source in (0, 100, 300):
         for parents in (False, True):
             check(part, parts.make_sync(part), graph, source, "auto", parents)
@@ -116,7 +115,7 @@ def test_order_and_index_type(comm, shared_tmp, index, order):
     """Local ids and the type of global ids do not change the answer."""
     graph = graphs.random_directed(100, 400)
     path = graphs.write(shared_tmp / "g.h5", graph, index=index)
-    part = partition_graph(path, parts.policy_of("cvc"), comm, weights=False, csc=True, order=order)
+    part = parts.partition_graph(path, parts.policy_of("cvc"), comm, weights=False, csc=True, order=order)
     for direction in DIRECTIONS:
         check(part, parts.make_sync(part), graph, 17, direction, parents=True)
 
@@ -125,10 +124,10 @@ def test_order_and_index_type(comm, shared_tmp, index, order):
 def test_one_sync_for_many_runs(comm, shared_tmp):
     """Nothing of one run is left for the next: in one run after another, rounds and answers are the same."""
     graph = graphs.random_directed()
-    part = partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of("cvc"), comm, csc=True)
+    part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of("cvc"), comm, csc=True)
     sync = parts.make_sync(part)
-    first = bfs(part, sync, 3)
+    first = bfs(part, sync, 3).on_host()
     for _ in range(2):
-        again = bfs(part, sync, 3)
+        again = bfs(part, sync, 3).on_host()
         assert again.rounds == first.rounds
         np.testing.assert_array_equal(again.labels["hops"], first.labels["hops"])

@@ -18,7 +18,7 @@ LIBRARIES = {
     "h5py": ["cusp/graph_file.py", "cusp/edge_slice.py", "cusp/saved.py", "cusp/dataset_writer.py",
              "cusp/warm_up.py", "scripts/*",
              "tests/*"],
-    "cupy": ["*_gpu.py", "gluon/transport_nccl.py", "gluon/transport_peer.py", "cusp/cuda.py", "scripts/*",
+    "cupy": ["*_gpu.py", "gluon/transport_*.py", "cusp/cuda.py", "scripts/*",
              "tests/*"],
 }  # fmt: skip
 

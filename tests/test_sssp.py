@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from apps.sssp import measure, sssp
 from apps.verify import verify_distances
+from cusp.devices import to_host
 from cusp.errors import GraphFileError, OptionError
-from cusp.partitioner import partition_graph
 
 policies = pytest.mark.parametrize("policy", parts.SOME)
 EXAMPLES = 40 if ranks.COMM.size == 1 else 25
@@ -24,11 +24,12 @@ def solve(comm, shared_tmp):
 
     def distances(graph, source, policy="cvc", delta=None, weight="i8"):
         path = graphs.write(shared_tmp / "g.h5", graph, weight=weight)
-        part = partition_graph(path, parts.policy_of(policy), comm)
+        part = parts.partition_graph(path, parts.policy_of(policy), comm)
         sync = parts.make_sync(part)
         lengths = measure(part, sync, delta)
-        answer = sssp(part, sync, source, lengths)
-        verify_distances(part, sync, source, answer.labels["distance"], lengths.weights)
+        answer = sssp(part, sync, source, lengths).on_host()
+        host, host_sync = parts.on_host(part)
+        verify_distances(host, host_sync, source, answer.labels["distance"], to_host(lengths.weights))
         found = parts.gather(part, answer.labels["distance"])
         np.testing.assert_array_equal(parts.gather(part, answer.reached), graphs.serial_hops(graph, source) >= 0)
         return found

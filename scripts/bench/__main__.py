@@ -1,5 +1,6 @@
 """Measure this machine: ``python -m scripts.bench WHAT``; each prints a table and appends rows to benchmarks/.
 
+gpu        BFS and SSSP on one GPU
 cpu        partitioning, BFS and SSSP of a Kronecker graph, and its conversion from an edge list
 quality    replication, balance and seconds of every policy on real graphs and kron20, beside offline partitioners
 rounds     what the number of rounds of state costs and gains
@@ -9,9 +10,9 @@ user-file  a policy in a user's file beside the built-in one of the same rules
 import argparse
 import sys
 
-from scripts.bench import cpu, quality, rounds, user_file
+from scripts.bench import cpu, gpu, quality, rounds, user_file
 
-BENCHMARKS = {"cpu": cpu, "quality": quality, "rounds": rounds, "user-file": user_file}
+BENCHMARKS = {"cpu": cpu, "gpu": gpu, "quality": quality, "rounds": rounds, "user-file": user_file}
 
 
 def main() -> int:

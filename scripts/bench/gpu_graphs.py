@@ -1,0 +1,84 @@
+"""Graphs made on the GPU where they are measured: Kronecker graphs and a road-like lattice, with masters by degree."""
+
+from typing import Any
+
+import cupy as cp
+import numpy as np
+
+from cusp.lid_map import LidMap
+from cusp.partition import Partition
+
+WEIGHTS = 255  # edges weigh 1 to this, the same in both directions
+BATCH = 1 << 26  # edges made at a time
+
+
+def kronecker(scale: int, seed: int = 1) -> Any:
+    """Keys source << 32 | target of an RMAT graph (0.57, 0.19, 0.19; 16 edges a node), ascending.
+
+    Both directions, no loops, no parallel edges; node numbers are scrambled.
+    """
+    random = cp.random.default_rng(seed)
+    names = random.permutation(1 << scale) if hasattr(random, "permutation") else cp.random.permutation(1 << scale)
+    pieces = []
+    for first in range(0, 16 << scale, BATCH):
+        size = min(BATCH, (16 << scale) - first)
+        ends = cp.zeros((2, size), cp.int64)
+        for _ in range(scale):
+            lot = random.random(size, dtype=cp.float32)
+            ends *= 2
+            ends[0] += lot >= 0.76
+            ends[1] += ((lot >= 0.57) & (lot < 0.76)) | (lot >= 0.95)
+        sources, targets = names[ends[0]].astype(cp.int64), names[ends[1]].astype(cp.int64)
+        pieces.append((sources << 32 | targets)[sources != targets])
+        del ends, sources, targets
+    return both_ways(cp.concatenate(pieces))
+
+
+def lattice(side: int, share: float = 0.6, seed: int = 1) -> Any:
+    """Keys of a square lattice that has each of its edges with probability ``share``: as deep as a road network."""
+    random = cp.random.default_rng(seed)
+    node = cp.arange(side * side, dtype=cp.int64)
+    right = node[(node % side < side - 1) & (random.random(node.size) < share)]
+    down = node[(node < side * (side - 1)) & (random.random(node.size) < share)]
+    return both_ways(cp.concatenate([right << 32 | (right + 1), down << 32 | (down + side)]))
+
+
+def both_ways(keys: Any) -> Any:
+    """Every edge in both directions, once."""
+    keys = cp.concatenate([keys, (keys & 0xFFFFFFFF) << 32 | keys >> 32])
+    keys.sort()
+    first = cp.ones(keys.size, cp.bool_)
+    first[1:] = keys[1:] != keys[:-1]
+    return keys[first]
+
+
+def weights_of(keys: Any) -> Any:
+    """(edges,) uint8 from 1 to WEIGHTS, a hash of both ends."""
+    sources, targets = keys >> 32, keys & 0xFFFFFFFF
+    mixed = (cp.minimum(sources, targets) << 32 | cp.maximum(sources, targets)).astype(cp.uint64)
+    mixed = (mixed ^ mixed >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ mixed >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    return ((mixed ^ mixed >> np.uint64(31)) % np.uint64(WEIGHTS) + np.uint64(1)).astype(np.uint8)
+
+
+def partition_of(keys: Any, num_nodes: int) -> Partition:
+    """The whole graph as the partition of one rank, as the partitioner would make it."""
+    weights = weights_of(keys)
+    degrees = cp.bincount(keys >> 32, minlength=num_nodes)
+    by_lid = cp.argsort(-cp.minimum(degrees, 65535))  # a radix sort, so ties stay by global id
+    lids = cp.empty(num_nodes, cp.int32)
+    lids[by_lid] = cp.arange(num_nodes, dtype=cp.int32)
+    local = lids[keys >> 32].astype(cp.int64) << 32 | lids[keys & 0xFFFFFFFF]
+    order = cp.argsort(local)
+    targets = (local[order] & 0xFFFFFFFF).astype(cp.int32)
+    weights = weights[order]
+    offsets = cp.zeros(num_nodes + 1, cp.int64)
+    cp.cumsum(degrees[by_lid], out=offsets[1:])
+    index = cp.zeros(2 * -(-num_nodes // 64), cp.uint64)
+    index[0::2] = ~np.uint64(0)
+    index[1::2] = cp.arange(-(-num_nodes // 64), dtype=cp.uint64) * np.uint64(64)
+    filled = degrees[by_lid] > 0
+    return Partition(
+        0, 1, num_nodes, keys.size, True, num_nodes, np.full(2, num_nodes), by_lid.astype(cp.int64), offsets, targets,
+        weights, filled, degrees[by_lid].astype(cp.int64), LidMap(index, lids), device="gpu",
+    )  # fmt: skip

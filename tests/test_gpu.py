@@ -1,0 +1,155 @@
+"""What the sync layer does on the GPU is what it does on the CPU, and answers too; kernels run where --device says.
+
+Without a GPU they run on the CPU: ``python -m scripts.test --device gpu tests/test_gpu.py``.
+"""
+
+import graphs
+import numpy as np
+import parts
+import pytest
+import ranks
+
+from apps.bfs import bfs
+from apps.sssp import measure, sssp
+from cusp import partitioner
+from cusp.devices import DeviceError, backend, choose_device, move, to_host
+from gluon.label import Label
+from gluon.plan import make_plan
+from gluon.reduction import ADD, MAX, MIN
+from gluon.sync import Sync
+from gluon.transports import TransportError, open_transport
+
+on_gpu = pytest.mark.skipif(parts.DEVICE != "gpu", reason="--device gpu was not asked for")
+if parts.DEVICE == "gpu":
+    choose_device("gpu", ranks.COMM)
+GRAPHS = ["random", "star", "loops_and_doubles", "no_edges"]
+LABELS = [(np.int32, MIN), (np.int64, MAX), (np.float64, ADD), (np.uint8, MAX), (np.int64, ADD)]
+
+
+def both(shared_tmp, name, policy, comm, **options):
+    """The partition on the CPU and on the GPU. Collective."""
+    path = graphs.write(shared_tmp / "g.h5", graphs.HARD[name]())
+    host = partitioner.partition_graph(path, parts.policy_of(policy), comm, csc=True, **options)
+    return host, host.on("gpu")
+
+
+def same_bits(host: Label, device: Label) -> None:
+    """Values and bits agree."""
+    np.testing.assert_array_equal(to_host(device.values), host.values)
+    np.testing.assert_array_equal(to_host(device.updated).view(np.uint64), host.updated)
+
+
+@on_gpu
+@pytest.mark.mpi
+@pytest.mark.parametrize(("dtype", "reduction"), LABELS, ids=lambda x: getattr(x, "name", None) or np.dtype(x).name)
+@pytest.mark.parametrize("policy", ["oec", "cvc", "hvc-2", "mixed"])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_sync(comm, shared_tmp, name, policy, dtype, reduction):
+    """Few, half and all of the labels updated: reduced and broadcast alike, to the last bit, and nothing left over."""
+    host, gpu = both(shared_tmp, name, policy, comm)
+    syncs = [Sync(make_plan(part, comm), comm) for part in (host, gpu)]
+    random = np.random.default_rng(comm.rank)
+    for share in (0.0, 0.05, 0.5, 1.0):
+        labels = [Label(part, dtype, reduction.identity(np.dtype(dtype)), reduction) for part in (host, gpu)]
+        chosen = random.random(host.num_proxies) < share
+        values = np.where(chosen, random.integers(1, 100, chosen.size).astype(dtype), labels[0].values)
+        bits = np.zeros(labels[0].updated.size * 64, np.uint8)
+        bits[: chosen.size] = chosen
+        words = np.packbits(bits, bitorder="little").view(np.uint64)
+        labels[0].values[:], labels[0].updated[:] = values, words
+        labels[1].values, labels[1].updated = move(values, "gpu"), move(words.view(np.uint32), "gpu")
+        assert labels[0].num_updated_masters() == labels[1].num_updated_masters()
+        for sync, label in zip(syncs, labels):
+            sync.reduce(label, write="any")
+        same_bits(*labels)
+        for sync, label in zip(syncs, labels):
+            sync.broadcast(label, read="any")
+        own = slice(0, host.num_masters)
+        np.testing.assert_array_equal(to_host(labels[1].values), labels[0].values)
+        np.testing.assert_array_equal(to_host(labels[1].take_updated())[own], labels[0].take_updated()[own])
+
+
+@on_gpu
+@pytest.mark.mpi
+@pytest.mark.parametrize("policy", ["oec", "cvc", "mixed"])
+def test_implied_values(comm, shared_tmp, policy):
+    """A value that all ranks know travels as a bit, into the same labels as on the CPU."""
+    host, gpu = both(shared_tmp, "random", policy, comm)
+    labels = [Label(part, np.int32, 2**31 - 1, MIN) for part in (host, gpu)]
+    for part, label in zip((host, gpu), labels):
+        sync = Sync(make_plan(part, comm), comm)
+        for gid in range(0, host.num_nodes, 3):
+            label.write(gid, 7)
+        sync(label)
+        sync.reduce(label, write="dst", implied=7)
+        sync.broadcast(label, read="src", implied=7)
+    same_bits(*labels)
+
+
+@on_gpu
+@pytest.mark.mpi
+@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize("policy", ["oec", "iec", "cvc", "hvc-2", "fec"])
+def test_answers_equal_those_of_the_cpu(comm, shared_tmp, policy, order):
+    """Hops in all directions and distances."""
+    host, gpu = both(shared_tmp, "random", policy, comm, order=order)
+    syncs = {part.device: Sync(make_plan(part, comm), comm) for part in (host, gpu)}
+    for direction in ("push", "pull", "auto"):
+        found = [bfs(part, syncs[part.device], 3, direction).on_host().labels["hops"] for part in (host, gpu)]
+        np.testing.assert_array_equal(*found)
+    found = [
+        sssp(part, syncs[part.device], 3, measure(part, syncs[part.device])).on_host().labels["distance"]
+        for part in (host, gpu)
+    ]
+    np.testing.assert_array_equal(*found)
+
+
+@on_gpu
+@pytest.mark.mpi
+def test_there_and_back(comm, shared_tmp):
+    """A partition moved to the GPU and back is the same."""
+    host, gpu = both(shared_tmp, "random", "cvc", comm)
+    assert (gpu.device, gpu.on("gpu") is gpu) == ("gpu", True)
+    back = gpu.on("cpu")
+    for name in ("gids", "offsets", "targets", "weights", "has_in", "degrees", "mirror_starts"):
+        np.testing.assert_array_equal(getattr(back, name), getattr(host, name))
+    np.testing.assert_array_equal(back.csc.sources, host.csc.sources)
+    assert [gpu.lid(gid) for gid in range(5)] == [host.lid(gid) for gid in range(5)]
+
+
+@pytest.mark.mpi
+def test_transports_of_the_cpu(comm):
+    """Ranks on CPUs use MPI; what is for GPUs is refused on all of them."""
+    assert open_transport("auto", comm, "cpu") is None and open_transport("mpi", comm, "cpu") is None
+    with pytest.raises(TransportError, match="--transport nccl is for ranks on GPUs"):
+        open_transport("nccl", comm, "cpu")
+
+
+@on_gpu
+@pytest.mark.mpi(min_size=2)
+def test_transport_that_cannot_be_used(comm):
+    """NCCL needs a GPU a rank: with fewer the reason is given, and auto takes another way."""
+    if choose_device("gpu", comm).shared:
+        assert open_transport("auto", comm, "gpu").name in ("cuda-mpi", "mpi")
+        with pytest.raises(TransportError, match="--transport nccl cannot be used: "):
+            open_transport("nccl", comm, "gpu")
+    else:
+        assert open_transport("auto", comm, "gpu").name == "nccl"
+
+
+@pytest.mark.mpi
+@pytest.mark.skipif(parts.DEVICE == "gpu", reason="a GPU, or its stand-in, is there")
+def test_no_gpu(comm):
+    """Without a GPU: auto takes the CPU, and asking for a GPU says why there is none."""
+    assert choose_device("auto", comm).device == "cpu"
+    with pytest.raises(DeviceError, match="--device gpu: rank 0 on .* cannot use a GPU: .*; try --device cpu"):
+        choose_device("gpu", comm)
+
+
+@on_gpu
+def test_same_names():
+    """What a CPU module offers to others, its GPU twin offers too."""
+    for name in ("gluon.exchange", "apps.operators"):
+        cpu, gpu = backend(name, "cpu"), backend(name, "gpu")
+        public = {key for key, value in vars(cpu).items() if getattr(value, "__module__", None) == cpu.__name__}
+        assert {key for key in public if not key.startswith("_")} <= set(vars(gpu))
