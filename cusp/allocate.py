@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cusp import build_cpu as build
+from cusp.devices import backend
 from cusp.edge_slice import EdgeSlice
-from cusp.exchange import all_to_all
+from cusp.exchange import pieces
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -35,30 +35,29 @@ class Layout:
 
 def allocate(edges: EdgeSlice, owners: np.ndarray | None, comm: "Intracomm") -> Layout:
     """Tell every owner which rows come from here and how many edges each has. Collective."""
+    build = backend("cusp.build", edges.device)
+    xp = build.xp
     if owners is None:
         begins, last = edges.indptr[:-1], edges.first_node + edges.indptr.size - 1
         filled = begins < edges.indptr[1:]
         arrivals = np.zeros(comm.size + 1, np.int64)
         arrivals[comm.rank + 1 :] = edges.targets.size
-        nodes = np.arange(edges.first_node, last, dtype=edges.targets.dtype)
-        return Layout(nodes[filled], np.append(begins[filled], edges.targets.size), arrivals)
+        nodes = xp.arange(edges.first_node, last, dtype=edges.targets.dtype)
+        return Layout(nodes[filled], xp.append(begins[filled], xp.asarray([edges.targets.size])), arrivals)
     rows_for = np.zeros(comm.size, np.int64)
     for row, end in edges.storage.rows(edges.indptr):
         rows_for += build.count_rows(edges.indptr[row : end + 1], owners, comm.size)
-    row_gids = np.empty(int(rows_for.sum()), edges.targets.dtype)
-    row_sizes = np.empty_like(row_gids)
+    row_gids = xp.empty(int(rows_for.sum()), edges.targets.dtype)
+    row_sizes = xp.empty_like(row_gids)
     ends = np.cumsum(rows_for)
     entry = ends - rows_for - 1
     for row, end in edges.storage.rows(edges.indptr):
         build.list_rows(edges.first_node + row, edges.indptr[row : end + 1], owners, entry, row_gids, row_sizes)
-    gids = np.concatenate(all_to_all(comm, np.split(row_gids, ends[:-1])))
+    gids = xp.concatenate(build.all_to_all(comm, pieces(row_gids, ends)))
     del row_gids
-    sizes = all_to_all(comm, np.split(row_sizes, ends[:-1]))
-    arrivals = _offsets(np.array([part.sum(dtype=np.int64) for part in sizes]))
-    return Layout(gids, _offsets(np.concatenate(sizes)), arrivals)
-
-
-def _offsets(sizes: np.ndarray) -> np.ndarray:
-    offsets = np.zeros(sizes.size + 1, np.int64)
-    np.cumsum(sizes, out=offsets[1:])
-    return offsets
+    sizes = build.all_to_all(comm, pieces(row_sizes, ends))
+    arrivals = np.cumsum([0] + [int(part.sum(dtype=np.int64)) for part in sizes])
+    sizes = xp.concatenate(sizes)
+    row_offsets = xp.zeros(sizes.size + 1, np.int64)
+    xp.cumsum(sizes, out=row_offsets[1:])
+    return Layout(gids, row_offsets, arrivals)

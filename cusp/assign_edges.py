@@ -6,6 +6,7 @@ import numpy as np
 
 from cusp.assign_masters import Masters, block_starts, start_state
 from cusp.compile_rules import Rules
+from cusp.devices import to_host
 from cusp.edge_slice import EdgeSlice
 from cusp.errors import PolicyError, together
 from cusp.policies import Policy
@@ -45,7 +46,7 @@ def assign_edges(edges: EdgeSlice, masters: Masters, rules: Rules, prop: Prop, c
                 )
                 if wrong >= 0:
                     raise _not_a_rank(policy, edges, wrong, prop.num_parts)
-                here = slice(*edges.indptr[list(span)])
+                here = slice(*(int(edges.indptr[row]) for row in span))
                 travels = travels or bool((owners[here] != comm.rank).any())
         if state is not None:
             before = combine_state(state, before, policy.combine, comm)
@@ -53,7 +54,7 @@ def assign_edges(edges: EdgeSlice, masters: Masters, rules: Rules, prop: Prop, c
 
 
 def _not_a_rank(policy: Policy, edges: EdgeSlice, wrong: int, num_parts: int) -> PolicyError:
-    source = edges.first_node + int(np.searchsorted(edges.indptr, wrong, side="right")) - 1
+    source = edges.first_node + int(np.searchsorted(to_host(edges.indptr), wrong, side="right")) - 1
     return PolicyError(
         f"policy {policy.name}: get_edge_owner of the edge {source:,} -> {int(edges.targets[wrong]):,} "
         f"is not one of the ranks 0 to {num_parts - 1}"

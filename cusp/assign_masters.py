@@ -1,15 +1,15 @@
 """Phase 1: every reader asks the master rule who is master of each node of its slice."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cusp.compile_rules import Rules
+from cusp.devices import backend, device_of, move, to_host
 from cusp.edge_slice import EdgeSlice
 from cusp.errors import PolicyError, together
-from cusp.exchange import all_to_all
 from cusp.neighbors import Neighbors, ask_readers, tell_neighbors
 from cusp.prop import MastersView, Prop
 from cusp.state import combine_state, copy_state, make_state
@@ -43,6 +43,15 @@ class Masters:
     my_degrees: np.ndarray
     of: Callable[[np.ndarray], np.ndarray]
 
+    def on(self, device: str) -> "Masters":
+        """The same for phases that go on on another device; ``of`` still asks where the rules run."""
+        if device == device_of(self.my_nodes):
+            return self
+        my_nodes, my_degrees = move(self.my_nodes, device), move(self.my_degrees, device)
+        return replace(
+            self, my_nodes=my_nodes, my_degrees=my_degrees, of=lambda gids: move(self.of(to_host(gids)), device)
+        )
+
 
 def assign_masters(
     edges: EdgeSlice, rules: Rules, prop: Prop, neighbors: Neighbors | None, comm: "Intracomm"
@@ -54,25 +63,29 @@ def assign_masters(
     PolicyError
         The rule raised, could not be compiled or returned a rank that does not exist.
     """
+    build = backend("cusp.build", edges.device)
+    xp = build.xp
     narrow = np.int8 if prop.num_parts <= 127 else np.int16  # small tables stay in the cache
-    of_slice = np.full(edges.indptr.size - 1, -1, narrow)
+    of_slice = xp.full(edges.indptr.size - 1, -1, narrow)
     view = None
     if neighbors is not None and not rules.computed:
-        view = MastersView(edges.first_node, of_slice, neighbors.index, np.full(neighbors.size, -1, narrow))
+        view = MastersView(edges.first_node, of_slice, neighbors.index, xp.full(neighbors.size, -1, narrow))
         _assign_in_rounds(edges, rules, prop, neighbors, view, comm)
     else:
         with together(comm):
             _assign_rows(edges, rules, prop, 0, of_slice.size, None, None, of_slice)
-    nodes = np.arange(edges.first_node, edges.first_node + of_slice.size)
-    degrees = np.diff(edges.indptr)
-    if comm.allreduce(int(np.count_nonzero(of_slice != comm.rank))) > 0:
-        nodes = np.concatenate(all_to_all(comm, [nodes[of_slice == rank] for rank in range(comm.size)]))
-        degrees = np.concatenate(all_to_all(comm, [degrees[of_slice == rank] for rank in range(comm.size)]))
+    nodes = xp.arange(edges.first_node, edges.first_node + of_slice.size)
+    degrees = xp.diff(edges.indptr)
+    if comm.allreduce(int(xp.count_nonzero(of_slice != comm.rank))) > 0:
+        nodes, degrees = (
+            xp.concatenate(build.all_to_all(comm, [values[of_slice == rank] for rank in range(comm.size)]))
+            for values in (nodes, degrees)
+        )
 
     bounds, prop = edges.bounds, prop.without_slice()  # the functions below live on when the slice is gone
 
     def computed(gids: np.ndarray) -> np.ndarray:
-        found = np.empty(gids.size, narrow)
+        found = xp.empty(gids.size, narrow)
         rules.run("masters_of", prop, gids, found)
         return found
 

@@ -1,9 +1,23 @@
 """The loops of phases 3 and 4 on the CPU: group edges by owner, number the proxies, build CSR and CSC."""
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
-from cusp.lid_map import lid_of, popcount
+from cusp.devices import to_host as get
+from cusp.devices import to_host as put
+from cusp.exchange import all_to_all, post, wait_all
+from cusp.lid_map import lid_of, look_up, popcount
+
+__all__ = [
+    "CHUNK", "all_to_all", "clear_range", "count_below", "count_in_edges", "count_owners", "count_rows", "find_masters",
+    "get", "group_by_owner", "list_marked", "list_rows", "look_up", "mark", "move_rows", "post", "put", "rank_of",
+    "relabel", "sort_masters", "test_bits", "transpose", "wait_all", "xp",
+]  # fmt: skip
+
+xp: Any = np  # the library of arrays of this device
+CHUNK = 1 << 20  # edges of a slice that travel at a time
 
 
 @njit(cache=True, nogil=True)
@@ -121,21 +135,41 @@ def test_bits(words, gids, found):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def relabel(index, table, row_lids, row_offsets, arrived, offsets, targets):  # type: ignore[no-untyped-def]
-    """Write every row to its place in lid order, its targets as local ids."""
+def relabel(index, table, row_lids, row_offsets, arrived, offsets, targets, fronts, hubs_first):  # type: ignore[no-untyped-def]
+    """Write every row to its place in lid order, its targets as local ids.
+
+    If hubs come first, the target with the lowest lid changes places with the first of its row;
+    ``fronts[row]``: its place before.
+    """
     for row in range(row_lids.size):
-        to = offsets[row_lids[row]] - row_offsets[row]
+        begin = offsets[row_lids[row]]
+        to = begin - row_offsets[row]
+        lowest = np.int64(1) << 40
+        front = begin
         for edge in range(row_offsets[row], row_offsets[row + 1]):
-            targets[to + edge] = lid_of(index, table, np.uint64(arrived[edge]))
+            lid = lid_of(index, table, np.uint64(arrived[edge]))
+            targets[to + edge] = lid
+            if lid < lowest:
+                lowest = np.int64(lid)
+                front = to + edge
+        fronts[row] = 0
+        if hubs_first:
+            fronts[row] = front - begin
+            targets[front] = targets[begin]
+            targets[begin] = lowest
 
 
 @njit(cache=True, nogil=True)
-def move_rows(row_lids, row_offsets, arrived, offsets, values):  # type: ignore[no-untyped-def]
-    """Write every row of weights to its place in lid order."""
+def move_rows(row_lids, row_offsets, arrived, offsets, values, fronts):  # type: ignore[no-untyped-def]
+    """Write every row of weights to its place in lid order, in the order of its targets."""
     for row in range(row_lids.size):
-        to = offsets[row_lids[row]] - row_offsets[row]
+        begin = offsets[row_lids[row]]
+        to = begin - row_offsets[row]
         for edge in range(row_offsets[row], row_offsets[row + 1]):
             values[to + edge] = arrived[edge]
+        first = values[begin]
+        values[begin] = values[begin + fronts[row]]
+        values[begin + fronts[row]] = first
 
 
 @njit(cache=True, nogil=True)

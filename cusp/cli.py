@@ -13,7 +13,7 @@ def add_partition_options(parser: argparse.ArgumentParser) -> None:
     """Options that say how a graph is partitioned."""
     known = f"{', '.join(POLICIES)}, MASTER+EDGE or a Python file (default: oec)"
     parser.add_argument("--policy", default="oec", help=known)
-    order = "local ids of masters: hubs first, or by global id; always without out-edges last (default: degree)"
+    order = "local ids of masters: hubs first, also in rows; or by global id; without out-edges last (default: degree)"
     parser.add_argument("--order", choices=ORDERS, default="degree", help=order)
     limit = "bytes that a rank may use for its part of the graph; its edges then stay in files (default: all it needs)"
     parser.add_argument("--memory-limit", type=num_bytes, metavar="4G", help=limit)

@@ -5,18 +5,17 @@ from dataclasses import dataclass
 import numpy as np
 from mpi4py import MPI
 
-from cusp import build_cpu as build
 from cusp.allocate import Layout
 from cusp.assign_masters import Masters
 from cusp.checksum import as_bits
+from cusp.devices import backend
 from cusp.edge_slice import EdgeSlice
 from cusp.errors import together
-from cusp.exchange import exchange_counts, post, wait_all
+from cusp.exchange import exchange_counts, pieces
 from cusp.lid_map import LidMap
 from cusp.partition import Partition
 from cusp.storage import Storage
 
-CHUNK = 1 << 20  # edges of a slice that travel at a time
 HIGHEST = {"degree": 65535, "natural": 1}  # masters of this out-degree or a higher one stand in the order of their gids
 
 
@@ -61,56 +60,65 @@ def number_proxies(
 
     Masters come first, in the order asked for; then mirrors, grouped by their master's rank.
     """
-    index = np.zeros(2 * (-(-graph.num_nodes // 64)), np.uint64)
+    build = backend("cusp.build", graph.device)
+    xp = build.xp
+    index = xp.zeros(2 * (-(-graph.num_nodes // 64)), np.uint64)
     for part in graph.storage.parts(arrivals.targets.size):
         build.mark(index, arrivals.targets[part])
     targeted = index[::2].copy()
     build.mark(index, layout.row_gids)
     build.mark(index, masters.my_nodes)
-    ascending = np.empty(build.count_below(index), layout.row_gids.dtype)
+    ascending = xp.empty(build.count_below(index), layout.row_gids.dtype)
     build.list_marked(index, ascending)
 
     num_masters = masters.my_nodes.size
-    master_places = np.empty(num_masters, np.int32)
-    mirror_places = np.empty(ascending.size - num_masters, np.int32)
+    master_places = xp.empty(num_masters, np.int32)
+    mirror_places = xp.empty(ascending.size - num_masters, np.int32)
     build.find_masters(ascending, masters.my_nodes, master_places, mirror_places)
     mirror_ranks = masters.of(ascending[mirror_places].astype(np.int64)).astype(np.uint16)
-    by_lid = np.empty(ascending.size, np.int32)
+    by_lid = xp.empty(ascending.size, np.int32)
     build.sort_masters(masters.my_degrees, HIGHEST[order], master_places, by_lid)
-    by_lid[num_masters:] = mirror_places[np.argsort(mirror_ranks, kind="stable")]
-    table = np.empty(ascending.size, np.int32)
-    table[by_lid] = np.arange(ascending.size, dtype=np.int32)
+    by_lid[num_masters:] = mirror_places[xp.argsort(mirror_ranks, kind="stable")]
+    table = xp.empty(ascending.size, np.int32)
+    table[by_lid] = xp.arange(ascending.size, dtype=np.int32)
     gids = ascending[by_lid].astype(np.int64)
-    has_in = np.empty(gids.size, np.bool_)
+    has_in = xp.empty(gids.size, np.bool_)
     build.test_bits(targeted, gids, has_in)
     mirror_starts = np.full(comm.size + 1, num_masters, np.int64)
-    mirror_starts[1:] += np.cumsum(np.bincount(mirror_ranks, minlength=comm.size))
-    degrees = np.empty(num_masters, np.int64)
+    mirror_starts[1:] += np.cumsum(build.count_owners(mirror_ranks, comm.size))
+    degrees = xp.empty(num_masters, np.int64)
     degrees[table[master_places]] = masters.my_degrees
     return Proxies(LidMap(index, table), gids, mirror_starts, has_in, degrees)
 
 
-def construct(graph: EdgeSlice, arrivals: Arrivals, proxies: Proxies, layout: Layout, comm: MPI.Intracomm) -> Partition:
+def construct(
+    graph: EdgeSlice, arrivals: Arrivals, proxies: Proxies, layout: Layout, order: str, comm: MPI.Intracomm
+) -> Partition:
     """Last part of phase 4: build the local CSR. Collective.
 
     ``graph`` need not have its edges any more, see :meth:`~cusp.edge_slice.EdgeSlice.without_edges`.
     """
+    build = backend("cusp.build", graph.device)
+    xp = build.xp
     arrived, lid_map, storage = arrivals.targets, proxies.lid_map, graph.storage
     row_lids = lid_map.lids(layout.row_gids)
-    offsets = np.zeros(proxies.gids.size + 1, np.int64)
-    offsets[1:][row_lids] = np.diff(layout.row_offsets)
-    np.cumsum(offsets, out=offsets)
+    offsets = xp.zeros(proxies.gids.size + 1, np.int64)
+    offsets[1:][row_lids] = xp.diff(layout.row_offsets)
+    xp.cumsum(offsets, out=offsets)
     with together(comm):
         targets = storage.empty(arrived.size, np.int32)
         weights = None if arrivals.weights is None else storage.empty(arrived.size, arrivals.weights.dtype)
     for row, end in storage.rows(layout.row_offsets):
-        places = layout.row_offsets[row : end + 1]
-        build.relabel(lid_map.index, lid_map.table, row_lids[row:end], places, arrived, offsets, targets)
+        rows, places, fronts = row_lids[row:end], layout.row_offsets[row : end + 1], xp.empty(end - row, np.int64)
+        build.relabel(
+            lid_map.index, lid_map.table, rows, places, arrived, offsets, targets, fronts, order == "degree"
+        )  # fmt: skip
         if arrivals.weights is not None and weights is not None:
-            build.move_rows(row_lids[row:end], places, as_bits(arrivals.weights), offsets, as_bits(weights))
+            build.move_rows(rows, places, as_bits(arrivals.weights), offsets, as_bits(weights), fronts)
     return Partition(
         comm.rank, comm.size, graph.num_nodes, graph.num_edges, graph.symmetric, proxies.degrees.size,
-        proxies.mirror_starts, proxies.gids, offsets, targets, weights, proxies.has_in, proxies.degrees, lid_map, storage=storage,
+        proxies.mirror_starts, proxies.gids, offsets, targets, weights, proxies.has_in, proxies.degrees, lid_map,
+        storage=storage, device=graph.device,
     )  # fmt: skip
 
 
@@ -124,31 +132,33 @@ def ship(
     """
     if owners is None:
         return values
+    build = backend("cusp.build", storage.device)
     with together(comm):
         arrived = storage.empty(int(layout.arrivals[-1]), values.dtype)
     place = layout.arrivals[:-1].copy()
-    step = min(CHUNK, storage.chunk)
-    grouped = np.empty((2, min(step, values.size)), values.dtype)
+    step = min(build.CHUNK, storage.chunk)
+    grouped = build.xp.empty((2, min(step, values.size)), values.dtype)
     under_way: list = []
     landing: list[tuple[np.ndarray, np.ndarray]] = []
     for chunk in range(comm.allreduce(-(-values.size // step), MPI.MAX)):
         part = slice(chunk * step, (chunk + 1) * step)
         counts = build.count_owners(owners[part], comm.size)
         build.group_by_owner(values[part], owners[part], counts, grouped[chunk % 2])
-        send = np.split(grouped[chunk % 2][: counts.sum()], np.cumsum(counts)[:-1])
+        send = pieces(grouped[chunk % 2], np.cumsum(counts))
         sizes = exchange_counts(comm, counts)
-        _land(storage, under_way, landing)
+        build.wait_all(under_way)
+        _land(storage, landing)
         places = [arrived[at : at + size] for at, size in zip(place, sizes, strict=True)]
         receive = [storage.landing(into) for into in places]
-        under_way, landing = post(comm, send, receive), list(zip(places, receive))
+        under_way, landing = build.post(comm, send, receive), list(zip(places, receive))
         receive[comm.rank][:] = send[comm.rank]
         place += sizes
-    _land(storage, under_way, landing)
+    build.wait_all(under_way)
+    _land(storage, landing)
     return arrived
 
 
-def _land(storage: Storage, under_way: list, landing: list[tuple[np.ndarray, np.ndarray]]) -> None:
-    wait_all(under_way)
+def _land(storage: Storage, landing: list[tuple[np.ndarray, np.ndarray]]) -> None:
     for place, received in landing:
         storage.land(place, received)
     storage.release()

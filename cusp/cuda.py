@@ -113,7 +113,7 @@ def _cooperative(path: str, defines: tuple[tuple[str, str], ...]) -> Any:
 
 @functools.cache
 def load(path: str, more: str = "", **defines: str) -> Kernels:
-    """Kernels of a .cuh file, with more text behind it, made for these types; compiled when one of them is first called."""
+    """Kernels of a .cuh file, with more text behind it, made for these types; compiled when first called."""
     return Kernels(path, more, **defines)
 
 

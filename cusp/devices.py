@@ -48,6 +48,11 @@ def to_host(array: Any) -> Any:
     return array.get() if hasattr(array, "get") else array
 
 
+def device_of(array: Any) -> str:
+    """Where an array is: cpu or gpu."""
+    return "gpu" if hasattr(array, "get") else "cpu"
+
+
 def move(array: Any, device: str) -> Any:
     """The same array in the memory of a device; None stays None."""
     if array is None or device == "cpu":

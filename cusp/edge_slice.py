@@ -4,23 +4,21 @@ What stands in the file is checked while it is read: HDF5 itself reads flipped b
 """
 
 from bisect import bisect_left
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cusp import checks
-from cusp.checksum import as_bits, checksum, combine
+from cusp.checksum import as_bits, combine
+from cusp.devices import backend, move
 from cusp.errors import GraphFileError, OptionError, together
-from cusp.graph_file import GraphHeader, map_entries, open_graph, read_ahead, read_direct, read_header
-from cusp.storage import IN_MEMORY, Storage, storage_for
+from cusp.graph_file import GraphHeader, open_graph, read_direct, read_header
+from cusp.storage import IN_MEMORY, Storage, memory_of, storage_for
 
 if TYPE_CHECKING:
     import h5py
     from mpi4py.MPI import Intracomm
-
-CHUNK = 1 << 21  # entries read and checked at a time: they stay in the cache in between
 
 
 @dataclass(frozen=True)
@@ -59,6 +57,19 @@ class EdgeSlice:
     in_degrees: np.ndarray | None = None
     storage: Storage = IN_MEMORY
 
+    @property
+    def device(self) -> str:
+        """Where the arrays are, all but ``bounds``: cpu or gpu."""
+        return self.storage.device
+
+    def on(self, device: str) -> "EdgeSlice":
+        """The same with its arrays on another device."""
+        if device == self.device:
+            return self
+        names = ("indptr", "targets", "weights", "in_degrees")
+        moved = {name: move(getattr(self, name), device) for name in names}
+        return replace(self, **moved, storage=memory_of(device))
+
     def without_edges(self) -> "EdgeSlice":
         """The same slice with no edges, so that their memory can go."""
         return replace(self, indptr=self.indptr[:1].copy(), targets=self.targets[:0].copy(), weights=None)
@@ -71,6 +82,7 @@ def read_slice(
     weights: bool = True,
     in_degrees: bool = False,
     memory_limit: int | None = None,
+    device: str = "cpu",
 ) -> EdgeSlice:
     """Read this rank's share of the graph, checking it on the way. Collective.
 
@@ -88,6 +100,8 @@ def read_slice(
         Read the in-degrees from the stored transpose, group ``csc``.
     memory_limit : int, optional
         Bytes that each rank may use for the graph; its edges are then read again whenever they are needed.
+    device : {'cpu', 'gpu'}
+        Into whose memory.
 
     Raises
     ------
@@ -106,18 +120,23 @@ def read_slice(
         bounds = _share_nodes(file["indptr"], header, comm, split)
         first, last = int(bounds[comm.rank]), int(bounds[comm.rank + 1])
         with together(comm):
-            storage = storage_for(memory_limit, header.num_nodes, last - first)
+            in_memory = memory_of(device)
+            storage = in_memory if memory_limit is None else storage_for(memory_limit, header.num_nodes, last - first)
         with together(comm):
-            indptr, sum_indptr = _read_indptr(file["indptr"], first, last, header, comm.rank == comm.size - 1)
+            at_end = comm.rank == comm.size - 1
+            indptr, sum_indptr = _read_indptr(file["indptr"], first, last, header, device, at_end)
             storage.check_rows(indptr)
             begin, end = int(indptr[0]), int(indptr[-1])
-            targets, sum_indices = _read_checked(file["indices"], begin, end, storage, header, _check_targets)
+            read_checked = partial(backend("cusp.read", device).read_checked, begin=begin, end=end, storage=storage)
+            targets, sum_indices = read_checked(
+                file["indices"], check=partial(_check_targets, header), most=header.num_nodes - 1
+            )
             targets = as_bits(targets)
             values, sum_data = None, 0
             if weights and header.weight_dtype is not None:
-                values, sum_data = _read_checked(file["data"], begin, end, storage, header, _check_weights)
+                values, sum_data = read_checked(file["data"], check=partial(_check_weights, header), most=None)
             indptr -= begin
-            degrees = _read_in_degrees(file, header, first, last, indptr) if in_degrees else None
+            degrees = _read_in_degrees(file, header, first, last, indptr, device) if in_degrees else None
         sums = {"indptr": sum_indptr, "indices": sum_indices} | ({} if values is None else {"data": sum_data})
         _check_sums(file, path, sums, comm)
     if header.symmetric:
@@ -167,12 +186,12 @@ def _share_nodes(indptr: "h5py.Dataset", header: GraphHeader, comm: "Intracomm",
 
 
 def _read_indptr(
-    dataset: "h5py.Dataset", first: int, last: int, header: GraphHeader, at_end: bool = False
+    dataset: "h5py.Dataset", first: int, last: int, header: GraphHeader, device: str, at_end: bool = False
 ) -> tuple[np.ndarray, int]:
     """Entries ``first`` to ``last`` inclusive, and the checksum of those that no other rank reads."""
-    indptr = np.empty(last - first + 1, np.int64)
-    read_direct(dataset, indptr, first)
-    wrong = checks.first_descent(indptr, header.num_edges)
+    reader = backend("cusp.read", device)
+    indptr = reader.read_offsets(dataset, first, last + 1)
+    wrong = reader.first_descent(indptr, header.num_edges)
     if wrong >= 0:
         before, after = int(indptr[max(wrong - 1, 0)]), int(indptr[wrong])
         raise GraphFileError(
@@ -180,35 +199,15 @@ def _read_indptr(
             f"it must rise from 0 to the number of edges, {header.num_edges:,}"
         )
     own = indptr if at_end else indptr[:-1]
-    return indptr, checksum(own, first) if dataset.dtype.itemsize == 8 else 0
+    return indptr, reader.checksum(own, first) if dataset.dtype.itemsize == 8 else 0
 
 
-def _read_in_degrees(file: "h5py.File", header: GraphHeader, first: int, last: int, indptr: np.ndarray) -> np.ndarray:
+def _read_in_degrees(
+    file: "h5py.File", header: GraphHeader, first: int, last: int, indptr: np.ndarray, device: str
+) -> np.ndarray:
     """Number of in-edges of each node of a slice; those of a symmetric graph are its out-edges."""
-    if header.symmetric:
-        return np.diff(indptr)
-    return np.diff(_read_indptr(file["csc/indptr"], first, last, header)[0])
-
-
-def _read_checked(
-    dataset: "h5py.Dataset",
-    begin: int,
-    end: int,
-    storage: Storage,
-    header: GraphHeader,
-    check: Callable[[GraphHeader, np.ndarray, int], None],
-) -> tuple[np.ndarray, int]:
-    """Entries ``begin`` to ``end`` and their checksum; the operating system reads ahead meanwhile."""
-    mapped = map_entries(dataset, begin, end, storage)
-    values = storage.empty(end - begin, dataset.dtype.newbyteorder("=")) if mapped is None else mapped
-    read_ahead(dataset, begin, end)
-    sums = []
-    for part in storage.parts(values.size, CHUNK):
-        if mapped is None:
-            read_direct(dataset, values[part], begin + part.start)
-        sums.append(checksum(values[part], begin + part.start))
-        check(header, values[part], begin + part.start)
-    return values, combine(sums)
+    begins = indptr if header.symmetric else _read_indptr(file["csc/indptr"], first, last, header, device)[0]
+    return begins[1:] - begins[:-1]
 
 
 def _check_targets(header: GraphHeader, chunk: np.ndarray, begin: int) -> None:
@@ -246,7 +245,8 @@ def _stored_as_read(dataset: "h5py.Dataset") -> bool:
 def _check_symmetric(
     path: str, comm: "Intracomm", first: int, indptr: np.ndarray, targets: np.ndarray, storage: Storage
 ) -> None:
-    sums = [int(checks.asymmetry(first + row, indptr[row : end + 1], targets)) for row, end in storage.rows(indptr)]
+    asymmetry = backend("cusp.read", storage.device).asymmetry
+    sums = [int(asymmetry(first + row, indptr[row : end + 1], targets)) for row, end in storage.rows(indptr)]
     if combine(comm.allgather(combine(sums))) != 0:
         raise GraphFileError(
             f"{path}: the attribute 'symmetric' is set, but not every edge stands in the file in both directions; "

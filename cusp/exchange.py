@@ -1,7 +1,7 @@
 """Arrays from every rank to every rank, of any size."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -48,6 +48,11 @@ def wait_all(requests: "list[Request]") -> None:
     from mpi4py.MPI import Request
 
     Request.Waitall(requests)
+
+
+def pieces(array: Any, ends: np.ndarray) -> list[Any]:
+    """Consecutive parts of an array, views, one for each place where one ends."""
+    return [array[int(begin) : int(end)] for begin, end in zip([0, *ends[:-1]], ends)]
 
 
 def _pieces(array: np.ndarray) -> Iterator[np.ndarray]:

@@ -174,9 +174,17 @@ def map_entries(dataset: h5py.Dataset, begin: int, end: int, storage: Storage) -
     That is so if ``storage`` keeps its arrays in memory, or if HDF5 keeps the dataset in another form
     than memory would have it: in chunks, compressed, elsewhere, with another byte order.
     """
-    offset, created = dataset.id.get_offset(), dataset.id.get_create_plist()
     dtype = _native(dataset.dtype)
+    offset = place_in_file(dataset, dtype)
+    if offset is None:
+        return None
+    return storage.map_file(dataset.file.filename, offset + begin * dtype.itemsize, end - begin, dtype)
+
+
+def place_in_file(dataset: h5py.Dataset, dtype: np.dtype) -> int | None:
+    """The byte where the entries of a dataset begin, one after the other as memory would have them; else None."""
+    offset, created = dataset.id.get_offset(), dataset.id.get_create_plist()
     as_it_is = created.get_layout() == h5py.h5d.CONTIGUOUS and created.get_external_count() == 0
     if offset is None or not as_it_is or not dataset.id.get_type().equal(h5py.h5t.py_create(dtype)):
         return None
-    return storage.map_file(dataset.file.filename, offset + begin * dtype.itemsize, end - begin, dtype)
+    return offset

@@ -1,14 +1,14 @@
 """What a rank may know of nodes that other ranks read: one value for each node that its edges point to."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cusp import build_cpu as build
 from cusp.compile_rules import Rules
+from cusp.devices import backend, device_of
 from cusp.edge_slice import EdgeSlice
-from cusp.exchange import all_to_all
+from cusp.exchange import pieces
 from cusp.prop import Prop
 
 if TYPE_CHECKING:
@@ -42,15 +42,16 @@ class Neighbors:
 
 def find_neighbors(edges: EdgeSlice, comm: "Intracomm") -> Neighbors:
     """Ask every reader for the nodes of its slice that this one points to. Collective."""
-    index = np.zeros(2 * (-(-edges.num_nodes // 64)), np.uint64)
+    build = backend("cusp.build", edges.device)
+    index = build.xp.zeros(2 * (-(-edges.num_nodes // 64)), np.uint64)
     for part in edges.storage.parts(edges.targets.size):
         build.mark(index, edges.targets[part])
     build.clear_range(index, edges.first_node, edges.first_node + edges.indptr.size - 1)
-    gids = np.empty(build.count_below(index), np.int64)
+    gids = build.xp.empty(build.count_below(index), np.int64)
     build.list_marked(index, gids)
-    starts = np.searchsorted(gids, edges.bounds)
-    wanted = [gids[starts[rank] : starts[rank + 1]] for rank in range(comm.size)]
-    return Neighbors(index, starts, [asked - edges.first_node for asked in all_to_all(comm, wanted)])
+    starts = _places_of(edges.bounds, gids)
+    wanted = pieces(gids, starts[1:])
+    return Neighbors(index, starts, [asked - edges.first_node for asked in build.all_to_all(comm, wanted)])
 
 
 def meet_neighbors(edges: EdgeSlice, rules: Rules, prop: Prop, comm: "Intracomm") -> Neighbors:
@@ -59,9 +60,10 @@ def meet_neighbors(edges: EdgeSlice, rules: Rules, prop: Prop, comm: "Intracomm"
     prop.neighbor_index = neighbors.index
     prop.num_places += neighbors.size
     if rules.uses_degrees:
-        prop.neighbor_degrees = np.empty(neighbors.size, np.int64)
+        xp = backend("cusp.build", edges.device).xp
+        prop.neighbor_degrees = xp.empty(neighbors.size, np.int64)
         slices = np.stack([edges.bounds[:-1], edges.bounds[1:]], axis=1)
-        tell_neighbors(neighbors, np.diff(edges.indptr), prop.neighbor_degrees, slices, 0, comm)
+        tell_neighbors(neighbors, xp.diff(edges.indptr), prop.neighbor_degrees, slices, 0, comm)
     return neighbors
 
 
@@ -82,15 +84,16 @@ def tell_neighbors(
         First node of each block of each rank's slice, global ids; the last entry ends the slice.
     block : int
     """
+    build = backend("cusp.build", device_of(values))
     first = blocks[comm.rank, 0]
     begin, end = blocks[:, block], blocks[:, block + 1]
     send = []
     for rows in neighbors.asked:
-        part = np.searchsorted(rows, (begin[comm.rank] - first, end[comm.rank] - first))
+        part = _places_of(np.array([begin[comm.rank] - first, end[comm.rank] - first]), rows)
         send.append(values[rows[part[0] : part[1]]])
-    for rank, came in enumerate(all_to_all(comm, send)):
+    for rank, came in enumerate(build.all_to_all(comm, send)):
         if came.size:
-            at = build.rank_of(neighbors.index, begin[rank])
+            at = int(build.rank_of(neighbors.index, begin[rank]))
             table[at : at + came.size] = came
 
 
@@ -104,6 +107,13 @@ def ask_readers(gids: np.ndarray, bounds: np.ndarray, values: np.ndarray, comm: 
         Rank r reads the nodes ``bounds[r] : bounds[r + 1]``.
     values : (nodes of the slice,) any type
     """
-    cuts = np.searchsorted(gids, bounds[1:-1])
-    asked = all_to_all(comm, np.split(gids, cuts))
-    return np.concatenate(all_to_all(comm, [values[rows - bounds[comm.rank]] for rows in asked]))
+    build = backend("cusp.build", device_of(values))
+    asked = build.all_to_all(comm, pieces(gids, _places_of(bounds[1:], gids)))
+    first = int(bounds[comm.rank])
+    return build.xp.concatenate(build.all_to_all(comm, [values[rows - first] for rows in asked]))
+
+
+def _places_of(nodes: np.ndarray, ascending: Any) -> np.ndarray:
+    """On the host: how many entries of an ascending list are below each of a few nodes."""
+    build = backend("cusp.build", device_of(ascending))
+    return build.get(build.xp.searchsorted(ascending, build.put(nodes)))

@@ -4,10 +4,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cusp import build_cpu as build
 from cusp.checksum import as_bits
+from cusp.devices import backend, move
 from cusp.lid_map import LidMap
-from cusp.storage import IN_MEMORY, Storage
+from cusp.storage import IN_MEMORY, Storage, memory_of
+
+ARRAYS = ("gids", "offsets", "targets", "weights", "has_in", "degrees")
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,9 @@ class Partition:
 
         lid   0 ......... num_masters | mirrors of rank 0 | mirrors of rank 1 | ...   gids[lid]: global id
         out-edges of v: targets[offsets[v] : offsets[v + 1]], weights alike
+
+    With hubs first (``order="degree"``), the target with the lowest lid is the first of its row, so that a
+    search for a parent mostly ends there. In the CSC this holds in any order: sources ascend within a row.
 
     Attributes
     ----------
@@ -52,6 +57,8 @@ class Partition:
         In-edges of each proxy, if they were asked for.
     storage : Storage
         Where ``targets``, ``weights`` and the like live.
+    device : {'cpu', 'gpu'}
+        Where the arrays are, all but ``mirror_starts``.
     """
 
     rank: int
@@ -70,6 +77,18 @@ class Partition:
     lid_map: LidMap
     csc: Csc | None = None
     storage: Storage = IN_MEMORY
+    device: str = "cpu"
+
+    def on(self, device: str) -> "Partition":
+        """The same with its arrays on another device; the only copy between devices."""
+        if device == self.device:
+            return self
+        moved = {name: move(getattr(self, name), device) for name in ARRAYS}
+        lid_map = LidMap(move(self.lid_map.index, device), move(self.lid_map.table, device))
+        csc = self.csc and Csc(
+            *(move(array, device) for array in (self.csc.offsets, self.csc.sources, self.csc.weights))
+        )
+        return replace(self, **moved, lid_map=lid_map, csc=csc, storage=memory_of(device), device=device)
 
     @property
     def num_proxies(self) -> int:
@@ -100,12 +119,13 @@ def transpose(part: Partition) -> Csc:
 
     Chunk by chunk of the result, each in a walk through all edges: in-edges come in no order.
     """
-    storage, offsets = part.storage, np.zeros(part.num_proxies + 1, np.int64)
+    build = backend("cusp.build", part.device)
+    storage, offsets = part.storage, build.xp.zeros(part.num_proxies + 1, np.int64)
     for edges in storage.parts(part.targets.size):
         build.count_in_edges(part.targets[edges], offsets)
-    np.cumsum(offsets, out=offsets)
+    build.xp.cumsum(offsets, out=offsets)
     sources = storage.empty(part.targets.size, part.targets.dtype)
-    weights = np.empty(0, np.uint8) if part.weights is None else part.weights
+    weights = build.xp.empty(0, np.uint8) if part.weights is None else part.weights
     in_weights = storage.empty(weights.size, weights.dtype)
     place = offsets[:-1].copy()
     for first, last in storage.rows(offsets):

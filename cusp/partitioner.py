@@ -7,8 +7,9 @@ from cusp.assign_edges import assign_edges
 from cusp.assign_masters import assign_masters
 from cusp.compile_rules import Rules
 from cusp.construct import construct, exchange_edges, number_proxies
+from cusp.devices import move
 from cusp.edge_slice import EdgeSlice, read_slice
-from cusp.errors import together
+from cusp.errors import OptionError, together
 from cusp.neighbors import meet_neighbors
 from cusp.node_map import read_node_map
 from cusp.partition import Partition
@@ -32,6 +33,7 @@ def partition_graph(
     csc: bool = False,
     watch: Stopwatch | None = None,
     memory_limit: int | None = None,
+    device: str = "cpu",
 ) -> Partition:
     """Partition a graph file among the ranks of ``comm``. Collective.
 
@@ -52,6 +54,9 @@ def partition_graph(
         Gets the seconds of each phase.
     memory_limit : int, optional
         Bytes that each rank may use for the graph, see :mod:`cusp.storage`. The partition is the same.
+    device : {'cpu', 'gpu'}
+        Where the partition is made and stays. It is the same, bit for bit. Rules that cannot run on the GPU
+        run on the host, see :mod:`cusp.translate_rules`.
 
     Raises
     ------
@@ -61,9 +66,11 @@ def partition_graph(
     watch = watch or Stopwatch()
     with watch("read"):
         with together(comm):
-            in_degrees = Rules(policy).uses_in_degrees
-        edges = [read_slice(path, comm, split, weights, in_degrees, memory_limit)]
-    return partition_slice(edges.pop(), policy, comm, order, csc, watch)
+            if memory_limit is not None and device != "cpu":
+                raise OptionError("--memory-limit is for partitions on the CPU; leave it out, or use --device cpu")
+            rules = Rules(policy, device)
+        edges = [read_slice(path, comm, split, weights, rules.uses_in_degrees, memory_limit, rules.device)]
+    return partition_slice(edges.pop(), policy, comm, order, csc, watch, device)
 
 
 def partition_slice(
@@ -73,19 +80,22 @@ def partition_slice(
     order: str = "degree",
     csc: bool = False,
     watch: Stopwatch | None = None,
+    device: str = "cpu",
 ) -> Partition:
     """Partition a graph that the ranks already hold in slices. Collective."""
     watch = watch or Stopwatch()
     with watch("assign_masters"):
         with together(comm):
-            rules = Rules(policy)
+            rules = Rules(policy, device)
+            edges = edges.on(rules.device)
             prop = Prop(edges, comm.size, comm.rank, policy.grid_for(comm.size), policy.threshold)
             if policy.node_map:
-                prop.node_map = read_node_map(policy.node_map, edges)
+                prop.node_map = move(read_node_map(policy.node_map, edges), edges.device)
         neighbors = meet_neighbors(edges, rules, prop, comm) if rules.uses_neighbors else None
         masters = assign_masters(edges, rules, prop, neighbors, comm)
     with watch("assign_edges"):
         owners = assign_edges(edges, masters, rules, prop, comm)
+    edges, masters, owners = edges.on(device), masters.on(device), move(owners, device)  # if the rules ran elsewhere
     with watch("allocate"):
         layout = allocate(edges, owners, comm)
     with watch("construct"):
@@ -94,5 +104,5 @@ def partition_slice(
         del prop, owners, neighbors  # what was read is not needed any more, and its memory is
         proxies = number_proxies(edges, arrivals, masters, layout, order, comm)
         del masters
-        part = construct(edges, arrivals, proxies, layout, comm)
+        part = construct(edges, arrivals, proxies, layout, order, comm)
         return part.with_csc() if csc else part

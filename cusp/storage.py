@@ -16,6 +16,7 @@ from weakref import WeakSet
 import numpy as np
 from numpy.typing import DTypeLike
 
+from cusp.devices import backend
 from cusp.errors import OptionError
 
 ROW_BYTES = 17  # held for each node that a rank reads: where its edges begin, how many there are, its master
@@ -31,7 +32,11 @@ class Storage:
     ----------
     chunk : int
         Edges that are worked on at a time. A row is never cut: if it is longer, it is a chunk of its own.
+    device : {'cpu', 'gpu'}
+        Whose memory it is.
     """
+
+    device = "cpu"
 
     def __init__(self, chunk: int = 1 << 62) -> None:
         self.chunk = chunk
@@ -164,6 +169,11 @@ class FileStorage(Storage):
 
 
 IN_MEMORY = Storage()
+
+
+def memory_of(device: str) -> Storage:
+    """Storage of arrays in the memory of a device."""
+    return IN_MEMORY if device == "cpu" else backend("cusp.storage", device).IN_MEMORY
 
 
 def storage_for(limit: int | None, num_nodes: int, rows: int) -> Storage:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from spawn import mpirun
 from test_partition import SPLITS, assert_same
 
-from cusp import construct, edge_slice, saved, storage
+from cusp import build_cpu, edge_slice, saved, storage
 from cusp.edge_slice import read_slice
 from cusp.errors import GraphFileError, OptionError
 from cusp.partition import Partition
@@ -113,7 +113,7 @@ def test_any_graph(comm, shared_tmp, graph, policy, split, order, chunk):
     whole = partition(path, policy, None, split=split, order=order)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(edge_slice, "storage_for", lambda limit, num_nodes, rows: Tiny(chunk))
-        patch.setattr(construct, "CHUNK", 11)
+        patch.setattr(build_cpu, "CHUNK", 11)
         assert_same(whole, partition(path, policy, LIMIT, split=split, order=order))
 
 

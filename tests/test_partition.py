@@ -11,7 +11,7 @@ import ranks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cusp import construct, edge_slice, exchange
+from cusp import build_cpu, edge_slice, exchange, read_cpu
 from cusp.partition import Partition, transpose
 from cusp.partitioner import partition_graph
 from cusp.policies import Policy, load_policy
@@ -215,8 +215,8 @@ def test_small_pieces(comm, shared_tmp, monkeypatch, policy):
     graph = graphs.random_directed(100, 900)
     path = graphs.write(shared_tmp / "g.h5", graph, sums=True)
     whole = partition_graph(path, parts.policy_of(policy), comm, csc=True)
-    monkeypatch.setattr(construct, "CHUNK", 7)
-    monkeypatch.setattr(edge_slice, "CHUNK", 5)
+    monkeypatch.setattr(build_cpu, "CHUNK", 7)
+    monkeypatch.setattr(read_cpu, "CHUNK", 5)
     monkeypatch.setattr(exchange, "PIECE", 16)
     assert_same(whole, partition_graph(path, parts.policy_of(policy), comm, csc=True))
 
