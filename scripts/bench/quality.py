@@ -62,10 +62,13 @@ def run(options: argparse.Namespace) -> None:
         with tempfile.TemporaryDirectory() as folder:
             keep(measure(name, Path(folder), options), options.rows)
     rows = kept(options.rows, lambda row: (row["graph"], *column(row)))
-    for name in options.graphs:
-        here = [row for row in rows if row["graph"] == name and row["parts"] in options.parts]
-        if here:
-            print(table(here, options.parts, options.markdown))
+    rows = [row for row in rows if row["graph"] in options.graphs and row["parts"] in options.parts]
+    graphs = [name for name in options.graphs if any(row["graph"] == name for row in rows)]
+    if options.markdown:
+        print(markdown(rows, graphs, options.parts))
+        return
+    for name in graphs:
+        print(table([row for row in rows if row["graph"] == name], options.parts))
 
 
 def column(row: dict) -> tuple:
@@ -132,45 +135,44 @@ def offline_maps(
     return maps, seconds, over
 
 
-def table(rows: list[dict], parts: list[int], markdown: bool) -> str:
+def table(rows: list[dict], parts: list[int]) -> str:
     """A line a policy; for each number of parts its replication factor, balance of edges and masters, and seconds."""
     first = next(row for row in rows if "nodes" in row)
-    title = f"{first['graph']}: {first['nodes']:,} nodes, {first['edges']:,} edges; {first['hardware']}"
-    lines = ["", title, ""]
+    lines = ["", f"{first['graph']}: {first['nodes']:,} nodes, {first['edges']:,} edges; {first['hardware']}", ""]
+    width = 9 * len(METRICS)
+    lines.append(f"{'':<16}" + "".join(f"{f'{number} parts':>{width}}" for number in parts))
+    lines.append(f"{'policy':<16}" + "".join(f"{metric:>9}" for metric in METRICS) * len(parts))
     found = {column(row): row for row in rows}
-    if markdown:
-        lines += [
-            "| policy | " + " | ".join(f"{number} parts" for number in parts) + " |",
-            "|---" * (1 + len(parts)) + "|",
-        ]
-    else:
-        width = 9 * len(METRICS)
-        lines.append(f"{'':<16}" + "".join(f"{f'{number} parts':>{width}}" for number in parts))
-        lines.append(f"{'policy':<16}" + "".join(f"{metric:>9}" for metric in METRICS) * len(parts))
     for what in dict.fromkeys(key[:-1] for key in found):
         cells = [found.get((*what, number)) for number in parts]
-        label = what[0] or what[1] + (f", {what[2]} passes" if what[2] > 1 else "")
-        if markdown:
-            lines.append(f"| {label} | " + " | ".join(markdown_cell(row) for row in cells) + " |")
-        else:
-            lines.append(f"{label:<16}" + "".join(plain_cell(row) for row in cells))
+        lines.append(f"{label(*what):<16}" + "".join(f"{cell(row, METRICS, 9):>{width}}" for row in cells))
     return "\n".join(lines)
 
 
-def plain_cell(row: dict | None) -> str:
-    """The figures of one number of parts, in columns."""
-    if row is None or "over_limit" in row:
-        return f"{'' if row is None else over(row):>{9 * len(METRICS)}}"
-    return "".join(f"{show(row):>9}" for show in METRICS.values())
+def markdown(rows: list[dict], graphs: list[str], parts: list[int]) -> str:
+    """The README's table: a line a policy; replication factor and balance of edges, seconds for the most parts."""
+    found = {(row["graph"], *column(row)): row for row in rows}
+    shown = {name: METRICS[name] for name in ("repl.", "edges")}
+    heads = [f"{name}, {parts[0]} parts" if number == parts[0] else str(number) for name in graphs for number in parts]
+    seconds = [f"s, {name}" for name in graphs]
+    lines = [f"| {' | '.join(['policy', *heads, *seconds])} |", "|---" * (1 + len(heads) + len(seconds)) + "|"]
+    for what in dict.fromkeys(column(row)[:-1] for row in rows):
+        cells = [cell(found.get((name, *what, number)), shown, 0) for name in graphs for number in parts]
+        last = [found.get((name, *what, parts[-1])) for name in graphs]
+        cells += [cell(row, {"s": METRICS["s"]}, 0) for row in last]
+        lines.append(f"| {' | '.join([label(*what), *cells])} |")
+    return "\n".join(lines)
 
 
-def markdown_cell(row: dict | None) -> str:
-    """The figures of one number of parts, with slashes in between."""
-    if row is None or "over_limit" in row:
-        return "" if row is None else over(row)
-    return " / ".join(show(row) for show in METRICS.values())
+def label(maker: str | None, policy: str, passes: int) -> str:
+    """What stands at the left of a line."""
+    return maker or policy + (f", {passes} passes" if passes > 1 else "")
 
 
-def over(row: dict) -> str:
-    """What stands for figures that there are not."""
-    return f"over {row['over_limit']:g} s"
+def cell(row: dict | None, shown: dict[str, Callable[[dict], str]], width: int) -> str:
+    """Some figures of a row; or why there are none."""
+    if row is None:
+        return ""
+    if "over_limit" in row:
+        return f"over {row['over_limit']:g} s"
+    return " ".join(f"{show(row):>{max(0, width - 1)}}" for show in shown.values())
