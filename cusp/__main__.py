@@ -14,8 +14,9 @@ from mpi4py import MPI
 
 from cusp import report
 from cusp.cli import add_partition_options, add_policy_options, policy_parameters, positive
+from cusp.dry_run import dry_run
 from cusp.edge_slice import read_slice
-from cusp.errors import together
+from cusp.errors import OptionError, together
 from cusp.estimate import estimate
 from cusp.export import EXPORTS, export
 from cusp.graph_file import read_header
@@ -48,17 +49,25 @@ def partition(comm: MPI.Intracomm, argv: list[str]) -> int:
     out.add_argument("--json", metavar="FILE", help="write the figures of the table")
     out.add_argument("--export", choices=EXPORTS, help="write which rank is master of each node, for other programs")
     out.add_argument("--export-to", metavar="PATH", default="masters", help="where (default: masters...)")
-    bounds = "bounds on memory and traffic from the header alone; no edges are read"
-    out.add_argument("--dry-run", action="store_true", help=bounds)
+    dry = parser.add_argument_group("dry run")
+    dry.add_argument("--dry-run", action="store_true", help="estimate memory and traffic from a part of the file")
+    dry.add_argument("--ranks", type=positive, metavar="P", help="for so many ranks (default: as many as there are)")
+    dry.add_argument(
+        "--sample", type=float, default=64, metavar="MB", help="of the file, at most (default: 64; 0: none)"
+    )
     options = parse_together(comm, parser, argv)
     with together(comm):
         header = read_header(options.graph)
         parameters = policy_parameters(options)
         policy = load_policy(options.policy, **parameters)
-        policy.grid_for(comm.size)
+        if options.ranks and not options.dry_run:
+            raise OptionError(f"--ranks {options.ranks}: only with --dry-run; mpirun -n says how many ranks there are")
+        parts = options.ranks or comm.size
+        policy.grid_for(parts)
     report.say(comm.rank, report.describe_graph(options.graph, header))
     if options.dry_run:
-        report.say(comm.rank, report.dry_run(header, comm.size))
+        found = dry_run(header, policy, parts, options.split, int(options.sample * 1e6), comm)
+        report.say(comm.rank, report.dry_run(found, policy.name))
         return 0
     warm_up(comm, header, lambda few, path: partition_graph(path, tiny_policy(policy, path), few))
     watch = Stopwatch()

@@ -66,6 +66,17 @@ def assign_edges(prop, begin, end, num_parts, masters, own, estate, owners):
                 return e
             owners[e] = rank
     return -1
+
+
+{decorator}
+def owners_of(prop, num_parts, sources, targets, source_masters, target_masters, owners):
+    for e in range(sources.size):
+        src, dst = np.int64(sources[e]), np.int64(targets[e])
+        rank = get_edge_owner(prop, src, dst, np.int64(source_masters[e]), np.int64(target_masters[e]), None)
+        if rank < 0 or rank >= num_parts:
+            return e
+        owners[e] = rank
+    return -1
 '''
 SAME_FOR_ROW = "        rank = get_edge_owner(prop, src, np.int64(-1), src_master, np.int64(-1), None)"
 DST = "            dst = np.int64(prop.targets[e])\n"

@@ -108,7 +108,7 @@ def _count(
             in_bits[asked] |= bits.reshape(-1, words)
     counts = np.zeros((5, parts), np.int64)
     shared = np.zeros((parts, parts), np.int64)
-    _count_parts(out_bits, in_bits, masters.of_slice, counts, shared)
+    count_parts(out_bits, in_bits, masters.of_slice, counts, shared)
     counts[4] = build.count_owners(owners, parts)
     totals, links = comm.allreduce(counts), comm.allreduce(shared)
     partners = ((links + links.T) > 0).sum(axis=1)
@@ -141,7 +141,7 @@ def _mark_parts(prop, owners, masters, out_bits, in_bits):  # type: ignore[no-un
 
 
 @njit(cache=True, nogil=True)
-def _count_parts(out_bits, in_bits, masters, counts, shared):  # type: ignore[no-untyped-def]
+def count_parts(out_bits, in_bits, masters, counts, shared):  # type: ignore[no-untyped-def]
     """Masters, proxies, mirrors with in-edges and with out-edges by part; mirrors by part and master's part."""
     for row in range(masters.size):
         master = masters[row]

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cusp.dataset_writer import OutputError
+from cusp.dry_run import DryRun
 from cusp.errors import together
 from cusp.graph_file import GraphHeader
 from cusp.partition import Partition
-from cusp.quality import LABEL_BYTES, NODE_BYTES, TARGET_BYTES, Quality
+from cusp.quality import Quality
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -67,21 +68,25 @@ def warn_of_idle_ranks(part: Partition, ranks: int, rank: int) -> None:
         warn(rank, f"{ranks} ranks for {part.num_nodes} nodes: some ranks are master of none")
 
 
-def dry_run(header: GraphHeader, ranks: int) -> str:
-    """Bounds on memory and traffic that follow from the sizes alone."""
-    width = header.index_dtype.itemsize + (header.weight_dtype.itemsize if header.weight_dtype else 0)
-    edges, nodes = -(-header.num_edges // ranks), -(-header.num_nodes // ranks)
-    proxies = min(header.num_nodes, nodes + edges)
-    slice_mb = (edges * width + nodes * 8) / 1e6
-    csr_mb = (edges * (width - header.index_dtype.itemsize + TARGET_BYTES) + proxies * NODE_BYTES) / 1e6
-    csr_mb += header.num_nodes / 4e6
-    mirrors = proxies - nodes
-    peak_mb = slice_mb * 1.25 + 2 * csr_mb + 300
-    return (
-        f"{ranks} ranks, if edges are balanced: each reads {slice_mb:,.1f} MB, holds at most {proxies:,} proxies and "
-        f"{csr_mb:,.1f} MB of graph\nwhile it is built, a rank needs up to {peak_mb:,.0f} MB; "
-        f"a round sends at most {mirrors * ranks * LABEL_BYTES / 1e6:,.1f} MB in all"
-    )
+def dry_run(found: DryRun, policy: str) -> str:
+    """What a partition will need: estimates where there are some, and bounds."""
+    bounds, quality = found.bounds, found.quality
+    lines = [f"policy {policy} on {found.parts} rank{'s' * (found.parts > 1)}: {found.source}"]
+    rows = [
+        ("replication factor", "replication", bounds.replication),
+        ("balance of edges", "edge_balance", found.parts),
+        ("graph on the largest rank, MB", "memory_mb", bounds.memory_mb),
+        ("  while it is built, MB", "peak_mb", bounds.peak_mb),
+        ("sent a round by all ranks, MB", "mb_a_round", bounds.mb_a_round),
+    ]
+    lines.append(f"{'':<31}{'estimate':>12}{'at most':>12}")
+    for title, name, bound in rows:
+        value = "-" if quality is None else f"{found.figure(name):,.2f}"
+        lines.append(f"{title:<31}{value:>12}{bound:>12,.2f}")
+    if quality is not None and found.low < found.high:
+        lines.append(f"the replication factor is likely between {found.low:.2f} and {found.high:.2f}")
+    lines.append("at most: by any policy; of memory, by any that balances the edges, without --memory-limit")
+    return "\n".join(lines)
 
 
 def comparison_table(graph: str, figures: list[dict]) -> str:

@@ -124,16 +124,6 @@ def test_bad_node_map(comm, shared_tmp, content, message):
 
 
 @pytest.mark.mpi
-def test_dry_run_reads_no_edges(comm, shared_tmp, capsys):
-    """The bounds hold for what is built."""
-    graph = graphs.random_directed(300, 3000)
-    path = graphs.write(shared_tmp / "g.h5", graph)
-    assert main(comm, [path, "--dry-run"]) == 0
-    if comm.rank == 0:
-        assert "holds at most" in capsys.readouterr().out
-
-
-@pytest.mark.mpi
 def test_list_of_policies(comm, capsys):
     """Each built-in policy has a line with what its rules do."""
     assert main(comm, ["policies"]) == 0

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from mpi4py import MPI
 
 from apps.harness import commit
-from cusp.estimate import Estimate, estimate
 from cusp.edge_slice import EdgeSlice, read_slice
+from cusp.estimate import Estimate, estimate
 from cusp.graph_file import read_header
 from cusp.launch import run_main
 from cusp.policies import Policy, load_policy
