@@ -42,9 +42,11 @@ __device__ inline double bucket_end(double lowest, double far, double delta) {
   return end > lowest ? end : __longlong_as_double(__double_as_longlong(lowest) + 1);
 }
 
-// A bucket that begins with few edges does not fill the GPU: the next one is wider. One with many is narrowed again.
-#define FEW_EDGES (1ll << 14)
+// Several buckets in a row that begin with few edges do not fill the GPU: the next one is wider. After one with many,
+// it is narrower again.
+#define FEW_EDGES (1ll << 16)
 #define MANY_EDGES (1ll << 19)
+#define IN_A_ROW 4
 
 // Relaxes the out-edges of pending nodes below the limit until none is left. With ``whole``, buckets follow each other
 // until nothing is pending at all; without it one bucket, which ends at ``limit``, is drained for all ranks to agree.
@@ -64,6 +66,7 @@ relax_drain(i64 whole, VALUE limit, VALUE far, VALUE delta, i64 proxies, const i
   unsigned step = progress->steps;
   i64 words = (proxies + 31) / 32, buckets = 0;
   VALUE width = delta;
+  int few = 0;  // buckets of late
   for (;;) {
     if (whole) {  // where does the next bucket begin?
       VALUE mine = far;
@@ -95,7 +98,8 @@ relax_drain(i64 whole, VALUE limit, VALUE far, VALUE delta, i64 proxies, const i
     }
     grid_barrier(&progress->arrived);
     i64 work = queue_edges(peek(&progress->total[step % 3]));
-    if (work < FEW_EDGES && width < far / 4) width *= 2;
+    few = work < FEW_EDGES ? few + 1 : 0;
+    if (few >= IN_A_ROW && width < far / 4) width *= 2, few = 0;
     if (work > MANY_EDGES && width > delta) width /= 2;
     for (;;) {
       u64 total = peek(&progress->total[step % 3]);

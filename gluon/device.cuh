@@ -46,33 +46,38 @@ extern "C" __global__ void count_updated(i64 entries, const int* lids, const i64
   if (lane_id() == 0 && word) atomicAdd((u64*)&counts[piece_of(i, starts, ranks)], (u64)__popc(word));
 }
 
+__device__ inline i64 bit_words(i64 size) { return (size + 63) / 64; }
 __device__ inline i64 words_of(i64 items, i64 width) { return (items * width + 7) / 8; }
 
 // The cheaper way to send ``count`` of ``size`` values.
 __device__ inline Mode mode_of(i64 count, i64 size) {
   if (count == 0) return NONE;
-  return count * (4 + (i64)sizeof(VALUE)) < size * (i64)sizeof(VALUE) ? OFFSETS : ALL;
+  i64 all = bit_words(size) * 8 + size * (i64)sizeof(VALUE);
+  return count * (4 + (i64)sizeof(VALUE)) < all ? OFFSETS : BITSET;
 }
 
-// Messages for all ranks at once. Rank r's begins at word boxes[r]: a header (mode + count << 8), for OFFSETS the
-// positions in the list, then the values. Slots are given out by an atomic counter, so positions stand in any order;
-// each stands there once, hence what the receiver computes does not depend on it. With ``reset`` a value that was
-// sent goes back to ``identity``: its share must not count again. ``taken`` must be zero; ``counts`` as counted above.
+// Messages for all ranks at once. Rank r's begins at word boxes[r]: a header (mode + count << 8), then
+//   OFFSETS  positions in the list and their values. Slots are given out by an atomic counter, so they stand in any
+//            order; each position stands there once, hence what the receiver computes does not depend on it.
+//   BITSET   a bit an entry, and the values of all entries: those without their bit are room, not values.
+// With ``reset`` a value that was sent goes back to ``identity``: its share must not count again. ``taken`` must be
+// zero; ``counts`` as counted above.
 extern "C" __global__ void extract_values(i64 entries, const int* lids, const i64* starts, const i64* sizes, i64 ranks,
                                           const i64* boxes, const i64* counts, i64* taken, VALUE* values,
                                           unsigned* updated, i64 reset, VALUE identity, u64* words) {
   i64 i = thread_id();
+  int lid = i < entries ? lids[i] : -1;
+  bool chosen = lid >= 0 && get_bit(updated, lid);
+  unsigned bits = __ballot_sync(FULL, chosen);
   if (i >= entries) return;
   int rank = piece_of(i, starts, ranks);
   i64 place = i - starts[rank], count = counts[rank], size = sizes[rank];
   Mode mode = mode_of(count, size);
   u64* box = words + boxes[rank];
-  if (place == 0) box[0] = (u64)mode | (u64)(mode == ALL ? size : count) << 8;
-  if (mode == NONE || place >= size) return;
-  int lid = lids[i];
-  bool chosen = get_bit(updated, lid);
-  if (mode == ALL) {
-    ((VALUE*)(box + 1))[place] = values[lid];
+  if (place == 0) box[0] = (u64)mode | (u64)count << 8;
+  if (mode == BITSET) {
+    if (lane_id() == 0 && place < size) ((unsigned*)(box + 1))[place >> 5] = bits;
+    if (chosen) ((VALUE*)(box + 1 + bit_words(size)))[place] = values[lid];
   } else if (chosen) {
     i64 slot = atomicAdd((u64*)&taken[rank], 1ull);
     ((unsigned*)(box + 1))[slot] = (unsigned)place;
@@ -99,10 +104,10 @@ extern "C" __global__ void combine_values(i64 entries, const int* lids, const u6
                                           unsigned* updated) {
   i64 i = thread_id(), count = (i64)(box[0] >> 8);
   Mode mode = (Mode)(box[0] & 255);
-  if (i >= entries || mode == NONE || i >= count) return;
-  if (mode == ALL) {
-    combine_one(lids[i], ((const VALUE*)(box + 1))[i], values, updated, code);
-  } else {
+  if (mode == BITSET) {
+    if (i < entries && get_bit((const unsigned*)(box + 1), i))
+      combine_one(lids[i], ((const VALUE*)(box + 1 + bit_words(entries)))[i], values, updated, code);
+  } else if (i < count) {
     int lid = lids[((const unsigned*)(box + 1))[i]];
     combine_one(lid, ((const VALUE*)(box + 1 + words_of(count, 4)))[i], values, updated, code);
   }

@@ -1,7 +1,7 @@
 """What the sync layer does to labels on the GPU; the kernels and the form of messages are in device.cuh.
 
-A message is never longer than all values of its list. It carries positions and values, or all values of
-the list, whichever is shorter; where the receiver knows the value, a bit an entry of the list.
+A message carries positions and values, or a bit and a value for every entry of its list, whichever is
+shorter; where the receiver knows the value, a bit for every entry.
 """
 
 from typing import Any

@@ -54,7 +54,7 @@ class Joined:
 
     def box_starts(self, itemsize: int) -> np.ndarray:
         """(ranks + 1,) int64: words at which the messages for each rank begin if all of them are of full length."""
-        lengths = np.where(self.sizes > 0, 2 + -(-self.sizes * itemsize // 8), 0)
+        lengths = np.where(self.sizes > 0, 2 + -(-self.sizes // 64) + -(-self.sizes * itemsize // 8), 0)
         return np.concatenate([[0], np.cumsum(lengths)])
 
 
@@ -146,6 +146,6 @@ class Exchange:
 def message_words(counts: np.ndarray, sizes: np.ndarray, itemsize: int) -> np.ndarray:
     """Length in words of the messages that ``extract_values`` makes; 0 where nothing was updated or no list is."""
     offsets = -(-counts * 4 // 8) + -(-counts * itemsize // 8)
-    everything = -(-sizes * itemsize // 8)
-    body = np.where(counts * (4 + itemsize) < sizes * itemsize, offsets, everything)
+    everything = -(-sizes // 64) + -(-sizes * itemsize // 8)
+    body = np.where(counts * (4 + itemsize) < -(-sizes // 64) * 8 + sizes * itemsize, offsets, everything)
     return np.where(counts > 0, 1 + body, 0)

@@ -153,3 +153,20 @@ def test_same_names():
         cpu, gpu = backend(name, "cpu"), backend(name, "gpu")
         public = {key for key, value in vars(cpu).items() if getattr(value, "__module__", None) == cpu.__name__}
         assert {key for key in public if not key.startswith("_")} <= set(vars(gpu))
+
+
+@on_gpu
+@pytest.mark.mpi
+@pytest.mark.parametrize("share", [0.1, 0.9])
+def test_only_updated_values_travel(comm, shared_tmp, share):
+    """A mirror's value without its bit may be anything: its master must not see it, however many others travel."""
+    host, gpu = both(shared_tmp, "random", "cvc", comm)
+    label = Label(gpu, np.int32, 50, MIN)
+    mirrors = np.arange(gpu.num_proxies) >= gpu.num_masters
+    chosen = mirrors & (np.random.default_rng(comm.rank).random(mirrors.size) < share)
+    bits = np.zeros(label.updated.size * 32, np.uint8)
+    bits[: chosen.size] = chosen
+    label.values = move(np.where(chosen, 20, np.where(mirrors, 10, 50)).astype(np.int32), "gpu")
+    label.updated = move(np.packbits(bits, bitorder="little").view(np.uint32), "gpu")
+    Sync(make_plan(gpu, comm), comm).reduce(label, write="any")
+    assert set(to_host(label.values)[: gpu.num_masters].tolist()) <= {20, 50}

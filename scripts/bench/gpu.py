@@ -2,7 +2,7 @@
 
 import argparse
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,18 +26,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Measure, keep the rows, print the table."""
-    rows = [row for name in options.graphs.split(",") for row in measure_graph(name, options)]
-    keep(rows, options.rows)
-    print(f"\n{'app':<6} {'graph':<10} {'variant':<12} {'ms':>9} {'best':>9} {'G edges/s':>10} {'goal ms':>8}")
-    for row in rows:
-        goal = GOALS.get((row["app"], row["graph"]))
-        met = f"{goal:>8} {'met' if row['ms'] <= goal else 'MISSED'}" if goal else ""
-        rate = row["edges"] / row["ms"] / 1e6
-        print(f"{row['app']:<6} {row['graph']:<10} {row['variant']:<12} {row['ms']:>9.3f} {row['best_ms']:>9.3f} "
-              f"{rate:>10.1f} {met}")  # fmt: skip
+    print(f"{'app':<6} {'graph':<10} {'variant':<12} {'ms':>9} {'best':>9} {'G edges/s':>10} {'goal ms':>8}")
+    for name in options.graphs.split(","):
+        for row in measure_graph(name, options):
+            keep([row], options.rows)
+            goal = GOALS.get((row["app"], row["graph"]))
+            met = f"{goal:>8} {'met' if row['ms'] <= goal else 'MISSED'}" if goal else ""
+            rate = row["edges"] / row["ms"] / 1e6
+            print(
+                f"{row['app']:<6} {name:<10} {row['variant']:<12} {row['ms']:>9.3f} {row['best_ms']:>9.3f} "
+                f"{rate:>10.1f} {met}", flush=True,
+            )  # fmt: skip
 
 
-def measure_graph(name: str, options: argparse.Namespace) -> list[dict]:
+def measure_graph(name: str, options: argparse.Namespace) -> Iterator[dict]:
     """Rows of one graph."""
     import cupy as cp
     from mpi4py import MPI
@@ -60,7 +62,6 @@ def measure_graph(name: str, options: argparse.Namespace) -> list[dict]:
     candidates = part.gids[part.degrees > 0].get()
     sources = candidates[np.argsort(scramble(candidates, 1))[: options.sources]].tolist()
     base = {"graph": name, "nodes": part.num_nodes, "edges": part.num_edges, "gpu": gpu_name(), "commit": commit()}
-    rows = []
     prepared = prepare(part, sync, False)
     for direction in options.directions.split(","):
 
@@ -68,7 +69,7 @@ def measure_graph(name: str, options: argparse.Namespace) -> list[dict]:
             return bfs(part, sync, source, direction, prepared=prepared)
 
         check_hops(part, sources[0], search(sources[0]))
-        rows.append(base | {"app": "bfs", "variant": direction} | time_all(search, sources))
+        yield base | {"app": "bfs", "variant": direction} | time_all(search, sources)
     for delta in options.deltas.split(","):
         lengths = measure(part, sync, float(delta) if delta else None)
 
@@ -76,8 +77,7 @@ def measure_graph(name: str, options: argparse.Namespace) -> list[dict]:
             return sssp(part, sync, source, lengths)
 
         check_distances(part, sources[0], paths(sources[0]))
-        rows.append(base | {"app": "sssp", "variant": f"delta {lengths.delta:g}"} | time_all(paths, sources))
-    return rows
+        yield base | {"app": "sssp", "variant": f"delta {lengths.delta:g}"} | time_all(paths, sources)
 
 
 def time_all(call: Callable[[int], Any], sources: list[int]) -> dict[str, Any]:
