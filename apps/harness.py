@@ -138,7 +138,7 @@ def prepare_job(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> J
     began = time.perf_counter()
     report.progress(comm.rank, "opening")
     placement = choose_device(options.device, comm)
-    source = open_input(comm, options, app.weighted)
+    source = open_input(comm, options, app.weighted, placement.device)
     open_transport(options.transport, comm, placement.device)  # connects the GPUs before a clock runs
     report.progress(comm.rank, "loading compiled code (compiled once, then kept)")
     warm_up(comm, source.header, lambda few, path: rehearse(app, few, source.policy, options, path, placement.device))
@@ -147,7 +147,7 @@ def prepare_job(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> J
     watch = Stopwatch(lambda phase: report.progress(comm.rank, f"partitioning: {phase}"))
     comm.Barrier()
     began = time.perf_counter()
-    part = source.build(watch, app.needs_csc(options, source.header.symmetric)).on(placement.device)
+    part = source.build(watch, app.needs_csc(options, source.header.symmetric))
     with watch("plan"):
         plan = make_plan(part, comm, options.transport)
         prepared = app.prepare(part, Sync(plan, comm), options)
@@ -195,7 +195,7 @@ def rehearse(
     """Call all that a run calls, on a tiny graph. Collective."""
     symmetric = read_header(path).symmetric
     csc = app.needs_csc(options, symmetric)
-    part = partition_graph(path, tiny_policy(policy, path), comm, weights=app.weighted, csc=csc).on(device)
+    part = partition_graph(path, tiny_policy(policy, path), comm, weights=app.weighted, csc=csc, device=device)
     plan = make_plan(part, comm, "mpi")
     prepared = app.prepare(part, Sync(plan, comm), options)
     answer = app.run(part, Sync(plan, comm), FAR_NODE, prepared, options)

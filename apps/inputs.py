@@ -43,7 +43,7 @@ class Input:
         return os.path.splitext(os.path.basename(self.header.path))[0]
 
 
-def open_input(comm: MPI.Intracomm, options: argparse.Namespace, weighted: bool) -> Input:
+def open_input(comm: MPI.Intracomm, options: argparse.Namespace, weighted: bool, device: str) -> Input:
     """Check what the command line names. Collective.
 
     Raises
@@ -52,7 +52,7 @@ def open_input(comm: MPI.Intracomm, options: argparse.Namespace, weighted: bool)
         On every rank.
     """
     if options.graph and os.path.isdir(options.graph):
-        return _saved(comm, options.graph, weighted, options.memory_limit)
+        return _saved(comm, options.graph, weighted, options.memory_limit, device)
     limit = options.memory_limit
     with together(comm):
         if limit and not options.graph:
@@ -62,8 +62,10 @@ def open_input(comm: MPI.Intracomm, options: argparse.Namespace, weighted: bool)
         header = read_header(options.graph) if options.graph else None
     if header is None:
         header, edges = _generated(comm, options.seed, weighted)
-        return Input(header, policy, lambda watch, csc: partition_slice(edges, policy, comm, options.order, csc, watch))
-    return _from_file(comm, header, policy, options.split, options.order, weighted, limit)
+        return Input(
+            header, policy, lambda watch, csc: partition_slice(edges, policy, comm, options.order, csc, watch, device)
+        )
+    return _from_file(comm, header, policy, options.split, options.order, weighted, limit, device)
 
 
 def _from_file(
@@ -74,15 +76,15 @@ def _from_file(
     order: str,
     weighted: bool,
     memory_limit: int | None,
+    device: str,
 ) -> Input:
-    return Input(
-        header,
-        policy,
-        lambda watch, csc: partition_graph(header.path, policy, comm, split, weighted, order, csc, watch, memory_limit),
-    )
+    def build(watch: Stopwatch, csc: bool) -> Partition:
+        return partition_graph(header.path, policy, comm, split, weighted, order, csc, watch, memory_limit, device)
+
+    return Input(header, policy, build)
 
 
-def _saved(comm: MPI.Intracomm, folder: str, weighted: bool, memory_limit: int | None) -> Input:
+def _saved(comm: MPI.Intracomm, folder: str, weighted: bool, memory_limit: int | None, device: str) -> Input:
     """A saved partition, as it is or, on another number of ranks, made again from its graph."""
     with together(comm):
         manifest = read_manifest(folder)
@@ -93,11 +95,11 @@ def _saved(comm: MPI.Intracomm, folder: str, weighted: bool, memory_limit: int |
         policy = load_policy(manifest.policy, **parameters)
         header = manifest.header() if same_size else read_header(manifest.graph)
     if not same_size:
-        return _from_file(comm, header, policy, manifest.split, manifest.order, weighted, memory_limit)
+        return _from_file(comm, header, policy, manifest.split, manifest.order, weighted, memory_limit, device)
 
     def load(watch: Stopwatch, csc: bool) -> Partition:
         with watch("read"):
-            part = load_partition(folder, comm, weighted, memory_limit)
+            part = load_partition(folder, comm, weighted, memory_limit).on(device)
             return part.with_csc() if csc else part
 
     return Input(header, policy, load)

@@ -47,6 +47,17 @@ class Nccl:
                 self._comm.recv(address, int(in_words[source]), self._nccl.NCCL_UINT64, source, stream)
         self._nccl.groupEnd()
 
+    def all_to_all(self, send: list[Any], receive: list[Any]) -> None:
+        """Send ``send[r]`` to each rank r, fill ``receive[r]`` with what it sent; sizes are agreed. Collective."""
+        stream = cp.cuda.get_current_stream().ptr
+        self._nccl.groupStart()
+        for rank, (leaving, coming) in enumerate(zip(send, receive)):
+            if leaving.nbytes:
+                self._comm.send(leaving.data.ptr, leaving.nbytes, self._nccl.NCCL_UINT8, rank, stream)
+            if coming.nbytes:
+                self._comm.recv(coming.data.ptr, coming.nbytes, self._nccl.NCCL_UINT8, rank, stream)
+        self._nccl.groupEnd()
+
 
 def why_unusable(comm: MPI.Intracomm) -> str | None:
     """None if NCCL can connect the ranks, else the reason why not. Collective."""

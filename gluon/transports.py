@@ -39,9 +39,10 @@ def open_transport(wanted: str, comm: "Intracomm", device: str) -> Any:
             if wanted not in ("auto", "mpi"):
                 raise TransportError(f"--transport {wanted} is for ranks on GPUs; those on CPUs use mpi")
         return None
+    from cusp import exchange_gpu
     from gluon import transport_mpi, transport_nccl
 
-    ways = {
+    ways: dict[str, Any] = {
         "nccl": (transport_nccl.why_unusable, transport_nccl.Nccl),
         "cuda-mpi": (transport_mpi.why_not_cuda_aware, transport_mpi.CudaAwareMpi),
         "mpi": (lambda comm: None, transport_mpi.StagedMpi),
@@ -50,7 +51,9 @@ def open_transport(wanted: str, comm: "Intracomm", device: str) -> Any:
         why_unusable, make = ways[name]
         reasons = [why for why in comm.allgather(why_unusable(comm)) if why]
         if not reasons:
-            return make(comm)
+            transport = make(comm)
+            exchange_gpu.use(comm, transport if name == "nccl" else None)  # edges travel the same way
+            return transport
         with together(comm):
             if wanted != "auto":
                 raise TransportError(f"--transport {wanted} cannot be used: {reasons[0]}")

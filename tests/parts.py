@@ -49,7 +49,7 @@ def policy_of(name: str) -> Policy:
 
 def partition_graph(*arguments: Any, **options: Any) -> Partition:
     """A partition on the device under test. Collective."""
-    return partitioner.partition_graph(*arguments, **options).on(DEVICE)
+    return partitioner.partition_graph(*arguments, **options, device=DEVICE)
 
 
 def on_host(part: Partition) -> tuple[Partition, Sync]:

@@ -47,6 +47,7 @@ def measure_graph(name: str, options: argparse.Namespace) -> Iterator[dict]:
     from apps.bfs import bfs, prepare
     from apps.harness import commit, scramble
     from apps.sssp import measure, sssp
+    from cusp.devices import to_host
     from gluon.plan import make_plan
     from gluon.sync import Sync
     from scripts.bench import gpu_graphs
@@ -59,7 +60,7 @@ def measure_graph(name: str, options: argparse.Namespace) -> Iterator[dict]:
     cp.get_default_memory_pool().free_all_blocks()
     comm = MPI.COMM_SELF
     sync = Sync(make_plan(part, comm), comm)
-    candidates = part.gids[part.degrees > 0].get()
+    candidates = to_host(part.gids[part.degrees > 0])
     sources = candidates[np.argsort(scramble(candidates, 1))[: options.sources]].tolist()
     base = {"graph": name, "nodes": part.num_nodes, "edges": part.num_edges, "gpu": gpu_name(), "commit": commit()}
     prepared = prepare(part, sync, False)

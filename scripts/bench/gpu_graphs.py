@@ -82,3 +82,20 @@ def partition_of(keys: Any, num_nodes: int) -> Partition:
         0, 1, num_nodes, keys.size, True, num_nodes, np.full(2, num_nodes), by_lid.astype(cp.int64), offsets, targets,
         weights, filled, degrees[by_lid].astype(cp.int64), LidMap(index, lids), device="gpu",
     )  # fmt: skip
+
+
+def write_graph(path: str, keys: Any, num_nodes: int) -> None:
+    """Write a graph made here as a graph file, with weights."""
+    import h5py
+
+    indptr = cp.zeros(num_nodes + 1, cp.int64)
+    cp.cumsum(cp.bincount(keys >> 32, minlength=num_nodes), out=indptr[1:])
+    with h5py.File(path, "w") as file:
+        file["indptr"] = indptr.get()
+        indices = file.create_dataset("indices", keys.shape, np.uint32)
+        data = file.create_dataset("data", keys.shape, np.uint8)
+        for first in range(0, keys.size, BATCH):
+            piece = keys[first : first + BATCH]
+            indices[first : first + piece.size] = (piece & 0xFFFFFFFF).astype(cp.uint32).get()
+            data[first : first + piece.size] = weights_of(piece).get()
+        file.attrs["symmetric"] = True

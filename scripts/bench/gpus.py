@@ -1,0 +1,206 @@
+"""Partitioning, BFS and SSSP on every GPU of this machine, by policy: ``mpirun -n 4 python -m scripts.bench.gpus``.
+
+Where the time goes is measured in runs of their own, in which the device is waited for between the steps.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from apps.bfs import bfs, prepare
+from apps.harness import choose_sources, commit
+from apps.sssp import measure, sssp
+from cusp.devices import choose_device
+from cusp.partitioner import partition_graph
+from cusp.policies import load_policy
+from cusp.quality import measure_quality
+from cusp.stopwatch import Stopwatch
+from gluon.plan import make_plan
+from gluon.sync import Sync
+from gluon.transports import open_transport
+from scripts.bench.common import ROWS, keep
+
+STEPS = ("extract", "exchange", "combine")
+
+
+def main() -> int:
+    """Measure every graph and policy asked for; rank 0 prints and keeps rows."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--graphs", default="kron24", help="kronSCALE, with commas")
+    parser.add_argument("--policies", default="oec,iec,cvc,hvc")
+    parser.add_argument("--apps", default="bfs,sssp")
+    parser.add_argument("--sources", type=int, default=16)
+    parser.add_argument("--transport", default="auto")
+    parser.add_argument("--folder", default=tempfile.gettempdir(), help="for the graphs, which may be large")
+    parser.add_argument("--rows", type=Path, default=ROWS / "gpu.jsonl", help="rows are appended here")
+    options = parser.parse_args()
+    comm = MPI.COMM_WORLD
+    placement = choose_device("gpu", comm)
+    transport = open_transport(options.transport, comm, "gpu")
+    say(comm, f"{comm.size} ranks, transport {transport.name}, {placement.places[0]}")
+    for name in options.graphs.split(","):
+        path = make_graph(name, options.folder, comm)
+        for policy in options.policies.split(","):
+            for row in measure_policy(name, path, policy, options, comm):
+                row |= {"gpu": placement.places[0], "commit": commit(), "transport": transport.name}
+                if comm.rank == 0:
+                    keep([row], options.rows)
+                say(comm, line_of(row))
+    return 0
+
+
+def make_graph(name: str, folder: str, comm: MPI.Intracomm) -> str:
+    """A graph file, made by rank 0 if it is not there."""
+    import cupy as cp
+
+    from scripts.bench import gpu_graphs
+
+    path = os.path.join(folder, f"{name}.h5")
+    if comm.rank == 0 and not os.path.exists(path):
+        scale = int(name.removeprefix("kron"))
+        gpu_graphs.write_graph(path + ".new", gpu_graphs.kronecker(scale), 1 << scale)
+        os.replace(path + ".new", path)
+        cp.get_default_memory_pool().free_all_blocks()
+    comm.Barrier()
+    return path
+
+
+def measure_policy(
+    name: str, path: str, policy: str, options: argparse.Namespace, comm: MPI.Intracomm
+) -> Iterator[dict[str, Any]]:
+    """Rows of partitioning and of each app."""
+    import cupy as cp
+
+    apps = options.apps.split(",")
+    seconds, phases, part = [], {}, None
+    for _ in range(2):  # the first one compiles, and takes memory from the driver
+        part = None
+        watch = Stopwatch()
+        comm.Barrier()
+        began = time.perf_counter()
+        part = partition_graph(path, load_policy(policy), comm, weights="sssp" in apps, watch=watch, device="gpu")
+        cp.cuda.Device().synchronize()
+        seconds.append(comm.allreduce(time.perf_counter() - began, MPI.MAX))
+        phases = {key: comm.allreduce(value, MPI.MAX) for key, value in watch.seconds.items()}
+    assert part is not None
+    began = time.perf_counter()
+    plan = make_plan(part, comm, options.transport)
+    plan_seconds = comm.allreduce(time.perf_counter() - began, MPI.MAX)
+    quality = measure_quality(part, comm)
+    base = {
+        "graph": name, "policy": policy, "ranks": comm.size, "nodes": part.num_nodes, "edges": part.num_edges,
+        "replication": quality.replication, "edge_balance": quality.edge_balance,
+    }  # fmt: skip
+    yield base | {"app": "partition", "ms": seconds[-1] * 1e3, "phases": phases, "plan_seconds": plan_seconds}
+    chosen = argparse.Namespace(source=None, sources=options.sources, seed=1)
+    sources = choose_sources(part, comm, chosen)
+    prepared = prepare(part, Sync(plan, comm), False)
+    runs: dict[str, Callable[[Sync, int], Any]] = {
+        "bfs": lambda sync, source: bfs(part, sync, source, prepared=prepared)
+    }
+    if "sssp" in apps:
+        lengths = measure(part, Sync(plan, comm))
+        runs["sssp"] = lambda sync, source: sssp(part, sync, source, lengths)
+    for app in apps:
+        yield base | {"app": app} | time_app(runs[app], plan, sources, comm)
+
+
+def time_app(call: Callable[[Sync, int], Any], plan: Any, sources: list[int], comm: MPI.Intracomm) -> dict[str, Any]:
+    """Median over the sources of the slowest rank, what was sent, and where the time went."""
+    call(Sync(plan, comm), sources[0])
+    times, sent, rounds = [], 0, 0
+    for source in sources:
+        sync = Sync(plan, comm)
+        times.append(timed(comm, lambda sync=sync, source=source: call(sync, source))[0])  # type: ignore[misc]
+        sent += comm.allreduce(sum(exchange.bytes for exchange in sync.traffic))
+    spent: dict[str, float] = defaultdict(float)
+    whole = 0.0
+    with timed_steps(plan.exchange, spent):
+        for source in sources:
+            seconds, answer = timed(comm, lambda source=source: call(Sync(plan, comm), source))  # type: ignore[misc]
+            whole += seconds
+            rounds += int(answer.rounds)
+    split = {step: spent[step] * 1e3 / len(sources) for step in STEPS}
+    split["operator and host"] = whole * 1e3 / len(sources) - sum(split.values())
+    return {
+        "ms": float(np.median(times)) * 1e3, "best_ms": min(times) * 1e3, "rounds": rounds / len(sources),
+        "mb_sent": sent / len(sources) / 1e6, "split_ms": split,
+    }  # fmt: skip
+
+
+def timed(comm: MPI.Intracomm, call: Callable[[], Any]) -> tuple[float, Any]:
+    """Seconds of the slowest rank, and what the call returned."""
+    import cupy as cp
+
+    cp.cuda.Device().synchronize()
+    comm.Barrier()
+    began = time.perf_counter()
+    answer = call()
+    cp.cuda.Device().synchronize()
+    return comm.allreduce(time.perf_counter() - began, MPI.MAX), answer
+
+
+@contextmanager
+def timed_steps(exchange: Any, spent: dict[str, float]) -> Iterator[None]:
+    """Meanwhile, add up the seconds of the steps of every exchange."""
+    import cupy as cp
+
+    kind, transport = type(exchange), exchange.transport
+    whole, carry = kind.__call__, type(transport).exchange
+
+    def now() -> float:
+        cp.cuda.get_current_stream().synchronize()
+        return time.perf_counter()
+
+    marks: list[float] = []
+
+    def timed_exchange(self: Any, *arguments: Any) -> Any:
+        marks[:] = [now()]
+        sent = whole(self, *arguments)
+        ends = [*marks, now()]
+        for step, begin, end in zip(STEPS, ends, ends[1:]):
+            spent[step] += end - begin
+        return sent
+
+    def timed_transport(self: Any, *arguments: Any) -> None:
+        marks.append(now())
+        carry(self, *arguments)
+        marks.append(now())
+
+    kind.__call__, type(transport).exchange = timed_exchange, timed_transport
+    try:
+        yield
+    finally:
+        kind.__call__, type(transport).exchange = whole, carry
+
+
+def line_of(row: dict[str, Any]) -> str:
+    """One row as a line of the table."""
+    split = row.get("phases") or row.get("split_ms") or {}
+    factor = 1e3 if "phases" in row else 1
+    parts = ", ".join(f"{name} {value * factor:.3g}" for name, value in split.items())
+    sent = f" {row['mb_sent']:8.2f} MB {row['rounds']:6.1f} rounds" if "mb_sent" in row else ""
+    return (
+        f"{row['graph']} {row['policy']:<4} {row['ranks']} {row['app']:<9} {row['ms']:9.3f} ms "
+        f"{row['edges'] / row['ms'] / 1e6:8.1f} G edges/s{sent} ({parts})"
+    )
+
+
+def say(comm: MPI.Intracomm, text: str) -> None:
+    """Print on rank 0."""
+    if comm.rank == 0:
+        print(text, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
