@@ -52,7 +52,7 @@ def bfs(
     """
     ops = backend("apps.operators", part.device)
     in_edges = in_edges_of(part)
-    prepared = prepared or prepare(part, sync, parents)
+    prepared = prepare(part, sync, parents) if prepared is None else prepared
     if ops.drains(sync.comm.size) and not parents:
         hops, levels = ops.bfs_drain(part, prepared, source, direction, ALPHA, BETA)
         return Answer({"hops": hops}, hops >= 0, levels)

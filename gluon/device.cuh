@@ -38,12 +38,23 @@ __device__ inline int piece_of(i64 i, const i64* starts, int ranks) {
   return rank;
 }
 
-// counts[r] = updated entries of the piece for rank r. Pieces begin at multiples of 32, so a warp has one.
+// counts[r] = updated entries of the piece for rank r. Pieces begin at multiples of 64, so 32 entries lie in one. A warp
+// goes through a stretch of the lists and adds what it found when a piece ends: few atomics on few addresses.
 extern "C" __global__ void count_updated(i64 entries, const int* lids, const i64* starts, i64 ranks,
                                          const unsigned* updated, i64* counts) {
-  i64 i = thread_id();
-  unsigned word = __ballot_sync(FULL, i < entries && lids[i] >= 0 && get_bit(updated, lids[i]));
-  if (lane_id() == 0 && word) atomicAdd((u64*)&counts[piece_of(i, starts, ranks)], (u64)__popc(word));
+  i64 warps = num_threads() / 32, stretch = ((entries / 32 + warps - 1) / warps) * 32;
+  i64 first = thread_id() / 32 * stretch, last = min(first + stretch, entries);
+  if (first >= last) return;
+  int rank = piece_of(first, starts, ranks);
+  u64 found = 0;
+  for (i64 i = first + lane_id(); i < last; i += 32) {
+    if (rank + 1 < ranks && i >= starts[rank + 1]) {
+      if (lane_id() == 0 && found) atomicAdd((u64*)&counts[rank], found);
+      rank = piece_of(i, starts, ranks), found = 0;
+    }
+    found += __popc(__ballot_sync(FULL, lids[i] >= 0 && get_bit(updated, lids[i])));
+  }
+  if (lane_id() == 0 && found) atomicAdd((u64*)&counts[rank], found);
 }
 
 __device__ inline i64 bit_words(i64 size) { return (size + 63) / 64; }
@@ -78,8 +89,11 @@ extern "C" __global__ void extract_values(i64 entries, const int* lids, const i6
   if (mode == BITSET) {
     if (lane_id() == 0 && place < size) ((unsigned*)(box + 1))[place >> 5] = bits;
     if (chosen) ((VALUE*)(box + 1 + bit_words(size)))[place] = values[lid];
-  } else if (chosen) {
-    i64 slot = atomicAdd((u64*)&taken[rank], 1ull);
+  } else if (bits) {
+    i64 slot = 0;
+    if (lane_id() == 0) slot = atomicAdd((u64*)&taken[rank], (u64)__popc(bits));
+    slot = __shfl_sync(FULL, slot, 0) + __popc(bits & below_lane());
+    if (!chosen) return;
     ((unsigned*)(box + 1))[slot] = (unsigned)place;
     ((VALUE*)(box + 1 + words_of(count, 4)))[slot] = values[lid];
   }
@@ -113,9 +127,10 @@ extern "C" __global__ void combine_values(i64 entries, const int* lids, const u6
   }
 }
 
-// Applies a message of extract_bits: every updated entry has the same, known value.
+// Applies the messages of extract_bits from all ranks at once: every updated entry has the same, known value, so it does
+// not matter which rank's is applied first. Entry i of the joined lists has bit i of the joined messages.
 extern "C" __global__ void combine_bits(i64 entries, const int* lids, const unsigned* bits, VALUE implied, i64 code,
                                         VALUE* values, unsigned* updated) {
   i64 i = thread_id();
-  if (i < entries && get_bit(bits, i)) combine_one(lids[i], implied, values, updated, code);
+  if (i < entries && lids[i] >= 0 && get_bit(bits, i)) combine_one(lids[i], implied, values, updated, code);
 }

@@ -6,12 +6,14 @@ back and exchanged first.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import cupy as cp
 import numpy as np
 from mpi4py import MPI
 
+from cusp.cuda import many_threads
 from cusp.exchange import exchange_counts
 from gluon import device_gpu as device
 from gluon.reduction import ASSIGN
@@ -34,23 +36,42 @@ class Joined:
     sizes : (ranks,) int64
     on_device : (2, ranks + 1) int64
         ``starts`` and ``sizes``.
+    anywhere : bool
+        Some rank has a list with an entry.
     """
 
     lids: Any
     starts: np.ndarray
     sizes: np.ndarray
     on_device: Any
+    anywhere: bool
+
+    @cached_property
+    def bit_words(self) -> int:
+        """Length in words of the messages of one bit an entry for all ranks."""
+        return int(self.starts[-1]) // 64
+
+    @cached_property
+    def bit_starts(self) -> list[int]:
+        """Words at which they begin."""
+        return (self.starts[:-1] // 64).tolist()
+
+    @cached_property
+    def bit_lengths(self) -> list[int]:
+        """Lengths in words."""
+        return (-(-self.sizes // 64)).tolist()
 
     @staticmethod
-    def of(lists: list[np.ndarray]) -> "Joined":
-        """Join one list a rank."""
+    def of(lists: list[np.ndarray], comm: MPI.Intracomm) -> "Joined":
+        """Join one list a rank. Collective."""
         sizes = np.array([lids.size for lids in lists], np.int64)
         starts = np.zeros(sizes.size + 1, np.int64)
         starts[1:] = np.cumsum(-(-sizes // (2 * WARP)) * (2 * WARP))
         lids = np.full(int(starts[-1]), -1, np.int32)
         for start, part in zip(starts, lists):
             lids[start : start + part.size] = part
-        return Joined(cp.asarray(lids), starts, sizes, cp.asarray(np.stack([starts, np.append(sizes, 0)])))
+        anywhere = comm.allreduce(int(starts[-1]), MPI.MAX) > 0
+        return Joined(cp.asarray(lids), starts, sizes, cp.asarray(np.stack([starts, np.append(sizes, 0)])), anywhere)
 
     def box_starts(self, itemsize: int) -> np.ndarray:
         """(ranks + 1,) int64: words at which the messages for each rank begin if all of them are of full length."""
@@ -76,6 +97,8 @@ class Exchange:
     ) -> list[int]:
         """Exchange the labels one after the other; returns the bytes of the messages sent. Collective."""
         outgoing, incoming = self._join(send), self._join(receive)
+        if not outgoing.anywhere:
+            return []
         if implied is None:
             return [size for label in labels for size in self._values(kind, label, outgoing, incoming)]
         return [size for label in labels for size in self._bits(kind, label, outgoing, incoming, implied)]
@@ -83,17 +106,17 @@ class Exchange:
     def _bits(self, kind: str, label: "Label", outgoing: Joined, incoming: Joined, implied: float) -> list[int]:
         """Messages of one bit an entry."""
         kernels = device.kernels(label.values.dtype)
-        out = self._box("out", int(outgoing.starts[-1]) // 64)
-        into = self._box("in", int(incoming.starts[-1]) // 64)
-        kernels.extract_bits(outgoing.lids.size, outgoing.lids.size, outgoing.lids, label.updated, out.view(cp.uint32))
-        out_words, in_words = -(-outgoing.sizes // 64), -(-incoming.sizes // 64)
-        self.transport.exchange(out, outgoing.starts[:-1] // 64, out_words, into, incoming.starts[:-1] // 64, in_words)
+        out = self._box("out", outgoing.bit_words)
+        into = self._box("in", incoming.bit_words)
+        entries = outgoing.lids.size
+        kernels.extract_bits(entries, entries, outgoing.lids, label.updated, out.view(cp.uint32))
+        self.transport.exchange(
+            out, outgoing.bit_starts, outgoing.bit_lengths, into, incoming.bit_starts, incoming.bit_lengths
+        )
         reduction = label.reduction if kind == "reduce" else ASSIGN
-        value = label.values.dtype.type(implied)
-        for rank in np.flatnonzero(incoming.sizes).tolist():  # in the order of ranks: the same result in every run
-            lids, bits = self._piece(incoming, rank), into[incoming.starts[rank] // 64 :].view(cp.uint32)
-            kernels.combine_bits(lids.size, lids.size, lids, bits, value, reduction.code, label.values, label.updated)
-        return [8 * int(words) for words in out_words if words]
+        bits, value, entries = into.view(cp.uint32), label.values.dtype.type(implied), incoming.lids.size
+        kernels.combine_bits(entries, entries, incoming.lids, bits, value, reduction.code, label.values, label.updated)
+        return [8 * words for words in outgoing.bit_lengths if words]
 
     def _values(self, kind: str, label: "Label", outgoing: Joined, incoming: Joined) -> list[int]:
         """Messages of positions and values."""
@@ -103,7 +126,9 @@ class Exchange:
         counts = cp.zeros((2, ranks), np.int64)
         starts, sizes = outgoing.on_device
         entries = outgoing.lids.size
-        kernels.count_updated(entries, entries, outgoing.lids, starts, ranks, label.updated, counts[0])
+        kernels.count_updated(
+            min(entries, many_threads()), entries, outgoing.lids, starts, ranks, label.updated, counts[0]
+        )
         reset = kind == "reduce" and not label.reduction.idempotent
         kernels.extract_values(
             entries, entries, outgoing.lids, starts, sizes, ranks, self._on_device(out_boxes), counts[0], counts[1],
@@ -111,7 +136,8 @@ class Exchange:
         )  # fmt: skip
         words = message_words(device.read(counts[0]), outgoing.sizes, dtype.itemsize)
         coming = exchange_counts(self.comm, words)
-        self.transport.exchange(out, out_boxes[:-1], words, into, in_boxes[:-1], coming)
+        starts_out, starts_in = out_boxes[:-1].tolist(), in_boxes[:-1].tolist()
+        self.transport.exchange(out, starts_out, words.tolist(), into, starts_in, coming.tolist())
         reduction = label.reduction if kind == "reduce" else ASSIGN
         for rank in np.flatnonzero(coming).tolist():
             lids = self._piece(incoming, rank)
@@ -123,7 +149,7 @@ class Exchange:
         """The lists on the device, sent there once."""
         found = self._joined.get(id(lists))
         if found is None:
-            found = self._joined[id(lists)] = (lists, Joined.of(lists))
+            found = self._joined[id(lists)] = (lists, Joined.of(lists, self.comm))
         return found[1]
 
     @staticmethod

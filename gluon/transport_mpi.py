@@ -25,24 +25,24 @@ class StagedMpi:
         self._memory: dict[str, np.ndarray] = {}
 
     def exchange(
-        self, out: Any, out_starts: np.ndarray, out_words: np.ndarray, into: Any, in_starts: np.ndarray,
-        in_words: np.ndarray,
+        self, out: Any, out_starts: list[int], out_words: list[int], into: Any, in_starts: list[int],
+        in_words: list[int],
     ) -> None:  # fmt: skip
         """Words from ``out_starts[r]`` on of ``out`` go to rank r; what comes from it goes ``into``. Collective."""
         stream = cp.cuda.get_current_stream()
         leaving, coming = self._pieces("out", out_words), self._pieces("in", in_words)
         for start, piece in zip(out_starts, leaving):
             if piece.size:
-                _copy(piece.ctypes.data, out.data.ptr + int(start) * WORD, piece.nbytes, stream)
+                _copy(piece.ctypes.data, out.data.ptr + start * WORD, piece.nbytes, stream)
         stream.synchronize()  # also: what arrived in the last exchange has left the memory that is written now
         wait_all(post(self.comm, leaving, coming))
         for start, piece in zip(in_starts, coming):
             if piece.size:
-                _copy(into.data.ptr + int(start) * WORD, piece.ctypes.data, piece.nbytes, stream)
+                _copy(into.data.ptr + start * WORD, piece.ctypes.data, piece.nbytes, stream)
 
-    def _pieces(self, way: str, words: np.ndarray) -> list[np.ndarray]:
+    def _pieces(self, way: str, words: list[int]) -> list[np.ndarray]:
         """Host memory for each rank's message, one behind the other."""
-        needed = int(words.sum())
+        needed = sum(words)
         if way not in self._memory or self._memory[way].size < needed:
             cp.cuda.get_current_stream().synchronize()  # a copy may still be reading what is let go here
             self._memory[way] = pinned(needed, np.uint64)
@@ -58,18 +58,18 @@ class CudaAwareMpi:
         self.comm = comm
 
     def exchange(
-        self, out: Any, out_starts: np.ndarray, out_words: np.ndarray, into: Any, in_starts: np.ndarray,
-        in_words: np.ndarray,
+        self, out: Any, out_starts: list[int], out_words: list[int], into: Any, in_starts: list[int],
+        in_words: list[int],
     ) -> None:  # fmt: skip
         """As :meth:`StagedMpi.exchange`. Collective."""
         cp.cuda.get_current_stream().synchronize()  # MPI does not know of streams
         requests = []
         for rank, (start, words) in enumerate(zip(in_starts, in_words)):
             if words:
-                requests.append(self.comm.Irecv(into[int(start) : int(start + words)], rank))
+                requests.append(self.comm.Irecv(into[start : start + words], rank))
         for rank, (start, words) in enumerate(zip(out_starts, out_words)):
             if words:
-                requests.append(self.comm.Isend(out[int(start) : int(start + words)], rank))
+                requests.append(self.comm.Isend(out[start : start + words], rank))
         wait_all(requests)
 
 

@@ -4,7 +4,6 @@ import warnings
 from typing import Any
 
 import cupy as cp
-import numpy as np
 from mpi4py import MPI
 
 WORD = 8  # bytes
@@ -20,31 +19,31 @@ class Nccl:
         self.rank, self.size = comm.rank, comm.size
         self._nccl = _nccl()
         self._comm = _communicator(comm)
-        one = np.ones(comm.size, np.int64)  # pairs of GPUs are connected when they first exchange
+        one, place = [1] * comm.size, list(range(comm.size))  # pairs of GPUs are connected when they first exchange
         room = cp.zeros((2, comm.size), cp.uint64)
-        self.exchange(room[0], np.arange(comm.size), one, room[1], np.arange(comm.size), one)
+        self.exchange(room[0], place, one, room[1], place, one)
         cp.cuda.get_current_stream().synchronize()
 
     def exchange(
-        self, out: Any, out_starts: np.ndarray, out_words: np.ndarray, into: Any, in_starts: np.ndarray,
-        in_words: np.ndarray,
+        self, out: Any, out_starts: list[int], out_words: list[int], into: Any, in_starts: list[int],
+        in_words: list[int],
     ) -> None:  # fmt: skip
         """Send words ``out_starts[r]`` and following of ``out`` to rank r; put what comes from it ``into``. Collective.
 
         Returns at once: what follows on the current stream sees what has arrived.
         """
-        if not (out_words.any() or in_words.any()):
+        if not (any(out_words) or any(in_words)):
             return
         stream = cp.cuda.get_current_stream().ptr
         self._nccl.groupStart()
         for step in range(1, self.size):
             to, source = (self.rank + step) % self.size, (self.rank - step) % self.size
             if out_words[to]:
-                address = out.data.ptr + int(out_starts[to]) * WORD
-                self._comm.send(address, int(out_words[to]), self._nccl.NCCL_UINT64, to, stream)
+                address = out.data.ptr + out_starts[to] * WORD
+                self._comm.send(address, out_words[to], self._nccl.NCCL_UINT64, to, stream)
             if in_words[source]:
-                address = into.data.ptr + int(in_starts[source]) * WORD
-                self._comm.recv(address, int(in_words[source]), self._nccl.NCCL_UINT64, source, stream)
+                address = into.data.ptr + in_starts[source] * WORD
+                self._comm.recv(address, in_words[source], self._nccl.NCCL_UINT64, source, stream)
         self._nccl.groupEnd()
 
     def all_to_all(self, send: list[Any], receive: list[Any]) -> None:
