@@ -18,10 +18,26 @@ PRODUCT = sorted(path.relative_to(ROOT).as_posix() for floor in ("cusp", "gluon"
 LIST_VARIANTS = """
 import json, sys
 from cusp.cuda import options, source
+from cusp.policies import POLICIES, load_policy
+from cusp.rules_gpu import NUM_FIELDS
+from cusp.translate_rules import translate, why_not
 chosen = json.loads(sys.argv[1])
-print(json.dumps([(path, source(path), options(**defines)) for path in chosen for defines in chosen[path]]))
+found = [(path, source(path), options(**defines)) for path in chosen for defines in chosen[path]]
+types = {"RANK": "signed char", "OWNER": "unsigned char", "NUM_FIELDS": str(NUM_FIELDS)}
+for policy in map(load_policy, POLICIES):
+    if not why_not(policy.master, policy.edge):
+        text = source("cusp/rules.cuh") + translate(policy.master, policy.edge)
+        for gid, way in ("unsigned", "0"), ("unsigned", "1"), ("unsigned long long", "2"):
+            found.append((policy.name, text, options(**types, GID=gid, DST_MASTER=way)))
+print(json.dumps(found))
 """
-VARIANTS = {  # of each file of kernels: the types that it is made for
+BITS = ("unsigned char", "unsigned short", "unsigned", "unsigned long long")
+VARIANTS = {  # of each file of kernels but rules.cuh, to which rules are added: the types that it is made for
+    "cusp/build.cuh": [{"GID": gid} for gid in ("unsigned", "unsigned long long", "long long")],
+    "cusp/check.cuh": [{"VALUE": value} for value in BITS],
+    "cusp/move.cuh": [{"VALUE": value} for value in BITS],
+    "cusp/rows_by_owner.cuh": [{"OWNER": owner} for owner in BITS[:2]],
+    "cusp/split.cuh": [{"KEY": key, "VALUE": value} for key in BITS[:3] for value in BITS],
     "gluon/device.cuh": [{"VALUE": value} for value in ("int", "long long", "double", "unsigned char", "float")],
     "apps/bfs.cuh": [{"VALUE": value} for value in ("int", "long long")],
     "apps/sssp.cuh": [
