@@ -59,7 +59,7 @@ def read_checked(
 
 def _read(dataset: "h5py.Dataset", begin: int, size: int, dtype: np.dtype) -> Any:
     values = cp.empty(size, dtype)
-    fetch, threads, close = _fetcher(dataset, np.dtype(dtype))
+    fetch, threads, close = fetcher(dataset, np.dtype(dtype))
     cp.cuda.get_current_stream().synchronize()  # nobody uses the memory of the new array any more
     stream = cp.cuda.Stream(non_blocking=True)
     try:
@@ -94,7 +94,7 @@ def _pass_through(values: Any, begin: int, fetch: Fetch, pool: ThreadPoolExecuto
         free.append((buffer, stream.record()))
 
 
-def _fetcher(dataset: "h5py.Dataset", dtype: np.dtype) -> tuple[Fetch, int, Callable[[], None]]:
+def fetcher(dataset: "h5py.Dataset", dtype: np.dtype) -> tuple[Fetch, int, Callable[[], None]]:
     """A function that fills an array with the entries from some place on, how many threads may call it, and its end."""
     offset = place_in_file(dataset, dtype)
     if offset is None:

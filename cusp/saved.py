@@ -112,7 +112,7 @@ def save_partition(
     try:
         with together(comm), _explained(folder):
             path.parent.mkdir(parents=True, exist_ok=True)
-            _write_part(path, part)
+            _write_part(path, part.on("cpu"))
         names = comm.allgather(name)
         with together(comm), _explained(folder):
             if comm.rank == 0:

@@ -14,6 +14,7 @@ from cusp.errors import InputError, OptionError, together
 from cusp.partition import Partition
 from cusp.partitioner import partition_graph
 from cusp.policies import load_policy
+from cusp.saved import load_partition, save_partition
 
 cp = pytest.importorskip("cupy")
 build_gpu = pytest.importorskip("cusp.build_gpu")
@@ -175,6 +176,18 @@ def test_copies_and_local_ids(comm, shared_tmp):
     np.testing.assert_array_equal(moved.lid_map.lids(gids), part.lid_map.lids(gids))
     np.testing.assert_array_equal(moved.lid_map.lids(cp.asarray(gids)).get(), part.lid_map.lids(gids))
     assert [moved.lid(gid) for gid in range(60)] == [part.lid(gid) for gid in range(60)]
+
+
+@pytest.mark.mpi
+def test_saved_from_the_gpu(comm, shared_tmp):
+    """What is saved is the same, wherever the partition was made."""
+    path = graphs.write(shared_tmp / "g.h5", graphs.HARD["random"]())
+    part = partition_graph(path, load_policy("cvc"), comm, device="gpu")
+    folder = str(shared_tmp / "saved")
+    save_partition(folder, part, comm, graph=path, policy="cvc", parameters={}, order="degree", split="edges")
+    loaded = load_partition(folder, comm)
+    assert_same(loaded, part.on("cpu"))
+    assert_same(loaded.on("gpu").on("cpu"), loaded)
 
 
 @pytest.mark.mpi
