@@ -17,7 +17,9 @@ def make_queue(part: Partition) -> np.ndarray:
     return np.empty(part.num_proxies + 1, np.int32)
 
 
-plan_relaxing = make_queue
+def plan_relaxing(part: Partition, weights: np.ndarray, dtype: np.dtype, ranks: int) -> np.ndarray:
+    """Memory for :func:`relax_below`."""
+    return make_queue(part)
 
 
 @njit(cache=True, nogil=True, inline="always")

@@ -144,3 +144,168 @@ relax_drain(i64 whole, VALUE limit, VALUE far, VALUE delta, i64 proxies, const i
   grid_barrier(&progress->arrived);  // nobody reads ``steps`` any more
   if (thread_id() == 0) progress->steps = step, *rounds = buckets;
 }
+
+__device__ inline u64 mix(u64 value) {
+  value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9ull;
+  value = (value ^ value >> 27) * 0x94D049BB133111EBull;
+  return value ^ value >> 31;
+}
+
+// *sum += over all edges, a hash of (source, target, weight) less that of (target, source, weight), modulo 2^64: zero if
+// every edge and its reverse weigh the same.
+extern "C" __global__ void weight_asymmetry(i64 rows, const i64* offsets, const int* targets, const WEIGHT* weights,
+                                            u64* sum) {
+  u64 mine = 0;
+  for (i64 row = thread_id() / 32; row < rows; row += num_threads() / 32) {
+    for (i64 edge = offsets[row] + lane_id(); edge < offsets[row + 1]; edge += 32) {
+      u64 weight = mix((u64)weights[edge]), target = (u64)targets[edge];
+      mine += mix(((u64)row << 32 | target) ^ weight) - mix((target << 32 | (u64)row) ^ weight);
+    }
+  }
+  for (int half = 16; half > 0; half /= 2) mine += __shfl_down_sync(FULL, mine, half);
+  if (lane_id() == 0 && mine) atomicAdd(sum, mine);
+}
+
+// First edge of a row, sorted by weight, that is not shorter than ``length``.
+__device__ inline i64 first_from(const WEIGHT* weights, i64 begin, i64 end, VALUE length) {
+  while (begin < end) {
+    i64 middle = (begin + end) / 2;
+    if ((VALUE)weights[middle] < length) begin = middle + 1;
+    else end = middle;
+  }
+  return begin;
+}
+
+// Relaxes the edges of a queue. The bits of ``fallen`` say whose value fell below ``limit``.
+__device__ inline void relax(Queue queue, u64 total, VALUE limit, VALUE far, const int* targets, const WEIGHT* weights,
+                             VALUE* values, unsigned* fallen) {
+  for_each_edge(queue, total, [&](const Edges& edges) {
+    int target[K];
+    VALUE candidate[K], old[K];
+#pragma unroll
+    for (int k = 0; k < K; k++) {
+      target[k] = 0, candidate[k] = far;
+      if (!edges.active[k]) continue;
+      target[k] = targets[edges.place[k]];
+      VALUE value = values[edges.node[k]], weight = (VALUE)weights[edges.place[k]];
+      if (weight < far - value) candidate[k] = value + weight;
+    }
+#pragma unroll
+    for (int k = 0; k < K; k++) old[k] = values[target[k]];
+#pragma unroll
+    for (int k = 0; k < K; k++)
+      if (candidate[k] < old[k] && candidate[k] < lower(&values[target[k]], candidate[k]) && candidate[k] < limit)
+        atomicOr(&fallen[target[k] >> 5], 1u << (target[k] & 31));
+  });
+}
+
+// Appends the nodes whose bits are set, and clears them: each with its edges that can lead below ``limit``. One lane looks
+// at a word, so words without bits cost little.
+__device__ inline void collect(unsigned* fallen, i64 words, Queue out, VALUE limit, VALUE far, const i64* offsets,
+                               const WEIGHT* weights, const VALUE* values) {
+  for (i64 base = thread_id() / 32 * 32; base < words; base += num_threads()) {
+    unsigned mine = base + lane_id() < words ? fallen[base + lane_id()] : 0;
+    if (mine) fallen[base + lane_id()] = 0;
+    for (unsigned left = __ballot_sync(FULL, mine != 0); left; left &= left - 1) {
+      int word = __ffs(left) - 1;
+      i64 lid = (base + word) * 32 + lane_id(), begin = 0, end = 0;
+      if (__shfl_sync(FULL, mine, word) >> lane_id() & 1) {
+        begin = offsets[lid], end = offsets[lid + 1];
+        if (limit < far) end = first_from(weights, begin, end, limit - values[lid]);
+      }
+      append(out, (int)lid, begin, end);
+    }
+  }
+}
+
+// Shortest paths of an undirected graph whose rows are sorted by weight, in one kernel.
+//
+// Distances are settled bucket after bucket. A bucket [low, high) relaxes of every node that is settled just the edges
+// that lead into it, which stand together in the row, and of every node that falls into it those that stay inside: so
+// each edge is relaxed once, and only if it is not longer than what is settled. Hubs are settled first, and with them
+// most of all edges. As soon as ``enough`` of them belong to settled nodes, the others pull: each looks through its own
+// row, which is short. What they found is then relaxed without buckets until nothing changes. Nearly all edges between
+// settled nodes are never looked at. (That distances below ``low`` are final: every path to such a node has only shorter
+// prefixes, whose edges have been relaxed in an earlier bucket.)
+extern "C" __global__ void __launch_bounds__(512, 2)
+settle_and_pull(i64 source, const u64* index, const int* table, i64 rows, i64 proxies, i64 enough, i64 most_buckets,
+                VALUE far, VALUE width, const i64* offsets, const int* targets, const WEIGHT* weights, VALUE* values,
+                unsigned* fallen, int* nodes, i64* starts, i64* queue_rows, i64 room, u64* progress_words, i64* rounds) {
+  Progress* progress = (Progress*)progress_words;
+  Queues queues = {nodes, starts, queue_rows, room, progress};
+  i64 bucket = 0, words = (rows + 31) / 32;
+  for (i64 i = thread_id(); i < proxies; i += num_threads()) values[i] = far;
+  for (i64 i = thread_id(); i < words; i += num_threads()) fallen[i] = 0;
+  grid_barrier(&progress->arrived);
+  if (thread_id() == 0) {
+    u64 bits = index[2 * (source >> 6)], bit = 1ull << (source & 63);
+    values[table[index[2 * (source >> 6) + 1] + __popcll(bits & (bit - 1))]] = 0;
+  }
+  grid_barrier(&progress->arrived);
+  unsigned step = 0;
+  auto next_step = [&]() {  // the queue that is read now is not written any more, the next one is empty
+    step++;
+    if (thread_id() == 0) progress->total[(step + 1) % 3] = 0;
+  };
+  auto drain = [&](VALUE limit) {
+    for (;;) {
+      u64 total = peek(&progress->total[step % 3]);
+      if (queue_nodes(total) == 0) break;
+      relax(queues.written_in(step), total, limit, far, targets, weights, values, fallen);
+      grid_barrier(&progress->arrived);
+      next_step();
+      collect(fallen, words, queues.written_in(step), limit, far, offsets, weights, values);
+      grid_barrier(&progress->arrived);
+    }
+  };
+  VALUE low = 0;
+  for (VALUE high; bucket < most_buckets && low < far; bucket++, low = high) {
+    high = far - low > width ? low + width : far;
+    next_step();
+    if (thread_id() == 0) progress->lowest[(bucket + 1) % 3] = 0;
+    u64 settled = 0;  // edges
+    for (i64 word = thread_id() / 32; word < words; word += num_threads() / 32) {
+      i64 lid = word * 32 + lane_id(), begin = 0, end = 0;
+      VALUE value = lid < rows ? values[lid] : far;
+      if (value < high) {
+        begin = offsets[lid], end = offsets[lid + 1];
+        if (value < low) settled += end - begin;
+        i64 last = first_from(weights, begin, end, high - value);
+        if (value < low) begin = first_from(weights, begin, last, low - value);
+        end = last;
+      }
+      if (__any_sync(FULL, end > begin)) append(queues.written_in(step), (int)lid, begin, end);
+    }
+    for (int half = 16; half > 0; half /= 2) settled += __shfl_down_sync(FULL, settled, half);
+    if (lane_id() == 0 && settled) atomicAdd(&progress->lowest[bucket % 3], settled);
+    grid_barrier(&progress->arrived);
+    if ((i64)peek(&progress->lowest[bucket % 3]) >= enough) break;
+    drain(high);
+  }
+  for (bool pulled = false;; pulled = true) {  // those that are not settled pull; then they push what they have
+    next_step();
+    for (i64 word = thread_id() / 32; word < words; word += num_threads() / 32) {
+      i64 lid = word * 32 + lane_id();
+      bool chosen = lid < rows && !(values[lid] < low) && (!pulled || values[lid] < far);
+      if (__any_sync(FULL, chosen)) append(queues.written_in(step), chosen, (int)lid, offsets);
+    }
+    grid_barrier(&progress->arrived);
+    if (pulled) break;
+    u64 total = peek(&progress->total[step % 3]);
+    for_each_edge(queues.written_in(step), total, [&](const Edges& edges) {
+      VALUE near[K];
+#pragma unroll
+      for (int k = 0; k < K; k++) near[k] = edges.active[k] ? values[targets[edges.place[k]]] : far;
+#pragma unroll
+      for (int k = 0; k < K; k++) {
+        if (!(near[k] < far)) continue;
+        VALUE weight = (VALUE)weights[edges.place[k]];
+        if (weight < far - near[k] && near[k] + weight < values[edges.node[k]])
+          lower(&values[edges.node[k]], near[k] + weight);
+      }
+    });
+    grid_barrier(&progress->arrived);
+  }
+  drain(far);
+  if (thread_id() == 0) *rounds = bucket;
+}

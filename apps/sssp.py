@@ -80,12 +80,11 @@ def sssp(part: Partition, sync: Sync, source: int, lengths: Lengths) -> Answer:
     """
     ops = backend("apps.operators", part.device)
     far = lengths.far
+    if ops.drains(sync.comm.size):
+        return _answer(part, sync, source, lengths, *ops.shortest_paths(part, source, lengths))
     distances = Label(part, lengths.dtype, far, MIN)
     distances.write(source, 0)
     rounds = 0
-    if ops.drains(sync.comm.size):
-        rounds = ops.relax_all(part, lengths, distances.values, distances.updated, lengths.queue)
-        return _answer(part, sync, source, lengths, distances, rounds)
     relaxed_at = distances.device.full(part.num_proxies, far, lengths.dtype)
     pending = distances.device.no_bits(part.num_proxies)
     while True:
@@ -98,15 +97,15 @@ def sssp(part: Partition, sync: Sync, source: int, lengths: Lengths) -> Answer:
                         pending, distances.updated, lengths.queue)  # fmt: skip
         sync(distances)
         rounds += 1
-    return _answer(part, sync, source, lengths, distances, rounds)
+    return _answer(part, sync, source, lengths, distances.values, rounds)
 
 
-def _answer(part: Partition, sync: Sync, source: int, lengths: Lengths, distances: Label, rounds: Any) -> Answer:
+def _answer(part: Partition, sync: Sync, source: int, lengths: Lengths, distances: Any, rounds: Any) -> Answer:
     """Distances of this rank's masters, if all fit. Collective."""
     far = lengths.far
     if lengths.may_overflow:
         _refuse_overflow(part, sync, source, lengths, distances)
-    values = distances.values[: part.num_masters]
+    values = distances[: part.num_masters]
     reached = values != far
     answer = values
     if lengths.dtype.kind != "f":
@@ -143,7 +142,7 @@ def measure(part: Partition, sync: Sync, delta: float | None = None) -> Lengths:
     if dtype.kind != "f":
         delta = max(1, round(min(delta, far)))
     may_overflow = dtype.kind != "f" and longest >= LONGEST
-    return Lengths(weights, dtype, far, delta, may_overflow, ops.plan_relaxing(part))
+    return Lengths(weights, dtype, far, delta, may_overflow, ops.plan_relaxing(part, weights, dtype, sync.comm.size))
 
 
 def choose_delta(mean_weight: float, mean_degree: float) -> float:
@@ -166,15 +165,15 @@ def _refuse_unfit(part: Partition, sync: Sync, weights: np.ndarray) -> None:
     raise_together(sync.comm, error)
 
 
-def _refuse_overflow(part: Partition, sync: Sync, source: int, lengths: Lengths, distances: Label) -> None:
+def _refuse_overflow(part: Partition, sync: Sync, source: int, lengths: Lengths, distances: Any) -> None:
     """Raise if a node was not reached only because its distance does not fit. Collective."""
     ops = backend("apps.operators", part.device)
     marks = Label(part, np.uint8, 0, MAX)
-    ops.mark_too_far(part.offsets, part.targets, lengths.weights, distances.values, lengths.far, marks.values,
+    ops.mark_too_far(part.offsets, part.targets, lengths.weights, distances, lengths.far, marks.values,
                      marks.updated)  # fmt: skip
     sync.reduce(marks, write="dst")
     own = slice(0, part.num_masters)
-    lost = np.flatnonzero(to_host((marks.values[own] == 1) & (distances.values[own] == lengths.far)))
+    lost = np.flatnonzero(to_host((marks.values[own] == 1) & (distances[own] == lengths.far)))
     error = None
     if lost.size:
         error = GraphFileError(

@@ -53,11 +53,8 @@ struct Queue {
 __device__ inline i64 queue_nodes(u64 counter) { return (i64)(counter >> EDGE_BITS); }
 __device__ inline i64 queue_edges(u64 counter) { return (i64)(counter & ((1ull << EDGE_BITS) - 1)); }
 
-// Lanes with ``chosen`` append their node, whose out-edges are row begin to end of the graph. The whole warp calls it.
-// Nodes without edges are left out, so that every node of a queue has one.
-__device__ inline void append(Queue queue, bool chosen, int node, const i64* offsets) {
-  i64 begin = 0, end = 0;
-  if (chosen) begin = offsets[node], end = offsets[node + 1];
+// Every lane appends a node with its edges from ``begin`` to ``end``, if there are any. The whole warp calls it.
+__device__ inline void append(Queue queue, int node, i64 begin, i64 end) {
   unsigned mask = __ballot_sync(FULL, end > begin);
   if (mask == 0) return;
   i64 before = end - begin;
@@ -76,6 +73,13 @@ __device__ inline void append(Queue queue, bool chosen, int node, const i64* off
     queue.starts[slot] = start;
     queue.rows[slot] = begin - start;
   }
+}
+
+// Lanes with ``chosen`` append their node with all its out-edges.
+__device__ inline void append(Queue queue, bool chosen, int node, const i64* offsets) {
+  i64 begin = 0, end = 0;
+  if (chosen) begin = offsets[node], end = offsets[node + 1];
+  append(queue, node, begin, end);
 }
 
 // The next few edges of a warp: lane i has edge i of each of K groups of 32 consecutive ones.

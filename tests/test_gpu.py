@@ -170,3 +170,26 @@ def test_only_updated_values_travel(comm, shared_tmp, share):
     label.updated = move(np.packbits(bits, bitorder="little").view(np.uint32), "gpu")
     Sync(make_plan(gpu, comm), comm).reduce(label, write="any")
     assert set(to_host(label.values)[: gpu.num_masters].tolist()) <= {20, 50}
+
+
+@on_gpu
+@pytest.mark.parametrize("reverse", ["same", "other"])
+@pytest.mark.parametrize("largest", [1, 9, 255, 60_000])
+@pytest.mark.parametrize("nodes", [40, 700])
+def test_paths_that_settle_and_pull(shared_tmp, nodes, largest, reverse):
+    """Dense undirected graphs, whose reversed edges weigh the same or not; with nodes that cannot be reached."""
+    random = np.random.default_rng(nodes + largest)
+    pairs = random.integers(0, nodes - 5, (nodes * 6, 2)) ** 2 // (nodes - 5)  # hubs have small numbers
+    graph = graphs.make(nodes, pairs, random.integers(0 if largest == 9 else 1, largest + 1, len(pairs)))
+    graph = graphs.both_ways(graph)
+    if reverse == "other":
+        graph = graph._replace(weights=random.integers(1, largest + 1, graph.num_edges))
+    path = graphs.write(shared_tmp / "g.h5", graph, weight="u2", symmetric=True)
+    part = partitioner.partition_graph(path, parts.policy_of("oec"), ranks.COMM, device="gpu")
+    sync = Sync(make_plan(part, ranks.COMM), ranks.COMM)
+    for delta in (None, 1, largest / 3 + 1, 1e9):
+        lengths = measure(part, sync, delta)
+        assert (lengths.queue.by_weight is not None) == (reverse == "same" or largest == 1)
+        for source in (0, 3, nodes - 1):
+            found = parts.gather(part, sssp(part, sync, source, lengths).on_host().labels["distance"])
+            np.testing.assert_array_equal(found, graphs.serial_distances(graph, source))
