@@ -1,10 +1,8 @@
 """The command line that all apps share."""
 
 import argparse
-import os
 
 from cusp.cli import add_partition_options, positive
-from cusp.devices import CHOICES
 from gluon.transports import CHOICES as TRANSPORTS
 
 DEFAULT_SCALE = 16
@@ -26,9 +24,6 @@ def make_parser(name: str, summary: str) -> argparse.ArgumentParser:
     run.add_argument("--seed", type=int, default=1, help="seed of everything random (default: 1)")
     run.add_argument("--trials", type=positive, default=1, metavar="N", help="timed runs a source (default: 1)")
     run.add_argument("--verify", action="store_true", help="check the answers of the first trial of each source")
-    default = os.environ.get("CUSP_DEVICE", "auto")
-    device = f"where to compute; auto takes GPUs if every rank can use one (default: $CUSP_DEVICE, now {default})"
-    run.add_argument("--device", choices=CHOICES, default=default, help=device)
     run.add_argument("--transport", choices=TRANSPORTS, default="auto", help="how messages travel between GPUs")
     out = parser.add_argument_group("output")
     out.add_argument("--output", metavar="FILE", help="write the last answer (HDF5, N entries by global id)")

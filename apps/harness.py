@@ -16,6 +16,8 @@ from apps.cli import make_parser
 from apps.inputs import open_input
 from apps.output import write_labels
 from cusp import report
+from cusp.cli import wanted_device
+from cusp.compile_rules import Rules
 from cusp.dataset_writer import OutputError, check_target
 from cusp.devices import Placement, backend, choose_device, to_host
 from cusp.errors import OptionError, raise_together
@@ -137,7 +139,7 @@ def prepare_job(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> J
     """Load code, partition the graph and show the table. Collective."""
     began = time.perf_counter()
     report.progress(comm.rank, "opening")
-    placement = choose_device(options.device, comm)
+    placement = choose_device(wanted_device(options), comm)
     source = open_input(comm, options, app.weighted, placement.device)
     open_transport(options.transport, comm, placement.device)  # connects the GPUs before a clock runs
     report.progress(comm.rank, "loading compiled code (compiled once, then kept)")
@@ -158,18 +160,12 @@ def prepare_job(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> J
     report.say(comm.rank, report.describe_graph(source.name, source.header))
     report.say(comm.rank, report.partition_table(quality, source.policy.name, seconds, phases))
     report.say(comm.rank, f"start-up: {startup:.2f} s to load compiled code")
-    report.say(comm.rank, describe_placement(placement, plan.exchange.transport))
+    report.say(comm.rank, report.describe_placement(placement, Rules(source.policy, placement.device).where))
+    if plan.exchange.transport:
+        report.say(comm.rank, f"transport: {plan.exchange.transport.name}")
     report.warn_of_idle_ranks(part, comm.size, comm.rank)
     verify = make_verifier(app, part, plan, prepared, options, comm)
     return Job(source.name, source.policy, placement, part, plan, prepared, verify, quality, seconds, phases, startup)
-
-
-def describe_placement(placement: Placement, transport: Any) -> str:
-    """Where the ranks compute and how their messages travel."""
-    if placement.device == "cpu":
-        return "device: cpu"
-    ranks = ", ".join(f"rank {rank}: {place}" for rank, place in enumerate(placement.places))
-    return f"device: gpu ({ranks}); transport: {transport.name}"
 
 
 def make_verifier(

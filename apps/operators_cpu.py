@@ -12,6 +12,11 @@ def drains(ranks: int) -> bool:
     return False
 
 
+def bucket_scale(ranks: int) -> float:
+    """How many times wider than usual the buckets of shortest paths should be."""
+    return 1.0
+
+
 def make_queue(part: Partition) -> np.ndarray:
     """Memory that an operator needs while it runs, made once a partition."""
     return np.empty(part.num_proxies + 1, np.int32)

@@ -138,7 +138,7 @@ def measure(part: Partition, sync: Sync, delta: float | None = None) -> Lengths:
     far = dtype.type(np.inf if dtype.kind == "f" else np.iinfo(dtype).max)
     if delta is not None and not delta > 0:
         raise OptionError(f"--delta {delta:g}: the width of a bucket must be above 0")
-    delta = delta or choose_delta(mean, part.num_edges / part.num_nodes)
+    delta = delta or ops.bucket_scale(sync.comm.size) * choose_delta(mean, part.num_edges / part.num_nodes)
     if dtype.kind != "f":
         delta = max(1, round(min(delta, far)))
     may_overflow = dtype.kind != "f" and longest >= LONGEST

@@ -13,7 +13,9 @@ from collections.abc import Callable
 from mpi4py import MPI
 
 from cusp import report
-from cusp.cli import add_partition_options, add_policy_options, policy_parameters, positive
+from cusp.cli import add_partition_options, add_policy_options, policy_parameters, positive, wanted_device
+from cusp.compile_rules import Rules
+from cusp.devices import choose_device
 from cusp.dry_run import dry_run
 from cusp.edge_slice import read_slice
 from cusp.errors import OptionError, together
@@ -69,18 +71,22 @@ def partition(comm: MPI.Intracomm, argv: list[str]) -> int:
         found = dry_run(header, policy, parts, options.split, int(options.sample * 1e6), comm)
         report.say(comm.rank, report.dry_run(found, policy.name))
         return 0
-    warm_up(comm, header, lambda few, path: partition_graph(path, tiny_policy(policy, path), few))
+    placement = choose_device(wanted_device(options), comm)
+    device = placement.device
+    warm_up(comm, header, lambda few, path: partition_graph(path, tiny_policy(policy, path), few, device=device))
     watch = Stopwatch()
     comm.Barrier()
     began = time.perf_counter()
     part = partition_graph(
-        options.graph, policy, comm, options.split, order=options.order, watch=watch, memory_limit=options.memory_limit
-    )
+        options.graph, policy, comm, options.split, order=options.order, watch=watch,
+        memory_limit=options.memory_limit, device=device,
+    )  # fmt: skip
     seconds = comm.allreduce(time.perf_counter() - began, MPI.MAX)
     phases = {name: comm.allreduce(value, MPI.MAX) for name, value in watch.seconds.items()}
     quality = measure_quality(part, comm)
     report.say(comm.rank, report.partition_table(quality, policy.name, seconds, phases))
     peak = comm.allreduce(peak_mb(), MPI.MAX)
+    report.say(comm.rank, report.describe_placement(placement, Rules(policy, device).where))
     report.say(comm.rank, f"memory: up to {peak:,.0f} MB a rank, the program's own included")
     if options.json:
         figures = {"graph": options.graph, "policy": policy.name, "partition_seconds": seconds, "phases": phases}

@@ -1,9 +1,11 @@
 """Options that say how a graph is partitioned, shared by all programs that do."""
 
 import argparse
+import os
 import re
 from typing import Any
 
+from cusp.devices import CHOICES as DEVICES
 from cusp.launch import num_bytes
 from cusp.partitioner import ORDERS
 from cusp.policies import DEFAULT_ROUNDS, DEFAULT_THRESHOLD, POLICIES
@@ -17,6 +19,9 @@ def add_partition_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--order", choices=ORDERS, default="degree", help=order)
     limit = "bytes that a rank may use for its part of the graph; its edges then stay in files (default: all it needs)"
     parser.add_argument("--memory-limit", type=num_bytes, metavar="4G", help=limit)
+    default = os.environ.get("CUSP_DEVICE", "auto")
+    device = f"where to compute; auto takes GPUs if every rank can use one (default: $CUSP_DEVICE, now {default})"
+    parser.add_argument("--device", choices=DEVICES, default=default, help=device)
     add_policy_options(parser)
 
 
@@ -32,6 +37,11 @@ def add_policy_options(parser: argparse.ArgumentParser) -> None:
     add("--node-map", metavar="FILE", help="rank of each node, for the master rule map: text or .npy")
     add("--strict", action="store_true", help="stop if a rule cannot be compiled, instead of interpreting it")
     add("--split", default="edges", help="reading split: edges, nodes, weighted or NODE:EDGE (default: edges)")
+
+
+def wanted_device(options: argparse.Namespace) -> str:
+    """The device asked for; what is limited in the memory of the host stays there unless a GPU is insisted on."""
+    return "cpu" if options.memory_limit and options.device == "auto" else options.device
 
 
 def policy_parameters(options: argparse.Namespace) -> dict[str, Any]:

@@ -5,9 +5,8 @@ there, when all have come: that takes a hundredth of the time.
 """
 
 import os
-from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import cupy as cp
@@ -22,7 +21,7 @@ from cusp.storage import Storage
 if TYPE_CHECKING:
     import h5py
 
-PIECE = 8 << 20  # bytes of a buffer
+PIECE = 2 << 20  # bytes of a buffer: all of them together stay in the cache of the processor
 THREADS = 8
 NOTHING_WRONG = (1 << 63) - 1
 NO_LIMIT = -1  # as a number without sign: the largest
@@ -58,40 +57,36 @@ def read_checked(
 
 
 def _read(dataset: "h5py.Dataset", begin: int, size: int, dtype: np.dtype) -> Any:
+    """Entries in the memory of the GPU: every thread reads pieces into two buffers in turn and sends them on."""
     values = cp.empty(size, dtype)
     fetch, threads, close = fetcher(dataset, np.dtype(dtype))
     cp.cuda.get_current_stream().synchronize()  # nobody uses the memory of the new array any more
-    stream = cp.cuda.Stream(non_blocking=True)
+    step, device = max(PIECE // dtype.itemsize, 1), cp.cuda.Device().id
+    lanes = range(min(threads, -(-size // step)))
+    buffers = [[pinned(step, dtype), pinned(step, dtype)] for _ in lanes]
+
+    def work(lane: int) -> None:
+        with cp.cuda.Device(device):
+            stream = cp.cuda.Stream(non_blocking=True)
+            sent: list[Any] = [None, None]
+            for turn, at in enumerate(range(lane * step, size, len(lanes) * step)):
+                half = turn % 2
+                if sent[half] is not None:
+                    sent[half].synchronize()
+                piece = buffers[lane][half][: min(step, size - at)]
+                fetch(piece, begin + at)
+                copy, to_device = cp.cuda.runtime.memcpyAsync, cp.cuda.runtime.memcpyHostToDevice
+                copy(values.data.ptr + at * dtype.itemsize, piece.ctypes.data, piece.nbytes, to_device, stream.ptr)
+                sent[half] = stream.record()
+            stream.synchronize()
+
     try:
-        with ThreadPoolExecutor(threads) as pool:
-            _pass_through(values, begin, fetch, pool, 2 * threads, stream)
+        with ThreadPoolExecutor(max(threads, 1)) as pool:
+            for done in [pool.submit(work, lane) for lane in lanes]:
+                done.result()
     finally:
-        stream.synchronize()
         close()
     return values
-
-
-def _pass_through(values: Any, begin: int, fetch: Fetch, pool: ThreadPoolExecutor, buffers: int, stream: Any) -> None:
-    """Read pieces in the threads of a pool and send each to the device as soon as it is there, in order."""
-    step = max(PIECE // values.itemsize, 1)
-    starts = iter(range(0, values.size, step))
-    buffers = min(buffers, -(-values.size // step))
-    free: deque[tuple[np.ndarray, Any]] = deque((pinned(step, values.dtype), None) for _ in range(buffers))
-    reading: deque[tuple[int, np.ndarray, np.ndarray, Future]] = deque()
-    while True:
-        while free and (at := next(starts, None)) is not None:
-            buffer, sent = free.popleft()
-            if sent is not None:
-                sent.synchronize()
-            piece = buffer[: min(step, values.size - at)]
-            reading.append((at, buffer, piece, pool.submit(fetch, piece, begin + at)))
-        if not reading:
-            return
-        at, buffer, piece, future = reading.popleft()
-        future.result()
-        copy, to_device = cp.cuda.runtime.memcpyAsync, cp.cuda.runtime.memcpyHostToDevice
-        copy(values[at:].data.ptr, piece.ctypes.data, piece.nbytes, to_device, stream.ptr)
-        free.append((buffer, stream.record()))
 
 
 def fetcher(dataset: "h5py.Dataset", dtype: np.dtype) -> tuple[Fetch, int, Callable[[], None]]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cusp.dataset_writer import OutputError
+from cusp.devices import Placement
 from cusp.dry_run import DryRun
 from cusp.errors import together
 from cusp.graph_file import GraphHeader
@@ -39,6 +40,14 @@ def describe_graph(name: str, header: GraphHeader) -> str:
     kinds = "symmetric" if header.symmetric else "directed"
     kinds += "" if header.weight_dtype is None else f", {header.weight_dtype} weights"
     return f"graph {name}: {header.num_nodes:,} nodes, {header.num_edges:,} edges, {kinds}"
+
+
+def describe_placement(placement: Placement, rules: str) -> str:
+    """Where the ranks compute, and where the rules of the policy ran."""
+    if placement.device == "cpu":
+        return "device: cpu"
+    ranks = ", ".join(f"rank {rank}: {place}" for rank, place in enumerate(placement.places))
+    return f"device: gpu ({ranks}); rules: {rules}"
 
 
 def partition_table(quality: Quality, policy: str, seconds: float, phases: dict[str, float]) -> str:
