@@ -15,6 +15,18 @@ from scripts import mpirun
 
 ROOT = Path(__file__).resolve().parent.parent
 STAND_IN = ROOT / "tests" / "cudaemu" / "stand_in"
+ON_DEVICE = (
+    "gpu",
+    "build_gpu",
+    "partition_gpu",
+    "translate_rules",
+    "bfs",
+    "sssp",
+    "harness",
+    "faults",
+    "saved",
+    "real_graphs",
+)
 
 
 class SizeResult(NamedTuple):
@@ -36,15 +48,25 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, epilog="All other options go to pytest.")
     parser.add_argument("--ranks", default="1,2,3,4", help="numbers of ranks (default: %(default)s)")
     parser.add_argument("--limit", type=float, default=600, help="seconds for one number of ranks")
-    where = "where the algorithms compute; gpu without a GPU runs its kernels on the CPU, slowly (default: cpu)"
+    where = (
+        "where the algorithms compute (default: cpu); gpu runs the tests to which that matters, unless files are "
+        "named, and without CuPy the kernels run on the CPU, slowly"
+    )
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help=where)
     options, pytest_args = parser.parse_known_args()
+    if options.device == "gpu" and not any(names_tests(argument) for argument in pytest_args):
+        pytest_args += [f"tests/test_{name}.py" for name in ON_DEVICE]
     results = []
     for ranks in map(int, options.ranks.split(",")):
         print(f"--- {ranks} rank{'s' * (ranks > 1)}", flush=True)
         results.append(run_size(ranks, pytest_args, options.limit, environment(options.device)))
     print(table(results))
     return int(any(result.failed for result in results))
+
+
+def names_tests(argument: str) -> bool:
+    """Whether an argument of pytest is a file or folder of tests, or one test in a file."""
+    return not argument.startswith("-") and (ROOT / argument.split("::")[0]).exists()
 
 
 def environment(device: str) -> dict[str, str]:

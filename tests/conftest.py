@@ -13,7 +13,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import ranks  # first: prepares the process before anything imports numba
+os.environ.setdefault("CUSP_DEVICE", "cpu")  # before any import: also for the programs that tests start
+
+# isort: split
+import ranks  # first of ours: prepares the process before anything imports numba
 
 # isort: split
 import properties
@@ -72,7 +75,11 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """On several ranks, leave out the tests that are meant for one."""
+    """On several ranks, leave out the tests that are meant for one; without ``--device gpu``, skip the GPU's own."""
+    if os.environ["CUSP_DEVICE"] != "gpu":
+        for item in items:
+            if item.path.name.endswith("_gpu.py") and item.path.name != "test_gpu.py":
+                item.add_marker(pytest.mark.skip(reason="--device gpu was not asked for"))
     if ranks.COMM.size == 1:
         return
     alone = [item for item in items if item.get_closest_marker("mpi") is None]

@@ -11,13 +11,14 @@ import ranks
 from graphs import HARD, Graph
 
 from cusp import partitioner
-from cusp.devices import to_host
+from cusp.devices import choose_device, to_host
 from cusp.partition import Partition
 from cusp.policies import Policy, load_policy
 from gluon.plan import make_plan
 from gluon.sync import Sync
 
-DEVICE = os.environ.get("CUSP_DEVICE", "cpu")  # where the tests of algorithms compute
+DEVICE = os.environ["CUSP_DEVICE"]  # where the tests of algorithms compute
+PLACEMENT = choose_device(DEVICE, ranks.COMM)  # a GPU that cannot be used is an error here, not a test that is skipped
 FOLDER = Path(__file__).resolve().parent / "user_policies"
 SIZE = ranks.COMM.size
 GRIDS = [(rows, SIZE // rows) for rows in range(1, SIZE + 1) if SIZE % rows == 0]

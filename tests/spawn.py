@@ -1,5 +1,6 @@
-"""Run a program under mpirun from a test."""
+"""Run a program under mpirun from a test: on the device that the tests run on, unless ``env`` says otherwise."""
 
+import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,5 +23,5 @@ def mpirun(
     With ``launcher=False`` and n = 1: ``python args...`` as a user types it.
     """
     texts = [str(argument) for argument in args]
-    path = {"PYTHONPATH": str(ROOT)}
+    path = {"PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])}
     return launcher_of.run(n, texts, timeout=timeout, env=path | dict(env or {}), cwd=cwd or ROOT, launcher=launcher)

@@ -3,6 +3,11 @@
 Without a GPU they run on the CPU: ``python -m scripts.test --device gpu tests/test_gpu.py``.
 """
 
+import inspect
+import sys
+from types import ModuleType
+from typing import Any
+
 import graphs
 import numpy as np
 import parts
@@ -11,17 +16,16 @@ import ranks
 
 from apps.bfs import bfs
 from apps.sssp import measure, sssp
-from cusp import partitioner
+from cusp import devices, partitioner
 from cusp.devices import DeviceError, backend, choose_device, move, to_host
 from gluon.label import Label
 from gluon.plan import make_plan
 from gluon.reduction import ADD, MAX, MIN
 from gluon.sync import Sync
 from gluon.transports import TransportError, open_transport
+from scripts.test import ROOT
 
 on_gpu = pytest.mark.skipif(parts.DEVICE != "gpu", reason="--device gpu was not asked for")
-if parts.DEVICE == "gpu":
-    choose_device("gpu", ranks.COMM)
 GRAPHS = ["random", "star", "loops_and_doubles", "no_edges"]
 LABELS = [(np.int32, MIN), (np.int64, MAX), (np.float64, ADD), (np.uint8, MAX), (np.int64, ADD)]
 
@@ -129,7 +133,7 @@ def test_transports_of_the_cpu(comm):
 @pytest.mark.mpi(min_size=2)
 def test_transport_that_cannot_be_used(comm):
     """NCCL needs a GPU a rank: with fewer the reason is given, and auto takes another way."""
-    if choose_device("gpu", comm).shared:
+    if parts.PLACEMENT.shared:
         assert open_transport("auto", comm, "gpu").name in ("cuda-mpi", "mpi")
         with pytest.raises(TransportError, match="--transport nccl cannot be used: "):
             open_transport("nccl", comm, "gpu")
@@ -138,21 +142,76 @@ def test_transport_that_cannot_be_used(comm):
 
 
 @pytest.mark.mpi
-@pytest.mark.skipif(parts.DEVICE == "gpu", reason="a GPU, or its stand-in, is there")
-def test_no_gpu(comm):
-    """Without a GPU: auto takes the CPU, and asking for a GPU says why there is none."""
+@pytest.mark.parametrize("lacking", ["all", "last"])
+def test_no_gpu(comm, monkeypatch, lacking):
+    """Where any rank has no GPU, auto takes the CPU on all, and asking for a GPU says who has none, and why."""
+    if lacking == "all" or comm.rank == comm.size - 1:
+        monkeypatch.setattr(devices, "_use_gpu", lambda number: ("", "it was sold"))
+    elif parts.DEVICE == "cpu":
+        monkeypatch.setattr(devices, "_use_gpu", lambda number: (f"{number} of a kind", None))
     assert choose_device("auto", comm).device == "cpu"
-    with pytest.raises(DeviceError, match="--device gpu: rank 0 on .* cannot use a GPU: .*; try --device cpu"):
+    who = 0 if lacking == "all" else comm.size - 1
+    with pytest.raises(DeviceError, match=f"--device gpu: rank {who} on .* cannot use a GPU: .*; try --device cpu"):
         choose_device("gpu", comm)
 
 
+def test_no_cupy(comm, monkeypatch):
+    """Without CuPy the message says how to install it."""
+    monkeypatch.setitem(sys.modules, "cusp.cuda", None)
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(DeviceError, match="CuPy cannot be imported .*: pip install 'cusp-gluon.gpu-cuda12.' or "):
+        choose_device("gpu", comm)
+
+
+# Module -> what its CPU side alone has: pieces of it that no other module asks for.
+TWINS = {
+    "apps.operators": set(),
+    "cusp.build": set(),
+    "cusp.read": set(),
+    "gluon.device": {"extract", "combine", "block_words"},
+    "gluon.exchange": set(),
+}
+
+
+def offered(module: ModuleType) -> dict[str, Any]:
+    """Functions and classes of a module that others may use, and methods of the classes."""
+    own = {name: value for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__}
+    for name, value in list(own.items()):
+        if inspect.isclass(value):
+            own |= {f"{name}.{key}": method for key, method in vars(value).items() if inspect.isfunction(method)}
+    return {name: value for name, value in own.items() if not name.startswith("_") and "._" not in name}
+
+
+def parameters(function: Any) -> list[str]:
+    """Names of the parameters of a function, compiled or not, of a class or a method."""
+    return list(inspect.signature(getattr(function, "py_func", function)).parameters)
+
+
 @on_gpu
-def test_same_names():
-    """What a CPU module offers to others, its GPU twin offers too."""
-    for name in ("gluon.exchange", "apps.operators"):
-        cpu, gpu = backend(name, "cpu"), backend(name, "gpu")
-        public = {key for key, value in vars(cpu).items() if getattr(value, "__module__", None) == cpu.__name__}
-        assert {key for key in public if not key.startswith("_")} <= set(vars(gpu))
+@pytest.mark.parametrize("name", TWINS)
+def test_twins(name):
+    """What a CPU module offers to others, its GPU twin offers too, with the same parameters."""
+    cpu, gpu = backend(name, "cpu"), vars(backend(name, "gpu"))
+    mine = {key: value for key, value in offered(cpu).items() if key not in TWINS[name]}
+    assert mine
+    for key, value in mine.items():
+        owner, _, method = key.partition(".")
+        assert owner in gpu, f"{name}_gpu has no {owner}"
+        twin = getattr(gpu[owner], method, None) if method else gpu[owner]
+        assert twin is not None, f"{name}_gpu has no {key}"
+        assert parameters(twin) == parameters(value), key
+
+
+@on_gpu
+def test_every_pair_is_compared():
+    """No module with a twin is forgotten."""
+    found = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts)[: -len("_gpu")]
+        for folder in ("cusp", "gluon", "apps")
+        for path in (ROOT / folder).rglob("*_gpu.py")
+        if path.with_name(path.name.replace("_gpu.py", "_cpu.py")).exists()
+    }
+    assert found == set(TWINS)
 
 
 @on_gpu
