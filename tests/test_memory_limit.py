@@ -304,8 +304,7 @@ def test_without_a_limit_nothing_is_cut():
 
 
 @pytest.mark.limit(600)
-@pytest.mark.parametrize("size", [1, 2])
-@pytest.mark.parametrize("policy", ["cvc", "hash+hybrid"])
+@pytest.mark.parametrize(("policy", "size"), [("cvc", 1), ("hash+hybrid", 2)])
 def test_peak_memory(tmp_path, policy, size):
     """With a limit of a third of its slice, a rank never has a slice in memory; without, it has more than two."""
     files = {}
