@@ -43,7 +43,8 @@ VARIANTS = {  # of each file of kernels but rules.cuh, to which rules are added:
     "apps/sssp.cuh": [
         {"VALUE": value, "WEIGHT": weight}
         for value, weight in (
-            ("int", "unsigned char"), ("int", "int"), ("long long", "unsigned"), ("double", "float"), ("double", "double"),
+            ("int", "unsigned char"), ("int", "int"), ("long long", "unsigned"),
+            ("double", "float"), ("double", "double"),
         )
     ],
 }  # fmt: skip
