@@ -30,6 +30,33 @@ extern "C" __global__ void mark_too_far(i64 proxies, const i64* offsets, const i
   }
 }
 
+// What edges offer their targets: a value, ``far`` where the sum would not stay below it. K loads are under way at once.
+struct Candidates {
+  int target[K];
+  VALUE value[K], old[K];
+
+  // Lowers the target to the value; true for exactly one of those that offer it the same.
+  __device__ bool apply(int k, VALUE* values) const {
+    return value[k] < old[k] && value[k] < lower(&values[target[k]], value[k]);
+  }
+};
+
+__device__ inline Candidates candidates(const Edges& edges, VALUE far, const int* targets, const WEIGHT* weights,
+                                        const VALUE* values) {
+  Candidates found;
+#pragma unroll
+  for (int k = 0; k < K; k++) {
+    found.target[k] = 0, found.value[k] = far;
+    if (!edges.active[k]) continue;
+    found.target[k] = targets[edges.place[k]];
+    VALUE value = values[edges.node[k]], weight = (VALUE)weights[edges.place[k]];
+    if (weight < far - value) found.value[k] = value + weight;
+  }
+#pragma unroll
+  for (int k = 0; k < K; k++) found.old[k] = values[found.target[k]];
+  return found;
+}
+
 // First distance of the next bucket: ``far`` where there is no next, and always above ``lowest``.
 template <class Whole>
 __device__ inline Whole bucket_end(Whole lowest, Whole far, Whole delta) {
@@ -108,32 +135,22 @@ relax_drain(i64 whole, VALUE limit, VALUE far, VALUE delta, i64 proxies, const i
       if (thread_id() == 0) progress->total[(step + 1) % 3] = 0;
       Queue out = queues.written_in(step);
       for_each_edge(queues.written_in(step - 1), total, [&](const Edges& edges) {
-        int target[K];
-        VALUE candidate[K], old[K];
+        Candidates found = candidates(edges, far, targets, weights, values);
 #pragma unroll
         for (int k = 0; k < K; k++) {
-          target[k] = 0, candidate[k] = far;
-          if (!edges.active[k]) continue;
-          target[k] = targets[edges.place[k]];
-          VALUE value = values[edges.node[k]], weight = (VALUE)weights[edges.place[k]];
-          if (weight < far - value) candidate[k] = value + weight;
-        }
-#pragma unroll
-        for (int k = 0; k < K; k++) old[k] = values[target[k]];
-#pragma unroll
-        for (int k = 0; k < K; k++) {
+          int target = found.target[k];
           bool again = false;
-          if (candidate[k] < old[k] && candidate[k] < lower(&values[target[k]], candidate[k])) {
-            if (!whole) set_bit(updated, target[k]);
-            if (candidate[k] < limit) {
-              again = atomicExch(&stamps[target[k]], (int)step) != (int)step;
-              if (get_bit(pending, target[k])) atomicAnd(&pending[target[k] >> 5], ~(1u << (target[k] & 31)));
-              if (!whole) lower(&relaxed_at[target[k]], candidate[k]);
+          if (found.apply(k, values)) {
+            if (!whole) set_bit(updated, target);
+            if (found.value[k] < limit) {
+              again = atomicExch(&stamps[target], (int)step) != (int)step;
+              if (get_bit(pending, target)) atomicAnd(&pending[target >> 5], ~(1u << (target & 31)));
+              if (!whole) lower(&relaxed_at[target], found.value[k]);
             } else {
-              set_bit(pending, target[k]);
+              set_bit(pending, target);
             }
           }
-          if (__any_sync(FULL, again)) append(out, again, target[k], offsets);
+          if (__any_sync(FULL, again)) append(out, again, target, offsets);
         }
       });
       grid_barrier(&progress->arrived);
@@ -180,22 +197,11 @@ __device__ inline i64 first_from(const WEIGHT* weights, i64 begin, i64 end, VALU
 __device__ inline void relax(Queue queue, u64 total, VALUE limit, VALUE far, const int* targets, const WEIGHT* weights,
                              VALUE* values, unsigned* fallen) {
   for_each_edge(queue, total, [&](const Edges& edges) {
-    int target[K];
-    VALUE candidate[K], old[K];
-#pragma unroll
-    for (int k = 0; k < K; k++) {
-      target[k] = 0, candidate[k] = far;
-      if (!edges.active[k]) continue;
-      target[k] = targets[edges.place[k]];
-      VALUE value = values[edges.node[k]], weight = (VALUE)weights[edges.place[k]];
-      if (weight < far - value) candidate[k] = value + weight;
-    }
-#pragma unroll
-    for (int k = 0; k < K; k++) old[k] = values[target[k]];
+    Candidates found = candidates(edges, far, targets, weights, values);
 #pragma unroll
     for (int k = 0; k < K; k++)
-      if (candidate[k] < old[k] && candidate[k] < lower(&values[target[k]], candidate[k]) && candidate[k] < limit)
-        atomicOr(&fallen[target[k] >> 5], 1u << (target[k] & 31));
+      if (found.apply(k, values) && found.value[k] < limit)
+        atomicOr(&fallen[found.target[k] >> 5], 1u << (found.target[k] & 31));
   });
 }
 

@@ -21,7 +21,7 @@ from cusp.storage import Storage
 if TYPE_CHECKING:
     import h5py
 
-PIECE = 2 << 20  # bytes of a buffer: all of them together stay in the cache of the processor
+PIECE = 8 << 20  # bytes of a buffer
 THREADS = 8
 NOTHING_WRONG = (1 << 63) - 1
 NO_LIMIT = -1  # as a number without sign: the largest
