@@ -6,7 +6,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/installed-from-pyproject
 RUN := $(BIN)/mpirun -n 4 $(BIN)/python -m apps.bfs
 
-.PHONY: run test check bench clean
+GPU_PYTHON ?= $(BIN)/python
+
+.PHONY: run test check gpu-check bench clean
 
 run: $(STAMP)  ## breadth-first search on 4 ranks
 	@echo '$(RUN)'
@@ -15,11 +17,17 @@ run: $(STAMP)  ## breadth-first search on 4 ranks
 test: $(STAMP)  ## every test at 1, 2, 3 and 4 ranks
 	$(BIN)/python -m scripts.test
 
-check: $(STAMP)  ## lint, format, types, then every test
+check: $(STAMP)  ## lint, format, types, every test, and at two numbers of ranks the GPU code, run by a CPU
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m scripts.test
+	$(BIN)/python -m scripts.test --device gpu --ranks 1,3
+
+gpu-check:  ## the tests of the GPU code on a GPU, then compute-sanitizer; GPU_PYTHON is a Python that has CuPy
+	@$(GPU_PYTHON) -c 'import cusp.devices as devices; exit(devices._use_gpu(0)[1])'
+	$(GPU_PYTHON) -m scripts.test --device gpu --ranks 1,2,4
+	$(GPU_PYTHON) -m scripts.sanitize
 
 bench: $(STAMP)  ## the benchmarks that need no GPU
 	$(BIN)/python -m scripts.bench cpu

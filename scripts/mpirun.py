@@ -11,6 +11,8 @@ from pathlib import Path
 
 # What launchers tell their ranks. A child that inherits it takes itself for one of them.
 LAUNCHER_VARIABLES = ("PMI_", "PMIX_", "MPI_", "MPICH", "HYDRA", "HYDI_", "OMPI_", "PRTE_", "MPIEXEC_")
+# What only users and their images tell Open MPI: how to reach hosts, and which network to take.
+CHOSEN = tuple(f"OMPI_MCA_{framework}" for framework in ("plm", "btl", "pml", "mtl", "coll", "rmaps_", "opal_"))
 
 
 def command(ranks: int) -> list[str]:
@@ -21,7 +23,11 @@ def command(ranks: int) -> list[str]:
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment for a launcher: ours without what another launcher put there, plus ``extra``."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHER_VARIABLES)}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith(CHOSEN) or not name.startswith(LAUNCHER_VARIABLES)
+    }
     if os.geteuid() == 0:  # Open MPI refuses to run as root without both
         kept |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     return kept | dict(extra or {})

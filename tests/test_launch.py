@@ -139,6 +139,20 @@ def test_interrupt_is_quiet(tmp_path, ranks):
     assert "Traceback" not in done.stderr
 
 
+def test_what_a_launcher_inherits(monkeypatch):
+    """A rank's place stays behind; what a user told Open MPI goes along."""
+    for name in (
+        "OMPI_COMM_WORLD_RANK",
+        "OMPI_MCA_orte_jobid",
+        "PMI_RANK",
+        "OMPI_MCA_plm",
+        "OMPI_MCA_btl_tcp_if_include",
+    ):
+        monkeypatch.setenv(name, "1")
+    kept = {name for name in environment() if name.startswith(("OMPI_MCA_", "OMPI_COMM", "PMI_"))}
+    assert kept == {"OMPI_MCA_plm", "OMPI_MCA_btl_tcp_if_include"}
+
+
 def test_closed_output_is_quiet(tmp_path):
     (tmp_path / "program.py").write_text(
         HEAD + "    for number in range(100_000):\n        print(number)\n    return 0\n" + TAIL
