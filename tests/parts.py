@@ -35,8 +35,8 @@ COMPUTED = {  # policies whose masters and owners an array expression gives -> n
 OTHER = ("fec", "gvc", "svc", "ldg", "dbh", "hdrf", "random", "random2d", "fennel+hdrf", "hash+hybrid")
 POLICIES = COMPUTED | {name: (name, {"threshold": 5}) for name in OTHER}
 
-# All graphs with the policies that differ most, a few graphs with the others.
-CORE = ("oec", "iec", "cvc", "mixed")
+# All graphs with the policies that differ most, a few graphs with the others; less of it at 2 and 4 ranks.
+CORE = {2: ("oec",), 4: ("cvc", "mixed")}.get(SIZE, ("oec", "iec", "cvc", "mixed"))
 FEW = ("loops_and_doubles", "three_nodes", "random")
 PAIRS = [(graph, policy) for policy in POLICIES for graph in (HARD if policy in CORE else FEW)]
 SOME = ("oec", "iec", "cvc", *(f"cvc-{rows}x{columns}" for rows, columns in GRIDS), "hvc-2", "mixed", "one_rank", "fec")

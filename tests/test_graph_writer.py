@@ -36,8 +36,7 @@ def assert_file(path, num_nodes, symmetric, **groups):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("kind", WEIGHTS)
-@pytest.mark.parametrize("symmetrize", [False, True])
+@pytest.mark.parametrize(("kind", "symmetrize"), [*((kind, False) for kind in WEIGHTS), (None, True), ("i4", True)])
 def test_write(comm, shared_tmp, kind, symmetrize):
     """With the transpose, spilled to scratch files, and again over an older file."""
     sources, targets, weights = make(500, 8000, kind, 7)
