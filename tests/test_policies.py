@@ -15,6 +15,7 @@ from cusp.errors import OptionError, PolicyError
 from cusp.partitioner import partition_graph
 from cusp.policies import POLICIES, load_policy
 from cusp.prop import Prop
+from cusp.quality import measure_quality
 
 SIZE = ranks.COMM.size
 
@@ -265,3 +266,13 @@ def test_constants_from_outside_are_not_stale(tmp_path):
         assert done.returncode == 0, done.stderr
         shown.append([line.split()[1] for line in done.stdout.splitlines()[2:4]])
     assert shown == [["60", "0"], ["0", "60"]]
+
+
+@pytest.mark.mpi(min_size=2)
+def test_hdrf_spreads_a_stream_of_neighbours(comm, shared_tmp):
+    """On a ring every edge has an end where the last one went: without a limit one rank would get all of them."""
+    nodes = np.arange(3000)
+    ring = graphs.both_ways(graphs.make(nodes.size, np.stack([nodes, (nodes + 1) % nodes.size], axis=1)))
+    part = partition_graph(graphs.write(shared_tmp / "g.h5", ring), load_policy("hdrf"), comm)
+    assert measure_quality(part, comm).edge_balance < 1.2
+    assert measure_quality(part, comm).replication < 1.5
