@@ -116,10 +116,10 @@ def hdrf(prop, src, dst, src_master, dst_master, estate):  # type: ignore[no-unt
         score(r) = g(src, r) + g(dst, r) + (max - edges(r)) / (1 + max - min)
         g(v, r)  = 2 - degree(v) / (degree(src) + degree(dst)) if v has an edge on r, else 0
 
-    Degrees are those seen so far by this rank. A rank that has more than 1.1 times the mean of edges so
-    far gets none: without that a stream in which neighbours follow each other, as of a mesh, goes to one
-    rank. Bound: edge balance of 1.1, and what ranks assign between two rounds without hearing of each
-    other. Weakness: ranks know only their own replicas, so more ranks find less; costs num_parts steps
+    Degrees are those seen so far by this rank. A rank that is more than a tenth of its share and a tenth
+    of the mean so far above that mean gets none: without that, a stream in which neighbours follow each
+    other, as of a mesh, goes to one rank. Bound: edge balance of 1.2, and what ranks assign between two
+    rounds without hearing of each other. Weakness: ranks know only their own replicas, so more ranks find less; costs num_parts steps
     an edge.
     """
     words = (prop.num_parts + 63) // 64
@@ -137,7 +137,7 @@ def hdrf(prop, src, dst, src_master, dst_master, estate):  # type: ignore[no-unt
     best = 0
     best_score = -1.0
     for rank in range(prop.num_parts):
-        if 10 * estate.edges[rank] * prop.num_parts > 11 * total:
+        if 10 * estate.edges[rank] * prop.num_parts > 11 * total + prop.num_edges:
             continue
         bit = np.uint64(1) << np.uint64(rank & 63)
         score = (most - estate.edges[rank]) / (1.0 + most - least)
