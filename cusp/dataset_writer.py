@@ -41,6 +41,10 @@ def _check_folder(path: Path, append: bool = False) -> None:
         raise OutputError(f"{path}: is not a file that can be replaced")
     if not path.parent.is_dir():
         raise OutputError(f"{path}: there is no folder {path.parent}; create it first")
+    if append and path.exists():
+        if not os.access(path, os.W_OK):
+            raise OutputError(f"{path}: no permission to write into it")
+        return
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise OutputError(f"{path}: no permission to write into the folder {path.parent.resolve()}")
 
