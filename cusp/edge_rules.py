@@ -119,8 +119,8 @@ def hdrf(prop, src, dst, src_master, dst_master, estate):  # type: ignore[no-unt
     Degrees are those seen so far by this rank. A rank that is more than a tenth of its share and a tenth
     of the mean so far above that mean gets none: without that, a stream in which neighbours follow each
     other, as of a mesh, goes to one rank. Bound: edge balance of 1.2, and what ranks assign between two
-    rounds without hearing of each other. Weakness: ranks know only their own replicas, so more ranks find less; costs num_parts steps
-    an edge.
+    rounds without hearing of each other. Weakness: ranks know only their own replicas, so more ranks find
+    less; costs num_parts steps an edge.
     """
     words = (prop.num_parts + 63) // 64
     a, b = prop.place(src), prop.place(dst)
