@@ -14,8 +14,8 @@ import ranks
 
 from apps.bfs import bfs
 from apps.sssp import measure, sssp
+from cusp.devices import to_host
 from cusp.partition import Partition
-from cusp.partitioner import partition_graph
 from cusp.policies import load_policy
 from scripts.bench.real_graphs import FILES
 from scripts.convert import convert, make_parser
@@ -63,7 +63,7 @@ def add_weights(path: Path, reference: dict) -> None:
 
 def digest(part: Partition, values: np.ndarray, dtype: str) -> str | None:
     """SHA-256 of the values of all nodes in order, on rank 0. Collective."""
-    pieces = ranks.COMM.gather((part.gids[: part.num_masters], values))
+    pieces = ranks.COMM.gather((to_host(part.gids[: part.num_masters]), values))
     if pieces is None:
         return None
     everywhere = np.empty(part.num_nodes, dtype)
@@ -91,17 +91,17 @@ def test_answers(converted, comm, name, policy):
     """Hops in every direction and distances from all roots, to the last node."""
     path, reference = converted(name)
     large = reference["arcs"] > 500_000
-    part = partition_graph(path, load_policy(policy, threshold=100), comm, csc=reference["directed"])
+    part = parts.partition_graph(path, load_policy(policy, threshold=100), comm, csc=reference["directed"])
     sync = parts.make_sync(part)
     directions = ["auto", "push", "pull"]
     for place, expected in enumerate(reference["bfs"]):
         for direction in directions[place : place + 1] if large else directions:
             if direction == "pull" and name == "usa-road-ny":  # hundreds of rounds, each over all nodes
                 direction = "auto"
-            answer = bfs(part, sync, expected["root"], direction)
+            answer = bfs(part, sync, expected["root"], direction).on_host()
             assert comm.allreduce(np.count_nonzero(answer.reached)) == expected["reached"]
             assert digest(part, answer.labels["hops"], "<i4") in (None, expected["sha256_int32"])
     lengths = measure(part, sync)
     for expected in reference["sssp"][: 1 if large else None]:
-        answer = sssp(part, sync, expected["root"], lengths)
+        answer = sssp(part, sync, expected["root"], lengths).on_host()
         assert digest(part, answer.labels["distance"], "<i8") in (None, expected["sha256_int64"])
