@@ -21,6 +21,8 @@ from scripts.bench.real_graphs import FILES
 from scripts.convert import convert, make_parser
 
 POLICIES = ["oec", "iec", "cvc", "hvc", "fec", "hdrf"]
+if parts.SIZE == 2:  # where it takes least
+    POLICIES += ["gvc", "svc", "ldg", "dbh", "random", "random2d"]
 
 
 @pytest.fixture(scope="module")
