@@ -119,9 +119,7 @@ bfs_drain(const u64* index, const int* table, i64 source, i64 proxies, i64 rows,
   grid_barrier(&progress->arrived);
   unsigned step = 0;
   if (thread_id() < 32) {
-    u64 bits = index[2 * (source >> 6)];
-    u64 below = bits & ((1ull << (source & 63)) - 1);
-    int lid = table[index[2 * (source >> 6) + 1] + __popcll(below)];
+    int lid = lid_of(index, table, source);
     if (lane_id() == 0) hops[lid] = 0, seen[lid >> 5] = 1u << (lid & 31);
     append(queues.written_in(step), lane_id() == 0, lid, offsets);
   }

@@ -243,10 +243,7 @@ settle_and_pull(i64 source, const u64* index, const int* table, i64 rows, i64 pr
   for (i64 i = thread_id(); i < proxies; i += num_threads()) values[i] = far;
   for (i64 i = thread_id(); i < words; i += num_threads()) fallen[i] = 0;
   grid_barrier(&progress->arrived);
-  if (thread_id() == 0) {
-    u64 bits = index[2 * (source >> 6)], bit = 1ull << (source & 63);
-    values[table[index[2 * (source >> 6) + 1] + __popcll(bits & (bit - 1))]] = 0;
-  }
+  if (thread_id() == 0) values[lid_of(index, table, source)] = 0;
   grid_barrier(&progress->arrived);
   unsigned step = 0;
   auto next_step = [&]() {  // the queue that is read now is not written any more, the next one is empty

@@ -14,7 +14,6 @@ import cupy as cp
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
-ARCHITECTURES = ("sm_80", "sm_90")  # the oldest supported: kernels use __reduce_add_sync
 BLOCK = 256  # threads of a block, unless a kernel says otherwise
 C_TYPES = {
     "b1": "bool", "i1": "signed char", "u1": "unsigned char", "i2": "short", "u2": "unsigned short", "i4": "int",

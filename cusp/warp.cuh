@@ -19,6 +19,12 @@ __device__ inline void set_bit(unsigned* words, i64 place) {
   if (!(words[place >> 5] & bit)) atomicOr(&words[place >> 5], bit);
 }
 
+// Local id of a node that has a proxy here: the bits below its own are counted, see lid_map.py.
+__device__ inline int lid_of(const u64* index, const int* table, i64 gid) {
+  u64 below = index[2 * (gid >> 6)] & ((1ull << (gid & 63)) - 1);
+  return table[index[2 * (gid >> 6) + 1] + __popcll(below)];
+}
+
 // All blocks wait for each other; ``arrived`` counts up for ever. Only for kernels whose blocks are all resident.
 __device__ inline void grid_barrier(unsigned* arrived) {
   __syncthreads();

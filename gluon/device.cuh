@@ -4,12 +4,11 @@
 
 enum Mode { NONE, ALL, BITSET, OFFSETS };  // as in device_cpu.py
 
-// One thread: gives a node a value if it has a proxy here, found by the bits below its own.
+// One thread: gives a node a value if it has a proxy here, else does nothing.
 extern "C" __global__ void write_node(const u64* index, const int* table, i64 gid, VALUE value, VALUE* values,
                                       unsigned* updated) {
-  u64 bits = index[2 * (gid >> 6)], bit = 1ull << (gid & 63);
-  if (thread_id() > 0 || !(bits & bit)) return;
-  int lid = table[index[2 * (gid >> 6) + 1] + __popcll(bits & (bit - 1))];
+  if (thread_id() > 0 || !(index[2 * (gid >> 6)] >> (gid & 63) & 1)) return;
+  int lid = lid_of(index, table, gid);
   values[lid] = value;
   set_bit(updated, lid);
 }

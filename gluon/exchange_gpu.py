@@ -5,7 +5,7 @@ the list: its length is known in advance, so nothing waits for the host. Otherwi
 back and exchanged first.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +45,7 @@ class Joined:
     sizes: np.ndarray
     on_device: Any
     anywhere: bool
+    _boxes: dict[int, tuple[list[int], Any]] = field(default_factory=dict)
 
     @cached_property
     def bit_words(self) -> int:
@@ -73,10 +74,13 @@ class Joined:
         anywhere = comm.allreduce(int(starts[-1]), MPI.MAX) > 0
         return Joined(cp.asarray(lids), starts, sizes, cp.asarray(np.stack([starts, np.append(sizes, 0)])), anywhere)
 
-    def box_starts(self, itemsize: int) -> np.ndarray:
-        """(ranks + 1,) int64: words at which the messages for each rank begin if all of them are of full length."""
-        lengths = np.where(self.sizes > 0, 2 + -(-self.sizes // 64) + -(-self.sizes * itemsize // 8), 0)
-        return np.concatenate([[0], np.cumsum(lengths)])
+    def boxes(self, itemsize: int) -> tuple[list[int], Any]:
+        """(ranks + 1) words at which the messages of values have room for each rank; also on the device."""
+        if itemsize not in self._boxes:
+            lengths = np.where(self.sizes > 0, 2 + -(-self.sizes // 64) + -(-self.sizes * itemsize // 8), 0)
+            starts = np.concatenate([[0], np.cumsum(lengths)])
+            self._boxes[itemsize] = starts.tolist(), cp.asarray(starts)
+        return self._boxes[itemsize]
 
 
 class Exchange:
@@ -121,8 +125,8 @@ class Exchange:
     def _values(self, kind: str, label: "Label", outgoing: Joined, incoming: Joined) -> list[int]:
         """Messages of positions and values."""
         kernels, dtype, ranks = device.kernels(label.values.dtype), label.values.dtype, self.comm.size
-        out_boxes, in_boxes = outgoing.box_starts(dtype.itemsize), incoming.box_starts(dtype.itemsize)
-        out, into = self._box("out", int(out_boxes[-1])), self._box("in", int(in_boxes[-1]))
+        (out_boxes, boxes), (in_boxes, _) = outgoing.boxes(dtype.itemsize), incoming.boxes(dtype.itemsize)
+        out, into = self._box("out", out_boxes[-1]), self._box("in", in_boxes[-1])
         counts = cp.zeros((2, ranks), np.int64)
         starts, sizes = outgoing.on_device
         entries = outgoing.lids.size
@@ -131,13 +135,12 @@ class Exchange:
         )
         reset = kind == "reduce" and not label.reduction.idempotent
         kernels.extract_values(
-            entries, entries, outgoing.lids, starts, sizes, ranks, self._on_device(out_boxes), counts[0], counts[1],
+            entries, entries, outgoing.lids, starts, sizes, ranks, boxes, counts[0], counts[1],
             label.values, label.updated, int(reset), label.reduction.identity(dtype), out,
         )  # fmt: skip
         words = message_words(device.read(counts[0]), outgoing.sizes, dtype.itemsize)
         coming = exchange_counts(self.comm, words)
-        starts_out, starts_in = out_boxes[:-1].tolist(), in_boxes[:-1].tolist()
-        self.transport.exchange(out, starts_out, words.tolist(), into, starts_in, coming.tolist())
+        self.transport.exchange(out, out_boxes[:-1], words.tolist(), into, in_boxes[:-1], coming.tolist())
         reduction = label.reduction if kind == "reduce" else ASSIGN
         for rank in np.flatnonzero(coming).tolist():
             lids = self._piece(incoming, rank)
@@ -161,12 +164,6 @@ class Exchange:
         if way not in self._boxes or self._boxes[way].size < words:
             self._boxes[way] = cp.empty(max(words, 1), np.uint64)
         return self._boxes[way]
-
-    def _on_device(self, numbers: np.ndarray) -> Any:
-        key = str(numbers.tolist())
-        if key not in self._boxes:
-            self._boxes[key] = cp.asarray(numbers)
-        return self._boxes[key]
 
 
 def message_words(counts: np.ndarray, sizes: np.ndarray, itemsize: int) -> np.ndarray:
