@@ -50,10 +50,10 @@ def bfs(
         ``hops`` (int32) of this rank's masters, -1 where there is no path; with ``parents`` also
         ``parents`` (int64), the source being its own.
     """
-    ops = backend("apps.operators", part.device)
+    ops, frontiers = backend("apps.operators.bfs", part.device), backend("apps.operators.frontier", part.device)
     in_edges = in_edges_of(part)
     prepared = prepare(part, sync, parents) if prepared is None else prepared
-    if ops.drains(sync.comm.size) and not parents:
+    if frontiers.drains(sync.comm.size) and not parents:
         hops, levels = ops.bfs_drain(part, prepared, source, direction, ALPHA, BETA)
         return Answer({"hops": hops}, hops >= 0, levels)
     shift = part.num_nodes.bit_length() if parents else 0
@@ -66,7 +66,7 @@ def bfs(
     ends = {False: ("src", "dst"), True: ("dst", "src") if part.symmetric else ("src", "dst")}
     level, pulling, before, unexplored = 0, False, 0, part.num_edges
     while True:
-        nodes, edges = sync.total(*ops.frontier_size(labels.updated, part.degrees))
+        nodes, edges = sync.total(*frontiers.frontier_size(labels.updated, part.degrees))
         if nodes == 0:
             break
         pulling = (
@@ -109,10 +109,10 @@ def in_edges_of(part: Partition) -> tuple[Any, Any] | None:
 
 def prepare(part: Partition, sync: Sync, parents: bool) -> Any:
     """What all searches of one partition share."""
-    ops = backend("apps.operators", part.device)
-    if ops.drains(sync.comm.size) and not parents:
-        return ops.plan_bfs(part, in_edges_of(part))
-    return ops.make_queue(part)
+    frontiers = backend("apps.operators.frontier", part.device)
+    if frontiers.drains(sync.comm.size) and not parents:
+        return backend("apps.operators.bfs", part.device).plan_bfs(part, in_edges_of(part))
+    return frontiers.make_queue(part)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -78,9 +78,9 @@ def sssp(part: Partition, sync: Sync, source: int, lengths: Lengths) -> Answer:
     GraphFileError
         A distance does not fit into 64 bits.
     """
-    ops = backend("apps.operators", part.device)
+    ops = backend("apps.operators.sssp", part.device)
     far = lengths.far
-    if ops.drains(sync.comm.size):
+    if backend("apps.operators.frontier", part.device).drains(sync.comm.size):
         return _answer(part, sync, source, lengths, *ops.shortest_paths(part, source, lengths))
     distances = Label(part, lengths.dtype, far, MIN)
     distances.write(source, 0)
@@ -124,7 +124,7 @@ def measure(part: Partition, sync: Sync, delta: float | None = None) -> Lengths:
     OptionError
         ``delta`` is not above 0.
     """
-    ops, device = backend("apps.operators", part.device), backend("gluon.device", part.device)
+    ops, device = backend("apps.operators.sssp", part.device), backend("gluon.device", part.device)
     weights = device.full(part.num_local_edges, 1, np.dtype(np.uint8)) if part.weights is None else part.weights
     _refuse_unfit(part, sync, weights)
     if weights.dtype == np.uint64:  # what int64 cannot hold is too long for any path
@@ -167,7 +167,7 @@ def _refuse_unfit(part: Partition, sync: Sync, weights: np.ndarray) -> None:
 
 def _refuse_overflow(part: Partition, sync: Sync, source: int, lengths: Lengths, distances: Any) -> None:
     """Raise if a node was not reached only because its distance does not fit. Collective."""
-    ops = backend("apps.operators", part.device)
+    ops = backend("apps.operators.sssp", part.device)
     marks = Label(part, np.uint8, 0, MAX)
     ops.mark_too_far(part.offsets, part.targets, lengths.weights, distances, lengths.far, marks.values,
                      marks.updated)  # fmt: skip

@@ -39,8 +39,9 @@ VARIANTS = {  # of each file of kernels but rules.cuh, to which rules are added:
     "cusp/rows_by_owner.cuh": [{"OWNER": owner} for owner in BITS[:2]],
     "cusp/split.cuh": [{"KEY": key, "VALUE": value} for key in BITS[:3] for value in BITS],
     "gluon/device.cuh": [{"VALUE": value} for value in ("int", "long long", "double", "unsigned char", "float")],
-    "apps/bfs.cuh": [{"VALUE": value} for value in ("int", "long long")],
-    "apps/sssp.cuh": [
+    "apps/operators/frontier.cuh": [{}],
+    "apps/operators/bfs.cuh": [{"VALUE": value} for value in ("int", "long long")],
+    "apps/operators/sssp.cuh": [
         {"VALUE": value, "WEIGHT": weight}
         for value, weight in (
             ("int", "unsigned char"), ("int", "int"), ("long long", "unsigned"),

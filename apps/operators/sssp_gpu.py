@@ -1,7 +1,6 @@
-"""Operators on the GPU, with the names and arguments of those on the CPU; the kernels are in bfs.cuh and sssp.cuh.
+"""Shortest paths on the GPU, with the names and arguments of the CPU's; the kernels are in sssp.cuh.
 
-A frontier comes as bits and is compacted into a queue that shares out the work by edges, see
-cusp/warp.cuh. On one rank whole traversals run in one kernel.
+On one rank a whole search runs in one kernel.
 """
 
 from dataclasses import dataclass
@@ -10,51 +9,17 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
+from apps.operators.frontier_gpu import Queue, drains, make_queue, threads_for
 from cusp.cuda import c_type, load, many_threads
 from cusp.devices import to_host
-from cusp.errors import OptionError
 from cusp.partition import Partition
 from gluon.device_gpu import full, no_bits, read, write
 
-BFS, SSSP = "apps/bfs.cuh", "apps/sssp.cuh"
-DIRECTIONS = {"auto": 0, "push": 1, "pull": 2}
-MAX_EDGES, MAX_NODES = 1 << 34, 1 << 30  # what a queue's counter has room for
-PROGRESS_WORDS = 8
+SSSP = "apps/operators/sssp.cuh"
 DENSE = 8  # edges a node from which hubs have most of all edges, as a rule
 ENOUGH = 0.85  # share of the edges that belong to settled nodes when the others begin to pull
 MOST_BUCKETS = 64  # before that, at most
 SORTED_AT_ONCE = 1 << 27  # edges
-
-
-@dataclass(frozen=True)
-class Queue:
-    """Memory for compacted frontiers: two of ``room`` nodes each, and the counters."""
-
-    room: int
-    nodes: Any
-    starts: Any
-    rows: Any
-    progress: Any
-
-
-def make_queue(part: Partition) -> Queue:
-    """Memory that an operator needs while it runs, made once a partition."""
-    room = max(int(cp.count_nonzero(part.has_out)), 1)
-    if room >= MAX_NODES or part.num_local_edges >= MAX_EDGES:
-        raise OptionError(
-            f"{room:,} nodes and {part.num_local_edges:,} edges on one GPU, where {MAX_NODES:,} and {MAX_EDGES:,} are "
-            "too many: use more ranks"
-        )
-    twice = 2 * room
-    return Queue(
-        room, cp.empty(twice, np.int32), cp.empty(twice, np.int64), cp.empty(twice, np.int64),
-        cp.zeros(PROGRESS_WORDS, np.uint64),
-    )  # fmt: skip
-
-
-def drains(ranks: int) -> bool:
-    """Whether a whole traversal runs on the device: where no other rank has to be asked."""
-    return ranks == 1
 
 
 def bucket_scale(ranks: int) -> float:
@@ -65,85 +30,6 @@ def bucket_scale(ranks: int) -> float:
     return 1.0 if drains(ranks) else 8.0
 
 
-def frontier_size(updated: Any, degrees: Any) -> tuple[int, int]:
-    """Updated masters, and the out-edges that they have in the whole graph."""
-    sums = cp.zeros(2, np.uint64)
-    _bfs(np.int32).frontier_size(_threads(degrees.size), updated, degrees.size, degrees, sums)
-    nodes, edges = read(sums).tolist()
-    return nodes, edges
-
-
-def bfs_push(
-    frontier: Any, offsets: Any, targets: Any, gids: Any, gid_mask: int, level: Any, unreached: Any, values: Any,
-    updated: Any, queue: Queue,
-) -> None:  # fmt: skip
-    """Every frontier node v gives ``level | (gids[v] & gid_mask)`` to its out-neighbours without a smaller value."""
-    kernels = _bfs(values.dtype)
-    cp.cuda.runtime.memsetAsync(queue.progress.data.ptr, 0, queue.progress.nbytes, cp.cuda.get_current_stream().ptr)
-    memory = (queue.progress, queue.nodes, queue.starts, queue.rows)
-    kernels.queue_bits(_threads(values.size), frontier, values.size, offsets, *memory)
-    level = values.dtype.type(level)
-    kernels.bfs_push(many_threads(), *memory, targets, gids, int(gid_mask), level, values, updated)
-
-
-def bfs_pull(
-    frontier: Any, offsets: Any, sources: Any, gids: Any, gid_mask: int, level: Any, unreached: Any, values: Any,
-    updated: Any, queue: Queue,
-) -> None:  # fmt: skip
-    """Every node without a value looks for an in-neighbour in the frontier and stops at the first."""
-    numbers = (values.dtype.type(level), values.dtype.type(unreached))
-    _bfs(values.dtype).bfs_pull(
-        _threads(values.size), frontier, values.size, offsets, sources, gids, int(gid_mask), *numbers, values, updated
-    )
-
-
-@dataclass(frozen=True)
-class BfsPlan:
-    """What breadth-first searches of one partition on one rank share.
-
-    Attributes
-    ----------
-    rows : int
-        Nodes from this one on have no in-edges.
-    in_edges : (offsets, sources), or None if there is no way to pull
-    first : (rows,) int32
-        First in-neighbour of each node, -1 where there is none.
-    bitmaps : uint32 words
-    """
-
-    queue: Queue
-    rows: int
-    in_edges: Any
-    first: Any
-    bitmaps: Any
-
-
-def plan_bfs(part: Partition, in_edges: Any) -> BfsPlan:
-    """Prepare for :func:`bfs_drain`."""
-    rows, first = part.num_proxies, cp.full(1, -1, np.int32)
-    if in_edges:
-        offsets, sources = in_edges
-        filled = offsets[1:] > offsets[:-1]
-        rows = int(cp.flatnonzero(filled)[-1]) + 1 if bool(filled.any()) else 0
-        first = cp.where(filled[:rows], sources[cp.minimum(offsets[:rows], max(sources.size - 1, 0))], -1)
-        first = first.astype(np.int32)
-    return BfsPlan(make_queue(part), rows, in_edges, first, cp.empty(2 * _words(part), np.uint32))
-
-
-def bfs_drain(part: Partition, plan: BfsPlan, source: int, direction: str, alpha: int, beta: int) -> tuple[Any, Any]:
-    """Hops of all nodes, int32, -1 where there is no path, and the number of levels, on the device."""
-    queue, levels = plan.queue, cp.zeros(1, np.int64)
-    hops = cp.empty(part.num_proxies, np.int32)
-    in_edges = plan.in_edges or (part.offsets, part.targets)
-    queue.progress.fill(0)
-    _bfs(np.int32).resident("bfs_drain")(
-        part.lid_map.index, part.lid_map.table, int(source), part.num_proxies, plan.rows, part.num_edges, part.offsets,
-        part.targets, *in_edges, plan.first, DIRECTIONS[direction if plan.in_edges else "push"], alpha, beta, hops,
-        plan.bitmaps, _words(part), queue.nodes, queue.starts, queue.rows, queue.room, queue.progress, levels,
-    )  # fmt: skip
-    return hops, levels[0]
-
-
 def mark_lowered(lowered: Any, values: Any, relaxed_at: Any, pending: Any) -> None:
     """A node whose value fell since its edges were last relaxed is pending."""
     _sssp(values.dtype).mark_lowered(values.size, lowered, values.size, values, relaxed_at, pending)
@@ -152,7 +38,7 @@ def mark_lowered(lowered: Any, values: Any, relaxed_at: Any, pending: Any) -> No
 def lowest_pending(pending: Any, values: Any, nothing: Any) -> Any:
     """Lowest value of a pending node, or ``nothing``."""
     lowest = cp.full(1, nothing, values.dtype)
-    _sssp(values.dtype).lowest_pending(_threads(values.size), pending, values.size, values, lowest)
+    _sssp(values.dtype).lowest_pending(threads_for(values.size), pending, values.size, values, lowest)
     return read(lowest)[0]
 
 
@@ -262,18 +148,5 @@ def mark_too_far(offsets: Any, targets: Any, weights: Any, values: Any, far: Any
     )
 
 
-def _bfs(dtype: Any) -> Any:
-    return load(BFS, VALUE=c_type(dtype))
-
-
 def _sssp(dtype: Any, weight: Any = np.int32) -> Any:
     return load(SSSP, VALUE=c_type(dtype), WEIGHT=c_type(weight))
-
-
-def _threads(size: int) -> int:
-    """One warp for 32 nodes, but no more than fill the GPU."""
-    return min(-(-size // 32) * 32, many_threads())
-
-
-def _words(part: Partition) -> int:
-    return -(-part.num_proxies // 64) * 2

@@ -1,15 +1,11 @@
-"""Operators on the CPU: passes over the local graph that lower labels and set their 'updated' bits."""
+"""Shortest paths on the CPU: the edges of a bucket relaxed until it is empty."""
 
 import numpy as np
 from numba import njit
 
+from apps.operators.frontier_cpu import get_bit, make_queue, set_bit
 from cusp.lid_map import popcount
 from cusp.partition import Partition
-
-
-def drains(ranks: int) -> bool:
-    """Whether a whole traversal runs in one call: on the CPU a round costs too little for that to pay."""
-    return False
 
 
 def bucket_scale(ranks: int) -> float:
@@ -17,70 +13,9 @@ def bucket_scale(ranks: int) -> float:
     return 1.0
 
 
-def make_queue(part: Partition) -> np.ndarray:
-    """Memory that an operator needs while it runs, made once a partition."""
-    return np.empty(part.num_proxies + 1, np.int32)
-
-
 def plan_relaxing(part: Partition, weights: np.ndarray, dtype: np.dtype, ranks: int) -> np.ndarray:
     """Memory for :func:`relax_below`."""
     return make_queue(part)
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _get(words, place):  # type: ignore[no-untyped-def]
-    return (words[place >> 6] >> np.uint64(place & 63)) & np.uint64(1)
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _set(words, place):  # type: ignore[no-untyped-def]
-    words[place >> 6] |= np.uint64(1) << np.uint64(place & 63)
-
-
-@njit(cache=True, nogil=True)
-def frontier_size(updated, degrees):  # type: ignore[no-untyped-def]
-    """Updated masters, and the out-edges that they have in the whole graph."""
-    nodes = edges = 0
-    for word in range((degrees.size + 63) >> 6):
-        bits = updated[word]
-        while bits:
-            lowest = bits & (~bits + np.uint64(1))
-            lid = word * 64 + np.int64(popcount(lowest - np.uint64(1)))
-            bits ^= lowest
-            if lid < degrees.size:
-                nodes += 1
-                edges += degrees[lid]
-    return nodes, edges
-
-
-@njit(cache=True, nogil=True)
-def bfs_push(frontier, offsets, targets, gids, gid_mask, level, unreached, values, updated, queue):  # type: ignore[no-untyped-def]
-    """Every frontier node v gives ``level | (gids[v] & gid_mask)`` to its out-neighbours without a value."""
-    for word in range(frontier.size):
-        bits = frontier[word]
-        while bits:
-            lowest = bits & (~bits + np.uint64(1))
-            source = word * 64 + np.int64(popcount(lowest - np.uint64(1)))
-            bits ^= lowest
-            value = level | (gids[source] & gid_mask)
-            for edge in range(offsets[source], offsets[source + 1]):
-                target = targets[edge]
-                if values[target] == unreached:
-                    values[target] = value
-                    _set(updated, target)
-
-
-@njit(cache=True, nogil=True)
-def bfs_pull(frontier, offsets, sources, gids, gid_mask, level, unreached, values, updated, queue):  # type: ignore[no-untyped-def]
-    """Every node without a value looks for an in-neighbour in the frontier and stops at the first."""
-    for target in range(offsets.size - 1):
-        if values[target] == unreached:
-            for edge in range(offsets[target], offsets[target + 1]):
-                source = sources[edge]
-                if _get(frontier, source):
-                    values[target] = level | (gids[source] & gid_mask)
-                    _set(updated, target)
-                    break
 
 
 @njit(cache=True, nogil=True)
@@ -93,7 +28,7 @@ def mark_lowered(lowered, values, relaxed_at, pending):  # type: ignore[no-untyp
             lid = word * 64 + np.int64(popcount(lowest - np.uint64(1)))
             bits ^= lowest
             if values[lid] < relaxed_at[lid]:
-                _set(pending, lid)
+                set_bit(pending, lid)
 
 
 @njit(cache=True, nogil=True)
@@ -145,12 +80,12 @@ def relax_below(limit, far, offsets, targets, weights, values, relaxed_at, pendi
             old = values[target]
             if candidate < old and weights[edge] < room:
                 values[target] = candidate
-                _set(updated, target)
-                if candidate < limit and not (old < limit and _get(pending, target)):
+                set_bit(updated, target)
+                if candidate < limit and not (old < limit and get_bit(pending, target)):
                     queue[tail] = target
                     tail = tail + 1 if tail + 1 < queue.size else 0
                     waiting += 1
-                _set(pending, target)
+                set_bit(pending, target)
 
 
 @njit(cache=True, nogil=True)
@@ -161,4 +96,4 @@ def mark_too_far(offsets, targets, weights, values, far, marks, updated):  # typ
             for edge in range(offsets[source], offsets[source + 1]):
                 if weights[edge] >= far - values[source]:
                     marks[targets[edge]] = 1
-                    _set(updated, targets[edge])
+                    set_bit(updated, targets[edge])

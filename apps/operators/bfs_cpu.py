@@ -1,0 +1,37 @@
+"""Breadth-first search on the CPU: one level along the edges of a frontier, or to it."""
+
+import numpy as np
+from numba import njit
+
+from apps.operators.frontier_cpu import get_bit, set_bit
+from cusp.lid_map import popcount
+
+
+@njit(cache=True, nogil=True)
+def bfs_push(frontier, offsets, targets, gids, gid_mask, level, unreached, values, updated, queue):  # type: ignore[no-untyped-def]
+    """Every frontier node v gives ``level | (gids[v] & gid_mask)`` to its out-neighbours without a value."""
+    for word in range(frontier.size):
+        bits = frontier[word]
+        while bits:
+            lowest = bits & (~bits + np.uint64(1))
+            source = word * 64 + np.int64(popcount(lowest - np.uint64(1)))
+            bits ^= lowest
+            value = level | (gids[source] & gid_mask)
+            for edge in range(offsets[source], offsets[source + 1]):
+                target = targets[edge]
+                if values[target] == unreached:
+                    values[target] = value
+                    set_bit(updated, target)
+
+
+@njit(cache=True, nogil=True)
+def bfs_pull(frontier, offsets, sources, gids, gid_mask, level, unreached, values, updated, queue):  # type: ignore[no-untyped-def]
+    """Every node without a value looks for an in-neighbour in the frontier and stops at the first."""
+    for target in range(offsets.size - 1):
+        if values[target] == unreached:
+            for edge in range(offsets[target], offsets[target + 1]):
+                source = sources[edge]
+                if get_bit(frontier, source):
+                    values[target] = level | (gids[source] & gid_mask)
+                    set_bit(updated, target)
+                    break

@@ -1,0 +1,63 @@
+"""Frontiers on the GPU: bits of a label, counted, or compacted into a queue that shares out work by edges.
+
+See frontier.cuh and cusp/warp.cuh.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import cupy as cp
+import numpy as np
+
+from cusp.cuda import load, many_threads
+from cusp.errors import OptionError
+from cusp.partition import Partition
+from gluon.device_gpu import read
+
+FRONTIER = "apps/operators/frontier.cuh"
+MAX_EDGES, MAX_NODES = 1 << 34, 1 << 30  # what a queue's counter has room for
+PROGRESS_WORDS = 8
+
+
+@dataclass(frozen=True)
+class Queue:
+    """Memory for compacted frontiers: two of ``room`` nodes each, and the counters."""
+
+    room: int
+    nodes: Any
+    starts: Any
+    rows: Any
+    progress: Any
+
+
+def make_queue(part: Partition) -> Queue:
+    """Memory that an operator needs while it runs, made once a partition."""
+    room = max(int(cp.count_nonzero(part.has_out)), 1)
+    if room >= MAX_NODES or part.num_local_edges >= MAX_EDGES:
+        raise OptionError(
+            f"{room:,} nodes and {part.num_local_edges:,} edges on one GPU, where {MAX_NODES:,} and {MAX_EDGES:,} are "
+            "too many: use more ranks"
+        )
+    twice = 2 * room
+    return Queue(
+        room, cp.empty(twice, np.int32), cp.empty(twice, np.int64), cp.empty(twice, np.int64),
+        cp.zeros(PROGRESS_WORDS, np.uint64),
+    )  # fmt: skip
+
+
+def drains(ranks: int) -> bool:
+    """Whether a whole traversal runs on the device: where no other rank has to be asked."""
+    return ranks == 1
+
+
+def frontier_size(updated: Any, degrees: Any) -> tuple[int, int]:
+    """Updated masters, and the out-edges that they have in the whole graph."""
+    sums = cp.zeros(2, np.uint64)
+    load(FRONTIER).frontier_size(threads_for(degrees.size), updated, degrees.size, degrees, sums)
+    nodes, edges = read(sums).tolist()
+    return nodes, edges
+
+
+def threads_for(size: int) -> int:
+    """One warp for 32 nodes, but no more than fill the GPU."""
+    return min(-(-size // 32) * 32, many_threads())
