@@ -1,6 +1,6 @@
 """partition_graph(): read, then the four phases of CuSP (Hoang et al., IPDPS 2019), nothing else."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cusp.allocate import allocate
 from cusp.assign_edges import assign_edges
@@ -10,10 +10,11 @@ from cusp.construct import construct, exchange_edges, number_proxies
 from cusp.devices import move
 from cusp.edge_slice import EdgeSlice, read_slice
 from cusp.errors import OptionError, together
+from cusp.memory_input import is_path, named_everywhere, slice_in_memory, with_in_degrees
 from cusp.neighbors import meet_neighbors
 from cusp.node_map import read_node_map
 from cusp.partition import Partition
-from cusp.policies import Policy
+from cusp.policies import Policy, load_policy
 from cusp.prop import Prop
 from cusp.stopwatch import Stopwatch
 
@@ -24,8 +25,8 @@ ORDERS = ("degree", "natural")
 
 
 def partition_graph(
-    path: str,
-    policy: Policy,
+    graph: Any,
+    policy: Policy | str,
     comm: "Intracomm",
     split: str = "edges",
     weights: bool = True,
@@ -35,15 +36,17 @@ def partition_graph(
     memory_limit: int | None = None,
     device: str = "cpu",
 ) -> Partition:
-    """Partition a graph file among the ranks of ``comm``. Collective.
+    """Partition a graph among the ranks of ``comm``. Collective.
 
     Parameters
     ----------
-    path : str
-        Graph file, see :mod:`cusp.graph_file`.
-    policy : Policy
+    graph : str, path, EdgeSlice or graph in memory
+        The name of a graph file, see :mod:`cusp.graph_file`; or a SciPy sparse matrix, a NetworkX graph, a data frame
+        or arrays, see :func:`cusp.memory_input.slice_in_memory`, which has more choices and makes an EdgeSlice.
+    policy : Policy or str
+        A name as of ``--policy``, with the usual parameters.
     split : str
-        How the ranks share the reading, see :func:`cusp.edge_slice.read_slice`.
+        How the ranks share the reading of a file, see :func:`cusp.edge_slice.read_slice`.
     weights : bool
         Read edge weights if there are some.
     order : str
@@ -60,7 +63,7 @@ def partition_graph(
 
     Raises
     ------
-    GraphFileError, PolicyError, OptionError
+    GraphFileError, GraphError, PolicyError, OptionError
         On every rank, whichever of them met it.
     """
     watch = watch or Stopwatch()
@@ -68,8 +71,14 @@ def partition_graph(
         with together(comm):
             if memory_limit is not None and device != "cpu":
                 raise OptionError("--memory-limit is for partitions on the CPU; leave it out, or use --device cpu")
+            if memory_limit is not None and not is_path(graph):
+                raise OptionError("--memory-limit is for graph files; this graph is in memory")
+            policy = load_policy(policy) if isinstance(policy, str) else policy
             rules = Rules(policy, device)
-        edges = [read_slice(path, comm, split, weights, rules.uses_in_degrees, memory_limit, rules.device)]
+        if named_everywhere(graph, comm):
+            edges = [read_slice(graph, comm, split, weights, rules.uses_in_degrees, memory_limit, rules.device)]
+        else:
+            edges = [graph if isinstance(graph, EdgeSlice) else slice_in_memory(graph, comm, weights=weights)]
     return partition_slice(edges.pop(), policy, comm, order, csc, watch, device)
 
 
@@ -87,6 +96,9 @@ def partition_slice(
     with watch("assign_masters"):
         with together(comm):
             rules = Rules(policy, device)
+        if rules.uses_in_degrees and edges.in_degrees is None:
+            edges = with_in_degrees(edges, comm)
+        with together(comm):
             edges = edges.on(rules.device)
             prop = Prop(edges, comm.size, comm.rank, policy.grid_for(comm.size), policy.threshold)
             if policy.node_map:
