@@ -90,14 +90,12 @@ def bfs(
         else:
             ops.bfs_push(frontier, *out_edges, *rest)
         sync.reduce(labels, write=write, implied=None if parents else level)
-    values = labels.values[: part.num_masters]
+    values, where = labels.values[: part.num_masters], labels.device.xp.where
     reached = values != unreached
-    answer = {"hops": (values >> shift).astype(np.int32)}
-    if parents:
-        answer["parents"] = values & gid_mask
-    for found in answer.values():
-        found[~reached] = -1
-    return Answer(answer, reached, level)
+    if not parents:
+        return Answer({"hops": where(reached, values, -1)}, reached, level)
+    hops = where(reached, values >> shift, -1).astype(np.int32)
+    return Answer({"hops": hops, "parents": where(reached, values & gid_mask, -1)}, reached, level)
 
 
 def in_edges_of(part: Partition) -> tuple[Any, Any] | None:

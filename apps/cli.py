@@ -8,7 +8,7 @@ from gluon.transports import CHOICES as TRANSPORTS
 DEFAULT_SCALE = 16
 
 
-def make_parser(name: str, summary: str) -> argparse.ArgumentParser:
+def make_parser(name: str, summary: str, needs_source: bool = True) -> argparse.ArgumentParser:
     """Options of every app; an app adds its own."""
     parser = argparse.ArgumentParser(
         prog=f"python -m apps.{name}",
@@ -18,12 +18,25 @@ def make_parser(name: str, summary: str) -> argparse.ArgumentParser:
     parser.add_argument("graph", nargs="?", help=f"graph file, or folder of a saved partition (default: {made})")
     add_partition_options(parser)
     run = parser.add_argument_group("run")
-    which = run.add_mutually_exclusive_group()
-    which.add_argument("--source", type=int, metavar="GID", help="start from this node")
-    which.add_argument("--sources", type=positive, metavar="K", help="start from K seeded nodes that have out-edges")
+    if needs_source:
+        which = run.add_mutually_exclusive_group()
+        which.add_argument("--source", type=int, metavar="GID", help="start from this node")
+        which.add_argument(
+            "--sources", type=positive, metavar="K", help="start from K seeded nodes that have out-edges"
+        )
     run.add_argument("--seed", type=int, default=1, help="seed of everything random (default: 1)")
-    run.add_argument("--trials", type=positive, default=1, metavar="N", help="timed runs a source (default: 1)")
-    run.add_argument("--verify", action="store_true", help="check the answers of the first trial of each source")
+    run.add_argument(
+        "--trials",
+        type=positive,
+        default=1,
+        metavar="N",
+        help=f"timed runs{' a source' if needs_source else ''} (default: 1)",
+    )
+    run.add_argument(
+        "--verify",
+        action="store_true",
+        help=f"check the answer of the first trial{' of each source' if needs_source else ''}",
+    )
     run.add_argument("--transport", choices=TRANSPORTS, default="auto", help="how messages travel between GPUs")
     out = parser.add_argument_group("output")
     out.add_argument("--output", metavar="FILE", help="write the last answer (HDF5, N entries by global id)")

@@ -45,19 +45,24 @@ class Answer:
     ----------
     labels : dict of (masters,) arrays
         What ``--output`` writes.
-    reached : (masters,) bool
+    reached : (masters,) bool, or None for all
         Nodes whose out-edges were traversed, for the rate of traversed edges.
     rounds : int
+    figures : dict of numbers
+        What holds for the whole graph, the same on every rank: how many triangles, the modularity ...
     """
 
     labels: dict[str, Any]
     reached: Any
     rounds: Any
+    figures: dict[str, Any] = field(default_factory=dict)
 
     def on_host(self) -> "Answer":
         """The same in the memory of the host."""
         labels = {name: to_host(values) for name, values in self.labels.items()}
-        return Answer(labels, to_host(self.reached), int(self.rounds))
+        figures = {name: to_host(value) for name, value in self.figures.items()}
+        figures = {name: value.item() if isinstance(value, np.generic) else value for name, value in figures.items()}
+        return Answer(labels, to_host(self.reached), int(self.rounds), figures)
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,8 @@ class App:
     run : function (part, sync, source, prepared, options) -> Answer
     verify : function (part, sync, source, answer, prepared, options)
         Raises VerificationError.
+    needs_source : bool
+        It starts from one node; else ``source`` is None, and there are no options that choose sources.
     prepare : function (part, sync, options) -> anything
         Work that is done once for all sources; its seconds count as partitioning.
     add_options : function (parser)
@@ -80,12 +87,13 @@ class App:
 
     name: str
     summary: str
-    run: Callable[[Partition, Sync, int, Any, argparse.Namespace], Answer]
-    verify: Callable[[Partition, Sync, int, Answer, Any, argparse.Namespace], None]
+    run: Callable[[Partition, Sync, Any, Any, argparse.Namespace], Answer]
+    verify: Callable[[Partition, Sync, Any, Answer, Any, argparse.Namespace], None]
     prepare: Callable[[Partition, Sync, argparse.Namespace], Any] = lambda part, sync, options: None
     add_options: Callable[[argparse.ArgumentParser], None] = lambda parser: None
     needs_csc: Callable[[argparse.Namespace, bool], bool] = lambda options, symmetric: False
     weighted: bool = False
+    needs_source: bool = True
 
 
 @dataclass
@@ -98,7 +106,7 @@ class Job:
     part: Partition
     plan: SyncPlan
     prepared: Any
-    verify: Callable[[int, Answer], None]
+    verify: Callable[[int | None, Answer], None]
     quality: Quality
     partition_seconds: float
     phases: dict[str, float]
@@ -108,7 +116,7 @@ class Job:
 
 def main(app: App, comm: MPI.Intracomm, argv: list[str]) -> int:
     """Run an app from its command line. Collective; returns the exit code."""
-    parser = make_parser(app.name, app.summary)
+    parser = make_parser(app.name, app.summary, app.needs_source)
     app.add_options(parser)
     options = parse_together(comm, parser, argv)
     if options.output:
@@ -116,7 +124,7 @@ def main(app: App, comm: MPI.Intracomm, argv: list[str]) -> int:
     if options.rows:
         check_target(options.rows, comm, append=True)
     job = prepare_job(app, comm, options)
-    sources = choose_sources(job.part, comm, options)
+    sources = [*choose_sources(job.part, comm, options)] if app.needs_source else [None]
     for source in sources:
         for trial in range(options.trials):
             answer, row = run_trial(app, comm, job, options, source, trial)
@@ -126,7 +134,7 @@ def main(app: App, comm: MPI.Intracomm, argv: list[str]) -> int:
                 report.progress(comm.rank, "")
                 row["verified"] = True
             job.rows.append(row)
-            report.say(comm.rank, trial_line(row))
+            report.say(comm.rank, trial_line(row, answer.figures))
     if options.output:
         write_labels(options.output, job.part, answer.labels, comm)
         report.say(comm.rank, f"wrote {', '.join(answer.labels)} to {options.output}")
@@ -170,11 +178,11 @@ def prepare_job(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> J
 
 def make_verifier(
     app: App, part: Partition, plan: SyncPlan, prepared: Any, options: argparse.Namespace, comm: MPI.Intracomm
-) -> Callable[[int, Answer], None]:
+) -> Callable[[int | None, Answer], None]:
     """What checks an answer: on the CPU, also those of GPUs, whose graph is copied there when the first is checked."""
     ready: list[tuple[Partition, SyncPlan, Any]] = [(part, plan, prepared)] if part.device == "cpu" else []
 
-    def verify(source: int, answer: Answer) -> None:
+    def verify(source: int | None, answer: Answer) -> None:
         if not ready:
             host = part.on("cpu")
             host_plan = make_plan(host, comm)
@@ -194,9 +202,10 @@ def rehearse(
     part = partition_graph(path, tiny_policy(policy, path), comm, weights=app.weighted, csc=csc, device=device)
     plan = make_plan(part, comm, "mpi")
     prepared = app.prepare(part, Sync(plan, comm), options)
-    answer = app.run(part, Sync(plan, comm), FAR_NODE, prepared, options)
+    source = FAR_NODE if app.needs_source else None
+    answer = app.run(part, Sync(plan, comm), source, prepared, options)
     if options.verify:
-        make_verifier(app, part, plan, prepared, options, comm)(FAR_NODE, answer.on_host())
+        make_verifier(app, part, plan, prepared, options, comm)(source, answer.on_host())
 
 
 def choose_sources(part: Partition, comm: MPI.Intracomm, options: argparse.Namespace) -> list[int]:
@@ -227,7 +236,7 @@ def scramble(gids: np.ndarray, seed: int) -> np.ndarray:
 
 
 def run_trial(
-    app: App, comm: MPI.Intracomm, job: Job, options: argparse.Namespace, source: int, trial: int
+    app: App, comm: MPI.Intracomm, job: Job, options: argparse.Namespace, source: int | None, trial: int
 ) -> tuple[Answer, dict]:
     """One timed run, on the clock of the slowest rank. Collective."""
     sync = Sync(job.plan, comm)
@@ -238,8 +247,9 @@ def run_trial(
     seconds = comm.allreduce(time.perf_counter() - began, MPI.MAX)
     messages = sync.total(sum(exchange.messages for exchange in sync.traffic))[0]
     reduced, broadcast = sync.total(*(sync.bytes_sent(kind) for kind in ("reduce", "broadcast")))
-    own = answer.reached[: job.part.num_masters]
-    reached, traversed = sync.total(int(own.sum()), int(job.part.degrees[own].sum()))
+    own = slice(None) if answer.reached is None else answer.reached[: job.part.num_masters]
+    degrees = job.part.degrees[own]
+    reached, traversed = sync.total(degrees.size, int(degrees.sum()))
     answer = answer.on_host()
     row = {
         "app": app.name, "graph": job.graph, "nodes": job.part.num_nodes, "edges": job.part.num_edges,
@@ -252,7 +262,7 @@ def run_trial(
         "edge_balance": job.quality.edge_balance, "peak_mb": comm.allreduce(peak_mb(), MPI.MAX),
         "verified": None, "commit": commit(),
     }  # fmt: skip
-    return answer, row
+    return answer, row | answer.figures
 
 
 def wait(part: Partition) -> None:
@@ -260,15 +270,20 @@ def wait(part: Partition) -> None:
     backend("gluon.device", part.device).wait()
 
 
-def trial_line(row: dict) -> str:
+def trial_line(row: dict, figures: dict[str, Any]) -> str:
     """One trial in a line."""
-    rate = row["traversed_edges"] / row["seconds"] / 1e6
-    verified = ", verified" if row["verified"] else ""
-    return (
-        f"{row['app']} from {row['source']}: {row['seconds'] * 1e3:.2f} ms, {row['rounds']} rounds, "
-        f"{row['messages']} messages, {row['mb_sent']:.3f} MB sent, {row['reached']:,} nodes reached, "
-        f"{rate:,.1f} M edges/s{verified}"
+    source = row["source"]
+    started = [] if source is None else [f"{row['reached']:,} nodes reached"]
+    values = (
+        f"{name.replace('_', ' ')} {value:{',' if isinstance(value, int) else '.6g'}}"
+        for name, value in figures.items()
     )
+    parts = [
+        f"{row['app']}{'' if source is None else f' from {source}'}: {row['seconds'] * 1e3:.2f} ms", *values,
+        f"{row['rounds']} rounds", f"{row['messages']} messages", f"{row['mb_sent']:.3f} MB sent", *started,
+        f"{row['traversed_edges'] / row['seconds'] / 1e6:,.1f} M edges/s", *(["verified"] if row["verified"] else []),
+    ]  # fmt: skip
+    return ", ".join(parts)
 
 
 def commit() -> str | None:

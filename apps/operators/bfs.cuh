@@ -2,11 +2,11 @@
 #include "frontier.cuh"
 
 // Every frontier node v gives level | (gids[v] & gid_mask) to its out-neighbours that have no value or a larger one.
-// Two that write one node at a time: the smaller wins, whatever the order, so parents do not depend on timing.
-extern "C" __global__ void bfs_push(const u64* counter, const int* nodes, const i64* starts, const i64* rows,
-                                    const int* targets, const i64* gids, i64 gid_mask, VALUE level, VALUE* values,
-                                    unsigned* updated) {
-  Queue queue = {(u64*)counter, (int*)nodes, (i64*)starts, (i64*)rows};
+// Two that write one node at a time: the smaller wins, whatever the order, so parents do not depend on timing. The queue is
+// empty afterwards; the word behind its counter counts blocks.
+extern "C" __global__ void bfs_push(u64* counter, const int* nodes, const i64* starts, const i64* rows, const int* targets,
+                                    const i64* gids, i64 gid_mask, VALUE level, VALUE* values, unsigned* updated) {
+  Queue queue = {counter, (int*)nodes, (i64*)starts, (i64*)rows};
   for_each_edge(queue, *counter, [&](const Edges& edges) {
     int target[K];
     VALUE old[K];
@@ -21,6 +21,7 @@ extern "C" __global__ void bfs_push(const u64* counter, const int* nodes, const 
       if (old[k] > value && lower(&values[target[k]], value) > value) set_bit(updated, target[k]);
     }
   });
+  if (last_block((unsigned*)(counter + 1)) && threadIdx.x == 0) *counter = 0;
 }
 
 // The first in-neighbour of a row that is in the frontier, or -1. All lanes of a warp call it, each with a row or none.

@@ -3,6 +3,7 @@
 On one rank a whole search runs in one kernel.
 """
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +24,6 @@ def bfs_push(
 ) -> None:  # fmt: skip
     """Every frontier node v gives ``level | (gids[v] & gid_mask)`` to its out-neighbours without a smaller value."""
     kernels = _bfs(values.dtype)
-    cp.cuda.runtime.memsetAsync(queue.progress.data.ptr, 0, queue.progress.nbytes, cp.cuda.get_current_stream().ptr)
     memory = (queue.progress, queue.nodes, queue.starts, queue.rows)
     kernels.queue_bits(threads_for(values.size), frontier, values.size, offsets, *memory)
     level = values.dtype.type(level)
@@ -37,16 +37,7 @@ def bfs_pull(
     """Every node without a value looks for an in-neighbour in the frontier and stops at the first."""
     numbers = (values.dtype.type(level), values.dtype.type(unreached))
     _bfs(values.dtype).bfs_pull(
-        threads_for(values.size),
-        frontier,
-        values.size,
-        offsets,
-        sources,
-        gids,
-        int(gid_mask),
-        *numbers,
-        values,
-        updated,
+        threads_for(values.size), frontier, values.size, offsets, sources, gids, int(gid_mask), *numbers, values, updated
     )
 
 
@@ -97,6 +88,7 @@ def bfs_drain(part: Partition, plan: BfsPlan, source: int, direction: str, alpha
     return hops, levels[0]
 
 
+@functools.cache
 def _bfs(dtype: Any) -> Any:
     return load(BFS, VALUE=c_type(dtype))
 

@@ -15,20 +15,19 @@ extern "C" __global__ void queue_bits(const unsigned* frontier, i64 size, const 
   }
 }
 
-// sums[0] += updated masters, sums[1] += their out-edges in the whole graph.
-extern "C" __global__ void frontier_size(const unsigned* updated, i64 masters, const i64* degrees, u64* sums) {
+// Hands over how many masters are updated, and how many out-edges those have in the whole graph.
+extern "C" __global__ void frontier_size(const unsigned* updated, i64 masters, const i64* degrees, u64* sums, u64* host) {
   u64 nodes = 0, edges = 0;
   i64 words = (masters + 31) / 32;
   for (i64 word = thread_id() / 32; word < words; word += num_threads() / 32) {
-    i64 lid = word * 32 + lane_id();
     unsigned bits = updated[word];
+    if (bits == 0) continue;
+    i64 lid = word * 32 + lane_id();
     if (bits >> lane_id() & 1 && lid < masters) nodes++, edges += degrees[lid];
   }
-  for (int step = 16; step > 0; step /= 2) {
-    nodes += __shfl_down_sync(FULL, nodes, step);
-    edges += __shfl_down_sync(FULL, edges, step);
-  }
-  if (lane_id() == 0 && nodes) atomicAdd(&sums[0], nodes), atomicAdd(&sums[1], edges);
+  add_up(&sums[0], nodes);
+  add_up(&sums[1], edges);
+  hand_over(sums, 2, host);
 }
 
 // Counters of a drain. Step s adds up in total[s % 3], which step s - 1 has cleared and step s + 1 reads: one barrier a

@@ -3,16 +3,16 @@
 See frontier.cuh and cusp/warp.cuh.
 """
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
 import cupy as cp
 import numpy as np
 
-from cusp.cuda import load, many_threads
+from cusp.cuda import Sums, load, many_threads
 from cusp.errors import OptionError
 from cusp.partition import Partition
-from gluon.device_gpu import read
 
 FRONTIER = "apps/operators/frontier.cuh"
 MAX_EDGES, MAX_NODES = 1 << 34, 1 << 30  # what a queue's counter has room for
@@ -52,12 +52,17 @@ def drains(ranks: int) -> bool:
 
 def frontier_size(updated: Any, degrees: Any) -> tuple[int, int]:
     """Updated masters, and the out-edges that they have in the whole graph."""
-    sums = cp.zeros(2, np.uint64)
-    load(FRONTIER).frontier_size(threads_for(degrees.size), updated, degrees.size, degrees, sums)
-    nodes, edges = read(sums).tolist()
+    sums, size = _sums(), degrees.size
+    load(FRONTIER).frontier_size(threads_for(size), updated, size, degrees, sums.counters, sums.address)
+    nodes, edges = sums.read()
     return nodes, edges
+
+
+@functools.cache
+def _sums() -> Sums:
+    return Sums(2)
 
 
 def threads_for(size: int) -> int:
     """One warp for 32 nodes, but no more than fill the GPU."""
-    return min(-(-size // 32) * 32, many_threads())
+    return min(max(-(-size // 32), 1) * 32, many_threads())

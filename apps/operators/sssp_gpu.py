@@ -3,6 +3,7 @@
 On one rank a whole search runs in one kernel.
 """
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -148,5 +149,6 @@ def mark_too_far(offsets: Any, targets: Any, weights: Any, values: Any, far: Any
     )
 
 
+@functools.cache
 def _sssp(dtype: Any, weight: Any = np.int32) -> Any:
     return load(SSSP, VALUE=c_type(dtype), WEIGHT=c_type(weight))
