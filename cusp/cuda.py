@@ -81,6 +81,7 @@ class Kernels:
     def __init__(self, path: str, more: str = "", **defines: str) -> None:
         self._module = cp.RawModule(code=source(path) + more, options=options(**defines), backend="nvrtc")
         self._path, self._defines = path, defines
+        self._resident: dict[str, Any] = {}
 
     def __getattr__(self, name: str) -> Any:
         function = self._module.get_function(name)
@@ -97,10 +98,11 @@ class Kernels:
 
         It is launched with as many blocks of 512 threads as ``__launch_bounds__(512, 2)`` promises to fit.
         """
-        module = _cooperative(self._path, tuple(sorted(self._defines.items())))
-        function = module.get_function(name)
-        blocks = 2 * multiprocessors(cp.cuda.Device().id)
-        return lambda *arguments: function((blocks,), (512,), arguments)
+        if name not in self._resident:
+            module = _cooperative(self._path, tuple(sorted(self._defines.items())))
+            function, blocks = module.get_function(name), 2 * multiprocessors(cp.cuda.Device().id)
+            self._resident[name] = lambda *arguments: function((blocks,), (512,), arguments)
+        return self._resident[name]
 
 
 @functools.cache
@@ -124,7 +126,7 @@ def multiprocessors(device: int) -> int:
 
 def many_threads() -> int:
     """Threads that fill the GPU, for kernels whose warps share all the work among themselves."""
-    return 2048 * multiprocessors(cp.cuda.Device().id)
+    return 2048 * multiprocessors(cp.cuda.runtime.getDevice())
 
 
 def pinned(shape: int, dtype: Any) -> np.ndarray:
@@ -132,6 +134,30 @@ def pinned(shape: int, dtype: Any) -> np.ndarray:
     dtype = np.dtype(dtype)
     memory = cp.cuda.alloc_pinned_memory(max(shape, 1) * dtype.itemsize)
     return np.frombuffer(memory, dtype, shape)
+
+
+class Sums:
+    """Counters that kernels add to, and what the last block of a kernel hands over to the host (``hand_over`` in warp.cuh).
+
+    It writes into page-locked memory, so the host waits once, and neither a copy nor a clearing is launched.
+
+    Attributes
+    ----------
+    counters : (size + 1,) uint64, on the device
+        Zero whenever no kernel runs; the last one counts blocks.
+    address : int
+        Of the host's memory, for kernels.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.counters = cp.zeros(size + 1, np.uint64)
+        self._handed_over = pinned(size, np.uint64)
+        self.address = self._handed_over.ctypes.data
+
+    def read(self) -> list[int]:
+        """What was handed over last. Waits for all work before it."""
+        cp.cuda.get_current_stream().synchronize()
+        return self._handed_over.tolist()
 
 
 def use(number: int) -> str:

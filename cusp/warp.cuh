@@ -38,6 +38,34 @@ __device__ inline void grid_barrier(unsigned* arrived) {
   __syncthreads();
 }
 
+// *sum += ``mine`` of all threads: one atomic a block, since those on one address follow each other. All threads call it.
+__device__ inline void add_up(u64* sum, u64 mine) {
+  __shared__ u64 of_block;
+  for (int step = 16; step > 0; step /= 2) mine += __shfl_down_sync(FULL, mine, step);
+  if (threadIdx.x == 0) of_block = 0;
+  __syncthreads();
+  if (lane_id() == 0 && mine) atomicAdd(&of_block, mine);
+  __syncthreads();
+  if (threadIdx.x == 0 && of_block) atomicAdd(sum, of_block);
+}
+
+// True in all threads of the block that ends last, for which everything is done that the others did before. ``arrived`` is 0
+// before and after. All threads call it.
+__device__ inline bool last_block(unsigned* arrived) {
+  __threadfence();
+  __syncthreads();
+  bool last = threadIdx.x == 0 && atomicInc(arrived, gridDim.x - 1) == gridDim.x - 1;
+  last = __syncthreads_or(last);
+  __threadfence();
+  return last;
+}
+
+// The last block gives the host ``size`` sums to which all blocks have added, and leaves them at 0; the word behind them
+// counts blocks.
+__device__ inline void hand_over(u64* sums, int size, u64* host) {
+  if (last_block((unsigned*)&sums[size]) && threadIdx.x < size) host[threadIdx.x] = atomicExch(&sums[threadIdx.x], 0ull);
+}
+
 // Values that are not negative, as integers of the same order: the atomic minimum of floats.
 __device__ inline int lower(int* place, int value) { return atomicMin(place, value); }
 __device__ inline i64 lower(i64* place, i64 value) { return atomicMin(place, value); }

@@ -13,13 +13,16 @@ extern "C" __global__ void write_node(const u64* index, const int* table, i64 gi
   set_bit(updated, lid);
 }
 
-// total += bits among the first ``size``; one 32-bit word a thread, one atomic a warp.
-extern "C" __global__ void count_bits(const unsigned* words, i64 size, u64* total) {
-  i64 word = thread_id();
-  unsigned bits = word * 32 < size ? words[word] : 0;
-  if (word * 32 < size && size - word * 32 < 32) bits &= (1u << (size & 31)) - 1;
-  unsigned sum = __reduce_add_sync(FULL, (unsigned)__popc(bits));
-  if (lane_id() == 0 && sum) atomicAdd(total, (u64)sum);
+// Hands over how many of the first ``size`` bits are set.
+extern "C" __global__ void count_bits(const unsigned* words, i64 size, u64* sums, u64* host) {
+  u64 found = 0;
+  for (i64 word = thread_id(); word * 32 < size; word += num_threads()) {
+    unsigned bits = words[word];
+    if (size - word * 32 < 32) bits &= (1u << (size & 31)) - 1;
+    found += __popc(bits);
+  }
+  add_up(&sums[0], found);
+  hand_over(sums, 1, host);
 }
 
 // Bit i = updated bit of lids[i], 0 where that is -1: one lane an entry, one word a warp, so stores coalesce and none race.
@@ -37,25 +40,6 @@ __device__ inline int piece_of(i64 i, const i64* starts, int ranks) {
   return rank;
 }
 
-// counts[r] = updated entries of the piece for rank r. Pieces begin at multiples of 64, so 32 entries lie in one. A warp
-// goes through a stretch of the lists and adds what it found when a piece ends: few atomics on few addresses.
-extern "C" __global__ void count_updated(i64 entries, const int* lids, const i64* starts, i64 ranks,
-                                         const unsigned* updated, i64* counts) {
-  i64 warps = num_threads() / 32, stretch = ((entries / 32 + warps - 1) / warps) * 32;
-  i64 first = thread_id() / 32 * stretch, last = min(first + stretch, entries);
-  if (first >= last) return;
-  int rank = piece_of(first, starts, ranks);
-  u64 found = 0;
-  for (i64 i = first + lane_id(); i < last; i += 32) {
-    if (rank + 1 < ranks && i >= starts[rank + 1]) {
-      if (lane_id() == 0 && found) atomicAdd((u64*)&counts[rank], found);
-      rank = piece_of(i, starts, ranks), found = 0;
-    }
-    found += __popc(__ballot_sync(FULL, lids[i] >= 0 && get_bit(updated, lids[i])));
-  }
-  if (lane_id() == 0 && found) atomicAdd((u64*)&counts[rank], found);
-}
-
 __device__ inline i64 bit_words(i64 size) { return (size + 63) / 64; }
 __device__ inline i64 words_of(i64 items, i64 width) { return (items * width + 7) / 8; }
 
@@ -66,12 +50,47 @@ __device__ inline Mode mode_of(i64 count, i64 size) {
   return count * (4 + (i64)sizeof(VALUE)) < all ? OFFSETS : BITSET;
 }
 
+// Length in words of the message that carries ``count`` of ``size`` values.
+__device__ inline i64 message_words(i64 count, i64 size) {
+  Mode mode = mode_of(count, size);
+  if (mode == NONE) return 0;
+  if (mode == OFFSETS) return 1 + words_of(count, 4) + words_of(count, sizeof(VALUE));
+  return 1 + bit_words(size) + words_of(size, sizeof(VALUE));
+}
+
+// counts[r] = updated entries of the piece for rank r; the host is told the length of the message that they make, and
+// ``taken`` becomes 0. Pieces begin at multiples of 64, so 32 entries lie in one. A warp goes through a stretch of the lists
+// and adds what it found when a piece ends: few atomics on few addresses.
+extern "C" __global__ void count_updated(i64 entries, const int* lids, const i64* starts, const i64* sizes, i64 ranks,
+                                         const unsigned* updated, u64* sums, i64* counts, i64* taken, u64* host) {
+  i64 warps = num_threads() / 32, stretch = ((entries / 32 + warps - 1) / warps) * 32;
+  i64 first = thread_id() / 32 * stretch, last = min(first + stretch, entries);
+  if (first < last) {
+    int rank = piece_of(first, starts, ranks);
+    u64 found = 0;
+    for (i64 i = first + lane_id(); i < last; i += 32) {
+      if (rank + 1 < ranks && i >= starts[rank + 1]) {
+        if (lane_id() == 0 && found) atomicAdd(&sums[rank], found);
+        rank = piece_of(i, starts, ranks), found = 0;
+      }
+      found += __popc(__ballot_sync(FULL, lids[i] >= 0 && get_bit(updated, lids[i])));
+    }
+    if (lane_id() == 0 && found) atomicAdd(&sums[rank], found);
+  }
+  if (!last_block((unsigned*)&sums[ranks])) return;
+  for (i64 rank = threadIdx.x; rank < ranks; rank += blockDim.x) {
+    counts[rank] = (i64)atomicExch(&sums[rank], 0ull);
+    taken[rank] = 0;
+    host[rank] = (u64)message_words(counts[rank], sizes[rank]);
+  }
+}
+
 // Messages for all ranks at once. Rank r's begins at word boxes[r]: a header (mode + count << 8), then
 //   OFFSETS  positions in the list and their values. Slots are given out by an atomic counter, so they stand in any
 //            order; each position stands there once, hence what the receiver computes does not depend on it.
 //   BITSET   a bit an entry, and the values of all entries: those without their bit are room, not values.
-// With ``reset`` a value that was sent goes back to ``identity``: its share must not count again. ``taken`` must be
-// zero; ``counts`` as counted above.
+// With ``reset`` a value that was sent goes back to ``identity``: its share must not count again. ``taken`` and
+// ``counts`` come from count_updated.
 extern "C" __global__ void extract_values(i64 entries, const int* lids, const i64* starts, const i64* sizes, i64 ranks,
                                           const i64* boxes, const i64* counts, i64* taken, VALUE* values,
                                           unsigned* updated, i64 reset, VALUE identity, u64* words) {

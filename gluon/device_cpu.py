@@ -20,6 +20,7 @@ from cusp.lid_map import popcount
 from cusp.partition import Partition
 
 NONE, ALL, BITSET, OFFSETS = range(4)
+xp = np  # what makes and handles its arrays
 
 
 def full(size: int, fill: float, dtype: np.dtype) -> np.ndarray:
@@ -30,6 +31,11 @@ def full(size: int, fill: float, dtype: np.dtype) -> np.ndarray:
 def no_bits(size: int) -> np.ndarray:
     """Room for ``size`` bits, none set: uint64 words."""
     return np.zeros(-(-size // 64), np.uint64)
+
+
+def clear(words: np.ndarray) -> None:
+    """No bit is set any more."""
+    words.fill(0)
 
 
 def write(part: Partition, gid: int, value: float, values: np.ndarray, updated: np.ndarray) -> None:

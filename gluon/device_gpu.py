@@ -4,17 +4,20 @@ A message carries positions and values, or a bit and a value for every entry of 
 shorter; where the receiver knows the value, a bit for every entry.
 """
 
+import functools
 from typing import Any
 
 import cupy as cp
 import numpy as np
 
-from cusp.cuda import c_type, load, pinned
+from cusp.cuda import Sums, c_type, load, many_threads, pinned
 from cusp.partition import Partition
 
 KERNELS = "gluon/device.cuh"
+xp = cp  # what makes and handles its arrays
 
 
+@functools.cache
 def kernels(dtype: Any) -> Any:
     """The kernels for a label of a type."""
     return load(KERNELS, VALUE=c_type(dtype))
@@ -30,6 +33,12 @@ def no_bits(size: int) -> Any:
     return cp.zeros(-(-size // 64) * 2, cp.uint32)
 
 
+def clear(words: Any) -> None:
+    """No bit is set any more."""
+    if words.size:
+        words.data.memset_async(0, words.nbytes)
+
+
 def write(part: Partition, gid: int, value: float, values: Any, updated: Any) -> None:
     """Give a node a value if it has a proxy here."""
     index, table = part.lid_map.index, part.lid_map.table
@@ -43,15 +52,21 @@ def wait() -> None:
 
 def count_bits(words: Any, size: int) -> int:
     """How many of the first ``size`` bits are set."""
-    total = cp.zeros(1, cp.uint64)
-    kernels(np.int32).count_bits(-(-size // 32), words, size, total)
-    return int(read(total)[0])
+    sums = _sums()
+    threads = min(max(-(-size // 32), 1), many_threads())
+    kernels(np.int32).count_bits(threads, words, size, sums.counters, sums.address)
+    return sums.read()[0]
+
+
+@functools.cache
+def _sums() -> Sums:
+    return Sums(1)
 
 
 def take_bits(words: Any, size: int) -> Any:
     """Places, int32, ascending, of the set bits; they are cleared."""
     found = cp.flatnonzero(cp.unpackbits(words.view(cp.uint8), bitorder="little")[:size]).astype(cp.int32)
-    words.fill(0)
+    clear(words)
     return found
 
 

@@ -13,7 +13,7 @@ import cupy as cp
 import numpy as np
 from mpi4py import MPI
 
-from cusp.cuda import many_threads
+from cusp.cuda import Sums, many_threads
 from cusp.exchange import exchange_counts
 from gluon import device_gpu as device
 from gluon.reduction import ASSIGN
@@ -21,6 +21,7 @@ from gluon.reduction import ASSIGN
 if TYPE_CHECKING:
     from gluon.label import Label
 
+WORD = 8  # bytes
 WARP = 32  # pieces of the joined lists begin at multiples of it
 
 
@@ -34,7 +35,7 @@ class Joined:
     starts : (ranks + 1,) int64
         The list for rank r begins at entry ``starts[r]``.
     sizes : (ranks,) int64
-    on_device : (2, ranks + 1) int64
+    on_device : (ranks + 1,) and (ranks,) int64
         ``starts`` and ``sizes``.
     anywhere : bool
         Some rank has a list with an entry.
@@ -43,14 +44,24 @@ class Joined:
     lids: Any
     starts: np.ndarray
     sizes: np.ndarray
-    on_device: Any
+    on_device: tuple[Any, Any]
     anywhere: bool
     _boxes: dict[int, tuple[list[int], Any]] = field(default_factory=dict)
 
     @cached_property
+    def entries(self) -> int:
+        """Entries of all lists, with the gaps."""
+        return int(self.starts[-1])
+
+    @cached_property
+    def pieces(self) -> list[Any]:
+        """The list for each rank."""
+        return [self.lids[start : start + size] for start, size in zip(self.starts.tolist(), self.sizes.tolist())]
+
+    @cached_property
     def bit_words(self) -> int:
         """Length in words of the messages of one bit an entry for all ranks."""
-        return int(self.starts[-1]) // 64
+        return self.entries // 64
 
     @cached_property
     def bit_starts(self) -> list[int]:
@@ -59,8 +70,13 @@ class Joined:
 
     @cached_property
     def bit_lengths(self) -> list[int]:
-        """Lengths in words."""
+        """Their lengths in words."""
         return (-(-self.sizes // 64)).tolist()
+
+    @cached_property
+    def bit_bytes(self) -> list[int]:
+        """Bytes of each, but those that are empty, which are not sent."""
+        return [WORD * words for words in self.bit_lengths if words]
 
     @staticmethod
     def of(lists: list[np.ndarray], comm: MPI.Intracomm) -> "Joined":
@@ -72,7 +88,7 @@ class Joined:
         for start, part in zip(starts, lists):
             lids[start : start + part.size] = part
         anywhere = comm.allreduce(int(starts[-1]), MPI.MAX) > 0
-        return Joined(cp.asarray(lids), starts, sizes, cp.asarray(np.stack([starts, np.append(sizes, 0)])), anywhere)
+        return Joined(cp.asarray(lids), starts, sizes, (cp.asarray(starts), cp.asarray(sizes)), anywhere)
 
     def boxes(self, itemsize: int) -> tuple[list[int], Any]:
         """(ranks + 1) words at which the messages of values have room for each rank; also on the device."""
@@ -89,7 +105,9 @@ class Exchange:
     def __init__(self, comm: MPI.Intracomm, transport: Any) -> None:
         self.comm, self.transport = comm, transport
         self._joined: dict[int, tuple[list[np.ndarray], Joined]] = {}
-        self._boxes: dict[str, Any] = {}
+        self._boxes: dict[str, tuple[Any, Any]] = {}
+        self._lengths = Sums(comm.size)  # of the messages of values
+        self._counts, self._taken = cp.zeros(comm.size, np.int64), cp.zeros(comm.size, np.int64)
 
     def __call__(
         self,
@@ -110,43 +128,43 @@ class Exchange:
     def _bits(self, kind: str, label: "Label", outgoing: Joined, incoming: Joined, implied: float) -> list[int]:
         """Messages of one bit an entry."""
         kernels = device.kernels(label.values.dtype)
-        out = self._box("out", outgoing.bit_words)
-        into = self._box("in", incoming.bit_words)
-        entries = outgoing.lids.size
-        kernels.extract_bits(entries, entries, outgoing.lids, label.updated, out.view(cp.uint32))
+        out, out_bits = self._box("out", outgoing.bit_words)
+        into, bits = self._box("in", incoming.bit_words)
+        kernels.extract_bits(outgoing.entries, outgoing.entries, outgoing.lids, label.updated, out_bits)
         self.transport.exchange(
             out, outgoing.bit_starts, outgoing.bit_lengths, into, incoming.bit_starts, incoming.bit_lengths
         )
-        reduction = label.reduction if kind == "reduce" else ASSIGN
-        bits, value, entries = into.view(cp.uint32), label.values.dtype.type(implied), incoming.lids.size
-        kernels.combine_bits(entries, entries, incoming.lids, bits, value, reduction.code, label.values, label.updated)
-        return [8 * words for words in outgoing.bit_lengths if words]
+        reduction, value = label.reduction if kind == "reduce" else ASSIGN, label.values.dtype.type(implied)
+        kernels.combine_bits(
+            incoming.entries, incoming.entries, incoming.lids, bits, value, reduction.code, label.values, label.updated
+        )
+        return outgoing.bit_bytes
 
     def _values(self, kind: str, label: "Label", outgoing: Joined, incoming: Joined) -> list[int]:
         """Messages of positions and values."""
         kernels, dtype, ranks = device.kernels(label.values.dtype), label.values.dtype, self.comm.size
         (out_boxes, boxes), (in_boxes, _) = outgoing.boxes(dtype.itemsize), incoming.boxes(dtype.itemsize)
-        out, into = self._box("out", out_boxes[-1]), self._box("in", in_boxes[-1])
-        counts = cp.zeros((2, ranks), np.int64)
-        starts, sizes = outgoing.on_device
-        entries = outgoing.lids.size
+        (out, _), (into, _) = self._box("out", out_boxes[-1]), self._box("in", in_boxes[-1])
+        entries, lids, lengths = outgoing.entries, outgoing.lids, self._lengths
+        threads = min(max(entries, 1), many_threads())
         kernels.count_updated(
-            min(entries, many_threads()), entries, outgoing.lids, starts, ranks, label.updated, counts[0]
-        )
+            threads, entries, lids, *outgoing.on_device, ranks, label.updated, lengths.counters, self._counts,
+            self._taken, lengths.address,
+        )  # fmt: skip
         reset = kind == "reduce" and not label.reduction.idempotent
         kernels.extract_values(
-            entries, entries, outgoing.lids, starts, sizes, ranks, boxes, counts[0], counts[1],
-            label.values, label.updated, int(reset), label.reduction.identity(dtype), out,
+            entries, entries, lids, *outgoing.on_device, ranks, boxes, self._counts, self._taken, label.values,
+            label.updated, int(reset), label.reduction.identity(dtype), out,
         )  # fmt: skip
-        words = message_words(device.read(counts[0]), outgoing.sizes, dtype.itemsize)
-        coming = exchange_counts(self.comm, words)
-        self.transport.exchange(out, out_boxes[:-1], words.tolist(), into, in_boxes[:-1], coming.tolist())
+        words = lengths.read()
+        coming = exchange_counts(self.comm, np.array(words)).tolist()
+        self.transport.exchange(out, out_boxes[:-1], words, into, in_boxes[:-1], coming)
         reduction = label.reduction if kind == "reduce" else ASSIGN
-        for rank in np.flatnonzero(coming).tolist():
-            lids = self._piece(incoming, rank)
-            box = into[in_boxes[rank] :]
-            kernels.combine_values(lids.size, lids.size, lids, box, reduction.code, label.values, label.updated)
-        return [8 * int(size) for size in words if size]
+        for rank, arrived in enumerate(coming):
+            if arrived:
+                there, box = incoming.pieces[rank], into[in_boxes[rank] :]
+                kernels.combine_values(there.size, there.size, there, box, reduction.code, label.values, label.updated)
+        return [WORD * size for size in words if size]
 
     def _join(self, lists: list[np.ndarray]) -> Joined:
         """The lists on the device, sent there once."""
@@ -155,20 +173,9 @@ class Exchange:
             found = self._joined[id(lists)] = (lists, Joined.of(lists, self.comm))
         return found[1]
 
-    @staticmethod
-    def _piece(joined: Joined, rank: int) -> Any:
-        start = int(joined.starts[rank])
-        return joined.lids[start : start + int(joined.sizes[rank])]
-
-    def _box(self, way: str, words: int) -> Any:
-        if way not in self._boxes or self._boxes[way].size < words:
-            self._boxes[way] = cp.empty(max(words, 1), np.uint64)
+    def _box(self, way: str, words: int) -> tuple[Any, Any]:
+        """Room for messages: uint64, and the same as uint32."""
+        if way not in self._boxes or self._boxes[way][0].size < words:
+            room = cp.empty(max(words, 1), np.uint64)
+            self._boxes[way] = room, room.view(np.uint32)
         return self._boxes[way]
-
-
-def message_words(counts: np.ndarray, sizes: np.ndarray, itemsize: int) -> np.ndarray:
-    """Length in words of the messages that ``extract_values`` makes; 0 where nothing was updated or no list is."""
-    offsets = -(-counts * 4 // 8) + -(-counts * itemsize // 8)
-    everything = -(-sizes // 64) + -(-sizes * itemsize // 8)
-    body = np.where(counts * (4 + itemsize) < -(-sizes // 64) * 8 + sizes * itemsize, offsets, everything)
-    return np.where(counts > 0, 1 + body, 0)

@@ -34,6 +34,7 @@ class Label:
         self.device = backend("gluon.device", part.device)
         self.values = self.device.full(part.num_proxies, fill, np.dtype(dtype))
         self.updated = self.device.no_bits(part.num_proxies)
+        self._other: Any = None  # room for bits that the next swap uses
 
     def write(self, gid: int, value: float) -> None:
         """Give a node a value, at each of its proxies: call it on every rank."""
@@ -44,9 +45,13 @@ class Label:
         return self.device.take_bits(self.updated, self.part.num_proxies)
 
     def swap_updated(self) -> Any:
-        """The bits of the updated proxies; the label goes on with none set."""
-        taken = self.updated
-        self.updated = self.device.no_bits(self.part.num_proxies)
+        """The bits of the updated proxies, which stay as they are until the next swap; the label goes on with none set."""
+        taken, self.updated = self.updated, self._other
+        if self.updated is None:
+            self.updated = self.device.no_bits(self.part.num_proxies)
+        else:
+            self.device.clear(self.updated)
+        self._other = taken
         return taken
 
     def num_updated_masters(self) -> int:
