@@ -20,11 +20,12 @@ LIBRARIES = {
              "tests/*"],
     "cupy": ["*_gpu.py", "gluon/transport_*.py", "cusp/cuda.py", "scripts/*",
              "tests/*"],
+    **dict.fromkeys(["scipy", "pandas", "networkx"], ["apps/result.py", "scripts/*", "tests/*"]),
 }  # fmt: skip
 
 # A name that is used -> the files that may use it.
 NAMES = {
-    "COMM_WORLD": ["cusp/launch.py", "*/__main__.py", "scripts/*", "tests/*", "benchmarks/*"],
+    "COMM_WORLD": ["cusp/launch.py", "apps/library.py", "*/__main__.py", "scripts/*", "tests/*", "benchmarks/*"],
     "print": ["apps/harness.py", "cusp/report.py", "cusp/launch.py", "*/__main__.py", "scripts/*", "tests/*",
               "benchmarks/*"],
     "perf_counter": ["apps/harness.py", "cusp/report.py", "cusp/launch.py", "cusp/stopwatch.py",

@@ -1,0 +1,55 @@
+"""Options of a command line as keyword arguments of a function."""
+
+import argparse
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+
+from cusp.errors import OptionError
+
+
+class Keywords(argparse.ArgumentParser):
+    """The options that ``add_options`` adds, with the same defaults and checks.
+
+    Attributes
+    ----------
+    actions : list of Action
+        One an option; ``dest`` is its keyword.
+    """
+
+    def __init__(self, name: str, add_options: Callable[[argparse.ArgumentParser], None]) -> None:
+        super().__init__(prog=name, add_help=False, allow_abbrev=False)
+        add_options(self)
+        self.actions = list(self._actions)
+        self.set_defaults(seed=1)
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what ends a program."""
+        raise OptionError(f"{self.prog}: {message}")
+
+    def read(self, given: dict[str, Any]) -> argparse.Namespace:
+        """The options with the values that were given."""
+        known = {action.dest: action for action in self.actions}
+        argv: list[str] = []
+        for name, value in given.items():
+            if name not in known:
+                raise OptionError(f"{self.prog}: no option {name}; there are {', '.join(known) or 'none'}")
+            argv += _texts(known[name], value)
+        return self.parse_args(argv)
+
+
+def _texts(action: argparse.Action, value: Any) -> list[str]:
+    """An option as it would be typed; nothing for its default."""
+    flag = action.option_strings[-1]
+    if value is None or value is action.default:
+        return []
+    if action.nargs == 0:
+        if not isinstance(value, (bool, np.bool_)):
+            raise OptionError(f"{action.dest}={value!r}: expected True or False")
+        return [flag] if value else []
+    if isinstance(value, (list, tuple, np.ndarray)):
+        if action.nargs is None:
+            return [f"{flag}={'x'.join(map(str, value))}"]  # a grid
+        return [flag, *map(str, value)]
+    return [f"{flag}={value}"]
