@@ -20,6 +20,7 @@ from cusp.cli import wanted_device
 from cusp.compile_rules import Rules
 from cusp.dataset_writer import OutputError, check_target
 from cusp.devices import Placement, backend, choose_device, to_host
+from cusp.edge_lists.csr_builder import CsrSlice
 from cusp.errors import OptionError, raise_together
 from cusp.graph_file import read_header
 from cusp.launch import parse_together
@@ -75,6 +76,10 @@ class App:
     run : function (part, sync, source, prepared, options) -> Answer
     verify : function (part, sync, source, answer, prepared, options)
         Raises VerificationError.
+    show : function (part, sync, source, answer, options) -> list of str
+        Lines to print below the trials of a source, the same on every rank. Collective.
+    generate : function (comm, options) -> (name, CsrSlice), or None
+        Makes the graph instead of the harness. Collective.
     needs_source : bool
         It starts from one node; else ``source`` is None, and there are no options that choose sources.
     prepare : function (part, sync, options) -> anything
@@ -94,6 +99,8 @@ class App:
     needs_csc: Callable[[argparse.Namespace, bool], bool] = lambda options, symmetric: False
     weighted: bool = False
     needs_source: bool = True
+    show: Callable[[Partition, Sync, Any, Answer, argparse.Namespace], list[str]] = lambda *arguments: []
+    generate: Callable[[MPI.Intracomm, argparse.Namespace], tuple[str, CsrSlice]] | None = None
 
 
 @dataclass
@@ -135,6 +142,8 @@ def main(app: App, comm: MPI.Intracomm, argv: list[str]) -> int:
                 row["verified"] = True
             job.rows.append(row)
             report.say(comm.rank, trial_line(row, answer.figures))
+        for line in app.show(job.part, Sync(job.plan, comm), source, answer, options):
+            report.say(comm.rank, line)
     if options.output:
         write_labels(options.output, job.part, answer.labels, comm)
         report.say(comm.rank, f"wrote {', '.join(answer.labels)} to {options.output}")
@@ -148,7 +157,7 @@ def prepare_job(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> J
     began = time.perf_counter()
     report.progress(comm.rank, "opening")
     placement = choose_device(wanted_device(options), comm)
-    source = open_input(comm, options, app.weighted, placement.device)
+    source = open_input(comm, options, app.weighted, placement.device, app.generate)
     open_transport(options.transport, comm, placement.device)  # connects the GPUs before a clock runs
     report.progress(comm.rank, "loading compiled code (compiled once, then kept)")
     warm_up(comm, source.header, lambda few, path: rehearse(app, few, source.policy, options, path, placement.device))

@@ -6,19 +6,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from mpi4py import MPI
 
 from apps.cli import DEFAULT_SCALE
 from cusp.cli import policy_parameters
+from cusp.edge_lists.csr_builder import CsrSlice
 from cusp.edge_slice import EdgeSlice
 from cusp.errors import OptionError, together
 from cusp.graph_file import GraphHeader, read_header
+from cusp.memory_input import slice_of_rows
 from cusp.partition import Partition
 from cusp.partitioner import partition_graph, partition_slice
 from cusp.policies import Policy, load_policy
 from cusp.saved import load_partition, read_manifest
 from cusp.stopwatch import Stopwatch
+
+Generate = Callable[[MPI.Intracomm, argparse.Namespace], tuple[str, CsrSlice]]
 
 
 @dataclass(frozen=True)
@@ -43,25 +46,28 @@ class Input:
         return os.path.splitext(os.path.basename(self.header.path))[0]
 
 
-def open_input(comm: MPI.Intracomm, options: argparse.Namespace, weighted: bool, device: str) -> Input:
-    """Check what the command line names. Collective.
+def open_input(
+    comm: MPI.Intracomm, options: argparse.Namespace, weighted: bool, device: str, generate: Generate | None = None
+) -> Input:
+    """Check what the command line names, and make the graph where there is no file of it. Collective.
 
     Raises
     ------
     GraphFileError, SavedError, PolicyError, OptionError
         On every rank.
     """
-    if options.graph and os.path.isdir(options.graph):
+    if options.graph and not generate and os.path.isdir(options.graph):
         return _saved(comm, options.graph, weighted, options.memory_limit, device)
     limit = options.memory_limit
     with together(comm):
-        if limit and not options.graph:
+        if limit and (generate or not options.graph):
             raise OptionError("--memory-limit: needs a graph file; a graph that is made now is made in memory")
         policy = load_policy(options.policy, **policy_parameters(options))
         policy.grid_for(comm.size)
-        header = read_header(options.graph) if options.graph else None
+        header = read_header(options.graph) if options.graph and not generate else None
     if header is None:
-        header, edges = _generated(comm, options.seed, weighted)
+        made = generate(comm, options) if generate else _small_rmat(comm, options, weighted)
+        header, edges = _in_memory(comm, *made)
         return Input(
             header, policy, lambda watch, csc: partition_slice(edges, policy, comm, options.order, csc, watch, device)
         )
@@ -105,16 +111,17 @@ def _saved(comm: MPI.Intracomm, folder: str, weighted: bool, memory_limit: int |
     return Input(header, policy, load)
 
 
-def _generated(comm: MPI.Intracomm, seed: int, weighted: bool) -> tuple[GraphHeader, EdgeSlice]:
+def _small_rmat(comm: MPI.Intracomm, options: argparse.Namespace, weighted: bool) -> tuple[str, CsrSlice]:
     """A small RMAT graph for those who have not brought one. Collective."""
     from cusp.edge_lists.generators import rmat_slice
 
-    rows = rmat_slice(comm, DEFAULT_SCALE, seed=seed, weights="1:255" if weighted else None)
-    bounds = np.array([*comm.allgather(rows.first_node), rows.num_nodes], np.int64)
+    return f"rmat{DEFAULT_SCALE}", rmat_slice(
+        comm, DEFAULT_SCALE, seed=options.seed, weights="1:255" if weighted else None
+    )
+
+
+def _in_memory(comm: MPI.Intracomm, name: str, rows: CsrSlice) -> tuple[GraphHeader, EdgeSlice]:
+    """A graph that was made now, as if it had been read. Collective."""
     weight_dtype = None if rows.weights is None else rows.weights.dtype
-    header = GraphHeader(
-        f"rmat{DEFAULT_SCALE}", rows.num_nodes, rows.num_edges, rows.symmetric, rows.indices.dtype, weight_dtype, False
-    )
-    return header, EdgeSlice(
-        rows.num_nodes, rows.num_edges, rows.symmetric, bounds, rows.first_node, rows.indptr, rows.indices, rows.weights
-    )
+    header = GraphHeader(name, rows.num_nodes, rows.num_edges, rows.symmetric, rows.indices.dtype, weight_dtype, False)
+    return header, slice_of_rows(rows, comm)

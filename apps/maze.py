@@ -1,0 +1,207 @@
+"""The way through a maze: breadth-first search on a grid with blocked cells, and back-tracking from the exit.
+
+``mpirun -n 4 python -m apps.maze --width 60 --height 20 --blocked 0.3``, or ``python -m apps.maze maze.txt``
+
+A maze in a file has a line a row: ``#`` is blocked, ``S`` the start, ``E`` the end, anything else is open.
+"""
+
+import argparse
+import os
+from dataclasses import dataclass
+
+import numpy as np
+from mpi4py import MPI
+
+from apps.bfs import bfs
+from apps.bfs import prepare as prepare_bfs
+from apps.harness import Answer, App, main
+from apps.trace import trace
+from apps.verify import VerificationError, verify_hops
+from cusp.cli import positive
+from cusp.devices import to_host
+from cusp.edge_lists.csr_builder import CsrBuilder, CsrSlice
+from cusp.edge_lists.random_kernels import key_of, uniform_units
+from cusp.errors import OptionError, together
+from cusp.launch import run_main
+from cusp.partition import Partition
+from gluon.sync import Sync
+
+DRAWN = 200  # cells: a maze that is wider or higher is not shown
+
+
+@dataclass(frozen=True)
+class Maze:
+    """A grid of cells; cell ``y * width + x`` is a node, and open cells that share a side are neighbours.
+
+    Attributes
+    ----------
+    cells : (height, width) bool
+        True where a cell is open.
+    start, end : int
+        Nodes.
+    """
+
+    cells: np.ndarray
+    start: int
+    end: int
+
+
+def read_maze(path: str) -> Maze:
+    """A maze from a text file, see the head of this module.
+
+    Raises
+    ------
+    OptionError
+        The file cannot be read, its lines differ in length, or there is not one ``S`` and one ``E``.
+    """
+    try:
+        with open(path, "rb") as file:
+            lines = file.read().replace(b"\r", b"").rstrip(b"\n").split(b"\n")
+    except OSError as error:
+        raise OptionError(f"{path}: cannot be read: {error.strerror}") from error
+    for number, line in enumerate(lines, 1):
+        if len(line) != len(lines[0]) or not line:
+            raise OptionError(f"{path}: line {number} has {len(line)} cells, line 1 has {len(lines[0])}")
+    letters = np.frombuffer(b"".join(lines), np.uint8).reshape(len(lines), -1)
+    ends = []
+    for letter, name in (b"S", "start"), (b"E", "end"):
+        places = np.flatnonzero(letters == letter[0])
+        if places.size != 1:
+            raise OptionError(f"{path}: {places.size} cells are marked {letter.decode()}, the {name}; mark one")
+        ends.append(int(places[0]))
+    return Maze(letters != ord("#"), *ends)
+
+
+def random_maze(width: int, height: int, blocked: float, seed: int) -> Maze:
+    """Cells that are blocked with a probability, but for the upper left corner, the start, and the lower right one."""
+    if not 0 <= blocked <= 1:
+        raise OptionError(f"--blocked {blocked:g}: a probability is between 0 and 1")
+    chance = np.empty(width * height)
+    uniform_units(key_of(seed), 0, chance)
+    cells = (chance >= blocked).reshape(height, width)
+    cells[:2, :2] = cells[-2:, -2:] = True
+    return Maze(cells, 0, width * height - 1)
+
+
+def maze_of(options: argparse.Namespace) -> Maze:
+    """The maze that the command line asks for."""
+    if options.graph:
+        return read_maze(options.graph)
+    return random_maze(options.width, options.height, options.blocked, options.seed)
+
+
+def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> tuple[Maze, object]:
+    """The maze, and what all searches of it share."""
+    maze = maze_of(options)
+    if maze.cells.size != part.num_nodes:  # the tiny graph on which the harness tries everything once
+        maze = Maze(np.ones((1, part.num_nodes), bool), 0, part.num_nodes - 1)
+    return maze, prepare_bfs(part, sync, parents=True)
+
+
+def grid_of(maze: Maze, comm: MPI.Intracomm) -> CsrSlice:
+    """This rank's rows of the graph of a maze. Collective."""
+    height, width = maze.cells.shape
+    builder = CsrBuilder(comm, num_nodes=height * width, symmetrize=True)
+    first, last = height * comm.rank // comm.size, height * (comm.rank + 1) // comm.size
+    nodes = np.arange(first * width, last * width).reshape(-1, width)
+    mine, below = maze.cells[first:last], maze.cells[first + 1 : last + 1]
+    right = mine[:, :-1] & mine[:, 1:]
+    down = mine[: len(below)] & below
+    with together(comm):
+        builder.add(nodes[:, :-1][right], nodes[:, 1:][right])
+        builder.add(nodes[: len(below)][down], nodes[: len(below)][down] + width)
+    return builder.build()
+
+
+def find_way(part: Partition, sync: Sync, maze: Maze, prepared: object = None) -> Answer:
+    """The shortest way through a maze. Collective.
+
+    Returns
+    -------
+    Answer
+        ``step`` (int64) of this rank's masters: 0 at the start, 1 at the next cell of the way, and so on; -1 of
+        cells that are not on it. Figure ``steps``: their number, -1 where there is no way.
+    """
+    found = bfs(part, sync, maze.start, parents=True, prepared=prepared)
+    (way,) = trace(part, sync.comm, found.labels["parents"], [maze.end])
+    lids = part.lid_map.lids(way)
+    mine = (lids >= 0) & (lids < part.num_masters)
+    step = np.full(part.num_masters, -1, np.int64)
+    step[lids[mine]] = np.flatnonzero(mine)
+    return Answer(found.labels | {"step": step}, found.reached, found.rounds, {"steps": way.size - 1})
+
+
+def way_of(part: Partition, comm: MPI.Intracomm, step: np.ndarray) -> np.ndarray:
+    """Nodes of the way from its first to its last, on every rank. Collective."""
+    gids = to_host(part.gids[: part.num_masters])
+    chosen = step >= 0
+    pairs = np.concatenate(comm.allgather(np.stack([step[chosen], gids[chosen]])), axis=1)
+    return pairs[1, np.argsort(pairs[0])]
+
+
+def verify_way(part: Partition, sync: Sync, maze: Maze, answer: Answer) -> None:
+    """Check the search, and that the way is one of open cells side by side, as long as the end is far. Collective.
+
+    Raises
+    ------
+    VerificationError
+    """
+    hops, parents, step = (answer.labels[name] for name in ("hops", "parents", "step"))
+    verify_hops(part, sync, maze.start, hops, parents)
+    way = way_of(part, sync.comm, step)
+    y, x = np.divmod(way, maze.cells.shape[1])
+    at_end = hops[part.gids[: part.num_masters] == maze.end]
+    far = sync.comm.allreduce(int(at_end[0]) if at_end.size else -1, MPI.MAX)
+    if way.size - 1 != far or way.size - 1 != answer.figures["steps"]:
+        raise VerificationError(f"the answer is wrong: the way has {way.size - 1} steps, the end is {far} hops away")
+    if way.size and (
+        (way[0], way[-1]) != (maze.start, maze.end)
+        or not maze.cells[y, x].all()
+        or (abs(np.diff(y)) + abs(np.diff(x)) != 1).any()
+    ):
+        raise VerificationError("the answer is wrong: the way does not lead from cell to open cell to the end")
+
+
+def draw(part: Partition, sync: Sync, maze: Maze, answer: Answer) -> list[str]:
+    """The maze with its way, a line a row, if it is not too large to look at. Collective."""
+    height, width = maze.cells.shape
+    way = way_of(part, sync.comm, answer.labels["step"])
+    if not way.size:
+        (y, x), (to_y, to_x) = divmod(maze.start, width), divmod(maze.end, width)
+        return [f"there is no way from row {y + 1}, column {x + 1} to row {to_y + 1}, column {to_x + 1}"]
+    if max(width, height) > DRAWN:
+        return []
+    letters = np.where(maze.cells, b" ", b"#").ravel()
+    letters[way] = b"."
+    letters[[maze.start, maze.end]] = b"S", b"E"
+    return [row.tobytes().decode() for row in letters.reshape(height, width)]
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Options of this app alone."""
+    parser.add_argument("--width", type=positive, default=60, help="cells in a row of a random maze (default: 60)")
+    parser.add_argument("--height", type=positive, default=20, help="its rows (default: 20)")
+    parser.add_argument("--blocked", type=float, default=0.3, help="share of its cells that are blocked (default: 0.3)")
+
+
+def generate(comm: MPI.Intracomm, options: argparse.Namespace) -> tuple[str, CsrSlice]:
+    """The graph of the maze that the command line asks for. Collective."""
+    with together(comm):
+        maze = maze_of(options)
+    return os.path.splitext(os.path.basename(options.graph or "maze"))[0], grid_of(maze, comm)
+
+
+APP = App(
+    name="maze",
+    summary="the shortest way through a maze, from a file or a random one",
+    prepare=prepare,
+    run=lambda part, sync, _, prepared, options: find_way(part, sync, *prepared),
+    verify=lambda part, sync, _, answer, prepared, options: verify_way(part, sync, prepared[0], answer),
+    show=lambda part, sync, _, answer, options: draw(part, sync, maze_of(options), answer),
+    add_options=add_options,
+    needs_source=False,
+    generate=generate,
+)
+
+if __name__ == "__main__":
+    run_main(lambda comm, argv: main(APP, comm, argv))
