@@ -67,7 +67,7 @@ def _verify(
     part: Partition, sync: Sync, source: int, name: str, answer: np.ndarray, weights: np.ndarray, unreached: np.ndarray
 ) -> None:
     far = np.inf if answer.dtype.kind == "f" else np.iinfo(answer.dtype).max
-    values = _everywhere(part, sync, np.where(unreached, far, answer), far)
+    values = everywhere(part, sync, np.where(unreached, far, answer), far)
     _check_source(part, sync, source, name, values.values)
     wrong = _first_violation(part.offsets, part.targets, weights, values.values, values.values.dtype.type(far))
     _tell(part, sync, name, values.values, weights, wrong)
@@ -85,10 +85,10 @@ def _verify(
         if not follow or sync.total(grounded.num_updated_masters())[0] == 0:
             break
     own = slice(0, part.num_masters)
-    _tell_node(part, sync, f"{name}: no in-edge that explains node", ~unreached & (grounded.values[own] == 0))
+    tell_node(part, sync, f"{name}: no in-edge that explains node", ~unreached & (grounded.values[own] == 0))
 
 
-def _everywhere(part: Partition, sync: Sync, masters: np.ndarray, fill: float) -> Label:
+def everywhere(part: Partition, sync: Sync, masters: np.ndarray, fill: float) -> Label:
     """A label with the masters' values on all proxies. Collective."""
     label = Label(part, masters.dtype, fill, MIN)
     label.values[: part.num_masters] = masters
@@ -100,8 +100,8 @@ def _everywhere(part: Partition, sync: Sync, masters: np.ndarray, fill: float) -
 def _check_source(part: Partition, sync: Sync, source: int, name: str, values: np.ndarray) -> None:
     own = values[: part.num_masters]
     is_source = part.gids[: part.num_masters] == source
-    _tell_node(part, sync, f"{name}: not 0 at the source", is_source & (own != 0))
-    _tell_node(part, sync, f"{name}: below 0", own < 0)
+    tell_node(part, sync, f"{name}: not 0 at the source", is_source & (own != 0))
+    tell_node(part, sync, f"{name}: below 0", own < 0)
 
 
 @njit(cache=True, nogil=True)
@@ -140,8 +140,8 @@ def _mark_parents(offsets, targets, gids, hops, parents, found, updated):  # typ
 
 
 def _verify_parents(part: Partition, sync: Sync, source: int, hops: np.ndarray, parents: np.ndarray) -> None:
-    hops_label = _everywhere(part, sync, hops, -1)
-    parents_label = _everywhere(part, sync, parents, -1)
+    hops_label = everywhere(part, sync, hops, -1)
+    parents_label = everywhere(part, sync, parents, -1)
     found = Label(part, np.uint8, 0, MAX)
     _mark_parents(part.offsets, part.targets, part.gids, hops_label.values, parents_label.values,
                   found.values, found.updated)  # fmt: skip
@@ -149,7 +149,7 @@ def _verify_parents(part: Partition, sync: Sync, source: int, hops: np.ndarray, 
     own = slice(0, part.num_masters)
     is_source = part.gids[own] == source
     right = np.where(is_source, parents == source, (found.values[own] == 1) | ((hops < 0) & (parents < 0)))
-    _tell_node(part, sync, "parents: no edge from one hop closer leads from its parent to node", ~right)
+    tell_node(part, sync, "parents: no edge from one hop closer leads from its parent to node", ~right)
 
 
 def _tell(
@@ -163,14 +163,16 @@ def _tell(
             f"{name} of {part.gids[source]} is {values[source]}, but {values[target]} of its out-neighbour "
             f"{part.gids[target]} over an edge of length {weights[edge]}"
         )
-    _raise_first(sync, message)
+    raise_first(sync, message)
 
 
-def _tell_node(part: Partition, sync: Sync, message: str, wrong: np.ndarray) -> None:
-    _raise_first(sync, f"{message} {part.gids[int(np.argmax(wrong))]}" if wrong.any() else None)
+def tell_node(part: Partition, sync: Sync, message: str, wrong: np.ndarray) -> None:
+    """Raise on every rank, with the first node that is wrong on some rank. Collective."""
+    raise_first(sync, f"{message} {part.gids[int(np.argmax(wrong))]}" if wrong.any() else None)
 
 
-def _raise_first(sync: Sync, message: str | None) -> None:
+def raise_first(sync: Sync, message: str | None) -> None:
+    """Raise on every rank the message of the first that has one. Collective."""
     told = [text for text in sync.comm.allgather(message) if text is not None]
     if told:
         raise VerificationError(f"the answer is wrong: {told[0]}")
