@@ -137,7 +137,7 @@ def pinned(shape: int, dtype: Any) -> np.ndarray:
 
 
 class Sums:
-    """Counters that kernels add to, and what the last block of a kernel hands over to the host (``hand_over`` in warp.cuh).
+    """Counters that kernels add to, and what the last block of a kernel hands over to the host: see warp.cuh.
 
     It writes into page-locked memory, so the host waits once, and neither a copy nor a clearing is launched.
 

@@ -45,7 +45,7 @@ class Label:
         return self.device.take_bits(self.updated, self.part.num_proxies)
 
     def swap_updated(self) -> Any:
-        """The bits of the updated proxies, which stay as they are until the next swap; the label goes on with none set."""
+        """The bits of the updated proxies, as they are until the next swap; the label goes on with none set."""
         taken, self.updated = self.updated, self._other
         if self.updated is None:
             self.updated = self.device.no_bits(self.part.num_proxies)
@@ -53,6 +53,10 @@ class Label:
             self.device.clear(self.updated)
         self._other = taken
         return taken
+
+    def masters(self) -> Any:
+        """(masters,) values of this rank's own nodes, which are the answer; those of mirrors may be stale. Not a copy."""
+        return self.values[: self.part.num_masters]
 
     def num_updated_masters(self) -> int:
         """Updated masters of this rank: summed over the ranks, nodes whose value changed."""

@@ -52,10 +52,9 @@ class Sync:
 
     def total(self, *values: Any) -> tuple:
         """Sums over the ranks. Collective."""
-        mine = np.array(values)
-        everywhere = np.empty_like(mine)
-        self.comm.Allreduce(mine, everywhere)
-        return tuple(everywhere.tolist())
+        sums = np.array(values)
+        self.comm.Allreduce(MPI.IN_PLACE, sums)
+        return tuple(sums.tolist())
 
     def lowest(self, value: Any) -> Any:
         """Minimum over the ranks. Collective."""

@@ -16,8 +16,10 @@ class Nccl:
     name = "nccl"
 
     def __init__(self, comm: MPI.Intracomm) -> None:
-        self.rank, self.size = comm.rank, comm.size
+        steps = range(1, comm.size)
+        self._partners = [((comm.rank + step) % comm.size, (comm.rank - step) % comm.size) for step in steps]
         self._nccl = _nccl()
+        self._word = self._nccl.NCCL_UINT64
         self._comm = _communicator(comm)
         one, place = [1] * comm.size, list(range(comm.size))  # pairs of GPUs are connected when they first exchange
         room = cp.zeros((2, comm.size), cp.uint64)
@@ -34,16 +36,13 @@ class Nccl:
         """
         if not (any(out_words) or any(in_words)):
             return
-        stream = cp.cuda.get_current_stream().ptr
+        leaving, landing, stream = out.data.ptr, into.data.ptr, cp.cuda.get_current_stream().ptr
         self._nccl.groupStart()
-        for step in range(1, self.size):
-            to, source = (self.rank + step) % self.size, (self.rank - step) % self.size
+        for to, source in self._partners:
             if out_words[to]:
-                address = out.data.ptr + out_starts[to] * WORD
-                self._comm.send(address, out_words[to], self._nccl.NCCL_UINT64, to, stream)
+                self._comm.send(leaving + out_starts[to] * WORD, out_words[to], self._word, to, stream)
             if in_words[source]:
-                address = into.data.ptr + in_starts[source] * WORD
-                self._comm.recv(address, in_words[source], self._nccl.NCCL_UINT64, source, stream)
+                self._comm.recv(landing + in_starts[source] * WORD, in_words[source], self._word, source, stream)
         self._nccl.groupEnd()
 
     def all_to_all(self, send: list[Any], receive: list[Any]) -> None:

@@ -35,10 +35,11 @@ def bfs_pull(
     updated: Any, queue: Queue,
 ) -> None:  # fmt: skip
     """Every node without a value looks for an in-neighbour in the frontier and stops at the first."""
-    numbers = (values.dtype.type(level), values.dtype.type(unreached))
+    size, number = values.size, values.dtype.type
     _bfs(values.dtype).bfs_pull(
-        threads_for(values.size), frontier, values.size, offsets, sources, gids, int(gid_mask), *numbers, values, updated
-    )
+        threads_for(size), frontier, size, offsets, sources, gids, int(gid_mask), number(level), number(unreached),
+        values, updated,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

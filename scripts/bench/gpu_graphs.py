@@ -43,6 +43,15 @@ def lattice(side: int, share: float = 0.6, seed: int = 1) -> Any:
     return both_ways(cp.concatenate([right << 32 | (right + 1), down << 32 | (down + side)]))
 
 
+def ring(nodes: int) -> Any:
+    """Keys of a ring, whose neighbours bear numbers far apart."""
+    step = int(nodes * 0.618) | 1
+    while np.gcd(step, nodes) > 1:
+        step += 2
+    place = cp.arange(nodes, dtype=cp.int64) * step % nodes
+    return both_ways(place << 32 | (place + step) % nodes)
+
+
 def both_ways(keys: Any) -> Any:
     """Every edge in both directions, once."""
     keys = cp.concatenate([keys, (keys & 0xFFFFFFFF) << 32 | keys >> 32])

@@ -1,6 +1,8 @@
 """Partitioning, BFS and SSSP on every GPU of this machine, by policy: ``mpirun -n 4 python -m scripts.bench.gpus``.
 
-Where the time goes is measured in runs of their own, in which the device is waited for between the steps.
+Where the time goes is measured in runs of their own, in which the device is waited for between the steps. What a
+round costs beyond its work shows on a ring, where a frontier has two nodes: ``--graphs ring2000``. Every answer is
+compared, by checksums, with that of one rank.
 """
 
 import argparse
@@ -11,6 +13,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +39,11 @@ STEPS = ("extract", "exchange", "combine")
 def main() -> int:
     """Measure every graph and policy asked for; rank 0 prints and keeps rows."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--graphs", default="kron24", help="kronSCALE, with commas")
+    parser.add_argument("--graphs", default="kron24", help="kronSCALE and ringNODES, with commas")
     parser.add_argument("--policies", default="oec,iec,cvc,hvc")
     parser.add_argument("--apps", default="bfs,sssp")
     parser.add_argument("--sources", type=int, default=16)
+    parser.add_argument("--delta", type=float, help="width of a bucket of sssp")
     parser.add_argument("--transport", default="auto")
     parser.add_argument("--folder", default=tempfile.gettempdir(), help="for the graphs, which may be large")
     parser.add_argument("--rows", type=Path, default=ROWS / "gpu.jsonl", help="rows are appended here")
@@ -50,8 +54,9 @@ def main() -> int:
     say(comm, f"{comm.size} ranks, transport {transport.name}, {placement.places[0]}")
     for name in options.graphs.split(","):
         path = make_graph(name, options.folder, comm)
+        expected = comm.bcast(answers_of_one(path, options) if comm.rank == 0 else None)
         for policy in options.policies.split(","):
-            for row in measure_policy(name, path, policy, options, comm):
+            for row in measure_policy(name, path, policy, expected, options, comm):
                 row |= {"gpu": placement.places[0], "commit": commit(), "transport": transport.name}
                 if comm.rank == 0:
                     keep([row], options.rows)
@@ -67,8 +72,11 @@ def make_graph(name: str, folder: str, comm: MPI.Intracomm) -> str:
 
     path = os.path.join(folder, f"{name}.h5")
     if comm.rank == 0 and not os.path.exists(path):
-        scale = int(name.removeprefix("kron"))
-        gpu_graphs.write_graph(path + ".new", gpu_graphs.kronecker(scale), 1 << scale)
+        size = int(name[4:])
+        keys, nodes = (
+            (gpu_graphs.kronecker(size), 1 << size) if name.startswith("kron") else (gpu_graphs.ring(size), size)
+        )
+        gpu_graphs.write_graph(path + ".new", keys, nodes)
         os.replace(path + ".new", path)
         cp.get_default_memory_pool().free_all_blocks()
     comm.Barrier()
@@ -76,7 +84,7 @@ def make_graph(name: str, folder: str, comm: MPI.Intracomm) -> str:
 
 
 def measure_policy(
-    name: str, path: str, policy: str, options: argparse.Namespace, comm: MPI.Intracomm
+    name: str, path: str, policy: str, expected: dict[str, list], options: argparse.Namespace, comm: MPI.Intracomm
 ) -> Iterator[dict[str, Any]]:
     """Rows of partitioning and of each app."""
     import cupy as cp
@@ -102,17 +110,51 @@ def measure_policy(
         "replication": quality.replication, "edge_balance": quality.edge_balance,
     }  # fmt: skip
     yield base | {"app": "partition", "ms": seconds[-1] * 1e3, "phases": phases, "plan_seconds": plan_seconds}
-    chosen = argparse.Namespace(source=None, sources=options.sources, seed=1)
-    sources = choose_sources(part, comm, chosen)
-    prepared = prepare(part, Sync(plan, comm), False)
-    runs: dict[str, Callable[[Sync, int], Any]] = {
-        "bfs": lambda sync, source: bfs(part, sync, source, prepared=prepared)
+    sources, runs = prepare_apps(part, plan, options, comm)
+    for app, call in runs.items():
+        row = base | {"app": app} | time_app(call, plan, sources, comm)
+        found = [checksum(part, call(Sync(plan, comm), source), comm) for source in sources]
+        yield row | {"verified": found == expected[app]}
+
+
+def prepare_apps(
+    part: Any, plan: Any, options: argparse.Namespace, comm: MPI.Intracomm
+) -> tuple[list[int], dict[str, Callable[[Sync, int], Any]]]:
+    """Sources, the same for any number of ranks, and a function (sync, source) -> answer for each app."""
+    sources = choose_sources(part, comm, argparse.Namespace(source=None, sources=options.sources, seed=1))
+    runs: dict[str, Callable[[Sync, int], Any]] = {}
+    for app in options.apps.split(","):
+        if app == "bfs":
+            runs[app] = partial(bfs, part, prepared=prepare(part, Sync(plan, comm), False))
+        else:
+            runs[app] = partial(sssp, part, lengths=measure(part, Sync(plan, comm), options.delta))
+    return sources, runs
+
+
+def answers_of_one(path: str, options: argparse.Namespace) -> dict[str, list]:
+    """Checksums of all answers, by a rank that works alone."""
+    import cupy as cp
+
+    alone, weighted = MPI.COMM_SELF, "sssp" in options.apps
+    part = partition_graph(path, load_policy("oec"), alone, weights=weighted, device="gpu")
+    plan = make_plan(part, alone)
+    sources, runs = prepare_apps(part, plan, options, alone)
+    found = {
+        app: [checksum(part, call(Sync(plan, alone), source), alone) for source in sources]
+        for app, call in runs.items()
     }
-    if "sssp" in apps:
-        lengths = measure(part, Sync(plan, comm))
-        runs["sssp"] = lambda sync, source: sssp(part, sync, source, lengths)
-    for app in apps:
-        yield base | {"app": app} | time_app(runs[app], plan, sources, comm)
+    del part, plan, runs
+    cp.get_default_memory_pool().free_all_blocks()
+    return found
+
+
+def checksum(part: Any, answer: Any, comm: MPI.Intracomm) -> tuple[int, int, int]:
+    """Nodes that were reached, the sum of what was found for them, and of its products with the nodes' numbers."""
+    own = answer.reached[: part.num_masters]
+    (values,) = answer.labels.values()
+    values, gids = values[own].astype(np.int64), part.gids[: part.num_masters][own]
+    mine = (int(own.sum()), int(values.sum()), int((values * gids).sum()))  # modulo 2^64
+    return tuple(comm.allreduce(np.array(mine, np.int64)).tolist())
 
 
 def time_app(call: Callable[[Sync, int], Any], plan: Any, sources: list[int], comm: MPI.Intracomm) -> dict[str, Any]:
@@ -189,7 +231,10 @@ def line_of(row: dict[str, Any]) -> str:
     split = row.get("phases") or row.get("split_ms") or {}
     factor = 1e3 if "phases" in row else 1
     parts = ", ".join(f"{name} {value * factor:.3g}" for name, value in split.items())
-    sent = f" {row['mb_sent']:8.2f} MB {row['rounds']:6.1f} rounds" if "mb_sent" in row else ""
+    sent = ""
+    if "mb_sent" in row:
+        sent = f" {row['mb_sent']:8.2f} MB {row['rounds']:6.1f} rounds of {row['ms'] * 1e3 / row['rounds']:6.1f} us"
+        sent += "" if row["verified"] else " WRONG ANSWER"
     return (
         f"{row['graph']} {row['policy']:<4} {row['ranks']} {row['app']:<9} {row['ms']:9.3f} ms "
         f"{row['edges'] / row['ms'] / 1e6:8.1f} G edges/s{sent} ({parts})"
