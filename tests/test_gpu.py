@@ -169,6 +169,7 @@ TWINS = {
     "apps.operators.sssp": set(),
     "cusp.build": set(),
     "cusp.read": set(),
+    "cusp.undirected": set(),
     "gluon.device": {"extract", "combine", "block_words"},
     "gluon.exchange": set(),
 }
