@@ -27,6 +27,7 @@ ON_DEVICE = (
     "saved",
     "real_graphs",
 )
+MOST_WORKERS = 4  # their tests start programs of up to three ranks themselves
 
 
 class SizeResult(NamedTuple):
@@ -59,7 +60,8 @@ def main() -> int:
     results = []
     for ranks in map(int, options.ranks.split(",")):
         print(f"--- {ranks} rank{'s' * (ranks > 1)}", flush=True)
-        results.append(run_size(ranks, pytest_args, options.limit, environment(options.device)))
+        shared = workers(ranks, options.device, pytest_args)
+        results.append(run_size(ranks, [*shared, *pytest_args], options.limit, environment(options.device)))
     print(table(results))
     return int(any(result.failed for result in results))
 
@@ -69,10 +71,30 @@ def names_tests(argument: str) -> bool:
     return not argument.startswith("-") and (ROOT / argument.split("::")[0]).exists()
 
 
+def workers(ranks: int, device: str, pytest_args: list[str]) -> list[str]:
+    """Options of pytest by which several processes of one rank share the files of tests between them, a core for each.
+
+    Not where they would share a GPU, where one file is named, or without pytest-xdist.
+    """
+    number = min(len(os.sched_getaffinity(0)), MOST_WORKERS)
+    one_file = sum(map(names_tests, pytest_args)) == 1
+    if ranks > 1 or number == 1 or one_file or has_gpu(device) or importlib.util.find_spec("xdist") is None:
+        return []
+    return ["-n", str(number), "--dist", "loadfile", "--no-loadscope-reorder"]
+
+
+def has_gpu(device: str) -> bool:
+    """Whether the tests compute on a GPU: with CuPy, not with the stand-in for it."""
+    return device == "gpu" and importlib.util.find_spec("cupy") is not None
+
+
 def environment(device: str) -> dict[str, str]:
-    """Variables that choose the device; without CuPy, a stand-in for it that runs kernels on the CPU."""
-    chosen = {"CUSP_DEVICE": device}
-    if device == "gpu" and importlib.util.find_spec("cupy") is None:
+    """Variables that choose the device; without CuPy, a stand-in for it that runs kernels on the CPU.
+
+    Tests start hundreds of processes: each would compile our modules again if Python might not keep them.
+    """
+    chosen = {"CUSP_DEVICE": device, "PYTHONDONTWRITEBYTECODE": ""}
+    if device == "gpu" and not has_gpu(device):
         chosen["PYTHONPATH"] = os.pathsep.join([str(STAND_IN), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
     return chosen
 

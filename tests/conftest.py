@@ -154,7 +154,8 @@ def show_failures(report: pytest.TestReport, outcomes: list[ranks.Outcome]) -> N
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Write each test's outcome to the file $CUSP_TEST_OUTCOMES, which survives the end of the job."""
     path = os.environ.get("CUSP_TEST_OUTCOMES")
-    if path and ranks.COMM.rank == 0 and (report.when == "call" or not report.passed):
+    worker = "PYTEST_XDIST_WORKER" in os.environ  # its reports come to the process that shared out the tests
+    if path and ranks.COMM.rank == 0 and not worker and (report.when == "call" or not report.passed):
         with open(path, "a") as file:
             file.write(f"{report.outcome}\n")
 

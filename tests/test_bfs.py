@@ -13,7 +13,7 @@ from apps.verify import verify_hops
 
 policies = pytest.mark.parametrize("policy", parts.SOME)
 DIRECTIONS = ["auto", "push", "pull"]
-EXAMPLES = 40 if ranks.COMM.size == 1 else 25
+EXAMPLES = 40 if ranks.COMM.size == 1 else 15
 
 
 def check(part, sync, graph, source, direction, parents) -> None:

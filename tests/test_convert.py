@@ -74,8 +74,10 @@ def lines(weights: bool = True) -> str:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("options", [[], ["--symmetrize"], ["--drop-loops"], ["--dedup"], BOTH_OPTIONS])
-@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gz"])
+@pytest.mark.parametrize(
+    ("options", "packed"),
+    [([], False), (["--symmetrize"], False), (["--drop-loops"], True), (["--dedup"], False), (BOTH_OPTIONS, True)],
+)
 def test_options_on_an_edge_list(comm, shared_tmp, options, packed):
     content = gzip.compress(lines().encode()) if packed else lines()
     path = write(comm, shared_tmp / ("a.wel.gz" if packed else "a.wel"), content)
@@ -270,8 +272,7 @@ def test_edge_list_in_bounded_memory(comm, tmp_path):
     assert float(done.stdout.split()[-1]) < 600
 
 
-@pytest.mark.parametrize("ranks", [1, 3])
-@pytest.mark.parametrize(("content", "code"), [("0 1\n", 0), ("0 x\n", 1)])
+@pytest.mark.parametrize(("content", "code", "ranks"), [("0 1\n", 0, 3), ("0 x\n", 1, 1), ("0 x\n", 1, 3)])
 def test_command(tmp_path, content, code, ranks):
     """Exit code, and one line of error without a traceback."""
     (tmp_path / "a.txt").write_text(content)

@@ -7,6 +7,7 @@ from pathlib import Path
 import damage
 import graphs
 import numpy as np
+import parts
 import pytest
 import spawn
 
@@ -42,7 +43,7 @@ def good(shared_tmp) -> str:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("fault", list(damage.FILES))
+@pytest.mark.parametrize("fault", parts.share(damage.FILES))
 def test_graph_file(refused, shared_tmp, fault):
     """The message names the file and what is wrong in it."""
     pattern = damage.make(damage.FILES[fault], shared_tmp / "bad.h5")
@@ -60,15 +61,12 @@ def test_weights(refused, comm, shared_tmp, fault):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("fault", list(damage.POLICIES))
+@pytest.mark.parametrize("fault", parts.share(damage.POLICIES))
 @pytest.mark.filterwarnings("ignore:.*numba cannot compile")
-def test_policy_file(refused, comm, good, shared_tmp, fault):
+def test_policy_file(refused, good, fault):
     """The message names the policy and what is wrong with it."""
     content, pattern = damage.POLICIES[fault]
-    if comm.rank == 0:
-        (shared_tmp / "my_policy.py").write_text(content)
-    comm.Barrier()
-    message = refused("bfs", [good, "--policy", shared_tmp / "my_policy.py"], pattern)
+    message = refused("bfs", [good, "--policy", parts.user_file(content, "my_policy.py")], pattern)
     assert "my_policy" in message
 
 
@@ -92,7 +90,7 @@ OPTIONS = {
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("fault", list(OPTIONS))
+@pytest.mark.parametrize("fault", parts.share(OPTIONS))
 def test_option(refused, good, fault):
     """The message names the option."""
     options, pattern = OPTIONS[fault]
@@ -156,7 +154,7 @@ def alone(tmp_path) -> Path:
     return tmp_path / "good.h5"
 
 
-@pytest.mark.parametrize(("fault", "ranks"), [("missing", 1), ("missing", 3), ("descent", 1), ("flipped_indices", 3)])
+@pytest.mark.parametrize(("fault", "ranks"), [("missing", 3), ("descent", 1), ("flipped_indices", 3)])
 def test_command_with_a_bad_file(one_message, tmp_path, fault, ranks):
     """From the shell: before, while and after the file is read."""
     write, pattern = damage.FILES[fault]

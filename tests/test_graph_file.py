@@ -1,9 +1,12 @@
 """The graph file: what is read, how it is shared out, what is checked on the way."""
 
+from itertools import product
+
 import damage
 import graphs
 import h5py
 import numpy as np
+import parts
 import pytest
 import ranks
 from hypothesis import given, settings
@@ -58,7 +61,7 @@ def test_in_degrees(comm, shared_tmp):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("fault", list(damage.FILES))
+@pytest.mark.parametrize("fault", parts.share(damage.FILES))
 def test_faults(comm, shared_tmp, fault):
     """Refused on every rank with the same message, wherever the fault is and whoever reads it."""
     pattern = damage.make(damage.FILES[fault], shared_tmp / "bad.h5")
@@ -68,8 +71,7 @@ def test_faults(comm, shared_tmp, fault):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("name", ["indptr", "indices", "data"])
-@pytest.mark.parametrize("bit", [0, 3, 6])
+@pytest.mark.parametrize(("name", "bit"), parts.share(product(["indptr", "indices", "data"], [0, 3, 6])))
 def test_every_flipped_bit_is_found(comm, shared_tmp, name, bit):
     """A bit that flips at any of some places of a dataset with a checksum."""
     path = graphs.write(shared_tmp / "g.h5", GRAPH, sums=True)
@@ -142,9 +144,9 @@ def test_symmetric_is_checked(comm, shared_tmp, graph, both):
 def test_checksum(values, cut):
     """Parts add up to the whole; so does the definition, in Python's integers."""
     array = np.array(values, np.uint64)
-    parts = [checksum(array[:cut]), checksum(array[cut:], min(cut, array.size))]
+    pieces = [checksum(array[:cut]), checksum(array[cut:], min(cut, array.size))]
     expected = sum((value + 1) * (2 * place + 1) for place, value in enumerate(values)) % 2**64
-    assert checksum(array) == combine(parts) == expected
+    assert checksum(array) == combine(pieces) == expected
 
 
 @settings(max_examples=30)

@@ -4,6 +4,7 @@ import os
 
 import h5py
 import numpy as np
+import parts
 import pytest
 from spawn import mpirun
 from test_csr_builder import WEIGHTS, add_share, make, oracle
@@ -36,7 +37,9 @@ def assert_file(path, num_nodes, symmetric, **groups):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize(("kind", "symmetrize"), [*((kind, False) for kind in WEIGHTS), (None, True), ("i4", True)])
+@pytest.mark.parametrize(
+    ("kind", "symmetrize"), parts.share([*((kind, False) for kind in WEIGHTS), (None, True), ("i4", True)])
+)
 def test_write(comm, shared_tmp, kind, symmetrize):
     """With the transpose, spilled to scratch files, and again over an older file."""
     sources, targets, weights = make(500, 8000, kind, 7)

@@ -16,8 +16,8 @@ pytestmark = pytest.mark.mpi
 """
 
 
-def run_pytest(folder: Path, body: str, ranks: int = RANKS):
-    """Run a test file with our conftest; returns its outcome and the seconds it took."""
+def run_pytest(folder: Path, body: str, ranks: int = RANKS, limit: int = 4):
+    """Run a test file with our conftest and a limit for each test; returns its outcome and the seconds it took."""
     (folder / "test_case.py").write_text(HEAD + body)
     started = time.monotonic()
     done = mpirun(
@@ -28,7 +28,7 @@ def run_pytest(folder: Path, body: str, ranks: int = RANKS):
         env={
             "PYTHONPATH": f"{ROOT / 'tests'}:{ROOT}",
             "CUSP_TEST_GRACE": "1",
-            "CUSP_TEST_TIMEOUT": "4",
+            "CUSP_TEST_TIMEOUT": str(limit),
             "CUSP_TEST_OUTCOMES": "",
         },
         cwd=folder,
@@ -37,18 +37,63 @@ def run_pytest(folder: Path, body: str, ranks: int = RANKS):
     return done, time.monotonic() - started
 
 
-def test_failure_on_one_rank_is_shown_once_and_the_run_goes_on(tmp_path):
-    body = """
+GOES_ON = """
+from hypothesis import assume
 def test_one_fails(comm):
     assert comm.rank != 1, "only rank 1"
-def test_next(comm):
+def test_after_a_failure(comm):
     comm.barrier()
+
+@pytest.fixture
+def broken(comm):
+    assert comm.rank != 2, "no fixture on rank 2"
+def test_with_fixture(comm, broken):
+    comm.barrier()
+def test_after_an_error(comm, shared_tmp):
+    assert comm.allgather(str(shared_tmp)) == [str(shared_tmp)] * comm.size
+
+@pytest.fixture
+def partly(comm):
+    if comm.rank == 1:
+        pytest.skip("not on rank 1")
+def test_skipped(comm, partly):
+    comm.barrier()
+
+@given(number=st.integers(0, 1000))
+def test_failing_property(comm, number):
+    comm.barrier()
+    assert comm.rank != 1 or number < 37, "too large"
+@pytest.mark.parametrize("factor", [1, 2])
+@given(numbers=st.lists(st.integers(0, 9)))
+def test_property(comm, shared_tmp, factor, numbers):
+    assume(len(numbers) != 1)
+    assert comm.allgather(numbers) == [numbers] * comm.size
 """
-    done, _ = run_pytest(tmp_path, body)
-    assert done.returncode == 1
-    assert "1 failed, 1 passed" in done.stdout
-    assert "failed on rank 1" in done.stdout
-    assert done.stdout.count("AssertionError: only rank 1") == 1
+
+
+@pytest.fixture(scope="module")
+def going_on(tmp_path_factory):
+    """The outcome of a run in which steps fail that leave the ranks together."""
+    return run_pytest(tmp_path_factory.mktemp("case"), GOES_ON)[0]
+
+
+def test_the_run_goes_on_after_failures(going_on):
+    """Every test has its turn; a skip on one rank is one everywhere; properties and assume hold on all ranks."""
+    assert going_on.returncode == 1
+    assert "2 failed, 4 passed, 1 skipped, 1 error" in going_on.stdout
+
+
+def test_failure_on_one_rank_is_shown_once(going_on):
+    assert "failed on rank 1" in going_on.stdout
+    assert going_on.stdout.count("AssertionError: only rank 1") == 1
+
+
+def test_failure_in_a_fixture_of_one_rank_keeps_the_others_out_of_the_test(going_on):
+    assert "no fixture on rank 2" in going_on.stdout
+
+
+def test_failing_property_ends_with_the_smallest_values(going_on):
+    assert "too large" in going_on.stdout and "number=37" in going_on.stdout
 
 
 def test_failure_before_a_collective_ends_the_job_with_its_assertion(tmp_path):
@@ -70,8 +115,8 @@ def test_nobody_sends(comm):
 def wait_for_a_message(comm):
     comm.recv(source=(comm.rank + 1) % comm.size)
 """
-    done, seconds = run_pytest(tmp_path, body)
-    assert done.returncode != 0 and 4 < seconds < 25
+    done, seconds = run_pytest(tmp_path, body, limit=2)
+    assert done.returncode != 0 and 2 < seconds < 25
     assert done.stderr.count("in wait_for_a_message") == RANKS
     for rank in range(RANKS):
         assert f"[rank {rank} of {RANKS}]" in done.stderr
@@ -89,34 +134,6 @@ def test_crash(comm):
     assert "Segmentation fault" in done.stderr and "test_crash" in done.stderr
 
 
-def test_failure_in_a_fixture_of_one_rank_keeps_the_others_out_of_the_test(tmp_path):
-    body = """
-@pytest.fixture
-def broken(comm):
-    assert comm.rank != 2, "no fixture on rank 2"
-def test_with_fixture(comm, broken):
-    comm.barrier()
-def test_next(comm, shared_tmp):
-    assert comm.allgather(str(shared_tmp)) == [str(shared_tmp)] * comm.size
-"""
-    done, seconds = run_pytest(tmp_path, body)
-    assert done.returncode == 1 and seconds < 20
-    assert "1 passed, 1 error" in done.stdout and "no fixture on rank 2" in done.stdout
-
-
-def test_skip_on_one_rank_is_a_skip_everywhere(tmp_path):
-    body = """
-@pytest.fixture
-def partly(comm):
-    if comm.rank == 1:
-        pytest.skip("not on rank 1")
-def test_skipped(comm, partly):
-    comm.barrier()
-"""
-    done, _ = run_pytest(tmp_path, body)
-    assert done.returncode == 0 and "1 skipped" in done.stdout
-
-
 def test_import_error_on_one_rank_stops_every_rank(tmp_path):
     body = """
 from mpi4py import MPI
@@ -131,37 +148,16 @@ def test_any(comm):
     assert "no_such_module" in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("where", ["before the barrier", "after the barrier"])
-def test_failing_property_ends_with_the_values(tmp_path, where):
-    barrier = {"before the barrier": ("", "comm.barrier()"), "after the barrier": ("comm.barrier()", "")}
-    first, last = barrier[where]
-    body = f"""
+def test_property_that_fails_before_a_collective_ends_the_job(tmp_path):
+    body = """
 @given(number=st.integers(0, 1000))
 def test_property(comm, number):
-    {first or "pass"}
     assert comm.rank != 1 or number < 37, "too large"
-    {last or "pass"}
-def test_next(comm):
     comm.barrier()
 """
     done, seconds = run_pytest(tmp_path, body)
     assert done.returncode != 0 and seconds < 20
     assert "too large" in done.stdout + done.stderr
-    if where == "after the barrier":
-        assert "number=37" in done.stdout and "1 failed, 1 passed" in done.stdout
-
-
-def test_property_and_assume_hold_on_all_ranks(tmp_path):
-    body = """
-from hypothesis import assume
-@pytest.mark.parametrize("factor", [1, 2])
-@given(numbers=st.lists(st.integers(0, 9)))
-def test_property(comm, shared_tmp, factor, numbers):
-    assume(len(numbers) != 1)
-    assert comm.allgather(numbers) == [numbers] * comm.size
-"""
-    done, _ = run_pytest(tmp_path, body)
-    assert done.returncode == 0 and "2 passed" in done.stdout
 
 
 def test_unmarked_tests_run_at_one_rank_only(tmp_path):

@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterator
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -39,9 +40,15 @@ def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+@cache
+def tree(path: Path) -> ast.Module:
+    """The syntax of a file."""
+    return ast.parse(path.read_text())
+
+
 def imports(path: Path) -> Iterator[tuple[int, str]]:
     """Line and name of every module that a file imports, anywhere in it."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -51,7 +58,7 @@ def imports(path: Path) -> Iterator[tuple[int, str]]:
 
 def used_names(path: Path) -> Iterator[tuple[int, str]]:
     """Line and name of what a file calls, and of the attributes and names that it reads."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
             yield node.lineno, "print"
         elif isinstance(node, ast.Attribute):
@@ -89,5 +96,5 @@ def test_output_clocks_and_the_world_stay_in_their_files(path):
 
 @pytest.mark.parametrize("path", FILES, ids=name_of)
 def test_every_module_says_what_it_does(path):
-    first = (ast.get_docstring(ast.parse(path.read_text())) or "").strip()
+    first = (ast.get_docstring(tree(path)) or "").strip()
     assert first, f"{name_of(path)} has no docstring"

@@ -90,7 +90,7 @@ def errors_of(path: str, comm, policy: str = "oec", **parameters) -> list[str]:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("fault", [*damage.FILES, "flipped_data", "not_a_number"])
+@pytest.mark.parametrize("fault", parts.share([*damage.FILES, "flipped_data", "not_a_number"]))
 def test_damaged_files(comm, shared_tmp, fault):
     """The same words for everything that can be wrong in a file."""
     damage.make((damage.FILES | damage.WEIGHTED)[fault], shared_tmp / "bad.h5")
@@ -99,13 +99,11 @@ def test_damaged_files(comm, shared_tmp, fault):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("fault", damage.POLICIES)
+@pytest.mark.parametrize("fault", parts.share(damage.POLICIES))
 def test_damaged_policies(comm, shared_tmp, fault):
     """The same words for everything that can be wrong in a policy."""
-    if comm.rank == 0:
-        (shared_tmp / "bad.py").write_text(damage.POLICIES[fault][0])
     path = graphs.write(shared_tmp / "g.h5", damage.GRAPH)
-    mine, expected = errors_of(path, comm, str(shared_tmp / "bad.py"))
+    mine, expected = errors_of(path, comm, parts.user_file(damage.POLICIES[fault][0]))
     assert mine == expected
 
 

@@ -21,16 +21,9 @@ SIZE = ranks.COMM.size
 
 
 @pytest.fixture
-def user_policy(comm, shared_tmp):
+def user_policy():
     """Function (source text) -> the policy of a user's file with it."""
-
-    def load(text: str, name: str = "mine.py"):
-        if comm.rank == 0:
-            (shared_tmp / name).write_text(text)
-        comm.Barrier()
-        return load_policy(str(shared_tmp / name))
-
-    return load
+    return lambda text: load_policy(parts.user_file(text))
 
 
 def master(line: str) -> str:
@@ -79,15 +72,18 @@ def test_one_rule_is_enough(user_policy):
     """The missing one is the outgoing edge-cut's."""
     oec = load_policy("oec")
     assert user_policy(master("return 0")).edge is oec.edge
-    assert user_policy(owner("return 0"), "other.py").master is oec.master
+    assert user_policy(owner("return 0")).master is oec.master
 
 
 @pytest.mark.mpi
-def test_an_edited_file_is_a_new_policy(comm, shared_tmp, user_policy):
+def test_an_edited_file_is_a_new_policy(comm, shared_tmp):
     """In the same process, under the same name."""
     path = graphs.write(shared_tmp / "g.h5", graphs.random_directed())
     for rank in (0, SIZE - 1):
-        part = partition_graph(path, user_policy(master(f"return {rank}")), comm)
+        if comm.rank == 0:
+            (shared_tmp / "mine.py").write_text(master(f"return {rank}"))
+        comm.Barrier()
+        part = partition_graph(path, load_policy(str(shared_tmp / "mine.py")), comm)
         assert part.num_masters == (60 if comm.rank == rank else 0)
 
 

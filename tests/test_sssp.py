@@ -1,5 +1,7 @@
 """Shortest paths with weights of every type, against Dijkstra with a heap."""
 
+from itertools import product
+
 import graphs
 import numpy as np
 import parts
@@ -14,7 +16,7 @@ from cusp.devices import to_host
 from cusp.errors import GraphFileError, OptionError
 
 policies = pytest.mark.parametrize("policy", parts.SOME)
-EXAMPLES = 40 if ranks.COMM.size == 1 else 25
+EXAMPLES = 40 if ranks.COMM.size == 1 else 15
 DTYPES = ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"]
 
 
@@ -54,7 +56,7 @@ def test_distances(solve, name, policy):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("weight", DTYPES)
+@pytest.mark.parametrize("weight", parts.share(DTYPES))
 def test_weight_types(solve, weight):
     """Weights of every number type, buckets of every width; float sums are exact to the last bit."""
     graph = graphs.random_directed(80, 500)
@@ -68,7 +70,7 @@ def test_weight_types(solve, weight):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("weight", DTYPES)
+@pytest.mark.parametrize("weight", parts.share(DTYPES))
 def test_largest_weights_of_a_type(solve, weight):
     """Three edges of the largest weight that leaves room for their sum; an unreached node."""
     largest = min(np.iinfo(weight).max, 2**61) if weight[0] != "f" else float(np.finfo(weight).max / 4)
@@ -131,9 +133,9 @@ def test_overflow_off_the_shortest_path(solve):
 
 @pytest.mark.mpi
 @pytest.mark.limit(30)
-@pytest.mark.parametrize("delta", [None, 5])
-@pytest.mark.parametrize("weight", ["f4", "f8"])
-@pytest.mark.parametrize("large", ["inf", "max"])
+@pytest.mark.parametrize(
+    ("large", "weight", "delta"), parts.share(product(["inf", "max"], ["f4", "f8"], [None, 5])), ids=str
+)
 def test_infinite_and_huge_floats(solve, large, weight, delta):
     """Edges of infinite or the largest float weight: the run ends, and leads nowhere over them."""
     top = np.inf if large == "inf" else np.finfo(weight).max
@@ -165,7 +167,7 @@ def test_extreme_delta_with_floats(solve, delta):
 @pytest.mark.limit(30)
 @pytest.mark.parametrize(
     ("delta", "weight"),
-    [(delta, weight) for delta in (0, -1, float("nan"), float("inf"), 1e30) for weight in ("i8", "f8")],
+    parts.share(product([0, -1, float("nan"), float("inf"), 1e30], ["i8", "f8"])),
     ids=str,
 )
 def test_delta_that_is_no_width(solve, delta, weight):

@@ -62,14 +62,11 @@ def get_edge_owner(prop, src, dst, src_master, dst_master, estate):
 
 
 @pytest.fixture
-def policy(comm, shared_tmp):
+def policy():
     """Function (source text, parameters) -> the policy of a user's file with it."""
 
     def load(text: str, **parameters) -> Policy:
-        if comm.rank == 0:
-            (shared_tmp / "mine.py").write_text(text)
-        comm.Barrier()
-        return load_policy(str(shared_tmp / "mine.py"), **parameters)
+        return load_policy(parts.user_file(text), **parameters)
 
     return load
 
