@@ -239,7 +239,7 @@ def _compiled_loops(policy: Policy, computed: bool) -> ModuleType:
     text = _text(policy, computed, imports, "@njit(cache=True, nogil=True)")
     depends_on = [Path(rule.__code__.co_filename).read_bytes() for rule in (policy.master, policy.edge)]
     depends_on += [constants_of(rule) for rule in (policy.master, policy.edge)]
-    return _import_text(text, depends_on)
+    return import_text(text, depends_on)
 
 
 def constants_of(rule: Callable) -> bytes:
@@ -293,7 +293,8 @@ def _importable(rule: Callable) -> bool:
     return rule.__module__ not in (None, "__main__") and rule.__qualname__ == rule.__name__
 
 
-def _import_text(text: str, depends_on: list[bytes]) -> ModuleType:
+def import_text(text: str, depends_on: list[bytes]) -> ModuleType:
+    """A generated module, imported from a file in the cache folder: numba keeps what it compiles for such ones only."""
     digest = hashlib.sha256(f"{text}{source_digest()}{numba.__version__}".encode())
     for part in depends_on:
         digest.update(part)

@@ -55,7 +55,7 @@ class Label:
         return taken
 
     def masters(self) -> Any:
-        """(masters,) values of this rank's own nodes, which are the answer; those of mirrors may be stale. Not a copy."""
+        """(masters,) values of this rank's own nodes, not a copy: the answer. Those of mirrors may be stale."""
         return self.values[: self.part.num_masters]
 
     def num_updated_masters(self) -> int:
