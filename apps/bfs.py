@@ -93,9 +93,9 @@ def bfs(
     values, where = labels.values[: part.num_masters], labels.device.xp.where
     reached = values != unreached
     if not parents:
-        return Answer({"hops": where(reached, values, -1)}, reached, level)
-    hops = where(reached, values >> shift, -1).astype(np.int32)
-    return Answer({"hops": hops, "parents": where(reached, values & gid_mask, -1)}, reached, level)
+        return Answer({"hops": where(reached, values, np.int32(-1))}, reached, level)
+    hops = where(reached, values >> shift, np.int64(-1)).astype(np.int32)
+    return Answer({"hops": hops, "parents": where(reached, values & gid_mask, np.int64(-1))}, reached, level)
 
 
 def in_edges_of(part: Partition) -> tuple[Any, Any] | None:
