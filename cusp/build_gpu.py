@@ -114,7 +114,7 @@ def _count(values: Any, size: int) -> Any:
     return cp.bincount(values, minlength=size) if values.size else cp.zeros(size, cp.int64)
 
 
-def _sort(keys: Any, bits: int) -> tuple[Any, Any]:
+def sort(keys: Any, bits: int) -> tuple[Any, Any]:
     """Sorted uint32 keys, which are below ``2**bits``, and where each of them was: a stable radix sort."""
     order = cp.arange(keys.size, dtype=cp.uint32)
     spare = cp.empty_like(keys), cp.empty_like(order)
@@ -216,7 +216,7 @@ def transpose(
     for row, end_row, begin, end in _row_chunks(offsets, max(LARGE, targets.size // PIECES)):
         part_sources = cp.empty(end - begin, cp.uint32)
         _kernels().list_sources(_threads(end - begin), offsets, row, end_row, part_sources)
-        sorted_targets, order = _sort(targets[begin:end].view(cp.uint32), last.bit_length())
+        sorted_targets, order = sort(targets[begin:end].view(cp.uint32), last.bit_length())
         counts = _count(sorted_targets, last)
         starts = cp.cumsum(counts)
         starts -= counts

@@ -165,9 +165,12 @@ def test_no_cupy(comm, monkeypatch):
 # Module -> what its CPU side alone has: pieces of it that no other module asks for.
 TWINS = {
     "apps.operators.bfs": set(),
+    "apps.operators.cc": set(),
     "apps.operators.frontier": {"get_bit", "set_bit"},
     "apps.operators.sssp": set(),
+    "apps.operators.tree": set(),
     "cusp.build": set(),
+    "cusp.edge_lists.slices": set(),
     "cusp.read": set(),
     "cusp.undirected": set(),
     "gluon.device": {"extract", "combine", "block_words"},

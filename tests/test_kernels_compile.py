@@ -41,6 +41,13 @@ VARIANTS = {  # of each file of kernels but rules.cuh, to which rules are added:
     "gluon/device.cuh": [{"VALUE": value} for value in ("int", "long long", "double", "unsigned char", "float")],
     "apps/operators/frontier.cuh": [{}],
     "apps/operators/bfs.cuh": [{"VALUE": value} for value in ("int", "long long")],
+    "apps/operators/cc.cuh": [{"VALUE": value} for value in ("int", "long long")],
+    "apps/operators/tree.cuh": [
+        {"VALUE": value, "WEIGHT": weight}
+        for value, weight in (
+            ("int", "unsigned char"), ("long long", "unsigned"), ("double", "float"), ("double", "double"),
+        )
+    ],
     "apps/operators/sssp.cuh": [
         {"VALUE": value, "WEIGHT": weight}
         for value, weight in (

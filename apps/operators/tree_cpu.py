@@ -1,0 +1,24 @@
+"""Parents in a tree of shortest paths on the CPU: every node looks for a tight in-edge."""
+
+from numba import njit
+
+from apps.operators.frontier_cpu import set_bit
+
+
+@njit(cache=True, nogil=True)
+def find_parents(offsets, sources, weights, gids, values, far, known, nobody, parents, updated):  # type: ignore[no-untyped-def]
+    """Every reached node without a parent takes the first in-neighbour that is closer by the length of the edge.
+
+    One at the same distance is taken if it was ``known`` to have a parent.
+    """
+    for node in range(offsets.size - 1):
+        if parents[node] == nobody and values[node] != far:
+            for edge in range(offsets[node], offsets[node + 1]):
+                source = sources[edge]
+                length = 1 if weights is None else weights[edge]
+                if values[source] + length == values[node] and (
+                    values[source] < values[node] or known[source] != nobody
+                ):
+                    parents[node] = gids[source]
+                    set_bit(updated, node)
+                    break
