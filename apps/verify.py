@@ -4,6 +4,8 @@ They are stated as invariants, in the manner of Graph500's validation, and share
 algorithms that they check.
 """
 
+from collections.abc import Callable, Iterable
+
 import numpy as np
 from numba import njit
 
@@ -37,55 +39,96 @@ def verify_hops(part: Partition, sync: Sync, source: int, hops: np.ndarray, pare
         On every rank, with the first node or edge that is wrong.
     """
     ones = np.ones(part.num_local_edges, np.uint8)
-    _verify(part, sync, source, "hops", hops.astype(np.int64), ones, hops < 0)
+    _verify(part, sync, {source: 0}, "hops", hops.astype(np.int64), ones, hops < 0)
     if parents is not None:
-        _verify_parents(part, sync, source, hops, parents)
+        _verify_parents(part, sync, source, hops, hops < 0, parents, ones)
 
 
-def verify_distances(part: Partition, sync: Sync, source: int, distances: np.ndarray, weights: np.ndarray) -> None:
+def verify_distances(
+    part: Partition, sync: Sync, source: int, distances: np.ndarray, weights: np.ndarray,
+    parents: np.ndarray | None = None,
+) -> None:  # fmt: skip
     """Check distances from ``source``. Collective.
 
     1. The source has distance 0. 2. Triangle inequality: for each edge u -> v of weight w, v is at most
     w further away than u. 3. Every other reached node has a tight in-edge (exactly w further away), and
     following tight edges back leads to the source: with weights above 0 that needs no proof; else they
-    are followed.
+    are followed. 4. The same of the edges from parents alone, if those are given.
 
     Parameters
     ----------
     distances : (masters,) int64 with -1, or float64 with inf, where not reached
     weights : (edges,)
+    parents : (masters,) int64, -1 where not reached, optional
 
     Raises
     ------
     VerificationError
     """
     unreached = np.isinf(distances) if distances.dtype.kind == "f" else distances < 0
-    _verify(part, sync, source, "distance", distances, weights, unreached)
+    _verify(part, sync, {source: 0}, "distance", distances, weights, unreached)
+    if parents is not None:
+        _verify_parents(part, sync, source, distances, unreached, parents, weights)
+
+
+def verify_forest(part: Partition, sync: Sync, roots: list[int], hops: np.ndarray, root: np.ndarray) -> None:
+    """Check hops to the nearest of ``roots`` and which it is, the lowest of equals. Collective.
+
+    As :func:`verify_hops` checks hops, with pairs (hops, root) in place of numbers.
+
+    Parameters
+    ----------
+    hops : (masters,) int32, -1 where not reached
+    root : (masters,) int64, -1 where not reached
+
+    Raises
+    ------
+    VerificationError
+        On every rank.
+    """
+    one_hop = part.num_nodes
+    pairs = hops.astype(np.int64) * one_hop + root
+    edges = np.full(part.num_local_edges, one_hop)
+    _verify(part, sync, {node: node for node in roots}, "hops x nodes + root", pairs, edges, hops < 0)
 
 
 def _verify(
-    part: Partition, sync: Sync, source: int, name: str, answer: np.ndarray, weights: np.ndarray, unreached: np.ndarray
-) -> None:
+    part: Partition, sync: Sync, starts: dict[int, int], name: str, answer: np.ndarray, weights: np.ndarray,
+    unreached: np.ndarray,
+) -> None:  # fmt: skip
+    """``starts`` are the sources and what is right there."""
     far = np.inf if answer.dtype.kind == "f" else np.iinfo(answer.dtype).max
     values = everywhere(part, sync, np.where(unreached, far, answer), far)
-    _check_source(part, sync, source, name, values.values)
+    _check_starts(part, sync, starts, name, values.values)
     wrong = _first_violation(part.offsets, part.targets, weights, values.values, values.values.dtype.type(far))
     _tell(part, sync, name, values.values, weights, wrong)
-    grounded = Label(part, np.uint8, 0, MAX)
-    grounded.write(source, 1)
+    far = values.values.dtype.type(far)
+    grounded = _grow(part, sync, starts, weights, lambda lids, marks: _mark_tight(
+        lids, part.offsets, part.targets, weights, values.values, far, marks.values, marks.updated
+    ))  # fmt: skip
+    tell_node(part, sync, f"{name}: no in-edge that explains node", ~unreached & ~grounded)
+
+
+def _grow(
+    part: Partition, sync: Sync, starts: Iterable[int], weights: np.ndarray, mark: Callable[[np.ndarray, Label], None]
+) -> np.ndarray:
+    """Which masters (bool) ``mark`` reaches: from all nodes at once, or where edges have length 0 from the starts on.
+
+    Collective. ``mark`` sets a label at targets of edges from nodes, given by local id.
+    """
+    marks = Label(part, np.uint8, 0, MAX)
+    for source in starts:
+        marks.write(source, 1)
     follow = sync.lowest(weights.min() if weights.size else 1) <= 0
     lids = np.arange(part.num_proxies, dtype=np.int32)
     while True:
         if follow:
-            sync.broadcast(grounded, read="src")
-            lids = grounded.take_updated()
-        _mark_tight(lids, part.offsets, part.targets, weights, values.values, values.values.dtype.type(far),
-                    grounded.values, grounded.updated)  # fmt: skip
-        sync.reduce(grounded, write="dst")
-        if not follow or sync.total(grounded.num_updated_masters())[0] == 0:
-            break
-    own = slice(0, part.num_masters)
-    tell_node(part, sync, f"{name}: no in-edge that explains node", ~unreached & (grounded.values[own] == 0))
+            sync.broadcast(marks, read="src")
+            lids = marks.take_updated()
+        mark(lids, marks)
+        sync.reduce(marks, write="dst")
+        if not follow or sync.total(marks.num_updated_masters())[0] == 0:
+            return marks.values[: part.num_masters] == 1
 
 
 def everywhere(part: Partition, sync: Sync, masters: np.ndarray, fill: float) -> Label:
@@ -97,10 +140,10 @@ def everywhere(part: Partition, sync: Sync, masters: np.ndarray, fill: float) ->
     return label
 
 
-def _check_source(part: Partition, sync: Sync, source: int, name: str, values: np.ndarray) -> None:
-    own = values[: part.num_masters]
-    is_source = part.gids[: part.num_masters] == source
-    tell_node(part, sync, f"{name}: not 0 at the source", is_source & (own != 0))
+def _check_starts(part: Partition, sync: Sync, starts: dict[int, int], name: str, values: np.ndarray) -> None:
+    own, gids = values[: part.num_masters], part.gids[: part.num_masters]
+    for source, expected in starts.items():
+        tell_node(part, sync, f"{name}: not {expected} at the source", (gids == source) & (own != expected))
     tell_node(part, sync, f"{name}: below 0", own < 0)
 
 
@@ -129,27 +172,29 @@ def _mark_tight(lids, offsets, targets, weights, values, far, grounded, updated)
 
 
 @njit(cache=True, nogil=True)
-def _mark_parents(offsets, targets, gids, hops, parents, found, updated):  # type: ignore[no-untyped-def]
-    """Mark targets whose parent is the source of an edge from one hop closer."""
-    for source in range(offsets.size - 1):
-        for edge in range(offsets[source], offsets[source + 1]):
-            target = targets[edge]
-            if parents[target] == gids[source] and hops[target] == hops[source] + 1:
-                found[target] = 1
-                updated[target >> 6] |= np.uint64(1) << np.uint64(target & 63)
+def _mark_children(lids, offsets, targets, weights, gids, values, far, parents, marks, updated):  # type: ignore[no-untyped-def]
+    """Mark the targets that the nodes ``lids`` are parents of, over an edge as long as their distances say."""
+    for source in lids:
+        if 0 <= values[source] and values[source] != far:
+            for edge in range(offsets[source], offsets[source + 1]):
+                target = targets[edge]
+                if parents[target] == gids[source] and values[target] == values[source] + weights[edge]:
+                    marks[target] = 1
+                    updated[target >> 6] |= np.uint64(1) << np.uint64(target & 63)
 
 
-def _verify_parents(part: Partition, sync: Sync, source: int, hops: np.ndarray, parents: np.ndarray) -> None:
-    hops_label = everywhere(part, sync, hops, -1)
-    parents_label = everywhere(part, sync, parents, -1)
-    found = Label(part, np.uint8, 0, MAX)
-    _mark_parents(part.offsets, part.targets, part.gids, hops_label.values, parents_label.values,
-                  found.values, found.updated)  # fmt: skip
-    sync.reduce(found, write="dst")
-    own = slice(0, part.num_masters)
-    is_source = part.gids[own] == source
-    right = np.where(is_source, parents == source, (found.values[own] == 1) | ((hops < 0) & (parents < 0)))
-    tell_node(part, sync, "parents: no edge from one hop closer leads from its parent to node", ~right)
+def _verify_parents(
+    part: Partition, sync: Sync, source: int, distances: np.ndarray, unreached: np.ndarray, parents: np.ndarray,
+    weights: np.ndarray,
+) -> None:  # fmt: skip
+    values, chosen = everywhere(part, sync, distances, -1).values, everywhere(part, sync, parents, -1).values
+    far = values.dtype.type(np.inf if values.dtype.kind == "f" else -1)
+    found = _grow(part, sync, [source], weights, lambda lids, marks: _mark_children(
+        lids, part.offsets, part.targets, weights, part.gids, values, far, chosen, marks.values, marks.updated
+    ))  # fmt: skip
+    is_source = part.gids[: part.num_masters] == source
+    right = np.where(is_source, parents == source, np.where(unreached, parents < 0, found))
+    tell_node(part, sync, "parents: no edge as long as their distances say leads from its parent to node", ~right)
 
 
 def _tell(

@@ -64,6 +64,17 @@ def positive(text: str) -> int:
     return number
 
 
+def node_list(text: str) -> list[int]:
+    """Global ids from ``3,17,4``."""
+    try:
+        nodes = [int(word) for word in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text} is not a list of nodes such as 3,17,4") from None
+    if min(nodes) < 0:
+        raise argparse.ArgumentTypeError(f"{min(nodes)} is no node; nodes count from 0")
+    return nodes
+
+
 def grid(text: str) -> tuple[int, int]:
     """Rows and columns from ``RxC``."""
     match = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", text)

@@ -1,0 +1,71 @@
+"""Breadth-first search from many sources at once: hops to the nearest of them, and which one that is.
+
+``mpirun -n 4 python -m apps.forest graph.h5 --roots 17,99,3``
+"""
+
+import argparse
+
+import numpy as np
+
+from apps.edge_operator import EdgeOperator
+from apps.harness import Answer, App, main
+from apps.verify import verify_forest
+from cusp.cli import node_list
+from cusp.errors import OptionError, together
+from cusp.launch import run_main
+from cusp.partition import Partition
+from gluon.label import Label
+from gluon.reduction import MIN
+from gluon.sync import Sync
+
+UNREACHED = np.iinfo(np.int64).max
+GROW = EdgeOperator("tree + one_hop", into="dst.tree")
+
+
+def forest(part: Partition, sync: Sync, roots: list[int]) -> Answer:
+    """Hops to the nearest of ``roots`` along out-edges, and that root, the lowest among equals. Collective.
+
+    Hops and root travel in one number, hops first, so that MIN keeps the nearest root and the lowest of those.
+
+    Returns
+    -------
+    Answer
+        ``hops`` (int32) and ``root`` (int64) of this rank's masters; -1 where there is no path from any.
+
+    Raises
+    ------
+    OptionError
+        On every rank: a root is not a node of the graph.
+    """
+    with together(sync.comm):
+        for root in roots:
+            if not 0 <= root < part.num_nodes:
+                raise OptionError(f"root {root}: the graph has the nodes 0 to {part.num_nodes - 1}")
+    one_hop = 1 << part.num_nodes.bit_length()
+    tree = Label(part, np.int64, UNREACHED, MIN)
+    for root in roots:
+        tree.write(root, root)
+    rounds = GROW.until_quiet(part, sync, tree=tree, one_hop=one_hop)
+    values = tree.values[: part.num_masters]
+    reached = values != UNREACHED
+    hops, root = (values // one_hop).astype(np.int32), values % one_hop
+    hops[~reached] = root[~reached] = -1
+    return Answer({"hops": hops, "root": root}, reached, rounds)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Options of this app alone."""
+    parser.add_argument("--roots", type=node_list, required=True, metavar="GID,GID...", help="the sources")
+
+
+APP = App(
+    name="forest",
+    summary="breadth-first search from many sources: hops to the nearest, and which it is",
+    run=lambda part, sync, _, prepared, options: forest(part, sync, options.roots),
+    verify=lambda part, sync, _, answer, prepared, options: verify_forest(part, sync, options.roots, **answer.labels),
+    add_options=add_options,
+    needs_source=False,
+)
+
+if __name__ == "__main__":
+    run_main(lambda comm, argv: main(APP, comm, argv))

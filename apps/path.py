@@ -1,0 +1,121 @@
+"""Shortest paths as lists of nodes: a search from the source, then back-tracking from each target.
+
+``mpirun -n 4 python -m apps.path graph.h5 --source 17 --targets 3,99``
+"""
+
+import argparse
+from typing import Any
+
+import numpy as np
+
+from apps import bfs, sssp
+from apps.harness import Answer, App, main
+from apps.trace import trace
+from apps.tree import find_parents
+from apps.verify import verify_distances, verify_hops
+from cusp.cli import node_list
+from cusp.devices import to_host
+from cusp.errors import OptionError, together
+from cusp.launch import run_main
+from cusp.partition import Partition
+from gluon.sync import Sync
+
+SHOWN = 30  # nodes of a path
+
+
+def shortest_tree(part: Partition, sync: Sync, source: int, lengths: sssp.Lengths | None, prepared: Any) -> Answer:
+    """Distances from ``source`` and a parent of every node: of paths of least weight or, without ``lengths``, of fewest
+    edges. Collective.
+
+    Returns
+    -------
+    Answer
+        ``distance`` or ``hops``, and ``parents`` (int64): the source is its own; -1 where there is no path.
+    """
+    if lengths is None:
+        return bfs.bfs(part, sync, source, parents=True, prepared=prepared)
+    answer = sssp.sssp(part, sync, source, lengths)
+    parents = find_parents(part, sync, source, answer.labels["distance"], lengths.weights)
+    return Answer(answer.labels | {"parents": parents}, answer.reached, answer.rounds)
+
+
+def paths_to(part: Partition, sync: Sync, answer: Answer, targets: list[int]) -> list[tuple[np.ndarray, Any]]:
+    """For each target the nodes from the source to it, (nodes,) int64, and its distance. Collective.
+
+    Empty, and -1 or inf, where there is no path.
+
+    Raises
+    ------
+    OptionError
+        On every rank: a target is not a node of the graph.
+    """
+    with together(sync.comm):
+        for target in targets:
+            if not 0 <= target < part.num_nodes:
+                raise OptionError(f"target {target}: the graph has the nodes 0 to {part.num_nodes - 1}")
+    distances = to_host(answer.labels.get("distance", answer.labels.get("hops")))
+    lids = part.lid_map.lids(np.array(targets, np.int64))
+    mine = {place: distances[lid].item() for place, lid in enumerate(lids) if 0 <= lid < part.num_masters}
+    known = {place: value for others in sync.comm.allgather(mine) for place, value in others.items()}
+    ways = trace(part, sync.comm, answer.labels["parents"], targets)
+    return [(way, known[place]) for place, way in enumerate(ways)]
+
+
+def show(part: Partition, sync: Sync, source: int, answer: Answer, options: argparse.Namespace) -> list[str]:
+    """A line for each target. Collective."""
+    lines = []
+    unit = "distance" if "distance" in answer.labels else "hops"
+    for target, (way, distance) in zip(options.targets, paths_to(part, sync, answer, options.targets)):
+        nodes = [str(node) for node in way.tolist()]
+        if len(nodes) > SHOWN:
+            nodes[SHOWN // 2 : -SHOWN // 2] = [f"({len(nodes) - SHOWN:,} more)"]
+        lines.append(
+            f"{unit} {distance}: {' -> '.join(nodes)}" if nodes else f"there is no path from {source} to {target}"
+        )
+    return lines
+
+
+def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> tuple[sssp.Lengths | None, Any]:
+    """What does not depend on the source."""
+    if options.hops or sync.total(int(part.weights is None))[0]:
+        return None, bfs.prepare(part, sync, parents=True)
+    return sssp.measure(part, sync), None
+
+
+def verify(part: Partition, sync: Sync, source: int, answer: Answer, prepared: tuple, options: Any) -> None:
+    """Check distances on every edge, and that each parent is as much closer as the edge from it is long. Collective.
+
+    Raises
+    ------
+    VerificationError
+    """
+    lengths, _ = prepared
+    if lengths is None:
+        verify_hops(part, sync, source, **answer.labels)
+    else:
+        distance, parents = answer.labels["distance"], answer.labels["parents"]
+        verify_distances(part, sync, source, distance, lengths.weights, parents)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Options of this app alone."""
+    parser.add_argument(
+        "--targets", type=node_list, default=[], metavar="GID,GID...", help="show the path to each of these"
+    )
+    parser.add_argument("--hops", action="store_true", help="count edges, whatever they weigh")
+
+
+APP = App(
+    name="path",
+    summary="shortest paths from a source to targets, node by node",
+    prepare=prepare,
+    run=lambda part, sync, source, prepared, options: shortest_tree(part, sync, source, *prepared),
+    verify=verify,
+    show=show,
+    add_options=add_options,
+    needs_csc=lambda options, symmetric: not (options.hops and symmetric),
+    weighted=True,
+)
+
+if __name__ == "__main__":
+    run_main(lambda comm, argv: main(APP, comm, argv))
