@@ -13,6 +13,7 @@ import pytest
 import ranks
 
 from apps.bfs import bfs
+from apps.cc import cc, prepare
 from apps.sssp import measure, sssp
 from cusp.devices import to_host
 from cusp.partition import Partition
@@ -90,7 +91,7 @@ def test_size(converted, name):
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("name", list(FILES))
 def test_answers(converted, comm, name, policy):
-    """Hops in every direction and distances from all roots, to the last node."""
+    """Hops in every direction and distances from all roots, to the last node; connected components."""
     path, reference = converted(name)
     large = reference["arcs"] > 500_000
     part = parts.partition_graph(path, load_policy(policy, threshold=100), comm, csc=reference["directed"])
@@ -107,3 +108,6 @@ def test_answers(converted, comm, name, policy):
     for expected in reference["sssp"][: 1 if large else None]:
         answer = sssp(part, sync, expected["root"], lengths).on_host()
         assert digest(part, answer.labels["distance"], "<i8") in (None, expected["sha256_int64"])
+    answer, expected = cc(part, sync, prepare(part, sync)).on_host(), reference["weak_cc"]
+    assert answer.figures == {"components": expected["count"], "largest": expected["largest"]}
+    assert digest(part, answer.labels["component"], "<i4") in (None, expected["sha256_int32"])

@@ -1,0 +1,140 @@
+"""Connected components: the smallest node of each node's component, edges taken both ways.
+
+``mpirun -n 4 python -m apps.cc graph.h5 --verify --output components.h5``
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from apps.components import largest_component
+from apps.harness import Answer, App, main
+from apps.verify_components import verify_components
+from cusp.devices import backend, move, to_host
+from cusp.launch import run_main
+from cusp.partition import Partition
+from gluon.label import Label
+from gluon.reduction import MIN
+from gluon.sync import Sync
+
+FIRST_EDGES = 2  # of each node, after which one component has most nodes, as a rule
+SAMPLE = 1024  # nodes of a rank among which the most frequent component is looked for
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Proxies of nodes that other ranks have too: only their labels can tell others something.
+
+    Attributes
+    ----------
+    lids : (shared,) int32
+    bits : (ceil(proxies / 64),) uint64
+    queue : Any
+        Memory of the operators.
+    """
+
+    lids: Any
+    bits: Any
+    queue: Any
+
+
+def cc(part: Partition, sync: Sync, shared: Shared) -> Answer:
+    """Smallest global id in the component of every node. Collective.
+
+    Every rank unites what its edges connect, in a forest of local ids, and each tree carries the
+    smallest global id that it has heard of. Trees of different ranks meet in the nodes that both have:
+    a sync lowers the label of one proxy, so that of its tree, until all is quiet. That takes as many
+    rounds as lie between trees of ranks, not between nodes; on one rank there are none.
+
+    In a symmetric graph most edges are not looked at (Afforest: Sutton, Ben-Nun, Barak, IPDPS 2018):
+    the first few of each node connect most of the graph, so the edges of one large component can be left out.
+    One that leads out of it also stands at its other end, where it is not left out.
+
+    Returns
+    -------
+    Answer
+        ``component`` (int64) of this rank's masters; the number of ``components`` and the nodes in the
+        ``largest`` as figures.
+    """
+    ops, device = backend("apps.operators.cc", part.device), backend("gluon.device", part.device)
+    label = Label(part, np.int32 if part.num_nodes < 2**31 else np.int64, 0, MIN)
+    label.values[:] = part.gids
+    parents = device.xp.arange(part.num_proxies, dtype=np.int32)
+    rounds, skipped = 0, -1
+    if part.symmetric:
+        ops.link_first(FIRST_EDGES, part.offsets, part.targets, parents)
+        rounds = _agree(label, parents, sync, shared)
+        skipped = _most_frequent(label, sync)
+    ops.link_others(label.values, label.values.dtype.type(skipped), part.offsets, part.targets, parents, shared.queue)
+    rounds += _agree(label, parents, sync, shared)
+    component = label.values[: part.num_masters].astype(np.int64)
+    (components,) = sync.total(int((component == part.gids[: part.num_masters]).sum()))
+    figures = {"components": components, "largest": _largest(label, parents, sync, shared)}
+    return Answer({"component": component}, None, rounds, figures)
+
+
+def _agree(label: Label, parents: Any, sync: Sync, shared: Shared) -> int:
+    """Lower labels until all nodes of a tree, and all proxies of a node, have the same; returns rounds. Collective."""
+    ops = backend("apps.operators.cc", label.part.device)
+    ops.flatten(parents)
+    rounds = 0
+    while True:
+        label.swap_updated()
+        ops.lower_roots(parents, label.values, label.updated)
+        ops.spread_roots(parents, label.values, label.updated)
+        lowered = label.device.count_bits(label.updated & shared.bits, label.part.num_proxies)
+        if sync.total(int(lowered)) == (0,):
+            return rounds
+        sync.reduce(label, write="any")
+        sync.broadcast(label, read="any")
+        rounds += 1
+
+
+def _most_frequent(label: Label, sync: Sync) -> int:
+    """The label that most of a sample of nodes have; all ranks get the same. Collective."""
+    masters = label.part.num_masters
+    sample = to_host(label.values[: masters : max(1, masters // SAMPLE)])
+    labels, counts = np.unique(sample, return_counts=True)
+    best = np.argmax(counts) if labels.size else None
+    mine = (0, -1) if best is None else (int(counts[best]), int(labels[best]))
+    return max(sync.comm.allgather(mine))[1]
+
+
+def _largest(label: Label, parents: Any, sync: Sync, shared: Shared) -> int:
+    """Nodes in the largest component. Collective."""
+    xp, ops = label.device.xp, backend("apps.operators.cc", label.part.device)
+    members = ops.count_members(parents, label.part.num_masters)
+    elsewhere = xp.zeros(members.size, bool)  # trees that are part of a component, perhaps
+    elsewhere[parents[shared.lids]] = True
+    roots = xp.flatnonzero(elsewhere & (members > 0))
+    counted = largest_component(sync, to_host(label.values[roots]), to_host(members[roots]))
+    members[roots] = 0
+    return max(counted, -sync.lowest(-int(members.max()) if members.size else 0))
+
+
+def prepare(part: Partition, sync: Sync) -> Shared:
+    """Which proxies other ranks have too, and memory."""
+    device = backend("gluon.device", part.device)
+    lists = sync.plan.lists("any")
+    marks = np.zeros(-(-part.num_proxies // 64) * 64, bool)
+    for lids in (*lists.mirrors, *lists.masters):
+        marks[lids] = True
+    words = np.packbits(marks, bitorder="little").view(device.no_bits(1).dtype)
+    queue = backend("apps.operators.frontier", part.device).make_queue(part)
+    return Shared(move(np.flatnonzero(marks).astype(np.int32), part.device), move(words, part.device), queue)
+
+
+APP = App(
+    name="cc",
+    summary="connected components: the smallest node of each, edges taken both ways",
+    prepare=lambda part, sync, options: prepare(part, sync),
+    run=lambda part, sync, _, shared, options: cc(part, sync, shared),
+    verify=lambda part, sync, _, answer, shared, options: verify_components(
+        part, sync, answer.labels["component"], **answer.figures
+    ),
+    needs_source=False,
+)
+
+if __name__ == "__main__":
+    run_main(lambda comm, argv: main(APP, comm, argv))
