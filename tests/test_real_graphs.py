@@ -13,7 +13,6 @@ import pytest
 import ranks
 
 from apps.bfs import bfs
-from apps.cc import cc, prepare
 from apps.sssp import measure, sssp
 from cusp.devices import to_host
 from cusp.partition import Partition
@@ -91,15 +90,16 @@ def test_size(converted, name):
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("name", list(FILES))
 def test_answers(converted, comm, name, policy):
-    """Hops in every direction and distances from all roots, to the last node; connected components."""
+    """Hops in every direction and distances from all roots, to the last node."""
     path, reference = converted(name)
     large = reference["arcs"] > 500_000
+    road = name == "usa-road-ny"  # hundreds of rounds
     part = parts.partition_graph(path, load_policy(policy, threshold=100), comm, csc=reference["directed"])
     sync = parts.make_sync(part)
     directions = ["auto", "push", "pull"]
-    for place, expected in enumerate(reference["bfs"]):
+    for place, expected in enumerate(reference["bfs"][: 1 if road and parts.SIZE > 2 else None]):
         for direction in directions[place : place + 1] if large else directions:
-            if direction == "pull" and name == "usa-road-ny":  # hundreds of rounds, each over all nodes
+            if direction == "pull" and road:  # each round over all nodes
                 direction = "auto"
             answer = bfs(part, sync, expected["root"], direction).on_host()
             assert comm.allreduce(np.count_nonzero(answer.reached)) == expected["reached"]
@@ -108,6 +108,3 @@ def test_answers(converted, comm, name, policy):
     for expected in reference["sssp"][: 1 if large else None]:
         answer = sssp(part, sync, expected["root"], lengths).on_host()
         assert digest(part, answer.labels["distance"], "<i8") in (None, expected["sha256_int64"])
-    answer, expected = cc(part, sync, prepare(part, sync)).on_host(), reference["weak_cc"]
-    assert answer.figures == {"components": expected["count"], "largest": expected["largest"]}
-    assert digest(part, answer.labels["component"], "<i4") in (None, expected["sha256_int32"])
