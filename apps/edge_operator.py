@@ -93,7 +93,7 @@ class EdgeOperator:
         OptionError
             Names or types do not fit the expression, or a label belongs to another partition.
         """
-        bound = _Binding(self, part, given)
+        bound = Binding(self, part, given)
         out_edges = part.csc is None or (self.read if frontier is not None else self.write) == "src"
         key = (out_edges, frontier is not None, *bound.types)
         if key not in self._compiled:
@@ -106,7 +106,7 @@ class EdgeOperator:
 
     def until_quiet(self, part: Partition, sync: Sync, /, **given: Any) -> int:
         """Run from the updated nodes on, sync, and again until no node changes. Collective; returns the rounds."""
-        label = _Binding(self, part, given).label
+        label = Binding(self, part, given).label
         rounds = 0
         while sync.total(label.num_updated_masters())[0] > 0:
             self(part, frontier=label.swap_updated(), **given)
@@ -116,7 +116,7 @@ class EdgeOperator:
         return rounds
 
 
-class _Binding:
+class Binding:
     """What the names of an operator stand for in one call, checked.
 
     Attributes

@@ -124,10 +124,24 @@ struct Edges {
   i64 place[K];  // in the graph
 };
 
+// The last of ``count`` ascending starts that is not above ``edge``; starts[0] is not. The whole warp calls it: it probes 32
+// places at a time.
+__device__ inline i64 slot_of(const i64* starts, i64 count, i64 edge) {
+  i64 slot = 0, room = count;  // the slot looked for is in slot ... slot + room - 1
+  while (room > 1) {
+    i64 step = (room + 31) / 32, probe = slot + step * lane_id();
+    bool fits = step * lane_id() < room && starts[probe] <= edge;
+    i64 steps = __popc(__ballot_sync(FULL, fits)) - 1;
+    slot += steps * step;
+    room = min(step, room - steps * step);
+  }
+  return slot;
+}
+
 // Calls visit(edges) for all edges of the queue, by whole warps. Each warp takes one run of consecutive edges, however
-// they are spread over nodes: hubs and leaves cost the same, and neighbouring lanes read neighbouring targets. It finds
-// the first node of its run by a search that probes 32 places at a time; from there on, the next 32 starts say which
-// node each of the next 32 edges belongs to. K groups at a time, so that K loads are under way before one is needed.
+// they are spread over nodes: hubs and leaves cost the same, and neighbouring lanes read neighbouring targets. From the
+// first node of its run on, the next 32 starts say which node each of the next 32 edges belongs to. K groups at a time, so
+// that K loads are under way before one is needed.
 template <class Visit>
 __device__ inline void for_each_edge(Queue queue, u64 counter, Visit visit) {
   const i64 FAR = 1ll << 40;
@@ -136,14 +150,7 @@ __device__ inline void for_each_edge(Queue queue, u64 counter, Visit visit) {
   i64 run = ((edges + warps - 1) / warps + 31) / 32 * 32;
   i64 first = warp * run, last = min(first + run, edges);
   if (first >= last) return;
-  i64 slot = 0, room = nodes;  // the slot looked for is in slot ... slot + room - 1
-  while (room > 1) {
-    i64 step = (room + 31) / 32, probe = slot + step * lane_id();
-    bool fits = step * lane_id() < room && queue.starts[probe] <= first;
-    i64 steps = __popc(__ballot_sync(FULL, fits)) - 1;
-    slot += steps * step;
-    room = min(step, room - steps * step);
-  }
+  i64 slot = slot_of(queue.starts, nodes, first);
   for (i64 tile = first; tile < last; tile += 32 * K) {
     Edges found;
     i64 next = slot + 1 + lane_id() < nodes ? queue.starts[slot + 1 + lane_id()] - tile : FAR;

@@ -1,5 +1,6 @@
 """Edge operators from an expression: every way of walking through the edges, against Python's own evaluation."""
 
+import math
 from types import SimpleNamespace
 
 import graphs
@@ -23,6 +24,14 @@ PASSES = {  # expression, into, where, type of the label, reduction
     "shares": ("src.share * rate / dst.level", "dst.best", None, "f8", ADD),
     "back": ("dst.share / src.level * (1 + dst.near)", "src.best", "dst.level == src.level + 1", "f8", ADD),
 }
+
+
+def gaps() -> graphs.Graph:
+    """Rows of 700, 200 and few edges with many nodes without edges between them, and the same reversed."""
+    random = np.random.default_rng(5)
+    sources = np.r_[[0] * 700, [90] * 200, random.integers(91, 99, 40), random.integers(190, 230, 120), [299] * 2]
+    pairs = np.stack([sources, random.integers(0, 300, sources.size)], axis=1)
+    return graphs.make(300, np.r_[pairs, pairs[:, ::-1]])
 
 
 def inputs(num_nodes: int) -> dict[str, np.ndarray]:
@@ -64,10 +73,9 @@ def test_passes(comm, shared_tmp, name, csc):
     """Over all edges and from a frontier, written at either end, the same values and bits as in Python."""
     text, into, where, dtype, reduction = PASSES[name]
     operator = EdgeOperator(text, into, where)
-    for graph_name, policy in (("random", "cvc"), ("loops_and_doubles", "hvc-2"), ("last_isolated", "iec")):
-        graph = graphs.HARD[graph_name]()
-        path = graphs.write(shared_tmp / f"{graph_name}.h5", graph, weight="u1")
-        part = parts.partition_graph(path, parts.policy_of(policy), comm, csc=csc)
+    for graph, policy in ((graphs.HARD["loops_and_doubles"](), "hvc-2"), (gaps(), "cvc"), (gaps(), "iec")):
+        path = graphs.write(shared_tmp / "g.h5", graph, weight="u1")
+        part = parts.partition_graph(path, parts.policy_of(policy), comm, csc=csc, order="natural")
         host = part.on("cpu")
         given = {key: values[host.gids] for key, values in inputs(graph.num_nodes).items()}
         used = {key.name for key in (*operator.expression.names, *(operator.where.names if operator.where else ()))}
@@ -114,6 +122,131 @@ def test_until_quiet(comm, shared_tmp, policy):
         found = parts.gather(part, label.masters())
         np.testing.assert_array_equal(np.where(found == FAR, -1, found), graphs.serial_distances(edges, 3))
         assert sync.total(label.num_updated_masters())[0] == 0
+
+
+INTEGERS = [0, 1, -1, 2, -3, 7, 10, 255, 2**31 - 1, -(2**31), 2**31, 2**32 + 1, 3037000500, 2**53 + 1, 2**62, -(2**62)]
+INTEGERS += [2**63 - 1, 2**63 - 2, -(2**63), -(2**63) + 1]
+FLOATS = [
+    0.0,
+    -0.0,
+    1.0,
+    -1.5,
+    0.1,
+    1e-300,
+    2.0**31,
+    -(2.0**53),
+    2.0**63,
+    -(2.0**63),
+    1e300,
+    -1e19,
+    np.inf,
+    -np.inf,
+    np.nan,
+]
+
+
+def whole(x: float, rounding) -> int:
+    """A float as a whole number: 0 for what is none, and what has more than 64 bits for infinity."""
+    return 0 if math.isnan(x) else rounding(math.copysign(2.0**64, x) if math.isinf(x) else x)
+
+
+WHOLE = {  # expression -> what it is before it is brought within 64 bits
+    "a + b": lambda a, b, x: a + b,
+    "a - b": lambda a, b, x: a - b,
+    "a * b": lambda a, b, x: a * b,
+    "a // b": lambda a, b, x: a // b if b else 0,
+    "a % b": lambda a, b, x: a % b if b else 0,
+    "-a": lambda a, b, x: -a,
+    "abs(a)": lambda a, b, x: abs(a),
+    "a + 9223372036854775807": lambda a, b, x: a + 2**63 - 1,
+    "a * -9223372036854775808": lambda a, b, x: a * -(2**63),
+    "min(a, b, 3)": lambda a, b, x: min(a, b, 3),
+    "max(a, b)": lambda a, b, x: max(a, b),
+    "(a & b) + ((a | b) & 65535) + ((a ^ b) & 1)": lambda a, b, x: (a & b) + ((a | b) & 65535) + ((a ^ b) & 1),
+    "a if a < b else b if b > 3 else 5": lambda a, b, x: a if a < b else b if b > 3 else 5,
+    "(a == b) + (a != 3) + (0 <= a < 10)": lambda a, b, x: (a == b) + (a != 3) + (0 <= a < 10),
+    "(a and not b or a > 9) * 2 + (not a)": lambda a, b, x: bool(a and not b or a > 9) * 2 + (not a),
+    "floor(x)": lambda a, b, x: whole(x, math.floor),
+    "int(x)": lambda a, b, x: whole(x, int),
+    "a < x": lambda a, b, x: float(a) < x,
+}
+REAL = {
+    "x + a": lambda a, b, x, y: x + a,
+    "x - y": lambda a, b, x, y: x - y,
+    "x * y + x": lambda a, b, x, y: x * y + x,
+    "x / y": lambda a, b, x, y: np.divide(x, y),
+    "a / b": lambda a, b, x, y: np.divide(float(a), float(b)),
+    "-x": lambda a, b, x, y: -x,
+    "abs(x) * 0.1": lambda a, b, x, y: abs(x) * 0.1,
+    "min(x, a)": lambda a, b, x, y: float(a) if not x < a else x,
+    "max(x, y)": lambda a, b, x, y: x if x > y else y,
+    "sqrt(y)": lambda a, b, x, y: np.sqrt(y),
+    "-inf if x < y else 1e-3": lambda a, b, x, y: -np.inf if x < y else 1e-3,
+    "a if x else y": lambda a, b, x, y: float(a) if x else y,
+    "float(a) + True": lambda a, b, x, y: float(a) + 1,
+}
+NEARLY = {"exp(y)": np.exp, "log(y)": np.log}
+
+
+@pytest.fixture
+def evaluate(shared_tmp):
+    """Function (expressions, type) -> values of each for pairs of special numbers, by one operator for all of them."""
+    a, b = (grid.ravel() for grid in np.meshgrid(np.array(INTEGERS), np.array(INTEGERS)))
+    x, y = (np.resize(grid.ravel(), a.size) for grid in np.meshgrid(FLOATS, FLOATS))
+    graph = graphs.make(2 * a.size, [(v, a.size + v) for v in range(a.size)])
+    part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of("oec"), ranks.COMM)
+    sources = to_host(part.gids) % a.size
+
+    def values(expressions, dtype):
+        text = " ".join(f"({text}) if case == {case} else" for case, text in enumerate(expressions))
+        operator = EdgeOperator(f"{text} 0")
+        given = {name: move(column[sources], part.device) for name, column in zip("abxy", (a, b, x, y))}
+        given = {
+            name: column for name, column in given.items() if name in {key.name for key in operator.expression.names}
+        }
+        for case, text in enumerate(expressions):
+            label = Label(part, dtype, 0, ADD)
+            operator(part, value=label, case=case, **given)
+            yield text, parts.gather(part, label.masters())[a.size :], tuple(of.tolist() for of in (a, b, x, y))
+
+    return values
+
+
+@np.errstate(all="ignore")
+def test_whole_numbers(evaluate):
+    """What does not fit into 64 bits becomes the nearest number that does, and nothing wraps around."""
+    for text, found, (a, b, x, _) in evaluate(WHOLE, np.int64):
+        answer = [min(max(int(WHOLE[text](*of)), -(2**63)), 2**63 - 1) for of in zip(a, b, x, strict=True)]
+        np.testing.assert_array_equal(found, answer, text)
+
+
+@np.errstate(all="ignore")
+def test_floats(evaluate):
+    """To the last bit what IEEE says; exp and log nearly so."""
+    for text, found, values in evaluate({**REAL, **NEARLY}, np.float64):
+        if text in REAL:
+            np.testing.assert_array_equal(found, [REAL[text](*of) for of in zip(*values, strict=True)], text)
+        else:
+            np.testing.assert_allclose(found, NEARLY[text](values[3]), rtol=1e-14, err_msg=text)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "low", "high"), [("i4", -(2**31), 2**31 - 1), ("u4", 0, 2**32 - 1), ("i8", 0, 2**62)]
+)
+def test_what_a_label_cannot_hold(shared_tmp, dtype, low, high):
+    """A candidate stops at the limits of a narrow label; a uint64 above all int64 counts as the largest of those."""
+    graph = graphs.make(4, [(0, 1), (2, 3)], np.array([1, 1]))
+    part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of("oec"), ranks.COMM)
+    far = to_host(part.gids) == 0
+    near = move(np.where(far, np.uint64(2**64 - 5), np.uint64(7)), part.device)
+    for text, limit in (("near + weight", high), ("-near", low)):
+        label = Label(part, dtype, 0, ADD)
+        EdgeOperator(text if high < 2**62 else f"({text}) // 2 + 1")(part, near=near, value=label)
+        found = parts.gather(part, label.masters())
+        if high == 2**62:
+            assert found.tolist() == ([0, high, 0, 5] if limit else [0, -high + 1, 0, -3])
+        else:
+            assert found.tolist() == [0, limit, 0, 8 if limit == high else max(low, -7)]
 
 
 WRONG = {

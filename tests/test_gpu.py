@@ -165,6 +165,7 @@ def test_no_cupy(comm, monkeypatch):
 # Module -> what its CPU side alone has: pieces of it that no other module asks for.
 TWINS = {
     "apps.operators.bfs": set(),
+    "apps.operators.edges": set(),
     "apps.operators.cc": set(),
     "apps.operators.frontier": {"get_bit", "set_bit"},
     "apps.operators.sssp": set(),

@@ -17,6 +17,12 @@ PRODUCT = sorted(path.relative_to(ROOT).as_posix() for floor in ("cusp", "gluon"
                  for path in (ROOT / floor).rglob("*.cuh"))  # fmt: skip
 LIST_VARIANTS = """
 import json, sys
+from types import SimpleNamespace
+import numpy as np
+from apps.edge_operator import Binding, EdgeOperator
+from apps.operators.edges_gpu import defines_of, text_of
+from gluon.label import Label
+from gluon.reduction import Reduction
 from cusp.cuda import options, source
 from cusp.policies import POLICIES, load_policy
 from cusp.rules_gpu import NUM_FIELDS
@@ -29,10 +35,29 @@ for policy in map(load_policy, POLICIES):
         text = source("cusp/rules.cuh") + translate(policy.master, policy.edge)
         for gid, way in ("unsigned", "0"), ("unsigned", "1"), ("unsigned long long", "2"):
             found.append((policy.name, text, options(**types, GID=gid, DST_MASTER=way)))
+def passes(expression, into, where, dtype, reduction, names, ways):
+    operator = EdgeOperator(expression, into, where)
+    part = SimpleNamespace(num_proxies=4, device="cpu", csc=None, gids=np.zeros(4, np.int64), weights=np.zeros(0, "u1"))
+    given = {name: np.zeros(4, kind) if kind else 2.5 for name, kind in names.items()}
+    binding = Binding(operator, part, {operator.into: Label(part, dtype, 0, Reduction(reduction, 0, True)), **given})
+    return [binding.edges(row_end, filtered) for row_end, filtered in ways]
+for edges in [edges for expression in json.loads(sys.argv[2]) for edges in passes(*expression)]:
+    text = source("apps/operators/edges.cuh") + text_of(edges)
+    found.append((edges.title, text, options(**defines_of(edges))))
 print(json.dumps(found))
 """
+PUSH_ALL, PUSH_QUEUE, PULL, PULL_FILTERED = ("src", False), ("src", True), ("dst", False), ("dst", True)
+EXPRESSIONS = (  # for edges.cuh: expression, into, where, type, reduction, types of what it looks at, ways into dst
+    ("near + weight", "dst.best", None, "i4", "min", {"near": "i4"}, (PUSH_ALL, PUSH_QUEUE, PULL_FILTERED)),
+    ("src.share * rate / dst.level", "dst.best", None, "f4", "add", {"share": "f4", "level": "i8", "rate": None},
+     (PUSH_ALL, PULL)),
+    ("exp(src.a) + floor(sqrt(abs(dst.b))) // 3 % 7", "dst.best", "src.gid < dst.gid and not src.seen", "f8", "max",
+     {"a": "f8", "b": "i2", "seen": "b1"}, (PUSH_QUEUE, PULL)),
+    ("a * a if a > 3 else -int(log(b))", "dst.best", None, "i8", "max", {"a": "u8", "b": "f4"}, (PUSH_QUEUE, PULL)),
+    ("1", "dst.best", "src.level == dst.level + 1", "u4", "add", {"level": "u1"}, (PUSH_ALL, PULL_FILTERED)),
+)  # fmt: skip
 BITS = ("unsigned char", "unsigned short", "unsigned", "unsigned long long")
-VARIANTS = {  # of each file of kernels but rules.cuh, to which rules are added: the types that it is made for
+VARIANTS = {  # of each file of kernels but rules.cuh and edges.cuh, which get more text: the types that it is made for
     "cusp/build.cuh": [{"GID": gid} for gid in ("unsigned", "unsigned long long", "long long")],
     "cusp/check.cuh": [{"VALUE": value} for value in BITS],
     "cusp/move.cuh": [{"VALUE": value} for value in BITS],
@@ -72,7 +97,7 @@ def nvrtc_is_installed():
 @pytest.fixture(scope="module")
 def variants() -> list[tuple[str, str, tuple[str, ...]]]:
     """Label, source and options of all that is compiled on a GPU, from a process that imports the stand-in."""
-    command = [sys.executable, "-c", LIST_VARIANTS, json.dumps(VARIANTS)]
+    command = [sys.executable, "-c", LIST_VARIANTS, json.dumps(VARIANTS), json.dumps(EXPRESSIONS)]
     done = subprocess.run(command, cwd=ROOT, env=cudaemu.environment(), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return [(label, source, tuple(options)) for label, source, options in json.loads(done.stdout)]

@@ -1,8 +1,8 @@
 """Edge expressions: from what a user writes to one line of text that numba and NVRTC both compile.
 
 The text is made of calls, comparisons, ``+ - *``, ``and or not``: Python and C++ (which has these words too) read them
-alike. What the two would understand differently is a call of a function that both have, in ``edges_cpu.py`` and
-``edges.cuh``, and every conversion is written out. So there is one typing rule for both:
+alike. What the two would understand differently is a call of a function that both have, in ``arithmetic_cpu.py``
+and ``edges.cuh``, and every conversion is written out. So there is one typing rule for both:
 
 * Whole numbers of any width are int64, floats are float64; where both meet, and in ``/``, the result is float64.
 * Whole numbers never wrap around: what does not fit into 64 bits becomes the largest or the lowest number. Where
@@ -173,11 +173,11 @@ class _Typing:
     def _refuse(self, node: ast.expr, why: str) -> NoReturn:
         self._expression.refuse(node.col_offset + 1, why)
 
-    def _constant(self, node: ast.Constant) -> Term:
+    def _constant(self, node: ast.Constant, sign: int = 1) -> Term:
         if not isinstance(node.value, bool | int | float):
             self._refuse(node, f"{ast.unparse(node)} is no number")
         try:
-            return number(node.value)
+            return number(node.value if sign > 0 else -node.value)
         except OptionError as error:
             self._refuse(node, str(error))
 
@@ -199,8 +199,7 @@ class _Typing:
 
     def _unary(self, node: ast.UnaryOp) -> Term:
         if isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
-            value = self._constant(node.operand)
-            return number(-value.low) if value.kind == INT else Term(f"(-{_as_float(value).text})", FLOAT)
+            return self._constant(node.operand, -1)
         a = self.term(node.operand)
         if isinstance(node.op, ast.Not):
             return Term(f"(not {_test(a)})", BOOL)

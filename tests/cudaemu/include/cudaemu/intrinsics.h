@@ -26,6 +26,7 @@ inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
 }
 inline unsigned __umulhi(unsigned x, unsigned y) { return unsigned(uint64_t(x) * y >> 32); }
 inline int __mulhi(int x, int y) { return int(int64_t(x) * y >> 32); }
+inline long long __mul64hi(long long x, long long y) { return (long long)((__int128)x * y >> 64); }
 inline unsigned long long __umul64hi(unsigned long long x, unsigned long long y) {
     return (unsigned long long)((unsigned __int128)x * y >> 64);
 }
