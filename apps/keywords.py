@@ -50,6 +50,6 @@ def _texts(action: argparse.Action, value: Any) -> list[str]:
         return [flag] if value else []
     if isinstance(value, (list, tuple, np.ndarray)):
         if action.nargs is None:
-            return [f"{flag}={'x'.join(map(str, value))}"]  # a grid
+            return [f"{flag}={('x' if action.dest == 'grid' else ',').join(map(str, value))}"]
         return [flag, *map(str, value)]
     return [f"{flag}={value}"]
