@@ -210,9 +210,13 @@ def construct(tuples: EdgeTuples, policy: Policy, options: argparse.Namespace, c
 
 
 def search(graph: Graph, sync: Sync, source: int) -> Found:
-    """Kernel 2: parents and hops. Collective."""
-    hops = bfs(graph.part, sync, source, prepared=graph.searches).labels["hops"]
-    return find_parents(graph.part, sync, source, hops), hops
+    """Kernel 2: parents and hops. Collective.
+
+    A search that runs in one kernel finds hops alone, and parents after it; else they travel together.
+    """
+    one_kernel = backend("apps.operators.frontier", graph.part.device).drains(sync.comm.size)
+    found = bfs(graph.part, sync, source, parents=not one_kernel, prepared=graph.searches).labels
+    return find_parents(graph.part, sync, source, found["hops"]) if one_kernel else found["parents"], found["hops"]
 
 
 def shortest_paths(graph: Graph, sync: Sync, source: int) -> Found:

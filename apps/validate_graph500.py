@@ -14,8 +14,6 @@ from apps.verify import VerificationError
 from cusp.devices import backend, move, to_host
 from cusp.partition import Partition
 
-CHUNK = {"cpu": 1 << 16, "gpu": 1 << 26}  # edges looked at together: what stays in a cache, what fills a GPU
-
 
 @dataclass(frozen=True)
 class EdgeTuples:
@@ -74,13 +72,12 @@ class Validator:
         if depth.dtype.kind == "f":
             far = depth.dtype.type(np.inf)
         else:
-            depth = depth.astype(np.int64)
-            far = np.int64(np.iinfo(np.int32).max)
+            far = np.int32(1 << 30)
             depth[depth < 0] = far
         reached = depth != far
         self._check_nodes(source, parent, depth, reached)
         joined = xp.zeros(depth.size, np.bool_)
-        wrong, traversed = self._check_edges(parent, depth, reached, joined, weighted)
+        wrong, traversed = self._check_edges(parent, depth, far, joined, weighted)
         self._tell(wrong)
         joined = self._anywhere(joined)
         joined[source] = True
@@ -105,28 +102,20 @@ class Validator:
             self._tell(_first(above != depth, "rule 2: not one hop further away than its parent:"))
 
     def _check_edges(
-        self, parent: Any, depth: Any, reached: Any, joined: Any, weighted: bool
+        self, parent: Any, depth: Any, far: Any, joined: Any, weighted: bool
     ) -> tuple[str | None, int]:  # fmt: skip
         """Rules 3 and 4 on this rank's edges, marks for rule 5, and how many edges have been traversed."""
-        tuples, xp, traversed = self._tuples, self._xp, 0
-        for begin in range(0, tuples.sources.size, CHUNK[tuples.device]):
-            part = slice(begin, begin + CHUNK[tuples.device])
-            left, right = tuples.sources[part], tuples.targets[part]
-            length = tuples.weights[part].astype(np.float64) if weighted else 1
-            at_left, at_right = depth[left], depth[right]
-            traversed += int(reached[left].sum())
-            with np.errstate(invalid="ignore"):  # of two nodes that are not reached
-                wrong = xp.abs(at_left - at_right) > length
-            if bool(wrong.any()):
-                at = int(wrong.argmax())
-                rule = 3 if bool(reached[left[at]]) and bool(reached[right[at]]) else 4
-                return (
-                    f"rule {rule}: an input edge joins node {left[at]} at depth {at_left[at]} and node {right[at]} at "
-                    f"depth {at_right[at]}"
-                ), traversed
-            joined[right[(parent[right] == left) & (at_left + length == at_right)]] = True
-            joined[left[(parent[left] == right) & (at_right + length == at_left)]] = True
-        return None, traversed
+        tuples = self._tuples
+        sources, targets, lengths = tuples.sources, tuples.targets, tuples.weights if weighted else None
+        rules = backend("apps.operators.edge_rules", tuples.device)
+        wrong, traversed = rules.check_edges(sources, targets, lengths, parent, depth, far, joined)
+        if wrong < 0:
+            return None, traversed
+        ends = int(sources[wrong]), int(targets[wrong])
+        depths = [depth[end].item() for end in ends]
+        rule, length = 4 if far in depths else 3, 1 if lengths is None else lengths[wrong].item()
+        told = " and ".join(f"node {end} at depth {found}" for end, found in zip(ends, depths))
+        return f"rule {rule}: an input edge of length {length} joins {told}", traversed
 
     def _check_circles(self, parent: Any, depth: Any, reached: Any, source: int) -> None:
         """Depths fall from a node to its parent, but for edges of length 0: those are followed until they do."""

@@ -167,9 +167,11 @@ TWINS = {
     "apps.operators.bfs": set(),
     "apps.operators.edges": set(),
     "apps.operators.cc": set(),
+    "apps.operators.edge_rules": set(),
     "apps.operators.frontier": {"get_bit", "set_bit"},
     "apps.operators.sssp": set(),
     "apps.operators.tree": set(),
+    "apps.operators.triangles": set(),
     "cusp.build": set(),
     "cusp.edge_lists.slices": set(),
     "cusp.read": set(),
@@ -238,10 +240,11 @@ def test_only_updated_values_travel(comm, shared_tmp, share):
 
 
 @on_gpu
+@pytest.mark.mpi
 @pytest.mark.parametrize("reverse", ["same", "other"])
 @pytest.mark.parametrize("largest", [1, 9, 255, 60_000])
-@pytest.mark.parametrize("nodes", [40, 700])
-def test_paths_that_settle_and_pull(shared_tmp, nodes, largest, reverse):
+@pytest.mark.parametrize(("nodes", "policy"), [(40, "iec"), (700, "oec"), (200, "cvc"), (200, "mixed")])
+def test_paths_that_settle_and_pull(shared_tmp, nodes, policy, largest, reverse):
     """Dense undirected graphs, whose reversed edges weigh the same or not; with nodes that cannot be reached."""
     random = np.random.default_rng(nodes + largest)
     pairs = random.integers(0, nodes - 5, (nodes * 6, 2)) ** 2 // (nodes - 5)  # hubs have small numbers
@@ -250,7 +253,7 @@ def test_paths_that_settle_and_pull(shared_tmp, nodes, largest, reverse):
     if reverse == "other":
         graph = graph._replace(weights=random.integers(1, largest + 1, graph.num_edges))
     path = graphs.write(shared_tmp / "g.h5", graph, weight="u2", symmetric=True)
-    part = partitioner.partition_graph(path, parts.policy_of("oec"), ranks.COMM, device="gpu")
+    part = partitioner.partition_graph(path, parts.policy_of(policy), ranks.COMM, device="gpu")
     sync = Sync(make_plan(part, ranks.COMM), ranks.COMM)
     for delta in (None, 1, largest / 3 + 1, 1e9):
         lengths = measure(part, sync, delta)

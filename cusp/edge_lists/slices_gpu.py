@@ -39,8 +39,9 @@ def undirected_slice(sources: Any, targets: Any, weights: Any, num_nodes: int, c
         part = slice(chunk * CHUNK, (chunk + 1) * CHUNK)
         for got, new in zip(arrived, _exchange([array[part] for array in arrays], bounds, comm)):
             got.append(new)
-    rows = (_joined(arrived[0], arrays[0].dtype) - arrays[0].dtype.type(first)).astype(cp.uint32)
-    rows, order = build.sort(rows, (last - first).bit_length())
+    rows = _joined(arrived[0], arrays[0].dtype)
+    rows -= rows.dtype.type(first)
+    rows, order = build.sort(rows.astype(cp.uint32, copy=False), (last - first).bit_length())
     indptr = cp.searchsorted(rows, cp.arange(last - first + 1, dtype=cp.uint32)).astype(np.int64)
     del rows
     found = [_joined(got, array.dtype)[order] for got, array in zip(arrived[1:], arrays[1:])]
