@@ -82,6 +82,8 @@ class PartitionedGraph:
     names : list or None
         What the nodes 0, 1, 2 ... of a NetworkX graph are called.
     quality : Quality
+    preparation_seconds : dict of float
+        By name of an app, what it took to prepare for its runs, on the slowest rank.
     """
 
     def __init__(
@@ -90,6 +92,7 @@ class PartitionedGraph:
         self.part, self.comm, self.policy, self.names = part, comm, policy, names
         self.plan: SyncPlan = make_plan(part, comm, transport)
         self.quality: Quality = measure_quality(part, comm)
+        self.preparation_seconds: dict[str, float] = {}
         self._numbers: dict[Hashable, int] | None = None
         self._ready: dict[str, tuple[argparse.Namespace, Any, Callable]] = {}
 
@@ -135,7 +138,11 @@ class PartitionedGraph:
             if app.needs_csc(options, self.part.symmetric) and self.part.csc is None:
                 self.part = self.part.with_csc()
                 self._ready.clear()
-            state = app.prepare(self.part, Sync(self.plan, self.comm), options)
+            watch = Stopwatch()
+            with watch("prepare"):
+                state = app.prepare(self.part, Sync(self.plan, self.comm), options)
+                wait(self.part)
+            self.preparation_seconds[app.name] = self.comm.allreduce(watch.seconds["prepare"], MPI.MAX)
             verify = make_verifier(app, self.part, self.plan, state, options, self.comm)
             known = self._ready[app.name] = (options, state, verify)
         return known[1], known[2]
@@ -157,8 +164,8 @@ def partition_graph(
     Parameters
     ----------
     graph : str or graph in memory
-        A graph file, the folder of a saved partition, or what :func:`cusp.memory_input.slice_in_memory` takes: a SciPy
-        sparse matrix, a NetworkX graph, a data frame or arrays.
+        A graph file, the folder of a saved partition, or what :func:`cusp.memory_input.slice_in_memory` takes or makes:
+        a SciPy sparse matrix, a NetworkX graph, a data frame or arrays; an EdgeSlice.
     policy : str
         ``oec``, ``cvc`` ...: see ``python -m cusp --help``.
     comm : Intracomm, optional
@@ -194,8 +201,10 @@ def partition_graph(
         loaded.grid_for(comm.size)
         if chosen.memory_limit:
             raise OptionError("memory_limit is for graph files; this graph is in memory")
-    names = node_names(graph, comm)
-    edges = slice_in_memory(graph, comm, num_nodes=num_nodes, symmetrize=symmetrize, share=share, weights=weights)
+    names, edges = None, graph
+    if not isinstance(graph, EdgeSlice):
+        names = node_names(graph, comm)
+        edges = slice_in_memory(graph, comm, num_nodes=num_nodes, symmetrize=symmetrize, share=share, weights=weights)
     _warm_up(_header_of(edges), loaded, weights, comm, placement.device)
     part = partitioner.partition_slice(edges, loaded, comm, chosen.order, device=placement.device)
     return PartitionedGraph(part, comm, loaded, names, chosen.transport)

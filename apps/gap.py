@@ -1,0 +1,180 @@
+"""The GAP benchmark (Beamer, Asanovic, Patterson, arXiv:1508.03619): its kernels, numbers of trials and averages.
+
+``mpirun -n 2 python -m apps.gap --kron 20``     or a graph file, or ``--urand 20``
+
+BFS and SSSP run from 64 sources that have out-edges, drawn at random, PageRank and connected components 16 times,
+betweenness 16 times from 4 of the sources each, triangle counting 3 times. Edges of generated graphs are undirected and
+weigh 1 to 255. Reading and partitioning are not counted. What an algorithm prepares once for all its trials has a
+column of its own: the benchmark counts it in every trial if no other kernel has a use for it.
+"""
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from apps import library
+from apps.harness import append_rows, choose_sources, commit
+from apps.library import APPS, PartitionedGraph, partition_graph
+from cusp import report
+from cusp.cli import add_partition_options, positive
+from cusp.dataset_writer import check_target
+from cusp.edge_lists.generators import generate
+from cusp.errors import OptionError, together
+from cusp.launch import parse_together, run_main
+from cusp.memory_input import slice_of_rows
+from gluon.transports import CHOICES as TRANSPORTS
+
+SOURCES = 64
+ROOTS = 4  # of a trial of betweenness
+DEGREE = 16
+WEIGHTS = "1:255"
+
+Arguments = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel of the benchmark.
+
+    Attributes
+    ----------
+    app : str
+        Its name in :data:`apps.library.APPS`.
+    trials : int
+    arguments : function (trial, sources) -> dict
+        Of the call of a trial.
+    """
+
+    app: str
+    trials: int
+    arguments: Callable[[int, list[int]], Arguments]
+
+
+def from_source(trial: int, sources: list[int]) -> Arguments:
+    """The trial's own source; fewer sources come again."""
+    return {"source": sources[trial % len(sources)]}
+
+
+def from_roots(trial: int, sources: list[int]) -> Arguments:
+    """The next few of the sources."""
+    return {"roots": [sources[(ROOTS * trial + root) % len(sources)] for root in range(ROOTS)]}
+
+
+KERNELS = {
+    "bfs": Kernel("bfs", SOURCES, lambda trial, sources: from_source(trial, sources) | {"parents": True}),
+    "sssp": Kernel("sssp", SOURCES, from_source),
+    "pr": Kernel("pagerank", 16, lambda trial, sources: {"tolerance": 1e-4, "iterations": 1000}),
+    "cc": Kernel("cc", 16, lambda trial, sources: {}),
+    "bc": Kernel("betweenness", 16, from_roots),
+    "tc": Kernel("triangles", 3, lambda trial, sources: {}),
+}
+
+
+def main(comm: MPI.Intracomm, argv: list[str]) -> int:
+    """Run the benchmark from its command line. Collective."""
+    options = parse_together(comm, make_parser(), argv)
+    with together(comm):
+        names = chosen_kernels(options.kernels)
+    if options.rows:
+        check_target(options.rows, comm, append=True)
+    report.progress(comm.rank, "partitioning")
+    name, part = open_graph(options, comm)
+    drawn = argparse.Namespace(source=None, sources=SOURCES, seed=options.seed)
+    sources: list[Any] = choose_sources(part.part, comm, drawn)
+    report.progress(comm.rank, "")
+    report.say(comm.rank, f"{name}: {part}")
+    report.say(comm.rank, "kernel  trials     average s        best s  preparation s")
+    rows: list[dict] = []
+    for kernel in names:
+        if KERNELS[kernel].app not in APPS:
+            report.say(comm.rank, f"{kernel:6}  skipped: there is no app {KERNELS[kernel].app}")
+            continue
+        found = trials_of(kernel, part, sources, options, comm)
+        seconds = np.array([row["seconds"] for row in found])
+        preparing = found[0]["preparation_seconds"]
+        line = f"{kernel:6}  {seconds.size:6}  {seconds.mean():12.6f}  {seconds.min():12.6f}  {preparing:13.6f}"
+        report.say(comm.rank, line + ("  verified" if options.verify else ""))
+        rows += [row | {"graph": name, "policy": options.policy, "commit": commit()} for row in found]
+    if options.rows:
+        append_rows(options.rows, rows, comm)
+    return 0
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m apps.gap", description="The GAP benchmark. Run it on several ranks with mpirun -n RANKS."
+    )
+    add = parser.add_argument
+    add("graph", nargs="?", help="graph file, or folder of a saved partition")
+    add("--kron", type=positive, metavar="SCALE", help=f"a Kronecker graph of 2**SCALE nodes, {DEGREE} edges a node")
+    add("--urand", type=positive, metavar="SCALE", help="edges between nodes drawn at random, as many")
+    add("--kernels", default=",".join(KERNELS), help="which, with commas (default: %(default)s)")
+    add("--trials", type=positive, metavar="N", help="at most so many trials a kernel (default: as the rules say)")
+    add("--verify", action="store_true", help="check the answer of the first trial of each kernel")
+    add("--seed", type=int, default=1, help="of generated graphs and sources (default: 1)")
+    add("--transport", choices=TRANSPORTS, default="auto", help="how messages travel between GPUs")
+    add("--rows", metavar="FILE", help="append a JSON line for each trial")
+    add_partition_options(parser)
+    return parser
+
+
+def chosen_kernels(text: str) -> list[str]:
+    """Names of kernels, in the order given."""
+    names = text.split(",")
+    unknown = [name for name in names if name not in KERNELS]
+    if unknown:
+        raise OptionError(f"--kernels {unknown[0]}: the kernels are {', '.join(KERNELS)}")
+    return names
+
+
+def open_graph(options: argparse.Namespace, comm: MPI.Intracomm) -> tuple[str, PartitionedGraph]:
+    """The name of the graph asked for, and its partition. Collective."""
+    asked = [name for name in ("graph", "kron", "urand") if getattr(options, name)]
+    with together(comm):
+        if len(asked) != 1:
+            raise OptionError("name one graph: a file, --kron SCALE or --urand SCALE")
+    graph: Any = options.graph
+    if asked != ["graph"]:
+        scale = options.kron or options.urand
+        parameters = {"scale": scale, "edge_factor": DEGREE} if options.kron else {
+            "nodes": 2**scale, "edges": DEGREE * 2**scale}  # fmt: skip
+        kind = "rmat" if options.kron else "uniform"
+        builder = generate(
+            kind, comm, seed=options.seed, weights=WEIGHTS, symmetrize=True, drop_loops=True, dedup=True, **parameters
+        )
+        graph = slice_of_rows(builder.build(), comm)
+    keywords = ("device", "order", "grid", "threshold", "state_rounds", "passes", "node_map", "strict", "split",
+                "memory_limit", "transport")  # fmt: skip
+    chosen = {name: getattr(options, name) for name in keywords}
+    name = options.graph or f"{asked[0]}{options.kron or options.urand}"
+    return name, partition_graph(graph, options.policy, comm=comm, **chosen)
+
+
+def trials_of(
+    kernel: str, part: PartitionedGraph, sources: list[int], options: argparse.Namespace, comm: MPI.Intracomm
+) -> list[dict]:
+    """A row for each trial of a kernel. Collective."""
+    rules = KERNELS[kernel]
+    run = getattr(library, rules.app)
+    rows = []
+    for trial in range(min(rules.trials, options.trials or rules.trials)):
+        report.progress(comm.rank, f"{kernel} {trial + 1} of {rules.trials}")
+        verify = options.verify and trial == 0
+        arguments = rules.arguments(trial, sources)
+        result = run(part, **arguments, gather=False, verify=verify)
+        rows.append({
+            "app": f"gap-{kernel}", "trial": trial, "ranks": comm.size, "device": part.part.device,
+            "seconds": result.seconds, "preparation_seconds": part.preparation_seconds[rules.app],
+            "rounds": result.rounds, "arguments": arguments, "verified": verify or None,
+        })  # fmt: skip
+    report.progress(comm.rank, "")
+    return rows
+
+
+if __name__ == "__main__":
+    run_main(main)
