@@ -75,7 +75,7 @@ def _append(lids, offsets, places, nodes, weights, ends, neighbors, sums):  # ty
 
 @njit(cache=True, nogil=True)
 def _count(begins, ends, neighbors, offsets, bucket):  # type: ignore[no-untyped-def]
-    """``offsets[r + 1]``: entries of row r when it was written by neighbour; ``bucket[m + 1]``: rows that have mirror m."""
+    """``offsets[r + 1]``: entries of row r, once written by neighbour; ``bucket[m + 1]``: rows that have mirror m."""
     masters = ends.size
     for row in range(masters):
         for entry in range(begins[row], ends[row]):

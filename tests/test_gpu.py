@@ -241,9 +241,15 @@ def test_only_updated_values_travel(comm, shared_tmp, share):
 
 @on_gpu
 @pytest.mark.mpi
-@pytest.mark.parametrize("reverse", ["same", "other"])
-@pytest.mark.parametrize("largest", [1, 9, 255, 60_000])
-@pytest.mark.parametrize(("nodes", "policy"), [(40, "iec"), (700, "oec"), (200, "cvc"), (200, "mixed")])
+@pytest.mark.limit(60)
+@pytest.mark.parametrize(
+    ("nodes", "policy", "largest", "reverse"),
+    parts.share(
+        [(40, "iec", largest, "same") for largest in (1, 9, 255, 60_000)]
+        + [(300, policy, 255, "same") for policy in ("oec", "cvc", "mixed")]
+        + [(40, "cvc", largest, "other") for largest in (1, 255)]
+    ),
+)
 def test_paths_that_settle_and_pull(shared_tmp, nodes, policy, largest, reverse):
     """Dense undirected graphs, whose reversed edges weigh the same or not; with nodes that cannot be reached."""
     random = np.random.default_rng(nodes + largest)

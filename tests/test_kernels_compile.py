@@ -73,6 +73,9 @@ VARIANTS = {  # of each file of kernels but rules.cuh and edges.cuh, which get m
             ("int", "unsigned char"), ("long long", "unsigned"), ("double", "float"), ("double", "double"),
         )
     ],
+    "apps/operators/triangles.cuh": [
+        {"PLACE": place, "WORDS": "4096"} for place in ("unsigned", "unsigned long long")
+    ],
     "apps/operators/sssp.cuh": [
         {"VALUE": value, "WEIGHT": weight}
         for value, weight in (

@@ -1,0 +1,89 @@
+"""Triangles: how many there are, at each node too, and how often neighbours of a node are neighbours of each other.
+
+``mpirun -n 4 python -m apps.triangles graph.h5 --verify --output clustering.h5``
+"""
+
+import argparse
+
+import numpy as np
+
+from apps.harness import Answer, App, main
+from apps.oriented import give_back, place_by_degree, rows_of_others, share_out
+from apps.verify_triangles import verify_triangles
+from cusp.devices import backend
+from cusp.launch import run_main
+from cusp.partition import Partition
+from cusp.undirected import as_undirected
+from gluon.sync import Sync
+
+
+def triangles(part: Partition, sync: Sync, per_node: bool = False, graph: Partition | None = None) -> Answer:
+    """Triangles of the graph without directions, loops and parallel edges. Collective.
+
+    Every edge leads to its end of higher degree, and a triangle is found at its node u of the lowest: there it is a
+    wedge u -> v, u -> w that v -> w closes. For that a rank needs the rows of all v, once for all its u; those
+    of other ranks come in rounds of bounded size (Hoang et al., DistTC, HPEC 2019, keep all of them).
+
+    Parameters
+    ----------
+    per_node : bool
+        Count them at each node, too; takes longer.
+    graph : Partition, optional
+        What :func:`~cusp.undirected.as_undirected` makes of ``part``, if that has been done.
+
+    Returns
+    -------
+    Answer
+        figures: ``triangles``; ``transitivity``, the share of paths of two edges that are closed, 0 if there are none.
+        With ``per_node`` also ``average_clustering``, and for this rank's masters ``triangles`` (int64) and
+        ``clustering`` (float64): the share of pairs of neighbours that are neighbours, 0 where there is no pair.
+    """
+    comm = sync.comm
+    graph = graph or as_undirected(part, comm, weights=False)
+    ops, xp = backend("apps.operators.triangles", part.device), backend("cusp.build", part.device).xp
+    shares = share_out(graph, place_by_degree(graph, sync), comm)
+    counts = xp.zeros(shares.places.size if per_node else 0, np.int64)
+    rest = (shares.in_offsets, shares.sources, shares.offsets, shares.targets, counts)
+    everyone = xp.arange(shares.places.size, dtype=np.int32)
+    found, rounds = ops.count_triangles(everyone, shares.offsets, shares.targets, *rest), 1
+    for numbers, offsets, entries in rows_of_others(shares, comm):
+        found += ops.count_triangles(numbers, offsets, entries, *rest)
+        rounds += 1
+    pairs = graph.degrees * (graph.degrees - 1) // 2
+    total, paths = sync.total(found, int(pairs.sum()))
+    figures = {"triangles": total, "transitivity": 3 * total / paths if paths else 0.0}
+    if not per_node:
+        return Answer({}, None, rounds, figures)
+    at_node = give_back(shares, counts, graph.num_masters, comm)
+    clustering = at_node / xp.maximum(pairs, 1)
+    figures["average_clustering"] = sync.total(float(clustering.sum()))[0] / part.num_nodes
+    return Answer({"triangles": at_node, "clustering": clustering}, None, rounds, figures)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Options of this app alone."""
+    parser.add_argument(
+        "--per-node",
+        action="store_true",
+        help="triangles and clustering coefficient of each node, too (implied by --output)",
+    )
+
+
+def _per_node(options: argparse.Namespace) -> bool:
+    return options.per_node or bool(getattr(options, "output", None))
+
+
+APP = App(
+    name="triangles",
+    summary="triangles and clustering coefficients, edges taken both ways",
+    prepare=lambda part, sync, options: as_undirected(part, sync.comm, weights=False),
+    run=lambda part, sync, _, graph, options: triangles(part, sync, _per_node(options), graph),
+    verify=lambda part, sync, _, answer, graph, options: verify_triangles(
+        graph, sync, answer.figures, answer.labels or triangles(part, sync, True, graph).labels
+    ),
+    add_options=add_options,
+    needs_source=False,
+)
+
+if __name__ == "__main__":
+    run_main(lambda comm, argv: main(APP, comm, argv))
