@@ -122,7 +122,9 @@ def make_parser() -> argparse.ArgumentParser:
 
 def rehearse(options: argparse.Namespace, policy: Policy, device: str, comm: MPI.Intracomm) -> None:
     """Call all that the benchmark calls, for a small graph of the same types. Collective."""
-    small = argparse.Namespace(**vars(options) | {"scale": min(REHEARSAL, options.scale), "keys": 1})
+    small = argparse.Namespace(
+        **vars(options) | {"scale": min(REHEARSAL, options.scale), "keys": 1, "transport": "mpi"}
+    )
     index = index_dtype(2**options.scale)
     header = GraphHeader("kron", 2**options.scale, 0, True, index, np.dtype(np.uint32), False)
     alone = replace(policy, grid=None)

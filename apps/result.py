@@ -1,5 +1,6 @@
 """What an algorithm found, for scripts and notebooks: NumPy arrays by global id, data frames and Parquet files."""
 
+import os
 from collections.abc import Hashable
 from typing import Any
 
@@ -65,7 +66,7 @@ class Result:
 
         return pandas.DataFrame(self.columns())
 
-    def to_parquet(self, path: str) -> None:
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write :meth:`columns` by pyarrow: rank 0 to one file, or with ``gather=False`` each rank its own. Collective.
 
         Those of ranks are ``path`` with ``.0``, ``.1`` ... before its suffix.
@@ -75,8 +76,8 @@ class Result:
         OutputError
             On every rank.
         """
-        stem, dot, suffix = path.rpartition(".")
-        mine = path if self._gathered else f"{stem}.{self._comm.rank}.{suffix}" if dot else f"{path}.{self._comm.rank}"
+        stem, suffix = os.path.splitext(path)
+        mine = os.fspath(path) if self._gathered else f"{stem}.{self._comm.rank}{suffix}"
         error = None
         if self._comm.rank == 0 or not self._gathered:
             try:

@@ -54,7 +54,7 @@ def test_nodes_with_names(comm, shared_tmp):
     found = bfs(part, source="z")
     frame = found.to_dataframe()
     assert dict(zip(frame["node"], frame["hops"])) == {"x": 2, "y": 1, "z": 0, "u": -1, "v": -1}
-    found.to_parquet(str(shared_tmp / "hops.parquet"))
+    found.to_parquet(shared_tmp / "hops.parquet")
     comm.Barrier()
     pd.testing.assert_frame_equal(pd.read_parquet(shared_tmp / "hops.parquet"), frame)
     bfs(part, source="z", gather=False).to_parquet(str(shared_tmp / "piece.parquet"))
