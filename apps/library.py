@@ -28,7 +28,7 @@ from apps.inputs import open_input
 from apps.keywords import Keywords
 from apps.result import Result
 from cusp import partitioner
-from cusp.cli import add_partition_options, policy_parameters, wanted_device
+from cusp.cli import add_partition_options, node_list, policy_parameters, wanted_device
 from cusp.devices import choose_device
 from cusp.edge_slice import EdgeSlice
 from cusp.errors import OptionError, together
@@ -114,14 +114,14 @@ class PartitionedGraph:
         if self.names is not None:
             self._numbers = self._numbers or {name: number for number, name in enumerate(self.names)}
             if node not in self._numbers:
-                raise OptionError(f"source={node!r}: no node of the graph has this name")
+                raise OptionError(f"{node!r}: no node of the graph has this name")
             return self._numbers[node]
         try:
             number = operator.index(node)
         except TypeError:
-            raise OptionError(f"source={node!r}: nodes are integers, 0 to {self.part.num_nodes - 1}") from None
+            raise OptionError(f"{node!r}: nodes are integers, 0 to {self.part.num_nodes - 1}") from None
         if not 0 <= number < self.part.num_nodes:
-            raise OptionError(f"source={number}: the graph has the nodes 0 to {self.part.num_nodes - 1}")
+            raise OptionError(f"node {number}: the graph has the nodes 0 to {self.part.num_nodes - 1}")
         return number
 
     def prepared(self, app: App, options: argparse.Namespace) -> tuple[Any, Callable]:
@@ -213,11 +213,13 @@ def partition_graph(
 def function_of(app: App) -> Callable[..., Result]:
     """An app as a function of a partitioned graph, a source if it needs one, and its options."""
     parser = Keywords(app.name, app.add_options)
+    nodes = {action.dest for action in parser.actions if action.type is node_list}
 
     def run(part: PartitionedGraph, source: Any, gather: bool, verify: bool, options: dict[str, Any]) -> Result:
         comm = part.comm
         with together(comm):
-            chosen = parser.read(options)
+            named = {name: [part.gid(node) for node in options[name]] for name in nodes & options.keys()}
+            chosen = parser.read(options | named)
             chosen.verify = False
             gid = part.gid(source) if app.needs_source else None
         state, check = part.prepared(app, chosen)

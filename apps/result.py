@@ -60,6 +60,15 @@ class Result:
         labels = self.values if self._gathered else self.local
         return {"node": nodes} | {name: labels[name] for name in labels if name != "node"}
 
+    def path(self, target: Any) -> list:
+        """The nodes from the source to ``target``, both included, by the ``parents`` of a search; none without a way."""
+        parents = self.parents
+        node = target if self._names is None else self._names.index(target)
+        way = [node] if parents[node] >= 0 else []
+        while way and parents[way[-1]] != way[-1]:
+            way.append(int(parents[way[-1]]))
+        return [gid if self._names is None else self._names[gid] for gid in reversed(way)]
+
     def to_dataframe(self) -> Any:
         """The same as a pandas DataFrame."""
         import pandas

@@ -22,6 +22,8 @@ ON_DEVICE = (
     "translate_rules",
     "bfs",
     "sssp",
+    "tree",
+    "graph500",
     "harness",
     "faults",
     "saved",

@@ -61,7 +61,11 @@ def test_nodes_with_names(comm, shared_tmp):
     comm.Barrier()
     pieces = pd.concat([pd.read_parquet(shared_tmp / f"piece.{rank}.parquet") for rank in range(comm.size)])
     assert sorted(zip(pieces["node"], pieces["hops"])) == sorted(zip(frame["node"], frame["hops"]))
-    with pytest.raises(OptionError, match="source='w': no node"):
+    roots = library.forest(part, roots=["x", "v"])
+    assert dict(zip("xyzuv", roots.hops)) == {"x": 0, "y": 1, "z": 2, "u": 1, "v": 0}
+    tree = bfs(part, source="z", parents=True)
+    assert (tree.path("x"), tree.path("z"), tree.path("u")) == (["z", "y", "x"], ["z"], [])
+    with pytest.raises(OptionError, match="'w': no node"):
         bfs(part, source="w")
     with pytest.raises(InputError, match="cannot be written"):
         found.to_parquet(str(shared_tmp / "missing" / "hops.parquet"))
@@ -130,8 +134,8 @@ def test_any_app_becomes_a_function(comm):
         (lambda part: bfs(part, 0, wide=True), "bfs: no option wide; there are direction, parents"),
         (lambda part: bfs(part, 0, parents=1), "parents=1: expected True or False"),
         (lambda part: sssp(part, 0, delta=-1), "--delta -1: the width of a bucket must be above 0"),
-        (lambda part: bfs(part, 50), "source=50: the graph has the nodes 0 to 49"),
-        (lambda part: bfs(part, 1.5), "source=1.5: nodes are integers"),
+        (lambda part: bfs(part, 50), "node 50: the graph has the nodes 0 to 49"),
+        (lambda part: bfs(part, 1.5), "1.5: nodes are integers"),
         (lambda part: divide(policy="best"), "unknown; choose one of oec"),
         (lambda part: divide(grid=(3, 7)), "--grid 3x7 is for 21 ranks"),
         (lambda part: divide(memory_limit="1G"), "this graph is in memory"),
