@@ -51,6 +51,7 @@ APPS = {  # name of a function here -> module with its App
     "forest": "apps.forest",
     "path": "apps.path",
     "cc": "apps.cc",
+    "triangles": "apps.triangles",
 }
 
 

@@ -61,7 +61,7 @@ class Result:
         return {"node": nodes} | {name: labels[name] for name in labels if name != "node"}
 
     def path(self, target: Any) -> list:
-        """The nodes from the source to ``target``, both included, by the ``parents`` of a search; none without a way."""
+        """Nodes from the source to ``target``, both included, by the ``parents`` of a search; none if there is none."""
         parents = self.parents
         node = target if self._names is None else self._names.index(target)
         way = [node] if parents[node] >= 0 else []
