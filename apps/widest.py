@@ -1,0 +1,52 @@
+"""Widest paths: the largest width of a path from a source to every node, which is as wide as its narrowest edge.
+
+``mpirun -n 4 python -m apps.widest graph.h5 --source 17 --verify --output width.h5``
+"""
+
+import numpy as np
+
+from apps.edge_operator import EdgeOperator
+from apps.harness import Answer, App, main
+from apps.verify_widths import verify_widths
+from cusp.launch import run_main
+from cusp.partition import Partition
+from gluon.label import Label
+from gluon.reduction import MAX
+from gluon.sync import Sync
+
+WIDEN = EdgeOperator("min(width, weight)", into="dst.width")
+
+
+def widest(part: Partition, sync: Sync, source: int) -> Answer:
+    """Width of the widest path from ``source`` to every node along out-edges. Collective.
+
+    Weights of any sign are widths of edges; without weights every edge has the width 1.
+
+    Returns
+    -------
+    Answer
+        ``width`` of this rank's masters, int64, or float64 if the weights are floats: the lowest number of the
+        type (-inf) where there is no path, the largest (inf) at the source. A uint64 above all int64 counts as the
+        largest of those.
+    """
+    real = part.weights is not None and part.weights.dtype.kind == "f"
+    dtype = np.dtype(np.float64 if real else np.int64)
+    lowest, largest = (-np.inf, np.inf) if real else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    width = Label(part, dtype, lowest, MAX)
+    width.write(source, largest)
+    rounds = WIDEN.until_quiet(part, sync, width=width)
+    return Answer({"width": width.masters()}, width.masters() != lowest, rounds)
+
+
+APP = App(
+    name="widest",
+    summary="widest paths: the largest width of a path from a source, as wide as its narrowest edge",
+    run=lambda part, sync, source, prepared, options: widest(part, sync, source),
+    verify=lambda part, sync, source, answer, prepared, options: verify_widths(
+        part, sync, source, answer.labels["width"]
+    ),
+    weighted=True,
+)
+
+if __name__ == "__main__":
+    run_main(lambda comm, argv: main(APP, comm, argv))
