@@ -87,9 +87,11 @@ def sssp(part: Partition, sync: Sync, source: int, lengths: Lengths) -> Answer:
     rounds = 0
     relaxed_at = distances.device.full(part.num_proxies, far, lengths.dtype)
     pending = distances.device.no_bits(part.num_proxies)
+    if ops.settles(lengths.queue):
+        rounds = _settle_and_pull(part, sync, lengths, distances, relaxed_at, pending)
+        return _answer(part, sync, source, lengths, distances.values, rounds)
     while True:
-        ops.mark_lowered(distances.swap_updated(), distances.values, relaxed_at, pending)
-        lowest = sync.lowest(ops.lowest_pending(pending, distances.values, far))
+        lowest = _lowest_pending(sync, lengths, distances, relaxed_at, pending)
         if lowest == far:
             break
         limit = lengths.dtype.type(lengths.bucket_end(lowest))
@@ -98,6 +100,58 @@ def sssp(part: Partition, sync: Sync, source: int, lengths: Lengths) -> Answer:
         sync(distances)
         rounds += 1
     return _answer(part, sync, source, lengths, distances.values, rounds)
+
+
+def _settle_and_pull(
+    part: Partition, sync: Sync, lengths: Lengths, distances: Label, relaxed_at: Any, pending: Any
+) -> int:
+    """Settle distances bucket by bucket until most edges belong to settled nodes; the others pull. Collective.
+
+    A bucket relaxes, of every node that is settled, just the edges that lead into it, and of every node that falls into
+    it, those that stay inside. So nothing travels but distances of its nodes. Returns the number of rounds.
+    """
+    ops, queue = backend("apps.operators.sssp", part.device), lengths.queue
+    far, values, rounds = lengths.far.item(), distances.values, 0
+
+    def settle(high: Any) -> None:
+        """Until nobody has anything left to do below ``high``."""
+        nonlocal rounds
+        while True:
+            ops.settle_bucket(part, high, far, values, relaxed_at, pending, distances.updated, queue)
+            sync(distances)
+            rounds += 1
+            if _lowest_pending(sync, lengths, distances, relaxed_at, pending) == far:
+                return
+
+    distances.swap_updated()  # each proxy of the source knows its distance
+    low = 0
+    for _ in range(ops.MOST_BUCKETS):
+        high = low + lengths.delta if far - low > lengths.delta else far
+        settled, lowest = ops.open_bucket(part, low, high, far, values, queue)
+        (settled,), lowest = sync.total(settled), sync.lowest(lowest, lengths.dtype)
+        if lowest == far:
+            return rounds
+        if settled >= ops.ENOUGH * part.num_edges:
+            break
+        if lowest < high:
+            settle(high)
+        low = max(high, lowest)
+    ops.mark_reached(part, far, values, distances.updated)
+    sync.broadcast(distances, read="dst")
+    distances.swap_updated()  # what stands there is settled
+    ops.pull(part, low, far, values, distances.updated, queue)
+    sync.reduce(distances, write="src")
+    sync.broadcast(distances, read="any")
+    if _lowest_pending(sync, lengths, distances, relaxed_at, pending) != far:
+        settle(far)
+    return rounds
+
+
+def _lowest_pending(sync: Sync, lengths: Lengths, distances: Label, relaxed_at: Any, pending: Any) -> Any:
+    """Lowest distance of a pending node of any rank, ``lengths.far`` if there is none. Collective."""
+    ops = backend("apps.operators.sssp", distances.part.device)
+    lowest = ops.find_pending(distances.swap_updated(), distances.values, relaxed_at, pending, lengths.far)
+    return sync.lowest(lowest, lengths.dtype)
 
 
 def _answer(part: Partition, sync: Sync, source: int, lengths: Lengths, distances: Any, rounds: Any) -> Answer:
@@ -138,11 +192,12 @@ def measure(part: Partition, sync: Sync, delta: float | None = None) -> Lengths:
     far = dtype.type(np.inf if dtype.kind == "f" else np.iinfo(dtype).max)
     if delta is not None and not delta > 0:
         raise OptionError(f"--delta {delta:g}: the width of a bucket must be above 0")
-    delta = delta or ops.bucket_scale(sync.comm.size) * choose_delta(mean, part.num_edges / part.num_nodes)
+    queue = ops.plan_relaxing(part, sync, weights, dtype)
+    delta = delta or ops.bucket_scale(queue, sync.comm.size) * choose_delta(mean, part.num_edges / part.num_nodes)
     if dtype.kind != "f":
         delta = max(1, round(min(delta, far)))
     may_overflow = dtype.kind != "f" and longest >= LONGEST
-    return Lengths(weights, dtype, far, delta, may_overflow, ops.plan_relaxing(part, weights, dtype, sync.comm.size))
+    return Lengths(weights, dtype, far, delta, may_overflow, queue)
 
 
 def choose_delta(mean_weight: float, mean_degree: float) -> float:

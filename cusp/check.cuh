@@ -2,7 +2,7 @@
 // Compiled for an unsigned type VALUE of the bits of an entry.
 #include "walk.cuh"
 
-constexpr long long EACH = 8;  // entries of a thread
+constexpr int EACH = 8;  // entries of a thread at a time
 
 __device__ __forceinline__ Word sum_of_warp(Word part) {
     for (int half = 16; half; half /= 2) part += __shfl_xor_sync(ALL_LANES, part, half);
@@ -10,18 +10,23 @@ __device__ __forceinline__ Word sum_of_warp(Word part) {
 }
 
 // sum[0] += checksum of the entries, which stand at first, first + 1 ... of the dataset; wrong[0] = least index of an
-// entry with (bits & mask) > limit. Sums mod 2^64 and the least do not depend on the order of the atomics. A block
-// takes consecutive entries, its threads every 256th of them; a warp adds what it has with one atomic.
+// entry with (bits & mask) > limit. Sums mod 2^64 and the least do not depend on the order of the atomics. A warp goes
+// through all entries with the others and adds what it has with one atomic; EACH loads are under way at once.
 extern "C" __global__ void check(const VALUE *values, long long size, long long first, long long mask, long long limit,
                                  Word *sum, long long *wrong) {
     Word part = 0;
-    const long long begin = (long long)blockIdx.x * blockDim.x * EACH + threadIdx.x;
-    for (int k = 0; k < EACH; ++k) {
-        const long long i = begin + k * blockDim.x;
-        if (i >= size) break;
-        const Word bits = Word(values[i]);
-        part += (bits + 1) * (2 * Word(first + i) + 1);
-        if ((bits & Word(mask)) > Word(limit)) atomicMin(wrong, i);
+    const long long threads = (long long)gridDim.x * blockDim.x;
+    for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < size; i += EACH * threads) {
+        Word bits[EACH];
+#pragma unroll
+        for (int k = 0; k < EACH; ++k) bits[k] = i + k * threads < size ? Word(values[i + k * threads]) : 0;
+#pragma unroll
+        for (int k = 0; k < EACH; ++k) {
+            const long long place = i + k * threads;
+            if (place >= size) break;
+            part += (bits[k] + 1) * (2 * Word(first + place) + 1);
+            if ((bits[k] & Word(mask)) > Word(limit)) atomicMin(wrong, place);
+        }
     }
     part = sum_of_warp(part);
     if (threadIdx.x % 32 == 0) atomicAdd(sum, part);

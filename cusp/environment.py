@@ -18,12 +18,16 @@ def prepare() -> None:
     if "numba" in sys.modules:
         sys.modules["numba"].config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"]  # type: ignore[attr-defined]
     # Ranks that wait must not starve those that work when there are more ranks than cores.
-    local_ranks = int(os.environ.get("MPI_LOCALNRANKS", "1"))
-    if local_ranks > len(os.sched_getaffinity(0)):
+    if local_ranks() > len(os.sched_getaffinity(0)):
         os.environ.setdefault("MPIR_CVAR_POLLS_BEFORE_YIELD", "0")
     # Said by mpi4py when the launcher is of another library; cusp.launch says it better.
     warnings.filterwarnings("ignore", message="suspicious MPI execution environment", category=RuntimeWarning)
     os.environ.setdefault("HDF5_USE_FILE_LOCKING", "BEST_EFFORT")
+
+
+def local_ranks() -> int:
+    """Number of ranks on this host, as MPICH or Open MPI says it."""
+    return int(os.environ.get("MPI_LOCALNRANKS") or os.environ.get("OMPI_COMM_WORLD_LOCAL_SIZE") or 1)
 
 
 def cache_folder() -> Path:

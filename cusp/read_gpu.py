@@ -1,9 +1,11 @@
 """Reads and checks a rank's slice in the memory of its GPU: from the file through page-locked buffers, a few at a time.
 
 Several threads read pieces of the file into buffers while others are on their way to the GPU. The entries are checked
-there, when all have come: that takes a hundredth of the time.
+there, when all have come: that takes a hundredth of the time. Page-locked memory takes long to get (0.4 ms a MB), so
+the buffers stay with the process.
 """
 
+import functools
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +15,8 @@ import cupy as cp
 import numpy as np
 
 from cusp.checksum import as_bits
-from cusp.cuda import c_type, load, pinned
+from cusp.cuda import c_type, load, many_threads, pinned
+from cusp.environment import local_ranks
 from cusp.errors import GraphFileError
 from cusp.graph_file import place_in_file, read_direct
 from cusp.storage import Storage
@@ -21,11 +24,11 @@ from cusp.storage import Storage
 if TYPE_CHECKING:
     import h5py
 
-PIECE = 8 << 20  # bytes of a buffer
-THREADS = 8
+PIECE = 4 << 20  # bytes of a buffer
+THREADS = 16  # at most: with more of them, or smaller pieces, they wait for Python's lock
 NOTHING_WRONG = (1 << 63) - 1
 NO_LIMIT = -1  # as a number without sign: the largest
-RUN, EACH = 1024, 8  # edges of a warp, as in walk.cuh; entries of a thread, as in check.cuh
+RUN = 1024  # edges of a warp, as in walk.cuh
 
 Fetch = Callable[[np.ndarray, int], None]
 
@@ -56,33 +59,55 @@ def read_checked(
     return values, total
 
 
+class Lane:
+    """Two page-locked buffers that are sent to the GPU in turn; each has an event that says when it has arrived."""
+
+    def __init__(self, size: int) -> None:
+        self.stream = cp.cuda.Stream(non_blocking=True)
+        self.halves = [(pinned(size, np.uint8), cp.cuda.Event(disable_timing=True)) for _ in range(2)]
+
+    def send(self, values: Any, places: range, step: int, fetch: Fetch, first: int) -> None:
+        """Fill ``values[at : at + step]`` for each place with what ``fetch`` finds ``first`` entries further on."""
+        copy, to_device = cp.cuda.runtime.memcpyAsync, cp.cuda.runtime.memcpyHostToDevice
+        try:
+            for turn, at in enumerate(places):
+                buffer, arrived = self.halves[turn % 2]
+                piece = buffer.view(values.dtype)[: min(step, values.size - at)]
+                if turn > 1:
+                    arrived.synchronize()
+                fetch(piece, first + at)
+                copy(values.data.ptr + at * piece.itemsize, piece.ctypes.data, piece.nbytes, to_device, self.stream.ptr)
+                arrived.record(self.stream)
+        finally:
+            self.stream.synchronize()
+
+
+@functools.cache
+def _lanes(device: int, size: int) -> list[Lane]:
+    """One for each thread, with buffers of ``size`` bytes, made when the process first reads."""
+    return [Lane(size) for _ in range(_threads())]
+
+
+def _threads() -> int:
+    """The ranks of a host share its cores."""
+    return max(min(THREADS, len(os.sched_getaffinity(0)) // local_ranks()), 1)
+
+
 def _read(dataset: "h5py.Dataset", begin: int, size: int, dtype: np.dtype) -> Any:
-    """Entries in the memory of the GPU: every thread reads pieces into two buffers in turn and sends them on."""
+    """Entries in the memory of the GPU: every thread reads pieces into the two buffers of its lane in turn."""
     values = cp.empty(size, dtype)
     fetch, threads, close = fetcher(dataset, np.dtype(dtype))
     cp.cuda.get_current_stream().synchronize()  # nobody uses the memory of the new array any more
     step, device = max(PIECE // dtype.itemsize, 1), cp.cuda.Device().id
-    lanes = range(min(threads, -(-size // step)))
-    buffers = [[pinned(step, dtype), pinned(step, dtype)] for _ in lanes]
+    lanes = _lanes(device, PIECE)[:threads]
 
-    def work(lane: int) -> None:
+    def work(number: int) -> None:
         with cp.cuda.Device(device):
-            stream = cp.cuda.Stream(non_blocking=True)
-            sent: list[Any] = [None, None]
-            for turn, at in enumerate(range(lane * step, size, len(lanes) * step)):
-                half = turn % 2
-                if sent[half] is not None:
-                    sent[half].synchronize()
-                piece = buffers[lane][half][: min(step, size - at)]
-                fetch(piece, begin + at)
-                copy, to_device = cp.cuda.runtime.memcpyAsync, cp.cuda.runtime.memcpyHostToDevice
-                copy(values.data.ptr + at * dtype.itemsize, piece.ctypes.data, piece.nbytes, to_device, stream.ptr)
-                sent[half] = stream.record()
-            stream.synchronize()
+            lanes[number].send(values, range(number * step, size, len(lanes) * step), step, fetch, begin)
 
     try:
-        with ThreadPoolExecutor(max(threads, 1)) as pool:
-            for done in [pool.submit(work, lane) for lane in lanes]:
+        with ThreadPoolExecutor(len(lanes)) as pool:
+            for done in [pool.submit(work, number) for number in range(min(len(lanes), -(-size // step)))]:
                 done.result()
     finally:
         close()
@@ -108,8 +133,7 @@ def fetcher(dataset: "h5py.Dataset", dtype: np.dtype) -> tuple[Fetch, int, Calla
                 raise GraphFileError(f"{path}: {name} cannot be read: the file ends at byte {position:,}")
             rest, position = rest[done:], position + done
 
-    threads = min(THREADS, len(os.sched_getaffinity(0)))
-    return fetch, threads, lambda: os.close(descriptor)
+    return fetch, _threads(), lambda: os.close(descriptor)
 
 
 def checksum(values: Any, first: int = 0) -> int:
@@ -129,7 +153,7 @@ def _check(values: Any, first: int, mask: int, limit: int) -> tuple[int, int]:
     bits = as_bits(values)
     total, wrong = cp.zeros(1, cp.uint64), cp.full(1, NOTHING_WRONG, cp.int64)
     kernels = load("cusp/check.cuh", VALUE=c_type(bits.dtype))
-    kernels.check(-(-bits.size // EACH), bits, bits.size, first, mask, limit, total, wrong)
+    kernels.check(min(bits.size, many_threads()), bits, bits.size, first, mask, limit, total, wrong)
     return int(total[0]), _index(wrong)
 
 

@@ -58,24 +58,35 @@ __device__ inline i64 message_words(i64 count, i64 size) {
   return 1 + bit_words(size) + words_of(size, sizeof(VALUE));
 }
 
+constexpr int TILE = 1024, EACH = 4, WARPS = TILE / EACH / 32;  // entries of a block and of a thread, warps of a block
+
+// What a thread has of the tile that begins at entry ``begin``: the bits say which of its warp's entries are updated.
+struct Chosen {
+  int lid[EACH];
+  unsigned bits[EACH];
+  __device__ bool here(int k) const { return bits[k] >> lane_id() & 1; }
+};
+
+__device__ inline Chosen chosen_of(i64 begin, const int* lids, const unsigned* updated) {
+  Chosen found;
+#pragma unroll
+  for (int k = 0; k < EACH; k++) found.lid[k] = lids[begin + k * blockDim.x + threadIdx.x];
+#pragma unroll
+  for (int k = 0; k < EACH; k++)
+    found.bits[k] = __ballot_sync(FULL, found.lid[k] >= 0 && get_bit(updated, found.lid[k]));
+  return found;
+}
+
 // counts[r] = updated entries of the piece for rank r; the host is told the length of the message that they make, and
-// ``taken`` becomes 0. Pieces begin at multiples of 64, so 32 entries lie in one. A warp goes through a stretch of the lists
-// and adds what it found when a piece ends: few atomics on few addresses.
+// ``taken`` becomes 0. Pieces begin at multiples of a tile, so a tile lies in one: one atomic a block.
 extern "C" __global__ void count_updated(i64 entries, const int* lids, const i64* starts, const i64* sizes, i64 ranks,
                                          const unsigned* updated, u64* sums, i64* counts, i64* taken, u64* host) {
-  i64 warps = num_threads() / 32, stretch = ((entries / 32 + warps - 1) / warps) * 32;
-  i64 first = thread_id() / 32 * stretch, last = min(first + stretch, entries);
-  if (first < last) {
-    int rank = piece_of(first, starts, ranks);
+  for (i64 begin = (i64)blockIdx.x * TILE; begin < entries; begin += (i64)gridDim.x * TILE) {
+    Chosen chosen = chosen_of(begin, lids, updated);
     u64 found = 0;
-    for (i64 i = first + lane_id(); i < last; i += 32) {
-      if (rank + 1 < ranks && i >= starts[rank + 1]) {
-        if (lane_id() == 0 && found) atomicAdd(&sums[rank], found);
-        rank = piece_of(i, starts, ranks), found = 0;
-      }
-      found += __popc(__ballot_sync(FULL, lids[i] >= 0 && get_bit(updated, lids[i])));
-    }
-    if (lane_id() == 0 && found) atomicAdd(&sums[rank], found);
+#pragma unroll
+    for (int k = 0; k < EACH; k++) found += __syncthreads_count(chosen.here(k));
+    if (threadIdx.x == 0 && found) atomicAdd(&sums[piece_of(begin, starts, ranks)], found);
   }
   if (!last_block((unsigned*)&sums[ranks])) return;
   for (i64 rank = threadIdx.x; rank < ranks; rank += blockDim.x) {
@@ -85,39 +96,59 @@ extern "C" __global__ void count_updated(i64 entries, const int* lids, const i64
   }
 }
 
-// Messages for all ranks at once. Rank r's begins at word boxes[r]: a header (mode + count << 8), then
+// Messages for all ranks at once, a block a tile. Rank r's begins at word boxes[r]: a header (mode + count << 8), then
 //   OFFSETS  positions in the list and their values. Slots are given out by an atomic counter, so they stand in any
 //            order; each position stands there once, hence what the receiver computes does not depend on it.
 //   BITSET   a bit an entry, and the values of all entries: those without their bit are room, not values.
 // With ``reset`` a value that was sent goes back to ``identity``: its share must not count again. ``taken`` and
 // ``counts`` come from count_updated.
-extern "C" __global__ void extract_values(i64 entries, const int* lids, const i64* starts, const i64* sizes, i64 ranks,
+extern "C" __global__ void extract_values(const int* lids, const i64* starts, const i64* sizes, i64 ranks,
                                           const i64* boxes, const i64* counts, i64* taken, VALUE* values,
                                           unsigned* updated, i64 reset, VALUE identity, u64* words) {
-  i64 i = thread_id();
-  int lid = i < entries ? lids[i] : -1;
-  bool chosen = lid >= 0 && get_bit(updated, lid);
-  unsigned bits = __ballot_sync(FULL, chosen);
-  if (i >= entries) return;
-  int rank = piece_of(i, starts, ranks);
-  i64 place = i - starts[rank], count = counts[rank], size = sizes[rank];
+  __shared__ i64 slots[EACH * WARPS];
+  i64 begin = (i64)blockIdx.x * TILE;
+  int rank = piece_of(begin, starts, ranks), warp = threadIdx.x / 32;
+  i64 count = counts[rank], size = sizes[rank], first = begin - starts[rank];
+  if (count == 0) return;
   Mode mode = mode_of(count, size);
   u64* box = words + boxes[rank];
-  if (place == 0) box[0] = (u64)mode | (u64)count << 8;
-  if (mode == BITSET) {
-    if (lane_id() == 0 && place < size) ((unsigned*)(box + 1))[place >> 5] = bits;
-    if (chosen) ((VALUE*)(box + 1 + bit_words(size)))[place] = values[lid];
-  } else if (bits) {
-    i64 slot = 0;
-    if (lane_id() == 0) slot = atomicAdd((u64*)&taken[rank], (u64)__popc(bits));
-    slot = __shfl_sync(FULL, slot, 0) + __popc(bits & below_lane());
-    if (!chosen) return;
-    ((unsigned*)(box + 1))[slot] = (unsigned)place;
-    ((VALUE*)(box + 1 + words_of(count, 4)))[slot] = values[lid];
+  if (first == 0 && threadIdx.x == 0) box[0] = (u64)mode | (u64)count << 8;
+  Chosen chosen = chosen_of(begin, lids, updated);
+  if (mode == OFFSETS) {
+    bool any = false;
+    for (int k = 0; k < EACH; k++) any |= chosen.bits[k] != 0;
+    if (!__syncthreads_or(any)) return;
+    for (int k = 0; k < EACH; k++)
+      if (lane_id() == 0) slots[k * WARPS + warp] = __popc(chosen.bits[k]);
+    __syncthreads();
+    if (warp == 0) {  // EACH * WARPS is 32
+      i64 mine = slots[lane_id()], upto = mine, at = 0;
+      for (int step = 1; step < 32; step *= 2) {
+        i64 other = __shfl_up_sync(FULL, upto, step);
+        if (lane_id() >= (unsigned)step) upto += other;
+      }
+      if (lane_id() == 31) at = (i64)atomicAdd((u64*)&taken[rank], (u64)upto);
+      slots[lane_id()] = __shfl_sync(FULL, at, 31) + upto - mine;
+    }
+    __syncthreads();
   }
-  if (chosen && reset) {
-    values[lid] = identity;
-    atomicAnd(&updated[lid >> 5], ~(1u << (lid & 31)));
+#pragma unroll
+  for (int k = 0; k < EACH; k++) {
+    i64 place = first + k * blockDim.x + threadIdx.x;
+    int lid = chosen.lid[k];
+    if (mode == BITSET && lane_id() == 0 && place < size) ((unsigned*)(box + 1))[place >> 5] = chosen.bits[k];
+    if (!chosen.here(k)) continue;
+    if (mode == BITSET) {
+      ((VALUE*)(box + 1 + bit_words(size)))[place] = values[lid];
+    } else {
+      i64 slot = slots[k * WARPS + warp] + __popc(chosen.bits[k] & below_lane());
+      ((unsigned*)(box + 1))[slot] = (unsigned)place;
+      ((VALUE*)(box + 1 + words_of(count, 4)))[slot] = values[lid];
+    }
+    if (reset) {
+      values[lid] = identity;
+      atomicAnd(&updated[lid >> 5], ~(1u << (lid & 31)));
+    }
   }
 }
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gluon.label import Label
 
 WORD = 8  # bytes
-WARP = 32  # pieces of the joined lists begin at multiples of it
+TILE, EACH = 1024, 4  # entries of a block and of a thread, as in device.cuh; pieces of joined lists begin at multiples
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Joined:
         """Join one list a rank. Collective."""
         sizes = np.array([lids.size for lids in lists], np.int64)
         starts = np.zeros(sizes.size + 1, np.int64)
-        starts[1:] = np.cumsum(-(-sizes // (2 * WARP)) * (2 * WARP))
+        starts[1:] = np.cumsum(-(-sizes // TILE) * TILE)
         lids = np.full(int(starts[-1]), -1, np.int32)
         for start, part in zip(starts, lists):
             lids[start : start + part.size] = part
@@ -97,6 +97,12 @@ class Joined:
             starts = np.concatenate([[0], np.cumsum(lengths)])
             self._boxes[itemsize] = starts.tolist(), cp.asarray(starts)
         return self._boxes[itemsize]
+
+
+def most_entries(size: int, words: int, itemsize: int) -> int:
+    """At most so many entries of a list of ``size`` need a thread, if the message about them has ``words`` words."""
+    every = 1 + -(-size // 64) + -(-size * itemsize // WORD)
+    return size if words >= every else (words - 1) * WORD // (4 + itemsize)
 
 
 class Exchange:
@@ -146,14 +152,14 @@ class Exchange:
         (out_boxes, boxes), (in_boxes, _) = outgoing.boxes(dtype.itemsize), incoming.boxes(dtype.itemsize)
         (out, _), (into, _) = self._box("out", out_boxes[-1]), self._box("in", in_boxes[-1])
         entries, lids, lengths = outgoing.entries, outgoing.lids, self._lengths
-        threads = min(max(entries, 1), many_threads())
+        threads = min(max(entries // EACH, 1), many_threads())
         kernels.count_updated(
             threads, entries, lids, *outgoing.on_device, ranks, label.updated, lengths.counters, self._counts,
             self._taken, lengths.address,
         )  # fmt: skip
         reset = kind == "reduce" and not label.reduction.idempotent
         kernels.extract_values(
-            entries, entries, lids, *outgoing.on_device, ranks, boxes, self._counts, self._taken, label.values,
+            entries // EACH, lids, *outgoing.on_device, ranks, boxes, self._counts, self._taken, label.values,
             label.updated, int(reset), label.reduction.identity(dtype), out,
         )  # fmt: skip
         words = lengths.read()
@@ -163,7 +169,8 @@ class Exchange:
         for rank, arrived in enumerate(coming):
             if arrived:
                 there, box = incoming.pieces[rank], into[in_boxes[rank] :]
-                kernels.combine_values(there.size, there.size, there, box, reduction.code, label.values, label.updated)
+                threads = most_entries(there.size, arrived, dtype.itemsize)
+                kernels.combine_values(threads, there.size, there, box, reduction.code, label.values, label.updated)
         return [WORD * size for size in words if size]
 
     def _join(self, lists: list[np.ndarray]) -> Joined:

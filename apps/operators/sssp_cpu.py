@@ -6,21 +6,28 @@ from numba import njit
 from apps.operators.frontier_cpu import get_bit, make_queue, set_bit
 from cusp.lid_map import popcount
 from cusp.partition import Partition
+from gluon.sync import Sync
 
 
-def bucket_scale(ranks: int) -> float:
+def bucket_scale(queue: np.ndarray, ranks: int) -> float:
     """How many times wider than usual the buckets of shortest paths should be."""
     return 1.0
 
 
-def plan_relaxing(part: Partition, weights: np.ndarray, dtype: np.dtype, ranks: int) -> np.ndarray:
+def plan_relaxing(part: Partition, sync: Sync, weights: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Memory for :func:`relax_below`."""
     return make_queue(part)
 
 
+def settles(queue: np.ndarray) -> bool:
+    """Whether distances can be settled bucket by bucket: rows are not sorted by weight."""
+    return False
+
+
 @njit(cache=True, nogil=True)
-def mark_lowered(lowered, values, relaxed_at, pending):  # type: ignore[no-untyped-def]
-    """A node whose value fell since its edges were last relaxed is pending."""
+def find_pending(lowered, values, relaxed_at, pending, far):  # type: ignore[no-untyped-def]
+    """Lowest value of a pending node, or ``far``; one whose value fell since its edges were last relaxed is pending."""
+    lowest_value = far
     for word in range(lowered.size):
         bits = lowered[word]
         while bits:
@@ -29,13 +36,6 @@ def mark_lowered(lowered, values, relaxed_at, pending):  # type: ignore[no-untyp
             bits ^= lowest
             if values[lid] < relaxed_at[lid]:
                 set_bit(pending, lid)
-
-
-@njit(cache=True, nogil=True)
-def lowest_pending(pending, values, nothing):  # type: ignore[no-untyped-def]
-    """Lowest value of a pending node, or ``nothing``."""
-    lowest_value = nothing
-    for word in range(pending.size):
         bits = pending[word]
         while bits:
             lowest = bits & (~bits + np.uint64(1))

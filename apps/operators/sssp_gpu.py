@@ -1,6 +1,7 @@
 """Shortest paths on the GPU, with the names and arguments of the CPU's; the kernels are in sssp.cuh.
 
-On one rank a whole search runs in one kernel.
+On one rank a whole search runs in one kernel. Where edges weigh as much as their reverses, rows are sorted by weight,
+and distances are settled bucket by bucket until most edges belong to settled nodes; then the other nodes pull.
 """
 
 import functools
@@ -11,10 +12,11 @@ import cupy as cp
 import numpy as np
 
 from apps.operators.frontier_gpu import Queue, drains, make_queue, threads_for
-from cusp.cuda import c_type, load, many_threads
+from cusp.cuda import Sums, c_type, load, many_threads
 from cusp.devices import to_host
 from cusp.partition import Partition
 from gluon.device_gpu import full, no_bits, read, write
+from gluon.sync import Sync
 
 SSSP = "apps/operators/sssp.cuh"
 DENSE = 8  # edges a node from which hubs have most of all edges, as a rule
@@ -23,24 +25,33 @@ MOST_BUCKETS = 64  # before that, at most
 SORTED_AT_ONCE = 1 << 27  # edges
 
 
-def bucket_scale(ranks: int) -> float:
+def bucket_scale(queue: "Relaxing", ranks: int) -> float:
     """How many times wider than usual the buckets of shortest paths should be: an exchange costs what many edges do.
 
-    Two H200, scale 24: 71 ms at the usual width, 39 ms at 9 times that, 48 ms at 18 times.
+    Two H200, scale 24, without sorted rows: 71 ms at the usual width, 39 ms at 9 times that, 48 ms at 18 times.
     """
-    return 1.0 if drains(ranks) else 8.0
+    return 1.0 if drains(ranks) else 4.0 if settles(queue) else 8.0
 
 
-def mark_lowered(lowered: Any, values: Any, relaxed_at: Any, pending: Any) -> None:
-    """A node whose value fell since its edges were last relaxed is pending."""
-    _sssp(values.dtype).mark_lowered(values.size, lowered, values.size, values, relaxed_at, pending)
+def find_pending(lowered: Any, values: Any, relaxed_at: Any, pending: Any, far: Any) -> Any:
+    """Lowest value of a pending node, or ``far``; one whose value fell since its edges were last relaxed is pending."""
+    sums, size, far = _sums(), values.size, values.dtype.type(far)
+    _sssp(values.dtype).find_pending(
+        threads_for(size), lowered, size, values, relaxed_at, pending, far, sums.counters, sums.address
+    )
+    return _lowest(far, sums.read()[0])
 
 
-def lowest_pending(pending: Any, values: Any, nothing: Any) -> Any:
-    """Lowest value of a pending node, or ``nothing``."""
-    lowest = cp.full(1, nothing, values.dtype)
-    _sssp(values.dtype).lowest_pending(threads_for(values.size), pending, values.size, values, lowest)
-    return read(lowest)[0]
+def _lowest(far: Any, below: int) -> Any:
+    """What ``keep_lowest`` in sssp.cuh found."""
+    bits = np.array([far]).view(f"i{far.itemsize}")
+    bits -= below
+    return bits.view(far.dtype)[0].item()
+
+
+@functools.cache
+def _sums() -> Sums:
+    return Sums(2)
 
 
 def relax_below(
@@ -62,7 +73,7 @@ class Relaxing:
         The step in which each was last appended.
     rounds : (1,) int64
     by_weight : (targets, weights), or None
-        The edges with each row sorted by weight, where :func:`shortest_paths` can make use of that.
+        The edges with each row sorted by weight, where buckets can be settled.
     """
 
     queue: Queue
@@ -71,21 +82,21 @@ class Relaxing:
     by_weight: Any
 
 
-def plan_relaxing(part: Partition, weights: Any, dtype: np.dtype, ranks: int) -> Relaxing:
-    """Prepare for :func:`relax_below` or, on one rank, :func:`shortest_paths`."""
+def plan_relaxing(part: Partition, sync: Sync, weights: Any, dtype: np.dtype) -> Relaxing:
+    """Prepare for the operators here. Collective."""
     stamps, rounds = cp.zeros(part.num_proxies, np.int32), cp.zeros(1, np.int64)
-    pays = drains(ranks) and part.symmetric and part.num_edges >= DENSE * part.num_nodes
+    pays = part.symmetric and part.num_edges >= DENSE * part.num_nodes
     exact = dtype.kind == "i" and (weights.dtype.itemsize <= 4 or part.weights is None)
-    by_weight = _sort_rows(part, weights) if pays and exact and _weighs_the_same(part, weights) else None
+    by_weight = _sort_rows(part, weights) if pays and exact and _weighs_the_same(part, sync, weights) else None
     return Relaxing(make_queue(part), stamps, rounds, by_weight)
 
 
-def _weighs_the_same(part: Partition, weights: Any) -> bool:
-    """Whether every edge and its reverse have the same weight: one rank has the whole graph."""
+def _weighs_the_same(part: Partition, sync: Sync, weights: Any) -> bool:
+    """Whether every edge and its reverse have the same weight. Collective."""
     total = cp.zeros(1, np.uint64)
     kernel = _sssp(np.int32, weights.dtype).weight_asymmetry
-    kernel(many_threads(), part.num_proxies, part.offsets, part.targets, weights, total)
-    return int(read(total)[0]) == 0
+    kernel(many_threads(), part.num_proxies, part.gids, part.offsets, part.targets, weights, total)
+    return sync.total(read(total)[0])[0] == 0
 
 
 def _sort_rows(part: Partition, weights: Any) -> tuple[Any, Any]:
@@ -106,6 +117,70 @@ def _sort_rows(part: Partition, weights: Any) -> tuple[Any, Any]:
         targets[edges], sorted_weights[edges] = part.targets[edges][order], weights[edges][order]
         row = end
     return targets, sorted_weights
+
+
+def settles(queue: Relaxing) -> bool:
+    """Whether distances can be settled bucket by bucket: :func:`open_bucket`, :func:`settle_bucket`, :func:`pull`."""
+    return queue.by_weight is not None
+
+
+def open_bucket(part: Partition, low: Any, high: Any, far: Any, values: Any, queue: Relaxing) -> tuple[int, Any]:
+    """Find the edges that lead from nodes below ``low`` into the bucket from there to ``high``.
+
+    Returns how many edges those nodes have, and the lowest distance from ``low`` on that they offer, or ``far``.
+    """
+    number, sums = values.dtype.type, _sums()
+    _sssp(values.dtype, queue.by_weight[1].dtype).open_bucket(
+        _threads(values.size), number(low), number(high), number(far), values.size, part.offsets, queue.by_weight[1],
+        values, *_rows_of(queue), sums.counters, sums.address,
+    )  # fmt: skip
+    edges, below = sums.read()
+    return edges, _lowest(number(far), below)
+
+
+def settle_bucket(
+    part: Partition, high: Any, far: Any, values: Any, relaxed_at: Any, pending: Any, updated: Any, queue: Relaxing
+) -> None:
+    """Relax what :func:`open_bucket` has found, and the edges of pending nodes that lead below ``high``, till quiet."""
+    number = values.dtype.type
+    _sssp(values.dtype, queue.by_weight[1].dtype).resident("settle_bucket")(
+        number(high), number(far), values.size, part.offsets, *queue.by_weight, values, relaxed_at, pending, updated,
+        *_rows_of(queue),
+    )  # fmt: skip
+
+
+def mark_reached(part: Partition, far: Any, values: Any, updated: Any) -> None:
+    """Give the masters that are reached their bits, as if they had just been updated."""
+    masters = part.num_masters
+    _sssp(values.dtype).mark_reached(masters, masters, values, values.dtype.type(far), updated)
+
+
+def pull(part: Partition, low: Any, far: Any, values: Any, updated: Any, queue: Relaxing) -> None:
+    """Every node that is not below ``low`` looks through its own row for a shorter path."""
+    number, kernels = values.dtype.type, _sssp(values.dtype, queue.by_weight[1].dtype)
+    _clear_totals(queue)
+    kernels.queue_unsettled(
+        _threads(values.size), number(low), number(far), values.size, part.offsets, values, *_rows_of(queue)
+    )
+    kernels.pull_queued(
+        many_threads(), number(far), values.size, part.offsets, *queue.by_weight, values, updated, *_rows_of(queue)
+    )
+    _clear_totals(queue)
+
+
+def _rows_of(relaxing: Relaxing) -> tuple[Any, Any, Any, int, Any]:
+    queue = relaxing.queue
+    return queue.nodes, queue.starts, queue.rows, queue.room, queue.progress
+
+
+def _clear_totals(relaxing: Relaxing) -> None:
+    totals = relaxing.queue.progress[1:4]
+    totals.data.memset_async(0, totals.nbytes)
+
+
+def _threads(size: int) -> int:
+    """A thread a node, but no more than fill the GPU."""
+    return min(max(size, 1), many_threads())
 
 
 def shortest_paths(part: Partition, source: int, lengths: Any) -> tuple[Any, Any]:
