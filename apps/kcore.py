@@ -1,0 +1,116 @@
+"""k-core: the core number of every node, edges taken both ways; or who is in the core of one k.
+
+``mpirun -n 4 python -m apps.kcore graph.h5 --verify --output cores.h5``
+"""
+
+import argparse
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from apps.harness import Answer, App, main
+from apps.verify_cores import verify_cores
+from cusp.cli import positive
+from cusp.devices import backend
+from cusp.launch import run_main
+from cusp.partition import Partition
+from cusp.undirected import as_undirected
+from gluon.label import Label
+from gluon.plan import SyncPlan, make_plan
+from gluon.reduction import ADD
+from gluon.sync import Sync
+
+
+@dataclass(frozen=True)
+class Undirected:
+    """The graph without directions, loops and parallel edges, with its sync plan and memory of the operators."""
+
+    part: Partition
+    plan: SyncPlan
+    queue: Any
+
+
+def kcore(part: Partition, sync: Sync, graph: Undirected, k: int | None = None) -> Answer:
+    """Core numbers: the largest k such that a node lies in a k-core. Collective.
+
+    All nodes of a k-core have k neighbours or more in it. So nodes are peeled off by ascending degree (Matula and Beck,
+    J. ACM 1983), all of the lowest at once: a rank peels its own until all that are left have more neighbours,
+    and what mirrors have lost by then their masters are told. There are at least as many rounds as different core
+    numbers.
+
+    Parameters
+    ----------
+    part : Partition
+    sync : Sync
+        Its traffic counts what is sent.
+    graph : Undirected
+        What :func:`prepare` made of ``part``.
+    k : int, optional
+        Only peel off what is not in the k-core.
+
+    Returns
+    -------
+    Answer
+        ``core`` (int32) of this rank's masters, and the highest as the figure ``degeneracy``; with ``k``, ``in_core``
+        (uint8, 0 or 1), and their number as the figure ``members``.
+    """
+    graph_part = graph.part
+    ops, xp = backend("apps.operators.kcore", part.device), backend("gluon.device", part.device).xp
+    inner = Sync(graph.plan, sync.comm)
+    inner.traffic = sync.traffic
+    degrees = Label(graph_part, np.int32, 0, ADD)
+    degrees.values[: part.num_masters] = graph_part.degrees
+    core = xp.full(part.num_masters, -1, np.int32)
+    limit = np.iinfo(np.int32).max if k is None else k - 1
+    end, level, rounds = part.num_masters, 0 if k is None else k - 1, 0
+    while True:
+        lowest, end = ops.find_left(end, core, degrees.values)
+        lowest = sync.lowest(int(lowest) if end else limit + 1)
+        if lowest > limit:
+            break
+        level = max(level, lowest)
+        ops.peel(level, end, part.num_masters, graph_part.offsets, graph_part.targets, core, degrees.values,
+                 degrees.updated, graph.queue)  # fmt: skip
+        inner.reduce(degrees, write="dst")
+        rounds += 1
+    if k is None:
+        highest = -sync.lowest(-int(core.max()) if core.size else 0)
+        return Answer({"core": core}, None, rounds, {"degeneracy": highest})
+    (members,) = sync.total(int((core < 0).sum()))
+    return Answer({"in_core": (core < 0).astype(np.uint8)}, None, rounds, {"members": members})
+
+
+def prepare(part: Partition, sync: Sync) -> Undirected:
+    """The undirected graph, made once. Collective."""
+    graph = as_undirected(part, sync.comm, weights=False)
+    plan = make_plan(graph, sync.comm, getattr(sync.plan.exchange.transport, "name", "auto"))
+    return Undirected(graph, plan, backend("apps.operators.frontier", part.device).make_queue(graph))
+
+
+def verify(part: Partition, sync: Sync, answer: Answer, graph: Undirected, k: int | None) -> None:
+    """Check an answer of :func:`kcore`. Collective."""
+    inner = Sync(graph.plan, sync.comm)
+    if k is None:
+        verify_cores(graph.part, inner, answer.labels["core"], **answer.figures)
+    else:
+        verify_cores(graph.part, inner, answer.labels["in_core"].astype(np.int32), k=k, **answer.figures)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Options of this app alone."""
+    parser.add_argument("--k", type=positive, help="only find the core of this k (default: all core numbers)")
+
+
+APP = App(
+    name="kcore",
+    summary="core number of every node, or one k-core, edges taken both ways",
+    prepare=lambda part, sync, options: prepare(part, sync),
+    run=lambda part, sync, _, graph, options: kcore(part, sync, graph, options.k),
+    verify=lambda part, sync, _, answer, graph, options: verify(part, sync, answer, graph, options.k),
+    add_options=add_options,
+    needs_source=False,
+)
+
+if __name__ == "__main__":
+    run_main(lambda comm, argv: main(APP, comm, argv))
