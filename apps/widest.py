@@ -30,9 +30,8 @@ def widest(part: Partition, sync: Sync, source: int) -> Answer:
         largest of those.
     """
     real = part.weights is not None and part.weights.dtype.kind == "f"
-    dtype = np.dtype(np.float64 if real else np.int64)
-    lowest, largest = (-np.inf, np.inf) if real else (np.iinfo(dtype).min, np.iinfo(dtype).max)
-    width = Label(part, dtype, lowest, MAX)
+    lowest, largest = (-np.inf, np.inf) if real else (-(2**63), 2**63 - 1)
+    width = Label(part, np.float64 if real else np.int64, lowest, MAX)
     width.write(source, largest)
     rounds = WIDEN.until_quiet(part, sync, width=width)
     return Answer({"width": width.masters()}, width.masters() != lowest, rounds)

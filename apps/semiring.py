@@ -1,0 +1,192 @@
+"""Graph algorithms as products of a matrix and a vector over a semiring, for those who think in GraphBLAS.
+
+::
+
+    A = Matrix(part, sync)                            # A[u, v] is the weight of the edge u -> v
+    y = A.multiply(x, add=ADD)                        # y = A x: over the out-edges of u, y[u] = sum of A[u, v] * x[v]
+    y = A.T.multiply(x, add=MIN, multiply="x + weight")
+
+Breadth-first search, shortest paths and PageRank, each a few lines, are a program too:
+``mpirun -n 4 python -m apps.semiring graph.h5 --algorithm sssp --source 17 --verify``
+"""
+
+import argparse
+import functools
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from apps.edge_operator import EdgeOperator
+from apps.harness import Answer, App, main
+from apps.verify import verify_distances, verify_hops
+from apps.verify_pagerank import verify_pagerank
+from cusp.launch import run_main
+from cusp.partition import Partition
+from gluon.label import Label
+from gluon.reduction import ADD, MIN, Reduction
+from gluon.sync import Sync
+
+
+class Matrix:
+    """The adjacency matrix of a partitioned graph, with products over any semiring.
+
+    Vectors are labels. The entry of a node is that of its master; a product brings to the mirrors what it reads there.
+
+    Attributes
+    ----------
+    T : Matrix
+        The transpose, of the same edges.
+    """
+
+    def __init__(self, part: Partition, sync: Sync, transposed: bool = False) -> None:
+        self.part, self.sync = part, sync
+        self._transposed = transposed
+        self._read, self._write = ("src", "dst") if transposed else ("dst", "src")
+
+    @property
+    def T(self) -> "Matrix":  # noqa: N802 - as in NumPy
+        """The transpose: ``A.T.multiply(x)`` goes along the edges, ``A.multiply(x)`` against them."""
+        return Matrix(self.part, self.sync, not self._transposed)
+
+    def vector(self, dtype: DTypeLike, add: Reduction = ADD, fill: float | None = None) -> Label:
+        """A vector whose entries are the zero of the semiring, which is the identity of ``add``, or ``fill``."""
+        return Label(self.part, dtype, add.identity(np.dtype(dtype)).item() if fill is None else fill, add)
+
+    def changed(self, x: Label) -> int:
+        """Entries that changed since the last sparse product. Collective."""
+        return int(self.sync.total(x.num_updated_masters())[0])
+
+    def multiply(
+        self, x: Label, add: Reduction = ADD, multiply: str = "x * weight", *, into: Label | None = None,
+        mask: Label | None = None, sparse: bool = False, **numbers: float,
+    ) -> Label:  # fmt: skip
+        """y[u] = ``add`` over the entries A[u, v] of ``multiply`` of x[v] and A[u, v]. Collective.
+
+        Parameters
+        ----------
+        x : Label
+        add, multiply : Reduction and str
+            The semiring. ``multiply`` is an edge expression (:class:`apps.edge_operator.EdgeOperator`) of ``x``,
+            ``weight``, ``y`` (the entry that is written) and ``numbers``.
+        into : Label, optional
+            Combine the products into this one, by its own reduction, instead of a new vector of the type of ``x``.
+            It may be ``x``.
+        mask : Label, optional
+            Only entries of y where this is not 0 are written.
+        sparse : bool
+            Only entries of x that changed since the last sparse product take part.
+        """
+        if not sparse:
+            x.updated.fill(~x.updated.dtype.type(0))
+        self.sync.broadcast(x, read=self._read)
+        frontier = x.swap_updated()
+        if into is not None and into.reduction.idempotent:
+            y = into
+        else:  # a sum has shares in its mirrors during a pass, but copies before it
+            y = self.vector((into or x).values.dtype, into.reduction if into else add)
+        given: dict[str, Any] = {name: value for name, value in {"x": x, "mask": mask}.items() if value is not None}
+        if mask is not None:
+            mask.updated.fill(~mask.updated.dtype.type(0))
+            self.sync.broadcast(mask, read=self._write)
+            mask.swap_updated()
+        operator = _operator(multiply, self._write, mask is not None)
+        operator(self.part, frontier=frontier if sparse else None, y=y, **given, **numbers)
+        self.sync.reduce(y, write=self._write)
+        if into is None or y is into:
+            return y
+        into.masters()[:] += y.masters()
+        into.updated |= y.updated
+        return into
+
+
+@functools.cache
+def _operator(multiply: str, write: str, masked: bool) -> EdgeOperator:
+    return EdgeOperator(multiply, f"{write}.y", f"{write}.mask" if masked else None)
+
+
+def bfs(A: Matrix, source: int) -> Answer:
+    """Hops from ``source``: hops = min(hops, A^T hops) over (min, + 1), until nothing changes. Collective."""
+    hops, rounds = A.vector(np.int32, MIN), 0
+    hops.write(source, 0)
+    while A.changed(hops):
+        A.T.multiply(hops, multiply="x + 1", into=hops, sparse=True)
+        rounds += 1
+    return _answer("hops", hops, rounds)
+
+
+def sssp(A: Matrix, source: int) -> Answer:
+    """Distances from ``source``: d = min(d, A^T d) over (min, +), until nothing changes. Collective."""
+    real = A.part.weights is not None and A.part.weights.dtype.kind == "f"
+    distance, rounds = A.vector(np.float64 if real else np.int64, MIN), 0
+    distance.write(source, 0)
+    while A.changed(distance):
+        A.T.multiply(distance, multiply="x + weight", into=distance, sparse=True)
+        rounds += 1
+    return _answer("distance", distance, rounds)
+
+
+def pagerank(A: Matrix, damping: float = 0.85, tolerance: float = 1e-6) -> Answer:
+    """Ranks: r = damping (P^T r + dangling / n) + (1 - damping) / n, with A's rows scaled to 1 in P. Collective."""
+    part, sync, rounds, change = A.part, A.sync, 0, np.inf
+    links = A.T if not part.symmetric else A  # the same pattern; rows are gathered where they are stored
+    share, degrees = A.vector(np.float64), part.degrees
+    ranks = share.masters() + 1 / part.num_nodes
+    while change >= tolerance:
+        share.masters()[:] = ranks / share.device.xp.maximum(degrees, 1)
+        dangling = sync.total(float(ranks[degrees == 0].sum()))[0]
+        arrived = links.multiply(share, multiply="x").masters()
+        new = damping * (arrived + dangling / part.num_nodes) + (1 - damping) / part.num_nodes
+        change = sync.total(float(abs(new - ranks).sum()))[0]
+        ranks, rounds = new, rounds + 1
+    return Answer({"pagerank": ranks}, None, rounds, {"l1_change": change})
+
+
+def _answer(name: str, label: Label, rounds: int) -> Answer:
+    """The values of masters: -1, or infinity, where nothing arrived."""
+    values = label.masters()
+    reached = values != label.reduction.identity(values.dtype)
+    found = values if values.dtype.kind == "f" else label.device.xp.where(reached, values, -1)
+    return Answer({name: found}, reached, rounds)
+
+
+ALGORITHMS = {
+    "bfs": lambda A, source, options: bfs(A, source),
+    "sssp": lambda A, source, options: sssp(A, source),
+    "pagerank": lambda A, source, options: pagerank(A, tolerance=options.tolerance),
+}
+
+
+def verify(part: Partition, sync: Sync, source: int, answer: Answer, options: argparse.Namespace) -> None:
+    """Check an answer as that of the app of the same name. Collective."""
+    if options.algorithm == "bfs":
+        verify_hops(part, sync, source, answer.labels["hops"])
+    elif options.algorithm == "sssp":
+        weights = np.ones(part.num_local_edges, np.uint8) if part.weights is None else part.weights
+        verify_distances(part, sync, source, answer.labels["distance"], weights)
+    else:
+        teleport = np.full(part.num_masters, 1 / part.num_nodes)
+        verify_pagerank(part, sync, answer.labels["pagerank"], teleport, 0.85, options.tolerance + 1e-14)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Options of this app alone."""
+    parser.add_argument("--algorithm", choices=tuple(ALGORITHMS), default="bfs", help="what to run (default: bfs)")
+    parser.add_argument(
+        "--tolerance", type=float, default=1e-6, metavar="T", help="of pagerank, see apps.pagerank (default: 1e-6)"
+    )
+
+
+APP = App(
+    name="semiring",
+    summary="breadth-first search, shortest paths or PageRank as products of a matrix and vectors over a semiring",
+    run=lambda part, sync, source, prepared, options: ALGORITHMS[options.algorithm](
+        Matrix(part, sync), source, options
+    ),
+    verify=lambda part, sync, source, answer, prepared, options: verify(part, sync, source, answer, options),
+    add_options=add_options,
+    weighted=True,
+)
+
+if __name__ == "__main__":
+    run_main(lambda comm, argv: main(APP, comm, argv))
