@@ -52,6 +52,7 @@ APPS = {  # name of a function here -> module with its App
     "path": "apps.path",
     "cc": "apps.cc",
     "triangles": "apps.triangles",
+    "communities": "apps.communities",
 }
 
 

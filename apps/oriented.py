@@ -147,7 +147,7 @@ def rows_of_others(shares: Shares, comm: "Intracomm", room: int = ROOM) -> Itera
 
 
 def give_back(shares: Shares, values: Any, masters: int, comm: "Intracomm") -> Any:
-    """(masters,) int64: ``values``, one for each number, summed over the ranks, for the masters of this one. Collective."""
+    """(masters,) int64: ``values``, one for each number, summed over the ranks, at this one's masters. Collective."""
     build = backend("cusp.build", device_of(values))
     xp = build.xp
     found = xp.flatnonzero(values)

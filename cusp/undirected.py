@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from mpi4py import MPI
 
-from cusp.devices import backend, move
+from cusp.devices import backend, device_of, move
 from cusp.lid_map import LidMap
 from cusp.partition import Partition, transpose
 from cusp.storage import memory_of
@@ -60,17 +60,24 @@ def as_undirected(part: Partition, comm: "Intracomm", weights: bool = True) -> P
     weights : bool
         Keep weights, if there are some.
     """
-    ops = backend("cusp.undirected", part.device)
     weighted = weights and part.weights is not None
     if comm.allreduce(not weighted and _is_undirected(part), MPI.LAND):
         return replace(part, weights=None)
-    names = nodes_of(part)
-    tables = [(part.offsets, part.targets, part.weights)]
+    tables = [(part.offsets, part.targets, part.weights if weighted else None)]
     if weighted or not part.symmetric:
         csc = part.csc or transpose(part)
-        tables.append((csc.offsets, csc.sources, csc.weights))
-    arrived = [rows for offsets, ends, values in tables
-               for rows in _exchange_rows(part, names, offsets, ends, values if weighted else None, comm)]  # fmt: skip
+        tables.append((csc.offsets, csc.sources, csc.weights if weighted else None))
+    return join_rows(part, tables, comm)
+
+
+def join_rows(part: Partition, tables: list[tuple[Any, Any, Any]], comm: "Intracomm") -> Partition:
+    """What :func:`as_undirected` makes of the CSRs ``tables``: offsets, targets and weights or None. Collective.
+
+    The graph that they make up on all ranks together must have every edge in both directions.
+    """
+    ops, weighted = backend("cusp.undirected", part.device), tables[0][2] is not None
+    names = nodes_of(part)
+    arrived = [rows for table in tables for rows in _exchange_rows(part, names, *table, comm)]
     del tables, names
     mirrors = _find_mirrors(part, [rows.nodes for rows in arrived])
     arrived = [replace(rows, nodes=_lids_of(part, mirrors, rows.nodes)) for rows in arrived]
@@ -148,12 +155,6 @@ def _partition_of(
     xp, own = build.xp, part.num_masters
     gids = xp.concatenate([part.gids[:own], mirrors % part.num_nodes])
     starts = build.get(xp.searchsorted(mirrors, build.put(np.arange(comm.size + 1) * part.num_nodes)))
-    index = xp.zeros(2 * (-(-part.num_nodes // 64)), np.uint64)
-    build.mark(index, gids)
-    build.count_below(index)
-    lids, places, table = xp.arange(gids.size, dtype=np.int32), *(xp.empty(gids.size, np.int32) for _ in range(2))
-    build.look_up(index, lids, gids, places)
-    table[places] = lids
     degrees = xp.diff(offsets[: own + 1])
     has_in = xp.ones(gids.size, np.bool_)
     has_in[:own] = degrees > 0
@@ -161,6 +162,19 @@ def _partition_of(
     has_in[filled] = targets[offsets[filled]] < own  # rows ascend, so masters come first
     return Partition(
         part.rank, part.num_ranks, part.num_nodes, comm.allreduce(int(targets.size)), True, own, own + starts, gids,
-        offsets, targets, weights, has_in, degrees, LidMap(index, table), storage=memory_of(part.device),
+        offsets, targets, weights, has_in, degrees, map_lids(part.num_nodes, gids), storage=memory_of(part.device),
         device=part.device,
     )  # fmt: skip
+
+
+def map_lids(num_nodes: int, gids: Any) -> LidMap:
+    """Local ids 0, 1, 2 ... of nodes in any order."""
+    build = backend("cusp.build", device_of(gids))
+    xp = build.xp
+    index = xp.zeros(2 * (-(-num_nodes // 64)), np.uint64)
+    build.mark(index, gids)
+    build.count_below(index)
+    lids, places, table = xp.arange(gids.size, dtype=np.int32), *(xp.empty(gids.size, np.int32) for _ in range(2))
+    build.look_up(index, lids, gids, places)
+    table[places] = lids
+    return LidMap(index, table)

@@ -45,6 +45,11 @@ def merge_rows(
     return offsets, targets, sums if weighted else None
 
 
+def rows_of_edges(offsets: np.ndarray) -> np.ndarray:
+    """(edges,) uint32: the row that each edge of a CSR is in."""
+    return np.repeat(np.arange(offsets.size - 1, dtype=np.uint32), np.diff(offsets))
+
+
 @njit(cache=True, nogil=True)
 def rows_are_simple(offsets, targets):  # type: ignore[no-untyped-def]
     """Whether the entries of every row ascend, none of them twice, none the row itself."""

@@ -168,6 +168,7 @@ TWINS = {
     "apps.operators.edges": set(),
     "apps.operators.cc": set(),
     "apps.operators.edge_rules": set(),
+    "apps.operators.communities": set(),
     "apps.operators.frontier": {"get_bit", "set_bit"},
     "apps.operators.sssp": set(),
     "apps.operators.tree": set(),

@@ -14,7 +14,7 @@ WORDS = 4096  # of marks: 16 KiB of shared memory, so that 8 blocks fit onto a m
 
 
 def orient(rows: Any, offsets: Any, targets: Any, places: Any) -> tuple[Any, Any]:
-    """Of every row named, the places of the targets that come before it, one row behind the other, each in any order."""
+    """Of every row named, the places of the targets that come before it, one row behind the other, in any order."""
     kernels = _kernels(places.dtype)
     threads = min(ROW_BLOCK * rows.size, many_threads())
     rows, begins = rows.astype(np.int64), cp.zeros(rows.size + 1, np.int64)

@@ -1,0 +1,209 @@
+"""Communities: groups of nodes with more edges among themselves than to others, by Louvain or label propagation.
+
+``mpirun -n 4 python -m apps.communities graph.h5 --algorithm louvain --verify --output communities.h5``
+"""
+
+import argparse
+from typing import Any
+
+import numpy as np
+
+from apps.community_graph import (
+    Communities,
+    Level,
+    ask_owners,
+    broadcast,
+    count_communities,
+    make_level,
+    modularity,
+    new_label,
+    number,
+    quotient,
+    smallest_members,
+    totals_of,
+)  # fmt: skip
+from apps.harness import Answer, App, main, scramble
+from apps.verify_communities import verify_communities
+from cusp.devices import backend
+from cusp.errors import GraphFileError, raise_together
+from cusp.launch import run_main
+from cusp.partition import Partition
+from cusp.undirected import as_undirected
+from gluon.label import Label
+from gluon.sync import Sync
+
+TURNS = 4  # of a sweep: in each, a part of the nodes looks for a better community, and the others stand still
+LEAST_GAIN = 1e-4  # of modularity, in the sweeps of a level, and in a level
+PATIENCE = 2  # sweeps without that
+MOST_SWEEPS = 100
+STILL = 100_000  # label propagation ends when fewer than one in so many nodes have moved
+
+
+def label_propagation(level: Level, seed: int = 1) -> tuple[Label, int]:
+    """Nodes join the community that most of their neighbours, by weight, are in, until hardly any moves. Collective.
+
+    Raghavan, Albert and Kumara, Phys. Rev. E 76, 2007; in turns of a part of the nodes, as all at once would swap
+    communities for ever (Cordasco and Gargano, BASNA 2010).
+
+    Returns
+    -------
+    label, sweeps
+        Names of communities, see :mod:`apps.community_graph`.
+    """
+    label = new_label(level)
+    for sweep in range(MOST_SWEEPS):
+        if sweep_once(level, label, seed + sweep, gravity=False) * STILL <= level.graph.num_nodes:
+            break
+    return label, sweep + 1
+
+
+def louvain(level: Level, seed: int = 1) -> tuple[Label, int]:
+    """Nodes move to where modularity grows most, then communities become nodes that move, until it stays. Collective.
+
+    Blondel et al., J. Stat. Mech. 2008; on several ranks, Ghosh et al. (Vite, IPDPS 2018). A node knows the strengths
+    of communities as they were before its turn, so modularity may fall in a sweep: the best that was seen counts.
+    Unlike Leiden's, a community may fall apart when the node that connected it has left.
+    """
+    first, sweeps, best = level, 0, modularity(level, number(level, new_label(level)))
+    moves: list[tuple[Level, Any]] = []
+    while True:
+        start = best
+        values, best, more = _move(level, seed + sweeps, best)
+        sweeps += more
+        moves.append((level, values))
+        if best < start + LEAST_GAIN:
+            break
+        label = new_label(level)
+        label.values[...] = values
+        level = quotient(level, number(level, label))
+    above, names = level, values[: level.graph.num_masters]
+    for below, values in reversed(moves[:-1]):  # what the community of a node is in at the level above
+        distinct, places = below.xp.unique(values[: below.graph.num_masters], return_inverse=True)
+        above, names = below, ask_owners(above, distinct, names)[places]
+    label = new_label(first)
+    label.values[: first.graph.num_masters] = names
+    broadcast(first, label)
+    return label, sweeps
+
+
+def _move(level: Level, seed: int, best: float) -> tuple[Any, float, int]:
+    """Sweep until modularity hardly grows; the best names of proxies, their modularity, and the sweeps. Collective."""
+    label = new_label(level)
+    values, grown = label.values.copy(), 0
+    for sweep in range(MOST_SWEEPS):
+        moved = sweep_once(level, label, seed + sweep, gravity=True)
+        reached = modularity(level, number(level, label))
+        if reached >= best + LEAST_GAIN:
+            grown = sweep
+        if reached > best:
+            values, best = label.values.copy(), reached
+        if moved == 0 or sweep - grown >= PATIENCE:
+            break
+    return values, best, sweep + 1
+
+
+def sweep_once(level: Level, label: Label, seed: int, gravity: bool) -> int:
+    """Every node has a turn; returns how many have moved. Collective.
+
+    Which turn a node has, and which of equally good communities it takes, is drawn from its global id: the same on any
+    device and any number of ranks, as long as sums of weights are exact, which they are for integers.
+    """
+    ops, xp, own = backend("apps.operators.communities", level.graph.device), level.xp, level.graph.num_masters
+    turns = scramble(level.graph.gids[:own], seed) % np.uint64(TURNS)
+    busy = xp.diff(level.graph.offsets[: own + 1]) > 0
+    moved = 0
+    for turn in range(TURNS):
+        found = number(level, label)
+        totals = xp.zeros(found.names.size, np.float64)
+        if gravity:
+            totals = ask_owners(level, found.names, totals_of(level, found))
+        rows = xp.flatnonzero(busy & (turns == turn))
+        best = ops.best_communities(
+            rows, level.graph.offsets, level.sources, level.graph.targets, level.weights, found.numbers,
+            level.strengths if gravity else xp.zeros(own, np.float64), totals, _priorities(level, found, seed),
+            level.total if gravity else 1.0,
+        )  # fmt: skip
+        moved += int((best != found.numbers[rows]).sum())
+        label.values[rows] = found.names[best]
+        broadcast(level, label)
+    return int(level.sync.total(moved)[0])
+
+
+def _priorities(level: Level, found: Communities, seed: int) -> Any:
+    """(communities,) float64, whole numbers that are all different: which one is taken of several equally good."""
+    order = level.xp.argsort(scramble(found.names % level.graph.num_nodes, seed))
+    priorities = level.xp.empty(order.size, np.float64)
+    priorities[order] = level.xp.arange(order.size)
+    return priorities
+
+
+ALGORITHMS = {"louvain": louvain, "label-propagation": label_propagation}
+
+
+def communities(part: Partition, sync: Sync, algorithm: str = "louvain", graph: Partition | None = None) -> Answer:
+    """Communities of the graph without directions and loops; weights, if it has some, are summed. Collective.
+
+    Parameters
+    ----------
+    algorithm : {'louvain', 'label-propagation'}
+    graph : Partition, optional
+        What :func:`~cusp.undirected.as_undirected` makes of ``part``, if that has been done.
+
+    Returns
+    -------
+    Answer
+        ``community`` (int64) of this rank's masters: the smallest global id in it. figures: ``modularity``,
+        ``communities``, how many there are.
+
+    Raises
+    ------
+    GraphFileError
+        A weight is negative or infinite.
+    """
+    graph = graph or as_undirected(part, sync.comm)
+    _refuse_unfit(graph, sync)
+    xp = backend("cusp.build", graph.device).xp
+    level = make_level(graph, xp.zeros(graph.num_masters, np.float64), sync)
+    label, sweeps = ALGORITHMS[algorithm](level)
+    figures = {
+        "modularity": modularity(level, number(level, label)),
+        "communities": count_communities(level, label),
+    }
+    return Answer({"community": smallest_members(level, label)}, None, sweeps, figures)
+
+
+def _refuse_unfit(graph: Partition, sync: Sync) -> None:
+    """Raise if a weight is below 0 or infinite. Collective."""
+    weights = graph.weights if graph.weights is not None and graph.weights.size else np.zeros(1)
+    lowest, highest = float(weights.min()), float(weights.max())
+    error = None
+    if not (lowest >= 0 and highest < np.inf):
+        error = GraphFileError(
+            f"weights between two nodes are from {lowest} to {highest}; communities need finite ones of 0 or more"
+        )
+    raise_together(sync.comm, error)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Options of this app alone."""
+    parser.add_argument(
+        "--algorithm", choices=tuple(ALGORITHMS), default="louvain",
+        help="louvain seeks a high modularity, label-propagation is quick (default: louvain)",
+    )  # fmt: skip
+
+
+APP = App(
+    name="communities",
+    summary="communities by Louvain or label propagation, and their modularity",
+    prepare=lambda part, sync, options: as_undirected(part, sync.comm),
+    run=lambda part, sync, _, graph, options: communities(part, sync, options.algorithm, graph),
+    verify=lambda part, sync, _, answer, graph, options: verify_communities(
+        graph, sync, answer.labels["community"], **answer.figures, least=options.algorithm == "louvain"
+    ),
+    add_options=add_options,
+    needs_source=False,
+    weighted=True,
+)
+
+if __name__ == "__main__":
+    run_main(lambda comm, argv: main(APP, comm, argv))

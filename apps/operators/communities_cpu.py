@@ -1,0 +1,62 @@
+"""Communities on the CPU: the best community for each of some nodes, by what its neighbours are in."""
+
+import numpy as np
+from numba import njit
+
+
+def best_communities(
+    rows: np.ndarray, offsets: np.ndarray, sources: np.ndarray, targets: np.ndarray, weights: np.ndarray,
+    numbers: np.ndarray, strengths: np.ndarray, totals: np.ndarray, priorities: np.ndarray, scale: float,
+) -> np.ndarray:  # fmt: skip
+    """(rows,) int64: the community with the highest ``scale * weight to it - strength * total of the others in it``.
+
+    Among equals it is a node's own; else the one of the highest priority. Candidates are the own one and those of
+    neighbours.
+
+    Parameters
+    ----------
+    rows : (n,) int64, ascending
+    offsets, targets, weights : CSR
+    sources : (edges,) uint32
+        Row of each edge; not used here.
+    numbers : (proxies,) int64
+        Community of each.
+    strengths : (masters,) float64
+    totals, priorities : (communities,) float64
+    """
+    return _best(rows, offsets, targets, weights, numbers, strengths, totals, priorities, float(scale))
+
+
+@njit(cache=True, nogil=True)
+def _best(rows, offsets, targets, weights, numbers, strengths, totals, priorities, scale):  # type: ignore[no-untyped-def]
+    best = np.empty(rows.size, np.int64)
+    to = np.zeros(totals.size, np.float64)  # weight to each community, from one row
+    seen = np.zeros(totals.size, np.bool_)
+    touched = np.empty(totals.size, np.int64)
+    for i in range(rows.size):
+        row = rows[i]
+        own = numbers[row]
+        touched[0] = own
+        seen[own] = True
+        count = 1
+        for edge in range(offsets[row], offsets[row + 1]):
+            community = numbers[targets[edge]]
+            to[community] += weights[edge]
+            if not seen[community]:
+                seen[community] = True
+                touched[count] = community
+                count += 1
+        choice = own
+        highest = scale * to[own] - strengths[row] * (totals[own] - strengths[row])
+        for k in range(1, count):
+            community = touched[k]
+            score = scale * to[community] - strengths[row] * totals[community]
+            better = score == highest and choice != own and priorities[community] > priorities[choice]
+            if score > highest or better:
+                highest = score
+                choice = community
+        best[i] = choice
+        for k in range(count):
+            to[touched[k]] = 0.0
+            seen[touched[k]] = False
+    return best
