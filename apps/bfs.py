@@ -39,8 +39,8 @@ def bfs(
         Global id.
     direction : {'auto', 'push', 'pull'}
     parents : bool
-        Find a parent of each node too. Levels and parents then travel in one number, level first, so
-        that MIN keeps the lowest level and among its parents the lowest one that was found.
+        Find a parent of each node too. Between ranks, levels and parents then travel in one number, level first,
+        so that MIN keeps the lowest level and among its parents the lowest one that was found.
     prepared : optional
         What :func:`prepare` returned for this partition, to make it once for many searches.
 
@@ -52,10 +52,10 @@ def bfs(
     """
     ops, frontiers = backend("apps.operators.bfs", part.device), backend("apps.operators.frontier", part.device)
     in_edges = in_edges_of(part)
-    prepared = prepare(part, sync, parents) if prepared is None else prepared
-    if frontiers.drains(sync.comm.size) and not parents:
-        hops, levels = ops.bfs_drain(part, prepared, source, direction, ALPHA, BETA)
-        return Answer({"hops": hops}, hops >= 0, levels)
+    prepared = prepare(part, sync) if prepared is None else prepared
+    if frontiers.drains(sync.comm.size):
+        hops, found, levels = ops.bfs_drain(part, prepared, source, direction, ALPHA, BETA, parents)
+        return Answer({"hops": hops} | ({"parents": found} if parents else {}), hops >= 0, levels)
     shift = part.num_nodes.bit_length() if parents else 0
     dtype = np.int64 if parents else np.int32
     unreached = np.iinfo(dtype).max
@@ -105,10 +105,10 @@ def in_edges_of(part: Partition) -> tuple[Any, Any] | None:
     return (part.csc.offsets, part.csc.sources) if part.csc else None
 
 
-def prepare(part: Partition, sync: Sync, parents: bool) -> Any:
+def prepare(part: Partition, sync: Sync) -> Any:
     """What all searches of one partition share."""
     frontiers = backend("apps.operators.frontier", part.device)
-    if frontiers.drains(sync.comm.size) and not parents:
+    if frontiers.drains(sync.comm.size):
         return backend("apps.operators.bfs", part.device).plan_bfs(part, in_edges_of(part))
     return frontiers.make_queue(part)
 
@@ -127,7 +127,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 APP = App(
     name="bfs",
     summary="breadth-first search: hops (and parents) from a source",
-    prepare=lambda part, sync, options: prepare(part, sync, options.parents),
+    prepare=lambda part, sync, options: prepare(part, sync),
     run=lambda part, sync, source, prepared, options: bfs(
         part, sync, source, options.direction, options.parents, prepared
     ),

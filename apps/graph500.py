@@ -190,17 +190,13 @@ def construct(tuples: EdgeTuples, policy: Policy, options: argparse.Namespace, c
     part = partition_slice(edges.pop(), policy, comm, options.order, device=tuples.device)
     plan = make_plan(part, comm, options.transport)
     sync = Sync(plan, comm)
-    return Graph(part, plan, prepare_bfs(part, sync, False), None if part.weights is None else measure(part, sync))
+    return Graph(part, plan, prepare_bfs(part, sync), None if part.weights is None else measure(part, sync))
 
 
 def search(graph: Graph, sync: Sync, source: int) -> Found:
-    """Kernel 2: parents and hops. Collective.
-
-    A search that runs in one kernel finds hops alone, and parents after it; else they travel together.
-    """
-    one_kernel = backend("apps.operators.frontier", graph.part.device).drains(sync.comm.size)
-    found = bfs(graph.part, sync, source, parents=not one_kernel, prepared=graph.searches).labels
-    return find_parents(graph.part, sync, source, found["hops"]) if one_kernel else found["parents"], found["hops"]
+    """Kernel 2: parents and hops. Collective."""
+    found = bfs(graph.part, sync, source, parents=True, prepared=graph.searches).labels
+    return found["parents"], found["hops"]
 
 
 def shortest_paths(graph: Graph, sync: Sync, source: int) -> Found:

@@ -95,7 +95,7 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> tuple[M
     maze = maze_of(options)
     if maze.cells.size != part.num_nodes:  # the tiny graph on which the harness tries everything once
         maze = Maze(np.ones((1, part.num_nodes), bool), 0, part.num_nodes - 1)
-    return maze, prepare_bfs(part, sync, parents=True)
+    return maze, prepare_bfs(part, sync)
 
 
 def grid_of(maze: Maze, comm: MPI.Intracomm) -> CsrSlice:

@@ -78,7 +78,7 @@ def show(part: Partition, sync: Sync, source: int, answer: Answer, options: argp
 def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> tuple[sssp.Lengths | None, Any]:
     """What does not depend on the source."""
     if options.hops or sync.total(int(part.weights is None))[0]:
-        return None, bfs.prepare(part, sync, parents=True)
+        return None, bfs.prepare(part, sync)
     return sssp.measure(part, sync), None
 
 

@@ -84,7 +84,8 @@ __device__ inline void count_found(u64* total, i64 found) {
 // The first in-neighbour, which is the one with the most edges, stands in an array of its own: it decides nearly always,
 // and reading it is one stream.
 __device__ inline i64 pull_level(i64 rows, const int* first, const i64* offsets, const int* sources,
-                                 const unsigned* seen, unsigned* next, int level, int* hops) {
+                                 const unsigned* seen, unsigned* next, int level, int* hops, const i64* gids,
+                                 i64* parents) {
   i64 count = 0, words = (rows + 31) / 32;
   for (i64 word = thread_id() / 32; word < words; word += num_threads() / 32) {
     unsigned old = seen[word];
@@ -96,32 +97,37 @@ __device__ inline i64 pull_level(i64 rows, const int* first, const i64* offsets,
     if (__any_sync(FULL, on)) {
       i64 begin = 0, end = 0;
       if (on) begin = offsets[target] + 1, end = offsets[target + 1];
-      hit |= find_source(on, begin, end, sources, seen) >= 0;
+      int other = find_source(on, begin, end, sources, seen);
+      if (other >= 0) source = other, hit = true;
     }
     if (hit) hops[target] = level, count++;
+    if (hit && parents) parents[target] = gids[source];
     unsigned found = __ballot_sync(FULL, hit);
     if (lane_id() == 0) next[word] = old | found;
   }
   return count;
 }
 
-// hops from ``source``, -1 where there is no path. direction: 0 whichever is cheaper, 1 push, 2 pull.
+// hops from ``source``, -1 where there is no path; parents alike, if asked for. direction: 0 whichever is cheaper, 1 push, 2 pull.
 // ``seen`` has room for two bitmaps of ``words`` words. The rule that chooses is that of apps/bfs.py.
 extern "C" __global__ void __launch_bounds__(512, 2)
 bfs_drain(const u64* index, const int* table, i64 source, i64 proxies, i64 rows, i64 edges, const i64* offsets,
           const int* targets, const i64* in_offsets, const int* in_sources, const int* first, i64 direction, i64 alpha,
-          i64 beta, int* hops, unsigned* bitmaps, i64 words, int* nodes, i64* starts, i64* queue_rows, i64 room,
-          u64* progress_words, i64* rounds) {
+          i64 beta, int* hops, const i64* gids, i64 with_parents, i64* parents, unsigned* bitmaps, i64 words,
+          int* nodes, i64* starts, i64* queue_rows, i64 room, u64* progress_words, i64* rounds) {
   Progress* progress = (Progress*)progress_words;
   Queues queues = {nodes, starts, queue_rows, room, progress};
   unsigned *seen = bitmaps, *next = bitmaps + words;
+  if (!with_parents) parents = 0;
   for (i64 i = thread_id(); i < proxies; i += num_threads()) hops[i] = -1;
+  for (i64 i = thread_id(); parents && i < proxies; i += num_threads()) parents[i] = -1;
   for (i64 i = thread_id(); i < 2 * words; i += num_threads()) bitmaps[i] = 0;
   grid_barrier(&progress->arrived);
   unsigned step = 0;
   if (thread_id() < 32) {
     int lid = lid_of(index, table, source);
     if (lane_id() == 0) hops[lid] = 0, seen[lid >> 5] = 1u << (lid & 31);
+    if (lane_id() == 0 && parents) parents[lid] = source;
     append(queues.written_in(step), lane_id() == 0, lid, offsets);
   }
   grid_barrier(&progress->arrived);
@@ -151,7 +157,7 @@ bfs_drain(const u64* index, const int* table, i64 source, i64 proxies, i64 rows,
     step++;
     if (thread_id() == 0) progress->total[(step + 1) % 3] = 0;
     if (pulling) {
-      i64 found = pull_level(rows, first, in_offsets, in_sources, seen, next, level, hops);
+      i64 found = pull_level(rows, first, in_offsets, in_sources, seen, next, level, hops, gids, parents);
       count_found(&progress->total[step % 3], found);
       unsigned* older = seen;
       seen = next, next = older;
@@ -169,6 +175,7 @@ bfs_drain(const u64* index, const int* table, i64 source, i64 proxies, i64 rows,
           unsigned bit = 1u << (target[k] & 31);
           if (fresh[k]) fresh[k] = !(atomicOr(&seen[target[k] >> 5], bit) & bit);
           if (fresh[k]) hops[target[k]] = level;
+          if (fresh[k] && parents) parents[target[k]] = gids[edges.node[k]];
           if (__any_sync(FULL, fresh[k])) append(out, fresh[k], target[k], offsets);
         }
       });

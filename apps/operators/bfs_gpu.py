@@ -75,18 +75,22 @@ def plan_bfs(part: Partition, in_edges: Any) -> BfsPlan:
     return BfsPlan(make_queue(part), rows, in_edges, first, cp.empty(2 * _words(part), np.uint32))
 
 
-def bfs_drain(part: Partition, plan: BfsPlan, source: int, direction: str, alpha: int, beta: int) -> tuple[Any, Any]:
-    """Hops of all nodes, int32, -1 where there is no path, and the number of levels, on the device."""
+def bfs_drain(
+    part: Partition, plan: BfsPlan, source: int, direction: str, alpha: int, beta: int, with_parents: bool
+) -> tuple[Any, Any, Any]:
+    """Hops of all nodes, int32, and if wanted parents, int64, -1 where there is no path; the number of levels."""
     queue, levels = plan.queue, cp.zeros(1, np.int64)
     hops = cp.empty(part.num_proxies, np.int32)
+    parents = cp.empty(part.num_proxies if with_parents else 0, np.int64)
     in_edges = plan.in_edges or (part.offsets, part.targets)
     queue.progress.fill(0)
     _bfs(np.int32).resident("bfs_drain")(
         part.lid_map.index, part.lid_map.table, int(source), part.num_proxies, plan.rows, part.num_edges, part.offsets,
         part.targets, *in_edges, plan.first, DIRECTIONS[direction if plan.in_edges else "push"], alpha, beta, hops,
-        plan.bitmaps, _words(part), queue.nodes, queue.starts, queue.rows, queue.room, queue.progress, levels,
+        part.gids, int(with_parents), parents, plan.bitmaps, _words(part), queue.nodes, queue.starts, queue.rows,
+        queue.room, queue.progress, levels,
     )  # fmt: skip
-    return hops, levels[0]
+    return hops, parents, levels[0]
 
 
 @functools.cache

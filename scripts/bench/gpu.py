@@ -77,7 +77,7 @@ def measure_graph(name: str, options: argparse.Namespace) -> Iterator[dict]:
     for app in apps:
         if app not in ("bfs", "sssp"):
             yield base | measure_app(app, part, sync, options)
-    prepared = prepare(part, sync, False) if "bfs" in apps else None
+    prepared = prepare(part, sync) if "bfs" in apps else None
     for direction in options.directions.split(",") if "bfs" in apps else ():
 
         def search(source: int, direction: str = direction) -> Any:

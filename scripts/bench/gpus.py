@@ -125,7 +125,7 @@ def prepare_apps(
     runs: dict[str, Callable[[Sync, int], Any]] = {}
     for app in options.apps.split(","):
         if app == "bfs":
-            runs[app] = partial(bfs, part, prepared=prepare(part, Sync(plan, comm), False))
+            runs[app] = partial(bfs, part, prepared=prepare(part, Sync(plan, comm)))
         else:
             runs[app] = partial(sssp, part, lengths=measure(part, Sync(plan, comm), options.delta))
     return sources, runs
