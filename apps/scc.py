@@ -1,0 +1,211 @@
+"""Strongly connected components: the smallest node of each node's component, every edge in its own direction.
+
+``mpirun -n 4 python -m apps.scc graph.h5 --verify --output components.h5``
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from apps.components import largest_component
+from apps.edge_operator import EdgeOperator
+from apps.harness import Answer, App, main, scramble
+from apps.verify_components import verify_strong_components
+from cusp.devices import backend, move, to_host
+from cusp.launch import run_main
+from cusp.partition import Partition
+from gluon.label import Label
+from gluon.reduction import ADD, MAX, MIN
+from gluon.sync import Sync
+
+FAR = 2**63 - 1  # color of what is done
+PIVOT = 2**62  # subtracted from the color of the pivot
+
+LESS_IN = EdgeOperator("-1", into="dst.ins")
+LESS_OUT = EdgeOperator("-1", into="src.outs")
+COLOR = EdgeOperator("src.color", into="dst.color", where="dst.root < 0")
+REACH = EdgeOperator("dst.reach", into="src.reach", where="src.color == dst.color")
+NAME = EdgeOperator("src.name", into="dst.name", where="src.root == dst.root")
+
+
+class Colors(NamedTuple):
+    """With which color each node starts.
+
+    Attributes
+    ----------
+    values : (proxies,) int64
+        All different, the global id in the lowest bits; random, but that of the pivot alone is below 0.
+    pivot : int
+        The node with most out-edges.
+    """
+
+    values: Any
+    pivot: int
+
+
+def scc(part: Partition, sync: Sync, colors: Colors) -> Answer:
+    """Smallest global id in the strongly connected component of every node. Collective.
+
+    In steps (Slota, Rajamanickam, Madduri, IPDPS 2014): nodes to which no others lead, or that lead to none, are done,
+    again and again. Then the pivot gives its color to all that it leads to; those of them that lead back to it are its
+    component, as a rule the largest. All that are left give their colors, and each takes the lowest that
+    comes to it: those of one color that lead back to the node whose color it was are its component (Orzan, PhD
+    thesis, Amsterdam 2004). The rest starts again. Colors are random, so long chains of components fall into halves.
+
+    Parameters
+    ----------
+    part : Partition
+        With ``csc``.
+    colors : Colors
+
+    Returns
+    -------
+    Answer
+        ``component`` (int64) of this rank's masters; the number of ``components`` and the nodes in the
+        ``largest`` as figures.
+    """
+    xp = backend("gluon.device", part.device).xp
+    own = slice(0, part.num_masters)
+    root, color = Label(part, np.int64, -1, MAX), Label(part, np.int64, 0, MIN)
+    reach = Label(part, np.int32, 0, MAX)
+    trimming = Trimming(part, sync, root)
+    rounds = trimming.close(xp.arange(part.num_masters, dtype=np.int32), trim=True)
+    gid_bits = (1 << part.num_nodes.bit_length()) - 1
+    starts = colors.values < 0
+    while trimming.left > 0:
+        left = root.values < 0
+        color.values[:] = xp.where(left, colors.values, FAR)
+        mark(color, xp.flatnonzero(left & starts))
+        rounds += flood(COLOR, part, sync, color, color=color, root=root)
+        reach.values[:] = left & starts & (color.values == colors.values)
+        mark(reach, xp.flatnonzero(reach.values))
+        rounds += flood(REACH, part, sync, reach, reach=reach, color=color)
+        found = xp.flatnonzero(reach.values[own])
+        root.values[found] = color.values[found] & gid_bits
+        rounds += trimming.close(found)
+        starts = True
+    component, more = _name(part, sync, root, colors.pivot)
+    rounds += more
+    names, members = (to_host(values) for values in xp.unique(component, return_counts=True))
+    (components,) = sync.total(int((component == part.gids[own]).sum()))
+    figures = {"components": components, "largest": largest_component(sync, names, members)}
+    return Answer({"component": component}, None, rounds, figures)
+
+
+def _name(part: Partition, sync: Sync, root: Label, pivot: int) -> tuple[Any, int]:
+    """Smallest node of each master's component, of which ``root`` names some node; and rounds. Collective."""
+    xp, own = root.device.xp, slice(0, part.num_masters)
+    of_pivot = root.values == pivot
+    mine = part.gids[own][of_pivot[own]]
+    smallest = sync.lowest(int(mine.min()) if mine.size else FAR)
+    name = Label(part, np.int64, 0, MIN)
+    name.values[:] = xp.where(of_pivot, smallest, part.gids)
+    mark(name, xp.flatnonzero(~of_pivot))
+    rounds = flood(NAME, part, sync, name, name=name, root=root)
+    return name.values[own].copy(), rounds
+
+
+def flood(operator: EdgeOperator, part: Partition, sync: Sync, label: Label, **given: Any) -> int:
+    """Run from the updated proxies on until nothing changes, on all proxies alike; returns the rounds. Collective."""
+    rounds = 0
+    while sync.total(int(label.device.count_bits(label.updated, part.num_proxies))) != (0,):
+        operator(part, frontier=label.swap_updated(), **given)
+        sync.reduce(label, write=operator.write)
+        sync.broadcast(label, read="any")
+        rounds += 1
+    return rounds
+
+
+class Trimming:
+    """How many edges lead to and from every node that is left; nodes without one or the other are done.
+
+    Attributes
+    ----------
+    root : Label
+        -1 for what is left.
+    left : int
+        Nodes of the whole graph.
+    """
+
+    def __init__(self, part: Partition, sync: Sync, root: Label) -> None:
+        assert part.csc is not None
+        self.part, self.sync, self.root, self.left = part, sync, root, part.num_nodes
+        self.ins, self.outs = Label(part, np.int64, 0, ADD), Label(part, np.int64, 0, ADD)
+        for label, offsets in (self.ins, part.csc.offsets), (self.outs, part.offsets):
+            label.values[:] = offsets[1:] - offsets[:-1]
+            mark(label, root.device.xp.arange(part.num_proxies))
+        self._exchange()
+        self.ins.swap_updated()
+        self.outs.swap_updated()
+
+    def close(self, lids: Any, trim: bool = False) -> int:
+        """Tell all ranks which masters are done, and close those that this leaves alone; returns rounds. Collective.
+
+        Parameters
+        ----------
+        lids : (n,) integers
+            Masters that have their root; with ``trim``, those that may have become alone.
+        """
+        root = self.root
+        rounds = 0
+        while True:
+            if trim:
+                alone = (self.ins.values[lids] <= 0) | (self.outs.values[lids] <= 0)
+                lids = lids[alone & (root.values[lids] < 0)]
+                root.values[lids] = self.part.gids[lids]
+            (closing,) = self.sync.total(int(lids.size))
+            if closing == 0:
+                return rounds
+            self.left -= closing
+            rounds += 1
+            mark(root, lids)
+            self.sync.broadcast(root, read="any")
+            if self.left == 0:
+                return rounds
+            closed = root.swap_updated()
+            LESS_IN(self.part, frontier=closed, ins=self.ins)
+            LESS_OUT(self.part, frontier=closed, outs=self.outs)
+            self._exchange()
+            self.ins.updated |= self.outs.swap_updated()
+            lids, trim = self.ins.take_updated(), True
+            lids = lids[lids < self.part.num_masters]
+
+    def _exchange(self) -> None:
+        self.sync.reduce(self.ins, write="dst")
+        self.sync.reduce(self.outs, write="src")
+
+
+def mark(label: Label, lids: Any) -> None:
+    """Set the updated bits of some proxies."""
+    xp, words = label.device.xp, label.updated
+    width = 8 * words.itemsize
+    bits = xp.left_shift(words.dtype.type(1), (lids % width).astype(words.dtype))
+    xp.bitwise_or.at(words, lids // width, bits)
+
+
+def prepare(part: Partition, sync: Sync) -> Colors:
+    """Give every node a color. Collective."""
+    gids, bits = to_host(part.gids), part.num_nodes.bit_length()
+    colors = (scramble(gids, 1) >> np.uint64(2)).astype(np.int64) >> bits << bits | gids
+    degrees = to_host(part.degrees)
+    most = int(degrees.argmax()) if degrees.size else None
+    mine = (-1, -1) if most is None else (int(degrees[most]), int(gids[most]))
+    _, pivot = max(sync.comm.allgather(mine))
+    colors[gids == pivot] -= PIVOT
+    return Colors(move(colors, part.device), pivot)
+
+
+APP = App(
+    name="scc",
+    summary="strongly connected components: the smallest node of each",
+    prepare=lambda part, sync, options: prepare(part, sync),
+    run=lambda part, sync, _, colors, options: scc(part, sync, colors),
+    verify=lambda part, sync, _, answer, colors, options: verify_strong_components(
+        part, sync, answer.labels["component"], **answer.figures
+    ),
+    needs_csc=lambda options, symmetric: True,
+    needs_source=False,
+)
+
+if __name__ == "__main__":
+    run_main(lambda comm, argv: main(APP, comm, argv))
