@@ -88,6 +88,8 @@ class App:
     needs_csc : function (options, symmetric) -> bool
     weighted : bool
         Edge weights are read.
+    rehearsed : dict of options
+        Values that take the place of those that may not fit the tiny graph of the warm-up, such as nodes by number.
     """
 
     name: str
@@ -99,6 +101,7 @@ class App:
     needs_csc: Callable[[argparse.Namespace, bool], bool] = lambda options, symmetric: False
     weighted: bool = False
     needs_source: bool = True
+    rehearsed: dict[str, Any] = field(default_factory=dict)
     show: Callable[[Partition, Sync, Any, Answer, argparse.Namespace], list[str]] = lambda *arguments: []
     generate: Callable[[MPI.Intracomm, argparse.Namespace], tuple[str, CsrSlice]] | None = None
 
@@ -206,6 +209,7 @@ def rehearse(
     app: App, comm: MPI.Intracomm, policy: Policy, options: argparse.Namespace, path: str, device: str
 ) -> None:
     """Call all that a run calls, on a tiny graph. Collective."""
+    options = argparse.Namespace(**(vars(options) | app.rehearsed))
     symmetric = read_header(path).symmetric
     csc = app.needs_csc(options, symmetric)
     part = partition_graph(path, tiny_policy(policy, path), comm, weights=app.weighted, csc=csc, device=device)

@@ -53,6 +53,7 @@ APPS = {  # name of a function here -> module with its App
     "cc": "apps.cc",
     "triangles": "apps.triangles",
     "communities": "apps.communities",
+    "pagerank": "apps.pagerank",
 }
 
 

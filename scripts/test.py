@@ -25,6 +25,7 @@ ON_DEVICE = (
     "triangles",
     "communities",
     "sssp",
+    "pagerank",
     "tree",
     "graph500",
     "harness",

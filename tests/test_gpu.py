@@ -170,6 +170,8 @@ TWINS = {
     "apps.operators.edge_rules": set(),
     "apps.operators.communities": set(),
     "apps.operators.frontier": {"get_bit", "set_bit"},
+    "apps.operators.pagerank": set(),
+    "apps.operators.rows": set(),
     "apps.operators.sssp": set(),
     "apps.operators.tree": set(),
     "apps.operators.triangles": set(),
