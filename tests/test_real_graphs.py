@@ -1,5 +1,6 @@
 """Real graphs, converted by our converter: answers from every policy against published reference hashes."""
 
+import argparse
 import hashlib
 import json
 import shutil
@@ -12,7 +13,9 @@ import parts
 import pytest
 import ranks
 
+from apps import cc, kcore, scc
 from apps.bfs import bfs
+from apps.pagerank import pagerank, prepare
 from apps.sssp import measure, sssp
 from apps.triangles import triangles
 from cusp.devices import to_host
@@ -112,6 +115,25 @@ def test_answers(converted, comm, name, policy):
 
 
 @pytest.mark.mpi
+@pytest.mark.parametrize("policy", ["oec", "cvc"])
+@pytest.mark.parametrize("name", list(FILES))
+def test_components_and_cores(converted, comm, name, policy):
+    """Every component and core number; of strong components their number and the nodes in the largest."""
+    path, reference = converted(name)
+    part = parts.partition_graph(path, load_policy(policy), comm, csc=True)
+    sync = parts.make_sync(part)
+    answer, expected = cc.cc(part, sync, cc.prepare(part, sync)).on_host(), reference["weak_cc"]
+    assert answer.figures == {"components": expected["count"], "largest": expected["largest"]}
+    assert digest(part, answer.labels["component"], "<i4") in (None, expected["sha256_int32"])
+    answer, expected = kcore.kcore(part, sync, kcore.prepare(part, sync)).on_host(), reference["kcore"]
+    assert answer.figures == {"degeneracy": expected["max"]}
+    assert digest(part, answer.labels["core"], "<i4") in (None, expected["sha256_int32"])
+    if reference["directed"]:
+        answer, expected = scc.scc(part, sync, scc.prepare(part, sync)).on_host(), reference["strong_cc"]
+        assert answer.figures == {"components": expected["count"], "largest": expected["largest"]}
+
+
+@pytest.mark.mpi
 @pytest.mark.parametrize("name", list(FILES))
 def test_triangles(converted, comm, name):
     """The number of triangles, edges taken both ways."""
@@ -119,3 +141,27 @@ def test_triangles(converted, comm, name):
     part = parts.partition_graph(path, load_policy("cvc"), comm, weights=False)
     answer = triangles(part, parts.make_sync(part), per_node=name == "wiki-vote")
     assert answer.figures["triangles"] == reference["triangles"]
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(("name", "policy"), [*zip(FILES, ["cvc", "oec", "iec", "hvc", "fec"])])
+def test_pagerank(converted, comm, name, policy):
+    """The largest ranks of the reference answers, and figures of the iterations that led to them."""
+    path, reference = converted(name)
+    if parts.DEVICE == "gpu" and reference["arcs"] > 500_000:
+        pytest.skip("a hundred iterations take too long where the kernels run on a CPU")
+    expected = reference["pagerank"]
+    part = parts.partition_graph(path, load_policy(policy, threshold=100), comm, csc=reference["directed"])
+    sync = parts.make_sync(part)
+    options = argparse.Namespace(algorithm="pull", personalize=None, precision="float64", damping=expected["damping"],
+                                 tolerance=expected["tol_l1"], iterations=None)  # fmt: skip
+    walk = prepare(part, sync, options)
+    answer = pagerank(part, sync, walk, options.damping, options.tolerance).on_host()
+    assert (answer.rounds, answer.figures["l1_change"]) == (
+        expected["iterations"],
+        pytest.approx(expected["last_l1_change"], rel=1e-3),
+    )
+    found = parts.gather(part, answer.labels["pagerank"])
+    assert found.sum() == pytest.approx(1)
+    for node, rank in expected["top10"]:
+        assert found[node] == pytest.approx(rank, abs=1e-8, rel=1e-6)
