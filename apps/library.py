@@ -51,6 +51,8 @@ APPS = {  # name of a function here -> module with its App
     "forest": "apps.forest",
     "path": "apps.path",
     "cc": "apps.cc",
+    "scc": "apps.scc",
+    "kcore": "apps.kcore",
     "triangles": "apps.triangles",
     "communities": "apps.communities",
     "pagerank": "apps.pagerank",

@@ -170,6 +170,7 @@ TWINS = {
     "apps.operators.edge_rules": set(),
     "apps.operators.communities": set(),
     "apps.operators.frontier": {"get_bit", "set_bit"},
+    "apps.operators.kcore": set(),
     "apps.operators.pagerank": set(),
     "apps.operators.rows": set(),
     "apps.operators.sssp": set(),

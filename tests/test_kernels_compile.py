@@ -69,6 +69,7 @@ VARIANTS = {  # of each file of kernels but rules.cuh and edges.cuh, which get m
     "apps/operators/rows.cuh": [{"VALUE": value} for value in ("float", "double")],
     "apps/operators/pagerank.cuh": [{"VALUE": value} for value in ("float", "double")],
     "apps/operators/cc.cuh": [{"VALUE": value} for value in ("int", "long long")],
+    "apps/operators/kcore.cuh": [{}],
     "apps/operators/tree.cuh": [
         {"VALUE": value, "WEIGHT": weight}
         for value, weight in (
