@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from apps.components import largest_component
+from apps.components import Directory, largest_component, mark
 from apps.harness import Answer, App, main
 from apps.verify_components import verify_components
 from cusp.devices import backend, move, to_host
@@ -19,6 +19,7 @@ from gluon.reduction import MIN
 from gluon.sync import Sync
 
 FIRST_EDGES = 2  # of each node, after which one component has most nodes, as a rule
+PATIENCE = 8  # rounds until trees also ask for lower labels by name
 SAMPLE = 1024  # nodes of a rank among which the most frequent component is looked for
 
 
@@ -45,7 +46,8 @@ def cc(part: Partition, sync: Sync, shared: Shared) -> Answer:
     Every rank unites what its edges connect, in a forest of local ids, and each tree carries the
     smallest global id that it has heard of. Trees of different ranks meet in the nodes that both have:
     a sync lowers the label of one proxy, so that of its tree, until all is quiet. That takes as many
-    rounds as lie between trees of ranks, not between nodes; on one rank there are none.
+    rounds as lie between trees of ranks, not between nodes; on one rank there are none. Where that is far, trees
+    also ask what has become of the node that is their label: then it takes as many rounds as the logarithm says.
 
     In a symmetric graph most edges are not looked at (Afforest: Sutton, Ben-Nun, Barak, IPDPS 2018):
     the first few of each node connect most of the graph, so the edges of one large component can be left out.
@@ -78,10 +80,13 @@ def _agree(label: Label, parents: Any, sync: Sync, shared: Shared) -> int:
     """Lower labels until all nodes of a tree, and all proxies of a node, have the same; returns rounds. Collective."""
     ops = backend("apps.operators.cc", label.part.device)
     ops.flatten(parents)
-    rounds = 0
+    rounds, shortcut = 0, None
     while True:
         label.swap_updated()
         ops.lower_roots(parents, label.values, label.updated)
+        if rounds >= PATIENCE:
+            shortcut = shortcut or Shortcut(label, _shared_roots(label, parents, shared), sync)
+            shortcut()
         ops.spread_roots(parents, label.values, label.updated)
         lowered = label.device.count_bits(label.updated & shared.bits, label.part.num_proxies)
         if sync.total(int(lowered)) == (0,):
@@ -89,6 +94,37 @@ def _agree(label: Label, parents: Any, sync: Sync, shared: Shared) -> int:
         sync.reduce(label, write="any")
         sync.broadcast(label, read="any")
         rounds += 1
+
+
+class Shortcut:
+    """Lowers the labels of trees by what is known of their names, old and new. A call is collective."""
+
+    def __init__(self, label: Label, roots: Any, sync: Sync) -> None:
+        self.label, self.roots = label, roots
+        self.directory = Directory(sync, label.part.num_nodes)
+        self.first = self.last = self._names()
+
+    def __call__(self) -> None:
+        """Tell which names are of one component, and take the lowest."""
+        values, names = self.label.values, self._names()
+        self.directory.tell(self.first, names)
+        self.directory.tell(self.last, names)
+        self.last = self.directory.ask(names)
+        lower = move(np.flatnonzero(self.last < names), self.label.part.device)
+        lids = self.roots[lower]
+        values[lids] = move(self.last, self.label.part.device)[lower].astype(values.dtype)
+        mark(self.label, lids)
+
+    def _names(self) -> np.ndarray:
+        names: np.ndarray = to_host(self.label.values[self.roots]).astype(np.int64)
+        return names
+
+
+def _shared_roots(label: Label, parents: Any, shared: Shared) -> Any:
+    """Roots of trees that are part of a component, perhaps, of which other ranks have more."""
+    marks = label.device.xp.zeros(parents.size, bool)
+    marks[parents[shared.lids]] = True
+    return label.device.xp.flatnonzero(marks)
 
 
 def _most_frequent(label: Label, sync: Sync) -> int:
@@ -103,11 +139,9 @@ def _most_frequent(label: Label, sync: Sync) -> int:
 
 def _largest(label: Label, parents: Any, sync: Sync, shared: Shared) -> int:
     """Nodes in the largest component. Collective."""
-    xp, ops = label.device.xp, backend("apps.operators.cc", label.part.device)
-    members = ops.count_members(parents, label.part.num_masters)
-    elsewhere = xp.zeros(members.size, bool)  # trees that are part of a component, perhaps
-    elsewhere[parents[shared.lids]] = True
-    roots = xp.flatnonzero(elsewhere & (members > 0))
+    members = backend("apps.operators.cc", label.part.device).count_members(parents, label.part.num_masters)
+    roots = _shared_roots(label, parents, shared)
+    roots = roots[members[roots] > 0]
     counted = largest_component(sync, to_host(label.values[roots]), to_host(members[roots]))
     members[roots] = 0
     return max(counted, -sync.lowest(-int(members.max()) if members.size else 0))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from apps.components import largest_component
+from apps.components import largest_component, mark
 from apps.edge_operator import EdgeOperator
 from apps.harness import Answer, App, main, scramble
 from apps.verify_components import verify_strong_components
@@ -173,14 +173,6 @@ class Trimming:
     def _exchange(self) -> None:
         self.sync.reduce(self.ins, write="dst")
         self.sync.reduce(self.outs, write="src")
-
-
-def mark(label: Label, lids: Any) -> None:
-    """Set the updated bits of some proxies."""
-    xp, words = label.device.xp, label.updated
-    width = 8 * words.itemsize
-    bits = xp.left_shift(words.dtype.type(1), (lids % width).astype(words.dtype))
-    xp.bitwise_or.at(words, lids // width, bits)
 
 
 def prepare(part: Partition, sync: Sync) -> Colors:

@@ -79,6 +79,21 @@ def test_most_edges_are_left_out(comm, shared_tmp, policy):
 
 
 @pytest.mark.mpi
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_long_paths_cut_everywhere(comm, shared_tmp, symmetric):
+    """Paths whose nodes are spread over all ranks: trees are small, and yet there are few rounds."""
+    numbers = np.random.default_rng(2).permutation(1000)
+    paths = [(numbers[v], numbers[v + 1]) for v in range(700) if v != 400] + [(v, v + 1) for v in range(700, 750)]
+    graph = graphs.make(1000, paths)
+    graph = graphs.both_ways(graph) if symmetric else graph
+    path = graphs.write(shared_tmp / "g.h5", graph, symmetric=symmetric)
+    part = parts.partition_graph(path, parts.policy_of("random"), comm, weights=False)
+    sync = parts.make_sync(part)
+    check(part, sync, graph)
+    assert cc(part, sync, prepare(part, sync)).rounds <= 40
+
+
+@pytest.mark.mpi
 @pytest.mark.parametrize("mistake", ["split", "joined", "not the smallest", "not a member", "components", "largest"])
 def test_wrong_answers_are_refused(comm, shared_tmp, mistake):
     """The verifier sees every kind of mistake, on every rank."""
