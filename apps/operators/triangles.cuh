@@ -52,6 +52,11 @@ __device__ inline i64 lower_bound(const int* list, i64 begin, i64 end, int value
   return begin;
 }
 
+__device__ inline bool contains(const int* list, i64 begin, i64 end, int value) {
+  i64 place = lower_bound(list, begin, end, value);
+  return place < end && list[place] == value;
+}
+
 // Triangles u > v > w: a block marks the row of v, and each of its warps takes a u with an edge to v and counts which of
 // its w < v are marked. Marks are bits in shared memory for the nodes of highest degree, which have the lowest numbers and
 // are nearly all that is asked for; others are looked up in the end of v's row by bisection.
@@ -70,20 +75,17 @@ count_triangles(const i64* marked, const i64* items, i64 size, const int* middle
   i64 total = 0;
   for (;;) {
     __syncthreads();
-    if (threadIdx.x == 0) {
-      item = (i64)atomicAdd(&sums[0], 1ull);
-      i64 begin = 0, end = size;  // the last of them with items[begin] <= item
-      while (end - begin > 1) {
-        i64 middle = (begin + end) / 2;
-        if (items[middle] <= item) begin = middle;
-        else end = middle;
-      }
-      slot = begin;
+    if (threadIdx.x < 32) {
+      i64 drawn = 0;
+      if (lane_id() == 0) drawn = (i64)atomicAdd(&sums[0], 1ull);
+      drawn = __shfl_sync(FULL, drawn, 0);
+      i64 found = slot_of(items, size, drawn);
+      if (lane_id() == 0) item = drawn, slot = found;
     }
     __syncthreads();
     if (item >= items[size]) break;
     i64 row = marked[slot], row_begin = row_offsets[row], row_end = row_offsets[row + 1];
-    i64 far = lower_bound(rows, row_begin, row_end, MARKED);
+    i64 far = rows[row_end - 1] < MARKED ? row_end : lower_bound(rows, row_begin, row_end, MARKED);
     for (i64 i = row_begin + threadIdx.x; i < far; i += blockDim.x) atomicOr(&marks[rows[i] >> 5], 1u << (rows[i] & 31));
     __syncthreads();
     int middle = middles[row];
@@ -93,14 +95,7 @@ count_triangles(const i64* marked, const i64* items, i64 size, const int* middle
       int user = sources[i], found = 0;
       for (i64 edge = offsets[user] + lane_id(), end = offsets[user + 1];; edge += 32) {
         int node = edge < end ? targets[edge] : middle;
-        bool closed = false;
-        if (node < middle) {
-          closed = node < MARKED ? get_bit(marks, node) : false;
-          if (node >= MARKED) {
-            i64 place = lower_bound(rows, far, row_end, node);
-            closed = place < row_end && rows[place] == node;
-          }
-        }
+        bool closed = node < middle && (node < MARKED ? get_bit(marks, node) : contains(rows, far, row_end, node));
         found += closed;
         if (per_node && closed) atomicAdd(&counts[node], 1ull);
         if (__any_sync(FULL, node >= middle)) break;  // rows ascend, and the middle is in this one
