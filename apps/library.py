@@ -56,6 +56,7 @@ APPS = {  # name of a function here -> module with its App
     "triangles": "apps.triangles",
     "communities": "apps.communities",
     "pagerank": "apps.pagerank",
+    "betweenness": "apps.betweenness",
 }
 
 

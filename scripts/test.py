@@ -29,6 +29,7 @@ ON_DEVICE = (
     "communities",
     "sssp",
     "pagerank",
+    "betweenness",
     "tree",
     "graph500",
     "harness",

@@ -171,6 +171,7 @@ TWINS = {
     "apps.operators.communities": set(),
     "apps.operators.frontier": {"get_bit", "set_bit"},
     "apps.operators.kcore": set(),
+    "apps.operators.betweenness": set(),
     "apps.operators.pagerank": set(),
     "apps.operators.rows": set(),
     "apps.operators.sssp": set(),

@@ -66,6 +66,7 @@ VARIANTS = {  # of each file of kernels but rules.cuh and edges.cuh, which get m
     "gluon/device.cuh": [{"VALUE": value} for value in ("int", "long long", "double", "unsigned char", "float")],
     "apps/operators/frontier.cuh": [{}],
     "apps/operators/bfs.cuh": [{"VALUE": value} for value in ("int", "long long")],
+    "apps/operators/betweenness.cuh": [{}],
     "apps/operators/rows.cuh": [{"VALUE": value} for value in ("float", "double")],
     "apps/operators/pagerank.cuh": [{"VALUE": value} for value in ("float", "double")],
     "apps/operators/cc.cuh": [{"VALUE": value} for value in ("int", "long long")],

@@ -1,0 +1,207 @@
+"""Betweenness centrality: through which share of the shortest paths between other nodes each node lies.
+
+``mpirun -n 4 python -m apps.betweenness graph.h5 --policy cvc --sources 16 --verify --output betweenness.h5``
+"""
+
+import argparse
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from apps.bfs import bfs, in_edges_of
+from apps.bfs import prepare as prepare_bfs
+from apps.harness import Answer, App, choose_sources, main
+from apps.verify_betweenness import verify_betweenness
+from cusp.cli import positive
+from cusp.devices import backend, to_host
+from cusp.errors import GraphFileError, OptionError, raise_together
+from cusp.launch import run_main
+from cusp.partition import Partition
+from gluon.label import Label
+from gluon.reduction import ADD, ASSIGN
+from gluon.sync import Sync
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked for.
+
+    Attributes
+    ----------
+    sources : list of int
+    scale : float
+        Times the sum of the dependencies of the sources.
+    bfs : Any
+        What searches of the partition share.
+    """
+
+    sources: list[int]
+    scale: float
+    bfs: Any
+
+
+class Sweeps:
+    """Dependencies by sums over the rows of a level at a time; its labels are used for one source after the other.
+
+    Path counts go from level to level along edges, shares against them (Brandes, J. Math. Sociol. 2001, section 4). No
+    operator asks for the levels of neighbours: values that are not known yet are 0, and no edge leads more than one
+    level further, so only those count that are on a shortest path. A symmetric graph has both neighbourhoods in its
+    rows.
+    """
+
+    def __init__(self, part: Partition, sync: Sync) -> None:
+        self.part, self.sync = part, sync
+        self.ops, self.rows = (backend(f"apps.operators.{name}", part.device) for name in ("betweenness", "rows"))
+        self.levels = Label(part, np.int32, -1, ASSIGN)
+        self.paths, self.shares = Label(part, np.float64, 0, ASSIGN), Label(part, np.float64, 0, ASSIGN)
+        self.sums = Label(part, np.float64, 0, ADD)
+        self.centrality = self.paths.values[: part.num_masters] * 0
+
+    def add(self, source: int, hops: Any) -> int:
+        """Add the dependencies of a source, given the hops of the masters; returns the number of levels. Collective."""
+        part, sync, ops = self.part, self.sync, self.ops
+        masters = part.num_masters
+        deepest = -sync.lowest(-int(hops.max()) if hops.size else 0)
+        self.levels.values[:masters] = hops
+        self.levels.updated.fill(~self.levels.updated.dtype.type(0))
+        sync.broadcast(self.levels, read="any")
+        lids, bounds = ops.by_level(self.levels.values, deepest)
+        back = self.rows.group_rows(lids, bounds, part.offsets)
+        if part.symmetric:
+            forth, in_columns, read, write = back, part.targets, "dst", "src"
+        else:
+            in_offsets, in_columns = in_edges_of(part) or (part.offsets, part.targets)
+            forth, read, write = self.rows.group_rows(lids, bounds, in_offsets), "src", "dst"
+        paths, shares, sums = self.paths, self.shares, self.sums
+        paths.values.fill(0)
+        shares.values.fill(0)
+        paths.write(source, 1)
+        paths.swap_updated()
+        for level in range(1, deepest + 1):
+            where = bounds[level], bounds[level + 1]
+            self.rows.sum_rows(forth, level, in_columns, paths.values, sums.values)
+            ops.mark(*where, lids, sums.updated)
+            sync.reduce(sums, write=write)
+            ops.give_paths(*where, masters, lids, sums.values, paths.values, paths.updated)
+            sync.broadcast(paths, read=read)
+            paths.swap_updated()
+        self._refuse_overflow(source)
+        for level in range(deepest, 0, -1):
+            where = bounds[level], bounds[level + 1]
+            if level < deepest:
+                self.rows.sum_rows(back, level, part.targets, shares.values, sums.values)
+                ops.mark(*where, lids, sums.updated)
+                sync.reduce(sums, write="src")
+            ops.give_shares(
+                *where, masters, lids, paths.values, sums.values, self.centrality, shares.values, shares.updated
+            )
+            sync.broadcast(shares, read="dst")
+            shares.swap_updated()
+        return deepest
+
+    def _refuse_overflow(self, source: int) -> None:
+        """Raise if there are too many paths to be counted. Collective."""
+        own = self.paths.values[: self.part.num_masters]
+        error = None
+        if own.size and not bool(own.max() < np.inf):
+            error = GraphFileError(
+                f"there are more than 1.8e308 shortest paths from node {source:,}: too many to count"
+            )
+        raise_together(self.sync.comm, error)
+
+
+def betweenness(part: Partition, sync: Sync, wanted: Wanted) -> Answer:
+    """Betweenness of all nodes. Collective.
+
+    Of parallel edges each makes a path of its own, as in igraph; loops make none.
+
+    Parameters
+    ----------
+    part : Partition
+        With ``csc`` if the graph is not symmetric.
+    wanted : Wanted
+        What :func:`prepare` returned.
+
+    Returns
+    -------
+    Answer
+        ``betweenness`` (float64) of this rank's masters; figure ``sources``, their number.
+
+    Raises
+    ------
+    GraphFileError
+        More shortest paths than float64 can count.
+    """
+    sweeps = Sweeps(part, sync)
+    levels = sum(
+        sweeps.add(source, bfs(part, sync, source, prepared=wanted.bfs).labels["hops"]) for source in wanted.sources
+    )
+    return Answer({"betweenness": sweeps.centrality * wanted.scale}, None, levels, {"sources": len(wanted.sources)})
+
+
+def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Wanted:
+    """Choose the sources, and how their sum is scaled. Collective.
+
+    Raises
+    ------
+    OptionError
+        On every rank: a source that is no node.
+    """
+    for gid in options.source or []:
+        if not 0 <= gid < part.num_nodes:
+            raise OptionError(f"--source {gid}: the graph has the nodes 0 to {part.num_nodes - 1}")
+    mine = to_host(part.gids[: part.num_masters][part.degrees > 0])
+    (senders,) = sync.total(mine.size)
+    scale = 1.0
+    if options.source:
+        sources = sorted(set(options.source))
+    elif options.sources == "all" or options.sources >= senders:
+        sources = np.sort(np.concatenate(sync.comm.allgather(mine))).tolist()
+    else:
+        drawn = argparse.Namespace(source=None, sources=options.sources, seed=options.seed)
+        sources = choose_sources(part, sync.comm, drawn)
+        scale = senders / len(sources)
+    others = (part.num_nodes - 1) * (part.num_nodes - 2)
+    if options.normalized:
+        scale /= max(others, 1)
+    elif part.symmetric:
+        scale /= 2
+    return Wanted(sources, scale, prepare_bfs(part, sync))
+
+
+def _number_or_all(text: str) -> int | str:
+    return text if text == "all" else positive(text)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Options of this app alone."""
+    parser.add_argument(
+        "--sources",
+        type=_number_or_all,
+        default=4,
+        metavar="K",
+        help="estimate it from K seeded nodes that have out-edges (default: 4), or 'all': exactly",
+    )
+    parser.add_argument(
+        "--source", type=int, nargs="+", metavar="GID", help="only paths from these nodes, and not scaled"
+    )
+    parser.add_argument("--normalized", action="store_true", help="as a share of all pairs of other nodes, from 0 to 1")
+
+
+APP = App(
+    name="betweenness",
+    summary="betweenness centrality of every node",
+    prepare=prepare,
+    run=lambda part, sync, source, wanted, options: betweenness(part, sync, wanted),
+    verify=lambda part, sync, source, answer, wanted, options: verify_betweenness(
+        part, sync, answer.labels["betweenness"], wanted.sources, wanted.scale
+    ),
+    add_options=add_options,
+    needs_csc=lambda options, symmetric: not symmetric,
+    needs_source=False,
+    rehearsed={"source": None},
+)
+
+if __name__ == "__main__":
+    run_main(lambda comm, argv: main(APP, comm, argv))
