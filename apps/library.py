@@ -48,6 +48,7 @@ from gluon.transports import open_transport
 APPS = {  # name of a function here -> module with its App
     "bfs": "apps.bfs",
     "sssp": "apps.sssp",
+    "widest": "apps.widest",
     "forest": "apps.forest",
     "path": "apps.path",
     "cc": "apps.cc",

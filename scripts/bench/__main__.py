@@ -4,15 +4,23 @@ gpu        BFS and SSSP on one GPU
 cpu        partitioning, BFS and SSSP of a Kronecker graph, and its conversion from an edge list
 quality    replication, balance and seconds of every policy on real graphs and kron20, beside offline partitioners
 rounds     what the number of rounds of state costs and gains
+semiring   BFS, SSSP and PageRank as products of a matrix and vectors, beside the apps
 user-file  a policy in a user's file beside the built-in one of the same rules
 """
 
 import argparse
 import sys
 
-from scripts.bench import cpu, gpu, quality, rounds, user_file
+from scripts.bench import cpu, gpu, quality, rounds, semiring, user_file
 
-BENCHMARKS = {"cpu": cpu, "gpu": gpu, "quality": quality, "rounds": rounds, "user-file": user_file}
+BENCHMARKS = {
+    "cpu": cpu,
+    "gpu": gpu,
+    "quality": quality,
+    "rounds": rounds,
+    "semiring": semiring,
+    "user-file": user_file,
+}
 
 
 def main() -> int:
