@@ -140,7 +140,9 @@ def _priorities(level: Level, found: Communities, seed: int) -> Any:
 ALGORITHMS = {"louvain": louvain, "label-propagation": label_propagation}
 
 
-def communities(part: Partition, sync: Sync, algorithm: str = "louvain", graph: Partition | None = None) -> Answer:
+def communities(
+    part: Partition, sync: Sync, algorithm: str = "louvain", graph: Partition | None = None, seed: int = 1
+) -> Answer:
     """Communities of the graph without directions and loops; weights, if it has some, are summed. Collective.
 
     Parameters
@@ -148,6 +150,8 @@ def communities(part: Partition, sync: Sync, algorithm: str = "louvain", graph: 
     algorithm : {'louvain', 'label-propagation'}
     graph : Partition, optional
         What :func:`~cusp.undirected.as_undirected` makes of ``part``, if that has been done.
+    seed : int
+        Of the turns that nodes have, and of what they take of equals.
 
     Returns
     -------
@@ -164,7 +168,7 @@ def communities(part: Partition, sync: Sync, algorithm: str = "louvain", graph: 
     _refuse_unfit(graph, sync)
     xp = backend("cusp.build", graph.device).xp
     level = make_level(graph, xp.zeros(graph.num_masters, np.float64), sync)
-    label, sweeps = ALGORITHMS[algorithm](level)
+    label, sweeps = ALGORITHMS[algorithm](level, seed)
     figures = {
         "modularity": modularity(level, number(level, label)),
         "communities": count_communities(level, label),
@@ -196,7 +200,7 @@ APP = App(
     name="communities",
     summary="communities by Louvain or label propagation, and their modularity",
     prepare=lambda part, sync, options: as_undirected(part, sync.comm),
-    run=lambda part, sync, _, graph, options: communities(part, sync, options.algorithm, graph),
+    run=lambda part, sync, _, graph, options: communities(part, sync, options.algorithm, graph, options.seed),
     verify=lambda part, sync, _, answer, graph, options: verify_communities(
         graph, sync, answer.labels["community"], **answer.figures, least=options.algorithm == "louvain"
     ),
