@@ -95,13 +95,13 @@ class EdgeOperator:
         """
         bound = Binding(self, part, given)
         out_edges = part.csc is None or (self.read if frontier is not None else self.write) == "src"
-        key = (out_edges, frontier is not None, *bound.types)
+        key = (part.device, out_edges, frontier is not None, *bound.types)
         if key not in self._compiled:
             edges = bound.edges("src" if out_edges else "dst", frontier is not None)
             self._compiled[key] = backend("apps.operators.edges", part.device).compile_pass(edges)
         rows = (part.offsets, part.targets) if out_edges else (part.csc.offsets, part.csc.sources)  # type: ignore[union-attr]
         label = bound.label
-        bits = label.updated if frontier is None else frontier
+        bits = label.updated if frontier is None else bound.checked(frontier)
         self._compiled[key](part, bits, *rows, label.values, label.updated, *bound.values(out_edges))
 
     def until_quiet(self, part: Partition, sync: Sync, /, **given: Any) -> int:
@@ -181,6 +181,15 @@ class Binding:
         if device_of(value) != part.device:
             raise OptionError(f"{operator}: {name} is on the {device_of(value)}, the partition is on the {part.device}")
         return value
+
+    def checked(self, frontier: Any) -> Any:
+        """A frontier, if it is one."""
+        bits = self.label.updated
+        if type(frontier) is not type(bits) or (frontier.shape, frontier.dtype) != (bits.shape, bits.dtype):
+            raise OptionError(f"{self._operator}: frontier is {_kind(frontier)}, not what Label.swap_updated() returns")
+        if frontier is bits:
+            raise OptionError(f"{self._operator}: frontier is where the operator marks changes; take swap_updated()")
+        return frontier
 
     def values(self, out_edges: bool) -> list[Any]:
         """Arrays and numbers, in the order of the parameters of the generated text."""

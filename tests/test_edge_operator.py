@@ -121,6 +121,11 @@ def test_until_quiet(comm, shared_tmp, policy):
         found = parts.gather(part, label.masters())
         np.testing.assert_array_equal(np.where(found == FAR, -1, found), graphs.serial_distances(edges, 3))
         assert sync.total(label.num_updated_masters())[0] == 0
+        host, host_sync = parts.on_host(part)  # the same operator on another device
+        again = Label(host, np.int32, FAR, MIN)
+        again.write(3, 0)
+        relax.until_quiet(host, host_sync, distance=again)
+        np.testing.assert_array_equal(parts.gather(host, again.masters()), found)
 
 
 INTEGERS = [0, 1, -1, 2, -3, 7, 10, 255, 2**31 - 1, -(2**31), 2**31, 2**32 + 1, 3037000500, 2**53 + 1, 2**62, -(2**62)]
@@ -297,5 +302,9 @@ def test_wrong_calls(shared_tmp):
     refused("value is float64 with the reduction assign", value=Label(part, np.float64, 0, ASSIGN))
     refused("value is float64 with the reduction mul", value=Label(part, "f8", 1, Reduction("mul", 9, False)))
     refused('"src.share / rate", column 1: this is a float, and value is int64: write floor', value=label)
+    frontiers = {"is where the operator marks changes": good["value"].updated, "is an array of shape": best.values}
+    for why, frontier in frontiers.items():
+        with pytest.raises(OptionError, match=f"frontier {why}"):
+            mean(part, frontier=frontier, **good)
     with pytest.raises(OptionError, match='"gid", column 1: gid: there are weight, src.gid and dst.gid'):
         EdgeOperator("gid")(part, value=label)

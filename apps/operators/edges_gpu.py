@@ -8,7 +8,7 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from apps.operators.frontier_gpu import Queue, threads_for
+from apps.operators.frontier_gpu import Queue, queue_for, threads_for
 from apps.operators.passes import Load, Pass
 from cusp.cuda import BLOCK, c_type, load, many_threads
 from cusp.partition import Partition
@@ -124,9 +124,7 @@ def _queue(part: Partition, offsets: Any) -> Queue:
     """Memory for frontiers of rows that have edges, kept as long as the partition."""
     key = (id(part), offsets.data.ptr)
     if key not in _QUEUES:
-        room = max(int(cp.count_nonzero(offsets[1:] > offsets[:-1])), 1)
-        _QUEUES[key] = Queue(
-            room, cp.empty(room, np.int32), cp.empty(room, np.int64), cp.empty(room, np.int64), cp.zeros(2, np.uint64)
-        )
+        rows = int(cp.count_nonzero(offsets[1:] > offsets[:-1]))
+        _QUEUES[key] = queue_for(rows, part.num_local_edges, 1)
         weakref.finalize(part, _QUEUES.pop, key, None)
     return _QUEUES[key]

@@ -32,15 +32,24 @@ class Queue:
 
 def make_queue(part: Partition) -> Queue:
     """Memory that an operator needs while it runs, made once a partition."""
-    room = max(int(cp.count_nonzero(part.has_out)), 1)
-    if room >= MAX_NODES or part.num_local_edges >= MAX_EDGES:
-        raise OptionError(
-            f"{room:,} nodes and {part.num_local_edges:,} edges on one GPU, where {MAX_NODES:,} and {MAX_EDGES:,} are "
-            "too many: use more ranks"
-        )
-    twice = 2 * room
+    return queue_for(int(cp.count_nonzero(part.has_out)), part.num_local_edges, 2)
+
+
+def queue_for(rows: int, edges: int, frontiers: int) -> Queue:
+    """Memory for frontiers among so many rows of a CSR that have edges.
+
+    Raises
+    ------
+    OptionError
+        More than the counter of a queue has room for.
+    """
+    if rows >= MAX_NODES or edges >= MAX_EDGES:
+        most = f"{MAX_NODES:,} and {MAX_EDGES:,} are too many"
+        raise OptionError(f"{rows:,} nodes and {edges:,} edges on one GPU, where {most}: use more ranks")
+    room = max(rows, 1)
+    size = frontiers * room
     return Queue(
-        room, cp.empty(twice, np.int32), cp.empty(twice, np.int64), cp.empty(twice, np.int64),
+        room, cp.empty(size, np.int32), cp.empty(size, np.int64), cp.empty(size, np.int64),
         cp.zeros(PROGRESS_WORDS, np.uint64),
     )  # fmt: skip
 
