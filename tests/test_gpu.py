@@ -173,7 +173,7 @@ TWINS = {
     "apps.operators.kcore": set(),
     "apps.operators.betweenness": set(),
     "apps.operators.pagerank": set(),
-    "apps.operators.rows": set(),
+    "apps.operators.rows": {"Rows"},
     "apps.operators.sssp": set(),
     "apps.operators.tree": set(),
     "apps.operators.triangles": set(),

@@ -3,9 +3,13 @@
 // The edges of the rows are numbered through, and each warp takes a run of consecutive ones, so hubs and leaves cost the
 // same. Only what a warp has of a row that began in another one's run is a piece for itself; pieces are added afterwards, in
 // their order. So there are no atomics, and the sums are the same bits in every run.
+//
+// What limits a pass over a large graph is the L2 cache, of which each look-up takes a sector of 32 bytes. Hubs have the
+// lowest lids, so a block keeps the first few thousand values, which a quarter of all edges ask for, in its own memory.
 #include "../../cusp/warp.cuh"
 
 const i64 TILE = 32 * K;
+const int KEPT = 48 * 1024 / sizeof(VALUE);
 
 __device__ inline double sum_of_warp(double value) {
   for (int step = 16; step > 0; step /= 2) value += __shfl_xor_sync(FULL, value, step);
@@ -14,10 +18,15 @@ __device__ inline double sum_of_warp(double value) {
 
 // For ``count`` rows with edges from lids[first] on: row lids[i] has the edges starts[i] to starts[i + 1], and edge e stands
 // at e + shifts[i] in ``columns``. Warp w leaves the row and the sum of its piece, or -1, in piece_lids[w] and pieces[w].
-extern "C" __global__ void sum_rows(i64 first, i64 count, const int* lids, const i64* starts, const i64* shifts,
+// ``kept`` values at most KEPT are kept by each block.
+extern "C" __global__ void sum_rows(i64 kept, i64 first, i64 count, const int* lids, const i64* starts, const i64* shifts,
                                     const int* columns, const VALUE* values, VALUE* sums, int* piece_lids,
                                     double* pieces) {
   const i64 FAR = 1ll << 40;
+  __shared__ VALUE hubs[KEPT];
+  for (i64 i = threadIdx.x; i < kept; i += blockDim.x) hubs[i] = values[i];
+  __syncthreads();
+  auto look_up = [&](int column) { return column < kept ? hubs[column] : __ldg(&values[column]); };
   lids += first, starts += first, shifts += first;
   i64 warps = num_threads() / 32, warp = thread_id() / 32, end = starts[count];
   i64 run = ((end - starts[0] + warps - 1) / warps + TILE - 1) / TILE * TILE;
@@ -44,7 +53,7 @@ extern "C" __global__ void sum_rows(i64 first, i64 count, const int* lids, const
 #pragma unroll
       for (int k = 0; k < K; k++) column[k] = __ldcs(&columns[place + 32 * k]);
 #pragma unroll
-      for (int k = 0; k < K; k++) value[k] = __ldg(&values[column[k]]);
+      for (int k = 0; k < K; k++) value[k] = look_up(column[k]);
 #pragma unroll
       for (int k = 0; k < K; k++) open += value[k];
       continue;
@@ -63,7 +72,7 @@ extern "C" __global__ void sum_rows(i64 first, i64 count, const int* lids, const
       slot += __popc(ends[k]);
     }
 #pragma unroll
-    for (int k = 0; k < K; k++) value[k] = column[k] >= 0 ? __ldg(&values[column[k]]) : (VALUE)0;
+    for (int k = 0; k < K; k++) value[k] = column[k] >= 0 ? look_up(column[k]) : (VALUE)0;
 #pragma unroll
     for (int k = 0; k < K; k++) {
       if (ends[k] == 0) {
