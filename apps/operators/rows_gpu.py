@@ -63,8 +63,8 @@ def sum_rows(rows: Rows, group: int, columns: Any, values: Any, sums: Any) -> No
     kernels, warps, first = _rows(values.dtype), _warps(rows.edges[group]), rows.bounds[group]
     kept = min(KEPT_BYTES // values.itemsize, values.size) if rows.edges[group] >= MANY_EDGES else 0
     kernels.sum_rows(
-        32 * warps, kept, first, rows.bounds[group + 1] - first, rows.lids, rows.starts, rows.shifts, columns, values, sums,
-        rows.piece_lids, rows.pieces,
+        32 * warps, kept, first, rows.bounds[group + 1] - first, rows.lids, rows.starts, rows.shifts, columns, values,
+        sums, rows.piece_lids, rows.pieces,
     )  # fmt: skip
     kernels.add_pieces(warps, warps, rows.piece_lids, rows.pieces, sums)
 
