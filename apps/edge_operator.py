@@ -105,8 +105,16 @@ class EdgeOperator:
         self._compiled[key](part, bits, *rows, label.values, label.updated, *bound.values(out_edges))
 
     def until_quiet(self, part: Partition, sync: Sync, /, **given: Any) -> int:
-        """Run from the updated nodes on, sync, and again until no node changes. Collective; returns the rounds."""
+        """Run from the updated nodes on, sync, and again until no node changes. Collective; returns the rounds.
+
+        Raises
+        ------
+        OptionError
+            As a call; or candidates of one node must not count twice, as in sums.
+        """
         label = Binding(self, part, given).label
+        if not label.reduction.idempotent:
+            raise OptionError(f"{self}: until_quiet is for MIN and MAX; {self.into} has {label.reduction.name}")
         rounds = 0
         while sync.total(label.num_updated_masters())[0] > 0:
             self(part, frontier=label.swap_updated(), **given)
@@ -217,7 +225,8 @@ class Binding:
         real = dtype.kind == "f"
         return Pass(
             title=repr(operator).replace('"', "'"), into_row=operator.write == row_end, filtered=filtered,
-            reduction=label.reduction.name, dtype=dtype, wide=FLOAT if real else INT, identity=self._identity(),
+            reduction=label.reduction.name, dtype=dtype, wide=FLOAT if real else INT,
+            identity=number(label.reduction.identity(dtype)).text,
             parameters=tuple((_parameter(name), kind) for name, kind in self._parameters()),
             row_loads=tuple(load for load in self._of(loads, loads) if "[row]" in load.text),
             where_loads=self._of(loads, of_where), loads=self._of(loads, operator.expression.names),
@@ -253,17 +262,6 @@ class Binding:
     def _looked_up(variable: str, array: str, place: str, dtype: np.dtype) -> tuple[Term, Load]:
         term = loaded(f"{_parameter(array)}[{place}]", dtype)
         return Term(variable, term.kind, term.low, term.high), Load(variable, term.text, term.kind)
-
-    def _identity(self) -> str:
-        label = self.label
-        identity = number(label.reduction.identity(label.values.dtype))
-        return (
-            identity.text
-            if label.reduction.name != "add"
-            else "Float(0)"
-            if label.values.dtype.kind == "f"
-            else "Int(0)"
-        )
 
 
 def _parameter(name: str) -> str:

@@ -262,6 +262,7 @@ WRONG = {
     "value[0]": r"column 1: value\[0\] is nothing",
     "min(value)": r"column 1: min\(\) of 1 values",
     "value in value": "column 1: In is nothing",
+    "größe + 1": "column 1: names are of ASCII letters",
     "lambda: 1": "nothing that an edge expression can say",
     f"value + {2**64}": "column 9: 18446744073709551616 has more than 64 bits",
 }
@@ -302,6 +303,8 @@ def test_wrong_calls(shared_tmp):
     refused("value is float64 with the reduction assign", value=Label(part, np.float64, 0, ASSIGN))
     refused("value is float64 with the reduction mul", value=Label(part, "f8", 1, Reduction("mul", 9, False)))
     refused('"src.share / rate", column 1: this is a float, and value is int64: write floor', value=label)
+    with pytest.raises(OptionError, match="until_quiet is for MIN and MAX; value has add"):
+        mean.until_quiet(part, parts.make_sync(part), **good)
     frontiers = {"is where the operator marks changes": good["value"].updated, "is an array of shape": best.values}
     for why, frontier in frontiers.items():
         with pytest.raises(OptionError, match=f"frontier {why}"):

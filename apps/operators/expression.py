@@ -78,6 +78,8 @@ class Expression:
             self._tree = ast.parse(self.text, mode="eval").body
         except SyntaxError as error:
             self.refuse(error.offset or 1, f"this is no expression: {error.msg}")
+        if not self.text.isascii():
+            self.refuse(1, "names are of ASCII letters")
         for node in ast.walk(self._tree):
             name = name_of(node)
             if name is not None and str(name) not in CONSTANTS:
