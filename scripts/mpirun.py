@@ -17,7 +17,7 @@ CHOSEN = tuple(f"OMPI_MCA_{framework}" for framework in ("plm", "btl", "pml", "m
 
 def command(ranks: int) -> list[str]:
     """The launcher and its options; ``python args...`` comes after it."""
-    extra = ["--oversubscribe"] if is_open_mpi() else []
+    extra = ["--oversubscribe", "--bind-to", "none"] if is_open_mpi() else []  # or all jobs would share core 0
     return [mpirun_path(), *extra, "-n", str(ranks)]
 
 

@@ -3,30 +3,21 @@
 // The edges of the rows are numbered through, and each warp takes a run of consecutive ones, so hubs and leaves cost the
 // same. Only what a warp has of a row that began in another one's run is a piece for itself; pieces are added afterwards, in
 // their order. So there are no atomics, and the sums are the same bits in every run.
-//
-// What limits a pass over a large graph is the L2 cache, of which each look-up takes a sector of 32 bytes. Hubs have the
-// lowest lids, so a block keeps the first few thousand values, which a quarter of all edges ask for, in its own memory.
 #include "../../cusp/warp.cuh"
 
 const i64 TILE = 32 * K;
-const int KEPT = 48 * 1024 / sizeof(VALUE);
 
-__device__ inline double sum_of_warp(double value) {
+__device__ inline VALUE sum_of_warp(VALUE value) {
   for (int step = 16; step > 0; step /= 2) value += __shfl_xor_sync(FULL, value, step);
   return value;
 }
 
 // For ``count`` rows with edges from lids[first] on: row lids[i] has the edges starts[i] to starts[i + 1], and edge e stands
 // at e + shifts[i] in ``columns``. Warp w leaves the row and the sum of its piece, or -1, in piece_lids[w] and pieces[w].
-// ``kept`` values at most KEPT are kept by each block.
-extern "C" __global__ void sum_rows(i64 kept, i64 first, i64 count, const int* lids, const i64* starts, const i64* shifts,
+extern "C" __global__ void sum_rows(i64 first, i64 count, const int* lids, const i64* starts, const i64* shifts,
                                     const int* columns, const VALUE* values, VALUE* sums, int* piece_lids,
                                     double* pieces) {
   const i64 FAR = 1ll << 40;
-  __shared__ VALUE hubs[KEPT];
-  for (i64 i = threadIdx.x; i < kept; i += blockDim.x) hubs[i] = values[i];
-  __syncthreads();
-  auto look_up = [&](int column) { return column < kept ? hubs[column] : __ldg(&values[column]); };
   lids += first, starts += first, shifts += first;
   i64 warps = num_threads() / 32, warp = thread_id() / 32, end = starts[count];
   i64 run = ((end - starts[0] + warps - 1) / warps + TILE - 1) / TILE * TILE;
@@ -36,11 +27,11 @@ extern "C" __global__ void sum_rows(i64 kept, i64 first, i64 count, const int* l
   i64 slot = slot_of(starts, count, tile);
   i64 others = starts[slot] < tile ? slot : -1;  // began in another run
   VALUE open = 0;  // what each lane has of the row of ``slot``
-  auto close = [&](i64 row, double sum) {
+  auto close = [&](i64 row, VALUE sum) {
     if (row == others)
       piece_lids[warp] = lids[row], pieces[warp] = sum;
     else
-      sums[lids[row]] = (VALUE)sum;
+      sums[lids[row]] = sum;
   };
   for (; tile < last; tile += TILE) {
     int column[K];
@@ -53,7 +44,7 @@ extern "C" __global__ void sum_rows(i64 kept, i64 first, i64 count, const int* l
 #pragma unroll
       for (int k = 0; k < K; k++) column[k] = __ldcs(&columns[place + 32 * k]);
 #pragma unroll
-      for (int k = 0; k < K; k++) value[k] = look_up(column[k]);
+      for (int k = 0; k < K; k++) value[k] = __ldg(&values[column[k]]);
 #pragma unroll
       for (int k = 0; k < K; k++) open += value[k];
       continue;
@@ -72,17 +63,17 @@ extern "C" __global__ void sum_rows(i64 kept, i64 first, i64 count, const int* l
       slot += __popc(ends[k]);
     }
 #pragma unroll
-    for (int k = 0; k < K; k++) value[k] = column[k] >= 0 ? look_up(column[k]) : (VALUE)0;
+    for (int k = 0; k < K; k++) value[k] = column[k] >= 0 ? __ldg(&values[column[k]]) : (VALUE)0;
 #pragma unroll
     for (int k = 0; k < K; k++) {
       if (ends[k] == 0) {
         open += value[k];
         continue;
       }
-      double before = sum_of_warp(open), sum = value[k];
+      VALUE before = sum_of_warp(open), sum = value[k];
       int head = 32 - __clz(ends[k] & below_lane());  // first lane of this one's row
       for (int step = 1; step < 32; step *= 2) {
-        double other = __shfl_up_sync(FULL, sum, step);
+        VALUE other = __shfl_up_sync(FULL, sum, step);
         if ((int)lane_id() - step >= head) sum += other;
       }
       if (ends[k] >> lane_id() & 1) close(base[k] + __popc(ends[k] & below_lane()), head == 0 ? before + sum : sum);
@@ -90,7 +81,7 @@ extern "C" __global__ void sum_rows(i64 kept, i64 first, i64 count, const int* l
     }
   }
   if (slot < count && starts[slot] < last) {  // the row goes on in the next run
-    double sum = sum_of_warp(open);
+    VALUE sum = sum_of_warp(open);
     if (lane_id() == 0) close(slot, sum);
   }
 }

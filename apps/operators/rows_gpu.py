@@ -14,8 +14,6 @@ from cusp.devices import to_host
 KERNELS = "apps/operators/rows.cuh"
 BLOCK_EDGES, BLOCK_WARPS = 1024, BLOCK // 32  # edges that a block takes at a time, 128 a warp
 MOST_WARPS = 1 << 16  # several for each that a GPU runs at once, so that all of it ends at about the same time
-KEPT_BYTES = 48 << 10  # of the values of hubs, in each block
-MANY_EDGES = 1 << 24  # of a pass in which that pays
 
 
 @dataclass(frozen=True)
@@ -61,10 +59,9 @@ def group_rows(lids: Any, bounds: Sequence[int], offsets: Any) -> Rows:
 def sum_rows(rows: Rows, group: int, columns: Any, values: Any, sums: Any) -> None:
     """``sums[v]`` = sum of ``values[columns[e]]`` over the edges e of v, for the rows v of a group; others are left."""
     kernels, warps, first = _rows(values.dtype), _warps(rows.edges[group]), rows.bounds[group]
-    kept = min(KEPT_BYTES // values.itemsize, values.size) if rows.edges[group] >= MANY_EDGES else 0
     kernels.sum_rows(
-        32 * warps, kept, first, rows.bounds[group + 1] - first, rows.lids, rows.starts, rows.shifts, columns, values,
-        sums, rows.piece_lids, rows.pieces,
+        32 * warps, first, rows.bounds[group + 1] - first, rows.lids, rows.starts, rows.shifts, columns, values, sums,
+        rows.piece_lids, rows.pieces,
     )  # fmt: skip
     kernels.add_pieces(warps, warps, rows.piece_lids, rows.pieces, sums)
 
