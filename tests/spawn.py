@@ -1,6 +1,7 @@
 """Run a program under mpirun from a test: on the device that the tests run on, unless ``env`` says otherwise."""
 
 import os
+import re
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 from scripts import mpirun as launcher_of
 
 ROOT = Path(__file__).resolve().parent.parent
+COLORS = re.compile(r"\x1b\[[0-9;]*m")  # some launchers put them around what ranks say
 
 
 def mpirun(
@@ -24,4 +26,6 @@ def mpirun(
     """
     texts = [str(argument) for argument in args]
     path = {"PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])}
-    return launcher_of.run(n, texts, timeout=timeout, env=path | dict(env or {}), cwd=cwd or ROOT, launcher=launcher)
+    done = launcher_of.run(n, texts, timeout=timeout, env=path | dict(env or {}), cwd=cwd or ROOT, launcher=launcher)
+    done.stdout, done.stderr = (COLORS.sub("", text) for text in (done.stdout, done.stderr))
+    return done

@@ -7,6 +7,7 @@ import numpy as np
 
 from cusp.lid_map import LidMap
 from cusp.partition import Partition
+from cusp.storage import memory_of
 
 WEIGHTS = 255  # edges weigh 1 to this, the same in both directions
 BATCH = 1 << 26  # edges made at a time
@@ -89,7 +90,7 @@ def partition_of(keys: Any, num_nodes: int) -> Partition:
     filled = degrees[by_lid] > 0
     return Partition(
         0, 1, num_nodes, keys.size, True, num_nodes, np.full(2, num_nodes), by_lid.astype(cp.int64), offsets, targets,
-        weights, filled, degrees[by_lid].astype(cp.int64), LidMap(index, lids), device="gpu",
+        weights, filled, degrees[by_lid].astype(cp.int64), LidMap(index, lids), storage=memory_of("gpu"), device="gpu",
     )  # fmt: skip
 
 
