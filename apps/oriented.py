@@ -123,7 +123,7 @@ def rows_of_others(shares: Shares, comm: "Intracomm", room: int = ROOM) -> Itera
     Yields
     ------
     numbers, offsets, entries : (rows,) int32, (rows + 1,) int64, (entries,) int32
-        The row of ``numbers[i]`` is ``entries[offsets[i] : offsets[i + 1]]``.
+        The row of ``numbers[i]`` is ``entries[offsets[i] : offsets[i + 1]]``, ascending.
     """
     build = backend("cusp.build", device_of(shares.index))
     ops, xp = backend("apps.operators.triangles", device_of(shares.index)), build.xp
@@ -136,7 +136,7 @@ def rows_of_others(shares: Shares, comm: "Intracomm", room: int = ROOM) -> Itera
     begin = ends - np.diff(ends, prepend=0)  # of what has not come yet
     for turn in range(max(comm.allgather(max(len(cuts) for cuts in rounds)))):
         send = [rows[cuts[turn]] if turn < len(cuts) else rows[:0] for rows, cuts in zip(asked, rounds)]
-        gathered = [ops.orient(rows, shares.offsets, shares.targets, shares.places) for rows in send]
+        gathered = [ops.orient(rows, shares.offsets, shares.targets, shares.places, in_order=True) for rows in send]
         sizes = build.all_to_all(comm, [xp.diff(offsets) for offsets, _ in gathered])
         entries = shares.numbers_of(xp.concatenate(build.all_to_all(comm, [values for _, values in gathered])))
         numbers = xp.concatenate([wanted[at : at + came.size] for at, came in zip(begin, sizes)])

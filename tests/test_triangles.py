@@ -10,7 +10,7 @@ from apps import oriented
 from apps import verify_triangles as verifier
 from apps.triangles import triangles
 from apps.verify import VerificationError
-from cusp.devices import backend
+from cusp.devices import backend, to_host
 from cusp.undirected import as_undirected
 
 
@@ -65,6 +65,22 @@ def test_larger_graph(comm, shared_tmp, monkeypatch, order):
     graph = graphs.both_ways(graphs.make(450, ends))
     path = graphs.write(shared_tmp / "g.h5", graph, symmetric=True)
     check(parts.partition_graph(path, parts.policy_of("cvc"), comm, order=order), comm, graph)
+
+
+@pytest.mark.mpi(min_size=2)
+def test_rows_of_others_ascend(comm, shared_tmp):
+    """Also those that are too long for a warp."""
+    graph = graphs.make(500, [(u, v) for u in range(500) for v in range(500) if u != v])
+    path = graphs.write(shared_tmp / "g.h5", graph, symmetric=True)
+    part = parts.partition_graph(path, parts.policy_of("oec"), comm, weights=False)
+    whole = as_undirected(part, comm)
+    shares = oriented.share_out(whole, oriented.place_by_degree(whole, parts.make_sync(part)), comm)
+    longest = 0
+    for _, offsets, entries in oriented.rows_of_others(shares, comm):
+        rows = np.split(to_host(entries), to_host(offsets)[1:-1])
+        assert all((np.diff(row) > 0).all() for row in rows)
+        longest = max(longest, *(row.size for row in rows))
+    assert longest > 400
 
 
 @pytest.mark.mpi

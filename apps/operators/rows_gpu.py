@@ -13,7 +13,7 @@ from cusp.devices import to_host
 
 KERNELS = "apps/operators/rows.cuh"
 BLOCK_EDGES, BLOCK_WARPS = 1024, BLOCK // 32  # edges that a block takes at a time, 128 a warp
-MOST_WARPS = 1 << 16  # several for each that a GPU runs at once, so that all of it ends at about the same time
+MOST_WARPS = 1 << 17  # several for each that a GPU runs at once, so that all of it ends at about the same time
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,8 @@ extern "C" __global__ void count_before(const i64* rows, i64 size, const i64* of
   }
 }
 
-// Their places, from entries[begins[i]] on. A warp reserves room for what its lanes have found, so a row is in any order.
+// Their places, from entries[begins[i]] on. A warp reserves room for what its lanes have found:
+// where a block has several, a row is in any order.
 extern "C" __global__ void write_before(const i64* rows, i64 size, const i64* offsets, const int* targets,
                                         const PLACE* places, const i64* begins, PLACE* entries) {
   __shared__ int filled;

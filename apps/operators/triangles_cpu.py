@@ -5,7 +5,7 @@ from numba import njit
 
 
 def orient(
-    rows: np.ndarray, offsets: np.ndarray, targets: np.ndarray, places: np.ndarray
+    rows: np.ndarray, offsets: np.ndarray, targets: np.ndarray, places: np.ndarray, in_order: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
     """Of every row named, the places of the targets that come before it, one row behind the other.
 
@@ -15,6 +15,8 @@ def orient(
         Rows of the CSR ``offsets``, ``targets``.
     places : (nodes,) uint32 or uint64
         Where each node stands in an order of all.
+    in_order : bool
+        The order of the targets within each row must be kept; here it is in any case.
 
     Returns
     -------

@@ -8,20 +8,23 @@ import numpy as np
 from cusp.cuda import c_type, load, many_threads
 
 KERNELS = "apps/operators/triangles.cuh"
-ROW_BLOCK = 128  # threads that orient a row
+ROW_BLOCK = 128  # threads that orient a row; a single warp keeps the order
 USERS = 256  # rows that a block looks at for one that it has marked
 WORDS = 4096  # of marks: 16 KiB of shared memory, so that 8 blocks fit onto a multiprocessor
 
 
-def orient(rows: Any, offsets: Any, targets: Any, places: Any) -> tuple[Any, Any]:
-    """Of every row named, the places of the targets that come before it, one row behind the other, in any order."""
-    kernels = _kernels(places.dtype)
-    threads = min(ROW_BLOCK * rows.size, many_threads())
+def orient(rows: Any, offsets: Any, targets: Any, places: Any, in_order: bool = False) -> tuple[Any, Any]:
+    """Of every row named, the places of the targets that come before it, one row behind the other.
+
+    ``in_order`` keeps the order of the targets within each row; else they come in any.
+    """
+    kernels, block = _kernels(places.dtype), 32 if in_order else ROW_BLOCK
+    threads = min(block * rows.size, many_threads())
     rows, begins = rows.astype(np.int64), cp.zeros(rows.size + 1, np.int64)
-    kernels.count_before(threads, rows, rows.size, offsets, targets, places, begins, block=ROW_BLOCK)
+    kernels.count_before(threads, rows, rows.size, offsets, targets, places, begins, block=block)
     cp.cumsum(begins, out=begins)
     entries = cp.empty(int(begins[-1]), places.dtype)
-    kernels.write_before(threads, rows, rows.size, offsets, targets, places, begins, entries, block=ROW_BLOCK)
+    kernels.write_before(threads, rows, rows.size, offsets, targets, places, begins, entries, block=block)
     return begins, entries
 
 
