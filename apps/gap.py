@@ -61,7 +61,7 @@ def from_source(trial: int, sources: list[int]) -> Arguments:
 
 def from_roots(trial: int, sources: list[int]) -> Arguments:
     """The next few of the sources."""
-    return {"roots": [sources[(ROOTS * trial + root) % len(sources)] for root in range(ROOTS)]}
+    return {"source": [sources[(ROOTS * trial + root) % len(sources)] for root in range(ROOTS)]}
 
 
 KERNELS = {
