@@ -11,11 +11,12 @@ import numpy as np
 
 from apps.bfs import bfs, in_edges_of
 from apps.bfs import prepare as prepare_bfs
+from apps.cli import check_nodes
 from apps.harness import Answer, App, choose_sources, main
 from apps.verify_betweenness import verify_betweenness
 from cusp.cli import positive
 from cusp.devices import backend, to_host
-from cusp.errors import GraphFileError, OptionError, raise_together
+from cusp.errors import GraphFileError, raise_together
 from cusp.launch import run_main
 from cusp.partition import Partition
 from gluon.label import Label
@@ -148,9 +149,7 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Wanted:
     OptionError
         On every rank: a source that is no node.
     """
-    for gid in options.source or []:
-        if not 0 <= gid < part.num_nodes:
-            raise OptionError(f"--source {gid}: the graph has the nodes 0 to {part.num_nodes - 1}")
+    check_nodes(part, options.source or [], "--source")
     mine = to_host(part.gids[: part.num_masters][part.degrees > 0])
     (senders,) = sync.total(mine.size)
     scale = 1.0

@@ -1,11 +1,21 @@
 """The command line that all apps share."""
 
 import argparse
+from collections.abc import Iterable
 
 from cusp.cli import add_partition_options, positive
+from cusp.errors import OptionError
+from cusp.partition import Partition
 from gluon.transports import CHOICES as TRANSPORTS
 
 DEFAULT_SCALE = 16
+
+
+def check_nodes(part: Partition, nodes: Iterable[int], name: str) -> None:
+    """Raise OptionError if one of ``nodes``, which the user knows by ``name``, is not in the graph."""
+    for node in nodes:
+        if not 0 <= node < part.num_nodes:
+            raise OptionError(f"{name} {node}: the graph has the nodes 0 to {part.num_nodes - 1}")
 
 
 def make_parser(name: str, summary: str, needs_source: bool = True) -> argparse.ArgumentParser:

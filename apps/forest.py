@@ -7,11 +7,12 @@ import argparse
 
 import numpy as np
 
+from apps.cli import check_nodes
 from apps.edge_operator import EdgeOperator
 from apps.harness import Answer, App, main
 from apps.verify import verify_forest
 from cusp.cli import node_list
-from cusp.errors import OptionError, together
+from cusp.errors import together
 from cusp.launch import run_main
 from cusp.partition import Partition
 from cusp.warm_up import FAR_NODE
@@ -39,9 +40,7 @@ def forest(part: Partition, sync: Sync, roots: list[int]) -> Answer:
         On every rank: a root is not a node of the graph.
     """
     with together(sync.comm):
-        for root in roots:
-            if not 0 <= root < part.num_nodes:
-                raise OptionError(f"root {root}: the graph has the nodes 0 to {part.num_nodes - 1}")
+        check_nodes(part, roots, "root")
     one_hop = 1 << part.num_nodes.bit_length()
     tree = Label(part, np.int64, UNREACHED, MIN)
     for root in roots:

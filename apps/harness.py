@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from apps.cli import make_parser
+from apps.cli import check_nodes, make_parser
 from apps.inputs import open_input
 from apps.output import write_labels
 from cusp import report
@@ -224,8 +224,7 @@ def rehearse(
 def choose_sources(part: Partition, comm: MPI.Intracomm, options: argparse.Namespace) -> list[int]:
     """The source asked for, or seeded ones with out-edges: the same for any policy and number of ranks. Collective."""
     if options.source is not None:
-        if not 0 <= options.source < part.num_nodes:
-            raise OptionError(f"--source {options.source}: the graph has the nodes 0 to {part.num_nodes - 1}")
+        check_nodes(part, [options.source], "--source")
         return [options.source]
     wanted = options.sources or 1
     candidates = to_host(part.gids[: part.num_masters][part.degrees > 0])

@@ -23,6 +23,7 @@ from typing import Any
 
 from mpi4py import MPI
 
+from apps.cli import check_nodes
 from apps.harness import App, make_verifier, rehearse, wait
 from apps.inputs import open_input
 from apps.keywords import Keywords
@@ -127,8 +128,7 @@ class PartitionedGraph:
             number = operator.index(node)
         except TypeError:
             raise OptionError(f"{node!r}: nodes are integers, 0 to {self.part.num_nodes - 1}") from None
-        if not 0 <= number < self.part.num_nodes:
-            raise OptionError(f"node {number}: the graph has the nodes 0 to {self.part.num_nodes - 1}")
+        check_nodes(self.part, [number], "node")
         return number
 
     def prepared(self, app: App, options: argparse.Namespace) -> tuple[Any, Callable]:

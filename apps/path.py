@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from apps import bfs, sssp
+from apps.cli import check_nodes
 from apps.harness import Answer, App, main
 from apps.trace import trace
 from apps.tree import find_parents
 from apps.verify import verify_distances, verify_hops
 from cusp.cli import node_list
 from cusp.devices import to_host
-from cusp.errors import OptionError, together
+from cusp.errors import together
 from cusp.launch import run_main
 from cusp.partition import Partition
 from gluon.sync import Sync
@@ -50,9 +51,7 @@ def paths_to(part: Partition, sync: Sync, answer: Answer, targets: list[int]) ->
         On every rank: a target is not a node of the graph.
     """
     with together(sync.comm):
-        for target in targets:
-            if not 0 <= target < part.num_nodes:
-                raise OptionError(f"target {target}: the graph has the nodes 0 to {part.num_nodes - 1}")
+        check_nodes(part, targets, "target")
     distances = to_host(answer.labels.get("distance", answer.labels.get("hops")))
     lids = part.lid_map.lids(np.array(targets, np.int64))
     mine = {place: distances[lid].item() for place, lid in enumerate(lids) if 0 <= lid < part.num_masters}
