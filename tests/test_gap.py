@@ -51,7 +51,7 @@ def test_roots_of_betweenness():
     """Four of the sources a trial, in their order; fewer sources come again."""
     trials = [gap.KERNELS["bc"].arguments(trial, list(range(64))) for trial in range(16)]
     assert [root for trial in trials for root in trial["source"]] == list(range(64))
-    assert gap.KERNELS["bc"].arguments(1, [7, 8, 9]) == {"roots": [8, 9, 7, 8]}
+    assert gap.KERNELS["bc"].arguments(1, [7, 8, 9]) == {"source": [8, 9, 7, 8]}
 
 
 @pytest.mark.mpi
