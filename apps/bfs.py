@@ -41,6 +41,8 @@ def bfs(
     parents : bool
         Find a parent of each node too. Between ranks, levels and parents then travel in one number, level first,
         so that MIN keeps the lowest level and among its parents the lowest one that was found.
+        On one GPU a node to which several of a level push takes the first that comes, so parents, but no hops,
+        depend on timing there.
     prepared : optional
         What :func:`prepare` returned for this partition, to make it once for many searches.
 
