@@ -1,17 +1,20 @@
 """Policies to test at this number of ranks, and what all ranks hold together."""
 
+import argparse
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import ranks
-from graphs import HARD, Graph
+from graphs import HARD, SYMMETRIC, Graph, write
 
+from apps.harness import App
+from apps.keywords import Keywords
 from cusp import partitioner
 from cusp.devices import choose_device, to_host
 from cusp.environment import cache_folder
@@ -66,6 +69,12 @@ def share(cases: Iterable[Any]) -> list[Any]:
     return list(cases)[SIZE - 2 :: 3] if 2 <= SIZE <= 4 else list(cases)
 
 
+# Each hard graph with one policy, and the graph that has most with all.
+ONCE = list(zip(HARD, SOME * 9))
+if DEVICE == "cpu":
+    ONCE = sorted({*ONCE, *(("random", policy) for policy in SOME)})
+
+
 def policy_of(name: str) -> Policy:
     """One of the policies by its name in this file."""
     kind, parameters = POLICIES[name]
@@ -75,6 +84,21 @@ def policy_of(name: str) -> Policy:
 def partition_graph(*arguments: Any, **options: Any) -> Partition:
     """A partition on the device under test. Collective."""
     return partitioner.partition_graph(*arguments, **options, device=DEVICE)
+
+
+def hard_parts(
+    comm: Any, folder: Path, policy: str, more: dict[str, Graph] | None = None, **options: Any
+) -> Iterator[tuple[Partition, Sync, Graph]]:
+    """All hard graphs, and ``more``, under one policy, with a sync layer each. Collective."""
+    for name, graph in ({name: make() for name, make in HARD.items()} | (more or {})).items():
+        path = write(folder / f"{name}.h5", graph, symmetric=name in SYMMETRIC)
+        part = partition_graph(path, policy_of(policy), comm, weights=False, **options)
+        yield part, make_sync(part), graph
+
+
+def options_of(app: App, **chosen: Any) -> argparse.Namespace:
+    """Options of an app: the defaults, and these."""
+    return argparse.Namespace(**(vars(Keywords(app.name, app.add_options).read({})) | chosen))
 
 
 def on_host(part: Partition) -> tuple[Partition, Sync]:

@@ -1,7 +1,5 @@
 """Betweenness centrality on hard graphs, against counts of all shortest paths between all nodes, and NetworkX."""
 
-import argparse
-
 import graphs
 import networkx
 import numpy as np
@@ -12,17 +10,6 @@ from apps.betweenness import APP, betweenness, prepare
 from apps.verify import VerificationError
 from apps.verify_betweenness import verify_betweenness
 from cusp.errors import GraphFileError, OptionError
-
-PAIRS = list(zip(graphs.HARD, parts.SOME * 9))
-if parts.DEVICE == "cpu":
-    PAIRS = sorted({*PAIRS, *(("random", policy) for policy in parts.SOME)})
-
-
-def chosen(**options) -> argparse.Namespace:
-    """Options of the app: the defaults, and these."""
-    parser = argparse.ArgumentParser()
-    APP.add_options(parser)
-    return argparse.Namespace(**(vars(parser.parse_args([])) | {"seed": 1} | options))
 
 
 def counted(graph: graphs.Graph, sources: list[int] | None = None) -> np.ndarray:
@@ -49,14 +36,14 @@ def counted(graph: graphs.Graph, sources: list[int] | None = None) -> np.ndarray
 def run(part, **options) -> tuple[np.ndarray, dict]:
     """Run and verify; the answer for all nodes, and the figures. Collective."""
     sync = parts.make_sync(part)
-    wanted = prepare(part, sync, chosen(**options))
+    wanted = prepare(part, sync, parts.options_of(APP, **options))
     answer = betweenness(part, sync, wanted).on_host()
     verify_betweenness(*parts.on_host(part), answer.labels["betweenness"], wanted.sources, wanted.scale)
     return parts.gather(part, answer.labels["betweenness"]), answer.figures
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize(("name", "policy"), PAIRS)
+@pytest.mark.parametrize(("name", "policy"), parts.ONCE)
 def test_betweenness(comm, shared_tmp, name, policy):
     """From all nodes on one rank, from a few on more."""
     graph = graphs.HARD[name]()
@@ -98,14 +85,14 @@ def test_some_sources(comm, shared_tmp):
         named, _ = run(part, source=[3, 17, 3])
         np.testing.assert_allclose(named, counted(graph, [3, 17]), rtol=1e-12, atol=1e-12)
         sync = parts.make_sync(part)
-        wanted = prepare(part, sync, chosen(sources=5))
+        wanted = prepare(part, sync, parts.options_of(APP, sources=5))
         assert len(set(wanted.sources)) == 5 and wanted.scale == 30 / 5
         estimate, _ = run(part, sources=5)
         np.testing.assert_allclose(estimate, 6 * counted(graph, wanted.sources), rtol=1e-12, atol=1e-12)
         found.append(wanted.sources)
     assert found[0] == found[1]
     with pytest.raises(OptionError, match="--source 70: the graph has the nodes 0 to 69"):
-        prepare(part, sync, chosen(source=[3, 70]))
+        prepare(part, sync, parts.options_of(APP, source=[3, 70]))
 
 
 @pytest.mark.mpi
@@ -116,7 +103,7 @@ def test_more_paths_than_can_be_counted(comm, shared_tmp):
     part = parts.partition_graph(path, parts.policy_of("oec"), comm, weights=False, csc=True)
     sync = parts.make_sync(part)
     with pytest.raises(GraphFileError, match="more than 1.8e308 shortest paths from node 0"):
-        betweenness(part, sync, prepare(part, sync, chosen(source=[0])))
+        betweenness(part, sync, prepare(part, sync, parts.options_of(APP, source=[0])))
 
 
 @pytest.mark.mpi
@@ -125,7 +112,7 @@ def test_verifier_finds_wrong_values(comm, shared_tmp):
     graph = graphs.random_directed()
     part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of("cvc"), comm, csc=True)
     host, sync = parts.on_host(part)
-    wanted = prepare(host, sync, chosen(source=[3]))
+    wanted = prepare(host, sync, parts.options_of(APP, source=[3]))
     found = betweenness(host, sync, wanted).labels["betweenness"]
     verify_betweenness(host, sync, found, wanted.sources, wanted.scale)
     found[found.argmax()] *= 1 + (1e-6 if comm.rank == comm.size - 1 else 0)

@@ -41,11 +41,8 @@ def check(part, sync, graph) -> None:
 @pytest.mark.mpi
 @pytest.mark.parametrize("policy", ["oec", "iec", "cvc", "mixed", "random"])
 def test_hard_graphs(comm, shared_tmp, policy):
-    for name, make in graphs.HARD.items():
-        graph = make()
-        path = graphs.write(shared_tmp / f"{name}.h5", graph, symmetric=name in graphs.SYMMETRIC)
-        part = parts.partition_graph(path, parts.policy_of(policy), comm, weights=False)
-        check(part, parts.make_sync(part), graph)
+    for part, sync, graph in parts.hard_parts(comm, shared_tmp, policy):
+        check(part, sync, graph)
 
 
 @pytest.mark.mpi

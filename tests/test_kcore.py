@@ -47,11 +47,8 @@ def check(part, sync, graph, ks=(1, 3)) -> None:
 @pytest.mark.mpi
 @pytest.mark.parametrize("policy", ["oec", "iec", "cvc", "mixed", "random"])
 def test_hard_graphs(comm, shared_tmp, policy):
-    for name, make in graphs.HARD.items():
-        graph = make()
-        path = graphs.write(shared_tmp / f"{name}.h5", graph, symmetric=name in graphs.SYMMETRIC)
-        part = parts.partition_graph(path, parts.policy_of(policy), comm, weights=False)
-        check(part, parts.make_sync(part), graph, ks=(2,))
+    for part, sync, graph in parts.hard_parts(comm, shared_tmp, policy):
+        check(part, sync, graph, ks=(2,))
 
 
 @pytest.mark.mpi

@@ -1,7 +1,5 @@
 """PageRank on hard graphs against linear equations, and the sums over rows that it is made of."""
 
-import argparse
-
 import graphs
 import numpy as np
 import parts
@@ -12,18 +10,6 @@ from apps.pagerank import APP, pagerank, prepare, push_residuals, run, verify
 from apps.verify import VerificationError
 from cusp.devices import backend, move, to_host
 from cusp.errors import OptionError
-
-# Each hard graph with one policy, and the graph that has most with all.
-PAIRS = list(zip(graphs.HARD, parts.SOME * 9))
-if parts.DEVICE == "cpu":
-    PAIRS = sorted({*PAIRS, *(("random", policy) for policy in parts.SOME)})
-
-
-def chosen(**options) -> argparse.Namespace:
-    """Options of the app: the defaults, and these."""
-    parser = argparse.ArgumentParser()
-    APP.add_options(parser)
-    return argparse.Namespace(**(vars(parser.parse_args([])) | options))
 
 
 def matrix(graph: graphs.Graph, damping: float, teleport: np.ndarray) -> np.ndarray:
@@ -46,7 +32,7 @@ def fixed_point(graph: graphs.Graph, damping: float = 0.85, teleport: np.ndarray
 
 def rank(comm, part, expected, **options) -> np.ndarray:
     """Run, verify, compare; the ranks of all nodes. Collective."""
-    options, sync = chosen(**options), parts.make_sync(part)
+    options, sync = parts.options_of(APP, **options), parts.make_sync(part)
     walk = prepare(part, sync, options)
     answer = run(part, sync, walk, options).on_host()
     host, host_sync = parts.on_host(part)
@@ -58,7 +44,7 @@ def rank(comm, part, expected, **options) -> np.ndarray:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize(("name", "policy"), PAIRS)
+@pytest.mark.parametrize(("name", "policy"), parts.ONCE)
 def test_ranks(comm, shared_tmp, name, policy):
     """Both algorithms."""
     graph = graphs.HARD[name]()
@@ -92,7 +78,7 @@ def test_pushes_do_not_depend_on_the_policy(comm, shared_tmp):
         (part, parts.make_sync(part))
         for part in (parts.partition_graph(path, parts.policy_of(name), comm, weights=False) for name in ("iec", "cvc"))
     ]:
-        options = chosen(algorithm="push-residual")
+        options = parts.options_of(APP, algorithm="push-residual")
         answer = push_residuals(part, sync, prepare(part, sync, options), tolerance=1e-6).on_host()
         where = np.argsort(to_host(part.gids[: part.num_masters]))
         values = answer.labels["pagerank"]
@@ -107,7 +93,7 @@ def test_given_number_of_iterations(comm, shared_tmp):
     graph = graphs.random_directed()
     part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of("cvc"), comm, csc=True)
     sync = parts.make_sync(part)
-    walk = prepare(part, sync, chosen(tolerance=0.0, iterations=3))
+    walk = prepare(part, sync, parts.options_of(APP, tolerance=0.0, iterations=3))
     answer = pagerank(part, sync, walk, tolerance=0, iterations=3).on_host()
     start = np.full(graph.num_nodes, 1 / graph.num_nodes)
     expected = np.linalg.matrix_power(matrix(graph, 0.85, start), 3) @ start
@@ -150,7 +136,7 @@ def test_options_that_do_not_fit(comm, shared_tmp, options, message):
     path = graphs.write(shared_tmp / "g.h5", graphs.random_directed())
     part = parts.partition_graph(path, parts.policy_of("oec"), comm, csc=True)
     with pytest.raises(OptionError, match=message):
-        prepare(part, parts.make_sync(part), chosen(**options))
+        prepare(part, parts.make_sync(part), parts.options_of(APP, **options))
 
 
 @pytest.mark.mpi
@@ -163,7 +149,7 @@ def test_weights_of_a_file_are_checked(comm, shared_tmp):
             (shared_tmp / "starts.txt").write_text(text)
         comm.Barrier()
         with pytest.raises(OptionError, match=message):
-            prepare(part, parts.make_sync(part), chosen(personalize=[str(shared_tmp / "starts.txt")]))
+            prepare(part, parts.make_sync(part), parts.options_of(APP, personalize=[str(shared_tmp / "starts.txt")]))
         comm.Barrier()
 
 
@@ -173,7 +159,7 @@ def test_verifier_finds_wrong_ranks(comm, shared_tmp):
     part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graphs.random_directed()), parts.policy_of("cvc"),
                                  comm, csc=True)  # fmt: skip
     host, sync = parts.on_host(part)
-    options = chosen(tolerance=1e-9)
+    options = parts.options_of(APP, tolerance=1e-9)
     walk = prepare(host, sync, options)
     right = pagerank(host, sync, walk, tolerance=1e-9)
     verify(host, sync, right, walk, options)

@@ -33,7 +33,9 @@ def test_paths(comm, shared_tmp, name, policy):
     for u, v, w in graph.triples():
         weight[u, v] = min(w, weight.get((u, v), w))
     source = int(graph.degrees.argmax())
-    answer = path.shortest_tree(part, sync, source, *path.prepare(part, sync, Options(hops=False))).on_host()
+    answer = path.shortest_tree(
+        part, sync, source, *path.prepare(part, sync, parts.options_of(path.APP, hops=False))
+    ).on_host()
     expected = graphs.serial_distances(graph, source)
     for node, (way, distance) in enumerate(path.paths_to(part, sync, answer, list(range(graph.num_nodes)))):
         assert distance == expected[node]
@@ -41,13 +43,6 @@ def test_paths(comm, shared_tmp, name, policy):
         assert distance < 0 or sum(weight[edge] for edge in zip(way[:-1].tolist(), way[1:].tolist())) == distance
     with pytest.raises(OptionError, match=f"target {graph.num_nodes}: the graph has the nodes 0 to "):
         path.paths_to(part, sync, answer, [graph.num_nodes])
-
-
-class Options:
-    """Options of the command line."""
-
-    def __init__(self, **values):
-        self.__dict__.update(values)
 
 
 @pytest.mark.mpi

@@ -38,11 +38,9 @@ def rings(sizes: list[int], seed: int) -> graphs.Graph:
 @pytest.mark.mpi
 @pytest.mark.parametrize("policy", ["oec", "cvc", "mixed"])
 def test_hard_graphs(comm, shared_tmp, policy):
-    hard = {name: make() for name, make in graphs.HARD.items()} | {"rings": rings([3, 1, 4, 1, 5, 9, 2, 6, 5, 3], 4)}
-    for name, graph in hard.items():
-        path = graphs.write(shared_tmp / f"{name}.h5", graph, symmetric=name in graphs.SYMMETRIC)
-        part = parts.partition_graph(path, parts.policy_of(policy), comm, weights=False, csc=True)
-        check(part, parts.make_sync(part), graph)
+    more = {"rings": rings([3, 1, 4, 1, 5, 9, 2, 6, 5, 3], 4)}
+    for part, sync, graph in parts.hard_parts(comm, shared_tmp, policy, more, csc=True):
+        check(part, sync, graph)
 
 
 @pytest.mark.mpi
