@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/installed-from-pyproject
 RUN := $(BIN)/mpirun -n 4 $(BIN)/python -m apps.bfs
 
-BY_CPU := $(foreach what,gpu build_gpu partition_gpu translate_rules,tests/test_$(what).py)
+BY_CPU := $(foreach what,gpu build_gpu partition_gpu translate_rules,tests/*/test_$(what).py)
 GPU_PYTHON ?= $(BIN)/python
 
 .PHONY: run test check gpu-check bench clean
@@ -26,7 +26,7 @@ check: $(STAMP)  ## lint, format, types, every test, and at two numbers of ranks
 	$(BIN)/python -m scripts.test --device gpu --ranks 1,3 $(BY_CPU)
 
 gpu-check:  ## the tests of the GPU code on a GPU, then compute-sanitizer; GPU_PYTHON is a Python that has CuPy
-	@$(GPU_PYTHON) -c 'import cusp.devices as devices; exit(devices._use_gpu(0)[1])'
+	@$(GPU_PYTHON) -c 'import cusp.runtime.devices as devices; exit(devices._use_gpu(0)[1])'
 	$(GPU_PYTHON) -m scripts.test --device gpu --ranks 1,2,4
 	$(GPU_PYTHON) -m scripts.sanitize
 

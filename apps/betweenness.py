@@ -11,14 +11,14 @@ import numpy as np
 
 from apps.bfs import bfs, in_edges_of
 from apps.bfs import prepare as prepare_bfs
-from apps.cli import check_nodes
 from apps.harness import Answer, App, choose_sources, main
-from apps.verify_betweenness import verify_betweenness
-from cusp.cli import positive
-from cusp.devices import backend, to_host
+from apps.run.cli import check_nodes
+from apps.verify.betweenness import verify_betweenness
 from cusp.errors import GraphFileError, raise_together
 from cusp.launch import run_main
 from cusp.partition import Partition
+from cusp.program.cli import positive
+from cusp.runtime.devices import backend, to_host
 from gluon.label import Label
 from gluon.reduction import ADD, ASSIGN
 from gluon.sync import Sync

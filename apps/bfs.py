@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from apps.harness import Answer, App, main
-from apps.verify import verify_hops
-from cusp.devices import backend
+from apps.verify.paths import verify_hops
 from cusp.launch import run_main
 from cusp.partition import Partition
+from cusp.runtime.devices import backend
 from gluon.label import Label
 from gluon.reduction import MIN
 from gluon.sync import Sync
@@ -52,7 +52,10 @@ def bfs(
         ``hops`` (int32) of this rank's masters, -1 where there is no path; with ``parents`` also
         ``parents`` (int64), the source being its own.
     """
-    ops, frontiers = backend("apps.operators.bfs", part.device), backend("apps.operators.frontier", part.device)
+    ops, frontiers = (
+        backend("apps.operators.traversal.bfs", part.device),
+        backend("apps.operators.frontier", part.device),
+    )
     in_edges = in_edges_of(part)
     prepared = prepare(part, sync) if prepared is None else prepared
     if frontiers.drains(sync.comm.size):
@@ -111,7 +114,7 @@ def prepare(part: Partition, sync: Sync) -> Any:
     """What all searches of one partition share."""
     frontiers = backend("apps.operators.frontier", part.device)
     if frontiers.drains(sync.comm.size):
-        return backend("apps.operators.bfs", part.device).plan_bfs(part, in_edges_of(part))
+        return backend("apps.operators.traversal.bfs", part.device).plan_bfs(part, in_edges_of(part))
     return frontiers.make_queue(part)
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from apps.components import Directory, largest_component, mark
 from apps.harness import Answer, App, main
-from apps.verify_components import verify_components
-from cusp.devices import backend, move, to_host
+from apps.shared.components import Directory, largest_component, mark
+from apps.verify.components import verify_components
 from cusp.launch import run_main
 from cusp.partition import Partition
+from cusp.runtime.devices import backend, move, to_host
 from gluon.label import Label
 from gluon.reduction import MIN
 from gluon.sync import Sync
@@ -59,7 +59,7 @@ def cc(part: Partition, sync: Sync, shared: Shared) -> Answer:
         ``component`` (int64) of this rank's masters; the number of ``components`` and the nodes in the
         ``largest`` as figures.
     """
-    ops, device = backend("apps.operators.cc", part.device), backend("gluon.device", part.device)
+    ops, device = backend("apps.operators.structure.cc", part.device), backend("gluon.device", part.device)
     label = Label(part, np.int32 if part.num_nodes < 2**31 else np.int64, 0, MIN)
     label.values[:] = part.gids
     parents = device.xp.arange(part.num_proxies, dtype=np.int32)
@@ -78,7 +78,7 @@ def cc(part: Partition, sync: Sync, shared: Shared) -> Answer:
 
 def _agree(label: Label, parents: Any, sync: Sync, shared: Shared) -> int:
     """Lower labels until all nodes of a tree, and all proxies of a node, have the same; returns rounds. Collective."""
-    ops = backend("apps.operators.cc", label.part.device)
+    ops = backend("apps.operators.structure.cc", label.part.device)
     ops.flatten(parents)
     rounds, shortcut = 0, None
     while True:
@@ -139,7 +139,7 @@ def _most_frequent(label: Label, sync: Sync) -> int:
 
 def _largest(label: Label, parents: Any, sync: Sync, shared: Shared) -> int:
     """Nodes in the largest component. Collective."""
-    members = backend("apps.operators.cc", label.part.device).count_members(parents, label.part.num_masters)
+    members = backend("apps.operators.structure.cc", label.part.device).count_members(parents, label.part.num_masters)
     roots = _shared_roots(label, parents, shared)
     roots = roots[members[roots] > 0]
     counted = largest_component(sync, to_host(label.values[roots]), to_host(members[roots]))

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from apps.community_graph import (
+from apps.harness import Answer, App, main, scramble
+from apps.shared.community_graph import (
     Communities,
     Level,
     ask_owners,
@@ -22,13 +23,12 @@ from apps.community_graph import (
     smallest_members,
     totals_of,
 )  # fmt: skip
-from apps.harness import Answer, App, main, scramble
-from apps.verify_communities import verify_communities
-from cusp.devices import backend
+from apps.shared.undirected import as_undirected
+from apps.verify.communities import verify_communities
 from cusp.errors import GraphFileError, raise_together
 from cusp.launch import run_main
 from cusp.partition import Partition
-from cusp.undirected import as_undirected
+from cusp.runtime.devices import backend
 from gluon.label import Label
 from gluon.sync import Sync
 
@@ -48,7 +48,7 @@ def label_propagation(level: Level, seed: int = 1) -> tuple[Label, int]:
     Returns
     -------
     label, sweeps
-        Names of communities, see :mod:`apps.community_graph`.
+        Names of communities, see :mod:`apps.shared.community_graph`.
     """
     label = new_label(level)
     for sweep in range(MOST_SWEEPS):
@@ -108,7 +108,11 @@ def sweep_once(level: Level, label: Label, seed: int, gravity: bool) -> int:
     Which turn a node has, and which of equally good communities it takes, is drawn from its global id: the same on any
     device and any number of ranks, as long as sums of weights are exact, which they are for integers.
     """
-    ops, xp, own = backend("apps.operators.communities", level.graph.device), level.xp, level.graph.num_masters
+    ops, xp, own = (
+        backend("apps.operators.structure.communities", level.graph.device),
+        level.xp,
+        level.graph.num_masters,
+    )
     turns = scramble(level.graph.gids[:own], seed) % np.uint64(TURNS)
     busy = xp.diff(level.graph.offsets[: own + 1]) > 0
     moved = 0
@@ -149,7 +153,7 @@ def communities(
     ----------
     algorithm : {'louvain', 'label-propagation'}
     graph : Partition, optional
-        What :func:`~cusp.undirected.as_undirected` makes of ``part``, if that has been done.
+        What :func:`~apps.shared.undirected.as_undirected` makes of ``part``, if that has been done.
     seed : int
         Of the turns that nodes have, and of what they take of equals.
 
@@ -166,7 +170,7 @@ def communities(
     """
     graph = graph or as_undirected(part, sync.comm)
     _refuse_unfit(graph, sync)
-    xp = backend("cusp.build", graph.device).xp
+    xp = backend("cusp.kernels.build", graph.device).xp
     level = make_level(graph, xp.zeros(graph.num_masters, np.float64), sync)
     label, sweeps = ALGORITHMS[algorithm](level, seed)
     figures = {

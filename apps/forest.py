@@ -7,15 +7,15 @@ import argparse
 
 import numpy as np
 
-from apps.cli import check_nodes
 from apps.edge_operator import EdgeOperator
 from apps.harness import Answer, App, main
-from apps.verify import verify_forest
-from cusp.cli import node_list
+from apps.run.cli import check_nodes
+from apps.verify.paths import verify_forest
 from cusp.errors import together
 from cusp.launch import run_main
 from cusp.partition import Partition
-from cusp.warm_up import FAR_NODE
+from cusp.program.cli import node_list
+from cusp.program.warm_up import FAR_NODE
 from gluon.label import Label
 from gluon.reduction import MIN
 from gluon.sync import Sync

@@ -19,13 +19,13 @@ from mpi4py import MPI
 from apps import library
 from apps.harness import append_rows, choose_sources, commit
 from apps.library import APPS, PartitionedGraph, partition_graph
-from cusp import report
-from cusp.cli import add_partition_options, positive
-from cusp.dataset_writer import check_target
 from cusp.edge_lists.generators import generate
 from cusp.errors import OptionError, together
+from cusp.input.memory_input import slice_of_rows
 from cusp.launch import parse_together, run_main
-from cusp.memory_input import slice_of_rows
+from cusp.output.dataset_writer import check_target
+from cusp.program import report
+from cusp.program.cli import add_partition_options, positive
 from gluon.transports import CHOICES as TRANSPORTS
 
 SOURCES = 64

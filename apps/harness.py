@@ -12,25 +12,25 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from apps.cli import check_nodes, make_parser
-from apps.inputs import open_input
-from apps.output import write_labels
-from cusp import report
-from cusp.cli import wanted_device
-from cusp.compile_rules import Rules
-from cusp.dataset_writer import OutputError, check_target
-from cusp.devices import Placement, backend, choose_device, to_host
+from apps.run.cli import check_nodes, make_parser
+from apps.run.inputs import open_input
+from apps.run.output import write_labels
 from cusp.edge_lists.csr_builder import CsrSlice
 from cusp.errors import OptionError, raise_together
-from cusp.graph_file import read_header
+from cusp.estimates.quality import Quality, measure_quality
+from cusp.input.graph_file import read_header
 from cusp.launch import parse_together
+from cusp.output.dataset_writer import OutputError, check_target
 from cusp.partition import Partition
 from cusp.partitioner import partition_graph
 from cusp.policies import Policy
-from cusp.quality import Quality, measure_quality
-from cusp.stopwatch import Stopwatch
-from cusp.storage import peak_mb
-from cusp.warm_up import FAR_NODE, tiny_policy, warm_up
+from cusp.policies.compile_rules import Rules
+from cusp.program import report
+from cusp.program.cli import wanted_device
+from cusp.program.warm_up import FAR_NODE, tiny_policy, warm_up
+from cusp.runtime.devices import Placement, backend, choose_device, to_host
+from cusp.runtime.stopwatch import Stopwatch
+from cusp.runtime.storage import peak_mb
 from gluon.plan import SyncPlan, make_plan
 from gluon.sync import Sync
 from gluon.transports import open_transport

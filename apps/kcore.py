@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from apps.harness import Answer, App, main
-from apps.verify_cores import verify_cores
-from cusp.cli import positive
-from cusp.devices import backend
+from apps.shared.undirected import as_undirected
+from apps.verify.cores import verify_cores
 from cusp.launch import run_main
 from cusp.partition import Partition
-from cusp.undirected import as_undirected
+from cusp.program.cli import positive
+from cusp.runtime.devices import backend
 from gluon.label import Label
 from gluon.plan import SyncPlan, make_plan
 from gluon.reduction import ADD
@@ -56,7 +56,7 @@ def kcore(part: Partition, sync: Sync, graph: Undirected, k: int | None = None) 
         (uint8, 0 or 1), and their number as the figure ``members``.
     """
     graph_part = graph.part
-    ops, xp = backend("apps.operators.kcore", part.device), backend("gluon.device", part.device).xp
+    ops, xp = backend("apps.operators.structure.kcore", part.device), backend("gluon.device", part.device).xp
     inner = Sync(graph.plan, sync.comm)
     inner.traffic = sync.traffic
     degrees = Label(graph_part, np.int32, 0, ADD)

@@ -23,24 +23,24 @@ from typing import Any
 
 from mpi4py import MPI
 
-from apps.cli import check_nodes
 from apps.harness import App, make_verifier, rehearse, wait
-from apps.inputs import open_input
-from apps.keywords import Keywords
-from apps.result import Result
+from apps.run.cli import check_nodes
+from apps.run.inputs import open_input
+from apps.run.keywords import Keywords
+from apps.run.result import Result
 from cusp import partitioner
-from cusp.cli import add_partition_options, node_list, policy_parameters, wanted_device
-from cusp.devices import choose_device
-from cusp.edge_slice import EdgeSlice
 from cusp.errors import OptionError, together
-from cusp.graph_file import GraphHeader
-from cusp.graph_writer import index_dtype
-from cusp.memory_input import named_everywhere, node_names, slice_in_memory
+from cusp.estimates.quality import Quality, measure_quality
+from cusp.input.edge_slice import EdgeSlice
+from cusp.input.graph_file import GraphHeader
+from cusp.input.memory_input import named_everywhere, node_names, slice_in_memory
+from cusp.output.graph_writer import index_dtype
 from cusp.partition import Partition
 from cusp.policies import Policy, load_policy
-from cusp.quality import Quality, measure_quality
-from cusp.stopwatch import Stopwatch
-from cusp.warm_up import tiny_policy, warm_up
+from cusp.program.cli import add_partition_options, node_list, policy_parameters, wanted_device
+from cusp.program.warm_up import tiny_policy, warm_up
+from cusp.runtime.devices import choose_device
+from cusp.runtime.stopwatch import Stopwatch
 from gluon.plan import SyncPlan, make_plan
 from gluon.sync import Sync
 from gluon.transports import CHOICES as TRANSPORTS
@@ -171,8 +171,8 @@ def partition_graph(
     Parameters
     ----------
     graph : str or graph in memory
-        A graph file, the folder of a saved partition, or what :func:`cusp.memory_input.slice_in_memory` takes or makes:
-        a SciPy sparse matrix, a NetworkX graph, a data frame or arrays; an EdgeSlice.
+        A graph file, the folder of a saved partition, or what :func:`cusp.input.memory_input.slice_in_memory` takes or
+        makes: a SciPy sparse matrix, a NetworkX graph, a data frame or arrays; an EdgeSlice.
     policy : str
         ``oec``, ``cvc`` ...: see ``python -m cusp --help``.
     comm : Intracomm, optional
@@ -180,7 +180,7 @@ def partition_graph(
     weights : bool
         Take the weights of edges, if they have some.
     num_nodes, symmetrize, share
-        Of a graph in memory, see :func:`cusp.memory_input.slice_in_memory`.
+        Of a graph in memory, see :func:`cusp.input.memory_input.slice_in_memory`.
     options
         Those of the command line: device, order, grid, threshold, memory_limit, transport ...
 

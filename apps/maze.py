@@ -15,15 +15,16 @@ from mpi4py import MPI
 from apps.bfs import bfs
 from apps.bfs import prepare as prepare_bfs
 from apps.harness import Answer, App, main
-from apps.trace import trace
-from apps.verify import VerificationError, verify_hops
-from cusp.cli import positive
-from cusp.devices import to_host
+from apps.shared.trace import trace
+from apps.verify.check import VerificationError
+from apps.verify.paths import verify_hops
 from cusp.edge_lists.csr_builder import CsrBuilder, CsrSlice
 from cusp.edge_lists.random_kernels import key_of, uniform_units
 from cusp.errors import OptionError, together
 from cusp.launch import run_main
 from cusp.partition import Partition
+from cusp.program.cli import positive
+from cusp.runtime.devices import to_host
 from gluon.sync import Sync
 
 DRAWN = 200  # cells: a maze that is wider or higher is not shown

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from apps import bfs, sssp
-from apps.cli import check_nodes
 from apps.harness import Answer, App, main
-from apps.trace import trace
-from apps.tree import find_parents
-from apps.verify import verify_distances, verify_hops
-from cusp.cli import node_list
-from cusp.devices import to_host
+from apps.run.cli import check_nodes
+from apps.shared.trace import trace
+from apps.shared.tree import find_parents
+from apps.verify.paths import verify_distances, verify_hops
 from cusp.errors import together
 from cusp.launch import run_main
 from cusp.partition import Partition
+from cusp.program.cli import node_list
+from cusp.runtime.devices import to_host
 from gluon.sync import Sync
 
 SHOWN = 30  # nodes of a path

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from apps.components import largest_component, mark
 from apps.edge_operator import EdgeOperator
 from apps.harness import Answer, App, main, scramble
-from apps.verify_components import verify_strong_components
-from cusp.devices import backend, move, to_host
+from apps.shared.components import largest_component, mark
+from apps.verify.components import verify_strong_components
 from cusp.launch import run_main
 from cusp.partition import Partition
+from cusp.runtime.devices import backend, move, to_host
 from gluon.label import Label
 from gluon.reduction import ADD, MAX, MIN
 from gluon.sync import Sync

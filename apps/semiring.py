@@ -19,8 +19,8 @@ from numpy.typing import DTypeLike
 
 from apps.edge_operator import EdgeOperator
 from apps.harness import Answer, App, main
-from apps.verify import verify_distances, verify_hops
-from apps.verify_pagerank import verify_pagerank
+from apps.verify.pagerank import verify_pagerank
+from apps.verify.paths import verify_distances, verify_hops
 from cusp.launch import run_main
 from cusp.partition import Partition
 from gluon.label import Label

@@ -8,12 +8,12 @@ import argparse
 import numpy as np
 
 from apps.harness import Answer, App, main
-from apps.oriented import give_back, place_by_degree, rows_of_others, share_out
-from apps.verify_triangles import verify_triangles
-from cusp.devices import backend
+from apps.shared.oriented import give_back, place_by_degree, rows_of_others, share_out
+from apps.shared.undirected import as_undirected
+from apps.verify.triangles import verify_triangles
 from cusp.launch import run_main
 from cusp.partition import Partition
-from cusp.undirected import as_undirected
+from cusp.runtime.devices import backend
 from gluon.sync import Sync
 
 
@@ -29,7 +29,7 @@ def triangles(part: Partition, sync: Sync, per_node: bool = False, graph: Partit
     per_node : bool
         Count them at each node, too; takes longer.
     graph : Partition, optional
-        What :func:`~cusp.undirected.as_undirected` makes of ``part``, if that has been done.
+        What :func:`~apps.shared.undirected.as_undirected` makes of ``part``, if that has been done.
 
     Returns
     -------
@@ -40,7 +40,7 @@ def triangles(part: Partition, sync: Sync, per_node: bool = False, graph: Partit
     """
     comm = sync.comm
     graph = graph or as_undirected(part, comm, weights=False)
-    ops, xp = backend("apps.operators.triangles", part.device), backend("cusp.build", part.device).xp
+    ops, xp = backend("apps.operators.structure.triangles", part.device), backend("cusp.kernels.build", part.device).xp
     shares = share_out(graph, place_by_degree(graph, sync), comm)
     counts = xp.zeros(shares.places.size if per_node else 0, np.int64)
     rest = (shares.in_offsets, shares.sources, shares.offsets, shares.targets, counts)

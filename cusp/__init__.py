@@ -1,9 +1,9 @@
 """The partitioner: a CSR graph in HDF5 -> one :class:`~cusp.partition.Partition` per MPI rank.
 
-Importing this package first prepares the process (:mod:`cusp.environment`): it must run
+Importing this package first prepares the process (:mod:`cusp.runtime.environment`): it must run
 before numba and mpi4py are imported, because both read their settings at import.
 """
 
-from cusp import environment
+from cusp.runtime import environment
 
 environment.prepare()

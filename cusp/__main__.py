@@ -12,26 +12,26 @@ from collections.abc import Callable
 
 from mpi4py import MPI
 
-from cusp import report
-from cusp.cli import add_partition_options, add_policy_options, policy_parameters, positive, wanted_device
-from cusp.compile_rules import Rules
-from cusp.devices import choose_device
-from cusp.dry_run import dry_run
-from cusp.edge_slice import read_slice
 from cusp.errors import OptionError, together
-from cusp.estimate import estimate
-from cusp.export import EXPORTS, export
-from cusp.graph_file import read_header
+from cusp.estimates.dry_run import dry_run
+from cusp.estimates.estimate import estimate
+from cusp.estimates.plot import check_plot, plot_comparison
+from cusp.estimates.quality import measure_quality
+from cusp.input.edge_slice import read_slice
+from cusp.input.graph_file import read_header
 from cusp.launch import parse_together, run_main
-from cusp.new_policy import write_template
+from cusp.output.export import EXPORTS, export
+from cusp.output.saved import save_partition
 from cusp.partitioner import partition_graph
-from cusp.plot import check_plot, plot_comparison
-from cusp.policies import installed_policies, load_policy
-from cusp.quality import measure_quality
-from cusp.saved import save_partition
-from cusp.stopwatch import Stopwatch
-from cusp.storage import peak_mb
-from cusp.warm_up import tiny_policy, warm_up
+from cusp.policies.compile_rules import Rules
+from cusp.policies.policy import installed_policies, load_policy
+from cusp.policies.template import write_template
+from cusp.program import report
+from cusp.program.cli import add_partition_options, add_policy_options, policy_parameters, positive, wanted_device
+from cusp.program.warm_up import tiny_policy, warm_up
+from cusp.runtime.devices import choose_device
+from cusp.runtime.stopwatch import Stopwatch
+from cusp.runtime.storage import peak_mb
 
 
 def main(comm: MPI.Intracomm, argv: list[str]) -> int:

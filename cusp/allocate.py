@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cusp.devices import backend
-from cusp.edge_slice import EdgeSlice
-from cusp.exchange import pieces
+from cusp.input.edge_slice import EdgeSlice
+from cusp.runtime.devices import backend
+from cusp.runtime.exchange import pieces
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -35,7 +35,7 @@ class Layout:
 
 def allocate(edges: EdgeSlice, owners: np.ndarray | None, comm: "Intracomm") -> Layout:
     """Tell every owner which rows come from here and how many edges each has. Collective."""
-    build = backend("cusp.build", edges.device)
+    build = backend("cusp.kernels.build", edges.device)
     xp = build.xp
     if owners is None:
         begins, last = edges.indptr[:-1], edges.first_node + edges.indptr.size - 1

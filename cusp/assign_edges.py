@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cusp.assign_masters import Masters, block_starts, start_state
-from cusp.compile_rules import Rules
-from cusp.devices import to_host
-from cusp.edge_slice import EdgeSlice
 from cusp.errors import PolicyError, together
-from cusp.policies import Policy
-from cusp.prop import Prop
-from cusp.state import combine_state
+from cusp.input.edge_slice import EdgeSlice
+from cusp.policies.compile_rules import Rules
+from cusp.policies.policy import Policy
+from cusp.policies.prop import Prop
+from cusp.policies.state import combine_state
+from cusp.runtime.devices import to_host
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm

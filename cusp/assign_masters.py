@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cusp.compile_rules import Rules
-from cusp.devices import backend, device_of, move, to_host
-from cusp.edge_slice import EdgeSlice
 from cusp.errors import PolicyError, together
+from cusp.input.edge_slice import EdgeSlice
 from cusp.neighbors import Neighbors, ask_readers, tell_neighbors
-from cusp.prop import MastersView, Prop
-from cusp.state import combine_state, copy_state, make_state
+from cusp.policies.compile_rules import Rules
+from cusp.policies.prop import MastersView, Prop
+from cusp.policies.state import combine_state, copy_state, make_state
+from cusp.runtime.devices import backend, device_of, move, to_host
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -63,7 +63,7 @@ def assign_masters(
     PolicyError
         The rule raised, could not be compiled or returned a rank that does not exist.
     """
-    build = backend("cusp.build", edges.device)
+    build = backend("cusp.kernels.build", edges.device)
     xp = build.xp
     narrow = np.int8 if prop.num_parts <= 127 else np.int16  # small tables stay in the cache
     of_slice = xp.full(edges.indptr.size - 1, -1, narrow)

@@ -7,14 +7,14 @@ from mpi4py import MPI
 
 from cusp.allocate import Layout
 from cusp.assign_masters import Masters
-from cusp.checksum import as_bits
-from cusp.devices import backend
-from cusp.edge_slice import EdgeSlice
 from cusp.errors import together
-from cusp.exchange import exchange_counts, pieces
+from cusp.input.checksum import as_bits
+from cusp.input.edge_slice import EdgeSlice
 from cusp.lid_map import LidMap
 from cusp.partition import Partition
-from cusp.storage import Storage
+from cusp.runtime.devices import backend
+from cusp.runtime.exchange import exchange_counts, pieces
+from cusp.runtime.storage import Storage
 
 HIGHEST = {"degree": 65535, "natural": 1}  # masters of this out-degree or a higher one stand in the order of their gids
 
@@ -60,7 +60,7 @@ def number_proxies(
 
     Masters come first, in the order asked for; then mirrors, grouped by their master's rank.
     """
-    build = backend("cusp.build", graph.device)
+    build = backend("cusp.kernels.build", graph.device)
     xp = build.xp
     index = xp.zeros(2 * (-(-graph.num_nodes // 64)), np.uint64)
     for part in graph.storage.parts(arrivals.targets.size):
@@ -96,9 +96,9 @@ def construct(
 ) -> Partition:
     """Last part of phase 4: build the local CSR. Collective.
 
-    ``graph`` need not have its edges any more, see :meth:`~cusp.edge_slice.EdgeSlice.without_edges`.
+    ``graph`` need not have its edges any more, see :meth:`~cusp.input.edge_slice.EdgeSlice.without_edges`.
     """
-    build = backend("cusp.build", graph.device)
+    build = backend("cusp.kernels.build", graph.device)
     xp = build.xp
     arrived, lid_map, storage = arrivals.targets, proxies.lid_map, graph.storage
     row_lids = lid_map.lids(layout.row_gids)
@@ -132,7 +132,7 @@ def ship(
     """
     if owners is None:
         return values
-    build = backend("cusp.build", storage.device)
+    build = backend("cusp.kernels.build", storage.device)
     with together(comm):
         arrived = storage.empty(int(layout.arrivals[-1]), values.dtype)
     place = layout.arrivals[:-1].copy()

@@ -13,7 +13,7 @@ class InputError(Exception):
 
 
 class GraphFileError(InputError):
-    """A graph file that is missing, damaged or not in the layout of :mod:`cusp.graph_file`."""
+    """A graph file that is missing, damaged or not in the layout of :mod:`cusp.input.graph_file`."""
 
 
 class PolicyError(InputError):

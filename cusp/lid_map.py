@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic, overload
 
-from cusp.devices import backend, device_of
+from cusp.runtime.devices import backend, device_of
 
 
 def popcount(word):  # type: ignore[no-untyped-def]
@@ -49,7 +49,7 @@ class LidMap:
 
     def lids(self, gids: np.ndarray) -> np.ndarray:
         """Local ids, int32, of an array of global ids; -1 where there is no proxy here. Where ``gids`` are."""
-        build = backend("cusp.build", device_of(self.index))
+        build = backend("cusp.kernels.build", device_of(self.index))
         found = build.xp.empty(gids.size, np.int32)
         build.look_up(self.index, self.table, build.put(gids), found)
         return found if device_of(gids) == device_of(found) else build.get(found)

@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cusp.checksum import as_bits
-from cusp.devices import backend, move
+from cusp.input.checksum import as_bits
 from cusp.lid_map import LidMap
-from cusp.storage import IN_MEMORY, Storage, memory_of
+from cusp.runtime.devices import backend, move
+from cusp.runtime.storage import IN_MEMORY, Storage, memory_of
 
 ARRAYS = ("gids", "offsets", "targets", "weights", "has_in", "degrees")
 
@@ -119,7 +119,7 @@ def transpose(part: Partition) -> Csc:
 
     Chunk by chunk of the result, each in a walk through all edges: in-edges come in no order.
     """
-    build = backend("cusp.build", part.device)
+    build = backend("cusp.kernels.build", part.device)
     storage, offsets = part.storage, build.xp.zeros(part.num_proxies + 1, np.int64)
     for edges in storage.parts(part.targets.size):
         build.count_in_edges(part.targets[edges], offsets)

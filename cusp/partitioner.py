@@ -5,18 +5,18 @@ from typing import TYPE_CHECKING, Any
 from cusp.allocate import allocate
 from cusp.assign_edges import assign_edges
 from cusp.assign_masters import assign_masters
-from cusp.compile_rules import Rules
 from cusp.construct import construct, exchange_edges, number_proxies
-from cusp.devices import move
-from cusp.edge_slice import EdgeSlice, read_slice
 from cusp.errors import OptionError, together
-from cusp.memory_input import is_path, named_everywhere, slice_in_memory, with_in_degrees
+from cusp.input.edge_slice import EdgeSlice, read_slice
+from cusp.input.memory_input import is_path, named_everywhere, slice_in_memory, with_in_degrees
 from cusp.neighbors import meet_neighbors
-from cusp.node_map import read_node_map
 from cusp.partition import Partition
-from cusp.policies import Policy, load_policy
-from cusp.prop import Prop
-from cusp.stopwatch import Stopwatch
+from cusp.policies.compile_rules import Rules
+from cusp.policies.node_map import read_node_map
+from cusp.policies.policy import Policy, load_policy
+from cusp.policies.prop import Prop
+from cusp.runtime.devices import move
+from cusp.runtime.stopwatch import Stopwatch
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -41,12 +41,12 @@ def partition_graph(
     Parameters
     ----------
     graph : str, path, EdgeSlice or graph in memory
-        The name of a graph file, see :mod:`cusp.graph_file`; or a SciPy sparse matrix, a NetworkX graph, a data frame
-        or arrays, see :func:`cusp.memory_input.slice_in_memory`, which has more choices and makes an EdgeSlice.
+        The name of a graph file, see :mod:`cusp.input.graph_file`; or a SciPy sparse matrix, a NetworkX graph, a data
+        frame or arrays, see :func:`cusp.input.memory_input.slice_in_memory`, which has more choices and makes an EdgeSlice.
     policy : Policy or str
         A name as of ``--policy``, with the usual parameters.
     split : str
-        How the ranks share the reading of a file, see :func:`cusp.edge_slice.read_slice`.
+        How the ranks share the reading of a file, see :func:`cusp.input.edge_slice.read_slice`.
     weights : bool
         Read edge weights if there are some.
     order : str
@@ -56,10 +56,10 @@ def partition_graph(
     watch : Stopwatch, optional
         Gets the seconds of each phase.
     memory_limit : int, optional
-        Bytes that each rank may use for the graph, see :mod:`cusp.storage`. The partition is the same.
+        Bytes that each rank may use for the graph, see :mod:`cusp.runtime.storage`. The partition is the same.
     device : {'cpu', 'gpu'}
         Where the partition is made and stays. It is the same, bit for bit. Rules that cannot run on the GPU
-        run on the host, see :mod:`cusp.translate_rules`.
+        run on the host, see :mod:`cusp.policies.translate_rules`.
 
     Raises
     ------

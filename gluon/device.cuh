@@ -1,6 +1,6 @@
 // Labels on the GPU: the bits that say 'updated', and values on their way into and out of messages.
 // VALUE is the label's type. A list of local ids is one column of the sync plan: entry i of both sides is one node.
-#include "../cusp/warp.cuh"
+#include "../cusp/kernels/warp.cuh"
 
 enum Mode { NONE, ALL, BITSET, OFFSETS };  // as in device_cpu.py
 

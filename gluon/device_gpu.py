@@ -10,7 +10,7 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from cusp.cuda import Sums, c_type, load, many_threads, pinned
+from cusp.kernels.cuda import Sums, c_type, load, many_threads, pinned
 from cusp.partition import Partition
 
 KERNELS = "gluon/device.cuh"

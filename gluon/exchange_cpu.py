@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from mpi4py import MPI
 
-from cusp.exchange import wait_all
+from cusp.runtime.exchange import wait_all
 from gluon import device_cpu as device
 from gluon.reduction import ASSIGN
 

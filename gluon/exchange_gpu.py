@@ -13,8 +13,8 @@ import cupy as cp
 import numpy as np
 from mpi4py import MPI
 
-from cusp.cuda import Sums, many_threads
-from cusp.exchange import exchange_counts
+from cusp.kernels.cuda import Sums, many_threads
+from cusp.runtime.exchange import exchange_counts
 from gluon import device_gpu as device
 from gluon.reduction import ASSIGN
 

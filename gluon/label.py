@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from cusp.devices import backend
 from cusp.partition import Partition
+from cusp.runtime.devices import backend
 from gluon.reduction import Reduction
 
 

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cusp.devices import backend, to_host
 from cusp.errors import PolicyError, together
-from cusp.exchange import all_to_all
 from cusp.partition import Partition
+from cusp.runtime.devices import backend, to_host
+from cusp.runtime.exchange import all_to_all
 from gluon.transports import open_transport
 
 if TYPE_CHECKING:

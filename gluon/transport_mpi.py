@@ -8,8 +8,8 @@ import mpi4py.MPI
 import numpy as np
 from mpi4py import MPI
 
-from cusp.cuda import pinned
-from cusp.exchange import post, wait_all
+from cusp.kernels.cuda import pinned
+from cusp.runtime.exchange import post, wait_all
 
 WORD = 8  # bytes
 MPI_EXTENSION = mpi4py.MPI.__file__

@@ -39,7 +39,7 @@ def open_transport(wanted: str, comm: "Intracomm", device: str) -> Any:
             if wanted not in ("auto", "mpi"):
                 raise TransportError(f"--transport {wanted} is for ranks on GPUs; those on CPUs use mpi")
         return None
-    from cusp import exchange_gpu
+    from cusp.runtime import exchange_gpu
     from gluon import transport_mpi, transport_nccl
 
     ways: dict[str, Any] = {

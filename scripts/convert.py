@@ -92,7 +92,7 @@ def convert(comm: "Intracomm", options: argparse.Namespace) -> tuple[int, int]:
     Two guesses from the first lines of a text file may prove wrong further down: that weights are
     integers, and that its comment ``# Nodes: N`` counts all ids. Then the file is read again without.
     """
-    from cusp.dataset_writer import check_target
+    from cusp.output.dataset_writer import check_target
 
     check_target(options.output, comm)
     real = (options.weight_type or "").startswith("float")

@@ -73,8 +73,8 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 def main(comm: "Intracomm", argv: list[str]) -> int:
     """Run the command line on all ranks; returns the exit code. Collective."""
     options = vars(parse_together(comm, make_parser(), argv))
-    from cusp.dataset_writer import check_target
     from cusp.edge_lists.generators import generate  # after the command line: numba and h5py take their time
+    from cusp.output.dataset_writer import check_target
 
     start = time.perf_counter()
     output, transpose = options.pop("output"), options.pop("transpose")

@@ -70,7 +70,7 @@ def main() -> int:
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help=where)
     options, pytest_args = parser.parse_known_args()
     if options.device == "gpu" and not any(names_tests(argument) for argument in pytest_args):
-        pytest_args += [f"tests/test_{name}.py" for name in ON_DEVICE]
+        pytest_args += [str(next((ROOT / "tests").rglob(f"test_{name}.py"))) for name in ON_DEVICE]
     results = []
     for ranks in map(int, options.ranks.split(",")):
         print(f"--- {ranks} rank{'s' * (ranks > 1)}", flush=True)

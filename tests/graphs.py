@@ -12,7 +12,7 @@ import ranks
 from hypothesis import strategies as st
 from numpy.typing import DTypeLike
 
-from cusp.checksum import checksum
+from cusp.input.checksum import checksum
 
 
 class Graph(NamedTuple):

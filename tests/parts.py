@@ -14,12 +14,12 @@ import ranks
 from graphs import HARD, SYMMETRIC, Graph, write
 
 from apps.harness import App
-from apps.keywords import Keywords
+from apps.run.keywords import Keywords
 from cusp import partitioner
-from cusp.devices import choose_device, to_host
-from cusp.environment import cache_folder
 from cusp.partition import Partition
 from cusp.policies import Policy, load_policy
+from cusp.runtime.devices import choose_device, to_host
+from cusp.runtime.environment import cache_folder
 from gluon.plan import make_plan
 from gluon.sync import Sync
 

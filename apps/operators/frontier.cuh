@@ -2,7 +2,7 @@
 //
 // An operator runs in rounds, which the host starts, or in a drain: a kernel in which rounds follow each other until
 // nothing is left to do, with a barrier of all blocks (1 us) where a host would launch and read back (15 us).
-#include "../../cusp/warp.cuh"
+#include "../../cusp/kernels/warp.cuh"
 
 // The frontier's nodes as a queue. One lane a node of the bitmap; words without bits cost one load.
 extern "C" __global__ void queue_bits(const unsigned* frontier, i64 size, const i64* offsets, u64* counter, int* nodes,

@@ -1,6 +1,6 @@
 """Frontiers on the GPU: bits of a label, counted, or compacted into a queue that shares out work by edges.
 
-See frontier.cuh and cusp/warp.cuh.
+See frontier.cuh and cusp/kernels/warp.cuh.
 """
 
 import functools
@@ -10,8 +10,8 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from cusp.cuda import Sums, load, many_threads
 from cusp.errors import OptionError
+from cusp.kernels.cuda import Sums, load, many_threads
 from cusp.partition import Partition
 
 FRONTIER = "apps/operators/frontier.cuh"

@@ -19,7 +19,7 @@ from cusp.edge_lists.spool import Spool, Stored
 from cusp.edge_lists.threads import ordered_map
 from cusp.edge_lists.weight_codes import decode
 from cusp.errors import raise_together, together
-from cusp.graph_writer import index_dtype
+from cusp.output.graph_writer import index_dtype
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 from mpi4py import MPI
 
-from cusp.dataset_writer import check_target
 from cusp.edge_lists import csr_kernels
 from cusp.edge_lists.csr_buckets import BucketSort, Chunk, Rules
 from cusp.edge_lists.csr_plan import MAX_NODES, Plan, cell_shift, make_plan, num_cells
@@ -16,7 +15,8 @@ from cusp.edge_lists.spool import Budget, Spool
 from cusp.edge_lists.threads import num_local_ranks, num_threads, ordered_map
 from cusp.edge_lists.weight_codes import WEIGHT_TYPES
 from cusp.errors import together
-from cusp.graph_writer import GraphWriter, index_dtype
+from cusp.output.dataset_writer import check_target
+from cusp.output.graph_writer import GraphWriter, index_dtype
 
 CHUNK_EDGES = 2**20
 CHUNK_BYTES = 128  # at most, for each edge of a chunk that is being scattered and exchanged

@@ -6,7 +6,7 @@ import numpy as np
 
 from cusp.edge_lists.spool import Spool, Stored
 from cusp.edge_lists.threads import ordered_map
-from cusp.graph_writer import GraphWriter
+from cusp.output.graph_writer import GraphWriter
 
 
 @dataclass(frozen=True)

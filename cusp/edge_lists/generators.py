@@ -12,7 +12,7 @@ from cusp.edge_lists.csr_builder import CsrBuilder, CsrSlice
 from cusp.edge_lists.random_weights import MAX_SPAN, WeightRule, require
 from cusp.edge_lists.threads import ordered_map
 from cusp.errors import OptionError, together
-from cusp.graph_writer import index_dtype
+from cusp.output.graph_writer import index_dtype
 
 BATCH = 2**20  # edges that one thread makes at a time
 MAX_SCALE = 40

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 from mpi4py import MPI
 
 from apps.harness import commit
-from cusp.edge_slice import EdgeSlice, read_slice
-from cusp.estimate import Estimate, estimate
-from cusp.graph_file import read_header
+from cusp.estimates.estimate import Estimate, estimate
+from cusp.input.edge_slice import EdgeSlice, read_slice
+from cusp.input.graph_file import read_header
 from cusp.launch import run_main
 from cusp.policies import Policy, load_policy
-from cusp.stopwatch import Stopwatch
-from cusp.warm_up import tiny_policy, warm_up
+from cusp.program.warm_up import tiny_policy, warm_up
+from cusp.runtime.stopwatch import Stopwatch
 from scripts.bench.cases import Case
 
 if TYPE_CHECKING:

@@ -57,7 +57,7 @@ def measure_graph(name: str, options: argparse.Namespace) -> Iterator[dict]:
     from apps.bfs import bfs, prepare
     from apps.harness import commit, scramble
     from apps.sssp import measure, sssp
-    from cusp.devices import to_host
+    from cusp.runtime.devices import to_host
     from gluon.plan import make_plan
     from gluon.sync import Sync
     from scripts.bench import gpu_graphs
@@ -98,8 +98,8 @@ def measure_graph(name: str, options: argparse.Namespace) -> Iterator[dict]:
 def measure_app(name: str, part: Any, sync: Any, options: argparse.Namespace) -> dict[str, Any]:
     """Row of an algorithm that needs no source: five runs after a warm-up; what it prepares is timed once."""
     from apps.harness import make_verifier, wait
-    from apps.keywords import Keywords
     from apps.library import app_of
+    from apps.run.keywords import Keywords
 
     app = app_of(name)
     parser = Keywords(name, app.add_options)

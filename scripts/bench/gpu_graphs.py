@@ -7,7 +7,7 @@ import numpy as np
 
 from cusp.lid_map import LidMap
 from cusp.partition import Partition
-from cusp.storage import memory_of
+from cusp.runtime.storage import memory_of
 
 WEIGHTS = 255  # edges weigh 1 to this, the same in both directions
 BATCH = 1 << 26  # edges made at a time

@@ -17,14 +17,14 @@ import numpy as np
 from mpi4py import MPI
 
 from apps.harness import commit
-from cusp.compile_rules import Rules
-from cusp.devices import choose_device
-from cusp.edge_slice import read_slice
-from cusp.graph_file import open_graph
+from cusp.input.edge_slice import read_slice
+from cusp.input.graph_file import open_graph
 from cusp.partitioner import partition_graph
 from cusp.policies import load_policy
-from cusp.prop import Prop
-from cusp.stopwatch import Stopwatch
+from cusp.policies.compile_rules import Rules
+from cusp.policies.prop import Prop
+from cusp.runtime.devices import choose_device
+from cusp.runtime.stopwatch import Stopwatch
 from gluon.transports import open_transport
 from scripts.bench.common import ROWS, keep
 
@@ -112,7 +112,8 @@ def rule_rate(path: str, policy: Any, comm: MPI.Intracomm) -> tuple[str, float]:
 
 def read_only(path: str, comm: MPI.Intracomm, weights: bool) -> None:
     """This rank's share of the bytes into page-locked memory, with as many threads as the partitioner has."""
-    from cusp import cuda, read_gpu
+    from cusp.input import read_gpu
+    from cusp.kernels import cuda
 
     with open_graph(path) as file:
         for name in ("indptr", "indices", "data"):

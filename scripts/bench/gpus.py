@@ -23,11 +23,11 @@ from mpi4py import MPI
 from apps.bfs import bfs, prepare
 from apps.harness import choose_sources, commit
 from apps.sssp import measure, sssp
-from cusp.devices import choose_device
+from cusp.estimates.quality import measure_quality
 from cusp.partitioner import partition_graph
 from cusp.policies import load_policy
-from cusp.quality import measure_quality
-from cusp.stopwatch import Stopwatch
+from cusp.runtime.devices import choose_device
+from cusp.runtime.stopwatch import Stopwatch
 from gluon.plan import make_plan
 from gluon.sync import Sync
 from gluon.transports import open_transport

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from mpi4py import MPI
 
 from apps.harness import commit
-from cusp.graph_file import read_header
+from cusp.input.graph_file import read_header
 from cusp.launch import run_main
 from cusp.partition import Partition
 from cusp.partitioner import partition_graph
 from cusp.policies import load_policy
-from cusp.stopwatch import Stopwatch
-from cusp.warm_up import tiny_policy, warm_up
+from cusp.program.warm_up import tiny_policy, warm_up
+from cusp.runtime.stopwatch import Stopwatch
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm

@@ -1,4 +1,4 @@
-"""Our own graph files as input: see :mod:`cusp.graph_file` for the layout."""
+"""Our own graph files as input: see :mod:`cusp.input.graph_file` for the layout."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,7 +8,7 @@ import h5py
 import numpy as np
 
 from cusp.errors import GraphFileError
-from cusp.graph_file import read_header
+from cusp.input.graph_file import read_header
 from scripts.formats.csr_source import CsrSource
 from scripts.formats.source import EdgeSource, is_gzip
 

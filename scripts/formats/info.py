@@ -5,9 +5,9 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from cusp.checksum import checksum
 from cusp.errors import GraphFileError
-from cusp.graph_file import read_header
+from cusp.input.checksum import checksum
+from cusp.input.graph_file import read_header
 from scripts.formats import FORMATS, open_edges
 from scripts.formats.source import CHUNK_EDGES, EdgeSource, is_gzip
 

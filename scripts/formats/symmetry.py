@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from cusp.checksum import as_bits
+from cusp.input.checksum import as_bits
 
 
 @njit(cache=True, nogil=True)

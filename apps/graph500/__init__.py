@@ -1,0 +1,1 @@
+"""The Graph500 benchmark: generation, construction, searches, validation, output."""

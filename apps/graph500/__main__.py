@@ -1,0 +1,224 @@
+"""The Graph500 benchmark (specification 2.0): construction, breadth-first search and shortest paths, validated.
+
+``mpirun -n 4 python -m apps.graph500 --scale 20 --policy cvc``
+
+Edges are drawn by the Kronecker generator with the parameters of the specification (probabilities to within 2**-16),
+their ends are scrambled by a bijection; loops and parallel edges stay in the list. Kernel 1 makes of the list in memory
+a partition and all that searches share. Weights are uniform in [0, 1) in steps of 2**-24, and kernel 1 keeps them as
+integers in that unit: sums are exact. Every tree is validated against the list by :mod:`apps.graph500.validate`.
+"""
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from apps.bfs import bfs
+from apps.bfs import prepare as prepare_bfs
+from apps.graph500.output import Outcome, Run, official_output, rows_of
+from apps.graph500.validate import EdgeTuples, Validator
+from apps.harness import append_rows, choose_sources
+from apps.shared.tree import find_parents
+from apps.sssp import Lengths, measure, sssp
+from cusp.edge_lists import random_kernels
+from cusp.edge_lists.generators import BATCH, MAX_SCALE, rmat
+from cusp.edge_lists.threads import ordered_map
+from cusp.errors import OptionError, together
+from cusp.input.graph_file import GraphHeader
+from cusp.launch import parse_together, run_main
+from cusp.output.dataset_writer import check_target
+from cusp.output.graph_writer import index_dtype
+from cusp.partition import Partition
+from cusp.partitioner import partition_slice
+from cusp.policies import Policy, load_policy
+from cusp.program import report
+from cusp.program.cli import add_partition_options, policy_parameters, positive
+from cusp.program.warm_up import warm_up
+from cusp.runtime.devices import backend, choose_device, move
+from cusp.runtime.stopwatch import Stopwatch
+from gluon.plan import SyncPlan, make_plan
+from gluon.sync import Sync
+from gluon.transports import CHOICES as TRANSPORTS
+from gluon.transports import open_transport
+
+UNIT = 2.0**-24  # of weights
+WEIGHT_KEY = 0x5743  # so that weights and ends of edges are drawn from different numbers
+REHEARSAL = 8  # scale at which code is loaded
+
+Found = tuple[Any, Any]  # parents, and hops or distances, of this rank's masters
+
+
+@dataclass(frozen=True)
+class Graph:
+    """What kernel 1 makes: nothing of it is changed by searches."""
+
+    part: Partition
+    plan: SyncPlan
+    searches: Any
+    lengths: Lengths | None
+
+
+def main(comm: MPI.Intracomm, argv: list[str]) -> int:
+    """Run the benchmark from its command line. Collective."""
+    options = parse_together(comm, make_parser(), argv)
+    if options.rows:
+        check_target(options.rows, comm, append=True)
+    with together(comm):
+        if options.memory_limit:
+            raise OptionError("--memory-limit: needs a graph file; the graph of this benchmark is made in memory")
+        if not 1 <= options.scale <= MAX_SCALE:
+            raise OptionError(f"--scale {options.scale}: not between 1 and {MAX_SCALE}")
+        policy = load_policy(options.policy, **policy_parameters(options))
+        policy.grid_for(comm.size)
+    placement = choose_device(options.device, comm)
+    open_transport(options.transport, comm, placement.device)
+    report.progress(comm.rank, "loading compiled code (compiled once, then kept)")
+    rehearse(options, policy, placement.device, comm)
+    outcome = benchmark(options, policy, placement.device, comm, lambda text: report.progress(comm.rank, text))
+    report.progress(comm.rank, "")
+    report.say(comm.rank, official_output(options, comm.size, outcome))
+    if options.rows:
+        append_rows(options.rows, rows_of(options, placement.device, comm.size, outcome), comm)
+    return 0
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m apps.graph500", description="Graph500. Run it on several ranks with mpirun -n RANKS."
+    )
+    add = parser.add_argument
+    add("--scale", type=int, default=16, help="the graph has 2**SCALE nodes (default: 16)")
+    add("--edgefactor", type=positive, default=16, help="and so many times as many edges (default: 16)")
+    add("--keys", type=positive, default=64, help="searches of each kind (default: 64, as specified)")
+    add("--skip-sssp", action="store_true", help="leave kernel 3, shortest paths, out")
+    add("--seed", type=int, default=1, help="of edges, weights and search keys (default: 1)")
+    add("--transport", choices=TRANSPORTS, default="auto", help="how messages travel between GPUs")
+    add("--rows", metavar="FILE", help="append a JSON line for each search")
+    add_partition_options(parser)
+    return parser
+
+
+def rehearse(options: argparse.Namespace, policy: Policy, device: str, comm: MPI.Intracomm) -> None:
+    """Call all that the benchmark calls, for a small graph of the same types. Collective."""
+    small = argparse.Namespace(
+        **vars(options) | {"scale": min(REHEARSAL, options.scale), "keys": 1, "transport": "mpi"}
+    )
+    index = index_dtype(2**options.scale)
+    header = GraphHeader("kron", 2**options.scale, 0, True, index, np.dtype(np.uint32), False)
+    alone = replace(policy, grid=None)
+    warm_up(comm, header, lambda few, path: benchmark(small, alone, device, few))
+
+
+def benchmark(
+    options: argparse.Namespace, policy: Policy, device: str, comm: MPI.Intracomm,
+    tell: Callable[[str], None] = lambda text: None,
+) -> Outcome:  # fmt: skip
+    """Generate, construct, and run the searches of both kinds, each validated. Collective.
+
+    Raises
+    ------
+    VerificationError
+        On every rank: a tree is wrong.
+    """
+    weighted = not options.skip_sssp
+    tell("generating edges")
+    generation, tuples = timed(comm, device, lambda: generate(options, weighted, device, comm))
+    tell("kernel 1: construction")
+    construction, graph = timed(comm, device, lambda: construct(tuples, policy, options, comm))
+    validator = Validator(tuples, graph.part, comm)
+    chosen = argparse.Namespace(source=None, sources=options.keys, seed=options.seed)
+    keys: list[Any] = choose_sources(graph.part, comm, chosen)
+    kernels: dict[str, Callable[[Graph, Sync, int], Found]] = {"bfs": search}
+    if weighted:
+        kernels["sssp"] = shortest_paths
+    runs: dict[str, list[Run]] = {}
+    for name, kernel in kernels.items():
+        kernel(graph, Sync(graph.plan, comm), keys[0])  # memory and connections are there when the clock runs
+        runs[name] = []
+        for number, source in enumerate(keys):
+            tell(f"{name} {number + 1} of {len(keys)}")
+            runs[name].append(run(kernel, graph, validator, source, name == "sssp", comm))
+    return Outcome(generation, construction, runs)
+
+
+def run(
+    kernel: Callable[[Graph, Sync, int], Found], graph: Graph, validator: Validator, source: int, weighted: bool,
+    comm: MPI.Intracomm,
+) -> Run:  # fmt: skip
+    """One search and its validation. Collective."""
+    device = graph.part.device
+    seconds, (parents, depths) = timed(comm, device, lambda: kernel(graph, Sync(graph.plan, comm), source))
+    checking, edges = timed(comm, device, lambda: validator.check(source, parents, depths, weighted))
+    return Run(source, seconds, edges, checking)
+
+
+def generate(options: argparse.Namespace, weighted: bool, device: str, comm: MPI.Intracomm) -> EdgeTuples:
+    """This rank's share of the edge list, the same list on any number of ranks, in the memory of its device."""
+    stream = rmat(options.seed, options.scale, options.edgefactor)
+    first, last = (stream.size * rank // comm.size for rank in (comm.rank, comm.rank + 1))
+    index = index_dtype(stream.num_nodes)
+    sources, targets = np.empty(last - first, index), np.empty(last - first, index)
+    weights = np.empty(last - first, np.float32) if weighted else None
+    key = random_kernels.key_of(options.seed ^ WEIGHT_KEY << 32)
+
+    def draw(begin: int) -> None:
+        end = min(begin + BATCH, last)
+        part = slice(begin - first, end - first)
+        sources[part], targets[part] = stream.edges(begin, end)
+        if weights is not None:
+            numbers = np.empty(end - begin)
+            random_kernels.uniform_units(key, begin, numbers)
+            weights[part] = np.floor(numbers / UNIT) * UNIT
+
+    for _ in ordered_map(draw, range(first, last, BATCH)):
+        pass
+    ends = move(sources, device), move(targets, device)
+    return EdgeTuples(stream.num_nodes, stream.size, *ends, move(weights, device), device)
+
+
+def construct(tuples: EdgeTuples, policy: Policy, options: argparse.Namespace, comm: MPI.Intracomm) -> Graph:
+    """Kernel 1: from the edge list to the partition, the sync plan and what searches share. Collective."""
+    lengths = None if tuples.weights is None else (tuples.weights / np.float32(UNIT)).astype(np.uint32)
+    slices = backend("apps.graph500.slices", tuples.device)
+    ends = (tuples.sources, tuples.targets)
+    edges = [slices.undirected_slice(*ends, lengths, tuples.num_nodes, comm)]
+    del lengths
+    part = partition_slice(edges.pop(), policy, comm, options.order, device=tuples.device)
+    plan = make_plan(part, comm, options.transport)
+    sync = Sync(plan, comm)
+    return Graph(part, plan, prepare_bfs(part, sync), None if part.weights is None else measure(part, sync))
+
+
+def search(graph: Graph, sync: Sync, source: int) -> Found:
+    """Kernel 2: parents and hops. Collective."""
+    found = bfs(graph.part, sync, source, parents=True, prepared=graph.searches).labels
+    return found["parents"], found["hops"]
+
+
+def shortest_paths(graph: Graph, sync: Sync, source: int) -> Found:
+    """Kernel 3: parents and distances. Collective."""
+    assert graph.lengths is not None
+    steps = sssp(graph.part, sync, source, graph.lengths).labels["distance"]
+    parents = find_parents(graph.part, sync, source, steps, graph.lengths.weights)
+    distances = steps * UNIT
+    distances[steps < 0] = np.inf
+    return parents, distances
+
+
+def timed(comm: MPI.Intracomm, device: str, call: Callable[[], Any]) -> tuple[float, Any]:
+    """Seconds of the slowest rank, and what the call returned. Collective."""
+    watch, ready = Stopwatch(), backend("gluon.device", device).wait
+    ready()
+    comm.Barrier()
+    with watch("call"):
+        found = call()
+        ready()
+    return comm.allreduce(watch.seconds["call"], MPI.MAX), found
+
+
+if __name__ == "__main__":
+    run_main(main)

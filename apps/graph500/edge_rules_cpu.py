@@ -1,0 +1,26 @@
+"""What input edges say about a tree of shortest paths, on the CPU; see apps/graph500/validate.py."""
+
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def check_edges(sources, targets, lengths, parent, depth, far, joined):  # type: ignore[no-untyped-def]
+    """The first undirected edge whose ends differ by more than its length, or -1, and how many have been traversed.
+
+    ``joined`` is set for a node with an edge of the right length to its parent. Without ``lengths``, all are 1.
+    """
+    traversed = 0
+    for edge in range(sources.size):
+        left, right = sources[edge], targets[edge]
+        at_left, at_right = depth[left], depth[right]
+        if at_left == far and at_right == far:
+            continue
+        length = 1 if lengths is None else lengths[edge]
+        if at_left > at_right + length or at_right > at_left + length:
+            return edge, traversed
+        traversed += 1
+        if parent[right] == left and at_left + length == at_right:
+            joined[right] = True
+        if parent[left] == right and at_right + length == at_left:
+            joined[left] = True
+    return -1, traversed

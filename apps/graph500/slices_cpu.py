@@ -1,0 +1,35 @@
+"""From an edge list in memory to slices of an undirected graph, on the CPU; see slices_gpu.py."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cusp.edge_lists.csr_builder import CsrBuilder
+from cusp.errors import together
+from cusp.input.edge_slice import EdgeSlice
+from cusp.input.memory_input import slice_of_rows
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+
+def undirected_slice(
+    sources: np.ndarray, targets: np.ndarray, weights: np.ndarray | None, num_nodes: int, comm: "Intracomm"
+) -> EdgeSlice:
+    """This rank's slice of the graph of all ranks' edges, each in both directions, without loops. Collective.
+
+    Of parallel edges the one of the smallest weight is kept.
+
+    Parameters
+    ----------
+    sources, targets : (edges,) uint32, or int64 beyond 2**32 nodes
+        Edges that this rank brings, in any order; ids below ``num_nodes``.
+    weights : (edges,), or None on every rank
+    """
+    dtype = None if weights is None else weights.dtype
+    builder = CsrBuilder(
+        comm, num_nodes=num_nodes, weight_dtype=dtype, symmetrize=True, drop_loops=True, dedup=True
+    )  # fmt: skip
+    with together(comm):
+        builder.add(sources, targets, weights)
+    return slice_of_rows(builder.build(), comm)

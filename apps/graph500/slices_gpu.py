@@ -1,0 +1,90 @@
+"""From an edge list in the memory of GPUs to slices of an undirected graph, chunk by chunk; see slices_cpu.py."""
+
+from typing import TYPE_CHECKING, Any
+
+import cupy as cp
+import numpy as np
+
+from cusp.edge_lists.csr_plan import cell_shift, num_cells
+from cusp.input.checksum import as_bits
+from cusp.input.edge_slice import EdgeSlice
+from cusp.kernels import build_gpu as build
+from cusp.runtime.exchange import pieces
+from cusp.runtime.storage import memory_of
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+CHUNK = 1 << 25  # edges that are turned round, grouped by rank and sent at a time
+
+
+def undirected_slice(sources: Any, targets: Any, weights: Any, num_nodes: int, comm: "Intracomm") -> EdgeSlice:
+    """This rank's slice of the graph of all ranks' edges, each in both directions, without loops. Collective.
+
+    Parallel edges are all kept: what shortest paths need is there, and finding the others would take a second sort.
+
+    Parameters
+    ----------
+    sources, targets : (edges,) uint32, or int64 beyond 2**32 nodes
+        Edges that this rank brings, in any order; ids below ``num_nodes``.
+    weights : (edges,) of 4 bytes, or None on every rank
+    """
+    from mpi4py import MPI
+
+    bounds = _share(sources, targets, num_nodes, comm)
+    first, last = int(bounds[comm.rank]), int(bounds[comm.rank + 1])
+    arrays = [as_bits(sources), as_bits(targets), *([] if weights is None else [as_bits(weights)])]
+    arrived: list[list[Any]] = [[] for _ in arrays]
+    for chunk in range(comm.allreduce(-(-sources.size // CHUNK), MPI.MAX)):
+        part = slice(chunk * CHUNK, (chunk + 1) * CHUNK)
+        for got, new in zip(arrived, _exchange([array[part] for array in arrays], bounds, comm)):
+            got.append(new)
+    rows = _joined(arrived[0], arrays[0].dtype)
+    rows -= rows.dtype.type(first)
+    rows, order = build.sort(rows.astype(cp.uint32, copy=False), (last - first).bit_length())
+    indptr = cp.searchsorted(rows, cp.arange(last - first + 1, dtype=cp.uint32)).astype(np.int64)
+    del rows
+    found = [_joined(got, array.dtype)[order] for got, array in zip(arrived[1:], arrays[1:])]
+    num_edges = comm.allreduce(order.size)
+    values = None if weights is None else found[1].view(weights.dtype)
+    return EdgeSlice(num_nodes, num_edges, True, bounds, first, indptr, found[0], values, None, memory_of("gpu"))
+
+
+def _share(sources: Any, targets: Any, num_nodes: int, comm: "Intracomm") -> np.ndarray:
+    """(ranks + 1,) int64: ranges of nodes with about equally many edges, to within a cell of nodes. Collective."""
+    shift = cell_shift(num_nodes)
+    counts = cp.zeros(num_cells(num_nodes), np.int64)
+    for begin in range(0, sources.size, CHUNK):
+        for ends in (sources, targets):
+            counts += cp.bincount((ends[begin : begin + CHUNK] >> shift).astype(np.int64), minlength=counts.size)
+    before = np.zeros(counts.size + 1, np.int64)
+    np.cumsum(comm.allreduce(cp.asnumpy(counts)), out=before[1:])
+    wanted = [int(before[-1]) * rank // comm.size for rank in range(1, comm.size)]
+    cells = np.searchsorted(before, wanted)
+    return np.array([0, *np.minimum(cells << shift, num_nodes), num_nodes], np.int64)
+
+
+def _exchange(arrays: list[Any], bounds: np.ndarray, comm: "Intracomm") -> list[Any]:
+    """Edges of all ranks, in both directions, whose sources this rank reads: each array of them. Collective."""
+    sources, targets, *weights = arrays
+    kept = sources != targets
+    sources, targets = sources[kept], targets[kept]
+    values = [cp.concatenate([sources, targets]), cp.concatenate([targets, sources])]
+    values += [cp.concatenate([array[kept]] * 2) for array in weights]
+    begins = cp.asarray(bounds[:-1].astype(sources.dtype))
+    owners = cp.searchsorted(begins, values[0], side="right") - 1
+    owners = owners.astype(np.uint8 if comm.size <= 256 else np.uint16)
+    counts = build.count_owners(owners, comm.size)
+    found = []
+    for array in values:
+        grouped = cp.empty_like(array)
+        build.group_by_owner(array, owners, counts, grouped)
+        found.append(cp.concatenate(build.all_to_all(comm, pieces(grouped, np.cumsum(counts)))))
+    return found
+
+
+def _joined(chunks: list[Any], dtype: np.dtype) -> Any:
+    """The chunks as one array; they are forgotten."""
+    whole = cp.concatenate(chunks) if chunks else cp.empty(0, dtype)
+    chunks.clear()
+    return whole

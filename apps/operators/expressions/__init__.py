@@ -1,0 +1,1 @@
+"""Operators made from a user's expression."""

@@ -1,0 +1,1 @@
+"""Operators that find components, cores, triangles and communities."""

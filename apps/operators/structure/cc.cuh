@@ -1,0 +1,123 @@
+// Connected components: a forest of lids, in which every node leads to a lower one of its component, its parent, or is a root.
+// VALUE, the type of labels, is int or long long.
+//
+// Threads unite trees at the same time, without locks (ECL-CC: Jaiganesh, Burtscher, HPDC 2018). Only a root gets a new
+// parent, by atomicCAS, and always a lower node: so there are no cycles. What is not a root may be led to any node
+// further up on its way, by plain stores: whichever wins, and however old the parent is that a thread reads, it is up that way.
+#include "../frontier.cuh"
+
+// Root of a node, when this thread looked; on the way every other node is led to its grandparent.
+__device__ inline int root_of(int* parents, int lid) {
+  for (;;) {
+    int parent = parents[lid];
+    if (parent == lid) return lid;
+    int above = parents[parent];
+    if (above == parent) return parent;
+    parents[lid] = above;
+    lid = above;
+  }
+}
+
+__device__ inline void unite(int* parents, int one, int other) {
+  if (parents[one] == parents[other]) return;
+  one = root_of(parents, one), other = root_of(parents, other);
+  while (one != other) {
+    int low = min(one, other), high = max(one, other);
+    int found = atomicCAS(&parents[high], high, low);
+    if (found == high) return;
+    one = low, other = root_of(parents, found);
+  }
+}
+
+// One thread a node: unites it with the targets of its first ``edges`` edges.
+extern "C" __global__ void link_first(i64 edges, i64 size, const i64* offsets, const int* targets, int* parents) {
+  for (i64 source = thread_id(); source < size; source += num_threads()) {
+    i64 begin = offsets[source], end = min(offsets[source + 1], begin + edges);
+    for (i64 edge = begin; edge < end; edge++) unite(parents, (int)source, targets[edge]);
+  }
+}
+
+// The nodes whose value is not ``skipped`` as a queue, for link_queue. One lane a node.
+extern "C" __global__ void queue_others(const VALUE* values, VALUE skipped, i64 size, const i64* offsets, u64* counter,
+                                        int* nodes, i64* starts, i64* rows) {
+  Queue queue = {counter, nodes, starts, rows};
+  for (i64 first = thread_id() / 32 * 32; first < size; first += num_threads()) {
+    i64 lid = first + lane_id();
+    append(queue, lid < size && values[lid] != skipped, (int)lid, offsets);
+  }
+}
+
+// Unites every node of the queue with all its out-neighbours, edges shared out among warps. The queue is empty
+// afterwards; the word behind its counter counts blocks.
+extern "C" __global__ void link_queue(u64* counter, const int* nodes, const i64* starts, const i64* rows,
+                                      const int* targets, int* parents) {
+  Queue queue = {counter, (int*)nodes, (i64*)starts, (i64*)rows};
+  for_each_edge(queue, *counter, [&](const Edges& edges) {
+    int target[K];
+#pragma unroll
+    for (int k = 0; k < K; k++) target[k] = edges.active[k] ? targets[edges.place[k]] : 0;
+#pragma unroll
+    for (int k = 0; k < K; k++)
+      if (edges.active[k]) unite(parents, edges.node[k], target[k]);
+  });
+  if (last_block((unsigned*)(counter + 1)) && threadIdx.x == 0) *counter = 0;
+}
+
+// Makes the root of every node its parent.
+extern "C" __global__ void flatten(i64 size, int* parents) {
+  for (i64 lid = thread_id(); lid < size; lid += num_threads()) {
+    int root = (int)lid, parent = parents[lid];
+    while (parent != root) root = parent, parent = parents[root];
+    parents[lid] = root;
+  }
+}
+
+// Value of a root = minimum over its tree; its bit is set if that lowers it. Most nodes have one root, so a thread keeps what
+// it found until it meets another.
+extern "C" __global__ void lower_roots(i64 size, const int* parents, VALUE* values, unsigned* updated) {
+  int held = -1;
+  VALUE lowest = 0;
+  auto hand_in = [&] {
+    if (held >= 0 && lowest < *(volatile VALUE*)&values[held]) lower(&values[held], lowest), set_bit(updated, held);
+  };
+  for (i64 lid = thread_id(); lid < size; lid += num_threads()) {
+    int root = parents[lid];
+    if (root == lid) continue;
+    VALUE value = values[lid];
+    if (root != held) {
+      hand_in();
+      held = root, lowest = value;
+    }
+    lowest = min(lowest, value);
+  }
+  hand_in();
+}
+
+// Every node takes the value of its root, which is not higher; its bit is set if that lowers it. A warp has 32 nodes and with
+// them one word of ``updated``, so no atomics are needed.
+extern "C" __global__ void spread_roots(i64 size, const int* parents, VALUE* values, unsigned* updated) {
+  for (i64 first = thread_id() / 32 * 32; first < size; first += num_threads()) {
+    i64 lid = first + lane_id();
+    bool lowered = false;
+    if (lid < size) {
+      VALUE value = values[parents[lid]];
+      lowered = value < values[lid];
+      if (lowered) values[lid] = value;
+    }
+    unsigned bits = __ballot_sync(FULL, lowered);
+    if (lane_id() == 0 && bits) updated[first / 32] |= bits;
+  }
+}
+
+// members[root] += how many of the first ``size`` nodes are in its tree.
+extern "C" __global__ void count_members(i64 size, const int* parents, int* members) {
+  int held = -1, count = 0;
+  for (i64 lid = thread_id(); lid < size; lid += num_threads()) {
+    if (parents[lid] != held) {
+      if (count) atomicAdd(&members[held], count);
+      held = parents[lid], count = 0;
+    }
+    count++;
+  }
+  if (count) atomicAdd(&members[held], count);
+}

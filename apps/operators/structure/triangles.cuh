@@ -1,0 +1,119 @@
+// Triangles: edges led to the end that comes first in an order of all nodes, and wedges that a third edge closes.
+// PLACE, the type of places in that order, is unsigned or unsigned long long. WORDS is the size of the marks of a block.
+#include "../../../cusp/kernels/warp.cuh"
+
+// begins[i + 1] = targets of row rows[i] that come before it. A block takes a row at a time.
+extern "C" __global__ void count_before(const i64* rows, i64 size, const i64* offsets, const int* targets,
+                                        const PLACE* places, i64* begins) {
+  __shared__ int before;
+  for (i64 i = blockIdx.x; i < size; i += gridDim.x) {
+    if (threadIdx.x == 0) before = 0;
+    __syncthreads();
+    PLACE mine = places[rows[i]];
+    int found = 0;
+    for (i64 edge = offsets[rows[i]] + threadIdx.x; edge < offsets[rows[i] + 1]; edge += blockDim.x)
+      found += places[targets[edge]] < mine;
+    found = __reduce_add_sync(FULL, found);
+    if (lane_id() == 0 && found) atomicAdd(&before, found);
+    __syncthreads();
+    if (threadIdx.x == 0) begins[i + 1] = before;
+  }
+}
+
+// Their places, from entries[begins[i]] on. A warp reserves room for what its lanes have found:
+// where a block has several, a row is in any order.
+extern "C" __global__ void write_before(const i64* rows, i64 size, const i64* offsets, const int* targets,
+                                        const PLACE* places, const i64* begins, PLACE* entries) {
+  __shared__ int filled;
+  for (i64 i = blockIdx.x; i < size; i += gridDim.x) {
+    if (begins[i] == begins[i + 1]) continue;  // all threads alike
+    __syncthreads();
+    if (threadIdx.x == 0) filled = 0;
+    __syncthreads();
+    PLACE mine = places[rows[i]];
+    i64 end = offsets[rows[i] + 1];
+    for (i64 group = offsets[rows[i]] + threadIdx.x / 32 * 32; group < end; group += blockDim.x) {
+      PLACE place = group + lane_id() < end ? places[targets[group + lane_id()]] : mine;
+      unsigned kept = __ballot_sync(FULL, place < mine);
+      int slot = 0;
+      if (lane_id() == 0 && kept) slot = atomicAdd(&filled, __popc(kept));
+      slot = __shfl_sync(FULL, slot, 0);
+      if (place < mine) entries[begins[i] + slot + __popc(kept & below_lane())] = place;
+    }
+  }
+}
+
+// First of the entries begin to end - 1 of an ascending list that is not below ``value``, or end.
+__device__ inline i64 lower_bound(const int* list, i64 begin, i64 end, int value) {
+  while (begin < end) {
+    i64 middle = (begin + end) / 2;
+    if (list[middle] < value) begin = middle + 1;
+    else end = middle;
+  }
+  return begin;
+}
+
+__device__ inline bool contains(const int* list, i64 begin, i64 end, int value) {
+  i64 place = lower_bound(list, begin, end, value);
+  return place < end && list[place] == value;
+}
+
+// Triangles u > v > w: a block marks the row of v, and each of its warps takes a u with an edge to v and counts which of
+// its w < v are marked. Marks are bits in shared memory for the nodes of highest degree, which have the lowest numbers and
+// are nearly all that is asked for; others are looked up in the end of v's row by bisection.
+//
+// An item of work is a v with up to USERS of its u. Item n belongs to marked[i] where items[i] <= n < items[i + 1]. Blocks
+// draw items until none is left, those of the highest degree first. sums: items drawn, triangles.
+constexpr int MARKED = 32 * WORDS, USERS = 256;
+
+extern "C" __global__ void __launch_bounds__(256)
+count_triangles(const i64* marked, const i64* items, i64 size, const int* middles, const i64* row_offsets,
+                const int* rows, const i64* in_offsets, const int* sources, const i64* offsets, const int* targets,
+                i64 per_node, u64* counts, u64* sums) {
+  __shared__ unsigned marks[WORDS];
+  __shared__ i64 item, slot;
+  for (int word = threadIdx.x; word < WORDS; word += blockDim.x) marks[word] = 0;
+  i64 total = 0;
+  for (;;) {
+    __syncthreads();
+    if (threadIdx.x < 32) {
+      i64 drawn = 0;
+      if (lane_id() == 0) drawn = (i64)atomicAdd(&sums[0], 1ull);
+      drawn = __shfl_sync(FULL, drawn, 0);
+      i64 found = slot_of(items, size, drawn);
+      if (lane_id() == 0) item = drawn, slot = found;
+    }
+    __syncthreads();
+    if (item >= items[size]) break;
+    i64 row = marked[slot], row_begin = row_offsets[row], row_end = row_offsets[row + 1];
+    i64 far = rows[row_end - 1] < MARKED ? row_end : lower_bound(rows, row_begin, row_end, MARKED);
+    for (i64 i = row_begin + threadIdx.x; i < far; i += blockDim.x) atomicOr(&marks[rows[i] >> 5], 1u << (rows[i] & 31));
+    __syncthreads();
+    int middle = middles[row];
+    i64 first = in_offsets[middle] + (item - items[slot]) * USERS, last = min(first + USERS, in_offsets[middle + 1]);
+    i64 at_middle = 0;
+    for (i64 i = first + threadIdx.x / 32; i < last; i += blockDim.x / 32) {
+      int user = sources[i], found = 0;
+      for (i64 edge = offsets[user] + lane_id(), end = offsets[user + 1];; edge += 32) {
+        int node = edge < end ? targets[edge] : middle;
+        bool closed = node < middle && (node < MARKED ? get_bit(marks, node) : contains(rows, far, row_end, node));
+        found += closed;
+        if (per_node && closed) atomicAdd(&counts[node], 1ull);
+        if (__any_sync(FULL, node >= middle)) break;  // rows ascend, and the middle is in this one
+      }
+      if (per_node) {
+        int at_user = __reduce_add_sync(FULL, found);
+        if (lane_id() == 0 && at_user) atomicAdd(&counts[user], (u64)at_user);
+      }
+      at_middle += found;
+    }
+    total += at_middle;
+    if (per_node) {
+      for (int step = 16; step > 0; step /= 2) at_middle += __shfl_down_sync(FULL, at_middle, step);
+      if (lane_id() == 0 && at_middle) atomicAdd(&counts[middle], (u64)at_middle);
+    }
+    __syncthreads();
+    for (i64 i = row_begin + threadIdx.x; i < far; i += blockDim.x) marks[rows[i] >> 5] = 0;
+  }
+  add_up(&sums[1], (u64)total);
+}

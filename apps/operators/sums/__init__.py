@@ -1,0 +1,1 @@
+"""Operators that sum over rows."""

@@ -1,0 +1,88 @@
+// PageRank: what masters do between two passes over the edges, and a pass that pushes residuals. VALUE is the type of ranks.
+#include "../frontier.cuh"
+
+#define UNIT 1152921504606846976.0  // 2^60: floats are added up as whole numbers, so their order does not matter
+
+// ranks = sums + kept * teleport; contributions = factors * ranks for the first ``senders`` nodes, those with out-edges.
+// Hands over by how much the ranks changed and the sum of those of the other nodes, in units of 2^-60. sums are 0 then.
+extern "C" __global__ void new_ranks(i64 masters, i64 senders, VALUE kept, const VALUE* teleport, const VALUE* factors,
+                                     VALUE* sums, VALUE* ranks, VALUE* contributions, u64* totals, u64* host) {
+  double change = 0, dangling = 0;
+  for (i64 node = thread_id(); node < masters; node += num_threads()) {
+    VALUE rank = sums[node] + kept * teleport[node];
+    change += fabs((double)rank - (double)ranks[node]);
+    ranks[node] = rank;
+    sums[node] = 0;
+    if (node < senders)
+      contributions[node] = factors[node] * rank;
+    else
+      dangling += rank;
+  }
+  add_up(&totals[0], (u64)(change * UNIT));
+  add_up(&totals[1], (u64)(dangling * UNIT));
+  hand_over(totals, 2, host);
+}
+
+// Adds pending * teleport, rounded, to the residuals, and hands over the sum of their absolute values.
+extern "C" __global__ void collect(i64 masters, double pending, const double* teleport, i64* residuals, u64* totals,
+                                   u64* host) {
+  u64 total = 0;
+  for (i64 node = thread_id(); node < masters; node += num_threads()) {
+    i64 residual = residuals[node] + (i64)__dmul_rn(pending, teleport[node]);
+    residuals[node] = residual;
+    total += residual < 0 ? -residual : residual;
+  }
+  add_up(&totals[0], total);
+  hand_over(totals, 1, host);
+}
+
+// Masters settle their residuals that are, without sign, above ``threshold`` times their out-degree, and hand over what
+// all settled and what nodes without out-edges did. The arithmetic is that of pagerank_cpu.py, to the bit.
+extern "C" __global__ void settle(i64 masters, double threshold, double damping, const i64* degrees, i64* residuals,
+                                  i64* settled, i64* shares, unsigned* updated, u64* totals, u64* host) {
+  i64 total = 0, dangling = 0;
+  for (i64 node = thread_id(); node < masters; node += num_threads()) {
+    i64 residual = residuals[node], degree = degrees[node], moved = residual;
+    if (degree == 0) {
+      dangling += residual;
+    } else {
+      if (!((residual < 0 ? -residual : residual) > __dmul_rn(threshold, (double)degree))) continue;
+      i64 share = (i64)(__dmul_rn(damping, (double)residual) / (double)degree);
+      moved = (i64)((double)(share * degree) / damping);
+      shares[node] = share;
+      set_bit(updated, node);
+    }
+    residuals[node] = residual - moved;
+    settled[node] += moved;
+    total += moved;
+  }
+  add_up(&totals[0], (u64)total);
+  add_up(&totals[1], (u64)dangling);
+  hand_over(totals, 2, host);
+}
+
+// Every frontier node adds its share to the residuals of its out-neighbours: whole numbers, in any order. The queue is
+// empty afterwards; the word behind its counter counts blocks.
+extern "C" __global__ void push_shares(u64* counter, const int* nodes, const i64* starts, const i64* rows,
+                                       const int* targets, const i64* shares, i64* residuals) {
+  Queue queue = {counter, (int*)nodes, (i64*)starts, (i64*)rows};
+  for_each_edge(queue, *counter, [&](const Edges& edges) {
+    int target[K];
+#pragma unroll
+    for (int k = 0; k < K; k++) target[k] = edges.active[k] ? targets[edges.place[k]] : 0;
+#pragma unroll
+    for (int k = 0; k < K; k++)
+      if (edges.active[k]) atomicAdd((u64*)&residuals[target[k]], (u64)shares[edges.node[k]]);
+  });
+  if (last_block((unsigned*)(counter + 1)) && threadIdx.x == 0) *counter = 0;
+}
+
+// Sets the bits of the proxies from ``first`` on whose value is not 0: a word a warp, so no atomics are needed.
+extern "C" __global__ void mark_nonzero(i64 first, i64 size, const i64* values, unsigned* updated) {
+  i64 words = (size + 31) / 32;
+  for (i64 word = first / 32 + thread_id() / 32; word < words; word += num_threads() / 32) {
+    i64 lid = word * 32 + lane_id();
+    unsigned bits = __ballot_sync(FULL, lid >= first && lid < size && values[lid] != 0);
+    if (lane_id() == 0 && bits) updated[word] |= bits;
+  }
+}

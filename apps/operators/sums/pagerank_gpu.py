@@ -1,0 +1,77 @@
+"""PageRank on the GPU, with the names and arguments of the CPU's; the kernels are in pagerank.cuh."""
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from apps.operators.frontier_gpu import Queue, threads_for
+from cusp.kernels.cuda import Sums, c_type, load
+
+PAGERANK = "apps/operators/sums/pagerank.cuh"
+UNIT = 2.0**60
+
+
+def new_ranks(kept: Any, teleport: Any, factors: Any, sums: Any, ranks: Any, contributions: Any) -> tuple[float, float]:
+    """Ranks of the masters from what came along edges, and what they give in turn; see pagerank_cpu.py."""
+    totals = _totals()
+    _pagerank(ranks.dtype).new_ranks(
+        threads_for(ranks.size), ranks.size, factors.size, ranks.dtype.type(kept), teleport, factors, sums, ranks,
+        contributions, totals.counters, totals.address,
+    )  # fmt: skip
+    change, dangling = totals.read()
+    return change / UNIT, dangling / UNIT
+
+
+def collect(pending: float, teleport: Any, residuals: Any) -> int:
+    """Add ``pending * teleport``, rounded down, to the int64 residuals; returns the sum of their absolute values."""
+    total = _total()
+    _pagerank(np.float64).collect(
+        threads_for(residuals.size),
+        residuals.size,
+        np.float64(pending),
+        teleport,
+        residuals,
+        total.counters,
+        total.address,
+    )
+    return total.read()[0]
+
+
+def settle(
+    threshold: float, damping: float, degrees: Any, residuals: Any, settled: Any, shares: Any, updated: Any
+) -> tuple[int, int]:
+    """Masters settle their residuals that are large for their out-degree; see pagerank_cpu.py."""
+    totals = _totals()
+    _pagerank(np.float64).settle(
+        threads_for(degrees.size), degrees.size, np.float64(threshold), np.float64(damping), degrees, residuals,
+        settled, shares, updated, totals.counters, totals.address,
+    )  # fmt: skip
+    moved, dangling = np.array(totals.read(), np.uint64).astype(np.int64).tolist()  # they have signs
+    return moved, dangling
+
+
+def push_shares(
+    frontier: Any, offsets: Any, targets: Any, shares: Any, residuals: Any, updated: Any, masters: int, queue: Queue
+) -> None:
+    """Every frontier node adds its share to the residuals of its out-neighbours; mirrors that have some are updated."""
+    kernels, size = _pagerank(np.float64), shares.size
+    memory = (queue.progress, queue.nodes, queue.starts, queue.rows)
+    kernels.queue_bits(threads_for(size), frontier, size, offsets, *memory)
+    kernels.push_shares(threads_for(targets.size), *memory, targets, shares, residuals)
+    kernels.mark_nonzero(threads_for(size - masters), masters, size, residuals, updated)
+
+
+@functools.cache
+def _totals() -> Sums:
+    return Sums(2)
+
+
+@functools.cache
+def _total() -> Sums:
+    return Sums(1)
+
+
+@functools.cache
+def _pagerank(dtype: Any) -> Any:
+    return load(PAGERANK, VALUE=c_type(dtype))

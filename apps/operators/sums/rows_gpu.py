@@ -1,0 +1,75 @@
+"""Sums over rows on the GPU, with the names and arguments of the CPU's; the kernels are in rows.cuh."""
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import cupy as cp
+import numpy as np
+
+from cusp.kernels.cuda import BLOCK, c_type, load
+from cusp.runtime.devices import to_host
+
+KERNELS = "apps/operators/sums/rows.cuh"
+BLOCK_EDGES, BLOCK_WARPS = 1024, BLOCK // 32  # edges that a block takes at a time, 128 a warp
+MOST_WARPS = 1 << 17  # several for each that a GPU runs at once, so that all of it ends at about the same time
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows with edges, in groups that are summed one group at a time.
+
+    Attributes
+    ----------
+    lids : (rows,) int32
+    starts : (rows + 1,) int64
+        The edges of all rows are numbered through; those of ``lids[i]`` begin here.
+    shifts : (rows,) int64
+        Edge e of ``lids[i]`` stands at ``e + shifts[i]`` in the CSR or CSC.
+    bounds, edges : list of int
+        Group g is ``lids[bounds[g] : bounds[g + 1]]``, with ``edges[g]`` edges.
+    piece_lids, pieces : (warps,) int32 and float64
+        Memory of the kernel.
+    """
+
+    lids: Any
+    starts: Any
+    shifts: Any
+    bounds: list[int]
+    edges: list[int]
+    piece_lids: Any
+    pieces: Any
+
+
+def group_rows(lids: Any, bounds: Sequence[int], offsets: Any) -> Rows:
+    """Those of the rows ``lids`` that have edges; group g is ``lids[bounds[g] : bounds[g + 1]]``."""
+    sizes = offsets[lids + 1] - offsets[lids]
+    filled = cp.flatnonzero(sizes)
+    lids, sizes = lids[filled], sizes[filled]
+    places = cp.searchsorted(filled, cp.asarray(list(bounds)))
+    starts = cp.zeros(lids.size + 1, np.int64)
+    cp.cumsum(sizes, out=starts[1:])
+    edges = np.diff(to_host(starts[places])).tolist()
+    warps = _warps(max(edges, default=0))
+    room = cp.empty(warps, np.int32), cp.empty(warps, np.float64)
+    return Rows(lids, starts, offsets[lids] - starts[:-1], to_host(places).tolist(), edges, *room)
+
+
+def sum_rows(rows: Rows, group: int, columns: Any, values: Any, sums: Any) -> None:
+    """``sums[v]`` = sum of ``values[columns[e]]`` over the edges e of v, for the rows v of a group; others are left."""
+    kernels, warps, first = _rows(values.dtype), _warps(rows.edges[group]), rows.bounds[group]
+    kernels.sum_rows(
+        32 * warps, first, rows.bounds[group + 1] - first, rows.lids, rows.starts, rows.shifts, columns, values, sums,
+        rows.piece_lids, rows.pieces,
+    )  # fmt: skip
+    kernels.add_pieces(warps, warps, rows.piece_lids, rows.pieces, sums)
+
+
+def _warps(edges: int) -> int:
+    return min(-(-edges // BLOCK_EDGES) * BLOCK_WARPS, MOST_WARPS)
+
+
+@functools.cache
+def _rows(dtype: Any) -> Any:
+    return load(KERNELS, VALUE=c_type(dtype))

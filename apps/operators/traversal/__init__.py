@@ -1,0 +1,1 @@
+"""Operators of searches: levels, buckets, trees."""

@@ -1,0 +1,187 @@
+// Breadth-first search: push, pull, and a whole search in one kernel. VALUE, the label's type, is int or long long.
+#include "../frontier.cuh"
+
+// Every frontier node v gives level | (gids[v] & gid_mask) to its out-neighbours that have no value or a larger one.
+// Two that write one node at a time: the smaller wins, whatever the order, so parents do not depend on timing. The queue is
+// empty afterwards; the word behind its counter counts blocks.
+extern "C" __global__ void bfs_push(u64* counter, const int* nodes, const i64* starts, const i64* rows, const int* targets,
+                                    const i64* gids, i64 gid_mask, VALUE level, VALUE* values, unsigned* updated) {
+  Queue queue = {counter, (int*)nodes, (i64*)starts, (i64*)rows};
+  for_each_edge(queue, *counter, [&](const Edges& edges) {
+    int target[K];
+    VALUE old[K];
+#pragma unroll
+    for (int k = 0; k < K; k++) target[k] = edges.active[k] ? targets[edges.place[k]] : 0;
+#pragma unroll
+    for (int k = 0; k < K; k++) old[k] = values[target[k]];
+#pragma unroll
+    for (int k = 0; k < K; k++) {
+      if (!edges.active[k]) continue;
+      VALUE value = gid_mask ? (VALUE)(level | (gids[edges.node[k]] & gid_mask)) : level;
+      if (old[k] > value && lower(&values[target[k]], value) > value) set_bit(updated, target[k]);
+    }
+  });
+  if (last_block((unsigned*)(counter + 1)) && threadIdx.x == 0) *counter = 0;
+}
+
+// The first in-neighbour of a row that is in the frontier, or -1. All lanes of a warp call it, each with a row or none.
+// A lane tries the first few alone: hub-first rows end there nearly always. What is left of long rows the warp scans
+// together, 32 neighbours at a time.
+__device__ inline int find_source(bool looking, i64 begin, i64 end, const int* sources, const unsigned* frontier) {
+  const int ALONE = 8;
+  int found = -1;
+  i64 edge = begin;
+  if (looking) {
+    i64 last = min(end, begin + ALONE);
+    for (; edge < last && found < 0; edge++)
+      if (get_bit(frontier, sources[edge])) found = sources[edge];
+  }
+  unsigned left = __ballot_sync(FULL, looking && found < 0 && edge < end);
+  while (left) {
+    int owner = __ffs(left) - 1;
+    left &= left - 1;
+    i64 at = __shfl_sync(FULL, edge, owner), stop = __shfl_sync(FULL, end, owner);
+    unsigned hits = 0;
+    int source = -1;
+    for (; at < stop && !hits; at += 32) {
+      source = at + lane_id() < stop ? sources[at + lane_id()] : -1;
+      hits = __ballot_sync(FULL, source >= 0 && get_bit(frontier, source));
+    }
+    if (hits) source = __shfl_sync(FULL, source, __ffs(hits) - 1);
+    if (hits && (int)lane_id() == owner) found = source;
+  }
+  return found;
+}
+
+// Every node without a value looks for an in-neighbour in the frontier and stops at the first. A warp has 32 nodes and
+// with them one word of ``updated``, so no atomics are needed.
+extern "C" __global__ void bfs_pull(const unsigned* frontier, i64 size, const i64* offsets, const int* sources,
+                                    const i64* gids, i64 gid_mask, VALUE level, VALUE unreached, VALUE* values,
+                                    unsigned* updated) {
+  i64 words = (size + 31) / 32;
+  for (i64 word = thread_id() / 32; word < words; word += num_threads() / 32) {
+    i64 target = word * 32 + lane_id();
+    bool looking = target < size && values[target] == unreached;
+    i64 begin = 0, end = 0;
+    if (looking) begin = offsets[target], end = offsets[target + 1];
+    looking = begin < end;
+    if (!__any_sync(FULL, looking)) continue;
+    int source = find_source(looking, begin, end, sources, frontier);
+    if (source >= 0) values[target] = gid_mask ? (VALUE)(level | (gids[source] & gid_mask)) : level;
+    unsigned found = __ballot_sync(FULL, source >= 0);
+    if (lane_id() == 0 && found) updated[word] |= found;
+  }
+}
+
+__device__ inline void count_found(u64* total, i64 found) {
+  for (int step = 16; step > 0; step /= 2) found += __shfl_down_sync(FULL, found, step);
+  if (lane_id() == 0 && found) atomicAdd(total, (u64)found << EDGE_BITS);
+}
+
+// One pull level: every node below ``rows`` that is not in ``seen`` looks for an in-neighbour that is. Whoever was seen
+// before the last level would have been found by then, so one that is seen is in the frontier: no frontier is needed.
+// A warp writes whole words of ``next``; ``seen`` stays as it is, so this level's finds are not taken for earlier ones.
+// The first in-neighbour, which is the one with the most edges, stands in an array of its own: it decides nearly always,
+// and reading it is one stream.
+__device__ inline i64 pull_level(i64 rows, const int* first, const i64* offsets, const int* sources,
+                                 const unsigned* seen, unsigned* next, int level, int* hops, const i64* gids,
+                                 i64* parents) {
+  i64 count = 0, words = (rows + 31) / 32;
+  for (i64 word = thread_id() / 32; word < words; word += num_threads() / 32) {
+    unsigned old = seen[word];
+    i64 target = word * 32 + lane_id();
+    bool looking = target < rows && !(old >> lane_id() & 1);
+    int source = looking ? first[target] : -1;
+    bool hit = source >= 0 && get_bit(seen, source);
+    bool on = source >= 0 && !hit;
+    if (__any_sync(FULL, on)) {
+      i64 begin = 0, end = 0;
+      if (on) begin = offsets[target] + 1, end = offsets[target + 1];
+      int other = find_source(on, begin, end, sources, seen);
+      if (other >= 0) source = other, hit = true;
+    }
+    if (hit) hops[target] = level, count++;
+    if (hit && parents) parents[target] = gids[source];
+    unsigned found = __ballot_sync(FULL, hit);
+    if (lane_id() == 0) next[word] = old | found;
+  }
+  return count;
+}
+
+// hops from ``source``, -1 where there is no path; parents alike, if asked for. direction: 0 whichever is cheaper, 1 push, 2 pull.
+// ``seen`` has room for two bitmaps of ``words`` words. The rule that chooses is that of apps/bfs.py.
+extern "C" __global__ void __launch_bounds__(512, 2)
+bfs_drain(const u64* index, const int* table, i64 source, i64 proxies, i64 rows, i64 edges, const i64* offsets,
+          const int* targets, const i64* in_offsets, const int* in_sources, const int* first, i64 direction, i64 alpha,
+          i64 beta, int* hops, const i64* gids, i64 with_parents, i64* parents, unsigned* bitmaps, i64 words,
+          int* nodes, i64* starts, i64* queue_rows, i64 room, u64* progress_words, i64* rounds) {
+  Progress* progress = (Progress*)progress_words;
+  Queues queues = {nodes, starts, queue_rows, room, progress};
+  unsigned *seen = bitmaps, *next = bitmaps + words;
+  if (!with_parents) parents = 0;
+  for (i64 i = thread_id(); i < proxies; i += num_threads()) hops[i] = -1;
+  for (i64 i = thread_id(); parents && i < proxies; i += num_threads()) parents[i] = -1;
+  for (i64 i = thread_id(); i < 2 * words; i += num_threads()) bitmaps[i] = 0;
+  grid_barrier(&progress->arrived);
+  unsigned step = 0;
+  if (thread_id() < 32) {
+    int lid = lid_of(index, table, source);
+    if (lane_id() == 0) hops[lid] = 0, seen[lid >> 5] = 1u << (lid & 31);
+    if (lane_id() == 0 && parents) parents[lid] = source;
+    append(queues.written_in(step), lane_id() == 0, lid, offsets);
+  }
+  grid_barrier(&progress->arrived);
+  bool pulling = false, queued = true;
+  i64 before = 0, unexplored = edges;
+  int level = 0;
+  for (;;) {
+    u64 total = peek(&progress->total[step % 3]);
+    i64 count = queue_nodes(total);
+    if (count == 0) break;
+    if (direction != 1)
+      pulling = direction == 2 || (pulling ? count >= before || count > rows / beta
+                                           : queue_edges(total) > unexplored / alpha);
+    if (queued) unexplored -= queue_edges(total);
+    before = count;
+    level++;
+    if (!pulling && !queued) {  // what the last pull found becomes a queue
+      step++;
+      if (thread_id() == 0) progress->total[(step + 1) % 3] = 0;
+      for (i64 word = thread_id() / 32; word < words; word += num_threads() / 32) {
+        unsigned bits = seen[word] & ~next[word];
+        if (bits) append(queues.written_in(step), bits >> lane_id() & 1, (int)(word * 32 + lane_id()), offsets);
+      }
+      grid_barrier(&progress->arrived);
+      total = peek(&progress->total[step % 3]);
+    }
+    step++;
+    if (thread_id() == 0) progress->total[(step + 1) % 3] = 0;
+    if (pulling) {
+      i64 found = pull_level(rows, first, in_offsets, in_sources, seen, next, level, hops, gids, parents);
+      count_found(&progress->total[step % 3], found);
+      unsigned* older = seen;
+      seen = next, next = older;
+    } else {
+      Queue out = queues.written_in(step);
+      for_each_edge(queues.written_in(step - 1), total, [&](const Edges& edges) {
+        int target[K];
+        bool fresh[K];
+#pragma unroll
+        for (int k = 0; k < K; k++) target[k] = edges.active[k] ? targets[edges.place[k]] : 0;
+#pragma unroll
+        for (int k = 0; k < K; k++) fresh[k] = edges.active[k] && !get_bit(seen, target[k]);
+#pragma unroll
+        for (int k = 0; k < K; k++) {
+          unsigned bit = 1u << (target[k] & 31);
+          if (fresh[k]) fresh[k] = !(atomicOr(&seen[target[k] >> 5], bit) & bit);
+          if (fresh[k]) hops[target[k]] = level;
+          if (fresh[k] && parents) parents[target[k]] = gids[edges.node[k]];
+          if (__any_sync(FULL, fresh[k])) append(out, fresh[k], target[k], offsets);
+        }
+      });
+    }
+    queued = !pulling;
+    grid_barrier(&progress->arrived);
+  }
+  if (thread_id() == 0) *rounds = level;
+}

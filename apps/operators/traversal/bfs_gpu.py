@@ -1,0 +1,102 @@
+"""Breadth-first search on the GPU, with the names and arguments of the CPU's; the kernels are in bfs.cuh.
+
+On one rank a whole search runs in one kernel.
+"""
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import cupy as cp
+import numpy as np
+
+from apps.operators.frontier_gpu import Queue, make_queue, threads_for
+from cusp.kernels.cuda import c_type, load, many_threads
+from cusp.partition import Partition
+
+BFS = "apps/operators/traversal/bfs.cuh"
+DIRECTIONS = {"auto": 0, "push": 1, "pull": 2}
+
+
+def bfs_push(
+    frontier: Any, offsets: Any, targets: Any, gids: Any, gid_mask: int, level: Any, unreached: Any, values: Any,
+    updated: Any, queue: Queue,
+) -> None:  # fmt: skip
+    """Every frontier node v gives ``level | (gids[v] & gid_mask)`` to its out-neighbours without a smaller value."""
+    kernels = _bfs(values.dtype)
+    memory = (queue.progress, queue.nodes, queue.starts, queue.rows)
+    kernels.queue_bits(threads_for(values.size), frontier, values.size, offsets, *memory)
+    level = values.dtype.type(level)
+    kernels.bfs_push(many_threads(), *memory, targets, gids, int(gid_mask), level, values, updated)
+
+
+def bfs_pull(
+    frontier: Any, offsets: Any, sources: Any, gids: Any, gid_mask: int, level: Any, unreached: Any, values: Any,
+    updated: Any, queue: Queue,
+) -> None:  # fmt: skip
+    """Every node without a value looks for an in-neighbour in the frontier and stops at the first."""
+    size, number = values.size, values.dtype.type
+    _bfs(values.dtype).bfs_pull(
+        threads_for(size), frontier, size, offsets, sources, gids, int(gid_mask), number(level), number(unreached),
+        values, updated,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class BfsPlan:
+    """What breadth-first searches of one partition on one rank share.
+
+    Attributes
+    ----------
+    rows : int
+        Nodes from this one on have no in-edges.
+    in_edges : (offsets, sources), or None if there is no way to pull
+    first : (rows,) int32
+        First in-neighbour of each node, -1 where there is none.
+    bitmaps : uint32 words
+    """
+
+    queue: Queue
+    rows: int
+    in_edges: Any
+    first: Any
+    bitmaps: Any
+
+
+def plan_bfs(part: Partition, in_edges: Any) -> BfsPlan:
+    """Prepare for :func:`bfs_drain`."""
+    rows, first = part.num_proxies, cp.full(1, -1, np.int32)
+    if in_edges:
+        offsets, sources = in_edges
+        filled = offsets[1:] > offsets[:-1]
+        rows = int(cp.flatnonzero(filled)[-1]) + 1 if bool(filled.any()) else 0
+        first = cp.where(filled[:rows], sources[cp.minimum(offsets[:rows], max(sources.size - 1, 0))], -1)
+        first = first.astype(np.int32)
+    return BfsPlan(make_queue(part), rows, in_edges, first, cp.empty(2 * _words(part), np.uint32))
+
+
+def bfs_drain(
+    part: Partition, plan: BfsPlan, source: int, direction: str, alpha: int, beta: int, with_parents: bool
+) -> tuple[Any, Any, Any]:
+    """Hops of all nodes, int32, and if wanted parents, int64, -1 where there is no path; the number of levels."""
+    queue, levels = plan.queue, cp.zeros(1, np.int64)
+    hops = cp.empty(part.num_proxies, np.int32)
+    parents = cp.empty(part.num_proxies if with_parents else 0, np.int64)
+    in_edges = plan.in_edges or (part.offsets, part.targets)
+    queue.progress.fill(0)
+    _bfs(np.int32).resident("bfs_drain")(
+        part.lid_map.index, part.lid_map.table, int(source), part.num_proxies, plan.rows, part.num_edges, part.offsets,
+        part.targets, *in_edges, plan.first, DIRECTIONS[direction if plan.in_edges else "push"], alpha, beta, hops,
+        part.gids, int(with_parents), parents, plan.bitmaps, _words(part), queue.nodes, queue.starts, queue.rows,
+        queue.room, queue.progress, levels,
+    )  # fmt: skip
+    return hops, parents, levels[0]
+
+
+@functools.cache
+def _bfs(dtype: Any) -> Any:
+    return load(BFS, VALUE=c_type(dtype))
+
+
+def _words(part: Partition) -> int:
+    return -(-part.num_proxies // 64) * 2

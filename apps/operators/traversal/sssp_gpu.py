@@ -1,0 +1,230 @@
+"""Shortest paths on the GPU, with the names and arguments of the CPU's; the kernels are in sssp.cuh.
+
+On one rank a whole search runs in one kernel. Where edges weigh as much as their reverses, rows are sorted by weight,
+and distances are settled bucket by bucket until most edges belong to settled nodes; then the other nodes pull.
+"""
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import cupy as cp
+import numpy as np
+
+from apps.operators.frontier_gpu import Queue, drains, make_queue, threads_for
+from cusp.kernels.cuda import Sums, c_type, load, many_threads
+from cusp.partition import Partition
+from cusp.runtime.devices import to_host
+from gluon.device_gpu import full, no_bits, read, write
+from gluon.sync import Sync
+
+SSSP = "apps/operators/traversal/sssp.cuh"
+DENSE = 8  # edges a node from which hubs have most of all edges, as a rule
+ENOUGH = 0.85  # share of the edges that belong to settled nodes when the others begin to pull
+MOST_BUCKETS = 64  # before that, at most
+SORTED_AT_ONCE = 1 << 27  # edges
+
+
+def bucket_scale(queue: "Relaxing", ranks: int) -> float:
+    """How many times wider than usual the buckets of shortest paths should be: an exchange costs what many edges do.
+
+    Two H200, scale 24: 10.3 ms at twice the usual width, 12.8 at 4 times that, 15.9 at 8 times; without sorted rows
+    71 ms at the usual width, 39 at 9 times that, 48 at 18 times.
+    """
+    return 1.0 if drains(ranks) else 2.0 if settles(queue) else 8.0
+
+
+def find_pending(lowered: Any, values: Any, relaxed_at: Any, pending: Any, far: Any) -> Any:
+    """Lowest value of a pending node, or ``far``; one whose value fell since its edges were last relaxed is pending."""
+    sums, size, far = _sums(), values.size, values.dtype.type(far)
+    _sssp(values.dtype).find_pending(
+        threads_for(size), lowered, size, values, relaxed_at, pending, far, sums.counters, sums.address
+    )
+    return _lowest(far, sums.read()[0])
+
+
+def _lowest(far: Any, below: int) -> Any:
+    """What ``keep_lowest`` in sssp.cuh found."""
+    bits = np.array([far]).view(f"i{far.itemsize}")
+    bits -= below
+    return bits.view(far.dtype)[0].item()
+
+
+@functools.cache
+def _sums() -> Sums:
+    return Sums(2)
+
+
+def relax_below(
+    limit: Any, far: Any, offsets: Any, targets: Any, weights: Any, values: Any, relaxed_at: Any, pending: Any,
+    updated: Any, queue: "Relaxing",
+) -> None:  # fmt: skip
+    """Relax the out-edges of pending nodes below ``limit`` until none is left; a drain of one bucket."""
+    _relax(0, limit, far, far, offsets, targets, weights, values, relaxed_at, pending, updated, queue)
+
+
+@dataclass(frozen=True)
+class Relaxing:
+    """What shortest paths of one partition share.
+
+    Attributes
+    ----------
+    queue : Queue
+    stamps : (proxies,) int32
+        The step in which each was last appended.
+    rounds : (1,) int64
+    by_weight : (targets, weights), or None
+        The edges with each row sorted by weight, where buckets can be settled.
+    """
+
+    queue: Queue
+    stamps: Any
+    rounds: Any
+    by_weight: Any
+
+
+def plan_relaxing(part: Partition, sync: Sync, weights: Any, dtype: np.dtype) -> Relaxing:
+    """Prepare for the operators here. Collective."""
+    stamps, rounds = cp.zeros(part.num_proxies, np.int32), cp.zeros(1, np.int64)
+    pays = part.symmetric and part.num_edges >= DENSE * part.num_nodes
+    exact = dtype.kind == "i" and (weights.dtype.itemsize <= 4 or part.weights is None)
+    by_weight = _sort_rows(part, weights) if pays and exact and _weighs_the_same(part, sync, weights) else None
+    return Relaxing(make_queue(part), stamps, rounds, by_weight)
+
+
+def _weighs_the_same(part: Partition, sync: Sync, weights: Any) -> bool:
+    """Whether every edge and its reverse have the same weight. Collective."""
+    total = cp.zeros(1, np.uint64)
+    kernel = _sssp(np.int32, weights.dtype).weight_asymmetry
+    kernel(many_threads(), part.num_proxies, part.gids, part.offsets, part.targets, weights, total)
+    return sync.total(read(total)[0])[0] == 0
+
+
+def _sort_rows(part: Partition, weights: Any) -> tuple[Any, Any]:
+    """Targets and weights with each row sorted by weight: a chunk of whole rows at a time, by one sort of both."""
+    targets, sorted_weights = cp.empty_like(part.targets), cp.empty_like(weights)
+    offsets = to_host(part.offsets)
+    row = 0
+    while row < part.num_proxies:
+        end = int(np.searchsorted(offsets, offsets[row] + SORTED_AT_ONCE, side="right")) - 1
+        end = min(max(end, row + 1), part.num_proxies)
+        edges = slice(int(offsets[row]), int(offsets[end]))
+        begins = part.offsets[row:end] - edges.start
+        begins = begins[part.has_out[row:end]]
+        keys = cp.zeros(edges.stop - edges.start, np.int64)
+        keys[begins] = 1
+        keys = cp.cumsum(keys) << 32 | weights[edges]
+        order = cp.argsort(keys)
+        targets[edges], sorted_weights[edges] = part.targets[edges][order], weights[edges][order]
+        row = end
+    return targets, sorted_weights
+
+
+def settles(queue: Relaxing) -> bool:
+    """Whether distances can be settled bucket by bucket: :func:`open_bucket`, :func:`settle_bucket`, :func:`pull`."""
+    return queue.by_weight is not None
+
+
+def open_bucket(part: Partition, low: Any, high: Any, far: Any, values: Any, queue: Relaxing) -> tuple[int, Any]:
+    """Find the edges that lead from nodes below ``low`` into the bucket from there to ``high``.
+
+    Returns how many edges those nodes have, and the lowest distance from ``low`` on that they offer, or ``far``.
+    """
+    number, sums = values.dtype.type, _sums()
+    _sssp(values.dtype, queue.by_weight[1].dtype).open_bucket(
+        _threads(values.size), number(low), number(high), number(far), values.size, part.offsets, queue.by_weight[1],
+        values, *_rows_of(queue), sums.counters, sums.address,
+    )  # fmt: skip
+    edges, below = sums.read()
+    return edges, _lowest(number(far), below)
+
+
+def settle_bucket(
+    part: Partition, high: Any, far: Any, values: Any, relaxed_at: Any, pending: Any, updated: Any, queue: Relaxing
+) -> None:
+    """Relax what :func:`open_bucket` has found, and the edges of pending nodes that lead below ``high``, till quiet."""
+    number = values.dtype.type
+    _sssp(values.dtype, queue.by_weight[1].dtype).resident("settle_bucket")(
+        number(high), number(far), values.size, part.offsets, *queue.by_weight, values, relaxed_at, pending, updated,
+        *_rows_of(queue),
+    )  # fmt: skip
+
+
+def mark_reached(part: Partition, far: Any, values: Any, updated: Any) -> None:
+    """Give the masters that are reached their bits, as if they had just been updated."""
+    masters = part.num_masters
+    _sssp(values.dtype).mark_reached(masters, masters, values, values.dtype.type(far), updated)
+
+
+def pull(part: Partition, low: Any, far: Any, values: Any, updated: Any, queue: Relaxing) -> None:
+    """Every node that is not below ``low`` looks through its own row for a shorter path."""
+    number, kernels = values.dtype.type, _sssp(values.dtype, queue.by_weight[1].dtype)
+    _clear_totals(queue)
+    kernels.queue_unsettled(
+        _threads(values.size), number(low), number(far), values.size, part.offsets, values, *_rows_of(queue)
+    )
+    kernels.pull_queued(
+        many_threads(), number(far), values.size, part.offsets, *queue.by_weight, values, updated, *_rows_of(queue)
+    )
+    _clear_totals(queue)
+
+
+def _rows_of(relaxing: Relaxing) -> tuple[Any, Any, Any, int, Any]:
+    queue = relaxing.queue
+    return queue.nodes, queue.starts, queue.rows, queue.room, queue.progress
+
+
+def _clear_totals(relaxing: Relaxing) -> None:
+    totals = relaxing.queue.progress[1:4]
+    totals.data.memset_async(0, totals.nbytes)
+
+
+def _threads(size: int) -> int:
+    """A thread a node, but no more than fill the GPU."""
+    return min(max(size, 1), many_threads())
+
+
+def shortest_paths(part: Partition, source: int, lengths: Any) -> tuple[Any, Any]:
+    """Distances of all proxies, ``lengths.far`` where there is no path, and the number of buckets, on the device."""
+    far, relaxing = lengths.dtype.type(lengths.far), lengths.queue
+    queue = relaxing.queue
+    queue.progress.fill(0)
+    delta = lengths.dtype.type(min(lengths.delta, lengths.far))
+    if relaxing.by_weight is not None:
+        values = cp.empty(part.num_proxies, lengths.dtype)
+        rows, enough = queue.room, int(part.num_edges * ENOUGH)
+        _sssp(lengths.dtype, lengths.weights.dtype).resident("settle_and_pull")(
+            int(source), part.lid_map.index, part.lid_map.table, rows, part.num_proxies, enough, MOST_BUCKETS, far,
+            delta, part.offsets, *relaxing.by_weight, values, relaxing.stamps.view(np.uint32), queue.nodes,
+            queue.starts, queue.rows, queue.room, queue.progress, relaxing.rounds,
+        )  # fmt: skip
+        return values, relaxing.rounds[0]
+    values, pending = full(part.num_proxies, far, lengths.dtype), no_bits(part.num_proxies)
+    write(part, source, 0, values, pending)
+    relaxing.stamps.fill(0)
+    queue.progress[4:5].view(values.dtype)[0] = far
+    rest = (part.offsets, part.targets, lengths.weights, values, values, pending, pending)
+    _relax(1, far, far, delta, *rest, relaxing)
+    return values, relaxing.rounds[0]
+
+
+def _relax(whole: int, limit: Any, far: Any, delta: Any, offsets: Any, targets: Any, weights: Any, values: Any,
+           relaxed_at: Any, pending: Any, updated: Any, relaxing: Relaxing) -> None:  # fmt: skip
+    number, queue = values.dtype.type, relaxing.queue
+    _sssp(values.dtype, weights.dtype).resident("relax_drain")(
+        whole, number(limit), number(far), number(delta), values.size, offsets, targets, weights, values, relaxed_at,
+        pending, updated, relaxing.stamps, queue.nodes, queue.starts, queue.rows, queue.room, queue.progress,
+        relaxing.rounds,
+    )  # fmt: skip
+
+
+def mark_too_far(offsets: Any, targets: Any, weights: Any, values: Any, far: Any, marks: Any, updated: Any) -> None:
+    """Mark the targets of edges from reached nodes whose sum does not fit below ``far``."""
+    _sssp(values.dtype, weights.dtype).mark_too_far(
+        many_threads(), values.size, offsets, targets, weights, values, values.dtype.type(far), marks, updated
+    )
+
+
+@functools.cache
+def _sssp(dtype: Any, weight: Any = np.int32) -> Any:
+    return load(SSSP, VALUE=c_type(dtype), WEIGHT=c_type(weight))

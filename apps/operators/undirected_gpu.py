@@ -1,0 +1,63 @@
+"""Rows of neighbours, merged and sorted on the GPU; see apps/shared/undirected.py and its CPU module."""
+
+from typing import TYPE_CHECKING, Any
+
+import cupy as cp
+import numpy as np
+
+from cusp.kernels.cuda import load
+
+if TYPE_CHECKING:
+    from apps.shared.undirected import Rows
+
+RUN = 1024  # edges of a warp, as in walk.cuh
+
+
+def merge_rows(arrived: "list[Rows]", num_masters: int, num_proxies: int, weighted: bool) -> tuple[Any, Any, Any]:
+    """Offsets, targets (int32) and weights (float64 or None) of all proxies: rows ascend, without loops and doubles.
+
+    An entry is sorted as one number, its row above its neighbour. ``arrived`` is emptied.
+    """
+    keys, values = [], []
+    while arrived:
+        rows = arrived.pop(0)
+        row, neighbor = rows.lids[rows_of_edges(rows.offsets)], rows.nodes[rows.places]
+        kept = row != neighbor
+        keys.append((row.astype(np.int64) << 32 | neighbor)[kept])
+        if weighted:
+            values.append(rows.weights[kept])
+        del rows, row, neighbor, kept
+    merged, sums = cp.concatenate(keys), None
+    del keys
+    if weighted:
+        order = cp.argsort(merged)
+        merged, unsummed = merged[order], cp.concatenate(values)[order]
+        del order, values
+    else:
+        merged.sort()
+    first = cp.ones(merged.size, np.bool_)
+    first[1:] = merged[1:] != merged[:-1]
+    if weighted:
+        group = cp.cumsum(first) - 1
+        sums = cp.bincount(group, weights=unsummed) if merged.size else unsummed
+        del group, unsummed
+    merged = merged[first]
+    offsets = cp.searchsorted(merged, cp.arange(num_proxies + 1, dtype=np.int64) << 32)
+    return offsets, merged.astype(np.int32), sums
+
+
+def rows_are_simple(offsets: Any, targets: Any) -> bool:
+    """Whether the entries of every row ascend, none of them twice, none the row itself."""
+    rows = rows_of_edges(offsets)
+    if bool((rows == targets).any()):
+        return False
+    return not bool(((rows[1:] == rows[:-1]) & (targets[1:] <= targets[:-1])).any())
+
+
+def rows_of_edges(offsets: Any) -> Any:
+    """(edges,) uint32: the row that each edge of a CSR is in."""
+    edges = int(offsets[-1])
+    rows = cp.empty(edges, np.uint32)
+    kernels = load("cusp/kernels/build.cuh", GID="unsigned")
+    kernels.list_sources(32 * -(-edges // RUN), offsets, 0, offsets.size - 1, rows)
+    return rows

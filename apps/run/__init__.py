@@ -1,0 +1,1 @@
+"""How apps run: options, inputs, results."""

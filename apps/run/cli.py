@@ -1,0 +1,54 @@
+"""The command line that all apps share."""
+
+import argparse
+from collections.abc import Iterable
+
+from cusp.errors import OptionError
+from cusp.partition import Partition
+from cusp.program.cli import add_partition_options, positive
+from gluon.transports import CHOICES as TRANSPORTS
+
+DEFAULT_SCALE = 16
+
+
+def check_nodes(part: Partition, nodes: Iterable[int], name: str) -> None:
+    """Raise OptionError if one of ``nodes``, which the user knows by ``name``, is not in the graph."""
+    for node in nodes:
+        if not 0 <= node < part.num_nodes:
+            raise OptionError(f"{name} {node}: the graph has the nodes 0 to {part.num_nodes - 1}")
+
+
+def make_parser(name: str, summary: str, needs_source: bool = True) -> argparse.ArgumentParser:
+    """Options of every app; an app adds its own."""
+    parser = argparse.ArgumentParser(
+        prog=f"python -m apps.{name}",
+        description=f"{summary[0].upper()}{summary[1:]}. Run it on several ranks with mpirun -n RANKS.",
+    )
+    made = f"an RMAT graph of scale {DEFAULT_SCALE}, made now"
+    parser.add_argument("graph", nargs="?", help=f"graph file, or folder of a saved partition (default: {made})")
+    add_partition_options(parser)
+    run = parser.add_argument_group("run")
+    if needs_source:
+        which = run.add_mutually_exclusive_group()
+        which.add_argument("--source", type=int, metavar="GID", help="start from this node")
+        which.add_argument(
+            "--sources", type=positive, metavar="K", help="start from K seeded nodes that have out-edges"
+        )
+    run.add_argument("--seed", type=int, default=1, help="seed of everything random (default: 1)")
+    run.add_argument(
+        "--trials",
+        type=positive,
+        default=1,
+        metavar="N",
+        help=f"timed runs{' a source' if needs_source else ''} (default: 1)",
+    )
+    run.add_argument(
+        "--verify",
+        action="store_true",
+        help=f"check the answer of the first trial{' of each source' if needs_source else ''}",
+    )
+    run.add_argument("--transport", choices=TRANSPORTS, default="auto", help="how messages travel between GPUs")
+    out = parser.add_argument_group("output")
+    out.add_argument("--output", metavar="FILE", help="write the last answer (HDF5, N entries by global id)")
+    out.add_argument("--rows", metavar="FILE", help="append a JSON line for each trial")
+    return parser

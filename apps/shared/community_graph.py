@@ -1,0 +1,223 @@
+"""What community detection knows of an undirected graph on several ranks: strengths, communities, and its quotient.
+
+A community has the name of one of its nodes: rank of the node's master * nodes of the graph + gid. So all ranks know
+who keeps its total, which is the owner: the rank of that master.
+"""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from apps.shared.undirected import join_rows, map_lids, nodes_of
+from cusp.partition import Partition
+from cusp.runtime.devices import backend, device_of
+from cusp.runtime.exchange import pieces
+from gluon.label import Label
+from gluon.plan import make_plan
+from gluon.reduction import MIN
+from gluon.sync import Sync
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+
+@dataclass(frozen=True)
+class Level:
+    """An undirected graph whose nodes may stand for many, and a way to keep labels of it consistent.
+
+    Attributes
+    ----------
+    graph : Partition
+        As of :func:`~apps.shared.undirected.as_undirected`. In a quotient, only nodes that name a community have
+        a master.
+    sync : Sync
+    sources : (edges,) uint32
+        The row of each edge.
+    weights : (edges,) float64
+    loops : (masters,) float64
+        Twice the weight inside a node.
+    strengths : (masters,) float64
+        Weight of all edges at a node, and its loops.
+    total : float
+        Strengths of all nodes of all ranks.
+    """
+
+    graph: Partition
+    sync: Sync
+    sources: Any
+    weights: Any
+    loops: Any
+    strengths: Any
+    total: float
+
+    @property
+    def xp(self) -> Any:
+        """The library of arrays."""
+        return backend("cusp.kernels.build", self.graph.device).xp
+
+    @property
+    def comm(self) -> "Intracomm":
+        """The ranks."""
+        return self.sync.comm
+
+
+@dataclass(frozen=True)
+class Communities:
+    """Communities that occur on this rank, numbered by ascending name.
+
+    Attributes
+    ----------
+    names : (numbers,) int64
+    numbers : (proxies,) int64
+        Of the community of each proxy.
+    """
+
+    names: Any
+    numbers: Any
+
+
+def make_level(graph: Partition, loops: Any, sync: Sync) -> Level:
+    """Strengths, and a plan to sync labels of an undirected graph. Collective."""
+    ops, xp = backend("apps.operators.undirected", graph.device), backend("cusp.kernels.build", graph.device).xp
+    sources = ops.rows_of_edges(graph.offsets)
+    weights = xp.ones(graph.num_local_edges, np.float64) if graph.weights is None else graph.weights
+    strengths = loops + sum_by(sources, graph.num_masters, weights)
+    transport = getattr(sync.plan.exchange.transport, "name", "auto")
+    own_sync = Sync(make_plan(graph, sync.comm, transport), sync.comm)
+    return Level(graph, own_sync, sources, weights, loops, strengths, sync.total(float(strengths.sum()))[0])
+
+
+def sum_by(places: Any, size: int, values: Any) -> Any:
+    """(size,) float64: sums of values by their place. Exact in any order where they are integers below 2^53."""
+    xp = backend("cusp.kernels.build", device_of(values)).xp
+    return xp.bincount(places, weights=values, minlength=size) if values.size else xp.zeros(size, np.float64)
+
+
+def new_label(level: Level) -> Label:
+    """Each node a community of its own."""
+    label = Label(level.graph, np.int64, 0, MIN)
+    label.values[...] = nodes_of(level.graph)
+    return label
+
+
+def broadcast(level: Level, label: Label) -> None:
+    """Give the communities of masters to their mirrors. Collective."""
+    label.updated.fill(~label.updated.dtype.type(0))
+    level.sync.broadcast(label, read="dst")
+
+
+def number(level: Level, label: Label) -> Communities:
+    """Number the communities of all proxies. Only what differs is sorted, and on one rank that is in order already."""
+    build, xp = backend("cusp.kernels.build", level.graph.device), level.xp
+    gids = label.values % level.graph.num_nodes
+    index = xp.zeros(2 * (-(-level.graph.num_nodes // 64)), np.uint64)
+    build.mark(index, gids)
+    size = build.count_below(index)
+    by_gid = xp.empty(gids.size, np.int32)
+    build.look_up(index, xp.arange(size, dtype=np.int32), gids, by_gid)
+    names, places = xp.empty(size, np.int64), xp.empty(size, np.int64)
+    names[by_gid] = label.values
+    order = xp.argsort(names, kind="stable")
+    places[order] = xp.arange(size)
+    return Communities(names[order], places[by_gid])
+
+
+def ask_owners(level: Level, names: Any, values: Any) -> Any:
+    """(n,) values of named nodes, from ``values`` of their masters. Collective. ``names`` ascend."""
+    came = _send_to_owners(level, names)
+    build = backend("cusp.kernels.build", level.graph.device)
+    answers = build.all_to_all(level.comm, [values[level.graph.lid_map.lids(gids)] for gids in came])
+    return build.xp.concatenate(answers)
+
+
+def tell_owners(level: Level, names: Any, values: Any) -> Any:
+    """(masters,) float64: at the node that a name is of, the sum of the values of all ranks. Collective."""
+    came = _send_to_owners(level, names)
+    sums = level.xp.zeros(level.graph.num_masters, np.float64)
+    for gids, parts in zip(came, _send_to_owners(level, names, values)):
+        sums[level.graph.lid_map.lids(gids)] += parts  # each at most once
+    return sums
+
+
+def _send_to_owners(level: Level, names: Any, values: Any = None) -> list[Any]:
+    """Values, or global ids, of ascending names, to their owners; from each rank what it sent. Collective."""
+    build, num_nodes = backend("cusp.kernels.build", level.graph.device), level.graph.num_nodes
+    ends = build.xp.searchsorted(names, build.put(np.arange(1, level.comm.size + 1) * num_nodes))
+    return build.all_to_all(level.comm, pieces(names % num_nodes if values is None else values, build.get(ends)))
+
+
+def totals_of(level: Level, found: Communities) -> Any:
+    """(masters,) float64: strength of the community that is named after each master. Collective."""
+    own = level.graph.num_masters
+    return tell_owners(level, found.names, sum_by(found.numbers[:own], found.names.size, level.strengths))
+
+
+def modularity(level: Level, found: Communities) -> float:
+    """Modularity (Newman and Girvan, Phys. Rev. E 69, 2004): -1/2 to 1; 0 of a graph without edges. Collective."""
+    if level.total == 0:
+        return 0.0
+    inside = level.weights[found.numbers[level.sources] == found.numbers[level.graph.targets]].sum()
+    totals = totals_of(level, found) / level.total
+    within, expected = level.sync.total(float(inside + level.loops.sum()), float((totals**2).sum()))
+    return float(within / level.total - expected)
+
+
+def quotient(level: Level, found: Communities) -> Level:
+    """The graph whose nodes are the communities, each at its owner. Collective.
+
+    First the edges of this rank between two communities become one, then rows go to the owners.
+    """
+    build, graph, xp = backend("cusp.kernels.build", level.graph.device), level.graph, level.xp
+    own, size = graph.num_masters, found.names.size
+    source, target = found.numbers[level.sources], found.numbers[graph.targets]
+    inside = source == target
+    loops = sum_by(source[inside], size, level.weights[inside]) + sum_by(found.numbers[:own], size, level.loops)
+    edges, group = xp.unique((source * size + target)[~inside], return_inverse=True)
+    weights = sum_by(group, edges.size, level.weights[~inside])
+    members = tell_owners(level, found.names, sum_by(found.numbers[:own], size, xp.ones(own, np.float64)))
+    loops = tell_owners(level, found.names, loops)[members > 0]
+    masters = graph.gids[:own][members > 0]
+    order = xp.argsort(masters)
+    masters = masters[order]
+    mirrors = found.names[found.names // graph.num_nodes != graph.rank]
+    gids = xp.concatenate([masters, mirrors % graph.num_nodes])
+    starts = masters.size + build.get(
+        xp.searchsorted(mirrors, build.put(np.arange(level.comm.size + 1) * graph.num_nodes))
+    )
+    lid_map = map_lids(graph.num_nodes, gids)
+    lids = lid_map.lids(found.names % graph.num_nodes)
+    rows, ends = lids[edges // size], lids[edges % size]
+    by_row = xp.argsort(rows, kind="stable")
+    offsets = xp.searchsorted(rows[by_row].astype(np.int64), xp.arange(gids.size + 1))
+    ends, weights = ends[by_row], weights[by_row]
+    local = replace(
+        graph, num_masters=masters.size, mirror_starts=starts, gids=gids, offsets=offsets, targets=ends,
+        weights=weights, has_in=graph.has_in[:0], degrees=graph.degrees[:0], lid_map=lid_map, csc=None,
+    )  # fmt: skip
+    whole = join_rows(local, [(offsets, ends, weights)], level.comm)
+    return make_level(whole, loops[order], level.sync)
+
+
+def smallest_members(level: Level, label: Label) -> Any:
+    """(masters,) int64: the smallest global id in each master's community. Collective."""
+    xp, own = level.xp, level.graph.num_masters
+    gids = level.graph.gids[:own]
+    order = xp.argsort(gids)
+    names, first, numbers = xp.unique(label.values[:own][order], return_index=True, return_inverse=True)
+    smallest = gids[order][first]
+    least = xp.full(own, np.iinfo(np.int64).max, np.int64)
+    for places, values in zip(_send_to_owners(level, names), _send_to_owners(level, names, smallest)):
+        lids = level.graph.lid_map.lids(places)
+        least[lids] = xp.minimum(least[lids], values)
+    answer = xp.empty(own, np.int64)
+    answer[order] = ask_owners(level, names, least)[numbers]
+    return answer
+
+
+def count_communities(level: Level, label: Label) -> int:
+    """Number of communities of all ranks. Collective."""
+    own = level.graph.num_masters
+    names = level.xp.unique(label.values[:own])
+    sizes = tell_owners(level, names, level.xp.ones(names.size, np.float64))
+    return int(level.sync.total(int((sizes > 0).sum()))[0])

@@ -1,0 +1,203 @@
+"""Undirected graphs with every edge led to its end of higher degree, their rows shared out so that wedges are balanced.
+
+Nodes have *places*: 0 is that of the node with the highest degree, and edges lead to the lower place. So no row is
+longer than the root of twice the edges (Schank and Wagner, WEA 2005). The node of place p is counted at rank p modulo
+the ranks, which spreads hubs and leaves alike, whatever the policy was.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cusp.partition import Partition
+from cusp.runtime.devices import backend, device_of, to_host
+from cusp.runtime.exchange import pieces
+from gluon.label import Label
+from gluon.plan import make_plan
+from gluon.reduction import MIN
+from gluon.sync import Sync
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+ROOM = 1 << 24  # entries of rows that a rank gets from others at a time
+
+
+@dataclass(frozen=True)
+class Shares:
+    """What one rank has of an oriented graph. Nodes that occur in it are numbered by ascending place.
+
+    Attributes
+    ----------
+    index : (2 * ceil(N / 64),) uint64
+        From places to numbers, as in :class:`~cusp.lid_map.LidMap`.
+    places : (numbers,) uint32 or uint64
+    offsets, targets : (numbers + 1,) int64, (entries,) int32
+        The rows of this rank's share, ascending; those of other nodes are empty.
+    in_offsets, sources : the same, transposed
+    taken : list of (n_r,) int32
+        Numbers of the nodes whose rows came from rank r.
+    given : (n,) int64
+        Local ids of the masters whose rows went away from here, those to rank 0 first.
+    """
+
+    index: Any
+    places: Any
+    offsets: Any
+    targets: Any
+    in_offsets: Any
+    sources: Any
+    taken: list[Any]
+    given: Any
+
+    def numbers_of(self, places: Any) -> Any:
+        """(n,) int32: numbers of places, -1 where a place does not occur here."""
+        return _look_up(self.index, self.places.size, places)
+
+
+def place_by_degree(graph: Partition, sync: Sync) -> Any:
+    """(proxies,) uint32 or uint64: places of all proxies of an undirected graph. Collective.
+
+    Nodes of one degree stand by rank, then by local id.
+    """
+    comm, xp = sync.comm, backend("cusp.kernels.build", graph.device).xp
+    order = xp.argsort(-graph.degrees, kind="stable")
+    degrees, counts = (to_host(array) for array in xp.unique(-graph.degrees, return_counts=True))
+    everyone = comm.allgather((degrees, counts))
+    distinct = np.unique(np.concatenate([values for values, _ in everyone]))
+    table = np.zeros((distinct.size, comm.size), np.int64)
+    for rank, (values, times) in enumerate(everyone):
+        table[np.searchsorted(distinct, values), rank] = times
+    starts = np.cumsum(table).reshape(table.shape) - table
+    ahead = starts[np.searchsorted(distinct, degrees), comm.rank] - (np.cumsum(counts) - counts)
+    label = Label(graph, np.int64, 0, MIN)
+    label.values[order] = xp.arange(order.size) + xp.asarray(np.repeat(ahead, counts))
+    if comm.size > 1:
+        label.updated.fill(~label.updated.dtype.type(0))
+        transport = getattr(sync.plan.exchange.transport, "name", "auto")
+        Sync(make_plan(graph, comm, transport), comm).broadcast(label, read="dst")
+    return label.values.astype(np.uint32 if graph.num_nodes < 2**32 else np.uint64)
+
+
+def share_out(graph: Partition, places: Any, comm: "Intracomm") -> Shares:
+    """Orient the edges of an undirected graph, and send each row to the rank that has it to count. Collective."""
+    build, ops = (
+        backend("cusp.kernels.build", graph.device),
+        backend("apps.operators.structure.triangles", graph.device),
+    )
+    xp = build.xp
+    given = xp.flatnonzero(graph.degrees > 0)
+    given = given[xp.argsort(places[given] % comm.size, kind="stable")]
+    begins, entries = ops.orient(given, graph.offsets, graph.targets, places)
+    names = places[given]
+    ends = np.cumsum(build.get(xp.bincount((names % comm.size).astype(np.int64), minlength=comm.size)))
+    came = build.all_to_all(comm, pieces(names, ends))
+    sizes = xp.concatenate(build.all_to_all(comm, pieces(xp.diff(begins), ends)))
+    entries = xp.concatenate(build.all_to_all(comm, pieces(entries, build.get(begins[build.put(ends)]))))
+    row_places = xp.concatenate(came)
+    index = xp.zeros(2 * (-(-graph.num_nodes // 64)), np.uint64)
+    build.mark(index, row_places)
+    build.mark(index, entries)
+    here = xp.empty(build.count_below(index), places.dtype)
+    build.list_marked(index, here)
+    rows = _look_up(index, here.size, row_places)
+    all_sizes = xp.zeros(here.size, np.int64)
+    all_sizes[rows] = sizes
+    offsets, targets = offsets_of(all_sizes), xp.empty(entries.size, np.int32)
+    build.relabel(
+        index, xp.arange(here.size, dtype=np.int32), rows, offsets_of(sizes), entries, offsets, targets,
+        xp.empty(rows.size, np.int64), False,
+    )  # fmt: skip
+    del entries
+    in_offsets, sources = _transpose(offsets, targets)
+    offsets, targets = _transpose(in_offsets, sources)  # turned twice, rows ascend
+    taken = pieces(rows, np.cumsum([part.size for part in came]))
+    return Shares(index, here, offsets, targets, in_offsets, sources, taken, given)
+
+
+def rows_of_others(shares: Shares, comm: "Intracomm", room: int = ROOM) -> Iterator[tuple[Any, Any, Any]]:
+    """The rows of nodes that edges here lead to and other ranks have, in rounds of about ``room`` entries. Collective.
+
+    Entries that do not occur here are left out. Ranks say once which rows they want, and in each round each gets from
+    each other the next that are not too many.
+
+    Yields
+    ------
+    numbers, offsets, entries : (rows,) int32, (rows + 1,) int64, (entries,) int32
+        The row of ``numbers[i]`` is ``entries[offsets[i] : offsets[i + 1]]``, ascending.
+    """
+    build = backend("cusp.kernels.build", device_of(shares.index))
+    ops, xp = backend("apps.operators.structure.triangles", device_of(shares.index)), build.xp
+    holder = (shares.places % comm.size).astype(np.int64)
+    wanted = xp.flatnonzero((holder != comm.rank) & (xp.diff(shares.in_offsets) > 0)).astype(np.int32)
+    wanted = wanted[xp.argsort(holder[wanted], kind="stable")]
+    ends = np.cumsum(build.get(xp.bincount(holder[wanted], minlength=comm.size)))
+    asked = [shares.numbers_of(places) for places in build.all_to_all(comm, pieces(shares.places[wanted], ends))]
+    rounds = [cut_rows(shares.offsets[rows + 1] - shares.offsets[rows], room // comm.size) for rows in asked]
+    begin = ends - np.diff(ends, prepend=0)  # of what has not come yet
+    for turn in range(max(comm.allgather(max(len(cuts) for cuts in rounds)))):
+        send = [rows[cuts[turn]] if turn < len(cuts) else rows[:0] for rows, cuts in zip(asked, rounds)]
+        gathered = [ops.orient(rows, shares.offsets, shares.targets, shares.places, in_order=True) for rows in send]
+        sizes = build.all_to_all(comm, [xp.diff(offsets) for offsets, _ in gathered])
+        entries = shares.numbers_of(xp.concatenate(build.all_to_all(comm, [values for _, values in gathered])))
+        numbers = xp.concatenate([wanted[at : at + came.size] for at, came in zip(begin, sizes)])
+        begin += [came.size for came in sizes]
+        kept = entries >= 0
+        offsets = offsets_of(kept)[offsets_of(xp.concatenate(sizes))]
+        yield numbers, offsets, entries[kept]
+
+
+def give_back(shares: Shares, values: Any, masters: int, comm: "Intracomm") -> Any:
+    """(masters,) int64: ``values``, one for each number, summed over the ranks, at this one's masters. Collective."""
+    build = backend("cusp.kernels.build", device_of(values))
+    xp = build.xp
+    found = xp.flatnonzero(values)
+    found = found[xp.argsort(shares.places[found] % comm.size, kind="stable")]
+    holder = (shares.places[found] % comm.size).astype(np.int64)
+    ends = np.cumsum(build.get(xp.bincount(holder, minlength=comm.size)))
+    sums = xp.zeros_like(values)
+    came = [build.all_to_all(comm, pieces(what[found], ends)) for what in (shares.places, values)]
+    for places, parts in zip(*came):
+        sums[shares.numbers_of(places)] += parts
+    answer = xp.zeros(masters, np.int64)
+    answer[shares.given] = xp.concatenate(build.all_to_all(comm, [sums[rows] for rows in shares.taken]))
+    return answer
+
+
+def offsets_of(sizes: Any) -> Any:
+    """(n + 1,) int64: where each of n rows begins, and where the last one ends."""
+    xp = backend("cusp.kernels.build", device_of(sizes)).xp
+    offsets = xp.zeros(sizes.size + 1, np.int64)
+    xp.cumsum(sizes, out=offsets[1:])
+    return offsets
+
+
+def _look_up(index: Any, size: int, places: Any) -> Any:
+    build = backend("cusp.kernels.build", device_of(index))
+    numbers = build.xp.empty(places.size, np.int32)
+    build.look_up(index, build.xp.arange(size, dtype=np.int32), places, numbers)
+    return numbers
+
+
+def _transpose(offsets: Any, targets: Any) -> tuple[Any, Any]:
+    """Offsets and sources of the transpose; sources ascend within a row."""
+    build = backend("cusp.kernels.build", device_of(targets))
+    turned, sources, none = build.xp.zeros_like(offsets), build.xp.empty_like(targets), build.xp.empty(0, np.uint8)
+    build.count_in_edges(targets, turned)
+    build.xp.cumsum(turned, out=turned)
+    build.transpose(0, offsets, targets, none, 0, offsets.size - 1, turned[:-1].copy(), sources, none)
+    return turned, sources
+
+
+def cut_rows(sizes: Any, room: int) -> list[slice]:
+    """Runs of rows of up to ``room`` entries, or of one row."""
+    ends = to_host(offsets_of(sizes))[1:]
+    cuts, first = [], 0
+    while first < ends.size:
+        before = ends[first - 1] if first else 0
+        last = max(int(np.searchsorted(ends, before + room, side="right")), first + 1)
+        cuts.append(slice(first, last))
+        first = last
+    return cuts

@@ -1,0 +1,81 @@
+"""The tree of shortest paths: a parent of every node, from hops or distances that are known already."""
+
+from typing import Any
+
+import numpy as np
+
+from cusp.errors import GraphFileError, raise_together
+from cusp.partition import Partition
+from cusp.runtime.devices import backend
+from gluon.label import Label
+from gluon.reduction import MIN
+from gluon.sync import Sync
+
+NO_PARENT = np.iinfo(np.int64).max
+
+
+def find_parents(part: Partition, sync: Sync, source: int, distances: Any, weights: Any = None) -> Any:
+    """A parent of every node: an in-neighbour from which the edge here is tight. Collective.
+
+    A node looks through its in-edges for one whose length is the difference of distances, and stops at the first. An
+    edge of length 0 does not say which of its ends is closer to the source, and two nodes might take each other for a
+    parent: so the end of one is chosen only when it has a parent itself, in a round of its own.
+
+    Parameters
+    ----------
+    part : Partition
+        Symmetric, with reversed edges of the same weight; or with ``csc``.
+    sync : Sync
+    source : int
+        Global id.
+    distances : (masters,) int32 or int64 with -1, or float64 with inf, where not reached
+        Exactly those to which the weights add up along shortest paths.
+    weights : (edges,), optional
+        As ``part.weights``; 1 if left out.
+
+    Returns
+    -------
+    (masters,) int64
+        The source is its own parent; -1 where not reached.
+
+    Raises
+    ------
+    GraphFileError
+        On every rank: a node was reached over no edge, so the distances are those of another graph.
+    """
+    ops = backend("apps.operators.traversal.tree", part.device)
+    offsets, sources, lengths, write = _in_edges(part, weights)
+    far = distances.dtype.type(np.inf if distances.dtype.kind == "f" else np.iinfo(distances.dtype).max)
+    values = Label(part, distances.dtype, far, MIN)
+    own = slice(0, part.num_masters)
+    values.values[own] = distances
+    if distances.dtype.kind != "f":
+        values.values[own][distances < 0] = far
+    values.updated.fill(~values.updated.dtype.type(0))
+    sync.broadcast(values, read="any")
+    parents = Label(part, np.int64, NO_PARENT, MIN)
+    parents.write(source, source)
+    reached, before = values.values[own] != far, None
+    while True:
+        known = parents.values.copy()
+        ops.find_parents(offsets, sources, lengths, part.gids, values.values, far, known, NO_PARENT,
+                         parents.values, parents.updated)  # fmt: skip
+        sync.reduce(parents, write=write)
+        lost = int((reached & (parents.values[own] == NO_PARENT)).sum())
+        (left,) = sync.total(lost)
+        if left == 0:
+            break
+        error = GraphFileError(f"{left:,} nodes were reached over no edge") if left == before else None
+        raise_together(sync.comm, error)
+        before = left
+        sync.broadcast(parents, read="any")  # who has a parent must keep it: another proxy might choose a lower one
+    found = parents.values[own]
+    found[~reached] = -1
+    return found
+
+
+def _in_edges(part: Partition, weights: Any) -> tuple[Any, Any, Any, str]:
+    """Offsets, sources and weights of in-edges, and at which end of an edge who looks through them writes."""
+    if part.csc is None:  # the reversed edges are the same set
+        return part.offsets, part.targets, weights, "src"
+    return part.csc.offsets, part.csc.sources, None if weights is None else part.csc.weights, "dst"

@@ -1,0 +1,180 @@
+"""A partition taken as undirected: every master has its whole neighbourhood on its rank."""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from mpi4py import MPI
+
+from cusp.lid_map import LidMap
+from cusp.partition import Partition, transpose
+from cusp.runtime.devices import backend, device_of, move
+from cusp.runtime.storage import memory_of
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Pieces of neighbourhoods.
+
+    Attributes
+    ----------
+    lids : (rows,) int32
+        Whose they are: masters of this rank.
+    offsets : (rows + 1,) int64
+        The neighbours of row i stand at ``offsets[i] : offsets[i + 1]``.
+    places : (entries,) int32
+        Neighbours, as places in ``nodes``.
+    nodes : (distinct neighbours,) int64 or int32
+        What ``nodes_of`` calls them, later their local ids.
+    weights : (entries,) float64, or None
+    """
+
+    lids: Any
+    offsets: Any
+    places: Any
+    nodes: Any
+    weights: Any
+
+
+def as_undirected(part: Partition, comm: "Intracomm", weights: bool = True) -> Partition:
+    """The graph without directions, loops and parallel edges, as an edge-cut with the same masters. Collective.
+
+    A row holds all neighbours of a master, in-neighbours and out-neighbours alike, each once and by ascending local
+    id; mirrors have empty rows. Masters keep their local ids, so that what is found lines up with ``part``: with
+    ``order="degree"`` they stand by out-degree in the graph as it was. ``degrees`` counts distinct neighbours,
+    ``num_edges`` entries of all rows, two for each pair of neighbours. Weights become float64: the sum over all edges
+    between two nodes in either direction, so that one which stands in the graph in both directions counts twice.
+
+    Rows travel to the rank of their master as numbers of 4 bytes, with a list of the nodes that these stand for. Of a
+    graph that says it is symmetric, out-edges suffice unless they have weights; else its CSC travels too. Besides
+    ``part`` and the result, a rank has at most 8 bytes for each edge that it owns or gets, and on a GPU 24; 16 and 40
+    more with weights. If every rank has what is asked for, nothing is copied.
+
+    Parameters
+    ----------
+    part : Partition
+        By any policy, on either device, where the result is made.
+    weights : bool
+        Keep weights, if there are some.
+    """
+    weighted = weights and part.weights is not None
+    if comm.allreduce(not weighted and _is_undirected(part), MPI.LAND):
+        return replace(part, weights=None)
+    tables = [(part.offsets, part.targets, part.weights if weighted else None)]
+    if weighted or not part.symmetric:
+        csc = part.csc or transpose(part)
+        tables.append((csc.offsets, csc.sources, csc.weights if weighted else None))
+    return join_rows(part, tables, comm)
+
+
+def join_rows(part: Partition, tables: list[tuple[Any, Any, Any]], comm: "Intracomm") -> Partition:
+    """What :func:`as_undirected` makes of the CSRs ``tables``: offsets, targets and weights or None. Collective.
+
+    The graph that they make up on all ranks together must have every edge in both directions.
+    """
+    ops, weighted = backend("apps.operators.undirected", part.device), tables[0][2] is not None
+    names = nodes_of(part)
+    arrived = [rows for table in tables for rows in _exchange_rows(part, names, *table, comm)]
+    del tables, names
+    mirrors = _find_mirrors(part, [rows.nodes for rows in arrived])
+    arrived = [replace(rows, nodes=_lids_of(part, mirrors, rows.nodes)) for rows in arrived]
+    offsets, targets, sums = ops.merge_rows(arrived, part.num_masters, part.num_masters + mirrors.size, weighted)
+    return _partition_of(part, mirrors, offsets, targets, sums, comm)
+
+
+def _is_undirected(part: Partition) -> bool:
+    """What this rank has is what :func:`as_undirected` would make of it."""
+    ops = backend("apps.operators.undirected", part.device)
+    complete = part.symmetric and int(part.offsets[part.num_masters]) == part.num_local_edges
+    return complete and ops.rows_are_simple(part.offsets, part.targets)
+
+
+def nodes_of(part: Partition) -> Any:
+    """(proxies,) int64: rank of the master * nodes of the graph + gid, ascending in the order of mirrors."""
+    xp = backend("cusp.kernels.build", part.device).xp
+    masters_on = np.repeat(np.arange(part.num_ranks), np.diff(part.mirror_starts))
+    names = xp.full(part.num_proxies, part.rank, np.int64)
+    names[part.num_masters :] = move(masters_on, part.device)
+    return names * part.num_nodes + part.gids
+
+
+def _exchange_rows(part: Partition, names: Any, offsets: Any, ends: Any, weights: Any, comm: "Intracomm") -> list[Rows]:
+    """Send every row of a CSR or CSC to the rank of its master; returns what came from each rank. Collective.
+
+    Mirrors of one rank stand together, and so do their edges.
+    """
+    build = backend("cusp.kernels.build", part.device)
+    xp = build.xp
+    gids, sizes, places, nodes, values = [], [], [], [], []
+    for rank in range(comm.size):
+        first, last = (int(lid) for lid in part.mirror_starts[rank : rank + 2])
+        first, last = (0, part.num_masters) if rank == comm.rank else (first, last)
+        edges = slice(int(offsets[first]), int(offsets[last]))
+        counts = xp.diff(offsets[first : last + 1])
+        gids.append(part.gids[first:last][counts > 0])
+        sizes.append(counts[counts > 0])
+        seen = xp.zeros(part.num_proxies, np.bool_)
+        seen[ends[edges]] = True
+        place = xp.cumsum(seen, dtype=np.int32) - 1
+        places.append(place[ends[edges]])
+        nodes.append(names[seen])
+        values.append(None if weights is None else weights[edges].astype(np.float64))
+    came = [build.all_to_all(comm, what) for what in (gids, sizes, places, nodes)]
+    came.append([None] * comm.size if weights is None else build.all_to_all(comm, values))
+    arrived = []
+    for whose, counts, found, named, worth in zip(*came):
+        begins = xp.zeros(counts.size + 1, np.int64)
+        xp.cumsum(counts, out=begins[1:])
+        arrived.append(Rows(part.lid_map.lids(whose), begins, found, named, worth))
+    return arrived
+
+
+def _find_mirrors(part: Partition, nodes: list[Any]) -> Any:
+    """(mirrors,) int64, ascending: the nodes whose master is on another rank, named as in :func:`nodes_of`."""
+    xp = backend("cusp.kernels.build", part.device).xp
+    return xp.unique(xp.concatenate([some[some // part.num_nodes != part.rank] for some in nodes]))
+
+
+def _lids_of(part: Partition, mirrors: Any, nodes: Any) -> Any:
+    """(n,) int32: local ids of nodes, those of mirrors behind the masters in the order of ``mirrors``."""
+    xp = backend("cusp.kernels.build", part.device).xp
+    mine = nodes // part.num_nodes == part.rank
+    lids = (part.num_masters + xp.searchsorted(mirrors, nodes)).astype(np.int32)
+    lids[mine] = part.lid_map.lids(nodes[mine] % part.num_nodes)
+    return lids
+
+
+def _partition_of(
+    part: Partition, mirrors: Any, offsets: Any, targets: Any, weights: Any, comm: "Intracomm"
+) -> Partition:
+    """The rows with all else that a partition has. Collective."""
+    build = backend("cusp.kernels.build", part.device)
+    xp, own = build.xp, part.num_masters
+    gids = xp.concatenate([part.gids[:own], mirrors % part.num_nodes])
+    starts = build.get(xp.searchsorted(mirrors, build.put(np.arange(comm.size + 1) * part.num_nodes)))
+    degrees = xp.diff(offsets[: own + 1])
+    has_in = xp.ones(gids.size, np.bool_)
+    has_in[:own] = degrees > 0
+    filled = xp.flatnonzero(has_in[:own])
+    has_in[filled] = targets[offsets[filled]] < own  # rows ascend, so masters come first
+    return Partition(
+        part.rank, part.num_ranks, part.num_nodes, comm.allreduce(int(targets.size)), True, own, own + starts, gids,
+        offsets, targets, weights, has_in, degrees, map_lids(part.num_nodes, gids), storage=memory_of(part.device),
+        device=part.device,
+    )  # fmt: skip
+
+
+def map_lids(num_nodes: int, gids: Any) -> LidMap:
+    """Local ids 0, 1, 2 ... of nodes in any order."""
+    build = backend("cusp.kernels.build", device_of(gids))
+    xp = build.xp
+    index = xp.zeros(2 * (-(-num_nodes // 64)), np.uint64)
+    build.mark(index, gids)
+    build.count_below(index)
+    lids, places, table = xp.arange(gids.size, dtype=np.int32), *(xp.empty(gids.size, np.int32) for _ in range(2))
+    build.look_up(index, lids, gids, places)
+    table[places] = lids
+    return LidMap(index, table)

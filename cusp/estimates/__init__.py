@@ -1,0 +1,1 @@
+"""What a partition would look like, or does look like: figures, dry runs, pictures."""

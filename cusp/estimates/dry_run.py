@@ -1,0 +1,139 @@
+"""What a partition will need, before it is made: an estimate from a small part of the file, with bounds beside it."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cusp.errors import together
+from cusp.estimates.estimate import estimate
+from cusp.estimates.quality import LABEL_BYTES, NODE_BYTES, TARGET_BYTES, Quality
+from cusp.estimates.sample import read_sample
+from cusp.estimates.sampled_estimate import SampledEstimate, estimate_from_sample, why_not
+from cusp.input.edge_slice import read_slice
+from cusp.input.graph_file import GraphHeader
+from cusp.policies.compile_rules import Rules
+from cusp.policies.policy import Policy
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+PROGRAM_MB = 300  # interpreter, libraries, compiled code
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What follows from the sizes alone, for any policy; memory, if it balances the edges.
+
+    Attributes
+    ----------
+    replication : float
+    memory_mb, peak_mb : float
+        Of a rank: its part of the graph; most that it needs while that is built.
+    mb_a_round : float
+    """
+
+    replication: float
+    memory_mb: float
+    peak_mb: float
+    mb_a_round: float
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """Bounds, and an estimate or the reason why there is none.
+
+    Attributes
+    ----------
+    parts : int
+    bounds : Bounds
+    quality : Quality or None
+    low, high : float
+        Between which the replication factor lies.
+    source : str
+        What the estimate is from, or why there is none.
+    header : GraphHeader
+    """
+
+    parts: int
+    bounds: Bounds
+    quality: Quality | None
+    low: float
+    high: float
+    source: str
+    header: GraphHeader
+
+    def figure(self, name: str) -> float:
+        """An estimate by the name that rows use, with the memory of edge weights; ``peak_mb``: while it is built."""
+        assert self.quality is not None
+        memory = self.quality.memory_mb(weight_bytes(self.header))
+        if name == "peak_mb":
+            return peak(self.header, self.parts, memory)
+        return memory if name == "memory_mb" else float(getattr(self.quality, name))
+
+
+def dry_run(header: GraphHeader, policy: Policy, parts: int, split: str, limit: int, comm: "Intracomm") -> DryRun:
+    """Estimate what a policy makes of a graph in ``parts`` parts, from at most ``limit`` bytes of the file. Collective.
+
+    If the whole graph fits into the limit, nothing is left to chance: it is read, and the rules are asked.
+    """
+    bounds = bounds_of(header, parts)
+    needed = header.num_edges * header.index_dtype.itemsize + 8 * (header.num_nodes + comm.size)
+    if needed <= limit:
+        with together(comm):
+            rules = Rules(policy)
+        edges = read_slice(header.path, comm, split, weights=False, in_degrees=rules.uses_in_degrees)
+        quality = estimate(edges, policy, parts, split, comm).quality
+        source = f"computed from all edges ({needed / 1e6:,.1f} MB)"
+        if parts != comm.size and (policy.make_mstate or policy.make_estate or rules.uses_masters):
+            source += f"; rules with state were asked by {comm.size} ranks, which on {parts} know less of each other"
+        return DryRun(parts, bounds, quality, quality.replication, quality.replication, source, header)
+    found: SampledEstimate | None = None
+    with together(comm):
+        if comm.rank == 0 and limit > 0:
+            found, source = _from_sample(header, policy, parts, split, limit)
+        else:
+            source = "no estimate: no edges were read"
+    found, source = comm.bcast((found, source))
+    if found is None:
+        return DryRun(parts, bounds, None, 1.0, bounds.replication, source, header)
+    return DryRun(parts, bounds, found.quality, found.low, found.high, source, header)
+
+
+def _from_sample(
+    header: GraphHeader, policy: Policy, parts: int, split: str, limit: int
+) -> tuple[SampledEstimate | None, str]:
+    """The estimate and where it is from, or None and why."""
+    sample = read_sample(header, limit)
+    reason = why_not(policy, sample)
+    if reason is not None:
+        return (
+            None,
+            f"no estimate: policy {policy.name} cannot be sampled; {reason}. python -m cusp compare computes it",
+        )
+    share = sample.num_edges / max(1, header.num_edges)
+    source = f"estimated from {sample.num_bytes / 1e6:,.1f} MB of the file, {share:.1%} of the edges"
+    if not (header.symmetric or header.has_transpose):
+        source += "; in-edges are guessed, since the file has no transpose"
+    return estimate_from_sample(sample, policy, parts, split), source
+
+
+def bounds_of(header: GraphHeader, parts: int) -> Bounds:
+    """Bounds that hold for any policy; those on memory, if edges are balanced."""
+    nodes, edges = header.num_nodes, header.num_edges
+    most_edges, masters = -(-edges // parts), -(-nodes // parts)
+    proxies = min(nodes, masters + 2 * most_edges)
+    memory = (most_edges * (TARGET_BYTES + weight_bytes(header)) + proxies * NODE_BYTES + nodes // 4) / 1e6
+    ends = min(2 * edges, 2 * nodes * (parts - 1))
+    replication = min(float(parts), 1 + 2 * edges / nodes)
+    return Bounds(replication, memory, peak(header, parts, memory), ends * LABEL_BYTES / 1e6)
+
+
+def peak(header: GraphHeader, parts: int, memory_mb: float) -> float:
+    """Most memory of a rank while its part of the graph is built, in MB: what it reads, what it makes, the program."""
+    width = header.index_dtype.itemsize + weight_bytes(header)
+    slice_mb = (header.num_edges * width + header.num_nodes * 8) / parts / 1e6
+    return 1.25 * slice_mb + 2 * memory_mb + PROGRAM_MB
+
+
+def weight_bytes(header: GraphHeader) -> int:
+    """Bytes of an edge weight."""
+    return header.weight_dtype.itemsize if header.weight_dtype else 0

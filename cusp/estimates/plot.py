@@ -1,0 +1,112 @@
+"""A picture of a comparison of policies (``python -m cusp compare --plot``); needs matplotlib."""
+
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cusp.errors import together
+from cusp.output.dataset_writer import OutputError, check_target
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+INK, FAINT, BAR, BEST = "#222222", "#999999", "#8fb3d1", "#1f5f99"
+LONGEST = 22  # characters of a policy's name that fit beside the bars
+
+
+def megabytes(value: float) -> str:
+    """Three digits, or all that stand before the point."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+class Panel(NamedTuple):
+    """One figure of all policies: its name in a row, title, unit, where its bars begin, how values are shown."""
+
+    key: str
+    title: str
+    unit: str
+    origin: float
+    show: Callable[[float], str]
+
+
+PANELS = (
+    Panel("replication", "replication factor", "proxies a node (1: none replicated)", 1, "{:.2f}".format),
+    Panel("edge_balance", "balance of edges", "largest part / mean (1: perfect)", 1, "{:.2f}".format),
+    Panel("mb_a_round", "traffic", "at most MB a round, all parts", 0, megabytes),
+    Panel("memory_mb", "memory", "MB of the largest part", 0, megabytes),
+)
+
+
+def check_plot(path: str, comm: "Intracomm") -> None:
+    """Find out before the work that a picture cannot be drawn. Collective.
+
+    Raises
+    ------
+    OutputError
+        There is no matplotlib, it does not know the format, or the file cannot be written.
+    """
+    with together(comm):
+        if comm.rank == 0:
+            known = _pyplot(path).figure().canvas.get_supported_filetypes()
+            kind = Path(path).suffix.lstrip(".").lower()
+            if kind not in known:
+                raise OutputError(
+                    f"--plot {path}: unknown kind of picture; end the name with one of .{', .'.join(known)}"
+                )
+    check_target(path, comm)
+
+
+def plot_comparison(path: str, graph: str, figures: list[dict], comm: "Intracomm") -> None:
+    """Draw replication, balance, traffic and memory by policy. Collective."""
+    with together(comm):
+        if comm.rank == 0:
+            pyplot = _pyplot(path)
+            size = (13, 1.7 + 0.34 * len(figures))
+            drawn, axes = pyplot.subplots(1, len(PANELS), figsize=size, sharey=True, layout="constrained")
+            for axis, panel in zip(axes, PANELS):
+                _draw(axis, panel, figures)
+            axes[0].invert_yaxis()
+            drawn.suptitle(f"{Path(graph).name} in {_parts(figures)}", color=INK, fontsize=13)
+            try:
+                drawn.savefig(path, dpi=150)
+            except OSError as error:
+                raise OutputError(f"--plot {path}: cannot be written: {error}") from None
+            finally:
+                pyplot.close("all")
+
+
+def _pyplot(path: str) -> Any:
+    try:
+        importlib.import_module("matplotlib").use("Agg")
+        return importlib.import_module("matplotlib.pyplot")
+    except ImportError:
+        raise OutputError(f"--plot {path}: needs matplotlib, which is not installed: pip install matplotlib") from None
+
+
+def _draw(axis: Any, panel: Panel, figures: list[dict]) -> None:
+    """Bars with their values beside them; the smallest value stands out."""
+    values = [row[panel.key] for row in figures]
+    shown = [panel.show(value) for value in values]
+    colors = [BEST if text == panel.show(min(values)) else BAR for text in shown]
+    bars = axis.barh(range(len(values)), [value - panel.origin for value in values], 0.66, panel.origin, color=colors)
+    axis.bar_label(bars, shown, padding=3, fontsize=9, color=INK)
+    axis.set_yticks(range(len(values)), [_short(row["policy"]) for row in figures])
+    axis.set_xlim(panel.origin, panel.origin + 1.22 * max(max(values) - panel.origin, 0.01))
+    axis.set_xticks([])  # the values stand beside the bars
+    axis.set_title(panel.title, fontsize=11, color=INK)
+    axis.set_xlabel(panel.unit, fontsize=9, color=INK)
+    axis.tick_params(length=0, labelsize=9, labelcolor=INK)
+    axis.spines[["top", "right", "bottom"]].set_visible(False)
+    axis.spines["left"].set_color(FAINT)
+
+
+def _parts(figures: list[dict]) -> str:
+    number = figures[0]["parts"]
+    return f"{number} part{'s' * (number > 1)}"
+
+
+def _short(policy: str) -> str:
+    """The name of a policy, or of its file, cut in the middle where it is long."""
+    name = Path(policy).name if policy.endswith(".py") else policy
+    return name if len(name) <= LONGEST else f"{name[: LONGEST // 2]}…{name[-LONGEST // 2 + 1 :]}"

@@ -1,0 +1,162 @@
+"""A small sample of a graph file: blocks of rows from everywhere in it, for estimates before the graph is read."""
+
+import bisect
+from dataclasses import dataclass
+
+import h5py
+import numpy as np
+
+from cusp.errors import GraphFileError
+from cusp.input.checksum import as_bits
+from cusp.input.edge_slice import share_nodes
+from cusp.input.graph_file import GraphHeader
+
+MOST_BLOCKS, LEAST_BLOCKS, BLOCK_BYTES = 256, 16, 4096
+LONGEST = 4  # a block may need so many times its share of the limit
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some rows of a CSR: the ends of row i are ``ends[indptr[i] : indptr[i + 1]]``."""
+
+    indptr: np.ndarray
+    ends: np.ndarray
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive nodes with their edges, drawn from one of many equally long ranges of nodes.
+
+    Attributes
+    ----------
+    first_node : int
+    out : Rows
+        Out-edges.
+    into : Rows or None
+        In-edges, if the file has them: in its transpose, or because the graph is symmetric.
+    nodes, edges : float
+        How many nodes, edges of the range each of its nodes, edges stands for.
+    """
+
+    first_node: int
+    out: Rows
+    into: Rows | None
+    nodes: float
+    edges: float
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Blocks, in the order of their nodes.
+
+    Attributes
+    ----------
+    header : GraphHeader
+    blocks : list of Block
+    offsets : (N + 1,) int64 or None
+        All of ``indptr``, where that is no more than half the limit.
+    num_bytes : int
+        Bytes read.
+    """
+
+    header: GraphHeader
+    blocks: list[Block]
+    offsets: np.ndarray | None
+    num_bytes: int
+
+    @property
+    def num_edges(self) -> int:
+        """Edges in all blocks."""
+        return sum(block.out.ends.size for block in self.blocks)
+
+    def part_bounds(self, num_parts: int, split: str) -> np.ndarray:
+        """(num_parts + 1,) int64: the nodes that each of so many ranks would read. Looks up some 20 offsets a part."""
+        header = self.header
+        with h5py.File(header.path, "r") as file:
+            prefix_at = (file["indptr"] if self.offsets is None else self.offsets).__getitem__
+            graph = (prefix_at, header.num_nodes, header.num_edges)
+            firsts = [share_nodes(*graph, part, num_parts, split) for part in range(num_parts)]
+        return np.array([*firsts, header.num_nodes], np.int64)
+
+
+def read_sample(header: GraphHeader, limit: int, seed: int = 1) -> Sample:
+    """Read at most ``limit`` bytes of a graph file (and 2 kB more), the same for the same seed.
+
+    A block has as many rows as come to its share on average. One that meets a hub may take some times its
+    share, while there is some left, and ends with a part of that hub's row.
+
+    Raises
+    ------
+    GraphFileError
+        The file cannot be read, or a target is not a node.
+    """
+    try:
+        with h5py.File(header.path, "r") as file:
+            return _Reader(file, header, limit).sample(seed)
+    except (OSError, KeyError) as error:
+        raise GraphFileError(f"{header.path}: cannot be read: {error}") from None
+
+
+class _Reader:
+    """The file, and how much of the limit is left."""
+
+    def __init__(self, file: h5py.File, header: GraphHeader, limit: int) -> None:
+        self.file, self.header, self.limit, self.left = file, header, limit, limit
+
+    def sample(self, seed: int) -> Sample:
+        header, random = self.header, np.random.default_rng(seed)
+        groups = ["", "csc/"] if header.has_transpose and not header.symmetric else [""]
+        offsets = None
+        if 8 * (header.num_nodes + 1) <= self.limit // 2:
+            offsets = self.read("indptr", 0, header.num_nodes + 1).astype(np.int64)
+        count = min(header.num_nodes, MOST_BLOCKS, max(LEAST_BLOCKS, self.left // BLOCK_BYTES))
+        bounds = header.num_nodes * np.arange(count + 1) // count
+        row = len(groups) * (8 + header.index_dtype.itemsize * header.num_edges / header.num_nodes)
+        share = self.left / count
+        blocks = []
+        for first, last in zip(bounds[:-1].tolist(), bounds[1:].tolist()):
+            rows = min(last - first, max(1, int(0.8 * share / row)))
+            start = int(random.integers(first, last - rows + 1))
+            read = [self.rows(group, start, rows, offsets if not group else None, share) for group in groups]
+            if any(found is None for found in read):
+                continue
+            out, into = read[0], (read[0] if header.symmetric else read[-1] if len(read) > 1 else None)
+            assert out is not None
+            edges = self.prefix(last, offsets) - self.prefix(first, offsets)
+            stands_for = (last - first) / (out.indptr.size - 1), edges / max(1, out.ends.size)
+            blocks.append(Block(start, out, into, *stands_for))
+        return Sample(header, blocks, offsets, self.limit - self.left)
+
+    def rows(self, group: str, start: int, rows: int, offsets: np.ndarray | None, share: float) -> Rows | None:
+        """The rows that fit, and the next as far as it fits; None if nothing is left to spend."""
+        if offsets is None:
+            rows = min(rows, self.left // 16)  # a row takes two offsets at least
+            if rows < 1:
+                return None
+            indptr = self.read(f"{group}indptr", start, rows + 1).astype(np.int64)
+        else:
+            indptr = offsets[start : start + rows + 1]
+        width = self.file[f"{group}indices"].dtype.itemsize
+        most = int(min(LONGEST * share, self.left)) // width
+        begin = int(indptr[0])
+        fit = min(bisect.bisect_left(indptr.tolist(), begin + most, 1), rows)  # the last of them may be cut
+        end = int(indptr[fit])
+        if most <= 0 and end > begin:
+            return None
+        ends = as_bits(self.read(f"{group}indices", begin, min(end - begin, most)))
+        if ends.size and int(ends.max()) >= self.header.num_nodes:
+            raise GraphFileError(
+                f"{self.header.path}: /{group}indices has the entry {int(ends.max()):,}, but the graph has the nodes 0 "
+                f"to {self.header.num_nodes - 1:,}"
+            )
+        return Rows(np.minimum(indptr[: fit + 1] - begin, ends.size), ends)
+
+    def prefix(self, node: int, offsets: np.ndarray | None) -> int:
+        """Edges before a node."""
+        return int(self.file["indptr"][node] if offsets is None else offsets[node])
+
+    def read(self, name: str, begin: int, size: int) -> np.ndarray:
+        """Entries of a dataset; they count."""
+        dataset = self.file[name]
+        self.left -= size * dataset.dtype.itemsize
+        return dataset[begin : begin + size].astype(dataset.dtype.newbyteorder("="), copy=False)

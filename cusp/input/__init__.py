@@ -1,0 +1,1 @@
+"""From a graph file, or a graph in memory, to checked slices."""

@@ -1,0 +1,177 @@
+"""Reads and checks a rank's slice in the memory of its GPU: from the file through page-locked buffers, a few at a time.
+
+Several threads read pieces of the file into buffers while others are on their way to the GPU. The entries are checked
+there, when all have come: that takes a hundredth of the time. Page-locked memory takes long to get (0.4 ms a MB), so
+the buffers stay with the process.
+"""
+
+import functools
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import cupy as cp
+import numpy as np
+
+from cusp.errors import GraphFileError
+from cusp.input.checksum import as_bits
+from cusp.input.graph_file import place_in_file, read_direct
+from cusp.kernels.cuda import c_type, load, many_threads, pinned
+from cusp.runtime.environment import local_ranks
+from cusp.runtime.storage import Storage
+
+if TYPE_CHECKING:
+    import h5py
+
+PIECE = 4 << 20  # bytes of a buffer
+THREADS = 16  # at most: with more of them, or smaller pieces, they wait for Python's lock
+NOTHING_WRONG = (1 << 63) - 1
+NO_LIMIT = -1  # as a number without sign: the largest
+RUN = 1024  # edges of a warp, as in walk.cuh
+
+Fetch = Callable[[np.ndarray, int], None]
+
+
+def read_offsets(dataset: "h5py.Dataset", begin: int, end: int) -> Any:
+    """Entries ``begin`` to ``end - 1`` as int64."""
+    return _read(dataset, begin, end - begin, np.dtype(np.int64))
+
+
+def read_checked(
+    dataset: "h5py.Dataset",
+    begin: int,
+    end: int,
+    storage: Storage,
+    check: Callable[[np.ndarray, int], None],
+    most: int | None,
+) -> tuple[Any, int]:
+    """Entries ``begin`` to ``end - 1`` and their checksum.
+
+    ``check(chunk, begin)`` raises if an entry of a chunk is wrong: above ``most``, or without that not a number. It is
+    given, on the host, the first that the GPU found wrong.
+    """
+    values = _read(dataset, begin, end - begin, dataset.dtype.newbyteorder("="))
+    mask, limit = _all_numbers(values.dtype) if most is None else (-1, most)
+    total, wrong = _check(values, begin, mask, limit)
+    if wrong >= 0:
+        check(cp.asnumpy(values[wrong : wrong + 1]), begin + wrong)
+    return values, total
+
+
+class Lane:
+    """Two page-locked buffers that are sent to the GPU in turn; each has an event that says when it has arrived."""
+
+    def __init__(self, size: int) -> None:
+        self.stream = cp.cuda.Stream(non_blocking=True)
+        self.halves = [(pinned(size, np.uint8), cp.cuda.Event(disable_timing=True)) for _ in range(2)]
+
+    def send(self, values: Any, places: range, step: int, fetch: Fetch, first: int) -> None:
+        """Fill ``values[at : at + step]`` for each place with what ``fetch`` finds ``first`` entries further on."""
+        copy, to_device = cp.cuda.runtime.memcpyAsync, cp.cuda.runtime.memcpyHostToDevice
+        try:
+            for turn, at in enumerate(places):
+                buffer, arrived = self.halves[turn % 2]
+                piece = buffer.view(values.dtype)[: min(step, values.size - at)]
+                if turn > 1:
+                    arrived.synchronize()
+                fetch(piece, first + at)
+                copy(values.data.ptr + at * piece.itemsize, piece.ctypes.data, piece.nbytes, to_device, self.stream.ptr)
+                arrived.record(self.stream)
+        finally:
+            self.stream.synchronize()
+
+
+@functools.cache
+def _lanes(device: int, size: int) -> list[Lane]:
+    """One for each thread, with buffers of ``size`` bytes, made when the process first reads."""
+    return [Lane(size) for _ in range(_threads())]
+
+
+def _threads() -> int:
+    """The ranks of a host share its cores."""
+    return max(min(THREADS, len(os.sched_getaffinity(0)) // local_ranks()), 1)
+
+
+def _read(dataset: "h5py.Dataset", begin: int, size: int, dtype: np.dtype) -> Any:
+    """Entries in the memory of the GPU: every thread reads pieces into the two buffers of its lane in turn."""
+    values = cp.empty(size, dtype)
+    fetch, threads, close = fetcher(dataset, np.dtype(dtype))
+    cp.cuda.get_current_stream().synchronize()  # nobody uses the memory of the new array any more
+    step, device = max(PIECE // dtype.itemsize, 1), cp.cuda.Device().id
+    lanes = _lanes(device, PIECE)[:threads]
+
+    def work(number: int) -> None:
+        with cp.cuda.Device(device):
+            lanes[number].send(values, range(number * step, size, len(lanes) * step), step, fetch, begin)
+
+    try:
+        with ThreadPoolExecutor(len(lanes)) as pool:
+            for done in [pool.submit(work, number) for number in range(min(len(lanes), -(-size // step)))]:
+                done.result()
+    finally:
+        close()
+    return values
+
+
+def fetcher(dataset: "h5py.Dataset", dtype: np.dtype) -> tuple[Fetch, int, Callable[[], None]]:
+    """A function that fills an array with the entries from some place on, how many threads may call it, and its end."""
+    offset = place_in_file(dataset, dtype)
+    if offset is None:
+        return lambda into, at: read_direct(dataset, into, at), 1, lambda: None
+    path, name = dataset.file.filename, dataset.name
+    descriptor = os.open(path, os.O_RDONLY)
+
+    def fetch(into: np.ndarray, at: int) -> None:
+        rest, position = into.view(np.uint8).data, offset + at * dtype.itemsize
+        while rest:
+            try:
+                done = os.preadv(descriptor, [rest], position)
+            except OSError as error:
+                raise GraphFileError(f"{path}: {name} cannot be read: {error}") from None
+            if done == 0:
+                raise GraphFileError(f"{path}: {name} cannot be read: the file ends at byte {position:,}")
+            rest, position = rest[done:], position + done
+
+    return fetch, _threads(), lambda: os.close(descriptor)
+
+
+def checksum(values: Any, first: int = 0) -> int:
+    """See :func:`cusp.input.checksum.checksum`."""
+    return _check(values, first, 0, NO_LIMIT)[0]
+
+
+def _all_numbers(dtype: np.dtype) -> tuple[int, int]:
+    """A mask for the bits of a weight and the most that is left of them if it is a number: infinity, without sign."""
+    if dtype.kind != "f":
+        return 0, NO_LIMIT
+    infinity = int(as_bits(np.array([np.inf], dtype))[0])
+    return (1 << (8 * dtype.itemsize - 1)) - 1, infinity
+
+
+def _check(values: Any, first: int, mask: int, limit: int) -> tuple[int, int]:
+    bits = as_bits(values)
+    total, wrong = cp.zeros(1, cp.uint64), cp.full(1, NOTHING_WRONG, cp.int64)
+    kernels = load("cusp/input/check.cuh", VALUE=c_type(bits.dtype))
+    kernels.check(min(bits.size, many_threads()), bits, bits.size, first, mask, limit, total, wrong)
+    return int(total[0]), _index(wrong)
+
+
+def first_descent(indptr: Any, num_edges: int) -> int:
+    """See :func:`cusp.input.checks.first_descent`."""
+    wrong = cp.full(1, NOTHING_WRONG, cp.int64)
+    load("cusp/input/check.cuh", VALUE="unsigned").check_rising(indptr.size, indptr, indptr.size, num_edges, wrong)
+    return _index(wrong)
+
+
+def asymmetry(first_node: int, indptr: Any, targets: Any) -> int:
+    """See :func:`cusp.input.checks.asymmetry`."""
+    total = cp.zeros(1, cp.uint64)
+    kernels = load("cusp/input/check.cuh", VALUE=c_type(targets.dtype))
+    kernels.asymmetry(32 * -(-targets.size // RUN), first_node, indptr, indptr.size - 1, targets, total)
+    return int(total[0])
+
+
+def _index(wrong: Any) -> int:
+    found = int(wrong[0])
+    return -1 if found == NOTHING_WRONG else found

@@ -1,0 +1,221 @@
+"""The loops of phases 3 and 4 on the CPU: group edges by owner, number the proxies, build CSR and CSC."""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from cusp.lid_map import lid_of, look_up, popcount
+from cusp.runtime.devices import to_host as get
+from cusp.runtime.devices import to_host as put
+from cusp.runtime.exchange import all_to_all, post, wait_all
+
+__all__ = [
+    "CHUNK", "all_to_all", "clear_range", "count_below", "count_in_edges", "count_owners", "count_rows", "find_masters",
+    "get", "group_by_owner", "list_marked", "list_rows", "look_up", "mark", "move_rows", "post", "put", "rank_of",
+    "relabel", "sort_masters", "test_bits", "transpose", "wait_all", "xp",
+]  # fmt: skip
+
+xp: Any = np  # the library of arrays of this device
+CHUNK = 1 << 20  # edges of a slice that travel at a time
+
+
+@njit(cache=True, nogil=True)
+def count_rows(indptr, owners, num_parts):  # type: ignore[no-untyped-def]
+    """(num_parts,) int64: how many rows of the slice have edges for each rank."""
+    rows = np.zeros(num_parts, np.int64)
+    last_row = np.full(num_parts, -1, np.int64)
+    for row in range(indptr.size - 1):
+        for edge in range(indptr[row], indptr[row + 1]):
+            owner = owners[edge]
+            if last_row[owner] != row:
+                last_row[owner] = row
+                rows[owner] += 1
+    return rows
+
+
+@njit(cache=True, nogil=True)
+def list_rows(first_node, indptr, owners, entry, gids, sizes):  # type: ignore[no-untyped-def]
+    """Source and number of edges of every row for each rank; ``entry``: the last entry made for it, which moves on."""
+    last_row = np.full(entry.size, -1, np.int64)
+    for row in range(indptr.size - 1):
+        for edge in range(indptr[row], indptr[row + 1]):
+            owner = owners[edge]
+            if last_row[owner] != row:
+                last_row[owner] = row
+                entry[owner] += 1
+                gids[entry[owner]] = first_node + row
+                sizes[entry[owner]] = 0
+            sizes[entry[owner]] += 1
+
+
+@njit(cache=True, nogil=True)
+def count_owners(owners, num_parts):  # type: ignore[no-untyped-def]
+    """(num_parts,) int64: edges for each rank."""
+    counts = np.zeros(num_parts, np.int64)
+    for edge in range(owners.size):
+        counts[owners[edge]] += 1
+    return counts
+
+
+@njit(cache=True, nogil=True)
+def group_by_owner(values, owners, counts, grouped):  # type: ignore[no-untyped-def]
+    """Copy ``values`` so that those for rank 0 come first, then those for rank 1; the order is kept within."""
+    place = np.cumsum(counts) - counts
+    for edge in range(owners.size):
+        owner = owners[edge]
+        grouped[place[owner]] = values[edge]
+        place[owner] += 1
+
+
+@njit(cache=True, nogil=True)
+def mark(index, gids):  # type: ignore[no-untyped-def]
+    """Set the bit of each global id in the index of a :class:`~cusp.lid_map.LidMap`."""
+    for i in range(gids.size):
+        gid = np.uint64(gids[i])
+        index[2 * (gid >> np.uint64(6))] |= np.uint64(1) << (gid & np.uint64(63))
+
+
+@njit(cache=True, nogil=True)
+def count_below(index):  # type: ignore[no-untyped-def]
+    """Fill in how many bits are set before each word; returns how many there are in all."""
+    total = np.uint64(0)
+    for word in range(index.size // 2):
+        index[2 * word + 1] = total
+        total += popcount(index[2 * word])
+    return np.int64(total)
+
+
+@njit(cache=True, nogil=True)
+def list_marked(index, gids):  # type: ignore[no-untyped-def]
+    """Global ids of the set bits, ascending."""
+    entry = 0
+    for word in range(index.size // 2):
+        bits = index[2 * word]
+        while bits:
+            lowest = bits & (~bits + np.uint64(1))
+            gids[entry] = np.int64(word * 64) + np.int64(popcount(lowest - np.uint64(1)))
+            entry += 1
+            bits ^= lowest
+
+
+@njit(cache=True, nogil=True)
+def find_masters(gids, my_nodes, places, mirrors):  # type: ignore[no-untyped-def]
+    """Merge two ascending lists: where each own node stands among the proxies, and where the mirrors do."""
+    own = mirror = 0
+    for place in range(gids.size):
+        if own < my_nodes.size and my_nodes[own] == gids[place]:
+            places[own] = place
+            own += 1
+        else:
+            mirrors[mirror] = place
+            mirror += 1
+
+
+@njit(cache=True, nogil=True)
+def sort_masters(degrees, highest, places, by_lid):  # type: ignore[no-untyped-def]
+    """Places of the masters by local id: higher degrees first, all from ``highest`` on being equal."""
+    starts = np.zeros(highest + 2, np.int64)
+    for i in range(degrees.size):
+        starts[highest - min(degrees[i], highest) + 1] += 1
+    for key in range(1, starts.size):
+        starts[key] += starts[key - 1]
+    for i in range(degrees.size):
+        key = highest - min(degrees[i], highest)
+        by_lid[starts[key]] = places[i]
+        starts[key] += 1
+
+
+@njit(cache=True, nogil=True)
+def test_bits(words, gids, found):  # type: ignore[no-untyped-def]
+    """``found[i]`` = bit ``gids[i]`` of ``words``."""
+    for i in range(gids.size):
+        gid = np.uint64(gids[i])
+        found[i] = (words[gid >> np.uint64(6)] >> (gid & np.uint64(63))) & np.uint64(1)
+
+
+@njit(cache=True, nogil=True)
+def relabel(index, table, row_lids, row_offsets, arrived, offsets, targets, fronts, hubs_first):  # type: ignore[no-untyped-def]
+    """Write every row to its place in lid order, its targets as local ids.
+
+    If hubs come first, the target with the lowest lid changes places with the first of its row;
+    ``fronts[row]``: its place before.
+    """
+    for row in range(row_lids.size):
+        begin = offsets[row_lids[row]]
+        to = begin - row_offsets[row]
+        lowest = np.int64(1) << 40
+        front = begin
+        for edge in range(row_offsets[row], row_offsets[row + 1]):
+            lid = lid_of(index, table, np.uint64(arrived[edge]))
+            targets[to + edge] = lid
+            if lid < lowest:
+                lowest = np.int64(lid)
+                front = to + edge
+        fronts[row] = 0
+        if hubs_first:
+            fronts[row] = front - begin
+            targets[front] = targets[begin]
+            targets[begin] = lowest
+
+
+@njit(cache=True, nogil=True)
+def move_rows(row_lids, row_offsets, arrived, offsets, values, fronts):  # type: ignore[no-untyped-def]
+    """Write every row of weights to its place in lid order, in the order of its targets."""
+    for row in range(row_lids.size):
+        begin = offsets[row_lids[row]]
+        to = begin - row_offsets[row]
+        for edge in range(row_offsets[row], row_offsets[row + 1]):
+            values[to + edge] = arrived[edge]
+        first = values[begin]
+        values[begin] = values[begin + fronts[row]]
+        values[begin + fronts[row]] = first
+
+
+@njit(cache=True, nogil=True)
+def count_in_edges(targets, offsets):  # type: ignore[no-untyped-def]
+    """Add the in-edges of proxy v to ``offsets[v + 1]``."""
+    for edge in range(targets.size):
+        offsets[targets[edge] + 1] += 1
+
+
+@njit(cache=True, nogil=True)
+def transpose(first_source, offsets, targets, weights, first, last, place, sources, in_weights):  # type: ignore[no-untyped-def]
+    """Rows of a CSR -> the rows ``first`` to ``last - 1`` of the CSC, in which sources ascend.
+
+    ``place``: where the next in-edge of each proxy goes, which moves on. ``weights`` and ``in_weights`` may both
+    be empty.
+    """
+    for row in range(offsets.size - 1):
+        for edge in range(offsets[row], offsets[row + 1]):
+            target = targets[edge]
+            if target < first or target >= last:
+                continue
+            at = place[target]
+            place[target] = at + 1
+            sources[at] = first_source + row
+            if weights.size:
+                in_weights[at] = weights[edge]
+
+
+@njit(cache=True, nogil=True)
+def clear_range(index, first, last):  # type: ignore[no-untyped-def]
+    """Clear the bits of the nodes ``first`` to ``last - 1``."""
+    node = first
+    while node < last:
+        if node & 63 == 0 and node + 64 <= last:
+            index[2 * (node >> 6)] = 0
+            node += 64
+        else:
+            index[2 * (node >> 6)] &= ~(np.uint64(1) << np.uint64(node & 63))
+            node += 1
+
+
+@njit(cache=True, nogil=True)
+def rank_of(index, gid):  # type: ignore[no-untyped-def]
+    """Number of set bits below ``gid``, which may be one past the last node."""
+    word = gid >> 6
+    if 2 * word >= index.size:
+        return np.int64(index[index.size - 1] + popcount(index[index.size - 2]))
+    below = index[2 * word] & ((np.uint64(1) << np.uint64(gid & 63)) - np.uint64(1))
+    return np.int64(index[2 * word + 1] + popcount(below))

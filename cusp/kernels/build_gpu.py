@@ -1,0 +1,252 @@
+"""The loops of phases 3 and 4 on the GPU; see cusp/kernels/build_cpu.py, whose functions these are, bit for bit.
+
+CuPy sorts, scans and searches what has an entry a node; what has an entry an edge goes through our own kernels.
+Nothing that is made meanwhile is larger than the edges themselves: they are split and sorted chunk by chunk.
+"""
+
+from typing import Any
+
+import cupy as cp
+import numpy as np
+
+from cusp.kernels.cuda import c_type, load
+from cusp.runtime.exchange_gpu import all_to_all, post, wait_all
+
+__all__ = [
+    "CHUNK", "all_to_all", "clear_range", "count_below", "count_in_edges", "count_owners", "count_rows", "find_masters",
+    "get", "group_by_owner", "list_marked", "list_rows", "look_up", "mark", "move_rows", "post", "put", "rank_of",
+    "relabel", "sort_masters", "test_bits", "transpose", "wait_all", "xp",
+]  # fmt: skip
+
+xp: Any = cp  # the library of arrays of this device
+CHUNK = 1 << 24  # edges of a slice that travel at a time
+RUN = 1024  # edges of a warp, as in walk.cuh
+TILE = 4096  # entries of a block, as in split.cuh
+LARGE, PIECES = 1 << 24, 8  # so many edges are sorted at a time, or an eighth of all
+
+
+def put(array: Any) -> Any:
+    """The same array on this device."""
+    return array if array is None else cp.asarray(array)
+
+
+def get(array: Any) -> np.ndarray:
+    """The same array on the host."""
+    return cp.asnumpy(array)
+
+
+def _kernels(gids: Any = None) -> Any:
+    return load("cusp/kernels/build.cuh", GID="unsigned" if gids is None else c_type(gids.dtype))
+
+
+def _threads(edges: int) -> int:
+    """Threads of a launch that walks through edges."""
+    return 32 * -(-edges // RUN)
+
+
+def count_rows(indptr: Any, owners: Any, num_parts: int) -> np.ndarray:
+    """(num_parts,) int64 on the host: how many rows of the slice have edges for each rank."""
+    counts = _edges_by_owner(indptr, owners, num_parts)
+    return np.array([int(cp.count_nonzero(part)) for part in counts], np.int64)
+
+
+def list_rows(first_node: int, indptr: Any, owners: Any, entry: np.ndarray, gids: Any, sizes: Any) -> None:
+    """Source and number of edges of every row for each rank; ``entry``: the last entry made for it, which moves on."""
+    for part, counts in enumerate(_edges_by_owner(indptr, owners, entry.size)):
+        rows = cp.flatnonzero(counts)
+        place = slice(int(entry[part]) + 1, int(entry[part]) + 1 + rows.size)
+        gids[place] = (rows + first_node).astype(gids.dtype)
+        sizes[place] = counts[rows].astype(sizes.dtype)
+        entry[part] += rows.size
+
+
+def _edges_by_owner(indptr: Any, owners: Any, num_parts: int) -> Any:
+    """(num_parts, rows) uint32: edges of each row that each rank gets. On average 4 bytes a node of the graph."""
+    rows = indptr.size - 1
+    counts = cp.zeros((num_parts, rows), cp.uint32)
+    load("cusp/kernels/rows_by_owner.cuh", OWNER=c_type(owners.dtype)).count_by_owner(
+        _threads(owners.size), indptr, rows, owners, counts
+    )
+    return counts
+
+
+def count_owners(owners: Any, num_parts: int) -> np.ndarray:
+    """(num_parts,) int64 on the host: edges for each rank."""
+    if num_parts > 256 or owners.size == 0:
+        return get(_count(owners, num_parts))
+    bits = (num_parts - 1).bit_length()
+    return get(_count_digits(owners, 0, bits).sum(axis=1, dtype=cp.int64))[:num_parts]
+
+
+def group_by_owner(values: Any, owners: Any, counts: np.ndarray, grouped: Any) -> None:
+    """Copy ``values`` so that those for rank 0 come first, then those for rank 1; the order is kept within."""
+    if counts.size <= 256:
+        _split(owners, values, 0, (counts.size - 1).bit_length(), None, grouped)
+    else:
+        grouped[: values.size] = values[cp.argsort(owners)]
+
+
+def _split(keys: Any, values: Any, shift: int, bits: int, split_keys: Any, split_values: Any) -> None:
+    """Stable split by the digit of ``bits`` bits at ``shift`` of each key."""
+    if keys.size == 0:
+        return
+    counts = _count_digits(keys, shift, bits).ravel()
+    starts = cp.cumsum(counts, dtype=cp.int64)
+    starts -= counts
+    kernels = load("cusp/kernels/split.cuh", KEY=c_type(keys.dtype), VALUE=c_type(values.dtype))
+    kernels.split(
+        -(-keys.size // TILE) * 256, keys, values, keys.size, shift, bits, starts, int(split_keys is not None),
+        keys if split_keys is None else split_keys, split_values,
+    )  # fmt: skip
+
+
+def _count_digits(keys: Any, shift: int, bits: int) -> Any:
+    """(2**bits, tiles) uint32: entries of each tile with each digit."""
+    tiles = -(-keys.size // TILE)
+    counts = cp.empty((1 << bits, tiles), cp.uint32)
+    kernels = load("cusp/kernels/split.cuh", KEY=c_type(keys.dtype), VALUE="unsigned")
+    kernels.count_digits(tiles * 256, keys, keys.size, shift, bits, counts)
+    return counts
+
+
+def _count(values: Any, size: int) -> Any:
+    """(size,) int64: how often each number below ``size`` occurs."""
+    return cp.bincount(values, minlength=size) if values.size else cp.zeros(size, cp.int64)
+
+
+def sort(keys: Any, bits: int) -> tuple[Any, Any]:
+    """Sorted uint32 keys, which are below ``2**bits``, and where each of them was: a stable radix sort."""
+    order = cp.arange(keys.size, dtype=cp.uint32)
+    spare = cp.empty_like(keys), cp.empty_like(order)
+    keys = keys.copy()
+    for shift in range(0, bits, 8):
+        _split(keys, order, shift, min(8, bits - shift), *spare)
+        (keys, order), spare = spare, (keys, order)
+    return keys, order
+
+
+def mark(index: Any, gids: Any) -> None:
+    """Set the bit of each global id in the index of a :class:`~cusp.lid_map.LidMap`."""
+    _kernels(gids).mark(gids.size, index, gids, gids.size)
+
+
+def count_below(index: Any) -> int:
+    """Fill in how many bits are set before each word; returns how many there are in all."""
+    words = index.size // 2
+    counts = cp.empty(words, cp.int64)
+    _kernels().count_bits(words, index, words, counts)
+    ends = cp.cumsum(counts)
+    index[1::2] = (ends - counts).astype(cp.uint64)
+    return int(ends[-1]) if words else 0
+
+
+def list_marked(index: Any, gids: Any) -> None:
+    """Global ids of the set bits, ascending."""
+    _kernels(gids).list_marked(index.size // 2, index, index.size // 2, gids)
+
+
+def find_masters(gids: Any, my_nodes: Any, places: Any, mirrors: Any) -> None:
+    """Where each own node stands among the proxies, and where the mirrors do; all lists ascend."""
+    places[...] = cp.searchsorted(gids, my_nodes.astype(gids.dtype))
+    mirror = cp.ones(gids.size, cp.bool_)
+    mirror[places] = False
+    mirrors[...] = cp.flatnonzero(mirror)
+
+
+def sort_masters(degrees: Any, highest: int, places: Any, by_lid: Any) -> None:
+    """Places of the masters by local id: higher degrees first, all from ``highest`` on being equal."""
+    keys = (highest - cp.minimum(degrees, highest)).astype(cp.uint32)
+    by_lid[: places.size] = places[cp.argsort(keys)]
+
+
+def test_bits(words: Any, gids: Any, found: Any) -> None:
+    """``found[i]`` = bit ``gids[i]`` of ``words``."""
+    _kernels(gids).test_bits(gids.size, words, gids, gids.size, found)
+
+
+def look_up(index: Any, table: Any, gids: Any, lids: Any) -> None:
+    """``lids[i]`` = local id of ``gids[i]``, or -1."""
+    _kernels(gids).look_up(gids.size, index, table, gids, gids.size, lids)
+
+
+def relabel(
+    index: Any, table: Any, row_lids: Any, row_offsets: Any, arrived: Any, offsets: Any, targets: Any, fronts: Any,
+    hubs_first: bool,
+) -> None:  # fmt: skip
+    """Write every row to its place in lid order, its targets as local ids.
+
+    If hubs come first, the target with the lowest lid changes places with the first of its row;
+    ``fronts[row]``: its place before.
+    """
+    rows = row_lids.size
+    lowest = cp.full(rows if hubs_first else 1, 0xFFFFFFFFFFFFFFFF, cp.uint64)
+    _kernels(arrived).relabel(
+        _threads(arrived.size), index, table, row_lids, row_offsets, rows, arrived, offsets, targets,
+        int(hubs_first), lowest,
+    )  # fmt: skip
+    fronts.fill(0)
+    if hubs_first:
+        _kernels().swap_hubs(rows, row_lids, rows, lowest, offsets, targets, fronts)
+
+
+def move_rows(row_lids: Any, row_offsets: Any, arrived: Any, offsets: Any, values: Any, fronts: Any) -> None:
+    """Write every row of weights to its place in lid order, in the order of its targets."""
+    kernels = load("cusp/kernels/move.cuh", VALUE=c_type(values.dtype))
+    kernels.move_rows(
+        _threads(arrived.size), row_lids, row_offsets, row_lids.size, arrived, offsets, fronts, values
+    )  # fmt: skip
+
+
+def count_in_edges(targets: Any, offsets: Any) -> None:
+    """Add the in-edges of proxy v to ``offsets[v + 1]``."""
+    offsets[1:] += _count(targets, offsets.size - 1)
+
+
+def transpose(
+    first_source: int, offsets: Any, targets: Any, weights: Any, first: int, last: int, place: Any, sources: Any,
+    in_weights: Any,
+) -> None:  # fmt: skip
+    """Rows of a CSR -> the rows ``first`` to ``last - 1`` of the CSC, here always all, in which sources ascend.
+
+    ``place``: where the next in-edge of each proxy goes, which moves on. ``weights`` and ``in_weights`` may both be
+    empty. Chunk by chunk of the edges: each is sorted by target and then written behind those of the chunks before.
+    """
+    assert first_source == 0 and last - first == offsets.size - 1, "a GPU holds all edges at once"
+    kernels = load("cusp/kernels/move.cuh", VALUE=c_type(weights.dtype))
+    for row, end_row, begin, end in _row_chunks(offsets, max(LARGE, targets.size // PIECES)):
+        part_sources = cp.empty(end - begin, cp.uint32)
+        _kernels().list_sources(_threads(end - begin), offsets, row, end_row, part_sources)
+        sorted_targets, order = sort(targets[begin:end].view(cp.uint32), last.bit_length())
+        counts = _count(sorted_targets, last)
+        starts = cp.cumsum(counts)
+        starts -= counts
+        kernels.place_in_edges(
+            end - begin, order, sorted_targets, end - begin, starts, place, part_sources, sources,
+            int(weights.size > 0), weights[begin:end], in_weights,
+        )  # fmt: skip
+        place += counts
+
+
+def _row_chunks(offsets: Any, at_most: int) -> Any:
+    """First row, row after the last, first edge, edge after the last of chunks; a long row is one of its own."""
+    first, edges = 0, int(offsets[-1])
+    begin = 0
+    while begin < edges:
+        wanted = cp.asarray([min(begin + at_most, edges)], cp.int64)
+        last = max(int(cp.searchsorted(offsets, wanted, side="right")[0]) - 1, first + 1)
+        end = int(offsets[last])
+        yield first, last, begin, end
+        first, begin = last, end
+
+
+def clear_range(index: Any, first: int, last: int) -> None:
+    """Clear the bits of the nodes ``first`` to ``last - 1``."""
+    if last > first:
+        _kernels().clear_range((last - 1) // 64 - first // 64 + 1, index, first, last)
+
+
+def rank_of(index: Any, gid: int) -> int:
+    """Number of set bits below ``gid``, which may be one past the last node."""
+    word = min(int(gid) >> 6, index.size // 2 - 1)
+    bits, before = (int(value) for value in get(index[2 * word : 2 * word + 2]))
+    return before + (bits & ((1 << (int(gid) - 64 * word)) - 1)).bit_count()

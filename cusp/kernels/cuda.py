@@ -1,0 +1,168 @@
+"""The GPU of a rank: whether one can be used, and kernels from .cuh files, compiled by NVRTC when first called.
+
+CuPy keeps what NVRTC compiled on disk (``CUPY_CACHE_DIR``), keyed by source, options, architecture and versions.
+Kernels take ``long long`` for every whole number, so that a Python int is always right.
+"""
+
+import functools
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import cupy as cp
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[2]
+BLOCK = 256  # threads of a block, unless a kernel says otherwise
+C_TYPES = {
+    "b1": "bool", "i1": "signed char", "u1": "unsigned char", "i2": "short", "u2": "unsigned short", "i4": "int",
+    "u4": "unsigned", "i8": "long long", "u8": "unsigned long long", "f4": "float", "f8": "double",
+}  # fmt: skip
+INCLUDE = re.compile(r'^#include "(.+)"$')
+
+
+def why_unusable() -> str | None:
+    """None if a kernel runs on a GPU here, else the reason why not, for people."""
+    runtime = cp.cuda.runtime
+    try:
+        if runtime.getDeviceCount() == 0:
+            return "no GPU is visible (CUDA_VISIBLE_DEVICES?)"
+    except runtime.CUDARuntimeError as error:
+        return f"no CUDA device can be used: {error}"
+    try:
+        cp.cuda.nvrtc.getVersion()
+    except Exception as error:
+        return f"NVRTC is missing ({type(error).__name__}): pip install 'cusp-gluon[gpu-cuda12]' or [gpu-cuda13]"
+    try:
+        if int(cp.cuda.Device().compute_capability) < 80:
+            return f"the GPU has compute capability {cp.cuda.Device().compute_capability}, at least 80 is needed"
+        done = cp.zeros(1, cp.int32)
+        cp.RawKernel('extern "C" __global__ void probe(int* done) { *done = 1; }', "probe")((1,), (1,), (done,))
+        return None if int(done[0]) == 1 else "a test kernel gave a wrong answer"
+    except Exception as error:
+        return f"a test kernel failed: {type(error).__name__}: {error}"
+
+
+def c_type(dtype: Any) -> str:
+    """C's name of a number type."""
+    return C_TYPES[np.dtype(dtype).str[1:]]
+
+
+def source(path: str) -> str:
+    """Text of a .cuh file below the project's folder, with what it includes; errors name the files and lines."""
+    return "\n".join(_lines(ROOT / path, set()))
+
+
+def _lines(path: Path, seen: set[Path]) -> Iterator[str]:
+    seen.add(path)
+    name = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
+    yield f'#line 1 "{name}"'
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        match = INCLUDE.match(line)
+        if not match:
+            yield line
+        elif (path.parent / match[1]).resolve() not in seen:
+            yield from _lines((path.parent / match[1]).resolve(), seen)
+            yield f'#line {number + 1} "{name}"'
+
+
+def options(**defines: str) -> tuple[str, ...]:
+    """Options for NVRTC; ``defines`` are macros, mostly the types that a file of kernels is made for."""
+    return ("--std=c++17", *(f"-D{name}={value}" for name, value in sorted(defines.items())))
+
+
+class Kernels:
+    """The kernels of one .cuh file for one choice of types: ``kernels.name(threads, *arguments)``.
+
+    Arguments are device arrays, Python's ints for ``long long``, and NumPy scalars for all other numbers.
+    """
+
+    def __init__(self, path: str, more: str = "", **defines: str) -> None:
+        self._module = cp.RawModule(code=source(path) + more, options=options(**defines), backend="nvrtc")
+        self._path, self._defines = path, defines
+        self._resident: dict[str, Any] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        function = self._module.get_function(name)
+
+        def launch(threads: int, *arguments: Any, block: int = BLOCK) -> None:
+            if threads > 0:
+                function((-(-int(threads) // block),), (block,), arguments)
+
+        setattr(self, name, launch)
+        return launch
+
+    def resident(self, name: str) -> Any:
+        """A kernel whose blocks all run at the same time, so that they can wait for each other.
+
+        It is launched with as many blocks of 512 threads as ``__launch_bounds__(512, 2)`` promises to fit.
+        """
+        if name not in self._resident:
+            module = _cooperative(self._path, tuple(sorted(self._defines.items())))
+            function, blocks = module.get_function(name), 2 * multiprocessors(cp.cuda.Device().id)
+            self._resident[name] = lambda *arguments: function((blocks,), (512,), arguments)
+        return self._resident[name]
+
+
+@functools.cache
+def _cooperative(path: str, defines: tuple[tuple[str, str], ...]) -> Any:
+    return cp.RawModule(
+        code=source(path), options=options(**dict(defines)), backend="nvrtc", enable_cooperative_groups=True
+    )
+
+
+@functools.cache
+def load(path: str, more: str = "", **defines: str) -> Kernels:
+    """Kernels of a .cuh file, with more text behind it, made for these types; compiled when first called."""
+    return Kernels(path, more, **defines)
+
+
+@functools.cache
+def multiprocessors(device: int) -> int:
+    """Number of multiprocessors of a GPU."""
+    return int(cp.cuda.Device(device).attributes["MultiProcessorCount"])
+
+
+def many_threads() -> int:
+    """Threads that fill the GPU, for kernels whose warps share all the work among themselves."""
+    return 2048 * multiprocessors(cp.cuda.runtime.getDevice())
+
+
+def pinned(shape: int, dtype: Any) -> np.ndarray:
+    """Page-locked memory of the host, which a GPU copies to and from at full speed."""
+    dtype = np.dtype(dtype)
+    memory = cp.cuda.alloc_pinned_memory(max(shape, 1) * dtype.itemsize)
+    return np.frombuffer(memory, dtype, shape)
+
+
+class Sums:
+    """Counters that kernels add to, and what the last block of a kernel hands over to the host: see warp.cuh.
+
+    It writes into page-locked memory, so the host waits once, and neither a copy nor a clearing is launched.
+
+    Attributes
+    ----------
+    counters : (size + 1,) uint64, on the device
+        Zero whenever no kernel runs; the last one counts blocks.
+    address : int
+        Of the host's memory, for kernels.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.counters = cp.zeros(size + 1, np.uint64)
+        self._handed_over = pinned(size, np.uint64)
+        self.address = self._handed_over.ctypes.data
+
+    def read(self) -> list[int]:
+        """What was handed over last. Waits for all work before it."""
+        cp.cuda.get_current_stream().synchronize()
+        return self._handed_over.tolist()
+
+
+def use(number: int) -> str:
+    """Make the GPU ``number`` (modulo how many there are) this process's own; returns its bus and name."""
+    device = cp.cuda.Device(number % cp.cuda.runtime.getDeviceCount())
+    device.use()
+    name = cp.cuda.runtime.getDeviceProperties(device.id)["name"].decode()
+    return f"{device.pci_bus_id} {name}"

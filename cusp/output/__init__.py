@@ -1,0 +1,1 @@
+"""Files that we write: graphs, partitions, exports; each gets its final name when it is complete."""

@@ -1,0 +1,209 @@
+"""Write an HDF5 file in parallel: every rank its own slabs, and the final name only for a complete file."""
+
+import errno
+import os
+import re
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import h5py
+import numpy as np
+
+from cusp.edge_lists.spool import write_at
+from cusp.errors import InputError, raise_together, together
+from cusp.input.checksum import checksum, combine
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+PAGE = 4096  # datasets start on a page, so that a reader may map them
+
+
+class OutputError(InputError):
+    """A file that cannot be written."""
+
+
+def check_target(path: str | os.PathLike[str], comm: "Intracomm", append: bool = False) -> None:
+    """Raise :class:`OutputError` on every rank if ``path`` can surely not be written, or appended to. Collective."""
+    with together(comm):
+        if comm.rank == 0:
+            _check_folder(Path(path), append)
+
+
+def _check_folder(path: Path, append: bool = False) -> None:
+    if path.is_dir():
+        raise OutputError(f"{path}: is a folder; give the name of a file in it")
+    if path.exists() and not (append or path.is_file()):
+        raise OutputError(f"{path}: is not a file that can be replaced")
+    if not path.parent.is_dir():
+        raise OutputError(f"{path}: there is no folder {path.parent}; create it first")
+    if append and path.exists():
+        if not os.access(path, os.W_OK):
+            raise OutputError(f"{path}: no permission to write into it")
+        return
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise OutputError(f"{path}: no permission to write into the folder {path.parent.resolve()}")
+
+
+class DatasetWriter:
+    """Writes one-dimensional datasets; used in a ``with`` statement, whose entry and exit are collective.
+
+    The file grows under a temporary name beside the target and is renamed when all of it is written.
+    After an error, on whichever rank, it is removed and every rank raises. The parts of all ranks
+    together must cover each dataset exactly once.
+
+    Parameters
+    ----------
+    path : str or path
+        An older file of that name is replaced at the end.
+    comm : Intracomm
+    shapes : dict of (size, dtype)
+        Length and type of each dataset, by name; the same on all ranks.
+    attributes : dict
+        Of the file.
+
+    Raises
+    ------
+    OutputError
+        At entry or exit, on every rank: no such folder, no permission, disk full, parts missing.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        comm: "Intracomm",
+        shapes: Mapping[str, tuple[int, np.dtype]],
+        attributes: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._path = Path(path)
+        self._comm = comm
+        self._shapes = dict(shapes)
+        self._attributes = dict(attributes or {})
+        self._sums = dict.fromkeys(self._shapes, 0)
+        self._counts = dict.fromkeys(self._shapes, 0)
+        self._offsets: dict[str, int | None] = {}
+        self._temporary = self._path
+        self._file = -1
+        self._error: BaseException | None = None
+        self._lock = Lock()
+
+    def __enter__(self) -> Self:
+        """Create the temporary file and open it on every rank. Collective."""
+        name = f".{self._path.name}.{secrets.token_hex(4)}.tmp"
+        self._temporary = self._path.with_name(self._comm.bcast(name, root=0))
+        try:
+            with together(self._comm):
+                if self._comm.rank == 0:
+                    _check_folder(self._path)
+                    self._explained(self._create)
+            self._offsets = self._comm.bcast(self._offsets, root=0)
+            with together(self._comm):
+                self._explained(self._open)
+        except BaseException:
+            self._discard()
+            raise
+        return self
+
+    def write(self, name: str, first: int, values: np.ndarray) -> None:
+        """Write ``values`` at positions ``first``, ``first + 1`` ... of a dataset; any thread may call it.
+
+        An error of the disk is kept and raised, on every rank, by the end of the ``with`` statement.
+
+        Parameters
+        ----------
+        name : str
+        first : int
+        values : (n,) array of the dataset's type
+        """
+        size, dtype = self._shapes[name]
+        if values.dtype != dtype or not 0 <= first <= first + values.size <= size:
+            given = f"{values.size} {values.dtype} from {first} on"
+            raise ValueError(f"{name} has {size} {dtype}: cannot write {given}")
+        if values.size == 0 or self._error is not None:
+            return
+        values = np.ascontiguousarray(values)
+        offset = self._offsets[name]
+        assert offset is not None  # only a dataset of size zero has none
+        part = checksum(values, first)
+        try:
+            self._explained(lambda: write_at(self._file, offset + first * dtype.itemsize, values))
+        except OutputError as error:
+            self._error = error
+        with self._lock:
+            self._sums[name] = combine([self._sums[name], part])
+            self._counts[name] += values.size
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Finish the file, or remove it if anything failed on any rank. Collective."""
+        try:
+            if error is None or isinstance(error, Exception):
+                self._finish(error or self._error)
+        except BaseException:
+            self._discard()
+            if error is None:
+                raise
+        if error is not None:
+            self._discard()
+
+    def _finish(self, error: BaseException | None) -> None:
+        raise_together(self._comm, error)
+        with together(self._comm):
+            self._explained(self._close)
+        totals = self._comm.allgather((self._sums, self._counts))
+        with together(self._comm):
+            if self._comm.rank == 0:
+                self._explained(lambda: self._complete(totals))
+
+    def _create(self) -> None:
+        options = {"alignment_threshold": PAGE, "alignment_interval": PAGE}
+        with h5py.File(self._temporary, "w-", **options) as file:
+            for name, (size, dtype) in self._shapes.items():
+                creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+                creation.set_layout(h5py.h5d.CONTIGUOUS)
+                creation.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+                creation.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+                dataset = file.create_dataset(name, shape=(size,), dtype=dtype, dcpl=creation)
+                dataset.attrs["checksum"] = np.uint64(0)
+                self._offsets[name] = dataset.id.get_offset()
+            file.attrs.update(self._attributes)
+
+    def _open(self) -> None:
+        self._file = os.open(self._temporary, os.O_WRONLY)
+
+    def _close(self) -> None:
+        file, self._file = self._file, -1
+        os.close(file)
+
+    def _complete(self, totals: list[tuple[dict[str, int], dict[str, int]]]) -> None:
+        with h5py.File(self._temporary, "r+") as file:
+            for name, (size, _) in self._shapes.items():
+                count = sum(counts[name] for _, counts in totals)
+                if count != size:
+                    raise OutputError(f"{self._path}: {count:,} of {size:,} values of /{name} were written")
+                file[name].attrs["checksum"] = np.uint64(combine([sums[name] for sums, _ in totals]))
+        os.replace(self._temporary, self._path)
+
+    def _explained(self, action):  # type: ignore[no-untyped-def]
+        """Run ``action``; an error of the operating system or of HDF5 becomes a OutputError."""
+        try:
+            action()
+        except (OSError, RuntimeError) as error:
+            told_by_hdf5 = re.search(r"errno = (\d+)", str(error))
+            number = int(told_by_hdf5[1]) if told_by_hdf5 else getattr(error, "errno", None)
+            full = number in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+            advice = "; make room or choose another folder" if full else ""
+            reason = os.strerror(number) if number else str(error)
+            raise OutputError(f"{self._path}: cannot be written: {reason}{advice}") from error
+
+    def _discard(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+        if self._comm.rank == 0:
+            self._temporary.unlink(missing_ok=True)

@@ -1,0 +1,60 @@
+"""The graph file being written, in parallel: see :mod:`cusp.input.graph_file` for its layout."""
+
+import os
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cusp.input.graph_file import FORMAT_VERSION
+from cusp.output.dataset_writer import DatasetWriter
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+NARROW_NODES = 2**32  # up to here a node id fits into the uint32 of /indices
+
+
+def index_dtype(num_nodes: int) -> np.dtype:
+    """Type of ``indices`` in a graph of so many nodes: uint32 where the ids fit, else int64."""
+    return np.dtype(np.uint32 if num_nodes <= NARROW_NODES else np.int64)
+
+
+class GraphWriter(DatasetWriter):
+    """Writes ``indptr``, ``indices``, ``data``, and the same with ``csc/`` before it, of one graph.
+
+    Parameters
+    ----------
+    path : str or path
+    comm : Intracomm
+    num_nodes, num_edges : int
+        Of the whole graph.
+    weight_dtype : dtype or None
+        Type of the edge weights ``data``; None for a graph without weights.
+    symmetric : bool
+        Whether each edge has its reverse: stored as an attribute.
+    transpose : bool
+        Whether there is also a group ``csc`` with the transpose.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        comm: "Intracomm",
+        *,
+        num_nodes: int,
+        num_edges: int,
+        weight_dtype: np.dtype | type | None = None,
+        symmetric: bool = False,
+        transpose: bool = False,
+    ) -> None:
+        group = {"indptr": (num_nodes + 1, np.dtype(np.int64)), "indices": (num_edges, index_dtype(num_nodes))}
+        if weight_dtype is not None:
+            group["data"] = (num_edges, np.dtype(weight_dtype))
+        prefixes = ["", "csc/"] if transpose else [""]
+        attributes = {
+            "num_nodes": np.int64(num_nodes),
+            "num_edges": np.int64(num_edges),
+            "symmetric": np.bool_(symmetric),
+            "format_version": np.int64(FORMAT_VERSION),
+        }
+        super().__init__(path, comm, {prefix + name: group[name] for prefix in prefixes for name in group}, attributes)

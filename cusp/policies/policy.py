@@ -1,0 +1,227 @@
+"""A policy = a master rule + an edge rule: two plain scalar Python functions.
+
+::
+
+    def get_master(prop, node, mstate, masters): ...                                  -> rank
+    def get_edge_owner(prop, src, dst, src_master, dst_master, estate): ...           -> rank
+
+``prop`` is a :class:`cusp.policies.prop.Prop`. A file with one or both of these functions is a policy:
+``--policy my_policy.py``; the missing one is the outgoing edge-cut's. A name ``master+edge``
+combines built-in rules, for example ``contiguous+hybrid``.
+"""
+
+import hashlib
+import importlib
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import MappingProxyType, ModuleType
+from typing import Any, NamedTuple
+
+from cusp.errors import OptionError, PolicyError
+from cusp.policies import edge_rules, master_rules
+
+DEFAULT_THRESHOLD = 1000  # as in the shipped CuSP; PowerLyra uses 100
+DEFAULT_ROUNDS = 100  # as in CuSP
+PLUGINS = "cusp.policies"  # the entry-point group of installed packages
+
+
+class Rule(NamedTuple):
+    """A rule, how to make its state, and how ranks combine the fields of that."""
+
+    function: Callable
+    make_state: Callable | None = None
+    combine: Mapping[str, str] = MappingProxyType({})
+
+
+MASTER_RULES = {
+    "contiguous": Rule(master_rules.contiguous),
+    "hash": Rule(master_rules.hashed),
+    "map": Rule(master_rules.mapped),
+    "fennel": Rule(master_rules.fennel, master_rules.fennel_state, master_rules.FENNEL_COMBINE),
+    "ldg": Rule(master_rules.ldg, master_rules.fennel_state, master_rules.FENNEL_COMBINE),
+}
+EDGE_RULES = {
+    "source": Rule(edge_rules.source),
+    "destination": Rule(edge_rules.destination),
+    "cartesian": Rule(edge_rules.cartesian),
+    "hybrid": Rule(edge_rules.hybrid),
+    "dbh": Rule(edge_rules.degree_hashed),
+    "hdrf": Rule(edge_rules.hdrf, edge_rules.hdrf_state, edge_rules.HDRF_COMBINE),
+}
+POLICIES = {  # name -> master rule, edge rule
+    "oec": ("contiguous", "source"),
+    "iec": ("contiguous", "destination"),
+    "cvc": ("contiguous", "cartesian"),
+    "hvc": ("contiguous", "hybrid"),
+    "fec": ("fennel", "source"),
+    "gvc": ("fennel", "hybrid"),
+    "svc": ("fennel", "cartesian"),
+    "ldg": ("ldg", "source"),
+    "dbh": ("hash", "dbh"),
+    "hdrf": ("contiguous", "hdrf"),
+    "random": ("hash", "source"),
+    "random2d": ("hash", "cartesian"),
+    "map": ("map", "source"),
+}
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Two rules and their parameters.
+
+    Attributes
+    ----------
+    name : str
+        What the user typed; shown in tables and rows.
+    master, edge : function
+        The rules.
+    grid : (rows, columns) or None
+        For two-dimensional cuts; None: the squarest one with rows >= columns.
+    threshold : int
+        Out-degree above which a node counts as a hub.
+    make_mstate, make_estate : function (prop) -> namedtuple of arrays, or None
+        State of the master and of the edge rule.
+    combine : dict
+        How the ranks combine a field of a state: ``add`` (default), ``max``, ``min`` or ``local``.
+    rounds : int
+        Blocks of a slice after which states and masters are synchronised.
+    passes : int
+        Times that masters are assigned; from the second on the rule knows the masters of the one before.
+    node_map : str or None
+        File with a rank for each node, for ``prop.mapped``: text with a number a line, or ``.npy``.
+    strict : bool
+        Stop at a rule that numba cannot compile, instead of interpreting it with a warning.
+    """
+
+    name: str
+    master: Callable
+    edge: Callable
+    grid: tuple[int, int] | None = None
+    threshold: int = DEFAULT_THRESHOLD
+    make_mstate: Callable | None = None
+    make_estate: Callable | None = None
+    combine: Mapping[str, str] = field(default_factory=dict)
+    rounds: int = DEFAULT_ROUNDS
+    passes: int = 1
+    node_map: str | None = None
+    strict: bool = False
+
+    def grid_for(self, ranks: int) -> tuple[int, int]:
+        """Rows and columns of the grid of ``ranks`` ranks."""
+        if self.grid is None:
+            columns = int(ranks**0.5)
+            while ranks % columns:
+                columns -= 1
+            return ranks // columns, columns
+        rows, columns = self.grid
+        if rows * columns != ranks:
+            raise OptionError(f"--grid {rows}x{columns} is for {rows * columns} ranks, but there are {ranks}")
+        return rows, columns
+
+
+def load_policy(name: str, **parameters: Any) -> Policy:
+    """Find a policy by the name of a built-in one, ``master+edge``, or a Python file.
+
+    Parameters
+    ----------
+    name : str
+    parameters
+        ``grid``, ``threshold``, ``rounds``, ``passes``, ``node_map``, ``strict``: see :class:`Policy`.
+
+    Raises
+    ------
+    PolicyError
+        No such policy, or the file cannot be read or run.
+    """
+    if name.endswith(".py"):
+        return _from_module(name, load_module(name), parameters)
+    if name in POLICIES or "+" in name:
+        master_name, edge_name = POLICIES.get(name) or name.split("+", 1)
+        master = _find(MASTER_RULES, "master", master_name)
+        edge = _find(EDGE_RULES, "edge", edge_name)
+        return _combined(name, master, edge, parameters)
+    if ":" in name:
+        return _from_target(name, name, parameters)
+    plugins = {point.name: point.value for point in entry_points(group=PLUGINS)}
+    if name in plugins:
+        return _from_target(name, plugins[name], parameters)
+    raise PolicyError(
+        f"--policy {name}: unknown; choose one of {', '.join([*POLICIES, *plugins])}, MASTER+EDGE such as "
+        "fennel+cartesian, a Python file such as my_policy.py, or package.module:NAME"
+    )
+
+
+def installed_policies() -> list[tuple[str, str]]:
+    """Name and description of every policy that needs no file: built in, or installed as a plugin."""
+    found = []
+    for name, (master, edge) in POLICIES.items():
+        nodes, edges = _first_line(MASTER_RULES[master].function), _first_line(EDGE_RULES[edge].function)
+        found.append((name, f"{master}+{edge}. Masters: {nodes} Edges: {edges}"))
+    for point in entry_points(group=PLUGINS):
+        found.append((point.name, f"plugin {point.value}"))
+    return found
+
+
+def _first_line(function: Callable) -> str:
+    return (function.__doc__ or "").strip().splitlines()[0]
+
+
+def _from_target(name: str, target: str, parameters: dict[str, Any]) -> Policy:
+    """``package.module:NAME``: a Policy, or a module-like object with the rules as attributes; or a module."""
+    module_name, _, attribute = target.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+        found = getattr(module, attribute) if attribute else module
+    except (ImportError, AttributeError) as error:
+        raise PolicyError(f"--policy {name}: {target} cannot be imported: {error}") from None
+    if isinstance(found, Policy):
+        return replace(found, name=name, **parameters)
+    return _from_module(name, found, parameters)
+
+
+def _from_module(name: str, module: Any, parameters: dict[str, Any]) -> Policy:
+    """A policy out of ``get_master``, ``get_edge_owner``, ``make_mstate``, ``make_estate`` and ``combine``."""
+    if not (hasattr(module, "get_master") or hasattr(module, "get_edge_owner")):
+        raise PolicyError(f"{name}: defines neither get_master nor get_edge_owner")
+    combine = getattr(module, "combine", {})
+    master = Rule(getattr(module, "get_master", master_rules.contiguous), getattr(module, "make_mstate", None), combine)
+    edge = Rule(getattr(module, "get_edge_owner", edge_rules.source), getattr(module, "make_estate", None), combine)
+    return _combined(name, master, edge, parameters)
+
+
+def _combined(name: str, master: Rule, edge: Rule, parameters: dict[str, Any]) -> Policy:
+    combine = {**master.combine, **edge.combine}
+    return Policy(
+        name, master.function, edge.function, make_mstate=master.make_state, make_estate=edge.make_state,
+        combine=combine, **parameters,
+    )  # fmt: skip
+
+
+def _find(rules: dict[str, Rule], kind: str, name: str) -> Rule:
+    if name not in rules:
+        raise PolicyError(f"--policy: unknown {kind} rule {name!r}; choose one of {', '.join(rules)}")
+    return rules[name]
+
+
+def load_module(path: str) -> ModuleType:
+    """Run a Python file as a module; once per process, unless its content has changed."""
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise PolicyError(f"--policy {path}: cannot be read: {error.strerror}") from None
+    digest = hashlib.sha256(os.path.abspath(path).encode() + b"\0" + content).hexdigest()
+    name = f"cusp_policy_{Path(path).stem}_{digest[:12]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    module = ModuleType(name)
+    module.__file__ = os.path.abspath(path)
+    try:
+        exec(compile(content, module.__file__, "exec"), module.__dict__)  # leaves no compiled file beside the user's
+    except Exception as error:
+        raise PolicyError(f"{path}: cannot be run: {type(error).__name__}: {error}") from error
+    sys.modules[name] = module
+    return module

@@ -1,0 +1,171 @@
+"""Prop: what a rule may ask about the graph and the partition (CuSP, IPDPS 2019, section III).
+
+An ordinary Python class that numba also understands, see :mod:`cusp.policies.value_struct`.
+"""
+
+import copy
+
+import numpy as np
+
+from cusp.input.edge_slice import EdgeSlice
+from cusp.lid_map import popcount
+from cusp.policies.value_struct import value_struct
+
+GUESSES = 4096
+
+
+class Prop:
+    """The graph as this rank sees it while it assigns its slice.
+
+    Attributes
+    ----------
+    num_nodes, num_edges : int
+        Of the whole graph.
+    num_parts : int
+        Number of ranks to divide it among.
+    rank : int
+        The rank that asks.
+    rows, columns : int
+        The grid of ranks for two-dimensional cuts: ``rows * columns == num_parts``.
+    threshold : int
+        Degree above which a node counts as a hub.
+    num_places : int
+        Number of nodes that this rank's slice touches, see :meth:`place`.
+    """
+
+    __slots__ = (
+        "num_nodes", "num_edges", "num_parts", "rank", "rows", "columns", "threshold", "num_places",
+        "first_node", "shift", "bounds", "guess", "indptr", "targets",
+        "neighbor_index", "neighbor_degrees", "in_degrees", "node_map",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        edges: EdgeSlice,
+        num_parts: int,
+        rank: int,
+        grid: tuple[int, int],
+        threshold: int,
+        bounds: np.ndarray | None = None,
+    ) -> None:
+        self.num_nodes, self.num_edges = edges.num_nodes, edges.num_edges
+        self.num_parts, self.rank, self.threshold = num_parts, rank, threshold
+        self.rows, self.columns = grid
+        self.first_node = edges.first_node
+        self.indptr, self.targets = edges.indptr, edges.targets
+        self.num_places = edges.indptr.size - 1
+        self.neighbor_index = np.empty(0, np.uint64)
+        self.neighbor_degrees = np.empty(0, np.int64)
+        self.in_degrees = np.empty(0, np.int64) if edges.in_degrees is None else edges.in_degrees
+        self.node_map = np.empty(0, np.int32)
+        # reader(): a table says for each block of 2**shift nodes which rank reads its first node
+        self.bounds = edges.bounds if bounds is None else bounds
+        self.shift = max(0, (edges.num_nodes - 1).bit_length() - GUESSES.bit_length() + 1)
+        blocks = np.arange((edges.num_nodes >> self.shift) + 1) << self.shift
+        guess = np.searchsorted(self.bounds, blocks, side="right") - 1
+        self.guess = np.minimum(guess, self.bounds.size - 2).astype(np.int32)
+
+    def without_slice(self) -> "Prop":
+        """The same without the edges of the slice, for rules that do not look at them."""
+        other = copy.copy(self)
+        other.indptr, other.targets = self.indptr[:1].copy(), self.targets[:0].copy()
+        return other
+
+    def reader(self, node):  # type: ignore[no-untyped-def]
+        """Rank that reads a node: contiguous blocks, with equal numbers of edges unless --split says otherwise.
+
+        Where more parts are wanted than there are ranks, the blocks are those of the parts.
+        """
+        rank = self.guess[node >> self.shift]
+        while node >= self.bounds[rank + 1]:
+            rank += 1
+        return rank
+
+    def out_degree(self, node):  # type: ignore[no-untyped-def]
+        """Number of out-edges of a node of this rank's slice (every ``src`` is one); -1 for any other."""
+        row = node - self.first_node
+        if row < 0 or row >= self.indptr.size - 1:
+            return -1
+        return self.indptr[row + 1] - self.indptr[row]
+
+    def out_neighbors(self, node):  # type: ignore[no-untyped-def]
+        """Targets of the out-edges of a node of this rank's slice, a view; empty for any other."""
+        row = node - self.first_node
+        if row < 0 or row >= self.indptr.size - 1:
+            return self.targets[:0]
+        return self.targets[self.indptr[row] : self.indptr[row + 1]]
+
+    def place(self, node):  # type: ignore[no-untyped-def]
+        """Number below ``num_places`` of a node that this slice touches, own or neighbour; -1 for any other.
+
+        For state with an entry for each node that a rank can meet, which no rank holds for all nodes.
+        """
+        row = np.int64(node) - self.first_node
+        rows = self.indptr.size - 1
+        if row >= 0 and row < rows:
+            return row
+        word = np.int64(node) >> 6
+        bit = np.uint64(1) << np.uint64(node & 63)
+        if 2 * word >= self.neighbor_index.size or self.neighbor_index[2 * word] & bit == 0:
+            return -1
+        below = popcount(self.neighbor_index[2 * word] & (bit - np.uint64(1)))
+        return rows + np.int64(self.neighbor_index[2 * word + 1] + below)
+
+    def neighbor_degree(self, node):  # type: ignore[no-untyped-def]
+        """Number of out-edges of any node that this slice touches, also of a ``dst``; -1 for any other."""
+        place = self.place(node)
+        rows = self.indptr.size - 1
+        if place < rows:
+            return -1 if place < 0 else self.indptr[place + 1] - self.indptr[place]
+        return self.neighbor_degrees[place - rows]
+
+    def in_degree(self, node):  # type: ignore[no-untyped-def]
+        """Number of in-edges of a node of this rank's slice; -1 for others, and if the file has no transpose."""
+        row = node - self.first_node
+        if row < 0 or row >= self.in_degrees.size:
+            return -1
+        return self.in_degrees[row]
+
+    def mapped(self, node):  # type: ignore[no-untyped-def]
+        """What the file given by ``--node-map`` says of a node of this rank's slice; -1 for any other."""
+        row = node - self.first_node
+        if row < 0 or row >= self.node_map.size:
+            return -1
+        return self.node_map[row]
+
+
+value_struct(
+    Prop,
+    (
+        Prop.reader,
+        Prop.out_degree,
+        Prop.out_neighbors,
+        Prop.place,
+        Prop.neighbor_degree,
+        Prop.in_degree,
+        Prop.mapped,
+    ),
+)
+
+
+class MastersView:
+    """``masters[n]``: the master of a node of the slice, or of a neighbour, if it is known yet; else -1."""
+
+    __slots__ = ("first_node", "own", "index", "table")
+
+    def __init__(self, first_node: int, own: np.ndarray, index: np.ndarray, table: np.ndarray) -> None:
+        self.first_node, self.own, self.index, self.table = first_node, own, index, table
+
+    def __getitem__(self, node):  # type: ignore[no-untyped-def]
+        row = np.int64(node) - self.first_node
+        if row >= 0 and row < self.own.size:
+            return np.int64(self.own[row])
+        word = np.int64(node) >> 6
+        bit = np.uint64(1) << np.uint64(node & 63)
+        if self.index[2 * word] & bit == 0:
+            return np.int64(-1)
+        below = popcount(self.index[2 * word] & (bit - np.uint64(1)))
+        return np.int64(self.table[self.index[2 * word + 1] + below])
+
+
+value_struct(MastersView, (MastersView.__getitem__,))

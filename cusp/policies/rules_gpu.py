@@ -1,0 +1,94 @@
+"""The streaming loops of phases 1 and 2 on the GPU, with the rules of a policy translated into them."""
+
+from typing import Any
+
+import cupy as cp
+import numpy as np
+
+from cusp.kernels.cuda import c_type, load
+from cusp.policies.policy import Policy
+from cusp.policies.translate_rules import translate
+
+RUN = 1024  # edges of a warp, as in walk.cuh
+NUMBERS = ("num_nodes", "num_edges", "num_parts", "rank", "rows", "columns", "threshold", "num_places", "first_node")
+NUM_FIELDS = len(NUMBERS) + 15
+NOTHING_WRONG = (1 << 63) - 1
+DIVISIONS = ("", "integer division by zero", "integer modulo by zero", "division by zero")
+SOURCES = ("unused", "computed", "stored")  # whence the master of an edge's target comes, as in rules.cuh
+
+
+class Loops:
+    """The loops of :data:`cusp.policies.compile_rules.TEMPLATE` for device arrays, under the same names.
+
+    Parameters
+    ----------
+    policy : Policy
+    target_master : {'unused', 'computed', 'stored'}
+        Whether the edge rule looks at the master of the target, and whence it comes.
+
+    Raises
+    ------
+    UntranslatableError
+        A rule has to run on the host: it keeps state, or says something that cannot be translated.
+    """
+
+    def __init__(self, policy: Policy, target_master: str) -> None:
+        self._text = translate(policy.master, policy.edge)
+        self._target_master = SOURCES.index(target_master)
+
+    def assign_masters(
+        self, prop: Any, begin: int, end: int, num_parts: int, mstate: Any, masters: Any, own: Any
+    ) -> int:
+        """First row, of those from ``begin`` to ``end - 1``, whose master is no rank; -1 if there is none."""
+        fields, kept = _fields(prop, None, None)
+        wrong = cp.full(1, NOTHING_WRONG, cp.int64)
+        kernels = self._kernels(prop, own.dtype, np.dtype(np.uint8))
+        kernels.assign_masters(end - begin, fields, int(begin), int(end), own, wrong)
+        return _first_wrong(wrong)
+
+    def masters_of(self, prop: Any, nodes: Any, found: Any) -> None:
+        """Masters of any nodes."""
+        fields, kept = _fields(prop, None, None)
+        nodes = nodes.astype(cp.int64, copy=False)
+        self._kernels(prop, found.dtype, np.dtype(np.uint8)).masters_of(nodes.size, fields, nodes, nodes.size, found)
+
+    def assign_edges(
+        self, prop: Any, begin: int, end: int, num_parts: int, masters: Any, own: Any, estate: Any, owners: Any
+    ) -> int:
+        """First edge of the rows from ``begin`` to ``end - 1`` whose owner is no rank; -1 if there is none."""
+        fields, kept = _fields(prop, own, masters)
+        wrong = cp.full(1, NOTHING_WRONG, cp.int64)
+        threads = 32 * -(-owners.size // RUN)
+        kernels = self._kernels(prop, own.dtype, owners.dtype)
+        kernels.assign_edges(threads, fields, int(begin), int(end), own, owners, wrong)
+        return _first_wrong(wrong)
+
+    def _kernels(self, prop: Any, rank: np.dtype, owner: np.dtype) -> Any:
+        return load(
+            "cusp/policies/rules.cuh", self._text,
+            GID=c_type(prop.targets.dtype), RANK=c_type(rank), OWNER=c_type(owner),
+            DST_MASTER=str(self._target_master), NUM_FIELDS=str(NUM_FIELDS),
+        )  # fmt: skip
+
+
+def _first_wrong(wrong: Any) -> int:
+    """Index of the first row or edge; a rule that divided by zero there raises what it raises on the host."""
+    found = int(wrong[0])
+    if found == NOTHING_WRONG:
+        return -1
+    if found & 3:
+        raise ZeroDivisionError(DIVISIONS[found & 3])
+    return found >> 2
+
+
+def _fields(prop: Any, own: Any, masters: Any) -> tuple[Any, list[Any]]:
+    """The struct Prop of rules.cuh in device memory, and the arrays to which it points."""
+    arrays = [
+        cp.asarray(prop.guess, cp.int32), cp.asarray(prop.bounds, cp.int64), prop.indptr, prop.targets,
+        prop.neighbor_index, prop.neighbor_degrees, prop.in_degrees, prop.node_map, own,
+        None if masters is None else masters.table,
+    ]  # fmt: skip
+    sizes = [prop.indptr.size - 1, prop.shift, prop.neighbor_index.size, prop.in_degrees.size, prop.node_map.size]
+    numbers = [getattr(prop, name) for name in NUMBERS]
+    pointers = [array.data.ptr if isinstance(array, cp.ndarray) else 0 for array in arrays]
+    return cp.asarray(np.array([*numbers, *sizes, *pointers], np.int64)), arrays

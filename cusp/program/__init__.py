@@ -1,0 +1,1 @@
+"""What programs share: options, tables, warm-up."""

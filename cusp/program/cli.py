@@ -1,0 +1,83 @@
+"""Options that say how a graph is partitioned, shared by all programs that do."""
+
+import argparse
+import os
+import re
+from typing import Any
+
+from cusp.launch import num_bytes
+from cusp.partitioner import ORDERS
+from cusp.policies.policy import DEFAULT_ROUNDS, DEFAULT_THRESHOLD, POLICIES
+from cusp.runtime.devices import CHOICES as DEVICES
+
+
+def add_partition_options(parser: argparse.ArgumentParser) -> None:
+    """Options that say how a graph is partitioned."""
+    known = f"{', '.join(POLICIES)}, MASTER+EDGE or a Python file (default: oec)"
+    parser.add_argument("--policy", default="oec", help=known)
+    order = "local ids of masters: hubs first, also in rows; or by global id; without out-edges last (default: degree)"
+    parser.add_argument("--order", choices=ORDERS, default="degree", help=order)
+    limit = "bytes that a rank may use for its part of the graph; its edges then stay in files (default: all it needs)"
+    parser.add_argument("--memory-limit", type=num_bytes, metavar="4G", help=limit)
+    default = os.environ.get("CUSP_DEVICE", "auto")
+    device = f"where to compute; auto takes GPUs if every rank can use one (default: $CUSP_DEVICE, now {default})"
+    parser.add_argument("--device", choices=DEVICES, default=default, help=device)
+    add_policy_options(parser)
+
+
+def add_policy_options(parser: argparse.ArgumentParser) -> None:
+    """Parameters of policies, and the reading split."""
+    add = parser.add_argument_group("policy").add_argument
+    add("--grid", type=grid, metavar="RxC", help="grid of ranks for two-dimensional cuts (default: the squarest)")
+    hubs = f"out-degree above which a node is a hub, for hvc and Fennel (default: {DEFAULT_THRESHOLD})"
+    add("--threshold", type=int, default=DEFAULT_THRESHOLD, metavar="D", help=hubs)
+    rounds = f"blocks of a slice after which rules with state are synchronised (default: {DEFAULT_ROUNDS})"
+    add("--state-rounds", type=positive, default=DEFAULT_ROUNDS, metavar="R", help=rounds)
+    add("--passes", type=positive, default=1, help="assign masters so often, each time knowing the last (default: 1)")
+    add("--node-map", metavar="FILE", help="rank of each node, for the master rule map: text or .npy")
+    add("--strict", action="store_true", help="stop if a rule cannot be compiled, instead of interpreting it")
+    add("--split", default="edges", help="reading split: edges, nodes, weighted or NODE:EDGE (default: edges)")
+
+
+def wanted_device(options: argparse.Namespace) -> str:
+    """The device asked for; what is limited in the memory of the host stays there unless a GPU is insisted on."""
+    return "cpu" if options.memory_limit and options.device == "auto" else options.device
+
+
+def policy_parameters(options: argparse.Namespace) -> dict[str, Any]:
+    """The options that are parameters of a policy, see :func:`cusp.policies.load_policy`."""
+    return {
+        "grid": options.grid,
+        "threshold": options.threshold,
+        "rounds": options.state_rounds,
+        "passes": options.passes,
+        "node_map": options.node_map,
+        "strict": options.strict,
+    }
+
+
+def positive(text: str) -> int:
+    """A whole number above 0."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not above 0")
+    return number
+
+
+def node_list(text: str) -> list[int]:
+    """Global ids from ``3,17,4``."""
+    try:
+        nodes = [int(word) for word in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text} is not a list of nodes such as 3,17,4") from None
+    if min(nodes) < 0:
+        raise argparse.ArgumentTypeError(f"{min(nodes)} is no node; nodes count from 0")
+    return nodes
+
+
+def grid(text: str) -> tuple[int, int]:
+    """Rows and columns from ``RxC``."""
+    match = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", text)
+    if not match:
+        raise argparse.ArgumentTypeError(f"{text} is not of the form ROWSxCOLUMNS such as 2x4")
+    return int(match[1]), int(match[2])

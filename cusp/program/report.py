@@ -1,0 +1,124 @@
+"""What a person reads: the table of a partition, comparisons, progress. Rank 0 only."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cusp.errors import together
+from cusp.estimates.dry_run import DryRun
+from cusp.estimates.quality import Quality
+from cusp.input.graph_file import GraphHeader
+from cusp.output.dataset_writer import OutputError
+from cusp.partition import Partition
+from cusp.runtime.devices import Placement
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+
+def say(rank: int, text: str) -> None:
+    """Print a line of the result."""
+    if rank == 0:
+        print(text, flush=True)
+
+
+def progress(rank: int, text: str) -> None:
+    """Tell what is being done, on a terminal only; the next line overwrites it."""
+    if rank == 0 and sys.stderr.isatty():
+        print(f"\r\033[K{text}", end="\r" if not text else " ...", file=sys.stderr, flush=True)
+
+
+def warn(rank: int, text: str) -> None:
+    """Tell what the user may not have meant."""
+    if rank == 0:
+        print(f"warning: {text}", file=sys.stderr, flush=True)
+
+
+def describe_graph(name: str, header: GraphHeader) -> str:
+    """One line on the graph."""
+    kinds = "symmetric" if header.symmetric else "directed"
+    kinds += "" if header.weight_dtype is None else f", {header.weight_dtype} weights"
+    return f"graph {name}: {header.num_nodes:,} nodes, {header.num_edges:,} edges, {kinds}"
+
+
+def describe_placement(placement: Placement, rules: str) -> str:
+    """Where the ranks compute, and where the rules of the policy ran."""
+    if placement.device == "cpu":
+        return "device: cpu"
+    ranks = ", ".join(f"rank {rank}: {place}" for rank, place in enumerate(placement.places))
+    return f"device: gpu ({ranks}); rules: {rules}"
+
+
+def partition_table(quality: Quality, policy: str, seconds: float, phases: dict[str, float]) -> str:
+    """The partition as a table: a line a rank (of many: those that stand out), then what sums them up."""
+    lines = [f"{'rank':>6} {'masters':>14} {'mirrors':>14} {'edges':>16} {'partners':>9}"]
+    ranks = range(quality.edges.size)
+    outstanding = {*ranks[:4], int(quality.edges.argmax()), int(quality.proxies.argmax())}
+    shown = ranks if len(ranks) <= 16 else sorted(outstanding)
+    for rank in shown:
+        mirrors = quality.proxies[rank] - quality.masters[rank]
+        counts = f"{quality.masters[rank]:>14,} {mirrors:>14,} {quality.edges[rank]:>16,}"
+        lines.append(f"{rank:>6} {counts} {quality.partners[rank]:>9}")
+    if len(ranks) > len(shown):
+        lines.append(f"   ... and {len(ranks) - len(shown)} more ranks")
+    lines.append(
+        f"policy {policy}: replication factor {quality.replication:.3f}, balance {quality.node_balance:.3f} of nodes "
+        f"and {quality.edge_balance:.3f} of edges"
+    )
+    parts = ", ".join(f"{name} {value:.3f}" for name, value in phases.items())
+    lines.append(f"partitioned in {seconds:.3f} s: {parts}")
+    return "\n".join(lines)
+
+
+def warn_of_idle_ranks(part: Partition, ranks: int, rank: int) -> None:
+    """More ranks than nodes is allowed, but hardly meant."""
+    if ranks > part.num_nodes:
+        warn(rank, f"{ranks} ranks for {part.num_nodes} nodes: some ranks are master of none")
+
+
+def dry_run(found: DryRun, policy: str) -> str:
+    """What a partition will need: estimates where there are some, and bounds."""
+    bounds, quality = found.bounds, found.quality
+    lines = [f"policy {policy} on {found.parts} rank{'s' * (found.parts > 1)}: {found.source}"]
+    rows = [
+        ("replication factor", "replication", bounds.replication),
+        ("balance of edges", "edge_balance", found.parts),
+        ("graph on the largest rank, MB", "memory_mb", bounds.memory_mb),
+        ("  while it is built, MB", "peak_mb", bounds.peak_mb),
+        ("sent a round by all ranks, MB", "mb_a_round", bounds.mb_a_round),
+    ]
+    lines.append(f"{'':<31}{'estimate':>12}{'at most':>12}")
+    for title, name, bound in rows:
+        value = "-" if quality is None else f"{found.figure(name):,.2f}"
+        lines.append(f"{title:<31}{value:>12}{bound:>12,.2f}")
+    if quality is not None and found.low < found.high:
+        lines.append(f"the replication factor is likely between {found.low:.2f} and {found.high:.2f}")
+    lines.append("at most: by any policy; of memory, by any that balances the edges, without --memory-limit")
+    return "\n".join(lines)
+
+
+def comparison_table(graph: str, figures: list[dict]) -> str:
+    """A line a policy."""
+    names = ("replication", "node_balance", "edge_balance", "master_balance", "partners", "mb_a_round", "memory_mb")
+    lines = [f"{graph} in {figures[0]['parts']} parts (estimated, nothing was built)"]
+    lines.append(f"{'policy':<20}" + "".join(f"{name:>16}" for name in names) + f"{'cut_edges':>16}{'seconds':>10}")
+    for row in figures:
+        values = "".join(f"{row[name]:>16.3f}" for name in names)
+        lines.append(f"{row['policy']:<20}{values}{row['cut_edges']:>16,}{row['seconds']:>10.3f}")
+    return "\n".join(lines)
+
+
+def policy_list(policies: list[tuple[str, str]]) -> str:
+    """A line a policy."""
+    return "\n".join(f"{name:<10} {text}" for name, text in policies)
+
+
+def write_json(path: str, content: object, comm: "Intracomm") -> None:
+    """Write figures on rank 0. Collective."""
+    with together(comm):
+        if comm.rank == 0:
+            try:
+                Path(path).write_text(json.dumps(content, indent=1))
+            except OSError as error:
+                raise OutputError(f"{path}: cannot be written: {error.strerror}") from None

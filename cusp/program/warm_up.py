@@ -1,0 +1,96 @@
+"""Loads (and once compiles) all that a run will call, by calling it for a tiny graph of the same types."""
+
+import fcntl
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import h5py
+import numpy as np
+from mpi4py import MPI
+
+from cusp.errors import InputError
+from cusp.input.graph_file import GraphHeader
+from cusp.policies.policy import Policy
+
+NODES, TAIL = 256, 8
+FAR_NODE = NODES - 1
+
+Rehearsal = Callable[[MPI.Intracomm, str], object]
+
+
+def warm_up(comm: MPI.Intracomm, header: GraphHeader, rehearse: Rehearsal) -> None:
+    """Call ``rehearse(comm, path)`` for a tiny graph file of the types of ``header``. Collective.
+
+    The first two ranks of each host go first: they compile what is not in the cache yet, two so that
+    all that communicates is called too, and the others find it there.
+    """
+    _save_in_turn()
+    host = comm.Split_type(MPI.COMM_TYPE_SHARED)
+    first = comm.Split(0 if host.rank < 2 else MPI.UNDEFINED, comm.rank)
+    if isinstance(first, MPI.Intracomm) and first != MPI.COMM_NULL:
+        _run(first, header, rehearse)
+        first.Free()
+    waiting = host.Ibarrier()
+    while not waiting.Test():  # asleep: a rank that spins takes a core from those that compile
+        time.sleep(0.01)
+    if comm.size > 2:
+        _run(comm, header, rehearse)
+    host.Free()
+
+
+def _save_in_turn() -> None:
+    """Let one process at a time add to an index of numba's cache: what two add at once, one of them loses."""
+    from numba.core.caching import IndexDataCacheFile
+
+    save = IndexDataCacheFile.save
+    if save.__name__ == "save_alone":
+        return
+
+    def save_alone(self, key, data):  # type: ignore[no-untyped-def]
+        with open(os.path.join(self._cache_path, "lock"), "w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            save(self, key, data)
+
+    IndexDataCacheFile.save = save_alone
+
+
+def tiny_policy(policy: Policy, path: str) -> Policy:
+    """The policy with parameters that fit the tiny graph at ``path`` and any number of ranks."""
+    node_map = path + ".map" if policy.node_map else None
+    return replace(policy, grid=None, threshold=8, node_map=node_map, rounds=2)
+
+
+def _run(comm: MPI.Intracomm, header: GraphHeader, rehearse: Rehearsal) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "tiny.h5")
+        write_tiny_graph(path, header)
+        with open(path + ".map", "w") as file:
+            file.writelines(f"{node % comm.size}\n" for node in range(NODES))
+        try:
+            rehearse(comm, path)
+        except InputError:
+            pass  # a rule or an option that does not fit the tiny graph; the real one will tell
+
+
+def write_tiny_graph(path: str, header: GraphHeader) -> None:
+    """A ring, far links, a hub, and a path that leads from ``FAR_NODE`` to it, of the types of the real graph.
+
+    From there a traversal meets small frontiers and large ones.
+    """
+    node = np.arange(NODES - TAIL)
+    ring = np.stack([node, (node + 1) % node.size])
+    tail = np.arange(NODES - TAIL, NODES)
+    pairs = np.concatenate(
+        [ring, [node * 0, node], [node, node * 37 % node.size], [tail, np.append(0, tail[:-1])]], axis=1
+    )
+    pairs = np.concatenate([pairs, pairs[::-1]], axis=1) if header.symmetric else pairs
+    sources, targets = pairs[:, np.lexsort(pairs[::-1])]
+    with h5py.File(path, "w") as file:
+        file["indptr"] = np.searchsorted(sources, np.arange(NODES + 1))
+        file["indices"] = targets.astype(header.index_dtype)
+        if header.weight_dtype is not None:
+            file["data"] = ((sources + targets) % 100 + 1).astype(header.weight_dtype)
+        file.attrs["symmetric"] = header.symmetric

@@ -1,0 +1,1 @@
+"""The machine below every room: settings, devices, memory, messages, clocks."""

@@ -1,0 +1,53 @@
+"""Settings that numba, Open MPI and MPICH read once, when they are imported."""
+
+import functools
+import hashlib
+import os
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("cusp", "gluon", "apps", "scripts")
+
+
+def prepare() -> None:
+    """Choose numba's cache and make waiting ranks yield; values that the user set are kept."""
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder() / source_digest()))
+    if "numba" in sys.modules:
+        sys.modules["numba"].config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"]  # type: ignore[attr-defined]
+    # Ranks that wait must not starve those that work when there are more ranks than cores.
+    if local_ranks() > len(os.sched_getaffinity(0)):
+        os.environ.setdefault("MPIR_CVAR_POLLS_BEFORE_YIELD", "0")
+    # Said by mpi4py when the launcher is of another library; cusp.launch says it better.
+    warnings.filterwarnings("ignore", message="suspicious MPI execution environment", category=RuntimeWarning)
+    os.environ.setdefault("HDF5_USE_FILE_LOCKING", "BEST_EFFORT")
+
+
+def local_ranks() -> int:
+    """Number of ranks on this host, as MPICH or Open MPI says it."""
+    return int(os.environ.get("MPI_LOCALNRANKS") or os.environ.get("OMPI_COMM_WORLD_LOCAL_SIZE") or 1)
+
+
+def cache_folder() -> Path:
+    """Folder for compiled code: ``$CUSP_CACHE``, else ``$XDG_CACHE_HOME/cusp`` or ``~/.cache/cusp``."""
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    folder = Path(os.environ.get("CUSP_CACHE") or os.path.join(home, "cusp"))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError:
+        return Path(tempfile.gettempdir()) / f"cusp-{os.getuid()}"
+
+
+@functools.cache
+def source_digest() -> str:
+    """Hash of all our Python files: numba does not notice an edit in the file of a *callee*."""
+    digest = hashlib.sha256(sys.version.encode())
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            digest.update(str(path).encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]

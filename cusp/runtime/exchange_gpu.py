@@ -1,0 +1,85 @@
+"""Arrays from every rank to every rank out of the memory of one GPU into that of another; see cusp/runtime/exchange.py.
+
+They go through page-locked memory of the host and MPI, or through what :func:`use` was given for the communicator.
+"""
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import cupy as cp
+import numpy as np
+
+from cusp.kernels.cuda import pinned
+from cusp.runtime import exchange
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+
+class Transport(Protocol):
+    """A direct way between the GPUs of a communicator."""
+
+    def all_to_all(self, send: list[Any], receive: list[Any]) -> None:
+        """Send ``send[r]`` to each rank r, fill ``receive[r]`` with what it sent; sizes are agreed. Collective.
+
+        Work on the current stream; the arrays may be used on it at once.
+        """
+
+
+_keys: list[int] = []  # of the attribute of a communicator that holds its transport
+
+
+def use(comm: "Intracomm", transport: Transport | None) -> None:
+    """Let what GPUs send each other in a communicator go another way; None: through the host again."""
+    from mpi4py import MPI
+
+    if not _keys:
+        _keys.append(MPI.Comm.Create_keyval())
+    comm.Set_attr(_keys[0], transport)
+
+
+def all_to_all(comm: "Intracomm", arrays: list[Any]) -> list[Any]:
+    """Give ``arrays[r]`` to rank r and return what each rank gave to this one. Collective."""
+    counts = exchange.exchange_counts(comm, np.array([array.size for array in arrays], np.int64))
+    received = [cp.empty(int(count), arrays[0].dtype) for count in counts]
+    received[comm.rank] = arrays[comm.rank]
+    wait_all(post(comm, arrays, received))
+    return received
+
+
+def post(comm: "Intracomm", send: list[Any], receive: list[Any]) -> list[Any]:
+    """Start sending ``send[r]`` to each other rank r and receiving into ``receive[r]``, sizes being agreed."""
+    transport: Any = comm.Get_attr(_keys[0]) if _keys else None
+    if transport is not None:
+        others = [rank != comm.rank for rank in range(comm.size)]
+        transport.all_to_all(
+            [array if other else array[:0] for array, other in zip(send, others)],
+            [array if other else array[:0] for array, other in zip(receive, others)],
+        )
+        return []
+    leaving, landing = (
+        [pinned(array.size if rank != comm.rank else 0, array.dtype) for rank, array in enumerate(arrays)]
+        for arrays in (send, receive)
+    )
+    for rank, (array, staged) in enumerate(zip(send, leaving)):
+        if rank != comm.rank:
+            _copy(staged.ctypes.data, array.data.ptr, staged.nbytes, cp.cuda.runtime.memcpyDeviceToHost)
+    cp.cuda.get_current_stream().synchronize()
+    requests = exchange.post(comm, leaving, landing)
+    arriving = [(array, staged) for rank, (array, staged) in enumerate(zip(receive, landing)) if rank != comm.rank]
+    return [requests, arriving, leaving]
+
+
+def wait_all(under_way: list[Any]) -> None:
+    """Wait until all that was posted has been sent and received."""
+    if not under_way:
+        return
+    requests, arriving, _ = under_way
+    exchange.wait_all(requests)
+    for array, staged in arriving:
+        _copy(array.data.ptr, staged.ctypes.data, staged.nbytes, cp.cuda.runtime.memcpyHostToDevice)
+    cp.cuda.get_current_stream().synchronize()  # before the page-locked memory is used again
+
+
+def _copy(target: int, source: int, size: int, kind: int) -> None:
+    if size:
+        cp.cuda.runtime.memcpyAsync(target, source, size, kind, cp.cuda.get_current_stream().ptr)

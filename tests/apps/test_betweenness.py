@@ -1,0 +1,120 @@
+"""Betweenness centrality on hard graphs, against counts of all shortest paths between all nodes, and NetworkX."""
+
+import graphs
+import networkx
+import numpy as np
+import parts
+import pytest
+
+from apps.betweenness import APP, betweenness, prepare
+from apps.verify.betweenness import verify_betweenness
+from apps.verify.check import VerificationError
+from cusp.errors import GraphFileError, OptionError
+
+
+def counted(graph: graphs.Graph, sources: list[int] | None = None) -> np.ndarray:
+    """By its definition: the shares of shortest paths from a source to a target that lead through each other node."""
+    size = graph.num_nodes
+    edges = np.zeros((size, size))
+    np.add.at(edges, (graph.sources, graph.targets), 1.0)
+    hops, paths, walks = np.full((size, size), np.inf), np.eye(size), np.eye(size)
+    np.fill_diagonal(hops, 0)
+    for length in range(1, size):
+        walks = walks @ edges
+        new = np.isinf(hops) & (walks > 0)
+        hops[new], paths[new] = length, walks[new]
+        walks = np.where(hops == length, walks, 0)
+    found = np.zeros(size)
+    for source in range(size) if sources is None else sources:
+        for target in np.flatnonzero(np.isfinite(hops[source])):
+            on = hops[source] + hops[:, target] == hops[source, target]
+            on[[source, target]] = False
+            found[on] += paths[source][on] * paths[:, target][on] / paths[source, target]
+    return found
+
+
+def run(part, **options) -> tuple[np.ndarray, dict]:
+    """Run and verify; the answer for all nodes, and the figures. Collective."""
+    sync = parts.make_sync(part)
+    wanted = prepare(part, sync, parts.options_of(APP, **options))
+    answer = betweenness(part, sync, wanted).on_host()
+    verify_betweenness(*parts.on_host(part), answer.labels["betweenness"], wanted.sources, wanted.scale)
+    return parts.gather(part, answer.labels["betweenness"]), answer.figures
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(("name", "policy"), parts.ONCE)
+def test_betweenness(comm, shared_tmp, name, policy):
+    """From all nodes on one rank, from a few on more."""
+    graph = graphs.HARD[name]()
+    path = graphs.write(shared_tmp / "g.h5", graph)
+    part = parts.partition_graph(path, parts.policy_of(policy), comm, weights=False, csc=True)
+    everything = comm.size == 1 and parts.DEVICE == "cpu"
+    few = sorted({0, graph.num_nodes // 2, graph.num_nodes - 1})
+    found, figures = run(part, sources="all") if everything else run(part, source=few)
+    np.testing.assert_allclose(found, counted(graph, None if everything else few), rtol=1e-12, atol=1e-12)
+    assert figures["sources"] == (np.count_nonzero(graph.degrees) if everything else len(few))
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("normalized", [False, True])
+def test_networkx(comm, shared_tmp, symmetric, normalized):
+    """Graphs without parallel edges, directed and not, as NetworkX counts and scales it."""
+    graph = graphs.random_directed(25, 60, seed=4)
+    pairs = {(u, v) for u, v in zip(graph.sources.tolist(), graph.targets.tolist())}
+    pairs |= {(v, u) for u, v in pairs} if symmetric else set()
+    path = graphs.write(shared_tmp / "g.h5", graphs.make(25, sorted(pairs)), symmetric=symmetric)
+    part = parts.partition_graph(path, parts.policy_of("cvc"), comm, weights=False, csc=not symmetric)
+    theirs = networkx.Graph() if symmetric else networkx.DiGraph()
+    theirs.add_nodes_from(range(25))
+    theirs.add_edges_from(pairs)
+    expected = networkx.betweenness_centrality(theirs, normalized=normalized)
+    found, _ = run(part, sources="all", normalized=normalized)
+    np.testing.assert_allclose(found, [expected[node] for node in range(25)], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.mpi
+def test_some_sources(comm, shared_tmp):
+    """Named sources are not scaled; drawn ones are the same for all policies, and scaled to all that have out-edges."""
+    graph = graphs.HARD["last_isolated"]()
+    path = graphs.write(shared_tmp / "g.h5", graph)
+    found = []
+    for policy in ("oec", "cvc"):
+        part = parts.partition_graph(path, parts.policy_of(policy), comm, weights=False, csc=True)
+        named, _ = run(part, source=[3, 17, 3])
+        np.testing.assert_allclose(named, counted(graph, [3, 17]), rtol=1e-12, atol=1e-12)
+        sync = parts.make_sync(part)
+        wanted = prepare(part, sync, parts.options_of(APP, sources=5))
+        assert len(set(wanted.sources)) == 5 and wanted.scale == 30 / 5
+        estimate, _ = run(part, sources=5)
+        np.testing.assert_allclose(estimate, 6 * counted(graph, wanted.sources), rtol=1e-12, atol=1e-12)
+        found.append(wanted.sources)
+    assert found[0] == found[1]
+    with pytest.raises(OptionError, match="--source 70: the graph has the nodes 0 to 69"):
+        prepare(part, sync, parts.options_of(APP, source=[3, 70]))
+
+
+@pytest.mark.mpi
+def test_more_paths_than_can_be_counted(comm, shared_tmp):
+    """32 ways at each of 205 steps: 2 to the power of 1,025 paths are refused on every rank."""
+    pairs = [(v, v + 1) for v in range(205)] * 32
+    path = graphs.write(shared_tmp / "g.h5", graphs.make(206, pairs))
+    part = parts.partition_graph(path, parts.policy_of("oec"), comm, weights=False, csc=True)
+    sync = parts.make_sync(part)
+    with pytest.raises(GraphFileError, match="more than 1.8e308 shortest paths from node 0"):
+        betweenness(part, sync, prepare(part, sync, parts.options_of(APP, source=[0])))
+
+
+@pytest.mark.mpi
+def test_verifier_finds_wrong_values(comm, shared_tmp):
+    """One value a little off on one rank is found on all."""
+    graph = graphs.random_directed()
+    part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of("cvc"), comm, csc=True)
+    host, sync = parts.on_host(part)
+    wanted = prepare(host, sync, parts.options_of(APP, source=[3]))
+    found = betweenness(host, sync, wanted).labels["betweenness"]
+    verify_betweenness(host, sync, found, wanted.sources, wanted.scale)
+    found[found.argmax()] *= 1 + (1e-6 if comm.rank == comm.size - 1 else 0)
+    with pytest.raises(VerificationError, match="not what paths, counted again, make of node"):
+        verify_betweenness(host, sync, found, wanted.sources, wanted.scale)

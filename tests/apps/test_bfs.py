@@ -1,0 +1,133 @@
+"""Breadth-first search: hops and parents on hard graphs under every policy, against a serial queue."""
+
+import graphs
+import numpy as np
+import parts
+import pytest
+import ranks
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from apps.bfs import bfs
+from apps.verify.paths import verify_hops
+
+policies = pytest.mark.parametrize("policy", parts.SOME)
+DIRECTIONS = ["auto", "push", "pull"]
+EXAMPLES = 40 if ranks.COMM.size == 1 else 15
+
+
+def check(part, sync, graph, source, direction, parents) -> None:
+    """Run, verify, and compare with the queue; parents are in-neighbours one hop closer. Collective."""
+    answer = bfs(part, sync, source, direction, parents).on_host()
+    hops = parts.gather(part, answer.labels["hops"])
+    expected = graphs.serial_hops(graph, source)
+    assert hops.dtype == np.int32
+    np.testing.assert_array_equal(hops, expected)
+    np.testing.assert_array_equal(parts.gather(part, answer.reached), expected >= 0)
+    assert set(answer.labels) == ({"hops", "parents"} if parents else {"hops"})
+    verify_hops(*parts.on_host(part), source, **answer.labels)
+    if parents:
+        found = parts.gather(part, answer.labels["parents"])
+        assert found.dtype == np.int64
+        edges = set(zip(graph.sources.tolist(), graph.targets.tolist(), strict=True))
+        for node, parent in enumerate(found.tolist()):
+            if node == source:
+                assert parent == source
+            elif expected[node] < 0:
+                assert parent == -1
+            else:
+                assert (parent, node) in edges and expected[parent] == expected[node] - 1
+
+
+def sources_of(graph: graphs.Graph) -> list[int]:
+    """The first and the last node, and the one of the largest degree."""
+    return sorted({0, graph.num_nodes - 1, int(graph.degrees.argmax())})
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(("name", "policy"), parts.PAIRS)
+def test_hops(comm, shared_tmp, name, policy):
+    """From several sources, the first in every direction, with and without parents."""
+    graph = graphs.HARD[name]()
+    path = graphs.write(shared_tmp / "g.h5", graph)
+    part = parts.partition_graph(path, parts.policy_of(policy), comm, weights=False, csc=True)
+    sync = parts.make_sync(part)
+    for place, source in enumerate(sources_of(graph)):
+        for direction in DIRECTIONS if place == 0 else DIRECTIONS[:1]:
+            check(part, sync, graph, source, direction, parents=place % 2 == 0)
+
+
+@pytest.mark.mpi
+@policies
+@pytest.mark.parametrize("name", graphs.SYMMETRIC)
+def test_symmetric(comm, shared_tmp, name, policy):
+    """A graph that says it is symmetric is pulled along its own edges, without a transpose."""
+    graph = graphs.HARD[name]()
+    path = graphs.write(shared_tmp / "g.h5", graph, symmetric=True)
+    part = parts.partition_graph(path, parts.policy_of(policy), comm, weights=False)
+    assert part.symmetric and part.csc is None
+    sync = parts.make_sync(part)
+    for place, source in enumerate(sources_of(graph)[:3]):
+        check(part, sync, graph, source, DIRECTIONS[place % 3], parents=source % 2 == 0)
+
+
+@pytest.mark.mpi
+@settings(max_examples=EXAMPLES)
+@given(
+    graph=graphs.small_graphs(),
+    policy=st.sampled_from(list(parts.POLICIES)),
+    direction=st.sampled_from(DIRECTIONS),
+    parents=st.booleans(),
+    symmetric=st.booleans(),
+    where=st.integers(0, 11),
+)
+def test_any_graph(comm, shared_tmp, graph, policy, direction, parents, symmetric, where):
+    """Any small graph, or that graph and its reverse, from any source."""
+    graph = graphs.both_ways(graph) if symmetric else graph
+    path = graphs.write(shared_tmp / "g.h5", graph, symmetric=symmetric)
+    part = parts.partition_graph(path, parts.policy_of(policy), comm, weights=False, csc=not symmetric)
+    check(part, parts.make_sync(part), graph, where % graph.num_nodes, direction, parents)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("policy", ["oec", "iec", "cvc", "mixed"])
+@pytest.mark.parametrize("symmetric", [False, True], ids=["directed", "symmetric"])
+def test_changes_of_direction(comm, shared_tmp, symmetric, policy):
+    """A graph on which 'auto' pushes, pulls and pushes again: a path, a dense core, a path."""
+    core = graphs.random_directed(200, 4000, seed=3)
+    pairs = [(v, v + 1) for v in range(40)] + [
+        (40 + u, 40 + v) for u, v in zip(core.sources, core.targets, strict=True)
+    ]
+    pairs += [(v, v + 1) for v in range(239, 300)]
+    graph = graphs.make(301, pairs)
+    graph = graphs.both_ways(graph) if symmetric else graph
+    path = graphs.write(shared_tmp / "g.h5", graph, symmetric=symmetric)
+    part = parts.partition_graph(path, parts.policy_of(policy), comm, weights=False, csc=not symmetric)
+    for source in (0, 100, 300):
+        for parents in (False, True):
+            check(part, parts.make_sync(part), graph, source, "auto", parents)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize("index", ["u4", "i8"])
+def test_order_and_index_type(comm, shared_tmp, index, order):
+    """Local ids and the type of global ids do not change the answer."""
+    graph = graphs.random_directed(100, 400)
+    path = graphs.write(shared_tmp / "g.h5", graph, index=index)
+    part = parts.partition_graph(path, parts.policy_of("cvc"), comm, weights=False, csc=True, order=order)
+    for direction in DIRECTIONS:
+        check(part, parts.make_sync(part), graph, 17, direction, parents=True)
+
+
+@pytest.mark.mpi
+def test_one_sync_for_many_runs(comm, shared_tmp):
+    """Nothing of one run is left for the next: in one run after another, rounds and answers are the same."""
+    graph = graphs.random_directed()
+    part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of("cvc"), comm, csc=True)
+    sync = parts.make_sync(part)
+    first = bfs(part, sync, 3).on_host()
+    for _ in range(2):
+        again = bfs(part, sync, 3).on_host()
+        assert again.rounds == first.rounds
+        np.testing.assert_array_equal(again.labels["hops"], first.labels["hops"])

@@ -1,0 +1,134 @@
+"""Connected components on hard graphs under every policy, and on real graphs, against SciPy and published answers."""
+
+import graphs
+import numpy as np
+import parts
+import pytest
+import ranks
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from apps import cc as program
+from apps.cc import cc, prepare
+from apps.verify.check import VerificationError
+from apps.verify.components import verify_components
+
+
+def serial_components(graph: graphs.Graph, connection: str = "weak") -> np.ndarray:
+    """(nodes,) int64: the smallest node in the component of each."""
+    ends = (graph.sources, graph.targets)
+    matrix = coo_array((np.ones(graph.num_edges), ends), shape=(graph.num_nodes, graph.num_nodes))
+    count, found = connected_components(matrix, connection=connection)
+    smallest = np.full(count, graph.num_nodes)
+    np.minimum.at(smallest, found, np.arange(graph.num_nodes))
+    return smallest[found]
+
+
+def check(part, sync, graph) -> None:
+    """Run, compare with SciPy, and verify. Collective."""
+    answer = cc(part, sync, prepare(part, sync)).on_host()
+    expected = serial_components(graph)
+    found = parts.gather(part, answer.labels["component"])
+    assert found.dtype == np.int64
+    np.testing.assert_array_equal(found, expected)
+    _, members = np.unique(expected, return_counts=True)
+    assert answer.figures == {"components": members.size, "largest": members.max()}
+    verify_components(*parts.on_host(part), answer.labels["component"], **answer.figures)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("policy", ["oec", "iec", "cvc", "mixed", "random"])
+def test_hard_graphs(comm, shared_tmp, policy):
+    for part, sync, graph in parts.hard_parts(comm, shared_tmp, policy):
+        check(part, sync, graph)
+
+
+@pytest.mark.mpi
+@settings(max_examples=12)
+@given(
+    graph=graphs.small_graphs(most_nodes=30),
+    policy=st.sampled_from(parts.SOME),
+    symmetric=st.booleans(),
+    order=st.sampled_from(["degree", "natural"]),
+)
+def test_any_graph(comm, shared_tmp, graph, policy, symmetric, order):
+    """Any small graph, or that graph and its reverse."""
+    graph = graphs.both_ways(graph) if symmetric else graph
+    path = graphs.write(shared_tmp / "g.h5", graph, symmetric=symmetric)
+    part = parts.partition_graph(path, parts.policy_of(policy), comm, weights=False, order=order)
+    check(part, parts.make_sync(part), graph)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("policy", ["oec", "cvc", "random"])
+def test_most_edges_are_left_out(comm, shared_tmp, policy):
+    """A large component and smaller ones, some joined to it by edges that are not their first."""
+    core = graphs.random_directed(300, 900, seed=3)
+    pairs = [(400 - u, 400 - v) for u, v in zip(core.sources, core.targets, strict=True)]
+    pairs += [(v, v + 1) for v in range(90) if v % 10 and v % 7] + [(3 * v, 3 * v + 200) for v in range(20)]
+    graph = graphs.both_ways(graphs.make(420, pairs))
+    path = graphs.write(shared_tmp / "g.h5", graph, symmetric=True)
+    for order in "degree", "natural":
+        part = parts.partition_graph(path, parts.policy_of(policy), comm, weights=False, order=order)
+        check(part, parts.make_sync(part), graph)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_long_paths_cut_everywhere(comm, shared_tmp, symmetric):
+    """Paths whose nodes are spread over all ranks: trees are small, and yet there are few rounds."""
+    numbers = np.random.default_rng(2).permutation(1000)
+    graph = graphs.make(1000, [(numbers[v], numbers[v + 1]) for v in range(990) if v != 900])
+    graph = graphs.both_ways(graph) if symmetric else graph
+    path = graphs.write(shared_tmp / "g.h5", graph, symmetric=symmetric)
+    part = parts.partition_graph(path, parts.policy_of("random"), comm, weights=False)
+    sync = parts.make_sync(part)
+    check(part, sync, graph)
+    assert cc(part, sync, prepare(part, sync)).rounds <= 30
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("mistake", ["split", "joined", "not the smallest", "not a member", "components", "largest"])
+def test_wrong_answers_are_refused(comm, shared_tmp, mistake):
+    """The verifier sees every kind of mistake, on every rank."""
+    graph = graphs.make(30, [(v, v + 1) for v in range(29) if v != 9] + [(4, 4), (12, 11), (12, 11)])
+    part, sync = parts.on_host(
+        parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of("cvc"), comm, weights=False)
+    )
+    right = serial_components(graph)  # 0 and 10
+    wrong = {
+        "split": np.where(np.arange(30) > 20, 21, right),
+        "joined": np.zeros(30, np.int64),
+        "not the smallest": np.where(right == 10, 11, right),
+        "not a member": np.where(right == 10, 9, right),
+    }.get(mistake, right)
+    figures = {"components": 2, "largest": 20}
+    if mistake in figures:
+        figures[mistake] += 1
+    with pytest.raises(VerificationError):
+        verify_components(part, sync, wrong[part.gids[: part.num_masters]], **figures)
+    verify_components(part, sync, right[part.gids[: part.num_masters]], 2, 20)
+
+
+@pytest.mark.mpi
+def test_one_sync_for_many_runs(comm, shared_tmp):
+    """Nothing of one run is left for the next; on one rank there are no rounds."""
+    graph = graphs.HARD["random_symmetric"]()
+    path = graphs.write(shared_tmp / "g.h5", graph, symmetric=True)
+    part = parts.partition_graph(path, parts.policy_of("cvc"), comm, weights=False)
+    sync = parts.make_sync(part)
+    shared = prepare(part, sync)
+    runs = [cc(part, sync, shared).on_host() for _ in range(3)]
+    for run in runs[1:]:
+        assert run.rounds == runs[0].rounds
+        np.testing.assert_array_equal(run.labels["component"], runs[0].labels["component"])
+    if ranks.COMM.size == 1:
+        assert runs[0].rounds == 0
+
+
+@pytest.mark.mpi
+def test_command(comm, shared_tmp):
+    """The program itself, on the graph that it makes, without options that choose a source."""
+    assert program.main(program.APP, comm, ["--verify", "--device", parts.DEVICE, "--trials", "2"]) == 0

@@ -1,0 +1,143 @@
+"""Communities: planted ones are found, modularity is near NetworkX's, and any ranks and devices agree."""
+
+import graphs
+import networkx
+import numpy as np
+import parts
+import pytest
+import ranks
+
+from apps.communities import ALGORITHMS, communities
+from apps.shared.undirected import as_undirected
+from apps.verify.check import VerificationError
+from apps.verify.communities import verify_communities
+from cusp.errors import GraphFileError
+
+algorithms = pytest.mark.parametrize("algorithm", ALGORITHMS)
+
+
+def from_networkx(made: networkx.Graph) -> graphs.Graph:
+    """A graph that has each edge in one direction."""
+    return graphs.make(made.number_of_nodes(), made.edges, np.ones(made.number_of_edges(), np.int64))
+
+
+def to_networkx(graph: graphs.Graph) -> networkx.Graph:
+    """Without directions and loops, weights summed."""
+    made = networkx.Graph()
+    made.add_nodes_from(range(graph.num_nodes))
+    for source, target, weight in graph.triples():
+        if source != target:
+            before = made.get_edge_data(source, target, {"weight": 0})["weight"]
+            made.add_edge(source, target, weight=before + weight)
+    return made
+
+
+def find(comm, folder, graph: graphs.Graph, policy: str, algorithm: str, **file) -> tuple[list[set[int]], float]:
+    """Run and verify; the groups of nodes and their modularity, which NetworkX finds too. Collective."""
+    path = graphs.write(folder / "g.h5", graph, **file)
+    part = parts.partition_graph(path, parts.policy_of(policy), comm)
+    answer = communities(part, parts.make_sync(part), algorithm).on_host()
+    host, sync = parts.on_host(part)
+    verify_communities(
+        as_undirected(host, comm), sync, answer.labels["community"], **answer.figures, least=algorithm == "louvain"
+    )
+    label = parts.gather(part, answer.labels["community"])
+    assert label.dtype == np.int64
+    groups = [set(np.flatnonzero(label == name).tolist()) for name in np.unique(label)]
+    assert all(min(group) == name for group, name in zip(groups, np.unique(label)))
+    assert answer.figures["communities"] == len(groups)
+    oracle = to_networkx(graph)
+    if oracle.number_of_edges():
+        expected = networkx.community.modularity(oracle, groups)
+        assert answer.figures["modularity"] == pytest.approx(expected)
+    return groups, answer.figures["modularity"]
+
+
+@pytest.mark.mpi
+@algorithms
+@pytest.mark.parametrize("policy", ["oec", "mixed"])
+def test_planted(comm, shared_tmp, algorithm, policy):
+    """Cliques in a ring, each connected with the next by one edge, whatever their nodes are called."""
+    made = networkx.connected_caveman_graph(8, 7)
+    shuffled = np.random.default_rng(3).permutation(56)
+    graph = from_networkx(networkx.relabel_nodes(made, dict(enumerate(shuffled.tolist()))))
+    groups, _ = find(comm, shared_tmp, graph, policy, algorithm)
+    assert sorted(map(sorted, groups)) == sorted(sorted(row) for row in shuffled.reshape(8, 7).tolist())
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("policy", ["cvc", "mixed"])
+def test_hard_graphs(comm, shared_tmp, policy):
+    """Directed graphs with weights, loops and isolated nodes; Louvain is never below single nodes."""
+    for name in graphs.HARD:
+        algorithm = tuple(ALGORITHMS)[len(name) % 2]
+        find(comm, shared_tmp, graphs.HARD[name](), policy, algorithm)
+
+
+@pytest.mark.mpi
+def test_modularity_of_louvain(comm, shared_tmp):
+    """Zachary's club and a graph of groups of unlike size: near the best of NetworkX's runs."""
+    sizes, inside = [40, 30, 20, 15, 10], 0.3
+    chances = [[inside if u == v else 0.02 for v in range(5)] for u in range(5)]
+    for made in networkx.karate_club_graph(), networkx.stochastic_block_model(sizes, chances, seed=4):
+        graph = from_networkx(networkx.Graph(made.edges))
+        _, reached = find(comm, shared_tmp, graph, "cvc", "louvain")
+        oracle = to_networkx(graph)
+        best = max(networkx.community.modularity(oracle, networkx.community.louvain_communities(oracle, seed=seed))
+                   for seed in range(5))  # fmt: skip
+        assert reached > 0.97 * best
+
+
+@pytest.mark.mpi
+@algorithms
+def test_any_ranks_agree(comm, shared_tmp, algorithm):
+    """The answer of one rank on the CPU, whatever the policy."""
+    graph = graphs.both_ways(graphs.random_directed(300, 900, seed=6))
+    path = graphs.write(shared_tmp / "g.h5", graph, symmetric=True)
+    alone = parts.partitioner.partition_graph(path, "oec", ranks.MPI.COMM_SELF)
+    plan = parts.make_plan(alone, ranks.MPI.COMM_SELF)
+    expected = communities(alone, parts.Sync(plan, ranks.MPI.COMM_SELF), algorithm)
+    by_gid = np.empty(graph.num_nodes, np.int64)
+    by_gid[alone.gids] = expected.labels["community"]
+    for policy in ("oec", "mixed"):
+        part = parts.partition_graph(path, parts.policy_of(policy), comm)
+        answer = communities(part, parts.make_sync(part), algorithm).on_host()
+        np.testing.assert_array_equal(parts.gather(part, answer.labels["community"]), by_gid)
+        assert answer.figures == expected.on_host().figures and answer.rounds == expected.rounds
+
+
+@pytest.mark.mpi
+def test_verifier_refuses(comm, shared_tmp):
+    """Names that are not members, counts and modularities that are wrong, and one below that of single nodes."""
+    graph = graphs.both_ways(graphs.make(6, [(0, 1), (2, 3), (4, 5), (1, 2)], np.ones(4, np.int64)))
+    part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of("cvc"), comm)
+    host, sync = parts.on_host(part)
+    made = as_undirected(host, comm)
+    gids = made.gids[: made.num_masters]
+    oracle = to_networkx(graph)
+
+    def check(names: list[int], modularity: float | None = None, communities: int | None = None) -> None:
+        groups = [{v for v in range(6) if names[v] == name} for name in set(names)]
+        right = networkx.community.modularity(oracle, groups)
+        verify_communities(made, sync, np.array(names)[gids], right if modularity is None else modularity,
+                           communities or len(groups), least=True)  # fmt: skip
+
+    check([0, 0, 2, 2, 4, 4])
+    for match, arguments in {
+        "at or below": ([1, 1, 2, 2, 4, 4],),
+        "has its name": ([0, 0, 1, 1, 4, 4],),
+        "there are 3 communities, not 4": ([0, 0, 2, 2, 4, 4], None, 4),
+        "modularity is": ([0, 0, 2, 2, 4, 4], 0.9),
+        "below": ([0, 1, 2, 0, 1, 2],),
+    }.items():
+        with pytest.raises(VerificationError, match=match):
+            check(*arguments)
+
+
+@pytest.mark.mpi
+def test_negative_weights(comm, shared_tmp):
+    """They are refused, with the lowest and the highest."""
+    graph = graphs.make(3, [(0, 1), (1, 2)], [1, -2])
+    part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of("oec"), comm)
+    with pytest.raises(GraphFileError, match="from -2.0 to"):
+        communities(part, parts.make_sync(part))

@@ -1,0 +1,206 @@
+"""PageRank on hard graphs against linear equations, and the sums over rows that it is made of."""
+
+import graphs
+import numpy as np
+import parts
+import pytest
+import ranks
+
+from apps.pagerank import APP, pagerank, prepare, push_residuals, run, verify
+from apps.verify.check import VerificationError
+from cusp.errors import OptionError
+from cusp.runtime.devices import backend, move, to_host
+
+
+def matrix(graph: graphs.Graph, damping: float, teleport: np.ndarray) -> np.ndarray:
+    """The whole matrix of the walk, column by column: where a node's rank goes."""
+    walk = np.zeros((graph.num_nodes, graph.num_nodes))
+    np.add.at(walk, (graph.targets, graph.sources), 1.0)
+    degrees = graph.degrees
+    walk[:, degrees > 0] /= degrees[degrees > 0]
+    walk[:, degrees == 0] = teleport[:, None]
+    return damping * walk + (1 - damping) * teleport[:, None]
+
+
+def fixed_point(graph: graphs.Graph, damping: float = 0.85, teleport: np.ndarray | None = None) -> np.ndarray:
+    """Ranks by the solution of linear equations: those of a fixed point, and that the sum is 1."""
+    size = graph.num_nodes
+    teleport = np.full(size, 1 / size) if teleport is None else teleport
+    equations = np.vstack([matrix(graph, damping, teleport) - np.eye(size), np.ones(size)])
+    return np.linalg.lstsq(equations, np.append(np.zeros(size), 1.0), rcond=None)[0]
+
+
+def rank(comm, part, expected, **options) -> np.ndarray:
+    """Run, verify, compare; the ranks of all nodes. Collective."""
+    options, sync = parts.options_of(APP, **options), parts.make_sync(part)
+    walk = prepare(part, sync, options)
+    answer = run(part, sync, walk, options).on_host()
+    host, host_sync = parts.on_host(part)
+    verify(host, host_sync, answer, prepare(host, host_sync, options), options)
+    found = parts.gather(part, answer.labels["pagerank"])
+    assert found.dtype == (options.precision if options.algorithm == "pull" else "float64")
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8 if found.dtype == np.float64 else 1e-6)
+    return found
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(("name", "policy"), parts.ONCE)
+def test_ranks(comm, shared_tmp, name, policy):
+    """Both algorithms."""
+    graph = graphs.HARD[name]()
+    path = graphs.write(shared_tmp / "g.h5", graph)
+    part = parts.partition_graph(path, parts.policy_of(policy), comm, weights=False, csc=True)
+    expected = fixed_point(graph, 0.5)
+    rank(comm, part, expected, damping=0.5, tolerance=2e-9)
+    rank(comm, part, expected, damping=0.5, tolerance=2e-9, algorithm="push-residual")
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(("name", "policy"), list(zip(graphs.SYMMETRIC, ["cvc", "mixed", "iec", "oec", "cvc"])))
+def test_symmetric(comm, shared_tmp, name, policy):
+    """A graph that says it is symmetric is pulled along its own rows, without a transpose."""
+    graph = graphs.HARD[name]()
+    path = graphs.write(shared_tmp / "g.h5", graph, symmetric=True)
+    part = parts.partition_graph(path, parts.policy_of(policy), comm, weights=False)
+    assert part.csc is None
+    rank(comm, part, fixed_point(graph, 0.5), tolerance=1e-6, precision="float32", damping=0.5)
+    rank(comm, part, fixed_point(graph), tolerance=1e-9)
+
+
+@pytest.mark.mpi
+def test_pushes_do_not_depend_on_the_policy(comm, shared_tmp):
+    """Sums of whole numbers: one rank and many, and any policy, give the same bits."""
+    graph = graphs.random_directed(80, 300)
+    path = graphs.write(shared_tmp / "g.h5", graph)
+    alone = parts.partition_graph(path, parts.policy_of("oec"), ranks.MPI.COMM_SELF, weights=False)
+    found = []
+    for part, sync in [(alone, parts.Sync(parts.make_plan(alone, ranks.MPI.COMM_SELF), ranks.MPI.COMM_SELF))] + [
+        (part, parts.make_sync(part))
+        for part in (parts.partition_graph(path, parts.policy_of(name), comm, weights=False) for name in ("iec", "cvc"))
+    ]:
+        options = parts.options_of(APP, algorithm="push-residual")
+        answer = push_residuals(part, sync, prepare(part, sync, options), tolerance=1e-6).on_host()
+        where = np.argsort(to_host(part.gids[: part.num_masters]))
+        values = answer.labels["pagerank"]
+        found.append(values[where] if part is alone else parts.gather(part, values))
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0], other)
+
+
+@pytest.mark.mpi
+def test_given_number_of_iterations(comm, shared_tmp):
+    """With tolerance 0, as many as were asked for; fewer where the tolerance is reached first."""
+    graph = graphs.random_directed()
+    part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of("cvc"), comm, csc=True)
+    sync = parts.make_sync(part)
+    walk = prepare(part, sync, parts.options_of(APP, tolerance=0.0, iterations=3))
+    answer = pagerank(part, sync, walk, tolerance=0, iterations=3).on_host()
+    start = np.full(graph.num_nodes, 1 / graph.num_nodes)
+    expected = np.linalg.matrix_power(matrix(graph, 0.85, start), 3) @ start
+    np.testing.assert_allclose(parts.gather(part, answer.labels["pagerank"]), expected, rtol=1e-12)
+    assert answer.rounds == 3
+    assert pagerank(part, sync, walk, tolerance=1e-2, iterations=90).rounds < 10
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("algorithm", ["pull", "push-residual"])
+def test_personalized(comm, shared_tmp, algorithm):
+    """Walks start at nodes that are named, or that a file gives weights; those without out-edges lead back there."""
+    graph = graphs.HARD["first_isolated"]()
+    part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of("cvc"), comm, csc=True)
+    teleport = np.zeros(graph.num_nodes)
+    teleport[[3, 41, 50]] = [0.25, 0.25, 0.5]
+    if comm.rank == 0:
+        (shared_tmp / "starts.txt").write_text("# node weight\n41\n\n50 2\n3 1.0\n")
+    comm.Barrier()
+    expected = fixed_point(graph, 0.7, teleport)
+    for named in (["41", "50", "3", "50"], [str(shared_tmp / "starts.txt")]):
+        rank(comm, part, expected, damping=0.7, tolerance=2e-9, algorithm=algorithm, personalize=named)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"tolerance": 0.0}, "never ends: give --iterations"),
+        ({"tolerance": 0.0, "iterations": 5, "algorithm": "push-residual"}, "never ends"),
+        ({"tolerance": 1e-9, "precision": "float32"}, "float32 are exact to 1e-06 only"),
+        ({"tolerance": 1e-20, "algorithm": "push-residual"}, "residuals on 300 edges are exact to"),
+        ({"personalize": ["3", "60"]}, "no node 60; the graph has the nodes 0 to 59"),
+        ({"personalize": ["nowhere.txt"]}, "nowhere.txt: neither a node nor a file to read"),
+        ({"personalize": ["3", "x"]}, "expected a node and maybe a weight, found 'x'"),
+    ],
+)
+def test_options_that_do_not_fit(comm, shared_tmp, options, message):
+    """They are refused on every rank."""
+    path = graphs.write(shared_tmp / "g.h5", graphs.random_directed())
+    part = parts.partition_graph(path, parts.policy_of("oec"), comm, csc=True)
+    with pytest.raises(OptionError, match=message):
+        prepare(part, parts.make_sync(part), parts.options_of(APP, **options))
+
+
+@pytest.mark.mpi
+def test_weights_of_a_file_are_checked(comm, shared_tmp):
+    """Below 0, or all 0: an error that names the place."""
+    part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graphs.random_directed()), parts.policy_of("oec"),
+                                 comm, csc=True)  # fmt: skip
+    for text, message in (("3 1\n4 -1\n", "line 2: the weight -1 is below 0"), ("3 0\n", "a sum above 0")):
+        if comm.rank == 0:
+            (shared_tmp / "starts.txt").write_text(text)
+        comm.Barrier()
+        with pytest.raises(OptionError, match=message):
+            prepare(part, parts.make_sync(part), parts.options_of(APP, personalize=[str(shared_tmp / "starts.txt")]))
+        comm.Barrier()
+
+
+@pytest.mark.mpi
+def test_verifier_finds_wrong_ranks(comm, shared_tmp):
+    """Two ranks exchanged, a rank below 0, a sum that is not 1, and too few iterations."""
+    part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graphs.random_directed()), parts.policy_of("cvc"),
+                                 comm, csc=True)  # fmt: skip
+    host, sync = parts.on_host(part)
+    options = parts.options_of(APP, tolerance=1e-9)
+    walk = prepare(host, sync, options)
+    right = pagerank(host, sync, walk, tolerance=1e-9)
+    verify(host, sync, right, walk, options)
+
+    def refused(message: str, change) -> None:
+        answer = pagerank(host, sync, walk, tolerance=1e-9)
+        change(answer.labels["pagerank"])
+        with pytest.raises(VerificationError, match=message):
+            verify(host, sync, answer, walk, options)
+
+    def exchange(found: np.ndarray) -> None:
+        order = np.argsort(found)
+        found[order[[0, -1]]] = found[order[[-1, 0]]]
+
+    refused("one more step changes the ranks by", exchange)
+    refused("is -", lambda found: np.negative(found, out=found))
+    refused("the sum of the ranks is", lambda found: np.multiply(found, 1.001, out=found))
+    early = pagerank(host, sync, walk, tolerance=0, iterations=3)
+    with pytest.raises(VerificationError, match="one more step changes"):
+        verify(host, sync, early, walk, options)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sums_over_rows(monkeypatch, dtype):
+    """Rows that go over several warps, many in one, empty ones, in groups and in any order."""
+    ops, rng = backend("apps.operators.sums.rows", parts.DEVICE), np.random.default_rng(1)
+    if hasattr(ops, "MOST_WARPS"):
+        monkeypatch.setattr(ops, "MOST_WARPS", 8)  # so that each goes through several tiles
+    sizes = np.concatenate([[9000, 0, 700, 128, 64, 0, 3], rng.integers(0, 5, 900), [400] * 9, [0, 33, 2]])
+    sizes = rng.permutation(sizes)
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    columns = rng.integers(0, sizes.size, offsets[-1]).astype(np.int32)
+    values = rng.random(sizes.size).astype(dtype)
+    lids = rng.permutation(sizes.size).astype(np.int32)
+    bounds = [0, 0, 1, 500, lids.size - 2]
+    rows = ops.group_rows(move(lids, parts.DEVICE), bounds, move(offsets, parts.DEVICE))
+    sums = move(np.full(sizes.size, -1, dtype), parts.DEVICE)
+    expected = np.full(sizes.size, -1.0)
+    for group in range(len(bounds) - 1):
+        ops.sum_rows(rows, group, move(columns, parts.DEVICE), move(values, parts.DEVICE), sums)
+        for row in lids[bounds[group] : bounds[group + 1]]:
+            if sizes[row]:
+                expected[row] = values[columns[offsets[row] : offsets[row + 1]]].sum(dtype=np.float64)
+        np.testing.assert_allclose(to_host(sums), expected, rtol=1e-5 if dtype == "float32" else 1e-13)

@@ -1,0 +1,109 @@
+"""Triangles on hard graphs under several policies against NetworkX, and what the verifier refuses."""
+
+import graphs
+import networkx
+import numpy as np
+import parts
+import pytest
+
+from apps.shared import oriented
+from apps.shared.undirected import as_undirected
+from apps.triangles import triangles
+from apps.verify import triangles as verifier
+from apps.verify.check import VerificationError
+from cusp.runtime.devices import backend, to_host
+
+
+def oracle(graph: graphs.Graph) -> networkx.Graph:
+    """The graph without directions and loops, by NetworkX."""
+    made = networkx.Graph()
+    made.add_nodes_from(range(graph.num_nodes))
+    made.add_edges_from(pair for pair in zip(graph.sources.tolist(), graph.targets.tolist()) if pair[0] != pair[1])
+    return made
+
+
+def check(part, comm, graph) -> None:
+    """Compare all figures and labels with NetworkX's, with and without a count for each node. Collective."""
+    expected, sync = oracle(graph), parts.make_sync(part)
+    at_nodes = networkx.triangles(expected)
+    plain, full = (triangles(part, sync, per_node).on_host() for per_node in (False, True))
+    assert plain.labels == {} and plain.figures.items() <= full.figures.items()
+    assert plain.figures["triangles"] == sum(at_nodes.values()) // 3
+    assert plain.figures["transitivity"] == pytest.approx(networkx.transitivity(expected))
+    assert full.figures["average_clustering"] == pytest.approx(networkx.average_clustering(expected))
+    found = parts.gather(part, full.labels["triangles"])
+    assert found.dtype == np.int64
+    assert found.tolist() == [at_nodes[node] for node in range(graph.num_nodes)]
+    coefficients = networkx.clustering(expected)
+    np.testing.assert_allclose(
+        parts.gather(part, full.labels["clustering"]), [coefficients[node] for node in range(graph.num_nodes)]
+    )
+    host, host_sync = parts.on_host(part)
+    verifier.verify_triangles(as_undirected(host, comm, weights=False), host_sync, full.figures, full.labels)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("policy", ["oec", "mixed"])
+def test_hard_graphs(comm, shared_tmp, monkeypatch, policy):
+    """Directed graphs; rows of others come in many rounds."""
+    monkeypatch.setattr(oriented.rows_of_others, "__defaults__", (8,))
+    for name in graphs.HARD:
+        graph = graphs.HARD[name]()
+        path = graphs.write(shared_tmp / "g.h5", graph)
+        check(parts.partition_graph(path, parts.policy_of(policy), comm, weights=False), comm, graph)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("order", ["degree", "natural"])
+def test_larger_graph(comm, shared_tmp, monkeypatch, order):
+    """More triangles, nodes of many degrees, more of them than a GPU's block can mark; symmetric, with weights."""
+    monkeypatch.setattr(backend("apps.operators.structure.triangles", parts.DEVICE), "WORDS", 3, raising=False)
+    monkeypatch.setattr(verifier, "WORK", 30_000)  # some nodes are recounted, in several rounds
+    monkeypatch.setattr(verifier, "ROOM", 100)
+    rng = np.random.default_rng(5)
+    ends = (rng.random((3000, 2)) ** 3 * 400).astype(np.int64)
+    graph = graphs.both_ways(graphs.make(450, ends))
+    path = graphs.write(shared_tmp / "g.h5", graph, symmetric=True)
+    check(parts.partition_graph(path, parts.policy_of("cvc"), comm, order=order), comm, graph)
+
+
+@pytest.mark.mpi(min_size=2)
+def test_rows_of_others_ascend(comm, shared_tmp):
+    """Also those that are too long for a warp."""
+    graph = graphs.make(500, [(u, v) for u in range(500) for v in range(500) if u != v])
+    path = graphs.write(shared_tmp / "g.h5", graph, symmetric=True)
+    part = parts.partition_graph(path, parts.policy_of("oec"), comm, weights=False)
+    whole = as_undirected(part, comm)
+    shares = oriented.share_out(whole, oriented.place_by_degree(whole, parts.make_sync(part)), comm)
+    longest = 0
+    for _, offsets, entries in oriented.rows_of_others(shares, comm):
+        rows = np.split(to_host(entries), to_host(offsets)[1:-1])
+        assert all((np.diff(row) > 0).all() for row in rows)
+        longest = max(longest, *(row.size for row in rows))
+    assert longest > 400
+
+
+@pytest.mark.mpi
+def test_verifier_refuses(comm, shared_tmp):
+    """A count that is one too high somewhere, a wrong total, a wrong coefficient."""
+    graph = graphs.HARD["complete"]()
+    part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of("cvc"), comm)
+    answer = triangles(part, parts.make_sync(part), True).on_host()
+    host, sync = parts.on_host(part)
+    made = as_undirected(host, comm, weights=False)
+    verifier.verify_triangles(made, sync, answer.figures, answer.labels)
+
+    def refused(match: str, figures: dict, **labels: np.ndarray) -> None:
+        with pytest.raises(VerificationError, match=match):
+            verifier.verify_triangles(made, sync, answer.figures | figures, answer.labels | labels)
+
+    shifted = answer.labels["triangles"].copy()
+    for gid, change in (3, 3), (4, -3):
+        shifted[made.gids[: made.num_masters] == gid] += change
+    coefficients = shifted / 55
+    average = {"average_clustering": 1.0}
+    refused("at node [34] there are 55 triangles", average, triangles=shifted, clustering=coefficients)
+    refused("are not 3 times", {"triangles": 221})
+    refused("transitivity", {"transitivity": 0.5})
+    refused("the average clustering", {"average_clustering": 0.9})
+    refused("clustering: .* at node", {}, clustering=answer.labels["clustering"] * 0.99)

@@ -1,0 +1,212 @@
+"""The verifiers: they accept right answers, and no planted error of any kind."""
+
+import graphs
+import numpy as np
+import parts
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from apps.bfs import bfs
+from apps.sssp import measure, sssp
+from apps.verify.check import VerificationError
+from apps.verify.paths import verify_distances, verify_hops
+from cusp.partitioner import partition_graph
+
+POLICIES = ["cvc", "mixed"]
+policies = pytest.mark.parametrize("policy", POLICIES)
+FAR = 50  # an unreached node of the graph below, with an edge into the reached part
+
+
+def graph_with_all() -> graphs.Graph:
+    """A random part of 40 nodes that can be reached from 0, and an island of which 50 leads into it."""
+    inner = graphs.random_directed(40, 160, seed=6)
+    pairs = [*zip(inner.sources, inner.targets, strict=True), *((v, v + 1) for v in range(39))]
+    return graphs.make(55, [*pairs, (50, 3), (50, 51), (51, 50)])
+
+
+@pytest.fixture
+def solved(comm, shared_tmp):
+    """Function (policy, weights) -> partition, sync, graph, hops, parents, distances from node 0."""
+
+    def solve(policy, zeros=False):
+        graph = graph_with_all()
+        if zeros:
+            graph = graph._replace(weights=graph.weights * (np.arange(graph.num_edges) % 3 > 0))
+        path = graphs.write(shared_tmp / "g.h5", graph)
+        part = partition_graph(path, parts.policy_of(policy), comm, csc=True)
+        sync = parts.make_sync(part)
+        labels = bfs(part, sync, 0, parents=True).labels
+        distances = sssp(part, sync, 0, measure(part, sync)).labels["distance"]
+        return part, sync, graph, labels["hops"], labels["parents"], distances
+
+    return solve
+
+
+def planted(part, values, gid, value):
+    """The values with another one at a node."""
+    wrong = values.copy()
+    wrong[part.gids[: part.num_masters] == gid] = value
+    return wrong
+
+
+@pytest.mark.mpi
+@policies
+@pytest.mark.parametrize("zeros", [False, True], ids=["positive", "zeros"])
+def test_right_answers(solved, policy, zeros):
+    """Accepted."""
+    part, sync, _, hops, parents, distances = solved(policy, zeros)
+    verify_hops(part, sync, 0, hops)
+    verify_hops(part, sync, 0, hops, parents)
+    verify_distances(part, sync, 0, distances, part.weights)
+    verify_distances(part, sync, 0, np.where(distances < 0, np.inf, distances), part.weights)
+
+
+HOP_ERRORS = {
+    "too_few": lambda graph, hops: (int(hops.argmax()), hops.max() - 1),
+    "far_too_few": lambda graph, hops: (int(hops.argmax()), 1),
+    "too_many": lambda graph, hops: (int(hops.argmax()), hops.max() + 1),
+    "unreached_as_reached": lambda graph, hops: (FAR, 4),
+    "isolated_as_reached": lambda graph, hops: (54, 1),
+    "reached_as_unreached": lambda graph, hops: (int(hops.argmax()), -1),
+    "second_source": lambda graph, hops: (int(hops.argmax()), 0),
+    "isolated_source": lambda graph, hops: (54, 0),
+    "source_not_0": lambda graph, hops: (0, 1),
+    "source_unreached": lambda graph, hops: (0, -1),
+}
+
+
+@pytest.mark.mpi
+@policies
+@pytest.mark.parametrize("error", list(HOP_ERRORS))
+def test_wrong_hops(solved, policy, error):
+    """One wrong entry is found, on every rank."""
+    part, sync, graph, hops, _, _ = solved(policy)
+    wrong = planted(part, hops, *HOP_ERRORS[error](graph, graphs.serial_hops(graph, 0)))
+    with pytest.raises(VerificationError, match="hops"):
+        verify_hops(part, sync, 0, wrong)
+
+
+@pytest.mark.mpi
+@policies
+def test_nothing_reached(solved, policy):
+    """That nothing at all was reached is no answer; nor is that of another source."""
+    part, sync, _, hops, _, distances = solved(policy)
+    with pytest.raises(VerificationError):
+        verify_hops(part, sync, 0, np.full_like(hops, -1))
+    with pytest.raises(VerificationError):
+        verify_hops(part, sync, 1, hops)
+    with pytest.raises(VerificationError):
+        verify_distances(part, sync, 1, distances, part.weights)
+
+
+def parent_errors(graph: graphs.Graph, hops: np.ndarray) -> dict[str, tuple[int, int]]:
+    """(node, wrong parent) of each kind."""
+    edges = set(zip(graph.sources.tolist(), graph.targets.tolist(), strict=True))
+    deep = int(hops.argmax())
+    same = next((u, v) for u, v in sorted(edges) if u != v and hops[u] == hops[v] > 0)
+    stranger = next(u for u in range(40) if hops[u] == hops[deep] - 1 and (u, deep) not in edges)
+    return {
+        "no_edge": (deep, stranger),
+        "same_level": (same[1], same[0]),
+        "itself": (deep, deep),
+        "none": (deep, -1),
+        "no_such_node": (deep, graph.num_nodes + 5),
+        "of_the_unreached": (FAR, 51),
+        "of_the_source": (0, deep),
+        "source_without": (0, -1),
+    }
+
+
+@pytest.mark.mpi
+@policies
+def test_wrong_parents(solved, policy):
+    """Each kind of wrong parent is found."""
+    part, sync, graph, hops, parents, _ = solved(policy)
+    for node, parent in parent_errors(graph, graphs.serial_hops(graph, 0)).values():
+        with pytest.raises(VerificationError, match="parents"):
+            verify_hops(part, sync, 0, hops, planted(part, parents, node, parent))
+
+
+DISTANCE_ERRORS = {
+    "too_short": lambda distances: (int(distances.argmax()), distances.max() - 1),
+    "too_long": lambda distances: (int(distances.argmax()), distances.max() + 1),
+    "unreached_as_reached": lambda distances: (FAR, 10),
+    "isolated_as_reached": lambda distances: (54, 1),
+    "reached_as_unreached": lambda distances: (int(distances.argmax()), -1),
+    "second_source": lambda distances: (int(distances.argmax()), 0),
+    "source_not_0": lambda distances: (0, 1),
+    "source_unreached": lambda distances: (0, -1),
+}
+
+
+@pytest.mark.mpi
+@policies
+@pytest.mark.parametrize("error", list(DISTANCE_ERRORS))
+@pytest.mark.parametrize("real", [False, True], ids=["integers", "floats"])
+def test_wrong_distances(solved, policy, error, real):
+    """One wrong entry is found, with positive and with zero weights."""
+    for zeros in (False, True):
+        part, sync, graph, _, _, distances = solved(policy, zeros)
+        right = graphs.serial_distances(graph, 0)
+        assert right.max() > 2
+        node, value = DISTANCE_ERRORS[error](right)
+        if real:
+            distances, value = np.where(distances < 0, np.inf, distances), np.inf if value < 0 else float(value)
+        with pytest.raises(VerificationError, match="distance"):
+            verify_distances(part, sync, 0, planted(part, distances, node, value), part.weights)
+
+
+@pytest.mark.mpi
+@policies
+def test_not_a_number(solved, policy):
+    """NaN is no distance."""
+    part, sync, _, _, _, distances = solved(policy)
+    reals = np.where(distances < 0, np.inf, distances)
+    for node in (0, 17, 54):
+        with pytest.raises(VerificationError):
+            verify_distances(part, sync, 0, planted(part, reals, node, np.nan), part.weights)
+
+
+@pytest.mark.mpi
+@policies
+@pytest.mark.parametrize("value", [0, 3])
+def test_cycle_that_explains_itself(comm, shared_tmp, policy, value):
+    """Nodes on a cycle of weight 0 support each other, but not from the source: unreached or too near."""
+    graph = graphs.make(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 2)], np.array([1, 9, 0, 0, 0]))
+    path = graphs.write(shared_tmp / "g.h5", graph)
+    part = partition_graph(path, parts.policy_of(policy), comm)
+    sync = parts.make_sync(part)
+    right = sssp(part, sync, 0, measure(part, sync)).labels["distance"]
+    verify_distances(part, sync, 0, right, part.weights)
+    wrong = right
+    for node in (2, 3, 4):
+        wrong = planted(part, wrong, node, value)
+    with pytest.raises(VerificationError):
+        verify_distances(part, sync, 0, wrong, part.weights)
+
+
+@pytest.mark.mpi
+@settings(max_examples=30)
+@given(
+    graph=graphs.small_graphs(),
+    policy=st.sampled_from(POLICIES),
+    node=st.integers(0, 11),
+    change=st.integers(-4, 4).filter(bool),
+)
+def test_any_wrong_entry(comm, shared_tmp, graph, policy, node, change):
+    """Any change of any entry of any answer is found."""
+    node %= graph.num_nodes
+    part = partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of(policy), comm)
+    sync = parts.make_sync(part)
+    hops, distances = graphs.serial_hops(graph, 0), graphs.serial_distances(graph, 0)
+    assume(hops[node] + change >= -1)
+    gids = part.gids[: part.num_masters]
+    verify_hops(part, sync, 0, hops[gids])
+    verify_distances(part, sync, 0, distances[gids], part.weights)
+    with pytest.raises(VerificationError):
+        verify_hops(part, sync, 0, planted(part, hops[gids], node, hops[node] + change))
+    if distances[node] + change >= -1:
+        with pytest.raises(VerificationError):
+            wrong = planted(part, distances[gids], node, distances[node] + change)
+            verify_distances(part, sync, 0, wrong, part.weights)

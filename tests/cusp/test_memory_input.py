@@ -1,0 +1,173 @@
+"""Graphs in memory: from matrices, NetworkX, data frames and arrays, on all ranks, on one, or in shares."""
+
+from typing import Any
+
+import graphs
+import networkx as nx
+import numpy as np
+import pandas as pd
+import parts
+import pytest
+import ranks
+import scipy.sparse as sp
+
+from cusp.errors import InputError
+from cusp.input.memory_input import GraphError, node_names, slice_in_memory
+from cusp.partitioner import partition_graph
+
+GRAPH = graphs.random_directed(40, 150, seed=5)  # with loops, parallel edges and nodes without edges
+RANK, SIZE = ranks.COMM.rank, ranks.COMM.size
+
+
+def as_tuple(graph: graphs.Graph) -> tuple[np.ndarray, ...]:
+    """Sources, targets and weights."""
+    return graph.sources, graph.targets, graph.weights
+
+
+def as_networkx(graph: graphs.Graph) -> Any:
+    """With the nodes in their order, so that their numbers are the same."""
+    made = nx.MultiDiGraph()
+    made.add_nodes_from(range(graph.num_nodes))
+    made.add_weighted_edges_from(zip(*(array.tolist() for array in as_tuple(graph))))
+    return made
+
+
+FORMS = {
+    "arrays": as_tuple,
+    "frame": lambda g: pd.DataFrame({"weight": g.weights, "target": g.targets, "source": g.sources}),
+    "coo": lambda g: sp.coo_matrix((g.weights, (g.sources, g.targets)), (g.num_nodes, g.num_nodes)),
+    "csr": lambda g: sp.csr_array((g.weights, g.targets, g.indptr), (g.num_nodes, g.num_nodes)),
+    "networkx": as_networkx,
+}
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("where", ["everywhere", "on the last rank"])
+def test_every_form_gives_the_graph(comm, form, where):
+    mine = FORMS[form](GRAPH) if where == "everywhere" or RANK == SIZE - 1 else None
+    edges = slice_in_memory(mine, comm, num_nodes=GRAPH.num_nodes)
+    assert not edges.symmetric
+    part = partition_graph(edges, "cvc", comm)
+    parts.check_partition(part, GRAPH)
+
+
+@pytest.mark.mpi
+def test_ranks_bring_shares(comm):
+    """Each edge on one rank, none on rank 1, and weights of different types."""
+    owner = np.arange(GRAPH.num_edges) % SIZE
+    owner[owner == 1] = 0
+    mine = [array[owner == RANK] for array in as_tuple(GRAPH)]
+    mine[2] = mine[2].astype("i8" if RANK % 2 == 0 else "u2")
+    edges = slice_in_memory(tuple(mine) if RANK != 1 else None, comm, share=True, num_nodes=GRAPH.num_nodes)
+    assert edges.weights.dtype == np.int64
+    parts.check_partition(partition_graph(edges, "oec", comm), GRAPH)
+
+
+@pytest.mark.mpi
+def test_undirected_graphs_and_names(comm):
+    """Nodes are numbered in the order of G.nodes; a missing weight is 1; rank 0's names reach all ranks."""
+    graph = nx.Graph([("b", "a", {"weight": 2.5}), ("a", "c"), ("c", "c")])
+    mine = graph if RANK == 0 else None
+    edges = slice_in_memory(mine, comm)
+    assert edges.symmetric
+    assert node_names(mine, comm) == ["b", "a", "c"]
+    assert node_names(as_tuple(GRAPH), comm) is None
+    expected = graphs.make(3, [(0, 1), (1, 0), (1, 2), (2, 1), (2, 2)], [2.5, 2.5, 1, 1, 1])
+    parts.check_partition(partition_graph(edges, "cvc", comm), expected)
+
+
+@pytest.mark.mpi
+def test_what_is_symmetric_is_found_out(comm):
+    """Matrices and lists say nothing of it."""
+    both = graphs.both_ways(GRAPH)
+    assert slice_in_memory(as_tuple(both), comm).symmetric
+    assert slice_in_memory(sp.eye_array(5, format="dia"), comm).symmetric
+    edges = slice_in_memory(as_tuple(GRAPH), comm, symmetrize=True)
+    assert edges.symmetric
+    expected = both.num_edges - int((GRAPH.sources == GRAPH.targets).sum())  # a loop is its own reverse
+    assert edges.num_edges == expected
+
+
+@pytest.mark.mpi
+def test_without_weights_and_with_entries_that_are_bool(comm):
+    assert slice_in_memory(as_tuple(GRAPH), comm, weights=False).weights is None
+    pattern = FORMS["csr"](GRAPH).astype(bool)
+    assert slice_in_memory(pattern, comm).weights is None
+    half = (GRAPH.sources, GRAPH.targets, GRAPH.weights.astype(np.float16))
+    assert slice_in_memory(half, comm).weights.dtype == np.float32
+    empty = slice_in_memory(([], []), comm, num_nodes=3)
+    assert (empty.num_nodes, empty.num_edges) == (3, 0)
+
+
+@pytest.mark.mpi
+def test_partition_graph_takes_a_graph_and_the_name_of_a_policy(comm, tmp_path):
+    """Also of rules that ask for in-degrees, which are counted."""
+    policy = tmp_path / "by_in_degree.py"
+    head = "def get_edge_owner(prop, src, dst, src_master, dst_master, estate):\n"
+    policy.write_text(head + "    return prop.in_degree(src) % prop.num_parts\n")
+    part = partition_graph(FORMS["csr"](GRAPH), str(policy), comm)
+    in_degrees = np.bincount(GRAPH.targets, minlength=GRAPH.num_nodes)
+    for p in parts.check_partition(part, GRAPH):
+        assert (in_degrees[p.sources] % SIZE == p.rank).all()
+
+
+WRONG = {
+    "not a graph": (np.zeros((3, 3)), "this is of type ndarray"),
+    "negative": (([0, 1, -4], [1, 2, 0]), "edge 2 goes from node -4 to node 0.* are 0 to 4"),
+    "too large": (([0, 1], [1, 7]), "edge 1 goes from node 1 to node 7.* are 0 to 4"),
+    "real": (([0.0, 1.0], [1.0, 2.0]), "sources: .*float64; ids of nodes are integers"),
+    "texts": (pd.DataFrame({"source": ["a"], "target": ["b"]}), "ids of nodes are integers"),
+    "lengths": (([0, 1], [1]), "2 sources, but 1 targets"),
+    "weights": (([0, 1], [1, 2], [5]), r"shape \(1,\), but there are 2 edges"),
+    "nan": (([0, 1], [1, 2], [5, np.nan]), "weight of edge 1 is not a number"),
+    "complex": (([0, 1], [1, 2], [5, 1j]), "weights of type complex128"),
+    "columns": (pd.DataFrame({"from": [1], "to": [2]}), "no column 'source', only from, to"),
+    "oblong": (sp.csr_matrix((3, 5)), r"shape \(3, 5\)"),
+    "other size": (sp.csr_matrix((3, 3)), "num_nodes is 5, but the graph has 3"),
+    "nothing": (None, "no rank brings a graph"),
+}
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("name", WRONG)
+def test_mistakes_are_told_on_every_rank(comm, name):
+    graph, message = WRONG[name]
+    with pytest.raises(GraphError, match=message):
+        slice_in_memory(graph, comm, num_nodes=5)
+
+
+@pytest.mark.mpi
+def test_graphs_without_nodes(comm):
+    with pytest.raises(GraphError, match="node 0 to node -1, but the ids of nodes are 0 and above"):
+        slice_in_memory(([0], [-1]), comm)
+    for graph in (([], []), nx.Graph(), sp.csr_matrix((0, 0))):
+        with pytest.raises(GraphError, match="no nodes"):
+            slice_in_memory(graph, comm)
+
+
+@pytest.mark.mpi(min_size=2)
+def test_ranks_that_disagree(comm):
+    """None of these may leave a rank waiting."""
+    list_of_rank = ([0] * (RANK + 1), [1] * (RANK + 1))
+    with pytest.raises(GraphError, match=r"ranks 0 and 1 bring different graphs \(1 and 2 edges\)"):
+        slice_in_memory(list_of_rank, comm)
+    weighted = ([0], [1], [2]) if RANK == 0 else ([0], [1])
+    with pytest.raises(GraphError, match="some ranks bring edges with weights"):
+        slice_in_memory(weighted, comm, share=True)
+    with pytest.raises(GraphError, match="share=True is for"):
+        slice_in_memory(FORMS["csr"](GRAPH), comm, share=True)
+    with pytest.raises(GraphError, match="rank 0 names a file, rank 1 does not"):
+        partition_graph("graph.h5" if RANK == 0 else None, "oec", comm)
+
+
+@pytest.mark.mpi(min_size=3)
+def test_some_ranks_without_a_graph(comm):
+    with pytest.raises(GraphError, match="only the ranks 0, 1 bring"):
+        slice_in_memory(as_tuple(GRAPH) if RANK < 2 else None, comm)
+
+
+@pytest.mark.mpi
+def test_no_memory_limit_for_what_is_in_memory(comm):
+    with pytest.raises(InputError, match="this graph is in memory"):
+        partition_graph(as_tuple(GRAPH), "oec", comm, memory_limit=10**8)

@@ -1,0 +1,155 @@
+"""python -m cusp: the table, figures, exports, comparisons and templates (cusp/__main__.py)."""
+
+import json
+
+import graphs
+import numpy as np
+import parts
+import pytest
+import ranks
+import spawn
+
+from cusp.__main__ import main
+from cusp.errors import OptionError, PolicyError
+from cusp.estimates.estimate import estimate
+from cusp.estimates.quality import measure_quality
+from cusp.input.edge_slice import read_slice
+from cusp.partitioner import partition_graph
+from cusp.policies import POLICIES as BUILT_IN
+from cusp.policies import load_policy
+
+SIZE = ranks.COMM.size
+NAMES = ["oec", "iec", "cvc", "hvc", "fec", "gvc", "svc", "ldg", "dbh", "hdrf", "random", "random2d"]
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(
+    ("name", "policy"),
+    [("random", policy) for policy in NAMES]
+    + [(name, policy) for name in ("hub", "loops_and_doubles", "no_edges") for policy in ("cvc", "svc", "hdrf")],
+)
+def test_estimate_is_what_is_built(comm, shared_tmp, name, policy):
+    """All figures of a comparison equal those of the partition itself."""
+    graph = graphs.HARD[name]()
+    path = graphs.write(shared_tmp / "g.h5", graph)
+    policy = load_policy(policy, threshold=3)
+    found = estimate(read_slice(path, comm), policy, SIZE, "edges", comm)
+    part = partition_graph(path, policy, comm)
+    built = measure_quality(part, comm)
+    for field in ("masters", "proxies", "edges", "partners", "mirrors_in", "mirrors_out"):
+        assert np.array_equal(getattr(found.quality, field), getattr(built, field)), field
+    assert found.quality.summary() == built.summary()
+    master_of = parts.gather(part, np.full(part.num_masters, comm.rank))
+    assert found.cut_edges == np.count_nonzero(master_of[graph.sources] != master_of[graph.targets])
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("policy", ["oec", "cvc", "hvc", "random2d", "dbh"])
+@pytest.mark.parametrize("num_parts", [1, 6, 70])
+def test_more_parts_than_ranks(comm, shared_tmp, policy, num_parts):
+    """Rules without state: the figures do not depend on how many ranks computed them."""
+    graph = graphs.random_directed(400, 3000)
+    path = graphs.write(shared_tmp / "g.h5", graph)
+    policy = load_policy(policy, threshold=9)
+    found = estimate(read_slice(path, comm), policy, num_parts, "edges", comm)
+    alone = estimate(read_slice(path, ranks.MPI.COMM_SELF), policy, num_parts, "edges", ranks.MPI.COMM_SELF)
+    assert found.quality.summary() == alone.quality.summary()
+    assert found.cut_edges == alone.cut_edges
+    assert found.quality.edges.sum() == graph.num_edges
+    assert found.quality.masters.sum() == graph.num_nodes
+
+
+@pytest.mark.mpi
+def test_figures_in_files(comm, shared_tmp):
+    """--json of a partition and of a comparison, by the same names."""
+    path = graphs.write(shared_tmp / "g.h5", graphs.random_directed())
+    assert main(comm, [path, "--policy", "cvc", "--json", str(shared_tmp / "one.json")]) == 0
+    assert main(comm, ["compare", path, "--policies", "oec,cvc", "--json", str(shared_tmp / "two.json")]) == 0
+    comm.Barrier()
+    one = json.loads((shared_tmp / "one.json").read_text())
+    both = json.loads((shared_tmp / "two.json").read_text())
+    assert [row["policy"] for row in both] == ["oec", "cvc"]
+    for name in (
+        "replication",
+        "node_balance",
+        "edge_balance",
+        "master_balance",
+        "partners",
+        "mb_a_round",
+        "memory_mb",
+    ):
+        assert one[name] == both[1][name]
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("form", ["metis", "distdgl", "parquet"])
+def test_export_and_back(comm, shared_tmp, form):
+    """What was exported is who is master; as a node map it gives the same masters again."""
+    graph = graphs.random_directed()
+    path = graphs.write(shared_tmp / "g.h5", graph)
+    part = partition_graph(path, load_policy("random"), comm)
+    expected = parts.gather(part, np.full(part.num_masters, comm.rank, np.int32))
+    to = str(shared_tmp / "who")
+    assert main(comm, [path, "--policy", "random", "--export", form, "--export-to", to]) == 0
+    comm.Barrier()
+    if form == "parquet":
+        found = pytest.importorskip("pyarrow.parquet").read_table(to + ".parquet")
+        assert found["node"].to_pylist() == list(range(graph.num_nodes))
+        assert found["rank"].to_pylist() == expected.tolist()
+        return
+    file = f"{to}.part.{SIZE}" if form == "metis" else f"{to}.npy"
+    if form == "distdgl":
+        assert json.loads((shared_tmp / "who.json").read_text())["num_parts"] == SIZE
+    again = partition_graph(path, load_policy("map", node_map=file), comm)
+    assert np.array_equal(parts.gather(again, np.full(again.num_masters, comm.rank, np.int32)), expected)
+    parts.check_partition(again, graph)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("0\n", "has 1 ranks"),
+        ("x\n" * 60, "cannot be read"),
+        ("9\n" * 60, "not one of"),
+        (None, "cannot be read"),
+    ],
+    ids=["short", "text", "rank", "missing"],
+)
+def test_bad_node_map(comm, shared_tmp, content, message):
+    """Too short, no numbers, a rank that does not exist, no file."""
+    path = graphs.write(shared_tmp / "g.h5", graphs.random_directed())
+    if comm.rank == 0 and content is not None:
+        (shared_tmp / "map.txt").write_text(content)
+    comm.Barrier()
+    with pytest.raises(PolicyError, match=message):
+        partition_graph(path, load_policy("map", node_map=str(shared_tmp / "map.txt")), comm)
+
+
+@pytest.mark.mpi
+def test_list_of_policies(comm, capsys):
+    """Each built-in policy has a line with what its rules do."""
+    assert main(comm, ["policies"]) == 0
+    if comm.rank == 0:
+        lines = capsys.readouterr().out.splitlines()
+        assert [line.split()[0] for line in lines][: len(BUILT_IN)] == list(BUILT_IN)
+        assert all(len(line) > 60 for line in lines[: len(BUILT_IN)])
+
+
+def test_template_runs(tmp_path):
+    """new-policy writes a policy and a test that passes on 3 ranks; a second time it refuses."""
+    env = {"PYTHONPATH": str(spawn.ROOT)}
+    made = spawn.mpirun(1, "-m", "cusp", "new-policy", "mine", env=env, cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    done = spawn.mpirun(3, "test_mine.py", env=env, cwd=tmp_path)
+    assert done.returncode == 0 and done.stdout.startswith("ok:"), done.stderr
+    assert sorted(path.name for path in tmp_path.glob("*.*")) == ["mine.py", "test_mine.py"]
+    again = spawn.mpirun(1, "-m", "cusp", "new-policy", "mine", env=env, cwd=tmp_path)
+    assert again.returncode == 1 and "exists already" in again.stderr
+
+
+@pytest.mark.mpi
+def test_name_that_is_none(comm):
+    """new-policy takes Python names only."""
+    with pytest.raises(OptionError, match="not a name"):
+        main(comm, ["new-policy", "a-b"])

@@ -1,0 +1,208 @@
+"""State of rules: how ranks combine it, when, and what rules may know (cusp/policies/state.py, cusp/neighbors.py)."""
+
+from collections import namedtuple
+
+import graphs
+import numpy as np
+import parts
+import pytest
+import ranks
+
+from cusp.errors import PolicyError
+from cusp.partitioner import partition_graph
+from cusp.policies import Policy, load_policy
+from cusp.policies.state import combine_state, copy_state
+
+SIZE = ranks.COMM.size
+State = namedtuple("State", "added largest smallest own")
+COMBINE = {"largest": "max", "smallest": "min", "own": "local"}
+
+COUNTING = """
+from collections import namedtuple
+import numpy as np
+
+MState = namedtuple("MState", "nodes")
+
+def make_mstate(prop):
+    return MState(np.zeros(prop.num_parts, np.int64))
+
+def get_master(prop, node, mstate, masters):
+    best = 0
+    for rank in range(prop.num_parts):
+        if mstate.nodes[rank] < mstate.nodes[best]:
+            best = rank
+    mstate.nodes[best] += 1
+    return best
+"""
+KNOWN = """
+def get_master(prop, node, mstate, masters):
+    known = 0
+    for neighbor in prop.out_neighbors(node):
+        if masters[neighbor] >= 0:
+            known += 1
+    return known % prop.num_parts
+"""
+EDGES = """
+from collections import namedtuple
+import numpy as np
+
+EState = namedtuple("EState", "edges")
+
+def make_estate(prop):
+    return EState(np.zeros(prop.num_parts, np.int64))
+
+def get_edge_owner(prop, src, dst, src_master, dst_master, estate):
+    best = 0
+    for rank in range(prop.num_parts):
+        if estate.edges[rank] < estate.edges[best]:
+            best = rank
+    estate.edges[best] += 1
+    return best
+"""
+
+
+@pytest.fixture
+def policy():
+    """Function (source text, parameters) -> the policy of a user's file with it."""
+
+    def load(text: str, **parameters) -> Policy:
+        return load_policy(parts.user_file(text), **parameters)
+
+    return load
+
+
+@pytest.mark.mpi
+def test_combine(comm):
+    """Deltas are added, extremes kept, local fields left alone; over two rounds nothing counts twice."""
+    state = State(np.array([5, 0]), np.array([1.0]), np.array([9], np.int32), np.array([7]))
+    before = copy_state(state)
+    for round_ in (1, 2):
+        state.added[0] += comm.rank + 1
+        state.largest[0] = max(state.largest[0], 10.0 * comm.rank)
+        state.smallest[0] = min(state.smallest[0], 4 - comm.rank)
+        state.own[0] += comm.rank
+        before = combine_state(state, before, COMBINE, comm)
+        assert state.added.tolist() == [5 + round_ * SIZE * (SIZE + 1) // 2, 0]
+        assert state.largest[0] == max(1.0, 10.0 * (SIZE - 1))
+        assert state.smallest[0] == 4 - (SIZE - 1)
+        assert state.own[0] == 7 + round_ * comm.rank
+        assert all(np.array_equal(a, b) for a, b in zip(state, before, strict=True))
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("rounds", [1, 3, 1000])
+def test_counting_masters(comm, shared_tmp, policy, rounds):
+    """With as many rounds as nodes, every rank sees each choice of the others soon: nodes are balanced."""
+    graph = graphs.random_directed(120, 600)
+    path = graphs.write(shared_tmp / "g.h5", graph)
+    part = partition_graph(path, policy(COUNTING, rounds=rounds), comm)
+    parts.check_partition(part, graph)
+    spread = comm.allgather(part.num_masters)
+    if rounds == 1000:
+        assert max(spread) - min(spread) <= 2 * SIZE
+
+
+@pytest.mark.mpi
+def test_masters_of_neighbours(comm, shared_tmp, policy):
+    """A serial oracle: own masters known at once, those of others after the round in which they were made."""
+    rounds = 4
+    graph = graphs.random_directed(90, 700)
+    path = graphs.write(shared_tmp / "g.h5", graph)
+    part = partition_graph(path, policy(KNOWN, rounds=rounds), comm)
+    found = parts.gather(part, np.full(part.num_masters, comm.rank))
+    bounds = np.array(comm.allgather(_first_node(graph, comm.rank)) + [graph.num_nodes])
+    expected = np.full(graph.num_nodes, -1)
+    told = expected.copy()
+    for block in range(rounds):
+        for rank in range(SIZE):
+            first, size = bounds[rank], bounds[rank + 1] - bounds[rank]
+            for node in range(first + size * block // rounds, first + size * (block + 1) // rounds):
+                row = graph.targets[graph.indptr[node] : graph.indptr[node + 1]]
+                own = (row >= first) & (row < first + size)
+                known = np.where(own, expected[row], told[row]) >= 0
+                expected[node] = np.count_nonzero(known) % SIZE
+        told = expected.copy()
+    assert np.array_equal(found, expected)
+
+
+def _first_node(graph: graphs.Graph, rank: int) -> int:
+    wanted = -(-graph.num_edges * rank // SIZE)
+    return int(np.searchsorted(graph.indptr, wanted))
+
+
+@pytest.mark.mpi
+def test_counting_edges(comm, shared_tmp, policy):
+    """Edge state: round robin over the ranks; every rank's share differs by little."""
+    graph = graphs.random_directed(100, 2000)
+    path = graphs.write(shared_tmp / "g.h5", graph)
+    part = partition_graph(path, policy(EDGES, rounds=50), comm)
+    parts.check_partition(part, graph)
+    spread = comm.allgather(part.num_local_edges)
+    assert max(spread) - min(spread) <= 60 * SIZE
+
+
+@pytest.mark.mpi
+def test_second_pass_knows_the_first(comm, shared_tmp, policy):
+    """Restreaming: from the second pass on, the master of every neighbour is known."""
+    graph = graphs.random_directed(90, 700)
+    path = graphs.write(shared_tmp / "g.h5", graph)
+    part = partition_graph(path, policy(KNOWN, rounds=3, passes=2), comm)
+    parts.check_partition(part, graph)
+    assert np.array_equal(parts.gather(part, np.full(part.num_masters, comm.rank)), graph.degrees % SIZE)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("name", ["fec", "ldg"])
+def test_state_begins_anew(comm, shared_tmp, name):
+    """Several passes of a rule with loads keep every invariant, and repeat bit for bit."""
+    graph = graphs.HARD["hub"]()
+    path = graphs.write(shared_tmp / "g.h5", graph)
+    found = []
+    for _ in range(2):
+        part = partition_graph(path, load_policy(name, passes=3, rounds=5), comm)
+        parts.check_partition(part, graph)
+        found.append(part.gids.tolist())
+    assert found[0] == found[1]
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("def make_mstate(prop):\n    return [1]\n", "namedtuple of arrays"),
+        ("def make_mstate(prop):\n    return MState(3)\n", "namedtuple of arrays"),
+        ("combine = {'nodes': 'multiply'}\n", "combined by 'multiply'"),
+    ],
+    ids=["list", "number", "combine"],
+)
+def test_state_that_is_none(comm, shared_tmp, policy, text, message):
+    """A state of the wrong kind is named, with what it should be."""
+    path = graphs.write(shared_tmp / "g.h5", graphs.random_directed())
+    with pytest.raises(PolicyError, match=message):
+        partition_graph(path, policy(COUNTING + text), comm)
+
+
+@pytest.mark.mpi
+def test_facts_on_neighbours(comm, shared_tmp, policy):
+    """neighbor_degree knows both ends of every edge; in_degree needs the transpose, or a symmetric graph."""
+    rule = (
+        "def get_edge_owner(prop, src, dst, src_master, dst_master, estate):\n"
+        "    return (prop.neighbor_degree(src) * 3 + prop.neighbor_degree(dst)) % prop.num_parts\n"
+    )
+    graph = graphs.random_directed(70, 500)
+    path = graphs.write(shared_tmp / "g.h5", graph)
+    part = partition_graph(path, policy(rule), comm)
+    parts.check_partition(part, graph)
+    sources, targets, _ = parts.edges_of(part)
+    assert ((graph.degrees[sources] * 3 + graph.degrees[targets]) % SIZE == comm.rank).all()
+    with pytest.raises(Exception, match="in-degrees"):
+        partition_graph(path, policy(rule.replace("neighbor_degree(src)", "in_degree(src)")), comm)
+
+
+@pytest.mark.mpi
+def test_a_master_that_depends_on_who_asks(comm, shared_tmp, policy):
+    """prop.rank is the reader's: such a rule is not pure, its masters are asked of the readers."""
+    graph = graphs.random_directed(60, 400)
+    path = graphs.write(shared_tmp / "g.h5", graph)
+    part = partition_graph(path, policy("def get_master(prop, node, mstate, masters):\n    return prop.rank\n"), comm)
+    parts.check_partition(part, graph)

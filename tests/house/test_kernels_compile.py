@@ -1,0 +1,147 @@
+"""Every kernel of ours is compiled by the real NVRTC, for each architecture and choice of types. No GPU is needed."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import cudaemu
+import pytest
+from cudaemu import nvrtc
+
+ROOT = Path(__file__).resolve().parents[2]
+PRODUCT = sorted(path.relative_to(ROOT).as_posix() for floor in ("cusp", "gluon", "apps")
+                 for path in (ROOT / floor).rglob("*.cuh"))  # fmt: skip
+LIST_VARIANTS = """
+import json, sys
+from types import SimpleNamespace
+import numpy as np
+from apps.edge_operator import Binding, EdgeOperator
+from apps.operators.expressions.edges_gpu import defines_of, text_of
+from gluon.label import Label
+from gluon.reduction import Reduction
+from cusp.kernels.cuda import options, source
+from cusp.policies import POLICIES, load_policy
+from cusp.policies.rules_gpu import NUM_FIELDS
+from cusp.policies.translate_rules import translate, why_not
+chosen = json.loads(sys.argv[1])
+found = [(path, source(path), options(**defines)) for path in chosen for defines in chosen[path]]
+types = {"RANK": "signed char", "OWNER": "unsigned char", "NUM_FIELDS": str(NUM_FIELDS)}
+for policy in map(load_policy, POLICIES):
+    if not why_not(policy.master, policy.edge):
+        text = source("cusp/policies/rules.cuh") + translate(policy.master, policy.edge)
+        for gid, way in ("unsigned", "0"), ("unsigned", "1"), ("unsigned long long", "2"):
+            found.append((policy.name, text, options(**types, GID=gid, DST_MASTER=way)))
+def passes(expression, into, where, dtype, reduction, names, ways):
+    operator = EdgeOperator(expression, into, where)
+    part = SimpleNamespace(num_proxies=4, device="cpu", csc=None, gids=np.zeros(4, np.int64), weights=np.zeros(0, "u1"))
+    given = {name: np.zeros(4, kind) if kind else 2.5 for name, kind in names.items()}
+    binding = Binding(operator, part, {operator.into: Label(part, dtype, 0, Reduction(reduction, 0, True)), **given})
+    return [binding.edges(row_end, filtered) for row_end, filtered in ways]
+for edges in [edges for expression in json.loads(sys.argv[2]) for edges in passes(*expression)]:
+    text = source("apps/operators/expressions/edges.cuh") + text_of(edges)
+    found.append((edges.title, text, options(**defines_of(edges))))
+print(json.dumps(found))
+"""
+PUSH_ALL, PUSH_QUEUE, PULL, PULL_FILTERED = ("src", False), ("src", True), ("dst", False), ("dst", True)
+EXPRESSIONS = (  # for edges.cuh: expression, into, where, type, reduction, types of what it looks at, ways into dst
+    ("near + weight", "dst.best", None, "i4", "min", {"near": "i4"}, (PUSH_ALL, PUSH_QUEUE, PULL_FILTERED)),
+    ("src.share * rate / dst.level", "dst.best", None, "f4", "add", {"share": "f4", "level": "i8", "rate": None},
+     (PUSH_ALL, PULL)),
+    ("exp(src.a) + floor(sqrt(abs(dst.b))) // 3 % 7", "dst.best", "src.gid < dst.gid and not src.seen", "f8", "max",
+     {"a": "f8", "b": "i2", "seen": "b1"}, (PUSH_QUEUE, PULL)),
+    ("a * a if a > 3 else -int(log(b))", "dst.best", None, "i8", "max", {"a": "u8", "b": "f4"}, (PUSH_QUEUE, PULL)),
+    ("1", "dst.best", "src.level == dst.level + 1", "u4", "add", {"level": "u1"}, (PUSH_ALL, PULL_FILTERED)),
+)  # fmt: skip
+BITS = ("unsigned char", "unsigned short", "unsigned", "unsigned long long")
+VARIANTS = {  # of each file of kernels but rules.cuh and edges.cuh, which get more text: the types that it is made for
+    "cusp/kernels/build.cuh": [{"GID": gid} for gid in ("unsigned", "unsigned long long", "long long")],
+    "cusp/input/check.cuh": [{"VALUE": value} for value in BITS],
+    "cusp/kernels/move.cuh": [{"VALUE": value} for value in BITS],
+    "cusp/kernels/rows_by_owner.cuh": [{"OWNER": owner} for owner in BITS[:2]],
+    "cusp/kernels/split.cuh": [{"KEY": key, "VALUE": value} for key in BITS[:3] for value in BITS],
+    "gluon/device.cuh": [{"VALUE": value} for value in ("int", "long long", "double", "unsigned char", "float")],
+    "apps/operators/frontier.cuh": [{}],
+    "apps/operators/traversal/bfs.cuh": [{"VALUE": value} for value in ("int", "long long")],
+    "apps/operators/sums/betweenness.cuh": [{}],
+    "apps/operators/sums/rows.cuh": [{"VALUE": value} for value in ("float", "double")],
+    "apps/operators/sums/pagerank.cuh": [{"VALUE": value} for value in ("float", "double")],
+    "apps/operators/structure/cc.cuh": [{"VALUE": value} for value in ("int", "long long")],
+    "apps/operators/structure/kcore.cuh": [{}],
+    "apps/operators/traversal/tree.cuh": [
+        {"VALUE": value, "WEIGHT": weight}
+        for value, weight in (
+            ("int", "unsigned char"), ("long long", "unsigned"), ("double", "float"), ("double", "double"),
+        )
+    ],
+    "apps/operators/structure/triangles.cuh": [
+        {"PLACE": place, "WORDS": "4096"} for place in ("unsigned", "unsigned long long")
+    ],
+    "apps/operators/traversal/sssp.cuh": [
+        {"VALUE": value, "WEIGHT": weight}
+        for value, weight in (
+            ("int", "unsigned char"), ("int", "int"), ("long long", "unsigned"),
+            ("double", "float"), ("double", "double"),
+        )
+    ],
+}  # fmt: skip
+
+pytestmark = pytest.mark.limit(300)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nvrtc_is_installed():
+    """NVRTC comes with the extra ``dev``."""
+    try:
+        nvrtc.library()
+    except FileNotFoundError:
+        pytest.skip("no NVRTC: pip install nvidia-cuda-nvrtc-cu12")
+
+
+@pytest.fixture(scope="module")
+def variants() -> list[tuple[str, str, tuple[str, ...]]]:
+    """Label, source and options of all that is compiled on a GPU, from a process that imports the stand-in."""
+    command = [sys.executable, "-c", LIST_VARIANTS, json.dumps(VARIANTS), json.dumps(EXPRESSIONS)]
+    done = subprocess.run(command, cwd=ROOT, env=cudaemu.environment(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return [(label, source, tuple(options)) for label, source, options in json.loads(done.stdout)]
+
+
+def errors(variants: list[tuple[str, str, tuple[str, ...]]], architecture: str) -> Iterator[str]:
+    """What NVRTC says against some of them."""
+
+    def compile_one(variant: tuple[str, str, tuple[str, ...]]) -> str:
+        label, source, options = variant
+        try:
+            assert nvrtc.compile_cubin(source, label, (f"-arch={architecture}", *options, *nvrtc.headers()))
+        except nvrtc.NvrtcError as error:
+            return f"{label} {' '.join(options)}\n{error}"
+        return ""
+
+    with ThreadPoolExecutor(2) as pool:
+        yield from filter(None, pool.map(compile_one, variants))
+
+
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
+def test_our_kernels_compile(architecture, variants):
+    assert not list(errors(variants, architecture))
+
+
+def test_every_file_of_kernels_is_in_some_variant(variants):
+    seen = {name for _, source, _ in variants for name in re.findall(r'^#line \d+ "(.+)"$', source, re.MULTILINE)}
+    assert set(PRODUCT) <= seen
+
+
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
+def test_what_the_stand_in_runs_is_cuda(architecture):
+    sources = [(path.name, path.read_text(), ("--std=c++17",)) for path in sorted(cudaemu.HERE.glob("*.cuh"))]
+    assert not list(errors(sources, architecture))
+
+
+def test_a_mistake_is_shown_with_its_place():
+    source = '#line 7 "some/kernel.cuh"\nextern "C" __global__ void k(int* out) { *out = undefined; }'
+    (error,) = errors([("wrong", source, ())], "sm_90")
+    assert re.search(r'some/kernel\.cuh\(7\): error: identifier "undefined" is undefined', error)
