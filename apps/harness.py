@@ -24,7 +24,6 @@ from cusp.output.dataset_writer import OutputError, check_target
 from cusp.partition import Partition
 from cusp.partitioner import partition_graph
 from cusp.policies import Policy
-from cusp.policies.compile_rules import Rules
 from cusp.program import report
 from cusp.program.cli import wanted_device
 from cusp.program.warm_up import FAR_NODE, tiny_policy, warm_up
@@ -180,7 +179,7 @@ def prepare_job(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> J
     report.say(comm.rank, report.describe_graph(source.name, source.header))
     report.say(comm.rank, report.partition_table(quality, source.policy.name, seconds, phases))
     report.say(comm.rank, f"start-up: {startup:.2f} s to load compiled code")
-    report.say(comm.rank, report.describe_placement(placement, Rules(source.policy, placement.device).where))
+    report.say(comm.rank, report.describe_placement(placement, source.compiled.where))
     if plan.exchange.transport:
         report.say(comm.rank, f"transport: {plan.exchange.transport.name}")
     report.warn_of_idle_ranks(part, comm.size, comm.rank)

@@ -23,11 +23,11 @@ from cusp.launch import parse_together, run_main
 from cusp.output.export import EXPORTS, export
 from cusp.output.saved import save_partition
 from cusp.partitioner import partition_graph
-from cusp.policies.compile_rules import Rules
+from cusp.policies.compile_rules import compile_policy
 from cusp.policies.policy import installed_policies, load_policy
-from cusp.policies.template import write_template
 from cusp.program import report
 from cusp.program.cli import add_partition_options, add_policy_options, policy_parameters, positive, wanted_device
+from cusp.program.template import write_template
 from cusp.program.warm_up import tiny_policy, warm_up
 from cusp.runtime.devices import choose_device
 from cusp.runtime.stopwatch import Stopwatch
@@ -73,12 +73,14 @@ def partition(comm: MPI.Intracomm, argv: list[str]) -> int:
         return 0
     placement = choose_device(wanted_device(options), comm)
     device = placement.device
+    with together(comm):
+        compiled = compile_policy(policy, device)
     warm_up(comm, header, lambda few, path: partition_graph(path, tiny_policy(policy, path), few, device=device))
     watch = Stopwatch()
     comm.Barrier()
     began = time.perf_counter()
     part = partition_graph(
-        options.graph, policy, comm, options.split, order=options.order, watch=watch,
+        options.graph, compiled, comm, options.split, order=options.order, watch=watch,
         memory_limit=options.memory_limit, device=device,
     )  # fmt: skip
     seconds = comm.allreduce(time.perf_counter() - began, MPI.MAX)
@@ -86,7 +88,7 @@ def partition(comm: MPI.Intracomm, argv: list[str]) -> int:
     quality = measure_quality(part, comm)
     report.say(comm.rank, report.partition_table(quality, policy.name, seconds, phases))
     peak = comm.allreduce(peak_mb(), MPI.MAX)
-    report.say(comm.rank, report.describe_placement(placement, Rules(policy, device).where))
+    report.say(comm.rank, report.describe_placement(placement, compiled.where))
     report.say(comm.rank, f"memory: up to {peak:,.0f} MB a rank, the program's own included")
     if options.json:
         figures = {"graph": options.graph, "policy": policy.name, "partition_seconds": seconds, "phases": phases}
@@ -121,17 +123,19 @@ def compare(comm: MPI.Intracomm, argv: list[str]) -> int:
         policies = [load_policy(name, **policy_parameters(options)) for name in options.policies.split(",")]
         for policy in policies:
             policy.grid_for(parts)
+        compiled = [compile_policy(policy) for policy in policies]
+        in_degrees = any(rules.uses.in_degrees for rules in compiled)
     if options.plot:
         check_plot(options.plot, comm)
-    edges = read_slice(options.graph, comm, options.split, weights=False)
+    edges = read_slice(options.graph, comm, options.split, weights=False, in_degrees=in_degrees)
     figures = []
-    for policy in policies:
+    for policy, rules in zip(policies, compiled):
         comm.Barrier()
         began = time.perf_counter()
-        found = estimate(edges, policy, parts, options.split, comm)
+        result = estimate(edges, rules, parts, options.split, comm)
         seconds = comm.allreduce(time.perf_counter() - began, MPI.MAX)
-        row = {"policy": policy.name, "seconds": seconds, "cut_edges": found.cut_edges} | found.quality.summary()
-        figures.append(row)
+        entry = {"policy": policy.name, "seconds": seconds, "cut_edges": result.cut_edges} | result.quality.summary()
+        figures.append(entry)
     report.say(comm.rank, report.comparison_table(options.graph, figures))
     if options.json:
         report.write_json(options.json, figures, comm)

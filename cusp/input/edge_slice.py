@@ -97,7 +97,8 @@ def read_slice(
     weights : bool
         Read the edge weights if the file has some.
     in_degrees : bool
-        Read the in-degrees from the stored transpose, group ``csc``.
+        Read the in-degrees, if the file has them: in the stored transpose, group ``csc``, or because the graph
+        is symmetric.
     memory_limit : int, optional
         Bytes that each rank may use for the graph; its edges are then read again whenever they are needed.
     device : {'cpu', 'gpu'}
@@ -110,11 +111,6 @@ def read_slice(
     """
     with together(comm):
         header = read_header(path)
-        if in_degrees and not (header.has_transpose or header.symmetric):
-            raise GraphFileError(
-                f"{path}: a rule asks for in-degrees, but the file has no group /csc (the transpose); "
-                "write it with scripts.convert --transpose"
-            )
         file = open_graph(path)
     with file:
         bounds = _share_nodes(file["indptr"], header, comm, split)
@@ -138,6 +134,7 @@ def read_slice(
             if weights and header.weight_dtype is not None:
                 values, sum_data = read_checked(file["data"], check=partial(_check_weights, header), most=None)
             indptr -= begin
+            in_degrees = in_degrees and (header.has_transpose or header.symmetric)
             degrees = _read_in_degrees(file, header, first, last, indptr, device) if in_degrees else None
         sums = {"indptr": sum_indptr, "indices": sum_indices} | ({} if values is None else {"data": sum_data})
         _check_sums(file, path, sums, comm)

@@ -14,7 +14,6 @@ from cusp.errors import InputError, together
 from cusp.input.checks import asymmetry
 from cusp.input.checksum import as_bits, combine
 from cusp.input.edge_slice import EdgeSlice
-from cusp.runtime.devices import backend, move, to_host
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -144,17 +143,6 @@ def slice_of_rows(rows: "CsrSlice", comm: "Intracomm") -> EdgeSlice:
     symmetric = rows.symmetric or combine(comm.allgather(int(asymmetry(rows.first_node, rows.indptr, targets)))) == 0
     graph = (rows.num_nodes, rows.num_edges, symmetric)
     return EdgeSlice(*graph, bounds, rows.first_node, rows.indptr, targets, rows.weights)
-
-
-def with_in_degrees(rows: EdgeSlice, comm: "Intracomm") -> EdgeSlice:
-    """The same with the in-degrees of its nodes, which no file has counted. Collective."""
-    if rows.symmetric:
-        return replace(rows, in_degrees=rows.indptr[1:] - rows.indptr[:-1])
-    xp = backend("cusp.kernels.build", rows.device).xp
-    mine = to_host(xp.bincount(rows.targets.astype(np.int64), minlength=rows.num_nodes))
-    counted = np.empty(rows.indptr.size - 1, np.int64)
-    comm.Reduce_scatter(mine, counted, np.diff(rows.bounds).tolist())
-    return replace(rows, in_degrees=move(counted, rows.device))
 
 
 def _is_networkx(graph: Any) -> bool:

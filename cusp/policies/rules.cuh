@@ -43,8 +43,8 @@ __device__ __forceinline__ long long prop_neighbor_degree(const Prop &prop, long
 }
 
 __device__ __forceinline__ long long prop_in_degree(const Prop &prop, long long node) {
-    const long long row = node - prop.first_node;
-    return row < 0 || row >= prop.num_in_degrees ? -1 : prop.in_degrees[row];
+    const long long place = prop_place(prop, node);
+    return place < 0 || place >= prop.num_in_degrees ? -1 : prop.in_degrees[place];
 }
 
 __device__ __forceinline__ long long prop_mapped(const Prop &prop, long long node) {

@@ -1,12 +1,13 @@
 """State of rules: a namedtuple of arrays, made by the policy and combined between the ranks every round."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from mpi4py import MPI
 
-from cusp.errors import PolicyError
+from cusp.errors import PolicyError, together
+from cusp.policies.policy import Policy
 
 COMBINE = ("add", "max", "min", "local")
 
@@ -30,6 +31,22 @@ def make_state(make: Any, prop: Any, combine: Mapping[str, str], name: str) -> A
         if how not in COMBINE:
             raise PolicyError(f"policy {name}: field {field} is to be combined by {how!r}; choose one of {COMBINE}")
     return state
+
+
+def start_state(make: Callable | None, prop: Any, policy: Policy, comm: MPI.Intracomm) -> tuple[Any, Any]:
+    """The state of a rule before its first round, and a copy to see later what changed. Collective."""
+    with together(comm):
+        state = make_state(make, prop, policy.combine, policy.name)
+    return state, copy_state(state)
+
+
+def block_starts(bounds: np.ndarray, rounds: int) -> np.ndarray:
+    """(ranks, rounds + 1) int64: first node of each block when every slice is cut into ``rounds`` blocks.
+
+    The last entry of a rank ends its slice. State is combined after each block.
+    """
+    sizes = np.diff(bounds)[:, None]
+    return bounds[:-1, None] + sizes * np.arange(rounds + 1)[None, :] // rounds
 
 
 def copy_state(state: Any) -> Any:

@@ -14,7 +14,7 @@ from cusp.estimates.quality import measure_quality
 from cusp.input.edge_slice import read_slice
 from cusp.partitioner import partition_graph
 from cusp.policies import POLICIES, load_policy
-from cusp.policies.compile_rules import arguments_used, attributes_used
+from cusp.policies.inspect_rules import arguments_used, attributes_used
 from cusp.policies.prop import Prop
 
 SIZE = ranks.COMM.size

@@ -184,7 +184,7 @@ def test_state_that_is_none(comm, shared_tmp, policy, text, message):
 
 @pytest.mark.mpi
 def test_facts_on_neighbours(comm, shared_tmp, policy):
-    """neighbor_degree knows both ends of every edge; in_degree needs the transpose, or a symmetric graph."""
+    """neighbor_degree knows both ends of every edge."""
     rule = (
         "def get_edge_owner(prop, src, dst, src_master, dst_master, estate):\n"
         "    return (prop.neighbor_degree(src) * 3 + prop.neighbor_degree(dst)) % prop.num_parts\n"
@@ -195,8 +195,48 @@ def test_facts_on_neighbours(comm, shared_tmp, policy):
     parts.check_partition(part, graph)
     sources, targets, _ = parts.edges_of(part)
     assert ((graph.degrees[sources] * 3 + graph.degrees[targets]) % SIZE == comm.rank).all()
-    with pytest.raises(Exception, match="in-degrees"):
-        partition_graph(path, policy(rule.replace("neighbor_degree(src)", "in_degree(src)")), comm)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("file", [{}, {"transpose": True}, {"index": np.int64}, {"symmetric": True}], ids=str)
+@pytest.mark.parametrize("memory_limit", [None, 1 << 20])
+def test_in_degrees(comm, shared_tmp, policy, file, memory_limit):
+    """in_degree knows both ends of every edge and the neighbours of a node, whether or not the file has in-edges."""
+    rule = (
+        "def get_master(prop, node, mstate, masters):\n"
+        "    most = prop.in_degree(node)\n"
+        "    for neighbor in prop.out_neighbors(node):\n"
+        "        most = max(most, prop.in_degree(neighbor))\n"
+        "    return most % prop.num_parts\n"
+        "def weigh(prop, src, dst):\n"
+        "    return prop.in_degree(src) * 3 + prop.in_degree(dst)\n"
+        "def get_edge_owner(prop, src, dst, src_master, dst_master, estate):\n"
+        "    return weigh(prop, src, dst) % prop.num_parts\n"
+    )
+    graph = graphs.random_directed(70, 500)
+    graph = graphs.both_ways(graph) if file.get("symmetric") else graph
+    path = graphs.write(shared_tmp / "g.h5", graph, **file)
+    part = partition_graph(path, policy(rule), comm, memory_limit=memory_limit)
+    parts.check_partition(part, graph)
+    in_degrees = np.bincount(graph.targets, minlength=graph.num_nodes)
+    sources, targets, _ = parts.edges_of(part)
+    assert ((in_degrees[sources] * 3 + in_degrees[targets]) % SIZE == comm.rank).all()
+    most = in_degrees.copy()
+    np.maximum.at(most, graph.sources, in_degrees[graph.targets])
+    assert np.array_equal(parts.gather(part, np.full(part.num_masters, comm.rank)), most % SIZE)
+
+
+@pytest.mark.mpi
+@pytest.mark.filterwarnings("ignore:.*numba cannot compile")
+def test_in_degrees_that_nobody_foresaw(comm, shared_tmp, policy):
+    """A question hidden from the inspection of the rule is an error, never the wrong answer."""
+    rule = (
+        "def get_edge_owner(prop, src, dst, src_master, dst_master, estate):\n"
+        "    return getattr(prop, 'in_' + 'degree')(src) % prop.num_parts\n"
+    )
+    path = graphs.write(shared_tmp / "g.h5", graphs.random_directed(70, 500))
+    with pytest.raises(PolicyError, match="in_degree is asked for"):
+        partition_graph(path, policy(rule), comm)
 
 
 @pytest.mark.mpi
