@@ -21,7 +21,7 @@ def assign_edges(rules: PreparedRules, masters: Masters, comm: "Intracomm") -> n
     -------
     (edges,) uint8 or uint16, or None
         None on every rank if every edge stays where it was read. Owners are computed once and
-        kept, so an edge rule may depend on what it saw before.
+        kept, because an edge rule may depend on what it saw before.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Phase 1: every reader asks the master rule who is master of each node of its slice."""
+"""Phase 1: every reader asks the master rule which rank is the master of each node of its slice."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Masters:
-    """Who is master of whom, as far as this rank has to know.
+    """Which rank is the master of which node, as far as this rank has to know.
 
     Attributes
     ----------
     of_slice : (nodes of the slice,) int8 or int16
         Master of each node that this rank read.
     view : MastersView or None
-        Masters of the slice and its neighbours, as rules see them; None if any rank can compute them.
+        Masters of the slice and of its neighbours, as rules see them; None if any rank can compute them.
     my_nodes : (n,) int64
-        Global ids, ascending, of the nodes whose master this rank is.
+        Global ids, ascending, of the nodes of which this rank is the master.
     my_degrees : (n,) int64
         Their out-degrees in the whole graph.
     of : function
@@ -99,7 +99,7 @@ def _assign_in_rounds(rules: PreparedRules, neighbors: Neighbors, view: MastersV
 
     A round is one block of every slice, so results depend on the number of rounds and ranks, never on
     timing. In a second pass (restreaming; Nishimura and Ugander, KDD 2013) the rule sees the masters
-    of the pass before, and its state begins anew.
+    of the pass before, and starts with fresh state.
     """
     policy = rules.compiled.policy
     stateful = rules.compiled.uses.masters or policy.make_mstate is not None

@@ -1,8 +1,8 @@
 """From global to local ids without an array of all nodes and without a hash map.
 
-One bit a node says whether it has a proxy here. Counting the bits below it gives its place among the
+One bit per node says whether it has a proxy here. The number of bits below it is its place among the
 proxies in ascending global order, and a table of the proxies gives the local id (a rank-select
-dictionary; Jacobson, FOCS 1989). Bits and counts stand side by side: one cache line a look-up.
+dictionary; Jacobson, FOCS 1989). Bits and counts are side by side: one cache line per look-up.
 """
 
 from dataclasses import dataclass
@@ -48,11 +48,11 @@ class LidMap:
     table: np.ndarray
 
     def lids(self, gids: np.ndarray) -> np.ndarray:
-        """Local ids, int32, of an array of global ids; -1 where there is no proxy here. Where ``gids`` are."""
+        """Local ids, int32, of an array of global ids; -1 where there is no proxy here. On the device of ``gids``."""
         build = backend("cusp.kernels.build", device_of(self.index))
-        found = build.xp.empty(gids.size, np.int32)
-        build.look_up(self.index, self.table, build.put(gids), found)
-        return found if device_of(gids) == device_of(found) else build.get(found)
+        lids = build.xp.empty(gids.size, np.int32)
+        build.look_up(self.index, self.table, build.put(gids), lids)
+        return lids if device_of(gids) == device_of(lids) else build.get(lids)
 
 
 @njit(cache=True, nogil=True, inline="always")

@@ -1,4 +1,4 @@
-"""partition_graph(): read, then the four phases of CuSP (Hoang et al., IPDPS 2019), nothing else."""
+"""partition_graph(): read the graph, then the four phases of CuSP (Hoang et al., IPDPS 2019)."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -43,11 +43,12 @@ def partition_graph(
         frame or arrays, see :func:`cusp.input.memory_input.slice_in_memory`, which has more choices and makes an
         EdgeSlice.
     policy : Policy, CompiledPolicy or str
-        A name as of ``--policy``, with the usual parameters. What is compiled already must be so for ``device``.
+        A name as for ``--policy``, with default parameters. A policy that is compiled already must be compiled for
+        ``device``.
     split : str
         How the ranks share the reading of a file, see :func:`cusp.input.edge_slice.read_slice`.
     weights : bool
-        Read edge weights if there are some.
+        Read the edge weights, if there are any.
     order : str
         Local ids of masters: ``degree`` (hubs first) or ``natural`` (by global id).
     csc : bool
@@ -57,13 +58,25 @@ def partition_graph(
     memory_limit : int, optional
         Bytes that each rank may use for the graph, see :mod:`cusp.runtime.storage`. The partition is the same.
     device : {'cpu', 'gpu'}
-        Where the partition is made and stays. It is the same, bit for bit. Rules that cannot run on the GPU
-        run on the host, see :mod:`cusp.policies.translate_rules`.
+        Where the partition is made and stays. It is the same on both, bit for bit. Rules that cannot run on the
+        GPU run on the host, see :mod:`cusp.policies.translate_rules`.
 
     Raises
     ------
     GraphFileError, GraphError, PolicyError, OptionError
         On every rank, whichever of them met it.
+
+    Examples
+    --------
+    A ring of six nodes, on one rank:
+
+    >>> import numpy as np
+    >>> from mpi4py import MPI
+    >>> from cusp.partitioner import partition_graph
+    >>> ring = np.arange(6), (np.arange(6) + 1) % 6
+    >>> part = partition_graph(ring, "cvc", MPI.COMM_SELF)
+    >>> part.num_nodes, part.num_masters, part.num_local_edges
+    (6, 6, 6)
     """
     watch = watch or Stopwatch()
     with watch("read"):
@@ -90,7 +103,7 @@ def partition_slice(
     watch: Stopwatch | None = None,
     device: str = "cpu",
 ) -> Partition:
-    """Partition a graph that the ranks already hold in slices. Collective."""
+    """Partition a graph that the ranks already hold in slices; see :func:`partition_graph`. Collective."""
     watch = watch or Stopwatch()
     with watch("assign_masters"):
         with together(comm):
@@ -100,13 +113,17 @@ def partition_slice(
         masters = assign_masters(rules, comm)
     with watch("assign_edges"):
         owners = assign_edges(rules, masters, comm)
-    edges, masters, owners = edges.on(device), masters.on(device), move(owners, device)  # if the rules ran elsewhere
+    edges, masters, owners = (
+        edges.on(device),
+        masters.on(device),
+        move(owners, device),
+    )  # the rules may have run on the host
     with watch("allocate"):
         layout = allocate(edges, owners, comm)
     with watch("construct"):
         arrivals = exchange_edges(edges, owners, layout, comm)
         edges = edges.without_edges()
-        del rules, owners  # what was read is not needed any more, and its memory is
+        del rules, owners  # frees the memory of what was read
         proxies = number_proxies(edges, arrivals, masters, layout, order, comm)
         del masters
         part = construct(edges, arrivals, proxies, layout, order, comm)

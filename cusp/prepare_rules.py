@@ -1,4 +1,4 @@
-"""Before the first phase: what rules may ask about a slice is read, counted and exchanged, if they ask for it."""
+"""Before the first phase: whatever the rules ask about a slice and its neighbours is read, counted or exchanged."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any

@@ -16,7 +16,7 @@ from numba import njit
 from cusp.errors import PolicyError
 from cusp.policies.inspect_rules import Uses, constants_of, helpers_of, uses_of
 from cusp.policies.policy import Policy, load_module, load_policy
-from cusp.policies.translate_rules import UntranslatableError
+from cusp.policies.translate_expressions import UntranslatableError
 from cusp.runtime.devices import backend
 from cusp.runtime.generated import import_text
 

@@ -92,15 +92,6 @@ __device__ __forceinline__ Int int_mod(Int a, Int b, int &raised) {
     return rest + (rest != 0 && (rest < 0) != (b < 0) ? b : 0);
 }
 
-__device__ __forceinline__ Int int_power(Int base, Int exponent) {
-    Int result = 1;
-    for (; exponent; exponent >>= 1) {
-        if (exponent & 1) result = int_mul(result, base);
-        base = int_mul(base, base);
-    }
-    return result;
-}
-
 __device__ __forceinline__ Int int_abs(Int a) { return a < 0 ? int_sub(0, a) : a; }
 __device__ __forceinline__ Int int_min(Int a, Int b) { return b < a ? b : a; }
 __device__ __forceinline__ Int int_max(Int a, Int b) { return b > a ? b : a; }
