@@ -41,7 +41,7 @@ def main(comm: MPI.Intracomm, argv: list[str]) -> int:
 
 
 def partition(comm: MPI.Intracomm, argv: list[str]) -> int:
-    """``python -m cusp graph.h5``: partition, print the table, save and export on demand."""
+    """``python -m cusp graph.h5``: partition, print the table, save and export on request."""
     parser = argparse.ArgumentParser(prog="python -m cusp", description=__doc__.split("\n\n")[0])
     parser.epilog = f"other commands: {', '.join(COMMANDS)}; python -m cusp COMMAND --help"
     parser.add_argument("graph", help="graph file")
@@ -53,7 +53,7 @@ def partition(comm: MPI.Intracomm, argv: list[str]) -> int:
     out.add_argument("--export-to", metavar="PATH", default="masters", help="where (default: masters...)")
     dry = parser.add_argument_group("dry run")
     dry.add_argument("--dry-run", action="store_true", help="estimate memory and traffic from a part of the file")
-    dry.add_argument("--ranks", type=positive, metavar="P", help="for so many ranks (default: as many as there are)")
+    dry.add_argument("--ranks", type=positive, metavar="P", help="for this many ranks (default: as many as there are)")
     dry.add_argument(
         "--sample", type=float, default=64, metavar="MB", help="of the file, at most (default: 64; 0: none)"
     )
@@ -68,8 +68,8 @@ def partition(comm: MPI.Intracomm, argv: list[str]) -> int:
         policy.grid_for(parts)
     report.say(comm.rank, report.describe_graph(options.graph, header))
     if options.dry_run:
-        found = dry_run(header, policy, parts, options.split, int(options.sample * 1e6), comm)
-        report.say(comm.rank, report.dry_run(found, policy.name))
+        result = dry_run(header, policy, parts, options.split, int(options.sample * 1e6), comm)
+        report.say(comm.rank, report.dry_run(result, policy.name))
         return 0
     placement = choose_device(wanted_device(options), comm)
     device = placement.device
@@ -89,7 +89,7 @@ def partition(comm: MPI.Intracomm, argv: list[str]) -> int:
     report.say(comm.rank, report.partition_table(quality, policy.name, seconds, phases))
     peak = comm.allreduce(peak_mb(), MPI.MAX)
     report.say(comm.rank, report.describe_placement(placement, compiled.where))
-    report.say(comm.rank, f"memory: up to {peak:,.0f} MB a rank, the program's own included")
+    report.say(comm.rank, f"memory: up to {peak:,.0f} MB per rank, the program included")
     if options.json:
         figures = {"graph": options.graph, "policy": policy.name, "partition_seconds": seconds, "phases": phases}
         figures["peak_mb"] = peak
@@ -111,7 +111,7 @@ def compare(comm: MPI.Intracomm, argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m cusp compare", description=compare.__doc__)
     parser.add_argument("graph", help="graph file")
     parser.add_argument("--ranks", type=positive, default=None, metavar="P", help="parts (default: as many as ranks)")
-    parser.add_argument("--policies", default="oec,iec,cvc,hvc", help="names or files, with commas in between")
+    parser.add_argument("--policies", default="oec,iec,cvc,hvc", help="names or files, separated by commas")
     add_policy_options(parser)
     parser.add_argument("--json", metavar="FILE", help="write the figures")
     parser.add_argument(
@@ -145,7 +145,7 @@ def compare(comm: MPI.Intracomm, argv: list[str]) -> int:
 
 
 def policies(comm: MPI.Intracomm, argv: list[str]) -> int:
-    """``python -m cusp policies``: all that --policy knows, with a line each."""
+    """``python -m cusp policies``: all that --policy knows, one line each."""
     parse_together(comm, argparse.ArgumentParser(prog="python -m cusp policies", description=policies.__doc__), argv)
     report.say(comm.rank, report.policy_list(installed_policies()))
     return 0

@@ -1,4 +1,4 @@
-"""What a partition will need, before it is made: an estimate from a small part of the file, with bounds beside it."""
+"""What a partition will need, before it is made: an estimate from a small part of the file, and bounds."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -21,13 +21,13 @@ PROGRAM_MB = 300  # interpreter, libraries, compiled code
 
 @dataclass(frozen=True)
 class Bounds:
-    """What follows from the sizes alone, for any policy; memory, if it balances the edges.
+    """What follows from the sizes alone, for any policy; memory only for policies that balance the edges.
 
     Attributes
     ----------
     replication : float
     memory_mb, peak_mb : float
-        Of a rank: its part of the graph; most that it needs while that is built.
+        Of a rank: for its part of the graph; at most, while that is built.
     mb_a_round : float
     """
 
@@ -47,9 +47,9 @@ class DryRun:
     bounds : Bounds
     quality : Quality or None
     low, high : float
-        Between which the replication factor lies.
+        Range of the replication factor.
     source : str
-        What the estimate is from, or why there is none.
+        What the estimate is based on, or why there is none.
     header : GraphHeader
     """
 
@@ -62,7 +62,7 @@ class DryRun:
     header: GraphHeader
 
     def figure(self, name: str) -> float:
-        """An estimate by the name that rows use, with the memory of edge weights; ``peak_mb``: while it is built."""
+        """An estimate by its name in rows, with the memory of edge weights; ``peak_mb``: while the graph is built."""
         assert self.quality is not None
         memory = self.quality.memory_mb(weight_bytes(self.header))
         if name == "peak_mb":
@@ -73,7 +73,7 @@ class DryRun:
 def dry_run(header: GraphHeader, policy: Policy, parts: int, split: str, limit: int, comm: "Intracomm") -> DryRun:
     """Estimate what a policy makes of a graph in ``parts`` parts, from at most ``limit`` bytes of the file. Collective.
 
-    If the whole graph fits into the limit, nothing is left to chance: it is read, and the rules are asked.
+    If the whole graph fits into the limit, it is read and the rules are asked about every edge.
     """
     bounds = bounds_of(header, parts)
     with together(comm):
@@ -115,7 +115,7 @@ def _from_sample(
 
 
 def bounds_of(header: GraphHeader, parts: int) -> Bounds:
-    """Bounds that hold for any policy; those on memory, if edges are balanced."""
+    """Bounds that hold for any policy; those on memory for policies that balance the edges."""
     nodes, edges = header.num_nodes, header.num_edges
     most_edges, masters = -(-edges // parts), -(-nodes // parts)
     proxies = min(nodes, masters + 2 * most_edges)

@@ -1,4 +1,4 @@
-"""What a partition would look like, for any number of parts, without any edge having travelled."""
+"""What a partition would look like, for any number of parts, without moving any edge."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Quality of a partition that was not built, and its edges between nodes with different masters."""
+    """Quality of a partition that was not built, and how many edges connect nodes with different masters."""
 
     quality: Quality
     cut_edges: int
@@ -40,7 +40,7 @@ def estimate(
     comm: "Intracomm",
     watch: Stopwatch | None = None,
 ) -> Estimate:
-    """Evaluate both rules of a policy and count what each part would hold. Collective.
+    """Ask both rules of a policy and count what each part would hold. Collective.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def estimate(
     policy : Policy or CompiledPolicy
     num_parts : int
     split : str
-        The reading split, applied to the parts where their number differs.
+        The reading split, applied to the parts if there are not as many as ranks.
     watch : Stopwatch, optional
         Gets the seconds of assign_masters and assign_edges, as in a partition, and of counting.
     """
@@ -86,7 +86,7 @@ def part_bounds(edges: EdgeSlice, num_parts: int, split: str, comm: "Intracomm")
 def _count(
     rules: PreparedRules, neighbors: Neighbors, masters: Masters, owners: np.ndarray, comm: "Intracomm"
 ) -> Estimate:
-    """Collect at each node's reader which parts hold in- and out-edges of it, then count by part. Collective."""
+    """Collect at each node's reader which parts hold in-edges and out-edges of it; count by part. Collective."""
     edges, prop = rules.edges, rules.prop
     parts, words = prop.num_parts, (prop.num_parts + 63) // 64
     rows = edges.indptr.size - 1
@@ -122,7 +122,7 @@ def _neighbor_masters(rules: PreparedRules, neighbors: Neighbors, masters: Maste
 
 @njit(cache=True, nogil=True)
 def _mark_parts(prop, owners, masters, out_bits, in_bits):  # type: ignore[no-untyped-def]
-    """Note each edge's owner at both of its ends; returns the number of cut edges."""
+    """Record each edge's owner at both of its ends; returns the number of cut edges."""
     cut = 0
     for row in range(out_bits.shape[0]):
         for edge in range(prop.indptr[row], prop.indptr[row + 1]):

@@ -14,7 +14,7 @@ NUMBERS = ("num_nodes", "num_edges", "num_parts", "rank", "rows", "columns", "th
 NUM_FIELDS = len(NUMBERS) + 15
 NOTHING_WRONG = (1 << 63) - 1
 DIVISIONS = ("", "integer division by zero", "integer modulo by zero", "division by zero")
-SOURCES = ("unused", "computed", "stored")  # whence the master of an edge's target comes, as in rules.cuh
+SOURCES = ("unused", "computed", "stored")  # where the master of an edge's target comes from, as in rules.cuh
 
 
 class Loops:
@@ -24,12 +24,12 @@ class Loops:
     ----------
     policy : Policy
     target_master : {'unused', 'computed', 'stored'}
-        Whether the edge rule looks at the master of the target, and whence it comes.
+        Whether the edge rule looks at the master of the target, and where that comes from.
 
     Raises
     ------
     UntranslatableError
-        A rule has to run on the host: it keeps state, or says something that cannot be translated.
+        A rule cannot be translated, so it has to run on the host.
     """
 
     def __init__(self, policy: Policy, target_master: str) -> None:
@@ -39,7 +39,7 @@ class Loops:
     def assign_masters(
         self, prop: Any, begin: int, end: int, num_parts: int, mstate: Any, masters: Any, own: Any
     ) -> int:
-        """First row, of those from ``begin`` to ``end - 1``, whose master is no rank; -1 if there is none."""
+        """First row, of those from ``begin`` to ``end - 1``, whose master is not a rank; -1 if there is none."""
         fields, kept = _fields(prop, None, None)
         wrong = cp.full(1, NOTHING_WRONG, cp.int64)
         kernels = self._kernels(prop, own.dtype, np.dtype(np.uint8))
@@ -55,7 +55,7 @@ class Loops:
     def assign_edges(
         self, prop: Any, begin: int, end: int, num_parts: int, masters: Any, own: Any, estate: Any, owners: Any
     ) -> int:
-        """First edge of the rows from ``begin`` to ``end - 1`` whose owner is no rank; -1 if there is none."""
+        """First edge of the rows from ``begin`` to ``end - 1`` whose owner is not a rank; -1 if there is none."""
         fields, kept = _fields(prop, own, masters)
         wrong = cp.full(1, NOTHING_WRONG, cp.int64)
         threads = 32 * -(-owners.size // RUN)
@@ -72,13 +72,13 @@ class Loops:
 
 
 def _first_wrong(wrong: Any) -> int:
-    """Index of the first row or edge; a rule that divided by zero there raises what it raises on the host."""
-    found = int(wrong[0])
-    if found == NOTHING_WRONG:
+    """Index of the first row or edge; where a rule divided by zero, the same exception as on the host."""
+    first = int(wrong[0])
+    if first == NOTHING_WRONG:
         return -1
-    if found & 3:
-        raise ZeroDivisionError(DIVISIONS[found & 3])
-    return found >> 2
+    if first & 3:
+        raise ZeroDivisionError(DIVISIONS[first & 3])
+    return first >> 2
 
 
 def _fields(prop: Any, own: Any, masters: Any) -> tuple[Any, list[Any]]:

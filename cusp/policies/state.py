@@ -1,4 +1,4 @@
-"""State of rules: a namedtuple of arrays, made by the policy and combined between the ranks every round."""
+"""State of rules: a namedtuple of arrays that the policy makes and that ranks combine after every round."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -18,7 +18,7 @@ def make_state(make: Any, prop: Any, combine: Mapping[str, str], name: str) -> A
     Raises
     ------
     PolicyError
-        It is not a namedtuple of arrays, or a field is to be combined in an unknown way.
+        It is not a namedtuple of arrays, or the way to combine a field is unknown.
     """
     if make is None:
         return None
@@ -58,7 +58,7 @@ def combine_state(state: Any, before: Any, combine: Mapping[str, str], comm: MPI
     """Combine what every rank did to a state since ``before``, in place; returns a copy. Collective.
 
     ``add``: the sum of all changes is added to what was known; ``max`` and ``min``: the extreme of all
-    ranks; ``local``: each rank keeps its own (scratch arrays, facts on its own neighbours).
+    ranks; ``local``: each rank keeps its own (scratch arrays, facts about its own neighbours).
     """
     for name, field, old in zip(state._fields, state, before):
         how = combine.get(name, "add")
