@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cusp.input.edge_slice import EdgeSlice
+from cusp.kernels.interfaces import Build
 from cusp.runtime.devices import backend
 from cusp.runtime.exchange import pieces
 
@@ -41,7 +42,7 @@ def allocate(edges: EdgeSlice, owners: np.ndarray | None, comm: "Intracomm") -> 
     owners : (edges,) uint8 or uint16, or None
         None if every edge stays where it was read, see :func:`~cusp.assign_edges.assign_edges`.
     """
-    build = backend("cusp.kernels.build", edges.device)
+    build = backend(Build, edges.device)
     xp = build.xp
     if owners is None:
         begins, last = edges.indptr[:-1], edges.first_node + edges.indptr.size - 1

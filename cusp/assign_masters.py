@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cusp.errors import PolicyError, together
+from cusp.kernels.interfaces import Build
 from cusp.neighbors import Neighbors, exchange_block, fetch_from_readers
 from cusp.policies.prop import MastersView
 from cusp.policies.state import block_starts, combine_state, start_state
@@ -61,7 +62,7 @@ def assign_masters(rules: PreparedRules, comm: "Intracomm") -> Masters:
         The rule raised, could not be compiled or returned a rank that does not exist.
     """
     edges, neighbors = rules.edges, rules.neighbors
-    build = backend("cusp.kernels.build", edges.device)
+    build = backend(Build, edges.device)
     xp = build.xp
     narrow = np.int8 if rules.prop.num_parts <= 127 else np.int16  # small tables stay in the cache
     of_slice = xp.full(edges.indptr.size - 1, -1, narrow)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cusp.input.edge_slice import EdgeSlice
-from cusp.runtime.devices import backend, device_of
+from cusp.kernels.interfaces import Build
+from cusp.runtime.devices import backend, device_of, xp_of
 from cusp.runtime.exchange import pieces
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Neighbors:
 
 def find_neighbors(edges: EdgeSlice, comm: "Intracomm") -> Neighbors:
     """Ask every reader for the nodes of its slice that this one points to. Collective."""
-    build = backend("cusp.kernels.build", edges.device)
+    build = backend(Build, edges.device)
     index = build.xp.zeros(2 * (-(-edges.num_nodes // 64)), np.uint64)
     for part in edges.storage.parts(edges.targets.size):
         build.mark(index, edges.targets[part])
@@ -65,7 +66,7 @@ def exchange_neighbors(neighbors: Neighbors, values: np.ndarray, bounds: np.ndar
     -------
     (neighbours,) of the same type
     """
-    table = backend("cusp.kernels.build", device_of(values)).xp.empty(neighbors.size, values.dtype)
+    table = xp_of(device_of(values)).empty(neighbors.size, values.dtype)
     exchange_block(neighbors, values, table, np.stack([bounds[:-1], bounds[1:]], axis=1), 0, comm)
     return table
 
@@ -87,7 +88,7 @@ def exchange_block(
         First node of each block of each rank's slice, global ids; the last entry ends the slice.
     block : int
     """
-    build = backend("cusp.kernels.build", device_of(values))
+    build = backend(Build, device_of(values))
     first = blocks[comm.rank, 0]
     begin, end = blocks[:, block], blocks[:, block + 1]
     send = []
@@ -110,7 +111,7 @@ def fetch_from_readers(gids: np.ndarray, bounds: np.ndarray, values: np.ndarray,
         Rank r reads the nodes ``bounds[r] : bounds[r + 1]``.
     values : (nodes of the slice,) any type
     """
-    build = backend("cusp.kernels.build", device_of(values))
+    build = backend(Build, device_of(values))
     requested = build.all_to_all(comm, pieces(gids, _places_of(bounds[1:], gids)))
     first = int(bounds[comm.rank])
     return build.xp.concatenate(build.all_to_all(comm, [values[rows - first] for rows in requested]))
@@ -123,7 +124,7 @@ def in_degrees_of(edges: EdgeSlice, comm: "Intracomm") -> np.ndarray:
     """
     if edges.in_degrees is not None:
         return edges.in_degrees
-    build = backend("cusp.kernels.build", edges.device)
+    build = backend(Build, edges.device)
     if edges.symmetric:
         return build.xp.diff(edges.indptr)
     counts = build.xp.zeros(edges.num_nodes + 1, np.int64)
@@ -138,5 +139,5 @@ def in_degrees_of(edges: EdgeSlice, comm: "Intracomm") -> np.ndarray:
 
 def _places_of(nodes: np.ndarray, ascending: Any) -> np.ndarray:
     """On the host: how many entries of an ascending list are below each of a few nodes."""
-    build = backend("cusp.kernels.build", device_of(ascending))
+    build = backend(Build, device_of(ascending))
     return build.get(build.xp.searchsorted(ascending, build.put(nodes)))

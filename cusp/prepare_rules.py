@@ -12,7 +12,7 @@ from cusp.neighbors import Neighbors, exchange_neighbors, find_neighbors, in_deg
 from cusp.policies.compile_rules import CompiledPolicy
 from cusp.policies.inspect_rules import Uses
 from cusp.policies.prop import Prop
-from cusp.runtime.devices import backend, move
+from cusp.runtime.devices import move, xp_of
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -79,7 +79,7 @@ def prepare_rules(
 
 def _facts_on_neighbors(edges: EdgeSlice, neighbors: Neighbors, uses: Uses, comm: "Intracomm") -> dict[str, Any]:
     """What :class:`~cusp.policies.prop.Prop` gets to know of the neighbours. Collective."""
-    xp = backend("cusp.kernels.build", edges.device).xp
+    xp = xp_of(edges.device)
     facts = {"num_neighbors": neighbors.size, "neighbor_index": neighbors.index}
     if uses.degrees:
         facts["neighbor_degrees"] = exchange_neighbors(neighbors, xp.diff(edges.indptr), edges.bounds, comm)

@@ -70,7 +70,7 @@ class Sample:
         return sum(block.out.ends.size for block in self.blocks)
 
     def part_bounds(self, num_parts: int, split: str) -> np.ndarray:
-        """(num_parts + 1,) int64: nodes that each of ``num_parts`` ranks would read. Looks up some 20 offsets per part."""
+        """(num_parts + 1,) int64: nodes that each of ``num_parts`` ranks would read. Looks up some 20 offsets each."""
         header = self.header
         with h5py.File(header.path, "r") as file:
             prefix_at = (file["indptr"] if self.offsets is None else self.offsets).__getitem__
