@@ -71,8 +71,8 @@ class Partition:
     >>> lid = part.lid(0)
     >>> sorted(part.gids[part.targets[part.offsets[lid] : part.offsets[lid + 1]]].tolist())
     [1, 2]
-    >>> part.has_in.all(), part.degrees[lid].item()
-    (np.True_, 2)
+    >>> part.num_proxies, int(part.degrees[lid])
+    (3, 2)
     """
 
     rank: int

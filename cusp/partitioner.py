@@ -40,7 +40,7 @@ def partition_graph(
     ----------
     graph : str, path, EdgeSlice or graph in memory
         The name of a graph file, see :mod:`cusp.input.graph_file`; or a SciPy sparse matrix, a NetworkX graph, a data
-        frame or arrays, see :func:`cusp.input.memory_input.slice_in_memory`, which has more choices and makes an
+        frame or arrays, see :func:`cusp.input.memory_input.slice_in_memory`, which has more options and returns an
         EdgeSlice.
     policy : Policy, CompiledPolicy or str
         A name as for ``--policy``, with default parameters. A policy that is compiled already must be compiled for

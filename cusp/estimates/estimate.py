@@ -77,8 +77,8 @@ def part_bounds(edges: EdgeSlice, num_parts: int, split: str, comm: "Intracomm")
     nodes = np.arange(edges.first_node, edges.first_node + edges.indptr.size)
     weight = nodes * node_weight + (edges.indptr + first_edge) * edge_weight
     total = edges.num_nodes * node_weight + edges.num_edges * edge_weight
-    wanted = -(-total * np.arange(1, num_parts) // num_parts)
-    place = np.searchsorted(weight, wanted)
+    targets = -(-total * np.arange(1, num_parts) // num_parts)
+    place = np.searchsorted(weight, targets)
     firsts = np.where(place < weight.size, nodes[np.minimum(place, weight.size - 1)], edges.num_nodes)
     return np.array([0, *np.min(comm.allgather(firsts), axis=0), edges.num_nodes], np.int64)
 

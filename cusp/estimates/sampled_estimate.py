@@ -1,8 +1,8 @@
 """What a partition would look like, from a small sample of the graph: for rules that decide without knowing the rest.
 
-Where the sample has the in-edges of its nodes too (symmetric graphs, stored transposes), it shows all proxies of these
-nodes, and their mean is that of all nodes but for chance. Otherwise how many targets each part will meet has to be
-guessed from how their number grows with the sample, which is the less sure the smaller the sample is.
+If the sample has the in-edges of its nodes too (symmetric graphs, stored transposes), it shows all proxies of these
+nodes, and their mean is that of all nodes except for chance. Otherwise the number of targets that each part will meet
+has to be guessed from how it grows with the sample: the smaller the sample, the less certain.
 """
 
 from dataclasses import dataclass
@@ -20,19 +20,19 @@ from cusp.policies.compile_rules import CompiledPolicy
 from cusp.policies.inspect_rules import KNOWN_EVERYWHERE, attributes_used
 from cusp.policies.prop import Prop
 
-GRID = 1 << 20  # nodes that are asked for their masters
+GRID = 1 << 20  # nodes whose masters are computed, at most twice as many
 
 
 @dataclass(frozen=True)
 class SampledEstimate:
-    """A quality that is estimated, and how far its replication factor may be off.
+    """An estimated quality, and how far its replication factor may be off.
 
     Attributes
     ----------
     quality : Quality
     low, high : float
-        Of the replication factor: twice the standard error apart from it, by the differences of neighbouring
-        blocks; where targets are guessed, as if none, all of those seen once were met again.
+        Of the replication factor: two standard errors below and above it, from the differences between
+        neighbouring blocks; if targets are guessed, as if all or none of those seen once were met again.
     """
 
     quality: Quality
@@ -46,12 +46,12 @@ def why_not(compiled: CompiledPolicy, sample: Sample) -> str | None:
         return "its rules have state: what they do with a node depends on all that they did before"
     if not compiled.uses.computed:
         return "its master rule asks what only the reader of a node knows"
-    asked = attributes_used(compiled.policy.edge) & set(dir(Prop))
-    unknown = asked - {*KNOWN_EVERYWHERE, "out_degree", "neighbor_degree"}
+    used = attributes_used(compiled.policy.edge) & set(dir(Prop))
+    unknown = used - {*KNOWN_EVERYWHERE, "out_degree", "neighbor_degree"}
     if unknown:
         return f"its edge rule asks for prop.{min(unknown)}, which a sample does not know"
     has_in_edges = sample.header.symmetric or sample.header.has_transpose
-    needs_all = "neighbor_degree" in asked or ("out_degree" in asked and has_in_edges)
+    needs_all = "neighbor_degree" in used or ("out_degree" in used and has_in_edges)
     if needs_all and sample.offsets is None:
         megabytes = 8 * sample.header.num_nodes / 1e6
         return f"its edge rule asks for degrees; those of all nodes are {megabytes:,.0f} MB, more than half the sample"
@@ -66,11 +66,11 @@ def estimate_from_sample(sample: Sample, compiled: CompiledPolicy, num_parts: in
     PolicyError
         A rule raised or returned a rank that does not exist.
     """
-    asked = _SampledRules(sample, compiled, num_parts, split)
+    rules = _SampledRules(sample, compiled, num_parts, split)
     totals = np.zeros((5, num_parts))
     means, loads, pairs, out_pairs = [], [], [], []
     for block in sample.blocks:
-        counts, seen, seen_out = asked.about(block)
+        counts, seen, seen_out = rules.ask(block)
         totals += counts * np.array([block.nodes] * 4 + [block.edges])[:, None]
         nodes = block.out.indptr.size - 1
         means.append((block.nodes * nodes, counts[1].sum() / nodes))
@@ -78,22 +78,18 @@ def estimate_from_sample(sample: Sample, compiled: CompiledPolicy, num_parts: in
         pairs.append(seen)
         out_pairs.append((block.nodes, seen_out))
     num_nodes = sample.header.num_nodes
-    masters = asked.masters_of_parts()
+    masters = rules.masters_of_parts()
     edges = without_noise(np.array(loads)) * (sample.header.num_edges / max(1.0, totals[4].sum()))
     out, into = totals[3], totals[2]
-    if asked.sees_in_edges:
+    if rules.sees_in_edges:
         mirrors = totals[1] - totals[0]
         error = 2 * standard_error(np.array(means)) / num_nodes
         low, high = (mirrors.sum() / num_nodes + 1 + sign * error for sign in (-1, 1))
     else:
-        total, least, most = all_targets(pairs, sample)
-        by_block = [np.bincount(seen % num_parts, minlength=num_parts) for seen in pairs]
-        by_part = without_noise(np.array(by_block) * np.array([[block.edges] for block in sample.blocks]))
-        into = by_part * (total / max(1.0, by_part.sum()))
+        into, least, most = _guess_in_edges(pairs, sample, num_parts)
         both = both_roles(out_pairs, pairs, sample, out.sum(), into.sum())
         mirrors = out + into - both * out / max(1.0, out.sum())
-        least, most = max(out.sum(), least), out.sum() + most
-        low, high = (1 + count / num_nodes for count in (least, most))
+        low, high = (1 + count / num_nodes for count in (max(out.sum(), least), out.sum() + most))
     proxies = np.minimum(masters + mirrors, num_nodes)
     figures = (masters, proxies, edges, np.zeros(num_parts), into, out)  # partners are not estimated
     whole = [np.rint(figure).astype(np.int64) for figure in figures]
@@ -102,6 +98,14 @@ def estimate_from_sample(sample: Sample, compiled: CompiledPolicy, num_parts: in
     return SampledEstimate(
         quality, min(max(low, 1.0), quality.replication), max(min(high, ceiling), quality.replication)
     )
+
+
+def _guess_in_edges(pairs: list[np.ndarray], sample: Sample, num_parts: int) -> tuple[np.ndarray, float, float]:
+    """Mirrors with in-edges of each part, from the (target, part) pairs of the blocks; least and most of their sum."""
+    total, least, most = all_targets(pairs, sample)
+    by_block = [np.bincount(seen % num_parts, minlength=num_parts) for seen in pairs]
+    by_part = without_noise(np.array(by_block) * np.array([[block.edges] for block in sample.blocks]))
+    return by_part * (total / max(1.0, by_part.sum())), least, most
 
 
 class _SampledRules:
@@ -117,7 +121,7 @@ class _SampledRules:
         self.thinning = thinning_of(sample)
 
     def prop(self, first_node: int, rows: Rows) -> Prop:
-        """What rules may ask: of all nodes if their degrees are known, else of some rows."""
+        """What rules may ask: about all nodes if their degrees are known, else about some rows."""
         header, policy = self.sample.header, self.policy
         graph = (header.num_nodes, header.num_edges, header.symmetric)
         if self.sample.offsets is not None:
@@ -127,34 +131,34 @@ class _SampledRules:
 
     def masters(self, prop: Prop, nodes: np.ndarray) -> np.ndarray:
         """Masters of any nodes."""
-        found = np.empty(nodes.size, np.int64)
-        self.compiled.run("masters_of", prop, nodes, found)
-        if found.size and not 0 <= int(found.min()) <= int(found.max()) < self.num_parts:
+        masters = np.empty(nodes.size, np.int64)
+        self.compiled.run("masters_of", prop, nodes, masters)
+        if masters.size and not 0 <= int(masters.min()) <= int(masters.max()) < self.num_parts:
             raise PolicyError(f"policy {self.policy.name}: get_master returned a rank that does not exist")
-        return found
+        return masters
 
     def masters_of_parts(self) -> np.ndarray:
-        """Masters of each part, by nodes at equal distances if there are many."""
+        """How many masters each part has, from evenly spaced nodes if there are many."""
         nodes = np.arange(0, self.sample.header.num_nodes, max(1, self.sample.header.num_nodes // GRID))
         counts = np.bincount(self.masters(self.prop(0, self.nowhere), nodes), minlength=self.num_parts)
         return counts * (self.sample.header.num_nodes / nodes.size)
 
     def owners(self, prop: Prop, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
         """Owners of any edges."""
-        found = np.empty(sources.size, np.int64)
+        owners = np.empty(sources.size, np.int64)
         masters = self.masters(prop, sources), self.masters(prop, targets)
-        wrong = self.compiled.run("owners_of", prop, self.num_parts, sources, targets, *masters, found)
+        wrong = self.compiled.run("owners_of", prop, self.num_parts, sources, targets, *masters, owners)
         if wrong >= 0:
             raise PolicyError(
                 f"policy {self.policy.name}: get_edge_owner of the edge {sources[wrong]:,} -> {targets[wrong]:,} is "
                 f"not one of the ranks 0 to {self.num_parts - 1}"
             )
-        return found
+        return owners
 
-    def about(self, block: Block) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def ask(self, block: Block) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(5, parts) counts of a block as in ``count_parts``; (target, part) and (source, part) of its mirrors.
 
-        The pairs are numbers ``node * num_parts + part``, ascending, those of some nodes only in large samples.
+        The pairs are numbers ``node * num_parts + part``, ascending; in large samples those of some nodes only.
         """
         parts, words = self.num_parts, (self.num_parts + 63) // 64
         rows = block.out.indptr.size - 1
@@ -179,7 +183,7 @@ class _SampledRules:
         return counts, seen, seen_out
 
     def pairs(self, nodes: np.ndarray, owners: np.ndarray, masters: np.ndarray) -> np.ndarray:
-        """Pairs of nodes and other parts than their masters' that hold an edge of theirs, each once."""
+        """Pairs of a node and a part, not that of its master, that holds an edge of the node; each pair once."""
         chosen = owners != masters
         if self.thinning > 1:
             lots = nodes.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(40)
@@ -189,7 +193,7 @@ class _SampledRules:
 
 @njit(cache=True, nogil=True)
 def _mark(indptr, owners, bits):  # type: ignore[no-untyped-def]
-    """Note the owner of each edge at its row."""
+    """Record the owner of each edge at its row."""
     for row in range(indptr.size - 1):
         for edge in range(indptr[row], indptr[row + 1]):
             bits[row, owners[edge] >> 6] |= np.uint64(1) << np.uint64(owners[edge] & 63)

@@ -8,12 +8,12 @@ MOST_PAIRS = 1 << 21  # pairs of node and part that are looked at; of larger sam
 
 
 def thinning_of(sample: Sample) -> int:
-    """Of so many nodes the pairs of one are looked at."""
+    """One in this many nodes has its pairs looked at."""
     return 1 << max(0, sample.num_edges // MOST_PAIRS).bit_length()
 
 
 def standard_error(means: np.ndarray) -> float:
-    """Of the sum of weight * mean over blocks, from the differences between neighbours."""
+    """Standard error of the sum of weight * mean over blocks, from the differences between neighbours."""
     if len(means) < 2:
         return 0.0
     weights, values = means.T
@@ -24,8 +24,8 @@ def standard_error(means: np.ndarray) -> float:
 def without_noise(loads: np.ndarray) -> np.ndarray:
     """(parts,) sums of (blocks, parts) loads, drawn towards their mean by as much of their spread as is chance.
 
-    The largest of many uncertain sums is mostly too large: a hub in a sample stands for hubs that there are not.
-    James and Stein's shrinkage, with the variance from the differences of neighbouring blocks.
+    The largest of many uncertain sums is mostly too large: a hub in a sample stands for hubs that do not exist.
+    This is James and Stein's shrinkage, with the variance from the differences between neighbouring blocks.
     """
     sums = loads.sum(axis=0)
     apart = sums - sums.mean()
@@ -37,12 +37,12 @@ def all_targets(pairs: list[np.ndarray], sample: Sample) -> tuple[float, float, 
     """Number of pairs in the whole graph, from those of a sample: an estimate, the least and the most.
 
     The number of different pairs grows with the sample, ever more slowly. Its growth over the last doublings
-    is carried on to the whole graph: on a logarithmic scale the slope falls on as it fell.
+    is continued to the whole graph: on a logarithmic scale the slope keeps falling at the same rate.
     """
     share, thinning = sample.num_edges / max(1, sample.header.num_edges), thinning_of(sample)
-    found, times = np.unique(np.concatenate(pairs), return_counts=True)
-    if found.size == 0 or share >= 1:
-        return (float(found.size * thinning),) * 3
+    different, times = np.unique(np.concatenate(pairs), return_counts=True)
+    if different.size == 0 or share >= 1:
+        return (float(different.size * thinning),) * 3
     sizes = np.log2([max(1, np.unique(np.concatenate(pairs[:: 2**step])).size) for step in (3, 2, 1, 0)])
     slopes = np.diff(sizes)
     fall = max(0.0, (slopes[0] - slopes[2]) / 2)
@@ -52,14 +52,14 @@ def all_targets(pairs: list[np.ndarray], sample: Sample) -> tuple[float, float, 
         grown += slope * min(1.0, left)
         left -= 1
     once = np.count_nonzero(times == 1)
-    most = once / share + found.size - once
-    return min(found.size * 2**grown, most) * thinning, float(found.size * thinning), float(most * thinning)
+    most = once / share + different.size - once
+    return min(different.size * 2**grown, most) * thinning, float(different.size * thinning), float(most * thinning)
 
 
 def both_roles(
     out_pairs: list[tuple[float, np.ndarray]], pairs: list[np.ndarray], sample: Sample, out: float, into: float
 ) -> float:
-    """Mirrors with out-edges that have in-edges too: of those in the sample, had it met all in-edges."""
+    """Number of mirrors with out-edges that have in-edges too, from those in the sample."""
     known = np.unique(np.concatenate(pairs))
     sources = sum(weight * seen.size for weight, seen in out_pairs)
     if not known.size or not sources:

@@ -38,9 +38,9 @@ def assign_masters(prop, begin, end, num_parts, mstate, masters, own):
 
 
 {decorator}
-def masters_of(prop, nodes, found):
+def masters_of(prop, nodes, masters):
     for i in range(nodes.size):
-        found[i] = get_master(prop, np.int64(nodes[i]), None, None)
+        masters[i] = get_master(prop, np.int64(nodes[i]), None, None)
 
 
 {decorator}
@@ -93,7 +93,7 @@ class CompiledPolicy:
     device : {'cpu', 'gpu'}
         Where the rules run, and where the arrays that they are given have to be.
     where : str
-        The same for people, with the reason if it is not the device that was asked for.
+        The same for people, with the reason if it is not the requested device.
 
     Raises
     ------
@@ -158,7 +158,7 @@ class CompiledPolicy:
 
 
 def compile_policy(policy: "Policy | CompiledPolicy | str", device: str = "cpu") -> CompiledPolicy:
-    """Compile a policy, or the one of a name as of ``--policy``; one that is compiled already is returned as it is.
+    """Compile a policy, given by itself or by its name; one that is compiled already is returned as it is.
 
     Raises
     ------

@@ -186,12 +186,12 @@ def _from_target(name: str, target: str, parameters: dict[str, Any]) -> Policy:
     module_name, _, attribute = target.partition(":")
     try:
         module = importlib.import_module(module_name)
-        found = getattr(module, attribute) if attribute else module
+        target_object = getattr(module, attribute) if attribute else module
     except (ImportError, AttributeError) as error:
         raise PolicyError(f"--policy {name}: {target} cannot be imported: {error}") from None
-    if isinstance(found, Policy):
-        return replace(found, name=name, **parameters)
-    return _from_module(name, found, parameters)
+    if isinstance(target_object, Policy):
+        return replace(target_object, name=name, **parameters)
+    return _from_module(name, target_object, parameters)
 
 
 def _from_module(name: str, module: Any, parameters: dict[str, Any]) -> Policy:

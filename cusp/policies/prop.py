@@ -132,8 +132,8 @@ class Prop:
         place = self.place(node)
         if place < 0:
             return -1
-        if place >= self.in_degrees.size:  # nobody saw the question coming, see cusp.policies.inspect_rules
-            raise ValueError("in_degree is asked for by something else than the rule and plain functions of its module")
+        if place >= self.in_degrees.size:  # the question was overlooked, see cusp.policies.inspect_rules
+            raise ValueError("prop.in_degree may be called by a rule and by plain functions of its module only")
         return self.in_degrees[place]
 
     def mapped(self, node):  # type: ignore[no-untyped-def]

@@ -1,6 +1,6 @@
 // The streaming loops of phases 1 and 2 around a user's rules, which cusp/policies/translate_rules.py appends to this file.
 // Twins: the loops in cusp/policies/compile_rules.py. Compiled for types GID (targets), RANK (masters) and OWNER (of edges), and
-// DST_MASTER, which says whence the master of an edge's target comes: 0: the rule does not ask; 1: computed; 2: stored.
+// DST_MASTER, which says where the master of an edge's target comes from: 0: the rule does not ask; 1: computed; 2: stored.
 #include "../kernels/walk.cuh"
 
 // What rules may ask, see cusp/policies/prop.py. Every field has 8 bytes and is filled in by cusp/policies/rules_gpu.py, in this order.
@@ -52,14 +52,14 @@ __device__ __forceinline__ long long prop_mapped(const Prop &prop, long long nod
     return row < 0 || row >= prop.num_mapped ? -1 : prop.node_map[row];
 }
 
-// masters[node] of a node of the slice or a neighbour of it, when all are known.
+// masters[node] of a node of the slice or one of its neighbours, once all are known.
 __device__ __forceinline__ long long master_of(const Prop &prop, long long node) {
     const long long place = prop_place(prop, node);
     if (place < 0) return -1;
     return place < prop.num_rows ? prop.own[place] : prop.neighbor_masters[place - prop.num_rows];
 }
 
-// Arithmetic as numba has it: whole numbers wrap around, // and % round down, and a division by zero raises.
+// Arithmetic as in numba: whole numbers wrap around, // and % round down, and a division by zero raises.
 typedef long long Int;
 typedef unsigned long long Unsigned;
 
@@ -73,7 +73,7 @@ __device__ __forceinline__ Int int_right(Int a, Int b) { return a >> (b & 63); }
 enum { DIVISION = 1, MODULO = 2, RATIO = 3 };
 __device__ __forceinline__ void raise(int &raised, int what) { raised = raised ? raised : what; }
 
-// Division of 64 bits takes the GPU some 70 instructions, of 32 bits 20; most numbers here are small.
+// A division of 64 bits takes a GPU some 70 instructions, one of 32 bits 20; most numbers here are small.
 __device__ __forceinline__ bool small(Int a, Int b) { return ((a | b) >> 32) == 0; }
 
 __device__ __forceinline__ Int int_floor_div(Int a, Int b, int &raised) {
@@ -135,7 +135,7 @@ __device__ __forceinline__ Int get_edge_owner(const Prop &prop, Int src, Int dst
                                               int &raised);
 
 // own[row] = master of each row begin to end - 1. wrong[0]: the lowest 4 * row + raised of the rows whose rule raised
-// or gave a rank that does not exist; the least does not depend on the order of the atomics. One thread a row.
+// or gave a rank that does not exist; the least does not depend on the order of the atomics. One thread per row.
 extern "C" __global__ void assign_masters(const Prop *where, long long begin, long long end, RANK *own,
                                           long long *wrong) {
     const Prop &prop = *where;
@@ -147,16 +147,16 @@ extern "C" __global__ void assign_masters(const Prop *where, long long begin, lo
     else own[row] = (RANK)rank;
 }
 
-// found[i] = master of nodes[i]. One thread a node.
-extern "C" __global__ void masters_of(const Prop *where, const long long *nodes, long long size, RANK *found) {
+// masters[i] = master of nodes[i]. One thread per node.
+extern "C" __global__ void masters_of(const Prop *where, const long long *nodes, long long size, RANK *masters) {
     const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
     int raised = 0;
-    if (i < size) found[i] = (RANK)get_master(*where, nodes[i], raised);
+    if (i < size) masters[i] = (RANK)get_master(*where, nodes[i], raised);
 }
 
 // owners[e] = rank that stores edge e, for the edges of the rows begin to end - 1; wrong as above, with edges.
-// A warp takes a run of consecutive edges: targets and owners move in full lines, every lane has the same work
-// whatever the degrees, and a lane finds its row a step from the one before.
+// A warp takes a run of consecutive edges: targets and owners move in full cache lines, every lane has the same work
+// whatever the degrees, and a lane finds its row by a step from the one before.
 extern "C" __global__ void assign_edges(const Prop *where, long long begin, long long end, const RANK *own,
                                         OWNER *owners, long long *wrong) {
     const Prop &prop = *where;

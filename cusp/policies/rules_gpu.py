@@ -46,11 +46,12 @@ class Loops:
         kernels.assign_masters(end - begin, fields, int(begin), int(end), own, wrong)
         return _first_wrong(wrong)
 
-    def masters_of(self, prop: Any, nodes: Any, found: Any) -> None:
+    def masters_of(self, prop: Any, nodes: Any, masters: Any) -> None:
         """Masters of any nodes."""
         fields, kept = _fields(prop, None, None)
         nodes = nodes.astype(cp.int64, copy=False)
-        self._kernels(prop, found.dtype, np.dtype(np.uint8)).masters_of(nodes.size, fields, nodes, nodes.size, found)
+        kernels = self._kernels(prop, masters.dtype, np.dtype(np.uint8))
+        kernels.masters_of(nodes.size, fields, nodes, nodes.size, masters)
 
     def assign_edges(
         self, prop: Any, begin: int, end: int, num_parts: int, masters: Any, own: Any, estate: Any, owners: Any

@@ -31,7 +31,7 @@ IN_WORDS: dict[type, str] = {
 
 
 class UntranslatableError(Exception):
-    """What keeps a rule on the host: a reason with a line."""
+    """Why a rule has to run on the host, with file and line."""
 
 
 class Expressions:
@@ -59,6 +59,7 @@ class Expressions:
         raise UntranslatableError(f"{place_of(self._function, getattr(node, 'lineno', None))}: {why}")
 
     def value(self, node: ast.expr, assigned: set[str]) -> tuple[str, str]:
+        """Any expression; ``assigned``: variables that certainly have a value."""
         if isinstance(node, ast.Constant):
             return self._constant(node, node.value)
         if isinstance(node, ast.Name):
@@ -118,6 +119,7 @@ class Expressions:
         return self._constant(node, self._object(node))
 
     def binary(self, node: ast.AST, operation: ast.operator, left: tuple, right: tuple) -> tuple[str, str]:
+        """An operation on two values."""
         (a, kind), (b, other) = left, right
         if type(operation) in BITWISE:
             if kind != other and {kind, other} == {INT, BOOL}:
@@ -220,8 +222,8 @@ class Expressions:
 
     def _least_or_most(self, node: ast.Call, name: str, values: list[tuple[str, str]]) -> tuple[str, str]:
         code, kind = values[0]
-        wanted = (INT,) if name == "abs" else (INT, UNSIGNED)
-        if kind not in wanted or (len(values) == 1) != (name == "abs"):
+        allowed = (INT,) if name == "abs" else (INT, UNSIGNED)
+        if kind not in allowed or (len(values) == 1) != (name == "abs"):
             self.refuse(node, f"{name}() of {len(values)} {kind}")
         if name == "abs":
             return f"int_abs({code})", INT
@@ -243,8 +245,6 @@ class Expressions:
         if called is math.sqrt and kind in (INT, FLOAT):
             return f"sqrt(double({code}))", FLOAT
         self.refuse(node, f"a call of {ast.unparse(node.func)} of {kind}")
-
-    # Names.
 
     def _is_prop(self, node: ast.expr) -> bool:
         return isinstance(node, ast.Name) and self.kinds.get(node.id) == PROP
@@ -271,11 +271,12 @@ def in_words(node: ast.AST) -> str:
 
 
 def place_of(function: FunctionType, line: int | None = None) -> str:
+    """File and line, for messages."""
     return f"{Path(function.__code__.co_filename).name}:{line or function.__code__.co_firstlineno}"
 
 
 def in_order(codes: list[str], join: Callable[[list[str]], str]) -> str:
-    """Code that joins others. Where several may raise they run from left to right, so that the first is known."""
+    """Join pieces of code; if several may raise, they run from left to right, so that the first to raise is known."""
     if sum("raised" in code for code in codes) < 2:
         return join(codes)
     kept = " ".join(f"const auto x{i} = {code};" for i, code in enumerate(codes))
@@ -283,6 +284,7 @@ def in_order(codes: list[str], join: Callable[[list[str]], str]) -> str:
 
 
 def type_prefix(kind: str) -> str:
+    """A type in C as it precedes the name of a parameter."""
     return C_TYPES[kind] + ("" if kind == PROP else " ")
 
 

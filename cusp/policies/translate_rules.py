@@ -55,7 +55,7 @@ def why_not(master: Callable, edge: Callable) -> str | None:
 
 
 class _Module:
-    """The functions translated so far; each once for every choice of types of its arguments."""
+    """The functions translated so far, each once for every combination of types of its arguments."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -69,9 +69,9 @@ class _Module:
             raise UntranslatableError(f"{place_of(rule)}: {rule.__name__} returns {kind}")
         places = [i for i, k in enumerate(kinds) if k != NOTHING]
         parameters = ", ".join(f"{type_prefix(kinds[i])}a{i}" for i in places)
-        given = ", ".join(f"a{i}" for i in places)
+        arguments = ", ".join(f"a{i}" for i in places)
         head = f"__device__ __forceinline__ Int {name}({parameters}, int &raised)"
-        self.texts.append(f"{head} {{ return {called}({given}, raised); }}")
+        self.texts.append(f"{head} {{ return {called}({arguments}, raised); }}")
 
     def add(self, function: FunctionType, kinds: tuple[str, ...]) -> tuple[str, str]:
         """Name in C and type of what a function returns for these types of arguments."""
@@ -108,15 +108,15 @@ class _Function(Expressions):
         lines, falls = self._block(self._definition.body, {n for n, kind in self.kinds.items() if kind != NOTHING})
         if falls or self._returns is None:
             self.refuse(self._definition, "can end without returning a number")
-        given = [(n, kind) for n in self._arguments if (kind := self.kinds[n]) != NOTHING]
-        parameters = "".join(f"{type_prefix(kind)}{c_name(n)}, " for n, kind in given)
+        used = [(n, kind) for n in self._arguments if (kind := self.kinds[n]) != NOTHING]
+        parameters = "".join(f"{type_prefix(kind)}{c_name(n)}, " for n, kind in used)
         local = [(n, kind) for n, kind in self.kinds.items() if n not in self._arguments]
         declared = [f"    {C_TYPES[kind]} {c_name(n)} = 0;" for n, kind in local]
         head = f"__device__ __forceinline__ {C_TYPES[self._returns]} {name}({parameters}int &raised) {{"
         body = [f"    {line}" for line in lines]
         return self._returns, "\n".join([head, *declared, *body, "}"])
 
-    # Statements. A block also says whether its end can be reached, and adds what is certainly assigned then.
+    # Statements: lines of C, and whether the next statement can be reached; what is certainly assigned then is added.
 
     def _block(self, statements: list[ast.stmt], assigned: set[str]) -> tuple[list[str], bool]:
         lines: list[str] = []

@@ -179,7 +179,7 @@ def test_export_and_back(comm, shared_tmp, form):
     ids=["short", "text", "rank", "missing"],
 )
 def test_bad_node_map(comm, shared_tmp, content, message):
-    """Too short, no numbers, a rank that does not exist, no file."""
+    """Too short, not numbers, a rank that does not exist, no file."""
     path = graphs.write(shared_tmp / "g.h5", graphs.random_directed())
     if comm.rank == 0 and content is not None:
         (shared_tmp / "map.txt").write_text(content)
@@ -211,7 +211,7 @@ def test_template_runs(tmp_path):
 
 
 @pytest.mark.mpi
-def test_name_that_is_none(comm):
+def test_name_that_is_not_a_name(comm):
     """new-policy takes Python names only."""
     with pytest.raises(OptionError, match="not a name"):
         main(comm, ["new-policy", "a-b"])

@@ -104,7 +104,7 @@ def test_counting_masters(comm, shared_tmp, policy, rounds):
 
 @pytest.mark.mpi
 def test_masters_of_neighbours(comm, shared_tmp, policy):
-    """A serial oracle: own masters known at once, those of others after the round in which they were made."""
+    """A serial oracle: own masters are known at once, those of others after the round in which they are assigned."""
     rounds = 4
     graph = graphs.random_directed(90, 700)
     path = graphs.write(shared_tmp / "g.h5", graph)
@@ -112,22 +112,22 @@ def test_masters_of_neighbours(comm, shared_tmp, policy):
     found = parts.gather(part, np.full(part.num_masters, comm.rank))
     bounds = np.array(comm.allgather(_first_node(graph, comm.rank)) + [graph.num_nodes])
     expected = np.full(graph.num_nodes, -1)
-    told = expected.copy()
+    exchanged = expected.copy()
     for block in range(rounds):
         for rank in range(SIZE):
             first, size = bounds[rank], bounds[rank + 1] - bounds[rank]
             for node in range(first + size * block // rounds, first + size * (block + 1) // rounds):
                 row = graph.targets[graph.indptr[node] : graph.indptr[node + 1]]
                 own = (row >= first) & (row < first + size)
-                known = np.where(own, expected[row], told[row]) >= 0
+                known = np.where(own, expected[row], exchanged[row]) >= 0
                 expected[node] = np.count_nonzero(known) % SIZE
-        told = expected.copy()
+        exchanged = expected.copy()
     assert np.array_equal(found, expected)
 
 
 def _first_node(graph: graphs.Graph, rank: int) -> int:
-    wanted = -(-graph.num_edges * rank // SIZE)
-    return int(np.searchsorted(graph.indptr, wanted))
+    first_edge = -(-graph.num_edges * rank // SIZE)
+    return int(np.searchsorted(graph.indptr, first_edge))
 
 
 @pytest.mark.mpi
@@ -153,7 +153,7 @@ def test_second_pass_knows_the_first(comm, shared_tmp, policy):
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("name", ["fec", "ldg"])
-def test_state_begins_anew(comm, shared_tmp, name):
+def test_state_is_fresh_in_each_pass(comm, shared_tmp, name):
     """Several passes of a rule with loads keep every invariant, and repeat bit for bit."""
     graph = graphs.HARD["hub"]()
     path = graphs.write(shared_tmp / "g.h5", graph)
@@ -175,7 +175,7 @@ def test_state_begins_anew(comm, shared_tmp, name):
     ],
     ids=["list", "number", "combine"],
 )
-def test_state_that_is_none(comm, shared_tmp, policy, text, message):
+def test_state_of_the_wrong_kind(comm, shared_tmp, policy, text, message):
     """A state of the wrong kind is named, with what it should be."""
     path = graphs.write(shared_tmp / "g.h5", graphs.random_directed())
     with pytest.raises(PolicyError, match=message):
@@ -228,20 +228,20 @@ def test_in_degrees(comm, shared_tmp, policy, file, memory_limit):
 
 @pytest.mark.mpi
 @pytest.mark.filterwarnings("ignore:.*numba cannot compile")
-def test_in_degrees_that_nobody_foresaw(comm, shared_tmp, policy):
+def test_overlooked_question(comm, shared_tmp, policy):
     """A question hidden from the inspection of the rule is an error, never the wrong answer."""
     rule = (
         "def get_edge_owner(prop, src, dst, src_master, dst_master, estate):\n"
         "    return getattr(prop, 'in_' + 'degree')(src) % prop.num_parts\n"
     )
     path = graphs.write(shared_tmp / "g.h5", graphs.random_directed(70, 500))
-    with pytest.raises(PolicyError, match="in_degree is asked for"):
+    with pytest.raises(PolicyError, match="prop.in_degree may be called by a rule"):
         partition_graph(path, policy(rule), comm)
 
 
 @pytest.mark.mpi
 def test_a_master_that_depends_on_who_asks(comm, shared_tmp, policy):
-    """prop.rank is the reader's: such a rule is not pure, its masters are asked of the readers."""
+    """prop.rank is the reader's: such a rule is not pure, so its masters are fetched from the readers."""
     graph = graphs.random_directed(60, 400)
     path = graphs.write(shared_tmp / "g.h5", graph)
     part = partition_graph(path, policy("def get_master(prop, node, mstate, masters):\n    return prop.rank\n"), comm)
