@@ -1,8 +1,8 @@
 """Reads and checks a rank's slice in the memory of its GPU: from the file through page-locked buffers, a few at a time.
 
 Several threads read pieces of the file into buffers while others are on their way to the GPU. The entries are checked
-there, when all have come: that takes a hundredth of the time. Page-locked memory takes long to get (0.4 ms a MB), so
-the buffers stay with the process.
+there, when all have arrived: that takes a hundredth of the time. Page-locked memory takes long to allocate (0.4 ms per
+MB), so the buffers stay with the process.
 """
 
 import functools
@@ -17,7 +17,7 @@ import numpy as np
 from cusp.errors import GraphFileError
 from cusp.input.checksum import as_bits
 from cusp.input.graph_file import place_in_file, read_direct
-from cusp.kernels.cuda import c_type, load, many_threads, pinned
+from cusp.kernels.cuda import c_type, load, many_threads, pinned, threads_for_edges
 from cusp.runtime.environment import local_ranks
 from cusp.runtime.storage import Storage
 
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 PIECE = 4 << 20  # bytes of a buffer
 THREADS = 16  # at most: with more of them, or smaller pieces, they wait for Python's lock
 NOTHING_WRONG = (1 << 63) - 1
-NO_LIMIT = -1  # as a number without sign: the largest
-RUN = 1024  # edges of a warp, as in walk.cuh
+NO_LIMIT = -1  # as an unsigned number: the largest
 
 Fetch = Callable[[np.ndarray, int], None]
 
@@ -142,7 +141,7 @@ def checksum(values: Any, first: int = 0) -> int:
 
 
 def _all_numbers(dtype: np.dtype) -> tuple[int, int]:
-    """A mask for the bits of a weight and the most that is left of them if it is a number: infinity, without sign."""
+    """A mask for the bits of a weight, and the most that is left of them if it is a number: unsigned infinity."""
     if dtype.kind != "f":
         return 0, NO_LIMIT
     infinity = int(as_bits(np.array([np.inf], dtype))[0])
@@ -168,10 +167,10 @@ def asymmetry(first_node: int, indptr: Any, targets: Any) -> int:
     """See :func:`cusp.input.checks.asymmetry`."""
     total = cp.zeros(1, cp.uint64)
     kernels = load("cusp/input/check.cuh", VALUE=c_type(targets.dtype))
-    kernels.asymmetry(32 * -(-targets.size // RUN), first_node, indptr, indptr.size - 1, targets, total)
+    kernels.asymmetry(threads_for_edges(targets.size), first_node, indptr, indptr.size - 1, targets, total)
     return int(total[0])
 
 
 def _index(wrong: Any) -> int:
-    found = int(wrong[0])
-    return -1 if found == NOTHING_WRONG else found
+    first = int(wrong[0])
+    return -1 if first == NOTHING_WRONG else first
