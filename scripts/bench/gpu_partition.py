@@ -7,8 +7,6 @@ Seconds are those of the slowest rank. ``rules`` is the edge rule alone, over al
 
 import argparse
 import sys
-import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -19,18 +17,17 @@ from mpi4py import MPI
 from apps.harness import commit
 from cusp.input.edge_slice import read_slice
 from cusp.input.graph_file import open_graph
-from cusp.partitioner import partition_graph
 from cusp.policies import load_policy
 from cusp.policies.compile_rules import Rules
 from cusp.policies.prop import Prop
 from cusp.runtime.devices import choose_device
-from cusp.runtime.stopwatch import Stopwatch
 from gluon.transports import open_transport
-from scripts.bench.common import ROWS, keep
+from scripts.bench.shared.job import timed, timed_partition
+from scripts.bench.shared.rows import ROWS, keep
 
 
 def main() -> int:
-    """Measure every policy; rank 0 prints and keeps rows."""
+    """Measure every policy; rank 0 prints and keeps rows. Collective."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("graph", help="graph file")
     parser.add_argument("--policies", default="oec,iec,cvc,hvc", help="with commas; files too")
@@ -44,7 +41,7 @@ def main() -> int:
     place = choose_device("gpu", comm).places[0]
     transport = open_transport(options.transport, comm, "gpu").name
     weights = not options.no_weights
-    read = min(timed(comm, lambda: read_only(options.graph, comm, weights))[0] for _ in range(options.repeats))
+    read = min(timed(comm, lambda: read_only(options.graph, comm, weights), "gpu")[0] for _ in range(options.repeats))
     if comm.rank == 0:
         print(f"{comm.size} ranks, {transport}, {place}; the file into page-locked memory: {read:.3f} s")
     for name in options.policies.split(","):
@@ -70,16 +67,9 @@ def measure(path: str, name: str, weights: bool, csc: bool, repeats: int, comm: 
     best, phases, peak, size = np.inf, {}, 0, 1
     for repeat in range(repeats + 1):
         pool.free_all_blocks()
-        watch = Stopwatch()
-        seconds, part = timed(
-            comm,
-            lambda watch=watch: partition_graph(  # type: ignore[misc]
-                path, policy, comm, weights=weights, csc=csc, watch=watch, device="gpu"
-            ),
-        )
+        part, seconds, spent = timed_partition(path, policy, comm, "gpu", weights=weights, csc=csc)
         if repeat and seconds < best:
-            best = seconds
-            phases = {key: comm.allreduce(value, MPI.MAX) for key, value in watch.seconds.items()}
+            best, phases = seconds, spent
         peak = pool.total_bytes()  # what the pool has taken from the driver since it was emptied
         arrays = [part.offsets, part.targets, part.weights]
         size = max(sum(array.nbytes for array in arrays if array is not None), 1)
@@ -105,7 +95,9 @@ def rule_rate(path: str, policy: Any, comm: MPI.Intracomm) -> tuple[str, float]:
     own, owners = cp.zeros(rows, cp.int8), cp.empty(edges.targets.size, cp.uint8)
     seconds = np.inf
     for _ in range(4):
-        took, _ = timed(comm, lambda: rules.run("assign_edges", prop, 0, rows, comm.size, None, own, None, owners))
+        took, _ = timed(
+            comm, lambda: rules.run("assign_edges", prop, 0, rows, comm.size, None, own, None, owners), "gpu"
+        )
         seconds = min(seconds, took)
     return rules.where, edges.targets.size / seconds
 
@@ -136,18 +128,6 @@ def read_only(path: str, comm: MPI.Intracomm, weights: bool) -> None:
             with ThreadPoolExecutor(threads) as pool:
                 list(pool.map(lane, range(threads)))
             close()
-
-
-def timed(comm: MPI.Intracomm, call: Callable[[], Any]) -> tuple[float, Any]:
-    """Seconds of the slowest rank, and what the call returned."""
-    import cupy as cp
-
-    cp.cuda.Device().synchronize()
-    comm.Barrier()
-    began = time.perf_counter()
-    found = call()
-    cp.cuda.Device().synchronize()
-    return comm.allreduce(time.perf_counter() - began, MPI.MAX), found
 
 
 if __name__ == "__main__":

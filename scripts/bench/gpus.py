@@ -27,11 +27,11 @@ from cusp.estimates.quality import measure_quality
 from cusp.partitioner import partition_graph
 from cusp.policies import load_policy
 from cusp.runtime.devices import choose_device
-from cusp.runtime.stopwatch import Stopwatch
 from gluon.plan import make_plan
 from gluon.sync import Sync
 from gluon.transports import open_transport
-from scripts.bench.common import ROWS, keep
+from scripts.bench.shared.job import timed, timed_partition
+from scripts.bench.shared.rows import ROWS, keep
 
 STEPS = ("extract", "exchange", "combine")
 
@@ -68,7 +68,7 @@ def make_graph(name: str, folder: str, comm: MPI.Intracomm) -> str:
     """A graph file, made by rank 0 if it is not there."""
     import cupy as cp
 
-    from scripts.bench import gpu_graphs
+    from scripts.bench.shared import gpu_graphs
 
     path = os.path.join(folder, f"{name}.h5")
     if comm.rank == 0 and not os.path.exists(path):
@@ -87,20 +87,9 @@ def measure_policy(
     name: str, path: str, policy: str, expected: dict[str, list], options: argparse.Namespace, comm: MPI.Intracomm
 ) -> Iterator[dict[str, Any]]:
     """Rows of partitioning and of each app."""
-    import cupy as cp
-
-    apps = options.apps.split(",")
-    seconds, phases, part = [], {}, None
-    for _ in range(2):  # the first one compiles, and takes memory from the driver
-        part = None
-        watch = Stopwatch()
-        comm.Barrier()
-        began = time.perf_counter()
-        part = partition_graph(path, load_policy(policy), comm, weights="sssp" in apps, watch=watch, device="gpu")
-        cp.cuda.Device().synchronize()
-        seconds.append(comm.allreduce(time.perf_counter() - began, MPI.MAX))
-        phases = {key: comm.allreduce(value, MPI.MAX) for key, value in watch.seconds.items()}
-    assert part is not None
+    weighted = "sssp" in options.apps.split(",")
+    timed_partition(path, load_policy(policy), comm, "gpu", weights=weighted)  # compiles, takes memory from the driver
+    part, seconds, phases = timed_partition(path, load_policy(policy), comm, "gpu", weights=weighted)
     began = time.perf_counter()
     plan = make_plan(part, comm, options.transport)
     plan_seconds = comm.allreduce(time.perf_counter() - began, MPI.MAX)
@@ -109,7 +98,7 @@ def measure_policy(
         "graph": name, "policy": policy, "ranks": comm.size, "nodes": part.num_nodes, "edges": part.num_edges,
         "replication": quality.replication, "edge_balance": quality.edge_balance,
     }  # fmt: skip
-    yield base | {"app": "partition", "ms": seconds[-1] * 1e3, "phases": phases, "plan_seconds": plan_seconds}
+    yield base | {"app": "partition", "ms": seconds * 1e3, "phases": phases, "plan_seconds": plan_seconds}
     sources, runs = prepare_apps(part, plan, options, comm)
     for app, call in runs.items():
         row = base | {"app": app} | time_app(call, plan, sources, comm)
@@ -163,13 +152,13 @@ def time_app(call: Callable[[Sync, int], Any], plan: Any, sources: list[int], co
     times, sent, rounds = [], 0, 0
     for source in sources:
         sync = Sync(plan, comm)
-        times.append(timed(comm, lambda sync=sync, source=source: call(sync, source))[0])  # type: ignore[misc]
+        times.append(timed(comm, partial(call, sync, source), "gpu")[0])
         sent += comm.allreduce(sum(exchange.bytes for exchange in sync.traffic))
     spent: dict[str, float] = defaultdict(float)
     whole = 0.0
     with timed_steps(plan.exchange, spent):
         for source in sources:
-            seconds, answer = timed(comm, lambda source=source: call(Sync(plan, comm), source))  # type: ignore[misc]
+            seconds, answer = timed(comm, lambda source=source: call(Sync(plan, comm), source), "gpu")  # type: ignore[misc]
             whole += seconds
             rounds += int(answer.rounds)
     split = {step: spent[step] * 1e3 / len(sources) for step in STEPS}
@@ -178,18 +167,6 @@ def time_app(call: Callable[[Sync, int], Any], plan: Any, sources: list[int], co
         "ms": float(np.median(times)) * 1e3, "best_ms": min(times) * 1e3, "rounds": rounds / len(sources),
         "mb_sent": sent / len(sources) / 1e6, "split_ms": split,
     }  # fmt: skip
-
-
-def timed(comm: MPI.Intracomm, call: Callable[[], Any]) -> tuple[float, Any]:
-    """Seconds of the slowest rank, and what the call returned."""
-    import cupy as cp
-
-    cp.cuda.Device().synchronize()
-    comm.Barrier()
-    began = time.perf_counter()
-    answer = call()
-    cp.cuda.Device().synchronize()
-    return comm.allreduce(time.perf_counter() - began, MPI.MAX), answer
 
 
 @contextmanager

@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from cusp.errors import GraphFileError
-from scripts.formats.binary_file import BinaryFile, open_binary
-from scripts.formats.csr_source import check_ids, check_offsets, expand
+from scripts.formats.binary import BinaryFile, check_ids, check_offsets, expand, open_binary
 from scripts.formats.source import CHUNK_EDGES, Chunk, EdgeSource, ahead, share
 
 _PAIR_NAMES = [("sources", "targets"), ("src", "dst"), ("row", "col")]

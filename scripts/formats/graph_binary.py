@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from cusp.errors import GraphFileError
-from scripts.formats.binary_file import BinaryFile
-from scripts.formats.csr_source import CsrSource
+from scripts.formats.binary import BinaryFile, CsrSource
 from scripts.formats.source import EdgeSource
 
 

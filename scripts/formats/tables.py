@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from cusp.errors import GraphFileError, OptionError
-from scripts.formats.binary_file import open_binary
-from scripts.formats.csr_source import check_ids
+from scripts.formats.binary import check_ids, open_binary
 from scripts.formats.source import CHUNK_EDGES, Chunk, EdgeSource, ahead, is_gzip
 from scripts.formats.text import FractionalWeightError
 

@@ -13,8 +13,9 @@ import spawn
 
 from cusp.errors import GraphFileError, InputError, OptionError
 from cusp.input.checksum import checksum
-from scripts.convert import convert, main, make_parser
-from scripts.formats.info import describe
+from scripts.convert.__main__ import main, make_parser
+from scripts.convert.conversion import convert
+from scripts.convert.info import describe
 
 RNG = np.random.default_rng(7)
 NODES = 60
@@ -262,7 +263,7 @@ def test_edge_list_in_bounded_memory(comm, tmp_path):
     (tmp_path / "a.txt").write_text(text * 10)
     script = (
         "import sys; from apps.harness import peak_mb; from mpi4py.MPI import COMM_WORLD;"
-        "from scripts.convert import main; main(COMM_WORLD, sys.argv[1:]); print(peak_mb())"
+        "from scripts.convert.__main__ import main; main(COMM_WORLD, sys.argv[1:]); print(peak_mb())"
     )
     done = spawn.mpirun(
         1, "-c", script, tmp_path / "a.txt", "-o", tmp_path / "a.h5", "--memory-limit", "32M",

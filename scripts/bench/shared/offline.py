@@ -1,6 +1,6 @@
-"""Offline partitioners, which hold the whole graph and look at it often: what streaming is measured against.
+"""Offline partitioners, which hold the whole graph and look at it many times: what streaming is measured against.
 
-python -m scripts.bench.offline METHOD SYMMETRIC.h5 GRAPH.h5 PARTS MAP.npy
+python -m scripts.bench.shared.offline METHOD SYMMETRIC.h5 GRAPH.h5 PARTS MAP.npy
 
 Writes the part of each node as a node map and prints the seconds that the partitioner alone took. The load of a node is
 its out-degree in GRAPH.h5, at least 1, so that edges are balanced under the edge rule ``source``.
@@ -20,7 +20,7 @@ import h5py
 import numpy as np
 
 from scripts import mpirun
-from scripts.bench.common import ROOT
+from scripts.bench.shared.rows import ROOT
 
 PACKAGES = {"METIS": "pymetis", "KaHIP": "kahip", "Mt-KaHyPar": "mtkahypar"}
 IMBALANCE = 0.03  # the default of KaHIP and Mt-KaHyPar; METIS keeps its own
@@ -34,7 +34,7 @@ def installed(method: str) -> bool:
 
 def node_map(method: str, symmetric: Path, graph: Path, parts: int, target: Path, limit: float) -> float | None:
     """Write a node map in a process of its own; its seconds, or None if it took longer than ``limit``."""
-    args = ["-m", "scripts.bench.offline", method, str(symmetric), str(graph), str(parts), str(target)]
+    args = ["-m", "scripts.bench.shared.offline", method, str(symmetric), str(graph), str(parts), str(target)]
     try:
         done = mpirun.run(1, args, timeout=limit, cwd=ROOT, launcher=False)
     except subprocess.TimeoutExpired:
@@ -85,7 +85,7 @@ def mt_kahypar(offsets: np.ndarray, targets: np.ndarray, loads: np.ndarray, part
 
 
 def write_metis(path: Path, offsets: np.ndarray, targets: np.ndarray, loads: np.ndarray) -> None:
-    """A METIS file with node weights: a line a node, ids from 1."""
+    """A METIS file with node weights: a line per node, ids from 1."""
     bounds = offsets.tolist()
     with path.open("w") as file:
         file.write(f"{loads.size} {targets.size // 2} 10\n")

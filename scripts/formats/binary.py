@@ -1,14 +1,74 @@
-"""Binary files whose edges stand grouped by source, behind an array of offsets."""
+"""What binary formats share: numbers at known places of a file, and edges grouped by source behind offsets."""
 
+import os
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import numpy as np
 
 from cusp.errors import GraphFileError
-from scripts.formats.source import CHUNK_EDGES, Chunk, EdgeSource, ahead, share
+from scripts.formats.source import CHUNK_EDGES, Chunk, EdgeSource, ahead, is_gzip, readable, share
+
+
+class BinaryFile:
+    """A file open for reading at any place, closed with its last reference.
+
+    Attributes
+    ----------
+    path : Path
+    file : BinaryIO
+    size : int
+        Bytes, unpacked.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.file = open_binary(path)
+        self.size = os.fstat(self.file.fileno()).st_size
+
+    def __del__(self) -> None:
+        if hasattr(self, "file"):
+            self.file.close()
+
+    def array(self, offset: int, count: int, dtype: str) -> np.ndarray:
+        """Read ``count`` numbers that stand at byte ``offset``, aligned or not.
+
+        Raises
+        ------
+        GraphFileError
+            The file ends before.
+        """
+        needed = offset + count * np.dtype(dtype).itemsize
+        if count < 0 or needed > self.size:
+            raise GraphFileError(
+                f"{self.path}: has {self.size:,} bytes where its header needs {needed:,}; "
+                "it was cut short or is another format"
+            )
+        values = np.empty(count, dtype)
+        view = values.view(np.uint8).data
+        done = 0
+        while done < len(view):
+            read = os.preadv(self.file.fileno(), [view[done : done + (1 << 30)]], offset + done)
+            if read == 0:
+                raise GraphFileError(f"{self.path}: was cut short at byte {offset + done:,} while it was read")
+            done += read
+        return values
+
+
+def open_binary(path: Path) -> BinaryIO:
+    """Open a file that can be read at any place: if it is gzip, a temporary unpacked copy."""
+    if not is_gzip(path):
+        return cast(BinaryIO, open(path, "rb", buffering=0))
+    plain = tempfile.TemporaryFile()
+    with readable(path) as packed:
+        while part := packed.read(1 << 22):
+            plain.write(part)
+    plain.flush()
+    return cast(BinaryIO, plain)
 
 
 @dataclass
