@@ -53,7 +53,7 @@ class Sweeps:
 
     def __init__(self, part: Partition, sync: Sync) -> None:
         self.part, self.sync = part, sync
-        self.ops, self.rows = (backend(f"apps.operators.{name}", part.device) for name in ("betweenness", "rows"))
+        self.ops, self.rows = (backend(f"apps.operators.sums.{name}", part.device) for name in ("betweenness", "rows"))
         self.levels = Label(part, np.int32, -1, ASSIGN)
         self.paths, self.shares = Label(part, np.float64, 0, ASSIGN), Label(part, np.float64, 0, ASSIGN)
         self.sums = Label(part, np.float64, 0, ADD)
