@@ -37,6 +37,7 @@ ON_DEVICE = (
     "semiring",
     "graph500",
     "harness",
+    "bench_gpu",
     "faults",
     "saved",
     "real_graphs",

@@ -24,7 +24,9 @@ LINE = "{:<11} {:<10} {:<20} {:>9} {:>9} {:>6} {:>10}"
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of ``python -m scripts.bench gpu``."""
-    parser.add_argument("--graphs", default="kron22,kron24,road4898", help="kronSCALE and roadSIDE, with commas")
+    parser.add_argument(
+        "--graphs", default="kron22,kron24,road4898", help="kronSCALE, roadSIDE and ringNODES, with commas"
+    )
     parser.add_argument("--apps", default="bfs,sssp", help="algorithms, with commas (default: bfs,sssp)")
     parser.add_argument("--set", default="", metavar="NAME=VALUE,...", help="options of the other algorithms")
     parser.add_argument("--verify", action="store_true", help="check their answers on the CPU")
@@ -75,11 +77,7 @@ def make_part(name: str) -> Any:
 
     from scripts.bench.shared import gpu_graphs
 
-    size = int(name.lstrip("kronad"))
-    is_road = name.startswith("road")
-    keys = gpu_graphs.lattice(size) if is_road else gpu_graphs.kronecker(size)
-    part = gpu_graphs.partition_of(keys, size * size if is_road else 1 << size)
-    del keys
+    part = gpu_graphs.partition_of(*gpu_graphs.keys_of(name))
     cp.get_default_memory_pool().free_all_blocks()
     return part
 

@@ -6,7 +6,6 @@ Seconds are those of the slowest rank. ``rules`` is the edge rule alone, over al
 """
 
 import argparse
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from mpi4py import MPI
 from apps.harness import commit
 from cusp.input.edge_slice import read_slice
 from cusp.input.graph_file import open_graph
+from cusp.launch import parse_together, run_main
 from cusp.policies import load_policy
 from cusp.policies.compile_rules import Rules
 from cusp.policies.prop import Prop
@@ -26,7 +26,7 @@ from scripts.bench.shared.job import timed, timed_partition
 from scripts.bench.shared.rows import ROWS, keep
 
 
-def main() -> int:
+def main(comm: MPI.Intracomm, argv: list[str]) -> int:
     """Measure every policy; rank 0 prints and keeps rows. Collective."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("graph", help="graph file")
@@ -36,8 +36,7 @@ def main() -> int:
     parser.add_argument("--no-weights", action="store_true")
     parser.add_argument("--transport", default="auto")
     parser.add_argument("--rows", type=Path, default=ROWS / "gpu.jsonl", help="rows are appended here")
-    options = parser.parse_args()
-    comm = MPI.COMM_WORLD
+    options = parse_together(comm, parser, argv)
     place = choose_device("gpu", comm).places[0]
     transport = open_transport(options.transport, comm, "gpu").name
     weights = not options.no_weights
@@ -131,4 +130,4 @@ def read_only(path: str, comm: MPI.Intracomm, weights: bool) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

@@ -7,7 +7,6 @@ compared, by checksums, with that of one rank.
 
 import argparse
 import os
-import sys
 import tempfile
 import time
 from collections import defaultdict
@@ -24,6 +23,7 @@ from apps.bfs import bfs, prepare
 from apps.harness import choose_sources, commit
 from apps.sssp import measure, sssp
 from cusp.estimates.quality import measure_quality
+from cusp.launch import parse_together, run_main
 from cusp.partitioner import partition_graph
 from cusp.policies import load_policy
 from cusp.runtime.devices import choose_device
@@ -36,10 +36,10 @@ from scripts.bench.shared.rows import ROWS, keep
 STEPS = ("extract", "exchange", "combine")
 
 
-def main() -> int:
-    """Measure every graph and policy asked for; rank 0 prints and keeps rows."""
+def main(comm: MPI.Intracomm, argv: list[str]) -> int:
+    """Measure every requested graph and policy; rank 0 prints and keeps rows. Collective."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--graphs", default="kron24", help="kronSCALE and ringNODES, with commas")
+    parser.add_argument("--graphs", default="kron24", help="kronSCALE, roadSIDE and ringNODES, with commas")
     parser.add_argument("--policies", default="oec,iec,cvc,hvc")
     parser.add_argument("--apps", default="bfs,sssp")
     parser.add_argument("--sources", type=int, default=16)
@@ -47,8 +47,7 @@ def main() -> int:
     parser.add_argument("--transport", default="auto")
     parser.add_argument("--folder", default=tempfile.gettempdir(), help="for the graphs, which may be large")
     parser.add_argument("--rows", type=Path, default=ROWS / "gpu.jsonl", help="rows are appended here")
-    options = parser.parse_args()
-    comm = MPI.COMM_WORLD
+    options = parse_together(comm, parser, argv)
     placement = choose_device("gpu", comm)
     transport = open_transport(options.transport, comm, "gpu")
     say(comm, f"{comm.size} ranks, transport {transport.name}, {placement.places[0]}")
@@ -72,11 +71,7 @@ def make_graph(name: str, folder: str, comm: MPI.Intracomm) -> str:
 
     path = os.path.join(folder, f"{name}.h5")
     if comm.rank == 0 and not os.path.exists(path):
-        size = int(name[4:])
-        keys, nodes = (
-            (gpu_graphs.kronecker(size), 1 << size) if name.startswith("kron") else (gpu_graphs.ring(size), size)
-        )
-        gpu_graphs.write_graph(path + ".new", keys, nodes)
+        gpu_graphs.write_graph(path + ".new", *gpu_graphs.keys_of(name))
         os.replace(path + ".new", path)
         cp.get_default_memory_pool().free_all_blocks()
     comm.Barrier()
@@ -225,4 +220,4 @@ def say(comm: MPI.Intracomm, text: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

@@ -34,7 +34,7 @@ METRICS: dict[str, Callable[[dict], str]] = {
 
 
 class Column(NamedTuple):
-    """A column of a table: some figures of the rows of a graph in so many parts."""
+    """A column of a table: some figures of the rows of a graph in that many parts."""
 
     head: str
     graph: str
@@ -79,9 +79,8 @@ def run(options: argparse.Namespace) -> None:
     for name in graphs:
         here = [row for row in rows if row["graph"] == name]
         first = next(row for row in here if "nodes" in row)
-        print(
-            f"\n{name}: {first['nodes']:,} nodes, {first['edges']:,} edges; {first['hardware']}; {', '.join(METRICS)}\n"
-        )
+        print(f"\n{name}: {first['nodes']:,} nodes, {first['edges']:,} edges; {first['hardware']}")
+        print(f"{', '.join(METRICS)}\n")
         columns = [Column(f"{parts} parts", name, parts, tuple(METRICS)) for parts in options.parts]
         print(table(lines(here, columns)))
 

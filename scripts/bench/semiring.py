@@ -4,7 +4,7 @@ python -m scripts.bench semiring
 python -m scripts.bench semiring --device gpu --scale 24 --ranks 1
 
 Runs each, and the app of the same name, from the same sources on the same graph, prints a table, and appends a row for
-each to benchmarks/semiring.jsonl. Seconds are those of the slowest rank: the best trial of every source, then the median
+each to benchmarks/semiring.jsonl. Seconds are those of the slowest rank: the best trial of every source, and the median
 of these.
 """
 

@@ -1,4 +1,4 @@
-"""The benchmarks themselves, on tiny graphs: rows that say what was measured, tables that show them (scripts/bench/)."""
+"""The benchmarks themselves, on tiny graphs: rows that say what was measured, tables that show them."""
 
 import json
 import sys
