@@ -1,4 +1,4 @@
-"""Partitioning on one GPU or several, beside reading the file into page-locked memory and nothing else.
+"""Partitioning on one GPU or several, beside only reading the file into page-locked memory.
 
     mpirun -n 1 python -m scripts.bench.gpu_partition kron26.h5 --policies oec,cvc,my_policy.py
 
@@ -82,7 +82,7 @@ def measure(path: str, name: str, weights: bool, csc: bool, repeats: int, comm: 
 
 
 def rule_rate(path: str, policy: Any, comm: MPI.Intracomm) -> tuple[str, float]:
-    """Where the rules run, and edges of this rank a second that get an owner; 0 if a rule needs what others know."""
+    """Where the rules run, and for how many edges per second this rank finds owners; 0 if that needs other ranks."""
     import cupy as cp
 
     rules = Rules(policy, "gpu")
@@ -102,7 +102,7 @@ def rule_rate(path: str, policy: Any, comm: MPI.Intracomm) -> tuple[str, float]:
 
 
 def read_only(path: str, comm: MPI.Intracomm, weights: bool) -> None:
-    """This rank's share of the bytes into page-locked memory, with as many threads as the partitioner has."""
+    """Read this rank's share of the bytes into page-locked memory, with as many threads as the partitioner has."""
     from cusp.input import read_gpu
     from cusp.kernels import cuda
 

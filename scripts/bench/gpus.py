@@ -1,8 +1,8 @@
 """Partitioning, BFS and SSSP on every GPU of this machine, by policy: ``mpirun -n 4 python -m scripts.bench.gpus``.
 
-Where the time goes is measured in runs of their own, in which the device is waited for between the steps. What a
-round costs beyond its work shows on a ring, where a frontier has two nodes: ``--graphs ring2000``. Every answer is
-compared, by checksums, with that of one rank.
+Where the time goes is measured in separate runs, which wait for the device between the steps. What a round costs beyond
+its work shows on a ring, where a frontier has two nodes: ``--graphs ring2000``. Every answer is compared, by checksums,
+with that of one rank.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def main(comm: MPI.Intracomm, argv: list[str]) -> int:
     parser.add_argument("--policies", default="oec,iec,cvc,hvc")
     parser.add_argument("--apps", default="bfs,sssp")
     parser.add_argument("--sources", type=int, default=16)
-    parser.add_argument("--delta", type=float, help="width of a bucket of sssp")
+    parser.add_argument("--delta", type=float, help="width of the buckets of sssp")
     parser.add_argument("--transport", default="auto")
     parser.add_argument("--folder", default=tempfile.gettempdir(), help="for the graphs, which may be large")
     parser.add_argument("--rows", type=Path, default=ROWS / "gpu.jsonl", help="rows are appended here")
@@ -97,8 +97,8 @@ def measure_policy(
     sources, runs = prepare_apps(part, plan, options, comm)
     for app, call in runs.items():
         row = base | {"app": app} | time_app(call, plan, sources, comm)
-        found = [checksum(part, call(Sync(plan, comm), source), comm) for source in sources]
-        yield row | {"verified": found == expected[app]}
+        sums = [checksum(part, call(Sync(plan, comm), source), comm) for source in sources]
+        yield row | {"verified": sums == expected[app]}
 
 
 def prepare_apps(
@@ -116,33 +116,33 @@ def prepare_apps(
 
 
 def answers_of_one(path: str, options: argparse.Namespace) -> dict[str, list]:
-    """Checksums of all answers, by a rank that works alone."""
+    """Checksums of all answers, from a rank that works alone."""
     import cupy as cp
 
     alone, weighted = MPI.COMM_SELF, "sssp" in options.apps
     part = partition_graph(path, load_policy("oec"), alone, weights=weighted, device="gpu")
     plan = make_plan(part, alone)
     sources, runs = prepare_apps(part, plan, options, alone)
-    found = {
+    sums = {
         app: [checksum(part, call(Sync(plan, alone), source), alone) for source in sources]
         for app, call in runs.items()
     }
     del part, plan, runs
     cp.get_default_memory_pool().free_all_blocks()
-    return found
+    return sums
 
 
 def checksum(part: Any, answer: Any, comm: MPI.Intracomm) -> tuple[int, int, int]:
-    """Nodes that were reached, the sum of what was found for them, and of its products with the nodes' numbers."""
+    """How many nodes were reached, the sum of their values, and that of values times global ids."""
     own = answer.reached[: part.num_masters]
     (values,) = answer.labels.values()
     values, gids = values[own].astype(np.int64), part.gids[: part.num_masters][own]
-    mine = (int(own.sum()), int(values.sum()), int((values * gids).sum()))  # modulo 2^64
-    return tuple(comm.allreduce(np.array(mine, np.int64)).tolist())
+    sums = (int(own.sum()), int(values.sum()), int((values * gids).sum()))  # modulo 2^64
+    return tuple(comm.allreduce(np.array(sums, np.int64)).tolist())
 
 
 def time_app(call: Callable[[Sync, int], Any], plan: Any, sources: list[int], comm: MPI.Intracomm) -> dict[str, Any]:
-    """Median over the sources of the slowest rank, what was sent, and where the time went."""
+    """Median over the sources of the slowest rank, what was sent, and where the time was spent."""
     call(Sync(plan, comm), sources[0])
     times, sent, rounds = [], 0, 0
     for source in sources:
@@ -166,7 +166,7 @@ def time_app(call: Callable[[Sync, int], Any], plan: Any, sources: list[int], co
 
 @contextmanager
 def timed_steps(exchange: Any, spent: dict[str, float]) -> Iterator[None]:
-    """Meanwhile, add up the seconds of the steps of every exchange."""
+    """While this is open, add up the seconds of the steps of every exchange."""
     import cupy as cp
 
     kind, transport = type(exchange), exchange.transport

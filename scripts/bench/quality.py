@@ -5,10 +5,10 @@ python -m scripts.bench quality --graphs kron20 --offline metis
 python -m scripts.bench quality --show                         # the tables of the rows that are kept, nothing is run
 python -m scripts.bench quality --show --markdown --graphs kron20
 
---ranks ranks ask the rules, for any number of parts. A rule without state decides as it would on as many ranks as
-parts; those with state (Fennel, ldg, hdrf) hear of the choices of fewer others late, so on more ranks they do a little
-worse. Offline partitioners hold the symmetric graph in memory and balance out-degrees; their result is measured as a
-node map, with the edge rule source.
+The rules are asked by --ranks ranks, for any number of parts. A rule without state decides as it would on as many
+ranks as parts. One with state (Fennel, ldg, hdrf) hears late of the choices of other ranks, so with more ranks it does a
+little worse. Offline partitioners hold the symmetric graph in memory and balance out-degrees; their result is measured
+as a node map, with the edge rule source.
 """
 
 import argparse
@@ -128,7 +128,6 @@ def offline_maps(
         late = False
         for parts in sorted(options.parts):
             path = target / f"{method}-{parts}.npy"
-            print(f"  {method} on {name} in {parts} parts", file=sys.stderr)
             took = None if late else offline.node_map(method, symmetric, graph, parts, path, options.limit)
             late = took is None
             if took is None:

@@ -23,7 +23,7 @@ def convert(comm: "Intracomm", options: argparse.Namespace) -> tuple[int, int]:
     """Read, sort and write; return the numbers of nodes and edges. Collective.
 
     Two guesses from the first lines of a text file may prove wrong further down: that weights are
-    integers, and that its comment ``# Nodes: N`` counts all ids. Then the file is read again without.
+    integers, and that its comment ``# Nodes: N`` counts all ids. If so, the file is read again without the guess.
     """
     from cusp.output.dataset_writer import check_target
 
@@ -83,9 +83,9 @@ def _fill(
     nodes: int | None,
     stated: int,
 ) -> int:
-    """Add this rank's share of the edges: ``nodes`` are asked for, ``stated`` ones the file's guess.
+    """Add this rank's share of the edges: ``nodes`` is the requested number, ``stated`` the file's guess.
 
-    Returns their asymmetry: in sum over all ranks 0 if the file lists edges at both ends as it should.
+    Returns their asymmetry: 0 in sum over all ranks if the file lists each edge at both ends as it should.
     """
     unpaired = 0
     for sources, targets, weights in source.chunks(comm.rank, comm.size):
@@ -114,7 +114,7 @@ def _num_nodes(options: argparse.Namespace, source: EdgeSource) -> int | None:
 
 
 def _check_memory(source: EdgeSource, num_nodes: int) -> None:
-    """Refuse ids so large that the offsets alone fill the computer's memory."""
+    """Refuse ids so large that the offsets alone would fill the computer's memory."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if 8 * num_nodes > memory:
         raise GraphFileError(
@@ -124,6 +124,6 @@ def _check_memory(source: EdgeSource, num_nodes: int) -> None:
 
 
 def columns_of(options: argparse.Namespace) -> list[str] | None:
-    """The columns to read; a column named by --weights takes the place of the third."""
+    """The columns to read; a column that --weights names replaces the third."""
     columns = options.columns.split(",") if options.columns else None
     return (columns or ["1", "2"])[:2] + [options.weights] if is_column(options.weights) else columns

@@ -21,8 +21,8 @@ def _asymmetry(sources, targets, weights):  # type: ignore[no-untyped-def]
 def asymmetry(sources: np.ndarray, targets: np.ndarray, weights: np.ndarray | None) -> int:
     """Sum over some edges of ``hash(edge) - hash(its reverse)``, mod 2**64.
 
-    Over all edges of a graph it is 0 if each edge has its reverse, of the same weight, as often as
-    itself; if not, it is 0 with a probability of about 2**-64.
+    Over all edges of a graph it is 0 if each edge has its reverse, of the same weight, the same number
+    of times; if not, it is 0 with a probability of about 2**-64.
     """
     bits = np.empty(0, np.int64) if weights is None else as_bits(np.ascontiguousarray(weights)).astype(np.int64)
     return int(_asymmetry(sources.astype(np.int64), targets.astype(np.int64), bits))

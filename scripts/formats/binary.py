@@ -1,4 +1,4 @@
-"""What binary formats share: numbers at known places of a file, and edges grouped by source behind offsets."""
+"""What binary formats share: numbers at known positions in a file, and edges grouped by source behind offsets."""
 
 import os
 import tempfile
@@ -15,7 +15,7 @@ from scripts.formats.source import CHUNK_EDGES, Chunk, EdgeSource, ahead, is_gzi
 
 
 class BinaryFile:
-    """A file open for reading at any place, closed with its last reference.
+    """A file that can be read at any position; it is closed with its last reference.
 
     Attributes
     ----------
@@ -35,12 +35,12 @@ class BinaryFile:
             self.file.close()
 
     def array(self, offset: int, count: int, dtype: str) -> np.ndarray:
-        """Read ``count`` numbers that stand at byte ``offset``, aligned or not.
+        """Read the ``count`` numbers that begin at byte ``offset``, aligned or not.
 
         Raises
         ------
         GraphFileError
-            The file ends before.
+            The file ends too early.
         """
         needed = offset + count * np.dtype(dtype).itemsize
         if count < 0 or needed > self.size:
@@ -60,7 +60,7 @@ class BinaryFile:
 
 
 def open_binary(path: Path) -> BinaryIO:
-    """Open a file that can be read at any place: if it is gzip, a temporary unpacked copy."""
+    """Open a file so that it can be read at any position: of a gzip file, a temporary unpacked copy."""
     if not is_gzip(path):
         return cast(BinaryIO, open(path, "rb", buffering=0))
     plain = tempfile.TemporaryFile()
@@ -73,7 +73,7 @@ def open_binary(path: Path) -> BinaryIO:
 
 @dataclass
 class CsrSource(EdgeSource):
-    """Out-edges of node v: ``offsets[v] : offsets[v + 1]``; subclasses say how to get at both."""
+    """Out-edges of node v: ``offsets[v] : offsets[v + 1]``; subclasses say how to read both."""
 
     def offsets(self) -> np.ndarray:
         """All ``num_nodes + 1`` offsets."""
@@ -84,7 +84,7 @@ class CsrSource(EdgeSource):
         raise NotImplementedError
 
     def chunks(self, rank: int = 0, size: int = 1) -> Iterator[Chunk]:
-        """See :meth:`EdgeSource.chunks`; edges are shared evenly."""
+        """See :meth:`EdgeSource.chunks`; the ranks read equal shares."""
         for chunk in ahead(partial(self._expanded, rank, size)):
             self.edges_read += len(chunk[0])
             yield chunk
@@ -110,7 +110,7 @@ def expand(offsets: np.ndarray, first: int, end: int) -> np.ndarray:
 
 
 def check_offsets(path: Path, offsets: np.ndarray, num_nodes: int, num_edges: int) -> None:
-    """Raise GraphFileError unless the offsets rise from 0 to ``num_edges``."""
+    """Raise GraphFileError unless the offsets increase from 0 to ``num_edges``."""
     if offsets.size != num_nodes + 1 or offsets[0] != 0 or offsets[-1] != num_edges:
         raise GraphFileError(
             f"{path}: {offsets.size:,} offsets from {int(offsets[0]):,} to {int(offsets[-1]):,} for "
@@ -118,7 +118,7 @@ def check_offsets(path: Path, offsets: np.ndarray, num_nodes: int, num_edges: in
         )
     wrong = np.flatnonzero(offsets[1:] < offsets[:-1])
     if wrong.size:
-        raise GraphFileError(f"{path}: the offset after node {wrong[0]:,} falls; the file is damaged")
+        raise GraphFileError(f"{path}: the offset after node {wrong[0]:,} is too low; the file is damaged")
 
 
 def check_ids(path: Path, ids: np.ndarray, num_nodes: int | None) -> None:
@@ -128,4 +128,4 @@ def check_ids(path: Path, ids: np.ndarray, num_nodes: int | None) -> None:
     low, high = int(ids.min()), int(ids.max())
     if low < 0 or (num_nodes is not None and high >= num_nodes):
         known = "" if num_nodes is None else f" to {num_nodes - 1:,}"
-        raise GraphFileError(f"{path}: node ids run from {low:,} to {high:,}, allowed are 0{known}")
+        raise GraphFileError(f"{path}: node ids run from {low:,} to {high:,}, expected 0{known}")

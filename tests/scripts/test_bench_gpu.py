@@ -8,22 +8,31 @@ from scripts.bench.__main__ import main as bench
 from scripts.bench.shared.rows import read_rows
 from scripts.generate import main as generate
 
-pytestmark = pytest.mark.skipif(parts.DEVICE != "gpu", reason="--device gpu was not asked for")
+pytestmark = pytest.mark.skipif(parts.DEVICE != "gpu", reason="needs --device gpu")
 
 
 @pytest.mark.limit(300)
 def test_one_gpu(monkeypatch, tmp_path, capsys):
     """Searches in both directions, and an app without a source with an option of its own."""
     rows = tmp_path / "rows.jsonl"
-    command = ["gpu", "--graphs", "ring60", "--apps", "bfs,sssp,pagerank", "--set", "iterations=3", "--verify"]
+    command = [
+        "gpu",
+        "--graphs",
+        "ring24",
+        "--apps",
+        "bfs,sssp,pagerank",
+        "--set",
+        "tolerance=0,iterations=3",
+        "--verify",
+    ]
     command += ["--directions", "push,pull", "--sources", "2", "--rows", str(rows)]
     monkeypatch.setattr("sys.argv", ["scripts.bench", *command])
     assert bench() == 0
     found = read_rows(rows)
     assert [(row["app"], row["variant"].split()[0]) for row in found] == [
-        ("pagerank", "iterations=3"), ("bfs", "push"), ("bfs", "pull"), ("sssp", "delta"),
+        ("pagerank", "tolerance=0,iterations=3"), ("bfs", "push"), ("bfs", "pull"), ("sssp", "delta"),
     ]  # fmt: skip
-    assert all(row["nodes"] == 60 and row["edges"] == 120 and row["best_ms"] <= row["ms"] for row in found)
+    assert all(row["nodes"] == 24 and row["edges"] == 48 and row["best_ms"] <= row["ms"] for row in found)
     assert found[0]["verified"] and found[0]["rounds"] == [3] * 5 and len(found[1]["all_ms"]) == 2
     assert len(capsys.readouterr().out.splitlines()) == 1 + len(found)
 
@@ -33,7 +42,7 @@ def test_one_gpu(monkeypatch, tmp_path, capsys):
 def test_several_gpus(comm, shared_tmp):
     """Partitionings and searches under each policy; answers are those of one rank."""
     rows = shared_tmp / "rows.jsonl"
-    command = ["--graphs", "ring60", "--policies", "oec,cvc", "--sources", "2", "--rows", str(rows)]
+    command = ["--graphs", "ring24", "--policies", "oec,cvc", "--sources", "2", "--rows", str(rows)]
     assert gpus.main(comm, [*command, "--folder", str(shared_tmp)]) == 0
     comm.Barrier()
     found = read_rows(rows)

@@ -25,11 +25,17 @@ def add_file_options(parser: argparse.ArgumentParser, name: str, show: bool = Fa
         parser.add_argument("--show", action="store_true", help="print the rows that are kept, measure nothing")
 
 
-def call(ranks: int, module: str, *args: str | Path, tree: Path = ROOT) -> str:
-    """Run one of our programs, as it is in the checkout ``tree``, and return its output; exit if it fails."""
+def call(ranks: int, module: str, *args: str | Path, tree: Path = ROOT, limit: float = LIMIT) -> str:
+    """Run one of our programs, as it is in the checkout ``tree``, and return its output; exit if it fails.
+
+    Raises
+    ------
+    subprocess.TimeoutExpired
+        It took longer than ``limit`` seconds.
+    """
     texts = [str(arg) for arg in args]
     print(f"  {module} {' '.join(texts[:6])} ... on {ranks} rank(s)", file=sys.stderr)
-    done = mpirun.run(ranks, ["-m", module, *texts], timeout=LIMIT, cwd=tree, launcher=ranks > 1)
+    done = mpirun.run(ranks, ["-m", module, *texts], timeout=limit, cwd=tree, launcher=ranks > 1)
     if done.returncode:
         sys.exit(f"{module} failed with exit code {done.returncode}:\n{done.stdout}{done.stderr}")
     return done.stdout
