@@ -6,9 +6,9 @@ python -m scripts.bench quality --show                         # the tables of t
 python -m scripts.bench quality --show --markdown --graphs kron20
 
 The rules are asked by --ranks ranks, for any number of parts. A rule without state decides as it would on as many
-ranks as parts. One with state (Fennel, ldg, hdrf) hears late of the choices of other ranks, so with more ranks it does a
-little worse. Offline partitioners hold the symmetric graph in memory and balance out-degrees; their result is measured
-as a node map, with the edge rule source.
+ranks as parts. One with state (Fennel, ldg, hdrf) hears late of the choices of other ranks, so with more ranks it does
+a little worse. Offline partitioners hold the symmetric graph in memory and balance out-degrees; their result is
+measured as a node map, with the edge rule source.
 """
 
 import argparse
