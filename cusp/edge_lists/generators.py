@@ -10,9 +10,9 @@ from mpi4py import MPI
 from cusp.edge_lists import random_kernels
 from cusp.edge_lists.csr_builder import CsrBuilder, CsrSlice
 from cusp.edge_lists.random_weights import MAX_SPAN, WeightRule, require
-from cusp.edge_lists.threads import ordered_map
 from cusp.errors import OptionError, together
 from cusp.output.graph_writer import index_dtype
+from cusp.runtime.threads import ordered_map
 
 BATCH = 2**20  # edges that one thread makes at a time
 MAX_SCALE = 40

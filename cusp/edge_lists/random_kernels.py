@@ -36,7 +36,7 @@ def _below(number, bound):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, inline="always")
-def _scramble(node, scale, key):  # type: ignore[no-untyped-def]
+def _permuted(node, scale, key):  # type: ignore[no-untyped-def]
     """A bijection of [0, 2**scale): odd factors and shifted exclusive ors, each invertible."""
     mask = (np.uint64(1) << scale) - np.uint64(1)
     half = (scale + np.uint64(1)) >> np.uint64(1)
@@ -72,8 +72,8 @@ def rmat_edges(scale, key, first, thresholds, sources, targets):  # type: ignore
                 source[i] = (source[i] << one) | down
                 target[i] = (target[i] << one) | right
         for i in range(min(TILE, sources.size - start)):
-            sources[start + i] = _scramble(source[i], np.uint64(scale), key)
-            targets[start + i] = _scramble(target[i], np.uint64(scale), key)
+            sources[start + i] = _permuted(source[i], np.uint64(scale), key)
+            targets[start + i] = _permuted(target[i], np.uint64(scale), key)
 
 
 @njit(cache=True, nogil=True)

@@ -18,8 +18,9 @@ from cusp.errors import GraphFileError
 from cusp.input.checksum import as_bits
 from cusp.input.graph_file import place_in_file, read_direct
 from cusp.kernels.cuda import c_type, load, many_threads, pinned
-from cusp.runtime.environment import local_ranks
+from cusp.runtime.files import read_at
 from cusp.runtime.storage import Storage
+from cusp.runtime.threads import num_threads
 
 if TYPE_CHECKING:
     import h5py
@@ -89,8 +90,7 @@ def _lanes(device: int, size: int) -> list[Lane]:
 
 
 def _threads() -> int:
-    """The ranks of a host share its cores."""
-    return max(min(THREADS, len(os.sched_getaffinity(0)) // local_ranks()), 1)
+    return min(THREADS, num_threads())
 
 
 def _read(dataset: "h5py.Dataset", begin: int, size: int, dtype: np.dtype) -> Any:
@@ -123,15 +123,10 @@ def fetcher(dataset: "h5py.Dataset", dtype: np.dtype) -> tuple[Fetch, int, Calla
     descriptor = os.open(path, os.O_RDONLY)
 
     def fetch(into: np.ndarray, at: int) -> None:
-        rest, position = into.view(np.uint8).data, offset + at * dtype.itemsize
-        while rest:
-            try:
-                done = os.preadv(descriptor, [rest], position)
-            except OSError as error:
-                raise GraphFileError(f"{path}: {name} cannot be read: {error}") from None
-            if done == 0:
-                raise GraphFileError(f"{path}: {name} cannot be read: the file ends at byte {position:,}")
-            rest, position = rest[done:], position + done
+        try:
+            read_at(descriptor, offset + at * dtype.itemsize, into)
+        except OSError as error:
+            raise GraphFileError(f"{path}: {name} cannot be read: {error}") from None
 
     return fetch, _threads(), lambda: os.close(descriptor)
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Self
 import h5py
 import numpy as np
 
-from cusp.edge_lists.spool import write_at
 from cusp.errors import InputError, raise_together, together
 from cusp.input.checksum import checksum, combine
+from cusp.runtime.files import write_at
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm

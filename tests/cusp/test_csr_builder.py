@@ -10,6 +10,7 @@ from cusp.edge_lists import csr_kernels, csr_plan, weight_codes
 from cusp.edge_lists.csr_builder import CsrBuilder
 from cusp.errors import GraphFileError, together
 from cusp.output import graph_writer
+from cusp.runtime.files import ScratchError
 
 WEIGHTS = [None, "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"]
 RULES = ["symmetrize", "drop_loops", "dedup"]
@@ -230,7 +231,10 @@ def test_error_of_one_rank_on_all(comm):
 def test_missing_scratch_folder(comm, shared_tmp):
     """A scratch folder that is not there fails on every rank."""
     builder = CsrBuilder(comm, memory_limit=1000, scratch=str(shared_tmp / "missing"))
-    with pytest.raises(GraphFileError, match="scratch"), together(comm):
+    message = (
+        "missing: cannot write .* bytes to a scratch file: No such file .*; name a scratch folder on a larger disk"
+    )
+    with pytest.raises(ScratchError, match=message), together(comm):
         builder.add(np.arange(5000), np.arange(5000))
 
 

@@ -9,11 +9,11 @@ import pytest
 from spawn import mpirun
 from test_csr_builder import WEIGHTS, add_share, make, oracle
 
-from cusp.edge_lists import spool
 from cusp.edge_lists.csr_builder import CsrBuilder
 from cusp.input.checksum import checksum
 from cusp.output.dataset_writer import OutputError, check_target
 from cusp.output.graph_writer import GraphWriter, index_dtype
+from cusp.runtime import files
 
 
 def assert_file(path, num_nodes, symmetric, **groups):
@@ -171,15 +171,15 @@ def test_short_writes(tmp_path, monkeypatch):
 
     pwrite = os.pwrite
     monkeypatch.setattr(os, "pwrite", short)
-    monkeypatch.setattr(spool, "MAX_CALL", 8)
+    monkeypatch.setattr(files, "MAX_CALL", 8)
     values = np.arange(20, dtype=np.int32)
     with open(tmp_path / "file", "wb+") as file:
-        spool.write_at(file.fileno(), 5, values)
+        files.write_at(file.fileno(), 5, values)
         back = np.empty_like(values)
-        spool.read_at(file.fileno(), 5, back)
+        files.read_at(file.fileno(), 5, back)
         assert (back == values).all() and max(asked) == 8
         with pytest.raises(OSError, match="too early"):
-            spool.read_at(file.fileno(), 9, back)
+            files.read_at(file.fileno(), 9, back)
 
 
 def test_wrong_slab(tmp_path):
