@@ -3,16 +3,16 @@
 What stands in the file is checked while it is read: HDF5 itself reads flipped bytes without a word.
 """
 
-from bisect import bisect_left
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cusp.errors import GraphFileError, OptionError, together
+from cusp.errors import GraphFileError, together
 from cusp.input.checksum import as_bits, combine
-from cusp.input.graph_file import GraphHeader, open_graph, read_direct, read_header
+from cusp.input.graph_file import GraphHeader, open_graph, read_header
+from cusp.input.split import share_nodes
 from cusp.runtime.devices import backend, move
 from cusp.runtime.storage import IN_MEMORY, Storage, memory_of, storage_for
 
@@ -117,7 +117,7 @@ def read_slice(
             )
         file = open_graph(path)
     with file:
-        bounds = _share_nodes(file["indptr"], header, comm, split)
+        bounds = share_nodes(file["indptr"], header, comm, split)
         first, last = int(bounds[comm.rank]), int(bounds[comm.rank + 1])
         with together(comm):
             in_memory = memory_of(device)
@@ -145,46 +145,6 @@ def read_slice(
         _check_symmetric(path, comm, first, indptr, targets, storage)
     graph = (header.num_nodes, header.num_edges, header.symmetric)
     return EdgeSlice(*graph, bounds, first, indptr, targets, values, degrees, storage)
-
-
-def share_nodes(prefix_at, num_nodes: int, num_edges: int, rank: int, ranks: int, split: str) -> int:  # type: ignore[no-untyped-def]
-    """First node that ``rank`` of ``ranks`` reads; ``prefix_at(v)`` = number of edges before node v."""
-    node_weight, edge_weight = split_weights(split, num_nodes, num_edges)
-    total = num_nodes * node_weight + num_edges * edge_weight
-    if rank in (0, ranks):
-        return num_nodes if rank else 0
-    wanted = -(-total * rank // ranks)
-    return bisect_left(range(num_nodes), wanted, key=lambda v: v * node_weight + int(prefix_at(v)) * edge_weight)
-
-
-def split_weights(split: str, num_nodes: int, num_edges: int) -> tuple[int, int]:
-    """What a node and an edge weigh when nodes are shared out among the readers."""
-    known = {"edges": (0, 1), "nodes": (1, 0), "weighted": (max(1, num_edges // num_nodes), 1)}
-    if split == "edges" and num_edges == 0:
-        return known["nodes"]
-    if split in known:
-        return known[split]
-    try:
-        node_weight, edge_weight = (int(part) for part in split.split(":"))
-        if node_weight < 0 or edge_weight < 0 or node_weight + edge_weight == 0:
-            raise ValueError
-        return node_weight, edge_weight
-    except ValueError:
-        raise OptionError(f"--split {split}: expected edges, nodes, weighted or NODE:EDGE such as 10:1") from None
-
-
-def _share_nodes(indptr: "h5py.Dataset", header: GraphHeader, comm: "Intracomm", split: str) -> np.ndarray:
-    def prefix_at(node: int) -> int:
-        entry = np.empty(1, np.int64)
-        read_direct(indptr, entry, node)
-        return int(entry[0])
-
-    with together(comm):
-        first = share_nodes(prefix_at, header.num_nodes, header.num_edges, comm.rank, comm.size, split)
-    bounds = np.empty(comm.size + 1, np.int64)
-    bounds[:-1] = comm.allgather(first)
-    bounds[-1] = header.num_nodes
-    return np.maximum.accumulate(bounds)  # a damaged indptr could send the search anywhere
 
 
 def _read_indptr(

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from cusp.errors import GraphFileError, InputError, OptionError
 from cusp.input.checks import asymmetry
 from cusp.input.checksum import checksum, combine
-from cusp.input.edge_slice import read_slice, share_nodes, split_weights
+from cusp.input.edge_slice import read_slice
 from cusp.input.graph_file import read_header
+from cusp.input.split import first_node_of, split_weights
 
 GRAPH = damage.GRAPH
 
@@ -166,11 +167,11 @@ def test_asymmetry_in_parts(graph, cut):
     size=st.integers(1, 9),
     split=st.sampled_from(["edges", "nodes", "weighted", "0:7", "5:2"]),
 )
-def test_share_nodes(graph, size, split):
+def test_first_nodes(graph, size, split):
     """Ascending bounds from 0 to N; no rank's share is larger than a fair one by more than one node's weight."""
     indptr = graph.indptr
     bounds = [
-        share_nodes(lambda v: indptr[v], graph.num_nodes, graph.num_edges, r, size, split) for r in range(size + 1)
+        first_node_of(lambda v: indptr[v], graph.num_nodes, graph.num_edges, r, size, split) for r in range(size + 1)
     ]
     assert (bounds[0], bounds[-1]) == (0, graph.num_nodes)
     if split != "0:7" or graph.num_edges:

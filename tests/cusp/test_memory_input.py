@@ -12,7 +12,8 @@ import ranks
 import scipy.sparse as sp
 
 from cusp.errors import InputError
-from cusp.input.memory_input import GraphError, node_names, slice_in_memory
+from cusp.input.edge_list import GraphError
+from cusp.input.memory_input import node_names, slice_in_memory
 from cusp.partitioner import partition_graph
 
 GRAPH = graphs.random_directed(40, 150, seed=5)  # with loops, parallel edges and nodes without edges

@@ -19,7 +19,8 @@ import spawn
 from apps.bfs import bfs
 from cusp.errors import together
 from cusp.output.dataset_writer import OutputError
-from cusp.output.saved import MANIFEST, SavedError, load_partition, read_manifest, save_partition
+from cusp.output.manifest import MANIFEST, SavedError, read_manifest
+from cusp.output.saved import load_partition, save_partition
 from cusp.partition import Partition
 from cusp.partitioner import partition_graph
 from cusp.policies import load_policy
