@@ -24,6 +24,7 @@ from cusp.partition import Partition
 from cusp.partitioner import partition_graph
 from cusp.policies import load_policy
 from cusp.runtime import storage
+from cusp.runtime.files import ScratchError
 from cusp.runtime.storage import IN_MEMORY, FileStorage, storage_for
 from scripts.generate import main as generate
 
@@ -250,7 +251,7 @@ def test_limit_too_small_for_nodes(comm, shared_tmp):
     """Refused on every rank, with what is needed; and accepted with that."""
     graph = graphs.make(200_000, [(v, v + 1) for v in range(1000)])
     path = graphs.write(shared_tmp / "g.h5", graph)
-    with pytest.raises(OptionError, match=r"--memory-limit: 100,000 bytes do not suffice for the .* nodes") as caught:
+    with pytest.raises(OptionError, match=r"--memory-limit: 100,000 bytes are not enough for the .* nodes") as caught:
         read_slice(path, comm, "nodes", memory_limit=100_000)
     assert len(set(comm.allgather(str(caught.value)))) == 1
     needed = int(str(caught.value).split("at least ")[1].split()[0].replace(",", ""))
@@ -273,25 +274,27 @@ def test_limit_too_small_for_a_row(comm, shared_tmp):
     read_slice(path, comm, memory_limit=needed)
 
 
-def test_no_room_for_scratch_files(tmp_path):
+def test_no_space_for_scratch_files(tmp_path, monkeypatch):
     """A full disk is found when the file is made, not when its pages are written."""
-    home = FileStorage(10, folder=str(tmp_path))
-    with pytest.raises(OptionError, match=f"{tmp_path} has no room .* TMPDIR"):
-        home.empty(1 << 50, np.int64)
-    with pytest.raises(OptionError, match="TMPDIR"):
-        FileStorage(10, folder=str(tmp_path / "missing")).empty(10, np.int64)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(ScratchError, match=f"{tmp_path}: no space for a scratch file of 9,.* bytes: .*; set TMPDIR"):
+        FileStorage(10).empty(1 << 50, np.int64)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
+    with pytest.raises(ScratchError, match="missing: .* 80 bytes: No such file .*; set TMPDIR to a folder on a larger"):
+        FileStorage(10).empty(10, np.int64)
     assert not list(tmp_path.iterdir())
 
 
-def test_storage_keeps_what_was_written(tmp_path):
-    """Pages that were given back are there again; scratch files have no name."""
-    home = FileStorage(10, folder=str(tmp_path))
-    values = home.empty(1 << 20, np.int64)
+def test_storage_keeps_what_was_written(tmp_path, monkeypatch):
+    """Pages that were released are there again; scratch files have no name."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    files = FileStorage(10)
+    values = files.empty(1 << 20, np.int64)
     values[:] = np.arange(values.size)
-    home.release()
+    files.release()
     assert not list(tmp_path.iterdir())
     np.testing.assert_array_equal(values, np.arange(values.size))
-    assert home.empty(0, np.uint8).size == 0
+    assert files.empty(0, np.uint8).size == 0
 
 
 @given(degrees=st.lists(st.integers(0, 9), max_size=30), chunk=st.integers(1, 12), data=st.data())
@@ -360,8 +363,8 @@ def test_command_line(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("-m", "cusp", "{}", "--memory-limit", "10K"), 1, "error: --memory-limit: 10,240 bytes do not suffice"),
-        (("-m", "apps.bfs", "{}", "--memory-limit", "10K"), 1, "error: --memory-limit: 10,240 bytes do not suffice"),
+        (("-m", "cusp", "{}", "--memory-limit", "10K"), 1, "error: --memory-limit: 10,240 bytes are not enough"),
+        (("-m", "apps.bfs", "{}", "--memory-limit", "10K"), 1, "error: --memory-limit: 10,240 bytes are not enough"),
         (("-m", "apps.bfs", "--memory-limit", "10M"), 1, "error: --memory-limit: needs a graph file"),
         (("-m", "cusp", "{}", "--memory-limit", "much"), 2, "invalid number of bytes value"),
         (("-m", "cusp", "{}", "--memory-limit", "0"), 2, "invalid number of bytes value"),
