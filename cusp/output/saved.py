@@ -22,8 +22,7 @@ import numpy as np
 from cusp.errors import together
 from cusp.input.checksum import checksum, combine
 from cusp.input.graph_file import map_entries, read_header, stored_checksums
-from cusp.kernels import build_cpu as build
-from cusp.lid_map import LidMap
+from cusp.lid_map import map_lids
 from cusp.output.dataset_writer import OutputError
 from cusp.output.manifest import FORMAT_VERSION, Manifest, SavedError, check_graph, read_manifest, replace_manifest
 from cusp.partition import Partition
@@ -132,13 +131,9 @@ def _read_part(path: Path, manifest: Manifest, rank: int, weights: bool, memory_
     actual = {name: numbers[name] for name in expected}
     if actual != expected:
         raise SavedError(f"{path}: is the part {actual}, expected {expected}")
-    gids = np.asarray(arrays["gids"])
-    index = np.zeros(2 * (-(-manifest.num_nodes // 64)), np.uint64)
-    build.mark(index, gids)
-    build.count_below(index)
-    table = np.argsort(gids).astype(np.int32)
     arrays.setdefault("weights", None)
-    return Partition(**numbers, **arrays, lid_map=LidMap(index, table), storage=storage)  # type: ignore[arg-type]
+    lid_map = map_lids(manifest.num_nodes, arrays["gids"])
+    return Partition(**numbers, **arrays, lid_map=lid_map, storage=storage)  # type: ignore[arg-type]
 
 
 def _read_array(file: h5py.File, name: str, path: Path, storage: Storage) -> np.ndarray | None:
