@@ -1,7 +1,7 @@
-"""Where arrays with an entry for each edge live: in memory, or in files of which one chunk is in memory at a time.
+"""Where arrays with an entry for each edge are kept: in memory, or in files with one chunk at a time in memory.
 
-The phases of the partitioner walk through such arrays in chunks, and ask the storage of their slice how
-large these are. Without ``--memory-limit`` a chunk is all there is. With it, the arrays are mapped: the
+The phases of the partitioner walk through such arrays in chunks and ask the storage of their slice how large
+these are. Without ``--memory-limit`` there is a single chunk. With it, the arrays are mapped: the
 slice is the graph file itself, and what is made is a scratch file. After each chunk their pages are released,
 so that no more than a chunk of each is ever resident. The loops see plain arrays either way.
 """
