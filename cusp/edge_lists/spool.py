@@ -45,7 +45,7 @@ class Spool:
     Parameters
     ----------
     budget : Budget
-        Memory for the arrays; those that it has no room for go to a scratch file.
+        Memory for the arrays; those that exceed it go to a scratch file.
     folder : str or None
         Of the scratch file; see :class:`~cusp.runtime.files.ScratchFile`, also for the errors.
     """

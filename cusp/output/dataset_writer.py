@@ -196,7 +196,7 @@ class DatasetWriter:
             from_hdf5 = re.search(r"errno = (\d+)", str(error))
             number = int(from_hdf5[1]) if from_hdf5 else getattr(error, "errno", None)
             full = number in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
-            advice = "; make room or choose another folder" if full else ""
+            advice = "; free some space or choose another folder" if full else ""
             reason = os.strerror(number) if number else str(error)
             raise OutputError(f"{self._path}: cannot be written: {reason}{advice}") from error
 

@@ -94,7 +94,7 @@ def test_seeds_differ(comm):
 
 @pytest.mark.mpi
 def test_rmat_slice(comm):
-    """Symmetric with its weights, no loops, no doubles, and as skewed as RMAT should be."""
+    """Symmetric with its weights, no loops, no parallel edges, and as skewed as RMAT should be."""
     result = rmat_slice(comm, 12, weights="1:9")
     indptr, indices, weights = gathered(result)
     sources = np.repeat(np.arange(4096), np.diff(indptr))
