@@ -70,12 +70,12 @@ class Loops:
 
 def _first_wrong(wrong: Any) -> int:
     """Index of the first row or edge; a rule that divided by zero there raises what it raises on the host."""
-    found = int(wrong[0])
-    if found == NOTHING_WRONG:
+    first = int(wrong[0])
+    if first == NOTHING_WRONG:
         return -1
-    if found & 3:
-        raise ZeroDivisionError(DIVISIONS[found & 3])
-    return found >> 2
+    if first & 3:
+        raise ZeroDivisionError(DIVISIONS[first & 3])
+    return first >> 2
 
 
 def _struct(prop: Any, own: Any, masters: Any) -> np.ndarray:
