@@ -1,9 +1,9 @@
-// The streaming loops of phases 1 and 2 around a user's rules, which cusp/policies/translate_rules.py appends to this file.
-// Twins: the loops in cusp/policies/compile_rules.py. Compiled for types GID (targets), RANK (masters) and OWNER (of edges), and
-// DST_MASTER, which says where the master of an edge's target comes from: 0: the rule does not ask; 1: computed; 2: stored.
+// The streaming loops of phases 1 and 2 around a user's rules, which translate_rules.py appends to this file. Twins: the loops
+// in compile_rules.py. Compiled for types GID (targets), RANK (masters) and OWNER (of edges), and DST_MASTER, which says where
+// the master of an edge's target comes from: 0: the rule does not ask; 1: computed; 2: stored.
 #include "../kernels/walk.cuh"
 
-// What rules may ask, see cusp/policies/prop.py. Every field has 8 bytes; cusp/policies/rules_gpu.py fills them in, in this order.
+// What rules may ask, see prop.py. Every field has 8 bytes; rules_gpu.py fills them in, in this order.
 struct Prop {
   i64 num_nodes, num_edges, num_parts, rank, rows, columns, threshold, num_places, first_node;
   i64 num_rows, shift, num_words, num_in_degrees, num_mapped;

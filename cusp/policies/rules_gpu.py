@@ -70,7 +70,7 @@ class Loops:
 
 
 def _first_wrong(wrong: Any) -> int:
-    """Index of the first row or edge; where a rule divided by zero, the same exception as on the host."""
+    """Index of the first row or edge; a rule that divided by zero there raises what it raises on the host."""
     first = int(wrong[0])
     if first == NOTHING_WRONG:
         return -1

@@ -223,6 +223,27 @@ def test_every_pair_has_an_interface():
 
 
 @on_gpu
+def test_a_struct_keeps_its_arrays():
+    """A kernel gets pointers and numbers by value; what they point to lives as long as the struct."""
+    import cupy as cp
+
+    from cusp.kernels.cuda import struct
+
+    code = """
+    struct Slice { long long size; int* values; int* nothing; };
+    extern "C" __global__ void fill(Slice slice) {
+      for (int i = 0; i < slice.size; i++) slice.values[i] = slice.nothing ? 0 : -7;
+    }
+    """
+    slices = [struct(size, cp.zeros(4, np.int32), None) for size in (1, 2, 4)]
+    for each in slices:
+        cp.RawKernel(code, "fill")((1,), (1,), (each,))
+    assert [to_host(each.members[1]).tolist() for each in slices] == [[-7, 0, 0, 0], [-7, -7, 0, 0], [-7] * 4]
+    with pytest.raises(ValueError, match="a kernel sees the memory of an array, not its strides"):
+        struct(cp.zeros(8, np.int32)[::2])
+
+
+@on_gpu
 @pytest.mark.mpi
 @pytest.mark.parametrize("share", [0.1, 0.9])
 def test_only_updated_values_travel(comm, shared_tmp, share):
