@@ -55,6 +55,11 @@ def slice_in_memory(
 
     Checks whether the graph is symmetric. Loops and parallel edges stay.
 
+    >>> from mpi4py.MPI import COMM_SELF
+    >>> edges = slice_in_memory(([0, 1], [1, 2]), COMM_SELF, symmetrize=True)
+    >>> edges.indptr, edges.targets, edges.symmetric
+    (array([0, 1, 3, 4]), array([1, 0, 2, 1], dtype=uint32), True)
+
     Parameters
     ----------
     graph : matrix, NetworkX graph, data frame or tuple of arrays
