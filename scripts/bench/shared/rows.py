@@ -16,9 +16,13 @@ DATA = ROOT / "data"
 LIMIT = 1200  # seconds for one command
 
 
+def absolute(text: str) -> Path:
+    """A path that is the same from any folder: the programs run in that of their checkout."""
+    return Path(text).resolve()
+
+
 def add_file_options(parser: argparse.ArgumentParser, name: str, show: bool = False) -> None:
     """Where the graphs and the rows of a benchmark are; ``show``: its table can be printed from the rows alone."""
-    absolute = lambda text: Path(text).resolve()  # noqa: E731 - programs run in the folder of their checkout
     parser.add_argument("--data", type=absolute, default=DATA, help="folder for generated graphs (default: data/)")
     default = ROWS / f"{name}.jsonl"
     parser.add_argument("--rows", type=Path, default=default, help=f"append to this (default: benchmarks/{name}.jsonl)")
