@@ -11,6 +11,7 @@ from typing import BinaryIO, cast
 import numpy as np
 
 from cusp.errors import GraphFileError
+from cusp.runtime.files import read_at
 from scripts.formats.source import CHUNK_EDGES, Chunk, EdgeSource, ahead, is_gzip, readable, share
 
 
@@ -49,13 +50,10 @@ class BinaryFile:
                 "it was cut short or is another format"
             )
         values = np.empty(count, dtype)
-        view = values.view(np.uint8).data
-        done = 0
-        while done < len(view):
-            read = os.preadv(self.file.fileno(), [view[done : done + (1 << 30)]], offset + done)
-            if read == 0:
-                raise GraphFileError(f"{self.path}: was cut short at byte {offset + done:,} while it was read")
-            done += read
+        try:
+            read_at(self.file.fileno(), offset, values)
+        except OSError as error:
+            raise GraphFileError(f"{self.path}: cannot be read: {error}") from None
         return values
 
 
