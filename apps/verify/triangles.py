@@ -1,14 +1,15 @@
-"""Verifier of triangles: see apps/verify/check.py."""
+"""Verifier of triangles: see apps/verify/check.py. It counts on the host, where it copies the graph of a GPU."""
 
 from typing import Any
 
 import numpy as np
 from numba import njit
 
-from apps.harness import scramble
 from apps.shared.oriented import cut_rows
+from apps.shared.splitmix64 import splitmix64
 from apps.verify.check import raise_first, tell_node
 from cusp.partition import Partition
+from cusp.runtime.devices import to_host
 from gluon.sync import Sync
 
 WORK = 1 << 29  # entries of rows that are looked at
@@ -34,7 +35,8 @@ def verify_triangles(graph: Partition, sync: Sync, figures: dict[str, Any], labe
     VerificationError
         On every rank.
     """
-    counts = labels["triangles"]
+    graph = graph.on("cpu")
+    counts, clustering = (to_host(labels[name]) for name in ("triangles", "clustering"))
     pairs = graph.degrees * (graph.degrees - 1) // 2
     total, paths = sync.total(int(counts.sum()), int(pairs.sum()))
     told = figures["triangles"]
@@ -42,7 +44,7 @@ def verify_triangles(graph: Partition, sync: Sync, figures: dict[str, Any], labe
     share = 3 * told / max(paths, 1)
     _refuse(sync, not np.isclose(figures["transitivity"], share), f"the transitivity is not {share}")
     expected = counts / np.maximum(pairs, 1)
-    wrong = ~np.isclose(labels["clustering"], expected)
+    wrong = ~np.isclose(clustering, expected)
     tell_node(graph, sync, "clustering: not the share of pairs of neighbours at node", wrong)
     mean = sync.total(float(expected.sum()))[0] / graph.num_nodes
     _refuse(
@@ -55,7 +57,7 @@ def recount(graph: Partition, sync: Sync, counts: np.ndarray) -> None:
     """Compare the triangles at nodes with twice as many common neighbours. Collective."""
     gids = graph.gids[: graph.num_masters]
     work = sync.total(int((graph.degrees**2).sum()))[0]
-    drawn = np.flatnonzero(scramble(gids, seed=1) <= np.uint64(min(WORK / max(work, 1), 1.0) * (2**64 - 2048)))
+    drawn = np.flatnonzero(splitmix64(gids, seed=1) <= np.uint64(min(WORK / max(work, 1), 1.0) * (2**64 - 2048)))
     cuts = cut_rows(graph.degrees[drawn], ROOM // sync.comm.size)
     for turn in range(max(sync.comm.allgather(len(cuts)))):
         mine = drawn[cuts[turn]] if turn < len(cuts) else drawn[:0]
