@@ -8,7 +8,7 @@ from apps.edge_operator import EdgeOperator
 from apps.shared.components import mark
 from apps.verify.check import raise_first, tell_node
 from cusp.partition import Partition
-from cusp.runtime.devices import backend, move
+from cusp.runtime.devices import move, xp_of
 from gluon.label import Label
 from gluon.reduction import ADD, MIN
 from gluon.sync import Sync
@@ -38,7 +38,7 @@ def verify_betweenness(part: Partition, sync: Sync, betweenness: Any, sources: l
     VerificationError
         On every rank.
     """
-    xp = backend("gluon.device", part.device).xp
+    xp = xp_of(part.device)
     part = part if part.csc else part.with_csc()
     expected = xp.zeros(part.num_masters, np.float64)
     for source in sources:

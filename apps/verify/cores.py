@@ -8,7 +8,7 @@ from apps.edge_operator import EdgeOperator
 from apps.shared.components import mark
 from apps.verify.check import everywhere, raise_first, tell_node
 from cusp.partition import Partition
-from cusp.runtime.devices import backend, move
+from cusp.runtime.devices import move, xp_of
 from gluon.label import Label
 from gluon.reduction import ADD
 from gluon.sync import Sync
@@ -45,7 +45,7 @@ def verify_cores(
         On every rank, with the first node that is wrong.
     """
     core = move(core, graph.device)
-    xp = backend("gluon.device", graph.device).xp
+    xp = xp_of(graph.device)
     numbers = core if k is None else xp.where(core == 1, k, k - 1).astype(np.int32)
     inside = xp.zeros(numbers.size, bool) if k is None else numbers == k
     claim = everywhere(graph, sync, numbers, -1)

@@ -7,7 +7,7 @@ import numpy as np
 from apps.edge_operator import EdgeOperator
 from apps.verify.check import everywhere, raise_first
 from cusp.partition import Partition
-from cusp.runtime.devices import backend, move
+from cusp.runtime.devices import move, xp_of
 from gluon.label import Label
 from gluon.reduction import ADD
 from gluon.sync import Sync
@@ -33,7 +33,7 @@ def verify_pagerank(
     VerificationError
         On every rank.
     """
-    xp = backend("gluon.device", part.device).xp
+    xp = xp_of(part.device)
     ranks, teleport = move(ranks, part.device).astype(np.float64), move(teleport, part.device)
     wrong = xp.flatnonzero(~(ranks >= 0))
     negative = f"the rank of node {int(part.gids[wrong[0]])} is {float(ranks[wrong[0]])}" if wrong.size else None

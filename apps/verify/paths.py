@@ -22,7 +22,7 @@ import numpy as np
 from apps.edge_operator import EdgeOperator
 from apps.verify.check import everywhere, raise_first, tell_edge, tell_node
 from cusp.partition import Partition
-from cusp.runtime.devices import backend, move
+from cusp.runtime.devices import move, xp_of
 from gluon.label import Label
 from gluon.reduction import MAX
 from gluon.sync import Sync
@@ -153,7 +153,7 @@ def _verify(part: Partition, sync: Sync, paths: Paths, starts: dict[int, Any], a
     """
     lowest, largest = _limits(answer.dtype)
     far = largest if paths.better == "<" else lowest
-    xp = backend("gluon.device", part.device).xp
+    xp = xp_of(part.device)
     values = everywhere(part, sync, xp.where(reached, answer, answer.dtype.type(far)), far)
     _check_starts(part, sync, paths, starts, values)
     support = Label(part, np.int32, 0, MAX)
