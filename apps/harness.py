@@ -86,7 +86,7 @@ def main(app: App, comm: MPI.Intracomm, argv: list[str]) -> int:
 
 
 def prepare_job(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> Job:
-    """Load code, partition the graph and show the table. Collective."""
+    """Load compiled code, partition the graph and show the table. Collective."""
     began = time.perf_counter()
     report.progress(comm.rank, "opening")
     placement = choose_device(wanted_device(options), comm)
@@ -120,7 +120,7 @@ def prepare_job(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> J
 def rehearse(
     app: App, comm: MPI.Intracomm, policy: Policy, options: argparse.Namespace, path: str, device: str
 ) -> None:
-    """Call all that a run calls, on a tiny graph. Collective."""
+    """Call everything that a run calls, on a tiny graph. Collective."""
     options = argparse.Namespace(**(vars(options) | app.rehearsed))
     symmetric = read_header(path).symmetric
     csc = app.needs_csc(options, symmetric)
@@ -164,5 +164,5 @@ def run_trial(
 
 
 def wait(part: Partition) -> None:
-    """Return when the device of a partition has done all that was asked of it."""
+    """Return when the device of a partition has finished all its work."""
     backend(Device, part.device).wait()

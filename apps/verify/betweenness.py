@@ -24,8 +24,8 @@ DEPEND = EdgeOperator("src.paths / dst.paths * (1 + dst.depending)", into="src.d
 def verify_betweenness(part: Partition, sync: Sync, betweenness: Any, sources: list[int], scale: float) -> None:
     """Check betweenness by computing it anew, edge by edge. Collective.
 
-    1. The dependencies of a source add up to the nodes between it and all that it reaches: hops - 1 of each. 2. Their
-    sums over all sources, scaled, are what was found.
+    1. The dependencies of a source add up to the nodes between it and all that it reaches: hops - 1 for each. 2. Their
+    sums over all sources, scaled, are the answer.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def _count_paths(part: Partition, sync: Sync, source: int) -> tuple[Label, Label
 
 
 def _dependencies(part: Partition, sync: Sync, hops: Label, paths: Label, levels: list[Any]) -> Any:
-    """(masters,) what of the shortest paths to all nodes depends on each. Collective."""
+    """(masters,) float64: the share of the shortest paths to all nodes that depends on each. Collective."""
     depending = Label(part, np.float64, 0, ADD)
     paths.swap_updated()  # its bits are those of the nodes of a level
     for level in levels[:1:-1]:

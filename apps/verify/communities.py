@@ -22,9 +22,9 @@ def verify_communities(
 ) -> None:
     """Check communities of an undirected graph. Collective.
 
-    1. A community is named by a node that is in it, and not above any that is. 2. Their number is right. 3. The
-    modularity is what edges, strengths and communities give. 4. It is not below that of all nodes on their own, if
-    ``least`` is set: for algorithms that promise it.
+    1. A community is named by one of its nodes, the smallest. 2. Their number is right. 3. The modularity follows from
+    edges, strengths and communities. 4. It is not below that of all nodes on their own, if ``least`` is set: for
+    algorithms that promise this.
 
     Parameters
     ----------

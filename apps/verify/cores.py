@@ -23,10 +23,10 @@ def verify_cores(
 ) -> None:  # fmt: skip
     """Check core numbers, or who is in one k-core. Collective.
 
-    1. A node has at least as many neighbours whose number is not below its own as that number says: so no
-    number is too large. 2. The nodes of one number c can be removed one after the other, each when it has at most c
-    neighbours of a higher number or of the same that are still there: so none is in a core of more than c. 3. Figures.
-    Of one k-core, members are checked by 1, and all others by 2 with c = k - 1.
+    1. A node of number c has at least c neighbours whose number is c or higher; so no number is too large. 2. The nodes
+    of number c can be removed one after the other, each when at most c of its neighbours are left that have a higher
+    number, or the same and are still there; so none is in a core above c. 3. The figures follow from the numbers. For
+    one k-core, 1 holds for its members, and 2 for all others with c = k - 1.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def verify_cores(
 
 
 def _peel(graph: Partition, sync: Sync, claim: Label, support: Label, left: Any) -> Any:
-    """Remove nodes that have no more neighbours than their number says; the masters that remain. Collective.
+    """Remove nodes that have no more neighbours left than their number; returns the masters that remain. Collective.
 
     Parameters
     ----------
