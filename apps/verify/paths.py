@@ -1,16 +1,16 @@
 """Verifiers of searches: hops, distances, widths, parents and forests.
 
-All say the same of the values of nodes, where a path makes a value *better* (distances: smaller, widths: larger) and an
-edge offers its target a *bound*, made of its source's value and its weight:
+All check the same of the values of nodes. A value is *better* than another (a distance: smaller; a width: larger), and
+an edge offers its target a *bound*, computed from its source's value and its weight:
 
-1. The sources have the value that is right there.
-2. No edge offers a bound that is better than its target's value; so no value is worse than that of any path.
-3. Every other reached node has a *tight* in-edge, whose bound is its value, and following tight edges back leads to a
-   source; so no value is better than that of some path. A tight edge from a better value needs no proof: values get
-   better along them, so they end at a source. Nodes that only have tight in-edges from nodes of the same value
-   (edges of weight 0, equal widths) are grounded one after the other, from those that have more.
+1. Each source has the value that is right there.
+2. No edge offers a bound better than its target's value; so no value is worse than that of any path.
+3. Every other reached node has a *tight* in-edge, whose bound is the node's value, and following tight edges back leads
+   to a source; so no value is better than that of some path. Where tight edges come from better values this needs
+   no proof, since they cannot make a cycle. Nodes whose tight in-edges all come from equal values (edges of weight 0,
+   equal widths) are *grounded* one after the other, from those that have an edge from a better one.
 
-One pass over the edges finds out about 2 and most of 3.
+One pass over the edges checks 2 and most of 3.
 """
 
 import functools
@@ -27,11 +27,11 @@ from gluon.label import Label
 from gluon.reduction import MAX
 from gluon.sync import Sync
 
-LEVEL, GROUNDED, WRONG = 1, 2, 3  # of a node's in-edges: the best is tight from an equal, tight from a better, too good
+LEVEL, GROUNDED, WRONG = 1, 2, 3  # a node has a tight in-edge from an equal value, from a better one; too good a bound
 
 
 class Paths(NamedTuple):
-    """What a search optimises.
+    """The kind of paths that a search finds.
 
     Attributes
     ----------
@@ -178,7 +178,8 @@ def _support(bound: str, better: str) -> EdgeOperator:
 
 @functools.cache
 def _grow(tight: str) -> EdgeOperator:
-    return EdgeOperator("grounded", into="dst.grounded", where=f"src.value == dst.value and {tight}")
+    news = "src.grounded > dst.grounded and src.value == dst.value"
+    return EdgeOperator("grounded", into="dst.grounded", where=f"{news} and {tight}")
 
 
 def _check_starts(part: Partition, sync: Sync, paths: Paths, starts: dict[int, Any], values: Label) -> None:
@@ -246,4 +247,4 @@ def _verify_parents(
 @functools.cache
 def _parent_support(chosen: str) -> EdgeOperator:
     best = f"{GROUNDED} if src.value < dst.value else {LEVEL}"
-    return EdgeOperator(best, into="dst.support", where=f"dst.support < {GROUNDED} and {chosen}")
+    return EdgeOperator(best, into="dst.support", where=chosen)
