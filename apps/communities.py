@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from apps.harness import Answer, App, main, scramble
+from apps.harness import Answer, App, main
 from apps.operators.structure import interfaces
 from apps.shared.community_graph import (
     Communities,
@@ -24,6 +24,7 @@ from apps.shared.community_graph import (
     smallest_members,
     totals_of,
 )  # fmt: skip
+from apps.shared.splitmix64 import splitmix64
 from apps.shared.undirected import as_undirected
 from apps.verify.communities import verify_communities
 from cusp.errors import GraphFileError, raise_together
@@ -111,7 +112,7 @@ def sweep_once(level: Level, label: Label, seed: int, gravity: bool) -> int:
     """
     ops = backend(interfaces.Communities, level.graph.device)
     xp, own = level.xp, level.graph.num_masters
-    turns = scramble(level.graph.gids[:own], seed) % np.uint64(TURNS)
+    turns = splitmix64(level.graph.gids[:own], seed) % np.uint64(TURNS)
     busy = xp.diff(level.graph.offsets[: own + 1]) > 0
     moved = 0
     for turn in range(TURNS):
@@ -133,7 +134,7 @@ def sweep_once(level: Level, label: Label, seed: int, gravity: bool) -> int:
 
 def _priorities(level: Level, found: Communities, seed: int) -> Any:
     """(communities,) float64, whole numbers that are all different: which one is taken of several equally good."""
-    order = level.xp.argsort(scramble(found.names % level.graph.num_nodes, seed))
+    order = level.xp.argsort(splitmix64(found.names % level.graph.num_nodes, seed))
     priorities = level.xp.empty(order.size, np.float64)
     priorities[order] = level.xp.arange(order.size)
     return priorities

@@ -23,7 +23,7 @@ from typing import Any
 
 from mpi4py import MPI
 
-from apps.harness import App, make_verifier, rehearse, wait
+from apps.harness import App, rehearse, wait
 from apps.run.cli import check_nodes
 from apps.run.inputs import open_input
 from apps.run.keywords import Keywords
@@ -102,7 +102,7 @@ class PartitionedGraph:
         self.quality: Quality = measure_quality(part, comm)
         self.preparation_seconds: dict[str, float] = {}
         self._numbers: dict[Hashable, int] | None = None
-        self._ready: dict[str, tuple[argparse.Namespace, Any, Callable]] = {}
+        self._ready: dict[str, tuple[argparse.Namespace, Any]] = {}
 
     def __repr__(self) -> str:
         part = self.part
@@ -131,8 +131,8 @@ class PartitionedGraph:
         check_nodes(self.part, [number], "node")
         return number
 
-    def prepared(self, app: App, options: argparse.Namespace) -> tuple[Any, Callable]:
-        """What an app prepares for all its runs, and what checks answers; kept until its options change. Collective."""
+    def prepared(self, app: App, options: argparse.Namespace) -> Any:
+        """What an app prepares for all its runs; kept until its options change. Collective."""
         known = self._ready.get(app.name)
         if known is None:
             device, weights = self.part.device, self.part.weights
@@ -150,9 +150,8 @@ class PartitionedGraph:
                 state = app.prepare(self.part, Sync(self.plan, self.comm), options)
                 wait(self.part)
             self.preparation_seconds[app.name] = self.comm.allreduce(watch.seconds["prepare"], MPI.MAX)
-            verify = make_verifier(app, self.part, self.plan, state, options, self.comm)
-            known = self._ready[app.name] = (options, state, verify)
-        return known[1], known[2]
+            known = self._ready[app.name] = (options, state)
+        return known[1]
 
 
 def partition_graph(
@@ -229,7 +228,7 @@ def function_of(app: App) -> Callable[..., Result]:
             chosen = parser.read(options | named)
             chosen.verify = False
             gid = part.gid(source) if app.needs_source else None
-        state, check = part.prepared(app, chosen)
+        state = part.prepared(app, chosen)
         sync, watch = Sync(part.plan, comm), Stopwatch()
         comm.Barrier()
         with watch("run"):
@@ -237,7 +236,7 @@ def function_of(app: App) -> Callable[..., Result]:
             wait(part.part)
         answer = answer.on_host()
         if verify:
-            check(gid, answer)
+            app.check(part.part, Sync(part.plan, comm), gid, answer, state, chosen)
         seconds = comm.allreduce(watch.seconds["run"], MPI.MAX)
         return Result(answer, part.part, part.names, comm, seconds, gather)
 
