@@ -13,11 +13,19 @@ list of local ids that both sides know (Gluon, PLDI 2018, section 4.2: memoised 
 Values are left out where the receiver knows them (the level of a BFS).
 """
 
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 from numba import njit
 
 from cusp.lid_map import popcount
 from cusp.partition import Partition
+from gluon.reduction_cpu import compiled_with
+
+if TYPE_CHECKING:
+    from gluon.reduction import Reduction
 
 NONE, ALL, BITSET, OFFSETS = range(4)
 xp = np  # what makes and handles its arrays
@@ -103,26 +111,11 @@ def extract(lids, values, updated, with_values, reset, identity, words, halves, 
     return at + ((count * values.itemsize + 7) // 8 if with_values else 0)
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _combine_one(lid, new, values, updated, code):  # type: ignore[no-untyped-def]
-    old = values[lid]
-    if code == 0:
-        changed = new != old
-    elif code == 1:
-        changed = new < old
-    elif code == 2:
-        changed = new > old
-    else:
-        changed = new != 0
-        new = old + new
-    if changed:
-        values[lid] = new
-        updated[lid >> 6] |= np.uint64(1) << np.uint64(lid & 63)
+combine_one: Any = None  # that of a reduction takes its place
 
 
-@njit(cache=True, nogil=True)
-def combine(lids, values, updated, with_values, implied, code, words, halves, items, start):  # type: ignore[no-untyped-def]
-    """Apply one block from word ``start`` on by the reduction ``code``; returns the word behind it."""
+def _combine(lids, values, updated, with_values, implied, words, halves, items, start):  # type: ignore[no-untyped-def]
+    """Apply one block from word ``start`` on; returns the word behind it."""
     mode = np.int64(words[start] & np.uint64(255))
     count = np.int64(words[start] >> np.uint64(8))
     at = start + 1
@@ -140,13 +133,19 @@ def combine(lids, values, updated, with_values, implied, code, words, halves, it
                 lowest = bits & (~bits + np.uint64(1))
                 i = word * 64 + np.int64(popcount(lowest - np.uint64(1)))
                 bits ^= lowest
-                _combine_one(lids[i], items[item] if with_values else implied, values, updated, code)
+                combine_one(lids[i], items[item] if with_values else implied, values, updated)
                 item += 1
     else:
         for i in range(count):
             lid = lids[halves[half + i]] if mode == OFFSETS else lids[i]
-            _combine_one(lid, items[item + i] if with_values else implied, values, updated, code)
+            combine_one(lid, items[item + i] if with_values else implied, values, updated)
     return at + ((count * values.itemsize + 7) // 8 if with_values else 0)
+
+
+@functools.cache
+def combine_by(reduction: "Reduction") -> Callable[..., int]:
+    """A function that applies one block of a message by a reduction; its parameters are those of ``_combine``."""
+    return compiled_with(reduction, _combine)
 
 
 @njit(cache=True, nogil=True)

@@ -12,8 +12,9 @@ import numpy as np
 
 from cusp.kernels.cuda import Sums, c_type, load, many_threads, pinned
 from cusp.partition import Partition
+from gluon.reduction import Reduction
 
-KERNELS = "gluon/device.cuh"
+KERNELS, COMBINE = "gluon/device.cuh", "gluon/combine.cuh"
 xp = cp  # what makes and handles its arrays
 
 
@@ -21,6 +22,12 @@ xp = cp  # what makes and handles its arrays
 def kernels(dtype: Any) -> Any:
     """The kernels for a label of a type."""
     return load(KERNELS, VALUE=c_type(dtype))
+
+
+@functools.cache
+def combine_by(reduction: Reduction, dtype: Any) -> Any:
+    """The kernels that apply messages by a reduction to a label of a type."""
+    return load(COMBINE, VALUE=c_type(dtype), **reduction.macros())
 
 
 def full(size: int, fill: float, dtype: np.dtype) -> Any:

@@ -1,4 +1,4 @@
-"""Label: one value a proxy, and a bit that says 'changed since last taken'."""
+"""Label: one value per proxy, and a bit that says 'changed since last taken'."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from numpy.typing import DTypeLike
 
 from cusp.partition import Partition
 from cusp.runtime.devices import backend
-from gluon.reduction import Reduction
+from gluon.reduction import Reduction, require_reduction
 
 
 class Label:
@@ -25,10 +25,16 @@ class Label:
     ----------
     values : (proxies,) dtype
     updated : (ceil(proxies / 64),) uint64
-        A bit a proxy.
+        One bit per proxy; on a GPU twice as many uint32.
+
+    Raises
+    ------
+    ReductionError
+        The reduction is none, or not for values of this type.
     """
 
     def __init__(self, part: Partition, dtype: DTypeLike, fill: float, reduction: Reduction) -> None:
+        require_reduction(reduction, np.dtype(dtype))
         self.part = part
         self.reduction = reduction
         self.device = backend("gluon.device", part.device)

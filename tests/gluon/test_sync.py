@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 from cusp.partition import Partition
 from cusp.partitioner import partition_graph
 from gluon import device_cpu as device
+from gluon.exchange_cpu import Exchange
 from gluon.label import Label
 from gluon.plan import make_plan
 from gluon.reduction import ADD, ASSIGN, MAX, MIN, Reduction
 from gluon.sync import Sync
+from gluon.transports.host import HostMpi
 
 SIZE = ranks.COMM.size
 policies = pytest.mark.parametrize("policy", parts.SOME)
@@ -213,9 +215,8 @@ def test_traffic_is_what_was_sent(comm, make, policy):
     """Messages and bytes are counted as MPI sees them."""
     part = make("random", policy)
     counting = CountingComm(comm)
-    plan = make_plan(part, comm)
-    plan.exchange.comm = counting  # what carries the messages
-    sync = Sync(plan, comm)
+    sync = Sync(make_plan(part, comm), comm)
+    sync.exchange = Exchange(comm, HostMpi(counting))
     for round_number in range(3):
         label = Label(part, np.int32, 50, MIN)
         put(label, {int(gid): 1 for gid in part.gids if gid % 3 < round_number})
@@ -282,7 +283,7 @@ def round_trip(
     sent, before = values[lids].copy(), updated.copy()
     words = np.full(start + device.block_words(entries, values.itemsize), 0xAAAAAAAAAAAAAAAA, np.uint64)
     views = words, words.view(np.uint32), words.view(dtype)
-    identity = reduction.identity(values.dtype)
+    identity = reduction.identity(values.dtype) if reset else values.dtype.type(0)
     end = device.extract(lids, values, updated, with_values, reset, identity, *views, start)
     assert end <= words.size
     assert end - start == expected_words(entries, chosen.size, values.itemsize if with_values else 0)
@@ -297,7 +298,7 @@ def round_trip(
     fill = rng.integers(1, 100, proxies).astype(dtype)
     got, marks = fill.copy(), np.zeros_like(updated)
     implied = values.dtype.type(42)
-    read = device.combine(there, got, marks, with_values, implied, reduction.code, *views, start)
+    read = device.combine_by(reduction)(there, got, marks, with_values, implied, *views, start)
     assert read == end
     new = sent[chosen] if with_values else np.full(chosen.size, implied)
     old = fill[there[chosen]]

@@ -18,7 +18,7 @@ ABOVE = {"cusp": {"gluon", "apps", "scripts"}, "gluon": {"apps", "scripts"}, "ap
 LIBRARIES = {
     "h5py": ["cusp/input/*.py", "cusp/output/*.py", "cusp/estimates/sample.py", "cusp/program/warm_up.py", "scripts/*",
              "tests/*"],
-    "cupy": ["*_gpu.py", "gluon/transport_*.py", "cusp/kernels/cuda.py", "scripts/*", "tests/*"],
+    "cupy": ["*_gpu.py", "gluon/transports/*.py", "cusp/kernels/cuda.py", "scripts/*", "tests/*"],
     **dict.fromkeys(["scipy", "pandas", "networkx"], ["apps/run/result.py", "scripts/*", "tests/*"]),
 }  # fmt: skip
 

@@ -17,7 +17,7 @@ from gluon.reduction import ADD, MAX, MIN
 EDGES = "apps/operators/expressions/edges.cuh"
 BLOCK_EDGES, BLOCK_WARPS = 1024, BLOCK // 32  # edges that a block takes at least
 MOST_WARPS = 1 << 16  # several for each that a GPU runs at once, so that all of it ends at about the same time
-CODES = {reduction.name: str(reduction.code) for reduction in (MIN, MAX, ADD)}
+ATOMICS = {MIN.joined: "MINIMUM", MAX.joined: "MAXIMUM", ADD.joined: "SUM"}  # what a GPU has an atomic operation for
 TEMPLATE = """
 __device__ inline Wide identity() {{ return {identity}; }}
 struct Operator {{
@@ -82,8 +82,9 @@ def way_of(edges: Pass) -> str:
 
 def defines_of(edges: Pass) -> dict[str, str]:
     """Macros of edges.cuh."""
+    atomic = ATOMICS.get(edges.reduction.joined, "SWAP")
     wide = "double" if edges.wide == "Float" else "long long"
-    return {"VALUE": c_type(edges.dtype), "WIDE": wide, "REDUCTION": CODES[edges.reduction]}
+    return {"VALUE": c_type(edges.dtype), "WIDE": wide, "ATOMIC": atomic, **edges.reduction.macros()}
 
 
 def text_of(edges: Pass) -> str:
