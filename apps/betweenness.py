@@ -12,6 +12,7 @@ import numpy as np
 from apps.bfs import bfs, in_edges_of
 from apps.bfs import prepare as prepare_bfs
 from apps.harness import Answer, App, choose_sources, main
+from apps.operators.sums.interfaces import Betweenness, Rows
 from apps.run.cli import check_nodes
 from apps.verify.betweenness import verify_betweenness
 from cusp.errors import GraphFileError, raise_together
@@ -53,7 +54,7 @@ class Sweeps:
 
     def __init__(self, part: Partition, sync: Sync) -> None:
         self.part, self.sync = part, sync
-        self.ops, self.rows = (backend(f"apps.operators.sums.{name}", part.device) for name in ("betweenness", "rows"))
+        self.ops, self.rows = backend(Betweenness, part.device), backend(Rows, part.device)
         self.levels = Label(part, np.int32, -1, ASSIGN)
         self.paths, self.shares = Label(part, np.float64, 0, ASSIGN), Label(part, np.float64, 0, ASSIGN)
         self.sums = Label(part, np.float64, 0, ADD)

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from apps.harness import Answer, App, main
+from apps.operators.interfaces import Frontier
+from apps.operators.traversal.interfaces import Bfs, GpuBfs
 from apps.verify.paths import verify_hops
 from cusp.launch import run_main
 from cusp.partition import Partition
@@ -52,14 +54,12 @@ def bfs(
         ``hops`` (int32) of this rank's masters, -1 where there is no path; with ``parents`` also
         ``parents`` (int64), the source being its own.
     """
-    ops, frontiers = (
-        backend("apps.operators.traversal.bfs", part.device),
-        backend("apps.operators.frontier", part.device),
-    )
+    ops, frontiers = backend(Bfs, part.device), backend(Frontier, part.device)
     in_edges = in_edges_of(part)
     prepared = prepare(part, sync) if prepared is None else prepared
     if frontiers.drains(sync.comm.size):
-        hops, found, levels = ops.bfs_drain(part, prepared, source, direction, ALPHA, BETA, parents)
+        drain = backend(GpuBfs, part.device).bfs_drain
+        hops, found, levels = drain(part, prepared, source, direction, ALPHA, BETA, parents)
         return Answer({"hops": hops} | ({"parents": found} if parents else {}), hops >= 0, levels)
     shift = part.num_nodes.bit_length() if parents else 0
     dtype = np.int64 if parents else np.int32
@@ -112,9 +112,9 @@ def in_edges_of(part: Partition) -> tuple[Any, Any] | None:
 
 def prepare(part: Partition, sync: Sync) -> Any:
     """What all searches of one partition share."""
-    frontiers = backend("apps.operators.frontier", part.device)
+    frontiers = backend(Frontier, part.device)
     if frontiers.drains(sync.comm.size):
-        return backend("apps.operators.traversal.bfs", part.device).plan_bfs(part, in_edges_of(part))
+        return backend(GpuBfs, part.device).plan_bfs(part, in_edges_of(part))
     return frontiers.make_queue(part)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from apps.operators.expressions.expression import BOOL, ENDS, FLOAT, INT, Expression, Name, Term, loaded, number, stored
+from apps.operators.expressions.interfaces import Edges
 from apps.operators.expressions.passes import Load, Pass
 from cusp.errors import OptionError
 from cusp.partition import Partition
@@ -97,7 +98,7 @@ class EdgeOperator:
         key = (part.device, out_edges, frontier is not None, *bound.types)
         if key not in self._compiled:
             edges = bound.edges("src" if out_edges else "dst", frontier is not None)
-            self._compiled[key] = backend("apps.operators.expressions.edges", part.device).compile_pass(edges)
+            self._compiled[key] = backend(Edges, part.device).compile_pass(edges)
         rows = (part.offsets, part.targets) if out_edges else (part.csc.offsets, part.csc.sources)  # type: ignore[union-attr]
         label = bound.label
         bits = label.updated if frontier is None else bound.checked(frontier)

@@ -11,13 +11,15 @@ import numpy as np
 
 from apps.bfs import in_edges_of
 from apps.harness import Answer, App, main
+from apps.operators.interfaces import Frontier
+from apps.operators.sums.interfaces import Pagerank, Rows
 from apps.shared.teleport import starts
 from apps.verify.pagerank import verify_pagerank
 from cusp.errors import OptionError
 from cusp.launch import run_main
 from cusp.partition import Partition
 from cusp.program.cli import positive
-from cusp.runtime.devices import backend, move
+from cusp.runtime.devices import backend, move, xp_of
 from gluon.label import Label
 from gluon.reduction import ADD, ASSIGN
 from gluon.sync import Sync
@@ -79,7 +81,7 @@ def pagerank(
     Answer
         ``pagerank`` of this rank's masters, whose sum over all ranks is 1; figure ``l1_change`` of the last iteration.
     """
-    ops, rows = backend("apps.operators.sums.pagerank", part.device), backend("apps.operators.sums.rows", part.device)
+    ops, rows = backend(Pagerank, part.device), backend(Rows, part.device)
     contributions, sums = Label(part, precision, 0, ASSIGN), Label(part, precision, 0, ADD)
     teleport = walk.teleport.astype(precision)
     factors = damping / _positive_degrees(part).astype(precision)
@@ -118,7 +120,7 @@ def push_residuals(
     Answer
         As that of :func:`pagerank`; ``l1_change`` is what one more iteration would change.
     """
-    ops = backend("apps.operators.sums.pagerank", part.device)
+    ops = backend(Pagerank, part.device)
     residuals, shares = Label(part, np.int64, 0, ADD), Label(part, np.int64, 0, ASSIGN)
     own = residuals.values[: part.num_masters]
     own[:] = (walk.teleport * UNIT).astype(np.int64)
@@ -166,13 +168,13 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Walk:
     _check(part, options, pull)
     teleport = move(starts(part, sync, options.personalize), part.device)
     if not pull:
-        queue = backend("apps.operators.frontier", part.device).make_queue(part)
+        queue = backend(Frontier, part.device).make_queue(part)
         return Walk(teleport, "src", "dst", None, None, queue)
     read, write = ("dst", "src") if part.symmetric else ("src", "dst")
     offsets, columns = in_edges_of(part) or (part.offsets, part.targets)
-    xp = backend("gluon.device", part.device).xp
+    xp = xp_of(part.device)
     lids = xp.flatnonzero(offsets[1:] > offsets[:-1]).astype(np.int32)
-    rows = backend("apps.operators.sums.rows", part.device).group_rows(lids, [0, lids.size], offsets)
+    rows = backend(Rows, part.device).group_rows(lids, [0, lids.size], offsets)
     return Walk(teleport, read, write, columns, rows, None)
 
 

@@ -11,11 +11,14 @@ from typing import Any
 import numpy as np
 
 from apps.harness import Answer, App, main
+from apps.operators.interfaces import Frontier
+from apps.operators.traversal.interfaces import GpuSssp, Sssp
 from apps.verify.paths import verify_distances
 from cusp.errors import GraphFileError, OptionError, raise_together
 from cusp.launch import run_main
 from cusp.partition import Partition
 from cusp.runtime.devices import backend, to_host
+from gluon.interfaces import Device
 from gluon.label import Label
 from gluon.reduction import MAX, MIN
 from gluon.sync import Sync
@@ -78,10 +81,11 @@ def sssp(part: Partition, sync: Sync, source: int, lengths: Lengths) -> Answer:
     GraphFileError
         A distance does not fit into 64 bits.
     """
-    ops = backend("apps.operators.traversal.sssp", part.device)
+    ops = backend(Sssp, part.device)
     far = lengths.far
-    if backend("apps.operators.frontier", part.device).drains(sync.comm.size):
-        return _answer(part, sync, source, lengths, *ops.shortest_paths(part, source, lengths))
+    if backend(Frontier, part.device).drains(sync.comm.size):
+        whole = backend(GpuSssp, part.device).shortest_paths(part, source, lengths)
+        return _answer(part, sync, source, lengths, *whole)
     distances = Label(part, lengths.dtype, far, MIN)
     distances.write(source, 0)
     rounds = 0
@@ -110,7 +114,7 @@ def _settle_and_pull(
     A bucket relaxes, of every node that is settled, just the edges that lead into it, and of every node that falls into
     it, those that stay inside. So nothing travels but distances of its nodes. Returns the number of rounds.
     """
-    ops, queue = backend("apps.operators.traversal.sssp", part.device), lengths.queue
+    ops, queue = backend(GpuSssp, part.device), lengths.queue
     far, values, rounds = lengths.far.item(), distances.values, 0
 
     def settle(high: Any) -> None:
@@ -149,7 +153,7 @@ def _settle_and_pull(
 
 def _lowest_pending(sync: Sync, lengths: Lengths, distances: Label, relaxed_at: Any, pending: Any) -> Any:
     """Lowest distance of a pending node of any rank, ``lengths.far`` if there is none. Collective."""
-    ops = backend("apps.operators.traversal.sssp", distances.part.device)
+    ops = backend(Sssp, distances.part.device)
     lowest = ops.find_pending(distances.swap_updated(), distances.values, relaxed_at, pending, lengths.far)
     return sync.lowest(lowest, lengths.dtype)
 
@@ -178,7 +182,7 @@ def measure(part: Partition, sync: Sync, delta: float | None = None) -> Lengths:
     OptionError
         ``delta`` is not above 0.
     """
-    ops, device = backend("apps.operators.traversal.sssp", part.device), backend("gluon.device", part.device)
+    ops, device = backend(Sssp, part.device), backend(Device, part.device)
     weights = device.full(part.num_local_edges, 1, np.dtype(np.uint8)) if part.weights is None else part.weights
     _refuse_unfit(part, sync, weights)
     if weights.dtype == np.uint64:  # what int64 cannot hold is too long for any path
@@ -222,7 +226,7 @@ def _refuse_unfit(part: Partition, sync: Sync, weights: np.ndarray) -> None:
 
 def _refuse_overflow(part: Partition, sync: Sync, source: int, lengths: Lengths, distances: Any) -> None:
     """Raise if a node was not reached only because its distance does not fit. Collective."""
-    ops = backend("apps.operators.traversal.sssp", part.device)
+    ops = backend(Sssp, part.device)
     marks = Label(part, np.uint8, 0, MAX)
     ops.mark_too_far(part.offsets, part.targets, lengths.weights, distances, lengths.far, marks.values,
                      marks.updated)  # fmt: skip

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import njit
 
-from cusp.lid_map import popcount
+from cusp.kernels.bits import popcount
 from cusp.partition import Partition
 from gluon.reduction_cpu import compiled_with
 

@@ -14,7 +14,7 @@ from cusp.kernels.cuda import Sums, c_type, load, many_threads, pinned
 from cusp.partition import Partition
 from gluon.reduction import Reduction
 
-KERNELS, COMBINE = "gluon/device.cuh", "gluon/combine.cuh"
+KERNELS, COMBINE = "gluon/kernels/device.cuh", "gluon/kernels/combine.cuh"
 xp = cp  # what makes and handles its arrays
 
 

@@ -7,6 +7,7 @@ from numpy.typing import DTypeLike
 
 from cusp.partition import Partition
 from cusp.runtime.devices import backend
+from gluon.interfaces import Device
 from gluon.reduction import Reduction, require_reduction
 
 
@@ -37,7 +38,7 @@ class Label:
         require_reduction(reduction, np.dtype(dtype))
         self.part = part
         self.reduction = reduction
-        self.device = backend("gluon.device", part.device)
+        self.device = backend(Device, part.device)
         self.values = self.device.full(part.num_proxies, fill, np.dtype(dtype))
         self.updated = self.device.no_bits(part.num_proxies)
         self._other: Any = None  # room for bits that the next swap uses

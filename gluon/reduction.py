@@ -62,9 +62,9 @@ class Reduction:
     changes: str = "result != old"
 
     def __post_init__(self) -> None:
-        if self.neutral is None and (not self.idempotent or "old" in self.joined):
+        texts = self.macros()  # checked
+        if self.neutral is None and (not self.idempotent or "old" in texts["JOINED"]):
             raise ReductionError(f"reduction {self.name}: {self.combine} needs an identity, and neutral is None")
-        assert self.changed
 
     @functools.cached_property
     def joined(self) -> str:

@@ -8,6 +8,7 @@ from mpi4py import MPI
 
 from cusp.runtime.devices import backend
 from cusp.runtime.exchange import kept
+from gluon.interfaces import Exchange, LabelExchange
 from gluon.label import Label
 from gluon.plan import Lists, SyncPlan
 from gluon.transports import get_transport
@@ -95,11 +96,11 @@ class Sync:
         self.traffic.append(Traffic(kind, len(sent), sum(sent)))
 
 
-def exchange_of(plan: SyncPlan, comm: MPI.Intracomm) -> Any:
+def exchange_of(plan: SyncPlan, comm: MPI.Intracomm) -> LabelExchange:
     """What carries labels by a plan's transport; kept with the communicator, for all that sync by it."""
     made = kept(comm, "exchanges", dict)
     key = plan.device, plan.transport
     if key not in made:
         transport = get_transport(plan.transport, comm, plan.device)
-        made[key] = backend("gluon.exchange", plan.device).Exchange(comm, transport)
+        made[key] = backend(Exchange, plan.device).Exchange(comm, transport)
     return made[key]

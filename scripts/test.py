@@ -17,6 +17,8 @@ ROOT = Path(__file__).resolve().parent.parent
 STAND_IN = ROOT / "tests" / "cudaemu" / "stand_in"
 ON_DEVICE = (
     "gpu",
+    "reductions",
+    "transports",
     "build_gpu",
     "partition_gpu",
     "translate_rules",

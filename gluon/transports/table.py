@@ -45,9 +45,10 @@ class Transport(Protocol):
         """None if it can be used here, else the reason why not. Collective."""
 
     def boxes(self, direction: str, words: tuple[int, ...]) -> Boxes:
-        """Memory for messages to all ranks (direction ``out``) or from all (``in``), valid until the next call for it.
+        """Memory for messages to all ranks (direction ``out``) or from all (``in``), valid until the next such call.
 
-        It is on the device of the labels, which write their messages there: it may be memory of the partner.
+        It is on the device of the labels, which write their messages there; that for a rank may be memory of that rank.
+        Collective.
 
         Parameters
         ----------

@@ -35,13 +35,13 @@ for policy in map(load_policy, POLICIES):
         text = source("cusp/policies/rules.cuh") + translate(policy.master, policy.edge)
         for gid, way in ("unsigned", "0"), ("unsigned", "1"), ("unsigned long long", "2"):
             found.append((policy.name, text, options(**types, GID=gid, DST_MASTER=way)))
-reductions = [ASSIGN, MIN, MAX, ADD, Reduction("mul", "old * value", 1, False),
-              Reduction("near", "old if old < value else value", lambda dtype: MIN.identity(dtype), True)]
-reductions = {each.name: each for each in reductions}
-for reduction in reductions.values():
-    for value in ("int", "long long", "double", "unsigned char", "float"):
-        found.append((f"combine.cuh, {reduction.name}", source("gluon/combine.cuh"),
-                      options(VALUE=value, **reduction.macros())))
+MUL = Reduction("mul", "old * value", 1, False)
+NEAR = Reduction("near", "old if old < value else value", 0, True)
+reductions = {each.name: each for each in (ASSIGN, MIN, MAX, ADD, MUL, NEAR)}
+for each, values in ((ASSIGN, ["int"]), (MIN, ["double"]), (MUL, ["int", "float", "unsigned char"]), (NEAR, ["int"])):
+    for value in values:
+        text = source("gluon/kernels/combine.cuh")
+        found.append((f"combine.cuh, {each.name}", text, options(VALUE=value, **each.macros())))
 def passes(expression, into, where, dtype, reduction, names, ways):
     operator = EdgeOperator(expression, into, where)
     part = SimpleNamespace(num_proxies=4, device="cpu", csc=None, gids=np.zeros(4, np.int64), weights=np.zeros(0, "u1"))
@@ -62,8 +62,8 @@ EXPRESSIONS = (  # for edges.cuh: expression, into, where, type, reduction, type
      {"a": "f8", "b": "i2", "seen": "b1"}, (PUSH_QUEUE, PULL)),
     ("a * a if a > 3 else -int(log(b))", "dst.best", None, "i8", "max", {"a": "u8", "b": "f4"}, (PUSH_QUEUE, PULL)),
     ("1", "dst.best", "src.level == dst.level + 1", "u4", "add", {"level": "u1"}, (PUSH_ALL, PULL_FILTERED)),
-    *(("weight", "dst.best", None, dtype, reduction, {}, (PUSH_ALL, PULL)) for dtype in ("i4", "u4", "i8", "f4", "f8")
-      for reduction in ("mul", "near")),
+    *(("weight", "dst.best", None, dtype, "mul", {}, (PUSH_ALL,)) for dtype in ("i4", "u4", "i8", "f4", "f8")),
+    ("weight", "dst.best", None, "f8", "near", {}, (PULL,)),
 )  # fmt: skip
 BITS = ("unsigned char", "unsigned short", "unsigned", "unsigned long long")
 VARIANTS = {  # of each file of kernels but rules.cuh and edges.cuh, which get more text: the types that it is made for
@@ -72,7 +72,9 @@ VARIANTS = {  # of each file of kernels but rules.cuh and edges.cuh, which get m
     "cusp/kernels/move.cuh": [{"VALUE": value} for value in BITS],
     "cusp/kernels/rows_by_owner.cuh": [{"OWNER": owner} for owner in BITS[:2]],
     "cusp/kernels/split.cuh": [{"KEY": key, "VALUE": value} for key in BITS[:3] for value in BITS],
-    "gluon/device.cuh": [{"VALUE": value} for value in ("int", "long long", "double", "unsigned char", "float")],
+    "gluon/kernels/device.cuh": [
+        {"VALUE": value} for value in ("int", "long long", "double", "unsigned char", "float")
+    ],
     "apps/operators/frontier.cuh": [{}],
     "apps/operators/traversal/bfs.cuh": [{"VALUE": value} for value in ("int", "long long")],
     "apps/operators/sums/betweenness.cuh": [{}],

@@ -1,8 +1,8 @@
 // Edge operators: passes over the edges of a CSR around an expression, which apps/operators/expressions/edges_gpu.py appends to this file
 // as a struct Operator. VALUE is the type of the label that is written, WIDE that of sums over rows: Int for whole numbers,
-// Float for others. The reduction is that of gluon/reduction.cuh, and ATOMIC says how threads that write the same node
-// agree. Twins: the loops and functions of edges_cpu.py.
-#include "../../../gluon/reduction.cuh"
+// Float for others. The reduction is that of gluon/kernels/reduction.cuh, and ATOMIC says how threads that write the same
+// node agree. Twins: the loops and functions of edges_cpu.py.
+#include "../../../gluon/kernels/reduction.cuh"
 #include "../frontier.cuh"
 
 typedef i64 Int;

@@ -1,6 +1,6 @@
 // The form of a message: what extraction (device.cuh) writes and combining (combine.cuh) reads.
 #pragma once
-#include "../cusp/kernels/warp.cuh"
+#include "../../cusp/kernels/warp.cuh"
 
 enum Mode { NONE, ALL, BITSET, OFFSETS };  // as in device_cpu.py
 
