@@ -36,7 +36,7 @@ for policy in map(load_policy, POLICIES):
         for gid, way in ("unsigned", "0"), ("unsigned", "1"), ("unsigned long long", "2"):
             found.append((policy.name, text, options(**types, GID=gid, DST_MASTER=way)))
 MUL = Reduction("mul", "old * value", 1, False)
-NEAR = Reduction("near", "old if old < value else value", 0, True)
+NEAR = Reduction("near", "old if old < value else value", MIN.neutral, True)
 reductions = {each.name: each for each in (ASSIGN, MIN, MAX, ADD, MUL, NEAR)}
 for each, values in ((ASSIGN, ["int"]), (MIN, ["double"]), (MUL, ["int", "float", "unsigned char"]), (NEAR, ["int"])):
     for value in values:
