@@ -1,4 +1,4 @@
-"""What the sync layer does to labels on the CPU: extract values into a message, combine them from one.
+"""What the sync layer does to labels on the CPU: extract values into a message, combine those of one.
 
 A block of a message, in words of 8 bytes, is the smallest of what carries the updated entries of a
 list of local ids that both sides know (Gluon, PLDI 2018, section 4.2: memoised order, wire modes)::
@@ -6,8 +6,8 @@ list of local ids that both sides know (Gluon, PLDI 2018, section 4.2: memoised 
     header: mode + (number of entries << 8) | positions | values, padded to a word
 
     NONE      no entry was updated
-    ALL       every one was: no positions
-    BITSET    a bit an entry of the list
+    ALL       every entry was: no positions
+    BITSET    one bit per entry of the list
     OFFSETS   uint32 positions in the list
 
 Values are left out where the receiver knows them (the level of a BFS).
@@ -37,12 +37,12 @@ def full(size: int, fill: float, dtype: np.dtype) -> np.ndarray:
 
 
 def no_bits(size: int) -> np.ndarray:
-    """Room for ``size`` bits, none set: uint64 words."""
+    """Words for ``size`` bits, none set, uint64."""
     return np.zeros(-(-size // 64), np.uint64)
 
 
 def clear(words: np.ndarray) -> None:
-    """No bit is set any more."""
+    """Clear all bits."""
     words.fill(0)
 
 
@@ -55,17 +55,17 @@ def write(part: Partition, gid: int, value: float, values: np.ndarray, updated: 
 
 
 def wait() -> None:
-    """All that was asked for has been done when a call returns."""
+    """Return at once: a call returns when all is done."""
 
 
 def block_words(entries: int, itemsize: int) -> int:
-    """Words that the largest block for a list of ``entries`` takes."""
+    """Words of the largest block for a list of ``entries``."""
     return 1 + -(-entries // 64) + -(-entries * itemsize // 8)
 
 
 @njit(cache=True, nogil=True)
 def extract(lids, values, updated, with_values, reset, identity, words, halves, items, start):  # type: ignore[no-untyped-def]
-    """Write one block from word ``start`` on; returns the word behind it.
+    """Write one block from word ``start`` on; returns the word after it.
 
     ``halves`` and ``items`` are the memory of ``words`` seen as uint32 and as the label's type. With
     ``reset``, what was sent goes back to the identity and is no longer updated.
@@ -111,11 +111,11 @@ def extract(lids, values, updated, with_values, reset, identity, words, halves, 
     return at + ((count * values.itemsize + 7) // 8 if with_values else 0)
 
 
-combine_one: Any = None  # that of a reduction takes its place
+combine_one: Any = None  # compiled_with puts that of a reduction in its place
 
 
 def _combine(lids, values, updated, with_values, implied, words, halves, items, start):  # type: ignore[no-untyped-def]
-    """Apply one block from word ``start`` on; returns the word behind it."""
+    """Apply one block from word ``start`` on; returns the word after it."""
     mode = np.int64(words[start] & np.uint64(255))
     count = np.int64(words[start] >> np.uint64(8))
     at = start + 1
@@ -161,13 +161,13 @@ def count_bits(words, size):  # type: ignore[no-untyped-def]
 
 def take_bits(words: np.ndarray, size: int) -> np.ndarray:
     """Places, int32, ascending, of the set bits; they are cleared."""
-    found = np.empty(int(count_bits(words, size)), np.int32)
-    _take_bits(words, found)
-    return found
+    places = np.empty(int(count_bits(words, size)), np.int32)
+    _take_bits(words, places)
+    return places
 
 
 @njit(cache=True, nogil=True)
-def _take_bits(words, found):  # type: ignore[no-untyped-def]
+def _take_bits(words, places):  # type: ignore[no-untyped-def]
     entry = 0
     for word in range(words.size):
         bits = words[word]
@@ -175,6 +175,6 @@ def _take_bits(words, found):  # type: ignore[no-untyped-def]
             words[word] = 0
             while bits:
                 lowest = bits & (~bits + np.uint64(1))
-                found[entry] = word * 64 + np.int64(popcount(lowest - np.uint64(1)))
+                places[entry] = word * 64 + np.int64(popcount(lowest - np.uint64(1)))
                 entry += 1
                 bits ^= lowest

@@ -26,13 +26,13 @@ class Exchange:
         """One message to each partner and one from each; returns the bytes of those sent. Collective."""
         send, receive = lists.ends(kind)
         out, into = (
-            self.transport.boxes(direction, tuple(_most_words(lids, labels) for lids in side))
+            self.transport.buffers(direction, tuple(_most_words(lids, labels) for lids in side))
             for direction, side in (("out", send), ("in", receive))
         )
-        words = [_extract(kind, labels, lids, implied, box) for lids, box in zip(send, out.pieces)]
+        words = [_extract(kind, labels, lids, implied, buffer) for lids, buffer in zip(send, out.pieces)]
         self.transport.exchange(out, words, into)
-        for lids, box in zip(receive, into.pieces):  # in the order of ranks: the same in every run
-            _combine(kind, labels, lids, implied, box)
+        for lids, buffer in zip(receive, into.pieces):  # in the order of ranks: the same in every run
+            _combine(kind, labels, lids, implied, buffer)
         return [WORD * count for count in words if count]
 
 
@@ -40,7 +40,9 @@ def _most_words(lids: np.ndarray, labels: "tuple[Label, ...]") -> int:
     return sum(device.block_words(lids.size, label.values.itemsize) for label in labels) if lids.size else 0
 
 
-def _extract(kind: str, labels: "tuple[Label, ...]", lids: np.ndarray, implied: float | None, box: np.ndarray) -> int:
+def _extract(
+    kind: str, labels: "tuple[Label, ...]", lids: np.ndarray, implied: float | None, buffer: np.ndarray
+) -> int:
     """Write the message; returns its words."""
     at = 0
     if not lids.size:
@@ -49,21 +51,23 @@ def _extract(kind: str, labels: "tuple[Label, ...]", lids: np.ndarray, implied: 
         dtype, reset = label.values.dtype, kind == "reduce" and not label.reduction.idempotent
         identity = label.reduction.identity(dtype) if reset else dtype.type(0)
         at = device.extract(
-            lids, label.values, label.updated, implied is None, reset, identity, box, *_views(box, label), at
+            lids, label.values, label.updated, implied is None, reset, identity, buffer, *_views(buffer, label), at
         )
     return at
 
 
-def _combine(kind: str, labels: "tuple[Label, ...]", lids: np.ndarray, implied: float | None, box: np.ndarray) -> None:
+def _combine(
+    kind: str, labels: "tuple[Label, ...]", lids: np.ndarray, implied: float | None, buffer: np.ndarray
+) -> None:
     at = 0
     if not lids.size:
         return
     for label in labels:
         combine = device.combine_by(label.reduction if kind == "reduce" else ASSIGN)
         value = label.values.dtype.type(implied or 0)
-        at = combine(lids, label.values, label.updated, implied is None, value, box, *_views(box, label), at)
+        at = combine(lids, label.values, label.updated, implied is None, value, buffer, *_views(buffer, label), at)
 
 
-def _views(box: np.ndarray, label: "Label") -> tuple[np.ndarray, np.ndarray]:
+def _views(buffer: np.ndarray, label: "Label") -> tuple[np.ndarray, np.ndarray]:
     """The message seen as uint32 (positions) and as the label's type (values)."""
-    return box.view(np.uint32), box.view(label.values.dtype)
+    return buffer.view(np.uint32), buffer.view(label.values.dtype)

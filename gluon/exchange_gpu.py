@@ -1,8 +1,8 @@
 """Labels travel between ranks that compute on GPUs: one kernel writes the messages for all ranks.
 
 Where every rank knows the value of what is updated (the level of a BFS), a message is one bit per entry of
-the list: its length is known in advance, so nothing waits for the host. Otherwise the lengths are read
-back and exchanged first.
+the list: its length is known in advance, so nothing waits for the host. Otherwise the host reads the lengths
+first, and the transport tells them to the receivers.
 """
 
 from dataclasses import dataclass
@@ -41,9 +41,9 @@ class Joined:
     sizes : (ranks,) int64, on the device
     pieces : list of (n_r,) int32, on the device
         The list for each rank.
-    bit_boxes, bit_words : tuple of int
-        Words of the box for each message of one bit per entry, with the gap, and of the message itself.
-    value_boxes : dict of tuple of int
+    bit_buffers, bit_words : tuple of int
+        Words of the buffer for each message of one bit per entry, with the gap, and of the message itself.
+    value_buffers : dict of tuple of int
         Words of the largest message of values to each rank, by the bytes of a value.
     """
 
@@ -52,9 +52,9 @@ class Joined:
     starts: Any
     sizes: Any
     pieces: list[Any]
-    bit_boxes: tuple[int, ...]
+    bit_buffers: tuple[int, ...]
     bit_words: tuple[int, ...]
-    value_boxes: dict[int, tuple[int, ...]]
+    value_buffers: dict[int, tuple[int, ...]]
 
     @staticmethod
     def of(lists: tuple[np.ndarray, ...]) -> "Joined":
@@ -77,7 +77,7 @@ class Joined:
 
 
 def most_entries(size: int, words: int, itemsize: int) -> int:
-    """How many entries of a list of ``size`` need a thread at most, if the message about them has ``words`` words."""
+    """Entries of a list of ``size`` that need a thread at most, if the message about them has ``words`` words."""
     every = 1 + -(-size // 64) + -(-size * itemsize // WORD)
     return size if words >= every else (words - 1) * WORD // (4 + itemsize)
 
@@ -106,8 +106,8 @@ class Exchange:
     def _bits(self, kind: str, label: "Label", outgoing: Joined, incoming: Joined, implied: float) -> list[int]:
         """Messages of one bit per entry."""
         kernels, combiners, dtype, ranks = *self._kernels(kind, label), label.values.dtype, self.comm.size
-        out = self.transport.boxes("out", outgoing.bit_boxes)
-        into = self.transport.boxes("in", incoming.bit_boxes)
+        out = self.transport.buffers("out", outgoing.bit_buffers)
+        into = self.transport.buffers("in", incoming.bit_buffers)
         kernels.extract_bits(
             outgoing.entries, outgoing.entries, outgoing.lids, outgoing.starts, ranks, label.updated, out.addresses
         )
@@ -121,8 +121,8 @@ class Exchange:
     def _values(self, kind: str, label: "Label", outgoing: Joined, incoming: Joined) -> list[int]:
         """Messages of positions and values."""
         kernels, combiners, dtype, ranks = *self._kernels(kind, label), label.values.dtype, self.comm.size
-        out = self.transport.boxes("out", outgoing.value_boxes[dtype.itemsize])
-        into = self.transport.boxes("in", incoming.value_boxes[dtype.itemsize])
+        out = self.transport.buffers("out", outgoing.value_buffers[dtype.itemsize])
+        into = self.transport.buffers("in", incoming.value_buffers[dtype.itemsize])
         entries, lists, lengths = outgoing.entries, (outgoing.lids, outgoing.starts, outgoing.sizes), self._lengths
         kernels.count_updated(
             min(max(entries // EACH, 1), many_threads()), entries, *lists, ranks, label.updated, lengths.counters,
@@ -135,10 +135,10 @@ class Exchange:
         )  # fmt: skip
         words = lengths.read()
         arrived = self.transport.exchange(out, words, into)
-        for lids, box, count in zip(incoming.pieces, into.pieces, arrived):
+        for lids, buffer, count in zip(incoming.pieces, into.pieces, arrived):
             if count:
                 threads = most_entries(lids.size, count, dtype.itemsize)
-                combiners.combine_values(threads, lids.size, lids, box, label.values, label.updated)
+                combiners.combine_values(threads, lids.size, lids, buffer, label.values, label.updated)
         return [WORD * size for size in words if size]
 
     @staticmethod

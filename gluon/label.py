@@ -12,7 +12,7 @@ from gluon.reduction import Reduction, require_reduction
 
 
 class Label:
-    """One value for each proxy of a partition, on its device; the only thing here that changes.
+    """One value for each proxy of a partition, on its device.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class Label:
     Raises
     ------
     ReductionError
-        The reduction is none, or not for values of this type.
+        ``reduction`` is something else, or not for values of this type.
     """
 
     def __init__(self, part: Partition, dtype: DTypeLike, fill: float, reduction: Reduction) -> None:
@@ -41,7 +41,7 @@ class Label:
         self.device = backend(Device, part.device)
         self.values = self.device.full(part.num_proxies, fill, np.dtype(dtype))
         self.updated = self.device.no_bits(part.num_proxies)
-        self._other: Any = None  # room for bits that the next swap uses
+        self._other: Any = None  # words for the bits after the next swap
 
     def write(self, gid: int, value: float) -> None:
         """Give a node a value, at each of its proxies: call it on every rank."""

@@ -114,10 +114,10 @@ def _chosen(lids: list[np.ndarray], roles: list[np.ndarray], role: int) -> tuple
 
 
 def _check_masters(part: Partition, rank: int, lids: np.ndarray, gids: np.ndarray) -> None:
-    """All ranks must agree on who is master of a node: a rule that depends on the asking rank breaks that."""
+    """All ranks must agree on the master of a node; a rule that depends on the rank that asks breaks that."""
     wrong = (lids < 0) | (lids >= part.num_masters)
     if wrong.any():
         raise PolicyError(
-            f"rank {rank} takes rank {part.rank} for the master of node {gids[int(np.argmax(wrong))]:,}, "
+            f"rank {rank} takes rank {part.rank} to be the master of node {gids[int(np.argmax(wrong))]:,}, "
             "but it is not: get_master must give the same answer on every rank"
         )

@@ -64,11 +64,11 @@ class Sync:
         return tuple(sums.tolist())
 
     def lowest(self, value: Any, dtype: Any = None) -> Any:
-        """Minimum over the ranks; with a number type, the same on all of them, it is found faster. Collective."""
+        """Minimum over the ranks; faster with a number type, which is then the same on all of them. Collective."""
         if dtype is not None:
-            found = np.array([value], dtype)
-            self.comm.Allreduce(MPI.IN_PLACE, found, MPI.MIN)
-            return found[0].item()
+            result = np.array([value], dtype)
+            self.comm.Allreduce(MPI.IN_PLACE, result, MPI.MIN)
+            return result[0].item()
         return self.comm.allreduce(value.item() if isinstance(value, np.generic) else value, MPI.MIN)
 
     def reduce(self, *labels: Label, write: str | None = None, implied: float | None = None) -> None:
@@ -79,9 +79,9 @@ class Sync:
         labels : Label
             On CPUs they share one message per partner.
         write : str, optional
-            Where the operator wrote, if not where it usually does.
+            Where the operator wrote, if not at ``self.write``.
         implied : number, optional
-            The value of everything updated, when all ranks know it: then no values travel.
+            The value of everything updated, if all ranks know it: then no values are sent.
         """
         lists = self.plan.lists(write or self.write)
         self._exchange("reduce", labels, lists, implied)

@@ -4,7 +4,7 @@
 
 enum Mode { NONE, ALL, BITSET, OFFSETS };  // as in device_cpu.py
 
-// Which rank's piece of the lists entry i lies in: ``starts`` ascends and has ranks + 1 entries.
+// The rank whose piece of the lists has entry i: ``starts`` ascends and has ranks + 1 entries.
 __device__ inline int piece_of(i64 i, const i64* starts, int ranks) {
   int rank = 0;
   while (rank + 1 < ranks && i >= starts[rank + 1]) rank++;

@@ -8,7 +8,7 @@ import mpi4py.MPI
 from mpi4py import MPI
 
 from cusp.runtime.exchange import tell_counts, wait_all
-from gluon.transports.memory import Boxes, Memory
+from gluon.transports.memory import Buffers, Memory
 
 MPI_EXTENSION = mpi4py.MPI.__file__
 
@@ -32,7 +32,7 @@ class CudaAwareMpi(Memory):
         return None if query() == 1 else "the MPI library was built without CUDA support"
 
     def exchange(
-        self, out: Boxes, out_words: Sequence[int], into: Boxes, in_words: Sequence[int] | None = None
+        self, out: Buffers, out_words: Sequence[int], into: Buffers, in_words: Sequence[int] | None = None
     ) -> Sequence[int]:
         """See :class:`gluon.transports.table.Transport`. Collective."""
         in_words = tell_counts(self.comm, out_words) if in_words is None else in_words

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 from mpi4py import MPI
 
-from gluon.transports.memory import Boxes, Memory
+from gluon.transports.memory import Buffers, Memory
 
 TAG = 11
 WORD = 8  # bytes
 
 
 class HostMpi(Memory):
-    """One message to each rank with a box, and one from each; MPI says how long they are."""
+    """One message to each rank with a buffer, and one from each; MPI says how long they are."""
 
     name = "mpi"
 
@@ -26,7 +26,7 @@ class HostMpi(Memory):
         return None
 
     def exchange(
-        self, out: Boxes, out_words: Sequence[int], into: Boxes, in_words: Sequence[int] | None = None
+        self, out: Buffers, out_words: Sequence[int], into: Buffers, in_words: Sequence[int] | None = None
     ) -> Sequence[int]:
         """See :class:`gluon.transports.table.Transport`. Collective."""
         comm, arriving, requests = self.comm, [], []

@@ -7,7 +7,7 @@ MOST_KEPT = 64  # ways to divide the memory among the ranks
 
 
 @dataclass(frozen=True, eq=False)
-class Boxes:
+class Buffers:
     """Memory for one message to, or from, each rank.
 
     Attributes
@@ -33,11 +33,11 @@ class Memory:
     def __init__(self, xp: Any) -> None:
         self._xp = xp
         self._whole: dict[str, Any] = {}
-        self._boxes: dict[str, dict[tuple[int, ...], Boxes]] = {}
+        self._buffers: dict[str, dict[tuple[int, ...], Buffers]] = {}
 
-    def boxes(self, direction: str, words: tuple[int, ...]) -> Boxes:
-        """The boxes for messages of these lengths; see :class:`gluon.transports.table.Transport`."""
-        known = self._boxes.setdefault(direction, {})
+    def buffers(self, direction: str, words: tuple[int, ...]) -> Buffers:
+        """The buffers for messages of these lengths; see :class:`gluon.transports.table.Transport`."""
+        known = self._buffers.setdefault(direction, {})
         if words not in known:
             needed = sum(words)
             if direction not in self._whole or self._whole[direction].size < needed or len(known) >= MOST_KEPT:
@@ -47,11 +47,11 @@ class Memory:
             known[words] = self._divide(self._whole[direction], words)
         return known[words]
 
-    def _divide(self, whole: Any, words: tuple[int, ...]) -> Boxes:
+    def _divide(self, whole: Any, words: tuple[int, ...]) -> Buffers:
         pieces, start = [], 0
         for size in words:
             pieces.append(whole[start : start + size])
             start += size
         on_device = hasattr(whole, "get")
         addresses = [piece.data.ptr for piece in pieces] if on_device else None
-        return Boxes(pieces, self._xp.array(addresses, "u8") if on_device else None)
+        return Buffers(pieces, self._xp.array(addresses, "u8") if on_device else None)

@@ -8,7 +8,7 @@ import cupy as cp
 from mpi4py import MPI
 
 from cusp.runtime.exchange import tell_counts
-from gluon.transports.memory import Boxes, Memory
+from gluon.transports.memory import Buffers, Memory
 
 
 class Nccl(Memory):
@@ -26,7 +26,7 @@ class Nccl(Memory):
         unique = comm.bcast(self._nccl.get_unique_id() if comm.rank == 0 else None)
         self._connection = self._nccl.NcclCommunicator(comm.size, unique, comm.rank)
         one = (1,) * comm.size  # pairs of GPUs are connected when they first exchange
-        self.exchange(self.boxes("out", one), one, self.boxes("in", one), one)
+        self.exchange(self.buffers("out", one), one, self.buffers("in", one), one)
         cp.cuda.get_current_stream().synchronize()
 
     @staticmethod
@@ -42,7 +42,7 @@ class Nccl(Memory):
         return None if comm.size > 1 else "there is one rank"
 
     def exchange(
-        self, out: Boxes, out_words: Sequence[int], into: Boxes, in_words: Sequence[int] | None = None
+        self, out: Buffers, out_words: Sequence[int], into: Buffers, in_words: Sequence[int] | None = None
     ) -> Sequence[int]:
         """See :class:`gluon.transports.table.Transport`. Collective.
 

@@ -9,7 +9,7 @@ from mpi4py import MPI
 
 from cusp.kernels.cuda import pinned
 from cusp.runtime.exchange import post, tell_counts, wait_all
-from gluon.transports.memory import Boxes, Memory
+from gluon.transports.memory import Buffers, Memory
 
 
 class StagedMpi(Memory):
@@ -28,20 +28,20 @@ class StagedMpi(Memory):
         return None
 
     def exchange(
-        self, out: Boxes, out_words: Sequence[int], into: Boxes, in_words: Sequence[int] | None = None
+        self, out: Buffers, out_words: Sequence[int], into: Buffers, in_words: Sequence[int] | None = None
     ) -> Sequence[int]:
         """See :class:`gluon.transports.table.Transport`. Collective."""
         in_words = tell_counts(self.comm, out_words) if in_words is None else in_words
         stream = cp.cuda.get_current_stream()
         leaving, coming = self._staged("out", out_words), self._staged("in", in_words)
-        for box, staged in zip(out.pieces, leaving):
+        for buffer, staged in zip(out.pieces, leaving):
             if staged.size:
-                _copy(staged.ctypes.data, box.data.ptr, staged.nbytes, stream)
+                _copy(staged.ctypes.data, buffer.data.ptr, staged.nbytes, stream)
         stream.synchronize()  # also: what arrived in the last exchange has left the memory that is written now
         wait_all(post(self.comm, leaving, coming))
-        for box, staged in zip(into.pieces, coming):
+        for buffer, staged in zip(into.pieces, coming):
             if staged.size:
-                _copy(box.data.ptr, staged.ctypes.data, staged.nbytes, stream)
+                _copy(buffer.data.ptr, staged.ctypes.data, staged.nbytes, stream)
         return in_words
 
     def _staged(self, direction: str, words: Sequence[int]) -> list[np.ndarray]:

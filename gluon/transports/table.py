@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cusp.errors import InputError, together
 from cusp.runtime.exchange import kept
-from gluon.transports.memory import Boxes
+from gluon.transports.memory import Buffers
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -44,7 +44,7 @@ class Transport(Protocol):
     def why_unusable(comm: "Intracomm") -> str | None:
         """None if it can be used here, else the reason why not. Collective."""
 
-    def boxes(self, direction: str, words: tuple[int, ...]) -> Boxes:
+    def buffers(self, direction: str, words: tuple[int, ...]) -> Buffers:
         """Memory for messages to all ranks (direction ``out``) or from all (``in``), valid until the next such call.
 
         It is on the device of the labels, which write their messages there; that for a rank may be memory of that rank.
@@ -57,14 +57,14 @@ class Transport(Protocol):
         """
 
     def exchange(
-        self, out: Boxes, out_words: Sequence[int], into: Boxes, in_words: Sequence[int] | None = None
+        self, out: Buffers, out_words: Sequence[int], into: Buffers, in_words: Sequence[int] | None = None
     ) -> Sequence[int]:
-        """Send the first ``out_words[r]`` words of box r to rank r; returns how many came from each rank. Collective.
+        """Send the first ``out_words[r]`` words of buffer r to rank r; returns how many each rank sent here. Collective.
 
         Parameters
         ----------
-        out, into : Boxes
-            What :meth:`boxes` returned last for ``out`` and ``in``.
+        out, into : Buffers
+            What :meth:`buffers` returned last for ``out`` and ``in``.
         in_words : (ranks,) int, optional
             How many come, where this rank knows that.
         """

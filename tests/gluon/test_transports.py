@@ -13,7 +13,7 @@ from gluon.plan import make_plan
 from gluon.reduction import ADD, MIN
 from gluon.sync import Sync
 from gluon.transports import CHOICES, TransportError, open_transport, table
-from gluon.transports.memory import Boxes, Memory
+from gluon.transports.memory import Buffers, Memory
 
 
 class Pigeons(Memory):
@@ -33,13 +33,13 @@ class Pigeons(Memory):
         return None
 
     def exchange(
-        self, out: Boxes, out_words: Sequence[int], into: Boxes, in_words: Sequence[int] | None = None
+        self, out: Buffers, out_words: Sequence[int], into: Buffers, in_words: Sequence[int] | None = None
     ) -> Sequence[int]:
         """See gluon.transports.table.Transport. Collective."""
-        messages = [to_host(box)[:words].copy() for box, words in zip(out.pieces, out_words)]
+        messages = [to_host(buffer)[:words].copy() for buffer, words in zip(out.pieces, out_words)]
         arrived = self.comm.alltoall(messages)
-        for box, message in zip(into.pieces, arrived):
-            box[: message.size] = move(message, parts.DEVICE)
+        for buffer, message in zip(into.pieces, arrived):
+            buffer[: message.size] = move(message, parts.DEVICE)
         self.words += sum(out_words)
         sizes = [message.size for message in arrived]
         assert in_words is None or list(in_words) == sizes
@@ -107,10 +107,10 @@ def test_opened_once(comm):
     first = open_transport("mpi", comm, parts.DEVICE)
     assert open_transport("mpi", comm, parts.DEVICE) is first
     words = tuple(range(comm.size))
-    boxes = first.boxes("out", words)
-    assert first.boxes("out", words) is boxes
-    assert [piece.size for piece in boxes.pieces] == list(words)
-    larger = first.boxes("out", tuple(10 * size + 1000 for size in words))
+    buffers = first.buffers("out", words)
+    assert first.buffers("out", words) is buffers
+    assert [piece.size for piece in buffers.pieces] == list(words)
+    larger = first.buffers("out", tuple(10 * size + 1000 for size in words))
     assert [piece.size for piece in larger.pieces] == [10 * size + 1000 for size in words]
 
 
