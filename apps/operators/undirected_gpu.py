@@ -5,16 +5,14 @@ from typing import TYPE_CHECKING, Any
 import cupy as cp
 import numpy as np
 
-from cusp.kernels.cuda import load
+from cusp.kernels.cuda import load, threads_for_edges
 
 if TYPE_CHECKING:
     from apps.shared.undirected import Rows
 
-RUN = 1024  # edges of a warp, as in walk.cuh
-
 
 def merge_rows(arrived: "list[Rows]", num_masters: int, num_proxies: int, weighted: bool) -> tuple[Any, Any, Any]:
-    """Offsets, targets (int32) and weights (float64 or None) of all proxies: rows ascend, without loops and doubles.
+    """Offsets, targets (int32) and weights (float64 or None) of all proxies: rows ascend, without loops and duplicates.
 
     An entry is sorted as one number, its row above its neighbour. ``arrived`` is emptied.
     """
@@ -59,5 +57,5 @@ def rows_of_edges(offsets: Any) -> Any:
     edges = int(offsets[-1])
     rows = cp.empty(edges, np.uint32)
     kernels = load("cusp/kernels/build.cuh", GID="unsigned")
-    kernels.list_sources(32 * -(-edges // RUN), offsets, 0, offsets.size - 1, rows)
+    kernels.list_sources(threads_for_edges(edges), offsets, 0, offsets.size - 1, rows)
     return rows

@@ -5,7 +5,7 @@
 // One thread: gives a node a value if it has a proxy here, else does nothing.
 extern "C" __global__ void write_node(const u64* index, const int* table, i64 gid, VALUE value, VALUE* values,
                                       unsigned* updated) {
-  if (thread_id() > 0 || !(index[2 * (gid >> 6)] >> (gid & 63) & 1)) return;
+  if (thread_id() > 0 || !has_bit(index, gid)) return;
   int lid = lid_of(index, table, gid);
   values[lid] = value;
   set_bit(updated, lid);
@@ -20,7 +20,7 @@ extern "C" __global__ void count_bits(const unsigned* words, i64 size, u64* sums
     count += __popc(bits);
   }
   add_up(&sums[0], count);
-  hand_over(sums, 1, host);
+  publish(sums, 1, host);
 }
 
 // Messages of one bit per entry for all ranks at once, to buffers[r] for rank r: the updated bit of lids[i], 0 where that is
@@ -100,11 +100,7 @@ extern "C" __global__ void extract_values(const int* lids, const i64* starts, co
       if (lane_id() == 0) slots[k * WARPS + warp] = __popc(chosen.bits[k]);
     __syncthreads();
     if (warp == 0) {  // EACH * WARPS is 32
-      i64 own = slots[lane_id()], upto = own, at = 0;
-      for (int step = 1; step < 32; step *= 2) {
-        i64 other = __shfl_up_sync(FULL, upto, step);
-        if (lane_id() >= (unsigned)step) upto += other;
-      }
+      i64 own = slots[lane_id()], upto = scan_of_warp(own), at = 0;
       if (lane_id() == 31) at = (i64)atomicAdd((u64*)&taken[rank], (u64)upto);
       slots[lane_id()] = __shfl_sync(FULL, at, 31) + upto - own;
     }

@@ -1,6 +1,5 @@
 // The reduction of a label on the GPU: JOINED and CHANGED are its texts, see Reduction in reduction.py. VALUE is the type
 // of the label.
-#pragma once
 #include "../../cusp/kernels/warp.cuh"
 
 template <class Yes, class No>

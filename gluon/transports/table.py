@@ -59,7 +59,7 @@ class Transport(Protocol):
     def exchange(
         self, out: Buffers, out_words: Sequence[int], into: Buffers, in_words: Sequence[int] | None = None
     ) -> Sequence[int]:
-        """Send the first ``out_words[r]`` words of buffer r to rank r; returns how many each rank sent here. Collective.
+        """Send the first ``out_words[r]`` words of buffer r to rank r; returns how many came from each. Collective.
 
         Parameters
         ----------

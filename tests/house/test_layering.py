@@ -48,8 +48,6 @@ MOST_FILES = 12  # of a folder, .py and .cuh, __init__.py apart
 MORE_FILES = {
     "apps": (20, "the programs that users start by name: python -m apps.NAME"),
     "cusp/policies": (13, "rules, what they may ask, and what compiles and translates them"),
-    "scripts/bench": (18, "to be reduced"),
-    "scripts/formats": (15, "to be reduced"),
 }
 
 
