@@ -1,4 +1,4 @@
-"""The transports of each device, and what they all can do."""
+"""The transports of each device, and what all of them do."""
 
 import importlib
 from collections.abc import Sequence

@@ -55,6 +55,20 @@ def test_products_over_ranks(comm, shared_tmp, policy, dtype):
 
 
 @pytest.mark.mpi
+@pytest.mark.parametrize("policy", ["cvc", "mixed"])
+def test_known_shares(comm, shared_tmp, policy):
+    """A sum of values that all ranks know counts the share of every proxy, and takes it from the mirror."""
+    path = graphs.write(shared_tmp / "g.h5", graphs.HARD["random"]())
+    part = parts.partition_graph(path, parts.policy_of(policy), comm)
+    label, proxies = Label(part, np.int32, 0, ADD), np.concatenate(comm.allgather(to_host(part.gids)))
+    for gid in range(part.num_nodes):
+        label.write(gid, 1)
+    parts.make_sync(part).reduce(label, write="any", implied=1)
+    np.testing.assert_array_equal(parts.gather(part, label.masters()), np.bincount(proxies, minlength=part.num_nodes))
+    assert (to_host(label.values)[part.num_masters :] == 0).all()
+
+
+@pytest.mark.mpi
 @pytest.mark.parametrize("csc", [False, True], ids=["push", "pull"])
 @pytest.mark.parametrize(
     ("reduction", "dtype"),
