@@ -1,6 +1,8 @@
 // Edge operators: passes over the edges of a CSR around an expression, which edges_gpu.py appends to this file as a struct
 // Operator. VALUE is the type of the label that is written, WIDE that of sums over rows: Int for whole numbers,
-// Float for others. REDUCTION is its code in gluon/reduction.py. Twins: the loops and functions of edges_cpu.py.
+// Float for others. The reduction is that of gluon/kernels/reduction.cuh, and ATOMIC says how threads that write the same
+// node agree. Twins: the loops and functions of edges_cpu.py.
+#include "../../../gluon/kernels/reduction.cuh"
 #include "../frontier.cuh"
 
 typedef i64 Int;
@@ -8,17 +10,11 @@ typedef double Float;
 typedef bool Bool;
 typedef VALUE Value;
 typedef WIDE Wide;
-enum { MINIMUM = 1, MAXIMUM = 2, SUM = 3 };
+enum { SWAP, MINIMUM, MAXIMUM, SUM };  // ATOMIC: by comparing and swapping, or by what the GPU has
 
 // What expressions call.
 constexpr Int LOWEST = (Int)(1ull << 63), LARGEST = (Int)(~0ull >> 1);
 __device__ inline Float infinity() { return __longlong_as_double(0x7ff0000000000000ll); }
-template <class T>
-__device__ inline T select(Bool test, T yes, T no) { return test ? yes : no; }
-template <class T>
-__device__ inline T least(T a, T b) { return a < b ? a : b; }
-template <class T>
-__device__ inline T largest(T a, T b) { return a > b ? a : b; }
 __device__ inline Int clipped(Int a, Int low, Int high) { return a < low ? low : a > high ? high : a; }
 __device__ inline Int from_unsigned(u64 a) { return a <= (u64)LARGEST ? (Int)a : LARGEST; }
 __device__ inline Int saturating_add(Int a, Int b) {
@@ -51,26 +47,13 @@ __device__ inline Int to_int(Float a) {
   return a >= 9223372036854775808.0 ? LARGEST : a < -9223372036854775808.0 ? LOWEST : (Int)a;
 }
 
-// Reductions. ``identity`` is what changes nothing; it is defined below this file.
+// The identity of the reduction; it is defined below this file.
 __device__ inline Wide identity();
-template <class T>
-__device__ inline T joined(T a, T b) {
-  return REDUCTION == MINIMUM ? least(b, a) : REDUCTION == MAXIMUM ? largest(b, a) : (T)(a + b);
-}
-__device__ inline bool changes(Value old, Value value) {
-  return REDUCTION == MINIMUM ? value < old : REDUCTION == MAXIMUM ? value > old : value != 0;
-}
 __device__ inline Wide joined_by_warp(Wide value) {
   return reduce_warp(value, [](Wide a, Wide b) { return joined(a, b); });
 }
 
-// For a node that no other thread writes.
-__device__ inline void combine(i64 node, Value value, Value* values, unsigned* updated) {
-  Value old = values[node];
-  if (!changes(old, value)) return;
-  values[node] = joined(old, value);
-  set_bit(updated, node);
-}
+__device__ inline bool changes(Value old, Value value) { return changes(old, value, joined(old, value)); }
 
 // The atomic minimum and maximum of floats: as integers, those below 0 are ordered backwards. They return the old value.
 __device__ inline int bits_of(float value) { return __float_as_int(value); }
@@ -80,32 +63,55 @@ __device__ inline double number_of(i64 bits) { return __longlong_as_double(bits)
 template <class T, class Signed, class Unsigned>
 __device__ inline T atomic_extreme(T* place, T value) {
   Signed bits = bits_of(value);
-  bool as_signed = bits >= 0, least = REDUCTION == MINIMUM;
+  bool as_signed = bits >= 0, least = ATOMIC == MINIMUM;
   if (as_signed && least) return number_of((Signed)atomicMin((Signed*)place, bits));
   if (as_signed) return number_of((Signed)atomicMax((Signed*)place, bits));
   if (least) return number_of((Signed)atomicMax((Unsigned*)place, (Unsigned)bits));
   return number_of((Signed)atomicMin((Unsigned*)place, (Unsigned)bits));
 }
-__device__ inline float atomic_join(float* place, float value) {
-  return REDUCTION == SUM ? atomicAdd(place, value) : atomic_extreme<float, int, unsigned>(place, value);
+__device__ inline float native_join(float* place, float value) {
+  return ATOMIC == SUM ? atomicAdd(place, value) : atomic_extreme<float, int, unsigned>(place, value);
 }
-__device__ inline double atomic_join(double* place, double value) {
-  return REDUCTION == SUM ? atomicAdd(place, value) : atomic_extreme<double, i64, u64>(place, value);
+__device__ inline double native_join(double* place, double value) {
+  return ATOMIC == SUM ? atomicAdd(place, value) : atomic_extreme<double, i64, u64>(place, value);
 }
-__device__ inline i64 atomic_join(i64* place, i64 value) {
-  if (REDUCTION == SUM) return (i64)atomicAdd((u64*)place, (u64)value);
-  return REDUCTION == MINIMUM ? atomicMin(place, value) : atomicMax(place, value);
+__device__ inline i64 native_join(i64* place, i64 value) {
+  if (ATOMIC == SUM) return (i64)atomicAdd((u64*)place, (u64)value);
+  return ATOMIC == MINIMUM ? atomicMin(place, value) : atomicMax(place, value);
 }
 template <class T>
-__device__ inline T atomic_join(T* place, T value) {
-  if (REDUCTION == SUM) return atomicAdd(place, value);
-  return REDUCTION == MINIMUM ? atomicMin(place, value) : atomicMax(place, value);
+__device__ inline T native_join(T* place, T value) {
+  if (ATOMIC == SUM) return atomicAdd(place, value);
+  return ATOMIC == MINIMUM ? atomicMin(place, value) : atomicMax(place, value);
 }
 
-// For a node that others may write at the same time. ``old`` is what was there a moment ago: a minimum only falls, so
-// what does not change that changes nothing.
+// Any reduction: compare and swap until no other thread comes between.
+template <int SIZE> struct WordOf { typedef u64 type; };
+template <> struct WordOf<4> { typedef unsigned type; };
+template <class To, class From>
+__device__ inline To same_bits(From value) {
+  union { From from; To to; } both;
+  both.from = value;
+  return both.to;
+}
+__device__ inline Value join_by_swap(Value* place, Value value) {
+  typedef WordOf<sizeof(Value)>::type Word;
+  Word seen = same_bits<Word>(*(volatile Value*)place), assumed;
+  do {
+    assumed = seen;
+    Value old = same_bits<Value>(seen);
+    if (!changes(old, value)) return old;
+    seen = atomicCAS((Word*)place, assumed, same_bits<Word>(joined(old, value)));
+  } while (seen != assumed);
+  return same_bits<Value>(seen);
+}
+
+// For a node that others may write at the same time. ``old`` is what was there a moment ago: a value that did not change it
+// then would have changed nothing if it had come first, and the order does not matter.
 __device__ inline void combine_atomic(i64 node, Value value, Value old, Value* values, unsigned* updated) {
-  if (changes(old, value) && changes(atomic_join(&values[node], value), value)) set_bit(updated, node);
+  if (!changes(old, value)) return;
+  Value before = ATOMIC == SWAP ? join_by_swap(&values[node], value) : native_join(&values[node], value);
+  if (changes(before, value)) set_bit(updated, node);
 }
 
 // The candidates of a few edges, and which of them take part. All loads of one kind are under way before one is needed: edges
@@ -177,7 +183,7 @@ __device__ inline void pull(const Operator& op, Rows rows, const int* columns, V
         for (int k = 0; k < K; k++) value[k] = candidates.chosen[k] ? (Wide)candidates.value[k] : identity();
       },
       [](Wide a, Wide b) { return joined(a, b); },
-      [&](int node, Wide total) { combine(node, (Value)total, values, updated); });
+      [&](int node, Wide total) { combine_one(node, (Value)total, values, updated); });
 }
 
 // Combines the pieces of each row, which follow each other, into its node. One warp per piece; that of the row's first one
@@ -192,5 +198,5 @@ extern "C" __global__ void join_pieces(i64 count, const int* rows, const Wide* p
     if (on) total = joined(total, pieces[i]);
   }
   total = joined_by_warp(total);
-  if (lane_id() == 0) combine(rows[first], (Value)total, values, updated);
+  if (lane_id() == 0) combine_one(rows[first], (Value)total, values, updated);
 }

@@ -16,7 +16,7 @@ from cusp.partition import Partition
 from gluon.reduction import ADD, MAX, MIN
 
 EDGES = "apps/operators/expressions/edges.cuh"
-CODES = {reduction.name: str(reduction.code) for reduction in (MIN, MAX, ADD)}
+ATOMICS = {MIN.joined: "MINIMUM", MAX.joined: "MAXIMUM", ADD.joined: "SUM"}  # what a GPU has an atomic operation for
 TEMPLATE = """
 __device__ inline Wide identity() {{ return {identity}; }}
 struct Operator {{
@@ -80,8 +80,9 @@ def way_of(edges: Pass) -> str:
 
 def defines_of(edges: Pass) -> dict[str, str]:
     """Macros of edges.cuh."""
+    atomic = ATOMICS.get(edges.reduction.joined, "SWAP")
     wide = "double" if edges.wide == "Float" else "long long"
-    return {"VALUE": c_type(edges.dtype), "WIDE": wide, "REDUCTION": CODES[edges.reduction]}
+    return {"VALUE": c_type(edges.dtype), "WIDE": wide, "ATOMIC": atomic, **edges.reduction.macros()}
 
 
 def text_of(edges: Pass) -> str:
