@@ -48,6 +48,7 @@ def estimate(
     edges : EdgeSlice
         What this rank reads; ranks and parts may differ in number.
     policy : Policy or CompiledPolicy
+        If compiled, for the CPU.
     num_parts : int
     split : str
         The reading split, applied to the parts if there are not as many as ranks.

@@ -13,6 +13,7 @@ from cusp.policies.prop import Prop
 
 MASTER_ARGUMENTS = ("prop", "node", "mstate", "masters")
 EDGE_ARGUMENTS = ("prop", "src", "dst", "src_master", "dst_master", "estate")
+# of a Prop, what any rank can say; a master rule that asks for anything else is not computed
 KNOWN_EVERYWHERE = ("num_nodes", "num_edges", "num_parts", "rows", "columns", "threshold", "reader")
 
 
@@ -32,7 +33,7 @@ class Uses:
     degrees, in_degrees : bool
         A rule asks for the out-degrees, the in-degrees of neighbours.
     neighbors : bool
-        A rule looks at facts on neighbours, or at masters that are not computed.
+        A rule looks at facts about neighbours, or at masters that are not computed.
     target, target_master : bool
         The edge rule looks at the target of an edge or its state; at the master of the target.
     """

@@ -17,7 +17,7 @@ import ranks
 from apps.bfs import bfs
 from apps.sssp import measure, sssp
 from cusp import partitioner
-from cusp.policies.compile_rules import Rules
+from cusp.policies.compile_rules import CompiledPolicy
 from cusp.policies.interfaces import Loops
 from cusp.runtime import devices
 from cusp.runtime.devices import DeviceError, backend, choose_device, module_of, move, to_host
@@ -212,7 +212,7 @@ def test_twins(interface, device):
 @pytest.mark.parametrize("device", ["cpu", pytest.param("gpu", marks=on_gpu)])
 def test_loops_of_a_policy(device):
     """Compiled or translated, they are what the interface says."""
-    loops = Rules(parts.policy_of("cvc"), device)._loops
+    loops = CompiledPolicy(parts.policy_of("cvc"), device)._loops
     for name in ("assign_masters", "masters_of", "assign_edges"):
         wanted = [one.name for one in parameters(getattr(Loops, name))]
         assert [one.name for one in parameters(getattr(loops, name))] == wanted
