@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from apps.harness import Answer, App, main
-from apps.shared.components import Directory, largest_component, mark
+from apps.shared.components import Directory, largest_component
+from apps.shared.marks import mark
 from apps.verify.components import verify_components
 from cusp.launch import run_main
 from cusp.partition import Partition

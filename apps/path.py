@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from apps import bfs, sssp
+from apps.bfs import bfs
+from apps.bfs import prepare as prepare_bfs
 from apps.harness import Answer, App, main
 from apps.run.cli import check_nodes
+from apps.shared.lengths import Lengths, measure
 from apps.shared.trace import trace
 from apps.shared.tree import find_parents
+from apps.sssp import sssp
 from apps.verify.paths import verify_distances, verify_hops
 from cusp.errors import together
 from cusp.launch import run_main
@@ -24,7 +27,7 @@ from gluon.sync import Sync
 SHOWN = 30  # nodes of a path
 
 
-def shortest_tree(part: Partition, sync: Sync, source: int, lengths: sssp.Lengths | None, prepared: Any) -> Answer:
+def shortest_tree(part: Partition, sync: Sync, source: int, lengths: Lengths | None, prepared: Any) -> Answer:
     """Distances from ``source`` and a parent of every node: of paths of least weight or, without ``lengths``, of fewest
     edges. Collective.
 
@@ -34,8 +37,8 @@ def shortest_tree(part: Partition, sync: Sync, source: int, lengths: sssp.Length
         ``distance`` or ``hops``, and ``parents`` (int64): the source is its own; -1 where there is no path.
     """
     if lengths is None:
-        return bfs.bfs(part, sync, source, parents=True, prepared=prepared)
-    answer = sssp.sssp(part, sync, source, lengths)
+        return bfs(part, sync, source, parents=True, prepared=prepared)
+    answer = sssp(part, sync, source, lengths)
     parents = find_parents(part, sync, source, answer.labels["distance"], lengths.weights)
     return Answer(answer.labels | {"parents": parents}, answer.reached, answer.rounds)
 
@@ -74,11 +77,11 @@ def show(part: Partition, sync: Sync, source: int, answer: Answer, options: argp
     return lines
 
 
-def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> tuple[sssp.Lengths | None, Any]:
+def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> tuple[Lengths | None, Any]:
     """What does not depend on the source."""
     if options.hops or sync.total(int(part.weights is None))[0]:
-        return None, bfs.prepare(part, sync)
-    return sssp.measure(part, sync), None
+        return None, prepare_bfs(part, sync)
+    return measure(part, sync), None
 
 
 def verify(part: Partition, sync: Sync, source: int, answer: Answer, prepared: tuple, options: Any) -> None:

@@ -9,7 +9,8 @@ import numpy as np
 
 from apps.edge_operator import EdgeOperator
 from apps.harness import Answer, App, main, scramble
-from apps.shared.components import largest_component, mark
+from apps.shared.components import largest_component
+from apps.shared.marks import mark
 from apps.verify.components import verify_strong_components
 from cusp.launch import run_main
 from cusp.partition import Partition
@@ -65,31 +66,19 @@ def scc(part: Partition, sync: Sync, colors: Colors) -> Answer:
         ``largest`` as figures.
     """
     xp = backend("gluon.device", part.device).xp
-    own = slice(0, part.num_masters)
-    root, color = Label(part, np.int64, -1, MAX), Label(part, np.int64, 0, MIN)
-    reach = Label(part, np.int32, 0, MAX)
-    trimming = Trimming(part, sync, root)
+    root = Label(part, np.int64, -1, MAX)
+    trimming, coloring = Trimming(part, sync, root), Coloring(part, sync, root, colors)
     rounds = trimming.close(xp.arange(part.num_masters, dtype=np.int32), trim=True)
-    gid_bits = (1 << part.num_nodes.bit_length()) - 1
-    starts = colors.values < 0
+    from_pivot = True
     while trimming.left > 0:
-        left = root.values < 0
-        color.values[:] = xp.where(left, colors.values, FAR)
-        mark(color, xp.flatnonzero(left & starts))
-        rounds += flood(COLOR, part, sync, color, color=color, root=root)
-        reach.values[:] = left & starts & (color.values == colors.values)
-        mark(reach, xp.flatnonzero(reach.values))
-        rounds += flood(REACH, part, sync, reach, reach=reach, color=color)
-        found = xp.flatnonzero(reach.values[own])
-        root.values[found] = color.values[found] & gid_bits
-        rounds += trimming.close(found)
-        starts = True
+        members, more = coloring.find_members(from_pivot)
+        rounds += more + trimming.close(members)
+        from_pivot = False
     component, more = _name(part, sync, root, colors.pivot)
-    rounds += more
-    names, members = (to_host(values) for values in xp.unique(component, return_counts=True))
-    (components,) = sync.total(int((component == part.gids[own]).sum()))
-    figures = {"components": components, "largest": largest_component(sync, names, members)}
-    return Answer({"component": component}, None, rounds, figures)
+    names, sizes = (to_host(values) for values in xp.unique(component, return_counts=True))
+    (components,) = sync.total(int((component == part.gids[: part.num_masters]).sum()))
+    figures = {"components": components, "largest": largest_component(sync, names, sizes)}
+    return Answer({"component": component}, None, rounds + more, figures)
 
 
 def _name(part: Partition, sync: Sync, root: Label, pivot: int) -> tuple[Any, int]:
@@ -114,6 +103,51 @@ def flood(operator: EdgeOperator, part: Partition, sync: Sync, label: Label, **g
         sync.broadcast(label, read="any")
         rounds += 1
     return rounds
+
+
+class Coloring:
+    """Finds components among the nodes that are left: those of one color that lead back to the node that gave it.
+
+    Attributes
+    ----------
+    root : Label
+        -1 for what is left; the node after which a component is called, for the others.
+    color, reach : Label
+    """
+
+    def __init__(self, part: Partition, sync: Sync, root: Label, colors: Colors) -> None:
+        self.part, self.sync, self.root, self.first = part, sync, root, colors.values
+        self.color, self.reach = Label(part, np.int64, 0, MIN), Label(part, np.int32, 0, MAX)
+
+    def find_members(self, from_pivot: bool) -> tuple[Any, int]:
+        """Give the masters in the components found their root; their local ids, and rounds. Collective.
+
+        Parameters
+        ----------
+        from_pivot : bool
+            Only the pivot gives its color.
+        """
+        xp, left = self.root.device.xp, self.root.values < 0
+        starts = left & (self.first < 0) if from_pivot else left
+        rounds = self._spread(left, starts) + self._lead_back(starts)
+        members = xp.flatnonzero(self.reach.masters())
+        gid_bits = (1 << self.part.num_nodes.bit_length()) - 1
+        self.root.values[members] = self.color.values[members] & gid_bits
+        return members, rounds
+
+    def _spread(self, left: Any, starts: Any) -> int:
+        """Every node that is left takes the lowest color of those that lead to it. Collective."""
+        color, xp = self.color, self.color.device.xp
+        color.values[:] = xp.where(left, self.first, FAR)
+        mark(color, xp.flatnonzero(starts))
+        return flood(COLOR, self.part, self.sync, color, color=color, root=self.root)
+
+    def _lead_back(self, starts: Any) -> int:
+        """Reach, against the edges, the nodes of its color from every node that kept its own. Collective."""
+        color, reach = self.color, self.reach
+        reach.values[:] = starts & (color.values == self.first)
+        mark(reach, reach.device.xp.flatnonzero(reach.values))
+        return flood(REACH, self.part, self.sync, reach, reach=reach, color=color)
 
 
 class Trimming:

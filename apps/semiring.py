@@ -19,6 +19,7 @@ from numpy.typing import DTypeLike
 
 from apps.edge_operator import EdgeOperator
 from apps.harness import Answer, App, main
+from apps.shared.marks import mark_all
 from apps.verify.pagerank import verify_pagerank
 from apps.verify.paths import verify_distances, verify_hops
 from cusp.launch import run_main
@@ -78,7 +79,7 @@ class Matrix:
             Only entries of x that changed since the last sparse product take part.
         """
         if not sparse:
-            x.updated.fill(~x.updated.dtype.type(0))
+            mark_all(x)
         self.sync.broadcast(x, read=self._read)
         frontier = x.swap_updated()
         if into is not None and into.reduction.idempotent:
@@ -87,7 +88,7 @@ class Matrix:
             y = self.vector((into or x).values.dtype, into.reduction if into else add)
         given: dict[str, Any] = {name: value for name, value in {"x": x, "mask": mask}.items() if value is not None}
         if mask is not None:
-            mask.updated.fill(~mask.updated.dtype.type(0))
+            mark_all(mask)
             self.sync.broadcast(mask, read=self._write)
             mask.swap_updated()
         operator = _operator(multiply, self._write, mask is not None)

@@ -21,8 +21,9 @@ from apps.bfs import prepare as prepare_bfs
 from apps.graph500.output import Outcome, Run, official_output, rows_of
 from apps.graph500.validate import EdgeTuples, Validator
 from apps.harness import append_rows, choose_sources
+from apps.shared.lengths import Lengths, measure
 from apps.shared.tree import find_parents
-from apps.sssp import Lengths, measure, sssp
+from apps.sssp import sssp
 from cusp.edge_lists import random_kernels
 from cusp.edge_lists.generators import BATCH, MAX_SCALE, rmat
 from cusp.edge_lists.threads import ordered_map

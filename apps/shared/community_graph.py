@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from apps.shared.marks import mark_all
 from apps.shared.undirected import join_rows, map_lids, nodes_of
 from cusp.partition import Partition
 from cusp.runtime.devices import backend, device_of
@@ -103,7 +104,7 @@ def new_label(level: Level) -> Label:
 
 def broadcast(level: Level, label: Label) -> None:
     """Give the communities of masters to their mirrors. Collective."""
-    label.updated.fill(~label.updated.dtype.type(0))
+    mark_all(label)
     level.sync.broadcast(label, read="dst")
 
 

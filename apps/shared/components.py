@@ -1,11 +1,8 @@
 """What ranks find out together about components, which they know by name: a global id of a node in each."""
 
-from typing import Any
-
 import numpy as np
 
 from cusp.runtime.exchange import all_to_all
-from gluon.label import Label
 from gluon.sync import Sync
 
 
@@ -65,11 +62,3 @@ class Directory:
 def _by_rank(names: np.ndarray, ranks: int) -> list[np.ndarray]:
     rank = names % ranks
     return [np.flatnonzero(rank == other) for other in range(ranks)]
-
-
-def mark(label: Label, lids: Any) -> None:
-    """Set the updated bits of some proxies."""
-    xp, words = label.device.xp, label.updated
-    width = 8 * words.itemsize
-    bits = xp.left_shift(words.dtype.type(1), (lids % width).astype(words.dtype))
-    xp.bitwise_or.at(words, lids // width, bits)

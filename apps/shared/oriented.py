@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from apps.shared.marks import mark_all
 from cusp.partition import Partition
 from cusp.runtime.devices import backend, device_of, to_host
 from cusp.runtime.exchange import pieces
@@ -75,7 +76,7 @@ def place_by_degree(graph: Partition, sync: Sync) -> Any:
     label = Label(graph, np.int64, 0, MIN)
     label.values[order] = xp.arange(order.size) + xp.asarray(np.repeat(ahead, counts))
     if comm.size > 1:
-        label.updated.fill(~label.updated.dtype.type(0))
+        mark_all(label)
         transport = getattr(sync.plan.exchange.transport, "name", "auto")
         Sync(make_plan(graph, comm, transport), comm).broadcast(label, read="dst")
     return label.values.astype(np.uint32 if graph.num_nodes < 2**32 else np.uint64)

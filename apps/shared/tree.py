@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from apps.shared.marks import mark_all
 from cusp.errors import GraphFileError, raise_together
 from cusp.partition import Partition
 from cusp.runtime.devices import backend
@@ -51,7 +52,7 @@ def find_parents(part: Partition, sync: Sync, source: int, distances: Any, weigh
     values.values[own] = distances
     if distances.dtype.kind != "f":
         values.values[own][distances < 0] = far
-    values.updated.fill(~values.updated.dtype.type(0))
+    mark_all(values)
     sync.broadcast(values, read="any")
     parents = Label(part, np.int64, NO_PARENT, MIN)
     parents.write(source, source)

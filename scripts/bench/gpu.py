@@ -56,7 +56,8 @@ def measure_graph(name: str, options: argparse.Namespace) -> Iterator[dict]:
 
     from apps.bfs import bfs, prepare
     from apps.harness import commit, scramble
-    from apps.sssp import measure, sssp
+    from apps.shared.lengths import measure
+    from apps.sssp import sssp
     from cusp.runtime.devices import to_host
     from gluon.plan import make_plan
     from gluon.sync import Sync

@@ -22,7 +22,8 @@ from mpi4py import MPI
 
 from apps.bfs import bfs, prepare
 from apps.harness import choose_sources, commit
-from apps.sssp import measure, sssp
+from apps.shared.lengths import measure
+from apps.sssp import sssp
 from cusp.estimates.quality import measure_quality
 from cusp.partitioner import partition_graph
 from cusp.policies import load_policy
