@@ -108,8 +108,9 @@ class Search:
         dtype = np.int64 if parents else np.int32
         self.shift = part.num_nodes.bit_length() if parents else 0
         self.gid_mask = np.int64((1 << self.shift) - 1)
-        self.unreached: Any = dtype(np.iinfo(dtype).max)
-        self.label = Label(part, dtype, self.unreached, MIN)
+        unreached = np.iinfo(dtype).max
+        self.unreached = dtype(unreached)
+        self.label = Label(part, dtype, unreached, MIN)
         self.label.write(source, source & int(self.gid_mask))
 
     def count_frontier(self) -> int:
