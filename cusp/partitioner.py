@@ -42,7 +42,8 @@ def partition_graph(
     ----------
     graph : str, path, EdgeSlice or graph in memory
         The name of a graph file, see :mod:`cusp.input.graph_file`; or a SciPy sparse matrix, a NetworkX graph, a data
-        frame or arrays, see :func:`cusp.input.memory_input.slice_in_memory`, which has more choices and makes an EdgeSlice.
+        frame or arrays, see :func:`cusp.input.memory_input.slice_in_memory`, which has more choices and makes an
+        EdgeSlice.
     policy : Policy or str
         A name as of ``--policy``, with the usual parameters.
     split : str

@@ -3,8 +3,9 @@
 Translated are arguments, arithmetic, comparisons, ``and or not``, ``if``, conditional expressions, assignments to
 variables, ``for`` over ``range``, ``while``, ``min max abs``, casts to ``np.int64`` and ``np.uint64``, constants and
 plain functions of the module, and what :class:`cusp.policies.prop.Prop` says of a node. What keeps state or looks at
-the masters of other nodes needs the order of the stream: it stays on the host, as does whatever numba might understand differently,
-such as numbers of mixed types. (Where an int64 overflows, numba promises nothing; here it wraps around.)
+the masters of other nodes needs the order of the stream: it stays on the host, as does whatever numba might
+understand differently, such as numbers of mixed types. (Where an int64 overflows, numba promises nothing; here it
+wraps around.)
 """
 
 import ast

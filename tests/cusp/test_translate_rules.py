@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cusp.policies import POLICIES, load_module, load_policy, translate_rules
+from cusp.policies import POLICIES, load_policy, translate_rules
 from cusp.policies.compile_rules import jit
+from cusp.policies.policy import load_module
 
 cp = pytest.importorskip("cupy")
 cuda = pytest.importorskip("cusp.kernels.cuda")
