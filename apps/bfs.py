@@ -54,7 +54,7 @@ def bfs(
     prepared = prepare(part, sync) if prepared is None else prepared
     if backend("apps.operators.frontier", part.device).drains(sync.comm.size):
         return _drain(part, source, direction, parents, prepared)
-    search = Search(part, sync, source, parents, prepared)
+    search = BreadthFirstSearch(part, sync, source, parents, prepared)
     while search.count_frontier() > 0:
         if choose_direction(search, direction) == "pull":
             search.pull()
@@ -63,7 +63,7 @@ def bfs(
     return search.answer()
 
 
-def choose_direction(search: "Search", direction: str) -> str:
+def choose_direction(search: "BreadthFirstSearch", direction: str) -> str:
     """Push or pull the next level: as asked, or what costs less (Beamer, Asanovic, Patterson, SC 2012, section 5).
 
     Pushing goes over to pulling when the frontier has many of the edges that are still unexplored, and back when the
@@ -80,7 +80,7 @@ def choose_direction(search: "Search", direction: str) -> str:
     return "pull" if cheaper else "push"
 
 
-class Search:
+class BreadthFirstSearch:
     """A search that advances one level at a time.
 
     With parents, a label is one number: the level above, and below it, in ``shift`` bits, the global id of the parent.

@@ -18,7 +18,9 @@ from mpi4py import MPI
 
 from apps import library
 from apps.harness import append_rows, choose_sources, commit
-from apps.library import APPS, PartitionedGraph, partition_graph
+from apps.library import APPS, partition_graph, partition_keywords
+from apps.run.cli import add_rows_option, add_transport_option
+from apps.run.partitioned_graph import PartitionedGraph
 from cusp.edge_lists.generators import generate
 from cusp.errors import OptionError, together
 from cusp.input.memory_input import slice_of_rows
@@ -26,7 +28,6 @@ from cusp.launch import parse_together, run_main
 from cusp.output.dataset_writer import check_target
 from cusp.program import report
 from cusp.program.cli import add_partition_options, positive
-from gluon.transports import CHOICES as TRANSPORTS
 
 SOURCES = 64
 ROOTS = 4  # of a trial of betweenness
@@ -117,8 +118,8 @@ def make_parser() -> argparse.ArgumentParser:
     add("--trials", type=positive, metavar="N", help="at most so many trials a kernel (default: as the rules say)")
     add("--verify", action="store_true", help="check the answer of the first trial of each kernel")
     add("--seed", type=int, default=1, help="of generated graphs and sources (default: 1)")
-    add("--transport", choices=TRANSPORTS, default="auto", help="how messages travel between GPUs")
-    add("--rows", metavar="FILE", help="append a JSON line for each trial")
+    add_transport_option(parser)
+    add_rows_option(parser, "trial")
     add_partition_options(parser)
     return parser
 
@@ -148,11 +149,9 @@ def open_graph(options: argparse.Namespace, comm: MPI.Intracomm) -> tuple[str, P
             kind, comm, seed=options.seed, weights=WEIGHTS, symmetrize=True, drop_loops=True, dedup=True, **parameters
         )
         graph = slice_of_rows(builder.build(), comm)
-    keywords = ("device", "order", "grid", "threshold", "state_rounds", "passes", "node_map", "strict", "split",
-                "memory_limit", "transport")  # fmt: skip
-    chosen = {name: getattr(options, name) for name in keywords}
+    chosen = {action.dest: getattr(options, action.dest) for action in partition_keywords().actions}
     name = options.graph or f"{asked[0]}{options.kron or options.urand}"
-    return name, partition_graph(graph, options.policy, comm=comm, **chosen)
+    return name, partition_graph(graph, comm=comm, **chosen)
 
 
 def trials_of(

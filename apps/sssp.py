@@ -48,7 +48,7 @@ def sssp(part: Partition, sync: Sync, source: int, lengths: Lengths) -> Answer:
     ops = backend("apps.operators.traversal.sssp", part.device)
     if backend("apps.operators.frontier", part.device).drains(sync.comm.size):
         return _answer(part, sync, source, lengths, *ops.shortest_paths(part, source, lengths))
-    search = Search(part, sync, source, lengths)
+    search = DeltaStepping(part, sync, source, lengths)
     if ops.settles(lengths.queue):
         search.settle_and_pull()
     else:
@@ -57,7 +57,7 @@ def sssp(part: Partition, sync: Sync, source: int, lengths: Lengths) -> Answer:
     return _answer(part, sync, source, lengths, search.distances.values, search.rounds)
 
 
-class Search:
+class DeltaStepping:
     """Distances so far, and which nodes are pending: their distance has fallen since their out-edges were relaxed.
 
     Attributes

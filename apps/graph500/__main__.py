@@ -18,9 +18,11 @@ from mpi4py import MPI
 
 from apps.bfs import bfs
 from apps.bfs import prepare as prepare_bfs
-from apps.graph500.output import Outcome, Run, official_output, rows_of
+from apps.graph500.output import Outcome, Trial, official_output, rows_of
 from apps.graph500.validate import EdgeTuples, Validator
 from apps.harness import append_rows, choose_sources
+from apps.run.cli import add_rows_option, add_transport_option
+from apps.run.inputs import policy_for
 from apps.shared.lengths import Lengths, measure
 from apps.shared.tree import find_parents
 from apps.sssp import sssp
@@ -34,15 +36,14 @@ from cusp.output.dataset_writer import check_target
 from cusp.output.graph_writer import index_dtype
 from cusp.partition import Partition
 from cusp.partitioner import partition_slice
-from cusp.policies import Policy, load_policy
+from cusp.policies import Policy
 from cusp.program import report
-from cusp.program.cli import add_partition_options, policy_parameters, positive
+from cusp.program.cli import add_partition_options, positive
 from cusp.program.warm_up import warm_up
 from cusp.runtime.devices import backend, choose_device, move
 from cusp.runtime.stopwatch import Stopwatch
 from gluon.plan import SyncPlan, make_plan
 from gluon.sync import Sync
-from gluon.transports import CHOICES as TRANSPORTS
 from gluon.transports import open_transport
 
 UNIT = 2.0**-24  # of weights
@@ -72,8 +73,7 @@ def main(comm: MPI.Intracomm, argv: list[str]) -> int:
             raise OptionError("--memory-limit: needs a graph file; the graph of this benchmark is made in memory")
         if not 1 <= options.scale <= MAX_SCALE:
             raise OptionError(f"--scale {options.scale}: not between 1 and {MAX_SCALE}")
-        policy = load_policy(options.policy, **policy_parameters(options))
-        policy.grid_for(comm.size)
+        policy = policy_for(comm, options)
     placement = choose_device(options.device, comm)
     open_transport(options.transport, comm, placement.device)
     report.progress(comm.rank, "loading compiled code (compiled once, then kept)")
@@ -97,8 +97,8 @@ def make_parser() -> argparse.ArgumentParser:
     add("--keys", type=positive, default=64, help="searches of each kind (default: 64, as specified)")
     add("--skip-sssp", action="store_true", help="leave kernel 3, shortest paths, out")
     add("--seed", type=int, default=1, help="of edges, weights and search keys (default: 1)")
-    add("--transport", choices=TRANSPORTS, default="auto", help="how messages travel between GPUs")
-    add("--rows", metavar="FILE", help="append a JSON line for each search")
+    add_transport_option(parser)
+    add_rows_option(parser, "search")
     add_partition_options(parser)
     return parser
 
@@ -136,7 +136,7 @@ def benchmark(
     kernels: dict[str, Callable[[Graph, Sync, int], Found]] = {"bfs": search}
     if weighted:
         kernels["sssp"] = shortest_paths
-    runs: dict[str, list[Run]] = {}
+    runs: dict[str, list[Trial]] = {}
     for name, kernel in kernels.items():
         kernel(graph, Sync(graph.plan, comm), keys[0])  # memory and connections are there when the clock runs
         runs[name] = []
@@ -149,12 +149,12 @@ def benchmark(
 def run(
     kernel: Callable[[Graph, Sync, int], Found], graph: Graph, validator: Validator, source: int, weighted: bool,
     comm: MPI.Intracomm,
-) -> Run:  # fmt: skip
+) -> Trial:  # fmt: skip
     """One search and its validation. Collective."""
     device = graph.part.device
     seconds, (parents, depths) = timed(comm, device, lambda: kernel(graph, Sync(graph.plan, comm), source))
     checking, edges = timed(comm, device, lambda: validator.check(source, parents, depths, weighted))
-    return Run(source, seconds, edges, checking)
+    return Trial(source, seconds, edges, checking)
 
 
 def generate(options: argparse.Namespace, weighted: bool, device: str, comm: MPI.Intracomm) -> EdgeTuples:

@@ -9,7 +9,7 @@ from apps.harness import commit
 
 
 @dataclass(frozen=True)
-class Run:
+class Trial:
     """One search: seconds of the slowest rank, and input edges in the component that was traversed."""
 
     source: int
@@ -24,7 +24,7 @@ class Outcome:
 
     generation_seconds: float
     construction_seconds: float
-    runs: dict[str, list[Run]]
+    runs: dict[str, list[Trial]]
 
 
 def statistics(values: np.ndarray) -> dict[str, float]:

@@ -6,11 +6,11 @@ import numpy as np
 from numba import njit
 
 if TYPE_CHECKING:
-    from apps.shared.undirected import Rows
+    from apps.shared.undirected import RowPieces
 
 
 def merge_rows(
-    arrived: "list[Rows]", num_masters: int, num_proxies: int, weighted: bool
+    arrived: "list[RowPieces]", num_masters: int, num_proxies: int, weighted: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Offsets, targets (int32) and weights (float64 or None) of all proxies: rows ascend, without loops and doubles.
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowPieces:
     """Pieces of neighbourhoods.
 
     Attributes
@@ -101,7 +101,9 @@ def nodes_of(part: Partition) -> Any:
     return names * part.num_nodes + part.gids
 
 
-def _exchange_rows(part: Partition, names: Any, offsets: Any, ends: Any, weights: Any, comm: "Intracomm") -> list[Rows]:
+def _exchange_rows(
+    part: Partition, names: Any, offsets: Any, ends: Any, weights: Any, comm: "Intracomm"
+) -> list[RowPieces]:
     """Send every row of a CSR or CSC to the rank of its master; returns what came from each rank. Collective.
 
     Mirrors of one rank stand together, and so do their edges.
@@ -128,7 +130,7 @@ def _exchange_rows(part: Partition, names: Any, offsets: Any, ends: Any, weights
     for whose, counts, found, named, worth in zip(*came):
         begins = xp.zeros(counts.size + 1, np.int64)
         xp.cumsum(counts, out=begins[1:])
-        arrived.append(Rows(part.lid_map.lids(whose), begins, found, named, worth))
+        arrived.append(RowPieces(part.lid_map.lids(whose), begins, found, named, worth))
     return arrived
 
 
