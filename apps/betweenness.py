@@ -1,6 +1,11 @@
 """Betweenness centrality: through which share of the shortest paths between other nodes each node lies.
 
 ``mpirun -n 4 python -m apps.betweenness graph.h5 --policy cvc --sources 16 --verify --output betweenness.h5``
+
+>>> from apps.library import betweenness, partition_graph
+>>> graph = partition_graph(([0, 0, 1, 2], [1, 2, 3, 3]))
+>>> betweenness(graph, sources="all").betweenness
+array([0. , 0.5, 0.5, 0. ])
 """
 
 import argparse

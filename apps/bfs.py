@@ -1,6 +1,11 @@
 """Breadth-first search: hops from a source to every node, or parents; push, pull or whichever is cheaper.
 
 ``mpirun -n 4 python -m apps.bfs graph.h5 --policy cvc --source 17 --verify --output hops.h5``
+
+>>> from apps.library import bfs, partition_graph
+>>> graph = partition_graph(([0, 0, 1, 2], [1, 2, 3, 3]))
+>>> bfs(graph, source=0).hops
+array([0, 1, 1, 2], dtype=int32)
 """
 
 import argparse

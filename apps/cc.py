@@ -1,6 +1,11 @@
 """Connected components: the smallest node of each node's component, edges taken both ways.
 
 ``mpirun -n 4 python -m apps.cc graph.h5 --verify --output components.h5``
+
+>>> from apps.library import cc, partition_graph
+>>> graph = partition_graph(([0, 2, 4], [1, 1, 3]))
+>>> cc(graph).component
+array([0, 0, 0, 3, 3])
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,11 @@
 """Communities: groups of nodes with more edges among themselves than to others, by Louvain or label propagation.
 
 ``mpirun -n 4 python -m apps.communities graph.h5 --algorithm louvain --verify --output communities.h5``
+
+>>> from apps.library import communities, partition_graph
+>>> graph = partition_graph(([0, 1, 2, 2, 3, 4, 5], [1, 2, 0, 3, 4, 5, 3]))
+>>> communities(graph).community
+array([0, 0, 0, 3, 3, 3])
 """
 
 import argparse

@@ -1,6 +1,14 @@
 """Breadth-first search from many sources at once: hops to the nearest of them, and which one that is.
 
 ``mpirun -n 4 python -m apps.forest graph.h5 --roots 17,99,3``
+
+>>> from apps.library import forest, partition_graph
+>>> graph = partition_graph(([0, 1, 4], [1, 2, 3]))
+>>> trees = forest(graph, roots=[0, 4])
+>>> trees.hops
+array([0, 1, 2, 1, 0], dtype=int32)
+>>> trees.root
+array([0, 0, 0, 4, 4])
 """
 
 import argparse

@@ -1,6 +1,11 @@
 """k-core: the core number of every node, edges taken both ways; or who is in the core of one k.
 
 ``mpirun -n 4 python -m apps.kcore graph.h5 --verify --output cores.h5``
+
+>>> from apps.library import kcore, partition_graph
+>>> graph = partition_graph(([0, 1, 2, 2], [1, 2, 0, 3]))
+>>> kcore(graph).core
+array([2, 2, 2, 1], dtype=int32)
 """
 
 import argparse

@@ -4,8 +4,8 @@
 
     from apps.library import partition_graph, bfs, sssp
 
-    part = partition_graph(matrix, policy="cvc")      # or a graph file, a NetworkX graph, a data frame, arrays
-    result = bfs(part, source=17)
+    graph = partition_graph(matrix, policy="cvc")     # or a graph file, a NetworkX graph, a data frame, arrays
+    result = bfs(graph, source=17)
     result.hops                                       # (nodes,) int32 by global id, on every rank
     result.to_dataframe()
 
@@ -117,6 +117,20 @@ def partition_graph(
     ------
     InputError
         On every rank: a graph, policy or option that is not right.
+
+    Examples
+    --------
+    The edges 0 -> 1, 0 -> 2, 1 -> 3 and 2 -> 3:
+
+    >>> graph = partition_graph(([0, 0, 1, 2], [1, 2, 3, 3]), device="cpu")
+    >>> graph
+    PartitionedGraph(4 nodes, 4 edges; oec on 1 rank(s), cpu, replication 1.00)
+
+    A matrix of SciPy, divided along rows and columns among the ranks of mpirun:
+
+    >>> import scipy.sparse
+    >>> partition_graph(scipy.sparse.eye_array(5, k=1), policy="cvc").part.num_edges
+    4
     """
     comm = MPI.COMM_WORLD if comm is None else comm
     with together(comm):

@@ -1,6 +1,11 @@
 """Shortest paths as lists of nodes: a search from the source, then back-tracking from each target.
 
 ``mpirun -n 4 python -m apps.path graph.h5 --source 17 --targets 3,99``
+
+>>> from apps.library import partition_graph, path
+>>> graph = partition_graph(([0, 0, 1], [1, 2, 2], [2, 9, 3]))  # sources, targets, weights
+>>> path(graph, source=0).path(2)
+[0, 1, 2]
 """
 
 import argparse

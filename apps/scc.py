@@ -1,6 +1,11 @@
 """Strongly connected components: the smallest node of each node's component, every edge in its own direction.
 
 ``mpirun -n 4 python -m apps.scc graph.h5 --verify --output components.h5``
+
+>>> from apps.library import partition_graph, scc
+>>> graph = partition_graph(([0, 1, 2, 2], [1, 2, 0, 3]))
+>>> scc(graph).component
+array([0, 0, 0, 3])
 """
 
 from typing import Any, NamedTuple

@@ -1,6 +1,11 @@
 """Single-source shortest paths by delta-stepping, with buckets that all ranks agree on.
 
 ``mpirun -n 4 python -m apps.sssp graph.h5 --source 17 --delta 8 --verify --output distance.h5``
+
+>>> from apps.library import partition_graph, sssp
+>>> graph = partition_graph(([0, 0, 1], [1, 2, 2], [2, 9, 3]))  # sources, targets, weights
+>>> sssp(graph, source=0).distance
+array([0, 2, 5])
 """
 
 import argparse

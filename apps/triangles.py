@@ -1,6 +1,11 @@
 """Triangles: how many there are, at each node too, and how often neighbours of a node are neighbours of each other.
 
 ``mpirun -n 4 python -m apps.triangles graph.h5 --verify --output clustering.h5``
+
+>>> from apps.library import partition_graph, triangles
+>>> graph = partition_graph(([0, 1, 2, 2], [1, 2, 0, 3]))
+>>> triangles(graph).figures
+{'triangles': 1, 'transitivity': 0.6}
 """
 
 import argparse

@@ -1,6 +1,11 @@
 """Widest paths: the largest width of a path from a source to every node, which is as wide as its narrowest edge.
 
 ``mpirun -n 4 python -m apps.widest graph.h5 --source 17 --verify --output width.h5``
+
+>>> from apps.library import partition_graph, widest
+>>> graph = partition_graph(([0, 0, 1], [1, 2, 2], [2, 9, 3]))  # sources, targets, weights
+>>> widest(graph, source=0).width[1:]
+array([2, 9])
 """
 
 import numpy as np
