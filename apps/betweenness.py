@@ -17,6 +17,7 @@ import numpy as np
 from apps.bfs import bfs
 from apps.bfs import prepare as prepare_bfs
 from apps.harness import Answer, App, choose_sources, main
+from apps.operators.sums.interfaces import Betweenness, Rows
 from apps.run.cli import check_nodes
 from apps.shared.in_edges import InEdges, in_edges_of
 from apps.shared.marks import mark_all
@@ -92,8 +93,8 @@ class Sweeps:
 
     def __init__(self, part: Partition, sync: Sync) -> None:
         self.part, self.sync = part, sync
-        self.ops = backend("apps.operators.sums.betweenness", part.device)
-        self.rows = backend("apps.operators.sums.rows", part.device)
+        self.ops = backend(Betweenness, part.device)
+        self.rows = backend(Rows, part.device)
         self.levels = Label(part, np.int32, -1, ASSIGN)
         self.paths, self.shares = Label(part, np.float64, 0, ASSIGN), Label(part, np.float64, 0, ASSIGN)
         self.sums = Label(part, np.float64, 0, ADD)

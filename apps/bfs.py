@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 from apps.harness import Answer, App, main
+from apps.operators.interfaces import Frontier
+from apps.operators.traversal.interfaces import Bfs, GpuBfs
 from apps.shared.in_edges import in_edges_of
 from apps.verify.paths import verify_hops
 from cusp.launch import run_main
@@ -57,7 +59,7 @@ def bfs(
         ``parents`` (int64), the source being its own.
     """
     prepared = prepare(part, sync) if prepared is None else prepared
-    if backend("apps.operators.frontier", part.device).drains(sync.comm.size):
+    if backend(Frontier, part.device).drains(sync.comm.size):
         return _drain(part, source, direction, parents, prepared)
     search = BreadthFirstSearch(part, sync, source, parents, prepared)
     while search.count_frontier() > 0:
@@ -107,7 +109,7 @@ class BreadthFirstSearch:
 
     def __init__(self, part: Partition, sync: Sync, source: int, parents: bool, queue: Any) -> None:
         self.part, self.sync, self.parents, self.queue = part, sync, parents, queue
-        self.ops = backend("apps.operators.traversal.bfs", part.device)
+        self.ops = backend(Bfs, part.device)
         self.in_edges = in_edges_of(part)
         self.level, self.pulled, self.nodes, self.edges, self.unexplored = 0, False, 0, 0, part.num_edges
         dtype = np.int64 if parents else np.int32
@@ -121,7 +123,7 @@ class BreadthFirstSearch:
     def count_frontier(self) -> int:
         """Count the nodes and edges of the frontier; returns the nodes. Collective."""
         self.nodes_before, self.unexplored = self.nodes, self.unexplored - self.edges
-        count = backend("apps.operators.frontier", self.part.device).frontier_size
+        count = backend(Frontier, self.part.device).frontier_size
         self.nodes, self.edges = self.sync.total(*count(self.label.updated, self.part.degrees))
         return self.nodes
 
@@ -159,17 +161,17 @@ class BreadthFirstSearch:
 
 def _drain(part: Partition, source: int, direction: str, parents: bool, plan: Any) -> Answer:
     """The whole search in one call, where no other rank takes part."""
-    ops = backend("apps.operators.traversal.bfs", part.device)
+    ops = backend(GpuBfs, part.device)
     hops, parent, levels = ops.bfs_drain(part, plan, source, direction, ALPHA, BETA, parents)
     return Answer({"hops": hops} | ({"parents": parent} if parents else {}), hops >= 0, levels)
 
 
 def prepare(part: Partition, sync: Sync) -> Any:
     """What all searches of one partition share."""
-    frontiers = backend("apps.operators.frontier", part.device)
+    frontiers = backend(Frontier, part.device)
     if frontiers.drains(sync.comm.size):
         in_edges = in_edges_of(part)
-        return backend("apps.operators.traversal.bfs", part.device).plan_bfs(part, in_edges and in_edges[:2])
+        return backend(GpuBfs, part.device).plan_bfs(part, in_edges and in_edges[:2])
     return frontiers.make_queue(part)
 
 

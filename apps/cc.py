@@ -14,12 +14,15 @@ from typing import Any
 import numpy as np
 
 from apps.harness import Answer, App, main
+from apps.operators.interfaces import Frontier
+from apps.operators.structure.interfaces import Cc
 from apps.shared.components import Directory, largest_component
 from apps.shared.marks import mark
 from apps.verify.components import verify_components
 from cusp.launch import run_main
 from cusp.partition import Partition
 from cusp.runtime.devices import backend, move, to_host
+from gluon.interfaces import Device
 from gluon.label import Label
 from gluon.reduction import MIN
 from gluon.sync import Sync
@@ -65,7 +68,7 @@ def cc(part: Partition, sync: Sync, shared: Shared) -> Answer:
         ``component`` (int64) of this rank's masters; the number of ``components`` and the nodes in the
         ``largest`` as figures.
     """
-    ops, device = backend("apps.operators.structure.cc", part.device), backend("gluon.device", part.device)
+    ops, device = backend(Cc, part.device), backend(Device, part.device)
     label = Label(part, np.int32 if part.num_nodes < 2**31 else np.int64, 0, MIN)
     label.values[:] = part.gids
     parents = device.xp.arange(part.num_proxies, dtype=np.int32)
@@ -84,7 +87,7 @@ def cc(part: Partition, sync: Sync, shared: Shared) -> Answer:
 
 def _agree(label: Label, parents: Any, sync: Sync, shared: Shared) -> int:
     """Lower labels until all nodes of a tree, and all proxies of a node, have the same; returns rounds. Collective."""
-    ops = backend("apps.operators.structure.cc", label.part.device)
+    ops = backend(Cc, label.part.device)
     ops.flatten(parents)
     rounds, shortcut = 0, None
     while True:
@@ -145,7 +148,7 @@ def _most_frequent(label: Label, sync: Sync) -> int:
 
 def _largest(label: Label, parents: Any, sync: Sync, shared: Shared) -> int:
     """Nodes in the largest component. Collective."""
-    members = backend("apps.operators.structure.cc", label.part.device).count_members(parents, label.part.num_masters)
+    members = backend(Cc, label.part.device).count_members(parents, label.part.num_masters)
     roots = _shared_roots(label, parents, shared)
     roots = roots[members[roots] > 0]
     counted = largest_component(sync, to_host(label.values[roots]), to_host(members[roots]))
@@ -155,13 +158,13 @@ def _largest(label: Label, parents: Any, sync: Sync, shared: Shared) -> int:
 
 def prepare(part: Partition, sync: Sync) -> Shared:
     """Which proxies other ranks have too, and memory."""
-    device = backend("gluon.device", part.device)
+    device = backend(Device, part.device)
     lists = sync.plan.lists("any")
     marks = np.zeros(-(-part.num_proxies // 64) * 64, bool)
     for lids in (*lists.mirrors, *lists.masters):
         marks[lids] = True
     words = np.packbits(marks, bitorder="little").view(device.no_bits(1).dtype)
-    queue = backend("apps.operators.frontier", part.device).make_queue(part)
+    queue = backend(Frontier, part.device).make_queue(part)
     return Shared(move(np.flatnonzero(marks).astype(np.int32), part.device), move(words, part.device), queue)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from apps.harness import Answer, App, main, scramble
+from apps.operators.structure import interfaces
 from apps.shared.community_graph import (
     Communities,
     Level,
@@ -33,7 +34,7 @@ from apps.verify.communities import verify_communities
 from cusp.errors import GraphFileError, raise_together
 from cusp.launch import run_main
 from cusp.partition import Partition
-from cusp.runtime.devices import backend
+from cusp.runtime.devices import backend, xp_of
 from gluon.label import Label
 from gluon.sync import Sync
 
@@ -113,11 +114,8 @@ def sweep_once(level: Level, label: Label, seed: int, gravity: bool) -> int:
     Which turn a node has, and which of equally good communities it takes, is drawn from its global id: the same on any
     device and any number of ranks, as long as sums of weights are exact, which they are for integers.
     """
-    ops, xp, own = (
-        backend("apps.operators.structure.communities", level.graph.device),
-        level.xp,
-        level.graph.num_masters,
-    )
+    ops = backend(interfaces.Communities, level.graph.device)
+    xp, own = level.xp, level.graph.num_masters
     turns = scramble(level.graph.gids[:own], seed) % np.uint64(TURNS)
     busy = xp.diff(level.graph.offsets[: own + 1]) > 0
     moved = 0
@@ -175,7 +173,7 @@ def communities(
     """
     graph = graph or as_undirected(part, sync.comm)
     _refuse_unfit(graph, sync)
-    xp = backend("cusp.kernels.build", graph.device).xp
+    xp = xp_of(graph.device)
     level = make_level(graph, xp.zeros(graph.num_masters, np.float64), sync)
     label, sweeps = ALGORITHMS[algorithm](level, seed)
     figures = {

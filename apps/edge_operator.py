@@ -13,6 +13,7 @@ from typing import Any
 
 from apps.operators.expressions.binding import SPECIAL, Binding
 from apps.operators.expressions.expression import ENDS, Expression
+from apps.operators.expressions.interfaces import Edges
 from cusp.errors import OptionError
 from cusp.partition import Partition
 from cusp.runtime.devices import backend
@@ -108,7 +109,7 @@ class EdgeOperator:
         key = (part.device, out_edges, frontier is not None, *bound.types)
         if key not in self._compiled:
             edges = bound.edges("src" if out_edges else "dst", frontier is not None)
-            self._compiled[key] = backend("apps.operators.expressions.edges", part.device).compile_pass(edges)
+            self._compiled[key] = backend(Edges, part.device).compile_pass(edges)
         rows = (part.offsets, part.targets) if out_edges else (part.csc.offsets, part.csc.sources)  # type: ignore[union-attr]
         label = bound.label
         bits = label.updated if frontier is None else bound.checked(frontier)

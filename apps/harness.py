@@ -31,6 +31,7 @@ from cusp.program.warm_up import FAR_NODE, tiny_policy, warm_up
 from cusp.runtime.devices import Placement, backend, choose_device, to_host
 from cusp.runtime.stopwatch import Stopwatch
 from cusp.runtime.storage import peak_mb
+from gluon.interfaces import Device
 from gluon.plan import SyncPlan, make_plan
 from gluon.sync import Sync
 from gluon.transports import open_transport
@@ -279,7 +280,7 @@ def run_trial(
 
 def wait(part: Partition) -> None:
     """Return when the device of a partition has done all that was asked of it."""
-    backend("gluon.device", part.device).wait()
+    backend(Device, part.device).wait()
 
 
 def trial_line(row: dict, figures: dict[str, Any]) -> str:

@@ -15,12 +15,14 @@ from typing import Any
 import numpy as np
 
 from apps.harness import Answer, App, main
+from apps.operators.interfaces import Frontier
+from apps.operators.structure.interfaces import Kcore
 from apps.shared.undirected import as_undirected
 from apps.verify.cores import verify_cores
 from cusp.launch import run_main
 from cusp.partition import Partition
 from cusp.program.cli import positive
-from cusp.runtime.devices import backend
+from cusp.runtime.devices import backend, xp_of
 from gluon.label import Label
 from gluon.plan import SyncPlan, make_plan
 from gluon.reduction import ADD
@@ -61,7 +63,7 @@ def kcore(part: Partition, sync: Sync, graph: Undirected, k: int | None = None) 
         (uint8, 0 or 1), and their number as the figure ``members``.
     """
     graph_part = graph.part
-    ops, xp = backend("apps.operators.structure.kcore", part.device), backend("gluon.device", part.device).xp
+    ops, xp = backend(Kcore, part.device), xp_of(part.device)
     inner = Sync(graph.plan, sync.comm)
     inner.traffic = sync.traffic
     degrees = Label(graph_part, np.int32, 0, ADD)
@@ -90,7 +92,7 @@ def prepare(part: Partition, sync: Sync) -> Undirected:
     """The undirected graph, made once. Collective."""
     graph = as_undirected(part, sync.comm, weights=False)
     plan = make_plan(graph, sync.comm, getattr(sync.plan.exchange.transport, "name", "auto"))
-    return Undirected(graph, plan, backend("apps.operators.frontier", part.device).make_queue(graph))
+    return Undirected(graph, plan, backend(Frontier, part.device).make_queue(graph))
 
 
 def verify(part: Partition, sync: Sync, answer: Answer, graph: Undirected, k: int | None) -> None:

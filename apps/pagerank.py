@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from apps.harness import Answer, App, main
+from apps.operators.interfaces import Frontier
+from apps.operators.sums.interfaces import Pagerank, Rows
 from apps.shared.in_edges import in_edges_of
 from apps.shared.marks import mark_all
 from apps.shared.residuals import UNIT, push_residuals
@@ -23,7 +25,7 @@ from cusp.errors import OptionError
 from cusp.launch import run_main
 from cusp.partition import Partition
 from cusp.program.cli import positive
-from cusp.runtime.devices import backend, move
+from cusp.runtime.devices import backend, move, xp_of
 from gluon.label import Label
 from gluon.reduction import ADD, ASSIGN
 from gluon.sync import Sync
@@ -57,7 +59,7 @@ def pagerank(
     Answer
         ``pagerank`` of this rank's masters, whose sum over all ranks is 1; figure ``l1_change`` of the last iteration.
     """
-    ops, rows = backend("apps.operators.sums.pagerank", part.device), backend("apps.operators.sums.rows", part.device)
+    ops, rows = backend(Pagerank, part.device), backend(Rows, part.device)
     assert walk.in_edges is not None
     _, sources, read, write = walk.in_edges
     contributions, sums = Label(part, precision, 0, ASSIGN), Label(part, precision, 0, ADD)
@@ -95,12 +97,12 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Walk:
     _check(part, options, pull)
     teleport = move(starts(part, sync, options.personalize), part.device)
     if not pull:
-        return Walk(teleport, None, None, backend("apps.operators.frontier", part.device).make_queue(part))
+        return Walk(teleport, None, None, backend(Frontier, part.device).make_queue(part))
     in_edges = in_edges_of(part)
     assert in_edges is not None
-    offsets, xp = in_edges.offsets, backend("gluon.device", part.device).xp
+    offsets, xp = in_edges.offsets, xp_of(part.device)
     lids = xp.flatnonzero(offsets[1:] > offsets[:-1]).astype(np.int32)
-    rows = backend("apps.operators.sums.rows", part.device).group_rows(lids, [0, lids.size], offsets)
+    rows = backend(Rows, part.device).group_rows(lids, [0, lids.size], offsets)
     return Walk(teleport, in_edges, rows, None)
 
 

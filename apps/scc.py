@@ -19,7 +19,7 @@ from apps.shared.marks import mark
 from apps.verify.components import verify_strong_components
 from cusp.launch import run_main
 from cusp.partition import Partition
-from cusp.runtime.devices import backend, move, to_host
+from cusp.runtime.devices import move, to_host, xp_of
 from gluon.label import Label
 from gluon.reduction import ADD, MAX, MIN
 from gluon.sync import Sync
@@ -70,7 +70,7 @@ def scc(part: Partition, sync: Sync, colors: Colors) -> Answer:
         ``component`` (int64) of this rank's masters; the number of ``components`` and the nodes in the
         ``largest`` as figures.
     """
-    xp = backend("gluon.device", part.device).xp
+    xp = xp_of(part.device)
     root = Label(part, np.int64, -1, MAX)
     trimming, coloring = Trimming(part, sync, root), Coloring(part, sync, root, colors)
     rounds = trimming.close(xp.arange(part.num_masters, dtype=np.int32), trim=True)

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from apps.harness import Answer, App, main
+from apps.operators.interfaces import Frontier
+from apps.operators.traversal.interfaces import GpuSssp, Sssp
 from apps.shared.lengths import Lengths, measure
 from apps.verify.paths import verify_distances
 from cusp.errors import GraphFileError, raise_together
@@ -50,9 +52,10 @@ def sssp(part: Partition, sync: Sync, source: int, lengths: Lengths) -> Answer:
     GraphFileError
         A distance does not fit into 64 bits.
     """
-    ops = backend("apps.operators.traversal.sssp", part.device)
-    if backend("apps.operators.frontier", part.device).drains(sync.comm.size):
-        return _answer(part, sync, source, lengths, *ops.shortest_paths(part, source, lengths))
+    ops = backend(Sssp, part.device)
+    if backend(Frontier, part.device).drains(sync.comm.size):
+        whole = backend(GpuSssp, part.device).shortest_paths(part, source, lengths)
+        return _answer(part, sync, source, lengths, *whole)
     search = DeltaStepping(part, sync, source, lengths)
     if ops.settles(lengths.queue):
         search.settle_and_pull()
@@ -76,7 +79,7 @@ class DeltaStepping:
 
     def __init__(self, part: Partition, sync: Sync, source: int, lengths: Lengths) -> None:
         self.part, self.sync, self.lengths, self.rounds = part, sync, lengths, 0
-        self.ops = backend("apps.operators.traversal.sssp", part.device)
+        self.ops = backend(Sssp, part.device)
         self.distances = Label(part, lengths.dtype, lengths.far, MIN)
         self.distances.write(source, 0)
         device = self.distances.device
@@ -111,14 +114,14 @@ class DeltaStepping:
 
     def _settle_buckets(self) -> Any:
         """Settle until most edges belong to settled nodes; all nodes below the distance returned are. Collective."""
-        lengths, far, low = self.lengths, self.lengths.far.item(), 0
-        for _ in range(self.ops.MOST_BUCKETS):
+        ops, lengths, far, low = backend(GpuSssp, self.part.device), self.lengths, self.lengths.far.item(), 0
+        for _ in range(ops.MOST_BUCKETS):
             high = low + lengths.delta if far - low > lengths.delta else far
-            settled, lowest = self.ops.open_bucket(self.part, low, high, far, self.distances.values, lengths.queue)
+            settled, lowest = ops.open_bucket(self.part, low, high, far, self.distances.values, lengths.queue)
             (settled,), lowest = self.sync.total(settled), self.sync.lowest(lowest, lengths.dtype)
             if lowest == far:
                 return far
-            if settled >= self.ops.ENOUGH * self.part.num_edges:
+            if settled >= ops.ENOUGH * self.part.num_edges:
                 break
             if lowest < high:
                 self._settle(high)
@@ -127,8 +130,9 @@ class DeltaStepping:
 
     def _settle(self, high: Any) -> None:
         """Relax below ``high`` until no rank has anything left to do there. Collective."""
+        ops = backend(GpuSssp, self.part.device)
         while True:
-            self.ops.settle_bucket(self.part, high, self.lengths.far.item(), self.distances.values, self.relaxed_at,
+            ops.settle_bucket(self.part, high, self.lengths.far.item(), self.distances.values, self.relaxed_at,
                                    self.pending, self.distances.updated, self.lengths.queue)  # fmt: skip
             self.sync(self.distances)
             self.rounds += 1
@@ -138,10 +142,11 @@ class DeltaStepping:
     def _pull(self, low: Any) -> None:
         """Nodes not settled below ``low`` look for their distance at their in-neighbours. Collective."""
         part, distances, far = self.part, self.distances, self.lengths.far.item()
-        self.ops.mark_reached(part, far, distances.values, distances.updated)
+        ops = backend(GpuSssp, part.device)
+        ops.mark_reached(part, far, distances.values, distances.updated)
         self.sync.broadcast(distances, read="dst")
         distances.swap_updated()  # what is marked there is settled
-        self.ops.pull(part, low, far, distances.values, distances.updated, self.lengths.queue)
+        ops.pull(part, low, far, distances.values, distances.updated, self.lengths.queue)
         self.sync.reduce(distances, write="src")
         self.sync.broadcast(distances, read="any")
         if self.lowest_pending() != far:
@@ -163,7 +168,7 @@ def _answer(part: Partition, sync: Sync, source: int, lengths: Lengths, distance
 
 def _refuse_overflow(part: Partition, sync: Sync, source: int, lengths: Lengths, distances: Any) -> None:
     """Raise if a node was not reached only because its distance does not fit. Collective."""
-    ops = backend("apps.operators.traversal.sssp", part.device)
+    ops = backend(Sssp, part.device)
     marks = Label(part, np.uint8, 0, MAX)
     ops.mark_too_far(part.offsets, part.targets, lengths.weights, distances, lengths.far, marks.values,
                      marks.updated)  # fmt: skip

@@ -13,12 +13,13 @@ import argparse
 import numpy as np
 
 from apps.harness import Answer, App, main
+from apps.operators.structure.interfaces import Triangles
 from apps.shared.oriented import give_back, place_by_degree, rows_of_others, share_out
 from apps.shared.undirected import as_undirected
 from apps.verify.triangles import verify_triangles
 from cusp.launch import run_main
 from cusp.partition import Partition
-from cusp.runtime.devices import backend
+from cusp.runtime.devices import backend, xp_of
 from gluon.sync import Sync
 
 
@@ -45,7 +46,7 @@ def triangles(part: Partition, sync: Sync, per_node: bool = False, graph: Partit
     """
     comm = sync.comm
     graph = graph or as_undirected(part, comm, weights=False)
-    ops, xp = backend("apps.operators.structure.triangles", part.device), backend("cusp.kernels.build", part.device).xp
+    ops, xp = backend(Triangles, part.device), xp_of(part.device)
     shares = share_out(graph, place_by_degree(graph, sync), comm)
     counts = xp.zeros(shares.places.size if per_node else 0, np.int64)
     rest = (shares.in_offsets, shares.sources, shares.offsets, shares.targets, counts)

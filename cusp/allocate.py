@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cusp.input.edge_slice import EdgeSlice
+from cusp.kernels.interfaces import Build
 from cusp.runtime.devices import backend
 from cusp.runtime.exchange import pieces
 
@@ -35,7 +36,7 @@ class Layout:
 
 def allocate(edges: EdgeSlice, owners: np.ndarray | None, comm: "Intracomm") -> Layout:
     """Tell every owner which rows come from here and how many edges each has. Collective."""
-    build = backend("cusp.kernels.build", edges.device)
+    build = backend(Build, edges.device)
     xp = build.xp
     if owners is None:
         begins, last = edges.indptr[:-1], edges.first_node + edges.indptr.size - 1

@@ -8,6 +8,7 @@ import numpy as np
 
 from cusp.errors import PolicyError, together
 from cusp.input.edge_slice import EdgeSlice
+from cusp.kernels.interfaces import Build
 from cusp.neighbors import Neighbors, ask_readers, tell_neighbors
 from cusp.policies.compile_rules import Rules
 from cusp.policies.prop import MastersView, Prop
@@ -63,7 +64,7 @@ def assign_masters(
     PolicyError
         The rule raised, could not be compiled or returned a rank that does not exist.
     """
-    build = backend("cusp.kernels.build", edges.device)
+    build = backend(Build, edges.device)
     xp = build.xp
     narrow = np.int8 if prop.num_parts <= 127 else np.int16  # small tables stay in the cache
     of_slice = xp.full(edges.indptr.size - 1, -1, narrow)

@@ -10,6 +10,7 @@ from cusp.assign_masters import Masters
 from cusp.errors import together
 from cusp.input.checksum import as_bits
 from cusp.input.edge_slice import EdgeSlice
+from cusp.kernels.interfaces import Build
 from cusp.lid_map import LidMap
 from cusp.partition import Partition
 from cusp.runtime.devices import backend
@@ -60,7 +61,7 @@ def number_proxies(
 
     Masters come first, in the order asked for; then mirrors, grouped by their master's rank.
     """
-    build = backend("cusp.kernels.build", graph.device)
+    build = backend(Build, graph.device)
     xp = build.xp
     index = xp.zeros(2 * (-(-graph.num_nodes // 64)), np.uint64)
     for part in graph.storage.parts(arrivals.targets.size):
@@ -98,7 +99,7 @@ def construct(
 
     ``graph`` need not have its edges any more, see :meth:`~cusp.input.edge_slice.EdgeSlice.without_edges`.
     """
-    build = backend("cusp.kernels.build", graph.device)
+    build = backend(Build, graph.device)
     xp = build.xp
     arrived, lid_map, storage = arrivals.targets, proxies.lid_map, graph.storage
     row_lids = lid_map.lids(layout.row_gids)
@@ -132,7 +133,7 @@ def ship(
     """
     if owners is None:
         return values
-    build = backend("cusp.kernels.build", storage.device)
+    build = backend(Build, storage.device)
     with together(comm):
         arrived = storage.empty(int(layout.arrivals[-1]), values.dtype)
     place = layout.arrivals[:-1].copy()

@@ -8,28 +8,9 @@ dictionary; Jacobson, FOCS 1989). Bits and counts stand side by side: one cache 
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit, types
-from numba.extending import intrinsic, overload
 
+from cusp.kernels.interfaces import Build
 from cusp.runtime.devices import backend, device_of
-
-
-def popcount(word):  # type: ignore[no-untyped-def]
-    """Number of set bits of a uint64."""
-    return int(word).bit_count()
-
-
-@intrinsic
-def _ctpop(typing_context, word):  # type: ignore[no-untyped-def]
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return builder.ctpop(arguments[0])
-
-    return types.uint64(types.uint64), generate
-
-
-@overload(popcount, inline="always")
-def _compiled_popcount(word):  # type: ignore[no-untyped-def]
-    return lambda word: _ctpop(word)
 
 
 @dataclass(frozen=True)
@@ -49,24 +30,7 @@ class LidMap:
 
     def lids(self, gids: np.ndarray) -> np.ndarray:
         """Local ids, int32, of an array of global ids; -1 where there is no proxy here. Where ``gids`` are."""
-        build = backend("cusp.kernels.build", device_of(self.index))
+        build = backend(Build, device_of(self.index))
         found = build.xp.empty(gids.size, np.int32)
         build.look_up(self.index, self.table, build.put(gids), found)
         return found if device_of(gids) == device_of(found) else build.get(found)
-
-
-@njit(cache=True, nogil=True, inline="always")
-def lid_of(index, table, gid):  # type: ignore[no-untyped-def]
-    """Local id of a node that has a proxy here."""
-    word = gid >> np.uint64(6)
-    below = index[2 * word] & ((np.uint64(1) << (gid & np.uint64(63))) - np.uint64(1))
-    return table[index[2 * word + 1] + popcount(below)]
-
-
-@njit(cache=True, nogil=True)
-def look_up(index, table, gids, lids):  # type: ignore[no-untyped-def]
-    """``lids[i]`` = local id of ``gids[i]``, or -1."""
-    for i in range(gids.size):
-        gid = np.uint64(gids[i])
-        present = (index[2 * (gid >> np.uint64(6))] >> (gid & np.uint64(63))) & np.uint64(1)
-        lids[i] = lid_of(index, table, gid) if present else -1

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cusp.input.edge_slice import EdgeSlice
+from cusp.kernels.interfaces import Build
 from cusp.policies.compile_rules import Rules
 from cusp.policies.prop import Prop
-from cusp.runtime.devices import backend, device_of
+from cusp.runtime.devices import backend, device_of, xp_of
 from cusp.runtime.exchange import pieces
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Neighbors:
 
 def find_neighbors(edges: EdgeSlice, comm: "Intracomm") -> Neighbors:
     """Ask every reader for the nodes of its slice that this one points to. Collective."""
-    build = backend("cusp.kernels.build", edges.device)
+    build = backend(Build, edges.device)
     index = build.xp.zeros(2 * (-(-edges.num_nodes // 64)), np.uint64)
     for part in edges.storage.parts(edges.targets.size):
         build.mark(index, edges.targets[part])
@@ -60,7 +61,7 @@ def meet_neighbors(edges: EdgeSlice, rules: Rules, prop: Prop, comm: "Intracomm"
     prop.neighbor_index = neighbors.index
     prop.num_places += neighbors.size
     if rules.uses_degrees:
-        xp = backend("cusp.kernels.build", edges.device).xp
+        xp = xp_of(edges.device)
         prop.neighbor_degrees = xp.empty(neighbors.size, np.int64)
         slices = np.stack([edges.bounds[:-1], edges.bounds[1:]], axis=1)
         tell_neighbors(neighbors, xp.diff(edges.indptr), prop.neighbor_degrees, slices, 0, comm)
@@ -84,7 +85,7 @@ def tell_neighbors(
         First node of each block of each rank's slice, global ids; the last entry ends the slice.
     block : int
     """
-    build = backend("cusp.kernels.build", device_of(values))
+    build = backend(Build, device_of(values))
     first = blocks[comm.rank, 0]
     begin, end = blocks[:, block], blocks[:, block + 1]
     send = []
@@ -107,7 +108,7 @@ def ask_readers(gids: np.ndarray, bounds: np.ndarray, values: np.ndarray, comm: 
         Rank r reads the nodes ``bounds[r] : bounds[r + 1]``.
     values : (nodes of the slice,) any type
     """
-    build = backend("cusp.kernels.build", device_of(values))
+    build = backend(Build, device_of(values))
     asked = build.all_to_all(comm, pieces(gids, _places_of(bounds[1:], gids)))
     first = int(bounds[comm.rank])
     return build.xp.concatenate(build.all_to_all(comm, [values[rows - first] for rows in asked]))
@@ -115,5 +116,5 @@ def ask_readers(gids: np.ndarray, bounds: np.ndarray, values: np.ndarray, comm: 
 
 def _places_of(nodes: np.ndarray, ascending: Any) -> np.ndarray:
     """On the host: how many entries of an ascending list are below each of a few nodes."""
-    build = backend("cusp.kernels.build", device_of(ascending))
+    build = backend(Build, device_of(ascending))
     return build.get(build.xp.searchsorted(ascending, build.put(nodes)))

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cusp.input.checksum import as_bits
+from cusp.kernels.interfaces import Build
 from cusp.lid_map import LidMap
 from cusp.runtime.devices import backend, move
 from cusp.runtime.storage import IN_MEMORY, Storage, memory_of
@@ -119,7 +120,7 @@ def transpose(part: Partition) -> Csc:
 
     Chunk by chunk of the result, each in a walk through all edges: in-edges come in no order.
     """
-    build = backend("cusp.kernels.build", part.device)
+    build = backend(Build, part.device)
     storage, offsets = part.storage, build.xp.zeros(part.num_proxies + 1, np.int64)
     for edges in storage.parts(part.targets.size):
         build.count_in_edges(part.targets[edges], offsets)

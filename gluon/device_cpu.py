@@ -16,7 +16,7 @@ Values are left out where the receiver knows them (the level of a BFS).
 import numpy as np
 from numba import njit
 
-from cusp.lid_map import popcount
+from cusp.kernels.bits import popcount
 from cusp.partition import Partition
 
 NONE, ALL, BITSET, OFFSETS = range(4)

@@ -7,6 +7,7 @@ from numpy.typing import DTypeLike
 
 from cusp.partition import Partition
 from cusp.runtime.devices import backend
+from gluon.interfaces import Device
 from gluon.reduction import Reduction
 
 
@@ -31,7 +32,7 @@ class Label:
     def __init__(self, part: Partition, dtype: DTypeLike, fill: float, reduction: Reduction) -> None:
         self.part = part
         self.reduction = reduction
-        self.device = backend("gluon.device", part.device)
+        self.device = backend(Device, part.device)
         self.values = self.device.full(part.num_proxies, fill, np.dtype(dtype))
         self.updated = self.device.no_bits(part.num_proxies)
         self._other: Any = None  # room for bits that the next swap uses

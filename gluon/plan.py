@@ -9,6 +9,7 @@ from cusp.errors import PolicyError, together
 from cusp.partition import Partition
 from cusp.runtime.devices import backend, to_host
 from cusp.runtime.exchange import all_to_all
+from gluon.interfaces import Exchange
 from gluon.transports import open_transport
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def make_plan(part: Partition, comm: "Intracomm", transport: str = "auto") -> Sy
     PolicyError, TransportError
         On every rank.
     """
-    exchange = backend("gluon.exchange", part.device).Exchange(comm, open_transport(transport, comm, part.device))
+    exchange = backend(Exchange, part.device).Exchange(comm, open_transport(transport, comm, part.device))
     starts = part.mirror_starts
     gids = to_host(part.gids)
     roles = to_host(part.has_out).astype(np.uint8) * np.uint8(HAS_OUT)

@@ -18,6 +18,7 @@ from mpi4py import MPI
 
 from apps.bfs import bfs
 from apps.bfs import prepare as prepare_bfs
+from apps.graph500.interfaces import Slices
 from apps.graph500.output import Outcome, Trial, official_output, rows_of
 from apps.graph500.validate import EdgeTuples, Validator
 from apps.harness import append_rows, choose_sources
@@ -42,6 +43,7 @@ from cusp.program.cli import add_partition_options, positive
 from cusp.program.warm_up import warm_up
 from cusp.runtime.devices import backend, choose_device, move
 from cusp.runtime.stopwatch import Stopwatch
+from gluon.interfaces import Device
 from gluon.plan import SyncPlan, make_plan
 from gluon.sync import Sync
 from gluon.transports import open_transport
@@ -184,7 +186,7 @@ def generate(options: argparse.Namespace, weighted: bool, device: str, comm: MPI
 def construct(tuples: EdgeTuples, policy: Policy, options: argparse.Namespace, comm: MPI.Intracomm) -> Graph:
     """Kernel 1: from the edge list to the partition, the sync plan and what searches share. Collective."""
     lengths = None if tuples.weights is None else (tuples.weights / np.float32(UNIT)).astype(np.uint32)
-    slices = backend("apps.graph500.slices", tuples.device)
+    slices = backend(Slices, tuples.device)
     ends = (tuples.sources, tuples.targets)
     edges = [slices.undirected_slice(*ends, lengths, tuples.num_nodes, comm)]
     del lengths
@@ -212,7 +214,7 @@ def shortest_paths(graph: Graph, sync: Sync, source: int) -> Found:
 
 def timed(comm: MPI.Intracomm, device: str, call: Callable[[], Any]) -> tuple[float, Any]:
     """Seconds of the slowest rank, and what the call returned. Collective."""
-    watch, ready = Stopwatch(), backend("gluon.device", device).wait
+    watch, ready = Stopwatch(), backend(Device, device).wait
     ready()
     comm.Barrier()
     with watch("call"):

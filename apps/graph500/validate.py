@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
+from apps.graph500.interfaces import EdgeRules
 from apps.verify.check import VerificationError
+from cusp.kernels.interfaces import Build
 from cusp.partition import Partition
 from cusp.runtime.devices import backend, move, to_host
 
@@ -41,7 +43,7 @@ class Validator:
 
     def __init__(self, tuples: EdgeTuples, part: Partition, comm: MPI.Intracomm) -> None:
         self._tuples, self._comm = tuples, comm
-        self._build = backend("cusp.kernels.build", tuples.device)
+        self._build = backend(Build, tuples.device)
         self._xp = self._build.xp
         self._gids = self._gather(part.gids[: part.num_masters])
 
@@ -107,7 +109,7 @@ class Validator:
         """Rules 3 and 4 on this rank's edges, marks for rule 5, and how many edges have been traversed."""
         tuples = self._tuples
         sources, targets, lengths = tuples.sources, tuples.targets, tuples.weights if weighted else None
-        rules = backend("apps.graph500.edge_rules", tuples.device)
+        rules = backend(EdgeRules, tuples.device)
         wrong, traversed = rules.check_edges(sources, targets, lengths, parent, depth, far, joined)
         if wrong < 0:
             return None, traversed

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from cusp.lid_map import popcount
+from cusp.kernels.bits import popcount
 from cusp.partition import Partition
 
 

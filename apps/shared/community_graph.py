@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from apps.operators.interfaces import Undirected
 from apps.shared.marks import mark_all
 from apps.shared.undirected import join_rows, map_lids, nodes_of
+from cusp.kernels.interfaces import Build
 from cusp.partition import Partition
-from cusp.runtime.devices import backend, device_of
+from cusp.runtime.devices import backend, device_of, xp_of
 from cusp.runtime.exchange import pieces
 from gluon.label import Label
 from gluon.plan import make_plan
@@ -55,7 +57,7 @@ class Level:
     @property
     def xp(self) -> Any:
         """The library of arrays."""
-        return backend("cusp.kernels.build", self.graph.device).xp
+        return xp_of(self.graph.device)
 
     @property
     def comm(self) -> "Intracomm":
@@ -80,7 +82,7 @@ class Communities:
 
 def make_level(graph: Partition, loops: Any, sync: Sync) -> Level:
     """Strengths, and a plan to sync labels of an undirected graph. Collective."""
-    ops, xp = backend("apps.operators.undirected", graph.device), backend("cusp.kernels.build", graph.device).xp
+    ops, xp = backend(Undirected, graph.device), xp_of(graph.device)
     sources = ops.rows_of_edges(graph.offsets)
     weights = xp.ones(graph.num_local_edges, np.float64) if graph.weights is None else graph.weights
     strengths = loops + sum_by(sources, graph.num_masters, weights)
@@ -91,7 +93,7 @@ def make_level(graph: Partition, loops: Any, sync: Sync) -> Level:
 
 def sum_by(places: Any, size: int, values: Any) -> Any:
     """(size,) float64: sums of values by their place. Exact in any order where they are integers below 2^53."""
-    xp = backend("cusp.kernels.build", device_of(values)).xp
+    xp = xp_of(device_of(values))
     return xp.bincount(places, weights=values, minlength=size) if values.size else xp.zeros(size, np.float64)
 
 
@@ -110,7 +112,7 @@ def broadcast(level: Level, label: Label) -> None:
 
 def number(level: Level, label: Label) -> Communities:
     """Number the communities of all proxies. Only what differs is sorted, and on one rank that is in order already."""
-    build, xp = backend("cusp.kernels.build", level.graph.device), level.xp
+    build, xp = backend(Build, level.graph.device), level.xp
     gids = label.values % level.graph.num_nodes
     index = xp.zeros(2 * (-(-level.graph.num_nodes // 64)), np.uint64)
     build.mark(index, gids)
@@ -127,7 +129,7 @@ def number(level: Level, label: Label) -> Communities:
 def ask_owners(level: Level, names: Any, values: Any) -> Any:
     """(n,) values of named nodes, from ``values`` of their masters. Collective. ``names`` ascend."""
     came = _send_to_owners(level, names)
-    build = backend("cusp.kernels.build", level.graph.device)
+    build = backend(Build, level.graph.device)
     answers = build.all_to_all(level.comm, [values[level.graph.lid_map.lids(gids)] for gids in came])
     return build.xp.concatenate(answers)
 
@@ -143,7 +145,7 @@ def tell_owners(level: Level, names: Any, values: Any) -> Any:
 
 def _send_to_owners(level: Level, names: Any, values: Any = None) -> list[Any]:
     """Values, or global ids, of ascending names, to their owners; from each rank what it sent. Collective."""
-    build, num_nodes = backend("cusp.kernels.build", level.graph.device), level.graph.num_nodes
+    build, num_nodes = backend(Build, level.graph.device), level.graph.num_nodes
     ends = build.xp.searchsorted(names, build.put(np.arange(1, level.comm.size + 1) * num_nodes))
     return build.all_to_all(level.comm, pieces(names % num_nodes if values is None else values, build.get(ends)))
 
@@ -169,7 +171,7 @@ def quotient(level: Level, found: Communities) -> Level:
 
     First the edges of this rank between two communities become one, then rows go to the owners.
     """
-    build, graph, xp = backend("cusp.kernels.build", level.graph.device), level.graph, level.xp
+    build, graph, xp = backend(Build, level.graph.device), level.graph, level.xp
     own, size = graph.num_masters, found.names.size
     source, target = found.numbers[level.sources], found.numbers[graph.targets]
     inside = source == target

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from apps.operators.traversal.interfaces import Sssp
 from cusp.errors import GraphFileError, OptionError, raise_together
 from cusp.partition import Partition
 from cusp.runtime.devices import backend
+from gluon.interfaces import Device
 from gluon.sync import Sync
 
 LONGEST = 2**63 - 1
@@ -61,7 +63,7 @@ def measure(part: Partition, sync: Sync, delta: float | None = None) -> Lengths:
     OptionError
         ``delta`` is not above 0.
     """
-    ops, device = backend("apps.operators.traversal.sssp", part.device), backend("gluon.device", part.device)
+    ops, device = backend(Sssp, part.device), backend(Device, part.device)
     weights = device.full(part.num_local_edges, 1, np.dtype(np.uint8)) if part.weights is None else part.weights
     _refuse_unfit(part, sync, weights)
     if weights.dtype == np.uint64:  # what int64 cannot hold is too long for any path

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from apps.operators.structure.interfaces import Triangles
 from apps.shared.marks import mark_all
+from cusp.kernels.interfaces import Build
 from cusp.partition import Partition
-from cusp.runtime.devices import backend, device_of, to_host
+from cusp.runtime.devices import backend, device_of, to_host, xp_of
 from cusp.runtime.exchange import pieces
 from gluon.label import Label
 from gluon.plan import make_plan
@@ -63,7 +65,7 @@ def place_by_degree(graph: Partition, sync: Sync) -> Any:
 
     Nodes of one degree stand by rank, then by local id.
     """
-    comm, xp = sync.comm, backend("cusp.kernels.build", graph.device).xp
+    comm, xp = sync.comm, xp_of(graph.device)
     order = xp.argsort(-graph.degrees, kind="stable")
     degrees, counts = (to_host(array) for array in xp.unique(-graph.degrees, return_counts=True))
     everyone = comm.allgather((degrees, counts))
@@ -85,8 +87,8 @@ def place_by_degree(graph: Partition, sync: Sync) -> Any:
 def share_out(graph: Partition, places: Any, comm: "Intracomm") -> Shares:
     """Orient the edges of an undirected graph, and send each row to the rank that has it to count. Collective."""
     build, ops = (
-        backend("cusp.kernels.build", graph.device),
-        backend("apps.operators.structure.triangles", graph.device),
+        backend(Build, graph.device),
+        backend(Triangles, graph.device),
     )
     xp = build.xp
     given = xp.flatnonzero(graph.degrees > 0)
@@ -129,8 +131,8 @@ def rows_of_others(shares: Shares, comm: "Intracomm", room: int = ROOM) -> Itera
     numbers, offsets, entries : (rows,) int32, (rows + 1,) int64, (entries,) int32
         The row of ``numbers[i]`` is ``entries[offsets[i] : offsets[i + 1]]``, ascending.
     """
-    build = backend("cusp.kernels.build", device_of(shares.index))
-    ops, xp = backend("apps.operators.structure.triangles", device_of(shares.index)), build.xp
+    build = backend(Build, device_of(shares.index))
+    ops, xp = backend(Triangles, device_of(shares.index)), build.xp
     holder = (shares.places % comm.size).astype(np.int64)
     wanted = xp.flatnonzero((holder != comm.rank) & (xp.diff(shares.in_offsets) > 0)).astype(np.int32)
     wanted = wanted[xp.argsort(holder[wanted], kind="stable")]
@@ -152,7 +154,7 @@ def rows_of_others(shares: Shares, comm: "Intracomm", room: int = ROOM) -> Itera
 
 def give_back(shares: Shares, values: Any, masters: int, comm: "Intracomm") -> Any:
     """(masters,) int64: ``values``, one for each number, summed over the ranks, at this one's masters. Collective."""
-    build = backend("cusp.kernels.build", device_of(values))
+    build = backend(Build, device_of(values))
     xp = build.xp
     found = xp.flatnonzero(values)
     found = found[xp.argsort(shares.places[found] % comm.size, kind="stable")]
@@ -169,14 +171,14 @@ def give_back(shares: Shares, values: Any, masters: int, comm: "Intracomm") -> A
 
 def offsets_of(sizes: Any) -> Any:
     """(n + 1,) int64: where each of n rows begins, and where the last one ends."""
-    xp = backend("cusp.kernels.build", device_of(sizes)).xp
+    xp = xp_of(device_of(sizes))
     offsets = xp.zeros(sizes.size + 1, np.int64)
     xp.cumsum(sizes, out=offsets[1:])
     return offsets
 
 
 def _look_up(index: Any, size: int, places: Any) -> Any:
-    build = backend("cusp.kernels.build", device_of(index))
+    build = backend(Build, device_of(index))
     numbers = build.xp.empty(places.size, np.int32)
     build.look_up(index, build.xp.arange(size, dtype=np.int32), places, numbers)
     return numbers
@@ -184,7 +186,7 @@ def _look_up(index: Any, size: int, places: Any) -> Any:
 
 def _transpose(offsets: Any, targets: Any) -> tuple[Any, Any]:
     """Offsets and sources of the transpose; sources ascend within a row."""
-    build = backend("cusp.kernels.build", device_of(targets))
+    build = backend(Build, device_of(targets))
     turned, sources, none = build.xp.zeros_like(offsets), build.xp.empty_like(targets), build.xp.empty(0, np.uint8)
     build.count_in_edges(targets, turned)
     build.xp.cumsum(turned, out=turned)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from apps.harness import Answer
+from apps.operators.sums.interfaces import Pagerank
 from apps.shared.walk import Walk
 from cusp.partition import Partition
 from cusp.runtime.devices import backend
@@ -34,7 +35,7 @@ def push_residuals(
     Answer
         As that of :func:`pagerank`; ``l1_change`` is what one more iteration would change.
     """
-    ops = backend("apps.operators.sums.pagerank", part.device)
+    ops = backend(Pagerank, part.device)
     residuals, shares = Label(part, np.int64, 0, ADD), Label(part, np.int64, 0, ASSIGN)
     own = residuals.values[: part.num_masters]
     own[:] = (walk.teleport * UNIT).astype(np.int64)

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from apps.operators.traversal.interfaces import Tree
 from apps.shared.marks import mark_all
 from cusp.errors import GraphFileError, raise_together
 from cusp.partition import Partition
@@ -44,7 +45,7 @@ def find_parents(part: Partition, sync: Sync, source: int, distances: Any, weigh
     GraphFileError
         On every rank: a node was reached over no edge, so the distances are those of another graph.
     """
-    ops = backend("apps.operators.traversal.tree", part.device)
+    ops = backend(Tree, part.device)
     offsets, sources, lengths, write = _in_edges(part, weights)
     far = distances.dtype.type(np.inf if distances.dtype.kind == "f" else np.iinfo(distances.dtype).max)
     values = Label(part, distances.dtype, far, MIN)

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from mpi4py import MPI
 
+from apps.operators.interfaces import Undirected
+from cusp.kernels.interfaces import Build
 from cusp.lid_map import LidMap
 from cusp.partition import Partition, transpose
-from cusp.runtime.devices import backend, device_of, move
+from cusp.runtime.devices import backend, device_of, move, xp_of
 from cusp.runtime.storage import memory_of
 
 if TYPE_CHECKING:
@@ -75,7 +77,7 @@ def join_rows(part: Partition, tables: list[tuple[Any, Any, Any]], comm: "Intrac
 
     The graph that they make up on all ranks together must have every edge in both directions.
     """
-    ops, weighted = backend("apps.operators.undirected", part.device), tables[0][2] is not None
+    ops, weighted = backend(Undirected, part.device), tables[0][2] is not None
     names = nodes_of(part)
     arrived = [rows for table in tables for rows in _exchange_rows(part, names, *table, comm)]
     del tables, names
@@ -87,14 +89,14 @@ def join_rows(part: Partition, tables: list[tuple[Any, Any, Any]], comm: "Intrac
 
 def _is_undirected(part: Partition) -> bool:
     """What this rank has is what :func:`as_undirected` would make of it."""
-    ops = backend("apps.operators.undirected", part.device)
+    ops = backend(Undirected, part.device)
     complete = part.symmetric and int(part.offsets[part.num_masters]) == part.num_local_edges
     return complete and ops.rows_are_simple(part.offsets, part.targets)
 
 
 def nodes_of(part: Partition) -> Any:
     """(proxies,) int64: rank of the master * nodes of the graph + gid, ascending in the order of mirrors."""
-    xp = backend("cusp.kernels.build", part.device).xp
+    xp = xp_of(part.device)
     masters_on = np.repeat(np.arange(part.num_ranks), np.diff(part.mirror_starts))
     names = xp.full(part.num_proxies, part.rank, np.int64)
     names[part.num_masters :] = move(masters_on, part.device)
@@ -108,7 +110,7 @@ def _exchange_rows(
 
     Mirrors of one rank stand together, and so do their edges.
     """
-    build = backend("cusp.kernels.build", part.device)
+    build = backend(Build, part.device)
     xp = build.xp
     gids, sizes, places, nodes, values = [], [], [], [], []
     for rank in range(comm.size):
@@ -136,13 +138,13 @@ def _exchange_rows(
 
 def _find_mirrors(part: Partition, nodes: list[Any]) -> Any:
     """(mirrors,) int64, ascending: the nodes whose master is on another rank, named as in :func:`nodes_of`."""
-    xp = backend("cusp.kernels.build", part.device).xp
+    xp = xp_of(part.device)
     return xp.unique(xp.concatenate([some[some // part.num_nodes != part.rank] for some in nodes]))
 
 
 def _lids_of(part: Partition, mirrors: Any, nodes: Any) -> Any:
     """(n,) int32: local ids of nodes, those of mirrors behind the masters in the order of ``mirrors``."""
-    xp = backend("cusp.kernels.build", part.device).xp
+    xp = xp_of(part.device)
     mine = nodes // part.num_nodes == part.rank
     lids = (part.num_masters + xp.searchsorted(mirrors, nodes)).astype(np.int32)
     lids[mine] = part.lid_map.lids(nodes[mine] % part.num_nodes)
@@ -153,7 +155,7 @@ def _partition_of(
     part: Partition, mirrors: Any, offsets: Any, targets: Any, weights: Any, comm: "Intracomm"
 ) -> Partition:
     """The rows with all else that a partition has. Collective."""
-    build = backend("cusp.kernels.build", part.device)
+    build = backend(Build, part.device)
     xp, own = build.xp, part.num_masters
     gids = xp.concatenate([part.gids[:own], mirrors % part.num_nodes])
     starts = build.get(xp.searchsorted(mirrors, build.put(np.arange(comm.size + 1) * part.num_nodes)))
@@ -171,7 +173,7 @@ def _partition_of(
 
 def map_lids(num_nodes: int, gids: Any) -> LidMap:
     """Local ids 0, 1, 2 ... of nodes in any order."""
-    build = backend("cusp.kernels.build", device_of(gids))
+    build = backend(Build, device_of(gids))
     xp = build.xp
     index = xp.zeros(2 * (-(-num_nodes // 64)), np.uint64)
     build.mark(index, gids)

@@ -12,7 +12,7 @@ from cusp.errors import together
 from cusp.estimates.quality import Quality
 from cusp.input.edge_slice import EdgeSlice, split_weights
 from cusp.kernels import build_cpu as build
-from cusp.lid_map import popcount
+from cusp.kernels.bits import popcount
 from cusp.neighbors import Neighbors, meet_neighbors
 from cusp.policies.compile_rules import Rules
 from cusp.policies.node_map import read_node_map

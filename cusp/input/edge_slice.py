@@ -13,6 +13,7 @@ import numpy as np
 from cusp.errors import GraphFileError, OptionError, together
 from cusp.input.checksum import as_bits, combine
 from cusp.input.graph_file import GraphHeader, open_graph, read_direct, read_header
+from cusp.input.interfaces import Read
 from cusp.runtime.devices import backend, move
 from cusp.runtime.storage import IN_MEMORY, Storage, memory_of, storage_for
 
@@ -127,9 +128,7 @@ def read_slice(
             indptr, sum_indptr = _read_indptr(file["indptr"], first, last, header, device, at_end)
             storage.check_rows(indptr)
             begin, end = int(indptr[0]), int(indptr[-1])
-            read_checked = partial(
-                backend("cusp.input.read", device).read_checked, begin=begin, end=end, storage=storage
-            )
+            read_checked = partial(backend(Read, device).read_checked, begin=begin, end=end, storage=storage)
             targets, sum_indices = read_checked(
                 file["indices"], check=partial(_check_targets, header), most=header.num_nodes - 1
             )
@@ -191,7 +190,7 @@ def _read_indptr(
     dataset: "h5py.Dataset", first: int, last: int, header: GraphHeader, device: str, at_end: bool = False
 ) -> tuple[np.ndarray, int]:
     """Entries ``first`` to ``last`` inclusive, and the checksum of those that no other rank reads."""
-    reader = backend("cusp.input.read", device)
+    reader = backend(Read, device)
     indptr = reader.read_offsets(dataset, first, last + 1)
     wrong = reader.first_descent(indptr, header.num_edges)
     if wrong >= 0:
@@ -247,7 +246,7 @@ def _stored_as_read(dataset: "h5py.Dataset") -> bool:
 def _check_symmetric(
     path: str, comm: "Intracomm", first: int, indptr: np.ndarray, targets: np.ndarray, storage: Storage
 ) -> None:
-    asymmetry = backend("cusp.input.read", storage.device).asymmetry
+    asymmetry = backend(Read, storage.device).asymmetry
     sums = [int(asymmetry(first + row, indptr[row : end + 1], targets)) for row, end in storage.rows(indptr)]
     if combine(comm.allgather(combine(sums))) != 0:
         raise GraphFileError(

@@ -14,7 +14,7 @@ from cusp.errors import InputError, together
 from cusp.input.checks import asymmetry
 from cusp.input.checksum import as_bits, combine
 from cusp.input.edge_slice import EdgeSlice
-from cusp.runtime.devices import backend, move, to_host
+from cusp.runtime.devices import move, to_host, xp_of
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -150,7 +150,7 @@ def with_in_degrees(rows: EdgeSlice, comm: "Intracomm") -> EdgeSlice:
     """The same with the in-degrees of its nodes, which no file has counted. Collective."""
     if rows.symmetric:
         return replace(rows, in_degrees=rows.indptr[1:] - rows.indptr[:-1])
-    xp = backend("cusp.kernels.build", rows.device).xp
+    xp = xp_of(rows.device)
     mine = to_host(xp.bincount(rows.targets.astype(np.int64), minlength=rows.num_nodes))
     counted = np.empty(rows.indptr.size - 1, np.int64)
     comm.Reduce_scatter(mine, counted, np.diff(rows.bounds).tolist())

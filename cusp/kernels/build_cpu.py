@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from cusp.lid_map import lid_of, look_up, popcount
+from cusp.kernels.bits import lid_of, look_up, popcount
 from cusp.runtime.devices import to_host as get
 from cusp.runtime.devices import to_host as put
 from cusp.runtime.exchange import all_to_all, post, wait_all

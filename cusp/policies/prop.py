@@ -8,7 +8,7 @@ import copy
 import numpy as np
 
 from cusp.input.edge_slice import EdgeSlice
-from cusp.lid_map import popcount
+from cusp.kernels.bits import popcount
 from cusp.policies.value_struct import value_struct
 
 GUESSES = 4096

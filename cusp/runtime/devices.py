@@ -1,11 +1,16 @@
-"""CPU or GPU: chosen here, once, by loading modules. ``*_cpu`` and ``*_gpu`` export the same names."""
+"""CPU or GPU: chosen here, once, by loading modules.
+
+What a pair of modules ``*_cpu`` and ``*_gpu`` offers is stated by a Protocol in the ``interfaces.py`` beside them.
+"""
 
 import importlib
 import os
+import re
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from cusp.errors import InputError, together
 from cusp.runtime.environment import cache_folder
@@ -14,6 +19,8 @@ if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
 CHOICES = ("auto", "cpu", "gpu")
+Array = Any  # of NumPy or CuPy
+Interface = TypeVar("Interface")
 
 
 class DeviceError(InputError):
@@ -38,9 +45,32 @@ class Placement:
     shared: bool = False
 
 
-def backend(name: str, device: str) -> ModuleType:
-    """The module ``name`` for a device: ``backend('gluon.device', 'gpu')`` is ``gluon.device_gpu``."""
-    return importlib.import_module(f"{name}_{device}")
+def backend(interface: Callable[..., Interface], device: str) -> Interface:
+    """The module that offers, on a device, what a Protocol of an ``interfaces.py`` says.
+
+    ``EdgeRules`` in ``apps/graph500/interfaces.py`` describes ``edge_rules_cpu`` and ``edge_rules_gpu`` beside it. A
+    Protocol derived from another is about the same modules: it adds what only one device offers.
+
+    Parameters
+    ----------
+    interface : type
+        The Protocol. (mypy takes one as a type only if it can be instantiated, as a callable always.)
+    device : {'cpu', 'gpu'}
+    """
+    return importlib.import_module(f"{module_of(interface)}_{device}")  # type: ignore[return-value]
+
+
+@cache
+def module_of(interface: Any) -> str:
+    """Full name of the modules that a Protocol describes, without their ending."""
+    first = [above for above in interface.__mro__ if Protocol in above.__bases__][-1]
+    name = re.sub(r"(?<!^)(?=[A-Z])", "_", first.__name__).lower()
+    return f"{first.__module__.rpartition('.')[0]}.{name}"
+
+
+def xp_of(device: str) -> Any:
+    """The library of a device's arrays: NumPy or CuPy."""
+    return importlib.import_module("numpy" if device == "cpu" else "cupy")
 
 
 def to_host(array: Any) -> Any:
@@ -57,7 +87,7 @@ def move(array: Any, device: str) -> Any:
     """The same array in the memory of a device; None stays None."""
     if array is None or device == "cpu":
         return to_host(array)
-    return importlib.import_module("cupy").asarray(array)
+    return xp_of(device).asarray(array)
 
 
 def choose_device(wanted: str, comm: "Intracomm") -> Placement:

@@ -43,11 +43,11 @@ def post(comm: "Intracomm", send: list[np.ndarray], receive: list[np.ndarray], t
     return requests
 
 
-def wait_all(requests: "list[Request]") -> None:
+def wait_all(posted: "list[Request]") -> None:
     """Wait until all that was posted has been sent and received."""
     from mpi4py.MPI import Request
 
-    Request.Waitall(requests)
+    Request.Waitall(posted)
 
 
 def pieces(array: Any, ends: np.ndarray) -> list[Any]:

@@ -69,11 +69,11 @@ def post(comm: "Intracomm", send: list[Any], receive: list[Any]) -> list[Any]:
     return [requests, arriving, leaving]
 
 
-def wait_all(under_way: list[Any]) -> None:
+def wait_all(posted: list[Any]) -> None:
     """Wait until all that was posted has been sent and received."""
-    if not under_way:
+    if not posted:
         return
-    requests, arriving, _ = under_way
+    requests, arriving, _ = posted
     exchange.wait_all(requests)
     for array, staged in arriving:
         _copy(array.data.ptr, staged.ctypes.data, staged.nbytes, cp.cuda.runtime.memcpyHostToDevice)

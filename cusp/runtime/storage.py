@@ -17,11 +17,12 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from cusp.errors import OptionError
-from cusp.runtime.devices import backend
+from cusp.runtime.devices import Array, xp_of
 
 ROW_BYTES = 17  # held for each node that a rank reads: where its edges begin, how many there are, its master
 EDGE_BYTES = 40  # at work for each edge of a chunk: read, grouped, under way, received, written
 LEAST_CHUNK = 1 << 12
+ALL = 1 << 62  # a chunk that is never full
 NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)  # a mapped graph file may be larger than all memory
 
 
@@ -36,14 +37,12 @@ class Storage:
         Whose memory it is.
     """
 
-    device = "cpu"
+    def __init__(self, chunk: int = ALL, device: str = "cpu") -> None:
+        self.chunk, self.device = chunk, device
 
-    def __init__(self, chunk: int = 1 << 62) -> None:
-        self.chunk = chunk
-
-    def empty(self, size: int, dtype: DTypeLike) -> np.ndarray:
+    def empty(self, size: int, dtype: DTypeLike) -> Array:
         """A new array of one dimension."""
-        return np.empty(size, dtype)
+        return xp_of(self.device).empty(size, dtype)
 
     def map_file(self, path: str, offset: int, size: int, dtype: DTypeLike) -> np.ndarray | None:
         """Part of a file as an array that changes nothing in the file; None where arrays live in memory."""
@@ -67,7 +66,7 @@ class Storage:
 
         There is at least one, which may be empty.
         """
-        end = indptr.size - 1 if end is None else end
+        begin, end = int(begin), int(indptr.size - 1 if end is None else end)
         while True:
             fits = int(np.searchsorted(indptr[: end + 1], indptr[begin] + self.chunk, side="right")) - 1
             last = min(max(fits, begin + 1), end)
@@ -77,7 +76,7 @@ class Storage:
                 return
             begin = last
 
-    def parts(self, size: int, at_most: int = 1 << 62) -> Iterator[slice]:
+    def parts(self, size: int, at_most: int = ALL) -> Iterator[slice]:
         """Walk through ``size`` entries in chunks, or less than a chunk at a time."""
         step = min(self.chunk, at_most)
         for begin in range(0, size, step):
@@ -169,11 +168,12 @@ class FileStorage(Storage):
 
 
 IN_MEMORY = Storage()
+ON_GPU = Storage(device="gpu")
 
 
 def memory_of(device: str) -> Storage:
-    """Storage of arrays in the memory of a device."""
-    return IN_MEMORY if device == "cpu" else backend("cusp.runtime.storage", device).IN_MEMORY
+    """Storage of arrays in the memory of a device; what is worked on at a time on a GPU, kernels decide themselves."""
+    return IN_MEMORY if device == "cpu" else ON_GPU
 
 
 def storage_for(limit: int | None, num_nodes: int, rows: int) -> Storage:

@@ -6,6 +6,7 @@ import parts
 import pytest
 import ranks
 
+from apps.operators.sums.interfaces import Rows
 from apps.pagerank import APP, pagerank, prepare, push_residuals, run, verify
 from apps.verify.check import VerificationError
 from cusp.errors import OptionError
@@ -185,7 +186,7 @@ def test_verifier_finds_wrong_ranks(comm, shared_tmp):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_sums_over_rows(monkeypatch, dtype):
     """Rows that go over several warps, many in one, empty ones, in groups and in any order."""
-    ops, rng = backend("apps.operators.sums.rows", parts.DEVICE), np.random.default_rng(1)
+    ops, rng = backend(Rows, parts.DEVICE), np.random.default_rng(1)
     if hasattr(ops, "MOST_WARPS"):
         monkeypatch.setattr(ops, "MOST_WARPS", 8)  # so that each goes through several tiles
     sizes = np.concatenate([[9000, 0, 700, 128, 64, 0, 3], rng.integers(0, 5, 900), [400] * 9, [0, 33, 2]])

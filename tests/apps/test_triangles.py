@@ -6,6 +6,7 @@ import numpy as np
 import parts
 import pytest
 
+from apps.operators.structure.interfaces import Triangles
 from apps.shared import oriented
 from apps.shared.undirected import as_undirected
 from apps.triangles import triangles
@@ -57,7 +58,7 @@ def test_hard_graphs(comm, shared_tmp, monkeypatch, policy):
 @pytest.mark.parametrize("order", ["degree", "natural"])
 def test_larger_graph(comm, shared_tmp, monkeypatch, order):
     """More triangles, nodes of many degrees, more of them than a GPU's block can mark; symmetric, with weights."""
-    monkeypatch.setattr(backend("apps.operators.structure.triangles", parts.DEVICE), "WORDS", 3, raising=False)
+    monkeypatch.setattr(backend(Triangles, parts.DEVICE), "WORDS", 3, raising=False)
     monkeypatch.setattr(verifier, "WORK", 30_000)  # some nodes are recounted, in several rounds
     monkeypatch.setattr(verifier, "ROOM", 100)
     rng = np.random.default_rng(5)

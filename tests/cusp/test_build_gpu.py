@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cusp import lid_map
-from cusp.kernels import build_cpu
+from cusp.kernels import bits, build_cpu
 
 cp = pytest.importorskip("cupy")
 build_gpu = pytest.importorskip("cusp.kernels.build_gpu")
@@ -108,7 +107,7 @@ def test_index(nodes, gid):
     table = np.arange(count, dtype=np.int32)[::-1].copy()
     every = np.arange(nodes).astype(gid)
     lids, my_lids = np.empty(nodes, np.int32), cp.empty(nodes, np.int32)
-    lid_map.look_up(index, table, every, lids)
+    bits.look_up(index, table, every, lids)
     build_gpu.look_up(mine, cp.asarray(table), cp.asarray(every), my_lids)
     same(my_lids, lids)
     found, my_found = np.empty(nodes, np.bool_), cp.empty(nodes, np.bool_)

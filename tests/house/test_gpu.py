@@ -3,10 +3,10 @@
 Without a GPU they run on the CPU: ``python -m scripts.test --device gpu tests/house/test_gpu.py``.
 """
 
+import importlib
 import inspect
 import sys
-from types import ModuleType
-from typing import Any
+from typing import Any, Protocol
 
 import graphs
 import numpy as np
@@ -17,8 +17,10 @@ import ranks
 from apps.bfs import bfs
 from apps.sssp import measure, sssp
 from cusp import partitioner
+from cusp.policies.compile_rules import Rules
+from cusp.policies.interfaces import Loops
 from cusp.runtime import devices
-from cusp.runtime.devices import DeviceError, backend, choose_device, move, to_host
+from cusp.runtime.devices import DeviceError, backend, choose_device, module_of, move, to_host
 from gluon.label import Label
 from gluon.plan import make_plan
 from gluon.reduction import ADD, MAX, MIN
@@ -163,69 +165,61 @@ def test_no_cupy(comm, monkeypatch):
         choose_device("gpu", comm)
 
 
-# Module -> what its CPU side alone has: pieces of it that no other module asks for.
-TWINS = {
-    "apps.operators.traversal.bfs": set(),
-    "apps.operators.expressions.edges": set(),
-    "apps.operators.structure.cc": set(),
-    "apps.graph500.edge_rules": set(),
-    "apps.operators.structure.communities": set(),
-    "apps.operators.frontier": {"get_bit", "set_bit"},
-    "apps.operators.structure.kcore": set(),
-    "apps.operators.sums.betweenness": set(),
-    "apps.operators.sums.pagerank": set(),
-    "apps.operators.sums.rows": {"Rows"},
-    "apps.operators.traversal.sssp": set(),
-    "apps.operators.traversal.tree": set(),
-    "apps.operators.structure.triangles": set(),
-    "cusp.kernels.build": set(),
-    "apps.graph500.slices": set(),
-    "cusp.input.read": set(),
-    "apps.operators.undirected": set(),
-    "gluon.device": {"extract", "combine", "block_words"},
-    "gluon.exchange": set(),
+PAIRS = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix("_gpu")
+    for folder in ("cusp", "gluon", "apps")
+    for path in (ROOT / folder).rglob("*_gpu.py")
+    if path.with_name(path.name.replace("_gpu.py", "_cpu.py")).exists()
 }
+INTERFACES = [
+    interface
+    for package in sorted({pair.rpartition(".")[0] for pair in PAIRS})
+    for interface in vars(importlib.import_module(f"{package}.interfaces")).values()
+    if inspect.isclass(interface) and Protocol in interface.__mro__[1:] and module_of(interface) in PAIRS
+]
 
 
-def offered(module: ModuleType) -> dict[str, Any]:
-    """Functions and classes of a module that others may use, and methods of the classes."""
-    own = {name: value for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__}
-    for name, value in list(own.items()):
-        if inspect.isclass(value):
-            own |= {f"{name}.{key}": method for key, method in vars(value).items() if inspect.isfunction(method)}
-    return {name: value for name, value in own.items() if not name.startswith("_") and "._" not in name}
+def parameters(function: Any) -> list[inspect.Parameter]:
+    """Parameters of a function, compiled or not, of a class or a method; ``self`` apart."""
+    signature = inspect.signature(getattr(function, "py_func", function))
+    return [parameter for name, parameter in signature.parameters.items() if name != "self"]
 
 
-def parameters(function: Any) -> list[str]:
-    """Names of the parameters of a function, compiled or not, of a class or a method."""
-    return list(inspect.signature(getattr(function, "py_func", function)).parameters)
+def assert_offers(module: Any, interface: type) -> None:
+    """A module has all that a Protocol states, and its functions have the same parameters; more are optional."""
+    where = f"{module.__name__}, {interface.__name__}"
+    stated = {name: value for above in interface.__mro__ for name, value in vars(above).items() if name[0] != "_"}
+    stated |= inspect.get_annotations(interface)
+    assert stated, where
+    for name, value in stated.items():
+        assert hasattr(module, name), f"{where}: {name} is missing"
+        if inspect.isfunction(value):
+            wanted, own = parameters(value), parameters(getattr(module, name))
+            assert [one.name for one in own[: len(wanted)]] == [one.name for one in wanted], f"{where}.{name}"
+            assert all(one.default is not one.empty for one in own[len(wanted) :]), f"{where}.{name}"
+            assert [one.default for one in own[: len(wanted)]] == [one.default for one in wanted], f"{where}.{name}"
 
 
-@on_gpu
-@pytest.mark.parametrize("name", TWINS)
-def test_twins(name):
-    """What a CPU module offers to others, its GPU twin offers too, with the same parameters."""
-    cpu, gpu = backend(name, "cpu"), vars(backend(name, "gpu"))
-    mine = {key: value for key, value in offered(cpu).items() if key not in TWINS[name]}
-    assert mine
-    for key, value in mine.items():
-        owner, _, method = key.partition(".")
-        assert owner in gpu, f"{name}_gpu has no {owner}"
-        twin = getattr(gpu[owner], method, None) if method else gpu[owner]
-        assert twin is not None, f"{name}_gpu has no {key}"
-        assert parameters(twin) == parameters(value), key
+@pytest.mark.parametrize("device", ["cpu", pytest.param("gpu", marks=on_gpu)])
+@pytest.mark.parametrize("interface", INTERFACES, ids=lambda interface: interface.__name__)
+def test_twins(interface, device):
+    """Names of parameters, which mypy does not compare, nor what numba compiled."""
+    if device == "cpu" and interface.__bases__ != (Protocol,):
+        return  # it is derived from another, and says what only the GPU offers
+    assert_offers(backend(interface, device), interface)
 
 
-@on_gpu
-def test_every_pair_is_compared():
-    """No module with a twin is forgotten."""
-    found = {
-        ".".join(path.relative_to(ROOT).with_suffix("").parts)[: -len("_gpu")]
-        for folder in ("cusp", "gluon", "apps")
-        for path in (ROOT / folder).rglob("*_gpu.py")
-        if path.with_name(path.name.replace("_gpu.py", "_cpu.py")).exists()
-    }
-    assert found == set(TWINS)
+@pytest.mark.parametrize("device", ["cpu", pytest.param("gpu", marks=on_gpu)])
+def test_loops_of_a_policy(device):
+    """Compiled or translated, they are what the interface says."""
+    loops = Rules(parts.policy_of("cvc"), device)._loops
+    for name in ("assign_masters", "masters_of", "assign_edges"):
+        wanted = [one.name for one in parameters(getattr(Loops, name))]
+        assert [one.name for one in parameters(getattr(loops, name))] == wanted
+
+
+def test_every_pair_has_an_interface():
+    assert {module_of(interface) for interface in INTERFACES} == PAIRS
 
 
 @on_gpu

@@ -1,16 +1,27 @@
 """The house rules that a program can check: who may import what, and where output and clocks belong."""
 
 import ast
+import importlib
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
+from cusp.runtime.devices import module_of
+
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("cusp", "gluon", "apps", "scripts", "tests", "benchmarks")
 FILES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
+
+PRODUCT = ("cusp", "gluon", "apps", "scripts")
+MODULES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in FILES
+    if path.relative_to(ROOT).parts[0] in PRODUCT
+}
 
 ABOVE = {"cusp": {"gluon", "apps", "scripts"}, "gluon": {"apps", "scripts"}, "apps": {"scripts"}}
 
@@ -31,6 +42,16 @@ NAMES = {
                      "*/__main__.py", "scripts/*", "tests/*", "benchmarks/*"],
 }  # fmt: skip
 NAMES |= dict.fromkeys(["time", "monotonic", "process_time", "perf_counter_ns"], NAMES["perf_counter"])
+
+MOST_FILES = 12  # of a folder, .py and .cuh, __init__.py apart
+# Folders that may have more -> how many, and why.
+MORE_FILES = {
+    "apps": (20, "the programs that users start by name: python -m apps.NAME"),
+    "cusp/policies": (13, "rules, what they may ask, and what compiles and translates them"),
+    "gluon": (13, "the transports of GPUs are not yet in a folder of their own"),
+    "scripts/bench": (18, "to be reduced"),
+    "scripts/formats": (15, "to be reduced"),
+}
 
 
 def name_of(path: Path) -> str:
@@ -96,3 +117,55 @@ def test_output_clocks_and_the_world_stay_in_their_files(path):
 def test_every_module_says_what_it_does(path):
     first = (ast.get_docstring(tree(path)) or "").strip()
     assert first, f"{name_of(path)} has no docstring"
+
+
+def executed(node: ast.AST) -> Iterator[ast.AST]:
+    """All nodes below one, but those that only a type checker sees."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and isinstance(child.test, ast.Name) and child.test.id == "TYPE_CHECKING":
+            continue
+        yield child
+        yield from executed(child)
+
+
+def uses(path: Path) -> set[str]:
+    """Modules of ours that a file imports when it is loaded or later; a ``backend`` call imports both of a pair."""
+    found, names = set(), {}
+    for node in executed(tree(path)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                whole = names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+                found.add(whole if whole in MODULES else node.module)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            found |= {name.value for name in node.args if isinstance(name, ast.Constant)}
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "backend":
+            first, *rest = ast.unparse(node.args[0]).split(".")
+            module, _, interface = ".".join([names[first], *rest]).rpartition(".")
+            pair = module_of(getattr(importlib.import_module(module), interface))
+            assert {f"{pair}_cpu", f"{pair}_gpu"} <= MODULES.keys(), f"{name_of(path)}:{node.lineno} asks for {pair}"
+            found |= {f"{pair}_cpu", f"{pair}_gpu"}
+    return found & MODULES.keys()
+
+
+def test_no_module_needs_itself():
+    """Not when it is loaded, nor later; a backend counts as needed wherever it is asked for."""
+    graph = {name: uses(path) - {name} for name, path in MODULES.items()}
+    assert "cusp.kernels.build_gpu" in graph["cusp.lid_map"]
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(f"modules import each other: {' -> '.join(reversed(error.args[1]))}")
+
+
+def test_folders_stay_small():
+    folders: dict[str, int] = {}
+    for folder in PRODUCT:
+        for path in [*(ROOT / folder).rglob("*.py"), *(ROOT / folder).rglob("*.cuh")]:
+            folders.setdefault(name_of(path.parent), 0)
+            folders[name_of(path.parent)] += path.name != "__init__.py"
+    for folder, files in folders.items():
+        most, why = MORE_FILES.get(folder, (MOST_FILES, "none"))
+        assert files <= most, f"{folder} has {files} files, more than {most} (reason for an exception: {why})"
+    assert all(folders.get(folder, 0) > MOST_FILES for folder in MORE_FILES), "an exception that is not needed any more"

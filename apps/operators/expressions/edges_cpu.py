@@ -18,7 +18,7 @@ from numba import njit
 
 from apps.operators.expressions.arithmetic_cpu import *
 from apps.operators.frontier_cpu import get_bit, set_bit
-from cusp.lid_map import popcount
+from cusp.kernels.bits import popcount
 
 Int, Float, Bool, Value = np.int64, np.float64, np.bool_, np.{value}
 

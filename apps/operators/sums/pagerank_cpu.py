@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from apps.operators.frontier_cpu import set_bit
-from cusp.lid_map import popcount
+from cusp.kernels.bits import popcount
 
 
 def new_ranks(kept: Any, teleport: Any, factors: Any, sums: Any, ranks: Any, contributions: Any) -> tuple[float, float]:

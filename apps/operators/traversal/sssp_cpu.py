@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 
 from apps.operators.frontier_cpu import get_bit, make_queue, set_bit
-from cusp.lid_map import popcount
+from cusp.kernels.bits import popcount
 from cusp.partition import Partition
 from gluon.sync import Sync
 

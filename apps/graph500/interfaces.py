@@ -1,0 +1,49 @@
+"""What Graph500 needs from every device."""
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from cusp.runtime.devices import Array
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+    from cusp.input.edge_slice import EdgeSlice
+
+
+class Slices(Protocol):
+    """From an edge list in memory to slices of an undirected graph."""
+
+    def undirected_slice(
+        self, sources: Array, targets: Array, weights: Array, num_nodes: int, comm: "Intracomm"
+    ) -> "EdgeSlice":
+        """This rank's slice of the graph of all ranks' edges, each in both directions, without loops. Collective.
+
+        Of parallel edges at least one of the smallest weight is kept.
+
+        Parameters
+        ----------
+        sources, targets : (edges,) uint32, or int64 beyond 2**32 nodes
+            Edges that this rank brings, in any order; ids below ``num_nodes``.
+        weights : (edges,), on a GPU of 4 bytes each, or None on every rank
+        """
+
+
+class EdgeRules(Protocol):
+    """What input edges say about a tree of shortest paths."""
+
+    def check_edges(
+        self, sources: Array, targets: Array, lengths: Array, parent: Array, depth: Array, far: Any, joined: Array
+    ) -> tuple[int, int]:
+        """The first undirected edge whose ends differ by more than its length, or -1, and how many have been traversed.
+
+        ``joined`` is set for a node with an edge of the right length to its parent. Without ``lengths``, all are 1.
+        """
+
+
+if TYPE_CHECKING:
+    from apps.graph500 import edge_rules_cpu, edge_rules_gpu, slices_cpu, slices_gpu
+
+    _slices_cpu: Slices = slices_cpu
+    _slices_gpu: Slices = slices_gpu
+    _edge_rules_cpu: EdgeRules = edge_rules_cpu
+    _edge_rules_gpu: EdgeRules = edge_rules_gpu

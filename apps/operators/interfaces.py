@@ -1,0 +1,55 @@
+"""What operators of several algorithms need from every device."""
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from cusp.runtime.devices import Array
+
+if TYPE_CHECKING:
+    from apps.shared.undirected import RowPieces
+    from cusp.partition import Partition
+
+
+class Frontier(Protocol):
+    """Frontiers: bits of a label."""
+
+    def drains(self, ranks: int) -> bool:
+        """Whether a whole traversal runs in one call: on a GPU, where no other rank has to be asked."""
+
+    def make_queue(self, part: "Partition") -> Any:
+        """Memory that an operator needs while it runs, made once per partition."""
+
+    def frontier_size(self, updated: Array, degrees: Array) -> tuple[int, int]:
+        """Updated masters, and the out-edges that they have in the whole graph.
+
+        Parameters
+        ----------
+        updated : bits
+        degrees : (masters,) int64
+        """
+
+
+class Undirected(Protocol):
+    """Rows of neighbours, merged and sorted; see apps/shared/undirected.py."""
+
+    def merge_rows(
+        self, arrived: "list[RowPieces]", num_masters: int, num_proxies: int, weighted: bool
+    ) -> tuple[Array, Array, Array]:
+        """Offsets, targets (int32) and weights (float64 or None) of all proxies.
+
+        Rows ascend, without loops and duplicates. ``arrived`` is emptied.
+        """
+
+    def rows_of_edges(self, offsets: Array) -> Array:
+        """(edges,) uint32: the row that each edge of a CSR is in."""
+
+    def rows_are_simple(self, offsets: Array, targets: Array) -> bool:
+        """Whether the entries of every row ascend, none of them twice, none the row itself."""
+
+
+if TYPE_CHECKING:
+    from apps.operators import frontier_cpu, frontier_gpu, undirected_cpu, undirected_gpu
+
+    _frontier_cpu: Frontier = frontier_cpu
+    _frontier_gpu: Frontier = frontier_gpu
+    _undirected_cpu: Undirected = undirected_cpu
+    _undirected_gpu: Undirected = undirected_gpu

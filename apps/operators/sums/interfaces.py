@@ -1,0 +1,112 @@
+"""What sums over neighbours need from every device."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from cusp.runtime.devices import Array
+
+
+class Rows(Protocol):
+    """Sums over rows of a CSR or CSC: what every node gets from its neighbours."""
+
+    def group_rows(self, lids: Array, bounds: Sequence[int], offsets: Array) -> Any:
+        """Those of the rows ``lids`` that have edges; group g is ``lids[bounds[g] : bounds[g + 1]]``."""
+
+    def sum_rows(self, rows: Any, group: int, columns: Array, values: Array, sums: Array) -> None:
+        """``sums[v]`` = sum of ``values[columns[e]]`` over the edges e of v, for the rows v of a group.
+
+        Other entries are left as they are. ``rows`` is what :meth:`group_rows` returned.
+        """
+
+
+class Pagerank(Protocol):
+    """PageRank: what masters do between two passes over the edges, and a pass that pushes residuals."""
+
+    def new_ranks(
+        self, kept: Any, teleport: Array, factors: Array, sums: Array, ranks: Array, contributions: Array
+    ) -> tuple[float, float]:
+        """Ranks of the masters from what came along edges, and what they give in turn.
+
+        ``ranks`` = ``sums + kept * teleport``, and ``contributions`` = ``factors * ranks`` for the first nodes, which
+        are those with out-edges. ``sums`` are 0 afterwards.
+
+        Returns
+        -------
+        change : float
+            Sum of the absolute differences of the ranks.
+        dangling : float
+            Sum of the ranks of nodes without out-edges.
+        """
+
+    def collect(self, pending: float, teleport: Array, residuals: Array) -> int:
+        """Add ``pending * teleport``, rounded down, to the int64 residuals; returns the sum of their magnitudes."""
+
+    def settle(
+        self, threshold: float, damping: float, degrees: Array, residuals: Array, settled: Array, shares: Array,
+        updated: Array,
+    ) -> tuple[int, int]:  # fmt: skip
+        """Masters settle their residuals that are, without sign, above ``threshold`` times their out-degree.
+
+        Each out-neighbour will get a share: ``damping`` times an equal part, rounded to a whole number towards 0. What
+        makes up the shares moves from ``residuals`` to ``settled``; both are int64.
+
+        Returns
+        -------
+        moved, dangling : int
+            What all masters settled, and what those without out-edges did.
+        """
+
+    def push_shares(
+        self, frontier: Array, offsets: Array, targets: Array, shares: Array, residuals: Array, updated: Array,
+        masters: int, queue: Any,
+    ) -> None:  # fmt: skip
+        """Every frontier node adds its share to the residuals of its out-neighbours.
+
+        Mirrors with a residual are updated.
+        """
+
+
+class Betweenness(Protocol):
+    """Betweenness centrality: nodes by level, and what the masters of a level do with sums over their rows."""
+
+    def by_level(self, levels: Array, deepest: int) -> tuple[Array, list[int]]:
+        """Proxies with a level of 0 or more, by level, then by local id.
+
+        Returns
+        -------
+        lids : (reached,) int32
+        bounds : list of int
+            Those of level l are ``lids[bounds[l] : bounds[l + 1]]``, up to the level ``deepest``.
+        """
+
+    def mark(self, first: int, last: int, lids: Array, updated: Array) -> None:
+        """Set the bits of ``lids[first:last]``."""
+
+    def give_paths(
+        self, first: int, last: int, masters: int, lids: Array, sums: Array, paths: Array, updated: Array
+    ) -> None:
+        """Masters among ``lids[first:last]``: as many shortest paths lead to one as to all of its predecessors.
+
+        ``sums``, which say how many those are, are 0 afterwards.
+        """
+
+    def give_shares(
+        self, first: int, last: int, masters: int, lids: Array, paths: Array, sums: Array, centrality: Array,
+        shares: Array, updated: Array,
+    ) -> None:  # fmt: skip
+        """Masters among ``lids[first:last]`` learn how much depends on them, and what each path to them has of it.
+
+        A node's dependency is its ``paths`` times its ``sums``, which add up the shares of its successors. Its own
+        share is 1 + its dependency, divided among its paths. ``sums`` are 0 afterwards.
+        """
+
+
+if TYPE_CHECKING:
+    from apps.operators.sums import betweenness_cpu, betweenness_gpu, pagerank_cpu, pagerank_gpu, rows_cpu, rows_gpu
+
+    _rows_cpu: Rows = rows_cpu
+    _rows_gpu: Rows = rows_gpu
+    _pagerank_cpu: Pagerank = pagerank_cpu
+    _pagerank_gpu: Pagerank = pagerank_gpu
+    _betweenness_cpu: Betweenness = betweenness_cpu
+    _betweenness_gpu: Betweenness = betweenness_gpu

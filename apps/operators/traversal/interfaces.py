@@ -1,0 +1,142 @@
+"""What traversals need from every device.
+
+``queue`` is memory that an operator needs while it runs, ``updated`` the bits of a label, ``far`` the value of nodes
+that are not reached.
+"""
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from cusp.runtime.devices import Array
+
+if TYPE_CHECKING:
+    from cusp.partition import Partition
+    from gluon.sync import Sync
+
+
+class Bfs(Protocol):
+    """Breadth-first search: one level along the edges of a frontier, or to it.
+
+    A frontier is bits of proxies. A value is ``level | (gids[v] & gid_mask)``, int32 or int64: the level of a node
+    above its parent v, if that is wanted.
+    """
+
+    def bfs_push(
+        self, frontier: Array, offsets: Array, targets: Array, gids: Array, gid_mask: int, level: Any, unreached: Any,
+        values: Array, updated: Array, queue: Any,
+    ) -> None:  # fmt: skip
+        """Every frontier node v gives ``level | (gids[v] & gid_mask)`` to its out-neighbours without a value.
+
+        On a GPU, to those without a smaller value.
+        """
+
+    def bfs_pull(
+        self, frontier: Array, offsets: Array, sources: Array, gids: Array, gid_mask: int, level: Any, unreached: Any,
+        values: Array, updated: Array, queue: Any,
+    ) -> None:  # fmt: skip
+        """Every node without a value looks for an in-neighbour in the frontier and stops at the first."""
+
+
+class GpuBfs(Bfs, Protocol):
+    """What only the GPU offers, where :meth:`~apps.operators.interfaces.Frontier.drains` says so: whole searches."""
+
+    def plan_bfs(self, part: "Partition", in_edges: tuple[Array, Array] | None) -> Any:
+        """What the searches of one partition share; ``in_edges`` are offsets and sources."""
+
+    def bfs_drain(
+        self, part: "Partition", plan: Any, source: int, direction: str, alpha: int, beta: int, with_parents: bool
+    ) -> tuple[Array, Array, Any]:
+        """Hops, int32, and if wanted parents, int64, of all nodes, -1 where there is no path; the number of levels."""
+
+
+class Sssp(Protocol):
+    """Shortest paths by delta-stepping. A node is pending if its value fell since its edges were last relaxed."""
+
+    def bucket_scale(self, queue: Any, ranks: int) -> float:
+        """How many times wider than usual buckets should be."""
+
+    def plan_relaxing(self, part: "Partition", sync: "Sync", weights: Array, dtype: np.dtype) -> Any:
+        """The ``queue`` of the operators here, for distances of a type. Collective."""
+
+    def settles(self, queue: Any) -> bool:
+        """Whether distances can be settled bucket by bucket: then the methods of :class:`GpuSssp` are there."""
+
+    def find_pending(self, lowered: Array, values: Array, relaxed_at: Array, pending: Array, far: Any) -> Any:
+        """Lowest value of a pending node, or ``far``; pending ones among the ``lowered`` get their bits."""
+
+    def relax_below(
+        self, limit: Any, far: Any, offsets: Array, targets: Array, weights: Array, values: Array, relaxed_at: Array,
+        pending: Array, updated: Array, queue: Any,
+    ) -> None:  # fmt: skip
+        """Relax the out-edges of pending nodes below ``limit`` until none is left; a drain of one bucket.
+
+        Sums that do not stay below ``far`` are not distances.
+        """
+
+    def mark_too_far(
+        self, offsets: Array, targets: Array, weights: Array, values: Array, far: Any, marks: Array, updated: Array
+    ) -> None:
+        """Mark the targets of edges from reached nodes whose sum does not fit below ``far``."""
+
+
+class GpuSssp(Sssp, Protocol):
+    """What only the GPU offers: whole searches, and buckets that are settled where edges weigh as their reverses do.
+
+    Attributes
+    ----------
+    MOST_BUCKETS : int
+        Buckets before nodes begin to pull, at most.
+    ENOUGH : float
+        Share of the edges that belong to settled nodes when the others begin to pull.
+    """
+
+    MOST_BUCKETS: int
+    ENOUGH: float
+
+    def shortest_paths(self, part: "Partition", source: int, lengths: Any) -> tuple[Array, Any]:
+        """Distances of all proxies, ``lengths.far`` where there is no path, and the number of buckets."""
+
+    def open_bucket(
+        self, part: "Partition", low: Any, high: Any, far: Any, values: Array, queue: Any
+    ) -> tuple[int, Any]:
+        """Find the edges that lead from nodes below ``low`` into the bucket from there to ``high``.
+
+        Returns how many edges those nodes have, and the lowest distance from ``low`` on that they offer, or ``far``.
+        """
+
+    def settle_bucket(
+        self, part: "Partition", high: Any, far: Any, values: Array, relaxed_at: Array, pending: Array,
+        updated: Array, queue: Any,
+    ) -> None:  # fmt: skip
+        """Relax what :meth:`open_bucket` has found, and the edges of pending nodes that lead below ``high``."""
+
+    def mark_reached(self, part: "Partition", far: Any, values: Array, updated: Array) -> None:
+        """Give the masters that are reached their bits, as if they had just been updated."""
+
+    def pull(self, part: "Partition", low: Any, far: Any, values: Array, updated: Array, queue: Any) -> None:
+        """Every node that is not below ``low`` looks through its own row for a shorter path."""
+
+
+class Tree(Protocol):
+    """Parents in a tree of shortest paths."""
+
+    def find_parents(
+        self, offsets: Array, sources: Array, weights: Array, gids: Array, values: Array, far: Any, known: Array,
+        nobody: int, parents: Array, updated: Array,
+    ) -> None:  # fmt: skip
+        """Every reached node without a parent takes the first in-neighbour that is closer by the length of the edge.
+
+        One at the same distance is taken if it was ``known`` to have a parent. Without ``weights``, edges are 1 long.
+        """
+
+
+if TYPE_CHECKING:
+    from apps.operators.traversal import bfs_cpu, bfs_gpu, sssp_cpu, sssp_gpu, tree_cpu, tree_gpu
+
+    _bfs_cpu: Bfs = bfs_cpu
+    _bfs_gpu: GpuBfs = bfs_gpu
+    _sssp_cpu: Sssp = sssp_cpu
+    _sssp_gpu: GpuSssp = sssp_gpu
+    _tree_cpu: Tree = tree_cpu
+    _tree_gpu: Tree = tree_gpu

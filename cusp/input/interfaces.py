@@ -1,0 +1,45 @@
+"""What reads and checks a graph file on every device."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from cusp.runtime.devices import Array
+
+if TYPE_CHECKING:
+    import h5py
+    import numpy as np
+
+    from cusp.runtime.storage import Storage
+
+
+class Read(Protocol):
+    """Reads a rank's slice into the memory of its device, and checks it there."""
+
+    def read_offsets(self, dataset: "h5py.Dataset", begin: int, end: int) -> Array:
+        """Entries ``begin`` to ``end - 1`` as int64."""
+
+    def read_checked(
+        self, dataset: "h5py.Dataset", begin: int, end: int, storage: "Storage",
+        check: "Callable[[np.ndarray, int], None]", most: int | None,
+    ) -> tuple[Array, int]:  # fmt: skip
+        """Entries ``begin`` to ``end - 1`` and their checksum.
+
+        ``check(chunk, begin)``, which is given entries on the host, raises if one is wrong: above ``most``, or
+        without that not a number.
+        """
+
+    def checksum(self, values: Array, first: int = 0) -> int:
+        """See :func:`cusp.input.checksum.checksum`."""
+
+    def first_descent(self, indptr: Array, num_edges: int) -> int:
+        """Index of the first entry that is below the one before it or outside ``0 .. num_edges``; -1 if none."""
+
+    def asymmetry(self, first_node: int, indptr: Array, targets: Array) -> int:
+        """See :func:`cusp.input.checks.asymmetry`."""
+
+
+if TYPE_CHECKING:
+    from cusp.input import read_cpu, read_gpu
+
+    _read_cpu: Read = read_cpu
+    _read_gpu: Read = read_gpu

@@ -1,0 +1,22 @@
+"""What the streaming loops of a policy offer on every device: compiled on the host, translated for a GPU."""
+
+from typing import Any, Protocol
+
+from cusp.runtime.devices import Array
+
+
+class Loops(Protocol):
+    """The rules of one policy in loops over a slice; ``prop`` is what a rule may ask."""
+
+    def assign_masters(
+        self, prop: Any, begin: int, end: int, num_parts: int, mstate: Any, masters: Any, own: Array
+    ) -> int:
+        """First row, of those from ``begin`` to ``end - 1``, whose master is not a rank; -1 if there is none."""
+
+    def masters_of(self, prop: Any, nodes: Array, found: Array) -> None:
+        """Masters of any nodes."""
+
+    def assign_edges(
+        self, prop: Any, begin: int, end: int, num_parts: int, masters: Any, own: Array, estate: Any, owners: Array
+    ) -> int:
+        """First edge of the rows from ``begin`` to ``end - 1`` whose owner is not a rank; -1 if there is none."""
