@@ -1,4 +1,4 @@
-"""Betweenness centrality: through which share of the shortest paths between other nodes each node lies.
+"""Betweenness centrality: how large a share of the shortest paths between other nodes each node is on.
 
 ``mpirun -n 4 python -m apps.betweenness graph.h5 --policy cvc --sources 16 --verify --output betweenness.h5``
 
@@ -34,15 +34,15 @@ from gluon.sync import Sync
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is asked for.
+    """The sources, and the scale of their sum.
 
     Attributes
     ----------
     sources : list of int
     scale : float
-        Times the sum of the dependencies of the sources.
+        Factor of the sum of the dependencies of the sources.
     bfs : Any
-        What searches of the partition share.
+        What :func:`apps.bfs.prepare` returned.
     """
 
     sources: list[int]
@@ -166,7 +166,7 @@ class Sweeps:
 def betweenness(part: Partition, sync: Sync, wanted: Wanted) -> Answer:
     """Betweenness of all nodes. Collective.
 
-    Of parallel edges each makes a path of its own, as in igraph; loops make none.
+    Each of several parallel edges makes a path of its own, as in igraph; loops make none.
 
     Parameters
     ----------
@@ -198,16 +198,16 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Wanted:
     Raises
     ------
     OptionError
-        On every rank: a source that is no node.
+        On every rank: a source is not a node.
     """
     check_nodes(part, options.source or [], "--source")
-    mine = to_host(part.gids[: part.num_masters][part.degrees > 0])
-    (senders,) = sync.total(mine.size)
+    local = to_host(part.gids[: part.num_masters][part.degrees > 0])
+    (senders,) = sync.total(local.size)
     scale = 1.0
     if options.source:
         sources = sorted(set(options.source))
     elif options.sources == "all" or options.sources >= senders:
-        sources = np.sort(np.concatenate(sync.comm.allgather(mine))).tolist()
+        sources = np.sort(np.concatenate(sync.comm.allgather(local))).tolist()
     else:
         drawn = argparse.Namespace(source=None, sources=options.sources, seed=options.seed)
         sources = choose_sources(part, sync.comm, drawn)
@@ -233,9 +233,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="K",
         help="estimate it from K seeded nodes that have out-edges (default: 4), or 'all': exactly",
     )
-    parser.add_argument(
-        "--source", type=int, nargs="+", metavar="GID", help="only paths from these nodes, and not scaled"
-    )
+    parser.add_argument("--source", type=int, nargs="+", metavar="GID", help="only paths from these nodes, not scaled")
     parser.add_argument("--normalized", action="store_true", help="as a share of all pairs of other nodes, from 0 to 1")
 
 

@@ -33,14 +33,14 @@ GROW = EdgeOperator("tree + one_hop", into="dst.tree")
 
 
 def forest(part: Partition, sync: Sync, roots: list[int]) -> Answer:
-    """Hops to the nearest of ``roots`` along out-edges, and that root, the lowest among equals. Collective.
+    """Hops to the nearest of ``roots`` along out-edges, and that root, the lowest of several. Collective.
 
-    Hops and root travel in one number, hops first, so that MIN keeps the nearest root and the lowest of those.
+    Hops and root are one number, hops in the higher bits, so MIN keeps the nearest root and, of several, the lowest.
 
     Returns
     -------
     Answer
-        ``hops`` (int32) and ``root`` (int64) of this rank's masters; -1 where there is no path from any.
+        ``hops`` (int32) and ``root`` (int64) of this rank's masters; -1 where there is no path from any root.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""k-core: the core number of every node, edges taken both ways; or who is in the core of one k.
+"""k-core: the core number of every node, edges taken both ways; or the nodes in the core of one k.
 
 ``mpirun -n 4 python -m apps.kcore graph.h5 --verify --output cores.h5``
 
@@ -39,12 +39,11 @@ class Undirected:
 
 
 def kcore(part: Partition, sync: Sync, graph: Undirected, k: int | None = None) -> Answer:
-    """Core numbers: the largest k such that a node lies in a k-core. Collective.
+    """Core numbers: the largest k such that a node is in a k-core. Collective.
 
     All nodes of a k-core have k neighbours or more in it. So nodes are peeled off by ascending degree (Matula and Beck,
-    J. ACM 1983), all of the lowest at once: a rank peels its own until all that are left have more neighbours,
-    and what mirrors have lost by then their masters are told. There are at least as many rounds as different core
-    numbers.
+    J. ACM 1983), all of the lowest degree at once: a rank peels its own until all that are left have more neighbours,
+    then masters learn what their mirrors have lost. There are at least as many rounds as distinct core numbers.
 
     Parameters
     ----------
@@ -54,7 +53,7 @@ def kcore(part: Partition, sync: Sync, graph: Undirected, k: int | None = None) 
     graph : Undirected
         What :func:`prepare` made of ``part``.
     k : int, optional
-        Only peel off what is not in the k-core.
+        Only peel off the nodes that are not in the k-core.
 
     Returns
     -------

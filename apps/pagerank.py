@@ -1,4 +1,4 @@
-"""PageRank: where a walk is that follows edges, but starts anew with a certain probability at every step.
+"""PageRank: where a random walk is that follows edges, but starts anew with some probability at every step.
 
 ``mpirun -n 4 python -m apps.pagerank graph.h5 --policy cvc --tolerance 1e-9 --verify --output ranks.h5``
 
@@ -39,8 +39,8 @@ def pagerank(
 ) -> Answer:  # fmt: skip
     """Ranks of all nodes by the power method (Brin and Page, WWW 1998). Collective.
 
-    Every node shares ``damping`` times its rank out among its out-edges, of which parallel ones count each. What is
-    left, and all that nodes without out-edges have, goes to where the walk starts. A node pulls: it adds up what its
+    Every node divides ``damping`` times its rank among its out-edges; each of several parallel edges counts. The rest,
+    and the whole rank of nodes without out-edges, goes to where the walk starts. Nodes pull: each adds up what its
     in-neighbours give. A symmetric graph is pulled along its own rows.
 
     Parameters
@@ -50,9 +50,9 @@ def pagerank(
     tolerance : float
         Stop when the sum of the absolute changes in one iteration is below it.
     iterations : int, optional
-        Stop after so many. With tolerance 0, that many are done.
+        Stop after this many. With tolerance 0, exactly this many are done.
     precision : {'float32', 'float64'}
-        Of the ranks and of what travels.
+        Of the ranks and of the values that travel.
 
     Returns
     -------
@@ -81,12 +81,12 @@ def pagerank(
 
 
 def _positive_degrees(part: Partition) -> Any:
-    """Out-degrees of the masters that have out-edges: they are the first ones."""
+    """Out-degrees of the masters that have out-edges, which come first."""
     return part.degrees[: int((part.degrees > 0).sum())]
 
 
 def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Walk:
-    """Check the options, and lay out what they ask for. Collective.
+    """Check the options, and prepare the walk for them. Collective.
 
     Raises
     ------
@@ -121,7 +121,7 @@ def _check(part: Partition, options: argparse.Namespace, pull: bool) -> None:
 
 
 def run(part: Partition, sync: Sync, walk: Walk, options: argparse.Namespace) -> Answer:
-    """The algorithm that was asked for. Collective."""
+    """Run the algorithm that the options name. Collective."""
     limits = (options.damping, options.tolerance, options.iterations)
     if options.algorithm == "pull":
         return pagerank(part, sync, walk, *limits, options.precision)
@@ -129,7 +129,7 @@ def run(part: Partition, sync: Sync, walk: Walk, options: argparse.Namespace) ->
 
 
 def verify(part: Partition, sync: Sync, answer: Answer, walk: Walk, options: argparse.Namespace) -> None:
-    """Check an answer against the tolerance, or, where ``--iterations`` ended it, what it says. Collective."""
+    """Check an answer against the tolerance or, if ``--iterations`` ended it, against its last change. Collective."""
     tolerance = options.tolerance
     if answer.rounds == options.iterations:
         tolerance = max(tolerance, answer.figures["l1_change"])
@@ -163,19 +163,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=_between(0, 1),
         default=1e-6,
         metavar="T",
-        help="stop when the ranks change by less in one iteration, all changes added up (default: 1e-6)",
+        help="stop when the changes of all ranks in one iteration add up to less (default: 1e-6)",
     )
     parser.add_argument(
         "--iterations",
         type=positive,
         metavar="N",
-        help="stop after N; with --tolerance 0, N are done (default: no limit)",
+        help="stop after N; with --tolerance 0, do exactly N (default: no limit)",
     )
     parser.add_argument(
         "--algorithm",
         choices=("pull", "push-residual"),
         default="pull",
-        help="pull along all edges, or push along those of nodes with much to give (default: pull)",
+        help="pull along all edges, or push along those of nodes with large residuals (default: pull)",
     )
     parser.add_argument(
         "--precision",
@@ -187,7 +187,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--personalize",
         nargs="+",
         metavar="GID",
-        help="start walks at these nodes only; or a file with a node, and maybe a weight, in each line",
+        help="start walks at these nodes only; or a file with a node, and maybe a weight, on each line",
     )
 
 

@@ -33,8 +33,7 @@ SHOWN = 30  # nodes of a path
 
 
 def shortest_tree(part: Partition, sync: Sync, source: int, lengths: Lengths | None, prepared: Any) -> Answer:
-    """Distances from ``source`` and a parent of every node: of paths of least weight or, without ``lengths``, of fewest
-    edges. Collective.
+    """Distances from ``source`` and a parent of every node, by weight or, without ``lengths``, by hops. Collective.
 
     Returns
     -------
@@ -62,18 +61,18 @@ def paths_to(part: Partition, sync: Sync, answer: Answer, targets: list[int]) ->
         check_nodes(part, targets, "target")
     distances = to_host(answer.labels.get("distance", answer.labels.get("hops")))
     lids = part.lid_map.lids(np.array(targets, np.int64))
-    mine = {place: distances[lid].item() for place, lid in enumerate(lids) if 0 <= lid < part.num_masters}
-    known = {place: value for others in sync.comm.allgather(mine) for place, value in others.items()}
-    ways = trace(part, sync.comm, answer.labels["parents"], targets)
-    return [(way, known[place]) for place, way in enumerate(ways)]
+    local = {place: distances[lid].item() for place, lid in enumerate(lids) if 0 <= lid < part.num_masters}
+    known = {place: value for others in sync.comm.allgather(local) for place, value in others.items()}
+    paths = trace(part, sync.comm, answer.labels["parents"], targets)
+    return [(path, known[place]) for place, path in enumerate(paths)]
 
 
 def show(part: Partition, sync: Sync, source: int, answer: Answer, options: argparse.Namespace) -> list[str]:
     """A line for each target. Collective."""
     lines = []
     unit = "distance" if "distance" in answer.labels else "hops"
-    for target, (way, distance) in zip(options.targets, paths_to(part, sync, answer, options.targets)):
-        nodes = [str(node) for node in way.tolist()]
+    for target, (path, distance) in zip(options.targets, paths_to(part, sync, answer, options.targets)):
+        nodes = [str(node) for node in path.tolist()]
         if len(nodes) > SHOWN:
             nodes[SHOWN // 2 : -SHOWN // 2] = [f"({len(nodes) - SHOWN:,} more)"]
         lines.append(
@@ -90,7 +89,7 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> tuple[L
 
 
 def verify(part: Partition, sync: Sync, source: int, answer: Answer, prepared: tuple, options: Any) -> None:
-    """Check distances on every edge, and that each parent is as much closer as the edge from it is long. Collective.
+    """Check distances on every edge, and that each parent is closer by the length of the edge from it. Collective.
 
     Raises
     ------
@@ -109,7 +108,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--targets", type=node_list, default=[], metavar="GID,GID...", help="show the path to each of these"
     )
-    parser.add_argument("--hops", action="store_true", help="count edges, whatever they weigh")
+    parser.add_argument("--hops", action="store_true", help="count edges, whatever their weights")
 
 
 APP = App(

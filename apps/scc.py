@@ -24,7 +24,7 @@ from gluon.label import Label
 from gluon.reduction import ADD, MAX, MIN
 from gluon.sync import Sync
 
-FAR = 2**63 - 1  # color of what is done
+FAR = 2**63 - 1  # color of nodes that are done
 PIVOT = 2**62  # subtracted from the color of the pivot
 
 LESS_IN = EdgeOperator("-1", into="dst.ins")
@@ -35,14 +35,14 @@ NAME = EdgeOperator("src.name", into="dst.name", where="src.root == dst.root")
 
 
 class Colors(NamedTuple):
-    """With which color each node starts.
+    """The color that each node starts with.
 
     Attributes
     ----------
     values : (proxies,) int64
-        All different, the global id in the lowest bits; random, but that of the pivot alone is below 0.
+        Distinct, with the global id in the lowest bits; random, and below 0 for the pivot alone.
     pivot : int
-        The node with most out-edges.
+        The node with the most out-edges.
     """
 
     values: Any
@@ -52,11 +52,12 @@ class Colors(NamedTuple):
 def scc(part: Partition, sync: Sync, colors: Colors) -> Answer:
     """Smallest global id in the strongly connected component of every node. Collective.
 
-    In steps (Slota, Rajamanickam, Madduri, IPDPS 2014): nodes to which no others lead, or that lead to none, are done,
-    again and again. Then the pivot gives its color to all that it leads to; those of them that lead back to it are its
-    component, as a rule the largest. All that are left give their colors, and each takes the lowest that
-    comes to it: those of one color that lead back to the node whose color it was are its component (Orzan, PhD
-    thesis, Amsterdam 2004). The rest starts again. Colors are random, so long chains of components fall into halves.
+    In steps (Slota, Rajamanickam, Madduri, IPDPS 2014): trimming finishes nodes without in-edges or out-edges among the
+    nodes that are left, again and again. Then the pivot gives its color to all nodes that it leads to; those of them
+    that lead back to it are its component, usually the largest. After that all nodes that are left give their colors,
+    and each takes the lowest that reaches it: the nodes of one color that lead back to the node that gave it are its
+    component (Orzan, PhD thesis, Amsterdam 2004). This is repeated with the rest. Colors are random, so long chains of
+    components break in halves.
 
     Parameters
     ----------
@@ -87,11 +88,11 @@ def scc(part: Partition, sync: Sync, colors: Colors) -> Answer:
 
 
 def _name(part: Partition, sync: Sync, root: Label, pivot: int) -> tuple[Any, int]:
-    """Smallest node of each master's component, of which ``root`` names some node; and rounds. Collective."""
+    """Smallest node of each master's component, of which ``root`` is one node; and the rounds. Collective."""
     xp, own = root.device.xp, slice(0, part.num_masters)
     of_pivot = root.values == pivot
-    mine = part.gids[own][of_pivot[own]]
-    smallest = sync.lowest(int(mine.min()) if mine.size else FAR)
+    members = part.gids[own][of_pivot[own]]
+    smallest = sync.lowest(int(members.min()) if members.size else FAR)
     name = Label(part, np.int64, 0, MIN)
     name.values[:] = xp.where(of_pivot, smallest, part.gids)
     mark(name, xp.flatnonzero(~of_pivot))
@@ -100,7 +101,7 @@ def _name(part: Partition, sync: Sync, root: Label, pivot: int) -> tuple[Any, in
 
 
 def flood(operator: EdgeOperator, part: Partition, sync: Sync, label: Label, **given: Any) -> int:
-    """Run from the updated proxies on until nothing changes, on all proxies alike; returns the rounds. Collective."""
+    """Run from the updated proxies on until no proxy changes, mirrors included; returns the rounds. Collective."""
     rounds = 0
     while sync.total(int(label.device.count_bits(label.updated, part.num_proxies))) != (0,):
         operator(part, frontier=label.swap_updated(), **given)
@@ -156,7 +157,7 @@ class Coloring:
 
 
 class Trimming:
-    """How many edges lead to and from every node that is left; nodes without one or the other are done.
+    """Counts the edges to and from every node that is left, among such nodes; those without either kind are done.
 
     Attributes
     ----------
@@ -178,12 +179,12 @@ class Trimming:
         self.outs.swap_updated()
 
     def close(self, lids: Any, trim: bool = False) -> int:
-        """Tell all ranks which masters are done, and close those that this leaves alone; returns rounds. Collective.
+        """Tell all ranks which masters are done, and trim the nodes that this leaves alone; returns rounds. Collective.
 
         Parameters
         ----------
         lids : (n,) integers
-            Masters that have their root; with ``trim``, those that may have become alone.
+            Masters that got their root; with ``trim``, masters to be trimmed if they are alone.
         """
         root = self.root
         rounds = 0
@@ -215,13 +216,13 @@ class Trimming:
 
 
 def prepare(part: Partition, sync: Sync) -> Colors:
-    """Give every node a color. Collective."""
+    """Give every node a color, and choose the pivot. Collective."""
     gids, bits = to_host(part.gids), part.num_nodes.bit_length()
     colors = (scramble(gids, 1) >> np.uint64(2)).astype(np.int64) >> bits << bits | gids
     degrees = to_host(part.degrees)
     most = int(degrees.argmax()) if degrees.size else None
-    mine = (-1, -1) if most is None else (int(degrees[most]), int(gids[most]))
-    _, pivot = max(sync.comm.allgather(mine))
+    local = (-1, -1) if most is None else (int(degrees[most]), int(gids[most]))
+    _, pivot = max(sync.comm.allgather(local))
     colors[gids == pivot] -= PIVOT
     return Colors(move(colors, part.device), pivot)
 

@@ -3,9 +3,10 @@
 ``mpirun -n 4 python -m apps.graph500 --scale 20 --policy cvc``
 
 Edges are drawn by the Kronecker generator with the parameters of the specification (probabilities to within 2**-16),
-their ends are scrambled by a bijection; loops and parallel edges stay in the list. Kernel 1 makes of the list in memory
-a partition and all that searches share. Weights are uniform in [0, 1) in steps of 2**-24, and kernel 1 keeps them as
-integers in that unit: sums are exact. Every tree is validated against the list by :mod:`apps.graph500.validate`.
+and their ends are scrambled by a bijection; loops and parallel edges stay in the list. Kernel 1 turns the list in
+memory into a partition and everything that searches share. Weights are uniform in [0, 1) in steps of 2**-24, and kernel
+1 keeps them as integers in that unit: sums are exact. Every tree is validated against the list by
+:mod:`apps.graph500.validate`.
 """
 
 import argparse
@@ -49,15 +50,15 @@ from gluon.sync import Sync
 from gluon.transports import open_transport
 
 UNIT = 2.0**-24  # of weights
-WEIGHT_KEY = 0x5743  # so that weights and ends of edges are drawn from different numbers
-REHEARSAL = 8  # scale at which code is loaded
+WEIGHT_KEY = 0x5743  # so that weights and ends of edges come from different random numbers
+REHEARSAL = 8  # scale of the run that loads code
 
-Found = tuple[Any, Any]  # parents, and hops or distances, of this rank's masters
+Tree = tuple[Any, Any]  # parents, and hops or distances, of this rank's masters
 
 
 @dataclass(frozen=True)
 class Graph:
-    """What kernel 1 makes: nothing of it is changed by searches."""
+    """What kernel 1 makes; searches do not change it."""
 
     part: Partition
     plan: SyncPlan
@@ -95,7 +96,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("--scale", type=int, default=16, help="the graph has 2**SCALE nodes (default: 16)")
-    add("--edgefactor", type=positive, default=16, help="and so many times as many edges (default: 16)")
+    add("--edgefactor", type=positive, default=16, help="and this many edges per node (default: 16)")
     add("--keys", type=positive, default=64, help="searches of each kind (default: 64, as specified)")
     add("--skip-sssp", action="store_true", help="leave kernel 3, shortest paths, out")
     add("--seed", type=int, default=1, help="of edges, weights and search keys (default: 1)")
@@ -106,7 +107,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def rehearse(options: argparse.Namespace, policy: Policy, device: str, comm: MPI.Intracomm) -> None:
-    """Call all that the benchmark calls, for a small graph of the same types. Collective."""
+    """Call all that the benchmark calls, on a small graph of the same types. Collective."""
     small = argparse.Namespace(
         **vars(options) | {"scale": min(REHEARSAL, options.scale), "keys": 1, "transport": "mpi"}
     )
@@ -135,21 +136,21 @@ def benchmark(
     validator = Validator(tuples, graph.part, comm)
     chosen = argparse.Namespace(source=None, sources=options.keys, seed=options.seed)
     keys: list[Any] = choose_sources(graph.part, comm, chosen)
-    kernels: dict[str, Callable[[Graph, Sync, int], Found]] = {"bfs": search}
+    kernels: dict[str, Callable[[Graph, Sync, int], Tree]] = {"bfs": search}
     if weighted:
         kernels["sssp"] = shortest_paths
     runs: dict[str, list[Trial]] = {}
     for name, kernel in kernels.items():
-        kernel(graph, Sync(graph.plan, comm), keys[0])  # memory and connections are there when the clock runs
+        kernel(graph, Sync(graph.plan, comm), keys[0])  # so that memory and connections are ready when the clock runs
         runs[name] = []
         for number, source in enumerate(keys):
             tell(f"{name} {number + 1} of {len(keys)}")
-            runs[name].append(run(kernel, graph, validator, source, name == "sssp", comm))
+            runs[name].append(run_trial(kernel, graph, validator, source, name == "sssp", comm))
     return Outcome(generation, construction, runs)
 
 
-def run(
-    kernel: Callable[[Graph, Sync, int], Found], graph: Graph, validator: Validator, source: int, weighted: bool,
+def run_trial(
+    kernel: Callable[[Graph, Sync, int], Tree], graph: Graph, validator: Validator, source: int, weighted: bool,
     comm: MPI.Intracomm,
 ) -> Trial:  # fmt: skip
     """One search and its validation. Collective."""
@@ -160,7 +161,7 @@ def run(
 
 
 def generate(options: argparse.Namespace, weighted: bool, device: str, comm: MPI.Intracomm) -> EdgeTuples:
-    """This rank's share of the edge list, the same list on any number of ranks, in the memory of its device."""
+    """This rank's share of the edge list, which is the same on any number of ranks, in the memory of its device."""
     stream = rmat(options.seed, options.scale, options.edgefactor)
     first, last = (stream.size * rank // comm.size for rank in (comm.rank, comm.rank + 1))
     index = index_dtype(stream.num_nodes)
@@ -196,13 +197,13 @@ def construct(tuples: EdgeTuples, policy: Policy, options: argparse.Namespace, c
     return Graph(part, plan, prepare_bfs(part, sync), None if part.weights is None else measure(part, sync))
 
 
-def search(graph: Graph, sync: Sync, source: int) -> Found:
+def search(graph: Graph, sync: Sync, source: int) -> Tree:
     """Kernel 2: parents and hops. Collective."""
-    found = bfs(graph.part, sync, source, parents=True, prepared=graph.searches).labels
-    return found["parents"], found["hops"]
+    labels = bfs(graph.part, sync, source, parents=True, prepared=graph.searches).labels
+    return labels["parents"], labels["hops"]
 
 
-def shortest_paths(graph: Graph, sync: Sync, source: int) -> Found:
+def shortest_paths(graph: Graph, sync: Sync, source: int) -> Tree:
     """Kernel 3: parents and distances. Collective."""
     assert graph.lengths is not None
     steps = sssp(graph.part, sync, source, graph.lengths).labels["distance"]
@@ -218,9 +219,9 @@ def timed(comm: MPI.Intracomm, device: str, call: Callable[[], Any]) -> tuple[fl
     ready()
     comm.Barrier()
     with watch("call"):
-        found = call()
+        result = call()
         ready()
-    return comm.allreduce(watch.seconds["call"], MPI.MAX), found
+    return comm.allreduce(watch.seconds["call"], MPI.MAX), result
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ RUN = 1024  # edges of a warp, as in walk.cuh
 
 
 def merge_rows(arrived: "list[RowPieces]", num_masters: int, num_proxies: int, weighted: bool) -> tuple[Any, Any, Any]:
-    """Offsets, targets (int32) and weights (float64 or None) of all proxies: rows ascend, without loops and doubles.
+    """Offsets, targets (int32) and weights (float64 or None) of all proxies: rows ascend, without loops and duplicates.
 
     An entry is sorted as one number, its row above its neighbour. ``arrived`` is emptied.
     """

@@ -18,20 +18,20 @@ LONGEST = 2**63 - 1
 
 @dataclass(frozen=True)
 class Lengths:
-    """What does not depend on the source.
+    """The edge lengths of a partition, with what does not depend on the source.
 
     Attributes
     ----------
     weights : (edges,) any number type
         None negative; 1 on every edge of a graph without weights.
     dtype : numpy type
-        Of the distances: int32 where no path can be too long for it, else int64; float64 for floats.
+        Of the distances: int32 if no path can be too long for it, else int64; float64 for floats.
     far : number
-        Distance of what is not reached: infinity, or the largest integer of ``dtype``.
+        Distance of unreached nodes: infinity, or the largest integer of ``dtype``.
     delta : number
         Width of a bucket.
     may_overflow : bool
-        A path could be too long for 64 bits.
+        Whether a path could be too long for 64 bits.
     queue : Any
         Memory of the operators.
     """
@@ -44,7 +44,7 @@ class Lengths:
     queue: Any
 
     def bucket_end(self, distance: float) -> float:
-        """First distance that is not in the bucket of another one; above it even where floats are coarse."""
+        """The end of the bucket that holds a distance; above the distance even where floats are coarse."""
         if self.delta == np.inf:
             return self.far.item()
         end = distance // self.delta * self.delta + self.delta
@@ -54,7 +54,7 @@ class Lengths:
 
 
 def measure(part: Partition, sync: Sync, delta: float | None = None) -> Lengths:
-    """Check the weights, and choose what fits them. Collective.
+    """Check the weights, and choose number type and bucket width for them. Collective.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def measure(part: Partition, sync: Sync, delta: float | None = None) -> Lengths:
 
 
 def choose_delta(mean_weight: float, mean_degree: float) -> float:
-    """Width of a bucket: the more out-edges a node has, the closer lie the distances of its neighbours."""
+    """Width of a bucket: the more out-edges nodes have, the closer together are the distances of neighbours."""
     return max(1.7 * mean_weight / max(mean_degree, 1.0), 1e-300)
 
 

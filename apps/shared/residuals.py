@@ -11,8 +11,8 @@ from gluon.label import Label
 from gluon.reduction import ADD, ASSIGN
 from gluon.sync import Sync
 
-UNIT = 2**62  # residuals are whole numbers, in parts of this
-SPARED = 0.4  # of all residuals, at most, waits in a round
+UNIT = 2**62  # residuals are whole numbers, this many for a rank of 1
+SPARED = 0.4  # at most this share of all residuals waits in a round
 
 
 def push_residuals(
@@ -21,14 +21,15 @@ def push_residuals(
 ) -> Answer:  # fmt: skip
     """Ranks of all nodes by pushing residuals. Collective.
 
-    A node's residual is by how much one more step would change its rank. What one settles, it adds to its rank, and
-    pushes to where a step leads from there (Andersen, Chung and Lang, FOCS 2006, section 3; data-driven as in Whang et
-    al., Euro-Par 2015). Nodes with little, for the edges that they have, wait, but at most the share ``SPARED`` of all.
-    So a round settles most along few edges. Residuals have the sum 0: of each sign, a share of ``0.5 - SPARED`` or
-    more is settled, and what of it goes to where walks start cancels. So the residuals shrink in every round.
+    A node's residual is what one more step would add to its rank. A node that settles its residual adds it to its rank
+    and pushes it to where a step leads from there (Andersen, Chung and Lang, FOCS 2006, section 3; data-driven as in
+    Whang et al., Euro-Par 2015). Nodes with little for the number of their edges wait, but at most the share ``SPARED``
+    of all residuals. So a round settles most of them along few edges. Residuals add up to 0: of each sign, a share of
+    ``0.5 - SPARED`` or more is settled, and what of it goes to where walks start cancels out. So they shrink in every
+    round.
 
-    Numbers are whole, so sums do not depend on an order: any policy, number of ranks and device give the same answer,
-    bit for bit.
+    Residuals are whole numbers, so sums do not depend on the order: any policy, number of ranks and device give the
+    same answer, bit for bit.
 
     Returns
     -------
@@ -40,8 +41,8 @@ def push_residuals(
     own = residuals.values[: part.num_masters]
     own[:] = (walk.teleport * UNIT).astype(np.int64)
     settled = own * 0
-    lowest = 1 / damping + 1  # times its out-degree: with less, a node has nothing to give to each out-neighbour
-    threshold, pending, whole, rounds = -1.0, 0.0, 0, 0  # a good guess: all settle where walks start
+    lowest = 1 / damping + 1  # per out-edge: a node with less has nothing to give to each out-neighbour
+    threshold, pending, whole, rounds = -1.0, 0.0, 0, 0  # in the first round, all settle where walks start
     while True:
         (left,) = sync.total(ops.collect(pending, walk.teleport, own))
         if rounds > 0:

@@ -1,4 +1,4 @@
-"""The walk of PageRank: where it starts, which a command line or a file may say, and what its steps need."""
+"""The walk of PageRank: where it starts, by default or as a command line or file says, and what its steps need."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -61,7 +61,7 @@ def starts(part: Partition, sync: Sync, named: list[str] | None) -> np.ndarray:
 
 
 def read_weights(named: list[str]) -> dict[int, float]:
-    """Nodes with weights, from words: global ids, or the name of a file with a node, and maybe a weight, a line."""
+    """Nodes with weights, from global ids, or from a file that has a node, and maybe a weight, on each line."""
     lines = [(f"--personalize {word}", [word]) for word in named]
     if len(named) == 1 and not named[0].isdecimal():
         try:
