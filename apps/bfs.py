@@ -71,10 +71,10 @@ def bfs(
 
 
 def choose_direction(search: "BreadthFirstSearch", direction: str) -> str:
-    """Push or pull the next level: as asked, or what costs less (Beamer, Asanovic, Patterson, SC 2012, section 5).
+    """Push or pull the next level: as the option says, or what costs less (Beamer, Asanovic, Patterson, SC 2012, section 5).
 
-    Pushing goes over to pulling when the frontier has many of the edges that are still unexplored, and back when the
-    frontier shrinks and is small.
+    A push is followed by a pull when the frontier has a large part of the unexplored edges; a pull is followed by a push
+    when the frontier shrinks and is small.
     """
     if search.in_edges is None:
         return "push"
@@ -90,8 +90,8 @@ def choose_direction(search: "BreadthFirstSearch", direction: str) -> str:
 class BreadthFirstSearch:
     """A search that advances one level at a time.
 
-    With parents, a label is one number: the level above, and below it, in ``shift`` bits, the global id of the parent.
-    So MIN keeps the lowest level and, of its parents, the lowest that was found. Without, ``shift`` is 0.
+    With parents, a value is ``level << shift | global id of the parent``: MIN keeps the lowest level and, of the parents
+    found there, the lowest. Without parents, ``shift`` is 0.
 
     Attributes
     ----------
@@ -102,9 +102,9 @@ class BreadthFirstSearch:
     nodes_before : int
         Nodes of the frontier before.
     unexplored : int
-        Out-edges of the nodes that no frontier before this one held.
+        Out-edges of all nodes that were not in an earlier frontier.
     pulled : bool
-        Whether this level was pulled.
+        Whether the frontier was reached by a pull.
     """
 
     def __init__(self, part: Partition, sync: Sync, source: int, parents: bool, queue: Any) -> None:

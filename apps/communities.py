@@ -16,8 +16,8 @@ import numpy as np
 from apps.harness import Answer, App, main, scramble
 from apps.operators.structure import interfaces
 from apps.shared.community_graph import (
-    Communities,
     Level,
+    LocalCommunities,
     broadcast,
     count_communities,
     get_from_owners,
@@ -136,7 +136,7 @@ def sweep_once(level: Level, label: Label, seed: int, gravity: bool) -> int:
     return int(level.sync.total(moved)[0])
 
 
-def _priorities(level: Level, groups: Communities, seed: int) -> Any:
+def _priorities(level: Level, groups: LocalCommunities, seed: int) -> Any:
     """(communities,) float64, distinct whole numbers: of equally good communities the one with the highest is taken."""
     order = level.xp.argsort(scramble(groups.names % level.graph.num_nodes, seed))
     priorities = level.xp.empty(order.size, np.float64)

@@ -30,7 +30,7 @@ from gluon.sync import Sync
 
 
 @dataclass(frozen=True)
-class Undirected:
+class UndirectedGraph:
     """The graph without directions, loops and parallel edges, with its sync plan and memory of the operators."""
 
     part: Partition
@@ -38,7 +38,7 @@ class Undirected:
     queue: Any
 
 
-def kcore(part: Partition, sync: Sync, graph: Undirected, k: int | None = None) -> Answer:
+def kcore(part: Partition, sync: Sync, graph: UndirectedGraph, k: int | None = None) -> Answer:
     """Core numbers: the largest k such that a node is in a k-core. Collective.
 
     All nodes of a k-core have k neighbours or more in it. So nodes are peeled off by ascending degree (Matula and Beck,
@@ -50,7 +50,7 @@ def kcore(part: Partition, sync: Sync, graph: Undirected, k: int | None = None) 
     part : Partition
     sync : Sync
         Its traffic counts what is sent.
-    graph : Undirected
+    graph : UndirectedGraph
         What :func:`prepare` made of ``part``.
     k : int, optional
         Only peel off the nodes that are not in the k-core.
@@ -87,14 +87,14 @@ def kcore(part: Partition, sync: Sync, graph: Undirected, k: int | None = None) 
     return Answer({"in_core": (core < 0).astype(np.uint8)}, None, rounds, {"members": members})
 
 
-def prepare(part: Partition, sync: Sync) -> Undirected:
+def prepare(part: Partition, sync: Sync) -> UndirectedGraph:
     """The undirected graph, made once. Collective."""
     graph = as_undirected(part, sync.comm, weights=False)
     plan = make_plan(graph, sync.comm, getattr(sync.plan.exchange.transport, "name", "auto"))
-    return Undirected(graph, plan, backend(Frontier, part.device).make_queue(graph))
+    return UndirectedGraph(graph, plan, backend(Frontier, part.device).make_queue(graph))
 
 
-def verify(part: Partition, sync: Sync, answer: Answer, graph: Undirected, k: int | None) -> None:
+def verify(part: Partition, sync: Sync, answer: Answer, graph: UndirectedGraph, k: int | None) -> None:
     """Check an answer of :func:`kcore`. Collective."""
     inner = Sync(graph.plan, sync.comm)
     if k is None:

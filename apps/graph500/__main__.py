@@ -53,7 +53,7 @@ UNIT = 2.0**-24  # of weights
 WEIGHT_KEY = 0x5743  # so that weights and ends of edges come from different random numbers
 REHEARSAL = 8  # scale of the run that loads code
 
-Tree = tuple[Any, Any]  # parents, and hops or distances, of this rank's masters
+SearchTree = tuple[Any, Any]  # parents, and hops or distances, of this rank's masters
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def benchmark(
     validator = Validator(tuples, graph.part, comm)
     chosen = argparse.Namespace(source=None, sources=options.keys, seed=options.seed)
     keys: list[Any] = choose_sources(graph.part, comm, chosen)
-    kernels: dict[str, Callable[[Graph, Sync, int], Tree]] = {"bfs": search}
+    kernels: dict[str, Callable[[Graph, Sync, int], SearchTree]] = {"bfs": search}
     if weighted:
         kernels["sssp"] = shortest_paths
     runs: dict[str, list[Trial]] = {}
@@ -150,7 +150,7 @@ def benchmark(
 
 
 def run_trial(
-    kernel: Callable[[Graph, Sync, int], Tree], graph: Graph, validator: Validator, source: int, weighted: bool,
+    kernel: Callable[[Graph, Sync, int], SearchTree], graph: Graph, validator: Validator, source: int, weighted: bool,
     comm: MPI.Intracomm,
 ) -> Trial:  # fmt: skip
     """One search and its validation. Collective."""
@@ -197,13 +197,13 @@ def construct(tuples: EdgeTuples, policy: Policy, options: argparse.Namespace, c
     return Graph(part, plan, prepare_bfs(part, sync), None if part.weights is None else measure(part, sync))
 
 
-def search(graph: Graph, sync: Sync, source: int) -> Tree:
+def search(graph: Graph, sync: Sync, source: int) -> SearchTree:
     """Kernel 2: parents and hops. Collective."""
     labels = bfs(graph.part, sync, source, parents=True, prepared=graph.searches).labels
     return labels["parents"], labels["hops"]
 
 
-def shortest_paths(graph: Graph, sync: Sync, source: int) -> Tree:
+def shortest_paths(graph: Graph, sync: Sync, source: int) -> SearchTree:
     """Kernel 3: parents and distances. Collective."""
     assert graph.lengths is not None
     steps = sssp(graph.part, sync, source, graph.lengths).labels["distance"]

@@ -50,7 +50,7 @@ class Input:
 def open_input(
     comm: MPI.Intracomm, options: argparse.Namespace, weighted: bool, device: str, generate: Generate | None = None
 ) -> Input:
-    """Check what the command line names, and make the graph where there is no file of it. Collective.
+    """Check what the command line names, and generate the graph if there is no file. Collective.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def open_input(
         return _open_saved(comm, options, weighted, device)
     with together(comm):
         if options.memory_limit and not is_file:
-            raise OptionError("--memory-limit: needs a graph file; a graph that is made now is made in memory")
+            raise OptionError("--memory-limit: needs a graph file; a graph that is generated now is in memory")
         policy = policy_for(comm, options)
         header = read_header(options.graph) if is_file else None
     if header is not None:
@@ -137,7 +137,7 @@ def _open_saved(comm: MPI.Intracomm, options: argparse.Namespace, weighted: bool
 
 
 def _small_rmat(weighted: bool) -> Generate:
-    """A small RMAT graph for those who have not brought one."""
+    """A small RMAT graph, for a start without a file."""
 
     def generate(comm: MPI.Intracomm, options: argparse.Namespace) -> tuple[str, CsrSlice]:
         from cusp.edge_lists.generators import rmat_slice

@@ -119,7 +119,7 @@ def write_parquet(path: str, columns: dict[str, Any]) -> None:
 
 def gather_by_gid(part: Partition, values: np.ndarray, comm: MPI.Intracomm) -> np.ndarray:
     """(nodes,) values of all masters by global id, on every rank. Collective."""
-    _, mine = in_gid_order(part, values, comm)
-    whole = np.empty(part.num_nodes, mine.dtype)
-    comm.Allgatherv(mine, [whole, comm.allgather(mine.size)])
+    _, local = in_gid_order(part, values, comm)
+    whole = np.empty(part.num_nodes, local.dtype)
+    comm.Allgatherv(local, [whole, comm.allgather(local.size)])
     return whole

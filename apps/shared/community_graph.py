@@ -66,7 +66,7 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Communities:
+class LocalCommunities:
     """Communities that occur on this rank, numbered by ascending name.
 
     Attributes
@@ -110,7 +110,7 @@ def broadcast(level: Level, label: Label) -> None:
     level.sync.broadcast(label, read="dst")
 
 
-def number(level: Level, label: Label) -> Communities:
+def number(level: Level, label: Label) -> LocalCommunities:
     """Number the communities of all proxies. Only distinct names are sorted; on one rank they are in order already."""
     build, xp = backend(Build, level.graph.device), level.xp
     gids = label.values % level.graph.num_nodes
@@ -123,7 +123,7 @@ def number(level: Level, label: Label) -> Communities:
     names[by_gid] = label.values
     order = xp.argsort(names, kind="stable")
     places[order] = xp.arange(size)
-    return Communities(names[order], places[by_gid])
+    return LocalCommunities(names[order], places[by_gid])
 
 
 def get_from_owners(level: Level, names: Any, values: Any) -> Any:
@@ -150,13 +150,13 @@ def _send_to_owners(level: Level, names: Any, values: Any = None) -> list[Any]:
     return build.all_to_all(level.comm, pieces(names % num_nodes if values is None else values, build.get(ends)))
 
 
-def totals_of(level: Level, groups: Communities) -> Any:
+def totals_of(level: Level, groups: LocalCommunities) -> Any:
     """(masters,) float64: strength of the community that is named after each master. Collective."""
     own = level.graph.num_masters
     return add_at_owners(level, groups.names, sum_by(groups.numbers[:own], groups.names.size, level.strengths))
 
 
-def modularity(level: Level, groups: Communities) -> float:
+def modularity(level: Level, groups: LocalCommunities) -> float:
     """Modularity (Newman and Girvan, Phys. Rev. E 69, 2004): -1/2 to 1; 0 for a graph without edges. Collective."""
     if level.total == 0:
         return 0.0
@@ -166,7 +166,7 @@ def modularity(level: Level, groups: Communities) -> float:
     return float(within / level.total - expected)
 
 
-def quotient(level: Level, groups: Communities) -> Level:
+def quotient(level: Level, groups: LocalCommunities) -> Level:
     """The graph whose nodes are the communities, each at its owner. Collective.
 
     First the edges of this rank between two communities are joined into one, then the rows go to the owners.
@@ -198,7 +198,7 @@ def quotient(level: Level, groups: Communities) -> Level:
     return make_level(whole, loops[order], level.sync)
 
 
-def _edges_between(level: Level, groups: Communities) -> tuple[Any, Any, Any]:
+def _edges_between(level: Level, groups: LocalCommunities) -> tuple[Any, Any, Any]:
     """This rank's edges between communities, and the weights inside them.
 
     Returns

@@ -8,7 +8,7 @@ from numba import njit
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowGroups:
     """Rows with edges, in groups that are summed one group at a time.
 
     Attributes
@@ -25,14 +25,14 @@ class Rows:
     bounds: list[int]
 
 
-def group_rows(lids: np.ndarray, bounds: Sequence[int], offsets: np.ndarray) -> Rows:
+def group_rows(lids: np.ndarray, bounds: Sequence[int], offsets: np.ndarray) -> RowGroups:
     """Those of the rows ``lids`` that have edges; group g is ``lids[bounds[g] : bounds[g + 1]]``."""
     filled = offsets[lids + 1] > offsets[lids]
     before = np.concatenate([[0], np.cumsum(filled)])
-    return Rows(lids[filled], offsets, before[list(bounds)].tolist())
+    return RowGroups(lids[filled], offsets, before[list(bounds)].tolist())
 
 
-def sum_rows(rows: Rows, group: int, columns: np.ndarray, values: np.ndarray, sums: np.ndarray) -> None:
+def sum_rows(rows: RowGroups, group: int, columns: np.ndarray, values: np.ndarray, sums: np.ndarray) -> None:
     """``sums[v]`` = sum of ``values[columns[e]]`` over the edges e of v, for the rows v of one group only."""
     lids = rows.lids[rows.bounds[group] : rows.bounds[group + 1]]
     _sum_rows(lids.view(np.uint32), rows.offsets.view(np.uint64), columns.view(np.uint32), values, sums)
