@@ -71,10 +71,10 @@ def bfs(
 
 
 def choose_direction(search: "BreadthFirstSearch", direction: str) -> str:
-    """Push or pull the next level: as the option says, or what costs less (Beamer, Asanovic, Patterson, SC 2012, section 5).
+    """Push or pull the next level: as the option says, or what costs less (Beamer et al., SC 2012, section 5).
 
-    A push is followed by a pull when the frontier has a large part of the unexplored edges; a pull is followed by a push
-    when the frontier shrinks and is small.
+    After a push, pull when the frontier has a large part of the unexplored edges; after a pull, push when the frontier
+    shrinks and is small.
     """
     if search.in_edges is None:
         return "push"
@@ -90,8 +90,8 @@ def choose_direction(search: "BreadthFirstSearch", direction: str) -> str:
 class BreadthFirstSearch:
     """A search that advances one level at a time.
 
-    With parents, a value is ``level << shift | global id of the parent``: MIN keeps the lowest level and, of the parents
-    found there, the lowest. Without parents, ``shift`` is 0.
+    With parents, a value is ``level << shift | global id of the parent``: MIN keeps the lowest level and, of the
+    parents found there, the lowest. Without parents, ``shift`` is 0.
 
     Attributes
     ----------
