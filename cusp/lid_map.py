@@ -1,11 +1,12 @@
 """From global to local ids without an array of all nodes and without a hash map.
 
-One bit a node says whether it has a proxy here. Counting the bits below it gives its place among the
-proxies in ascending global order, and a table of the proxies gives the local id (a rank-select
-dictionary; Jacobson, FOCS 1989). Bits and counts stand side by side: one cache line a look-up.
+One bit per node says whether it has a proxy here. Counting the bits below it gives its place among the
+proxies in ascending global order, and a table gives the local id of the proxy in that place (a rank-select
+dictionary; Jacobson, FOCS 1989). Bits and counts are side by side: a look-up touches one cache line of them.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -29,8 +30,25 @@ class LidMap:
     table: np.ndarray
 
     def lids(self, gids: np.ndarray) -> np.ndarray:
-        """Local ids, int32, of an array of global ids; -1 where there is no proxy here. Where ``gids`` are."""
+        """Local ids, int32, of an array of global ids, on its device; -1 for nodes without a proxy here."""
         build = backend(Build, device_of(self.index))
-        found = build.xp.empty(gids.size, np.int32)
-        build.look_up(self.index, self.table, build.put(gids), found)
-        return found if device_of(gids) == device_of(found) else build.get(found)
+        lids = build.xp.empty(gids.size, np.int32)
+        build.look_up(self.index, self.table, build.put(gids), lids)
+        return lids if device_of(gids) == device_of(lids) else build.get(lids)
+
+
+def map_lids(num_nodes: int, gids: Any) -> LidMap:
+    """The map of the local ids 0, 1, 2 ... of distinct ``gids`` in any order, on their device.
+
+    >>> map_lids(100, np.array([70, 3, 41])).lids(np.array([41, 5, 70]))
+    array([ 2, -1,  0], dtype=int32)
+    """
+    build = backend(Build, device_of(gids))
+    xp = build.xp
+    index = xp.zeros(2 * (-(-num_nodes // 64)), np.uint64)
+    build.mark(index, gids)
+    build.count_below(index)
+    lids, places, table = xp.arange(gids.size, dtype=np.int32), *(xp.empty(gids.size, np.int32) for _ in range(2))
+    build.look_up(index, lids, gids, places)
+    table[places] = lids
+    return LidMap(index, table)

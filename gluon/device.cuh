@@ -22,7 +22,7 @@ extern "C" __global__ void count_bits(const unsigned* words, i64 size, u64* sums
     found += __popc(bits);
   }
   add_up(&sums[0], found);
-  hand_over(sums, 1, host);
+  publish(sums, 1, host);
 }
 
 // Bit i = updated bit of lids[i], 0 where that is -1: one lane an entry, one word a warp, so stores coalesce and none race.

@@ -24,7 +24,7 @@ KINDS: dict[str, tuple[str, dict]] = {
         "skewed degrees, as in Graph500",
         {
             "scale": (int, None, "2**SCALE nodes"),
-            "edge-factor": (int, 16, "edges a node, before any are dropped"),
+            "edge-factor": (int, 16, "edges per node, before any are dropped"),
         },
     ),
     "uniform": ("both ends of each edge at random", {**_NODES, "edges": (int, None, "number of edges")}),
@@ -48,9 +48,9 @@ def make_parser() -> argparse.ArgumentParser:
     kinds = parser.add_subparsers(dest="kind", required=True, metavar="KIND")
     for kind, (summary, options) in KINDS.items():
         sub = kinds.add_parser(kind, help=summary, description=summary)
-        for name, (read, default, told) in options.items():
-            told += "" if default is None else " (default %(default)s)"
-            sub.add_argument(f"--{name}", type=read, default=default, required=default is None, help=told)
+        for name, (read, default, text) in options.items():
+            text += "" if default is None else " (default %(default)s)"
+            sub.add_argument(f"--{name}", type=read, default=default, required=default is None, help=text)
         _add_common(sub)
     return parser
 
@@ -65,7 +65,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--transpose", action="store_true", help="also store the transpose, as group csc")
     parser.add_argument(
         "--memory-limit", type=num_bytes, metavar="BYTES",
-        help="buffers of one rank, as 2G; more goes to scratch files (default: half the memory / ranks)",
+        help="buffers of one rank, such as 2G; more goes to scratch files (default: half the memory / ranks)",
     )  # fmt: skip
     parser.add_argument("--scratch", metavar="FOLDER", help="for scratch files (default: the system's)")
 
@@ -73,7 +73,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 def main(comm: "Intracomm", argv: list[str]) -> int:
     """Run the command line on all ranks; returns the exit code. Collective."""
     options = vars(parse_together(comm, make_parser(), argv))
-    from cusp.edge_lists.generators import generate  # after the command line: numba and h5py take their time
+    from cusp.edge_lists.generators import generate  # after the command line: numba and h5py take long to import
     from cusp.output.dataset_writer import check_target
 
     start = time.perf_counter()

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-# What launchers tell their ranks. A child that inherits it takes itself for one of them.
+# What launchers tell their ranks. A child that inherits these takes itself for one of the ranks.
 LAUNCHER_VARIABLES = ("PMI_", "PMIX_", "MPI_", "MPICH", "HYDRA", "HYDI_", "OMPI_", "PRTE_", "MPIEXEC_")
 # What only users and their images tell Open MPI: how to reach hosts, and which network to take.
 CHOSEN = tuple(f"OMPI_MCA_{framework}" for framework in ("plm", "btl", "pml", "mtl", "coll", "rmaps_", "opal_"))
@@ -42,6 +42,7 @@ def run(
     cwd: str | Path | None = None,
     launcher: bool = True,
     capture: bool = True,
+    under: Sequence[str] = (),
 ) -> subprocess.CompletedProcess[str]:
     """Run ``mpirun -n ranks python args...`` to its end, or kill all of it after ``timeout`` seconds.
 
@@ -50,6 +51,7 @@ def run(
     env : variables to set besides the cleaned environment.
     launcher : False runs ``python args...`` alone, for one rank.
     capture : False lets the output through to the terminal.
+    under : a command, such as a debugger, that starts each Python.
 
     Raises
     ------
@@ -57,7 +59,7 @@ def run(
     """
     if ranks > 1 and not launcher:
         raise ValueError(f"{ranks} ranks need a launcher")
-    line = [*(command(ranks) if launcher else []), sys.executable, *args]
+    line = [*(command(ranks) if launcher else []), *under, sys.executable, *args]
     pipe = subprocess.PIPE if capture else None
     variables = environment({"MPIEXEC_TIMEOUT": str(int(timeout) + 1)} | dict(env or {}))
     process = subprocess.Popen(
@@ -86,14 +88,14 @@ def kill_session(process: subprocess.Popen[str]) -> None:
 def mpirun_path() -> str:
     """The mpirun beside this Python (its library is the one that mpi4py loads), else the one in PATH."""
     beside = Path(sys.executable).parent / "mpirun"
-    found = str(beside) if beside.exists() else shutil.which("mpirun") or shutil.which("mpiexec")
-    if found is None:
+    path = str(beside) if beside.exists() else shutil.which("mpirun") or shutil.which("mpiexec")
+    if path is None:
         raise FileNotFoundError("no mpirun: install an MPI library, or pip install -e '.[mpich]'")
-    return found
+    return path
 
 
 @functools.cache
 def is_open_mpi() -> bool:
-    """Whether the launcher is Open MPI's, which counts cores and wants to be told not to."""
-    answer = subprocess.run([mpirun_path(), "--version"], capture_output=True, text=True, env=environment())
-    return "Open MPI" in answer.stdout or "open-mpi" in answer.stdout
+    """Whether the launcher is Open MPI's, which counts cores unless told not to."""
+    version = subprocess.run([mpirun_path(), "--version"], capture_output=True, text=True, env=environment())
+    return "Open MPI" in version.stdout or "open-mpi" in version.stdout

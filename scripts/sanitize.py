@@ -1,7 +1,8 @@
 """NVIDIA's compute-sanitizer over small runs on a GPU: ``python -m scripts.sanitize``.
 
-``memcheck`` finds loads and stores outside of all arrays, ``racecheck`` hazards in shared memory. BFS in all directions
-and SSSP, whose answers are checked too, and a partition, on one rank and on two. Without the tool nothing is run.
+``memcheck`` finds loads and stores outside of all arrays, ``racecheck`` finds hazards in shared memory. The runs are
+BFS in all directions and SSSP, whose answers are checked too, and a partitioning, on one rank and on two. Without the
+tool nothing is run.
 """
 
 import argparse
@@ -60,13 +61,11 @@ def main() -> int:
 
 def check(sanitizer: str, tool: str, ranks: int, arguments: list[str], limit: float) -> bool:
     """One run under one tool; its output is shown if anything was found."""
-    line = [sanitizer, "--tool", tool, "--error-exitcode", "9", sys.executable, "-c", PROGRAM, *arguments]
-    environment = mpirun.environment({"CUSP_DEVICE": "gpu", "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path[1:]])})
+    under = [sanitizer, "--tool", tool, "--error-exitcode", "9"]
+    variables = {"CUSP_DEVICE": "gpu", "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path[1:]])}
     print(f"{tool}, {ranks} ranks: {' '.join([arguments[0], *arguments[2:]])}", end=" ", flush=True)
     try:
-        done = subprocess.run(
-            [*mpirun.command(ranks), *line], cwd=ROOT, env=environment, timeout=limit, capture_output=True, text=True
-        )
+        done = mpirun.run(ranks, ["-c", PROGRAM, *arguments], timeout=limit, env=variables, cwd=ROOT, under=under)
     except subprocess.TimeoutExpired:
         print(f"took longer than {limit:g} s")
         return False

@@ -15,37 +15,15 @@ from scripts import mpirun
 
 ROOT = Path(__file__).resolve().parent.parent
 STAND_IN = ROOT / "tests" / "cudaemu" / "stand_in"
-ON_DEVICE = (
-    "gpu",
-    "build_gpu",
-    "partition_gpu",
-    "translate_rules",
-    "bfs",
-    "undirected",
-    "triangles",
-    "cc",
-    "kcore",
-    "scc",
-    "communities",
-    "sssp",
-    "pagerank",
-    "betweenness",
-    "tree",
-    "edge_operator",
-    "tutorial",
-    "widest",
-    "semiring",
-    "graph500",
-    "harness",
-    "faults",
-    "saved",
-    "real_graphs",
-)
-MOST_WORKERS = 4  # their tests start programs of up to three ranks themselves
+ON_DEVICE = """
+gpu build_gpu partition_gpu translate_rules bfs undirected triangles cc kcore scc communities sssp pagerank
+betweenness tree edge_operator tutorial widest semiring graph500 harness bench_gpu faults saved real_graphs
+""".split()  # tests/**/test_NAME.py to which the device matters
+MOST_WORKERS = 4  # tests start programs of up to three ranks themselves
 
 
 class SizeResult(NamedTuple):
-    """What the tests gave at one number of ranks."""
+    """The outcome of the tests at one number of ranks."""
 
     ranks: int
     counts: Counter[str]
@@ -64,8 +42,8 @@ def main() -> int:
     parser.add_argument("--ranks", default="1,2,3,4", help="numbers of ranks (default: %(default)s)")
     parser.add_argument("--limit", type=float, default=600, help="seconds for one number of ranks")
     where = (
-        "where the algorithms compute (default: cpu); gpu runs the tests to which that matters, unless files are "
-        "named, and without CuPy the kernels run on the CPU, slowly"
+        "where the algorithms compute (default: cpu); gpu runs the tests for which it matters, unless files are "
+        "named; without CuPy the kernels run on the CPU, slowly"
     )
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help=where)
     options, pytest_args = parser.parse_known_args()
@@ -86,7 +64,7 @@ def names_tests(argument: str) -> bool:
 
 
 def workers(ranks: int, device: str, pytest_args: list[str]) -> list[str]:
-    """Options of pytest by which several processes of one rank share the files of tests between them, a core for each.
+    """Options that make pytest divide the test files among several processes of one rank, one per core.
 
     Not where they would share a GPU, where one file is named, or without pytest-xdist. A test that ends its process,
     as one past its limit does, ends the run.
@@ -106,7 +84,7 @@ def has_gpu(device: str) -> bool:
 def environment(device: str) -> dict[str, str]:
     """Variables that choose the device; without CuPy, a stand-in for it that runs kernels on the CPU.
 
-    Tests start hundreds of processes: each would compile our modules again if Python might not keep them.
+    Tests start hundreds of processes: each would compile our modules again if Python could not keep them.
     """
     chosen = {"CUSP_DEVICE": device, "PYTHONDONTWRITEBYTECODE": ""}
     if device == "gpu" and not has_gpu(device):

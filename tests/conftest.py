@@ -22,7 +22,7 @@ import ranks  # first of ours: prepares the process before anything imports numb
 import properties
 import pytest
 
-from scripts.bench import real_graphs as real
+from scripts.bench.shared import graphs as published
 
 DIFFERENT_TESTS = 3  # exit code
 _collection_errors: list[str] = []
@@ -48,7 +48,7 @@ def shared_tmp() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def real_graphs() -> Path:
     """Folder of real graphs in their published formats; without it the test is skipped."""
-    folder = real.folder()
+    folder = published.folder()
     if not folder.is_dir():
         pytest.skip(f"no real graphs: CUSP_TEST_GRAPHS is not set and {folder} does not exist")
     return folder

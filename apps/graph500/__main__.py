@@ -30,7 +30,6 @@ from apps.shared.tree import find_parents
 from apps.sssp import sssp
 from cusp.edge_lists import random_kernels
 from cusp.edge_lists.generators import BATCH, MAX_SCALE, rmat
-from cusp.edge_lists.threads import ordered_map
 from cusp.errors import OptionError, together
 from cusp.input.graph_file import GraphHeader
 from cusp.launch import parse_together, run_main
@@ -44,6 +43,7 @@ from cusp.program.cli import add_partition_options, positive
 from cusp.program.warm_up import warm_up
 from cusp.runtime.devices import backend, choose_device, move
 from cusp.runtime.stopwatch import Stopwatch
+from cusp.runtime.threads import ordered_map
 from gluon.interfaces import Device
 from gluon.plan import SyncPlan, make_plan
 from gluon.sync import Sync

@@ -1,21 +1,178 @@
-// Frontiers of operators: from the bits of a label to a queue, and the counters of a drain.
+// Frontiers of operators: queues that share out the edges of their nodes, and the counters of a drain.
 //
 // An operator runs in rounds, which the host starts, or in a drain: a kernel in which rounds follow each other until
 // nothing is left to do, with a barrier of all blocks (1 us) where a host would launch and read back (15 us).
-#include "../../cusp/kernels/warp.cuh"
+#include "../../cusp/kernels/walk.cuh"
 
-// The frontier's nodes as a queue. One lane a node of the bitmap; words without bits cost one load.
-extern "C" __global__ void queue_bits(const unsigned* frontier, i64 size, const i64* offsets, u64* counter, int* nodes,
-                                      i64* starts, i64* rows) {
-  Queue queue = {counter, nodes, starts, rows};
-  i64 words = (size + 31) / 32;
-  for (i64 word = thread_id() / 32; word < words; word += num_threads() / 32) {
-    unsigned bits = frontier[word];
-    if (bits) append(queue, bits >> lane_id() & 1, (int)(word * 32 + lane_id()), offsets);
+// All blocks wait for each other; ``arrived`` counts up for ever. Only for kernels whose blocks are all resident.
+__device__ inline void grid_barrier(unsigned* arrived) {
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    __threadfence();
+    unsigned ticket = atomicAdd(arrived, 1u);
+    unsigned wanted = (ticket / gridDim.x + 1) * gridDim.x;
+    while ((int)(*(volatile unsigned*)arrived - wanted) < 0) __nanosleep(20);
+    __threadfence();
+  }
+  __syncthreads();
+}
+
+// A compacted frontier. The edges of its nodes are numbered through: those of nodes[i] begin at starts[i], and edge e
+// of the frontier is edge e + shifts[i] of the graph. One 64-bit counter gives a node its slot and its edges their
+// numbers in the same atomic step, so starts ascend and no scan is needed.
+struct Queue {
+  u64* counter;  // nodes << 34 | edges
+  int* nodes;
+  i64* starts;
+  i64* shifts;
+};
+constexpr int EDGE_BITS = 34;
+
+__device__ inline i64 queue_nodes(u64 counter) { return (i64)(counter >> EDGE_BITS); }
+__device__ inline i64 queue_edges(u64 counter) { return (i64)(counter & ((1ull << EDGE_BITS) - 1)); }
+
+__device__ inline void write_entry(Queue queue, i64 slot, int node, i64 start, i64 begin) {
+  queue.nodes[slot] = node;
+  queue.starts[slot] = start;
+  queue.shifts[slot] = begin - start;
+}
+
+// Every lane appends a node with its edges from ``begin`` to ``end``, if there are any. The whole warp calls it.
+__device__ inline void append(Queue queue, int node, i64 begin, i64 end) {
+  unsigned mask = __ballot_sync(FULL, end > begin);
+  if (mask == 0) return;
+  i64 upto = scan_of_warp(end - begin);
+  i64 all = __shfl_sync(FULL, upto, 31);
+  u64 old = 0;
+  if (lane_id() == 0) old = atomicAdd(queue.counter, (u64)__popc(mask) << EDGE_BITS | (u64)all);
+  old = __shfl_sync(FULL, old, 0);
+  if (end > begin)
+    write_entry(queue, queue_nodes(old) + __popc(mask & below_lane()), node, queue_edges(old) + upto - (end - begin), begin);
+}
+
+// Lanes with ``chosen`` append their node with all its out-edges.
+__device__ inline void append(Queue queue, bool chosen, int node, const i64* offsets) {
+  i64 begin = 0, end = 0;
+  if (chosen) begin = offsets[node], end = offsets[node + 1];
+  append(queue, node, begin, end);
+}
+
+// Calls visit(edges) for all edges of the queue, by whole warps, each with a run of them. From the first node of its run on,
+// the next 32 starts say which node each of the next 32 edges belongs to.
+template <class Visit>
+__device__ inline void for_each_edge(Queue queue, u64 counter, Visit visit) {
+  const i64 FAR = 1ll << 40;
+  i64 nodes = queue_nodes(counter), edges = queue_edges(counter);
+  Run run = even_run(0, edges, 32);
+  if (run.begin >= run.end) return;
+  i64 slot = slot_of(queue.starts, nodes, run.begin);
+  for (i64 tile = run.begin; tile < run.end; tile += 32 * K) {
+    Edges tiled;
+    i64 next = slot + 1 + lane_id() < nodes ? queue.starts[slot + 1 + lane_id()] - tile : FAR;
+    if (!__any_sync(FULL, next <= 32 * K)) {  // inside a hub's row
+      int node = queue.nodes[slot];
+      i64 place = queue.shifts[slot] + tile + lane_id();
+#pragma unroll
+      for (int k = 0; k < K; k++) {
+        tiled.active[k] = tile + 32 * k + lane_id() < run.end;
+        tiled.node[k] = node;
+        tiled.place[k] = place + 32 * k;
+      }
+    } else {
+#pragma unroll
+      for (int k = 0; k < K; k++) {
+        i64 group = tile + 32 * k;
+        tiled.active[k] = group + lane_id() < run.end;
+        if (group >= run.end) continue;
+        if (k > 0) next = slot + 1 + lane_id() < nodes ? queue.starts[slot + 1 + lane_id()] - group : FAR;
+        unsigned begins = __reduce_or_sync(FULL, next < 32 ? 1u << next : 0u);
+        i64 own = slot + __popc(begins & (below_lane() | 1u << lane_id()));
+        tiled.node[k] = queue.nodes[own];
+        tiled.place[k] = group + lane_id() + queue.shifts[own];
+        slot += __popc(__ballot_sync(FULL, next <= 32));
+      }
+    }
+    visit(tiled);
   }
 }
 
-// Hands over how many masters are updated, and how many out-edges those have in the whole graph.
+// Counters of a drain. Step s adds up in total[s % 3], which step s - 1 has cleared and step s + 1 reads: one barrier per
+// step is enough, since nobody clears what somebody may still read.
+struct Progress {
+  unsigned arrived;  // at barriers
+  unsigned steps;
+  u64 total[3];
+  u64 lowest[3];
+  unsigned ended;  // blocks, of kernels that are not drains
+};
+
+// Two queues, of even and odd steps. An operator that the host starts round by round uses the one of step 0.
+struct Queues {
+  int* nodes;
+  i64* starts;
+  i64* shifts;
+  i64 capacity;  // of each
+  Progress* progress;
+
+  __device__ Queue of_step(unsigned step) const {
+    i64 at = (step & 1) * capacity;
+    return {&progress->total[step % 3], nodes + at, starts + at, shifts + at};
+  }
+  __device__ u64 total(unsigned step) const { return peek(&progress->total[step % 3]); }
+  __device__ void barrier() const { grid_barrier(&progress->arrived); }
+
+  // The next step begins: its queue is empty, that of the last one is written no more. The one after it is cleared.
+  __device__ Queue next(unsigned& step) const {
+    step++;
+    if (thread_id() == 0) progress->total[(step + 1) % 3] = 0;
+    return of_step(step);
+  }
+};
+
+// Step by step, calls visit(edges, out) for all edges of the queue, where ``visit`` appends to ``out`` the nodes of the next
+// step; until it appends none. The queue of ``step`` is complete.
+template <class Visit>
+__device__ inline void drain(Queues queues, unsigned& step, Visit visit) {
+  for (;;) {
+    u64 total = queues.total(step);
+    if (queue_nodes(total) == 0) break;
+    Queue out = queues.next(step);
+    for_each_edge(queues.of_step(step - 1), total, [&](const Edges& edges) { visit(edges, out); });
+    queues.barrier();
+  }
+}
+
+// Calls visit(edges) for all edges of the queue of step 0, which the last block leaves empty.
+template <class Visit>
+__device__ inline void consume(Queues queues, Visit visit) {
+  Queue queue = queues.of_step(0);
+  for_each_edge(queue, *queue.counter, visit);
+  if (last_block(&queues.progress->ended) && threadIdx.x == 0) *queue.counter = 0;
+}
+
+// The same with visit(node, target), for each edge on its own.
+template <class Visit>
+__device__ inline void consume(Queues queues, const int* targets, Visit visit) {
+  consume(queues, [&](const Edges& edges) {
+    int target[K];
+#pragma unroll
+    for (int k = 0; k < K; k++) target[k] = edges.active[k] ? targets[edges.place[k]] : 0;
+#pragma unroll
+    for (int k = 0; k < K; k++)
+      if (edges.active[k]) visit(edges.node[k], target[k]);
+  });
+}
+
+// The frontier's nodes as a queue. One lane per node of the bitmap; words without bits cost one load.
+extern "C" __global__ void queue_bits(const unsigned* frontier, i64 size, const i64* offsets, Queues queues) {
+  i64 words = (size + 31) / 32;
+  for (i64 word = thread_id() / 32; word < words; word += num_threads() / 32) {
+    unsigned bits = frontier[word];
+    if (bits) append(queues.of_step(0), bits >> lane_id() & 1, (int)(word * 32 + lane_id()), offsets);
+  }
+}
+
+// Publishes how many masters are updated, and how many out-edges those have in the whole graph.
 extern "C" __global__ void frontier_size(const unsigned* updated, i64 masters, const i64* degrees, u64* sums, u64* host) {
   u64 nodes = 0, edges = 0;
   i64 words = (masters + 31) / 32;
@@ -27,28 +184,5 @@ extern "C" __global__ void frontier_size(const unsigned* updated, i64 masters, c
   }
   add_up(&sums[0], nodes);
   add_up(&sums[1], edges);
-  hand_over(sums, 2, host);
+  publish(sums, 2, host);
 }
-
-// Counters of a drain. Step s adds up in total[s % 3], which step s - 1 has cleared and step s + 1 reads: one barrier a
-// step is enough, since nobody clears what somebody may still read.
-struct Progress {
-  unsigned arrived;
-  unsigned steps;
-  u64 total[3];
-  u64 lowest[3];
-};
-
-__device__ inline u64 peek(const u64* place) { return *(const volatile u64*)place; }
-
-struct Queues {
-  int* nodes;
-  i64* starts;
-  i64* rows;
-  i64 room;  // of each of two
-  Progress* progress;
-  __device__ Queue written_in(unsigned step) const {
-    i64 at = (step & 1) * room;
-    return {&progress->total[step % 3], nodes + at, starts + at, rows + at};
-  }
-};

@@ -1,6 +1,6 @@
 """Frontiers on the GPU: bits of a label, counted, or compacted into a queue that shares out work by edges.
 
-See frontier.cuh and cusp/kernels/warp.cuh.
+See frontier.cuh.
 """
 
 import functools
@@ -11,47 +11,50 @@ import cupy as cp
 import numpy as np
 
 from cusp.errors import OptionError
-from cusp.kernels.cuda import Sums, load, many_threads
+from cusp.kernels.cuda import Struct, Sums, load, many_threads, struct
 from cusp.partition import Partition
 
 FRONTIER = "apps/operators/frontier.cuh"
-MAX_EDGES, MAX_NODES = 1 << 34, 1 << 30  # what a queue's counter has room for
-PROGRESS_WORDS = 8
+MAX_EDGES, MAX_NODES = 1 << 34, 1 << 30  # what a queue's counter can hold
+PROGRESS_WORDS = 8  # of struct Progress
 
 
 @dataclass(frozen=True)
 class Queue:
-    """Memory for compacted frontiers: two of ``room`` nodes each, and the counters."""
+    """Memory for compacted frontiers of ``capacity`` nodes each, and the counters.
 
-    room: int
-    nodes: Any
-    starts: Any
-    rows: Any
+    Attributes
+    ----------
+    progress : (PROGRESS_WORDS,) uint64
+        Struct Progress of frontier.cuh.
+    struct : Struct
+        Struct Queues of frontier.cuh, which kernels take.
+    """
+
+    capacity: int
     progress: Any
+    struct: Struct
 
 
 def make_queue(part: Partition) -> Queue:
-    """Memory that an operator needs while it runs, made once a partition."""
+    """Memory that an operator needs while it runs, made once per partition."""
     return queue_for(int(cp.count_nonzero(part.has_out)), part.num_local_edges, 2)
 
 
 def queue_for(rows: int, edges: int, frontiers: int) -> Queue:
-    """Memory for frontiers among so many rows of a CSR that have edges.
+    """Memory for one or two frontiers among this many rows of a CSR that have edges.
 
     Raises
     ------
     OptionError
-        More than the counter of a queue has room for.
+        More than the counter of a queue can hold.
     """
     if rows >= MAX_NODES or edges >= MAX_EDGES:
         most = f"{MAX_NODES:,} and {MAX_EDGES:,} are too many"
         raise OptionError(f"{rows:,} nodes and {edges:,} edges on one GPU, where {most}: use more ranks")
-    room = max(rows, 1)
-    size = frontiers * room
-    return Queue(
-        room, cp.empty(size, np.int32), cp.empty(size, np.int64), cp.empty(size, np.int64),
-        cp.zeros(PROGRESS_WORDS, np.uint64),
-    )  # fmt: skip
+    capacity, progress = max(rows, 1), cp.zeros(PROGRESS_WORDS, np.uint64)
+    nodes, starts, shifts = (cp.empty(frontiers * capacity, dtype) for dtype in (np.int32, np.int64, np.int64))
+    return Queue(capacity, progress, struct(nodes, starts, shifts, capacity, progress))
 
 
 def drains(ranks: int) -> bool:

@@ -5,12 +5,10 @@ from typing import TYPE_CHECKING, Any
 import cupy as cp
 import numpy as np
 
-from cusp.kernels.cuda import load
+from cusp.kernels.cuda import load, threads_for_edges
 
 if TYPE_CHECKING:
     from apps.shared.undirected import RowPieces
-
-RUN = 1024  # edges of a warp, as in walk.cuh
 
 
 def merge_rows(arrived: "list[RowPieces]", num_masters: int, num_proxies: int, weighted: bool) -> tuple[Any, Any, Any]:
@@ -59,5 +57,5 @@ def rows_of_edges(offsets: Any) -> Any:
     edges = int(offsets[-1])
     rows = cp.empty(edges, np.uint32)
     kernels = load("cusp/kernels/build.cuh", GID="unsigned")
-    kernels.list_sources(32 * -(-edges // RUN), offsets, 0, offsets.size - 1, rows)
+    kernels.list_sources(threads_for_edges(edges), offsets, 0, offsets.size - 1, rows)
     return rows

@@ -15,7 +15,8 @@ from cusp.input.edge_slice import EdgeSlice
 from cusp.input.graph_file import GraphHeader, read_header
 from cusp.input.memory_input import slice_of_rows
 from cusp.output.graph_writer import index_dtype
-from cusp.output.saved import load_partition, read_manifest
+from cusp.output.manifest import read_manifest
+from cusp.output.saved import load_partition
 from cusp.partition import Partition
 from cusp.partitioner import partition_graph, partition_slice
 from cusp.policies import Policy, load_policy

@@ -11,8 +11,9 @@ import numpy as np
 
 from apps.operators.interfaces import Undirected
 from apps.shared.marks import mark_all
-from apps.shared.undirected import join_rows, map_lids, nodes_of
+from apps.shared.undirected import join_rows, nodes_of
 from cusp.kernels.interfaces import Build
+from cusp.lid_map import map_lids
 from cusp.partition import Partition
 from cusp.runtime.devices import backend, device_of, xp_of
 from cusp.runtime.exchange import pieces

@@ -8,9 +8,9 @@ from mpi4py import MPI
 
 from apps.operators.interfaces import Undirected
 from cusp.kernels.interfaces import Build
-from cusp.lid_map import LidMap
+from cusp.lid_map import map_lids
 from cusp.partition import Partition, transpose
-from cusp.runtime.devices import backend, device_of, move, xp_of
+from cusp.runtime.devices import backend, move, xp_of
 from cusp.runtime.storage import memory_of
 
 if TYPE_CHECKING:
@@ -169,16 +169,3 @@ def _partition_of(
         offsets, targets, weights, has_in, degrees, map_lids(part.num_nodes, gids), storage=memory_of(part.device),
         device=part.device,
     )  # fmt: skip
-
-
-def map_lids(num_nodes: int, gids: Any) -> LidMap:
-    """Local ids 0, 1, 2 ... of nodes in any order."""
-    build = backend(Build, device_of(gids))
-    xp = build.xp
-    index = xp.zeros(2 * (-(-num_nodes // 64)), np.uint64)
-    build.mark(index, gids)
-    build.count_below(index)
-    lids, places, table = xp.arange(gids.size, dtype=np.int32), *(xp.empty(gids.size, np.int32) for _ in range(2))
-    build.look_up(index, lids, gids, places)
-    table[places] = lids
-    return LidMap(index, table)

@@ -1,1 +1,1 @@
-"""From a stream of edges, made or read, to CSR: sorted in bounded memory by all ranks together."""
+"""From a stream of edges, generated or read, to CSR: sorted in bounded memory by all ranks together."""

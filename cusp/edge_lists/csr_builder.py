@@ -7,16 +7,18 @@ import numpy as np
 from mpi4py import MPI
 
 from cusp.edge_lists import csr_kernels
-from cusp.edge_lists.csr_buckets import BucketSort, Chunk, Rules
-from cusp.edge_lists.csr_plan import MAX_NODES, Plan, cell_shift, make_plan, num_cells
-from cusp.edge_lists.csr_rows import Rows, drop_rows, write_rows
-from cusp.edge_lists.edge_store import EdgeStore
+from cusp.edge_lists.csr_plan import MAX_NODES, Plan, SortOptions, cell_shift, make_plan, num_cells
+from cusp.edge_lists.csr_rows import SortedBucket, collect_buckets, drop_buckets, write_buckets
+from cusp.edge_lists.csr_scatter import RecordStore, scatter
+from cusp.edge_lists.csr_sort import BucketSort
+from cusp.edge_lists.edge_store import Chunk, EdgeStore
 from cusp.edge_lists.spool import Budget, Spool
-from cusp.edge_lists.threads import num_local_ranks, num_threads, ordered_map
 from cusp.edge_lists.weight_codes import WEIGHT_TYPES
 from cusp.errors import together
 from cusp.output.dataset_writer import check_target
 from cusp.output.graph_writer import GraphWriter, index_dtype
+from cusp.runtime.environment import local_ranks
+from cusp.runtime.threads import num_threads, ordered_map
 
 CHUNK_EDGES = 2**20
 CHUNK_BYTES = 128  # at most, for each edge of a chunk that is being scattered and exchanged
@@ -61,22 +63,22 @@ class CsrBuilder:
     ----------
     comm : Intracomm
     num_nodes : int or None
-        Number of nodes; None: the greatest id of an edge plus one.
+        Number of nodes; None: the largest id of an edge plus one.
     weight_dtype : dtype or None
         Type of the edge weights (int8 to int64, uint8 to uint64, float32, float64); None: no weights.
     symmetrize : bool
-        Add the reverse, of the same weight, of every edge that is not a self-loop.
+        Add the reverse, with the same weight, of every edge that is not a loop.
     drop_loops : bool
-        Leave self-loops out.
+        Leave out loops.
     dedup : bool
-        Of parallel edges keep one, of the smallest weight. Otherwise they stay, by ascending weight.
+        Keep one of parallel edges, that of the smallest weight. Otherwise all stay, by ascending weight.
     memory_limit : int or None
-        Bytes for all buffers of this rank, beyond which edges go to a scratch file; None: this rank's
-        share of half the computer's memory. The result of :meth:`build` comes on top.
+        Bytes for all buffers of this rank, beyond which edges go to scratch files; None: this rank's share
+        of half the memory of its host. The result of :meth:`build` comes on top.
     scratch : str or None
-        Folder of the scratch files; None: the system's folder for temporary files.
+        Folder of the scratch files; None: ``$TMPDIR``, else ``/tmp``.
     symmetric : bool
-        The edges as given are known to be symmetric: recorded in the result.
+        The edges as given are known to be symmetric: this is recorded in the result.
 
     Raises
     ------
@@ -103,11 +105,11 @@ class CsrBuilder:
         if dtype is not None and dtype not in WEIGHT_TYPES:
             raise ValueError(f"weights of type {dtype} are not supported")
         if memory_limit is None:
-            memory_limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2 // num_local_ranks()
-        at_work = memory_limit // 2 // (num_threads() + 2)  # bytes for what one thread works on
+            memory_limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2 // local_ranks()
+        at_work = memory_limit // 2 // (num_threads() + 2)  # bytes for one thread to work in
         self._comm = comm
         self._num_nodes = num_nodes
-        self._rules = Rules(symmetrize, drop_loops, dedup, dtype, max(256, at_work // RECORD_BYTES))
+        self._options = SortOptions(symmetrize, drop_loops, dedup, dtype, max(256, at_work // RECORD_BYTES))
         self._symmetric = symmetric or symmetrize
         self._scratch = scratch
         self._used = False
@@ -126,53 +128,43 @@ class CsrBuilder:
         Raises
         ------
         GraphFileError
-            On this rank only (see :func:`cusp.errors.together`): an id that is negative or too large,
-            a weight that is not a number or does not fit, or a full scratch folder.
+            On this rank only (see :func:`cusp.errors.together`): an id that is negative or too large, or a weight
+            that is not a number or does not fit.
+        ScratchError
+            On this rank only: a scratch file cannot be written.
         ValueError, TypeError
-            If the arrays do not fit each other or the builder.
+            If the arrays do not match each other or the builder.
         """
         self._edges.add(sources, targets, weights)
 
     def build(self) -> CsrSlice:
         """Return this rank's rows. Collective.
 
-        The nodes are divided so that all ranks have about equally many edges.
+        The nodes are divided so that all ranks have about the same number of edges.
 
         Raises
         ------
-        GraphFileError
+        ScratchError
             On every rank, if a scratch file cannot be written or read.
         """
         self._use()
         plan = self._plan()
         spool = Spool(self._budget, self._scratch)
-        rows = self._sorted_rows(plan, spool, swap=False)
-        first_edge, num_edges = self._edge_range(rows)
-        buckets = plan.first_bucket[self._comm.rank : self._comm.rank + 2]
-        first_node, last_node = plan.first_node[buckets].tolist()
-        count = sum(row.num_edges for row in rows)
-        indptr = np.zeros(last_node - first_node + 1, np.int64)
+        buckets = self._sorted_buckets(plan, spool, swap=False)
+        first_edge, num_edges = self._edge_range(buckets)
+        first_node, last_node = plan.first_node[plan.first_bucket[self._comm.rank : self._comm.rank + 2]].tolist()
+        count = sum(bucket.num_edges for bucket in buckets)
+        indptr = np.empty(last_node - first_node + 1, np.int64)
         indices = np.empty(count, index_dtype(plan.num_nodes))
-        dtype = self._rules.weight_dtype
+        dtype = self._options.weight_dtype
         weights = None if dtype is None else np.empty(count, dtype)
         with together(self._comm):
-            at = 0
-            for row in rows:
-                degrees = spool.get(row.degrees)
-                indptr[row.first_node - first_node + 1 :][: degrees.size] = degrees
-                for part in row.parts:
-                    stop = at + part.indices.size
-                    indices[at:stop] = spool.get(part.indices)
-                    if weights is not None and part.weights is not None:
-                        weights[at:stop] = spool.get(part.weights)
-                    at = stop
-                drop_rows(spool, [row])
+            collect_buckets(spool, buckets, indptr, indices, weights)
         spool.close()
-        np.cumsum(indptr, out=indptr)
         return CsrSlice(plan.num_nodes, num_edges, first_node, first_edge, indptr, indices, weights, self._symmetric)
 
     def write(self, path: str | os.PathLike[str], transpose: bool = False) -> tuple[int, int]:
-        """Write the graph into an HDF5 file, with the transpose in the group ``csc`` on request. Collective.
+        """Write the graph into a graph file, with the transpose in the group ``csc`` on request. Collective.
 
         Returns
         -------
@@ -180,39 +172,39 @@ class CsrBuilder:
 
         Raises
         ------
-        GraphFileError
+        OutputError, ScratchError
             On every rank, if the file or a scratch file cannot be written; the file is then as it was before.
         """
         check_target(path, self._comm)
         self._use()
         plan = self._plan()
-        swap = transpose and not self._rules.symmetrize  # a symmetrized graph is its own transpose
+        swap = transpose and not self._options.symmetrize  # a symmetrized graph is its own transpose
         spool = Spool(self._budget, self._scratch)
-        rows = self._sorted_rows(plan, spool, swap=False, keep_edges=swap)
-        first_edge, num_edges = self._edge_range(rows)
+        buckets = self._sorted_buckets(plan, spool, swap=False, keep_edges=swap)
+        first_edge, num_edges = self._edge_range(buckets)
         with GraphWriter(
             path, self._comm, num_nodes=plan.num_nodes, num_edges=num_edges,
-            weight_dtype=self._rules.weight_dtype, symmetric=self._symmetric, transpose=transpose,
+            weight_dtype=self._options.weight_dtype, symmetric=self._symmetric, transpose=transpose,
         ) as writer:  # fmt: skip
-            self._write_group(writer, "", spool, rows, first_edge)
+            self._write_group(writer, "", spool, buckets, first_edge)
             if swap:
-                drop_rows(spool, rows)
-                rows = self._sorted_rows(self._plan(swap=True), spool, swap=True)
-                first_edge, _ = self._edge_range(rows)
+                drop_buckets(spool, buckets)
+                buckets = self._sorted_buckets(self._plan(swap=True), spool, swap=True)
+                first_edge, _ = self._edge_range(buckets)
             if transpose:
-                self._write_group(writer, "csc/", spool, rows, first_edge)
-            drop_rows(spool, rows)
+                self._write_group(writer, "csc/", spool, buckets, first_edge)
+            drop_buckets(spool, buckets)
         spool.close()
         return plan.num_nodes, num_edges
 
     def _use(self) -> None:
         if self._used:
-            raise RuntimeError("the edges of this builder were handed out already: build() or write() only once")
+            raise RuntimeError("the edges of this builder are used up: call build() or write() only once")
         self._used = True
 
     def _plan(self, swap: bool = False) -> Plan:
         """Divide the nodes by the records of all ranks. Collective."""
-        edges, comm, rules = self._edges, self._comm, self._rules
+        edges, comm, options = self._edges, self._comm, self._options
         highest = comm.allreduce(edges.max_id, MPI.MAX)
         num_nodes = highest + 1 if self._num_nodes is None else self._num_nodes
         records = np.zeros(num_cells(num_nodes), np.int64)
@@ -221,7 +213,7 @@ class CsrBuilder:
         def count(chunk: Chunk) -> np.ndarray:
             cells = np.zeros_like(records)
             ends = chunk.sources, chunk.targets
-            csr_kernels.count_cells(*ends, shift, rules.symmetrize, rules.drop_loops, cells)
+            csr_kernels.count_cells(*ends, shift, options.symmetrize, options.drop_loops, cells)
             return cells
 
         with together(comm):
@@ -230,26 +222,28 @@ class CsrBuilder:
         comm.Allreduce(MPI.IN_PLACE, records, MPI.SUM)
         low, high = edges.code_range
         codes = comm.allreduce(low, MPI.MIN), comm.allreduce(high, MPI.MAX)
-        return make_plan(num_nodes, records, comm.size, codes if codes[1] >= 0 else None, rules.capacity)
+        return make_plan(num_nodes, records, comm.size, codes if codes[1] >= 0 else None, options.capacity)
 
-    def _sorted_rows(self, plan: Plan, spool: Spool, *, swap: bool, keep_edges: bool = False) -> list[Rows]:
+    def _sorted_buckets(self, plan: Plan, spool: Spool, *, swap: bool, keep_edges: bool = False) -> list[SortedBucket]:
         """Scatter and sort all edges into ``spool``. Collective."""
-        runs = Spool(self._budget, self._scratch)
-        sorting = BucketSort(self._comm, plan, self._rules, runs, spool)
+        record_spool = Spool(self._budget, self._scratch)
+        records = RecordStore(record_spool)
         rounds = self._comm.allreduce(self._edges.num_chunks, MPI.MAX)
-        sorting.scatter(self._edges.chunks(swap, keep_edges), rounds)
-        rows = sorting.sort()
-        runs.close()
-        return rows
+        scatter(self._comm, plan, self._options, self._edges.chunks(swap, keep_edges), rounds, records)
+        buckets = BucketSort(plan, self._options, record_spool, spool).sort(self._comm, records)
+        record_spool.close()
+        return buckets
 
-    def _edge_range(self, rows: list[Rows]) -> tuple[int, int]:
+    def _edge_range(self, buckets: list[SortedBucket]) -> tuple[int, int]:
         """This rank's first edge, and the number of edges of all ranks. Collective."""
-        counts = self._comm.allgather(sum(row.num_edges for row in rows))
+        counts = self._comm.allgather(sum(bucket.num_edges for bucket in buckets))
         return sum(counts[: self._comm.rank]), sum(counts)
 
-    def _write_group(self, writer: GraphWriter, group: str, spool: Spool, rows: list[Rows], first_edge: int) -> None:
+    def _write_group(
+        self, writer: GraphWriter, group: str, spool: Spool, buckets: list[SortedBucket], first_edge: int
+    ) -> None:
         """Write this rank's rows, and on rank 0 the head of ``indptr``. Collective."""
         with together(self._comm):
             if self._comm.rank == 0:
                 writer.write(group + "indptr", 0, np.zeros(1, np.int64))
-            write_rows(writer, group, spool, rows, first_edge)
+            write_buckets(writer, group, spool, buckets, first_edge)

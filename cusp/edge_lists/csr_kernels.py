@@ -1,24 +1,24 @@
-"""The loops of :mod:`cusp.edge_lists.csr_builder`: count, scatter into buckets, split, sort and unpack a bucket.
+"""The loops of :mod:`cusp.edge_lists.csr_builder`: count edges, scatter them, split, sort and unpack buckets.
 
-An edge on its way is a *record*: one unsigned 64-bit key, made of the source (relative to the first
-node of its bucket), the target and, if there is room, the weight's code, from high to low bits::
+While it is sorted an edge is a *record*: one unsigned 64-bit key made of the source (relative to the first node
+of its bucket), the target and, if it fits, the code of the weight, from high to low bits::
 
     | source - first node | target: target_bits | code: weight_bits |
 
-so that ordering keys orders edges by source, target and weight. Codes that do not fit (weight_bits is
-0 then) travel in a second array ``extra``, which is empty otherwise.
+so that sorting keys sorts edges by source, target and weight. Codes that do not fit (then weight_bits is 0)
+are in a second array ``extra``, which is empty otherwise.
 """
 
 import numpy as np
 from numba import njit
 
-FAN_BITS = 8  # a bucket that is too large is split 256-fold
-DIGIT_BITS = 11  # sorted by in one pass
+FAN_BITS = 8  # a bucket that is too large is split into 256
+DIGIT_BITS = 11  # that one pass sorts by
 
 
 @njit(cache=True, nogil=True)
 def count_cells(sources, targets, shift, symmetrize, drop_loops, cells):  # type: ignore[no-untyped-def]
-    """Add to ``cells[source >> shift]`` the records that the edges make."""
+    """Add the number of records that the edges make to ``cells[source >> shift]``."""
     for i in range(sources.size):
         source, target = np.int64(sources[i]), np.int64(targets[i])
         if source == target:
@@ -33,10 +33,10 @@ def count_cells(sources, targets, shift, symmetrize, drop_loops, cells):  # type
 def scatter(  # type: ignore[no-untyped-def]
     sources, targets, codes, shift, bucket_of_cell, first_node, bits, options, free, keys, extra
 ):
-    """Write the records of the edges into ``keys`` (and ``extra``), those of bucket b from ``free[b]`` on.
+    """Write the records of the edges into ``keys`` and ``extra``: those of bucket b from ``free[b]`` on.
 
-    ``options`` is (symmetrize, drop_loops); ``shift``, ``first_node`` and ``bits``, which is (target_bits,
-    weight_bits), are uint64, so that no index can be negative. There may be no ``codes``.
+    ``options`` is (symmetrize, drop_loops). ``shift``, ``first_node`` and ``bits``, which is (target_bits,
+    weight_bits), are uint64, so that no index can be negative. ``codes`` and ``extra`` may be empty.
     """
     symmetrize, drop_loops = options
     target_bits, weight_bits = bits
@@ -63,7 +63,7 @@ def scatter(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def split(keys, extra, shift, starts, out_keys, out_extra):  # type: ignore[no-untyped-def]
-    """Group records by the bits ``shift`` to ``shift + FAN_BITS`` of their key; fills ``starts`` (257,)."""
+    """Group records by the bits ``shift`` to ``shift + FAN_BITS`` of their keys; fills ``starts`` (257,)."""
     mask = np.uint64((1 << FAN_BITS) - 1)
     starts[:] = 0
     for i in range(keys.size):
@@ -84,8 +84,8 @@ def split(keys, extra, shift, starts, out_keys, out_extra):  # type: ignore[no-u
 def radix_sort(keys, payload, num_bits):  # type: ignore[no-untyped-def]
     """Sort by the ``num_bits`` low bits of the keys, stably; returns (keys, payload), new or the same arrays.
 
-    Digit by digit from the lowest, with up to 2048 counters, which fit into the L1 cache. ``payload``
-    moves along; it may be empty. Where all keys agree in a digit its pass is left out.
+    Goes digit by digit from the lowest, with up to 2048 counters, which fit into the L1 cache. ``payload`` moves
+    along with the keys; it may be empty. A digit that is the same in all keys is skipped.
     """
     passes = max(1, (num_bits + DIGIT_BITS - 1) // DIGIT_BITS)
     width = (num_bits + passes - 1) // passes
@@ -116,9 +116,9 @@ def radix_sort(keys, payload, num_bits):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def unpack(keys, extra, bits, dedup, degrees, indices, codes):  # type: ignore[no-untyped-def]
-    """Turn sorted records into targets and codes, counting them per source; returns how many.
+    """Turn sorted records into targets and codes, counting them per source; returns how many there are.
 
-    With ``dedup`` only the first of equal edges counts: the one of smallest weight. ``codes`` may be empty.
+    With ``dedup`` only the first of parallel edges counts: the one with the smallest weight. ``codes`` may be empty.
     """
     target_mask = (np.uint64(1) << bits[0]) - np.uint64(1)
     code_mask = (np.uint64(1) << bits[1]) - np.uint64(1)

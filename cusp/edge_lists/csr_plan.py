@@ -6,14 +6,28 @@ import numpy as np
 
 KEY_BITS = 64
 CELL_BITS = 16  # edges are counted per cell: 2**16 equal ranges of sources
-MAX_NODES = 2**40  # at this size a cell's sources and a target still fit into one key
+MAX_NODES = 2**40  # at this size the sources of a cell and a target still fit into one key
 BUCKET_LOAD = 2**16  # records and nodes of a bucket: its sort stays in the L2 cache
 MAX_BUCKETS = 1024  # a scatter into more has too many open cache lines
 
 
 @dataclass(frozen=True)
+class SortOptions:
+    """What becomes of the edges, see :class:`cusp.edge_lists.csr_builder.CsrBuilder`, and in how much memory.
+
+    ``capacity`` is the number of records that one thread may sort at once.
+    """
+
+    symmetrize: bool
+    drop_loops: bool
+    dedup: bool
+    weight_dtype: np.dtype | None
+    capacity: int
+
+
+@dataclass(frozen=True)
 class Plan:
-    """Division of nodes ``[0, num_nodes)`` into B buckets; bucket b has nodes from ``first_node[b]`` on.
+    """Division of nodes ``[0, num_nodes)`` into B buckets; bucket b begins at node ``first_node[b]``.
 
     Attributes
     ----------
@@ -26,11 +40,11 @@ class Plan:
     first_bucket : (ranks + 1,) int64
         Rank r sorts buckets ``first_bucket[r]`` to ``first_bucket[r + 1]``.
     target_bits, weight_bits, key_bits : int
-        Layout of a key, see :mod:`cusp.edge_lists.csr_kernels`, and bits that it uses.
+        Layout of a key, see :mod:`cusp.edge_lists.csr_kernels`, and the bits that it uses.
     code_min, code_bits : int
-        Taken off every weight's code, and bits that are left.
+        What is subtracted from the code of every weight, and the bits that are left.
     separate : bool
-        Whether the codes need an array of their own.
+        Whether the codes need a separate array.
     """
 
     num_nodes: int
@@ -62,25 +76,25 @@ def cell_shift(num_nodes: int) -> int:
 
 
 def num_cells(num_nodes: int) -> int:
-    """Cells of a graph of so many nodes."""
+    """Cells of a graph with this many nodes."""
     return -(-num_nodes >> cell_shift(num_nodes))
 
 
 def make_plan(
     num_nodes: int, records: np.ndarray, num_ranks: int, codes: tuple[int, int] | None, capacity: int
 ) -> Plan:
-    """Divide the nodes so that ranks, and buckets, get about equally many records and nodes.
+    """Divide the nodes so that all ranks, and all buckets, get about the same number of records and nodes.
 
     Parameters
     ----------
     num_nodes : int
     records : (cells,) int64
-        Records of each cell, of all ranks.
+        Number of records of each cell, over all ranks.
     num_ranks : int
     codes : (int, int) or None
-        Least and greatest code of a weight; None without weights.
+        Smallest and largest code of a weight; None without weights.
     capacity : int
-        Records that a rank can sort at once.
+        Number of records that a thread can sort at once.
     """
     shift = cell_shift(num_nodes)
     cell_node = np.arange(records.size, dtype=np.int64) << shift

@@ -1,16 +1,17 @@
-"""Finished rows of a CSR graph, bucket by bucket, on their way into a graph file."""
+"""Finished rows of a CSR graph, bucket by bucket, on their way into arrays or a graph file."""
 
+from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
 
 from cusp.edge_lists.spool import Spool, Stored
-from cusp.edge_lists.threads import ordered_map
 from cusp.output.graph_writer import GraphWriter
+from cusp.runtime.threads import ordered_map
 
 
 @dataclass(frozen=True)
-class Part:
+class SortedEdges:
     """Consecutive edges of the finished graph: indices and, if there are any, weights."""
 
     indices: Stored
@@ -18,43 +19,63 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Rows:
+class SortedBucket:
     """The finished rows of one bucket: its out-degrees (int64), from ``first_node`` on, and its edges."""
 
     first_node: int
     num_edges: int
     degrees: Stored
-    parts: list[Part]
+    parts: list[SortedEdges]
 
 
-def write_rows(writer: GraphWriter, group: str, spool: Spool, rows: list[Rows], first_edge: int) -> None:
-    """Write consecutive rows, whose first edge is ``first_edge``, with all threads.
+def collect_buckets(
+    spool: Spool, buckets: list[SortedBucket], indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None
+) -> None:
+    """Fill the arrays of a CSR with consecutive buckets, dropping each on the way."""
+    waiting = deque(buckets)
+    buckets.clear()
+    indptr[0] = 0
+    node, edge = 1, 0
+    while waiting:
+        bucket = waiting.popleft()
+        degrees = spool.get(bucket.degrees)
+        indptr[node : node + degrees.size] = degrees
+        node += degrees.size
+        for part in bucket.parts:
+            place = slice(edge, edge + part.indices.size)
+            indices[place] = spool.get(part.indices)
+            if weights is not None and part.weights is not None:
+                weights[place] = spool.get(part.weights)
+            edge = place.stop
+        drop_buckets(spool, [bucket])
+    np.cumsum(indptr, out=indptr)
+
+
+def write_buckets(writer: GraphWriter, group: str, spool: Spool, buckets: list[SortedBucket], first_edge: int) -> None:
+    """Write consecutive buckets, whose first edge is ``first_edge``, with all threads.
 
     ``group`` is put before the names of the datasets: nothing, or ``csc/``. The zero at the head of
     ``indptr`` is not written.
     """
 
-    def write(job: tuple[Rows, int]) -> None:
-        row, at = job
-        ends = at + np.cumsum(spool.get(row.degrees))
-        writer.write(group + "indptr", row.first_node + 1, ends)
-        for part in row.parts:
+    def write(job: tuple[SortedBucket, int]) -> None:
+        bucket, at = job
+        writer.write(group + "indptr", bucket.first_node + 1, at + np.cumsum(spool.get(bucket.degrees)))
+        for part in bucket.parts:
             writer.write(group + "indices", at, spool.get(part.indices))
             if part.weights is not None:
                 writer.write(group + "data", at, spool.get(part.weights))
             at += part.indices.size
 
-    starts = first_edge + np.cumsum([0] + [row.num_edges for row in rows])
-    for _ in ordered_map(write, zip(rows, starts.tolist(), strict=False)):
+    starts = first_edge + np.cumsum([0] + [bucket.num_edges for bucket in buckets])
+    for _ in ordered_map(write, zip(buckets, starts.tolist(), strict=False)):
         pass
 
 
-def drop_rows(spool: Spool, rows: list[Rows]) -> None:
-    """Give the memory of rows back, and forget them."""
-    for row in rows:
-        spool.drop(row.degrees)
-        for part in row.parts:
-            spool.drop(part.indices)
-            if part.weights is not None:
-                spool.drop(part.weights)
-    rows.clear()
+def drop_buckets(spool: Spool, buckets: list[SortedBucket]) -> None:
+    """Return the memory of buckets to the spool's budget, and empty the list."""
+    for bucket in buckets:
+        spool.drop(bucket.degrees)
+        for part in bucket.parts:
+            spool.drop(part.indices, part.weights)
+    buckets.clear()

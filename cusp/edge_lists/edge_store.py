@@ -2,15 +2,24 @@
 
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from cusp.edge_lists import weight_codes
-from cusp.edge_lists.csr_buckets import Chunk
 from cusp.edge_lists.csr_plan import MAX_NODES
 from cusp.edge_lists.spool import Spool, Stored
 from cusp.errors import GraphFileError
 from cusp.output.graph_writer import index_dtype
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Edges as they came: ids of uint32 or int64, and the codes of their weights if they have any."""
+
+    sources: np.ndarray
+    targets: np.ndarray
+    codes: np.ndarray | None
 
 
 class EdgeStore:
@@ -21,9 +30,9 @@ class EdgeStore:
     num_edges : int
         Edges added so far.
     max_id : int
-        Greatest node id so far, or -1.
+        Largest node id so far, or -1.
     code_range : (int, int)
-        Least and greatest code of a weight so far; ``(2**64, -1)`` without any.
+        Smallest and largest code of a weight so far; ``(2**64, -1)`` without any.
     """
 
     def __init__(self, num_nodes: int | None, weight_dtype: np.dtype | None, chunk_edges: int, spool: Spool) -> None:
@@ -49,7 +58,7 @@ class EdgeStore:
         if sources.dtype.kind not in "iu" or targets.dtype.kind not in "iu":
             raise TypeError(f"sources and targets must be integers, not {sources.dtype} and {targets.dtype}")
         if (weights is None) != (self._weight_dtype is None):
-            raise ValueError(f"weights of type {self._weight_dtype} were announced: give all edges such")
+            raise ValueError(f"weights of type {self._weight_dtype} were announced: give them with every call")
         weights = None if weights is None else np.asarray(weights)
         if weights is not None and weights.shape != sources.shape:
             raise ValueError(f"sources have shape {sources.shape}, weights {weights.shape}")
@@ -58,7 +67,7 @@ class EdgeStore:
             self._add_chunk(sources[part], targets[part], None if weights is None else weights[part])
 
     def chunks(self, swap: bool, keep: bool) -> Iterator[Chunk]:
-        """Yield the chunks, with sources and targets exchanged if ``swap``; forget each unless ``keep``."""
+        """Yield the chunks, with sources and targets swapped if ``swap``; forget each unless ``keep``."""
         waiting = deque(self._chunks)
         if not keep:
             self._chunks.clear()
@@ -67,9 +76,7 @@ class EdgeStore:
             sources, targets = self._spool.get(chunk[0]), self._spool.get(chunk[1])
             codes = None if chunk[2] is None else self._spool.get(chunk[2])
             if not keep:
-                for stored in chunk:
-                    if stored is not None:
-                        self._spool.drop(stored)
+                self._spool.drop(*chunk)
             del chunk
             yield Chunk(targets, sources, codes) if swap else Chunk(sources, targets, codes)
 
@@ -89,7 +96,7 @@ class EdgeStore:
         self.num_edges += sources.size
 
     def _check_ids(self, sources: np.ndarray, targets: np.ndarray) -> int:
-        """The greatest id, or GraphFileError for the first edge with an id out of range."""
+        """The largest id; GraphFileError for the first edge with an id out of range."""
         lowest = min(int(sources.min()), int(targets.min()))
         highest = max(int(sources.max()), int(targets.max()))
         if 0 <= lowest and highest < self._limit:

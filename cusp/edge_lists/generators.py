@@ -1,4 +1,4 @@
-"""Graphs made by rule, random or regular ones: the same on any number of ranks."""
+"""Graphs made by rule, random or regular: the same on any number of ranks."""
 
 import inspect
 from collections.abc import Callable, Iterator
@@ -10,11 +10,11 @@ from mpi4py import MPI
 from cusp.edge_lists import random_kernels
 from cusp.edge_lists.csr_builder import CsrBuilder, CsrSlice
 from cusp.edge_lists.random_weights import MAX_SPAN, WeightRule, require
-from cusp.edge_lists.threads import ordered_map
 from cusp.errors import OptionError, together
 from cusp.output.graph_writer import index_dtype
+from cusp.runtime.threads import ordered_map
 
-BATCH = 2**20  # edges that one thread makes at a time
+BATCH = 2**20  # edge numbers that one thread works on at a time
 MAX_SCALE = 40
 RMAT = (0.57, 0.19, 0.19)  # A, B, C of the Graph500 benchmark; D is the rest
 
@@ -29,7 +29,7 @@ class EdgeStream:
     ----------
     num_nodes : int
     size : int
-        Edge numbers are ``0 ... size - 1``; each makes one edge or none.
+        Edge numbers are ``0 ... size - 1``; each gives one edge or none.
     edges : function (first, last) -> (sources, targets)
         The edges of a range of numbers, as arrays of the same length.
     undirected : bool
@@ -45,8 +45,8 @@ class EdgeStream:
 def rmat(seed: int, scale: int, edge_factor: int = 16) -> EdgeStream:
     """RMAT with the parameters of Graph500: ``2**scale`` nodes, ``edge_factor`` times as many edges.
 
-    Few nodes have very many edges. The ids are scrambled by a seeded bijection, so that an id says
-    nothing about its degree. Probabilities are rounded to 2**-16.
+    A few nodes have very many edges. A seeded bijection permutes the ids, so that an id says nothing about the
+    degree. Probabilities are rounded to multiples of 2**-16.
     """
     require(0 <= scale <= MAX_SCALE, f"scale is {scale}, not between 0 and {MAX_SCALE}")
     require(edge_factor >= 0, f"edge factor is {edge_factor}, below 0")
@@ -74,10 +74,10 @@ def uniform(seed: int, nodes: int, edges: int) -> EdgeStream:
 
 
 def road(seed: int, width: int, height: int, keep: float = 0.6) -> EdgeStream:
-    """A lattice of which each undirected edge is kept with probability ``keep``: low degrees, long paths.
+    """A lattice in which each undirected edge is kept with probability ``keep``: low degrees, long paths.
 
-    Node ``y * width + x`` has the neighbours at x - 1, x + 1, y - 1 and y + 1. Numbers 2 v and 2 v + 1
-    stand for the edges from v to the right and down.
+    Node ``y * width + x`` has neighbours at x - 1, x + 1, y - 1 and y + 1. Edge numbers 2 v and 2 v + 1
+    are the edges from v to the right and down.
     """
     require(width >= 1 and height >= 1, f"the lattice is {width} x {height}, but both must be at least 1")
     require(0 <= keep <= 1, f"keep is {keep}, not between 0 and 1")
@@ -96,7 +96,7 @@ def road(seed: int, width: int, height: int, keep: float = 0.6) -> EdgeStream:
 
 
 def grid(seed: int, width: int, height: int) -> EdgeStream:
-    """The whole lattice, see :func:`road`; the seed does not matter."""
+    """The complete lattice of :func:`road`; the seed does not matter."""
     return road(seed, width, height, keep=1.0)
 
 
@@ -131,7 +131,7 @@ def tree(seed: int, nodes: int) -> EdgeStream:
 
 
 STREAMS: dict[str, Callable[..., EdgeStream]] = {
-    made.__name__: made for made in (rmat, uniform, road, grid, star, path, cycle, complete, tree)
+    function.__name__: function for function in (rmat, uniform, road, grid, star, path, cycle, complete, tree)
 }
 
 
@@ -148,25 +148,25 @@ def generate(
     scratch: str | None = None,
     **parameters: int | float,
 ) -> CsrBuilder:
-    """Fill a builder with a graph, each rank with its share of the edges. Collective.
+    """Fill a builder with a graph; each rank makes its share of the edges. Collective.
 
     Parameters
     ----------
     kind : str
-        A name of ``STREAMS``, the function that takes the ``parameters``.
+        A name in ``STREAMS``: the function that takes the ``parameters``.
     comm : Intracomm
     seed : int
-        Of all random choices, the weights' included.
+        Of all random choices, including the weights.
     weights : str or None
-        Edge weights as in ``"1:255"`` (integers) or ``"0.0:1.0"`` (float32), both ends included.
+        A range of edge weights such as ``"1:255"`` (integers) or ``"0.0:1.0"`` (float32), both ends included.
     symmetrize, drop_loops, dedup, memory_limit, scratch
-        See :class:`~cusp.edge_lists.csr_builder.CsrBuilder`; lattices are symmetrized in any case.
+        See :class:`~cusp.edge_lists.csr_builder.CsrBuilder`; lattices are always symmetrized.
 
     Raises
     ------
     OptionError
         If a parameter is unknown, missing or out of range.
-    GraphFileError
+    ScratchError
         On every rank, if a scratch file cannot be written.
     """
     require(kind in STREAMS, f"there is no graph {kind!r}; there are {', '.join(STREAMS)}")
@@ -200,7 +200,7 @@ def generate(
 def rmat_slice(
     comm: MPI.Intracomm, scale: int, edge_factor: int = 16, seed: int = 1, weights: str | None = None
 ) -> CsrSlice:
-    """This rank's rows of a symmetric RMAT graph without self-loops and parallel edges. Collective.
+    """This rank's rows of a symmetric RMAT graph without loops and parallel edges. Collective.
 
     See :func:`rmat` and, for the weights and errors, :func:`generate`.
     """

@@ -1,20 +1,20 @@
 """Random numbers that depend on a seed and a counter only, and the edges and weights drawn from them.
 
 A number is ``mix(key + counter * GOLDEN)``, the counter-based form of SplitMix64 (Steele, Lea and Flood,
-OOPSLA 2014): any rank can draw any edge without having drawn the ones before.
+OOPSLA 2014): any rank can draw any edge without drawing those before it.
 """
 
 import numpy as np
 from numba import njit
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-LANES = 4  # 16-bit numbers in one 64-bit number: levels of an RMAT edge that share it
-TILE = 512  # edges drawn together, level by level: the loops over them become vector instructions
-BLOCKS = 16  # 64-bit numbers set aside for one edge
+LANES = 4  # 16-bit numbers in a 64-bit number: this many levels of an RMAT edge share it
+TILE = 512  # edges drawn together, level by level, so that compilers vectorize the loops over them
+BLOCKS = 16  # 64-bit numbers reserved for each edge
 
 
 def key_of(seed: int) -> np.uint64:
-    """The start of a seed's random numbers: seeds in a row must not give overlapping ones."""
+    """Where the random numbers of a seed start: consecutive seeds must not give overlapping ones."""
     mask = 2**64 - 1
     number = (seed * 0xD1342543DE82EF95 + 0x632BE59BD9B4E019) & mask
     number = (number ^ number >> 32) * 0xDABA0B6EB09322E3 & mask
@@ -36,8 +36,8 @@ def _below(number, bound):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, inline="always")
-def _scramble(node, scale, key):  # type: ignore[no-untyped-def]
-    """A bijection of [0, 2**scale): odd factors and shifted exclusive ors, each invertible."""
+def _permuted(node, scale, key):  # type: ignore[no-untyped-def]
+    """A bijection of [0, 2**scale): odd factors, sums and shifted exclusive ors, each of them invertible."""
     mask = (np.uint64(1) << scale) - np.uint64(1)
     half = (scale + np.uint64(1)) >> np.uint64(1)
     node = (node ^ key) & mask
@@ -72,8 +72,8 @@ def rmat_edges(scale, key, first, thresholds, sources, targets):  # type: ignore
                 source[i] = (source[i] << one) | down
                 target[i] = (target[i] << one) | right
         for i in range(min(TILE, sources.size - start)):
-            sources[start + i] = _scramble(source[i], np.uint64(scale), key)
-            targets[start + i] = _scramble(target[i], np.uint64(scale), key)
+            sources[start + i] = _permuted(source[i], np.uint64(scale), key)
+            targets[start + i] = _permuted(target[i], np.uint64(scale), key)
 
 
 @njit(cache=True, nogil=True)
@@ -94,7 +94,7 @@ def uniform_units(key, first, numbers):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def edge_numbers(sources, targets, key, span, numbers):  # type: ignore[no-untyped-def]
-    """A number uniform in [0, span), span <= 2**32, for each edge, the same for its reverse."""
+    """For each edge a number uniform in [0, span), span <= 2**32; that of its reverse is the same."""
     for i in range(sources.size):
         source, target = np.uint64(sources[i]), np.uint64(targets[i])
         pair = mix(key + min(source, target) * GOLDEN)

@@ -7,8 +7,8 @@ import numpy as np
 from cusp.edge_lists import random_kernels
 from cusp.errors import OptionError
 
-MAX_SPAN = 2**32  # numbers that a random choice can be made among
-FLOAT_STEPS = 2**24  # different values of a random float32
+MAX_SPAN = 2**32  # most values that a random choice can have
+FLOAT_STEPS = 2**24  # values that a random float32 can have
 
 
 @dataclass(frozen=True)
@@ -21,12 +21,15 @@ class WeightRule:
 
     @staticmethod
     def parse(text: str) -> "WeightRule":
-        """Read ``1:255`` (integers, in the smallest unsigned type) or ``0.0:1.0`` (floats).
+        """Parse ``1:255`` (integers, in the smallest unsigned type) or ``0.0:1.0`` (float32).
+
+        >>> WeightRule.parse("1:255")
+        WeightRule(low=1, high=255, dtype=dtype('uint8'))
 
         Raises
         ------
         OptionError
-            If the text is something else, the range is empty, or integers are negative or beyond 2**32 - 1.
+            If the text is something else, the range is empty, or integers are negative or above 2**32 - 1.
         """
         is_integer = not any(mark in text.lower() for mark in ".eni")
         try:

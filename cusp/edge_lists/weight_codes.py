@@ -1,4 +1,4 @@
-"""Edge weights as unsigned integers in the same order, so that sorting and taking the least works on bits."""
+"""Edge weights as unsigned integers in the same order, so that bits can be sorted and compared instead."""
 
 import numpy as np
 
@@ -8,7 +8,12 @@ WEIGHT_TYPES = tuple(np.dtype(kind) for kind in ("i1", "i2", "i4", "i8", "u1", "
 
 
 def encode(weights: np.ndarray) -> np.ndarray:
-    """New array of codes of the same width: ``code(a) < code(b)`` where ``a < b`` (and for -0.0 and 0.0)."""
+    """A new array of codes of the same width: ``code(a) < code(b)`` if ``a < b`` (and for -0.0 and 0.0).
+
+    >>> codes = encode(np.array([3.5, -1, 0, -2]))
+    >>> decode(np.sort(codes), np.dtype(float))
+    array([-2. , -1. ,  0. ,  3.5])
+    """
     bits = weights.view(f"u{weights.dtype.itemsize}")
     top = bits.dtype.type(1 << (8 * bits.dtype.itemsize - 1))
     if weights.dtype.kind == "u":
@@ -19,7 +24,7 @@ def encode(weights: np.ndarray) -> np.ndarray:
 
 
 def decode(codes: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """The weights that :func:`encode` made ``codes`` of (in an array of any unsigned type)."""
+    """The weights from which :func:`encode` made ``codes`` (now in any unsigned type)."""
     bits = codes.astype(f"u{dtype.itemsize}")
     top = bits.dtype.type(1 << (8 * bits.dtype.itemsize - 1))
     if dtype.kind == "i":
@@ -30,14 +35,14 @@ def decode(codes: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def convert(weights: np.ndarray, dtype: np.dtype, first: int = 0) -> np.ndarray:
-    """Weights, of the edges from number ``first`` on, in another type.
+    """The weights of the edges from number ``first`` on, in another type.
 
     Raises
     ------
     GraphFileError
-        If one is not a number or, between integers, does not fit.
+        If one is not a number, or an integer that does not fit the other integer type.
     TypeError
-        If floating-point weights are to become integers.
+        If floating-point weights would become integers.
     """
     if weights.dtype.kind == "f" and np.isnan(weights).any():
         raise GraphFileError(f"edge {first + int(np.isnan(weights).argmax()):,}: the weight is not a number")

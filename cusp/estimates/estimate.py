@@ -10,7 +10,8 @@ from cusp.assign_edges import assign_edges
 from cusp.assign_masters import Masters, assign_masters
 from cusp.errors import together
 from cusp.estimates.quality import Quality
-from cusp.input.edge_slice import EdgeSlice, split_weights
+from cusp.input.edge_slice import EdgeSlice
+from cusp.input.split import split_weights
 from cusp.kernels import build_cpu as build
 from cusp.kernels.bits import popcount
 from cusp.neighbors import Neighbors, meet_neighbors

@@ -8,8 +8,8 @@ import numpy as np
 
 from cusp.errors import GraphFileError
 from cusp.input.checksum import as_bits
-from cusp.input.edge_slice import share_nodes
 from cusp.input.graph_file import GraphHeader
+from cusp.input.split import first_node_of
 
 MOST_BLOCKS, LEAST_BLOCKS, BLOCK_BYTES = 256, 16, 4096
 LONGEST = 4  # a block may need so many times its share of the limit
@@ -75,7 +75,7 @@ class Sample:
         with h5py.File(header.path, "r") as file:
             prefix_at = (file["indptr"] if self.offsets is None else self.offsets).__getitem__
             graph = (prefix_at, header.num_nodes, header.num_edges)
-            firsts = [share_nodes(*graph, part, num_parts, split) for part in range(num_parts)]
+            firsts = [first_node_of(*graph, part, num_parts, split) for part in range(num_parts)]
         return np.array([*firsts, header.num_nodes], np.int64)
 
 

@@ -1,4 +1,4 @@
-"""What must hold in a graph file, as compiled loops that run while it is read."""
+"""Compiled checks of a graph file that run while it is read."""
 
 import numpy as np
 from numba import njit
@@ -23,10 +23,10 @@ def _mix(x, factor):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def asymmetry(first_node, indptr, targets):  # type: ignore[no-untyped-def]
-    """Part of a sum that is 0 (mod 2**64) over a whole graph if it is symmetric, else almost surely not.
+    """A rank's part of a sum that is 0 (mod 2**64) over a symmetric graph, and almost surely not over any other.
 
     ``sum(f(u) g(v) - g(u) f(v))`` over the edges u -> v with two mixing functions f and g: an edge
-    and its reverse cancel each other, wherever they are read.
+    and its reverse cancel out, whichever ranks read them.
     """
     f_factor, g_factor = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
     total = np.uint64(0)

@@ -1,4 +1,4 @@
-"""Sums over a whole dataset that every rank can compute for its own part: parts of any size just add up."""
+"""Checksums of whole datasets from those of their parts, of any sizes, which simply add up."""
 
 import numpy as np
 from numba import njit
@@ -21,11 +21,15 @@ def as_bits(values: np.ndarray) -> np.ndarray:
 
 
 def checksum(values: np.ndarray, first: int = 0) -> int:
-    """Checksum of ``values`` that stand at positions ``first``, ``first + 1`` ... of a dataset.
+    """Checksum of ``values``, which are at positions ``first``, ``first + 1`` ... of a dataset.
 
-    ``sum((bits(values[i]) + 1) * (2 * i + 1)) mod 2**64`` over positions ``i``, with the bits read as
-    an unsigned integer. The weights are odd, so every change of a single value changes the sum, and
-    they differ, so exchanged or shifted values do. Parts add up (mod 2**64), whoever read them.
+    ``sum((bits(values[i]) + 1) * (2 * i + 1)) mod 2**64`` over positions ``i``, with the bits taken as an unsigned
+    integer. The factors are odd, so any change of a single value changes the sum, and they differ, so swapped or
+    shifted values do. Parts add up (mod 2**64), whichever rank read them.
+
+    >>> values = np.array([3, 1, 4, 1, 5])
+    >>> combine([checksum(values[:2]), checksum(values[2:], first=2)]) == checksum(values)
+    True
     """
     if values.size == 0:
         return 0

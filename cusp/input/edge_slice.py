@@ -1,19 +1,19 @@
-"""How a rank reads its slice of a graph file: which nodes are its own, their edges, and whether these are right.
+"""The slice of a graph that one rank reads, and how it reads and checks it.
 
-What stands in the file is checked while it is read: HDF5 itself reads flipped bytes without a word.
+The contents of the file are checked while they are read: HDF5 itself reads flipped bits without noticing.
 """
 
-from bisect import bisect_left
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cusp.errors import GraphFileError, OptionError, together
+from cusp.errors import GraphFileError, together
 from cusp.input.checksum import as_bits, combine
-from cusp.input.graph_file import GraphHeader, open_graph, read_direct, read_header
+from cusp.input.graph_file import GraphHeader, open_graph, read_header
 from cusp.input.interfaces import Read
+from cusp.input.split import share_nodes
 from cusp.runtime.devices import backend, move
 from cusp.runtime.storage import IN_MEMORY, Storage, memory_of, storage_for
 
@@ -31,7 +31,7 @@ class EdgeSlice:
     num_nodes, num_edges : int
         Of the whole graph.
     symmetric : bool
-        Every edge stands in the graph in both directions.
+        The graph has every edge in both directions.
     bounds : (ranks + 1,) int64
         Rank r reads the nodes ``bounds[r] : bounds[r + 1]``.
     first_node : int
@@ -43,7 +43,7 @@ class EdgeSlice:
     weights : (edges,) any number type, or None
     in_degrees : (nodes,) int64, or None
     storage : Storage
-        Where ``targets``, ``weights`` and what the partitioner makes of them live, and how much of it is
+        Where ``targets``, ``weights`` and what the partitioner makes of them are kept, and how much of them is
         worked on at a time.
     """
 
@@ -60,11 +60,11 @@ class EdgeSlice:
 
     @property
     def device(self) -> str:
-        """Where the arrays are, all but ``bounds``: cpu or gpu."""
+        """Where the arrays are, except ``bounds``: cpu or gpu."""
         return self.storage.device
 
     def on(self, device: str) -> "EdgeSlice":
-        """The same with its arrays on another device."""
+        """The same slice with its arrays on another device."""
         if device == self.device:
             return self
         names = ("indptr", "targets", "weights", "in_degrees")
@@ -72,7 +72,7 @@ class EdgeSlice:
         return replace(self, **moved, storage=memory_of(device))
 
     def without_edges(self) -> "EdgeSlice":
-        """The same slice with no edges, so that their memory can go."""
+        """The same slice without its edges, so that their memory can be freed."""
         return replace(self, indptr=self.indptr[:1].copy(), targets=self.targets[:0].copy(), weights=None)
 
 
@@ -85,29 +85,29 @@ def read_slice(
     memory_limit: int | None = None,
     device: str = "cpu",
 ) -> EdgeSlice:
-    """Read this rank's share of the graph, checking it on the way. Collective.
+    """Read this rank's slice of the graph and check it. Collective.
 
     Parameters
     ----------
     path : str
     comm : Intracomm
     split : str
-        How nodes are shared out: ``edges`` (equal numbers of edges), ``nodes``, ``weighted`` (a node
-        weighs as much as its mean number of edges) or ``A:B`` (a node weighs A, an edge B), as
-        CuSP's reading split.
+        How nodes are shared out: ``edges`` (equal numbers of edges), ``nodes`` (of nodes), ``weighted`` (a node
+        weighs as much as the edges that a node has on average) or ``A:B`` (a node weighs A, an edge B), as CuSP's
+        reading split.
     weights : bool
-        Read the edge weights if the file has some.
+        Read the edge weights, if the file has any.
     in_degrees : bool
         Read the in-degrees from the stored transpose, group ``csc``.
     memory_limit : int, optional
-        Bytes that each rank may use for the graph; its edges are then read again whenever they are needed.
+        Bytes that each rank may use for the graph; edges are then read again whenever they are needed.
     device : {'cpu', 'gpu'}
-        Into whose memory.
+        Whose memory the slice is read into.
 
     Raises
     ------
     GraphFileError, OptionError
-        On every rank, for the first thing that is wrong on any of them.
+        On every rank, for what the lowest rank with an error found wrong first.
     """
     with together(comm):
         header = read_header(path)
@@ -118,78 +118,29 @@ def read_slice(
             )
         file = open_graph(path)
     with file:
-        bounds = _share_nodes(file["indptr"], header, comm, split)
-        first, last = int(bounds[comm.rank]), int(bounds[comm.rank + 1])
+        bounds = share_nodes(file["indptr"], header, comm, split)
+        first, last = bounds[comm.rank : comm.rank + 2].tolist()
         with together(comm):
-            in_memory = memory_of(device)
-            storage = in_memory if memory_limit is None else storage_for(memory_limit, header.num_nodes, last - first)
+            storage = memory_of(device)
+            if memory_limit is not None:
+                storage = storage_for(memory_limit, header.num_nodes, last - first)
         with together(comm):
-            at_end = comm.rank == comm.size - 1
-            indptr, sum_indptr = _read_indptr(file["indptr"], first, last, header, device, at_end)
+            indptr, sum_indptr = _read_indptr(file["indptr"], first, last, header, device, comm.rank == comm.size - 1)
             storage.check_rows(indptr)
-            begin, end = int(indptr[0]), int(indptr[-1])
-            read_checked = partial(backend(Read, device).read_checked, begin=begin, end=end, storage=storage)
-            targets, sum_indices = read_checked(
-                file["indices"], check=partial(_check_targets, header), most=header.num_nodes - 1
-            )
-            targets = as_bits(targets)
-            values, sum_data = None, 0
-            if weights and header.weight_dtype is not None:
-                values, sum_data = read_checked(file["data"], check=partial(_check_weights, header), most=None)
-            indptr -= begin
+            targets, values, sums = _read_edges(file, header, int(indptr[0]), int(indptr[-1]), storage, weights)
+            indptr -= int(indptr[0])
             degrees = _read_in_degrees(file, header, first, last, indptr, device) if in_degrees else None
-        sums = {"indptr": sum_indptr, "indices": sum_indices} | ({} if values is None else {"data": sum_data})
-        _check_sums(file, path, sums, comm)
+        _check_sums(file, path, {"indptr": sum_indptr} | sums, comm)
     if header.symmetric:
         _check_symmetric(path, comm, first, indptr, targets, storage)
     graph = (header.num_nodes, header.num_edges, header.symmetric)
     return EdgeSlice(*graph, bounds, first, indptr, targets, values, degrees, storage)
 
 
-def share_nodes(prefix_at, num_nodes: int, num_edges: int, rank: int, ranks: int, split: str) -> int:  # type: ignore[no-untyped-def]
-    """First node that ``rank`` of ``ranks`` reads; ``prefix_at(v)`` = number of edges before node v."""
-    node_weight, edge_weight = split_weights(split, num_nodes, num_edges)
-    total = num_nodes * node_weight + num_edges * edge_weight
-    if rank in (0, ranks):
-        return num_nodes if rank else 0
-    wanted = -(-total * rank // ranks)
-    return bisect_left(range(num_nodes), wanted, key=lambda v: v * node_weight + int(prefix_at(v)) * edge_weight)
-
-
-def split_weights(split: str, num_nodes: int, num_edges: int) -> tuple[int, int]:
-    """What a node and an edge weigh when nodes are shared out among the readers."""
-    known = {"edges": (0, 1), "nodes": (1, 0), "weighted": (max(1, num_edges // num_nodes), 1)}
-    if split == "edges" and num_edges == 0:
-        return known["nodes"]
-    if split in known:
-        return known[split]
-    try:
-        node_weight, edge_weight = (int(part) for part in split.split(":"))
-        if node_weight < 0 or edge_weight < 0 or node_weight + edge_weight == 0:
-            raise ValueError
-        return node_weight, edge_weight
-    except ValueError:
-        raise OptionError(f"--split {split}: expected edges, nodes, weighted or NODE:EDGE such as 10:1") from None
-
-
-def _share_nodes(indptr: "h5py.Dataset", header: GraphHeader, comm: "Intracomm", split: str) -> np.ndarray:
-    def prefix_at(node: int) -> int:
-        entry = np.empty(1, np.int64)
-        read_direct(indptr, entry, node)
-        return int(entry[0])
-
-    with together(comm):
-        first = share_nodes(prefix_at, header.num_nodes, header.num_edges, comm.rank, comm.size, split)
-    bounds = np.empty(comm.size + 1, np.int64)
-    bounds[:-1] = comm.allgather(first)
-    bounds[-1] = header.num_nodes
-    return np.maximum.accumulate(bounds)  # a damaged indptr could send the search anywhere
-
-
 def _read_indptr(
     dataset: "h5py.Dataset", first: int, last: int, header: GraphHeader, device: str, at_end: bool = False
 ) -> tuple[np.ndarray, int]:
-    """Entries ``first`` to ``last`` inclusive, and the checksum of those that no other rank reads."""
+    """Entries ``first`` to ``last`` (inclusive), and the checksum of those that no other rank includes."""
     reader = backend(Read, device)
     indptr = reader.read_offsets(dataset, first, last + 1)
     wrong = reader.first_descent(indptr, header.num_edges)
@@ -203,10 +154,25 @@ def _read_indptr(
     return indptr, reader.checksum(own, first) if dataset.dtype.itemsize == 8 else 0
 
 
+def _read_edges(
+    file: "h5py.File", header: GraphHeader, begin: int, end: int, storage: Storage, weights: bool
+) -> tuple[np.ndarray, np.ndarray | None, dict[str, int]]:
+    """Targets, weights if there are any, and checksums of the edges ``begin`` to ``end`` (exclusive)."""
+    read_checked = partial(backend(Read, storage.device).read_checked, begin=begin, end=end, storage=storage)
+    sums = {}
+    targets, sums["indices"] = read_checked(
+        file["indices"], check=partial(_check_targets, header), most=header.num_nodes - 1
+    )
+    values = None
+    if weights and header.weight_dtype is not None:
+        values, sums["data"] = read_checked(file["data"], check=partial(_check_weights, header), most=None)
+    return as_bits(targets), values, sums
+
+
 def _read_in_degrees(
     file: "h5py.File", header: GraphHeader, first: int, last: int, indptr: np.ndarray, device: str
 ) -> np.ndarray:
-    """Number of in-edges of each node of a slice; those of a symmetric graph are its out-edges."""
+    """Number of in-edges of each node of a slice: in a symmetric graph, of its out-edges."""
     begins = indptr if header.symmetric else _read_indptr(file["csc/indptr"], first, last, header, device)[0]
     return begins[1:] - begins[:-1]
 
@@ -231,10 +197,10 @@ def _check_sums(file: "h5py.File", path: str, sums: dict[str, int], comm: "Intra
     for name, part in sums.items():
         dataset = file[name]
         stored = dataset.attrs.get("checksum")
-        found = combine(comm.allgather(part))
-        if stored is not None and int(stored) != found and _stored_as_read(dataset):
+        actual = combine(comm.allgather(part))
+        if stored is not None and int(stored) != actual and _stored_as_read(dataset):
             raise GraphFileError(
-                f"{path}: checksum of /{name} is {found:016x}, but {int(stored):016x} was stored when it was "
+                f"{path}: the checksum of /{name} is {actual:016x}, but {int(stored):016x} was stored when it was "
                 "written; the file is damaged: copy or convert it again"
             )
 
@@ -250,6 +216,6 @@ def _check_symmetric(
     sums = [int(asymmetry(first + row, indptr[row : end + 1], targets)) for row, end in storage.rows(indptr)]
     if combine(comm.allgather(combine(sums))) != 0:
         raise GraphFileError(
-            f"{path}: the attribute 'symmetric' is set, but not every edge stands in the file in both directions; "
-            "convert it with --symmetrize or take the attribute away"
+            f"{path}: the attribute 'symmetric' is set, but the file does not have every edge in both directions; "
+            "convert it with --symmetrize or remove the attribute"
         )

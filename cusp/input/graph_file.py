@@ -1,4 +1,4 @@
-"""The graph file (HDF5, CSR): its layout, its header, and its entries as they stand there.
+"""The graph file (HDF5, CSR): its layout, its header, and access to its entries.
 
 Layout, with SciPy's names, so that ``scipy.sparse.csr_matrix((data, indices, indptr))`` reads it too::
 
@@ -8,8 +8,8 @@ Layout, with SciPy's names, so that ``scipy.sparse.csr_matrix((data, indices, in
     /csc/...   the same three datasets for the transpose, optional
     attributes  num_nodes, num_edges, symmetric, format_version; 'checksum' on each dataset
 
-Only ``indptr`` and ``indices`` are needed: a file that anyone wrote with h5py is accepted as it is.
-Here is checked what can be without reading them all; :mod:`cusp.input.edge_slice` checks the rest.
+Only ``indptr`` and ``indices`` are required: a file that anyone wrote with h5py is accepted as it is.
+This module checks what it can without reading them all; :mod:`cusp.input.edge_slice` checks the rest.
 """
 
 import os
@@ -26,7 +26,7 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True)
 class GraphHeader:
-    """What a graph file says of itself before anything large is read."""
+    """What is known of a graph file before anything large is read."""
 
     path: str
     num_nodes: int
@@ -50,9 +50,9 @@ def read_header(path: str) -> GraphHeader:
         weights = _dataset(file, path, "data") if "data" in file else None
         for name, dataset, kinds in (("indptr", indptr, "iu"), ("indices", indices, "iu"), ("data", weights, "iuf")):
             if dataset is not None and (dataset.dtype.kind not in kinds or dataset.ndim != 1):
-                wanted = "integers or floats" if "f" in kinds else "integers"
+                expected = "integers or floats" if "f" in kinds else "integers"
                 raise GraphFileError(
-                    f"{path}: /{name} has {dataset.ndim} dimension(s) of {dataset.dtype}, expected one of {wanted}; "
+                    f"{path}: /{name} has {dataset.ndim} dimension(s) of {dataset.dtype}, expected one of {expected}; "
                     "write it with scripts.convert or correct its type"
                 )
         num_nodes, num_edges = indptr.size - 1, indices.size
@@ -74,7 +74,7 @@ def read_header(path: str) -> GraphHeader:
 
 
 def stored_checksums(path: str) -> dict[str, int]:
-    """Checksums that a graph file says its datasets have, by name."""
+    """The checksums that a graph file stores of its datasets, by name."""
     with open_graph(path) as file:
         return {
             name: int(file[name].attrs["checksum"])
@@ -84,7 +84,7 @@ def stored_checksums(path: str) -> dict[str, int]:
 
 
 def open_graph(path: str) -> h5py.File:
-    """Open a file for reading; what is wrong is told in the user's words."""
+    """Open a graph file for reading; GraphFileError says why it cannot be."""
     try:
         return h5py.File(path, "r")
     except FileNotFoundError:
@@ -102,11 +102,11 @@ def open_graph(path: str) -> h5py.File:
 
 
 def _dataset(file: h5py.File, path: str, name: str) -> h5py.Dataset:
-    found = file.get(name)
-    if not isinstance(found, h5py.Dataset):
-        there = ", ".join("/" + key for key in file) or "nothing"
-        raise GraphFileError(f"{path}: no dataset /{name} (the file holds {there}); scripts.convert makes graph files")
-    return found
+    dataset = file.get(name)
+    if not isinstance(dataset, h5py.Dataset):
+        contents = ", ".join("/" + key for key in file) or "nothing"
+        raise GraphFileError(f"{path}: no dataset /{name} (the file has {contents}); scripts.convert makes graph files")
+    return dataset
 
 
 def _native(dtype: np.dtype) -> np.dtype:
@@ -128,10 +128,10 @@ def _check_ends(path: str, indptr: h5py.Dataset, num_edges: int) -> None:
 
 
 def _check_attributes(path: str, file: h5py.File, num_nodes: int, num_edges: int) -> None:
-    for name, found in (("num_nodes", num_nodes), ("num_edges", num_edges)):
-        said = _whole_number(path, file, name, found)
-        if said != found:
-            raise GraphFileError(f"{path}: attribute {name} says {said:,} but the datasets hold {found:,}")
+    for name, actual in (("num_nodes", num_nodes), ("num_edges", num_edges)):
+        stated = _whole_number(path, file, name, actual)
+        if stated != actual:
+            raise GraphFileError(f"{path}: attribute {name} says {stated:,} but the datasets have {actual:,}")
     version = _whole_number(path, file, "format_version", FORMAT_VERSION)
     if version > FORMAT_VERSION:
         raise GraphFileError(f"{path}: format version {version}, this program reads up to {FORMAT_VERSION}; update it")
@@ -146,7 +146,7 @@ def _whole_number(path: str, file: h5py.File, name: str, default: int) -> int:
 
 
 def read_direct(dataset: h5py.Dataset, into: np.ndarray, begin: int) -> None:
-    """Fill an array with the entries from ``begin`` on."""
+    """Fill an array with the entries of a dataset from ``begin`` on."""
     if into.size == 0:
         return
     try:
@@ -156,7 +156,7 @@ def read_direct(dataset: h5py.Dataset, into: np.ndarray, begin: int) -> None:
 
 
 def read_ahead(dataset: h5py.Dataset, begin: int, end: int) -> None:
-    """Let the operating system fetch the entries ``begin`` to ``end`` meanwhile."""
+    """Ask the operating system to fetch the entries ``begin`` to ``end`` (exclusive) in the background."""
     offset = dataset.id.get_offset()
     if offset is None or end == begin or not hasattr(os, "posix_fadvise"):
         return
@@ -169,20 +169,20 @@ def read_ahead(dataset: h5py.Dataset, begin: int, end: int) -> None:
 
 
 def map_entries(dataset: h5py.Dataset, begin: int, end: int, storage: Storage) -> np.ndarray | None:
-    """The entries ``begin`` to ``end`` where they lie in the file; None if they have to be read.
+    """The entries ``begin`` to ``end`` (exclusive), mapped from the file; None if they have to be read.
 
-    That is so if ``storage`` keeps its arrays in memory, or if HDF5 keeps the dataset in another form
-    than memory would have it: in chunks, compressed, elsewhere, with another byte order.
+    They have to be if ``storage`` keeps its arrays in memory, or if the dataset does not look in the file as it
+    would in memory: if it is in chunks, compressed, in another file, or of another byte order.
     """
     dtype = _native(dataset.dtype)
-    offset = place_in_file(dataset, dtype)
+    offset = offset_in_file(dataset, dtype)
     if offset is None:
         return None
     return storage.map_file(dataset.file.filename, offset + begin * dtype.itemsize, end - begin, dtype)
 
 
-def place_in_file(dataset: h5py.Dataset, dtype: np.dtype) -> int | None:
-    """The byte where the entries of a dataset begin, one after the other as memory would have them; else None."""
+def offset_in_file(dataset: h5py.Dataset, dtype: np.dtype) -> int | None:
+    """The byte at which a dataset begins, if the file has it as memory would, contiguous and of this type."""
     offset, created = dataset.id.get_offset(), dataset.id.get_create_plist()
     as_it_is = created.get_layout() == h5py.h5d.CONTIGUOUS and created.get_external_count() == 0
     if offset is None or not as_it_is or not dataset.id.get_type().equal(h5py.h5t.py_create(dtype)):

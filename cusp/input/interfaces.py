@@ -24,8 +24,8 @@ class Read(Protocol):
     ) -> tuple[Array, int]:  # fmt: skip
         """Entries ``begin`` to ``end - 1`` and their checksum.
 
-        ``check(chunk, begin)``, which is given entries on the host, raises if one is wrong: above ``most``, or
-        without that not a number.
+        ``check(chunk, begin)``, which gets entries on the host, raises if one is wrong: above ``most``, or, if that
+        is None, not a number.
         """
 
     def checksum(self, values: Array, first: int = 0) -> int:

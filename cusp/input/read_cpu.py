@@ -1,4 +1,4 @@
-"""Reads a rank's slice into the memory of the host, and checks it while it is in the cache; see read_gpu.py."""
+"""Reads a rank's slice into the memory of the host and checks each chunk while it is in the cache."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["asymmetry", "checksum", "first_descent", "read_checked", "read_offsets"]
 
-CHUNK = 1 << 21  # entries read and checked at a time: they stay in the cache in between
+CHUNK = 1 << 21  # entries read and checked at a time: few enough to stay in the cache in between
 
 
 def read_offsets(dataset: "h5py.Dataset", begin: int, end: int) -> np.ndarray:
@@ -35,7 +35,7 @@ def read_checked(
 ) -> tuple[np.ndarray, int]:
     """Entries ``begin`` to ``end - 1`` and their checksum; the operating system reads ahead meanwhile.
 
-    ``check(chunk, begin)`` raises if an entry of a chunk is wrong: above ``most``, or without that not a number.
+    ``check(chunk, begin)`` raises if an entry of a chunk is wrong: above ``most``, or, if that is None, not a number.
     """
     mapped = map_entries(dataset, begin, end, storage)
     values = storage.empty(end - begin, dataset.dtype.newbyteorder("=")) if mapped is None else mapped

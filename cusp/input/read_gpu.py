@@ -1,8 +1,8 @@
-"""Reads and checks a rank's slice in the memory of its GPU: from the file through page-locked buffers, a few at a time.
+"""Reads a rank's slice into the memory of its GPU, through page-locked buffers, and checks it there.
 
-Several threads read pieces of the file into buffers while others are on their way to the GPU. The entries are checked
-there, when all have come: that takes a hundredth of the time. Page-locked memory takes long to get (0.4 ms a MB), so
-the buffers stay with the process.
+Several threads read pieces of the file into buffers while other buffers are copied to the GPU. The entries are checked
+there once all have arrived, which takes a hundredth of the time. Page-locked memory is slow to allocate (0.4 ms per
+MB), so the process keeps the buffers.
 """
 
 import functools
@@ -16,19 +16,19 @@ import numpy as np
 
 from cusp.errors import GraphFileError
 from cusp.input.checksum import as_bits
-from cusp.input.graph_file import place_in_file, read_direct
-from cusp.kernels.cuda import c_type, load, many_threads, pinned
-from cusp.runtime.environment import local_ranks
+from cusp.input.graph_file import offset_in_file, read_direct
+from cusp.kernels.cuda import c_type, load, many_threads, pinned, threads_for_edges
+from cusp.runtime.files import read_at
 from cusp.runtime.storage import Storage
+from cusp.runtime.threads import num_threads
 
 if TYPE_CHECKING:
     import h5py
 
 PIECE = 4 << 20  # bytes of a buffer
-THREADS = 16  # at most: with more of them, or smaller pieces, they wait for Python's lock
+THREADS = 16  # at most: more of them, or smaller pieces, would wait for Python's lock
 NOTHING_WRONG = (1 << 63) - 1
-NO_LIMIT = -1  # as a number without sign: the largest
-RUN = 1024  # edges of a warp, as in walk.cuh
+NO_LIMIT = -1  # as an unsigned number: the largest
 
 Fetch = Callable[[np.ndarray, int], None]
 
@@ -48,8 +48,8 @@ def read_checked(
 ) -> tuple[Any, int]:
     """Entries ``begin`` to ``end - 1`` and their checksum.
 
-    ``check(chunk, begin)`` raises if an entry of a chunk is wrong: above ``most``, or without that not a number. It is
-    given, on the host, the first that the GPU found wrong.
+    ``check(chunk, begin)`` raises if an entry of a chunk is wrong: above ``most``, or, if that is None, not a number.
+    It gets the first entry that the GPU found wrong, on the host.
     """
     values = _read(dataset, begin, end - begin, dataset.dtype.newbyteorder("="))
     mask, limit = _all_numbers(values.dtype) if most is None else (-1, most)
@@ -60,14 +60,14 @@ def read_checked(
 
 
 class Lane:
-    """Two page-locked buffers that are sent to the GPU in turn; each has an event that says when it has arrived."""
+    """Two page-locked buffers that are sent to the GPU in turn; an event says when each has arrived."""
 
     def __init__(self, size: int) -> None:
         self.stream = cp.cuda.Stream(non_blocking=True)
         self.halves = [(pinned(size, np.uint8), cp.cuda.Event(disable_timing=True)) for _ in range(2)]
 
     def send(self, values: Any, places: range, step: int, fetch: Fetch, first: int) -> None:
-        """Fill ``values[at : at + step]`` for each place with what ``fetch`` finds ``first`` entries further on."""
+        """Fill ``values[at : at + step]`` for each place ``at`` with what ``fetch`` reads from ``first + at`` on."""
         copy, to_device = cp.cuda.runtime.memcpyAsync, cp.cuda.runtime.memcpyHostToDevice
         try:
             for turn, at in enumerate(places):
@@ -84,20 +84,19 @@ class Lane:
 
 @functools.cache
 def _lanes(device: int, size: int) -> list[Lane]:
-    """One for each thread, with buffers of ``size`` bytes, made when the process first reads."""
+    """One lane per thread, with buffers of ``size`` bytes, made when the process first reads."""
     return [Lane(size) for _ in range(_threads())]
 
 
 def _threads() -> int:
-    """The ranks of a host share its cores."""
-    return max(min(THREADS, len(os.sched_getaffinity(0)) // local_ranks()), 1)
+    return min(THREADS, num_threads())
 
 
 def _read(dataset: "h5py.Dataset", begin: int, size: int, dtype: np.dtype) -> Any:
-    """Entries in the memory of the GPU: every thread reads pieces into the two buffers of its lane in turn."""
+    """Entries in the memory of the GPU: each thread reads pieces into the two buffers of its lane in turn."""
     values = cp.empty(size, dtype)
     fetch, threads, close = fetcher(dataset, np.dtype(dtype))
-    cp.cuda.get_current_stream().synchronize()  # nobody uses the memory of the new array any more
+    cp.cuda.get_current_stream().synchronize()  # nothing uses the memory of the new array any more
     step, device = max(PIECE // dtype.itemsize, 1), cp.cuda.Device().id
     lanes = _lanes(device, PIECE)[:threads]
 
@@ -115,23 +114,18 @@ def _read(dataset: "h5py.Dataset", begin: int, size: int, dtype: np.dtype) -> An
 
 
 def fetcher(dataset: "h5py.Dataset", dtype: np.dtype) -> tuple[Fetch, int, Callable[[], None]]:
-    """A function that fills an array with the entries from some place on, how many threads may call it, and its end."""
-    offset = place_in_file(dataset, dtype)
+    """A function that fills an array with the entries from an index on, how many threads may call it, and its close."""
+    offset = offset_in_file(dataset, dtype)
     if offset is None:
         return lambda into, at: read_direct(dataset, into, at), 1, lambda: None
     path, name = dataset.file.filename, dataset.name
     descriptor = os.open(path, os.O_RDONLY)
 
     def fetch(into: np.ndarray, at: int) -> None:
-        rest, position = into.view(np.uint8).data, offset + at * dtype.itemsize
-        while rest:
-            try:
-                done = os.preadv(descriptor, [rest], position)
-            except OSError as error:
-                raise GraphFileError(f"{path}: {name} cannot be read: {error}") from None
-            if done == 0:
-                raise GraphFileError(f"{path}: {name} cannot be read: the file ends at byte {position:,}")
-            rest, position = rest[done:], position + done
+        try:
+            read_at(descriptor, offset + at * dtype.itemsize, into)
+        except OSError as error:
+            raise GraphFileError(f"{path}: {name} cannot be read: {error}") from None
 
     return fetch, _threads(), lambda: os.close(descriptor)
 
@@ -142,7 +136,7 @@ def checksum(values: Any, first: int = 0) -> int:
 
 
 def _all_numbers(dtype: np.dtype) -> tuple[int, int]:
-    """A mask for the bits of a weight and the most that is left of them if it is a number: infinity, without sign."""
+    """A mask for the bits of a weight, without its sign, and the largest masked value of a number: infinity."""
     if dtype.kind != "f":
         return 0, NO_LIMIT
     infinity = int(as_bits(np.array([np.inf], dtype))[0])
@@ -168,10 +162,10 @@ def asymmetry(first_node: int, indptr: Any, targets: Any) -> int:
     """See :func:`cusp.input.checks.asymmetry`."""
     total = cp.zeros(1, cp.uint64)
     kernels = load("cusp/input/check.cuh", VALUE=c_type(targets.dtype))
-    kernels.asymmetry(32 * -(-targets.size // RUN), first_node, indptr, indptr.size - 1, targets, total)
+    kernels.asymmetry(threads_for_edges(targets.size), first_node, indptr, indptr.size - 1, targets, total)
     return int(total[0])
 
 
 def _index(wrong: Any) -> int:
-    found = int(wrong[0])
-    return -1 if found == NOTHING_WRONG else found
+    index = int(wrong[0])
+    return -1 if index == NOTHING_WRONG else index

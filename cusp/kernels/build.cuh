@@ -2,108 +2,91 @@
 // Compiled for a type GID of global ids.
 #include "walk.cuh"
 
-__device__ __forceinline__ long long my_entry() { return (long long)blockIdx.x * blockDim.x + threadIdx.x; }
-
-// index.bits[gid] = 1 for each gid. Any order gives the same bits. One thread an entry; most bits are set
-// already, and a plain read (which lives in the L2 cache) is cheaper than an atomic. A stale read only costs
-// an atomic that changes nothing.
-extern "C" __global__ void mark(Word *index, const GID *gids, long long size) {
-    const long long i = my_entry();
-    if (i >= size) return;
-    const Word gid = Word(gids[i]), bit = Word(1) << (gid & 63);
-    if (!(index[2 * (gid >> 6)] & bit)) atomicOr(index + 2 * (gid >> 6), bit);
+// Sets the bit of each gid in the index. Any order gives the same bits. One thread per entry; most bits are set already, and
+// a plain read (from the L2 cache) is cheaper than an atomic. A stale read only costs an atomic that changes nothing.
+extern "C" __global__ void mark(u64* index, const GID* gids, i64 size) {
+  i64 i = thread_id();
+  if (i >= size) return;
+  u64 gid = (u64)gids[i];
+  if (!has_bit(index, gid)) atomicOr(&index[2 * (gid >> 6)], 1ull << (gid & 63));
 }
 
-// counts[word] = number of bits set in it; their running sum becomes the counts of the index. One thread a word.
-extern "C" __global__ void count_bits(const Word *index, long long words, long long *counts) {
-    const long long word = my_entry();
-    if (word < words) counts[word] = __popcll(index[2 * word]);
+// counts[word] = number of bits set in it; their running sum becomes the counts of the index. One thread per word.
+extern "C" __global__ void count_bits(const u64* index, i64 words, i64* counts) {
+  i64 word = thread_id();
+  if (word < words) counts[word] = __popcll(index[2 * word]);
 }
 
-// Global ids of the set bits, ascending: the count before a word says where its bits go. One thread a word.
-extern "C" __global__ void list_marked(const Word *index, long long words, GID *gids) {
-    const long long word = my_entry();
-    if (word >= words) return;
-    Word bits = index[2 * word];
-    long long entry = (long long)index[2 * word + 1];
-    for (; bits; bits &= bits - 1) gids[entry++] = (GID)(word * 64 + __ffsll((long long)bits) - 1);
+// Global ids of the set bits, ascending: the count before a word says where its bits go. One thread per word.
+extern "C" __global__ void list_marked(const u64* index, i64 words, GID* gids) {
+  i64 word = thread_id();
+  if (word >= words) return;
+  u64 bits = index[2 * word];
+  i64 entry = (i64)index[2 * word + 1];
+  for (; bits; bits &= bits - 1) gids[entry++] = (GID)(word * 64 + __ffsll((i64)bits) - 1);
 }
 
-// Clear the bits of the nodes first to last - 1. One thread a word that has some of them.
-extern "C" __global__ void clear_range(Word *index, long long first, long long last) {
-    const long long word = first / 64 + my_entry();
-    if (word * 64 >= last) return;
-    Word keep = 0;
-    if (word * 64 < first) keep |= (Word(1) << (first - word * 64)) - 1;
-    if (last - word * 64 < 64) keep |= ~Word(0) << (last - word * 64);
-    index[2 * word] &= keep;
+// Clears the bits of the nodes first to last - 1. One thread per word that has some of them.
+extern "C" __global__ void clear_range(u64* index, i64 first, i64 last) {
+  i64 word = first / 64 + thread_id();
+  if (word * 64 >= last) return;
+  u64 keep = 0;
+  if (word * 64 < first) keep |= (1ull << (first - word * 64)) - 1;
+  if (last - word * 64 < 64) keep |= ~0ull << (last - word * 64);
+  index[2 * word] &= keep;
 }
 
-// found[i] = bit gids[i] of plain words. One thread an entry.
-extern "C" __global__ void test_bits(const Word *words, const GID *gids, long long size, bool *found) {
-    const long long i = my_entry();
-    if (i < size) found[i] = words[Word(gids[i]) >> 6] >> (Word(gids[i]) & 63) & 1;
+// result[i] = bit gids[i] of plain words. One thread per entry.
+extern "C" __global__ void test_bits(const u64* words, const GID* gids, i64 size, bool* result) {
+  i64 i = thread_id();
+  if (i < size) result[i] = words[(u64)gids[i] >> 6] >> ((u64)gids[i] & 63) & 1;
 }
 
-// lids[i] = local id of gids[i], or -1. One thread an entry.
-extern "C" __global__ void look_up(const Word *index, const int *table, const GID *gids, long long size, int *lids) {
-    const long long i = my_entry();
-    if (i < size) lids[i] = has_bit(index, Word(gids[i])) ? table[bits_below(index, Word(gids[i]))] : -1;
+// lids[i] = local id of gids[i], or -1. One thread per entry.
+extern "C" __global__ void look_up(const u64* index, const int* table, const GID* gids, i64 size, int* lids) {
+  i64 i = thread_id();
+  if (i < size) lids[i] = has_bit(index, (u64)gids[i]) ? lid_of(index, table, (u64)gids[i]) : -1;
 }
 
-// Every row goes to its place in lid order, its targets as local ids. lowest[row] becomes the lowest lid of
-// the row and, below it, its first place in the row: the least pair of the two, so that the order of the atomics
-// does not matter. A warp within one row finds its least pair first and needs one atomic; a read that is too old
-// is too large, and costs an atomic that changes nothing.
-extern "C" __global__ void relabel(const Word *index, const int *table, const int *row_lids,
-                                   const long long *row_offsets, long long rows, const GID *arrived,
-                                   const long long *offsets, int *targets, long long hubs_first, Word *lowest) {
-    const Run run = my_run(row_offsets[0], row_offsets[rows]);
-    if (run.begin >= run.end) return;
-    long long row = row_of(row_offsets, rows, 0, run.begin);
-    for (long long step = run.begin; step < run.end; step += 32) {
-        const long long edge = step + run.lane;
-        const bool live = edge < run.end;
-        Word pair = ~Word(0);
-        if (live) {
-            row = row_of(row_offsets, rows, row, edge);
-            const int lid = table[bits_below(index, Word(arrived[edge]))];
-            const long long place = edge - row_offsets[row];
-            targets[offsets[row_lids[row]] + place] = lid;
-            pair = Word(lid) << 32 | Word(place);
-        }
-        if (!hubs_first) continue;
-        const long long first_row = __shfl_sync(ALL_LANES, row, 0);
-        if (__all_sync(ALL_LANES, !live || row == first_row)) {
-            for (int half = 16; half; half /= 2) {
-                const Word other = __shfl_xor_sync(ALL_LANES, pair, half);
-                pair = other < pair ? other : pair;
-            }
-            if (run.lane == 0 && pair < lowest[row]) atomicMin(lowest + row, pair);
-        } else if (live && pair < lowest[row]) {
-            atomicMin(lowest + row, pair);
-        }
+// Every row goes to its place in lid order, its targets as local ids. lowest[row] becomes the lowest lid of the row and,
+// below it, its first place in the row: the least pair of the two, so that the order of the atomics does not matter. A warp
+// within one row finds its least pair first and needs one atomic; a read that is too old is too large, and costs an atomic
+// that changes nothing.
+extern "C" __global__ void relabel(const u64* index, const int* table, const int* row_lids, const i64* row_offsets, i64 rows,
+                                   const GID* arrived, const i64* offsets, int* targets, i64 hubs_first, u64* lowest) {
+  for_each_edge_in(row_offsets, 0, rows, [&](i64 row, i64 edge, bool live) {
+    u64 pair = ~0ull;
+    if (live) {
+      int lid = lid_of(index, table, (u64)arrived[edge]);
+      i64 place = edge - row_offsets[row];
+      targets[offsets[row_lids[row]] + place] = lid;
+      pair = (u64)lid << 32 | (u64)place;
     }
+    if (!hubs_first) return;
+    i64 first_row = __shfl_sync(FULL, row, 0);
+    if (__all_sync(FULL, !live || row == first_row)) {
+      pair = least_of_warp(pair);
+      live = lane_id() == 0;
+    }
+    if (live && pair < lowest[row]) atomicMin(&lowest[row], pair);
+  });
 }
 
-// Swap the target with the lowest lid to the front of its row; fronts[row] = where it was. One thread a row.
-extern "C" __global__ void swap_hubs(const int *row_lids, long long rows, const Word *lowest, const long long *offsets,
-                                     int *targets, long long *fronts) {
-    const long long row = my_entry();
-    if (row >= rows) return;
-    const long long place = (long long)(lowest[row] & 0xffffffffu), begin = offsets[row_lids[row]];
-    const int first = targets[begin];
-    targets[begin] = targets[begin + place];
-    targets[begin + place] = first;
-    fronts[row] = place;
+// Swaps the target with the lowest lid to the front of its row; fronts[row] = where it was. One thread per row.
+extern "C" __global__ void swap_hubs(const int* row_lids, i64 rows, const u64* lowest, const i64* offsets,
+                                     int* targets, i64* fronts) {
+  i64 row = thread_id();
+  if (row >= rows) return;
+  i64 place = (i64)(lowest[row] & 0xffffffffu), begin = offsets[row_lids[row]];
+  int first = targets[begin];
+  targets[begin] = targets[begin + place];
+  targets[begin + place] = first;
+  fronts[row] = place;
 }
 
 // sources[e - offsets[first]] = row of edge e, for the edges of the rows first to last - 1.
-extern "C" __global__ void list_sources(const long long *offsets, long long first, long long last, unsigned *sources) {
-    const Run run = my_run(offsets[first], offsets[last]);
-    long long row = first;
-    for (long long edge = run.begin + run.lane; edge < run.end; edge += 32) {
-        row = row_of(offsets, last, row, edge);
-        sources[edge - offsets[first]] = unsigned(row);
-    }
+extern "C" __global__ void list_sources(const i64* offsets, i64 first, i64 last, unsigned* sources) {
+  for_each_edge_in(offsets, first, last, [&](i64 row, i64 edge, bool live) {
+    if (live) sources[edge - offsets[first]] = (unsigned)row;
+  });
 }

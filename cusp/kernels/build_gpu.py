@@ -1,6 +1,6 @@
 """The loops of phases 3 and 4 on the GPU; see cusp/kernels/build_cpu.py, whose functions these are, bit for bit.
 
-CuPy sorts, scans and searches what has an entry a node; what has an entry an edge goes through our own kernels.
+CuPy sorts, scans and searches arrays with one entry per node; those with one per edge go through our own kernels.
 Nothing that is made meanwhile is larger than the edges themselves: they are split and sorted chunk by chunk.
 """
 
@@ -9,7 +9,7 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from cusp.kernels.cuda import c_type, load
+from cusp.kernels.cuda import c_type, load, threads_for_edges
 from cusp.runtime.exchange_gpu import all_to_all, post, wait_all
 
 __all__ = [
@@ -20,9 +20,8 @@ __all__ = [
 
 xp: Any = cp  # the library of arrays of this device
 CHUNK = 1 << 24  # edges of a slice that travel at a time
-RUN = 1024  # edges of a warp, as in walk.cuh
-TILE = 4096  # entries of a block, as in split.cuh
-LARGE, PIECES = 1 << 24, 8  # so many edges are sorted at a time, or an eighth of all
+TILE = 4096  # entries per block, as in split.cuh
+LARGE, PIECES = 1 << 24, 8  # this many edges are sorted at a time, or an eighth of all
 
 
 def put(array: Any) -> Any:
@@ -37,11 +36,6 @@ def get(array: Any) -> np.ndarray:
 
 def _kernels(gids: Any = None) -> Any:
     return load("cusp/kernels/build.cuh", GID="unsigned" if gids is None else c_type(gids.dtype))
-
-
-def _threads(edges: int) -> int:
-    """Threads of a launch that walks through edges."""
-    return 32 * -(-edges // RUN)
 
 
 def count_rows(indptr: Any, owners: Any, num_parts: int) -> np.ndarray:
@@ -61,11 +55,11 @@ def list_rows(first_node: int, indptr: Any, owners: Any, entry: np.ndarray, gids
 
 
 def _edges_by_owner(indptr: Any, owners: Any, num_parts: int) -> Any:
-    """(num_parts, rows) uint32: edges of each row that each rank gets. On average 4 bytes a node of the graph."""
+    """(num_parts, rows) uint32: edges of each row that each rank gets. On average 4 bytes per node of the graph."""
     rows = indptr.size - 1
     counts = cp.zeros((num_parts, rows), cp.uint32)
     load("cusp/kernels/rows_by_owner.cuh", OWNER=c_type(owners.dtype)).count_by_owner(
-        _threads(owners.size), indptr, rows, owners, counts
+        threads_for_edges(owners.size), indptr, rows, owners, counts
     )
     return counts
 
@@ -146,7 +140,7 @@ def list_marked(index: Any, gids: Any) -> None:
 
 
 def find_masters(gids: Any, my_nodes: Any, places: Any, mirrors: Any) -> None:
-    """Where each own node stands among the proxies, and where the mirrors do; all lists ascend."""
+    """Where each own node is among the proxies, and where the mirrors are; all lists ascend."""
     places[...] = cp.searchsorted(gids, my_nodes.astype(gids.dtype))
     mirror = cp.ones(gids.size, cp.bool_)
     mirror[places] = False
@@ -181,7 +175,7 @@ def relabel(
     rows = row_lids.size
     lowest = cp.full(rows if hubs_first else 1, 0xFFFFFFFFFFFFFFFF, cp.uint64)
     _kernels(arrived).relabel(
-        _threads(arrived.size), index, table, row_lids, row_offsets, rows, arrived, offsets, targets,
+        threads_for_edges(arrived.size), index, table, row_lids, row_offsets, rows, arrived, offsets, targets,
         int(hubs_first), lowest,
     )  # fmt: skip
     fronts.fill(0)
@@ -193,7 +187,7 @@ def move_rows(row_lids: Any, row_offsets: Any, arrived: Any, offsets: Any, value
     """Write every row of weights to its place in lid order, in the order of its targets."""
     kernels = load("cusp/kernels/move.cuh", VALUE=c_type(values.dtype))
     kernels.move_rows(
-        _threads(arrived.size), row_lids, row_offsets, row_lids.size, arrived, offsets, fronts, values
+        threads_for_edges(arrived.size), row_lids, row_offsets, row_lids.size, arrived, offsets, fronts, values
     )  # fmt: skip
 
 
@@ -215,7 +209,7 @@ def transpose(
     kernels = load("cusp/kernels/move.cuh", VALUE=c_type(weights.dtype))
     for row, end_row, begin, end in _row_chunks(offsets, max(LARGE, targets.size // PIECES)):
         part_sources = cp.empty(end - begin, cp.uint32)
-        _kernels().list_sources(_threads(end - begin), offsets, row, end_row, part_sources)
+        _kernels().list_sources(threads_for_edges(end - begin), offsets, row, end_row, part_sources)
         sorted_targets, order = sort(targets[begin:end].view(cp.uint32), last.bit_length())
         counts = _count(sorted_targets, last)
         starts = cp.cumsum(counts)

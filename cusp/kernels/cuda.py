@@ -13,6 +13,7 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
+RUN = 1024  # edges per warp of for_each_edge_in in walk.cuh
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = 256  # threads of a block, unless a kernel says otherwise
 C_TYPES = {
@@ -75,7 +76,7 @@ def options(**defines: str) -> tuple[str, ...]:
 class Kernels:
     """The kernels of one .cuh file for one choice of types: ``kernels.name(threads, *arguments)``.
 
-    Arguments are device arrays, Python's ints for ``long long``, and NumPy scalars for all other numbers.
+    Arguments are device arrays, Python's ints for ``long long``, NumPy scalars for other numbers, and :func:`struct`.
     """
 
     def __init__(self, path: str, more: str = "", **defines: str) -> None:
@@ -129,6 +130,25 @@ def many_threads() -> int:
     return 2048 * multiprocessors(cp.cuda.runtime.getDevice())
 
 
+def threads_for_edges(edges: int) -> int:
+    """Threads of a kernel that goes through edges with ``for_each_edge_in`` of walk.cuh."""
+    return 32 * -(-edges // RUN)
+
+
+class Struct(np.ndarray):
+    """What a kernel takes by value; it keeps the arrays to which it points."""
+
+    arrays: tuple[Any, ...]
+
+
+def struct(*members: Any) -> Struct:
+    """A struct of 64-bit members: device arrays as pointers (None: a null pointer), Python's ints as ``long long``."""
+    words = [member.data.ptr if isinstance(member, cp.ndarray) else int(member or 0) for member in members]
+    result = np.array(words, np.int64).view(f"V{8 * len(words)}").view(Struct)
+    result.arrays = members
+    return result
+
+
 def pinned(shape: int, dtype: Any) -> np.ndarray:
     """Page-locked memory of the host, which a GPU copies to and from at full speed."""
     dtype = np.dtype(dtype)
@@ -137,7 +157,7 @@ def pinned(shape: int, dtype: Any) -> np.ndarray:
 
 
 class Sums:
-    """Counters that kernels add to, and what the last block of a kernel hands over to the host: see warp.cuh.
+    """Counters that kernels add to, and what the last block of a kernel publishes to the host: see warp.cuh.
 
     It writes into page-locked memory, so the host waits once, and neither a copy nor a clearing is launched.
 
@@ -151,13 +171,13 @@ class Sums:
 
     def __init__(self, size: int) -> None:
         self.counters = cp.zeros(size + 1, np.uint64)
-        self._handed_over = pinned(size, np.uint64)
-        self.address = self._handed_over.ctypes.data
+        self._published = pinned(size, np.uint64)
+        self.address = self._published.ctypes.data
 
     def read(self) -> list[int]:
-        """What was handed over last. Waits for all work before it."""
+        """What was published last. Waits for all work before it."""
         cp.cuda.get_current_stream().synchronize()
-        return self._handed_over.tolist()
+        return self._published.tolist()
 
 
 def use(number: int) -> str:

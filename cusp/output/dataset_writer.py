@@ -1,4 +1,4 @@
-"""Write an HDF5 file in parallel: every rank its own slabs, and the final name only for a complete file."""
+"""Write an HDF5 file in parallel: each rank writes its own slabs, and only a complete file gets its final name."""
 
 import errno
 import os
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Self
 import h5py
 import numpy as np
 
-from cusp.edge_lists.spool import write_at
 from cusp.errors import InputError, raise_together, together
 from cusp.input.checksum import checksum, combine
+from cusp.runtime.files import write_at
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -28,7 +28,7 @@ class OutputError(InputError):
 
 
 def check_target(path: str | os.PathLike[str], comm: "Intracomm", append: bool = False) -> None:
-    """Raise :class:`OutputError` on every rank if ``path`` can surely not be written, or appended to. Collective."""
+    """Raise OutputError on every rank if it is certain that ``path`` cannot be written, or appended to. Collective."""
     with together(comm):
         if comm.rank == 0:
             _check_folder(Path(path), append)
@@ -52,14 +52,13 @@ def _check_folder(path: Path, append: bool = False) -> None:
 class DatasetWriter:
     """Writes one-dimensional datasets; used in a ``with`` statement, whose entry and exit are collective.
 
-    The file grows under a temporary name beside the target and is renamed when all of it is written.
-    After an error, on whichever rank, it is removed and every rank raises. The parts of all ranks
-    together must cover each dataset exactly once.
+    The file grows under a temporary name beside the target and is renamed once all of it is written. After an error
+    on any rank it is removed, and every rank raises. The slabs of all ranks must cover each dataset exactly once.
 
     Parameters
     ----------
     path : str or path
-        An older file of that name is replaced at the end.
+        An existing file of that name is replaced at the end.
     comm : Intracomm
     shapes : dict of (size, dtype)
         Length and type of each dataset, by name; the same on all ranks.
@@ -69,7 +68,7 @@ class DatasetWriter:
     Raises
     ------
     OutputError
-        At entry or exit, on every rank: no such folder, no permission, disk full, parts missing.
+        At entry or exit, on every rank: no such folder, no permission, disk full, slabs missing.
     """
 
     def __init__(
@@ -111,7 +110,7 @@ class DatasetWriter:
     def write(self, name: str, first: int, values: np.ndarray) -> None:
         """Write ``values`` at positions ``first``, ``first + 1`` ... of a dataset; any thread may call it.
 
-        An error of the disk is kept and raised, on every rank, by the end of the ``with`` statement.
+        An error of the disk is kept until the end of the ``with`` statement, which raises it on every rank.
 
         Parameters
         ----------
@@ -121,8 +120,8 @@ class DatasetWriter:
         """
         size, dtype = self._shapes[name]
         if values.dtype != dtype or not 0 <= first <= first + values.size <= size:
-            given = f"{values.size} {values.dtype} from {first} on"
-            raise ValueError(f"{name} has {size} {dtype}: cannot write {given}")
+            slab = f"{values.size} {values.dtype} from {first} on"
+            raise ValueError(f"{name} has {size} {dtype}: cannot write {slab}")
         if values.size == 0 or self._error is not None:
             return
         values = np.ascontiguousarray(values)
@@ -190,14 +189,14 @@ class DatasetWriter:
         os.replace(self._temporary, self._path)
 
     def _explained(self, action):  # type: ignore[no-untyped-def]
-        """Run ``action``; an error of the operating system or of HDF5 becomes a OutputError."""
+        """Run ``action``; an error of the operating system or of HDF5 becomes an OutputError."""
         try:
             action()
         except (OSError, RuntimeError) as error:
-            told_by_hdf5 = re.search(r"errno = (\d+)", str(error))
-            number = int(told_by_hdf5[1]) if told_by_hdf5 else getattr(error, "errno", None)
+            from_hdf5 = re.search(r"errno = (\d+)", str(error))
+            number = int(from_hdf5[1]) if from_hdf5 else getattr(error, "errno", None)
             full = number in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
-            advice = "; make room or choose another folder" if full else ""
+            advice = "; free some space or choose another folder" if full else ""
             reason = os.strerror(number) if number else str(error)
             raise OutputError(f"{self._path}: cannot be written: {reason}{advice}") from error
 

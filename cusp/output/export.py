@@ -1,4 +1,4 @@
-"""Which rank is master of each node, in the forms that other programs read."""
+"""Write which rank is master of each node, in formats that other programs read."""
 
 import json
 from collections.abc import Iterator
@@ -24,8 +24,8 @@ def export(form: str, path: str, part: Partition, comm: "Intracomm") -> str:
     Parameters
     ----------
     form : {'metis', 'distdgl', 'parquet'}
-        ``PATH.part.K``, a number a line; ``PATH.json`` and ``PATH.npy``, a partition book of DistDGL with its
-        node map; ``PATH.parquet``, columns ``node`` and ``rank``.
+        ``PATH.part.K`` with one number per line; ``PATH.json`` and ``PATH.npy``, a partition book of DistDGL and
+        its node map; ``PATH.parquet`` with columns ``node`` and ``rank``.
     path : str
 
     Raises
@@ -41,7 +41,7 @@ def export(form: str, path: str, part: Partition, comm: "Intracomm") -> str:
             written = {"metis": _metis, "distdgl": _distdgl, "parquet": _parquet}[form](path, part, slabs)
         except (OSError, ImportError) as error:
             problem = OutputError(f"{path}: cannot be written: {error}")
-    for _ in slabs:  # what an error left unread, and all of it on the other ranks
+    for _ in slabs:  # those that an error left, and on the other ranks all
         pass
     with together(comm):
         if problem:
@@ -49,12 +49,12 @@ def export(form: str, path: str, part: Partition, comm: "Intracomm") -> str:
     return comm.bcast(written)
 
 
-def _slabs(mine: np.ndarray, comm: "Intracomm") -> Iterator[np.ndarray]:
-    """The slabs of all ranks one after the other, on rank 0; the others send theirs. Collective."""
+def _slabs(own: np.ndarray, comm: "Intracomm") -> Iterator[np.ndarray]:
+    """On rank 0, the slabs of all ranks one after the other; the other ranks send theirs. Collective."""
     if comm.rank:
-        comm.send(mine, 0)
+        comm.send(own, 0)
         return
-    yield mine
+    yield own
     for rank in range(1, comm.size):
         yield comm.recv(source=rank)
 

@@ -1,4 +1,4 @@
-"""The graph file being written, in parallel: see :mod:`cusp.input.graph_file` for its layout."""
+"""Write a graph file in parallel; see :mod:`cusp.input.graph_file` for its layout."""
 
 import os
 from typing import TYPE_CHECKING
@@ -11,16 +11,16 @@ from cusp.output.dataset_writer import DatasetWriter
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
-NARROW_NODES = 2**32  # up to here a node id fits into the uint32 of /indices
+NARROW_NODES = 2**32  # up to this many nodes, ids fit into the uint32 of /indices
 
 
 def index_dtype(num_nodes: int) -> np.dtype:
-    """Type of ``indices`` in a graph of so many nodes: uint32 where the ids fit, else int64."""
+    """Type of ``indices`` in a graph with this many nodes: uint32 if the ids fit, else int64."""
     return np.dtype(np.uint32 if num_nodes <= NARROW_NODES else np.int64)
 
 
 class GraphWriter(DatasetWriter):
-    """Writes ``indptr``, ``indices``, ``data``, and the same with ``csc/`` before it, of one graph.
+    """Writes ``indptr``, ``indices``, ``data`` of one graph, and the same of its transpose with ``csc/`` before it.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class GraphWriter(DatasetWriter):
     weight_dtype : dtype or None
         Type of the edge weights ``data``; None for a graph without weights.
     symmetric : bool
-        Whether each edge has its reverse: stored as an attribute.
+        Whether each edge has its reverse; stored as an attribute.
     transpose : bool
         Whether there is also a group ``csc`` with the transpose.
     """

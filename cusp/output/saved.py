@@ -1,4 +1,4 @@
-"""A partition as a thing of its own: one HDF5 file a rank and a manifest, in one folder.
+"""Save a partition and load it again: one HDF5 file per rank and a manifest, in one folder.
 
 ::
 
@@ -6,86 +6,34 @@
     parts/part-0-of-4.5f3a9c1e.h5           gids, offsets, targets, weights ... of rank 0
     parts/part-1-of-4.5f3a9c1e.h5           ...
 
-The parts of each save have names of their own. The manifest is replaced, in one step, when all of
-them are complete: until then, and after a crash, the folder holds what it held before.
+Each save gives its parts new names. The manifest is replaced, in one step, once all parts are complete:
+until then, and after a crash, the folder holds what it held before.
 """
 
 import contextlib
-import json
 import os
 import secrets
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
 
-from cusp.errors import GraphFileError, InputError, together
+from cusp.errors import together
 from cusp.input.checksum import checksum, combine
-from cusp.input.graph_file import GraphHeader, map_entries, read_header, stored_checksums
-from cusp.kernels import build_cpu as build
-from cusp.lid_map import LidMap
+from cusp.input.graph_file import map_entries, read_header, stored_checksums
+from cusp.lid_map import map_lids
 from cusp.output.dataset_writer import OutputError
+from cusp.output.manifest import FORMAT_VERSION, Manifest, SavedError, check_graph, read_manifest, replace_manifest
 from cusp.partition import Partition
 from cusp.runtime.storage import IN_MEMORY, Storage, storage_for
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
-FORMAT_VERSION = 1
 CHUNK = 1 << 21  # entries written or checked at a time
-MANIFEST = "manifest.json"
 ARRAYS = ("mirror_starts", "gids", "offsets", "targets", "weights", "has_in", "degrees")
 NUMBERS = ("rank", "num_ranks", "num_nodes", "num_edges", "symmetric", "num_masters")
-
-
-class SavedError(InputError):
-    """A saved partition that is missing, damaged, or of another graph."""
-
-
-@dataclass(frozen=True)
-class Manifest:
-    """What stands in ``manifest.json``.
-
-    Attributes
-    ----------
-    format_version, ranks : int
-    policy : str
-        As the user gave it; with ``parameters`` it can be loaded again.
-    parameters : dict
-        Of the policy, see :func:`cusp.policies.load_policy`.
-    order, split : str
-    graph : str
-        Absolute path of the graph file.
-    num_nodes, num_edges : int
-        Of the graph, as ``symmetric`` and the types of its ids and weights.
-    checksums : dict
-        Of the datasets of the graph file, where it has some.
-    parts : list of str
-        Names of the files, by rank.
-    """
-
-    format_version: int
-    ranks: int
-    policy: str
-    parameters: dict[str, Any]
-    order: str
-    split: str
-    graph: str
-    num_nodes: int
-    num_edges: int
-    symmetric: bool
-    index_dtype: str
-    weight_dtype: str | None
-    checksums: dict[str, int]
-    parts: list[str]
-
-    def header(self) -> GraphHeader:
-        """What the header of the graph file said."""
-        weights = None if self.weight_dtype is None else np.dtype(self.weight_dtype)
-        index = np.dtype(self.index_dtype)
-        return GraphHeader(self.graph, self.num_nodes, self.num_edges, self.symmetric, index, weights, False)
 
 
 def save_partition(
@@ -104,7 +52,7 @@ def save_partition(
     Raises
     ------
     OutputError
-        On every rank; what the folder held before is still whole.
+        On every rank; what the folder held before is still intact.
     """
     token = comm.bcast(secrets.token_hex(4))
     name = f"part-{part.rank}-of-{part.num_ranks}.{token}.h5"
@@ -123,33 +71,11 @@ def save_partition(
                     part.num_nodes, part.num_edges, part.symmetric, header.index_dtype.str, weight_dtype,
                     stored_checksums(graph), names,
                 )  # fmt: skip
-                _replace_manifest(path.parent, manifest)
+                replace_manifest(path.parent, manifest)
     except BaseException:
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)
         raise
-
-
-def read_manifest(folder: str) -> Manifest:
-    """What a folder says of the partition in it.
-
-    Raises
-    ------
-    SavedError
-        There is none, or it is not readable by this version.
-    """
-    path = Path(folder) / MANIFEST
-    try:
-        manifest = Manifest(**json.loads(path.read_text()))
-    except FileNotFoundError:
-        message = f"{folder}: no {MANIFEST}, so no partition is saved there; python -m cusp --save does that"
-        raise SavedError(message) from None
-    except (OSError, ValueError, TypeError) as error:
-        raise SavedError(f"{path}: cannot be read: {error}") from None
-    if manifest.format_version > FORMAT_VERSION:
-        version = manifest.format_version
-        raise SavedError(f"{path}: format version {version}, this program reads up to {FORMAT_VERSION}; update it")
-    return manifest
 
 
 def load_partition(folder: str, comm: "Intracomm", weights: bool = True, memory_limit: int | None = None) -> Partition:
@@ -167,22 +93,9 @@ def load_partition(folder: str, comm: "Intracomm", weights: bool = True, memory_
         manifest = read_manifest(folder)
         if manifest.ranks != comm.size:
             raise SavedError(f"{folder}: made for {manifest.ranks} ranks, but there are {comm.size}")
-        _check_graph(folder, manifest)
+        check_graph(folder, manifest)
         part = _read_part(Path(folder) / manifest.parts[comm.rank], manifest, comm.rank, weights, memory_limit)
     return part
-
-
-def _check_graph(folder: str, manifest: Manifest) -> None:
-    """Refuse a partition of a graph file that has changed; a graph file that is gone is no objection."""
-    if not os.path.exists(manifest.graph):
-        return
-    header = read_header(manifest.graph)
-    same = (header.num_nodes, header.num_edges) == (manifest.num_nodes, manifest.num_edges)
-    if not same or stored_checksums(manifest.graph) != manifest.checksums:
-        raise SavedError(
-            f"{folder}: is a partition of {manifest.graph} as it was with {manifest.num_nodes:,} nodes and "
-            f"{manifest.num_edges:,} edges, but that file has changed; partition it again"
-        )
 
 
 def _write_part(path: Path, part: Partition) -> None:
@@ -202,45 +115,25 @@ def _write_part(path: Path, part: Partition) -> None:
     os.close(descriptor)
 
 
-def _replace_manifest(folder: Path, manifest: Manifest) -> None:
-    temporary = folder / f".{MANIFEST}.{secrets.token_hex(4)}"
-    try:
-        with open(temporary, "w") as file:
-            json.dump(asdict(manifest), file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, folder / MANIFEST)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    for old in folder.glob("part-*-of-*.h5"):
-        if old.name not in manifest.parts:
-            old.unlink(missing_ok=True)
-
-
 def _read_part(path: Path, manifest: Manifest, rank: int, weights: bool, memory_limit: int | None) -> Partition:
     try:
         with h5py.File(path, "r") as file:
             numbers = {name: file.attrs[name].item() for name in NUMBERS}
             storage = storage_for(memory_limit, manifest.num_nodes, file["gids"].size)
-            wanted = [name for name in ARRAYS if weights or name != "weights"]
-            homes = {"targets": storage, "weights": storage}
-            arrays = {name: _read_array(file, name, path, homes.get(name, IN_MEMORY)) for name in wanted}
+            names = [name for name in ARRAYS if weights or name != "weights"]
+            storages = {"targets": storage, "weights": storage}
+            arrays = {name: _read_array(file, name, path, storages.get(name, IN_MEMORY)) for name in names}
     except FileNotFoundError:
         raise SavedError(f"{path}: missing; save the partition again") from None
     except (OSError, KeyError) as error:
         raise SavedError(f"{path}: damaged: {error}; save the partition again") from None
     expected = {"rank": rank, "num_ranks": manifest.ranks, "num_nodes": manifest.num_nodes}
-    found = {name: numbers[name] for name in expected}
-    if found != expected:
-        raise SavedError(f"{path}: is the part {found}, expected {expected}")
-    gids = np.asarray(arrays["gids"])
-    index = np.zeros(2 * (-(-manifest.num_nodes // 64)), np.uint64)
-    build.mark(index, gids)
-    build.count_below(index)
-    table = np.argsort(gids).astype(np.int32)
+    actual = {name: numbers[name] for name in expected}
+    if actual != expected:
+        raise SavedError(f"{path}: is the part {actual}, expected {expected}")
     arrays.setdefault("weights", None)
-    return Partition(**numbers, **arrays, lid_map=LidMap(index, table), storage=storage)  # type: ignore[arg-type]
+    lid_map = map_lids(manifest.num_nodes, arrays["gids"])
+    return Partition(**numbers, **arrays, lid_map=lid_map, storage=storage)  # type: ignore[arg-type]
 
 
 def _read_array(file: h5py.File, name: str, path: Path, storage: Storage) -> np.ndarray | None:
@@ -249,7 +142,9 @@ def _read_array(file: h5py.File, name: str, path: Path, storage: Storage) -> np.
     mapped = map_entries(file[name], 0, file[name].size, storage)
     values = file[name][...] if mapped is None else mapped
     if _checksum_of(values, storage) != int(file[name].attrs["checksum"]):
-        raise SavedError(f"{path}: damaged: the checksum of /{name} is not that of its values; save it again")
+        raise SavedError(
+            f"{path}: damaged: the checksum of /{name} does not match its values; save the partition again"
+        )
     return values.view(np.bool_) if name == "has_in" else values
 
 
@@ -261,7 +156,5 @@ def _checksum_of(values: np.ndarray | h5py.Dataset, storage: Storage) -> int:
 def _explained(folder: str):  # type: ignore[no-untyped-def]
     try:
         yield
-    except GraphFileError:
-        raise
     except OSError as error:
         raise OutputError(f"{folder}: the partition cannot be saved there: {error.strerror or error}") from error

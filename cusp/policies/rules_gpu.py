@@ -5,16 +5,15 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from cusp.kernels.cuda import c_type, load
+from cusp.kernels.cuda import c_type, load, struct, threads_for_edges
 from cusp.policies.policy import Policy
 from cusp.policies.translate_rules import translate
 
-RUN = 1024  # edges of a warp, as in walk.cuh
 NUMBERS = ("num_nodes", "num_edges", "num_parts", "rank", "rows", "columns", "threshold", "num_places", "first_node")
 NUM_FIELDS = len(NUMBERS) + 15
 NOTHING_WRONG = (1 << 63) - 1
 DIVISIONS = ("", "integer division by zero", "integer modulo by zero", "division by zero")
-SOURCES = ("unused", "computed", "stored")  # whence the master of an edge's target comes, as in rules.cuh
+SOURCES = ("unused", "computed", "stored")  # where the master of an edge's target comes from, as in rules.cuh
 
 
 class Loops:
@@ -24,7 +23,7 @@ class Loops:
     ----------
     policy : Policy
     target_master : {'unused', 'computed', 'stored'}
-        Whether the edge rule looks at the master of the target, and whence it comes.
+        Whether the edge rule looks at the master of the target, and where that comes from.
 
     Raises
     ------
@@ -40,27 +39,25 @@ class Loops:
         self, prop: Any, begin: int, end: int, num_parts: int, mstate: Any, masters: Any, own: Any
     ) -> int:
         """First row, of those from ``begin`` to ``end - 1``, whose master is no rank; -1 if there is none."""
-        fields, kept = _fields(prop, None, None)
         wrong = cp.full(1, NOTHING_WRONG, cp.int64)
         kernels = self._kernels(prop, own.dtype, np.dtype(np.uint8))
-        kernels.assign_masters(end - begin, fields, int(begin), int(end), own, wrong)
+        kernels.assign_masters(end - begin, _struct(prop, None, None), int(begin), int(end), own, wrong)
         return _first_wrong(wrong)
 
     def masters_of(self, prop: Any, nodes: Any, found: Any) -> None:
         """Masters of any nodes."""
-        fields, kept = _fields(prop, None, None)
-        nodes = nodes.astype(cp.int64, copy=False)
-        self._kernels(prop, found.dtype, np.dtype(np.uint8)).masters_of(nodes.size, fields, nodes, nodes.size, found)
+        nodes, kernels = nodes.astype(cp.int64, copy=False), self._kernels(prop, found.dtype, np.dtype(np.uint8))
+        kernels.masters_of(nodes.size, _struct(prop, None, None), nodes, nodes.size, found)
 
     def assign_edges(
         self, prop: Any, begin: int, end: int, num_parts: int, masters: Any, own: Any, estate: Any, owners: Any
     ) -> int:
         """First edge of the rows from ``begin`` to ``end - 1`` whose owner is no rank; -1 if there is none."""
-        fields, kept = _fields(prop, own, masters)
         wrong = cp.full(1, NOTHING_WRONG, cp.int64)
-        threads = 32 * -(-owners.size // RUN)
         kernels = self._kernels(prop, own.dtype, owners.dtype)
-        kernels.assign_edges(threads, fields, int(begin), int(end), own, owners, wrong)
+        kernels.assign_edges(
+            threads_for_edges(owners.size), _struct(prop, own, masters), int(begin), int(end), own, owners, wrong
+        )
         return _first_wrong(wrong)
 
     def _kernels(self, prop: Any, rank: np.dtype, owner: np.dtype) -> Any:
@@ -81,8 +78,8 @@ def _first_wrong(wrong: Any) -> int:
     return found >> 2
 
 
-def _fields(prop: Any, own: Any, masters: Any) -> tuple[Any, list[Any]]:
-    """The struct Prop of rules.cuh in device memory, and the arrays to which it points."""
+def _struct(prop: Any, own: Any, masters: Any) -> np.ndarray:
+    """The struct Prop of rules.cuh."""
     arrays = [
         cp.asarray(prop.guess, cp.int32), cp.asarray(prop.bounds, cp.int64), prop.indptr, prop.targets,
         prop.neighbor_index, prop.neighbor_degrees, prop.in_degrees, prop.node_map, own,
@@ -90,5 +87,5 @@ def _fields(prop: Any, own: Any, masters: Any) -> tuple[Any, list[Any]]:
     ]  # fmt: skip
     sizes = [prop.indptr.size - 1, prop.shift, prop.neighbor_index.size, prop.in_degrees.size, prop.node_map.size]
     numbers = [getattr(prop, name) for name in NUMBERS]
-    pointers = [array.data.ptr if isinstance(array, cp.ndarray) else 0 for array in arrays]
-    return cp.asarray(np.array([*numbers, *sizes, *pointers], np.int64)), arrays
+    on_device = [array if isinstance(array, cp.ndarray) else None for array in arrays]  # others are empty
+    return struct(*numbers, *sizes, *on_device)

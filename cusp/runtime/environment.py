@@ -1,4 +1,4 @@
-"""Settings that numba, Open MPI and MPICH read once, when they are imported."""
+"""Settings that numba and the MPI libraries read only once, when they are imported; ranks per host; caches."""
 
 import functools
 import hashlib
@@ -13,20 +13,20 @@ PACKAGES = ("cusp", "gluon", "apps", "scripts")
 
 
 def prepare() -> None:
-    """Choose numba's cache and make waiting ranks yield; values that the user set are kept."""
+    """Choose numba's cache and let waiting ranks yield; what the user has set is kept."""
     os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder() / source_digest()))
     if "numba" in sys.modules:
         sys.modules["numba"].config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"]  # type: ignore[attr-defined]
     # Ranks that wait must not starve those that work when there are more ranks than cores.
     if local_ranks() > len(os.sched_getaffinity(0)):
         os.environ.setdefault("MPIR_CVAR_POLLS_BEFORE_YIELD", "0")
-    # Said by mpi4py when the launcher is of another library; cusp.launch says it better.
+    # A warning of mpi4py about a launcher of another library; cusp.launch has a clearer one.
     warnings.filterwarnings("ignore", message="suspicious MPI execution environment", category=RuntimeWarning)
     os.environ.setdefault("HDF5_USE_FILE_LOCKING", "BEST_EFFORT")
 
 
 def local_ranks() -> int:
-    """Number of ranks on this host, as MPICH or Open MPI says it."""
+    """Number of ranks on this host, according to MPICH or Open MPI."""
     return int(os.environ.get("MPI_LOCALNRANKS") or os.environ.get("OMPI_COMM_WORLD_LOCAL_SIZE") or 1)
 
 
@@ -44,7 +44,7 @@ def cache_folder() -> Path:
 
 @functools.cache
 def source_digest() -> str:
-    """Hash of all our Python files: numba does not notice an edit in the file of a *callee*."""
+    """Hash of all our Python files: numba does not notice edits in the files of *callees*."""
     digest = hashlib.sha256(sys.version.encode())
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):

@@ -6,9 +6,16 @@ from contextlib import contextmanager
 
 
 class Stopwatch:
-    """Adds up seconds by name: ``with watch("read"): ...``; the sums stand in ``watch.seconds``.
+    """Adds up seconds by name: ``with watch("read"): ...``; the sums are in ``watch.seconds``.
 
-    ``tell`` is called with the name when a stretch begins.
+    ``tell`` is called with the name whenever a stretch begins.
+
+    >>> watch = Stopwatch(print)
+    >>> with watch("read"):
+    ...     pass
+    read
+    >>> list(watch.seconds)
+    ['read']
     """
 
     def __init__(self, tell: Callable[[str], None] = lambda name: None) -> None:

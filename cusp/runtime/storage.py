@@ -1,16 +1,14 @@
-"""Where arrays with an entry for each edge live: in memory, or in files of which one chunk is in memory at a time.
+"""Where arrays with an entry for each edge are kept: in memory, or in files with one chunk at a time in memory.
 
-The phases of the partitioner walk through such arrays in chunks, and ask the storage of their slice how
-large these are. Without ``--memory-limit`` a chunk is all there is. With it, the arrays are mapped: the
-slice is the graph file itself, what is made is a scratch file without a name in ``$TMPDIR``. After each
-chunk their pages are given back, so that no more than a chunk of each is ever resident; the loops
-see plain arrays either way.
+The phases of the partitioner walk through such arrays in chunks and ask the storage of their slice how large
+these are. Without ``--memory-limit`` there is a single chunk. With it, the arrays are mapped: the
+slice is the graph file itself, and what is made is a scratch file. After each chunk their pages are released,
+so that no more than a chunk of each is ever resident. The loops see plain arrays either way.
 """
 
 import mmap
-import os
-import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from weakref import WeakSet
 
 import numpy as np
@@ -18,9 +16,10 @@ from numpy.typing import DTypeLike
 
 from cusp.errors import OptionError
 from cusp.runtime.devices import Array, xp_of
+from cusp.runtime.files import ScratchFile
 
-ROW_BYTES = 17  # held for each node that a rank reads: where its edges begin, how many there are, its master
-EDGE_BYTES = 40  # at work for each edge of a chunk: read, grouped, under way, received, written
+ROW_BYTES = 17  # kept for each node that a rank reads: where its edges begin, how many there are, its master
+EDGE_BYTES = 40  # needed for each edge of a chunk: read, grouped, in transit, received, written
 LEAST_CHUNK = 1 << 12
 ALL = 1 << 62  # a chunk that is never full
 NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)  # a mapped graph file may be larger than all memory
@@ -45,26 +44,26 @@ class Storage:
         return xp_of(self.device).empty(size, dtype)
 
     def map_file(self, path: str, offset: int, size: int, dtype: DTypeLike) -> np.ndarray | None:
-        """Part of a file as an array that changes nothing in the file; None where arrays live in memory."""
+        """Part of a file as an array; writing to it does not change the file. None where arrays live in memory."""
         return None
 
     def landing(self, place: np.ndarray) -> np.ndarray:
-        """Where messages for a place in an array of this storage may be received: the place itself."""
+        """Where messages for ``place``, a part of an array of this storage, may be received: here, in ``place``."""
         return place
 
     def land(self, place: np.ndarray, received: np.ndarray) -> None:
-        """Bring what came to where it belongs."""
+        """Move what was received into :meth:`landing` to its place."""
 
     def release(self) -> None:
-        """Give back the memory of what is also in a file."""
+        """Release the memory of what is also in a file."""
 
     def check_rows(self, indptr: np.ndarray) -> None:
-        """Refuse rows that are too long to be worked on: none."""
+        """Refuse rows that are too long for a chunk: none is."""
 
     def rows(self, indptr: np.ndarray, begin: int = 0, end: int | None = None) -> Iterator[tuple[int, int]]:
-        """Walk through the rows ``begin`` to ``end - 1`` in chunks: first row of each and the one after its last.
+        """Walk through the rows ``begin`` to ``end - 1`` in chunks: the first row of each, and the one after its last.
 
-        There is at least one, which may be empty.
+        There is at least one chunk, which may be empty.
         """
         begin, end = int(begin), int(indptr.size - 1 if end is None else end)
         while True:
@@ -93,36 +92,25 @@ class FileStorage(Storage):
         Edges.
     limit : int
         Bytes from which the chunk was derived, for messages.
-    folder : str, optional
-        For scratch files; they have no name and vanish with the process. Default: ``$TMPDIR``, else ``/tmp``.
     """
 
-    def __init__(self, chunk: int, limit: int = 0, folder: str | None = None) -> None:
+    def __init__(self, chunk: int, limit: int = 0) -> None:
         super().__init__(chunk)
         self._limit = limit
-        self._folder = folder or tempfile.gettempdir()
         self._maps: WeakSet[mmap.mmap] = WeakSet()
 
     def empty(self, size: int, dtype: DTypeLike) -> np.ndarray:
-        """A new array in a scratch file, whose room on the disk is reserved now.
+        """A new array in a scratch file, whose disk space is reserved now.
 
         Raises
         ------
-        OptionError
-            There is not enough room.
+        ScratchError
+            There is not enough space.
         """
         if size == 0:
             return np.empty(0, dtype)
-        num_bytes = size * np.dtype(dtype).itemsize
-        try:
-            with tempfile.TemporaryFile(dir=self._folder) as file:
-                os.posix_fallocate(file.fileno(), 0, num_bytes)
-                return self._array(mmap.mmap(file.fileno(), num_bytes), 0, size, dtype)
-        except OSError as error:
-            raise OptionError(
-                f"--memory-limit: {self._folder} has no room for a scratch file of {num_bytes:,} bytes: "
-                f"{error.strerror}; set TMPDIR to a folder on a larger disk"
-            ) from None
+        with closing(ScratchFile()) as file:
+            return self._array(file.map(size * np.dtype(dtype).itemsize), 0, size, dtype)
 
     def map_file(self, path: str, offset: int, size: int, dtype: DTypeLike) -> np.ndarray | None:
         """Part of a file as an array; None if numbers of this type cannot begin at ``offset``."""
@@ -135,7 +123,7 @@ class FileStorage(Storage):
                 file.fileno(),
                 num_bytes,
                 flags=mmap.MAP_PRIVATE | NO_RESERVE,
-                prot=mmap.PROT_READ | mmap.PROT_WRITE,  # compiled loops are made for arrays that can be written
+                prot=mmap.PROT_READ | mmap.PROT_WRITE,  # compiled loops expect writable arrays
                 offset=offset - before,
             )
         return self._array(mapped, before, size, dtype)
@@ -145,7 +133,7 @@ class FileStorage(Storage):
         return np.empty_like(place)
 
     def land(self, place: np.ndarray, received: np.ndarray) -> None:
-        """Copy what came to where it belongs."""
+        """Copy what was received to its place."""
         place[:] = received
 
     def check_rows(self, indptr: np.ndarray) -> None:
@@ -153,8 +141,8 @@ class FileStorage(Storage):
         longest = int(np.diff(indptr).max(initial=0))
         if longest > self.chunk:
             raise OptionError(
-                f"--memory-limit: {self._limit:,} bytes do not suffice for a node with {longest:,} edges, which are "
-                f"worked on together; at least {self._limit + (longest - self.chunk) * EDGE_BYTES:,} do"
+                f"--memory-limit: {self._limit:,} bytes are not enough for a node with {longest:,} edges, which are "
+                f"worked on together; at least {self._limit + (longest - self.chunk) * EDGE_BYTES:,} are needed"
             )
 
     def release(self) -> None:
@@ -172,7 +160,7 @@ ON_GPU = Storage(device="gpu")
 
 
 def memory_of(device: str) -> Storage:
-    """Storage of arrays in the memory of a device; what is worked on at a time on a GPU, kernels decide themselves."""
+    """Storage of arrays in the memory of a device. On a GPU the kernels decide how much they work on at a time."""
     return IN_MEMORY if device == "cpu" else ON_GPU
 
 
@@ -182,20 +170,20 @@ def storage_for(limit: int | None, num_nodes: int, rows: int) -> Storage:
     Raises
     ------
     OptionError
-        The limit does not suffice for what is known of nodes and a small chunk of edges.
+        The limit is too small for what is kept of nodes and a small chunk of edges.
     """
     if limit is None:
         return IN_MEMORY
     held = rows * ROW_BYTES + num_nodes // 4
     if limit < held + LEAST_CHUNK * EDGE_BYTES:
         raise OptionError(
-            f"--memory-limit: {limit:,} bytes do not suffice for the {rows:,} nodes that a rank reads; at least "
-            f"{held + LEAST_CHUNK * EDGE_BYTES:,} do. Raise it, or use more ranks"
+            f"--memory-limit: {limit:,} bytes are not enough for the {rows:,} nodes that a rank reads; at least "
+            f"{held + LEAST_CHUNK * EDGE_BYTES:,} are needed. Raise it, or use more ranks"
         )
     return FileStorage((limit - held) // EDGE_BYTES, limit)
 
 
 def peak_mb() -> float:
-    """Most memory that this process has ever had, in MB (not what its parent had before it, as getrusage says)."""
+    """Peak memory of this process, in MB (without its parent's before the fork, which getrusage includes)."""
     with open("/proc/self/status") as file:
         return next(int(line.split()[1]) for line in file if line.startswith("VmHWM:")) * 1024 / 1e6

@@ -1,1 +1,1 @@
-"""Benchmarks, one file a question; ``python -m scripts.bench WHAT`` runs one, prints a table and keeps its rows."""
+"""Benchmarks, one file per question; ``python -m scripts.bench WHAT`` runs one, prints a table and keeps its rows."""

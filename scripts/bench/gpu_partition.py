@@ -1,4 +1,4 @@
-"""Partitioning on one GPU or several, beside reading the file into page-locked memory and nothing else.
+"""Partitioning on one GPU or several, beside only reading the file into page-locked memory.
 
     mpirun -n 1 python -m scripts.bench.gpu_partition kron26.h5 --policies oec,cvc,my_policy.py
 
@@ -6,9 +6,6 @@ Seconds are those of the slowest rank. ``rules`` is the edge rule alone, over al
 """
 
 import argparse
-import sys
-import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -19,18 +16,18 @@ from mpi4py import MPI
 from apps.harness import commit
 from cusp.input.edge_slice import read_slice
 from cusp.input.graph_file import open_graph
-from cusp.partitioner import partition_graph
+from cusp.launch import parse_together, run_main
 from cusp.policies import load_policy
 from cusp.policies.compile_rules import Rules
 from cusp.policies.prop import Prop
 from cusp.runtime.devices import choose_device
-from cusp.runtime.stopwatch import Stopwatch
 from gluon.transports import open_transport
-from scripts.bench.common import ROWS, keep
+from scripts.bench.shared.job import timed, timed_partition
+from scripts.bench.shared.rows import ROWS, keep
 
 
-def main() -> int:
-    """Measure every policy; rank 0 prints and keeps rows."""
+def main(comm: MPI.Intracomm, argv: list[str]) -> int:
+    """Measure every policy; rank 0 prints and keeps rows. Collective."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("graph", help="graph file")
     parser.add_argument("--policies", default="oec,iec,cvc,hvc", help="with commas; files too")
@@ -39,12 +36,11 @@ def main() -> int:
     parser.add_argument("--no-weights", action="store_true")
     parser.add_argument("--transport", default="auto")
     parser.add_argument("--rows", type=Path, default=ROWS / "gpu.jsonl", help="rows are appended here")
-    options = parser.parse_args()
-    comm = MPI.COMM_WORLD
+    options = parse_together(comm, parser, argv)
     place = choose_device("gpu", comm).places[0]
     transport = open_transport(options.transport, comm, "gpu").name
     weights = not options.no_weights
-    read = min(timed(comm, lambda: read_only(options.graph, comm, weights))[0] for _ in range(options.repeats))
+    read = min(timed(comm, lambda: read_only(options.graph, comm, weights), "gpu")[0] for _ in range(options.repeats))
     if comm.rank == 0:
         print(f"{comm.size} ranks, {transport}, {place}; the file into page-locked memory: {read:.3f} s")
     for name in options.policies.split(","):
@@ -70,16 +66,9 @@ def measure(path: str, name: str, weights: bool, csc: bool, repeats: int, comm: 
     best, phases, peak, size = np.inf, {}, 0, 1
     for repeat in range(repeats + 1):
         pool.free_all_blocks()
-        watch = Stopwatch()
-        seconds, part = timed(
-            comm,
-            lambda watch=watch: partition_graph(  # type: ignore[misc]
-                path, policy, comm, weights=weights, csc=csc, watch=watch, device="gpu"
-            ),
-        )
+        part, seconds, spent = timed_partition(path, policy, comm, "gpu", weights=weights, csc=csc)
         if repeat and seconds < best:
-            best = seconds
-            phases = {key: comm.allreduce(value, MPI.MAX) for key, value in watch.seconds.items()}
+            best, phases = seconds, spent
         peak = pool.total_bytes()  # what the pool has taken from the driver since it was emptied
         arrays = [part.offsets, part.targets, part.weights]
         size = max(sum(array.nbytes for array in arrays if array is not None), 1)
@@ -93,7 +82,7 @@ def measure(path: str, name: str, weights: bool, csc: bool, repeats: int, comm: 
 
 
 def rule_rate(path: str, policy: Any, comm: MPI.Intracomm) -> tuple[str, float]:
-    """Where the rules run, and edges of this rank a second that get an owner; 0 if a rule needs what others know."""
+    """Where the rules run, and for how many edges per second this rank finds owners; 0 if that needs other ranks."""
     import cupy as cp
 
     rules = Rules(policy, "gpu")
@@ -105,13 +94,15 @@ def rule_rate(path: str, policy: Any, comm: MPI.Intracomm) -> tuple[str, float]:
     own, owners = cp.zeros(rows, cp.int8), cp.empty(edges.targets.size, cp.uint8)
     seconds = np.inf
     for _ in range(4):
-        took, _ = timed(comm, lambda: rules.run("assign_edges", prop, 0, rows, comm.size, None, own, None, owners))
+        took, _ = timed(
+            comm, lambda: rules.run("assign_edges", prop, 0, rows, comm.size, None, own, None, owners), "gpu"
+        )
         seconds = min(seconds, took)
     return rules.where, edges.targets.size / seconds
 
 
 def read_only(path: str, comm: MPI.Intracomm, weights: bool) -> None:
-    """This rank's share of the bytes into page-locked memory, with as many threads as the partitioner has."""
+    """Read this rank's share of the bytes into page-locked memory, with as many threads as the partitioner has."""
     from cusp.input import read_gpu
     from cusp.kernels import cuda
 
@@ -138,17 +129,5 @@ def read_only(path: str, comm: MPI.Intracomm, weights: bool) -> None:
             close()
 
 
-def timed(comm: MPI.Intracomm, call: Callable[[], Any]) -> tuple[float, Any]:
-    """Seconds of the slowest rank, and what the call returned."""
-    import cupy as cp
-
-    cp.cuda.Device().synchronize()
-    comm.Barrier()
-    began = time.perf_counter()
-    found = call()
-    cp.cuda.Device().synchronize()
-    return comm.allreduce(time.perf_counter() - began, MPI.MAX), found
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

@@ -1,13 +1,12 @@
 """Partitioning, BFS and SSSP on every GPU of this machine, by policy: ``mpirun -n 4 python -m scripts.bench.gpus``.
 
-Where the time goes is measured in runs of their own, in which the device is waited for between the steps. What a
-round costs beyond its work shows on a ring, where a frontier has two nodes: ``--graphs ring2000``. Every answer is
-compared, by checksums, with that of one rank.
+Where the time goes is measured in separate runs, which wait for the device between the steps. What a round costs beyond
+its work shows on a ring, where a frontier has two nodes: ``--graphs ring2000``. Every answer is compared, by checksums,
+with that of one rank.
 """
 
 import argparse
 import os
-import sys
 import tempfile
 import time
 from collections import defaultdict
@@ -25,31 +24,31 @@ from apps.harness import choose_sources, commit
 from apps.shared.lengths import measure
 from apps.sssp import sssp
 from cusp.estimates.quality import measure_quality
+from cusp.launch import parse_together, run_main
 from cusp.partitioner import partition_graph
 from cusp.policies import load_policy
 from cusp.runtime.devices import choose_device
-from cusp.runtime.stopwatch import Stopwatch
 from gluon.plan import make_plan
 from gluon.sync import Sync
 from gluon.transports import open_transport
-from scripts.bench.common import ROWS, keep
+from scripts.bench.shared.job import timed, timed_partition
+from scripts.bench.shared.rows import ROWS, keep
 
 STEPS = ("extract", "exchange", "combine")
 
 
-def main() -> int:
-    """Measure every graph and policy asked for; rank 0 prints and keeps rows."""
+def main(comm: MPI.Intracomm, argv: list[str]) -> int:
+    """Measure every requested graph and policy; rank 0 prints and keeps rows. Collective."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--graphs", default="kron24", help="kronSCALE and ringNODES, with commas")
+    parser.add_argument("--graphs", default="kron24", help="kronSCALE, roadSIDE and ringNODES, with commas")
     parser.add_argument("--policies", default="oec,iec,cvc,hvc")
     parser.add_argument("--apps", default="bfs,sssp")
     parser.add_argument("--sources", type=int, default=16)
-    parser.add_argument("--delta", type=float, help="width of a bucket of sssp")
+    parser.add_argument("--delta", type=float, help="width of the buckets of sssp")
     parser.add_argument("--transport", default="auto")
     parser.add_argument("--folder", default=tempfile.gettempdir(), help="for the graphs, which may be large")
     parser.add_argument("--rows", type=Path, default=ROWS / "gpu.jsonl", help="rows are appended here")
-    options = parser.parse_args()
-    comm = MPI.COMM_WORLD
+    options = parse_together(comm, parser, argv)
     placement = choose_device("gpu", comm)
     transport = open_transport(options.transport, comm, "gpu")
     say(comm, f"{comm.size} ranks, transport {transport.name}, {placement.places[0]}")
@@ -69,15 +68,11 @@ def make_graph(name: str, folder: str, comm: MPI.Intracomm) -> str:
     """A graph file, made by rank 0 if it is not there."""
     import cupy as cp
 
-    from scripts.bench import gpu_graphs
+    from scripts.bench.shared import gpu_graphs
 
     path = os.path.join(folder, f"{name}.h5")
     if comm.rank == 0 and not os.path.exists(path):
-        size = int(name[4:])
-        keys, nodes = (
-            (gpu_graphs.kronecker(size), 1 << size) if name.startswith("kron") else (gpu_graphs.ring(size), size)
-        )
-        gpu_graphs.write_graph(path + ".new", keys, nodes)
+        gpu_graphs.write_graph(path + ".new", *gpu_graphs.keys_of(name))
         os.replace(path + ".new", path)
         cp.get_default_memory_pool().free_all_blocks()
     comm.Barrier()
@@ -88,20 +83,9 @@ def measure_policy(
     name: str, path: str, policy: str, expected: dict[str, list], options: argparse.Namespace, comm: MPI.Intracomm
 ) -> Iterator[dict[str, Any]]:
     """Rows of partitioning and of each app."""
-    import cupy as cp
-
-    apps = options.apps.split(",")
-    seconds, phases, part = [], {}, None
-    for _ in range(2):  # the first one compiles, and takes memory from the driver
-        part = None
-        watch = Stopwatch()
-        comm.Barrier()
-        began = time.perf_counter()
-        part = partition_graph(path, load_policy(policy), comm, weights="sssp" in apps, watch=watch, device="gpu")
-        cp.cuda.Device().synchronize()
-        seconds.append(comm.allreduce(time.perf_counter() - began, MPI.MAX))
-        phases = {key: comm.allreduce(value, MPI.MAX) for key, value in watch.seconds.items()}
-    assert part is not None
+    weighted = "sssp" in options.apps.split(",")
+    timed_partition(path, load_policy(policy), comm, "gpu", weights=weighted)  # compiles, takes memory from the driver
+    part, seconds, phases = timed_partition(path, load_policy(policy), comm, "gpu", weights=weighted)
     began = time.perf_counter()
     plan = make_plan(part, comm, options.transport)
     plan_seconds = comm.allreduce(time.perf_counter() - began, MPI.MAX)
@@ -110,12 +94,12 @@ def measure_policy(
         "graph": name, "policy": policy, "ranks": comm.size, "nodes": part.num_nodes, "edges": part.num_edges,
         "replication": quality.replication, "edge_balance": quality.edge_balance,
     }  # fmt: skip
-    yield base | {"app": "partition", "ms": seconds[-1] * 1e3, "phases": phases, "plan_seconds": plan_seconds}
+    yield base | {"app": "partition", "ms": seconds * 1e3, "phases": phases, "plan_seconds": plan_seconds}
     sources, runs = prepare_apps(part, plan, options, comm)
     for app, call in runs.items():
         row = base | {"app": app} | time_app(call, plan, sources, comm)
-        found = [checksum(part, call(Sync(plan, comm), source), comm) for source in sources]
-        yield row | {"verified": found == expected[app]}
+        sums = [checksum(part, call(Sync(plan, comm), source), comm) for source in sources]
+        yield row | {"verified": sums == expected[app]}
 
 
 def prepare_apps(
@@ -133,44 +117,44 @@ def prepare_apps(
 
 
 def answers_of_one(path: str, options: argparse.Namespace) -> dict[str, list]:
-    """Checksums of all answers, by a rank that works alone."""
+    """Checksums of all answers, from a rank that works alone."""
     import cupy as cp
 
     alone, weighted = MPI.COMM_SELF, "sssp" in options.apps
     part = partition_graph(path, load_policy("oec"), alone, weights=weighted, device="gpu")
     plan = make_plan(part, alone)
     sources, runs = prepare_apps(part, plan, options, alone)
-    found = {
+    sums = {
         app: [checksum(part, call(Sync(plan, alone), source), alone) for source in sources]
         for app, call in runs.items()
     }
     del part, plan, runs
     cp.get_default_memory_pool().free_all_blocks()
-    return found
+    return sums
 
 
 def checksum(part: Any, answer: Any, comm: MPI.Intracomm) -> tuple[int, int, int]:
-    """Nodes that were reached, the sum of what was found for them, and of its products with the nodes' numbers."""
+    """How many nodes were reached, the sum of their values, and that of values times global ids."""
     own = answer.reached[: part.num_masters]
     (values,) = answer.labels.values()
     values, gids = values[own].astype(np.int64), part.gids[: part.num_masters][own]
-    mine = (int(own.sum()), int(values.sum()), int((values * gids).sum()))  # modulo 2^64
-    return tuple(comm.allreduce(np.array(mine, np.int64)).tolist())
+    sums = (int(own.sum()), int(values.sum()), int((values * gids).sum()))  # modulo 2^64
+    return tuple(comm.allreduce(np.array(sums, np.int64)).tolist())
 
 
 def time_app(call: Callable[[Sync, int], Any], plan: Any, sources: list[int], comm: MPI.Intracomm) -> dict[str, Any]:
-    """Median over the sources of the slowest rank, what was sent, and where the time went."""
+    """Median over the sources of the slowest rank, what was sent, and where the time was spent."""
     call(Sync(plan, comm), sources[0])
     times, sent, rounds = [], 0, 0
     for source in sources:
         sync = Sync(plan, comm)
-        times.append(timed(comm, lambda sync=sync, source=source: call(sync, source))[0])  # type: ignore[misc]
+        times.append(timed(comm, partial(call, sync, source), "gpu")[0])
         sent += comm.allreduce(sum(exchange.bytes for exchange in sync.traffic))
     spent: dict[str, float] = defaultdict(float)
     whole = 0.0
     with timed_steps(plan.exchange, spent):
         for source in sources:
-            seconds, answer = timed(comm, lambda source=source: call(Sync(plan, comm), source))  # type: ignore[misc]
+            seconds, answer = timed(comm, lambda source=source: call(Sync(plan, comm), source), "gpu")  # type: ignore[misc]
             whole += seconds
             rounds += int(answer.rounds)
     split = {step: spent[step] * 1e3 / len(sources) for step in STEPS}
@@ -181,21 +165,9 @@ def time_app(call: Callable[[Sync, int], Any], plan: Any, sources: list[int], co
     }  # fmt: skip
 
 
-def timed(comm: MPI.Intracomm, call: Callable[[], Any]) -> tuple[float, Any]:
-    """Seconds of the slowest rank, and what the call returned."""
-    import cupy as cp
-
-    cp.cuda.Device().synchronize()
-    comm.Barrier()
-    began = time.perf_counter()
-    answer = call()
-    cp.cuda.Device().synchronize()
-    return comm.allreduce(time.perf_counter() - began, MPI.MAX), answer
-
-
 @contextmanager
 def timed_steps(exchange: Any, spent: dict[str, float]) -> Iterator[None]:
-    """Meanwhile, add up the seconds of the steps of every exchange."""
+    """While this is open, add up the seconds of the steps of every exchange."""
     import cupy as cp
 
     kind, transport = type(exchange), exchange.transport
@@ -249,4 +221,4 @@ def say(comm: MPI.Intracomm, text: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

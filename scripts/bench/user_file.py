@@ -7,15 +7,15 @@ copied to a folder of their own, as a user's would be.
 """
 
 import argparse
-import json
 import shutil
 import statistics
 import tempfile
 from pathlib import Path
 
-from scripts.bench.common import DATA, ROWS, call, keep, kept, kronecker
+from scripts.bench.shared.cases import Case, measure
+from scripts.bench.shared.graphs import kronecker
+from scripts.bench.shared.rows import add_file_options, keep, kept, table
 
-FILE = ROWS / "user-file.jsonl"
 FOLDER = Path(__file__).resolve().parent / "user_policies"
 TWINS = {"cvc": "cartesian.py", "hvc": "hybrid.py", "fec": "fennel.py"}
 
@@ -25,36 +25,23 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scale", type=int, default=20, help="of the Kronecker graph (default: 20)")
     parser.add_argument("--ranks", type=int, default=2, help="default: 2")
     parser.add_argument("--trials", type=int, default=5, help="default: 5")
-    parser.add_argument("--data", type=Path, default=DATA, help="folder of generated graphs (default: data/)")
-    parser.add_argument("--rows", type=Path, default=FILE, help="file to append to (default: in benchmarks/)")
-    parser.add_argument("--show", action="store_true", help="print the rows that are kept, measure nothing")
+    add_file_options(parser, "user-file", show=True)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Measure and keep, unless --show says that there is enough; print the table."""
+    """Measure and keep, unless --show says that there is enough; print a line per pair."""
+    name = f"kron{options.scale}"
     if not options.show:
-        graph = kronecker(options.data, options.scale)
+        path = str(kronecker(options.data, options.scale))
         with tempfile.TemporaryDirectory() as folder:
-            found = Path(folder) / "rows.jsonl"
-            pairs = [(name, shutil.copy(FOLDER / file, folder)) for name, file in TWINS.items()]
-            policies = [policy for pair in pairs for policy in pair]
-            trials = ["--trials", str(options.trials)]
-            call(options.ranks, "scripts.bench.side_by_side", str(graph), str(found), *policies, *trials)
-            keep([json.loads(line) for line in found.read_text().splitlines()], options.rows)
+            pairs = [(policy, shutil.copy(FOLDER / file, folder)) for policy, file in TWINS.items()]
+            cases = [Case(name, path, policy) for pair in pairs for policy in pair]
+            keep(measure(options.ranks, cases, options.trials), options.rows)
     rows = kept(options.rows, lambda row: (row["graph"], row["ranks"], row["policy"], row["trial"]))
-    print(table([row for row in rows if (row["graph"], row["ranks"]) == (f"kron{options.scale}", options.ranks)]))
-
-
-def table(rows: list[dict]) -> str:
-    """A line a pair."""
-    lines = ["", f"{rows[0]['graph']}, {rows[0]['ranks']} ranks; {rows[0]['hardware']}; median milliseconds", ""]
-    lines.append(f"{'built in':<10}{'ms':>8}   {'file':<14}{'ms':>8}{'ratio':>8}")
-    for name, file in TWINS.items():
-        built_in, own = (median([row["seconds"] for row in rows if row["policy"] == policy]) for policy in (name, file))
-        lines.append(f"{name:<10}{built_in * 1e3:>8.0f}   {file:<14}{own * 1e3:>8.0f}{own / built_in:>8.2f}")
-    return "\n".join(lines)
-
-
-def median(values: list[float]) -> float:
-    """The middle one; NaN of none."""
-    return statistics.median(values) if values else float("nan")
+    rows = [row for row in rows if (row["graph"], row["ranks"]) == (name, options.ranks)]
+    lines = [["built in", "ms", "file", "ms", "ratio"]]
+    for twins in TWINS.items():
+        seconds = [[row["seconds"] for row in rows if row["policy"] == policy] for policy in twins]
+        built_in, own = (statistics.median(times) if times else float("nan") for times in seconds)
+        lines.append([twins[0], f"{built_in * 1e3:.0f}", twins[1], f"{own * 1e3:.0f}", f"{own / built_in:.2f}"])
+    print(f"\n{name}, {options.ranks} ranks; {rows[0]['hardware']}; median milliseconds\n\n{table(lines)}")

@@ -6,8 +6,9 @@ One file per family::
     metis.py         METIS .graph                          graph_binary.py  Galois .gr, GAP .sg/.wsg
     arrays.py        raw pairs, .npy, .npz                 tables.py        CSV, TSV, Parquet
     hdf5.py          our own graph files
-    source.py        EdgeSource, what they all are
-    text.py, parse.py, csr_source.py, binary_file.py       parts that several families share
+    source.py        EdgeSource, the interface of them all
+    text.py, parse.py                    what text formats share: blocks of lines, and their parser
+    binary.py                            what binary formats share: numbers at known positions, rows behind offsets
 """
 
 import struct
@@ -70,7 +71,7 @@ def open_edges(
     GraphFileError
         The file cannot be read, or its header is wrong.
     OptionError
-        ``format`` or ``columns`` do not exist.
+        There is no such format, or no such columns in the file.
     """
     path = Path(path)
     if columns is not None and len(columns) not in (2, 3):
@@ -78,7 +79,7 @@ def open_edges(
     _check_readable(path)
     format = format or recognise(path)
     if format not in FORMATS:
-        raise OptionError(f"--format {format}: known are {', '.join(FORMATS)}")
+        raise OptionError(f"--format {format}: expected one of {', '.join(FORMATS)}")
     if columns is not None and format not in _WITH_COLUMNS:
         raise OptionError(f"--columns: {path} is {format}, only {', '.join(_WITH_COLUMNS)} have columns to choose")
     module, function = FORMATS[format][:2]
@@ -114,15 +115,15 @@ def recognise(path: Path) -> str:
     if len(head) >= 32 and struct.unpack_from("<Q", head)[0] in (1, 2) and extension in (".gr", ""):
         return "galois"
     text = b"\0" not in head and extension not in (".bin", ".raw")
-    found = _recognise_text(head, extension) if text else None
-    if found is None:
+    format = _recognise_text(head, extension) if text else None
+    if format is None:
         known = "\n".join(f"  {name:12} {entry[3]}" for name, entry in FORMATS.items())
         raise GraphFileError(f"{path}: cannot tell its format; name it with --format:\n{known}")
-    return found
+    return format
 
 
 def _recognise_text(head: bytes, extension: str) -> str | None:
-    """Name a text format by the first line that is no comment."""
+    """Name a text format by the first line that is not a comment."""
     if head[:14].lower() == b"%%matrixmarket":
         return "mtx"
     lines = [line.split() for line in head.splitlines()]

@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from cusp.errors import GraphFileError
-from scripts.formats.binary_file import BinaryFile, open_binary
-from scripts.formats.csr_source import check_ids, check_offsets, expand
+from scripts.formats.binary import BinaryFile, check_ids, check_offsets, expand, open_binary
 from scripts.formats.source import CHUNK_EDGES, Chunk, EdgeSource, ahead, share
 
 _PAIR_NAMES = [("sources", "targets"), ("src", "dst"), ("row", "col")]
@@ -19,7 +18,7 @@ _WEIGHT_NAMES = ["weights", "weight", "data"]
 
 @dataclass
 class ArraySource(EdgeSource):
-    """Edges that can be read at any place: each rank reads its even share."""
+    """Edges that can be read from any position: each rank reads an equal share."""
 
     def edges(self, first: int, end: int) -> Chunk:
         """Sources, targets and weights of the stored edges ``first : end``."""
@@ -61,7 +60,7 @@ def open_pairs(path: Path, format: str, columns: list[str] | None, real_weights:
     edges, rest = divmod(file.size, 2 * int(dtype[-1]))
     if rest:
         raise GraphFileError(
-            f"{path}: {file.size:,} bytes are no whole number of {format} edges ({2 * int(dtype[-1])} bytes "
+            f"{path}: {file.size:,} bytes are not a whole number of {format} edges ({2 * int(dtype[-1])} bytes "
             "each); it was cut short or is another format"
         )
     return PairSource(path, format, stored_edges=edges, dtype=dtype, file=file)
@@ -83,7 +82,7 @@ class ColumnSource(ArraySource):
             return np.array(values)
         ids = values.astype(np.int64)
         if not np.array_equal(ids, values):
-            raise GraphFileError(f"{self.path}: a node id is no whole number: {values[ids != values][0]}")
+            raise GraphFileError(f"{self.path}: a node id is not a whole number: {values[ids != values][0]}")
         return ids
 
 
@@ -92,7 +91,7 @@ def open_npy(path: Path, format: str, columns: list[str] | None, real_weights: b
     try:
         table = _mapped(path)
     except ValueError as error:
-        raise GraphFileError(f"{path}: no NumPy array that can be read ({error})") from None
+        raise GraphFileError(f"{path}: not a readable NumPy array ({error})") from None
     if table.ndim != 2 or table.shape[1] not in (2, 3) or table.dtype.kind not in "iuf":
         raise GraphFileError(f"{path}: expected numbers of shape (edges, 2 or 3), found {table.dtype} {table.shape}")
     return _from_columns(path, format, tuple(table.T), None)
@@ -116,19 +115,19 @@ def _from_columns(path: Path, format: str, columns: tuple[np.ndarray, ...], num_
     if len(sizes) != 1 or any(column.ndim != 1 for column in columns):
         raise GraphFileError(f"{path}: sources, targets and weights have {[c.shape for c in columns]} entries")
     if any(column.dtype.kind not in "iuf" for column in columns):
-        raise GraphFileError(f"{path}: sources, targets and weights are {[str(c.dtype) for c in columns]}, no numbers")
+        raise GraphFileError(f"{path}: sources, targets and weights are {[str(c.dtype) for c in columns]}, not numbers")
     return ColumnSource(path, format, num_nodes, stored_edges=sizes.pop(), weight_dtype=weight_dtype, columns=columns)
 
 
 def open_npz(path: Path, format: str, columns: list[str] | None, real_weights: bool) -> EdgeSource:
     """Open ``scipy.sparse.save_npz`` (csr, csc, coo: entry (i, j) is the edge i -> j), or arrays ``sources``
-    and ``targets`` with optional ``weights`` and ``num_nodes``. Read whole: it may be compressed.
+    and ``targets`` with optional ``weights`` and ``num_nodes``. The file is read whole: it may be compressed.
     """
     try:
         with np.load(open_binary(path), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
     except (ValueError, zipfile.BadZipFile, EOFError, OSError) as error:
-        raise GraphFileError(f"{path}: no .npz file that can be read ({error})") from None
+        raise GraphFileError(f"{path}: not a readable .npz file ({error})") from None
     if columns is not None:
         missing = [name for name in columns if name not in arrays]
         if missing:

@@ -1,4 +1,4 @@
-"""SNAP, GAP ``.el``/``.wel``, KONECT: lines ``source target [weight ...]``, blanks or commas between."""
+"""SNAP, GAP ``.el``/``.wel``, KONECT: lines ``source target [weight ...]``, separated by blanks or commas."""
 
 import re
 from pathlib import Path
@@ -44,7 +44,7 @@ def _first_lines(path: Path, length: int) -> tuple[bytes, list[list[bytes]]]:
     head = read_head(path, length)
     lines = [line.strip() for line in head.splitlines()]
     if len(head) == length:
-        del lines[-1]  # it may be cut
+        del lines[-1]  # it may be incomplete
     comments = b" ".join(line for line in lines if line[:1] in (b"#", b"%"))
     return comments, [line.replace(b",", b" ").split() for line in lines if line and line[:1] not in (b"#", b"%")]
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from cusp.errors import GraphFileError
-from scripts.formats.binary_file import BinaryFile
-from scripts.formats.csr_source import CsrSource
+from scripts.formats.binary import BinaryFile, CsrSource
 from scripts.formats.source import EdgeSource
 
 
@@ -39,7 +38,7 @@ class GaloisSource(BinaryGraphSource):
 
     @property
     def data_at(self) -> int:
-        """Byte at which the edge data start, and the file without any ends."""
+        """Byte at which the edge data start; a file without any ends there."""
         end = self._targets_at + int(self.target_dtype[-1]) * (self.stored_edges or 0)
         return (end + 7) // 8 * 8
 
@@ -70,7 +69,7 @@ def open_galois(path: Path, format: str, columns: list[str] | None, real_weights
     widths = (0, 4, 8) if kind == "f" else (0, 1, 2, 4, 8)
     if version not in (1, 2) or width not in widths:
         raise GraphFileError(
-            f"{path}: Galois version {version} with {width} bytes of data an edge; versions 1 and 2 "
+            f"{path}: Galois version {version} with {width} bytes of data per edge; versions 1 and 2 "
             f"with {', '.join(map(str, widths))} bytes can be read as {format}"
         )
     source = GaloisSource(
@@ -82,7 +81,7 @@ def open_galois(path: Path, format: str, columns: list[str] | None, real_weights
         target_dtype="<u4" if version == 1 else "<u8",
         file=file,
     )
-    padding = 4 if version == 1 and width == 0 and edges % 2 else 0  # not all writers end with it
+    padding = 4 if version == 1 and width == 0 and edges % 2 else 0  # not all writers add it
     source.check_size(source.data_at + width * edges, padding)
     return source
 
@@ -107,12 +106,12 @@ class GapSource(BinaryGraphSource):
 def open_gap(path: Path, format: str, columns: list[str] | None, real_weights: bool) -> EdgeSource:
     """Open a GAP ``.sg`` or, with ``format`` wsg, ``.wsg`` graph.
 
-    An undirected one stores both directions; behind a directed one follows its transpose, which is not read.
+    An undirected one stores both directions; a directed one is followed by its transpose, which is not read.
     """
     file = BinaryFile(path)
     directed, edges, nodes = struct.unpack("<Bqq", file.array(0, 17, "u1").tobytes())
     if directed > 1 or edges < 0 or nodes < 0:
-        raise GraphFileError(f"{path}: no GAP graph: directed = {directed}, {edges:,} edges, {nodes:,} nodes")
+        raise GraphFileError(f"{path}: not a GAP graph: directed = {directed}, {edges:,} edges, {nodes:,} nodes")
     width = 8 if format == "wsg" else 4
     source = GapSource(
         path,

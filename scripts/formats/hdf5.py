@@ -9,7 +9,7 @@ import numpy as np
 
 from cusp.errors import GraphFileError
 from cusp.input.graph_file import read_header
-from scripts.formats.csr_source import CsrSource
+from scripts.formats.binary import CsrSource
 from scripts.formats.source import EdgeSource, is_gzip
 
 

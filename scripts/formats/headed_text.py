@@ -12,9 +12,9 @@ _HEAD_BYTES = 1 << 20
 
 
 def first_line(path: Path, comments: bytes, after: int = 0) -> tuple[list[str], int]:
-    """Words of the first line from byte ``after`` on with any that is no comment, and where the next starts.
+    """Words of the first line after byte ``after`` that is neither empty nor a comment, and where the next line starts.
 
-    No words at the end of the file.
+    There are no words at the end of the file.
     """
     head = read_head(path, _HEAD_BYTES) + b"\n"
     while after < len(head):
@@ -47,9 +47,9 @@ def open_matrix_market(path: Path, format: str, columns: list[str] | None, real_
         )
     layout, field, symmetry = kinds[2:]
     if layout != "coordinate" or field not in ("pattern", "integer", "real"):
-        raise GraphFileError(f"{path}: a {layout} {field} matrix is no graph; coordinate pattern/integer/real are")
+        raise GraphFileError(f"{path}: a {layout} {field} matrix is not a graph; coordinate pattern/integer/real are")
     if symmetry not in ("general", "symmetric"):
-        raise GraphFileError(f"{path}: a {symmetry} matrix is no graph; general and symmetric are")
+        raise GraphFileError(f"{path}: a {symmetry} matrix is not a graph; general and symmetric are")
     words, start = first_line(path, b"%", after)
     sizes = whole_numbers(path, words, "'rows columns entries' after the comments")
     if len(sizes) != 3 or sizes[0] != sizes[1]:

@@ -23,8 +23,8 @@ def parse_rows(data, state, skip, weighted, num_nodes, sources, targets, weights
 
     ``state`` (int64[5], kept between blocks): rows ended, words so far in this row, whether this line is
     a comment, words in all, the neighbour whose weight comes next. The first ``skip`` words of a row are
-    no neighbours; with ``weighted``, neighbours and weights alternate. Empty ``targets``: only count the
-    words.
+    not neighbours; with ``weighted``, neighbours and weights alternate. With empty ``targets``, words are
+    only counted.
 
     Returns ``(edges, code, position)``.
     """
@@ -71,13 +71,13 @@ def parse_rows(data, state, skip, weighted, num_nodes, sources, targets, weights
 
 @dataclass
 class MetisSource(EdgeSource):
-    """Neighbour lists; ``skip`` words (node size and weights) stand before those of each node."""
+    """Neighbour lists; ``skip`` words (node size and weights) come before the neighbours of each node."""
 
     start: int = 0
     skip: int = 0
 
     def chunks(self, rank: int = 0, size: int = 1) -> Iterator[Chunk]:
-        """See :meth:`EdgeSource.chunks`; rank 0 reads all, a row's number is known only from the start."""
+        """See :meth:`EdgeSource.chunks`; rank 0 reads all: a row's number is only known from those before."""
         if rank == 0:
             for edges in ahead(partial(self.parsed, np.zeros(5, np.int64))):
                 self.edges_read += len(edges[0])
@@ -87,9 +87,9 @@ class MetisSource(EdgeSource):
         """Parse block by block; a row may be longer than a block."""
         step = 2 if self.weighted else 1
         for data, offset in blocks(self.path, self.start, None, cut=b"\n \t"):
-            room = 0 if count_only else data.size // (2 * step) + 1
-            sources, targets = np.empty(room, np.int64), np.empty(room, np.int64)
-            weights = np.empty(room if self.weighted else 0, np.int64)
+            capacity = 0 if count_only else data.size // (2 * step) + 1
+            sources, targets = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
+            weights = np.empty(capacity if self.weighted else 0, np.int64)
             edges, code, position = parse_rows(
                 data, state, self.skip, self.weighted, self.num_nodes, sources, targets, weights
             )
@@ -103,10 +103,10 @@ class MetisSource(EdgeSource):
 
 
 def open_metis(path: Path, format: str, columns: list[str] | None, real_weights: bool) -> EdgeSource:
-    """Open a METIS graph and count its words once, which tells three dialects apart.
+    """Open a METIS graph and count its words, by which three dialects differ.
 
     METIS lists each of the ``edges`` of the header twice. Converters also write directed graphs, each
-    edge once; the words of the file show which. A hundreds digit in ``fmt`` means that a node's size
+    edge once; the number of words shows which. A hundreds digit in ``fmt`` means that a node's size
     starts its line (METIS), or only that loops and parallel edges occur (10th DIMACS challenge).
     """
     words, start = first_line(path, b"%")

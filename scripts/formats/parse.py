@@ -15,7 +15,7 @@ _ERROR = 2.0**-98  # bound of the relative error of a pair of floats
 
 @njit(cache=True, nogil=True)
 def _skip_blanks(data, i):  # type: ignore[no-untyped-def]
-    """First position from ``i`` on that is no blank; a newline is none."""
+    """First position at or after ``i`` that is not a blank; a newline is not one."""
     c = data[i]
     while c == _SPACE or c == _TAB or c == _COMMA or c == _RETURN:
         i += 1
@@ -25,7 +25,7 @@ def _skip_blanks(data, i):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _skip_token(data, i):  # type: ignore[no-untyped-def]
-    """First position from ``i`` on that is a blank or a newline."""
+    """First position at or after ``i`` that is a blank or a newline."""
     c = data[i]
     while not (c == _SPACE or c == _TAB or c == _COMMA or c == _RETURN or c == _NEWLINE):
         i += 1
@@ -94,7 +94,7 @@ def _scaled(mantissa, exponent):  # type: ignore[no-untyped-def]
     """``mantissa * 10**exponent`` rounded once, and whether that is certain.
 
     The result is computed as a sum of two floats, with a relative error below ``_ERROR``. It is certain
-    unless a midpoint between two float64 lies so near that the error could decide (Ziv's test).
+    unless a midpoint between two float64 is so near that the error could decide (Ziv's test).
     """
     high = np.float64(mantissa)
     low = np.float64(mantissa - np.int64(high))

@@ -1,4 +1,4 @@
-"""What every reader of a graph file is: a few facts from its header and a stream of edges."""
+"""The interface of all readers of graph files: a few facts from the header, and a stream of edges."""
 
 import gzip
 import queue
@@ -33,7 +33,7 @@ class EdgeSource:
     min_nodes : int
         Lower bound from a comment such as ``# Nodes: 325557``: right when ids are dense, too small when not.
     stored_edges : int or None
-        Edges in the file according to its header, an undirected edge counted as often as it is written.
+        Edges in the file according to its header, an undirected edge counted each time it is written.
     weight_dtype : dtype or None
         None where there are no weights.
     symmetric : bool
@@ -41,7 +41,7 @@ class EdgeSource:
     reverse_stored : bool
         The file itself should list every edge at both ends: worth a check.
     edges_read : int
-        Stored edges that ``chunks()`` has passed so far on this rank.
+        Stored edges that ``chunks()`` has yielded so far on this rank.
     """
 
     path: Path
@@ -63,7 +63,7 @@ class EdgeSource:
         """Yield ``(sources, targets, weights or None)`` of this rank's share of the edges, ids from 0.
 
         The shares of ranks ``0 .. size - 1`` are disjoint and together the whole file; a file that
-        can only be read from start to end falls to rank 0.
+        can only be read from start to end is read by rank 0.
         """
         raise NotImplementedError
 
@@ -77,12 +77,12 @@ class EdgeSource:
 
 
 def share(total: int, rank: int, size: int) -> tuple[int, int]:
-    """First and end position of this rank's even share of ``total`` things."""
+    """First and end position of this rank's equal share of ``total`` items."""
     return total * rank // size, total * (rank + 1) // size
 
 
 def both_ways(sources: np.ndarray, targets: np.ndarray, weights: np.ndarray | None) -> Chunk:
-    """Add the reverse of every edge but the loops, which stay single."""
+    """Add the reverse of every edge except loops."""
     real = sources != targets
     back = None if weights is None else np.concatenate([weights, weights[real]])
     return np.concatenate([sources, targets[real]]), np.concatenate([targets, sources[real]]), back

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from cusp.errors import GraphFileError, OptionError
-from scripts.formats.binary_file import open_binary
-from scripts.formats.csr_source import check_ids
+from scripts.formats.binary import check_ids, open_binary
 from scripts.formats.source import CHUNK_EDGES, Chunk, EdgeSource, ahead, is_gzip
 from scripts.formats.text import FractionalWeightError
 
@@ -77,7 +76,7 @@ def open_csv(path: Path, format: str, columns: list[str] | None, real_weights: b
     try:
         head = read_csv(source, nrows=1000)
     except ValueError as error:
-        raise GraphFileError(f"{path}: no table that can be read ({error})") from None
+        raise GraphFileError(f"{path}: not a readable table ({error})") from None
     types = {str(name): dtype for name, dtype in head.dtypes.items()}
     source.names = _chosen(path, list(types), columns)
     if len(source.names) > 2:
@@ -89,7 +88,7 @@ def open_csv(path: Path, format: str, columns: list[str] | None, real_weights: b
 
 
 class ParquetSource(TableSource):
-    """Parquet; row groups are dealt out to the ranks."""
+    """Parquet; the ranks share its row groups."""
 
     def frames(self, rank: int, size: int) -> Iterator[dict[str, np.ndarray]]:
         """See :meth:`TableSource.frames`."""
@@ -123,7 +122,7 @@ def _parquet(path: Path) -> Any:
     try:
         return pyarrow.parquet.ParquetFile(open_binary(path))
     except pyarrow.ArrowInvalid as error:
-        raise GraphFileError(f"{path}: no Parquet file that can be read ({error})") from None
+        raise GraphFileError(f"{path}: not a readable Parquet file ({error})") from None
 
 
 def _chosen(path: Path, names: list[str], columns: list[str] | None) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Text of one edge per line, read in blocks: the part that all such formats share."""
+"""Text with one edge per line, read in blocks: what all such formats share."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class LineSource(EdgeSource):
     Attributes
     ----------
     letter, comments
-        Byte that starts each edge line (or empty), and the two that start comment lines.
+        The byte that starts each edge line (or none), and the two that start comment lines.
     columns, which
         Number of columns, and those of source, target and weight (-1: none).
     base
@@ -45,7 +45,7 @@ class LineSource(EdgeSource):
     start: int = 0
 
     def chunks(self, rank: int = 0, size: int = 1) -> Iterator[Chunk]:
-        """See :meth:`EdgeSource.chunks`; plain files are shared by bytes, gzip files fall to rank 0."""
+        """See :meth:`EdgeSource.chunks`; the ranks share the bytes of a plain file, rank 0 reads a gzip file."""
         for edges in ahead(partial(self._parsed, rank, size)):
             self.edges_read += len(edges[0])
             yield both_ways(*edges) if self.symmetric else edges
@@ -65,13 +65,13 @@ class LineSource(EdgeSource):
     def _parse(self, data: np.ndarray, offset: int) -> Chunk:
         from scripts.formats.parse import OK, parse_lines
 
-        room = data.size // 4 + 1
-        sources, targets = np.empty(room, np.int64), np.empty(room, np.int64)
+        capacity = data.size // 4 + 1
+        sources, targets = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
         real = self.weight_dtype is not None and self.weight_dtype.kind == "f"
-        weights = None if self.weight_dtype is None else np.empty(room, np.float64 if real else np.int64)
+        weights = None if self.weight_dtype is None else np.empty(capacity, np.float64 if real else np.int64)
         integers = weights if weights is not None and not real else np.empty(0, np.int64)
         reals = weights if weights is not None and real else np.empty(0)
-        inexact = np.empty((room if real else 0, 2), np.int64)
+        inexact = np.empty((capacity if real else 0, 2), np.int64)
         comments = (self.comments[0], self.comments[-1])
         end_id = MAX_ID if self.num_nodes is None else self.num_nodes + self.base
         edges, rounds, code, position = parse_lines(
@@ -99,7 +99,7 @@ class LineSource(EdgeSource):
             reason = "a number has more than 18 digits"
         elif code == FRACTION:
             raise FractionalWeightError(
-                f"{self.path}, line {number:,}: the weight is no integer, those before were: {line!r}"
+                f"{self.path}, line {number:,}: the weight is not an integer, those before were: {line!r}"
             )
         elif code == OUT_OF_RANGE:
             last = "" if self.num_nodes is None else f" to {self.num_nodes - 1 + self.base:,}"
@@ -108,7 +108,7 @@ class LineSource(EdgeSource):
 
 
 def line_range(path: Path, start: int, rank: int, size: int) -> tuple[int, int]:
-    """Bytes ``begin, end`` of this rank's lines: those whose first byte lies in its even share."""
+    """Bytes ``begin, end`` of this rank's lines: those whose first byte is in its equal share."""
     first, last = share(path.stat().st_size - start, rank, size)
     with open(path, "rb") as file:
 
@@ -123,7 +123,7 @@ def line_range(path: Path, start: int, rank: int, size: int) -> tuple[int, int]:
 
 
 def blocks(path: Path, begin: int, end: int | None, cut: bytes = b"\n") -> Iterator[tuple[np.ndarray, int]]:
-    """Yield ``(text, offset)``: text of whole lines, always ended by a newline, and where it starts.
+    """Yield ``(text, offset)``: whole lines, always ended by a newline, and where they start in the file.
 
     The text is overwritten by the next block. ``cut`` lists the bytes after which a block may be cut.
     """
@@ -133,10 +133,10 @@ def blocks(path: Path, begin: int, end: int | None, cut: bytes = b"\n") -> Itera
     with readable(path) as file:
         file.seek(begin)
         while True:
-            room = BLOCK_BYTES - kept
+            wanted = BLOCK_BYTES - kept
             if end is not None:
-                room = min(room, end - offset - kept)
-            read = file.readinto(view[kept : kept + room]) if room > 0 else 0  # type: ignore[attr-defined]
+                wanted = min(wanted, end - offset - kept)
+            read = file.readinto(view[kept : kept + wanted]) if wanted > 0 else 0  # type: ignore[attr-defined]
             filled = kept + read
             if read == 0:
                 break
@@ -154,7 +154,7 @@ def blocks(path: Path, begin: int, end: int | None, cut: bytes = b"\n") -> Itera
 
 
 def line_at(path: Path, data: np.ndarray, position: int, offset: int) -> tuple[str, int]:
-    """Text and number (from 1) of the line at ``data[position]``, where ``data`` stands at ``offset``."""
+    """Text and number (from 1) of the line at ``data[position]``, where ``data`` begins at byte ``offset``."""
     text = data.tobytes()
     begin = text.rfind(b"\n", 0, position) + 1
     line = text[begin : text.index(b"\n", position)].decode(errors="replace").strip()

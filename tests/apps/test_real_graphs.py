@@ -21,8 +21,9 @@ from apps.triangles import triangles
 from cusp.partition import Partition
 from cusp.policies import load_policy
 from cusp.runtime.devices import to_host
-from scripts.bench.real_graphs import FILES
-from scripts.convert import convert, make_parser
+from scripts.bench.shared.graphs import FILES
+from scripts.convert.__main__ import make_parser
+from scripts.convert.conversion import convert
 
 POLICIES = ["oec", "iec", "cvc", "hvc", "fec", "hdrf"]
 if parts.SIZE == 2:  # where it takes least

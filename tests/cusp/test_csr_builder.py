@@ -10,6 +10,7 @@ from cusp.edge_lists import csr_kernels, csr_plan, weight_codes
 from cusp.edge_lists.csr_builder import CsrBuilder
 from cusp.errors import GraphFileError, together
 from cusp.output import graph_writer
+from cusp.runtime.files import ScratchError
 
 WEIGHTS = [None, "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"]
 RULES = ["symmetrize", "drop_loops", "dedup"]
@@ -35,7 +36,7 @@ def oracle(sources, targets, weights, num_nodes, symmetrize=False, drop_loops=Fa
 
 
 def make(num_nodes, num_edges, kind, seed):
-    """Random edges, partly to node 0, with weights of a type and of few or many values."""
+    """Random edges, some to node 0, with weights of a type that have few or many values."""
     rng = np.random.default_rng(seed)
     sources, targets = rng.integers(0, num_nodes, (2, num_edges))
     targets[rng.random(num_edges) < 0.2] = 0
@@ -114,7 +115,7 @@ def test_build_matches_lexsort(num_nodes, num_edges, kind, rules, known, memory_
 @pytest.mark.parametrize("kind", [None, "u1", "f8"])
 @pytest.mark.parametrize("memory_limit", [50_000, 10**9])
 def test_wide_ids(monkeypatch, kind, memory_limit):
-    """Where ids do not fit 32 bits: a limit of 100 nodes in place of 2**32 takes the same way."""
+    """Ids that do not fit into 32 bits: a limit of 100 nodes instead of 2**32 leads to the same code."""
     monkeypatch.setattr(graph_writer, "NARROW_NODES", 100)
     edges = make(5000, 20_000, kind, 4)
     builder = CsrBuilder(COMM, weight_dtype=kind, dedup=True, memory_limit=memory_limit)
@@ -126,7 +127,7 @@ def test_wide_ids(monkeypatch, kind, memory_limit):
 
 @pytest.mark.parametrize("num_nodes", [2**32, 2**33 + 5, 2**40])
 def test_plan_fits_keys(num_nodes):
-    """However many nodes, a relative source and a target fit one key, and buckets cover the nodes."""
+    """However many nodes there are, a relative source and a target fit into a key, and buckets cover the nodes."""
     records = np.zeros(csr_plan.num_cells(num_nodes), np.int64)
     records[0] = 2**45
     plan = csr_plan.make_plan(num_nodes, records, 3, (0, 255), 10**6)
@@ -139,7 +140,7 @@ def test_plan_fits_keys(num_nodes):
 
 @pytest.mark.parametrize("num_nodes", [2**31 + 10, 2**34])
 def test_large_ids_sort(num_nodes):
-    """Records with ids beyond 32 bits come back from their keys (without an indptr of as many nodes)."""
+    """Ids beyond 32 bits can be recovered from the keys of records (without an indptr for that many nodes)."""
     rng = np.random.default_rng(3)
     first = num_nodes - 2**20
     sources, targets = first + rng.integers(0, 2**20, 1000), rng.integers(0, num_nodes, 1000)
@@ -161,7 +162,7 @@ def test_large_ids_sort(num_nodes):
 
 @pytest.mark.mpi
 def test_one_pair_many_times(comm):
-    """More copies of one edge than fit into memory: no split of the bucket can separate them."""
+    """More copies of an edge than fit into memory: no split of the bucket can separate them."""
     weights = np.random.default_rng(1).normal(size=30_000)
     ends = np.zeros(30_000, np.int8)
     builder = CsrBuilder(comm, weight_dtype="f8", memory_limit=10_000)
@@ -171,7 +172,7 @@ def test_one_pair_many_times(comm):
 
 @pytest.mark.mpi
 def test_hub_is_split(comm):
-    """A row that is larger than the memory comes out whole."""
+    """A row that is larger than the memory is sorted correctly."""
     targets = np.random.default_rng(1).permutation(50_000)
     builder = CsrBuilder(comm, memory_limit=20_000, symmetrize=True, dedup=True)
     add_share(builder, np.full(50_000, 77), targets, None)
@@ -181,7 +182,7 @@ def test_hub_is_split(comm):
 
 @pytest.mark.mpi
 def test_balance(comm):
-    """Each rank gets its share of edges and nodes, hubs apart."""
+    """Each rank gets its share of edges and nodes, except for hubs."""
     sources, targets, _ = make(10_000, 100_000, None, 2)
     builder = CsrBuilder(comm)
     add_share(builder, sources, targets, None)
@@ -228,9 +229,12 @@ def test_error_of_one_rank_on_all(comm):
 
 @pytest.mark.mpi
 def test_missing_scratch_folder(comm, shared_tmp):
-    """A scratch folder that is not there fails on every rank."""
+    """A missing scratch folder is an error on every rank."""
     builder = CsrBuilder(comm, memory_limit=1000, scratch=str(shared_tmp / "missing"))
-    with pytest.raises(GraphFileError, match="scratch"), together(comm):
+    message = (
+        "missing: cannot write .* bytes to a scratch file: No such file .*; name a scratch folder on a larger disk"
+    )
+    with pytest.raises(ScratchError, match=message), together(comm):
         builder.add(np.arange(5000), np.arange(5000))
 
 

@@ -16,7 +16,7 @@ from cusp.estimates.sampled_estimate import why_not
 from cusp.input.edge_slice import read_slice
 from cusp.input.graph_file import read_header
 from cusp.policies import load_policy
-from scripts.convert import main as convert
+from scripts.convert.__main__ import main as convert
 from scripts.generate import main as generate
 
 SIZE = ranks.COMM.size

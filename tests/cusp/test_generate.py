@@ -94,7 +94,7 @@ def test_seeds_differ(comm):
 
 @pytest.mark.mpi
 def test_rmat_slice(comm):
-    """Symmetric with its weights, no loops, no doubles, and as skewed as RMAT should be."""
+    """Symmetric with its weights, no loops, no parallel edges, and as skewed as RMAT should be."""
     result = rmat_slice(comm, 12, weights="1:9")
     indptr, indices, weights = gathered(result)
     sources = np.repeat(np.arange(4096), np.diff(indptr))
@@ -107,13 +107,13 @@ def test_rmat_slice(comm):
 
 
 def test_rmat_quadrants():
-    """Undoing the scramble, the highest bits of source and target have the probabilities A, B, C, D."""
+    """With ids permuted back, the highest bits of source and target have the probabilities A, B, C, D."""
     scale, size = 8, 200_000
     key = random_kernels.key_of(1)
     sources, targets = generators.rmat(1, scale, 1000).edges(0, size)
     with np.errstate(over="ignore"):
-        scramble = random_kernels._scramble.py_func
-        place = scramble(np.arange(2**scale, dtype=np.uint64), np.uint64(scale), key).astype(np.int64)
+        permuted = random_kernels._permuted.py_func
+        place = permuted(np.arange(2**scale, dtype=np.uint64), np.uint64(scale), key).astype(np.int64)
     assert sorted(place) == list(range(2**scale))
     node = np.argsort(place)
     for bit in range(scale):

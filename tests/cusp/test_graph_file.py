@@ -1,4 +1,4 @@
-"""The graph file: what is read, how it is shared out, what is checked on the way."""
+"""The graph file: what is read, how it is shared out, and what is checked."""
 
 from itertools import product
 
@@ -15,14 +15,15 @@ from hypothesis import strategies as st
 from cusp.errors import GraphFileError, InputError, OptionError
 from cusp.input.checks import asymmetry
 from cusp.input.checksum import checksum, combine
-from cusp.input.edge_slice import read_slice, share_nodes, split_weights
+from cusp.input.edge_slice import read_slice
 from cusp.input.graph_file import read_header
+from cusp.input.split import first_node_of, split_weights
 
 GRAPH = damage.GRAPH
 
 
 def test_header(tmp_path):
-    """What the file says of itself, in native byte order."""
+    """What the header says, in native byte order."""
     path = str(tmp_path / "g.h5")
     graphs.write_here(path, GRAPH, index=">i8", weight=">f4", symmetric=True, transpose=True)
     header = read_header(path)
@@ -73,7 +74,7 @@ def test_faults(comm, shared_tmp, fault):
 @pytest.mark.mpi
 @pytest.mark.parametrize(("name", "bit"), parts.share(product(["indptr", "indices", "data"], [0, 3, 6])))
 def test_every_flipped_bit_is_found(comm, shared_tmp, name, bit):
-    """A bit that flips at any of some places of a dataset with a checksum."""
+    """A flipped bit at any of several places of a dataset with a checksum."""
     path = graphs.write(shared_tmp / "g.h5", GRAPH, sums=True)
     with h5py.File(path) as file:
         offset, size = file[name].id.get_offset(), file[name].id.get_storage_size()
@@ -99,7 +100,7 @@ def flip(path: str, place: int, bit: int) -> None:
 
 
 def test_any_cut(comm, tmp_path):
-    """A file that ends early, wherever, is refused with a message."""
+    """A file that is cut off anywhere is refused with a message."""
     path = tmp_path / "g.h5"
     graphs.write_here(path, GRAPH, sums=True)
     whole = path.read_bytes()
@@ -127,7 +128,7 @@ def test_damaged_compressed_chunk(comm, tmp_path, place):
 @settings(max_examples=30)
 @given(graph=graphs.small_graphs(), both=st.booleans())
 def test_symmetric_is_checked(comm, shared_tmp, graph, both):
-    """The attribute is believed only of graphs that have every edge in both directions, equally often."""
+    """The attribute is accepted only if the graph has every edge in both directions equally often."""
     graph = graphs.both_ways(graph) if both else graph
     path = graphs.write(shared_tmp / "g.h5", graph, symmetric=True)
     forth = sorted(zip(graph.sources.tolist(), graph.targets.tolist(), strict=True))
@@ -166,11 +167,11 @@ def test_asymmetry_in_parts(graph, cut):
     size=st.integers(1, 9),
     split=st.sampled_from(["edges", "nodes", "weighted", "0:7", "5:2"]),
 )
-def test_share_nodes(graph, size, split):
+def test_first_nodes(graph, size, split):
     """Ascending bounds from 0 to N; no rank's share is larger than a fair one by more than one node's weight."""
     indptr = graph.indptr
     bounds = [
-        share_nodes(lambda v: indptr[v], graph.num_nodes, graph.num_edges, r, size, split) for r in range(size + 1)
+        first_node_of(lambda v: indptr[v], graph.num_nodes, graph.num_edges, r, size, split) for r in range(size + 1)
     ]
     assert (bounds[0], bounds[-1]) == (0, graph.num_nodes)
     if split != "0:7" or graph.num_edges:
@@ -183,7 +184,7 @@ def test_share_nodes(graph, size, split):
 
 @pytest.mark.parametrize("split", ["", "edge", "1", "1:", ":1", "a:b", "1.5:1", "-1:1", "0:0", "1:1:1"])
 def test_split_that_is_none(split):
-    """Refused by name."""
+    """A wrong --split is refused by name."""
     with pytest.raises(OptionError, match="--split"):
         split_weights(split, 10, 10)
 

@@ -1,4 +1,4 @@
-"""A graph file holds what all ranks wrote, with right checksums, or it is not there at all."""
+"""A graph file holds what all ranks wrote, with correct checksums, or it does not exist at all."""
 
 import os
 
@@ -9,15 +9,15 @@ import pytest
 from spawn import mpirun
 from test_csr_builder import WEIGHTS, add_share, make, oracle
 
-from cusp.edge_lists import spool
 from cusp.edge_lists.csr_builder import CsrBuilder
 from cusp.input.checksum import checksum
 from cusp.output.dataset_writer import OutputError, check_target
 from cusp.output.graph_writer import GraphWriter, index_dtype
+from cusp.runtime import files
 
 
 def assert_file(path, num_nodes, symmetric, **groups):
-    """The file has the given groups ({name: (indptr, indices, data or None)}) and right attributes."""
+    """The file has the given groups ({name: (indptr, indices, data or None)}) and correct attributes."""
     with h5py.File(path) as file:
         found = {name: int(file.attrs[name]) for name in ("num_nodes", "num_edges", "format_version")}
         first = next(iter(groups.values()))
@@ -41,7 +41,7 @@ def assert_file(path, num_nodes, symmetric, **groups):
     ("kind", "symmetrize"), parts.share([*((kind, False) for kind in WEIGHTS), (None, True), ("i4", True)])
 )
 def test_write(comm, shared_tmp, kind, symmetrize):
-    """With the transpose, spilled to scratch files, and again over an older file."""
+    """With the transpose, spilled to scratch files, and a second time over the existing file."""
     sources, targets, weights = make(500, 8000, kind, 7)
     options = {"symmetrize": symmetrize, "dedup": True}
     path = shared_tmp / "graph.h5"
@@ -87,7 +87,7 @@ def test_slabs_in_any_order(comm, shared_tmp):
 @pytest.mark.mpi
 @pytest.mark.parametrize("failing", ["first", "last", "all"])
 def test_error_in_block(comm, shared_tmp, failing):
-    """What one rank raises in the block ends it on all; the older file stays as it was."""
+    """What one rank raises in the block ends it on all ranks; the existing file stays as it was."""
     path = shared_tmp / "graph.h5"
     if comm.rank == 0:
         path.write_text("older")
@@ -122,7 +122,7 @@ def test_no_such_folder(comm, shared_tmp):
 
 @pytest.mark.mpi
 def test_failed_write(comm, shared_tmp, monkeypatch):
-    """The disk is full for the last rank only: every rank hears of it, nothing is left behind."""
+    """The disk is full for the last rank only: every rank raises, and nothing is left behind."""
 
     def full(file, offset, values):
         raise OSError(28, "No space left on device")
@@ -131,7 +131,7 @@ def test_failed_write(comm, shared_tmp, monkeypatch):
         monkeypatch.setattr("cusp.output.dataset_writer.write_at", full)
     builder = CsrBuilder(comm)
     builder.add(np.arange(100), np.arange(100))
-    with pytest.raises(OutputError, match="No space left on device; make room"):
+    with pytest.raises(OutputError, match="No space left on device; free some space"):
         builder.write(shared_tmp / "graph.h5")
     assert os.listdir(shared_tmp) == []
 
@@ -157,29 +157,29 @@ def test_file_size_limit(tmp_path, num_ranks):
     """A real error of the operating system: the file may not grow beyond 100 kB."""
     outcome = mpirun(num_ranks, "-c", LIMITED, tmp_path / "graph.h5")
     assert outcome.returncode == 0, outcome.stderr
-    assert outcome.stdout.count("cannot be written: File too large; make room") == num_ranks
+    assert outcome.stdout.count("cannot be written: File too large; free some space") == num_ranks
     assert os.listdir(tmp_path) == []
 
 
 def test_short_writes(tmp_path, monkeypatch):
-    """The system may write less than asked; a single call gets at most ``MAX_CALL`` bytes."""
-    asked = []
+    """The system may write less than requested; a single call gets at most ``MAX_CALL`` bytes."""
+    requested = []
 
     def short(file, data, offset):
-        asked.append(len(data))
+        requested.append(len(data))
         return pwrite(file, data[:3], offset)
 
     pwrite = os.pwrite
     monkeypatch.setattr(os, "pwrite", short)
-    monkeypatch.setattr(spool, "MAX_CALL", 8)
+    monkeypatch.setattr(files, "MAX_CALL", 8)
     values = np.arange(20, dtype=np.int32)
     with open(tmp_path / "file", "wb+") as file:
-        spool.write_at(file.fileno(), 5, values)
+        files.write_at(file.fileno(), 5, values)
         back = np.empty_like(values)
-        spool.read_at(file.fileno(), 5, back)
-        assert (back == values).all() and max(asked) == 8
-        with pytest.raises(OSError, match="too early"):
-            spool.read_at(file.fileno(), 9, back)
+        files.read_at(file.fileno(), 5, back)
+        assert (back == values).all() and max(requested) == 8
+        with pytest.raises(OSError, match="the file ends at byte 85, 4 bytes too early"):
+            files.read_at(file.fileno(), 9, back)
 
 
 def test_wrong_slab(tmp_path):

@@ -12,7 +12,8 @@ import ranks
 import scipy.sparse as sp
 
 from cusp.errors import InputError
-from cusp.input.memory_input import GraphError, node_names, slice_in_memory
+from cusp.input.edge_list import GraphError
+from cusp.input.memory_input import node_names, slice_in_memory
 from cusp.partitioner import partition_graph
 
 GRAPH = graphs.random_directed(40, 150, seed=5)  # with loops, parallel edges and nodes without edges
@@ -25,7 +26,7 @@ def as_tuple(graph: graphs.Graph) -> tuple[np.ndarray, ...]:
 
 
 def as_networkx(graph: graphs.Graph) -> Any:
-    """With the nodes in their order, so that their numbers are the same."""
+    """With the nodes in order, so that their numbers are the same."""
     made = nx.MultiDiGraph()
     made.add_nodes_from(range(graph.num_nodes))
     made.add_weighted_edges_from(zip(*(array.tolist() for array in as_tuple(graph))))
@@ -79,7 +80,7 @@ def test_undirected_graphs_and_names(comm):
 
 @pytest.mark.mpi
 def test_what_is_symmetric_is_found_out(comm):
-    """Matrices and lists say nothing of it."""
+    """Matrices and lists do not say whether they are symmetric."""
     both = graphs.both_ways(GRAPH)
     assert slice_in_memory(as_tuple(both), comm).symmetric
     assert slice_in_memory(sp.eye_array(5, format="dia"), comm).symmetric
@@ -148,7 +149,7 @@ def test_graphs_without_nodes(comm):
 
 @pytest.mark.mpi(min_size=2)
 def test_ranks_that_disagree(comm):
-    """None of these may leave a rank waiting."""
+    """No mistake may leave a rank waiting."""
     list_of_rank = ([0] * (RANK + 1), [1] * (RANK + 1))
     with pytest.raises(GraphError, match=r"ranks 0 and 1 bring different graphs \(1 and 2 edges\)"):
         slice_in_memory(list_of_rank, comm)

@@ -24,6 +24,7 @@ from cusp.partition import Partition
 from cusp.partitioner import partition_graph
 from cusp.policies import load_policy
 from cusp.runtime import storage
+from cusp.runtime.files import ScratchError
 from cusp.runtime.storage import IN_MEMORY, FileStorage, storage_for
 from scripts.generate import main as generate
 
@@ -51,15 +52,15 @@ run_main(main)
 
 
 class Tiny(FileStorage):
-    """Files, walked through a few edges at a time; longer rows are taken as they are."""
+    """Files, walked through a few edges at a time; longer rows are allowed."""
 
     def check_rows(self, indptr: np.ndarray) -> None:
-        """All are welcome."""
+        """Any length will do."""
 
 
 @pytest.fixture
 def tiny(monkeypatch):
-    """Sets the number of edges of a chunk wherever a limit is given."""
+    """A function that sets the number of edges of a chunk for wherever a limit is given."""
 
     def use(chunk: int) -> None:
         def tiny_storage(limit, num_nodes, rows):
@@ -139,7 +140,7 @@ def test_several_passes(comm, shared_tmp, tiny, passes):
 
 @pytest.mark.mpi
 def test_rule_may_ask_about_other_nodes(comm, shared_tmp, tiny):
-    """out_neighbors of a node far from the one that is placed: the whole slice stays within reach."""
+    """out_neighbors of a node far from the one being assigned: the whole slice stays accessible."""
     rule = parts.user_file(
         "def get_master(prop, node, mstate, masters):\n"
         "    total = 0\n"
@@ -166,7 +167,7 @@ def test_rule_may_ask_about_other_nodes(comm, shared_tmp, tiny):
     ids=str,
 )
 def test_forms_of_files(comm, shared_tmp, tiny, index, weight, storage):
-    """What lies in the file as in memory is mapped, the rest is unpacked into a scratch file."""
+    """What the file has as memory would is mapped; the rest is unpacked into a scratch file."""
     sums = ">" not in f"{index}{weight}"
     path = graphs.write(shared_tmp / "g.h5", graphs.random_directed(), index=index, weight=weight, sums=sums, **storage)
     tiny(9)
@@ -175,7 +176,7 @@ def test_forms_of_files(comm, shared_tmp, tiny, index, weight, storage):
 
 @pytest.mark.mpi
 def test_user_block(comm, shared_tmp, tiny):
-    """Offsets count from the beginning of the file, also where something stands before the HDF5 part."""
+    """Offsets count from the beginning of the file, even if something precedes the HDF5 part."""
     graph = graphs.random_directed()
     path = shared_tmp / "g.h5"
     if comm.rank == 0:
@@ -205,7 +206,7 @@ def test_odd_offsets(comm, shared_tmp, tiny):
 @pytest.mark.mpi
 @pytest.mark.parametrize("name", ["indices", "data"])
 def test_damage_is_found(comm, shared_tmp, tiny, name):
-    """Checksums are verified on what is mapped, too."""
+    """Checksums are verified on mapped arrays, too."""
     graph = graphs.random_directed()
     path = graphs.write(shared_tmp / "g.h5", graph, sums=True)
     if comm.rank == 0:
@@ -219,7 +220,7 @@ def test_damage_is_found(comm, shared_tmp, tiny, name):
 
 @pytest.mark.mpi
 def test_file_is_not_changed(comm, shared_tmp, tiny):
-    """The slice is a private map of the file: what a careless rule writes stays in memory."""
+    """The slice is a private map of the file: what a careless rule writes to it stays in memory."""
     path = graphs.write(shared_tmp / "g.h5", graphs.random_directed())
     tiny(9)
     edges = read_slice(path, comm, memory_limit=LIMIT)
@@ -232,7 +233,7 @@ def test_file_is_not_changed(comm, shared_tmp, tiny):
 @pytest.mark.mpi
 @pytest.mark.parametrize("policy", ["oec", "cvc", "fec"])
 def test_saved_and_loaded(comm, shared_tmp, tiny, policy):
-    """A partition that was made, saved or loaded under a limit is the one without."""
+    """A partition that was made, saved or loaded under a limit is the same as without one."""
     path = graphs.write(shared_tmp / "g.h5", graphs.random_directed(100, 900))
     whole = partition(path, policy, None)
     tiny(6)
@@ -247,10 +248,10 @@ def test_saved_and_loaded(comm, shared_tmp, tiny, policy):
 
 @pytest.mark.mpi
 def test_limit_too_small_for_nodes(comm, shared_tmp):
-    """Refused on every rank, with what is needed; and accepted with that."""
+    """Refused on every rank, with what is needed, and accepted with that much."""
     graph = graphs.make(200_000, [(v, v + 1) for v in range(1000)])
     path = graphs.write(shared_tmp / "g.h5", graph)
-    with pytest.raises(OptionError, match=r"--memory-limit: 100,000 bytes do not suffice for the .* nodes") as caught:
+    with pytest.raises(OptionError, match=r"--memory-limit: 100,000 bytes are not enough for the .* nodes") as caught:
         read_slice(path, comm, "nodes", memory_limit=100_000)
     assert len(set(comm.allgather(str(caught.value)))) == 1
     needed = int(str(caught.value).split("at least ")[1].split()[0].replace(",", ""))
@@ -273,25 +274,27 @@ def test_limit_too_small_for_a_row(comm, shared_tmp):
     read_slice(path, comm, memory_limit=needed)
 
 
-def test_no_room_for_scratch_files(tmp_path):
+def test_no_space_for_scratch_files(tmp_path, monkeypatch):
     """A full disk is found when the file is made, not when its pages are written."""
-    home = FileStorage(10, folder=str(tmp_path))
-    with pytest.raises(OptionError, match=f"{tmp_path} has no room .* TMPDIR"):
-        home.empty(1 << 50, np.int64)
-    with pytest.raises(OptionError, match="TMPDIR"):
-        FileStorage(10, folder=str(tmp_path / "missing")).empty(10, np.int64)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(ScratchError, match=f"{tmp_path}: no space for a scratch file of 9,.* bytes: .*; set TMPDIR"):
+        FileStorage(10).empty(1 << 50, np.int64)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
+    with pytest.raises(ScratchError, match="missing: .* 80 bytes: No such file .*; set TMPDIR to a folder on a larger"):
+        FileStorage(10).empty(10, np.int64)
     assert not list(tmp_path.iterdir())
 
 
-def test_storage_keeps_what_was_written(tmp_path):
-    """Pages that were given back are there again; scratch files have no name."""
-    home = FileStorage(10, folder=str(tmp_path))
-    values = home.empty(1 << 20, np.int64)
+def test_storage_keeps_what_was_written(tmp_path, monkeypatch):
+    """Pages that were released are there again; scratch files have no name."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    files = FileStorage(10)
+    values = files.empty(1 << 20, np.int64)
     values[:] = np.arange(values.size)
-    home.release()
+    files.release()
     assert not list(tmp_path.iterdir())
     np.testing.assert_array_equal(values, np.arange(values.size))
-    assert home.empty(0, np.uint8).size == 0
+    assert files.empty(0, np.uint8).size == 0
 
 
 @given(degrees=st.lists(st.integers(0, 9), max_size=30), chunk=st.integers(1, 12), data=st.data())
@@ -309,7 +312,7 @@ def test_rows_are_walked_once(degrees, chunk, data):
 
 
 def test_without_a_limit_nothing_is_cut():
-    """The usual path has one chunk, in memory."""
+    """Normally there is one chunk, in memory."""
     home = storage_for(None, 10, 10)
     assert list(home.rows(np.array([0, 5, 9]))) == [(0, 2)]
     assert list(home.parts(10**9)) == [slice(0, 10**9)]
@@ -330,7 +333,7 @@ def files(tmp_path_factory) -> dict[str, str]:
 @pytest.mark.limit(600)
 @pytest.mark.parametrize(("policy", "size"), [("cvc", 1), ("hash+hybrid", 2)])
 def test_peak_memory(files, policy, size):
-    """With a limit of a third of its slice, a rank never has a slice in memory; without, it has more than two."""
+    """Limited to a third of its slice, a rank never has a slice in memory; without a limit, it has more than two."""
     slice_mb = 2**19 * 16 * 8 / 1e6 / size
     peaks = []
     for limit in (0, int(slice_mb * 1e6 / 3)):
@@ -342,7 +345,7 @@ def test_peak_memory(files, policy, size):
 
 
 def test_command_line(tmp_path):
-    """python -m cusp and an app with a limit, from the graph file and from what was saved."""
+    """python -m cusp and an app with a limit, from the graph file and from a saved partition."""
     path = str(tmp_path / "g.h5")
     graphs.write_here(path, graphs.both_ways(graphs.random_directed(2000, 20_000)), symmetric=True)
     folder, figures = tmp_path / "parts", tmp_path / "figures.json"
@@ -360,8 +363,8 @@ def test_command_line(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("-m", "cusp", "{}", "--memory-limit", "10K"), 1, "error: --memory-limit: 10,240 bytes do not suffice"),
-        (("-m", "apps.bfs", "{}", "--memory-limit", "10K"), 1, "error: --memory-limit: 10,240 bytes do not suffice"),
+        (("-m", "cusp", "{}", "--memory-limit", "10K"), 1, "error: --memory-limit: 10,240 bytes are not enough"),
+        (("-m", "apps.bfs", "{}", "--memory-limit", "10K"), 1, "error: --memory-limit: 10,240 bytes are not enough"),
         (("-m", "apps.bfs", "--memory-limit", "10M"), 1, "error: --memory-limit: needs a graph file"),
         (("-m", "cusp", "{}", "--memory-limit", "much"), 2, "invalid number of bytes value"),
         (("-m", "cusp", "{}", "--memory-limit", "0"), 2, "invalid number of bytes value"),

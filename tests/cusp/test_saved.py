@@ -1,4 +1,4 @@
-"""Saved partitions: what is loaded is what was saved, and nothing else is taken for it (cusp/output/saved.py)."""
+"""Saved partitions: what is loaded is what was saved, and nothing else is accepted (cusp/output/saved.py)."""
 
 import json
 import os
@@ -19,7 +19,8 @@ import spawn
 from apps.bfs import bfs
 from cusp.errors import together
 from cusp.output.dataset_writer import OutputError
-from cusp.output.saved import MANIFEST, SavedError, load_partition, read_manifest, save_partition
+from cusp.output.manifest import MANIFEST, SavedError, read_manifest
+from cusp.output.saved import load_partition, save_partition
 from cusp.partition import Partition
 from cusp.partitioner import partition_graph
 from cusp.policies import load_policy
@@ -48,7 +49,7 @@ def assert_same(first: Partition, second: Partition) -> None:
 @pytest.mark.parametrize("policy", ["oec", "cvc", "fec", "dbh"])
 @pytest.mark.parametrize("name", ["hub", "no_edges", "three_nodes", "random"])
 def test_loaded_as_saved(comm, shared_tmp, name, policy):
-    """Every array, and the answers found with them."""
+    """Every array is the same, and so are the answers computed with them."""
     graph = graphs.HARD[name]()
     path = graphs.write(shared_tmp / "g.h5", graph)
     part = save(comm, str(shared_tmp / "parts"), path, policy, threshold=3)
@@ -114,7 +115,7 @@ def test_broken_file(comm, shared_tmp, damage):
 
 @pytest.mark.mpi
 def test_of_another_graph(comm, shared_tmp):
-    """The graph file was written anew after the partition was saved."""
+    """The graph file was rewritten after the partition was saved."""
     path = graphs.write(shared_tmp / "g.h5", graphs.random_directed(seed=1), sums=True)
     save(comm, str(shared_tmp / "parts"), path)
     graphs.write(shared_tmp / "g.h5", graphs.random_directed(seed=2), sums=True)
@@ -143,7 +144,7 @@ def test_no_partition(comm, shared_tmp):
 
 @pytest.mark.mpi
 def test_folder_that_is_a_file(comm, shared_tmp):
-    """Saving into what is no folder."""
+    """Saving into something that is not a folder."""
     path = graphs.write(shared_tmp / "g.h5", graphs.random_directed())
     with pytest.raises(OutputError, match="cannot be saved"):
         save(comm, str(shared_tmp / "g.h5"), path)
@@ -165,7 +166,7 @@ def test_on_other_numbers_of_ranks(tmp_path):
 
 @pytest.mark.parametrize("delay", [0.0, 0.1])
 def test_killed_while_saving(tmp_path, delay):
-    """kill -9 of a rank at some moment of a second save: the first partition is still whole, or the second is."""
+    """kill -9 of a rank at some moment of a second save: the first partition is still intact, or the second is."""
     graphs.write_here(tmp_path / "g.h5", graphs.random_directed(20_000, 200_000), sums=True)
     script = tmp_path / "save.py"
     script.write_text(

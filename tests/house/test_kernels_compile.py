@@ -57,6 +57,12 @@ EXPRESSIONS = (  # for edges.cuh: expression, into, where, type, reduction, type
     ("1", "dst.best", "src.level == dst.level + 1", "u4", "add", {"level": "u1"}, (PUSH_ALL, PULL_FILTERED)),
 )  # fmt: skip
 BITS = ("unsigned char", "unsigned short", "unsigned", "unsigned long long")
+DISTANCES = [
+    {"VALUE": value, "WEIGHT": weight}
+    for value, weight in (
+        ("int", "unsigned char"), ("int", "int"), ("long long", "unsigned"), ("double", "float"), ("double", "double"),
+    )
+]  # fmt: skip
 VARIANTS = {  # of each file of kernels but rules.cuh and edges.cuh, which get more text: the types that it is made for
     "cusp/kernels/build.cuh": [{"GID": gid} for gid in ("unsigned", "unsigned long long", "long long")],
     "cusp/input/check.cuh": [{"VALUE": value} for value in BITS],
@@ -80,13 +86,8 @@ VARIANTS = {  # of each file of kernels but rules.cuh and edges.cuh, which get m
     "apps/operators/structure/triangles.cuh": [
         {"PLACE": place, "WORDS": "4096"} for place in ("unsigned", "unsigned long long")
     ],
-    "apps/operators/traversal/sssp.cuh": [
-        {"VALUE": value, "WEIGHT": weight}
-        for value, weight in (
-            ("int", "unsigned char"), ("int", "int"), ("long long", "unsigned"),
-            ("double", "float"), ("double", "double"),
-        )
-    ],
+    "apps/operators/traversal/sssp.cuh": DISTANCES,
+    "apps/operators/traversal/sssp_sorted.cuh": DISTANCES,
 }  # fmt: skip
 
 pytestmark = pytest.mark.limit(300)

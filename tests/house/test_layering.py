@@ -49,8 +49,6 @@ MORE_FILES = {
     "apps": (20, "the programs that users start by name: python -m apps.NAME"),
     "cusp/policies": (13, "rules, what they may ask, and what compiles and translates them"),
     "gluon": (13, "the transports of GPUs are not yet in a folder of their own"),
-    "scripts/bench": (18, "to be reduced"),
-    "scripts/formats": (15, "to be reduced"),
 }
 
 

@@ -1,4 +1,4 @@
-"""The benchmarks themselves, on tiny graphs: rows that say what was asked, tables that show them (scripts/bench/)."""
+"""The benchmarks themselves, on tiny graphs: rows that say what was measured, tables that show them."""
 
 import json
 import sys
@@ -12,7 +12,9 @@ import ranks
 from cusp.partitioner import partition_graph
 from cusp.policies import POLICIES, load_policy
 from scripts.bench import __main__ as bench
-from scripts.bench import offline, quality, rounds, user_file
+from scripts.bench import cpu, quality, rounds, semiring, user_file
+from scripts.bench.shared import offline
+from scripts.bench.shared.rows import read_rows, table
 from scripts.generate import main as generate
 
 
@@ -22,9 +24,77 @@ def run(monkeypatch, *arguments: str | Path) -> None:
     assert bench.main() == 0
 
 
-def rows_of(path: Path) -> list[dict]:
-    """All rows of a file."""
-    return [json.loads(line) for line in path.read_text().splitlines()]
+def test_table():
+    """Columns as wide as their widest cell, the first one to the left; or markdown."""
+    lines = [["policy", "s"], ["oec", "12.5"]]
+    assert table(lines) == "policy     s\noec     12.5"
+    assert table(lines, markdown=True) == "| policy | s |\n|---|---|\n| oec | 12.5 |"
+
+
+@pytest.mark.limit(300)
+def test_cpu(monkeypatch, tmp_path, capsys):
+    """Every trial is a row, each BFS under a policy times a partitioning, and the table shows all of it."""
+    monkeypatch.setattr(cpu, "POLICIES", ("oec", "cvc"))
+    monkeypatch.setattr(cpu, "WHOLE", {"cc": cpu.WHOLE["cc"]})
+    rows = tmp_path / "rows.jsonl"
+    sizes = ("--scale", "7", "--sources", "2", "--repeat", "1")
+    run(monkeypatch, "cpu", *sizes, "--data", tmp_path, "--rows", rows)
+    found = [(row["app"], row["policy"], row["ranks"]) for row in read_rows(rows)]
+    searches = [("bfs", "oec", 1), ("bfs", "oec", 2), ("sssp", "oec", 1), ("sssp", "oec", 2), ("bfs", "cvc", 2)]
+    assert found == [search for search in searches for _ in range(2)] + [("cc", "oec", 1), ("cc", "oec", 2)]
+    shown = {line.split("  ")[0]: len(line.split()) for line in capsys.readouterr().out.splitlines() if line}
+    names = {
+        "bfs oec": 4,
+        "partition oec": 4,
+        "sssp oec": 4,
+        "bfs cvc": 3,
+        "partition cvc": 3,
+        "cc oec": 4,
+        "convert": 2,
+    }
+    assert {name: shown[name] for name in names} == names
+
+
+@pytest.mark.limit(300)
+def test_semiring(monkeypatch, tmp_path, capsys):
+    """A row for the app and one for the product of matrix and vector, from the same sources."""
+    monkeypatch.setattr(semiring, "ALGORITHMS", ("bfs",))
+    rows = tmp_path / "rows.jsonl"
+    sizes = ("--scale", "7", "--ranks", "2", "--sources", "3", "--trials", "2")
+    run(monkeypatch, "semiring", *sizes, "--data", tmp_path, "--rows", rows)
+    native, product = read_rows(rows)
+    assert (native["form"], product["form"]) == ("native", "semiring")
+    assert native["sources"] == product["sources"] == 3 and native["rounds"] == product["rounds"] > 0
+    ratio = f"{product['seconds'] / native['seconds']:.2f}"
+    assert capsys.readouterr().out.splitlines()[-1].split()[-1] == ratio
+
+
+OTHER_PROGRAM = """
+import json, sys
+option, figures = {"apps": ("--rows", {"seconds": 4000.0}), "cusp": ("--json", {"partition_seconds": 5000.0})}[NAME]
+with open(sys.argv[sys.argv.index(option) + 1], "a") as file:
+    file.write(json.dumps(figures) + "\\n")
+"""
+
+
+@pytest.mark.limit(300)
+def test_compare_trees(monkeypatch, tmp_path, capsys):
+    """Programs of this checkout beside those of another, here ones that claim to take hours."""
+    for package, module in (("apps", "bfs.py"), ("cusp", "__main__.py")):
+        (tmp_path / "other" / package).mkdir(parents=True)
+        (tmp_path / "other" / package / "__init__.py").touch()
+        (tmp_path / "other" / package / module).write_text(f"NAME = {package!r}{OTHER_PROGRAM}")
+    rows = tmp_path / "rows.jsonl"
+    sizes = ("--scale", "7", "--ranks", "1", "--policies", "cvc", "--apps", "bfs", "--sources", "2", "--repeat", "2")
+    run(monkeypatch, "compare-trees", tmp_path / "other", *sizes, "--data", tmp_path, "--rows", rows)
+    found = read_rows(rows)
+    others = [(row["app"], row["trial"], row["seconds"]) for row in found if row["tree"] == "other"]
+    assert others == [("partition", 0, 5000), ("bfs", 0, 4000), ("partition", 1, 5000), ("bfs", 1, 4000)]
+    assert len(found) == 8 and all(0 < row["seconds"] < 100 for row in found if row["tree"] != "other")
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()[-2:]]
+    assert [line[:3] + line[4:5] for line in lines] == [
+        ["partition", "cvc", "1", "5000000.0"], ["bfs", "oec", "1", "4000000.0"],
+    ]  # fmt: skip
 
 
 @pytest.mark.limit(300)
@@ -39,10 +109,10 @@ def test_quality(monkeypatch, tmp_path, capsys):
     common = ("quality", "--graphs", "rome99,kron7", "--data", tmp_path, "--rows", rows, "--parts", "2,5")
     run(monkeypatch, *common, "--offline", "none")
     assert "rome99 is left out" in capsys.readouterr().err
-    found = rows_of(rows)
-    asked = {(name, passes, number) for number in (2, 5) for name, _, passes in quality.policies(number)}
-    assert {(row["policy"], row["passes"], row["parts"]) for row in found} == asked
-    assert {name for name, _, _ in asked} == few and len(found) == len(asked) == 6
+    found = read_rows(rows)
+    requested = {(name, passes, number) for number in (2, 5) for name, _, passes in quality.policies(number)}
+    assert {(row["policy"], row["passes"], row["parts"]) for row in found} == requested
+    assert {name for name, _, _ in requested} == few and len(found) == len(requested) == 6
     assert all(1 <= row["replication"] <= row["parts"] and row["seconds"] > 0 and row["hardware"] for row in found)
     with rows.open("a") as file:
         file.write(json.dumps(found[0] | {"replication": 77.7}) + "\n")
@@ -75,7 +145,7 @@ def test_offline_map_is_measured_as_ours(monkeypatch, tmp_path, capsys):
         "metis",
     )
     run(monkeypatch, *common)
-    found = {(row["offline"], row["parts"]): row for row in rows_of(rows)}
+    found = {(row["offline"], row["parts"]): row for row in read_rows(rows)}
     for number in (4, 8):
         assert found["METIS", number]["replication"] < 0.6 * found[None, number]["replication"]
         assert found["METIS", number]["edge_balance"] < 1.2
@@ -84,7 +154,7 @@ def test_offline_map_is_measured_as_ours(monkeypatch, tmp_path, capsys):
 
 
 def test_metis_file(tmp_path):
-    """A line a node: its load, then its neighbours from 1."""
+    """A line per node: its load, then its neighbours from 1."""
     path = tmp_path / "graph.metis"
     offline.write_metis(path, np.array([0, 2, 3, 4, 4]), np.array([1, 2, 0, 0], np.uint32), np.array([2, 1, 1, 1]))
     assert path.read_text() == "4 2 10\n2 2 3\n1 1\n1 1\n1\n"
@@ -98,18 +168,18 @@ def test_rounds(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(rounds, "RANKS", (1, 2))
     monkeypatch.setattr(rounds, "ROUNDS", (1, 7))
     run(monkeypatch, "rounds", "--scale", "7", "--data", tmp_path, "--rows", rows)
-    found = {(row["policy"], row["ranks"], row["rounds"]): row for row in rows_of(rows)}
+    found = {(row["policy"], row["ranks"], row["rounds"]): row for row in read_rows(rows)}
     assert len(found) == 2 * 2 * 2 and all(row["parts"] == row["ranks"] for row in found.values())
     assert sum(line.startswith("hdrf") for line in capsys.readouterr().out.splitlines()) == 2
 
 
 @pytest.mark.limit(300)
 def test_user_file(monkeypatch, tmp_path, capsys):
-    """Built-in policies and files in turn, as often as asked."""
+    """Built-in policies and files in turn, for each trial."""
     rows = tmp_path / "rows.jsonl"
     monkeypatch.setattr(user_file, "TWINS", {"hvc": user_file.TWINS["hvc"]})
     run(monkeypatch, "user-file", "--scale", "7", "--data", tmp_path, "--rows", rows, "--trials", "2")
-    found = [(row["trial"], row["policy"]) for row in rows_of(rows)]
+    found = [(row["trial"], row["policy"]) for row in read_rows(rows)]
     assert found == [(trial, name) for trial in (0, 1) for pair in user_file.TWINS.items() for name in pair]
     assert "ratio" in capsys.readouterr().out
 

@@ -13,8 +13,9 @@ import spawn
 
 from cusp.errors import GraphFileError, InputError, OptionError
 from cusp.input.checksum import checksum
-from scripts.convert import convert, main, make_parser
-from scripts.formats.info import describe
+from scripts.convert.__main__ import main, make_parser
+from scripts.convert.conversion import convert
+from scripts.convert.info import describe
 
 RNG = np.random.default_rng(7)
 NODES = 60
@@ -197,8 +198,8 @@ WRONG = [
     ("a.txt", "0 1\n", ["--weight-type", "uint8"], OptionError, "no weights"),
     ("a.txt", "0 1\n", ["--weights", "cost"], OptionError, "columns 1 to 2"),
     ("a.txt", "0 1\n", ["--weights", "9:1"], OptionError, "9:1"),
-    ("a.txt", "0 1\n", ["--format", "npz"], GraphFileError, "no .npz"),
-    ("a.txt", "0 1\n", ["--format", "parquet"], GraphFileError, "no Parquet"),
+    ("a.txt", "0 1\n", ["--format", "npz"], GraphFileError, "not a readable .npz"),
+    ("a.txt", "0 1\n", ["--format", "parquet"], GraphFileError, "not a readable Parquet"),
     ("a.txt", "", [], GraphFileError, "is empty"),
     ("a.txt", "# nothing\n", [], GraphFileError, "give their number with --nodes"),
     ("a.h5", b"\x89HDF\r\n\x1a\n" + bytes(90), [], GraphFileError, "a.h5"),
@@ -262,7 +263,7 @@ def test_edge_list_in_bounded_memory(comm, tmp_path):
     (tmp_path / "a.txt").write_text(text * 10)
     script = (
         "import sys; from apps.harness import peak_mb; from mpi4py.MPI import COMM_WORLD;"
-        "from scripts.convert import main; main(COMM_WORLD, sys.argv[1:]); print(peak_mb())"
+        "from scripts.convert.__main__ import main; main(COMM_WORLD, sys.argv[1:]); print(peak_mb())"
     )
     done = spawn.mpirun(
         1, "-c", script, tmp_path / "a.txt", "-o", tmp_path / "a.h5", "--memory-limit", "32M",

@@ -190,7 +190,7 @@ def test_pairs(tmp_path, format, dtype):
     assert collect(open_edges(path, format), 3) == sorted(EDGES)
     with pytest.raises(GraphFileError, match="--format"):
         open_edges(path)
-    with pytest.raises(GraphFileError, match="no whole number"):
+    with pytest.raises(GraphFileError, match="not a whole number"):
         open_edges(write(tmp_path, "b.bin", bytes(33)), format)
     with pytest.raises(GraphFileError, match="-1"):
         collect(open_edges(write(tmp_path, "c.bin", np.array([0, -1], dtype).tobytes()), format))
@@ -270,11 +270,11 @@ WRONG = [
     ("a.gr", galois(2, 8) + b"1", "is another format"),
     ("a.sg", gap(True, False)[:-1], "cut short"),
     ("a.sg", b"\x01\x02", "cut short"),
-    ("a.sg", gap(False, False)[:-4] + b"\xff\xff\xff\x7f", "allowed are 0 to 4"),
-    ("a.npy", b"\x93NUMPY\x01", "no NumPy array"),
-    ("a.npz", b"PK\x03\x04rubbish", "no .npz file"),
+    ("a.sg", gap(False, False)[:-4] + b"\xff\xff\xff\x7f", "expected 0 to 4"),
+    ("a.npy", b"\x93NUMPY\x01", "not a readable NumPy array"),
+    ("a.npz", b"PK\x03\x04rubbish", "not a readable .npz file"),
     ("a.h5", b"\x89HDF\r\n\x1a\nrubbish", "a.h5"),
-    ("a.parquet", b"PAR1rubbish", "no Parquet file"),
+    ("a.parquet", b"PAR1rubbish", "not a readable Parquet file"),
     ("a.txt.gz", gzip.compress(b"0 1\n" * 1000)[:30], "damaged gzip"),
     ("a.dat", b"\0\1\2\3" * 20, "cannot tell its format"),
     ("a.dat", "hello world\n", "cannot tell its format"),
@@ -309,7 +309,7 @@ def test_line_number_in_a_later_share_and_block(tmp_path, monkeypatch):
 def test_fraction_after_many_integers(tmp_path):
     """The first lines say int64; the error is of a kind that tells the converter to read float64."""
     path = write(tmp_path, "a.wel", "0 1 5\n" * 20_000 + "1 2 6.5\n")
-    with pytest.raises(text.FractionalWeightError, match="line 20,001: the weight is no integer"):
+    with pytest.raises(text.FractionalWeightError, match="line 20,001: the weight is not an integer"):
         collect(open_edges(path))
     assert collect(open_edges(path, real_weights=True))[-1] == (1, 2, 6.5)
 
@@ -317,7 +317,7 @@ def test_fraction_after_many_integers(tmp_path):
 def test_wrong_options(tmp_path):
     path = write(tmp_path, "a.mtx", MATRIX + "pattern general\n1 1 0\n")
     for arguments, message in [
-        ({"format": "elf"}, "known are edges"),
+        ({"format": "elf"}, "expected one of edges"),
         ({"columns": ["1", "2"]}, "only edges"),
     ]:
         with pytest.raises(OptionError, match=message):

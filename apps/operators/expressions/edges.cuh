@@ -61,9 +61,8 @@ __device__ inline T joined(T a, T b) {
 __device__ inline bool changes(Value old, Value value) {
   return REDUCTION == MINIMUM ? value < old : REDUCTION == MAXIMUM ? value > old : value != 0;
 }
-__device__ inline Wide joined_by_warp(Wide mine) {
-  for (int step = 16; step > 0; step /= 2) mine = joined(mine, __shfl_xor_sync(FULL, mine, step));
-  return mine;
+__device__ inline Wide joined_by_warp(Wide value) {
+  return reduce_warp(value, [](Wide a, Wide b) { return joined(a, b); });
 }
 
 // For a node that no other thread writes.
@@ -148,23 +147,10 @@ __device__ inline void push(const Operator& op, const Edges& edges, const int* c
     if (found.chosen[k]) combine_atomic(found.column[k], found.candidate[k], old[k], values, updated);
 }
 
-// Along the edges of a queue, which is empty afterwards; the word behind its counter counts blocks.
+// Along the edges of a queue, which is empty afterwards.
 template <class Operator>
-__device__ inline void push_queue(const Operator& op, u64* counter, int* nodes, i64* starts, i64* rows, const int* columns,
-                                  Value* values, unsigned* updated) {
-  for_each_edge({counter, nodes, starts, rows}, *counter,
-                [&](const Edges& edges) { push(op, edges, columns, values, updated); });
-  if (last_block((unsigned*)(counter + 1)) && threadIdx.x == 0) *counter = 0;
-}
-
-// The run of this warp among all edges of a CSR: equal ones, however long the rows are.
-struct Run {
-  i64 first, last;
-};
-__device__ inline Run my_run(i64 edges) {
-  i64 warps = num_threads() / 32, size = ((edges + warps - 1) / warps + 31) / 32 * 32;
-  i64 first = thread_id() / 32 * size;
-  return {first, min(first + size, edges)};
+__device__ inline void push_queue(const Operator& op, Queues queues, const int* columns, Value* values, unsigned* updated) {
+  consume(queues, [&](const Edges& edges) { push(op, edges, columns, values, updated); });
 }
 
 // Calls visit(edges) for the edges of a run, 32 * K at a time, in order. ``row`` holds the first. The rows of 32 consecutive
@@ -172,17 +158,17 @@ __device__ inline Run my_run(i64 edges) {
 // beyond the run are in the row of its last edge.
 template <class Visit>
 __device__ inline void for_edges_of(Run run, i64 row, i64 rows, const i64* offsets, Visit visit) {
-  for (i64 tile = run.first; tile < run.last; tile += 32 * K) {
+  for (i64 tile = run.begin; tile < run.end; tile += 32 * K) {
     Edges found;
-    bool in_one_row = offsets[row + 1] >= min(tile + 32 * K, run.last);
+    bool in_one_row = offsets[row + 1] >= min(tile + 32 * K, run.end);
 #pragma unroll
     for (int k = 0; k < K; k++) {
       i64 group = tile + 32 * k;
       found.place[k] = group + lane_id();
-      found.active[k] = group + lane_id() < run.last;
+      found.active[k] = group + lane_id() < run.end;
       found.node[k] = (int)row;
-      if (in_one_row || group >= run.last) continue;
-      i64 edge = min(group + lane_id(), run.last - 1), mine = row;
+      if (in_one_row || group >= run.end) continue;
+      i64 edge = min(group + lane_id(), run.end - 1), mine = row;
       int behind;  // of the next 32 rows, how many begin at or before the edge
       do {
         i64 next = offsets[min(row + 1 + lane_id(), rows)] - group;
@@ -205,9 +191,9 @@ __device__ inline void for_edges_of(Run run, i64 row, i64 rows, const i64* offse
 template <class Operator>
 __device__ inline void push_all(const Operator& op, i64 rows, const i64* offsets, const int* columns, Value* values,
                                 unsigned* updated) {
-  Run run = my_run(offsets[rows]);
-  if (run.first >= run.last) return;
-  for_edges_of(run, slot_of(offsets, rows, run.first), rows, offsets,
+  Run run = even_run(0, offsets[rows], 32);
+  if (run.begin >= run.end) return;
+  for_edges_of(run, slot_of(offsets, rows, run.begin), rows, offsets,
                [&](const Edges& edges) { push(op, edges, columns, values, updated); });
 }
 
@@ -218,11 +204,11 @@ __device__ inline void push_all(const Operator& op, i64 rows, const i64* offsets
 template <class Operator>
 __device__ inline void pull(const Operator& op, i64 rows, const i64* offsets, const int* columns, Value* values,
                             unsigned* updated, const unsigned* frontier, int* piece_rows, Wide* pieces) {
-  Run run = my_run(offsets[rows]);
+  Run run = even_run(0, offsets[rows], 32);
   i64 warp = thread_id() / 32;
   if (lane_id() == 0) piece_rows[warp] = -1;
-  if (run.first >= run.last) return;
-  i64 row = slot_of(offsets, rows, run.first), others = offsets[row] < run.first ? row : -1;
+  if (run.begin >= run.end) return;
+  i64 row = slot_of(offsets, rows, run.begin), others = offsets[row] < run.begin ? row : -1;
   Wide mine = identity();  // what this lane has of ``row``
   auto close = [&](i64 node, Wide total) {
     if (node == others)

@@ -38,7 +38,7 @@ extern "C" __global__ void over_edges({memory}{parameters}) {{
 """
 LABEL = "const int* columns, Value* values, unsigned* updated"
 WAYS = {  # ways through the edges, with what they are given
-    "push_queue": f"u64* counter, int* nodes, i64* starts, i64* rows, {LABEL}",
+    "push_queue": f"Queues queues, {LABEL}",
     "push_all": f"i64 rows, const i64* offsets, {LABEL}",
     "pull": f"i64 rows, const i64* offsets, {LABEL}, const unsigned* frontier, int* piece_rows, Wide* pieces",
 }
@@ -52,10 +52,9 @@ def compile_pass(edges: Pass) -> Callable[..., None]:
     def push_queue(
         part: Partition, frontier: Any, offsets: Any, columns: Any, values: Any, updated: Any, *given: Any
     ) -> None:
-        queue = _queue(part, offsets)
-        memory = (queue.progress, queue.nodes, queue.starts, queue.rows)
-        kernels().queue_bits(threads_for(values.size), frontier, values.size, offsets, *memory)
-        kernels().over_edges(many_threads(), *memory, columns, values, updated, *given)
+        queues = _queue(part, offsets).struct
+        kernels().queue_bits(threads_for(values.size), frontier, values.size, offsets, queues)
+        kernels().over_edges(many_threads(), queues, columns, values, updated, *given)
 
     def push_all(
         part: Partition, frontier: Any, offsets: Any, columns: Any, values: Any, updated: Any, *given: Any

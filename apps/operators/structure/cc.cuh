@@ -37,30 +37,17 @@ extern "C" __global__ void link_first(i64 edges, i64 size, const i64* offsets, c
   }
 }
 
-// The nodes whose value is not ``skipped`` as a queue, for link_queue. One lane a node.
-extern "C" __global__ void queue_others(const VALUE* values, VALUE skipped, i64 size, const i64* offsets, u64* counter,
-                                        int* nodes, i64* starts, i64* rows) {
-  Queue queue = {counter, nodes, starts, rows};
+// The nodes whose value is not ``skipped`` as a queue, for link_queue. One lane per node.
+extern "C" __global__ void queue_others(const VALUE* values, VALUE skipped, i64 size, const i64* offsets, Queues queues) {
   for (i64 first = thread_id() / 32 * 32; first < size; first += num_threads()) {
     i64 lid = first + lane_id();
-    append(queue, lid < size && values[lid] != skipped, (int)lid, offsets);
+    append(queues.of_step(0), lid < size && values[lid] != skipped, (int)lid, offsets);
   }
 }
 
-// Unites every node of the queue with all its out-neighbours, edges shared out among warps. The queue is empty
-// afterwards; the word behind its counter counts blocks.
-extern "C" __global__ void link_queue(u64* counter, const int* nodes, const i64* starts, const i64* rows,
-                                      const int* targets, int* parents) {
-  Queue queue = {counter, (int*)nodes, (i64*)starts, (i64*)rows};
-  for_each_edge(queue, *counter, [&](const Edges& edges) {
-    int target[K];
-#pragma unroll
-    for (int k = 0; k < K; k++) target[k] = edges.active[k] ? targets[edges.place[k]] : 0;
-#pragma unroll
-    for (int k = 0; k < K; k++)
-      if (edges.active[k]) unite(parents, edges.node[k], target[k]);
-  });
-  if (last_block((unsigned*)(counter + 1)) && threadIdx.x == 0) *counter = 0;
+// Unites every node of the queue with all its out-neighbours, edges shared out among warps. The queue is empty afterwards.
+extern "C" __global__ void link_queue(Queues queues, const int* targets, int* parents) {
+  consume(queues, targets, [&](int source, int target) { unite(parents, source, target); });
 }
 
 // Makes the root of every node its parent.

@@ -19,10 +19,9 @@ def link_first(edges: int, offsets: Any, targets: Any, parents: Any) -> None:
 
 def link_others(values: Any, skipped: Any, offsets: Any, targets: Any, parents: Any, queue: Queue) -> None:
     """Unite every node whose value is not ``skipped`` with all its out-neighbours."""
-    memory = (queue.progress, queue.nodes, queue.starts, queue.rows)
     kernels = _cc(values.dtype)
-    kernels.queue_others(threads_for(values.size), values, skipped, values.size, offsets, *memory)
-    kernels.link_queue(many_threads(), *memory, targets, parents)
+    kernels.queue_others(threads_for(values.size), values, skipped, values.size, offsets, queue.struct)
+    kernels.link_queue(many_threads(), queue.struct, targets, parents)
 
 
 def flatten(parents: Any) -> None:

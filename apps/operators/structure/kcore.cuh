@@ -1,18 +1,15 @@
 // k-core: nodes are peeled off, and so are those that this leaves with too few neighbours.
 #include "../frontier.cuh"
 
-// Hands over, of the masters below ``end`` that are left, the highest FAR - degree and the last lid + 1: 0, 0 if none is.
+// Publishes, of the masters below ``end`` that are left, the highest FAR - degree and the last lid + 1: 0, 0 if none is.
 extern "C" __global__ void find_left(i64 end, i64 far, const int* core, const int* degrees, u64* sums, u64* host) {
   u64 best = 0, last = 0;
   for (i64 lid = thread_id(); lid < end; lid += num_threads())
     if (core[lid] < 0) best = max(best, (u64)(far - degrees[lid])), last = (u64)lid + 1;
-  for (int step = 16; step > 0; step /= 2) {
-    best = max(best, __shfl_down_sync(FULL, best, step));
-    last = max(last, __shfl_down_sync(FULL, last, step));
-  }
+  best = largest_of_warp(best), last = largest_of_warp(last);
   if (lane_id() == 0 && best > peek(&sums[0])) atomicMax(&sums[0], best);
   if (lane_id() == 0 && last > peek(&sums[1])) atomicMax(&sums[1], last);
-  hand_over(sums, 2, host);
+  publish(sums, 2, host);
 }
 
 // Peels masters that have at most ``level`` neighbours until all that are left have more. A node joins the queue once: of
@@ -20,38 +17,28 @@ extern "C" __global__ void find_left(i64 end, i64 far, const int* core, const in
 // a degree that no longer matters. Mirrors count what they lose below 0, for their masters.
 extern "C" __global__ void __launch_bounds__(512, 2)
 peel(i64 level, i64 end, i64 masters, const i64* offsets, const int* targets, int* core, int* degrees, unsigned* updated,
-     int* nodes, i64* starts, i64* rows, i64 room, u64* progress_words) {
-  Progress* progress = (Progress*)progress_words;
-  Queues queues = {nodes, starts, rows, room, progress};
+     Queues queues) {
   unsigned step = 0;
   for (i64 first = thread_id() / 32 * 32; first < end; first += num_threads()) {
     i64 lid = first + lane_id();
     bool chosen = lid < end && core[lid] < 0 && degrees[lid] <= level;
     if (chosen) core[lid] = (int)level;
-    append(queues.written_in(step), chosen, (int)lid, offsets);
+    append(queues.of_step(step), chosen, (int)lid, offsets);
   }
-  grid_barrier(&progress->arrived);
-  for (;;) {
-    u64 total = peek(&progress->total[step % 3]);
-    if (queue_nodes(total) == 0) break;
-    step++;
-    if (thread_id() == 0) progress->total[(step + 1) % 3] = 0;
-    Queue out = queues.written_in(step);
-    for_each_edge(queues.written_in(step - 1), total, [&](const Edges& edges) {
-      int target[K];
-      bool left[K];
+  queues.barrier();
+  drain(queues, step, [&](const Edges& edges, Queue out) {
+    int target[K];
+    bool left[K];
 #pragma unroll
-      for (int k = 0; k < K; k++) target[k] = edges.active[k] ? targets[edges.place[k]] : 0;
+    for (int k = 0; k < K; k++) target[k] = edges.active[k] ? targets[edges.place[k]] : 0;
 #pragma unroll
-      for (int k = 0; k < K; k++) left[k] = edges.active[k] && (target[k] >= masters || core[target[k]] < 0);
+    for (int k = 0; k < K; k++) left[k] = edges.active[k] && (target[k] >= masters || core[target[k]] < 0);
 #pragma unroll
-      for (int k = 0; k < K; k++) {
-        bool last = left[k] && atomicSub(&degrees[target[k]], 1) == level + 1 && target[k] < masters;
-        if (left[k] && target[k] >= masters) set_bit(updated, target[k]);
-        if (last) core[target[k]] = (int)level;
-        if (__any_sync(FULL, last)) append(out, last, target[k], offsets);
-      }
-    });
-    grid_barrier(&progress->arrived);
-  }
+    for (int k = 0; k < K; k++) {
+      bool last = left[k] && atomicSub(&degrees[target[k]], 1) == level + 1 && target[k] < masters;
+      if (left[k] && target[k] >= masters) set_bit(updated, target[k]);
+      if (last) core[target[k]] = (int)level;
+      if (__any_sync(FULL, last)) append(out, last, target[k], offsets);
+    }
+  });
 }

@@ -24,9 +24,8 @@ def peel(
     """Peel masters that have at most ``level`` neighbours until all that are left have more; a drain."""
     queue.progress.fill(0)
     load(KCORE).resident("peel")(
-        int(level), int(end), int(masters), offsets, targets, core, degrees, updated, queue.nodes, queue.starts,
-        queue.rows, queue.room, queue.progress,
-    )  # fmt: skip
+        int(level), int(end), int(masters), offsets, targets, core, degrees, updated, queue.struct
+    )
 
 
 @functools.cache

@@ -1,6 +1,6 @@
 // Triangles: edges led to the end that comes first in an order of all nodes, and wedges that a third edge closes.
 // PLACE, the type of places in that order, is unsigned or unsigned long long. WORDS is the size of the marks of a block.
-#include "../../../cusp/kernels/warp.cuh"
+#include "../../../cusp/kernels/walk.cuh"
 
 // begins[i + 1] = targets of row rows[i] that come before it. A block takes a row at a time.
 extern "C" __global__ void count_before(const i64* rows, i64 size, const i64* offsets, const int* targets,
@@ -20,8 +20,8 @@ extern "C" __global__ void count_before(const i64* rows, i64 size, const i64* of
   }
 }
 
-// Their places, from entries[begins[i]] on. A warp reserves room for what its lanes have found:
-// where a block has several, a row is in any order.
+// Their places, from entries[begins[i]] on. A warp reserves places for what its lanes keep; where a
+// block has several warps, a row is in any order.
 extern "C" __global__ void write_before(const i64* rows, i64 size, const i64* offsets, const int* targets,
                                         const PLACE* places, const i64* begins, PLACE* entries) {
   __shared__ int filled;
@@ -109,7 +109,7 @@ count_triangles(const i64* marked, const i64* items, i64 size, const int* middle
     }
     total += at_middle;
     if (per_node) {
-      for (int step = 16; step > 0; step /= 2) at_middle += __shfl_down_sync(FULL, at_middle, step);
+      at_middle = sum_of_warp(at_middle);
       if (lane_id() == 0 && at_middle) atomicAdd(&counts[middle], (u64)at_middle);
     }
     __syncthreads();

@@ -4,7 +4,7 @@
 #define UNIT 1152921504606846976.0  // 2^60: floats are added up as whole numbers, so their order does not matter
 
 // ranks = sums + kept * teleport; contributions = factors * ranks for the first ``senders`` nodes, those with out-edges.
-// Hands over by how much the ranks changed and the sum of those of the other nodes, in units of 2^-60. sums are 0 then.
+// Publishes by how much the ranks changed and the sum of those of the other nodes, in units of 2^-60. sums are 0 then.
 extern "C" __global__ void new_ranks(i64 masters, i64 senders, VALUE kept, const VALUE* teleport, const VALUE* factors,
                                      VALUE* sums, VALUE* ranks, VALUE* contributions, u64* totals, u64* host) {
   double change = 0, dangling = 0;
@@ -20,10 +20,10 @@ extern "C" __global__ void new_ranks(i64 masters, i64 senders, VALUE kept, const
   }
   add_up(&totals[0], (u64)(change * UNIT));
   add_up(&totals[1], (u64)(dangling * UNIT));
-  hand_over(totals, 2, host);
+  publish(totals, 2, host);
 }
 
-// Adds pending * teleport, rounded, to the residuals, and hands over the sum of their absolute values.
+// Adds pending * teleport, rounded, to the residuals, and publishes the sum of their absolute values.
 extern "C" __global__ void collect(i64 masters, double pending, const double* teleport, i64* residuals, u64* totals,
                                    u64* host) {
   u64 total = 0;
@@ -33,10 +33,10 @@ extern "C" __global__ void collect(i64 masters, double pending, const double* te
     total += residual < 0 ? -residual : residual;
   }
   add_up(&totals[0], total);
-  hand_over(totals, 1, host);
+  publish(totals, 1, host);
 }
 
-// Masters settle their residuals that are, without sign, above ``threshold`` times their out-degree, and hand over what
+// Masters settle their residuals that are, without sign, above ``threshold`` times their out-degree. Published is what
 // all settled and what nodes without out-edges did. The arithmetic is that of pagerank_cpu.py, to the bit.
 extern "C" __global__ void settle(i64 masters, double threshold, double damping, const i64* degrees, i64* residuals,
                                   i64* settled, i64* shares, unsigned* updated, u64* totals, u64* host) {
@@ -58,26 +58,17 @@ extern "C" __global__ void settle(i64 masters, double threshold, double damping,
   }
   add_up(&totals[0], (u64)total);
   add_up(&totals[1], (u64)dangling);
-  hand_over(totals, 2, host);
+  publish(totals, 2, host);
 }
 
 // Every frontier node adds its share to the residuals of its out-neighbours: whole numbers, in any order. The queue is
-// empty afterwards; the word behind its counter counts blocks.
-extern "C" __global__ void push_shares(u64* counter, const int* nodes, const i64* starts, const i64* rows,
-                                       const int* targets, const i64* shares, i64* residuals) {
-  Queue queue = {counter, (int*)nodes, (i64*)starts, (i64*)rows};
-  for_each_edge(queue, *counter, [&](const Edges& edges) {
-    int target[K];
-#pragma unroll
-    for (int k = 0; k < K; k++) target[k] = edges.active[k] ? targets[edges.place[k]] : 0;
-#pragma unroll
-    for (int k = 0; k < K; k++)
-      if (edges.active[k]) atomicAdd((u64*)&residuals[target[k]], (u64)shares[edges.node[k]]);
-  });
-  if (last_block((unsigned*)(counter + 1)) && threadIdx.x == 0) *counter = 0;
+// empty afterwards.
+extern "C" __global__ void push_shares(Queues queues, const int* targets, const i64* shares, i64* residuals) {
+  consume(queues, targets,
+          [&](int source, int target) { atomicAdd((u64*)&residuals[target], (u64)shares[source]); });
 }
 
-// Sets the bits of the proxies from ``first`` on whose value is not 0: a word a warp, so no atomics are needed.
+// Sets the bits of the proxies from ``first`` on whose value is not 0: one word per warp, so no atomics are needed.
 extern "C" __global__ void mark_nonzero(i64 first, i64 size, const i64* values, unsigned* updated) {
   i64 words = (size + 31) / 32;
   for (i64 word = first / 32 + thread_id() / 32; word < words; word += num_threads() / 32) {

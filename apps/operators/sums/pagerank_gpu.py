@@ -56,9 +56,8 @@ def push_shares(
 ) -> None:
     """Every frontier node adds its share to the residuals of its out-neighbours; mirrors that have some are updated."""
     kernels, size = _pagerank(np.float64), shares.size
-    memory = (queue.progress, queue.nodes, queue.starts, queue.rows)
-    kernels.queue_bits(threads_for(size), frontier, size, offsets, *memory)
-    kernels.push_shares(threads_for(targets.size), *memory, targets, shares, residuals)
+    kernels.queue_bits(threads_for(size), frontier, size, offsets, queue.struct)
+    kernels.push_shares(threads_for(targets.size), queue.struct, targets, shares, residuals)
     kernels.mark_nonzero(threads_for(size - masters), masters, size, residuals, updated)
 
 

@@ -3,14 +3,9 @@
 // The edges of the rows are numbered through, and each warp takes a run of consecutive ones, so hubs and leaves cost the
 // same. Only what a warp has of a row that began in another one's run is a piece for itself; pieces are added afterwards, in
 // their order. So there are no atomics, and the sums are the same bits in every run.
-#include "../../../cusp/kernels/warp.cuh"
+#include "../../../cusp/kernels/walk.cuh"
 
 const i64 TILE = 32 * K;
-
-__device__ inline VALUE sum_of_warp(VALUE value) {
-  for (int step = 16; step > 0; step /= 2) value += __shfl_xor_sync(FULL, value, step);
-  return value;
-}
 
 // For ``count`` rows with edges from lids[first] on: row lids[i] has the edges starts[i] to starts[i + 1], and edge e stands
 // at e + shifts[i] in ``columns``. Warp w leaves the row and the sum of its piece, or -1, in piece_lids[w] and pieces[w].
@@ -19,9 +14,9 @@ extern "C" __global__ void sum_rows(i64 first, i64 count, const int* lids, const
                                     double* pieces) {
   const i64 FAR = 1ll << 40;
   lids += first, starts += first, shifts += first;
-  i64 warps = num_threads() / 32, warp = thread_id() / 32, end = starts[count];
-  i64 run = ((end - starts[0] + warps - 1) / warps + TILE - 1) / TILE * TILE;
-  i64 tile = starts[0] + warp * run, last = min(tile + run, end);
+  i64 warp = thread_id() / 32, end = starts[count];
+  Run run = even_run(starts[0], end, TILE);
+  i64 tile = run.begin, last = run.end;
   if (lane_id() == 0) piece_lids[warp] = -1;
   if (tile >= last) return;
   i64 slot = slot_of(starts, count, tile);
@@ -70,12 +65,8 @@ extern "C" __global__ void sum_rows(i64 first, i64 count, const int* lids, const
         open += value[k];
         continue;
       }
-      VALUE before = sum_of_warp(open), sum = value[k];
       int head = 32 - __clz(ends[k] & below_lane());  // first lane of this one's row
-      for (int step = 1; step < 32; step *= 2) {
-        VALUE other = __shfl_up_sync(FULL, sum, step);
-        if ((int)lane_id() - step >= head) sum += other;
-      }
+      VALUE before = sum_of_warp(open), sum = scan_of_warp(value[k], head);
       if (ends[k] >> lane_id() & 1) close(base[k] + __popc(ends[k] & below_lane()), head == 0 ? before + sum : sum);
       open = lane_id() >= 32 - __clz(ends[k]) ? value[k] : (VALUE)0;
     }

@@ -3,11 +3,10 @@
 
 // Every frontier node v gives level | (gids[v] & gid_mask) to its out-neighbours that have no value or a larger one.
 // Two that write one node at a time: the smaller wins, whatever the order, so parents do not depend on timing. The queue is
-// empty afterwards; the word behind its counter counts blocks.
-extern "C" __global__ void bfs_push(u64* counter, const int* nodes, const i64* starts, const i64* rows, const int* targets,
-                                    const i64* gids, i64 gid_mask, VALUE level, VALUE* values, unsigned* updated) {
-  Queue queue = {counter, (int*)nodes, (i64*)starts, (i64*)rows};
-  for_each_edge(queue, *counter, [&](const Edges& edges) {
+// empty afterwards.
+extern "C" __global__ void bfs_push(Queues queues, const int* targets, const i64* gids, i64 gid_mask, VALUE level,
+                                    VALUE* values, unsigned* updated) {
+  consume(queues, [&](const Edges& edges) {
     int target[K];
     VALUE old[K];
 #pragma unroll
@@ -21,7 +20,6 @@ extern "C" __global__ void bfs_push(u64* counter, const int* nodes, const i64* s
       if (old[k] > value && lower(&values[target[k]], value) > value) set_bit(updated, target[k]);
     }
   });
-  if (last_block((unsigned*)(counter + 1)) && threadIdx.x == 0) *counter = 0;
 }
 
 // The first in-neighbour of a row that is in the frontier, or -1. All lanes of a warp call it, each with a row or none.
@@ -29,14 +27,14 @@ extern "C" __global__ void bfs_push(u64* counter, const int* nodes, const i64* s
 // together, 32 neighbours at a time.
 __device__ inline int find_source(bool looking, i64 begin, i64 end, const int* sources, const unsigned* frontier) {
   const int ALONE = 8;
-  int found = -1;
+  int result = -1;
   i64 edge = begin;
   if (looking) {
     i64 last = min(end, begin + ALONE);
-    for (; edge < last && found < 0; edge++)
-      if (get_bit(frontier, sources[edge])) found = sources[edge];
+    for (; edge < last && result < 0; edge++)
+      if (get_bit(frontier, sources[edge])) result = sources[edge];
   }
-  unsigned left = __ballot_sync(FULL, looking && found < 0 && edge < end);
+  unsigned left = __ballot_sync(FULL, looking && result < 0 && edge < end);
   while (left) {
     int owner = __ffs(left) - 1;
     left &= left - 1;
@@ -48,9 +46,9 @@ __device__ inline int find_source(bool looking, i64 begin, i64 end, const int* s
       hits = __ballot_sync(FULL, source >= 0 && get_bit(frontier, source));
     }
     if (hits) source = __shfl_sync(FULL, source, __ffs(hits) - 1);
-    if (hits && (int)lane_id() == owner) found = source;
+    if (hits && (int)lane_id() == owner) result = source;
   }
-  return found;
+  return result;
 }
 
 // Every node without a value looks for an in-neighbour in the frontier and stops at the first. A warp has 32 nodes and
@@ -71,11 +69,6 @@ extern "C" __global__ void bfs_pull(const unsigned* frontier, i64 size, const i6
     unsigned found = __ballot_sync(FULL, source >= 0);
     if (lane_id() == 0 && found) updated[word] |= found;
   }
-}
-
-__device__ inline void count_found(u64* total, i64 found) {
-  for (int step = 16; step > 0; step /= 2) found += __shfl_down_sync(FULL, found, step);
-  if (lane_id() == 0 && found) atomicAdd(total, (u64)found << EDGE_BITS);
 }
 
 // One pull level: every node below ``rows`` that is not in ``seen`` looks for an in-neighbour that is. Whoever was seen
@@ -109,33 +102,31 @@ __device__ inline i64 pull_level(i64 rows, const int* first, const i64* offsets,
 }
 
 // hops from ``source``, -1 where there is no path; parents alike, if asked for. direction: 0 whichever is cheaper, 1 push, 2 pull.
-// ``seen`` has room for two bitmaps of ``words`` words. The rule that chooses is that of apps/bfs.py.
+// ``seen`` has the capacity of two bitmaps of ``words`` words. The rule that chooses is that of apps/bfs.py.
 extern "C" __global__ void __launch_bounds__(512, 2)
 bfs_drain(const u64* index, const int* table, i64 source, i64 proxies, i64 rows, i64 edges, const i64* offsets,
           const int* targets, const i64* in_offsets, const int* in_sources, const int* first, i64 direction, i64 alpha,
           i64 beta, int* hops, const i64* gids, i64 with_parents, i64* parents, unsigned* bitmaps, i64 words,
-          int* nodes, i64* starts, i64* queue_rows, i64 room, u64* progress_words, i64* rounds) {
-  Progress* progress = (Progress*)progress_words;
-  Queues queues = {nodes, starts, queue_rows, room, progress};
+          Queues queues, i64* rounds) {
   unsigned *seen = bitmaps, *next = bitmaps + words;
   if (!with_parents) parents = 0;
   for (i64 i = thread_id(); i < proxies; i += num_threads()) hops[i] = -1;
   for (i64 i = thread_id(); parents && i < proxies; i += num_threads()) parents[i] = -1;
   for (i64 i = thread_id(); i < 2 * words; i += num_threads()) bitmaps[i] = 0;
-  grid_barrier(&progress->arrived);
+  queues.barrier();
   unsigned step = 0;
   if (thread_id() < 32) {
     int lid = lid_of(index, table, source);
     if (lane_id() == 0) hops[lid] = 0, seen[lid >> 5] = 1u << (lid & 31);
     if (lane_id() == 0 && parents) parents[lid] = source;
-    append(queues.written_in(step), lane_id() == 0, lid, offsets);
+    append(queues.of_step(step), lane_id() == 0, lid, offsets);
   }
-  grid_barrier(&progress->arrived);
+  queues.barrier();
   bool pulling = false, queued = true;
   i64 before = 0, unexplored = edges;
   int level = 0;
   for (;;) {
-    u64 total = peek(&progress->total[step % 3]);
+    u64 total = queues.total(step);
     i64 count = queue_nodes(total);
     if (count == 0) break;
     if (direction != 1)
@@ -145,25 +136,22 @@ bfs_drain(const u64* index, const int* table, i64 source, i64 proxies, i64 rows,
     before = count;
     level++;
     if (!pulling && !queued) {  // what the last pull found becomes a queue
-      step++;
-      if (thread_id() == 0) progress->total[(step + 1) % 3] = 0;
+      Queue out = queues.next(step);
       for (i64 word = thread_id() / 32; word < words; word += num_threads() / 32) {
         unsigned bits = seen[word] & ~next[word];
-        if (bits) append(queues.written_in(step), bits >> lane_id() & 1, (int)(word * 32 + lane_id()), offsets);
+        if (bits) append(out, bits >> lane_id() & 1, (int)(word * 32 + lane_id()), offsets);
       }
-      grid_barrier(&progress->arrived);
-      total = peek(&progress->total[step % 3]);
+      queues.barrier();
+      total = queues.total(step);
     }
-    step++;
-    if (thread_id() == 0) progress->total[(step + 1) % 3] = 0;
+    Queue out = queues.next(step);
     if (pulling) {
-      i64 found = pull_level(rows, first, in_offsets, in_sources, seen, next, level, hops, gids, parents);
-      count_found(&progress->total[step % 3], found);
+      i64 hits = sum_of_warp(pull_level(rows, first, in_offsets, in_sources, seen, next, level, hops, gids, parents));
+      if (lane_id() == 0 && hits) atomicAdd(out.counter, (u64)hits << EDGE_BITS);
       unsigned* older = seen;
       seen = next, next = older;
     } else {
-      Queue out = queues.written_in(step);
-      for_each_edge(queues.written_in(step - 1), total, [&](const Edges& edges) {
+      for_each_edge(queues.of_step(step - 1), total, [&](const Edges& edges) {
         int target[K];
         bool fresh[K];
 #pragma unroll
@@ -181,7 +169,7 @@ bfs_drain(const u64* index, const int* table, i64 source, i64 proxies, i64 rows,
       });
     }
     queued = !pulling;
-    grid_barrier(&progress->arrived);
+    queues.barrier();
   }
   if (thread_id() == 0) *rounds = level;
 }

@@ -24,10 +24,9 @@ def bfs_push(
 ) -> None:  # fmt: skip
     """Every frontier node v gives ``level | (gids[v] & gid_mask)`` to its out-neighbours without a smaller value."""
     kernels = _bfs(values.dtype)
-    memory = (queue.progress, queue.nodes, queue.starts, queue.rows)
-    kernels.queue_bits(threads_for(values.size), frontier, values.size, offsets, *memory)
+    kernels.queue_bits(threads_for(values.size), frontier, values.size, offsets, queue.struct)
     level = values.dtype.type(level)
-    kernels.bfs_push(many_threads(), *memory, targets, gids, int(gid_mask), level, values, updated)
+    kernels.bfs_push(many_threads(), queue.struct, targets, gids, int(gid_mask), level, values, updated)
 
 
 def bfs_pull(
@@ -87,8 +86,7 @@ def bfs_drain(
     _bfs(np.int32).resident("bfs_drain")(
         part.lid_map.index, part.lid_map.table, int(source), part.num_proxies, plan.rows, part.num_edges, part.offsets,
         part.targets, *in_edges, plan.first, DIRECTIONS[direction if plan.in_edges else "push"], alpha, beta, hops,
-        part.gids, int(with_parents), parents, plan.bitmaps, _words(part), queue.nodes, queue.starts, queue.rows,
-        queue.room, queue.progress, levels,
+        part.gids, int(with_parents), parents, plan.bitmaps, _words(part), queue.struct, levels,
     )  # fmt: skip
     return hops, parents, levels[0]
 

@@ -1,7 +1,8 @@
 """Shortest paths on the GPU, with the names and arguments of the CPU's; the kernels are in sssp.cuh.
 
 On one rank a whole search runs in one kernel. Where edges weigh as much as their reverses, rows are sorted by weight,
-and distances are settled bucket by bucket until most edges belong to settled nodes; then the other nodes pull.
+and distances are settled bucket by bucket until most edges belong to settled nodes; then the other nodes pull: see
+sssp_sorted.cuh.
 """
 
 import functools
@@ -12,14 +13,14 @@ import cupy as cp
 import numpy as np
 
 from apps.operators.frontier_gpu import Queue, drains, make_queue, threads_for
-from cusp.kernels.cuda import Sums, c_type, load, many_threads
+from cusp.kernels.cuda import Struct, Sums, c_type, load, many_threads, struct
 from cusp.partition import Partition
 from cusp.runtime.devices import to_host
 from gluon.device_gpu import full, no_bits, read, write
 from gluon.sync import Sync
 
-SSSP = "apps/operators/traversal/sssp.cuh"
-DENSE = 8  # edges a node from which hubs have most of all edges, as a rule
+SSSP, SORTED = (f"apps/operators/traversal/{name}.cuh" for name in ("sssp", "sssp_sorted"))
+DENSE = 8  # edges per node from which on hubs have most of all edges, as a rule
 ENOUGH = 0.85  # share of the edges that belong to settled nodes when the others begin to pull
 MOST_BUCKETS = 64  # before that, at most
 SORTED_AT_ONCE = 1 << 27  # edges
@@ -44,7 +45,7 @@ def find_pending(lowered: Any, values: Any, relaxed_at: Any, pending: Any, far: 
 
 
 def _lowest(far: Any, below: int) -> Any:
-    """What ``keep_lowest`` in sssp.cuh found."""
+    """The value that ``keep_lowest`` of distances.cuh kept."""
     bits = np.array([far]).view(f"i{far.itemsize}")
     bits -= below
     return bits.view(far.dtype)[0].item()
@@ -95,7 +96,7 @@ def plan_relaxing(part: Partition, sync: Sync, weights: Any, dtype: np.dtype) ->
 def _weighs_the_same(part: Partition, sync: Sync, weights: Any) -> bool:
     """Whether every edge and its reverse have the same weight. Collective."""
     total = cp.zeros(1, np.uint64)
-    kernel = _sssp(np.int32, weights.dtype).weight_asymmetry
+    kernel = _sorted(np.int32, weights.dtype).weight_asymmetry
     kernel(many_threads(), part.num_proxies, part.gids, part.offsets, part.targets, weights, total)
     return sync.total(read(total)[0])[0] == 0
 
@@ -131,9 +132,9 @@ def open_bucket(part: Partition, low: Any, high: Any, far: Any, values: Any, que
     Returns how many edges those nodes have, and the lowest distance from ``low`` on that they offer, or ``far``.
     """
     number, sums = values.dtype.type, _sums()
-    _sssp(values.dtype, queue.by_weight[1].dtype).open_bucket(
-        _threads(values.size), number(low), number(high), number(far), values.size, part.offsets, queue.by_weight[1],
-        values, *_rows_of(queue), sums.counters, sums.address,
+    _sorted(values.dtype, queue.by_weight[1].dtype).open_bucket(
+        _threads(values.size), number(low), number(high), number(far), _rows(part, queue, values.size), values,
+        queue.queue.struct, sums.counters, sums.address,
     )  # fmt: skip
     edges, below = sums.read()
     return edges, _lowest(number(far), below)
@@ -144,34 +145,31 @@ def settle_bucket(
 ) -> None:
     """Relax what :func:`open_bucket` has found, and the edges of pending nodes that lead below ``high``, till quiet."""
     number = values.dtype.type
-    _sssp(values.dtype, queue.by_weight[1].dtype).resident("settle_bucket")(
-        number(high), number(far), values.size, part.offsets, *queue.by_weight, values, relaxed_at, pending, updated,
-        *_rows_of(queue),
+    _sorted(values.dtype, queue.by_weight[1].dtype).resident("settle_bucket")(
+        number(high), number(far), _rows(part, queue, values.size), values, relaxed_at, pending, updated,
+        queue.queue.struct,
     )  # fmt: skip
 
 
 def mark_reached(part: Partition, far: Any, values: Any, updated: Any) -> None:
     """Give the masters that are reached their bits, as if they had just been updated."""
     masters = part.num_masters
-    _sssp(values.dtype).mark_reached(masters, masters, values, values.dtype.type(far), updated)
+    _sorted(values.dtype).mark_reached(masters, masters, values, values.dtype.type(far), updated)
 
 
 def pull(part: Partition, low: Any, far: Any, values: Any, updated: Any, queue: Relaxing) -> None:
     """Every node that is not below ``low`` looks through its own row for a shorter path."""
-    number, kernels = values.dtype.type, _sssp(values.dtype, queue.by_weight[1].dtype)
+    number, kernels = values.dtype.type, _sorted(values.dtype, queue.by_weight[1].dtype)
+    rows, queues = _rows(part, queue, values.size), queue.queue.struct
     _clear_totals(queue)
-    kernels.queue_unsettled(
-        _threads(values.size), number(low), number(far), values.size, part.offsets, values, *_rows_of(queue)
-    )
-    kernels.pull_queued(
-        many_threads(), number(far), values.size, part.offsets, *queue.by_weight, values, updated, *_rows_of(queue)
-    )
+    kernels.queue_unsettled(_threads(values.size), number(low), number(far), rows, values, queues)
+    kernels.pull_queued(many_threads(), number(far), rows, values, updated, queues)
     _clear_totals(queue)
 
 
-def _rows_of(relaxing: Relaxing) -> tuple[Any, Any, Any, int, Any]:
-    queue = relaxing.queue
-    return queue.nodes, queue.starts, queue.rows, queue.room, queue.progress
+def _rows(part: Partition, relaxing: Relaxing, size: int) -> Struct:
+    """Struct Rows of sssp_sorted.cuh: the first ``size`` rows, sorted by weight."""
+    return struct(size, part.offsets, *relaxing.by_weight)
 
 
 def _clear_totals(relaxing: Relaxing) -> None:
@@ -180,7 +178,7 @@ def _clear_totals(relaxing: Relaxing) -> None:
 
 
 def _threads(size: int) -> int:
-    """A thread a node, but no more than fill the GPU."""
+    """One thread per node, but no more than fill the GPU."""
     return min(max(size, 1), many_threads())
 
 
@@ -192,11 +190,10 @@ def shortest_paths(part: Partition, source: int, lengths: Any) -> tuple[Any, Any
     delta = lengths.dtype.type(min(lengths.delta, lengths.far))
     if relaxing.by_weight is not None:
         values = cp.empty(part.num_proxies, lengths.dtype)
-        rows, enough = queue.room, int(part.num_edges * ENOUGH)
-        _sssp(lengths.dtype, lengths.weights.dtype).resident("settle_and_pull")(
+        rows, enough = _rows(part, relaxing, queue.capacity), int(part.num_edges * ENOUGH)
+        _sorted(lengths.dtype, lengths.weights.dtype).resident("settle_and_pull")(
             int(source), part.lid_map.index, part.lid_map.table, rows, part.num_proxies, enough, MOST_BUCKETS, far,
-            delta, part.offsets, *relaxing.by_weight, values, relaxing.stamps.view(np.uint32), queue.nodes,
-            queue.starts, queue.rows, queue.room, queue.progress, relaxing.rounds,
+            delta, values, relaxing.stamps.view(np.uint32), queue.struct, relaxing.rounds,
         )  # fmt: skip
         return values, relaxing.rounds[0]
     values, pending = full(part.num_proxies, far, lengths.dtype), no_bits(part.num_proxies)
@@ -210,11 +207,10 @@ def shortest_paths(part: Partition, source: int, lengths: Any) -> tuple[Any, Any
 
 def _relax(whole: int, limit: Any, far: Any, delta: Any, offsets: Any, targets: Any, weights: Any, values: Any,
            relaxed_at: Any, pending: Any, updated: Any, relaxing: Relaxing) -> None:  # fmt: skip
-    number, queue = values.dtype.type, relaxing.queue
+    number = values.dtype.type
     _sssp(values.dtype, weights.dtype).resident("relax_drain")(
         whole, number(limit), number(far), number(delta), values.size, offsets, targets, weights, values, relaxed_at,
-        pending, updated, relaxing.stamps, queue.nodes, queue.starts, queue.rows, queue.room, queue.progress,
-        relaxing.rounds,
+        pending, updated, relaxing.stamps, relaxing.queue.struct, relaxing.rounds,
     )  # fmt: skip
 
 
@@ -228,3 +224,8 @@ def mark_too_far(offsets: Any, targets: Any, weights: Any, values: Any, far: Any
 @functools.cache
 def _sssp(dtype: Any, weight: Any = np.int32) -> Any:
     return load(SSSP, VALUE=c_type(dtype), WEIGHT=c_type(weight))
+
+
+@functools.cache
+def _sorted(dtype: Any, weight: Any = np.int32) -> Any:
+    return load(SORTED, VALUE=c_type(dtype), WEIGHT=c_type(weight))

@@ -19,16 +19,16 @@ WEIGHT_TYPES = [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 
 
 @dataclass(frozen=True)
 class Weigher:
-    """Called with ``(sources, targets, weights or None)`` of some edges, returns their weights or None.
+    """Called with ``(sources, targets, weights or None)`` of some edges, and returns their weights or None.
 
     Attributes
     ----------
     dtype : dtype or None
         Of the weights that the graph gets; None: no weights.
     rule : WeightRule or None
-        How random weights are drawn; None: keep the given ones.
+        How random weights are drawn; None: the given ones are kept.
     seed : int
-        Of the random weights. They depend on it and on the two ends alone, in either order.
+        Of the random weights, which depend only on it and on the two ends, in either order.
     """
 
     dtype: np.dtype | None
@@ -44,7 +44,7 @@ class Weigher:
 
 
 def is_column(weights: str) -> bool:
-    """Whether the value of --weights names a column: neither a word of ours nor LOW:HIGH."""
+    """Whether the value of --weights names a column: neither ``keep``, ``none`` nor LOW:HIGH."""
     return weights not in ("keep", "none") and ":" not in weights
 
 
@@ -58,24 +58,26 @@ def make_weigher(weights: str, weight_type: str | None, seed: int, source: EdgeS
     GraphFileError
         The file's weights are of a type that a graph file cannot hold.
     """
-    asked = None if weight_type is None else np.dtype(weight_type)
+    requested = None if weight_type is None else np.dtype(weight_type)
     if ":" in weights:
         from cusp.edge_lists.random_weights import WeightRule
 
         rule = WeightRule.parse(weights)
-        _refuse_rounding(weights, rule.dtype, asked)
-        return Weigher(asked or rule.dtype, rule, seed)
+        _refuse_rounding(weights, rule.dtype, requested)
+        return Weigher(requested or rule.dtype, rule, seed)
     if weights == "none" or source.weight_dtype is None:
-        if asked is not None:
-            raise OptionError(f"--weight-type {asked}: there are no weights; --weights 1:255 makes random ones")
+        if requested is not None:
+            raise OptionError(f"--weight-type {requested}: there are no weights; --weights 1:255 makes random ones")
         return Weigher(None)
-    _refuse_rounding(str(source.path), source.weight_dtype, asked)
-    dtype = asked or source.weight_dtype.newbyteorder("=")
+    _refuse_rounding(str(source.path), source.weight_dtype, requested)
+    dtype = requested or source.weight_dtype.newbyteorder("=")
     if dtype.name not in WEIGHT_TYPES:
         raise GraphFileError(f"{source.path}: has weights of type {dtype}; choose one with --weight-type")
     return Weigher(dtype)
 
 
-def _refuse_rounding(origin: str, dtype: np.dtype, asked: np.dtype | None) -> None:
-    if asked is not None and asked.kind != "f" and dtype.kind == "f":
-        raise OptionError(f"--weight-type {asked}: the weights of {origin} have fractions; ask for float32 or float64")
+def _refuse_rounding(origin: str, dtype: np.dtype, requested: np.dtype | None) -> None:
+    if requested is not None and requested.kind != "f" and dtype.kind == "f":
+        raise OptionError(
+            f"--weight-type {requested}: the weights of {origin} have fractions; choose float32 or float64"
+        )

@@ -1,6 +1,6 @@
-"""Offline partitioners, which hold the whole graph and look at it often: what streaming is measured against.
+"""Offline partitioners, which hold the whole graph and look at it many times: what streaming is measured against.
 
-python -m scripts.bench.offline METHOD SYMMETRIC.h5 GRAPH.h5 PARTS MAP.npy
+python -m scripts.bench.shared.offline METHOD SYMMETRIC.h5 GRAPH.h5 PARTS MAP.npy
 
 Writes the part of each node as a node map and prints the seconds that the partitioner alone took. The load of a node is
 its out-degree in GRAPH.h5, at least 1, so that edges are balanced under the edge rule ``source``.
@@ -10,7 +10,6 @@ import argparse
 import importlib.util
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -19,8 +18,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from scripts import mpirun
-from scripts.bench.common import ROOT
+from scripts.bench.shared.rows import call
 
 PACKAGES = {"METIS": "pymetis", "KaHIP": "kahip", "Mt-KaHyPar": "mtkahypar"}
 IMBALANCE = 0.03  # the default of KaHIP and Mt-KaHyPar; METIS keeps its own
@@ -34,14 +32,12 @@ def installed(method: str) -> bool:
 
 def node_map(method: str, symmetric: Path, graph: Path, parts: int, target: Path, limit: float) -> float | None:
     """Write a node map in a process of its own; its seconds, or None if it took longer than ``limit``."""
-    args = ["-m", "scripts.bench.offline", method, str(symmetric), str(graph), str(parts), str(target)]
+    module = "scripts.bench.shared.offline"
     try:
-        done = mpirun.run(1, args, timeout=limit, cwd=ROOT, launcher=False)
+        output = call(1, module, method, symmetric, graph, str(parts), target, limit=limit)
     except subprocess.TimeoutExpired:
         return None
-    if done.returncode:
-        sys.exit(f"{method} failed with exit code {done.returncode}:\n{done.stdout}{done.stderr}")
-    return float(done.stdout.split()[-1])
+    return float(output.split()[-1])
 
 
 def metis(offsets: np.ndarray, targets: np.ndarray, loads: np.ndarray, parts: int) -> tuple[float, np.ndarray]:
@@ -50,8 +46,8 @@ def metis(offsets: np.ndarray, targets: np.ndarray, loads: np.ndarray, parts: in
 
     adjacency = pymetis.CSRAdjacency(offsets, targets.astype(np.int64))
     began = time.perf_counter()
-    _, found = pymetis.part_graph(parts, adjacency, vweights=loads)
-    return time.perf_counter() - began, np.asarray(found)
+    _, assigned = pymetis.part_graph(parts, adjacency, vweights=loads)
+    return time.perf_counter() - began, np.asarray(assigned)
 
 
 def kahip(offsets: np.ndarray, targets: np.ndarray, loads: np.ndarray, parts: int) -> tuple[float, np.ndarray]:
@@ -62,8 +58,8 @@ def kahip(offsets: np.ndarray, targets: np.ndarray, loads: np.ndarray, parts: in
     mode = kahip.FASTSOCIAL if degrees.max() > SKEWED * degrees.mean() else kahip.FAST
     arrays = [array.astype(np.int32) for array in (loads, offsets, np.ones(targets.size), targets)]
     began = time.perf_counter()
-    _, found = kahip.kaffpa(*arrays, parts, IMBALANCE, True, 0, mode)
-    return time.perf_counter() - began, np.asarray(found)
+    _, assigned = kahip.kaffpa(*arrays, parts, IMBALANCE, True, 0, mode)
+    return time.perf_counter() - began, np.asarray(assigned)
 
 
 def mt_kahypar(offsets: np.ndarray, targets: np.ndarray, loads: np.ndarray, parts: int) -> tuple[float, np.ndarray]:
@@ -80,12 +76,12 @@ def mt_kahypar(offsets: np.ndarray, targets: np.ndarray, loads: np.ndarray, part
         write_metis(path, offsets, targets, loads)
         graph = partitioner.graph_from_file(str(path), context, mtkahypar.FileFormat.METIS)
     began = time.perf_counter()
-    found = graph.partition(context)
-    return time.perf_counter() - began, np.asarray(found.get_partition())
+    assigned = graph.partition(context)
+    return time.perf_counter() - began, np.asarray(assigned.get_partition())
 
 
 def write_metis(path: Path, offsets: np.ndarray, targets: np.ndarray, loads: np.ndarray) -> None:
-    """A METIS file with node weights: a line a node, ids from 1."""
+    """A METIS file with node weights: a line per node, ids from 1."""
     bounds = offsets.tolist()
     with path.open("w") as file:
         file.write(f"{loads.size} {targets.size // 2} 10\n")
@@ -109,8 +105,8 @@ def main() -> None:
         offsets, targets = file["indptr"][...].astype(np.int64), file["indices"][...]
     with h5py.File(options.graph) as file:
         loads = np.maximum(1, np.diff(file["indptr"][...].astype(np.int64)))
-    seconds, found = METHODS[options.method](offsets, targets, loads, options.parts)
-    np.save(options.target, found.astype(np.int32))
+    seconds, assigned = METHODS[options.method](offsets, targets, loads, options.parts)
+    np.save(options.target, assigned.astype(np.int32))
     print(seconds)
 
 

@@ -13,8 +13,18 @@ WEIGHTS = 255  # edges weigh 1 to this, the same in both directions
 BATCH = 1 << 26  # edges made at a time
 
 
+def keys_of(name: str) -> tuple[Any, int]:
+    """Keys and number of nodes of the graph ``kronSCALE``, ``roadSIDE`` or ``ringNODES``."""
+    size = int(name[4:])
+    if name.startswith("kron"):
+        return kronecker(size), 1 << size
+    if name.startswith("road"):
+        return lattice(size), size * size
+    return ring(size), size
+
+
 def kronecker(scale: int, seed: int = 1) -> Any:
-    """Keys source << 32 | target of an RMAT graph (0.57, 0.19, 0.19; 16 edges a node), ascending.
+    """Keys source << 32 | target of an RMAT graph (0.57, 0.19, 0.19; 16 edges per node), ascending.
 
     Both directions, no loops, no parallel edges; node numbers are scrambled.
     """
@@ -45,7 +55,7 @@ def lattice(side: int, share: float = 0.6, seed: int = 1) -> Any:
 
 
 def ring(nodes: int) -> Any:
-    """Keys of a ring, whose neighbours bear numbers far apart."""
+    """Keys of a ring whose neighbours have numbers far apart."""
     step = int(nodes * 0.618) | 1
     while np.gcd(step, nodes) > 1:
         step += 2

@@ -1,4 +1,4 @@
-"""Threads over kernels that release Python's lock: how many this rank may use, and a map that keeps order."""
+"""Threads over kernels that release Python's lock: how many this rank may use, and a map that keeps the order."""
 
 import os
 from collections import deque
@@ -6,21 +6,15 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
+from cusp.runtime.environment import local_ranks
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def num_local_ranks() -> int:
-    """Ranks of this job on this computer, as the launcher (MPICH's hydra or Open MPI) tells."""
-    for name in ("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE"):
-        if name in os.environ:
-            return max(1, int(os.environ[name]))
-    return 1
-
-
 def num_threads() -> int:
     """Threads for this rank: its share of the cores that the process may use, at least one."""
-    return max(1, len(os.sched_getaffinity(0)) // num_local_ranks())
+    return max(1, len(os.sched_getaffinity(0)) // local_ranks())
 
 
 def ordered_map(
@@ -28,8 +22,8 @@ def ordered_map(
 ) -> Iterator[Result]:
     """Yield ``function(item)`` in the order of the items.
 
-    At most ``threads + 1`` results are under way or waiting. The calling thread consumes ``items``; the
-    first exception of a call is raised to it.
+    At most ``threads + 1`` results are in progress or waiting. The calling thread consumes ``items`` and gets
+    the first exception of a call.
     """
     threads = threads or num_threads()
     with ThreadPoolExecutor(threads) as pool:

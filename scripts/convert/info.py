@@ -1,4 +1,4 @@
-"""What a file says of itself, in lines of text."""
+"""What a file says about itself, in lines of text."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ def header_facts(source: EdgeSource) -> list[tuple[str, str]]:
     packed = ", packed with gzip" if is_gzip(source.path) else ""
     nodes = "not stated" if source.num_nodes is None else f"{source.num_nodes:,}"
     if source.num_nodes is None and source.min_nodes:
-        nodes = f"{source.min_nodes:,} occur, by a comment"
+        nodes = f"{source.min_nodes:,} occur, according to a comment"
     return [
         ("format", f"{source.format} ({FORMATS[source.format][3]}){packed}"),
         ("nodes", nodes),
@@ -75,12 +75,12 @@ def _checksums(path: Path, file: h5py.File, check: bool) -> str:
         return "none"
     which = "all" if summed == names else ", ".join(summed)
     if not check:
-        return f"present ({which}), not compared: --check does"
+        return f"present ({which}), not compared (--check does so)"
     for name in summed:
-        stored, found = int(file[name].attrs["checksum"]), stream_checksum(file[name])
-        if stored != found:
+        stored, actual = int(file[name].attrs["checksum"]), stream_checksum(file[name])
+        if stored != actual:
             raise GraphFileError(
-                f"{path}: /{name} has the checksum {found:#018x} but {stored:#018x} is stored; "
+                f"{path}: /{name} has the checksum {actual:#018x} but {stored:#018x} is stored; "
                 "the file is damaged, convert it again"
             )
     return f"compared and right ({which})"

@@ -3,15 +3,8 @@
 import numpy as np
 from numba import njit
 
+from cusp.edge_lists.random_kernels import mix
 from cusp.input.checksum import as_bits
-
-
-@njit(cache=True, nogil=True)
-def _mixed(bits):  # type: ignore[no-untyped-def]
-    """Finish of splitmix64 (Steele, Lea, Flood, OOPSLA 2014)."""
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return bits ^ (bits >> np.uint64(31))
 
 
 @njit(cache=True, nogil=True)
@@ -20,16 +13,16 @@ def _asymmetry(sources, targets, weights):  # type: ignore[no-untyped-def]
     total = np.uint64(0)
     for i in range(sources.size):
         u, v = np.uint64(sources[i]), np.uint64(targets[i])
-        weight = _mixed(np.uint64(weights[i]) + first) if weights.size > 0 else np.uint64(0)
-        total += _mixed(u * first + v * second + weight) - _mixed(v * first + u * second + weight)
+        weight = mix(np.uint64(weights[i]) + first) if weights.size > 0 else np.uint64(0)
+        total += mix(u * first + v * second + weight) - mix(v * first + u * second + weight)
     return total
 
 
 def asymmetry(sources: np.ndarray, targets: np.ndarray, weights: np.ndarray | None) -> int:
     """Sum over some edges of ``hash(edge) - hash(its reverse)``, mod 2**64.
 
-    Over all edges of a graph it is 0 if each edge has its reverse, of the same weight, as often as
-    itself; if not, it is 0 with a probability of about 2**-64.
+    Over all edges of a graph it is 0 if each edge has its reverse, of the same weight, the same number
+    of times; if not, it is 0 with a probability of about 2**-64.
     """
     bits = np.empty(0, np.int64) if weights is None else as_bits(np.ascontiguousarray(weights)).astype(np.int64)
     return int(_asymmetry(sources.astype(np.int64), targets.astype(np.int64), bits))

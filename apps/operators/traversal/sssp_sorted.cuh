@@ -1,0 +1,271 @@
+// Shortest paths where every edge weighs as much as its reverse and rows are sorted by weight: distances are settled bucket by
+// bucket, then the other nodes pull. Types as in distances.cuh.
+#include "distances.cuh"
+
+__device__ inline u64 mix(u64 value) {
+  value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9ull;
+  value = (value ^ value >> 27) * 0x94D049BB133111EBull;
+  return value ^ value >> 31;
+}
+
+// *sum += over all edges, a hash of (source, target, weight) less that of (target, source, weight), modulo 2^64: over all
+// ranks zero if every edge and its reverse weigh the same.
+extern "C" __global__ void weight_asymmetry(i64 rows, const i64* gids, const i64* offsets, const int* targets,
+                                            const WEIGHT* weights, u64* sum) {
+  u64 total = 0;
+  for (i64 row = thread_id() / 32; row < rows; row += num_threads() / 32) {
+    for (i64 edge = offsets[row] + lane_id(); edge < offsets[row + 1]; edge += 32) {
+      u64 weight = mix((u64)weights[edge]), source = (u64)gids[row], target = (u64)gids[targets[edge]];
+      total += mix(mix(source + weight) ^ target) - mix(mix(target + weight) ^ source);
+    }
+  }
+  total = sum_of_warp(total);
+  if (lane_id() == 0 && total) atomicAdd(sum, total);
+}
+
+// First edge of a row, sorted by weight, that is not shorter than ``length``.
+__device__ inline i64 first_from(const WEIGHT* weights, i64 begin, i64 end, VALUE length) {
+  while (begin < end) {
+    i64 middle = (begin + end) / 2;
+    if ((VALUE)weights[middle] < length) begin = middle + 1;
+    else end = middle;
+  }
+  return begin;
+}
+
+// As append, for the threads of a block at once: one atomic for all of them. The whole block calls it.
+__device__ inline void append_block(Queue queue, int node, i64 begin, i64 end) {
+  __shared__ u64 of_warp[32];
+  if (!__syncthreads_or(end > begin)) return;
+  unsigned warp = threadIdx.x / 32;
+  u64 own = end > begin ? 1ull << EDGE_BITS | (u64)(end - begin) : 0, upto = scan_of_warp(own);
+  if (lane_id() == 31) of_warp[warp] = upto;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    u64 all = 0;
+    for (unsigned i = 0; i < blockDim.x / 32; i++) all += of_warp[i];
+    u64 at = atomicAdd(queue.counter, all);
+    for (unsigned i = 0; i < blockDim.x / 32; i++) {
+      u64 next = at + of_warp[i];
+      of_warp[i] = at, at = next;
+    }
+  }
+  __syncthreads();
+  u64 at = of_warp[warp] + upto - own;
+  if (end > begin) write_entry(queue, queue_nodes(at), node, queue_edges(at), begin);
+}
+
+// The edges of a rank; each row is sorted by weight.
+struct Rows {
+  i64 size;
+  const i64* offsets;
+  const int* targets;
+  const WEIGHT* weights;
+};
+
+// Relaxes the edges of a queue. The bits of ``fallen`` say whose value fell; so do those of ``updated``, which is there if
+// there are other ranks.
+__device__ inline void relax(Queue queue, u64 total, VALUE far, Rows rows, VALUE* values, unsigned* fallen,
+                             unsigned* updated) {
+  for_each_edge(queue, total, [&](const Edges& edges) {
+    Candidates offers = candidates(edges, far, rows.targets, rows.weights, values);
+#pragma unroll
+    for (int k = 0; k < K; k++) {
+      int target = offers.target[k];
+      if (!offers.apply(k, values)) continue;
+      atomicOr(&fallen[target >> 5], 1u << (target & 31));
+      if (updated) set_bit(updated, target);
+    }
+  });
+}
+
+// Appends the nodes whose bits are set, and clears them: each with its edges that can lead below ``limit``. One lane looks
+// at a word, so words without bits cost little. ``relaxed_at`` is there if there are other ranks.
+__device__ inline void collect(unsigned* fallen, Queue out, VALUE limit, VALUE far, Rows rows, const VALUE* values,
+                               VALUE* relaxed_at) {
+  i64 words = (rows.size + 31) / 32;
+  for (i64 base = thread_id() / 32 * 32; base < words; base += num_threads()) {
+    unsigned bits = base + lane_id() < words ? fallen[base + lane_id()] : 0;
+    if (bits) fallen[base + lane_id()] = 0;
+    for (unsigned left = __ballot_sync(FULL, bits != 0); left; left &= left - 1) {
+      int word = __ffs(left) - 1;
+      i64 lid = (base + word) * 32 + lane_id(), begin = 0, end = 0;
+      if (__shfl_sync(FULL, bits, word) >> lane_id() & 1) {
+        VALUE value = values[lid];
+        begin = rows.offsets[lid], end = rows.offsets[lid + 1];
+        if (limit < far) end = first_from(rows.weights, begin, end, limit - value);
+        if (relaxed_at) relaxed_at[lid] = value;
+      }
+      append(out, (int)lid, begin, end);
+    }
+  }
+}
+
+// Relaxes what the queue of a step holds, then the nodes that fell, until none does.
+__device__ inline void relax_all(Queues queues, unsigned& step, VALUE limit, VALUE far, Rows rows, VALUE* values,
+                                 unsigned* fallen, VALUE* relaxed_at, unsigned* updated) {
+  for (;;) {
+    u64 total = queues.total(step);
+    if (queue_nodes(total) == 0) break;
+    relax(queues.of_step(step), total, far, rows, values, fallen, updated);
+    queues.barrier();
+    collect(fallen, queues.next(step), limit, far, rows, values, relaxed_at);
+    queues.barrier();
+  }
+}
+
+// Appends every node below ``high`` with its edges that lead into the bucket [low, high), and returns how many edges those
+// below ``low`` have. ``next`` becomes the lowest distance from ``low`` on that any of them offers or, if it is the
+// source, has.
+__device__ inline u64 append_windows(Queue out, VALUE low, VALUE high, VALUE far, Rows rows, const VALUE* values,
+                                     VALUE& next) {
+  u64 settled = 0;
+  for (i64 base = (i64)blockIdx.x * blockDim.x; base < rows.size; base += num_threads()) {
+    i64 lid = base + threadIdx.x, begin = 0, end = 0;
+    VALUE value = lid < rows.size ? values[lid] : far;
+    if (value < low) {
+      i64 row_end = rows.offsets[lid + 1];
+      begin = rows.offsets[lid];
+      settled += row_end - begin;
+      begin = first_from(rows.weights, begin, row_end, low - value);
+      end = first_from(rows.weights, begin, row_end, high - value);
+      VALUE weight = begin < row_end ? (VALUE)rows.weights[begin] : far;
+      if (weight < far - value) next = min(next, value + weight);
+    } else if (value < high) {
+      begin = rows.offsets[lid];
+      end = first_from(rows.weights, begin, rows.offsets[lid + 1], high - value);
+      next = min(next, value);
+    }
+    append_block(out, (int)lid, begin, end);
+  }
+  return settled;
+}
+
+// Appends the nodes that are pending, and clears their bits: each with its edges that can lead below ``limit``.
+__device__ inline void append_pending(unsigned* pending, Queue out, VALUE limit, VALUE far, Rows rows,
+                                      const VALUE* values, VALUE* relaxed_at) {
+  for (i64 base = (i64)blockIdx.x * blockDim.x; base < rows.size; base += num_threads()) {
+    i64 lid = base + threadIdx.x, begin = 0, end = 0;
+    unsigned bits = lid < rows.size ? pending[lid >> 5] : 0;
+    if (bits >> lane_id() & 1) {
+      VALUE value = relaxed_at[lid] = values[lid];
+      begin = rows.offsets[lid], end = rows.offsets[lid + 1];
+      if (limit < far) end = first_from(rows.weights, begin, end, limit - value);
+    }
+    append_block(out, (int)lid, begin, end);
+    if (lane_id() == 0 && bits) pending[lid >> 5] = 0;
+  }
+}
+
+// Appends all nodes that are not below ``low``; with ``reached`` those that are below ``far``.
+__device__ inline void append_unsettled(Queue out, VALUE low, VALUE far, bool reached, Rows rows, const VALUE* values) {
+  for (i64 base = (i64)blockIdx.x * blockDim.x; base < rows.size; base += num_threads()) {
+    i64 lid = base + threadIdx.x, begin = 0, end = 0;
+    if (lid < rows.size && !(values[lid] < low) && (!reached || values[lid] < far))
+      begin = rows.offsets[lid], end = rows.offsets[lid + 1];
+    append_block(out, (int)lid, begin, end);
+  }
+}
+
+// The nodes of a queue look through their own rows for shorter paths: an edge is as long as its reverse.
+__device__ inline void pull_edges(Queue queue, u64 total, VALUE far, Rows rows, VALUE* values, unsigned* updated) {
+  for_each_edge(queue, total, [&](const Edges& edges) {
+    VALUE near[K];
+#pragma unroll
+    for (int k = 0; k < K; k++) near[k] = edges.active[k] ? values[rows.targets[edges.place[k]]] : far;
+#pragma unroll
+    for (int k = 0; k < K; k++) {
+      if (!(near[k] < far)) continue;
+      VALUE weight = (VALUE)rows.weights[edges.place[k]];
+      if (!(weight < far - near[k] && near[k] + weight < values[edges.node[k]])) continue;
+      lower(&values[edges.node[k]], near[k] + weight);
+      if (updated) set_bit(updated, edges.node[k]);
+    }
+  });
+}
+
+// Shortest paths of an undirected graph whose rows are sorted by weight, in one kernel.
+//
+// Distances are settled bucket after bucket. A bucket [low, high) relaxes of every node that is settled just the edges
+// that lead into it, which stand together in the row, and of every node that falls into it those that stay inside: so
+// each edge is relaxed once, and only if it is not longer than what is settled. Hubs are settled first, and with them
+// most of all edges. As soon as ``enough`` of them belong to settled nodes, the others pull: each looks through its own
+// row, which is short. What they found is then relaxed without buckets until nothing changes. Nearly all edges between
+// settled nodes are never looked at. (That distances below ``low`` are final: every path to such a node has only shorter
+// prefixes, whose edges have been relaxed in an earlier bucket.)
+extern "C" __global__ void __launch_bounds__(512, 2)
+settle_and_pull(i64 source, const u64* index, const int* table, Rows rows, i64 proxies, i64 enough, i64 most_buckets,
+                VALUE far, VALUE width, VALUE* values, unsigned* fallen, Queues queues, i64* rounds) {
+  Progress* progress = queues.progress;
+  i64 bucket = 0, words = (rows.size + 31) / 32;
+  for (i64 i = thread_id(); i < proxies; i += num_threads()) values[i] = far;
+  for (i64 i = thread_id(); i < words; i += num_threads()) fallen[i] = 0;
+  queues.barrier();
+  if (thread_id() == 0) values[lid_of(index, table, source)] = 0;
+  queues.barrier();
+  unsigned step = 0;
+  VALUE low = 0;
+  for (VALUE high; bucket < most_buckets && low < far; bucket++, low = high) {
+    high = far - low > width ? low + width : far;
+    Queue window = queues.next(step);
+    if (thread_id() == 0) progress->lowest[(bucket + 1) % 3] = 0;
+    VALUE next = far;
+    u64 settled = append_windows(window, low, high, far, rows, values, next);
+    settled = sum_of_warp(settled);
+    if (lane_id() == 0 && settled) atomicAdd(&progress->lowest[bucket % 3], settled);
+    queues.barrier();
+    if ((i64)peek(&progress->lowest[bucket % 3]) >= enough) break;
+    relax_all(queues, step, high, far, rows, values, fallen, nullptr, nullptr);
+  }
+  for (bool pulled = false;; pulled = true) {  // those that are not settled pull; then they push what they have
+    Queue unsettled = queues.next(step);
+    append_unsettled(unsettled, low, far, pulled, rows, values);
+    queues.barrier();
+    if (pulled) break;
+    pull_edges(unsettled, queues.total(step), far, rows, values, nullptr);
+    queues.barrier();
+  }
+  relax_all(queues, step, far, far, rows, values, fallen, nullptr, nullptr);
+  if (thread_id() == 0) *rounds = bucket;
+}
+
+// The same on several ranks, step by step: the host asks the others in between. A bucket is opened on every rank, then each
+// settles its part of it, the values that fell are synchronised, and it is settled again where values came, until none
+// does. All totals are 0 before a bucket is opened or those that are not settled are queued.
+
+// Queues the edges that lead into a bucket. Publishes how many edges settled nodes have, and what append_windows finds next.
+extern "C" __global__ void open_bucket(VALUE low, VALUE high, VALUE far, Rows rows, const VALUE* values, Queues queues,
+                                       u64* sums, u64* host) {
+  VALUE next = far;
+  u64 settled = append_windows(queues.of_step(0), low, high, far, rows, values, next);
+  add_up(&sums[0], settled);
+  keep_lowest(&sums[1], next, far);
+  publish(sums, 2, host);
+}
+
+// Relaxes what open_bucket has queued and the pending nodes, until none falls any more.
+extern "C" __global__ void __launch_bounds__(512, 2)
+settle_bucket(VALUE high, VALUE far, Rows rows, VALUE* values, VALUE* relaxed_at, unsigned* pending, unsigned* updated,
+              Queues queues) {
+  unsigned step = 0;
+  append_pending(pending, queues.of_step(step), high, far, rows, values, relaxed_at);
+  queues.barrier();
+  relax_all(queues, step, high, far, rows, values, pending, relaxed_at, updated);
+  if (thread_id() == 0) queues.progress->total[(step + 2) % 3] = 0;  // the others are
+}
+
+// Bits of the nodes that are reached.
+extern "C" __global__ void mark_reached(i64 size, const VALUE* values, VALUE far, unsigned* marks) {
+  i64 lid = thread_id();
+  unsigned bits = __ballot_sync(FULL, lid < size && values[lid] < far);
+  if (lane_id() == 0 && lid < size) marks[lid >> 5] = bits;
+}
+
+// Every node that is not below ``low`` looks through its own row for a shorter path: first they are queued, then they pull.
+extern "C" __global__ void queue_unsettled(VALUE low, VALUE far, Rows rows, const VALUE* values, Queues queues) {
+  append_unsettled(queues.of_step(0), low, far, false, rows, values);
+}
+
+extern "C" __global__ void pull_queued(VALUE far, Rows rows, VALUE* values, unsigned* updated, Queues queues) {
+  pull_edges(queues.of_step(0), queues.total(0), far, rows, values, updated);
+}

@@ -1,0 +1,63 @@
+"""Graphs to measure: Kronecker graphs made here, and published ones from outside this repository."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from scripts.bench.shared.rows import ROOT, call
+
+CLEAN = ["--drop-loops", "--dedup"]
+FILES = {  # name -> file in its published format, options of scripts.convert
+    "cnr-2000": ("cnr-2000.txt.gz", CLEAN),
+    "usa-road-ny": ("usa-road-ny.gr.gz", ["--symmetrize", *CLEAN]),
+    "wiki-vote": ("wiki-Vote.txt.gz", CLEAN),
+    "rome99": ("rome99.gr.gz", CLEAN),
+    "mesh-4elt": ("4elt.graph.gz", ["--symmetrize", *CLEAN]),
+}
+
+
+def folder() -> Path:
+    """``$CUSP_TEST_GRAPHS``, else ``shared/graphs`` beside the repository; it need not exist."""
+    return Path(os.environ.get("CUSP_TEST_GRAPHS") or ROOT.parent / "shared" / "graphs")
+
+
+def published(name: str, target: Path) -> tuple[Path, Path] | None:
+    """Graph files of a published graph and of the same in both directions, in the folder ``target``.
+
+    None if its file is not in :func:`folder`.
+    """
+    file, options = FILES[name]
+    if not (folder() / file).exists():
+        return None
+    graph = target / f"{name}.h5"
+    call(1, "scripts.convert", folder() / file, "-o", graph, *options)
+    if "--symmetrize" in options:
+        return graph, graph
+    symmetric = target / f"{name}-symmetric.h5"
+    call(1, "scripts.convert", graph, "-o", symmetric, "--symmetrize", *CLEAN)
+    return graph, symmetric
+
+
+def kronecker(data: Path, scale: int) -> Path:
+    """An RMAT graph in both directions without loops and parallel edges, with weights 1 to 255; made once."""
+    data.mkdir(parents=True, exist_ok=True)
+    path = data / f"kron{scale}.h5"
+    if not path.exists():
+        call(1, "scripts.generate", "rmat", "--scale", str(scale), "--edge-factor", "16", "--symmetrize",
+             "--drop-loops", "--dedup", "--weights", "1:255", "--output", path)  # fmt: skip
+    return path
+
+
+def kronecker_pairs(data: Path, scale: int) -> Path:
+    """The edges of the Kronecker graph before they are symmetrized, as pairs of int32; made once."""
+    from cusp.edge_lists.generators import rmat
+
+    path = data / f"kron{scale}.pairs"
+    if not path.exists():
+        stream = rmat(1, scale)
+        with path.open("wb") as file:
+            for first in range(0, stream.size, 1 << 20):
+                ends = stream.edges(first, min(first + (1 << 20), stream.size))
+                np.stack(ends, axis=1).astype(np.int32).tofile(file)
+    return path

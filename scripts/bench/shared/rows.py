@@ -1,0 +1,85 @@
+"""Rows: from the programs that measure, into benchmarks/, back out of it, and as a table."""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from scripts import mpirun
+
+ROOT = Path(__file__).resolve().parents[3]
+ROWS = ROOT / "benchmarks"
+DATA = ROOT / "data"
+LIMIT = 1200  # seconds for one command
+
+
+def add_file_options(parser: argparse.ArgumentParser, name: str, show: bool = False) -> None:
+    """Where the graphs and the rows of a benchmark are; ``show``: its table can be printed from the rows alone."""
+    parser.add_argument("--data", type=Path, default=DATA, help="folder for generated graphs (default: data/)")
+    default = ROWS / f"{name}.jsonl"
+    parser.add_argument("--rows", type=Path, default=default, help=f"append to this (default: benchmarks/{name}.jsonl)")
+    if show:
+        parser.add_argument("--show", action="store_true", help="print the rows that are kept, measure nothing")
+
+
+def call(ranks: int, module: str, *args: str | Path, tree: Path = ROOT, limit: float = LIMIT) -> str:
+    """Run one of our programs, as it is in the checkout ``tree``, and return its output; exit if it fails.
+
+    Raises
+    ------
+    subprocess.TimeoutExpired
+        It took longer than ``limit`` seconds.
+    """
+    texts = [str(arg) for arg in args]
+    print(f"  {module} {' '.join(texts[:6])} ... on {ranks} rank(s)", file=sys.stderr)
+    done = mpirun.run(ranks, ["-m", module, *texts], timeout=limit, cwd=tree, launcher=ranks > 1)
+    if done.returncode:
+        sys.exit(f"{module} failed with exit code {done.returncode}:\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def app_rows(ranks: int, app: str, graph: Path, *options: str, tree: Path = ROOT) -> list[dict]:
+    """Run an app as a user would; the harness's row of each trial."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.jsonl"
+        call(ranks, f"apps.{app}", graph, *options, "--rows", path, tree=tree)
+        return read_rows(path)
+
+
+def read_rows(path: Path) -> list[dict]:
+    """All rows of a file."""
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def keep(rows: Iterable[dict], path: Path) -> None:
+    """Append the rows, with the machine that they are from."""
+    path.parent.mkdir(exist_ok=True)
+    with path.open("a") as file:
+        file.writelines(json.dumps(row | {"hardware": hardware()}) + "\n" for row in rows)
+
+
+def kept(path: Path, key: Callable[[dict], object]) -> list[dict]:
+    """Rows of a file in the order of their first appearance; of those with the same key, the last one counts."""
+    if not path.exists():
+        sys.exit(f"{path} does not exist; measure first")
+    return list({key(row): row for row in read_rows(path)}.values())
+
+
+def table(lines: Sequence[Sequence[str]], markdown: bool = False) -> str:
+    """Lines of cells, the head first: in columns, the first one aligned to the left; or as markdown."""
+    if markdown:
+        head, *body = (f"| {' | '.join(cells)} |" for cells in lines)
+        return "\n".join([head, "|---" * len(lines[0]) + "|", *body])
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    shown = ([f"{cell:>{width}}" for cell, width in zip(cells, widths)] for cells in lines)
+    return "\n".join("  ".join([f"{line[0].strip():<{widths[0]}}", *line[1:]]) for line in shown)
+
+
+def hardware() -> str:
+    """Model and number of the cores."""
+    with open("/proc/cpuinfo") as file:
+        model = next((line.split(":")[1].strip() for line in file if line.startswith("model name")), "unknown")
+    return f"{model}, {os.cpu_count()} cores"
