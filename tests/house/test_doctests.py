@@ -22,6 +22,7 @@ WANTED = [(name, getattr(library, name)) for name in library.APPS]
 WANTED += [(thing.__name__, thing) for thing in (library.partition_graph, EdgeOperator, Result)]
 
 
+@pytest.mark.limit(300)  # the first may compile the partitioner
 @pytest.mark.parametrize("name", WITH_EXAMPLES)
 def test_examples(name, monkeypatch, tmp_path):
     """They run in an empty folder."""
