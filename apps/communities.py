@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from apps.harness import Answer, App, main, scramble
+from apps.harness import Answer, App, main
 from apps.operators.structure import interfaces
 from apps.shared.community_graph import (
     Level,
@@ -29,6 +29,7 @@ from apps.shared.community_graph import (
     smallest_members,
     totals_of,
 )  # fmt: skip
+from apps.shared.splitmix64 import splitmix64
 from apps.shared.undirected import as_undirected
 from apps.verify.communities import verify_communities
 from cusp.errors import GraphFileError, raise_together
@@ -116,7 +117,7 @@ def sweep_once(level: Level, label: Label, seed: int, gravity: bool) -> int:
     """
     ops = backend(interfaces.Communities, level.graph.device)
     xp, own = level.xp, level.graph.num_masters
-    turns = scramble(level.graph.gids[:own], seed) % np.uint64(TURNS)
+    turns = splitmix64(level.graph.gids[:own], seed) % np.uint64(TURNS)
     busy = xp.diff(level.graph.offsets[: own + 1]) > 0
     moved = 0
     for turn in range(TURNS):
@@ -138,7 +139,7 @@ def sweep_once(level: Level, label: Label, seed: int, gravity: bool) -> int:
 
 def _priorities(level: Level, groups: LocalCommunities, seed: int) -> Any:
     """(communities,) float64, distinct whole numbers: of equally good communities the one with the highest is taken."""
-    order = level.xp.argsort(scramble(groups.names % level.graph.num_nodes, seed))
+    order = level.xp.argsort(splitmix64(groups.names % level.graph.num_nodes, seed))
     priorities = level.xp.empty(order.size, np.float64)
     priorities[order] = level.xp.arange(order.size)
     return priorities

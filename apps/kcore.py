@@ -90,7 +90,7 @@ def kcore(part: Partition, sync: Sync, graph: UndirectedGraph, k: int | None = N
 def prepare(part: Partition, sync: Sync) -> UndirectedGraph:
     """The undirected graph, made once. Collective."""
     graph = as_undirected(part, sync.comm, weights=False)
-    plan = make_plan(graph, sync.comm, getattr(sync.plan.exchange.transport, "name", "auto"))
+    plan = make_plan(graph, sync.comm, sync.plan.transport)
     return UndirectedGraph(graph, plan, backend(Frontier, part.device).make_queue(graph))
 
 

@@ -34,6 +34,7 @@ from cusp.input.edge_slice import EdgeSlice
 from cusp.input.graph_file import GraphHeader
 from cusp.input.memory_input import named_everywhere, node_names, slice_in_memory
 from cusp.policies import Policy
+from cusp.policies.compile_rules import compile_policy
 from cusp.program.cli import add_partition_options, wanted_device
 from cusp.program.warm_up import tiny_policy, warm_up
 from cusp.runtime.devices import choose_device
@@ -146,7 +147,7 @@ def partition_graph(
         source = open_input(comm, chosen, weights, device)
     else:
         with together(comm):
-            loaded = policy_for(comm, chosen)
+            compiled = compile_policy(policy_for(comm, chosen), device)
             if chosen.memory_limit:
                 raise OptionError("memory_limit is for graph files; this graph is in memory")
         edges = graph
@@ -155,7 +156,7 @@ def partition_graph(
             edges = slice_in_memory(
                 graph, comm, num_nodes=num_nodes, symmetrize=symmetrize, share=share, weights=weights
             )
-        source = open_slice(comm, "memory", edges, loaded, chosen, device)
+        source = open_slice(comm, "memory", edges, compiled, chosen, device)
     _warm_up(source.header, source.policy, weights, comm, device)
     return PartitionedGraph(source.build(Stopwatch(), False), comm, source.policy, names, chosen.transport)
 

@@ -134,7 +134,7 @@ def find_way(part: Partition, sync: Sync, maze: Maze, prepared: object = None) -
 
 def way_of(part: Partition, comm: MPI.Intracomm, step: np.ndarray) -> np.ndarray:
     """Nodes of the way from its first to its last, on every rank. Collective."""
-    gids = to_host(part.gids[: part.num_masters])
+    gids, step = to_host(part.gids[: part.num_masters]), to_host(step)
     chosen = step >= 0
     pairs = np.concatenate(comm.allgather(np.stack([step[chosen], gids[chosen]])), axis=1)
     return pairs[1, np.argsort(pairs[0])]

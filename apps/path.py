@@ -99,8 +99,7 @@ def verify(part: Partition, sync: Sync, source: int, answer: Answer, prepared: t
     if lengths is None:
         verify_hops(part, sync, source, **answer.labels)
     else:
-        distance, parents = answer.labels["distance"], answer.labels["parents"]
-        verify_distances(part, sync, source, distance, lengths.weights, parents)
+        verify_distances(part, sync, source, **answer.labels)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

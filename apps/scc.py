@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from apps.edge_operator import EdgeOperator
-from apps.harness import Answer, App, main, scramble
+from apps.harness import Answer, App, main
 from apps.shared.components import largest_component
 from apps.shared.marks import mark
+from apps.shared.splitmix64 import splitmix64
 from apps.verify.components import verify_strong_components
 from cusp.launch import run_main
 from cusp.partition import Partition
@@ -218,7 +219,7 @@ class Trimming:
 def prepare(part: Partition, sync: Sync) -> Colors:
     """Give every node a color, and choose the pivot. Collective."""
     gids, bits = to_host(part.gids), part.num_nodes.bit_length()
-    colors = (scramble(gids, 1) >> np.uint64(2)).astype(np.int64) >> bits << bits | gids
+    colors = (splitmix64(gids, 1) >> np.uint64(2)).astype(np.int64) >> bits << bits | gids
     degrees = to_host(part.degrees)
     most = int(degrees.argmax()) if degrees.size else None
     local = (-1, -1) if most is None else (int(degrees[most]), int(gids[most]))

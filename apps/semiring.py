@@ -163,8 +163,7 @@ def verify(part: Partition, sync: Sync, source: int, answer: Answer, options: ar
     if options.algorithm == "bfs":
         verify_hops(part, sync, source, answer.labels["hops"])
     elif options.algorithm == "sssp":
-        weights = np.ones(part.num_local_edges, np.uint8) if part.weights is None else part.weights
-        verify_distances(part, sync, source, answer.labels["distance"], weights)
+        verify_distances(part, sync, source, answer.labels["distance"])
     else:
         teleport = np.full(part.num_masters, 1 / part.num_nodes)
         verify_pagerank(part, sync, answer.labels["pagerank"], teleport, 0.85, options.tolerance + 1e-14)

@@ -194,9 +194,7 @@ APP = App(
     summary="single-source shortest paths by delta-stepping",
     prepare=lambda part, sync, options: measure(part, sync, options.delta),
     run=lambda part, sync, source, lengths, options: sssp(part, sync, source, lengths),
-    verify=lambda part, sync, source, answer, lengths, options: verify_distances(
-        part, sync, source, answer.labels["distance"], lengths.weights
-    ),
+    verify=lambda part, sync, source, answer, lengths, options: verify_distances(part, sync, source, **answer.labels),
     add_options=add_options,
     weighted=True,
 )

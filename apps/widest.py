@@ -12,7 +12,7 @@ import numpy as np
 
 from apps.edge_operator import EdgeOperator
 from apps.harness import Answer, App, main
-from apps.verify.widths import verify_widths
+from apps.verify.paths import verify_widths
 from cusp.launch import run_main
 from cusp.partition import Partition
 from gluon.label import Label

@@ -35,7 +35,7 @@ def function_of(app: App, text: str | None = None) -> Callable[..., Result]:
             chosen = parser.read(options | named)
             chosen.verify = False
             gid = part.gid(source) if app.needs_source else None
-        state, check = part.prepared(app, chosen)
+        state = part.prepared(app, chosen)
         sync, watch = Sync(part.plan, comm), Stopwatch()
         comm.Barrier()
         with watch("run"):
@@ -43,7 +43,7 @@ def function_of(app: App, text: str | None = None) -> Callable[..., Result]:
             wait(part.part)
         answer = answer.on_host()
         if verify:
-            check(gid, answer)
+            app.check(part.part, Sync(part.plan, comm), gid, answer, state, chosen)
         seconds = comm.allreduce(watch.seconds["run"], MPI.MAX)
         return Result(answer, part.part, part.names, comm, seconds, gather)
 

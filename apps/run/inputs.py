@@ -20,6 +20,7 @@ from cusp.output.saved import load_partition
 from cusp.partition import Partition
 from cusp.partitioner import partition_graph, partition_slice
 from cusp.policies import Policy, load_policy
+from cusp.policies.compile_rules import CompiledPolicy, compile_policy
 from cusp.program.cli import policy_parameters
 from cusp.runtime.stopwatch import Stopwatch
 
@@ -33,14 +34,19 @@ class Input:
     Attributes
     ----------
     header : GraphHeader
-    policy : Policy
+    compiled : CompiledPolicy
     build : function (stopwatch, csc) -> Partition
         Collective.
     """
 
     header: GraphHeader
-    policy: Policy
+    compiled: CompiledPolicy
     build: Callable[[Stopwatch, bool], Partition]
+
+    @property
+    def policy(self) -> Policy:
+        """What is compiled."""
+        return self.compiled.policy
 
     @property
     def name(self) -> str:
@@ -64,12 +70,12 @@ def open_input(
     with together(comm):
         if options.memory_limit and not is_file:
             raise OptionError("--memory-limit: needs a graph file; a graph that is generated now is in memory")
-        policy = policy_for(comm, options)
+        compiled = compile_policy(policy_for(comm, options), device)
         header = read_header(options.graph) if is_file else None
     if header is not None:
-        return _open_file(comm, header, policy, options, weighted, device)
+        return _open_file(comm, header, compiled, options, weighted, device)
     name, rows = (generate or _small_rmat(weighted))(comm, options)
-    return open_slice(comm, name, slice_of_rows(rows, comm), policy, options, device)
+    return open_slice(comm, name, slice_of_rows(rows, comm), compiled, options, device)
 
 
 def policy_for(comm: MPI.Intracomm, options: argparse.Namespace) -> Policy:
@@ -86,14 +92,14 @@ def policy_for(comm: MPI.Intracomm, options: argparse.Namespace) -> Policy:
 
 
 def open_slice(
-    comm: MPI.Intracomm, name: str, edges: EdgeSlice, policy: Policy, options: argparse.Namespace, device: str
+    comm: MPI.Intracomm, name: str, edges: EdgeSlice, compiled: CompiledPolicy, options: argparse.Namespace, device: str
 ) -> Input:
     """A graph in memory, as if it were in a file."""
 
     def build(watch: Stopwatch, csc: bool) -> Partition:
-        return partition_slice(edges, policy, comm, options.order, csc, watch, device)
+        return partition_slice(edges, compiled, comm, options.order, csc, watch, device)
 
-    return Input(header_of(name, edges), policy, build)
+    return Input(header_of(name, edges), compiled, build)
 
 
 def header_of(name: str, graph: EdgeSlice | Partition) -> GraphHeader:
@@ -104,14 +110,28 @@ def header_of(name: str, graph: EdgeSlice | Partition) -> GraphHeader:
 
 
 def _open_file(
-    comm: MPI.Intracomm, header: GraphHeader, policy: Policy, options: argparse.Namespace, weighted: bool, device: str
+    comm: MPI.Intracomm,
+    header: GraphHeader,
+    compiled: CompiledPolicy,
+    options: argparse.Namespace,
+    weighted: bool,
+    device: str,
 ) -> Input:
     def build(watch: Stopwatch, csc: bool) -> Partition:
         return partition_graph(
-            header.path, policy, comm, options.split, weighted, options.order, csc, watch, options.memory_limit, device
+            header.path,
+            compiled,
+            comm,
+            options.split,
+            weighted,
+            options.order,
+            csc,
+            watch,
+            options.memory_limit,
+            device,
         )
 
-    return Input(header, policy, build)
+    return Input(header, compiled, build)
 
 
 def _open_saved(comm: MPI.Intracomm, options: argparse.Namespace, weighted: bool, device: str) -> Input:
@@ -123,18 +143,18 @@ def _open_saved(comm: MPI.Intracomm, options: argparse.Namespace, weighted: bool
         same_size = manifest.ranks == comm.size
         if parameters.get("grid"):
             parameters["grid"] = tuple(parameters["grid"]) if same_size else None
-        policy = load_policy(manifest.policy, **parameters)
+        compiled = compile_policy(load_policy(manifest.policy, **parameters), device)
         header = manifest.header() if same_size else read_header(manifest.graph)
     if not same_size:
         as_saved = argparse.Namespace(**vars(options) | {"split": manifest.split, "order": manifest.order})
-        return _open_file(comm, header, policy, as_saved, weighted, device)
+        return _open_file(comm, header, compiled, as_saved, weighted, device)
 
     def load(watch: Stopwatch, csc: bool) -> Partition:
         with watch("read"):
             part = load_partition(folder, comm, weighted, options.memory_limit).on(device)
             return part.with_csc() if csc else part
 
-    return Input(header, policy, load)
+    return Input(header, compiled, load)
 
 
 def _small_rmat(weighted: bool) -> Generate:

@@ -2,12 +2,12 @@
 
 import argparse
 import operator
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from typing import Any
 
 from mpi4py import MPI
 
-from apps.harness import App, make_verifier, rehearse, wait
+from apps.harness import App, rehearse, wait
 from apps.run.cli import check_nodes
 from apps.run.inputs import header_of
 from cusp.errors import OptionError
@@ -42,7 +42,7 @@ class PartitionedGraph:
         self.quality: Quality = measure_quality(part, comm)
         self.preparation_seconds: dict[str, float] = {}
         self._numbers: dict[Hashable, int] | None = None
-        self._ready: dict[str, tuple[argparse.Namespace, Any, Callable]] = {}
+        self._ready: dict[str, tuple[argparse.Namespace, Any]] = {}
 
     def __repr__(self) -> str:
         part = self.part
@@ -71,21 +71,21 @@ class PartitionedGraph:
         check_nodes(self.part, [number], "node")
         return number
 
-    def prepared(self, app: App, options: argparse.Namespace) -> tuple[Any, Callable]:
-        """What an app prepares for all its runs, and what checks answers; kept until its options change. Collective."""
+    def prepared(self, app: App, options: argparse.Namespace) -> Any:
+        """What an app prepares for all its runs; kept until its options change. Collective."""
         known = self._ready.get(app.name)
         if known is None:
             self._rehearse(app, options)
         if known is None or known[0] != options:
-            known = self._ready[app.name] = (options, *self._prepare(app, options))
-        return known[1], known[2]
+            known = self._ready[app.name] = (options, self._prepare(app, options))
+        return known[1]
 
     def _rehearse(self, app: App, options: argparse.Namespace) -> None:
         """Load the code of an app, compiled by few ranks for all. Collective."""
         header, device = header_of(app.name, self.part), self.part.device
         warm_up(self.comm, header, lambda few, path: rehearse(app, few, self.policy, options, path, device))
 
-    def _prepare(self, app: App, options: argparse.Namespace) -> tuple[Any, Callable]:
+    def _prepare(self, app: App, options: argparse.Namespace) -> Any:
         if app.needs_csc(options, self.part.symmetric) and self.part.csc is None:
             self.part = self.part.with_csc()
             self._ready.clear()
@@ -94,4 +94,4 @@ class PartitionedGraph:
             state = app.prepare(self.part, Sync(self.plan, self.comm), options)
             wait(self.part)
         self.preparation_seconds[app.name] = self.comm.allreduce(watch.seconds["prepare"], MPI.MAX)
-        return state, make_verifier(app, self.part, self.plan, state, options, self.comm)
+        return state

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from apps.harness import Answer
+from apps.run.app import Answer
 from cusp.errors import raise_together
 from cusp.output.dataset_writer import OutputError
 from cusp.output.gid_order import in_gid_order

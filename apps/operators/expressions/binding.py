@@ -13,7 +13,6 @@ from cusp.partition import Partition
 from cusp.runtime.devices import device_of
 from gluon.label import Label
 
-REDUCTIONS = ("min", "max", "add")
 WRITABLE = ("int32", "uint32", "int64", "float32", "float64")  # what a GPU changes in one step
 SPECIAL = ("weight", "gid")
 NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
@@ -56,7 +55,7 @@ class Binding:
         self._values = {name: self._value_of(name, given[name]) for name in sorted(given)}
         weight = part.weights is not None and part.weights.dtype
         self.types = (
-            self.label.reduction.name, self.label.values.dtype, weight, *map(_type_of, self._values.values())
+            self.label.reduction, self.label.values.dtype, weight, *map(_type_of, self._values.values())
         )  # fmt: skip
         self._used = sorted(names)
 
@@ -71,9 +70,9 @@ class Binding:
         into = self._operator.into
         if not isinstance(label, Label):
             self._refuse(f"{into} is written, so it must be a Label, not {_kind(label)}")
-        if label.reduction.name not in REDUCTIONS or label.values.dtype.name not in WRITABLE:
+        if label.reduction.neutral is None or label.values.dtype.name not in WRITABLE:
             what = f"{label.values.dtype} with the reduction {label.reduction.name}"
-            possible = f"{', '.join(WRITABLE)} with {', '.join(REDUCTIONS)}"
+            possible = f"{', '.join(WRITABLE)} with a reduction that has an identity, such as min, max and add"
             self._refuse(f"{into} is {what}; written can be {possible}")
         return label
 
@@ -123,7 +122,7 @@ class Binding:
         row_loads = tuple(load for load in _distinct(loads, loads) if "[row]" in load.text)
         return Pass(
             title=repr(operator).replace('"', "'"), into_row=operator.write == row_end, filtered=filtered,
-            reduction=label.reduction.name, dtype=dtype, wide=FLOAT if dtype.kind == "f" else INT,
+            reduction=label.reduction, dtype=dtype, wide=FLOAT if dtype.kind == "f" else INT,
             identity=number(label.reduction.identity(dtype)).text,
             parameters=tuple((_parameter(name), kind) for name, kind in self._parameters()), row_loads=row_loads,
             where_loads=_distinct(loads, operator.where.names if operator.where else ()),
