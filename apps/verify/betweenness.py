@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from apps.edge_operator import EdgeOperator
-from apps.shared.components import mark
+from apps.shared.marks import mark
 from apps.verify.check import raise_first, tell_node
 from cusp.partition import Partition
 from cusp.runtime.devices import move, xp_of

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from apps.edge_operator import EdgeOperator
-from apps.shared.components import mark
+from apps.shared.marks import mark
 from apps.verify.check import everywhere, raise_first, sum_by_name, tell_edge, tell_node
 from cusp.partition import Partition
 from cusp.runtime.devices import move, to_host

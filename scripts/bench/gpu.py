@@ -94,7 +94,8 @@ def searches(part: Any, sync: Any, options: argparse.Namespace) -> Iterator[tupl
 
 def paths(part: Any, sync: Any, options: argparse.Namespace) -> Iterator[tuple[str, str, Any, Callable]]:
     """SSSP with each width of its buckets, as :func:`searches`."""
-    from apps.sssp import measure, sssp
+    from apps.shared.lengths import measure
+    from apps.sssp import sssp
 
     for delta in options.deltas.split(","):
         lengths = measure(part, sync, float(delta) if delta else None)

@@ -21,7 +21,8 @@ from mpi4py import MPI
 
 from apps.bfs import bfs, prepare
 from apps.harness import choose_sources, commit
-from apps.sssp import measure, sssp
+from apps.shared.lengths import measure
+from apps.sssp import sssp
 from cusp.estimates.quality import measure_quality
 from cusp.launch import parse_together, run_main
 from cusp.partitioner import partition_graph

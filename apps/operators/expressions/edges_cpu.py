@@ -1,7 +1,7 @@
 """Edge operators on the CPU: loops generated around an expression, which numba compiles and keeps on disk.
 
-A pass walks through the rows of a CSR. It *pushes* where the row's end of an edge is read and the column's is written,
-and *pulls* where the row's is written: then the row is reduced first and written once.
+A pass walks through the rows of a CSR. It *pushes* if it reads the row's end of an edge and writes the column's, and
+*pulls* if it writes the row's: then the row is reduced first and written once.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,7 +19,7 @@ from numba import njit
 
 from apps.operators.expressions.arithmetic_cpu import *
 from apps.operators.frontier_cpu import get_bit
-from cusp.kernels.bits import popcount
+from cusp.kernels.bits import first_bit
 from gluon.reduction_cpu import largest, least, select
 
 Int, Float, Bool, Value = np.int64, np.float64, np.bool_, np.{value}
@@ -40,9 +40,8 @@ FRONTIER_ROWS = """\
 for word in range(frontier.size):
     bits = frontier[word]
     while bits:
-        lowest = bits & (~bits + np.uint64(1))
-        row = word * 64 + np.int64(popcount(lowest - np.uint64(1)))
-        bits ^= lowest
+        row = word * 64 + first_bit(bits)
+        bits &= bits - np.uint64(1)
         first, last = offsets[row], offsets[row + 1]
 {body}"""
 PUSH = """\
@@ -83,7 +82,7 @@ def compile_pass(edges: Pass) -> Callable[..., None]:
 
 
 def _of_each_edge(edges: Pass) -> list[str]:
-    """What is looked up for an edge; it ends where the frontier or the condition leaves the edge out."""
+    """What is looked up for an edge, until the frontier or the condition leaves it out."""
     lines = []
     if edges.filtered and edges.into_row:
         lines += ["if not get_bit(frontier, col):", "    continue"]

@@ -10,7 +10,7 @@ import numpy as np
 
 from apps.operators.expressions.passes import Load, Pass
 from apps.operators.frontier_gpu import Queue, queue_for, threads_for
-from apps.operators.sums.rows_gpu import Rows, group_rows
+from apps.operators.sums.rows_gpu import RowGroups, group_rows
 from cusp.kernels.cuda import Struct, c_type, load, many_threads, struct
 from cusp.partition import Partition
 from gluon.reduction import ADD, MAX, MIN
@@ -123,7 +123,7 @@ def _make_queue(part: Partition, offsets: Any) -> Queue:
     return queue_for(int(cp.count_nonzero(offsets[1:] > offsets[:-1])), part.num_local_edges, 1)
 
 
-def _list_rows(part: Partition, offsets: Any) -> tuple[Rows, Struct]:
+def _list_rows(part: Partition, offsets: Any) -> tuple[RowGroups, Struct]:
     """All rows that have edges, with memory for pieces of them, and struct Rows of runs.cuh."""
     rows = group_rows(cp.arange(offsets.size - 1, dtype=np.int32), [0, offsets.size - 1], offsets)
     return rows, struct(rows.lids, rows.starts, rows.shifts, rows.lids.size, 0, rows.edges[0])

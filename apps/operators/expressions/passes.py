@@ -1,4 +1,4 @@
-"""Passes: what is generated for an edge operator, in words that do not depend on the device."""
+"""Passes: what is generated for an edge operator, in terms that do not depend on the device."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ class Pass:
     Attributes
     ----------
     title : str
-        For people who read what was generated.
+        For people who read the generated code.
     into_row : bool
         The row's end of an edge is written (pull), else the column's (push).
     filtered : bool

@@ -17,7 +17,7 @@ MOST_WARPS = 1 << 17  # several for each that a GPU runs at once, so that all of
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowGroups:
     """Rows with edges, in groups that are summed one group at a time.
 
     Attributes
@@ -42,7 +42,7 @@ class Rows:
     pieces: Any
 
 
-def group_rows(lids: Any, bounds: Sequence[int], offsets: Any) -> Rows:
+def group_rows(lids: Any, bounds: Sequence[int], offsets: Any) -> RowGroups:
     """Those of the rows ``lids`` that have edges; group g is ``lids[bounds[g] : bounds[g + 1]]``."""
     sizes = offsets[lids + 1] - offsets[lids]
     filled = cp.flatnonzero(sizes)
@@ -53,10 +53,10 @@ def group_rows(lids: Any, bounds: Sequence[int], offsets: Any) -> Rows:
     edges = np.diff(to_host(starts[places])).tolist()
     warps = _warps(max(edges, default=0))
     memory = cp.empty(warps, np.int32), cp.empty(warps, np.float64)
-    return Rows(lids, starts, offsets[lids] - starts[:-1], to_host(places).tolist(), edges, *memory)
+    return RowGroups(lids, starts, offsets[lids] - starts[:-1], to_host(places).tolist(), edges, *memory)
 
 
-def sum_rows(rows: Rows, group: int, columns: Any, values: Any, sums: Any) -> None:
+def sum_rows(rows: RowGroups, group: int, columns: Any, values: Any, sums: Any) -> None:
     """``sums[v]`` = sum of ``values[columns[e]]`` over the edges e of v, for the rows v of a group; others are left."""
     kernels, warps, first = _rows(values.dtype), _warps(rows.edges[group]), rows.bounds[group]
     kernels.sum_rows(
