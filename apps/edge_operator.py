@@ -22,7 +22,6 @@ from cusp.runtime.devices import backend, device_of
 from gluon.label import Label
 from gluon.sync import Sync
 
-REDUCTIONS = ("min", "max", "add")
 WRITABLE = ("int32", "uint32", "int64", "float32", "float64")  # what a GPU changes in one step
 SPECIAL = ("weight", "gid")
 NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
@@ -151,12 +150,12 @@ class Binding:
             raise OptionError(f"{operator}: {operator.into} is written, so it must be a Label, not {_kind(label)}")
         self.label = label
         self._values = {name: self._value_of(name, given[name]) for name in sorted(given)}
-        if label.reduction.name not in REDUCTIONS or label.values.dtype.name not in WRITABLE:
+        if label.reduction.neutral is None or label.values.dtype.name not in WRITABLE:
             what = f"{label.values.dtype} with the reduction {label.reduction.name}"
-            possible = f"{', '.join(WRITABLE)} with {', '.join(REDUCTIONS)}"
+            possible = f"{', '.join(WRITABLE)} with a reduction that has an identity, such as min, max and add"
             raise OptionError(f"{operator}: {operator.into} is {what}; written can be {possible}")
         weight = part.weights is not None and part.weights.dtype
-        self.types = (label.reduction.name, label.values.dtype, weight, *map(_type_of, self._values.values()))
+        self.types = (label.reduction, label.values.dtype, weight, *map(_type_of, self._values.values()))
         self._used = sorted(names)
 
     def _check_name(self, expression: Expression, name: Name, column: int) -> None:
@@ -226,7 +225,7 @@ class Binding:
         real = dtype.kind == "f"
         return Pass(
             title=repr(operator).replace('"', "'"), into_row=operator.write == row_end, filtered=filtered,
-            reduction=label.reduction.name, dtype=dtype, wide=FLOAT if real else INT,
+            reduction=label.reduction, dtype=dtype, wide=FLOAT if real else INT,
             identity=number(label.reduction.identity(dtype)).text,
             parameters=tuple((_parameter(name), kind) for name, kind in self._parameters()),
             row_loads=tuple(load for load in self._of(loads, loads) if "[row]" in load.text),

@@ -20,7 +20,6 @@ from cusp.output.dataset_writer import check_target
 from cusp.partition import Partition
 from cusp.partitioner import partition_graph
 from cusp.policies import Policy
-from cusp.policies.compile_rules import Rules
 from cusp.program import report
 from cusp.program.cli import wanted_device
 from cusp.program.warm_up import FAR_NODE, tiny_policy, warm_up
@@ -110,9 +109,9 @@ def prepare_job(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> J
     report.say(comm.rank, report.describe_graph(source.name, source.header))
     report.say(comm.rank, report.partition_table(quality, source.policy.name, seconds, phases))
     report.say(comm.rank, f"start-up: {startup:.2f} s to load compiled code")
-    report.say(comm.rank, report.describe_placement(placement, Rules(source.policy, placement.device).where))
-    if plan.exchange.transport:
-        report.say(comm.rank, f"transport: {plan.exchange.transport.name}")
+    report.say(comm.rank, report.describe_placement(placement, source.compiled.where))
+    if part.device == "gpu":
+        report.say(comm.rank, f"transport: {plan.transport}")
     report.warn_of_idle_ranks(part, comm.size, comm.rank)
     return Job(source.name, source.policy, placement, part, plan, prepared, quality, seconds, phases, startup)
 
@@ -152,7 +151,7 @@ def run_trial(
     row = {
         "app": app.name, "graph": job.graph, "nodes": job.part.num_nodes, "edges": job.part.num_edges,
         "policy": job.policy.name, "ranks": comm.size, "device": job.placement.device,
-        "transport": getattr(job.plan.exchange.transport, "name", "mpi"), "source": source, "trial": trial,
+        "transport": job.plan.transport, "source": source, "trial": trial,
         "seconds": seconds, "partition_seconds": job.partition_seconds, "phases": job.phases,
         "startup_seconds": job.startup_seconds, "rounds": answer.rounds, "messages": messages,
         "mb_sent": (reduced + broadcast) / 1e6, "mb_reduced": reduced / 1e6, "mb_broadcast": broadcast / 1e6,

@@ -86,7 +86,7 @@ def kcore(part: Partition, sync: Sync, graph: Undirected, k: int | None = None) 
 def prepare(part: Partition, sync: Sync) -> Undirected:
     """The undirected graph, made once. Collective."""
     graph = as_undirected(part, sync.comm, weights=False)
-    plan = make_plan(graph, sync.comm, getattr(sync.plan.exchange.transport, "name", "auto"))
+    plan = make_plan(graph, sync.comm, sync.plan.transport)
     return Undirected(graph, plan, backend(Frontier, part.device).make_queue(graph))
 
 

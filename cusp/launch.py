@@ -1,4 +1,4 @@
-"""Starting and ending a program on every rank: the launcher check, errors, exit codes.
+"""Start and end a program on every rank: the check of the launcher, errors, exit codes.
 
 A program ends with ``if __name__ == "__main__": run_main(main)``; ``main(comm, argv)`` returns its exit code.
 """
@@ -19,7 +19,7 @@ from mpi4py import MPI
 from cusp.errors import InputError, raise_together
 
 GRACE = 2.0  # seconds that a failing rank waits for the others to come to the end by themselves
-LAUNCHERS = (  # (number of ranks, rank) as a launcher writes them into the environment, first match counts
+LAUNCHERS = (  # (number of ranks, rank) as a launcher writes them into the environment; the first match counts
     ("PMI_SIZE", "PMI_RANK"),
     ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),
     ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID"),
@@ -38,12 +38,12 @@ class Ending(NamedTuple):
 def run_main(main: Callable[[MPI.Intracomm, list[str]], int]) -> NoReturn:
     """Run ``main(comm, argv)`` on every rank and exit, on all of them with the same code. Collective.
 
-    InputError: its message once, exit code 1. Any other exception: the traceback, and the whole job ends
-    at once. A rank that stops with an error while others wait for it ends the job too.
+    An InputError prints its message once and exits with 1. Any other exception prints its traceback and ends the
+    whole job at once. A rank that stops with an error while others wait for it ends the job too.
     """
     comm = MPI.COMM_WORLD
     stop_if_ranks_are_apart(comm.size, os.environ)
-    ending_comm = comm.Dup()  # so that no message of the program is taken for one of ours
+    ending_comm = comm.Dup()  # so that no message of the program is mistaken for one of ours
     warnings.showwarning = lambda message, *_: say(f"warning: {message}") if comm.rank == 0 else None
     try:
         ending = Ending(main(comm, sys.argv[1:]) or 0)
@@ -74,7 +74,7 @@ def num_bytes(text: str) -> int:
     return int(count * UNITS[unit])
 
 
-num_bytes.__name__ = "number of bytes"  # as argparse names it in its message
+num_bytes.__name__ = "number of bytes"  # what argparse calls it in its message
 
 
 def parse_together(comm: MPI.Intracomm, parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespace:
@@ -100,11 +100,11 @@ def parse_together(comm: MPI.Intracomm, parser: argparse.ArgumentParser, argv: l
 
 
 def stop_if_ranks_are_apart(size: int, environ: Mapping[str, str]) -> None:
-    """Exit when a launcher of another MPI library started N processes that do not know each other."""
-    found = [(environ[count], environ.get(rank, "0")) for count, rank in LAUNCHERS if count in environ]
-    if not found or found[0][0] == str(size):
+    """Exit if the launcher of another MPI library started N processes that do not know each other."""
+    launched = [(environ[count], environ.get(rank, "0")) for count, rank in LAUNCHERS if count in environ]
+    if not launched or launched[0][0] == str(size):
         return
-    announced, rank = found[0]
+    announced, rank = launched[0]
     if rank == "0":
         library = MPI.Get_library_version().replace("\0", "").strip().splitlines()[0]
         say(
@@ -132,7 +132,7 @@ def ending_of(leaving: SystemExit) -> Ending:
 def end_together(comm: MPI.Intracomm, ending: Ending) -> int:
     """Wait for every rank; rank 0 prints the first failure's message; return its code. Collective.
 
-    A rank that failed gives the others GRACE seconds: they may be waiting for it inside ``main`` for ever.
+    A rank that failed gives the others GRACE seconds: they may be waiting for it inside ``main``, in vain.
     """
     arrived = comm.Ibarrier()
     limit = time.monotonic() + GRACE + 0.1 * min(comm.rank, 10)  # the lowest rank speaks first
@@ -149,7 +149,7 @@ def end_together(comm: MPI.Intracomm, ending: Ending) -> int:
 
 
 def end_job(comm: MPI.Intracomm, code: int) -> NoReturn:
-    """End every rank now, without waiting for any. The launcher ends the others when one is gone."""
+    """End every rank now, without waiting. The launcher ends the others when one is gone."""
     with contextlib.suppress(OSError):
         sys.stdout.flush()
     if comm.size > 1 and code != INTERRUPTED:
@@ -158,7 +158,7 @@ def end_job(comm: MPI.Intracomm, code: int) -> NoReturn:
 
 
 def prefixed(comm: MPI.Intracomm, text: str) -> str:
-    """The text with its rank before each line, so that the lines of several ranks can be told apart."""
+    """The text with the rank at the start of each line, so that lines of several ranks can be told apart."""
     return "\n".join(f"[rank {comm.rank} of {comm.size}] {line}" for line in text.rstrip().splitlines())
 
 

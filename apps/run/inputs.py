@@ -19,6 +19,7 @@ from cusp.output.saved import load_partition
 from cusp.partition import Partition
 from cusp.partitioner import partition_graph, partition_slice
 from cusp.policies import Policy, load_policy
+from cusp.policies.compile_rules import CompiledPolicy, compile_policy
 from cusp.program.cli import policy_parameters
 from cusp.runtime.stopwatch import Stopwatch
 
@@ -32,14 +33,19 @@ class Input:
     Attributes
     ----------
     header : GraphHeader
-    policy : Policy
+    compiled : CompiledPolicy
     build : function (stopwatch, csc) -> Partition
         Collective.
     """
 
     header: GraphHeader
-    policy: Policy
+    compiled: CompiledPolicy
     build: Callable[[Stopwatch, bool], Partition]
+
+    @property
+    def policy(self) -> Policy:
+        """What is compiled."""
+        return self.compiled.policy
 
     @property
     def name(self) -> str:
@@ -63,22 +69,24 @@ def open_input(
     with together(comm):
         if limit and (generate or not options.graph):
             raise OptionError("--memory-limit: needs a graph file; a graph that is made now is made in memory")
-        policy = load_policy(options.policy, **policy_parameters(options))
-        policy.grid_for(comm.size)
+        compiled = compile_policy(load_policy(options.policy, **policy_parameters(options)), device)
+        compiled.policy.grid_for(comm.size)
         header = read_header(options.graph) if options.graph and not generate else None
     if header is None:
         made = generate(comm, options) if generate else _small_rmat(comm, options, weighted)
         header, edges = _in_memory(comm, *made)
         return Input(
-            header, policy, lambda watch, csc: partition_slice(edges, policy, comm, options.order, csc, watch, device)
+            header,
+            compiled,
+            lambda watch, csc: partition_slice(edges, compiled, comm, options.order, csc, watch, device),
         )
-    return _from_file(comm, header, policy, options.split, options.order, weighted, limit, device)
+    return _from_file(comm, header, compiled, options.split, options.order, weighted, limit, device)
 
 
 def _from_file(
     comm: MPI.Intracomm,
     header: GraphHeader,
-    policy: Policy,
+    compiled: CompiledPolicy,
     split: str,
     order: str,
     weighted: bool,
@@ -86,9 +94,9 @@ def _from_file(
     device: str,
 ) -> Input:
     def build(watch: Stopwatch, csc: bool) -> Partition:
-        return partition_graph(header.path, policy, comm, split, weighted, order, csc, watch, memory_limit, device)
+        return partition_graph(header.path, compiled, comm, split, weighted, order, csc, watch, memory_limit, device)
 
-    return Input(header, policy, build)
+    return Input(header, compiled, build)
 
 
 def _saved(comm: MPI.Intracomm, folder: str, weighted: bool, memory_limit: int | None, device: str) -> Input:
@@ -99,17 +107,17 @@ def _saved(comm: MPI.Intracomm, folder: str, weighted: bool, memory_limit: int |
         same_size = manifest.ranks == comm.size
         if parameters.get("grid"):
             parameters["grid"] = tuple(parameters["grid"]) if same_size else None
-        policy = load_policy(manifest.policy, **parameters)
+        compiled = compile_policy(load_policy(manifest.policy, **parameters), device)
         header = manifest.header() if same_size else read_header(manifest.graph)
     if not same_size:
-        return _from_file(comm, header, policy, manifest.split, manifest.order, weighted, memory_limit, device)
+        return _from_file(comm, header, compiled, manifest.split, manifest.order, weighted, memory_limit, device)
 
     def load(watch: Stopwatch, csc: bool) -> Partition:
         with watch("read"):
             part = load_partition(folder, comm, weighted, memory_limit).on(device)
             return part.with_csc() if csc else part
 
-    return Input(header, policy, load)
+    return Input(header, compiled, load)
 
 
 def _small_rmat(comm: MPI.Intracomm, options: argparse.Namespace, weighted: bool) -> tuple[str, CsrSlice]:

@@ -86,8 +86,7 @@ def make_level(graph: Partition, loops: Any, sync: Sync) -> Level:
     sources = ops.rows_of_edges(graph.offsets)
     weights = xp.ones(graph.num_local_edges, np.float64) if graph.weights is None else graph.weights
     strengths = loops + sum_by(sources, graph.num_masters, weights)
-    transport = getattr(sync.plan.exchange.transport, "name", "auto")
-    own_sync = Sync(make_plan(graph, sync.comm, transport), sync.comm)
+    own_sync = Sync(make_plan(graph, sync.comm, sync.plan.transport), sync.comm)
     return Level(graph, own_sync, sources, weights, loops, strengths, sync.total(float(strengths.sum()))[0])
 
 

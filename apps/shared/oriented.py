@@ -78,8 +78,7 @@ def place_by_degree(graph: Partition, sync: Sync) -> Any:
     label.values[order] = xp.arange(order.size) + xp.asarray(np.repeat(ahead, counts))
     if comm.size > 1:
         label.updated.fill(~label.updated.dtype.type(0))
-        transport = getattr(sync.plan.exchange.transport, "name", "auto")
-        Sync(make_plan(graph, comm, transport), comm).broadcast(label, read="dst")
+        Sync(make_plan(graph, comm, sync.plan.transport), comm).broadcast(label, read="dst")
     return label.values.astype(np.uint32 if graph.num_nodes < 2**32 else np.uint64)
 
 

@@ -151,7 +151,7 @@ def time_app(call: Callable[[Sync, int], Any], plan: Any, sources: list[int], co
         sent += comm.allreduce(sum(exchange.bytes for exchange in sync.traffic))
     spent: dict[str, float] = defaultdict(float)
     whole = 0.0
-    with timed_steps(plan.exchange, spent):
+    with timed_steps(Sync(plan, comm).exchange, spent):
         for source in sources:
             seconds, answer = timed(comm, lambda source=source: call(Sync(plan, comm), source), "gpu")  # type: ignore[misc]
             whole += seconds
@@ -186,10 +186,11 @@ def timed_steps(exchange: Any, spent: dict[str, float]) -> Iterator[None]:
             spent[step] += end - begin
         return sent
 
-    def timed_transport(self: Any, *arguments: Any) -> None:
+    def timed_transport(self: Any, *arguments: Any) -> Any:
         marks.append(now())
-        carry(self, *arguments)
+        arrived = carry(self, *arguments)
         marks.append(now())
+        return arrived
 
     kind.__call__, type(transport).exchange = timed_exchange, timed_transport
     try:

@@ -13,7 +13,7 @@ from apps.edge_operator import EdgeOperator
 from cusp.errors import OptionError
 from cusp.runtime.devices import move, to_host
 from gluon.label import Label
-from gluon.reduction import ADD, ASSIGN, MAX, MIN, Reduction
+from gluon.reduction import ADD, ASSIGN, MAX, MIN
 
 FAR = 2**31 - 1
 PASSES = {  # expression, into, where, type of the label, reduction; whether there is a CSC
@@ -301,7 +301,6 @@ def test_wrong_calls(shared_tmp):
     refused("rate is str; expected a Label", rate="much")
     refused("value is uint8 with the reduction add; written can be int32", value=Label(part, np.uint8, 0, ADD))
     refused("value is float64 with the reduction assign", value=Label(part, np.float64, 0, ASSIGN))
-    refused("value is float64 with the reduction mul", value=Label(part, "f8", 1, Reduction("mul", 9, False)))
     refused('"src.share / rate", column 1: this is a float, and value is int64: write floor', value=label)
     with pytest.raises(OptionError, match="until_quiet is for MIN and MAX; value has add"):
         mean.until_quiet(part, parts.make_sync(part), **good)

@@ -17,24 +17,6 @@ def infinity():  # type: ignore[no-untyped-def]
 
 
 @_inlined
-def select(test, yes, no):  # type: ignore[no-untyped-def]
-    """One of two numbers of one type."""
-    return yes if test else no
-
-
-@_inlined
-def least(a, b):  # type: ignore[no-untyped-def]
-    """The lower one; of two that cannot be compared the second."""
-    return a if a < b else b
-
-
-@_inlined
-def largest(a, b):  # type: ignore[no-untyped-def]
-    """The larger one; of two that cannot be compared the second."""
-    return a if a > b else b
-
-
-@_inlined
 def clipped(a, low, high):  # type: ignore[no-untyped-def]
     """What is nearest to a between two limits."""
     return low if a < low else high if a > high else a

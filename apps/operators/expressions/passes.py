@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gluon.reduction import Reduction
+
 
 @dataclass(frozen=True)
 class Load:
@@ -26,7 +28,7 @@ class Pass:
         The row's end of an edge is written (pull), else the column's (push).
     filtered : bool
         There is a frontier: bits of the end that is read.
-    reduction : str
+    reduction : Reduction
     dtype : numpy type
         Of the label that is written; ``wide`` is the type in which a row is summed up, ``identity`` its first value.
     parameters : tuple of (name, numpy type or, of a number, ``Int``, ``Float`` or ``Bool``)
@@ -39,7 +41,7 @@ class Pass:
     title: str
     into_row: bool
     filtered: bool
-    reduction: str
+    reduction: Reduction
     dtype: np.dtype
     wide: str
     identity: str
