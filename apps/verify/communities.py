@@ -62,7 +62,7 @@ def verify_communities(
 
 def _strengths(graph: Partition, sync: Sync, community: Any) -> tuple[np.ndarray, float]:
     """(masters,) float64, the strengths; and the weight of this rank's edges inside of communities. Collective."""
-    label = everywhere(graph, Sync(make_plan(graph, sync.comm), sync.comm), community, -1)
+    label = everywhere(graph, Sync(make_plan(graph, sync.comm, sync.plan.transport), sync.comm), community, -1)
     strength, inside = Label(graph, np.float64, 0, ADD), Label(graph, np.float64, 0, ADD)
     STRENGTH(graph, strength=strength)
     INSIDE(graph, inside=inside, community=label)

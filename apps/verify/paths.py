@@ -10,7 +10,7 @@ an edge offers its target a *bound*, computed from its source's value and its we
    no proof, since they cannot make a cycle. Nodes whose tight in-edges all come from equal values (edges of weight 0,
    equal widths) are *grounded* one after the other, from those that have an edge from a better one.
 
-One pass over the edges checks 2 and most of 3.
+One pass over the edges checks 2, and another one most of 3.
 """
 
 import functools
@@ -27,7 +27,7 @@ from gluon.label import Label
 from gluon.reduction import MAX
 from gluon.sync import Sync
 
-LEVEL, GROUNDED, WRONG = 1, 2, 3  # a node has a tight in-edge from an equal value, from a better one; too good a bound
+LEVEL, GROUNDED = 1, 2  # a node has a tight in-edge from an equal value, from a better one
 
 
 class Paths(NamedTuple):
@@ -156,30 +156,11 @@ def _verify(part: Partition, sync: Sync, paths: Paths, starts: dict[int, Any], a
     xp = xp_of(part.device)
     values = everywhere(part, sync, xp.where(reached, answer, answer.dtype.type(far)), far)
     _check_starts(part, sync, paths, starts, values)
-    support = Label(part, np.int32, 0, MAX)
-    _support(paths.bound, paths.better)(part, support=support, value=values, **paths.numbers)
-    sync.reduce(support, write="dst")
-    if sync.total(int((support.masters() == WRONG).sum())) != (0,):
-        _tell_bound(part, sync, paths, values)
-    grow = _grow(f"{paths.bound} == dst.value")
+    _check_bounds(part, sync, paths, values)
     message = f"{paths.name}: no in-edge that explains node"
-    _check_grounded(part, sync, support, reached, starts, grow, message, value=values, **paths.numbers)
+    tight = f"{paths.bound} == dst.value"
+    _check_grounded(part, sync, tight, paths.better, reached, starts, message, value=values, **paths.numbers)
     return values
-
-
-@functools.cache
-def _support(bound: str, better: str) -> EdgeOperator:
-    wrong = f"{bound} {better} dst.value"
-    return EdgeOperator(
-        f"{WRONG} if {wrong} else {GROUNDED} if src.value {better} dst.value else {LEVEL}", into="dst.support",
-        where=f"{wrong} or dst.support < {GROUNDED} and {bound} == dst.value",
-    )  # fmt: skip
-
-
-@functools.cache
-def _grow(tight: str) -> EdgeOperator:
-    news = "src.grounded > dst.grounded and src.value == dst.value"
-    return EdgeOperator("grounded", into="dst.grounded", where=f"{news} and {tight}")
 
 
 def _check_starts(part: Partition, sync: Sync, paths: Paths, starts: dict[int, Any], values: Label) -> None:
@@ -194,14 +175,17 @@ def _check_starts(part: Partition, sync: Sync, paths: Paths, starts: dict[int, A
 
 
 def _check_grounded(
-    part: Partition, sync: Sync, support: Label, needed: Any, starts: Iterable[int], grow: EdgeOperator, message: str,
+    part: Partition, sync: Sync, tight: str, better: str, needed: Any, starts: Iterable[int], message: str,
     **given: Any,
 ) -> None:  # fmt: skip
-    """Raise if a node that needs it is not grounded by tight edges. Collective."""
-    grounded = Label(part, np.int32, 0, MAX)
+    """Raise if following tight edges back does not lead from all nodes that need it to a start. Collective."""
+    support, grounded = Label(part, np.int32, 0, MAX), Label(part, np.int32, 0, MAX)
+    find_support, grow = _grounding(tight, better)
+    find_support(part, support=support, **given)
+    sync.reduce(support, write="dst")
     for source in starts:
         grounded.write(source, 1)
-    grounded.masters()[support.masters() >= GROUNDED] = 1
+    grounded.masters()[support.masters() == GROUNDED] = 1
     left = needed & (grounded.masters() == 0)
     tell_node(part, sync, message, left & (support.masters() == 0))
     if sync.total(int(left.sum())) == (0,):
@@ -215,8 +199,22 @@ def _check_grounded(
     tell_node(part, sync, message, needed & (grounded.masters() == 0))
 
 
-def _tell_bound(part: Partition, sync: Sync, paths: Paths, values: Label) -> None:
-    """Raise, with an edge that offers too good a bound. Collective."""
+@functools.cache
+def _grounding(tight: str, better: str) -> tuple[EdgeOperator, EdgeOperator]:
+    """What finds the best tight in-edge of each node, and what grounds nodes along those from equal values."""
+    best = f"{GROUNDED} if src.value {better} dst.value else {LEVEL}"
+    level = f"src.grounded > dst.grounded and src.value == dst.value and {tight}"
+    conditions = [tight, f"dst.support < {GROUNDED}"]
+    if "weight" not in tight and "parent" not in tight:  # then many edges are tight: what is rarely true comes first
+        conditions.reverse()
+    return (
+        EdgeOperator(best, into="dst.support", where=" and ".join(conditions)),
+        EdgeOperator("grounded", into="dst.grounded", where=level),
+    )
+
+
+def _check_bounds(part: Partition, sync: Sync, paths: Paths, values: Label) -> None:
+    """Raise if an edge offers too good a bound. Collective."""
 
     def describe(source: int, target: int, weights: np.ndarray) -> str:
         weight = weights.min() if paths.better == "<" else weights.max()
@@ -236,15 +234,7 @@ def _verify_parents(
     is_source = part.gids[: part.num_masters] == source
     tell_node(part, sync, "parents: not its own parent is the source", is_source & (parents != source))
     tell_node(part, sync, "parents: one is given though it is not reached for node", ~reached & (parents >= 0))
-    chosen = f"dst.parent == src.gid and {paths.bound} == dst.value"
-    support, parent = Label(part, np.int32, 0, MAX), everywhere(part, sync, parents, -1)
-    _parent_support(chosen)(part, support=support, value=values, parent=parent)
-    sync.reduce(support, write="dst")
+    tight = f"dst.parent == src.gid and {paths.bound} == dst.value"
+    given = {"value": values, "parent": everywhere(part, sync, parents, -1)}
     message = "parents: no edge as long as their distances say leads from its parent to node"
-    _check_grounded(part, sync, support, reached, [source], _grow(chosen), message, value=values, parent=parent)
-
-
-@functools.cache
-def _parent_support(chosen: str) -> EdgeOperator:
-    best = f"{GROUNDED} if src.value < dst.value else {LEVEL}"
-    return EdgeOperator(best, into="dst.support", where=chosen)
+    _check_grounded(part, sync, tight, paths.better, reached, [source], message, **given)
