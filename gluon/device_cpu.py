@@ -32,22 +32,18 @@ xp = np  # what makes and handles its arrays
 
 
 def full(size: int, fill: float, dtype: np.dtype) -> np.ndarray:
-    """An array with the same value everywhere."""
     return np.full(size, fill, dtype)
 
 
 def no_bits(size: int) -> np.ndarray:
-    """Words for ``size`` bits, none set, uint64."""
     return np.zeros(-(-size // 64), np.uint64)
 
 
 def clear(words: np.ndarray) -> None:
-    """Clear all bits."""
     words.fill(0)
 
 
 def write(part: Partition, gid: int, value: float, values: np.ndarray, updated: np.ndarray) -> None:
-    """Give a node a value if it has a proxy here."""
     lid = part.lid(gid)
     if lid >= 0:
         values[lid] = value
@@ -55,7 +51,7 @@ def write(part: Partition, gid: int, value: float, values: np.ndarray, updated: 
 
 
 def wait() -> None:
-    """Return at once: a call returns when all is done."""
+    """A call returns when all is done."""
 
 
 def block_words(entries: int, itemsize: int) -> int:
@@ -150,7 +146,6 @@ def combine_by(reduction: "Reduction") -> Callable[..., int]:
 
 @njit(cache=True, nogil=True)
 def count_bits(words, size):  # type: ignore[no-untyped-def]
-    """How many of the first ``size`` bits are set."""
     total = np.uint64(0)
     for word in range(size >> 6):
         total += popcount(words[word])
@@ -160,7 +155,6 @@ def count_bits(words, size):  # type: ignore[no-untyped-def]
 
 
 def take_bits(words: np.ndarray, size: int) -> np.ndarray:
-    """Places, int32, ascending, of the set bits; they are cleared."""
     places = np.empty(int(count_bits(words, size)), np.int32)
     _take_bits(words, places)
     return places

@@ -1,7 +1,4 @@
-"""Frontiers on the GPU: bits of a label, counted, or compacted into a queue that shares out work by edges.
-
-See frontier.cuh.
-"""
+"""Frontiers on the GPU, see interfaces.py; compacted into a queue that shares out work by edges, see frontier.cuh."""
 
 import functools
 from dataclasses import dataclass
@@ -37,7 +34,6 @@ class Queue:
 
 
 def make_queue(part: Partition) -> Queue:
-    """Memory that an operator needs while it runs, made once per partition."""
     return queue_for(int(cp.count_nonzero(part.has_out)), part.num_local_edges, 2)
 
 
@@ -58,12 +54,10 @@ def queue_for(rows: int, edges: int, frontiers: int) -> Queue:
 
 
 def drains(ranks: int) -> bool:
-    """Whether a whole traversal runs on the device: where no other rank has to be asked."""
     return ranks == 1
 
 
 def frontier_size(updated: Any, degrees: Any) -> tuple[int, int]:
-    """Updated masters, and the out-edges that they have in the whole graph."""
     sums, size = _sums(), degrees.size
     load(FRONTIER).frontier_size(threads_for(size), updated, size, degrees, sums.counters, sums.address)
     nodes, edges = sums.read()

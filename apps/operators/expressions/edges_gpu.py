@@ -44,7 +44,6 @@ WAYS = {  # ways through the edges, with what they are given
 
 
 def compile_pass(edges: Pass) -> Callable[..., None]:
-    """The kernel of a pass: ``run(part, frontier, offsets, columns, values, updated, *parameters)``."""
     way = way_of(edges)
     kernels = functools.partial(load, EDGES, text_of(edges), **defines_of(edges))
 

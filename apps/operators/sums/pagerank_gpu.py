@@ -1,4 +1,4 @@
-"""PageRank on the GPU, with the names and arguments of the CPU's; the kernels are in pagerank.cuh."""
+"""PageRank on the GPU: see interfaces.py; the kernels are in pagerank.cuh."""
 
 import functools
 from typing import Any
@@ -13,7 +13,6 @@ UNIT = 2.0**60
 
 
 def new_ranks(kept: Any, teleport: Any, factors: Any, sums: Any, ranks: Any, contributions: Any) -> tuple[float, float]:
-    """Ranks of the masters from what came along edges, and what they give in turn; see pagerank_cpu.py."""
     totals = _totals()
     _pagerank(ranks.dtype).new_ranks(
         threads_for(ranks.size), ranks.size, factors.size, ranks.dtype.type(kept), teleport, factors, sums, ranks,
@@ -24,7 +23,6 @@ def new_ranks(kept: Any, teleport: Any, factors: Any, sums: Any, ranks: Any, con
 
 
 def collect(pending: float, teleport: Any, residuals: Any) -> int:
-    """Add ``pending * teleport``, rounded down, to the int64 residuals; returns the sum of their absolute values."""
     total = _total()
     _pagerank(np.float64).collect(
         threads_for(residuals.size),
@@ -41,7 +39,6 @@ def collect(pending: float, teleport: Any, residuals: Any) -> int:
 def settle(
     threshold: float, damping: float, degrees: Any, residuals: Any, settled: Any, shares: Any, updated: Any
 ) -> tuple[int, int]:
-    """Masters settle their residuals that are large for their out-degree; see pagerank_cpu.py."""
     totals = _totals()
     _pagerank(np.float64).settle(
         threads_for(degrees.size), degrees.size, np.float64(threshold), np.float64(damping), degrees, residuals,
@@ -54,7 +51,6 @@ def settle(
 def push_shares(
     frontier: Any, offsets: Any, targets: Any, shares: Any, residuals: Any, updated: Any, masters: int, queue: Queue
 ) -> None:
-    """Every frontier node adds its share to the residuals of its out-neighbours; mirrors that have some are updated."""
     kernels, size = _pagerank(np.float64), shares.size
     kernels.queue_bits(threads_for(size), frontier, size, offsets, queue.struct)
     kernels.push_shares(threads_for(targets.size), queue.struct, targets, shares, residuals)

@@ -27,7 +27,7 @@ SORTED_AT_ONCE = 1 << 27  # edges
 
 
 def bucket_scale(queue: "Relaxing", ranks: int) -> float:
-    """How many times wider than usual the buckets of shortest paths should be: an exchange costs what many edges do.
+    """Wider, where an exchange costs what many edges do.
 
     Two H200, scale 24: 10.3 ms at twice the usual width, 12.8 at 4 times that, 15.9 at 8 times; without sorted rows
     71 ms at the usual width, 39 at 9 times that, 48 at 18 times.
@@ -36,7 +36,6 @@ def bucket_scale(queue: "Relaxing", ranks: int) -> float:
 
 
 def find_pending(lowered: Any, values: Any, relaxed_at: Any, pending: Any, far: Any) -> Any:
-    """Lowest value of a pending node, or ``far``; one whose value fell since its edges were last relaxed is pending."""
     sums, size, far = _sums(), values.size, values.dtype.type(far)
     _sssp(values.dtype).find_pending(
         threads_for(size), lowered, size, values, relaxed_at, pending, far, sums.counters, sums.address
@@ -60,7 +59,6 @@ def relax_below(
     limit: Any, far: Any, offsets: Any, targets: Any, weights: Any, values: Any, relaxed_at: Any, pending: Any,
     updated: Any, queue: "Relaxing",
 ) -> None:  # fmt: skip
-    """Relax the out-edges of pending nodes below ``limit`` until none is left; a drain of one bucket."""
     _relax(0, limit, far, far, offsets, targets, weights, values, relaxed_at, pending, updated, queue)
 
 
@@ -85,7 +83,6 @@ class Relaxing:
 
 
 def plan_relaxing(part: Partition, sync: Sync, weights: Any, dtype: np.dtype) -> Relaxing:
-    """Prepare for the operators here. Collective."""
     stamps, rounds = cp.zeros(part.num_proxies, np.int32), cp.zeros(1, np.int64)
     pays = part.symmetric and part.num_edges >= DENSE * part.num_nodes
     exact = dtype.kind == "i" and (weights.dtype.itemsize <= 4 or part.weights is None)
@@ -122,15 +119,10 @@ def _sort_rows(part: Partition, weights: Any) -> tuple[Any, Any]:
 
 
 def settles(queue: Relaxing) -> bool:
-    """Whether distances can be settled bucket by bucket: :func:`open_bucket`, :func:`settle_bucket`, :func:`pull`."""
     return queue.by_weight is not None
 
 
 def open_bucket(part: Partition, low: Any, high: Any, far: Any, values: Any, queue: Relaxing) -> tuple[int, Any]:
-    """Find the edges that lead from nodes below ``low`` into the bucket from there to ``high``.
-
-    Returns how many edges those nodes have, and the lowest distance from ``low`` on that they offer, or ``far``.
-    """
     number, sums = values.dtype.type, _sums()
     _sorted(values.dtype, queue.by_weight[1].dtype).open_bucket(
         _threads(values.size), number(low), number(high), number(far), _rows(part, queue, values.size), values,
@@ -143,7 +135,6 @@ def open_bucket(part: Partition, low: Any, high: Any, far: Any, values: Any, que
 def settle_bucket(
     part: Partition, high: Any, far: Any, values: Any, relaxed_at: Any, pending: Any, updated: Any, queue: Relaxing
 ) -> None:
-    """Relax what :func:`open_bucket` queued, and edges of pending nodes below ``high``, until none is left."""
     number = values.dtype.type
     _sorted(values.dtype, queue.by_weight[1].dtype).resident("settle_bucket")(
         number(high), number(far), _rows(part, queue, values.size), values, relaxed_at, pending, updated,
@@ -152,13 +143,11 @@ def settle_bucket(
 
 
 def mark_reached(part: Partition, far: Any, values: Any, updated: Any) -> None:
-    """Give the masters that are reached their bits, as if they had just been updated."""
     masters = part.num_masters
     _sorted(values.dtype).mark_reached(masters, masters, values, values.dtype.type(far), updated)
 
 
 def pull(part: Partition, low: Any, far: Any, values: Any, updated: Any, queue: Relaxing) -> None:
-    """Every node that is not below ``low`` looks through its own row for a shorter path."""
     number, kernels = values.dtype.type, _sorted(values.dtype, queue.by_weight[1].dtype)
     rows, queues = _rows(part, queue, values.size), queue.queue.struct
     _clear_totals(queue)
@@ -183,7 +172,6 @@ def _threads(size: int) -> int:
 
 
 def shortest_paths(part: Partition, source: int, lengths: Any) -> tuple[Any, Any]:
-    """Distances of all proxies, ``lengths.far`` where there is no path, and the number of buckets, on the device."""
     far, relaxing = lengths.dtype.type(lengths.far), lengths.queue
     queue = relaxing.queue
     queue.progress.fill(0)
@@ -215,7 +203,6 @@ def _relax(whole: int, limit: Any, far: Any, delta: Any, offsets: Any, targets: 
 
 
 def mark_too_far(offsets: Any, targets: Any, weights: Any, values: Any, far: Any, marks: Any, updated: Any) -> None:
-    """Mark the targets of edges from reached nodes whose sum does not fit below ``far``."""
     _sssp(values.dtype, weights.dtype).mark_too_far(
         many_threads(), values.size, offsets, targets, weights, values, values.dtype.type(far), marks, updated
     )
