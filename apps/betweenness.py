@@ -20,9 +20,8 @@ from apps.harness import Answer, App, choose_sources, main
 from apps.operators.sums.interfaces import Betweenness, Rows
 from apps.run.cli import check_nodes
 from apps.shared.in_edges import InEdges, in_edges_of
-from apps.shared.marks import mark_all
 from apps.verify.betweenness import verify_betweenness
-from cusp.errors import GraphFileError, raise_together
+from cusp.errors import GraphFileError, together
 from cusp.launch import run_main
 from cusp.partition import Partition
 from cusp.program.cli import positive
@@ -111,9 +110,9 @@ class Sweeps:
     def _levels(self, hops: Any) -> "Levels":
         """The proxies of every level, and the rows of their in-edges and out-edges. Collective."""
         part = self.part
-        deepest = -self.sync.lowest(-int(hops.max()) if hops.size else 0)
+        deepest = self.sync.highest(int(hops.max()) if hops.size else 0)
         self.levels.masters()[:] = hops
-        mark_all(self.levels)
+        self.levels.mark_all()
         self.sync.broadcast(self.levels, read="any")
         lids, bounds = self.ops.by_level(self.levels.values, deepest)
         in_edges = in_edges_of(part)
@@ -155,12 +154,11 @@ class Sweeps:
     def _refuse_overflow(self, source: int) -> None:
         """Raise if there are too many paths to be counted. Collective."""
         own = self.paths.masters()
-        error = None
-        if own.size and not bool(own.max() < np.inf):
-            error = GraphFileError(
-                f"there are more than 1.8e308 shortest paths from node {source:,}: too many to count"
-            )
-        raise_together(self.sync.comm, error)
+        with together(self.sync.comm):
+            if own.size and not bool(own.max() < np.inf):
+                raise GraphFileError(
+                    f"there are more than 1.8e308 shortest paths from node {source:,}: too many to count"
+                )
 
 
 def betweenness(part: Partition, sync: Sync, wanted: Wanted) -> Answer:

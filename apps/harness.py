@@ -10,8 +10,7 @@ from mpi4py import MPI
 from apps.run.app import Answer, App
 from apps.run.cli import make_parser
 from apps.run.inputs import open_input
-from apps.run.output import write_labels
-from apps.run.rows import append_rows, commit, trial_line
+from apps.run.output import append_rows, commit, trial_line, write_labels
 from apps.run.sources import choose_sources
 from cusp.estimates.quality import Quality, measure_quality
 from cusp.input.graph_file import read_header

@@ -17,7 +17,6 @@ from apps.harness import Answer, App, main
 from apps.operators.interfaces import Frontier
 from apps.operators.sums.interfaces import Pagerank, Rows
 from apps.shared.in_edges import in_edges_of
-from apps.shared.marks import mark_all
 from apps.shared.residuals import UNIT, push_residuals
 from apps.shared.walk import Walk, starts
 from apps.verify.pagerank import verify_pagerank
@@ -70,10 +69,10 @@ def pagerank(
     change, dangling = sync.total(*ops.new_ranks(1, *state))
     rounds = 0
     while change >= tolerance and rounds != iterations:
-        mark_all(contributions)
+        contributions.mark_all()
         sync.broadcast(contributions, read=read)
         rows.sum_rows(walk.rows, 0, sources, contributions.values, sums.values)
-        mark_all(sums)
+        sums.mark_all()
         sync.reduce(sums, write=write)
         change, dangling = sync.total(*ops.new_ranks(1 - damping + damping * dangling, *state))
         rounds += 1

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import njit
 
-from cusp.kernels.bits import popcount
+from cusp.kernels.bits import first_bit, popcount
 from cusp.partition import Partition
 from gluon.reduction_cpu import compiled_with
 
@@ -91,9 +91,8 @@ def extract(lids, values, updated, with_values, reset, identity, words, halves, 
     for word in range(chosen.size if mode != NONE else 0):
         bits = chosen[word]
         while bits:
-            lowest = bits & (~bits + np.uint64(1))
-            i = word * 64 + np.int64(popcount(lowest - np.uint64(1)))
-            bits ^= lowest
+            i = word * 64 + first_bit(bits)
+            bits &= bits - np.uint64(1)
             lid = lids[i]
             if mode == OFFSETS:
                 halves[half] = i
@@ -126,9 +125,8 @@ def _combine(lids, values, updated, with_values, implied, words, halves, items, 
         for word in range((lids.size + 63) // 64):
             bits = words[bitset + word]
             while bits:
-                lowest = bits & (~bits + np.uint64(1))
-                i = word * 64 + np.int64(popcount(lowest - np.uint64(1)))
-                bits ^= lowest
+                i = word * 64 + first_bit(bits)
+                bits &= bits - np.uint64(1)
                 combine_one(lids[i], items[item] if with_values else implied, values, updated)
                 item += 1
     else:
@@ -168,7 +166,6 @@ def _take_bits(words, places):  # type: ignore[no-untyped-def]
         if bits:
             words[word] = 0
             while bits:
-                lowest = bits & (~bits + np.uint64(1))
-                places[entry] = word * 64 + np.int64(popcount(lowest - np.uint64(1)))
+                places[entry] = word * 64 + first_bit(bits)
+                bits &= bits - np.uint64(1)
                 entry += 1
-                bits ^= lowest

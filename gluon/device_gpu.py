@@ -10,7 +10,7 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from cusp.kernels.cuda import Sums, c_type, load, many_threads, pinned
+from cusp.kernels.cuda import c_type, load, many_threads, pinned, sums_of
 from cusp.partition import Partition
 from gluon.reduction import Reduction
 
@@ -53,15 +53,10 @@ def wait() -> None:
 
 
 def count_bits(words: Any, size: int) -> int:
-    sums = _sums()
+    sums = sums_of(1)
     threads = min(max(-(-size // 32), 1), many_threads())
     kernels(np.int32).count_bits(threads, words, size, sums.counters, sums.address)
     return sums.read()[0]
-
-
-@functools.cache
-def _sums() -> Sums:
-    return Sums(1)
 
 
 def take_bits(words: Any, size: int) -> Any:

@@ -1,6 +1,5 @@
 """Frontiers on the GPU, see interfaces.py; compacted into a queue that shares out work by edges, see frontier.cuh."""
 
-import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +7,7 @@ import cupy as cp
 import numpy as np
 
 from cusp.errors import OptionError
-from cusp.kernels.cuda import Struct, Sums, load, many_threads, struct
+from cusp.kernels.cuda import Struct, load, many_threads, struct, sums_of
 from cusp.partition import Partition
 
 FRONTIER = "apps/operators/frontier.cuh"
@@ -58,15 +57,10 @@ def drains(ranks: int) -> bool:
 
 
 def frontier_size(updated: Any, degrees: Any) -> tuple[int, int]:
-    sums, size = _sums(), degrees.size
+    sums, size = sums_of(2), degrees.size
     load(FRONTIER).frontier_size(threads_for(size), updated, size, degrees, sums.counters, sums.address)
     nodes, edges = sums.read()
     return nodes, edges
-
-
-@functools.cache
-def _sums() -> Sums:
-    return Sums(2)
 
 
 def threads_for(size: int) -> int:

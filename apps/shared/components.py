@@ -22,7 +22,7 @@ def largest_component(sync: Sync, labels: np.ndarray, members: np.ndarray) -> in
     )
     _, which = np.unique(labels, return_inverse=True)
     sizes = np.bincount(which, members)
-    return -sync.lowest(-int(sizes.max()) if sizes.size else 0)
+    return sync.highest(int(sizes.max()) if sizes.size else 0)
 
 
 class Directory:

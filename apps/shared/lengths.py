@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from apps.operators.traversal.interfaces import Sssp
-from cusp.errors import GraphFileError, OptionError, raise_together
+from cusp.errors import GraphFileError, OptionError, together
 from cusp.partition import Partition
 from cusp.runtime.devices import backend
 from gluon.interfaces import Device
@@ -68,7 +68,7 @@ def measure(part: Partition, sync: Sync, delta: float | None = None) -> Lengths:
     _refuse_unfit(part, sync, weights)
     if weights.dtype == np.uint64:  # what int64 cannot hold is too long for any path
         weights = weights.clip(None, np.uint64(LONGEST)).astype(np.int64)
-    largest = -sync.lowest(-weights.max().item() if weights.size else 0)
+    largest = sync.highest(weights.max().item() if weights.size else 0)
     with np.errstate(over="ignore"):  # an infinite mean makes one bucket
         total = float(weights.sum(dtype=np.float64))
     mean = sync.total(total)[0] / max(part.num_edges, 1)
@@ -92,14 +92,13 @@ def choose_delta(mean_weight: float, mean_degree: float) -> float:
 
 def _refuse_unfit(part: Partition, sync: Sync, weights: np.ndarray) -> None:
     """Raise if a weight is below 0 or infinite. Collective."""
-    error = None
     lowest, highest = (weights.min().item(), weights.max().item()) if weights.size else (0, 0)
-    if lowest < 0 or highest == np.inf:
-        edge = int(weights.argmin() if lowest < 0 else weights.argmax())
-        part = part.on("cpu")
-        source = part.gids[np.searchsorted(part.offsets, edge, side="right") - 1]
-        error = GraphFileError(
-            f"the edge {source:,} -> {part.gids[part.targets[edge]]:,} has the weight {weights[edge]}; "
-            "shortest paths need finite weights of 0 or more"
-        )
-    raise_together(sync.comm, error)
+    with together(sync.comm):
+        if lowest < 0 or highest == np.inf:
+            edge = int(weights.argmin() if lowest < 0 else weights.argmax())
+            part = part.on("cpu")
+            source = part.gids[np.searchsorted(part.offsets, edge, side="right") - 1]
+            raise GraphFileError(
+                f"the edge {source:,} -> {part.gids[part.targets[edge]]:,} has the weight {weights[edge]}; "
+                "shortest paths need finite weights of 0 or more"
+            )

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from apps.operators.structure.interfaces import Triangles
-from apps.shared.marks import mark_all
 from cusp.kernels.interfaces import Build
 from cusp.partition import Partition
 from cusp.runtime.devices import backend, device_of, to_host, xp_of
@@ -78,7 +77,7 @@ def place_by_degree(graph: Partition, sync: Sync) -> Any:
     label = Label(graph, np.int64, 0, MIN)
     label.values[order] = xp.arange(order.size) + xp.asarray(np.repeat(ahead, counts))
     if comm.size > 1:
-        mark_all(label)
+        label.mark_all()
         Sync(make_plan(graph, comm, sync.plan.transport), comm).broadcast(label, read="dst")
     return label.values.astype(np.uint32 if graph.num_nodes < 2**32 else np.uint64)
 

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 
 from apps.operators.traversal.interfaces import Tree
-from apps.shared.marks import mark_all
-from cusp.errors import GraphFileError, raise_together
+from cusp.errors import GraphFileError, together
 from cusp.partition import Partition
 from cusp.runtime.devices import backend
 from gluon.label import Label
@@ -53,7 +52,7 @@ def find_parents(part: Partition, sync: Sync, source: int, distances: Any, weigh
     values.values[own] = distances
     if distances.dtype.kind != "f":
         values.values[own][distances < 0] = far
-    mark_all(values)
+    values.mark_all()
     sync.broadcast(values, read="any")
     parents = Label(part, np.int64, NO_PARENT, MIN)
     parents.write(source, source)
@@ -67,8 +66,9 @@ def find_parents(part: Partition, sync: Sync, source: int, distances: Any, weigh
         (left,) = sync.total(lost)
         if left == 0:
             break
-        error = GraphFileError(f"{left:,} nodes were reached over no edge") if left == before else None
-        raise_together(sync.comm, error)
+        with together(sync.comm):
+            if left == before:
+                raise GraphFileError(f"{left:,} nodes were reached over no edge")
         before = left
         sync.broadcast(parents, read="any")  # a node with a parent keeps it: another proxy might choose a lower one
     parent = parents.masters()

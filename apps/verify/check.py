@@ -40,7 +40,7 @@ def everywhere(part: Partition, sync: Sync, masters: Any, fill: float, reduction
     """
     label = Label(part, masters.dtype, fill, reduction)
     label.values[: part.num_masters] = move(masters, part.device)
-    label.updated.fill(~label.updated.dtype.type(0))
+    label.mark_all()
     sync.broadcast(label, read="any")
     return label
 

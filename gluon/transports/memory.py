@@ -1,7 +1,12 @@
 """Memory for messages, which grows and stays."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 MOST_KEPT = 64  # ways to divide the memory among the ranks
 
@@ -24,16 +29,23 @@ class Buffers:
 class Memory:
     """One piece of memory for each direction, divided among the ranks: for transports that can send from anywhere.
 
-    Parameters
+    Attributes
     ----------
     xp : module
         NumPy or CuPy: where the memory is.
     """
 
-    def __init__(self, xp: Any) -> None:
-        self._xp = xp
+    xp: Any
+
+    def __init__(self, comm: "Intracomm") -> None:
+        self.comm = comm
         self._whole: dict[str, Any] = {}
         self._buffers: dict[str, dict[tuple[int, ...], Buffers]] = {}
+
+    @staticmethod
+    def why_unusable(comm: "Intracomm") -> str | None:
+        """None: it can always be used."""
+        return None
 
     def buffers(self, direction: str, words: tuple[int, ...]) -> Buffers:
         """The buffers for messages of these lengths; see :class:`gluon.transports.table.Transport`."""
@@ -43,7 +55,7 @@ class Memory:
             if direction not in self._whole or self._whole[direction].size < needed or len(known) >= MOST_KEPT:
                 known.clear()
             if direction not in self._whole or self._whole[direction].size < needed:
-                self._whole[direction] = self._xp.empty(max(needed, 1), "u8")
+                self._whole[direction] = self.xp.empty(max(needed, 1), "u8")
             known[words] = self._divide(self._whole[direction], words)
         return known[words]
 
@@ -52,6 +64,5 @@ class Memory:
         for size in words:
             pieces.append(whole[start : start + size])
             start += size
-        on_device = hasattr(whole, "get")
-        addresses = [piece.data.ptr for piece in pieces] if on_device else None
-        return Buffers(pieces, self._xp.array(addresses, "u8") if on_device else None)
+        on_host = isinstance(whole, np.ndarray)
+        return Buffers(pieces, None if on_host else self.xp.array([piece.data.ptr for piece in pieces], "u8"))

@@ -6,7 +6,7 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 
 from apps.operators.expressions.expression import Expression, Name
-from apps.operators.expressions.passes import Load, Pass
+from apps.operators.expressions.interfaces import Load, Pass
 from apps.operators.expressions.terms import BOOL, FLOAT, INT, Term, loaded, number, stored
 from cusp.errors import OptionError
 from cusp.partition import Partition

@@ -7,7 +7,7 @@ A pass walks through the rows of a CSR. It *pushes* if it reads the row's end of
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from apps.operators.expressions.passes import Load, Pass
+from apps.operators.expressions.interfaces import Load, Pass
 from cusp.partition import Partition
 from cusp.runtime.generated import import_text
 from gluon.reduction_cpu import text_of

@@ -8,7 +8,7 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from apps.operators.expressions.passes import Load, Pass
+from apps.operators.expressions.interfaces import Load, Pass
 from apps.operators.frontier_gpu import Queue, queue_for, threads_for
 from apps.operators.sums.rows_gpu import RowGroups, group_rows
 from cusp.kernels.cuda import Struct, c_type, load, many_threads, struct

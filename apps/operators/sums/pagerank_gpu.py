@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 
 from apps.operators.frontier_gpu import Queue, threads_for
-from cusp.kernels.cuda import Sums, c_type, load
+from cusp.kernels.cuda import c_type, load, sums_of
 
 PAGERANK = "apps/operators/sums/pagerank.cuh"
 UNIT = 2.0**60
 
 
 def new_ranks(kept: Any, teleport: Any, factors: Any, sums: Any, ranks: Any, contributions: Any) -> tuple[float, float]:
-    totals = _totals()
+    totals = sums_of(2)
     _pagerank(ranks.dtype).new_ranks(
         threads_for(ranks.size), ranks.size, factors.size, ranks.dtype.type(kept), teleport, factors, sums, ranks,
         contributions, totals.counters, totals.address,
@@ -23,7 +23,7 @@ def new_ranks(kept: Any, teleport: Any, factors: Any, sums: Any, ranks: Any, con
 
 
 def collect(pending: float, teleport: Any, residuals: Any) -> int:
-    total = _total()
+    total = sums_of(1)
     _pagerank(np.float64).collect(
         threads_for(residuals.size),
         residuals.size,
@@ -39,7 +39,7 @@ def collect(pending: float, teleport: Any, residuals: Any) -> int:
 def settle(
     threshold: float, damping: float, degrees: Any, residuals: Any, settled: Any, shares: Any, updated: Any
 ) -> tuple[int, int]:
-    totals = _totals()
+    totals = sums_of(2)
     _pagerank(np.float64).settle(
         threads_for(degrees.size), degrees.size, np.float64(threshold), np.float64(damping), degrees, residuals,
         settled, shares, updated, totals.counters, totals.address,
@@ -55,16 +55,6 @@ def push_shares(
     kernels.queue_bits(threads_for(size), frontier, size, offsets, queue.struct)
     kernels.push_shares(threads_for(targets.size), queue.struct, targets, shares, residuals)
     kernels.mark_nonzero(threads_for(size - masters), masters, size, residuals, updated)
-
-
-@functools.cache
-def _totals() -> Sums:
-    return Sums(2)
-
-
-@functools.cache
-def _total() -> Sums:
-    return Sums(1)
 
 
 @functools.cache

@@ -13,7 +13,7 @@ import cupy as cp
 import numpy as np
 
 from apps.operators.frontier_gpu import Queue, drains, make_queue, threads_for
-from cusp.kernels.cuda import Struct, Sums, c_type, load, many_threads, struct
+from cusp.kernels.cuda import Struct, c_type, load, many_threads, struct, sums_of
 from cusp.partition import Partition
 from cusp.runtime.devices import to_host
 from gluon.device_gpu import full, no_bits, read, write
@@ -36,7 +36,7 @@ def bucket_scale(queue: "Relaxing", ranks: int) -> float:
 
 
 def find_pending(lowered: Any, values: Any, relaxed_at: Any, pending: Any, far: Any) -> Any:
-    sums, size, far = _sums(), values.size, values.dtype.type(far)
+    sums, size, far = sums_of(2), values.size, values.dtype.type(far)
     _sssp(values.dtype).find_pending(
         threads_for(size), lowered, size, values, relaxed_at, pending, far, sums.counters, sums.address
     )
@@ -48,11 +48,6 @@ def _lowest(far: Any, below: int) -> Any:
     bits = np.array([far]).view(f"i{far.itemsize}")
     bits -= below
     return bits.view(far.dtype)[0].item()
-
-
-@functools.cache
-def _sums() -> Sums:
-    return Sums(2)
 
 
 def relax_below(
@@ -123,7 +118,7 @@ def settles(queue: Relaxing) -> bool:
 
 
 def open_bucket(part: Partition, low: Any, high: Any, far: Any, values: Any, queue: Relaxing) -> tuple[int, Any]:
-    number, sums = values.dtype.type, _sums()
+    number, sums = values.dtype.type, sums_of(2)
     _sorted(values.dtype, queue.by_weight[1].dtype).open_bucket(
         _threads(values.size), number(low), number(high), number(far), _rows(part, queue, values.size), values,
         queue.queue.struct, sums.counters, sums.address,
