@@ -16,9 +16,10 @@ import numpy as np
 
 from apps.bfs import bfs
 from apps.bfs import prepare as prepare_bfs
-from apps.harness import Answer, App, choose_sources, main
+from apps.harness import Answer, App, main
 from apps.operators.sums.interfaces import Betweenness, Rows
 from apps.run.cli import check_nodes
+from apps.run.sources import draw_sources
 from apps.shared.in_edges import InEdges, in_edges_of
 from apps.verify.betweenness import verify_betweenness
 from cusp.errors import GraphFileError, together
@@ -207,8 +208,7 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Wanted:
     elif options.sources == "all" or options.sources >= senders:
         sources = np.sort(np.concatenate(sync.comm.allgather(local))).tolist()
     else:
-        drawn = argparse.Namespace(source=None, sources=options.sources, seed=options.seed)
-        sources = choose_sources(part, sync.comm, drawn)
+        sources = draw_sources(part, sync.comm, options.sources, options.seed)
         scale = senders / len(sources)
     others = (part.num_nodes - 1) * (part.num_nodes - 2)
     if options.normalized:

@@ -17,10 +17,11 @@ import numpy as np
 from mpi4py import MPI
 
 from apps import library
-from apps.harness import append_rows, choose_sources, commit
+from apps.harness import append_rows, commit
 from apps.library import APPS, partition_graph, partition_keywords
 from apps.run.cli import add_rows_option, add_transport_option
 from apps.run.partitioned_graph import PartitionedGraph
+from apps.run.sources import draw_sources
 from cusp.edge_lists.generators import generate
 from cusp.errors import OptionError, together
 from cusp.input.memory_input import slice_of_rows
@@ -84,8 +85,7 @@ def main(comm: MPI.Intracomm, argv: list[str]) -> int:
         check_target(options.rows, comm, append=True)
     report.progress(comm.rank, "partitioning")
     name, part = open_graph(options, comm)
-    drawn = argparse.Namespace(source=None, sources=SOURCES, seed=options.seed)
-    sources: list[Any] = choose_sources(part.part, comm, drawn)
+    sources = draw_sources(part.part, comm, SOURCES, options.seed)
     report.progress(comm.rank, "")
     report.say(comm.rank, f"{name}: {part}")
     report.say(comm.rank, "kernel  trials     average s        best s  preparation s")

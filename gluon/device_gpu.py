@@ -1,4 +1,4 @@
-"""What the sync layer does to labels on the GPU; the kernels are in ``kernels``.
+"""What the sync layer does to labels on the GPU, see interfaces.py; the kernels are in ``kernels``.
 
 A message carries positions and values, or one bit and one value per entry of its list, whichever is
 shorter; where the receiver knows the value, one bit per entry.

@@ -17,13 +17,10 @@ WORD = 8  # bytes
 
 
 class Exchange:
-    """Extract, send, receive, combine."""
-
     def __init__(self, comm: MPI.Intracomm, transport: "Transport") -> None:
         self.comm, self.transport = comm, transport
 
     def __call__(self, kind: str, labels: "tuple[Label, ...]", lists: "Lists", implied: float | None) -> list[int]:
-        """One message to each partner and one from each; returns the bytes of those sent. Collective."""
         send, receive = lists.ends(kind)
         out, into = (
             self.transport.buffers(direction, tuple(_most_words(lids, labels) for lids in side))

@@ -1,4 +1,4 @@
-"""Shortest paths on the GPU, with the names and arguments of the CPU's; the kernels are in sssp.cuh.
+"""Shortest paths on the GPU: see interfaces.py; the kernels are in sssp.cuh.
 
 On one rank a whole search runs in one kernel. Where edges weigh as much as their reverses, rows are sorted by weight,
 and distances are settled bucket by bucket until most edges belong to settled nodes; then the other nodes pull: see
