@@ -1,4 +1,4 @@
-"""What the sync layer does to labels on the CPU, see interfaces.py: extract values into a message, combine those of one.
+"""What the sync layer does to labels on the CPU, see interfaces.py; values extracted into a message, and combined.
 
 A block of a message, in words of 8 bytes, is the smallest of what carries the updated entries of a
 list of local ids that both sides know (Gluon, PLDI 2018, section 4.2: memoised order, wire modes)::

@@ -7,13 +7,12 @@ from mpi4py import MPI
 
 from gluon import device_cpu as device
 from gluon.reduction import ASSIGN
+from gluon.transports.memory import WORD
 
 if TYPE_CHECKING:
     from gluon.label import Label
     from gluon.plan import Lists
     from gluon.transports import Transport
-
-WORD = 8  # bytes
 
 
 class Exchange:

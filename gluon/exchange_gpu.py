@@ -16,13 +16,13 @@ from mpi4py import MPI
 from cusp.kernels.cuda import Sums, many_threads
 from gluon import device_gpu as device
 from gluon.reduction import ASSIGN
+from gluon.transports.memory import WORD
 
 if TYPE_CHECKING:
     from gluon.label import Label
     from gluon.plan import Lists
     from gluon.transports import Transport
 
-WORD = 8  # bytes
 TILE, EACH = 1024, 4  # entries of a block and of a thread, as in device.cuh; pieces of joined lists begin at multiples
 ITEM_SIZES = (1, 2, 4, 8)  # bytes of a value
 

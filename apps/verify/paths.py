@@ -24,7 +24,7 @@ from apps.verify.check import everywhere, raise_first, tell_edge, tell_node
 from cusp.partition import Partition
 from cusp.runtime.devices import move, xp_of
 from gluon.label import Label
-from gluon.reduction import MAX
+from gluon.reduction import MAX, MIN
 from gluon.sync import Sync
 
 LEVEL, GROUNDED = 1, 2  # a node has a tight in-edge from an equal value, from a better one
@@ -137,9 +137,7 @@ def verify_widths(part: Partition, sync: Sync, source: int, widths: Any) -> None
 
 def _limits(dtype: np.dtype) -> tuple[Any, Any]:
     """The lowest and the largest number of a type."""
-    if dtype.kind == "f":
-        return -np.inf, np.inf
-    return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    return MAX.identity(dtype).item(), MIN.identity(dtype).item()
 
 
 def _verify(part: Partition, sync: Sync, paths: Paths, starts: dict[int, Any], answer: Any, reached: Any) -> Label:

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from mpi4py import MPI
 
-from gluon.transports.memory import Buffers, Memory
+from gluon.transports.memory import WORD, Buffers, Memory
 
 TAG = 11
-WORD = 8  # bytes
 
 
 class HostMpi(Memory):

@@ -8,6 +8,7 @@ import numpy as np
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
+WORD = 8  # bytes
 MOST_KEPT = 64  # ways to divide the memory among the ranks
 
 

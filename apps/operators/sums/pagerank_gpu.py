@@ -23,15 +23,9 @@ def new_ranks(kept: Any, teleport: Any, factors: Any, sums: Any, ranks: Any, con
 
 
 def collect(pending: float, teleport: Any, residuals: Any) -> int:
-    total = sums_of(1)
+    total, size = sums_of(1), residuals.size
     _pagerank(np.float64).collect(
-        threads_for(residuals.size),
-        residuals.size,
-        np.float64(pending),
-        teleport,
-        residuals,
-        total.counters,
-        total.address,
+        threads_for(size), size, np.float64(pending), teleport, residuals, total.counters, total.address
     )
     return total.read()[0]
 
