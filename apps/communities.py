@@ -28,7 +28,7 @@ from apps.shared.community_graph import (
     quotient,
     smallest_members,
     totals_of,
-)  # fmt: skip
+)
 from apps.shared.splitmix64 import splitmix64
 from apps.shared.undirected import as_undirected
 from apps.verify.communities import verify_communities

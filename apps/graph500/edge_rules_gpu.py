@@ -10,7 +10,7 @@ CHUNK = 1 << 26  # edges checked at a time; temporary arrays take about 4 GB
 
 def check_edges(
     sources: Any, targets: Any, lengths: Any, parent: Any, depth: Any, far: Any, joined: Any
-) -> tuple[int, int]:  # fmt: skip
+) -> tuple[int, int]:
     traversed = 0
     for begin in range(0, sources.size, CHUNK):
         part = slice(begin, begin + CHUNK)

@@ -18,9 +18,7 @@ def undirected_slice(
 ) -> EdgeSlice:
     """Of parallel edges, only one of the smallest weight is kept."""
     dtype = None if weights is None else weights.dtype
-    builder = CsrBuilder(
-        comm, num_nodes=num_nodes, weight_dtype=dtype, symmetrize=True, drop_loops=True, dedup=True
-    )  # fmt: skip
+    builder = CsrBuilder(comm, num_nodes=num_nodes, weight_dtype=dtype, symmetrize=True, drop_loops=True, dedup=True)
     with together(comm):
         builder.add(sources, targets, weights)
     return slice_of_rows(builder.build(), comm)

@@ -75,7 +75,7 @@ def measure(part: Partition, sync: Sync, delta: float | None = None) -> Lengths:
     mean = sync.total(total)[0] / max(part.num_edges, 1)
     longest = largest * part.num_nodes  # a shortest path has fewer edges than the graph has nodes
     dtype = np.dtype("f8" if weights.dtype.kind == "f" else "i4" if longest < 2**31 - 1 else "i8")
-    far = MIN.identity(dtype)
+    far: Any = MIN.identity(dtype)
     if delta is not None and not delta > 0:
         raise OptionError(f"--delta {delta:g}: the width of a bucket must be above 0")
     queue = ops.plan_relaxing(part, sync, weights, dtype)

@@ -46,7 +46,7 @@ def find_parents(part: Partition, sync: Sync, source: int, distances: Any, weigh
     """
     ops = backend(Tree, part.device)
     offsets, sources, lengths, write = _in_edges(part, weights)
-    far = MIN.identity(distances.dtype)
+    far: Any = MIN.identity(distances.dtype)
     values = Label(part, distances.dtype, far, MIN)
     own = slice(0, part.num_masters)
     values.values[own] = distances

@@ -173,9 +173,8 @@ def _check_starts(part: Partition, sync: Sync, paths: Paths, starts: dict[int, A
 
 
 def _check_grounded(
-    part: Partition, sync: Sync, tight: str, better: str, needed: Any, starts: Iterable[int], message: str,
-    **given: Any,
-) -> None:  # fmt: skip
+    part: Partition, sync: Sync, tight: str, better: str, needed: Any, starts: Iterable[int], message: str, **given: Any
+) -> None:
     """Raise if following tight edges back does not lead from all nodes that need it to a start. Collective."""
     support, grounded = Label(part, np.int32, 0, MAX), Label(part, np.int32, 0, MAX)
     find_support, grow = _grounding(tight, better)

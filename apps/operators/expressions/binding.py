@@ -54,9 +54,7 @@ class Binding:
         self.label = self._written(given.get(operator.into))
         self._values = {name: self._value_of(name, given[name]) for name in sorted(given)}
         weight = part.weights is not None and part.weights.dtype
-        self.types = (
-            self.label.reduction, self.label.values.dtype, weight, *map(_type_of, self._values.values())
-        )  # fmt: skip
+        self.types = (self.label.reduction, self.label.values.dtype, weight, *map(_type_of, self._values.values()))
         self._used = sorted(names)
 
     def _refuse(self, why: str) -> NoReturn:

@@ -114,7 +114,7 @@ if TYPE_CHECKING:
         kcore_gpu,
         triangles_cpu,
         triangles_gpu,
-    )  # fmt: skip
+    )
 
     _cc_cpu: Cc = cc_cpu
     _cc_gpu: Cc = cc_gpu
