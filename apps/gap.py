@@ -10,8 +10,7 @@ its own: the benchmark counts it in every trial if no other kernel uses it.
 
 import argparse
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from mpi4py import MPI
@@ -38,18 +37,8 @@ WEIGHTS = "1:255"
 Arguments = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Kernel:
-    """A kernel of the benchmark.
-
-    Attributes
-    ----------
-    app : str
-        Its name in :data:`apps.library.APPS`.
-    trials : int
-    arguments : function (trial, sources) -> dict
-        Arguments of the call.
-    """
+class Kernel(NamedTuple):
+    """A name in :data:`apps.library.APPS`, the number of trials, and what makes the arguments of a trial's call."""
 
     app: str
     trials: int

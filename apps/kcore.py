@@ -47,7 +47,6 @@ def kcore(part: Partition, sync: Sync, graph: UndirectedGraph, k: int | None = N
 
     Parameters
     ----------
-    part : Partition
     sync : Sync
         Its traffic counts what is sent.
     graph : UndirectedGraph

@@ -63,7 +63,6 @@ def scc(part: Partition, sync: Sync, colors: Colors) -> Answer:
     ----------
     part : Partition
         With ``csc``.
-    colors : Colors
 
     Returns
     -------

@@ -65,7 +65,6 @@ class Matrix:
 
         Parameters
         ----------
-        x : Label
         add, multiply : Reduction and str
             The semiring. ``multiply`` is an edge expression (:class:`apps.edge_operator.EdgeOperator`) of ``x``,
             ``weight``, ``y`` (the entry that is written) and ``numbers``.

@@ -35,10 +35,6 @@ def sssp(part: Partition, sync: Sync, source: int, lengths: Lengths) -> Answer:
 
     Parameters
     ----------
-    part : Partition
-    sync : Sync
-    source : int
-        Global id.
     lengths : Lengths
         What :func:`~apps.shared.lengths.measure` returned for this partition.
 

@@ -57,7 +57,6 @@ class Validator:
 
         Parameters
         ----------
-        source : int
         parents : (masters,) int64
             The source is its own; -1 where not reached.
         depths : (masters,) int32 hops with -1, or float64 distances with inf, where not reached

@@ -26,9 +26,6 @@ def find_parents(part: Partition, sync: Sync, source: int, distances: Any, weigh
     ----------
     part : Partition
         Symmetric, with reversed edges of the same weight; or with ``csc``.
-    sync : Sync
-    source : int
-        Global id.
     distances : (masters,) int32 or int64 with -1, or float64 with inf, where not reached
         Exactly what the weights along shortest paths add up to.
     weights : (edges,), optional

@@ -29,8 +29,6 @@ def verify_betweenness(part: Partition, sync: Sync, betweenness: Any, sources: l
     Parameters
     ----------
     betweenness : (masters,) float64
-    sources : list of int
-    scale : float
 
     Raises
     ------

@@ -1,6 +1,7 @@
 """Memory for messages, which grows and stays."""
 
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,18 +53,16 @@ class Memory:
         """The buffers for messages of these lengths; see :class:`gluon.transports.table.Transport`."""
         known = self._buffers.setdefault(direction, {})
         if words not in known:
-            needed = sum(words)
-            if direction not in self._whole or self._whole[direction].size < needed or len(known) >= MOST_KEPT:
+            whole, needed = self._whole.get(direction), sum(words)
+            too_small = whole is None or whole.size < needed
+            if too_small:
+                whole = self._whole[direction] = self.xp.empty(max(needed, 1), "u8")
+            if too_small or len(known) >= MOST_KEPT:
                 known.clear()
-            if direction not in self._whole or self._whole[direction].size < needed:
-                self._whole[direction] = self.xp.empty(max(needed, 1), "u8")
-            known[words] = self._divide(self._whole[direction], words)
+            known[words] = self._divide(whole, words)
         return known[words]
 
     def _divide(self, whole: Any, words: tuple[int, ...]) -> Buffers:
-        pieces, start = [], 0
-        for size in words:
-            pieces.append(whole[start : start + size])
-            start += size
+        pieces = [whole[end - size : end] for end, size in zip(accumulate(words), words)]
         on_host = isinstance(whole, np.ndarray)
         return Buffers(pieces, None if on_host else self.xp.array([piece.data.ptr for piece in pieces], "u8"))
