@@ -82,7 +82,7 @@ class Sweeps:
 
     Path counts go from level to level along edges, shares against them (Brandes, J. Math. Sociol. 2001, section 4). No
     operator asks for the levels of neighbours: values that are not known yet are 0, and no edge leads more than one
-    level further, so only those count that are on a shortest path. A symmetric graph has both neighbourhoods in its
+    level further, so only edges on shortest paths count. A symmetric graph has both neighbourhoods in its
     rows.
 
     Attributes

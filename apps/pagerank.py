@@ -1,4 +1,4 @@
-"""PageRank: where a random walk is that follows edges, but starts anew with some probability at every step.
+"""PageRank: how likely a random walk is to be at each node, if each step follows an edge or, sometimes, starts anew.
 
 ``mpirun -n 4 python -m apps.pagerank graph.h5 --policy cvc --tolerance 1e-9 --verify --output ranks.h5``
 
@@ -88,10 +88,10 @@ def push_residuals(
 
     A node's residual is what one more step would add to its rank. A node that settles its residual adds it to its rank
     and pushes it to where a step leads from there (Andersen, Chung and Lang, FOCS 2006, section 3; data-driven as in
-    Whang et al., Euro-Par 2015). Nodes with little for the number of their edges wait, but at most the share ``SPARED``
-    of all residuals. So a round settles most of them along few edges. Residuals add up to 0: of each sign, a share of
-    ``0.5 - SPARED`` or more is settled, and what of it goes to where walks start cancels out. So they shrink in every
-    round.
+    Whang et al., Euro-Par 2015). Nodes whose residual is small for the number of their edges wait, but with at most the
+    share ``SPARED`` of all residuals: so a round settles most of them along few edges. Residuals add up to 0. So of
+    each sign a share of ``0.5 - SPARED`` or more is settled, and what returns to where walks start cancels out:
+    residuals shrink in every round.
 
     Residuals are whole numbers, so sums do not depend on the order: any policy, number of ranks and device give the
     same answer, bit for bit.

@@ -36,7 +36,7 @@ def everywhere(part: Partition, sync: Sync, masters: Any, fill: float, reduction
     fill : number
         First value of the mirrors.
     reduction : Reduction
-        Of the label, for those who go on with it.
+        Of the label, for callers that go on with it.
     """
     label = Label(part, masters.dtype, fill, reduction)
     label.values[: part.num_masters] = move(masters, part.device)

@@ -36,7 +36,7 @@ class Paths(NamedTuple):
     Attributes
     ----------
     name : str
-        Of the values, for people.
+        Of the values, in messages.
     bound : str
         What an edge offers its target, as an edge expression of ``src.value``.
     better : {'<', '>'}

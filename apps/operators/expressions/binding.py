@@ -182,7 +182,7 @@ def _parameter(name: str) -> str:
 
 
 def _kind(value: Any) -> str:
-    """What a value is, for people."""
+    """What a value is, in words."""
     if isinstance(value, Label):
         return "a Label"
     shape = getattr(value, "shape", None)
