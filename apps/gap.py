@@ -23,9 +23,9 @@ from cusp.edge_lists.generators import generate
 from cusp.errors import OptionError, together
 from cusp.input.memory_input import slice_of_rows
 from cusp.launch import parse_together, run_main
-from cusp.output.dataset_writer import check_target
+from cusp.output.whole_file import check_targets
 from cusp.program import report
-from cusp.program.cli import add_partition_options, positive
+from cusp.program.cli import add_partition_options, add_timeout, inputs_of, positive
 from gluon.transports import CHOICES as TRANSPORTS
 
 SOURCES = 64
@@ -79,8 +79,7 @@ def main(comm: MPI.Intracomm, argv: list[str]) -> int:
     options = parse_together(comm, make_parser(), argv)
     with together(comm):
         names = chosen_kernels(options.kernels)
-    if options.rows:
-        check_target(options.rows, comm, append=True)
+    check_targets(comm, {"--rows": options.rows}, inputs_of(options))
     report.progress(comm.rank, "partitioning")
     name, part = open_graph(options, comm)
     drawn = argparse.Namespace(source=None, sources=SOURCES, seed=options.seed)
@@ -120,6 +119,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("--transport", choices=TRANSPORTS, default="auto", help="how messages travel between GPUs")
     add("--rows", metavar="FILE", help="append a JSON line for each trial")
     add_partition_options(parser)
+    add_timeout(parser)
     return parser
 
 

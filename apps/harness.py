@@ -16,17 +16,17 @@ from apps.run.cli import check_nodes, make_parser
 from apps.run.inputs import open_input
 from apps.run.output import write_labels
 from cusp.edge_lists.csr_builder import CsrSlice
-from cusp.errors import OptionError, raise_together
+from cusp.errors import OptionError, together
 from cusp.estimates.quality import Quality, measure_quality
 from cusp.input.graph_file import read_header
 from cusp.launch import parse_together
-from cusp.output.dataset_writer import OutputError, check_target
+from cusp.output.whole_file import append_lines, check_targets
 from cusp.partition import Partition
 from cusp.partitioner import partition_graph
 from cusp.policies import Policy
 from cusp.policies.compile_rules import Rules
 from cusp.program import report
-from cusp.program.cli import wanted_device
+from cusp.program.cli import inputs_of, wanted_device
 from cusp.program.warm_up import FAR_NODE, tiny_policy, warm_up
 from cusp.runtime.devices import Placement, backend, choose_device, to_host
 from cusp.runtime.stopwatch import Stopwatch
@@ -130,10 +130,7 @@ def main(app: App, comm: MPI.Intracomm, argv: list[str]) -> int:
     parser = make_parser(app.name, app.summary, app.needs_source)
     app.add_options(parser)
     options = parse_together(comm, parser, argv)
-    if options.output:
-        check_target(options.output, comm)
-    if options.rows:
-        check_target(options.rows, comm, append=True)
+    check_targets(comm, {"--output": options.output, "--rows": options.rows}, inputs_of(options))
     job = prepare_job(app, comm, options)
     sources = [*choose_sources(job.part, comm, options)] if app.needs_source else [None]
     for source in sources:
@@ -311,11 +308,6 @@ def commit() -> str | None:
 
 def append_rows(path: str, rows: list[dict], comm: MPI.Intracomm) -> None:
     """Append one JSON line a trial. Collective."""
-    error = None
-    try:
+    with together(comm):
         if comm.rank == 0:
-            with open(path, "a") as file:
-                file.writelines(json.dumps(row) + "\n" for row in rows)
-    except OSError as caught:
-        error = OutputError(f"{path}: cannot be written: {caught.strerror}")
-    raise_together(comm, error)
+            append_lines(path, [json.dumps(row) for row in rows])

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
+from cusp.runtime import watchdog
 from gluon.label import Label
 from gluon.plan import SyncPlan
 
@@ -52,6 +53,7 @@ class Sync:
 
     def total(self, *values: Any) -> tuple:
         """Sums over the ranks. Collective."""
+        watchdog.step()
         sums = np.array(values)
         self.comm.Allreduce(MPI.IN_PLACE, sums)
         return tuple(sums.tolist())
@@ -88,5 +90,6 @@ class Sync:
         self, kind: str, labels: tuple[Label, ...], send: list[np.ndarray], receive: list[np.ndarray],
         implied: float | None,
     ) -> None:  # fmt: skip
+        watchdog.step()
         sent = self.plan.exchange(kind, labels, send, receive, implied)
         self.traffic.append(Traffic(kind, len(sent), sum(sent)))

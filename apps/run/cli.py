@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from cusp.errors import OptionError
 from cusp.partition import Partition
-from cusp.program.cli import add_partition_options, positive
+from cusp.program.cli import add_partition_options, add_timeout, positive
 from gluon.transports import CHOICES as TRANSPORTS
 
 DEFAULT_SCALE = 16
@@ -48,6 +48,7 @@ def make_parser(name: str, summary: str, needs_source: bool = True) -> argparse.
         help=f"check the answer of the first trial{' of each source' if needs_source else ''}",
     )
     run.add_argument("--transport", choices=TRANSPORTS, default="auto", help="how messages travel between GPUs")
+    add_timeout(run)
     out = parser.add_argument_group("output")
     out.add_argument("--output", metavar="FILE", help="write the last answer (HDF5, N entries by global id)")
     out.add_argument("--rows", metavar="FILE", help="append a JSON line for each trial")

@@ -9,8 +9,8 @@ from mpi4py import MPI
 
 from apps.harness import Answer
 from cusp.errors import raise_together
-from cusp.output.dataset_writer import OutputError
 from cusp.output.gid_order import in_gid_order
+from cusp.output.whole_file import OutputError, whole_file
 from cusp.partition import Partition
 from cusp.runtime.devices import to_host
 
@@ -91,7 +91,9 @@ class Result:
         if self._comm.rank == 0 or not self._gathered:
             try:
                 write_parquet(mine, self.columns())
-            except (OSError, ImportError) as caught:
+            except OutputError as caught:
+                error = caught
+            except ImportError as caught:
                 error = OutputError(f"{mine}: cannot be written: {caught}")
         raise_together(self._comm, error)
 
@@ -101,7 +103,8 @@ def write_parquet(path: str, columns: dict[str, Any]) -> None:
     import pyarrow
     import pyarrow.parquet
 
-    pyarrow.parquet.write_table(pyarrow.table(columns), path)
+    with whole_file(path) as temporary, open(temporary, "wb") as file:
+        pyarrow.parquet.write_table(pyarrow.table(columns), file)
 
 
 def everywhere(part: Partition, values: np.ndarray, comm: MPI.Intracomm) -> np.ndarray:

@@ -35,10 +35,11 @@ LIBRARIES = {
 
 # A name that is used -> the files that may use it.
 NAMES = {
-    "COMM_WORLD": ["cusp/launch.py", "apps/library.py", "*/__main__.py", "scripts/*", "tests/*", "benchmarks/*"],
+    "COMM_WORLD": ["cusp/launch.py", "cusp/runtime/signals.py", "apps/library.py", "*/__main__.py", "scripts/*", "tests/*", "benchmarks/*"],
     "print": ["apps/harness.py", "cusp/program/report.py", "cusp/launch.py", "*/__main__.py", "scripts/*", "tests/*",
               "benchmarks/*"],
     "perf_counter": ["apps/harness.py", "cusp/program/report.py", "cusp/launch.py", "cusp/runtime/stopwatch.py",
+                     "cusp/runtime/watchdog.py", "cusp/runtime/leftovers.py",
                      "*/__main__.py", "scripts/*", "tests/*", "benchmarks/*"],
 }  # fmt: skip
 NAMES |= dict.fromkeys(["time", "monotonic", "process_time", "perf_counter_ns"], NAMES["perf_counter"])
