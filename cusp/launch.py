@@ -8,7 +8,6 @@ import contextlib
 import os
 import shutil
 import sys
-import threading
 import time
 import traceback
 import warnings
@@ -163,14 +162,10 @@ def end_together(comm: MPI.Intracomm, ending: Ending) -> int:
 
 
 def end_job(comm: MPI.Intracomm, code: int) -> NoReturn:
-    """End every rank now, without waiting for any. The launcher ends the others when one is gone."""
+    """End every rank now, without waiting for any."""
     with contextlib.suppress(OSError):
         sys.stdout.flush()
-    leftovers.remove_unfinished()
-    if comm.size > 1 and code != INTERRUPTED:
-        threading.Timer(GRACE, os._exit, (code,)).start()  # MPI may not answer
-        comm.Abort(code)
-    os._exit(code)
+    signals.leave(code)
 
 
 def flush_output() -> None:

@@ -1,12 +1,14 @@
 """How a process ends from outside: at once, wherever it is, without a traceback, and without leaving others waiting."""
 
 import contextlib
+import importlib
 import os
 import signal
 import sys
 import threading
+import time
 from types import TracebackType
-from typing import Any
+from typing import NoReturn
 
 from cusp.runtime.leftovers import remove_unfinished
 
@@ -16,6 +18,7 @@ LAUNCHERS = (  # (number of ranks, rank) as a launcher writes them into the envi
     ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),
     ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID"),
 )
+PATIENCE = 1.0
 INTERRUPTED = 128 + signal.SIGINT
 
 
@@ -72,9 +75,15 @@ def end_on_signals() -> None:
     threading.Thread(target=_wait, args=(told,), daemon=True).start()
 
 
-def leave(code: int) -> None:
-    """End this process at once."""
+def leave(code: int) -> NoReturn:
+    """End this process and, if MPI runs, all ranks, at once and without a word."""
     remove_unfinished()
+    mpi = sys.modules.get("mpi4py.MPI")
+    with contextlib.suppress(AttributeError, OSError):  # it may be half imported
+        if mpi and mpi.Is_initialized() and not mpi.Is_finalized() and mpi.COMM_WORLD.size > 1:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # MPI has much to say
+            threading.Timer(PATIENCE, os._exit, (code,)).start()  # and may be in a state where it cannot end
+            mpi.COMM_WORLD.Abort(code)
     os._exit(code)
 
 
@@ -86,18 +95,18 @@ def _wait(told: int) -> None:
 
 def _end_by(number: int) -> None:
     if number == signal.SIGTERM:
+        if launched()[1] > 0:
+            time.sleep(0.5)  # if all ranks were told, rank 0 speaks for them
         with contextlib.suppress(OSError):
             os.write(2, prefixed("error: ended by SIGTERM").encode())
     leave(128 + number)
 
 
-def _end_all(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> Any:
+def _end_all(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> NoReturn:
     """End the job after an error that nobody caught: the other ranks would wait for this one."""
     if issubclass(kind, KeyboardInterrupt):
         leave(INTERRUPTED)
     sys.__excepthook__(kind, error, trace)
     sys.stderr.flush()
-    from mpi4py import MPI  # if this rank failed before, the others wait for it here
-
-    if not MPI.Is_finalized():
-        MPI.COMM_WORLD.Abort(1)
+    importlib.import_module("mpi4py.MPI")  # if it was not imported yet, the others wait there for this rank
+    leave(1)

@@ -1,13 +1,14 @@
 """``--timeout``: a rank that gets no further says where it is and ends the job."""
 
-import os
 import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from cusp.runtime.signals import prefixed
 
+ROOT = Path(__file__).resolve().parents[2]
 SPEAK = 1.5  # seconds in which other ranks can say where they are, too
 
 
@@ -53,5 +54,8 @@ def _watch(seconds: float, end: Callable[[], object]) -> None:
 def _where() -> str:
     """Phase, steps and the line of Python that the main thread is at."""
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
-    line = f"{os.path.relpath(frame.f_code.co_filename)}:{frame.f_lineno} ({frame.f_code.co_name})" if frame else "?"
+    line = "?"
+    if frame:
+        name = frame.f_code.co_filename.removeprefix(f"{ROOT}/")
+        line = f"{name}:{frame.f_lineno} ({frame.f_code.co_name})"
     return f'in the phase "{_Progress.phase}", after {_Progress.steps} steps, at {line}'
