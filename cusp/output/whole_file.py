@@ -126,9 +126,9 @@ def check_folder(path: Path, append: bool = False) -> None:
 
 def check_save_folder(path: Path) -> None:
     """Raise OutputError if it is certain that a folder cannot be made, or that nothing can be written into it."""
-    if path.exists() and not path.is_dir():
-        raise OutputError(f"{path}: is not a folder; choose another name")
     existing = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
+    if not existing.is_dir():
+        raise OutputError(f"{path}: {existing} is not a folder; choose another name")
     if not os.access(existing, os.W_OK | os.X_OK):
         raise OutputError(f"{path}: no permission to write into the folder {existing}")
 

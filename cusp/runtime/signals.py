@@ -18,8 +18,10 @@ LAUNCHERS = (  # (number of ranks, rank) as a launcher writes them into the envi
     ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),
     ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID"),
 )
-PATIENCE = 1.0
+PATIENCE = 1.0  # seconds that MPI gets to end the job
 INTERRUPTED = 128 + signal.SIGINT
+
+_ending = threading.Lock()
 
 
 def launched() -> tuple[int, int]:
@@ -94,7 +96,9 @@ def _wait(told: int) -> None:
 
 
 def _end_by(number: int) -> None:
-    if number == signal.SIGTERM:
+    if not _ending.acquire(blocking=False):
+        time.sleep(PATIENCE)  # the main thread and the one that waits both hear of a signal: one acts
+    elif number == signal.SIGTERM:
         if launched()[1] > 0:
             time.sleep(0.5)  # if all ranks were told, rank 0 speaks for them
         with contextlib.suppress(OSError):
