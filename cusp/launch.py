@@ -62,7 +62,9 @@ def run_main(main: Callable[[MPI.Intracomm, list[str]], int]) -> NoReturn:
         say(prefixed(comm, traceback.format_exc()))
         time.sleep(0.3)  # other ranks that fail at the same moment get to say why
         end_job(comm, 1)
-    sys.exit(end_together(ending_comm, ending))
+    code = end_together(ending_comm, ending)
+    signals.ignore_signals()
+    sys.exit(code)
 
 
 def num_bytes(text: str) -> int:

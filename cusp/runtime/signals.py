@@ -77,6 +77,12 @@ def end_on_signals() -> None:
     threading.Thread(target=_wait, args=(told,), daemon=True).start()
 
 
+def ignore_signals() -> None:
+    """Let a program whose work is done and whose exit code is known come to its end."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # Python would end by the signal's default once it takes itself apart
+
+
 def leave(code: int) -> NoReturn:
     """End this process and, if MPI runs, all ranks, at once and without a word."""
     remove_unfinished()

@@ -1,7 +1,7 @@
 """Kill and interrupt programs at random moments: ``python -m tests.fuzz.kills --times 60``.
 
 Each program is started with one to three ranks. At a random moment, from its first millisecond on, one of its ranks is
-killed, or all of it gets the SIGINT of a terminal. It has to end soon, without a traceback, and the next start has to
+killed, or all of it gets the SIGINT of a terminal. A signal before Python has begun to import ``cusp`` may show. It has to end soon, without a traceback, and the next start has to
 remove all that was left.
 """
 
@@ -17,6 +17,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from cusp.runtime import leftovers
 from scripts import mpirun
 
 PATIENCE = 5.0  # seconds in which all ranks have to end
@@ -102,14 +103,11 @@ def one(folder: Path, program: str, ranks: int, kind: str, delay: float, draw: r
             stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True,
         )  # fmt: skip
         time.sleep(delay)
-        ours = marked(token)
-        python = [number for number, command in ours.items() if command == "python"]
-        if kind == "KILL":
-            victims = [draw.choice(python)] if python else []
-        else:
-            victims = [process.pid] if ranks > 1 else list(ours)
-        for number in victims:
-            os.kill(number, getattr(signal, f"SIG{kind}"))
+        python = [number for number, command in marked(token).items() if command == "python"]
+        if kind != "KILL":
+            os.killpg(process.pid, getattr(signal, f"SIG{kind}"))  # as a terminal does
+        elif python:
+            os.kill(draw.choice(python), signal.SIGKILL)
         try:
             process.wait(PATIENCE)
             told = ""
@@ -145,15 +143,21 @@ def marked(token: str) -> dict[int, str]:
 
 def what_is_left(folder: Path, before: set[str]) -> list[str]:
     """Temporary files and shared memory after one more run of each program, when shared memory is old enough."""
-    time.sleep(61)
+    time.sleep(leftovers.SETTLED + 1)
+    settled = time.time() - leftovers.SETTLED
     os.environ["TMPDIR"] = str(folder / "scratch")
     for arguments in programs(folder).values():
         run(*arguments)
     left = [str(path) for path in (folder / "scratch").iterdir()]
     left += [str(path) for path in (folder / "made").rglob("*") if ".tmp" in path.name]
     segments = set(os.listdir(SHARED_MEMORY)) - before
-    mapped = "".join(text for text in map(maps_of, Path("/proc").iterdir()))
-    return left + [name for name in segments if name.startswith("mpich") and name not in mapped]
+    mapped = "".join(map(maps_of, Path("/proc").iterdir()))
+    return left + [name for name in segments if name not in mapped and modified(SHARED_MEMORY / name) < settled]
+
+
+def modified(path: Path) -> float:
+    """When a file was written last; now if it is gone."""
+    return path.stat().st_mtime if path.exists() else time.time()
 
 
 def maps_of(process: Path) -> str:
