@@ -1,19 +1,26 @@
-"""Betweenness centrality: through which share of the shortest paths between other nodes each node lies.
+"""Betweenness centrality: how large a share of the shortest paths between other nodes each node is on.
 
 ``mpirun -n 4 python -m apps.betweenness graph.h5 --policy cvc --sources 16 --verify --output betweenness.h5``
+
+>>> from apps.library import betweenness, partition_graph
+>>> graph = partition_graph(([0, 0, 1, 2], [1, 2, 3, 3]))
+>>> betweenness(graph, sources="all").betweenness
+array([0. , 0.5, 0.5, 0. ])
 """
 
 import argparse
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from apps.bfs import bfs, in_edges_of
+from apps.bfs import bfs
 from apps.bfs import prepare as prepare_bfs
 from apps.harness import Answer, App, choose_sources, main
 from apps.operators.sums.interfaces import Betweenness, Rows
 from apps.run.cli import check_nodes
+from apps.shared.in_edges import InEdges, in_edges_of
+from apps.shared.marks import mark_all
 from apps.verify.betweenness import verify_betweenness
 from cusp.errors import GraphFileError, raise_together
 from cusp.launch import run_main
@@ -27,15 +34,15 @@ from gluon.sync import Sync
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is asked for.
+    """The sources, and the scale of their sum.
 
     Attributes
     ----------
     sources : list of int
     scale : float
-        Times the sum of the dependencies of the sources.
+        Factor of the sum of the dependencies of the sources.
     bfs : Any
-        What searches of the partition share.
+        What :func:`apps.bfs.prepare` returned.
     """
 
     sources: list[int]
@@ -43,68 +50,111 @@ class Wanted:
     bfs: Any
 
 
+class Levels(NamedTuple):
+    """The proxies that a search reached, by level.
+
+    Attributes
+    ----------
+    deepest : int
+        The last level of all ranks.
+    lids : (reached,) int32
+    bounds : list of int
+        Those of level l are ``lids[bounds[l] : bounds[l + 1]]``.
+    out_rows, in_rows : RowGroups
+        Their out-edges and in-edges, level by level.
+    in_edges : InEdges
+    """
+
+    deepest: int
+    lids: Any
+    bounds: list[int]
+    out_rows: Any
+    in_rows: Any
+    in_edges: InEdges
+
+    def range(self, level: int) -> tuple[int, int]:
+        """Where a level begins and ends in ``lids``."""
+        return self.bounds[level], self.bounds[level + 1]
+
+
 class Sweeps:
-    """Dependencies by sums over the rows of a level at a time; its labels are used for one source after the other.
+    """Dependencies, summed over the rows of one level at a time; its labels serve one source after the other.
 
     Path counts go from level to level along edges, shares against them (Brandes, J. Math. Sociol. 2001, section 4). No
     operator asks for the levels of neighbours: values that are not known yet are 0, and no edge leads more than one
     level further, so only those count that are on a shortest path. A symmetric graph has both neighbourhoods in its
     rows.
+
+    Attributes
+    ----------
+    centrality : (masters,) float64
+        Sum of the dependencies of the sources so far.
     """
 
     def __init__(self, part: Partition, sync: Sync) -> None:
         self.part, self.sync = part, sync
-        self.ops, self.rows = backend(Betweenness, part.device), backend(Rows, part.device)
+        self.ops = backend(Betweenness, part.device)
+        self.rows = backend(Rows, part.device)
         self.levels = Label(part, np.int32, -1, ASSIGN)
         self.paths, self.shares = Label(part, np.float64, 0, ASSIGN), Label(part, np.float64, 0, ASSIGN)
         self.sums = Label(part, np.float64, 0, ADD)
-        self.centrality = self.paths.values[: part.num_masters] * 0
+        self.centrality = self.paths.masters() * 0
 
     def add(self, source: int, hops: Any) -> int:
         """Add the dependencies of a source, given the hops of the masters; returns the number of levels. Collective."""
-        part, sync, ops = self.part, self.sync, self.ops
-        masters = part.num_masters
-        deepest = -sync.lowest(-int(hops.max()) if hops.size else 0)
-        self.levels.values[:masters] = hops
-        self.levels.updated.fill(~self.levels.updated.dtype.type(0))
-        sync.broadcast(self.levels, read="any")
-        lids, bounds = ops.by_level(self.levels.values, deepest)
-        back = self.rows.group_rows(lids, bounds, part.offsets)
-        if part.symmetric:
-            forth, in_columns, read, write = back, part.targets, "dst", "src"
-        else:
-            in_offsets, in_columns = in_edges_of(part) or (part.offsets, part.targets)
-            forth, read, write = self.rows.group_rows(lids, bounds, in_offsets), "src", "dst"
-        paths, shares, sums = self.paths, self.shares, self.sums
+        levels = self._levels(hops)
+        self._count_paths(source, levels)
+        self._refuse_overflow(source)
+        self._add_dependencies(levels)
+        return levels.deepest
+
+    def _levels(self, hops: Any) -> "Levels":
+        """The proxies of every level, and the rows of their in-edges and out-edges. Collective."""
+        part = self.part
+        deepest = -self.sync.lowest(-int(hops.max()) if hops.size else 0)
+        self.levels.masters()[:] = hops
+        mark_all(self.levels)
+        self.sync.broadcast(self.levels, read="any")
+        lids, bounds = self.ops.by_level(self.levels.values, deepest)
+        in_edges = in_edges_of(part)
+        assert in_edges is not None
+        out_rows = self.rows.group_rows(lids, bounds, part.offsets)
+        in_rows = out_rows if part.symmetric else self.rows.group_rows(lids, bounds, in_edges.offsets)
+        return Levels(deepest, lids, bounds, out_rows, in_rows, in_edges)
+
+    def _count_paths(self, source: int, levels: "Levels") -> None:
+        """Shortest paths to every node: as many as to its predecessors together, level by level. Collective."""
+        sync, paths, sums, in_edges = self.sync, self.paths, self.sums, levels.in_edges
         paths.values.fill(0)
-        shares.values.fill(0)
         paths.write(source, 1)
         paths.swap_updated()
-        for level in range(1, deepest + 1):
-            where = bounds[level], bounds[level + 1]
-            self.rows.sum_rows(forth, level, in_columns, paths.values, sums.values)
-            ops.mark(*where, lids, sums.updated)
-            sync.reduce(sums, write=write)
-            ops.give_paths(*where, masters, lids, sums.values, paths.values, paths.updated)
-            sync.broadcast(paths, read=read)
+        for level in range(1, levels.deepest + 1):
+            where = levels.range(level)
+            self.rows.sum_rows(levels.in_rows, level, in_edges.sources, paths.values, sums.values)
+            self.ops.mark(*where, levels.lids, sums.updated)
+            sync.reduce(sums, write=in_edges.write)
+            self.ops.give_paths(*where, self.part.num_masters, levels.lids, sums.values, paths.values, paths.updated)
+            sync.broadcast(paths, read=in_edges.read)
             paths.swap_updated()
-        self._refuse_overflow(source)
-        for level in range(deepest, 0, -1):
-            where = bounds[level], bounds[level + 1]
-            if level < deepest:
-                self.rows.sum_rows(back, level, part.targets, shares.values, sums.values)
-                ops.mark(*where, lids, sums.updated)
+
+    def _add_dependencies(self, levels: "Levels") -> None:
+        """What depends on every node, from what depends on its successors, from the deepest level up. Collective."""
+        sync, shares, sums = self.sync, self.shares, self.sums
+        shares.values.fill(0)
+        for level in range(levels.deepest, 0, -1):
+            where = levels.range(level)
+            if level < levels.deepest:
+                self.rows.sum_rows(levels.out_rows, level, self.part.targets, shares.values, sums.values)
+                self.ops.mark(*where, levels.lids, sums.updated)
                 sync.reduce(sums, write="src")
-            ops.give_shares(
-                *where, masters, lids, paths.values, sums.values, self.centrality, shares.values, shares.updated
-            )
+            self.ops.give_shares(*where, self.part.num_masters, levels.lids, self.paths.values, sums.values,
+                                 self.centrality, shares.values, shares.updated)  # fmt: skip
             sync.broadcast(shares, read="dst")
             shares.swap_updated()
-        return deepest
 
     def _refuse_overflow(self, source: int) -> None:
         """Raise if there are too many paths to be counted. Collective."""
-        own = self.paths.values[: self.part.num_masters]
+        own = self.paths.masters()
         error = None
         if own.size and not bool(own.max() < np.inf):
             error = GraphFileError(
@@ -116,7 +166,7 @@ class Sweeps:
 def betweenness(part: Partition, sync: Sync, wanted: Wanted) -> Answer:
     """Betweenness of all nodes. Collective.
 
-    Of parallel edges each makes a path of its own, as in igraph; loops make none.
+    Each of several parallel edges makes a path of its own, as in igraph; loops make none.
 
     Parameters
     ----------
@@ -148,16 +198,16 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Wanted:
     Raises
     ------
     OptionError
-        On every rank: a source that is no node.
+        On every rank: a source is not a node.
     """
     check_nodes(part, options.source or [], "--source")
-    mine = to_host(part.gids[: part.num_masters][part.degrees > 0])
-    (senders,) = sync.total(mine.size)
+    local = to_host(part.gids[: part.num_masters][part.degrees > 0])
+    (senders,) = sync.total(local.size)
     scale = 1.0
     if options.source:
         sources = sorted(set(options.source))
     elif options.sources == "all" or options.sources >= senders:
-        sources = np.sort(np.concatenate(sync.comm.allgather(mine))).tolist()
+        sources = np.sort(np.concatenate(sync.comm.allgather(local))).tolist()
     else:
         drawn = argparse.Namespace(source=None, sources=options.sources, seed=options.seed)
         sources = choose_sources(part, sync.comm, drawn)
@@ -183,9 +233,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="K",
         help="estimate it from K seeded nodes that have out-edges (default: 4), or 'all': exactly",
     )
-    parser.add_argument(
-        "--source", type=int, nargs="+", metavar="GID", help="only paths from these nodes, and not scaled"
-    )
+    parser.add_argument("--source", type=int, nargs="+", metavar="GID", help="only paths from these nodes, not scaled")
     parser.add_argument("--normalized", action="store_true", help="as a share of all pairs of other nodes, from 0 to 1")
 
 

@@ -1,9 +1,15 @@
 """Breadth-first search: hops from a source to every node, or parents; push, pull or whichever is cheaper.
 
 ``mpirun -n 4 python -m apps.bfs graph.h5 --policy cvc --source 17 --verify --output hops.h5``
+
+>>> from apps.library import bfs, partition_graph
+>>> graph = partition_graph(([0, 0, 1, 2], [1, 2, 3, 3]))
+>>> bfs(graph, source=0).hops
+array([0, 1, 1, 2], dtype=int32)
 """
 
 import argparse
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +17,7 @@ import numpy as np
 from apps.harness import Answer, App, main
 from apps.operators.interfaces import Frontier
 from apps.operators.traversal.interfaces import Bfs, GpuBfs
+from apps.shared.in_edges import in_edges_of
 from apps.verify.paths import verify_hops
 from cusp.launch import run_main
 from cusp.partition import Partition
@@ -27,10 +34,8 @@ def bfs(
 ) -> Answer:
     """Hops from ``source`` to every node along out-edges. Collective.
 
-    A frontier node gives its level + 1 to its out-neighbours (push), or a node without a level looks
-    for an in-neighbour in the frontier (pull). A symmetric graph is pulled along its reversed edges,
-    which are the same set: the in-neighbours of a node are its out-neighbours, so an operator that
-    pulls writes at the source and reads at the destination of the edges as they are stored.
+    Level by level, the frontier gives its level + 1 to its out-neighbours (push), or every unreached node looks for an
+    in-neighbour in the frontier (pull), whichever is cheaper.
 
     Parameters
     ----------
@@ -40,11 +45,10 @@ def bfs(
     source : int
         Global id.
     direction : {'auto', 'push', 'pull'}
+        Without in-edges, every level is pushed.
     parents : bool
-        Find a parent of each node too. Between ranks, levels and parents then travel in one number, level first,
-        so that MIN keeps the lowest level and among its parents the lowest one that was found.
-        On one GPU a node to which several of a level push takes the first that comes, so parents, but no hops,
-        depend on timing there.
+        Find a parent of each node too. Where several nodes of a level reach a node, its parent is the lowest of those
+        that were found. On one GPU it is the first that comes: parents, but not hops, depend on timing there.
     prepared : optional
         What :func:`prepare` returned for this partition, to make it once for many searches.
 
@@ -54,67 +58,120 @@ def bfs(
         ``hops`` (int32) of this rank's masters, -1 where there is no path; with ``parents`` also
         ``parents`` (int64), the source being its own.
     """
-    ops, frontiers = backend(Bfs, part.device), backend(Frontier, part.device)
-    in_edges = in_edges_of(part)
     prepared = prepare(part, sync) if prepared is None else prepared
-    if frontiers.drains(sync.comm.size):
-        drain = backend(GpuBfs, part.device).bfs_drain
-        hops, found, levels = drain(part, prepared, source, direction, ALPHA, BETA, parents)
-        return Answer({"hops": hops} | ({"parents": found} if parents else {}), hops >= 0, levels)
-    shift = part.num_nodes.bit_length() if parents else 0
-    dtype = np.int64 if parents else np.int32
-    unreached = np.iinfo(dtype).max
-    labels = Label(part, dtype, unreached, MIN)
-    gid_mask = np.int64((1 << shift) - 1)
-    labels.write(source, source & int(gid_mask))
-    out_edges = (part.offsets, part.targets)
-    ends = {False: ("src", "dst"), True: ("dst", "src") if part.symmetric else ("src", "dst")}
-    level, pulling, before, unexplored = 0, False, 0, part.num_edges
-    while True:
-        nodes, edges = sync.total(*frontiers.frontier_size(labels.updated, part.degrees))
-        if nodes == 0:
-            break
-        pulling = (
-            in_edges is not None
-            and {
-                "push": False,
-                "pull": True,
-                "auto": (nodes >= before or nodes > part.num_nodes // BETA) if pulling else edges > unexplored // ALPHA,
-            }[direction]
-        )
-        before, unexplored = nodes, unexplored - edges
-        read, write = ends[pulling]
-        sync.broadcast(labels, read=read, implied=level << shift)
-        frontier = labels.swap_updated()
-        level += 1
-        value = np.int64(level << shift)
-        numbers = (part.gids, gid_mask, value, labels.values.dtype.type(unreached))
-        rest = (*numbers, labels.values, labels.updated, prepared)
-        if pulling and in_edges:
-            ops.bfs_pull(frontier, *in_edges, *rest)
+    if backend(Frontier, part.device).drains(sync.comm.size):
+        return _drain(part, source, direction, parents, prepared)
+    search = BreadthFirstSearch(part, sync, source, parents, prepared)
+    while search.count_frontier() > 0:
+        if choose_direction(search, direction) == "pull":
+            search.pull()
         else:
-            ops.bfs_push(frontier, *out_edges, *rest)
-        sync.reduce(labels, write=write, implied=None if parents else level)
-    values, where = labels.values[: part.num_masters], labels.device.xp.where
-    reached = values != unreached
-    if not parents:
-        return Answer({"hops": where(reached, values, np.int32(-1))}, reached, level)
-    hops = where(reached, values >> shift, np.int64(-1)).astype(np.int32)
-    return Answer({"hops": hops, "parents": where(reached, values & gid_mask, np.int64(-1))}, reached, level)
+            search.push()
+    return search.answer()
 
 
-def in_edges_of(part: Partition) -> tuple[Any, Any] | None:
-    """Offsets and sources of the in-edges of each proxy, or None if they are not there."""
-    if part.symmetric:
-        return part.offsets, part.targets
-    return (part.csc.offsets, part.csc.sources) if part.csc else None
+def choose_direction(search: "BreadthFirstSearch", direction: str) -> str:
+    """Push or pull the next level: as the option says, or what costs less (Beamer et al., SC 2012, section 5).
+
+    After a push, pull when the frontier has a large part of the unexplored edges; after a pull, push when the frontier
+    shrinks and is small.
+    """
+    if search.in_edges is None:
+        return "push"
+    if direction != "auto":
+        return direction
+    if search.pulled:
+        cheaper = search.nodes >= search.nodes_before or search.nodes > search.part.num_nodes // BETA
+    else:
+        cheaper = search.edges > search.unexplored // ALPHA
+    return "pull" if cheaper else "push"
+
+
+class BreadthFirstSearch:
+    """A search that advances one level at a time.
+
+    With parents, a value is ``level << shift | global id of the parent``: MIN keeps the lowest level and, of the
+    parents found there, the lowest. Without parents, ``shift`` is 0.
+
+    Attributes
+    ----------
+    level : int
+        Hops of the frontier.
+    nodes, edges : int
+        Nodes of the frontier in the whole graph, and their out-edges.
+    nodes_before : int
+        Nodes of the frontier before.
+    unexplored : int
+        Out-edges of all nodes that were not in an earlier frontier.
+    pulled : bool
+        Whether the frontier was reached by a pull.
+    """
+
+    def __init__(self, part: Partition, sync: Sync, source: int, parents: bool, queue: Any) -> None:
+        self.part, self.sync, self.parents, self.queue = part, sync, parents, queue
+        self.ops = backend(Bfs, part.device)
+        self.in_edges = in_edges_of(part)
+        self.level, self.pulled, self.nodes, self.edges, self.unexplored = 0, False, 0, 0, part.num_edges
+        dtype = np.int64 if parents else np.int32
+        self.shift = part.num_nodes.bit_length() if parents else 0
+        self.gid_mask = np.int64((1 << self.shift) - 1)
+        unreached = np.iinfo(dtype).max
+        self.unreached = dtype(unreached)
+        self.label = Label(part, dtype, unreached, MIN)
+        self.label.write(source, source & int(self.gid_mask))
+
+    def count_frontier(self) -> int:
+        """Count the nodes and edges of the frontier; returns the nodes. Collective."""
+        self.nodes_before, self.unexplored = self.nodes, self.unexplored - self.edges
+        count = backend(Frontier, self.part.device).frontier_size
+        self.nodes, self.edges = self.sync.total(*count(self.label.updated, self.part.degrees))
+        return self.nodes
+
+    def push(self) -> None:
+        """Every frontier node gives the next level to its unreached out-neighbours. Collective."""
+        self.pulled = False
+        self._advance(self.ops.bfs_push, self.part.offsets, self.part.targets, "src", "dst")
+
+    def pull(self) -> None:
+        """Every unreached node looks for an in-neighbour in the frontier and takes the next level. Collective."""
+        assert self.in_edges is not None
+        self.pulled = True
+        self._advance(self.ops.bfs_pull, *self.in_edges)
+
+    def _advance(self, operator: Callable[..., None], offsets: Any, ends: Any, read: str, write: str) -> None:
+        """Run an operator where mirrors know the frontier, and bring what it wrote to the masters. Collective."""
+        label = self.label
+        self.sync.broadcast(label, read=read, implied=self.level << self.shift)
+        frontier = label.swap_updated()
+        self.level += 1
+        operator(frontier, offsets, ends, self.part.gids, self.gid_mask, np.int64(self.level << self.shift),
+                 self.unreached, label.values, label.updated, self.queue)  # fmt: skip
+        self.sync.reduce(label, write=write, implied=None if self.parents else self.level)
+
+    def answer(self) -> Answer:
+        """Hops and parents of this rank's masters."""
+        values, where = self.label.masters(), self.label.device.xp.where
+        reached = values != self.unreached
+        if not self.parents:
+            return Answer({"hops": where(reached, values, np.int32(-1))}, reached, self.level)
+        hops = where(reached, values >> self.shift, np.int64(-1)).astype(np.int32)
+        parents = where(reached, values & self.gid_mask, np.int64(-1))
+        return Answer({"hops": hops, "parents": parents}, reached, self.level)
+
+
+def _drain(part: Partition, source: int, direction: str, parents: bool, plan: Any) -> Answer:
+    """The whole search in one call, where no other rank takes part."""
+    ops = backend(GpuBfs, part.device)
+    hops, parent, levels = ops.bfs_drain(part, plan, source, direction, ALPHA, BETA, parents)
+    return Answer({"hops": hops} | ({"parents": parent} if parents else {}), hops >= 0, levels)
 
 
 def prepare(part: Partition, sync: Sync) -> Any:
     """What all searches of one partition share."""
     frontiers = backend(Frontier, part.device)
     if frontiers.drains(sync.comm.size):
-        return backend(GpuBfs, part.device).plan_bfs(part, in_edges_of(part))
+        in_edges = in_edges_of(part)
+        return backend(GpuBfs, part.device).plan_bfs(part, in_edges and in_edges[:2])
     return frontiers.make_queue(part)
 
 

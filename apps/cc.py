@@ -1,6 +1,11 @@
 """Connected components: the smallest node of each node's component, edges taken both ways.
 
 ``mpirun -n 4 python -m apps.cc graph.h5 --verify --output components.h5``
+
+>>> from apps.library import cc, partition_graph
+>>> graph = partition_graph(([0, 2, 4], [1, 1, 3]))
+>>> cc(graph).component
+array([0, 0, 0, 3, 3])
 """
 
 from dataclasses import dataclass
@@ -11,7 +16,8 @@ import numpy as np
 from apps.harness import Answer, App, main
 from apps.operators.interfaces import Frontier
 from apps.operators.structure.interfaces import Cc
-from apps.shared.components import Directory, largest_component, mark
+from apps.shared.components import Directory, largest_component
+from apps.shared.marks import mark
 from apps.verify.components import verify_components
 from cusp.launch import run_main
 from cusp.partition import Partition
@@ -23,12 +29,12 @@ from gluon.sync import Sync
 
 FIRST_EDGES = 2  # of each node, after which one component has most nodes, as a rule
 PATIENCE = 8  # rounds until trees also ask for lower labels by name
-SAMPLE = 1024  # nodes of a rank among which the most frequent component is looked for
+SAMPLE = 1024  # about this many nodes of a rank are looked at for the most frequent component
 
 
 @dataclass(frozen=True)
 class Shared:
-    """Proxies of nodes that other ranks have too: only their labels can tell others something.
+    """Proxies of nodes that other ranks have too: only their labels can tell other ranks anything.
 
     Attributes
     ----------
@@ -46,15 +52,15 @@ class Shared:
 def cc(part: Partition, sync: Sync, shared: Shared) -> Answer:
     """Smallest global id in the component of every node. Collective.
 
-    Every rank unites what its edges connect, in a forest of local ids, and each tree carries the
-    smallest global id that it has heard of. Trees of different ranks meet in the nodes that both have:
-    a sync lowers the label of one proxy, so that of its tree, until all is quiet. That takes as many
-    rounds as lie between trees of ranks, not between nodes; on one rank there are none. Where that is far, trees
-    also ask what has become of the node that is their label: then it takes as many rounds as the logarithm says.
+    Every rank unites what its edges connect, in a forest of local ids, and each tree carries the smallest global id
+    that it knows of. Trees of different ranks meet in the nodes that both have: a sync lowers the label of a proxy, and
+    so that of its tree, until nothing changes. The rounds grow with the distance between trees, not between nodes; on
+    one rank there are none. Where trees are far apart, they also ask for the current label of the node that is their
+    label: then the rounds grow with the logarithm of the distance.
 
-    In a symmetric graph most edges are not looked at (Afforest: Sutton, Ben-Nun, Barak, IPDPS 2018):
-    the first few of each node connect most of the graph, so the edges of one large component can be left out.
-    One that leads out of it also stands at its other end, where it is not left out.
+    In a symmetric graph most edges are skipped (Afforest: Sutton, Ben-Nun, Barak, IPDPS 2018): the first few of each
+    node connect most of the graph, so the edges of one large component can be left out. An edge that leads out of it is
+    also stored at its other end, where it is not left out.
 
     Returns
     -------
@@ -100,7 +106,7 @@ def _agree(label: Label, parents: Any, sync: Sync, shared: Shared) -> int:
 
 
 class Shortcut:
-    """Lowers the labels of trees by what is known of their names, old and new. A call is collective."""
+    """Lowers the labels of trees by what ranks know of their old and new names. A call is collective."""
 
     def __init__(self, label: Label, roots: Any, sync: Sync) -> None:
         self.label, self.roots = label, roots
@@ -108,7 +114,7 @@ class Shortcut:
         self.first = self.last = self._names()
 
     def __call__(self) -> None:
-        """Tell which names are of one component, and take the lowest."""
+        """Tell which names belong to one component, and take the lowest known."""
         values, names = self.label.values, self._names()
         self.directory.tell(self.first, names)
         self.directory.tell(self.last, names)
@@ -124,7 +130,7 @@ class Shortcut:
 
 
 def _shared_roots(label: Label, parents: Any, shared: Shared) -> Any:
-    """Roots of trees that are part of a component, perhaps, of which other ranks have more."""
+    """Roots of the trees with nodes that other ranks have too: their components may go on there."""
     marks = label.device.xp.zeros(parents.size, bool)
     marks[parents[shared.lids]] = True
     return label.device.xp.flatnonzero(marks)
@@ -136,8 +142,8 @@ def _most_frequent(label: Label, sync: Sync) -> int:
     sample = to_host(label.values[: masters : max(1, masters // SAMPLE)])
     labels, counts = np.unique(sample, return_counts=True)
     best = np.argmax(counts) if labels.size else None
-    mine = (0, -1) if best is None else (int(counts[best]), int(labels[best]))
-    return max(sync.comm.allgather(mine))[1]
+    local = (0, -1) if best is None else (int(counts[best]), int(labels[best]))
+    return max(sync.comm.allgather(local))[1]
 
 
 def _largest(label: Label, parents: Any, sync: Sync, shared: Shared) -> int:

@@ -1,6 +1,11 @@
 """Communities: groups of nodes with more edges among themselves than to others, by Louvain or label propagation.
 
 ``mpirun -n 4 python -m apps.communities graph.h5 --algorithm louvain --verify --output communities.h5``
+
+>>> from apps.library import communities, partition_graph
+>>> graph = partition_graph(([0, 1, 2, 2, 3, 4, 5], [1, 2, 0, 3, 4, 5, 3]))
+>>> communities(graph).community
+array([0, 0, 0, 3, 3, 3])
 """
 
 import argparse
@@ -8,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from apps.harness import Answer, App, main, scramble
+from apps.harness import Answer, App, main
 from apps.operators.structure import interfaces
 from apps.shared.community_graph import (
-    Communities,
     Level,
-    ask_owners,
+    LocalCommunities,
     broadcast,
     count_communities,
+    get_from_owners,
     make_level,
     modularity,
     new_label,
@@ -24,6 +29,7 @@ from apps.shared.community_graph import (
     smallest_members,
     totals_of,
 )  # fmt: skip
+from apps.shared.splitmix64 import splitmix64
 from apps.shared.undirected import as_undirected
 from apps.verify.communities import verify_communities
 from cusp.errors import GraphFileError, raise_together
@@ -33,17 +39,17 @@ from cusp.runtime.devices import backend, xp_of
 from gluon.label import Label
 from gluon.sync import Sync
 
-TURNS = 4  # of a sweep: in each, a part of the nodes looks for a better community, and the others stand still
+TURNS = 4  # per sweep: in each, some of the nodes look for a better community while the others stay
 LEAST_GAIN = 1e-4  # of modularity, in the sweeps of a level, and in a level
-PATIENCE = 2  # sweeps without that
+PATIENCE = 2  # sweeps that gain less, until a level ends
 MOST_SWEEPS = 100
-STILL = 100_000  # label propagation ends when fewer than one in so many nodes have moved
+STILL = 100_000  # label propagation ends when no more than one in this many nodes has moved
 
 
 def label_propagation(level: Level, seed: int = 1) -> tuple[Label, int]:
     """Nodes join the community that most of their neighbours, by weight, are in, until hardly any moves. Collective.
 
-    Raghavan, Albert and Kumara, Phys. Rev. E 76, 2007; in turns of a part of the nodes, as all at once would swap
+    Raghavan, Albert and Kumara, Phys. Rev. E 76, 2007. Nodes move in turns: all at once, neighbours would swap
     communities for ever (Cordasco and Gargano, BASNA 2010).
 
     Returns
@@ -59,11 +65,11 @@ def label_propagation(level: Level, seed: int = 1) -> tuple[Label, int]:
 
 
 def louvain(level: Level, seed: int = 1) -> tuple[Label, int]:
-    """Nodes move to where modularity grows most, then communities become nodes that move, until it stays. Collective.
+    """Nodes move to where modularity grows most, then communities move as nodes, until it stops growing. Collective.
 
     Blondel et al., J. Stat. Mech. 2008; on several ranks, Ghosh et al. (Vite, IPDPS 2018). A node knows the strengths
-    of communities as they were before its turn, so modularity may fall in a sweep: the best that was seen counts.
-    Unlike Leiden's, a community may fall apart when the node that connected it has left.
+    of communities as they were before its turn, so modularity may fall in a sweep: the best one seen counts. Unlike
+    with Leiden, a community may fall apart when the node that connected it leaves.
     """
     first, sweeps, best = level, 0, modularity(level, number(level, new_label(level)))
     moves: list[tuple[Level, Any]] = []
@@ -80,7 +86,7 @@ def louvain(level: Level, seed: int = 1) -> tuple[Label, int]:
     above, names = level, values[: level.graph.num_masters]
     for below, values in reversed(moves[:-1]):  # what the community of a node is in at the level above
         distinct, places = below.xp.unique(values[: below.graph.num_masters], return_inverse=True)
-        above, names = below, ask_owners(above, distinct, names)[places]
+        above, names = below, get_from_owners(above, distinct, names)[places]
     label = new_label(first)
     label.values[: first.graph.num_masters] = names
     broadcast(first, label)
@@ -88,7 +94,7 @@ def louvain(level: Level, seed: int = 1) -> tuple[Label, int]:
 
 
 def _move(level: Level, seed: int, best: float) -> tuple[Any, float, int]:
-    """Sweep until modularity hardly grows; the best names of proxies, their modularity, and the sweeps. Collective."""
+    """Sweep until modularity hardly grows; the best names of the proxies, their modularity, the sweeps. Collective."""
     label = new_label(level)
     values, grown = label.values.copy(), 0
     for sweep in range(MOST_SWEEPS):
@@ -104,36 +110,36 @@ def _move(level: Level, seed: int, best: float) -> tuple[Any, float, int]:
 
 
 def sweep_once(level: Level, label: Label, seed: int, gravity: bool) -> int:
-    """Every node has a turn; returns how many have moved. Collective.
+    """Every node has a turn; returns how many moved. Collective.
 
-    Which turn a node has, and which of equally good communities it takes, is drawn from its global id: the same on any
-    device and any number of ranks, as long as sums of weights are exact, which they are for integers.
+    The turn of a node, and the choice among equally good communities, depend on global ids and the seed alone: they are
+    the same on any device and number of ranks, as long as sums of weights are exact, which they are for integers.
     """
     ops = backend(interfaces.Communities, level.graph.device)
     xp, own = level.xp, level.graph.num_masters
-    turns = scramble(level.graph.gids[:own], seed) % np.uint64(TURNS)
+    turns = splitmix64(level.graph.gids[:own], seed) % np.uint64(TURNS)
     busy = xp.diff(level.graph.offsets[: own + 1]) > 0
     moved = 0
     for turn in range(TURNS):
-        found = number(level, label)
-        totals = xp.zeros(found.names.size, np.float64)
+        current = number(level, label)
+        totals = xp.zeros(current.names.size, np.float64)
         if gravity:
-            totals = ask_owners(level, found.names, totals_of(level, found))
+            totals = get_from_owners(level, current.names, totals_of(level, current))
         rows = xp.flatnonzero(busy & (turns == turn))
         best = ops.best_communities(
-            rows, level.graph.offsets, level.sources, level.graph.targets, level.weights, found.numbers,
-            level.strengths if gravity else xp.zeros(own, np.float64), totals, _priorities(level, found, seed),
+            rows, level.graph.offsets, level.sources, level.graph.targets, level.weights, current.numbers,
+            level.strengths if gravity else xp.zeros(own, np.float64), totals, _priorities(level, current, seed),
             level.total if gravity else 1.0,
         )  # fmt: skip
-        moved += int((best != found.numbers[rows]).sum())
-        label.values[rows] = found.names[best]
+        moved += int((best != current.numbers[rows]).sum())
+        label.values[rows] = current.names[best]
         broadcast(level, label)
     return int(level.sync.total(moved)[0])
 
 
-def _priorities(level: Level, found: Communities, seed: int) -> Any:
-    """(communities,) float64, whole numbers that are all different: which one is taken of several equally good."""
-    order = level.xp.argsort(scramble(found.names % level.graph.num_nodes, seed))
+def _priorities(level: Level, groups: LocalCommunities, seed: int) -> Any:
+    """(communities,) float64, distinct whole numbers: of equally good communities the one with the highest is taken."""
+    order = level.xp.argsort(splitmix64(groups.names % level.graph.num_nodes, seed))
     priorities = level.xp.empty(order.size, np.float64)
     priorities[order] = level.xp.arange(order.size)
     return priorities
@@ -145,7 +151,7 @@ ALGORITHMS = {"louvain": louvain, "label-propagation": label_propagation}
 def communities(
     part: Partition, sync: Sync, algorithm: str = "louvain", graph: Partition | None = None, seed: int = 1
 ) -> Answer:
-    """Communities of the graph without directions and loops; weights, if it has some, are summed. Collective.
+    """Communities of the graph without directions and loops; weights, if there are any, are summed. Collective.
 
     Parameters
     ----------
@@ -153,13 +159,13 @@ def communities(
     graph : Partition, optional
         What :func:`~apps.shared.undirected.as_undirected` makes of ``part``, if that has been done.
     seed : int
-        Of the turns that nodes have, and of what they take of equals.
+        Of the turns of nodes, and of choices among equals.
 
     Returns
     -------
     Answer
         ``community`` (int64) of this rank's masters: the smallest global id in it. figures: ``modularity``,
-        ``communities``, how many there are.
+        ``communities``, their number.
 
     Raises
     ------

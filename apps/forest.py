@@ -1,6 +1,14 @@
 """Breadth-first search from many sources at once: hops to the nearest of them, and which one that is.
 
 ``mpirun -n 4 python -m apps.forest graph.h5 --roots 17,99,3``
+
+>>> from apps.library import forest, partition_graph
+>>> graph = partition_graph(([0, 1, 4], [1, 2, 3]))
+>>> trees = forest(graph, roots=[0, 4])
+>>> trees.hops
+array([0, 1, 2, 1, 0], dtype=int32)
+>>> trees.root
+array([0, 0, 0, 4, 4])
 """
 
 import argparse
@@ -25,14 +33,14 @@ GROW = EdgeOperator("tree + one_hop", into="dst.tree")
 
 
 def forest(part: Partition, sync: Sync, roots: list[int]) -> Answer:
-    """Hops to the nearest of ``roots`` along out-edges, and that root, the lowest among equals. Collective.
+    """Hops to the nearest of ``roots`` along out-edges, and that root, the lowest of several. Collective.
 
-    Hops and root travel in one number, hops first, so that MIN keeps the nearest root and the lowest of those.
+    Hops and root are one number, hops in the higher bits, so MIN keeps the nearest root and, of several, the lowest.
 
     Returns
     -------
     Answer
-        ``hops`` (int32) and ``root`` (int64) of this rank's masters; -1 where there is no path from any.
+        ``hops`` (int32) and ``root`` (int64) of this rank's masters; -1 where there is no path from any root.
 
     Raises
     ------

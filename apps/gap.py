@@ -2,10 +2,10 @@
 
 ``mpirun -n 2 python -m apps.gap --kron 20``     or a graph file, or ``--urand 20``
 
-BFS and SSSP run from 64 sources that have out-edges, drawn at random, PageRank and connected components 16 times,
-betweenness 16 times from 4 of the sources each, triangle counting 3 times. Edges of generated graphs are undirected and
-weigh 1 to 255. Reading and partitioning are not counted. What an algorithm prepares once for all its trials has a
-column of its own: the benchmark counts it in every trial if no other kernel has a use for it.
+BFS and SSSP run from 64 random sources that have out-edges, PageRank and connected components 16 times, betweenness 16
+times from 4 of the sources each, triangle counting 3 times. Edges of generated graphs are undirected, with weights from
+1 to 255. Reading and partitioning are not counted. What an algorithm prepares once for all its trials has a column of
+its own: the benchmark counts it in every trial if no other kernel uses it.
 """
 
 import argparse
@@ -18,7 +18,9 @@ from mpi4py import MPI
 
 from apps import library
 from apps.harness import append_rows, choose_sources, commit
-from apps.library import APPS, PartitionedGraph, partition_graph
+from apps.library import APPS, partition_graph, partition_keywords
+from apps.run.cli import add_rows_option, add_transport_option
+from apps.run.partitioned_graph import PartitionedGraph
 from cusp.edge_lists.generators import generate
 from cusp.errors import OptionError, together
 from cusp.input.memory_input import slice_of_rows
@@ -26,10 +28,9 @@ from cusp.launch import parse_together, run_main
 from cusp.output.whole_file import check_targets
 from cusp.program import report
 from cusp.program.cli import add_partition_options, add_timeout, inputs_of, positive
-from gluon.transports import CHOICES as TRANSPORTS
 
 SOURCES = 64
-ROOTS = 4  # of a trial of betweenness
+ROOTS = 4  # per trial of betweenness
 DEGREE = 16
 WEIGHTS = "1:255"
 
@@ -46,7 +47,7 @@ class Kernel:
         Its name in :data:`apps.library.APPS`.
     trials : int
     arguments : function (trial, sources) -> dict
-        Of the call of a trial.
+        Arguments of the call.
     """
 
     app: str
@@ -55,7 +56,7 @@ class Kernel:
 
 
 def from_source(trial: int, sources: list[int]) -> Arguments:
-    """The trial's own source; fewer sources come again."""
+    """The source of this trial; sources are used again if there are fewer than trials."""
     return {"source": sources[trial % len(sources)]}
 
 
@@ -92,12 +93,12 @@ def main(comm: MPI.Intracomm, argv: list[str]) -> int:
         if KERNELS[kernel].app not in APPS:
             report.say(comm.rank, f"{kernel:6}  skipped: there is no app {KERNELS[kernel].app}")
             continue
-        found = trials_of(kernel, part, sources, options, comm)
-        seconds = np.array([row["seconds"] for row in found])
-        preparing = found[0]["preparation_seconds"]
+        trials = trials_of(kernel, part, sources, options, comm)
+        seconds = np.array([row["seconds"] for row in trials])
+        preparing = trials[0]["preparation_seconds"]
         line = f"{kernel:6}  {seconds.size:6}  {seconds.mean():12.6f}  {seconds.min():12.6f}  {preparing:13.6f}"
         report.say(comm.rank, line + ("  verified" if options.verify else ""))
-        rows += [row | {"graph": name, "policy": options.policy, "commit": commit()} for row in found]
+        rows += [row | {"graph": name, "policy": options.policy, "commit": commit()} for row in trials]
     if options.rows:
         append_rows(options.rows, rows, comm)
     return 0
@@ -110,14 +111,14 @@ def make_parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("graph", nargs="?", help="graph file, or folder of a saved partition")
-    add("--kron", type=positive, metavar="SCALE", help=f"a Kronecker graph of 2**SCALE nodes, {DEGREE} edges a node")
-    add("--urand", type=positive, metavar="SCALE", help="edges between nodes drawn at random, as many")
-    add("--kernels", default=",".join(KERNELS), help="which, with commas (default: %(default)s)")
-    add("--trials", type=positive, metavar="N", help="at most so many trials a kernel (default: as the rules say)")
+    add("--kron", type=positive, metavar="SCALE", help=f"a Kronecker graph of 2**SCALE nodes, {DEGREE} edges per node")
+    add("--urand", type=positive, metavar="SCALE", help="the same number of edges, between random nodes")
+    add("--kernels", default=",".join(KERNELS), help="which to run, separated by commas (default: %(default)s)")
+    add("--trials", type=positive, metavar="N", help="at most this many trials per kernel (default: as the rules say)")
     add("--verify", action="store_true", help="check the answer of the first trial of each kernel")
     add("--seed", type=int, default=1, help="of generated graphs and sources (default: 1)")
-    add("--transport", choices=TRANSPORTS, default="auto", help="how messages travel between GPUs")
-    add("--rows", metavar="FILE", help="append a JSON line for each trial")
+    add_transport_option(parser)
+    add_rows_option(parser, "trial")
     add_partition_options(parser)
     add_timeout(parser)
     return parser
@@ -133,13 +134,13 @@ def chosen_kernels(text: str) -> list[str]:
 
 
 def open_graph(options: argparse.Namespace, comm: MPI.Intracomm) -> tuple[str, PartitionedGraph]:
-    """The name of the graph asked for, and its partition. Collective."""
-    asked = [name for name in ("graph", "kron", "urand") if getattr(options, name)]
+    """The name of the graph that the options name, and its partition. Collective."""
+    named = [name for name in ("graph", "kron", "urand") if getattr(options, name)]
     with together(comm):
-        if len(asked) != 1:
+        if len(named) != 1:
             raise OptionError("name one graph: a file, --kron SCALE or --urand SCALE")
     graph: Any = options.graph
-    if asked != ["graph"]:
+    if named != ["graph"]:
         scale = options.kron or options.urand
         parameters = {"scale": scale, "edge_factor": DEGREE} if options.kron else {
             "nodes": 2**scale, "edges": DEGREE * 2**scale}  # fmt: skip
@@ -148,11 +149,9 @@ def open_graph(options: argparse.Namespace, comm: MPI.Intracomm) -> tuple[str, P
             kind, comm, seed=options.seed, weights=WEIGHTS, symmetrize=True, drop_loops=True, dedup=True, **parameters
         )
         graph = slice_of_rows(builder.build(), comm)
-    keywords = ("device", "order", "grid", "threshold", "state_rounds", "passes", "node_map", "strict", "split",
-                "memory_limit", "transport")  # fmt: skip
-    chosen = {name: getattr(options, name) for name in keywords}
-    name = options.graph or f"{asked[0]}{options.kron or options.urand}"
-    return name, partition_graph(graph, options.policy, comm=comm, **chosen)
+    chosen = {action.dest: getattr(options, action.dest) for action in partition_keywords().actions}
+    name = options.graph or f"{named[0]}{options.kron or options.urand}"
+    return name, partition_graph(graph, comm=comm, **chosen)
 
 
 def trials_of(

@@ -1,6 +1,11 @@
-"""k-core: the core number of every node, edges taken both ways; or who is in the core of one k.
+"""k-core: the core number of every node, edges taken both ways; or the nodes in the core of one k.
 
 ``mpirun -n 4 python -m apps.kcore graph.h5 --verify --output cores.h5``
+
+>>> from apps.library import kcore, partition_graph
+>>> graph = partition_graph(([0, 1, 2, 2], [1, 2, 0, 3]))
+>>> kcore(graph).core
+array([2, 2, 2, 1], dtype=int32)
 """
 
 import argparse
@@ -25,7 +30,7 @@ from gluon.sync import Sync
 
 
 @dataclass(frozen=True)
-class Undirected:
+class UndirectedGraph:
     """The graph without directions, loops and parallel edges, with its sync plan and memory of the operators."""
 
     part: Partition
@@ -33,23 +38,22 @@ class Undirected:
     queue: Any
 
 
-def kcore(part: Partition, sync: Sync, graph: Undirected, k: int | None = None) -> Answer:
-    """Core numbers: the largest k such that a node lies in a k-core. Collective.
+def kcore(part: Partition, sync: Sync, graph: UndirectedGraph, k: int | None = None) -> Answer:
+    """Core numbers: the largest k such that a node is in a k-core. Collective.
 
     All nodes of a k-core have k neighbours or more in it. So nodes are peeled off by ascending degree (Matula and Beck,
-    J. ACM 1983), all of the lowest at once: a rank peels its own until all that are left have more neighbours,
-    and what mirrors have lost by then their masters are told. There are at least as many rounds as different core
-    numbers.
+    J. ACM 1983), all of the lowest degree at once: a rank peels its own until all that are left have more neighbours,
+    then masters learn what their mirrors have lost. There are at least as many rounds as distinct core numbers.
 
     Parameters
     ----------
     part : Partition
     sync : Sync
         Its traffic counts what is sent.
-    graph : Undirected
+    graph : UndirectedGraph
         What :func:`prepare` made of ``part``.
     k : int, optional
-        Only peel off what is not in the k-core.
+        Only peel off the nodes that are not in the k-core.
 
     Returns
     -------
@@ -83,14 +87,14 @@ def kcore(part: Partition, sync: Sync, graph: Undirected, k: int | None = None) 
     return Answer({"in_core": (core < 0).astype(np.uint8)}, None, rounds, {"members": members})
 
 
-def prepare(part: Partition, sync: Sync) -> Undirected:
+def prepare(part: Partition, sync: Sync) -> UndirectedGraph:
     """The undirected graph, made once. Collective."""
     graph = as_undirected(part, sync.comm, weights=False)
-    plan = make_plan(graph, sync.comm, getattr(sync.plan.exchange.transport, "name", "auto"))
-    return Undirected(graph, plan, backend(Frontier, part.device).make_queue(graph))
+    plan = make_plan(graph, sync.comm, sync.plan.transport)
+    return UndirectedGraph(graph, plan, backend(Frontier, part.device).make_queue(graph))
 
 
-def verify(part: Partition, sync: Sync, answer: Answer, graph: Undirected, k: int | None) -> None:
+def verify(part: Partition, sync: Sync, answer: Answer, graph: UndirectedGraph, k: int | None) -> None:
     """Check an answer of :func:`kcore`. Collective."""
     inner = Sync(graph.plan, sync.comm)
     if k is None:

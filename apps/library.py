@@ -4,8 +4,8 @@
 
     from apps.library import partition_graph, bfs, sssp
 
-    part = partition_graph(matrix, policy="cvc")      # or a graph file, a NetworkX graph, a data frame, arrays
-    result = bfs(part, source=17)
+    graph = partition_graph(matrix, policy="cvc")     # or a graph file, a NetworkX graph, a data frame, arrays
+    result = bfs(graph, source=17)
     result.hops                                       # (nodes,) int32 by global id, on every rank
     result.to_dataframe()
 
@@ -16,34 +16,29 @@ algorithm prepares is kept with the partition, so only its first run waits for t
 
 import argparse
 import importlib
-import inspect
-import operator
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Any
 
 from mpi4py import MPI
 
-from apps.harness import App, make_verifier, rehearse, wait
-from apps.run.cli import check_nodes
-from apps.run.inputs import open_input
+from apps.harness import App
+from apps.run.cli import add_transport_option
+from apps.run.function import function_of
+from apps.run.inputs import open_input, open_slice, policy_for
 from apps.run.keywords import Keywords
+from apps.run.partitioned_graph import PartitionedGraph
 from apps.run.result import Result
 from cusp import partitioner
 from cusp.errors import OptionError, together
-from cusp.estimates.quality import Quality, measure_quality
 from cusp.input.edge_slice import EdgeSlice
 from cusp.input.graph_file import GraphHeader
 from cusp.input.memory_input import named_everywhere, node_names, slice_in_memory
-from cusp.output.graph_writer import index_dtype
-from cusp.partition import Partition
-from cusp.policies import Policy, load_policy
-from cusp.program.cli import add_partition_options, node_list, policy_parameters, wanted_device
+from cusp.policies import Policy
+from cusp.policies.compile_rules import compile_policy
+from cusp.program.cli import add_partition_options, wanted_device
 from cusp.program.warm_up import tiny_policy, warm_up
 from cusp.runtime.devices import choose_device
 from cusp.runtime.stopwatch import Stopwatch
-from gluon.plan import SyncPlan, make_plan
-from gluon.sync import Sync
-from gluon.transports import CHOICES as TRANSPORTS
 from gluon.transports import open_transport
 
 APPS = {  # name of a function here -> module with its App
@@ -66,7 +61,7 @@ def __getattr__(name: str) -> Callable[..., Result]:
     """The functions of ``APPS``, made when they are first asked for."""
     if name not in APPS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}; the algorithms are {', '.join(APPS)}")
-    function = globals()[name] = function_of(app_of(name))
+    function = globals()[name] = function_of(app_of(name), importlib.import_module(APPS[name]).__doc__)
     return function
 
 
@@ -80,79 +75,14 @@ def app_of(name: str) -> App:
     return app
 
 
-class PartitionedGraph:
-    """A graph that is divided among the ranks, and what algorithms have prepared for it.
+def partition_keywords() -> Keywords:
+    """The options of the command line that say how a graph is partitioned."""
 
-    Attributes
-    ----------
-    part : Partition
-        What this rank has of it.
-    names : list or None
-        What the nodes 0, 1, 2 ... of a NetworkX graph are called.
-    quality : Quality
-    preparation_seconds : dict of float
-        By name of an app, what it took to prepare for its runs, on the slowest rank.
-    """
+    def add_options(parser: argparse.ArgumentParser) -> None:
+        add_partition_options(parser)
+        add_transport_option(parser)
 
-    def __init__(
-        self, part: Partition, comm: MPI.Intracomm, policy: Policy, names: list[Hashable] | None, transport: str
-    ) -> None:
-        self.part, self.comm, self.policy, self.names = part, comm, policy, names
-        self.plan: SyncPlan = make_plan(part, comm, transport)
-        self.quality: Quality = measure_quality(part, comm)
-        self.preparation_seconds: dict[str, float] = {}
-        self._numbers: dict[Hashable, int] | None = None
-        self._ready: dict[str, tuple[argparse.Namespace, Any, Callable]] = {}
-
-    def __repr__(self) -> str:
-        part = self.part
-        return (
-            f"PartitionedGraph({part.num_nodes:,} nodes, {part.num_edges:,} edges; {self.policy.name} on "
-            f"{part.num_ranks} rank(s), {part.device}, replication {self.quality.replication:.2f})"
-        )
-
-    def gid(self, node: Any) -> int:
-        """Global id of a node, which is given by its name if nodes have names.
-
-        Raises
-        ------
-        OptionError
-            There is no such node.
-        """
-        if self.names is not None:
-            self._numbers = self._numbers or {name: number for number, name in enumerate(self.names)}
-            if node not in self._numbers:
-                raise OptionError(f"{node!r}: no node of the graph has this name")
-            return self._numbers[node]
-        try:
-            number = operator.index(node)
-        except TypeError:
-            raise OptionError(f"{node!r}: nodes are integers, 0 to {self.part.num_nodes - 1}") from None
-        check_nodes(self.part, [number], "node")
-        return number
-
-    def prepared(self, app: App, options: argparse.Namespace) -> tuple[Any, Callable]:
-        """What an app prepares for all its runs, and what checks answers; kept until its options change. Collective."""
-        known = self._ready.get(app.name)
-        if known is None:
-            device, weights = self.part.device, self.part.weights
-            header = GraphHeader(
-                app.name, self.part.num_nodes, self.part.num_edges, self.part.symmetric,
-                index_dtype(self.part.num_nodes), None if weights is None else weights.dtype, False,
-            )  # fmt: skip
-            warm_up(self.comm, header, lambda few, path: rehearse(app, few, self.policy, options, path, device))
-        if known is None or known[0] != options:
-            if app.needs_csc(options, self.part.symmetric) and self.part.csc is None:
-                self.part = self.part.with_csc()
-                self._ready.clear()
-            watch = Stopwatch()
-            with watch("prepare"):
-                state = app.prepare(self.part, Sync(self.plan, self.comm), options)
-                wait(self.part)
-            self.preparation_seconds[app.name] = self.comm.allreduce(watch.seconds["prepare"], MPI.MAX)
-            verify = make_verifier(app, self.part, self.plan, state, options, self.comm)
-            known = self._ready[app.name] = (options, state, verify)
-        return known[1], known[2]
+    return Keywords("partition_graph", add_options)
 
 
 def partition_graph(
@@ -188,100 +118,47 @@ def partition_graph(
     ------
     InputError
         On every rank: a graph, policy or option that is not right.
+
+    Examples
+    --------
+    The edges 0 -> 1, 0 -> 2, 1 -> 3 and 2 -> 3:
+
+    >>> graph = partition_graph(([0, 0, 1, 2], [1, 2, 3, 3]), device="cpu")
+    >>> graph
+    PartitionedGraph(4 nodes, 4 edges; oec on 1 rank(s), cpu, replication 1.00)
+
+    A matrix of SciPy, divided along rows and columns among the ranks of mpirun:
+
+    >>> import scipy.sparse
+    >>> partition_graph(scipy.sparse.eye_array(5, k=1), policy="cvc").part.num_edges
+    4
     """
     comm = MPI.COMM_WORLD if comm is None else comm
     with together(comm):
-        chosen = Keywords("partition_graph", _add_partition_options).read(options | {"policy": policy})
-    placement = choose_device(wanted_device(chosen), comm)
-    open_transport(chosen.transport, comm, placement.device)
+        chosen = partition_keywords().read(options | {"policy": policy})
+    device = choose_device(wanted_device(chosen), comm).device
+    open_transport(chosen.transport, comm, device)
+    names = None
     if named_everywhere(graph, comm):
         with together(comm):
             if num_nodes is not None or symmetrize or share:
                 raise OptionError("num_nodes, symmetrize and share are for graphs in memory; scripts.convert does so")
         chosen.graph = str(graph)
-        source = open_input(comm, chosen, weights, placement.device)
-        _warm_up(source.header, source.policy, weights, comm, placement.device)
-        part = source.build(Stopwatch(), False)
-        return PartitionedGraph(part, comm, source.policy, None, chosen.transport)
-    with together(comm):
-        loaded = load_policy(policy, **policy_parameters(chosen))
-        loaded.grid_for(comm.size)
-        if chosen.memory_limit:
-            raise OptionError("memory_limit is for graph files; this graph is in memory")
-    names, edges = None, graph
-    if not isinstance(graph, EdgeSlice):
-        names = node_names(graph, comm)
-        edges = slice_in_memory(graph, comm, num_nodes=num_nodes, symmetrize=symmetrize, share=share, weights=weights)
-    _warm_up(_header_of(edges), loaded, weights, comm, placement.device)
-    part = partitioner.partition_slice(edges, loaded, comm, chosen.order, device=placement.device)
-    return PartitionedGraph(part, comm, loaded, names, chosen.transport)
-
-
-def function_of(app: App) -> Callable[..., Result]:
-    """An app as a function of a partitioned graph, a source if it needs one, and its options."""
-    parser = Keywords(app.name, app.add_options)
-    nodes = {action.dest for action in parser.actions if action.type is node_list}
-
-    def run(part: PartitionedGraph, source: Any, gather: bool, verify: bool, options: dict[str, Any]) -> Result:
-        comm = part.comm
+        source = open_input(comm, chosen, weights, device)
+    else:
         with together(comm):
-            named = {name: [part.gid(node) for node in options[name]] for name in nodes & options.keys()}
-            chosen = parser.read(options | named)
-            chosen.verify = False
-            gid = part.gid(source) if app.needs_source else None
-        state, check = part.prepared(app, chosen)
-        sync, watch = Sync(part.plan, comm), Stopwatch()
-        comm.Barrier()
-        with watch("run"):
-            answer = app.run(part.part, sync, gid, state, chosen)
-            wait(part.part)
-        answer = answer.on_host()
-        if verify:
-            check(gid, answer)
-        seconds = comm.allreduce(watch.seconds["run"], MPI.MAX)
-        return Result(answer, part.part, part.names, comm, seconds, gather)
-
-    def with_source(
-        part: PartitionedGraph, source: Any, *, gather: bool = True, verify: bool = False, **options: Any
-    ) -> Result:
-        return run(part, source, gather, verify, options)
-
-    def without(part: PartitionedGraph, *, gather: bool = True, verify: bool = False, **options: Any) -> Result:
-        return run(part, None, gather, verify, options)
-
-    return _described(with_source if app.needs_source else without, app, parser)
-
-
-def _described(function: Callable[..., Result], app: App, parser: Keywords) -> Callable[..., Result]:
-    """The function with a name, a signature and a text for ``help``."""
-    function.__name__ = function.__qualname__ = app.name
-    plain = inspect.signature(function)
-    own = [
-        inspect.Parameter(action.dest, inspect.Parameter.KEYWORD_ONLY, default=action.default)
-        for action in parser.actions
-    ]
-    kept = [parameter for parameter in plain.parameters.values() if parameter.kind != parameter.VAR_KEYWORD]
-    function.__signature__ = plain.replace(parameters=[*kept, *own])  # type: ignore[attr-defined]
-    lines = [
-        f"{app.summary[0].upper()}{app.summary[1:]}. Collective.\n",
-        *(["source : the node to start from, by global id or name"] if app.needs_source else []),
-        "gather : the labels of all nodes go to every rank; else each keeps its own",
-        "verify : check the answer by invariants, which raises VerificationError",
-        *(f"{action.dest} : {(action.help or '').replace('%%', '%')}" for action in parser.actions),
-    ]
-    function.__doc__ = "\n".join(lines) + "\n\nReturns a Result."
-    return function
-
-
-def _add_partition_options(parser: argparse.ArgumentParser) -> None:
-    add_partition_options(parser)
-    parser.add_argument("--transport", choices=TRANSPORTS, default="auto", help="how messages travel between GPUs")
-
-
-def _header_of(edges: EdgeSlice) -> GraphHeader:
-    weights = None if edges.weights is None else edges.weights.dtype
-    index = index_dtype(edges.num_nodes)
-    return GraphHeader("memory", edges.num_nodes, edges.num_edges, edges.symmetric, index, weights, False)
+            compiled = compile_policy(policy_for(comm, chosen), device)
+            if chosen.memory_limit:
+                raise OptionError("memory_limit is for graph files; this graph is in memory")
+        edges = graph
+        if not isinstance(graph, EdgeSlice):
+            names = node_names(graph, comm)
+            edges = slice_in_memory(
+                graph, comm, num_nodes=num_nodes, symmetrize=symmetrize, share=share, weights=weights
+            )
+        source = open_slice(comm, "memory", edges, compiled, chosen, device)
+    _warm_up(source.header, source.policy, weights, comm, device)
+    return PartitionedGraph(source.build(Stopwatch(), False), comm, source.policy, names, chosen.transport)
 
 
 def _warm_up(header: GraphHeader, policy: Policy, weights: bool, comm: MPI.Intracomm, device: str) -> None:

@@ -1,8 +1,8 @@
-"""The way through a maze: breadth-first search on a grid with blocked cells, and back-tracking from the exit.
+"""The way through a maze: breadth-first search on a grid with blocked cells, then back-tracking from the exit.
 
 ``mpirun -n 4 python -m apps.maze --width 60 --height 20 --blocked 0.3``, or ``python -m apps.maze maze.txt``
 
-A maze in a file has a line a row: ``#`` is blocked, ``S`` the start, ``E`` the end, anything else is open.
+A maze in a file has one line per row: ``#`` is blocked, ``S`` the start, ``E`` the end, anything else is open.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from cusp.program.cli import positive
 from cusp.runtime.devices import to_host
 from gluon.sync import Sync
 
-DRAWN = 200  # cells: a maze that is wider or higher is not shown
+DRAWN = 200  # cells: a wider or higher maze is not shown
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def read_maze(path: str) -> Maze:
 
 
 def random_maze(width: int, height: int, blocked: float, seed: int) -> Maze:
-    """Cells that are blocked with a probability, but for the upper left corner, the start, and the lower right one."""
+    """Each cell is blocked with a probability, but not near the start, top left, and the end, bottom right."""
     if not 0 <= blocked <= 1:
         raise OptionError(f"--blocked {blocked:g}: a probability is between 0 and 1")
     chance = np.empty(width * height)
@@ -94,7 +94,7 @@ def maze_of(options: argparse.Namespace) -> Maze:
 def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> tuple[Maze, object]:
     """The maze, and what all searches of it share."""
     maze = maze_of(options)
-    if maze.cells.size != part.num_nodes:  # the tiny graph on which the harness tries everything once
+    if maze.cells.size != part.num_nodes:  # the tiny graph on which the harness rehearses
         maze = Maze(np.ones((1, part.num_nodes), bool), 0, part.num_nodes - 1)
     return maze, prepare_bfs(part, sync)
 
@@ -105,9 +105,9 @@ def grid_of(maze: Maze, comm: MPI.Intracomm) -> CsrSlice:
     builder = CsrBuilder(comm, num_nodes=height * width, symmetrize=True)
     first, last = height * comm.rank // comm.size, height * (comm.rank + 1) // comm.size
     nodes = np.arange(first * width, last * width).reshape(-1, width)
-    mine, below = maze.cells[first:last], maze.cells[first + 1 : last + 1]
-    right = mine[:, :-1] & mine[:, 1:]
-    down = mine[: len(below)] & below
+    cells, below = maze.cells[first:last], maze.cells[first + 1 : last + 1]
+    right = cells[:, :-1] & cells[:, 1:]
+    down = cells[: len(below)] & below
     with together(comm):
         builder.add(nodes[:, :-1][right], nodes[:, 1:][right])
         builder.add(nodes[: len(below)][down], nodes[: len(below)][down] + width)
@@ -120,28 +120,28 @@ def find_way(part: Partition, sync: Sync, maze: Maze, prepared: object = None) -
     Returns
     -------
     Answer
-        ``step`` (int64) of this rank's masters: 0 at the start, 1 at the next cell of the way, and so on; -1 of
-        cells that are not on it. Figure ``steps``: their number, -1 where there is no way.
+        ``step`` (int64) of this rank's masters: 0 at the start, 1 at the next cell of the way, and so on; -1 for
+        cells that are not on it. Figure ``steps``: their number, -1 if there is no way.
     """
-    found = bfs(part, sync, maze.start, parents=True, prepared=prepared)
-    (way,) = trace(part, sync.comm, found.labels["parents"], [maze.end])
+    search = bfs(part, sync, maze.start, parents=True, prepared=prepared)
+    (way,) = trace(part, sync.comm, search.labels["parents"], [maze.end])
     lids = part.lid_map.lids(way)
-    mine = (lids >= 0) & (lids < part.num_masters)
+    own = (lids >= 0) & (lids < part.num_masters)
     step = np.full(part.num_masters, -1, np.int64)
-    step[lids[mine]] = np.flatnonzero(mine)
-    return Answer(found.labels | {"step": step}, found.reached, found.rounds, {"steps": way.size - 1})
+    step[lids[own]] = np.flatnonzero(own)
+    return Answer(search.labels | {"step": step}, search.reached, search.rounds, {"steps": way.size - 1})
 
 
 def way_of(part: Partition, comm: MPI.Intracomm, step: np.ndarray) -> np.ndarray:
     """Nodes of the way from its first to its last, on every rank. Collective."""
-    gids = to_host(part.gids[: part.num_masters])
+    gids, step = to_host(part.gids[: part.num_masters]), to_host(step)
     chosen = step >= 0
     pairs = np.concatenate(comm.allgather(np.stack([step[chosen], gids[chosen]])), axis=1)
     return pairs[1, np.argsort(pairs[0])]
 
 
 def verify_way(part: Partition, sync: Sync, maze: Maze, answer: Answer) -> None:
-    """Check the search, and that the way is one of open cells side by side, as long as the end is far. Collective.
+    """Check the search, and that the way is one of adjacent open cells, as long as the end is far. Collective.
 
     Raises
     ------
@@ -164,7 +164,7 @@ def verify_way(part: Partition, sync: Sync, maze: Maze, answer: Answer) -> None:
 
 
 def draw(part: Partition, sync: Sync, maze: Maze, answer: Answer) -> list[str]:
-    """The maze with its way, a line a row, if it is not too large to look at. Collective."""
+    """The maze with its way, one line per row, if it is not too large to look at. Collective."""
     height, width = maze.cells.shape
     way = way_of(part, sync.comm, answer.labels["step"])
     if not way.size:

@@ -1,6 +1,11 @@
 """Shortest paths as lists of nodes: a search from the source, then back-tracking from each target.
 
 ``mpirun -n 4 python -m apps.path graph.h5 --source 17 --targets 3,99``
+
+>>> from apps.library import partition_graph, path
+>>> graph = partition_graph(([0, 0, 1], [1, 2, 2], [2, 9, 3]))  # sources, targets, weights
+>>> path(graph, source=0).path(2)
+[0, 1, 2]
 """
 
 import argparse
@@ -8,11 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from apps import bfs, sssp
+from apps.bfs import bfs
+from apps.bfs import prepare as prepare_bfs
 from apps.harness import Answer, App, main
 from apps.run.cli import check_nodes
+from apps.shared.lengths import Lengths, measure
 from apps.shared.trace import trace
 from apps.shared.tree import find_parents
+from apps.sssp import sssp
 from apps.verify.paths import verify_distances, verify_hops
 from cusp.errors import together
 from cusp.launch import run_main
@@ -24,9 +32,8 @@ from gluon.sync import Sync
 SHOWN = 30  # nodes of a path
 
 
-def shortest_tree(part: Partition, sync: Sync, source: int, lengths: sssp.Lengths | None, prepared: Any) -> Answer:
-    """Distances from ``source`` and a parent of every node: of paths of least weight or, without ``lengths``, of fewest
-    edges. Collective.
+def shortest_tree(part: Partition, sync: Sync, source: int, lengths: Lengths | None, prepared: Any) -> Answer:
+    """Distances from ``source`` and a parent of every node, by weight or, without ``lengths``, by hops. Collective.
 
     Returns
     -------
@@ -34,8 +41,8 @@ def shortest_tree(part: Partition, sync: Sync, source: int, lengths: sssp.Length
         ``distance`` or ``hops``, and ``parents`` (int64): the source is its own; -1 where there is no path.
     """
     if lengths is None:
-        return bfs.bfs(part, sync, source, parents=True, prepared=prepared)
-    answer = sssp.sssp(part, sync, source, lengths)
+        return bfs(part, sync, source, parents=True, prepared=prepared)
+    answer = sssp(part, sync, source, lengths)
     parents = find_parents(part, sync, source, answer.labels["distance"], lengths.weights)
     return Answer(answer.labels | {"parents": parents}, answer.reached, answer.rounds)
 
@@ -54,18 +61,18 @@ def paths_to(part: Partition, sync: Sync, answer: Answer, targets: list[int]) ->
         check_nodes(part, targets, "target")
     distances = to_host(answer.labels.get("distance", answer.labels.get("hops")))
     lids = part.lid_map.lids(np.array(targets, np.int64))
-    mine = {place: distances[lid].item() for place, lid in enumerate(lids) if 0 <= lid < part.num_masters}
-    known = {place: value for others in sync.comm.allgather(mine) for place, value in others.items()}
-    ways = trace(part, sync.comm, answer.labels["parents"], targets)
-    return [(way, known[place]) for place, way in enumerate(ways)]
+    local = {place: distances[lid].item() for place, lid in enumerate(lids) if 0 <= lid < part.num_masters}
+    known = {place: value for others in sync.comm.allgather(local) for place, value in others.items()}
+    paths = trace(part, sync.comm, answer.labels["parents"], targets)
+    return [(path, known[place]) for place, path in enumerate(paths)]
 
 
 def show(part: Partition, sync: Sync, source: int, answer: Answer, options: argparse.Namespace) -> list[str]:
     """A line for each target. Collective."""
     lines = []
     unit = "distance" if "distance" in answer.labels else "hops"
-    for target, (way, distance) in zip(options.targets, paths_to(part, sync, answer, options.targets)):
-        nodes = [str(node) for node in way.tolist()]
+    for target, (path, distance) in zip(options.targets, paths_to(part, sync, answer, options.targets)):
+        nodes = [str(node) for node in path.tolist()]
         if len(nodes) > SHOWN:
             nodes[SHOWN // 2 : -SHOWN // 2] = [f"({len(nodes) - SHOWN:,} more)"]
         lines.append(
@@ -74,15 +81,15 @@ def show(part: Partition, sync: Sync, source: int, answer: Answer, options: argp
     return lines
 
 
-def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> tuple[sssp.Lengths | None, Any]:
+def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> tuple[Lengths | None, Any]:
     """What does not depend on the source."""
     if options.hops or sync.total(int(part.weights is None))[0]:
-        return None, bfs.prepare(part, sync)
-    return sssp.measure(part, sync), None
+        return None, prepare_bfs(part, sync)
+    return measure(part, sync), None
 
 
 def verify(part: Partition, sync: Sync, source: int, answer: Answer, prepared: tuple, options: Any) -> None:
-    """Check distances on every edge, and that each parent is as much closer as the edge from it is long. Collective.
+    """Check distances on every edge, and that each parent is closer by the length of the edge from it. Collective.
 
     Raises
     ------
@@ -92,8 +99,7 @@ def verify(part: Partition, sync: Sync, source: int, answer: Answer, prepared: t
     if lengths is None:
         verify_hops(part, sync, source, **answer.labels)
     else:
-        distance, parents = answer.labels["distance"], answer.labels["parents"]
-        verify_distances(part, sync, source, distance, lengths.weights, parents)
+        verify_distances(part, sync, source, **answer.labels)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -101,7 +107,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--targets", type=node_list, default=[], metavar="GID,GID...", help="show the path to each of these"
     )
-    parser.add_argument("--hops", action="store_true", help="count edges, whatever they weigh")
+    parser.add_argument("--hops", action="store_true", help="count edges, whatever their weights")
 
 
 APP = App(

@@ -1,6 +1,11 @@
 """Strongly connected components: the smallest node of each node's component, every edge in its own direction.
 
 ``mpirun -n 4 python -m apps.scc graph.h5 --verify --output components.h5``
+
+>>> from apps.library import partition_graph, scc
+>>> graph = partition_graph(([0, 1, 2, 2], [1, 2, 0, 3]))
+>>> scc(graph).component
+array([0, 0, 0, 3])
 """
 
 from typing import Any, NamedTuple
@@ -8,8 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from apps.edge_operator import EdgeOperator
-from apps.harness import Answer, App, main, scramble
-from apps.shared.components import largest_component, mark
+from apps.harness import Answer, App, main
+from apps.shared.components import largest_component
+from apps.shared.marks import mark
+from apps.shared.splitmix64 import splitmix64
 from apps.verify.components import verify_strong_components
 from cusp.launch import run_main
 from cusp.partition import Partition
@@ -18,7 +25,7 @@ from gluon.label import Label
 from gluon.reduction import ADD, MAX, MIN
 from gluon.sync import Sync
 
-FAR = 2**63 - 1  # color of what is done
+FAR = 2**63 - 1  # color of nodes that are done
 PIVOT = 2**62  # subtracted from the color of the pivot
 
 LESS_IN = EdgeOperator("-1", into="dst.ins")
@@ -29,14 +36,14 @@ NAME = EdgeOperator("src.name", into="dst.name", where="src.root == dst.root")
 
 
 class Colors(NamedTuple):
-    """With which color each node starts.
+    """The color that each node starts with.
 
     Attributes
     ----------
     values : (proxies,) int64
-        All different, the global id in the lowest bits; random, but that of the pivot alone is below 0.
+        Distinct, with the global id in the lowest bits; random, and below 0 for the pivot alone.
     pivot : int
-        The node with most out-edges.
+        The node with the most out-edges.
     """
 
     values: Any
@@ -46,11 +53,12 @@ class Colors(NamedTuple):
 def scc(part: Partition, sync: Sync, colors: Colors) -> Answer:
     """Smallest global id in the strongly connected component of every node. Collective.
 
-    In steps (Slota, Rajamanickam, Madduri, IPDPS 2014): nodes to which no others lead, or that lead to none, are done,
-    again and again. Then the pivot gives its color to all that it leads to; those of them that lead back to it are its
-    component, as a rule the largest. All that are left give their colors, and each takes the lowest that
-    comes to it: those of one color that lead back to the node whose color it was are its component (Orzan, PhD
-    thesis, Amsterdam 2004). The rest starts again. Colors are random, so long chains of components fall into halves.
+    In steps (Slota, Rajamanickam, Madduri, IPDPS 2014): trimming finishes nodes without in-edges or out-edges among the
+    nodes that are left, again and again. Then the pivot gives its color to all nodes that it leads to; those of them
+    that lead back to it are its component, usually the largest. After that all nodes that are left give their colors,
+    and each takes the lowest that reaches it: the nodes of one color that lead back to the node that gave it are its
+    component (Orzan, PhD thesis, Amsterdam 2004). This is repeated with the rest. Colors are random, so long chains of
+    components break in halves.
 
     Parameters
     ----------
@@ -65,39 +73,27 @@ def scc(part: Partition, sync: Sync, colors: Colors) -> Answer:
         ``largest`` as figures.
     """
     xp = xp_of(part.device)
-    own = slice(0, part.num_masters)
-    root, color = Label(part, np.int64, -1, MAX), Label(part, np.int64, 0, MIN)
-    reach = Label(part, np.int32, 0, MAX)
-    trimming = Trimming(part, sync, root)
+    root = Label(part, np.int64, -1, MAX)
+    trimming, coloring = Trimming(part, sync, root), Coloring(part, sync, root, colors)
     rounds = trimming.close(xp.arange(part.num_masters, dtype=np.int32), trim=True)
-    gid_bits = (1 << part.num_nodes.bit_length()) - 1
-    starts = colors.values < 0
+    from_pivot = True
     while trimming.left > 0:
-        left = root.values < 0
-        color.values[:] = xp.where(left, colors.values, FAR)
-        mark(color, xp.flatnonzero(left & starts))
-        rounds += flood(COLOR, part, sync, color, color=color, root=root)
-        reach.values[:] = left & starts & (color.values == colors.values)
-        mark(reach, xp.flatnonzero(reach.values))
-        rounds += flood(REACH, part, sync, reach, reach=reach, color=color)
-        found = xp.flatnonzero(reach.values[own])
-        root.values[found] = color.values[found] & gid_bits
-        rounds += trimming.close(found)
-        starts = True
+        members, more = coloring.find_members(from_pivot)
+        rounds += more + trimming.close(members)
+        from_pivot = False
     component, more = _name(part, sync, root, colors.pivot)
-    rounds += more
-    names, members = (to_host(values) for values in xp.unique(component, return_counts=True))
-    (components,) = sync.total(int((component == part.gids[own]).sum()))
-    figures = {"components": components, "largest": largest_component(sync, names, members)}
-    return Answer({"component": component}, None, rounds, figures)
+    names, sizes = (to_host(values) for values in xp.unique(component, return_counts=True))
+    (components,) = sync.total(int((component == part.gids[: part.num_masters]).sum()))
+    figures = {"components": components, "largest": largest_component(sync, names, sizes)}
+    return Answer({"component": component}, None, rounds + more, figures)
 
 
 def _name(part: Partition, sync: Sync, root: Label, pivot: int) -> tuple[Any, int]:
-    """Smallest node of each master's component, of which ``root`` names some node; and rounds. Collective."""
+    """Smallest node of each master's component, of which ``root`` is one node; and the rounds. Collective."""
     xp, own = root.device.xp, slice(0, part.num_masters)
     of_pivot = root.values == pivot
-    mine = part.gids[own][of_pivot[own]]
-    smallest = sync.lowest(int(mine.min()) if mine.size else FAR)
+    members = part.gids[own][of_pivot[own]]
+    smallest = sync.lowest(int(members.min()) if members.size else FAR)
     name = Label(part, np.int64, 0, MIN)
     name.values[:] = xp.where(of_pivot, smallest, part.gids)
     mark(name, xp.flatnonzero(~of_pivot))
@@ -106,7 +102,7 @@ def _name(part: Partition, sync: Sync, root: Label, pivot: int) -> tuple[Any, in
 
 
 def flood(operator: EdgeOperator, part: Partition, sync: Sync, label: Label, **given: Any) -> int:
-    """Run from the updated proxies on until nothing changes, on all proxies alike; returns the rounds. Collective."""
+    """Run from the updated proxies on until no proxy changes, mirrors included; returns the rounds. Collective."""
     rounds = 0
     while sync.total(int(label.device.count_bits(label.updated, part.num_proxies))) != (0,):
         operator(part, frontier=label.swap_updated(), **given)
@@ -116,8 +112,53 @@ def flood(operator: EdgeOperator, part: Partition, sync: Sync, label: Label, **g
     return rounds
 
 
+class Coloring:
+    """Finds components among the nodes that are left: those of one color that lead back to the node that gave it.
+
+    Attributes
+    ----------
+    root : Label
+        -1 for what is left; the node after which a component is called, for the others.
+    color, reach : Label
+    """
+
+    def __init__(self, part: Partition, sync: Sync, root: Label, colors: Colors) -> None:
+        self.part, self.sync, self.root, self.first = part, sync, root, colors.values
+        self.color, self.reach = Label(part, np.int64, 0, MIN), Label(part, np.int32, 0, MAX)
+
+    def find_members(self, from_pivot: bool) -> tuple[Any, int]:
+        """Give the masters in the components found their root; their local ids, and rounds. Collective.
+
+        Parameters
+        ----------
+        from_pivot : bool
+            Only the pivot gives its color.
+        """
+        xp, left = self.root.device.xp, self.root.values < 0
+        starts = left & (self.first < 0) if from_pivot else left
+        rounds = self._spread(left, starts) + self._lead_back(starts)
+        members = xp.flatnonzero(self.reach.masters())
+        gid_bits = (1 << self.part.num_nodes.bit_length()) - 1
+        self.root.values[members] = self.color.values[members] & gid_bits
+        return members, rounds
+
+    def _spread(self, left: Any, starts: Any) -> int:
+        """Every node that is left takes the lowest color of those that lead to it. Collective."""
+        color, xp = self.color, self.color.device.xp
+        color.values[:] = xp.where(left, self.first, FAR)
+        mark(color, xp.flatnonzero(starts))
+        return flood(COLOR, self.part, self.sync, color, color=color, root=self.root)
+
+    def _lead_back(self, starts: Any) -> int:
+        """Reach, against the edges, the nodes of its color from every node that kept its own. Collective."""
+        color, reach = self.color, self.reach
+        reach.values[:] = starts & (color.values == self.first)
+        mark(reach, reach.device.xp.flatnonzero(reach.values))
+        return flood(REACH, self.part, self.sync, reach, reach=reach, color=color)
+
+
 class Trimming:
-    """How many edges lead to and from every node that is left; nodes without one or the other are done.
+    """Counts the edges to and from every node that is left, among such nodes; those without either kind are done.
 
     Attributes
     ----------
@@ -139,12 +180,12 @@ class Trimming:
         self.outs.swap_updated()
 
     def close(self, lids: Any, trim: bool = False) -> int:
-        """Tell all ranks which masters are done, and close those that this leaves alone; returns rounds. Collective.
+        """Tell all ranks which masters are done, and trim the nodes that this leaves alone; returns rounds. Collective.
 
         Parameters
         ----------
         lids : (n,) integers
-            Masters that have their root; with ``trim``, those that may have become alone.
+            Masters that got their root; with ``trim``, masters to be trimmed if they are alone.
         """
         root = self.root
         rounds = 0
@@ -176,13 +217,13 @@ class Trimming:
 
 
 def prepare(part: Partition, sync: Sync) -> Colors:
-    """Give every node a color. Collective."""
+    """Give every node a color, and choose the pivot. Collective."""
     gids, bits = to_host(part.gids), part.num_nodes.bit_length()
-    colors = (scramble(gids, 1) >> np.uint64(2)).astype(np.int64) >> bits << bits | gids
+    colors = (splitmix64(gids, 1) >> np.uint64(2)).astype(np.int64) >> bits << bits | gids
     degrees = to_host(part.degrees)
     most = int(degrees.argmax()) if degrees.size else None
-    mine = (-1, -1) if most is None else (int(degrees[most]), int(gids[most]))
-    _, pivot = max(sync.comm.allgather(mine))
+    local = (-1, -1) if most is None else (int(degrees[most]), int(gids[most]))
+    _, pivot = max(sync.comm.allgather(local))
     colors[gids == pivot] -= PIVOT
     return Colors(move(colors, part.device), pivot)
 

@@ -1,4 +1,4 @@
-"""Graph algorithms as products of a matrix and a vector over a semiring, for those who think in GraphBLAS.
+"""Graph algorithms as products of a matrix and a vector over a semiring, for people who think in GraphBLAS.
 
 ::
 
@@ -19,6 +19,7 @@ from numpy.typing import DTypeLike
 
 from apps.edge_operator import EdgeOperator
 from apps.harness import Answer, App, main
+from apps.shared.marks import mark_all
 from apps.verify.pagerank import verify_pagerank
 from apps.verify.paths import verify_distances, verify_hops
 from cusp.launch import run_main
@@ -31,7 +32,7 @@ from gluon.sync import Sync
 class Matrix:
     """The adjacency matrix of a partitioned graph, with products over any semiring.
 
-    Vectors are labels. The entry of a node is that of its master; a product brings to the mirrors what it reads there.
+    Vectors are labels. The entry of a node is that of its master; a product brings mirrors the values that it reads.
 
     Attributes
     ----------
@@ -50,7 +51,7 @@ class Matrix:
         return Matrix(self.part, self.sync, not self._transposed)
 
     def vector(self, dtype: DTypeLike, add: Reduction = ADD, fill: float | None = None) -> Label:
-        """A vector whose entries are the zero of the semiring, which is the identity of ``add``, or ``fill``."""
+        """A vector of zeros of the semiring, which are identities of ``add``, or of ``fill``."""
         return Label(self.part, dtype, add.identity(np.dtype(dtype)).item() if fill is None else fill, add)
 
     def changed(self, x: Label) -> int:
@@ -70,24 +71,24 @@ class Matrix:
             The semiring. ``multiply`` is an edge expression (:class:`apps.edge_operator.EdgeOperator`) of ``x``,
             ``weight``, ``y`` (the entry that is written) and ``numbers``.
         into : Label, optional
-            Combine the products into this one, by its own reduction, instead of a new vector of the type of ``x``.
-            It may be ``x``.
+            Combine the products into this vector, by its own reduction, instead of a new one of the type of ``x``. It
+            may be ``x``.
         mask : Label, optional
             Only entries of y where this is not 0 are written.
         sparse : bool
-            Only entries of x that changed since the last sparse product take part.
+            Only entries of x that changed since the last sparse product are read.
         """
         if not sparse:
-            x.updated.fill(~x.updated.dtype.type(0))
+            mark_all(x)
         self.sync.broadcast(x, read=self._read)
         frontier = x.swap_updated()
         if into is not None and into.reduction.idempotent:
             y = into
-        else:  # a sum has shares in its mirrors during a pass, but copies before it
+        else:  # in a sum, mirrors hold shares during a pass, but copies before it
             y = self.vector((into or x).values.dtype, into.reduction if into else add)
         given: dict[str, Any] = {name: value for name, value in {"x": x, "mask": mask}.items() if value is not None}
         if mask is not None:
-            mask.updated.fill(~mask.updated.dtype.type(0))
+            mark_all(mask)
             self.sync.broadcast(mask, read=self._write)
             mask.swap_updated()
         operator = _operator(multiply, self._write, mask is not None)
@@ -146,8 +147,8 @@ def _answer(name: str, label: Label, rounds: int) -> Answer:
     """The values of masters: -1, or infinity, where nothing arrived."""
     values = label.masters()
     reached = values != label.reduction.identity(values.dtype)
-    found = values if values.dtype.kind == "f" else label.device.xp.where(reached, values, -1)
-    return Answer({name: found}, reached, rounds)
+    shown = values if values.dtype.kind == "f" else label.device.xp.where(reached, values, -1)
+    return Answer({name: shown}, reached, rounds)
 
 
 ALGORITHMS = {
@@ -158,12 +159,11 @@ ALGORITHMS = {
 
 
 def verify(part: Partition, sync: Sync, source: int, answer: Answer, options: argparse.Namespace) -> None:
-    """Check an answer as that of the app of the same name. Collective."""
+    """Check an answer like that of the app of the same name. Collective."""
     if options.algorithm == "bfs":
         verify_hops(part, sync, source, answer.labels["hops"])
     elif options.algorithm == "sssp":
-        weights = np.ones(part.num_local_edges, np.uint8) if part.weights is None else part.weights
-        verify_distances(part, sync, source, answer.labels["distance"], weights)
+        verify_distances(part, sync, source, answer.labels["distance"])
     else:
         teleport = np.full(part.num_masters, 1 / part.num_nodes)
         verify_pagerank(part, sync, answer.labels["pagerank"], teleport, 0.85, options.tolerance + 1e-14)

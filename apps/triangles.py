@@ -1,6 +1,11 @@
-"""Triangles: how many there are, at each node too, and how often neighbours of a node are neighbours of each other.
+"""Triangles: how many there are, in all and at each node, and how often neighbours of a node are neighbours themselves.
 
 ``mpirun -n 4 python -m apps.triangles graph.h5 --verify --output clustering.h5``
+
+>>> from apps.library import partition_graph, triangles
+>>> graph = partition_graph(([0, 1, 2, 2], [1, 2, 0, 3]))
+>>> triangles(graph).figures
+{'triangles': 1, 'transitivity': 0.6}
 """
 
 import argparse
@@ -9,7 +14,7 @@ import numpy as np
 
 from apps.harness import Answer, App, main
 from apps.operators.structure.interfaces import Triangles
-from apps.shared.oriented import give_back, place_by_degree, rows_of_others, share_out
+from apps.shared.oriented import place_by_degree, return_to_masters, rows_of_others, share_out
 from apps.shared.undirected import as_undirected
 from apps.verify.triangles import verify_triangles
 from cusp.launch import run_main
@@ -21,14 +26,14 @@ from gluon.sync import Sync
 def triangles(part: Partition, sync: Sync, per_node: bool = False, graph: Partition | None = None) -> Answer:
     """Triangles of the graph without directions, loops and parallel edges. Collective.
 
-    Every edge leads to its end of higher degree, and a triangle is found at its node u of the lowest: there it is a
-    wedge u -> v, u -> w that v -> w closes. For that a rank needs the rows of all v, once for all its u; those
-    of other ranks come in rounds of bounded size (Hoang et al., DistTC, HPEC 2019, keep all of them).
+    Every edge leads to its end of higher degree, and a triangle is found at its node u of lowest degree: there it is a
+    wedge u -> v, u -> w that v -> w closes. For that a rank needs the rows of all v, once for all its u; those of
+    other ranks come in rounds of bounded size (DistTC, by Hoang et al., HPEC 2019, keeps all of them).
 
     Parameters
     ----------
     per_node : bool
-        Count them at each node, too; takes longer.
+        Count them at each node too, which takes longer.
     graph : Partition, optional
         What :func:`~apps.shared.undirected.as_undirected` makes of ``part``, if that has been done.
 
@@ -46,16 +51,16 @@ def triangles(part: Partition, sync: Sync, per_node: bool = False, graph: Partit
     counts = xp.zeros(shares.places.size if per_node else 0, np.int64)
     rest = (shares.in_offsets, shares.sources, shares.offsets, shares.targets, counts)
     everyone = xp.arange(shares.places.size, dtype=np.int32)
-    found, rounds = ops.count_triangles(everyone, shares.offsets, shares.targets, *rest), 1
+    count, rounds = ops.count_triangles(everyone, shares.offsets, shares.targets, *rest), 1
     for numbers, offsets, entries in rows_of_others(shares, comm):
-        found += ops.count_triangles(numbers, offsets, entries, *rest)
+        count += ops.count_triangles(numbers, offsets, entries, *rest)
         rounds += 1
     pairs = graph.degrees * (graph.degrees - 1) // 2
-    total, paths = sync.total(found, int(pairs.sum()))
+    total, paths = sync.total(count, int(pairs.sum()))
     figures = {"triangles": total, "transitivity": 3 * total / paths if paths else 0.0}
     if not per_node:
         return Answer({}, None, rounds, figures)
-    at_node = give_back(shares, counts, graph.num_masters, comm)
+    at_node = return_to_masters(shares, counts, graph.num_masters, comm)
     clustering = at_node / xp.maximum(pairs, 1)
     figures["average_clustering"] = sync.total(float(clustering.sum()))[0] / part.num_nodes
     return Answer({"triangles": at_node, "clustering": clustering}, None, rounds, figures)
@@ -66,7 +71,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--per-node",
         action="store_true",
-        help="triangles and clustering coefficient of each node, too (implied by --output)",
+        help="also count at each node, with clustering coefficients (implied by --output)",
     )
 
 

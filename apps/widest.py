@@ -1,13 +1,18 @@
-"""Widest paths: the largest width of a path from a source to every node, which is as wide as its narrowest edge.
+"""Widest paths: the width of the widest path from a source to every node. A path is as wide as its narrowest edge.
 
 ``mpirun -n 4 python -m apps.widest graph.h5 --source 17 --verify --output width.h5``
+
+>>> from apps.library import partition_graph, widest
+>>> graph = partition_graph(([0, 0, 1], [1, 2, 2], [2, 9, 3]))  # sources, targets, weights
+>>> widest(graph, source=0).width[1:]
+array([2, 9])
 """
 
 import numpy as np
 
 from apps.edge_operator import EdgeOperator
 from apps.harness import Answer, App, main
-from apps.verify.widths import verify_widths
+from apps.verify.paths import verify_widths
 from cusp.launch import run_main
 from cusp.partition import Partition
 from gluon.label import Label
@@ -25,9 +30,9 @@ def widest(part: Partition, sync: Sync, source: int) -> Answer:
     Returns
     -------
     Answer
-        ``width`` of this rank's masters, int64, or float64 if the weights are floats: the lowest number of the
-        type (-inf) where there is no path, the largest (inf) at the source. A uint64 above all int64 counts as the
-        largest of those.
+        ``width`` of this rank's masters, int64, or float64 if the weights are floats: the lowest number of the type
+        (-inf) where there is no path, the largest (inf) at the source. A uint64 weight above all int64 counts as the
+        largest int64.
     """
     real = part.weights is not None and part.weights.dtype.kind == "f"
     lowest, largest = (-np.inf, np.inf) if real else (-(2**63), 2**63 - 1)

@@ -24,9 +24,8 @@ from cusp.output.export import EXPORTS, export, export_names
 from cusp.output.saved import save_partition
 from cusp.output.whole_file import check_targets
 from cusp.partitioner import partition_graph
-from cusp.policies.compile_rules import Rules
+from cusp.policies.compile_rules import compile_policy
 from cusp.policies.policy import installed_policies, load_policy
-from cusp.policies.template import write_template
 from cusp.program import report
 from cusp.program.cli import (
     add_partition_options,
@@ -37,6 +36,7 @@ from cusp.program.cli import (
     positive,
     wanted_device,
 )
+from cusp.program.template import write_template
 from cusp.program.warm_up import tiny_policy, warm_up
 from cusp.runtime.devices import choose_device
 from cusp.runtime.stopwatch import Stopwatch
@@ -50,7 +50,7 @@ def main(comm: MPI.Intracomm, argv: list[str]) -> int:
 
 
 def partition(comm: MPI.Intracomm, argv: list[str]) -> int:
-    """``python -m cusp graph.h5``: partition, print the table, save and export on demand."""
+    """``python -m cusp graph.h5``: partition, print the table, save and export on request."""
     parser = argparse.ArgumentParser(prog="python -m cusp", description=__doc__.split("\n\n")[0])
     parser.epilog = f"other commands: {', '.join(COMMANDS)}; python -m cusp COMMAND --help"
     parser.add_argument("graph", help="graph file")
@@ -63,7 +63,7 @@ def partition(comm: MPI.Intracomm, argv: list[str]) -> int:
     out.add_argument("--export-to", metavar="PATH", default="masters", help="where (default: masters...)")
     dry = parser.add_argument_group("dry run")
     dry.add_argument("--dry-run", action="store_true", help="estimate memory and traffic from a part of the file")
-    dry.add_argument("--ranks", type=positive, metavar="P", help="for so many ranks (default: as many as there are)")
+    dry.add_argument("--ranks", type=positive, metavar="P", help="for this many ranks (default: as many as there are)")
     dry.add_argument(
         "--sample", type=float, default=64, metavar="MB", help="of the file, at most (default: 64; 0: none)"
     )
@@ -81,17 +81,19 @@ def partition(comm: MPI.Intracomm, argv: list[str]) -> int:
         policy.grid_for(parts)
     report.say(comm.rank, report.describe_graph(options.graph, header))
     if options.dry_run:
-        found = dry_run(header, policy, parts, options.split, int(options.sample * 1e6), comm)
-        report.say(comm.rank, report.dry_run(found, policy.name))
+        result = dry_run(header, policy, parts, options.split, int(options.sample * 1e6), comm)
+        report.say(comm.rank, report.dry_run(result, policy.name))
         return 0
     placement = choose_device(wanted_device(options), comm)
     device = placement.device
+    with together(comm):
+        compiled = compile_policy(policy, device)
     warm_up(comm, header, lambda few, path: partition_graph(path, tiny_policy(policy, path), few, device=device))
     watch = Stopwatch()
     comm.Barrier()
     began = time.perf_counter()
     part = partition_graph(
-        options.graph, policy, comm, options.split, order=options.order, watch=watch,
+        options.graph, compiled, comm, options.split, order=options.order, watch=watch,
         memory_limit=options.memory_limit, device=device,
     )  # fmt: skip
     seconds = comm.allreduce(time.perf_counter() - began, MPI.MAX)
@@ -99,8 +101,8 @@ def partition(comm: MPI.Intracomm, argv: list[str]) -> int:
     quality = measure_quality(part, comm)
     report.say(comm.rank, report.partition_table(quality, policy.name, seconds, phases))
     peak = comm.allreduce(peak_mb(), MPI.MAX)
-    report.say(comm.rank, report.describe_placement(placement, Rules(policy, device).where))
-    report.say(comm.rank, f"memory: up to {peak:,.0f} MB a rank, the program's own included")
+    report.say(comm.rank, report.describe_placement(placement, compiled.where))
+    report.say(comm.rank, f"memory: up to {peak:,.0f} MB per rank, the program included")
     if options.json:
         figures = {"graph": options.graph, "policy": policy.name, "partition_seconds": seconds, "phases": phases}
         figures["peak_mb"] = peak
@@ -122,7 +124,7 @@ def compare(comm: MPI.Intracomm, argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m cusp compare", description=compare.__doc__)
     parser.add_argument("graph", help="graph file")
     parser.add_argument("--ranks", type=positive, default=None, metavar="P", help="parts (default: as many as ranks)")
-    parser.add_argument("--policies", default="oec,iec,cvc,hvc", help="names or files, with commas in between")
+    parser.add_argument("--policies", default="oec,iec,cvc,hvc", help="names or files, separated by commas")
     add_policy_options(parser)
     add_timeout(parser)
     parser.add_argument("--json", metavar="FILE", help="write the figures")
@@ -136,17 +138,19 @@ def compare(comm: MPI.Intracomm, argv: list[str]) -> int:
         policies = [load_policy(name, **policy_parameters(options)) for name in options.policies.split(",")]
         for policy in policies:
             policy.grid_for(parts)
+        compiled = [compile_policy(policy) for policy in policies]
+        in_degrees = any(rules.uses.in_degrees for rules in compiled)
     if options.plot:
         check_plot(options.plot, comm)
-    edges = read_slice(options.graph, comm, options.split, weights=False)
+    edges = read_slice(options.graph, comm, options.split, weights=False, in_degrees=in_degrees)
     figures = []
-    for policy in policies:
+    for policy, rules in zip(policies, compiled):
         comm.Barrier()
         began = time.perf_counter()
-        found = estimate(edges, policy, parts, options.split, comm)
+        result = estimate(edges, rules, parts, options.split, comm)
         seconds = comm.allreduce(time.perf_counter() - began, MPI.MAX)
-        row = {"policy": policy.name, "seconds": seconds, "cut_edges": found.cut_edges} | found.quality.summary()
-        figures.append(row)
+        entry = {"policy": policy.name, "seconds": seconds, "cut_edges": result.cut_edges} | result.quality.summary()
+        figures.append(entry)
     report.say(comm.rank, report.comparison_table(options.graph, figures))
     if options.json:
         report.write_json(options.json, figures, comm)
@@ -156,7 +160,7 @@ def compare(comm: MPI.Intracomm, argv: list[str]) -> int:
 
 
 def policies(comm: MPI.Intracomm, argv: list[str]) -> int:
-    """``python -m cusp policies``: all that --policy knows, with a line each."""
+    """``python -m cusp policies``: all that --policy knows, one line each."""
     parse_together(comm, argparse.ArgumentParser(prog="python -m cusp policies", description=policies.__doc__), argv)
     report.say(comm.rank, report.policy_list(installed_policies()))
     return 0

@@ -1,4 +1,4 @@
-"""Phase 3: every rank learns which rows it will store and how long they are; arrays get their sizes."""
+"""Phase 3: every rank learns which rows it will store and how long they are."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -25,8 +25,8 @@ class Layout:
     row_offsets : (rows + 1,) int64
         Edges of row i: ``row_offsets[i] : row_offsets[i + 1]``.
     arrivals : (ranks + 1,) int64
-        The edges that rank r read stand at ``arrivals[r] : arrivals[r + 1]``: readers have
-        ascending node ranges, so what comes from each is one piece and needs no sorting.
+        The edges that rank r read will be at ``arrivals[r] : arrivals[r + 1]``: readers have
+        ascending ranges of nodes, so what comes from each is one piece and needs no sorting.
     """
 
     row_gids: np.ndarray
@@ -35,7 +35,13 @@ class Layout:
 
 
 def allocate(edges: EdgeSlice, owners: np.ndarray | None, comm: "Intracomm") -> Layout:
-    """Tell every owner which rows come from here and how many edges each has. Collective."""
+    """Tell every owner which rows it will get from here and how many edges each has. Collective.
+
+    Parameters
+    ----------
+    owners : (edges,) uint8 or uint16, or None
+        None if every edge stays where it was read, see :func:`~cusp.assign_edges.assign_edges`.
+    """
     build = backend(Build, edges.device)
     xp = build.xp
     if owners is None:

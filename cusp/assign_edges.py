@@ -4,48 +4,43 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cusp.assign_masters import Masters, block_starts, start_state
+from cusp.assign_masters import Masters
 from cusp.errors import PolicyError, together
-from cusp.input.edge_slice import EdgeSlice
-from cusp.policies.compile_rules import Rules
-from cusp.policies.policy import Policy
-from cusp.policies.prop import Prop
-from cusp.policies.state import combine_state
+from cusp.policies.state import block_starts, combine_state, start_state
+from cusp.prepare_rules import PreparedRules
 from cusp.runtime.devices import to_host
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
 
-def assign_edges(edges: EdgeSlice, masters: Masters, rules: Rules, prop: Prop, comm: "Intracomm") -> np.ndarray | None:
+def assign_edges(rules: PreparedRules, masters: Masters, comm: "Intracomm") -> np.ndarray | None:
     """Owner of each edge of this slice. Collective.
 
     Returns
     -------
     (edges,) uint8 or uint16, or None
         None on every rank if every edge stays where it was read. Owners are computed once and
-        kept, so an edge rule may depend on what it saw before.
+        kept, because an edge rule may depend on what it saw before.
 
     Raises
     ------
     PolicyError
         The rule raised, could not be compiled or returned a rank that does not exist.
     """
-    policy = rules.policy
+    edges, policy, num_parts = rules.edges, rules.compiled.policy, rules.prop.num_parts
     with together(comm):
-        owners = edges.storage.empty(edges.targets.size, np.uint8 if prop.num_parts <= 256 else np.uint16)
+        owners = edges.storage.empty(edges.targets.size, np.uint8 if num_parts <= 256 else np.uint16)
     travels = False
-    state, before = start_state(rules, policy.make_estate, prop, comm)
+    state, before = start_state(policy.make_estate, rules.prop, policy, comm)
     blocks = block_starts(edges.bounds, 1 if state is None else policy.rounds)
     rows = blocks[comm.rank] - edges.first_node
     for block in range(rows.size - 1):
         with together(comm):
             for span in edges.storage.rows(edges.indptr, rows[block], rows[block + 1]):
-                wrong = rules.run(
-                    "assign_edges", prop, *span, prop.num_parts, masters.view, masters.of_slice, state, owners
-                )
+                wrong = rules.run("assign_edges", *span, num_parts, masters.view, masters.of_slice, state, owners)
                 if wrong >= 0:
-                    raise _not_a_rank(policy, edges, wrong, prop.num_parts)
+                    raise _not_a_rank(rules, wrong)
                 here = slice(*(int(edges.indptr[row]) for row in span))
                 travels = travels or bool((owners[here] != comm.rank).any())
         if state is not None:
@@ -53,9 +48,10 @@ def assign_edges(edges: EdgeSlice, masters: Masters, rules: Rules, prop: Prop, c
     return owners if comm.allreduce(int(travels)) else None
 
 
-def _not_a_rank(policy: Policy, edges: EdgeSlice, wrong: int, num_parts: int) -> PolicyError:
+def _not_a_rank(rules: PreparedRules, wrong: int) -> PolicyError:
+    edges = rules.edges
     source = edges.first_node + int(np.searchsorted(to_host(edges.indptr), wrong, side="right")) - 1
     return PolicyError(
-        f"policy {policy.name}: get_edge_owner of the edge {source:,} -> {int(edges.targets[wrong]):,} "
-        f"is not one of the ranks 0 to {num_parts - 1}"
+        f"policy {rules.compiled.policy.name}: get_edge_owner of the edge {source:,} -> {int(edges.targets[wrong]):,} "
+        f"is not one of the ranks 0 to {rules.prop.num_parts - 1}"
     )

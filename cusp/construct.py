@@ -1,4 +1,4 @@
-"""Phase 4: edges travel to their owners, proxies get local ids, the local CSR fills."""
+"""Phase 4: edges travel to their owners, proxies get local ids, and the local CSR is built."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ from cusp.runtime.devices import backend
 from cusp.runtime.exchange import exchange_counts, pieces
 from cusp.runtime.storage import Storage
 
-HIGHEST = {"degree": 65535, "natural": 1}  # masters of this out-degree or a higher one stand in the order of their gids
+HIGHEST = {"degree": 65535, "natural": 1}  # masters of this out-degree or more are in the order of their gids
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Arrivals:
 
 @dataclass(frozen=True)
 class Proxies:
-    """The nodes that this rank has, by local id: all of a :class:`~cusp.partition.Partition` but its edges."""
+    """The nodes of this rank by local id: what a :class:`~cusp.partition.Partition` holds besides edges."""
 
     lid_map: LidMap
     gids: np.ndarray
@@ -46,7 +46,7 @@ class Proxies:
 
 
 def exchange_edges(edges: EdgeSlice, owners: np.ndarray | None, layout: Layout, comm: MPI.Intracomm) -> Arrivals:
-    """First part of phase 4: every edge travels to its owner. Collective."""
+    """First part: every edge travels to its owner. Collective."""
     targets = ship(edges.targets, owners, layout, edges.storage, comm)
     if edges.weights is None:
         return Arrivals(targets, None)
@@ -59,7 +59,7 @@ def number_proxies(
 ) -> Proxies:
     """Second part: every node that occurs gets a local id. Collective.
 
-    Masters come first, in the order asked for; then mirrors, grouped by their master's rank.
+    Masters come first, in the given order; then mirrors, grouped by their master's rank.
     """
     build = backend(Build, graph.device)
     xp = build.xp
@@ -95,9 +95,9 @@ def number_proxies(
 def construct(
     graph: EdgeSlice, arrivals: Arrivals, proxies: Proxies, layout: Layout, order: str, comm: MPI.Intracomm
 ) -> Partition:
-    """Last part of phase 4: build the local CSR. Collective.
+    """Last part: build the local CSR. Collective.
 
-    ``graph`` need not have its edges any more, see :meth:`~cusp.input.edge_slice.EdgeSlice.without_edges`.
+    ``graph`` no longer needs its edges, see :meth:`~cusp.input.edge_slice.EdgeSlice.without_edges`.
     """
     build = backend(Build, graph.device)
     xp = build.xp
@@ -126,10 +126,10 @@ def construct(
 def ship(
     values: np.ndarray, owners: np.ndarray | None, layout: Layout, storage: Storage, comm: MPI.Intracomm
 ) -> np.ndarray:
-    """Send one value an edge (target or weight) to its owner; returns those of this rank's rows. Collective.
+    """Send one value per edge (target or weight) to its owner; returns those of this rank's rows. Collective.
 
     A slice travels in chunks of bounded size: while one is under way, the next is grouped by owner.
-    What comes from a reader is appended to its piece of the result, so nothing is unpacked.
+    What comes from a reader is received straight into its piece of the result, so nothing is unpacked.
     """
     if owners is None:
         return values

@@ -27,7 +27,7 @@ class OptionError(InputError):
 def raise_together(comm: "Intracomm", error: BaseException | None) -> None:
     """Raise the error of the lowest failing rank on *every* rank, or return if there is none. Collective.
 
-    Each rank passes what went wrong on it, or None. Nobody is left waiting for a rank that failed.
+    Each rank passes what went wrong on it, or None. No rank is left waiting for one that failed.
     """
     from mpi4py import MPI
 
@@ -35,19 +35,19 @@ def raise_together(comm: "Intracomm", error: BaseException | None) -> None:
     if first == comm.size:
         return
     where = f" (rank {first} of {comm.size})" if comm.size > 1 else ""
-    mine = (type(error), str(error)) if comm.rank == first and isinstance(error, InputError) else None
-    told = comm.bcast(mine, root=first)
-    if told is None:  # not the user's fault: the failing rank shows its own traceback
+    local = (type(error), str(error)) if comm.rank == first and isinstance(error, InputError) else None
+    shared = comm.bcast(local, root=first)
+    if shared is None:  # not the user's fault: the failing rank shows its own traceback
         if error is not None:
             raise error
         raise RuntimeError(f"rank {first} of {comm.size} failed; see its message")
-    kind, message = told
+    kind, message = shared
     raise kind(message + where)
 
 
 @contextmanager
 def together(comm: "Intracomm") -> Iterator[None]:
-    """Run a block in which single ranks may fail: an error of one becomes the error of all. Collective.
+    """Run a block in which some ranks may fail: the error of one becomes the error of all. Collective.
 
     The block must not communicate.
     """
@@ -56,6 +56,6 @@ def together(comm: "Intracomm") -> Iterator[None]:
         yield
     except SystemExit as leaving:  # of a user's file; the other ranks would wait for this one
         error = InputError(f"sys.exit({leaving.code!r}) was called, which would leave other ranks waiting")
-    except Exception as caught:  # noqa: BLE001 - handed to every rank below
+    except Exception as caught:  # noqa: BLE001 - raised on every rank below
         error = caught
     raise_together(comm, error)

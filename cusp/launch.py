@@ -1,4 +1,4 @@
-"""Starting and ending a program on every rank: the launcher check, errors, exit codes.
+"""Start and end a program on every rank: the check of the launcher, errors, exit codes.
 
 A program ends with ``if __name__ == "__main__": run_main(main)``; ``main(comm, argv)`` returns its exit code.
 """
@@ -36,13 +36,13 @@ class Ending(NamedTuple):
 def run_main(main: Callable[[MPI.Intracomm, list[str]], int]) -> NoReturn:
     """Run ``main(comm, argv)`` on every rank and exit, on all of them with the same code. Collective.
 
-    InputError: its message once, exit code 1. Any other exception: the traceback, and the whole job ends
-    at once. A rank that stops with an error while others wait for it ends the job too.
+    An InputError prints its message once and exits with 1. Any other exception prints its traceback and ends the
+    whole job at once. A rank that stops with an error while others wait for it ends the job too.
     """
     comm = MPI.COMM_WORLD
     signals.end_on_signals()
     stop_if_ranks_are_apart(comm.size, os.environ)
-    ending_comm = comm.Dup()  # so that no message of the program is taken for one of ours
+    ending_comm = comm.Dup()  # so that no message of the program is mistaken for one of ours
     warnings.showwarning = lambda message, *_: say(f"warning: {message}") if comm.rank == 0 else None
     if comm.rank % local_ranks() == 0:
         leftovers.sweep_all()
@@ -86,7 +86,7 @@ def num_seconds(text: str) -> float:
 
 
 num_seconds.__name__ = "number of seconds"
-num_bytes.__name__ = "number of bytes"  # as argparse names it in its message
+num_bytes.__name__ = "number of bytes"  # what argparse calls it in its message
 
 
 def parse_together(comm: MPI.Intracomm, parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespace:
@@ -114,11 +114,11 @@ def parse_together(comm: MPI.Intracomm, parser: argparse.ArgumentParser, argv: l
 
 
 def stop_if_ranks_are_apart(size: int, environ: Mapping[str, str]) -> None:
-    """Exit when a launcher of another MPI library started N processes that do not know each other."""
-    found = [(environ[count], environ.get(rank, "0")) for count, rank in LAUNCHERS if count in environ]
-    if not found or found[0][0] == str(size):
+    """Exit if the launcher of another MPI library started N processes that do not know each other."""
+    launched = [(environ[count], environ.get(rank, "0")) for count, rank in LAUNCHERS if count in environ]
+    if not launched or launched[0][0] == str(size):
         return
-    announced, rank = found[0]
+    announced, rank = launched[0]
     if rank == "0":
         library = MPI.Get_library_version().replace("\0", "").strip().splitlines()[0]
         say(
@@ -187,7 +187,7 @@ def discard_output() -> None:
 
 
 def prefixed(comm: MPI.Intracomm, text: str) -> str:
-    """The text with its rank before each line, so that the lines of several ranks can be told apart."""
+    """The text with the rank at the start of each line, so that lines of several ranks can be told apart."""
     return "\n".join(f"[rank {comm.rank} of {comm.size}] {line}" for line in text.rstrip().splitlines())
 
 

@@ -7,8 +7,6 @@ import numpy as np
 
 from cusp.input.edge_slice import EdgeSlice
 from cusp.kernels.interfaces import Build
-from cusp.policies.compile_rules import Rules
-from cusp.policies.prop import Prop
 from cusp.runtime.devices import backend, device_of, xp_of
 from cusp.runtime.exchange import pieces
 
@@ -18,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Neighbors:
-    """Nodes of other slices that this slice's edges point to, and who asked for nodes of this one.
+    """Nodes of other slices that the edges of this slice point to, and which nodes of this one others requested.
 
     Attributes
     ----------
@@ -27,13 +25,13 @@ class Neighbors:
         neighbour is the number of bits below its own.
     starts : (ranks + 1,) int64
         Neighbours that rank r reads have the places ``starts[r] : starts[r + 1]``, by ascending gid.
-    asked : list of (n_r,) int64
-        Rows of this slice, ascending, whose values rank r wants.
+    requested : list of (n_r,) int64
+        Rows of this slice, ascending, whose values rank r needs.
     """
 
     index: np.ndarray
     starts: np.ndarray
-    asked: list[np.ndarray]
+    requested: list[np.ndarray]
 
     @property
     def size(self) -> int:
@@ -51,30 +49,35 @@ def find_neighbors(edges: EdgeSlice, comm: "Intracomm") -> Neighbors:
     gids = build.xp.empty(build.count_below(index), np.int64)
     build.list_marked(index, gids)
     starts = _places_of(edges.bounds, gids)
-    wanted = pieces(gids, starts[1:])
-    return Neighbors(index, starts, [asked - edges.first_node for asked in build.all_to_all(comm, wanted)])
+    needed = pieces(gids, starts[1:])
+    return Neighbors(index, starts, [nodes - edges.first_node for nodes in build.all_to_all(comm, needed)])
 
 
-def meet_neighbors(edges: EdgeSlice, rules: Rules, prop: Prop, comm: "Intracomm") -> Neighbors:
-    """Find the neighbours, and let rules ask ``prop`` about them. Collective."""
-    neighbors = find_neighbors(edges, comm)
-    prop.neighbor_index = neighbors.index
-    prop.num_places += neighbors.size
-    if rules.uses_degrees:
-        xp = xp_of(edges.device)
-        prop.neighbor_degrees = xp.empty(neighbors.size, np.int64)
-        slices = np.stack([edges.bounds[:-1], edges.bounds[1:]], axis=1)
-        tell_neighbors(neighbors, xp.diff(edges.indptr), prop.neighbor_degrees, slices, 0, comm)
-    return neighbors
+def exchange_neighbors(neighbors: Neighbors, values: np.ndarray, bounds: np.ndarray, comm: "Intracomm") -> np.ndarray:
+    """Values of all neighbours, from the ranks that read them. Collective.
+
+    Parameters
+    ----------
+    values : (nodes of the slice,) any type
+    bounds : (ranks + 1,) int64
+        Rank r reads the nodes ``bounds[r] : bounds[r + 1]``.
+
+    Returns
+    -------
+    (neighbours,) of the same type
+    """
+    table = xp_of(device_of(values)).empty(neighbors.size, values.dtype)
+    exchange_block(neighbors, values, table, np.stack([bounds[:-1], bounds[1:]], axis=1), 0, comm)
+    return table
 
 
-def tell_neighbors(
+def exchange_block(
     neighbors: Neighbors, values: np.ndarray, table: np.ndarray, blocks: np.ndarray, block: int, comm: "Intracomm"
 ) -> None:
-    """Send the values of one block of rows to those who asked; store what comes in ``table``. Collective.
+    """Send the values of one block of rows to the ranks that need them; store what arrives in ``table``. Collective.
 
-    Both sides know which nodes were asked for and where the blocks of each slice begin, so that
-    nothing but values travels.
+    Both sides know which nodes were requested and where the blocks of each slice begin, so nothing but
+    values travels.
 
     Parameters
     ----------
@@ -89,16 +92,16 @@ def tell_neighbors(
     first = blocks[comm.rank, 0]
     begin, end = blocks[:, block], blocks[:, block + 1]
     send = []
-    for rows in neighbors.asked:
+    for rows in neighbors.requested:
         part = _places_of(np.array([begin[comm.rank] - first, end[comm.rank] - first]), rows)
         send.append(values[rows[part[0] : part[1]]])
-    for rank, came in enumerate(build.all_to_all(comm, send)):
-        if came.size:
+    for rank, arrived in enumerate(build.all_to_all(comm, send)):
+        if arrived.size:
             at = int(build.rank_of(neighbors.index, begin[rank]))
-            table[at : at + came.size] = came
+            table[at : at + arrived.size] = arrived
 
 
-def ask_readers(gids: np.ndarray, bounds: np.ndarray, values: np.ndarray, comm: "Intracomm") -> np.ndarray:
+def fetch_from_readers(gids: np.ndarray, bounds: np.ndarray, values: np.ndarray, comm: "Intracomm") -> np.ndarray:
     """Values of any nodes, from the ranks that read them. Collective.
 
     Parameters
@@ -109,9 +112,29 @@ def ask_readers(gids: np.ndarray, bounds: np.ndarray, values: np.ndarray, comm: 
     values : (nodes of the slice,) any type
     """
     build = backend(Build, device_of(values))
-    asked = build.all_to_all(comm, pieces(gids, _places_of(bounds[1:], gids)))
+    requested = build.all_to_all(comm, pieces(gids, _places_of(bounds[1:], gids)))
     first = int(bounds[comm.rank])
-    return build.xp.concatenate(build.all_to_all(comm, [values[rows - first] for rows in asked]))
+    return build.xp.concatenate(build.all_to_all(comm, [values[rows - first] for rows in requested]))
+
+
+def in_degrees_of(edges: EdgeSlice, comm: "Intracomm") -> np.ndarray:
+    """(nodes of the slice,) int64: in-degrees, counted unless they have been read. Collective.
+
+    While they are counted, each rank holds a number of 8 bytes for each node of the graph.
+    """
+    if edges.in_degrees is not None:
+        return edges.in_degrees
+    build = backend(Build, edges.device)
+    if edges.symmetric:
+        return build.xp.diff(edges.indptr)
+    counts = build.xp.zeros(edges.num_nodes + 1, np.int64)
+    for part in edges.storage.parts(edges.targets.size):
+        targets = edges.targets[part]
+        build.count_in_edges(targets.view(np.int64) if targets.dtype == np.uint64 else targets, counts)
+    in_degrees = build.xp.zeros(edges.indptr.size - 1, np.int64)
+    for arrived in build.all_to_all(comm, pieces(counts[1:], edges.bounds[1:])):
+        in_degrees += arrived
+    return in_degrees
 
 
 def _places_of(nodes: np.ndarray, ascending: Any) -> np.ndarray:

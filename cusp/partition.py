@@ -15,7 +15,7 @@ ARRAYS = ("gids", "offsets", "targets", "weights", "has_in", "degrees")
 
 @dataclass(frozen=True)
 class Csc:
-    """In-edges of proxy v: ``sources[offsets[v] : offsets[v + 1]]`` (int32), ``weights`` alike or None."""
+    """In-edges of proxy v: ``sources[offsets[v] : offsets[v + 1]]`` (int32), and the same of ``weights``, or None."""
 
     offsets: np.ndarray
     sources: np.ndarray
@@ -29,10 +29,10 @@ class Partition:
     ::
 
         lid   0 ......... num_masters | mirrors of rank 0 | mirrors of rank 1 | ...   gids[lid]: global id
-        out-edges of v: targets[offsets[v] : offsets[v + 1]], weights alike
+        out-edges of v: targets[offsets[v] : offsets[v + 1]], and the same of weights
 
-    With hubs first (``order="degree"``), the target with the lowest lid is the first of its row, so that a
-    search for a parent mostly ends there. In the CSC this holds in any order: sources ascend within a row.
+    With hubs first (``order="degree"``), the target with the lowest lid comes first in its row, so a search for
+    a parent mostly ends there. In the CSC it always does: sources ascend within a row.
 
     Attributes
     ----------
@@ -55,11 +55,24 @@ class Partition:
         Out-degree of each master in the whole graph.
     lid_map : LidMap
     csc : Csc or None
-        In-edges of each proxy, if they were asked for.
+        In-edges of each proxy, if they were requested.
     storage : Storage
         Where ``targets``, ``weights`` and the like live.
     device : {'cpu', 'gpu'}
-        Where the arrays are, all but ``mirror_starts``.
+        Where the arrays are, except ``mirror_starts``.
+
+    Examples
+    --------
+    The out-edges of node 0, by global ids:
+
+    >>> from mpi4py import MPI
+    >>> from cusp.partitioner import partition_graph
+    >>> part = partition_graph(([0, 0, 2], [1, 2, 0]), "oec", MPI.COMM_SELF)
+    >>> lid = part.lid(0)
+    >>> sorted(part.gids[part.targets[part.offsets[lid] : part.offsets[lid + 1]]].tolist())
+    [1, 2]
+    >>> part.num_proxies, int(part.degrees[lid])
+    (3, 2)
     """
 
     rank: int
@@ -81,7 +94,7 @@ class Partition:
     device: str = "cpu"
 
     def on(self, device: str) -> "Partition":
-        """The same with its arrays on another device; the only copy between devices."""
+        """The same partition with its arrays on another device."""
         if device == self.device:
             return self
         moved = {name: move(getattr(self, name), device) for name in ARRAYS}
@@ -98,7 +111,7 @@ class Partition:
 
     @property
     def num_local_edges(self) -> int:
-        """Edges whose owner this rank is."""
+        """Edges that this rank owns."""
         return self.targets.size
 
     @property
@@ -111,14 +124,14 @@ class Partition:
         return int(self.lid_map.lids(np.array([gid], np.int64))[0])
 
     def with_csc(self) -> "Partition":
-        """The same with the local CSC, made by transposing the local CSR."""
+        """The same partition with the local CSC, the transpose of the local CSR."""
         return replace(self, csc=transpose(self))
 
 
 def transpose(part: Partition) -> Csc:
-    """Local CSC from the local CSR; weights travel with their edges.
+    """Local CSC from the local CSR; weights move with their edges.
 
-    Chunk by chunk of the result, each in a walk through all edges: in-edges come in no order.
+    Each chunk of the result takes a walk through all edges, because in-edges come in no order.
     """
     build = backend(Build, part.device)
     storage, offsets = part.storage, build.xp.zeros(part.num_proxies + 1, np.int64)

@@ -1,4 +1,4 @@
-"""partition_graph(): read, then the four phases of CuSP (Hoang et al., IPDPS 2019), nothing else."""
+"""partition_graph(): read the graph, then the four phases of CuSP (Hoang et al., IPDPS 2019)."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -8,13 +8,11 @@ from cusp.assign_masters import assign_masters
 from cusp.construct import construct, exchange_edges, number_proxies
 from cusp.errors import OptionError, together
 from cusp.input.edge_slice import EdgeSlice, read_slice
-from cusp.input.memory_input import is_path, named_everywhere, slice_in_memory, with_in_degrees
-from cusp.neighbors import meet_neighbors
+from cusp.input.memory_input import is_path, named_everywhere, slice_in_memory
 from cusp.partition import Partition
-from cusp.policies.compile_rules import Rules
-from cusp.policies.node_map import read_node_map
-from cusp.policies.policy import Policy, load_policy
-from cusp.policies.prop import Prop
+from cusp.policies.compile_rules import CompiledPolicy, compile_policy
+from cusp.policies.policy import Policy
+from cusp.prepare_rules import prepare_rules
 from cusp.runtime.devices import move
 from cusp.runtime.stopwatch import Stopwatch
 
@@ -26,7 +24,7 @@ ORDERS = ("degree", "natural")
 
 def partition_graph(
     graph: Any,
-    policy: Policy | str,
+    policy: Policy | CompiledPolicy | str,
     comm: "Intracomm",
     split: str = "edges",
     weights: bool = True,
@@ -42,14 +40,15 @@ def partition_graph(
     ----------
     graph : str, path, EdgeSlice or graph in memory
         The name of a graph file, see :mod:`cusp.input.graph_file`; or a SciPy sparse matrix, a NetworkX graph, a data
-        frame or arrays, see :func:`cusp.input.memory_input.slice_in_memory`, which has more choices and makes an
+        frame or arrays, see :func:`cusp.input.memory_input.slice_in_memory`, which has more options and returns an
         EdgeSlice.
-    policy : Policy or str
-        A name as of ``--policy``, with the usual parameters.
+    policy : Policy, CompiledPolicy or str
+        A name as for ``--policy``, with default parameters. A policy that is compiled already must be compiled for
+        ``device``.
     split : str
         How the ranks share the reading of a file, see :func:`cusp.input.edge_slice.read_slice`.
     weights : bool
-        Read edge weights if there are some.
+        Read the edge weights, if there are any.
     order : str
         Local ids of masters: ``degree`` (hubs first) or ``natural`` (by global id).
     csc : bool
@@ -59,13 +58,25 @@ def partition_graph(
     memory_limit : int, optional
         Bytes that each rank may use for the graph, see :mod:`cusp.runtime.storage`. The partition is the same.
     device : {'cpu', 'gpu'}
-        Where the partition is made and stays. It is the same, bit for bit. Rules that cannot run on the GPU
-        run on the host, see :mod:`cusp.policies.translate_rules`.
+        Where the partition is made and stays. It is the same on both, bit for bit. Rules that cannot run on the
+        GPU run on the host, see :mod:`cusp.policies.translate_rules`.
 
     Raises
     ------
     GraphFileError, GraphError, PolicyError, OptionError
         On every rank, whichever of them met it.
+
+    Examples
+    --------
+    A ring of six nodes, on one rank:
+
+    >>> import numpy as np
+    >>> from mpi4py import MPI
+    >>> from cusp.partitioner import partition_graph
+    >>> ring = np.arange(6), (np.arange(6) + 1) % 6
+    >>> part = partition_graph(ring, "cvc", MPI.COMM_SELF)
+    >>> part.num_nodes, part.num_masters, part.num_local_edges
+    (6, 6, 6)
     """
     watch = watch or Stopwatch()
     with watch("read"):
@@ -74,47 +85,45 @@ def partition_graph(
                 raise OptionError("--memory-limit is for partitions on the CPU; leave it out, or use --device cpu")
             if memory_limit is not None and not is_path(graph):
                 raise OptionError("--memory-limit is for graph files; this graph is in memory")
-            policy = load_policy(policy) if isinstance(policy, str) else policy
-            rules = Rules(policy, device)
+            compiled = compile_policy(policy, device)
         if named_everywhere(graph, comm):
-            edges = [read_slice(graph, comm, split, weights, rules.uses_in_degrees, memory_limit, rules.device)]
+            in_degrees = compiled.uses.in_degrees
+            edges = [read_slice(graph, comm, split, weights, in_degrees, memory_limit, compiled.device)]
         else:
             edges = [graph if isinstance(graph, EdgeSlice) else slice_in_memory(graph, comm, weights=weights)]
-    return partition_slice(edges.pop(), policy, comm, order, csc, watch, device)
+    return partition_slice(edges.pop(), compiled, comm, order, csc, watch, device)
 
 
 def partition_slice(
     edges: EdgeSlice,
-    policy: Policy,
+    policy: Policy | CompiledPolicy,
     comm: "Intracomm",
     order: str = "degree",
     csc: bool = False,
     watch: Stopwatch | None = None,
     device: str = "cpu",
 ) -> Partition:
-    """Partition a graph that the ranks already hold in slices. Collective."""
+    """Partition a graph that the ranks already hold in slices; see :func:`partition_graph`. Collective."""
     watch = watch or Stopwatch()
     with watch("assign_masters"):
         with together(comm):
-            rules = Rules(policy, device)
-        if rules.uses_in_degrees and edges.in_degrees is None:
-            edges = with_in_degrees(edges, comm)
-        with together(comm):
-            edges = edges.on(rules.device)
-            prop = Prop(edges, comm.size, comm.rank, policy.grid_for(comm.size), policy.threshold)
-            if policy.node_map:
-                prop.node_map = move(read_node_map(policy.node_map, edges), edges.device)
-        neighbors = meet_neighbors(edges, rules, prop, comm) if rules.uses_neighbors else None
-        masters = assign_masters(edges, rules, prop, neighbors, comm)
+            compiled = compile_policy(policy, device)
+        rules = prepare_rules(edges, compiled, comm)
+        edges = rules.edges
+        masters = assign_masters(rules, comm)
     with watch("assign_edges"):
-        owners = assign_edges(edges, masters, rules, prop, comm)
-    edges, masters, owners = edges.on(device), masters.on(device), move(owners, device)  # if the rules ran elsewhere
+        owners = assign_edges(rules, masters, comm)
+    edges, masters, owners = (
+        edges.on(device),
+        masters.on(device),
+        move(owners, device),
+    )  # the rules may have run on the host
     with watch("allocate"):
         layout = allocate(edges, owners, comm)
     with watch("construct"):
         arrivals = exchange_edges(edges, owners, layout, comm)
         edges = edges.without_edges()
-        del prop, owners, neighbors  # what was read is not needed any more, and its memory is
+        del rules, owners  # frees the memory of what was read
         proxies = number_proxies(edges, arrivals, masters, layout, order, comm)
         del masters
         part = construct(edges, arrivals, proxies, layout, order, comm)

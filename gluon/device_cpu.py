@@ -1,4 +1,4 @@
-"""What the sync layer does to labels on the CPU: extract values into a message, combine them from one.
+"""What the sync layer does to labels on the CPU: extract values into a message, combine those of one.
 
 A block of a message, in words of 8 bytes, is the smallest of what carries the updated entries of a
 list of local ids that both sides know (Gluon, PLDI 2018, section 4.2: memoised order, wire modes)::
@@ -6,18 +6,26 @@ list of local ids that both sides know (Gluon, PLDI 2018, section 4.2: memoised 
     header: mode + (number of entries << 8) | positions | values, padded to a word
 
     NONE      no entry was updated
-    ALL       every one was: no positions
-    BITSET    a bit an entry of the list
+    ALL       every entry was: no positions
+    BITSET    one bit per entry of the list
     OFFSETS   uint32 positions in the list
 
 Values are left out where the receiver knows them (the level of a BFS).
 """
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba import njit
 
 from cusp.kernels.bits import popcount
 from cusp.partition import Partition
+from gluon.reduction_cpu import compiled_with
+
+if TYPE_CHECKING:
+    from gluon.reduction import Reduction
 
 NONE, ALL, BITSET, OFFSETS = range(4)
 xp = np  # what makes and handles its arrays
@@ -29,12 +37,12 @@ def full(size: int, fill: float, dtype: np.dtype) -> np.ndarray:
 
 
 def no_bits(size: int) -> np.ndarray:
-    """Room for ``size`` bits, none set: uint64 words."""
+    """Words for ``size`` bits, none set, uint64."""
     return np.zeros(-(-size // 64), np.uint64)
 
 
 def clear(words: np.ndarray) -> None:
-    """No bit is set any more."""
+    """Clear all bits."""
     words.fill(0)
 
 
@@ -47,17 +55,17 @@ def write(part: Partition, gid: int, value: float, values: np.ndarray, updated: 
 
 
 def wait() -> None:
-    """All that was asked for has been done when a call returns."""
+    """Return at once: a call returns when all is done."""
 
 
 def block_words(entries: int, itemsize: int) -> int:
-    """Words that the largest block for a list of ``entries`` takes."""
+    """Words of the largest block for a list of ``entries``."""
     return 1 + -(-entries // 64) + -(-entries * itemsize // 8)
 
 
 @njit(cache=True, nogil=True)
 def extract(lids, values, updated, with_values, reset, identity, words, halves, items, start):  # type: ignore[no-untyped-def]
-    """Write one block from word ``start`` on; returns the word behind it.
+    """Write one block from word ``start`` on; returns the word after it.
 
     ``halves`` and ``items`` are the memory of ``words`` seen as uint32 and as the label's type. With
     ``reset``, what was sent goes back to the identity and is no longer updated.
@@ -103,26 +111,11 @@ def extract(lids, values, updated, with_values, reset, identity, words, halves, 
     return at + ((count * values.itemsize + 7) // 8 if with_values else 0)
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _combine_one(lid, new, values, updated, code):  # type: ignore[no-untyped-def]
-    old = values[lid]
-    if code == 0:
-        changed = new != old
-    elif code == 1:
-        changed = new < old
-    elif code == 2:
-        changed = new > old
-    else:
-        changed = new != 0
-        new = old + new
-    if changed:
-        values[lid] = new
-        updated[lid >> 6] |= np.uint64(1) << np.uint64(lid & 63)
+combine_one: Any = None  # compiled_with puts that of a reduction in its place
 
 
-@njit(cache=True, nogil=True)
-def combine(lids, values, updated, with_values, implied, code, words, halves, items, start):  # type: ignore[no-untyped-def]
-    """Apply one block from word ``start`` on by the reduction ``code``; returns the word behind it."""
+def _combine(lids, values, updated, with_values, implied, words, halves, items, start):  # type: ignore[no-untyped-def]
+    """Apply one block from word ``start`` on; returns the word after it."""
     mode = np.int64(words[start] & np.uint64(255))
     count = np.int64(words[start] >> np.uint64(8))
     at = start + 1
@@ -140,13 +133,19 @@ def combine(lids, values, updated, with_values, implied, code, words, halves, it
                 lowest = bits & (~bits + np.uint64(1))
                 i = word * 64 + np.int64(popcount(lowest - np.uint64(1)))
                 bits ^= lowest
-                _combine_one(lids[i], items[item] if with_values else implied, values, updated, code)
+                combine_one(lids[i], items[item] if with_values else implied, values, updated)
                 item += 1
     else:
         for i in range(count):
             lid = lids[halves[half + i]] if mode == OFFSETS else lids[i]
-            _combine_one(lid, items[item + i] if with_values else implied, values, updated, code)
+            combine_one(lid, items[item + i] if with_values else implied, values, updated)
     return at + ((count * values.itemsize + 7) // 8 if with_values else 0)
+
+
+@functools.cache
+def combine_by(reduction: "Reduction") -> Callable[..., int]:
+    """A function that applies one block of a message by a reduction; its parameters are those of ``_combine``."""
+    return compiled_with(reduction, _combine)
 
 
 @njit(cache=True, nogil=True)
@@ -162,13 +161,13 @@ def count_bits(words, size):  # type: ignore[no-untyped-def]
 
 def take_bits(words: np.ndarray, size: int) -> np.ndarray:
     """Places, int32, ascending, of the set bits; they are cleared."""
-    found = np.empty(int(count_bits(words, size)), np.int32)
-    _take_bits(words, found)
-    return found
+    places = np.empty(int(count_bits(words, size)), np.int32)
+    _take_bits(words, places)
+    return places
 
 
 @njit(cache=True, nogil=True)
-def _take_bits(words, found):  # type: ignore[no-untyped-def]
+def _take_bits(words, places):  # type: ignore[no-untyped-def]
     entry = 0
     for word in range(words.size):
         bits = words[word]
@@ -176,6 +175,6 @@ def _take_bits(words, found):  # type: ignore[no-untyped-def]
             words[word] = 0
             while bits:
                 lowest = bits & (~bits + np.uint64(1))
-                found[entry] = word * 64 + np.int64(popcount(lowest - np.uint64(1)))
+                places[entry] = word * 64 + np.int64(popcount(lowest - np.uint64(1)))
                 entry += 1
                 bits ^= lowest

@@ -1,7 +1,7 @@
-"""What the sync layer does to labels on the GPU; the kernels and the form of messages are in device.cuh.
+"""What the sync layer does to labels on the GPU; the kernels are in ``kernels``.
 
-A message carries positions and values, or a bit and a value for every entry of its list, whichever is
-shorter; where the receiver knows the value, a bit for every entry.
+A message carries positions and values, or one bit and one value per entry of its list, whichever is
+shorter; where the receiver knows the value, one bit per entry.
 """
 
 import functools
@@ -12,8 +12,9 @@ import numpy as np
 
 from cusp.kernels.cuda import Sums, c_type, load, many_threads, pinned
 from cusp.partition import Partition
+from gluon.reduction import Reduction
 
-KERNELS = "gluon/device.cuh"
+KERNELS, COMBINE = "gluon/kernels/device.cuh", "gluon/kernels/combine.cuh"
 xp = cp  # what makes and handles its arrays
 
 
@@ -23,18 +24,24 @@ def kernels(dtype: Any) -> Any:
     return load(KERNELS, VALUE=c_type(dtype))
 
 
+@functools.cache
+def combine_by(reduction: Reduction, dtype: Any) -> Any:
+    """The kernels that apply messages by a reduction to a label of a type."""
+    return load(COMBINE, VALUE=c_type(dtype), **reduction.macros())
+
+
 def full(size: int, fill: float, dtype: np.dtype) -> Any:
     """An array with the same value everywhere."""
     return cp.full(size, fill, dtype)
 
 
 def no_bits(size: int) -> Any:
-    """Room for ``size`` bits, none set: uint32 words, an even number of them."""
+    """Words for ``size`` bits, none set: uint32, an even number of them."""
     return cp.zeros(-(-size // 64) * 2, cp.uint32)
 
 
 def clear(words: Any) -> None:
-    """No bit is set any more."""
+    """Clear all bits."""
     if words.size:
         words.data.memset_async(0, words.nbytes)
 
@@ -65,9 +72,9 @@ def _sums() -> Sums:
 
 def take_bits(words: Any, size: int) -> Any:
     """Places, int32, ascending, of the set bits; they are cleared."""
-    found = cp.flatnonzero(cp.unpackbits(words.view(cp.uint8), bitorder="little")[:size]).astype(cp.int32)
+    places = cp.flatnonzero(cp.unpackbits(words.view(cp.uint8), bitorder="little")[:size]).astype(cp.int32)
     clear(words)
-    return found
+    return places
 
 
 def read(array: Any) -> np.ndarray:

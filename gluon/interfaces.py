@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
     from cusp.partition import Partition
     from gluon.label import Label
+    from gluon.plan import Lists
+    from gluon.transports import Transport
 
 
 class Device(Protocol):
@@ -47,21 +49,19 @@ class Device(Protocol):
 
 
 class LabelExchange(Protocol):
-    """Carries labels along lists of local ids that both sides know; it keeps its buffers."""
+    """Carries labels along lists of local ids that both sides know."""
 
-    transport: Any
+    transport: "Transport"
 
-    def __call__(
-        self, kind: str, labels: "tuple[Label, ...]", send: list[np.ndarray], receive: list[np.ndarray],
-        implied: float | None,
-    ) -> list[int]:  # fmt: skip
-        """Send what was updated at ``send[r]`` to each rank r, combine what arrives. Collective.
+    def __call__(self, kind: str, labels: "tuple[Label, ...]", lists: "Lists", implied: float | None) -> list[int]:
+        """Send what was updated on one side of the lists, combine what arrives into the other. Collective.
 
         Parameters
         ----------
         kind : {'reduce', 'broadcast'}
         labels : of one partition
-        send, receive : list of (n_r,) int32
+        lists : Lists
+            Of one plan.
         implied : number, optional
             The value of everything updated, if all ranks know it.
 
@@ -75,7 +75,7 @@ class LabelExchange(Protocol):
 class Exchange(Protocol):
     """How labels travel between devices of one kind."""
 
-    def Exchange(self, comm: "Intracomm", transport: Any) -> LabelExchange:  # noqa: N802
+    def Exchange(self, comm: "Intracomm", transport: "Transport") -> LabelExchange:  # noqa: N802
         """What carries labels by a transport, as :func:`gluon.transports.open_transport` returned it."""
 
 

@@ -1,4 +1,4 @@
-"""Label: one value a proxy, and a bit that says 'changed since last taken'."""
+"""Label: one value per proxy, and a bit that says 'changed since last taken'."""
 
 from typing import Any
 
@@ -8,11 +8,11 @@ from numpy.typing import DTypeLike
 from cusp.partition import Partition
 from cusp.runtime.devices import backend
 from gluon.interfaces import Device
-from gluon.reduction import Reduction
+from gluon.reduction import Reduction, require_reduction
 
 
 class Label:
-    """One value for each proxy of a partition, on its device; the only thing here that changes.
+    """One value for each proxy of a partition, on its device.
 
     Parameters
     ----------
@@ -26,16 +26,22 @@ class Label:
     ----------
     values : (proxies,) dtype
     updated : (ceil(proxies / 64),) uint64
-        A bit a proxy.
+        One bit per proxy; on a GPU twice as many uint32.
+
+    Raises
+    ------
+    ReductionError
+        ``reduction`` is something else, or not for values of this type.
     """
 
     def __init__(self, part: Partition, dtype: DTypeLike, fill: float, reduction: Reduction) -> None:
+        require_reduction(reduction, np.dtype(dtype))
         self.part = part
         self.reduction = reduction
         self.device = backend(Device, part.device)
         self.values = self.device.full(part.num_proxies, fill, np.dtype(dtype))
         self.updated = self.device.no_bits(part.num_proxies)
-        self._other: Any = None  # room for bits that the next swap uses
+        self._other: Any = None  # words for the bits after the next swap
 
     def write(self, gid: int, value: float) -> None:
         """Give a node a value, at each of its proxies: call it on every rank."""

@@ -1,38 +1,40 @@
 """SyncPlan: which values travel between which ranks, agreed once, so that messages carry no ids."""
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cusp.errors import PolicyError, together
 from cusp.partition import Partition
-from cusp.runtime.devices import backend, to_host
+from cusp.runtime.devices import to_host
 from cusp.runtime.exchange import all_to_all
-from gluon.interfaces import Exchange
-from gluon.transports import open_transport
+from gluon.transports import get_transport
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
 HAS_OUT, HAS_IN = 1, 2
-ROLES = {"src": HAS_OUT, "dst": HAS_IN, "any": HAS_OUT | HAS_IN}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Lists:
     """Matching lists for one location: entry i of both sides is the same node.
 
     Attributes
     ----------
-    mirrors : list of (n_r,) int32
+    mirrors : tuple of (n_r,) int32
         Local ids of this rank's mirrors whose master is on rank r.
-    masters : list of (m_r,) int32
+    masters : tuple of (m_r,) int32
         Local ids of this rank's masters that have a mirror on rank r.
     """
 
-    mirrors: list[np.ndarray]
-    masters: list[np.ndarray]
+    mirrors: tuple[np.ndarray, ...]
+    masters: tuple[np.ndarray, ...]
+
+    def ends(self, kind: str) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+        """The lists from which a ``reduce`` or ``broadcast`` sends, and those into which it receives."""
+        return (self.mirrors, self.masters) if kind == "reduce" else (self.masters, self.mirrors)
 
 
 @dataclass(frozen=True)
@@ -47,30 +49,28 @@ class SyncPlan:
 
     Attributes
     ----------
-    exchange : Exchange
-        What carries labels along the lists, from device to device; it keeps its buffers.
+    device : {'cpu', 'gpu'}
+        Of the partition.
+    transport : str
+        Name of what carries messages along the lists.
+    src, dst, any : Lists
+        For labels that are read or written at this end of edges, or at either.
     """
 
-    exchange: Any
-    everything: Lists
-    mirror_roles: list[np.ndarray]
-    master_roles: list[np.ndarray]
-    _filtered: dict[str, Lists] = field(default_factory=dict)
+    device: str
+    transport: str
+    src: Lists
+    dst: Lists
+    any: Lists
 
     def lists(self, location: str) -> Lists:
         """Lists of the mirrors that play a role: ``src``, ``dst`` or ``any``."""
-        if location not in self._filtered:
-            role = ROLES[location]
-            self._filtered[location] = Lists(
-                [lids[(roles & role) != 0] for lids, roles in zip(self.everything.mirrors, self.mirror_roles)],
-                [lids[(roles & role) != 0] for lids, roles in zip(self.everything.masters, self.master_roles)],
-            )
-        return self._filtered[location]
+        return {"src": self.src, "dst": self.dst, "any": self.any}[location]
 
     def partners(self, location: str = "any") -> int:
-        """Number of ranks that this one exchanges labels with."""
+        """Number of ranks with which this one exchanges labels."""
         lists = self.lists(location)
-        return sum(1 for mine, theirs in zip(lists.mirrors, lists.masters) if mine.size or theirs.size)
+        return sum(1 for mirrors, masters in zip(lists.mirrors, lists.masters) if mirrors.size or masters.size)
 
 
 def make_plan(part: Partition, comm: "Intracomm", transport: str = "auto") -> SyncPlan:
@@ -86,28 +86,38 @@ def make_plan(part: Partition, comm: "Intracomm", transport: str = "auto") -> Sy
     PolicyError, TransportError
         On every rank.
     """
-    exchange = backend(Exchange, part.device).Exchange(comm, open_transport(transport, comm, part.device))
+    chosen = get_transport(transport, comm, part.device).name
     starts = part.mirror_starts
     gids = to_host(part.gids)
     roles = to_host(part.has_out).astype(np.uint8) * np.uint8(HAS_OUT)
     roles += to_host(part.has_in).astype(np.uint8) * np.uint8(HAS_IN)
     own = [slice(starts[rank], starts[rank + 1]) for rank in range(comm.size)]
-    places = np.arange(part.num_proxies, dtype=np.int32)
-    mirror_roles = [roles[where] for where in own]
     mirrored = all_to_all(comm, [gids[where] for where in own])
     masters = [part.lid_map.lids(gids) for gids in mirrored]
     with together(comm):
-        for rank, (lids, asked) in enumerate(zip(masters, mirrored)):
-            _check_masters(part, rank, lids, asked)
+        for rank, (lids, requested) in enumerate(zip(masters, mirrored)):
+            _check_masters(part, rank, lids, requested)
+    mirrors = [np.arange(where.start, where.stop, dtype=np.int32) for where in own]
+    mirror_roles = [roles[where] for where in own]
     master_roles = all_to_all(comm, mirror_roles)
-    return SyncPlan(exchange, Lists([places[where] for where in own], masters), mirror_roles, master_roles)
+
+    def playing(role: int) -> Lists:
+        return Lists(_chosen(mirrors, mirror_roles, role), _chosen(masters, master_roles, role))
+
+    return SyncPlan(part.device, chosen, playing(HAS_OUT), playing(HAS_IN), playing(HAS_OUT | HAS_IN))
+
+
+def _chosen(lids: list[np.ndarray], roles: list[np.ndarray], role: int) -> tuple[np.ndarray, ...]:
+    """Of each list the entries that play a role; not a copy where all do."""
+    plays = [(has & role) != 0 for has in roles]
+    return tuple(of if chosen.all() else of[chosen] for of, chosen in zip(lids, plays))
 
 
 def _check_masters(part: Partition, rank: int, lids: np.ndarray, gids: np.ndarray) -> None:
-    """All ranks must agree on who is master of a node: a rule that depends on the asking rank breaks that."""
+    """All ranks must agree on the master of a node; a rule that depends on the rank that asks breaks that."""
     wrong = (lids < 0) | (lids >= part.num_masters)
     if wrong.any():
         raise PolicyError(
-            f"rank {rank} takes rank {part.rank} for the master of node {gids[int(np.argmax(wrong))]:,}, "
+            f"rank {rank} takes rank {part.rank} to be the master of node {gids[int(np.argmax(wrong))]:,}, "
             "but it is not: get_master must give the same answer on every rank"
         )

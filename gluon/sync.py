@@ -7,8 +7,12 @@ import numpy as np
 from mpi4py import MPI
 
 from cusp.runtime import watchdog
+from cusp.runtime.devices import backend
+from cusp.runtime.exchange import kept
+from gluon.interfaces import Exchange, LabelExchange
 from gluon.label import Label
-from gluon.plan import SyncPlan
+from gluon.plan import Lists, SyncPlan
+from gluon.transports import get_transport
 
 
 @dataclass
@@ -34,11 +38,14 @@ class Sync:
     Attributes
     ----------
     traffic : list of Traffic
-        One entry an exchange.
+        One entry per exchange.
+    exchange : Exchange
+        What carries labels along the lists of the plan; it stays when this object goes.
     """
 
     def __init__(self, plan: SyncPlan, comm: MPI.Intracomm, write: str = "dst", read: str = "src") -> None:
         self.plan, self.comm = plan, comm
+        self.exchange = exchange_of(plan, comm)
         self.write, self.read = write, read
         self.traffic: list[Traffic] = []
 
@@ -59,11 +66,11 @@ class Sync:
         return tuple(sums.tolist())
 
     def lowest(self, value: Any, dtype: Any = None) -> Any:
-        """Minimum over the ranks; with a number type, the same on all of them, it is found faster. Collective."""
+        """Minimum over the ranks; faster with a number type, which is then the same on all of them. Collective."""
         if dtype is not None:
-            found = np.array([value], dtype)
-            self.comm.Allreduce(MPI.IN_PLACE, found, MPI.MIN)
-            return found[0].item()
+            result = np.array([value], dtype)
+            self.comm.Allreduce(MPI.IN_PLACE, result, MPI.MIN)
+            return result[0].item()
         return self.comm.allreduce(value.item() if isinstance(value, np.generic) else value, MPI.MIN)
 
     def reduce(self, *labels: Label, write: str | None = None, implied: float | None = None) -> None:
@@ -72,24 +79,31 @@ class Sync:
         Parameters
         ----------
         labels : Label
-            They share one message a partner.
+            On CPUs they share one message per partner.
         write : str, optional
-            Where the operator wrote, if not where it usually does.
+            Where the operator wrote, if not at ``self.write``.
         implied : number, optional
-            The value of everything updated, when all ranks know it: then no values travel.
+            The value of everything updated, if all ranks know it: then no values are sent.
         """
         lists = self.plan.lists(write or self.write)
-        self._exchange("reduce", labels, lists.mirrors, lists.masters, implied)
+        self._exchange("reduce", labels, lists, implied)
 
     def broadcast(self, *labels: Label, read: str | None = None, implied: float | None = None) -> None:
         """Give the values of updated masters to their mirrors. Collective."""
         lists = self.plan.lists(read or self.read)
-        self._exchange("broadcast", labels, lists.masters, lists.mirrors, implied)
+        self._exchange("broadcast", labels, lists, implied)
 
-    def _exchange(
-        self, kind: str, labels: tuple[Label, ...], send: list[np.ndarray], receive: list[np.ndarray],
-        implied: float | None,
-    ) -> None:  # fmt: skip
+    def _exchange(self, kind: str, labels: tuple[Label, ...], lists: Lists, implied: float | None) -> None:
         watchdog.step()
-        sent = self.plan.exchange(kind, labels, send, receive, implied)
+        sent = self.exchange(kind, labels, lists, implied)
         self.traffic.append(Traffic(kind, len(sent), sum(sent)))
+
+
+def exchange_of(plan: SyncPlan, comm: MPI.Intracomm) -> LabelExchange:
+    """What carries labels by a plan's transport; kept with the communicator, for all that sync by it."""
+    made = kept(comm, "exchanges", dict)
+    key = plan.device, plan.transport
+    if key not in made:
+        transport = get_transport(plan.transport, comm, plan.device)
+        made[key] = backend(Exchange, plan.device).Exchange(comm, transport)
+    return made[key]

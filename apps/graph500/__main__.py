@@ -3,9 +3,10 @@
 ``mpirun -n 4 python -m apps.graph500 --scale 20 --policy cvc``
 
 Edges are drawn by the Kronecker generator with the parameters of the specification (probabilities to within 2**-16),
-their ends are scrambled by a bijection; loops and parallel edges stay in the list. Kernel 1 makes of the list in memory
-a partition and all that searches share. Weights are uniform in [0, 1) in steps of 2**-24, and kernel 1 keeps them as
-integers in that unit: sums are exact. Every tree is validated against the list by :mod:`apps.graph500.validate`.
+and their ends are scrambled by a bijection; loops and parallel edges stay in the list. Kernel 1 turns the list in
+memory into a partition and everything that searches share. Weights are uniform in [0, 1) in steps of 2**-24, and kernel
+1 keeps them as integers in that unit: sums are exact. Every tree is validated against the list by
+:mod:`apps.graph500.validate`.
 """
 
 import argparse
@@ -19,11 +20,14 @@ from mpi4py import MPI
 from apps.bfs import bfs
 from apps.bfs import prepare as prepare_bfs
 from apps.graph500.interfaces import Slices
-from apps.graph500.output import Outcome, Run, official_output, rows_of
+from apps.graph500.output import Outcome, Trial, official_output, rows_of
 from apps.graph500.validate import EdgeTuples, Validator
 from apps.harness import append_rows, choose_sources
+from apps.run.cli import add_rows_option, add_transport_option
+from apps.run.inputs import policy_for
+from apps.shared.lengths import Lengths, measure
 from apps.shared.tree import find_parents
-from apps.sssp import Lengths, measure, sssp
+from apps.sssp import sssp
 from cusp.edge_lists import random_kernels
 from cusp.edge_lists.generators import BATCH, MAX_SCALE, rmat
 from cusp.errors import OptionError, together
@@ -33,9 +37,9 @@ from cusp.output.graph_writer import index_dtype
 from cusp.output.whole_file import check_targets
 from cusp.partition import Partition
 from cusp.partitioner import partition_slice
-from cusp.policies import Policy, load_policy
+from cusp.policies import Policy
 from cusp.program import report
-from cusp.program.cli import add_partition_options, add_timeout, inputs_of, policy_parameters, positive
+from cusp.program.cli import add_partition_options, add_timeout, inputs_of, positive
 from cusp.program.warm_up import warm_up
 from cusp.runtime.devices import backend, choose_device, move
 from cusp.runtime.stopwatch import Stopwatch
@@ -43,19 +47,18 @@ from cusp.runtime.threads import ordered_map
 from gluon.interfaces import Device
 from gluon.plan import SyncPlan, make_plan
 from gluon.sync import Sync
-from gluon.transports import CHOICES as TRANSPORTS
 from gluon.transports import open_transport
 
 UNIT = 2.0**-24  # of weights
-WEIGHT_KEY = 0x5743  # so that weights and ends of edges are drawn from different numbers
-REHEARSAL = 8  # scale at which code is loaded
+WEIGHT_KEY = 0x5743  # so that weights and ends of edges come from different random numbers
+REHEARSAL = 8  # scale of the run that loads code
 
-Found = tuple[Any, Any]  # parents, and hops or distances, of this rank's masters
+SearchTree = tuple[Any, Any]  # parents, and hops or distances, of this rank's masters
 
 
 @dataclass(frozen=True)
 class Graph:
-    """What kernel 1 makes: nothing of it is changed by searches."""
+    """What kernel 1 makes; searches do not change it."""
 
     part: Partition
     plan: SyncPlan
@@ -72,8 +75,7 @@ def main(comm: MPI.Intracomm, argv: list[str]) -> int:
             raise OptionError("--memory-limit: needs a graph file; the graph of this benchmark is made in memory")
         if not 1 <= options.scale <= MAX_SCALE:
             raise OptionError(f"--scale {options.scale}: not between 1 and {MAX_SCALE}")
-        policy = load_policy(options.policy, **policy_parameters(options))
-        policy.grid_for(comm.size)
+        policy = policy_for(comm, options)
     placement = choose_device(options.device, comm)
     open_transport(options.transport, comm, placement.device)
     report.progress(comm.rank, "loading compiled code (compiled once, then kept)")
@@ -93,19 +95,19 @@ def make_parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("--scale", type=int, default=16, help="the graph has 2**SCALE nodes (default: 16)")
-    add("--edgefactor", type=positive, default=16, help="and so many times as many edges (default: 16)")
+    add("--edgefactor", type=positive, default=16, help="and this many edges per node (default: 16)")
     add("--keys", type=positive, default=64, help="searches of each kind (default: 64, as specified)")
     add("--skip-sssp", action="store_true", help="leave kernel 3, shortest paths, out")
     add("--seed", type=int, default=1, help="of edges, weights and search keys (default: 1)")
-    add("--transport", choices=TRANSPORTS, default="auto", help="how messages travel between GPUs")
-    add("--rows", metavar="FILE", help="append a JSON line for each search")
+    add_transport_option(parser)
+    add_rows_option(parser, "search")
     add_partition_options(parser)
     add_timeout(parser)
     return parser
 
 
 def rehearse(options: argparse.Namespace, policy: Policy, device: str, comm: MPI.Intracomm) -> None:
-    """Call all that the benchmark calls, for a small graph of the same types. Collective."""
+    """Call all that the benchmark calls, on a small graph of the same types. Collective."""
     small = argparse.Namespace(
         **vars(options) | {"scale": min(REHEARSAL, options.scale), "keys": 1, "transport": "mpi"}
     )
@@ -134,32 +136,32 @@ def benchmark(
     validator = Validator(tuples, graph.part, comm)
     chosen = argparse.Namespace(source=None, sources=options.keys, seed=options.seed)
     keys: list[Any] = choose_sources(graph.part, comm, chosen)
-    kernels: dict[str, Callable[[Graph, Sync, int], Found]] = {"bfs": search}
+    kernels: dict[str, Callable[[Graph, Sync, int], SearchTree]] = {"bfs": search}
     if weighted:
         kernels["sssp"] = shortest_paths
-    runs: dict[str, list[Run]] = {}
+    runs: dict[str, list[Trial]] = {}
     for name, kernel in kernels.items():
-        kernel(graph, Sync(graph.plan, comm), keys[0])  # memory and connections are there when the clock runs
+        kernel(graph, Sync(graph.plan, comm), keys[0])  # so that memory and connections are ready when the clock runs
         runs[name] = []
         for number, source in enumerate(keys):
             tell(f"{name} {number + 1} of {len(keys)}")
-            runs[name].append(run(kernel, graph, validator, source, name == "sssp", comm))
+            runs[name].append(run_trial(kernel, graph, validator, source, name == "sssp", comm))
     return Outcome(generation, construction, runs)
 
 
-def run(
-    kernel: Callable[[Graph, Sync, int], Found], graph: Graph, validator: Validator, source: int, weighted: bool,
+def run_trial(
+    kernel: Callable[[Graph, Sync, int], SearchTree], graph: Graph, validator: Validator, source: int, weighted: bool,
     comm: MPI.Intracomm,
-) -> Run:  # fmt: skip
+) -> Trial:  # fmt: skip
     """One search and its validation. Collective."""
     device = graph.part.device
     seconds, (parents, depths) = timed(comm, device, lambda: kernel(graph, Sync(graph.plan, comm), source))
     checking, edges = timed(comm, device, lambda: validator.check(source, parents, depths, weighted))
-    return Run(source, seconds, edges, checking)
+    return Trial(source, seconds, edges, checking)
 
 
 def generate(options: argparse.Namespace, weighted: bool, device: str, comm: MPI.Intracomm) -> EdgeTuples:
-    """This rank's share of the edge list, the same list on any number of ranks, in the memory of its device."""
+    """This rank's share of the edge list, which is the same on any number of ranks, in the memory of its device."""
     stream = rmat(options.seed, options.scale, options.edgefactor)
     first, last = (stream.size * rank // comm.size for rank in (comm.rank, comm.rank + 1))
     index = index_dtype(stream.num_nodes)
@@ -195,13 +197,13 @@ def construct(tuples: EdgeTuples, policy: Policy, options: argparse.Namespace, c
     return Graph(part, plan, prepare_bfs(part, sync), None if part.weights is None else measure(part, sync))
 
 
-def search(graph: Graph, sync: Sync, source: int) -> Found:
+def search(graph: Graph, sync: Sync, source: int) -> SearchTree:
     """Kernel 2: parents and hops. Collective."""
-    found = bfs(graph.part, sync, source, parents=True, prepared=graph.searches).labels
-    return found["parents"], found["hops"]
+    labels = bfs(graph.part, sync, source, parents=True, prepared=graph.searches).labels
+    return labels["parents"], labels["hops"]
 
 
-def shortest_paths(graph: Graph, sync: Sync, source: int) -> Found:
+def shortest_paths(graph: Graph, sync: Sync, source: int) -> SearchTree:
     """Kernel 3: parents and distances. Collective."""
     assert graph.lengths is not None
     steps = sssp(graph.part, sync, source, graph.lengths).labels["distance"]
@@ -217,9 +219,9 @@ def timed(comm: MPI.Intracomm, device: str, call: Callable[[], Any]) -> tuple[fl
     ready()
     comm.Barrier()
     with watch("call"):
-        found = call()
+        result = call()
         ready()
-    return comm.allreduce(watch.seconds["call"], MPI.MAX), found
+    return comm.allreduce(watch.seconds["call"], MPI.MAX), result
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from numba import njit
 
 @njit(cache=True, nogil=True)
 def check_edges(sources, targets, lengths, parent, depth, far, joined):  # type: ignore[no-untyped-def]
-    """The first undirected edge whose ends differ by more than its length, or -1, and how many have been traversed.
+    """The first undirected edge whose ends differ by more than its length, or -1, and the number of edges traversed.
 
     ``joined`` is set for a node with an edge of the right length to its parent. Without ``lengths``, all are 1.
     """

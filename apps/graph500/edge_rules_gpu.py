@@ -5,13 +5,13 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-CHUNK = 1 << 26  # edges looked at together: what is made meanwhile takes about 4 GB
+CHUNK = 1 << 26  # edges checked at a time; temporary arrays take about 4 GB
 
 
 def check_edges(
     sources: Any, targets: Any, lengths: Any, parent: Any, depth: Any, far: Any, joined: Any
 ) -> tuple[int, int]:  # fmt: skip
-    """The first undirected edge whose ends differ by more than its length, or -1, and how many have been traversed.
+    """The first undirected edge whose ends differ by more than its length, or -1, and the number of edges traversed.
 
     ``joined`` is set for a node with an edge of the right length to its parent. Without ``lengths``, all are 1.
     """

@@ -1,4 +1,4 @@
-"""What Graph500 reports: seconds and traversed edges a second, with the names and statistics of its reference code."""
+"""What Graph500 reports: seconds and traversed edges per second, named and summed up as in its reference code."""
 
 import argparse
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from apps.harness import commit
 
 
 @dataclass(frozen=True)
-class Run:
-    """One search: seconds of the slowest rank, and input edges in the component that was traversed."""
+class Trial:
+    """One search: seconds of the slowest rank, and input edges in the traversed component."""
 
     source: int
     seconds: float
@@ -24,7 +24,7 @@ class Outcome:
 
     generation_seconds: float
     construction_seconds: float
-    runs: dict[str, list[Run]]
+    runs: dict[str, list[Trial]]
 
 
 def statistics(values: np.ndarray) -> dict[str, float]:
@@ -40,23 +40,23 @@ def statistics(values: np.ndarray) -> dict[str, float]:
 
 
 def rates(seconds: np.ndarray, edges: np.ndarray) -> dict[str, float]:
-    """Traversed edges a second: quartiles, harmonic mean and its deviation (Norris, Ann. Math. Statistics 11, 1940)."""
+    """Traversed edges per second: quartiles, harmonic mean and its deviation (Norris, Ann. Math. Stat. 11, 1940)."""
     slow = statistics(seconds / edges)
     names = {"min": "max", "firstquartile": "thirdquartile", "median": "median", "thirdquartile": "firstquartile",
              "max": "min", "harmonic_mean": "mean"}  # fmt: skip
-    found = {name: 1 / slow[of_seconds] for name, of_seconds in names.items()}
-    found["harmonic_stddev"] = slow["stddev"] / (slow["mean"] ** 2 * max(seconds.size - 1, 1) ** 0.5)
-    return found
+    fast = {name: 1 / slow[of_seconds] for name, of_seconds in names.items()}
+    fast["harmonic_stddev"] = slow["stddev"] / (slow["mean"] ** 2 * max(seconds.size - 1, 1) ** 0.5)
+    return fast
 
 
 def official_output(options: argparse.Namespace, ranks: int, outcome: Outcome) -> str:
     """The lines that the reference code prints, in its order and with its names."""
     lines = [("SCALE", options.scale), ("edgefactor", options.edgefactor)]
-    lines += [(f"N{name.upper()}", len(found)) for name, found in outcome.runs.items()]
+    lines += [(f"N{name.upper()}", len(trials)) for name, trials in outcome.runs.items()]
     lines += [("graph_generation", outcome.generation_seconds), ("num_mpi_processes", ranks)]
     lines += [("construction_time", outcome.construction_seconds)]
-    arrays = {name: {field: np.array([getattr(one, field) for one in found], float) for field in
-                     ("seconds", "edges", "validation_seconds")} for name, found in outcome.runs.items()}  # fmt: skip
+    arrays = {name: {field: np.array([getattr(one, field) for one in trials], float) for field in
+                     ("seconds", "edges", "validation_seconds")} for name, trials in outcome.runs.items()}  # fmt: skip
     for name, of in arrays.items():
         lines += [(f"{name:4} {key}_time", value) for key, value in statistics(of["seconds"]).items()]
     lines += [(f"{key}_nedge", value) for key, value in statistics(arrays["bfs"]["edges"]).items()]
@@ -69,7 +69,7 @@ def official_output(options: argparse.Namespace, ranks: int, outcome: Outcome) -
 
 
 def line_of(key: str, value: float) -> str:
-    """One line; the figure that ranks the list has a mark."""
+    """One line; the figure by which the list is ordered has a mark."""
     digits = f"{value:.11g}" if "nedge" in key else f"{value:g}" if isinstance(value, float) else str(value)
     return f"{key + ':':<29}{'!' if 'harmonic_mean' in key else ' '}  {digits}"
 
@@ -84,5 +84,5 @@ def rows_of(options: argparse.Namespace, device: str, ranks: int, outcome: Outco
     return [
         base | {"app": f"graph500-{name}", "source": one.source, "seconds": one.seconds, "input_edges": one.edges,
                 "teps": one.edges / one.seconds, "validation_seconds": one.validation_seconds, "verified": True}
-        for name, found in outcome.runs.items() for one in found
+        for name, trials in outcome.runs.items() for one in trials
     ]  # fmt: skip

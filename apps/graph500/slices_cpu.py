@@ -18,12 +18,12 @@ def undirected_slice(
 ) -> EdgeSlice:
     """This rank's slice of the graph of all ranks' edges, each in both directions, without loops. Collective.
 
-    Of parallel edges the one of the smallest weight is kept.
+    Of parallel edges, the one with the smallest weight is kept.
 
     Parameters
     ----------
     sources, targets : (edges,) uint32, or int64 beyond 2**32 nodes
-        Edges that this rank brings, in any order; ids below ``num_nodes``.
+        Edges that this rank contributes, in any order; ids below ``num_nodes``.
     weights : (edges,), or None on every rank
     """
     dtype = None if weights is None else weights.dtype

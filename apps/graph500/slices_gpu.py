@@ -15,18 +15,18 @@ from cusp.runtime.storage import memory_of
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
-CHUNK = 1 << 25  # edges that are turned round, grouped by rank and sent at a time
+CHUNK = 1 << 25  # edges that are reversed, grouped by rank and sent at a time
 
 
 def undirected_slice(sources: Any, targets: Any, weights: Any, num_nodes: int, comm: "Intracomm") -> EdgeSlice:
     """This rank's slice of the graph of all ranks' edges, each in both directions, without loops. Collective.
 
-    Parallel edges are all kept: what shortest paths need is there, and finding the others would take a second sort.
+    All parallel edges are kept: the shortest ones are among them, and finding the others would take a second sort.
 
     Parameters
     ----------
     sources, targets : (edges,) uint32, or int64 beyond 2**32 nodes
-        Edges that this rank brings, in any order; ids below ``num_nodes``.
+        Edges that this rank contributes, in any order; ids below ``num_nodes``.
     weights : (edges,) of 4 bytes, or None on every rank
     """
     from mpi4py import MPI
@@ -37,17 +37,17 @@ def undirected_slice(sources: Any, targets: Any, weights: Any, num_nodes: int, c
     arrived: list[list[Any]] = [[] for _ in arrays]
     for chunk in range(comm.allreduce(-(-sources.size // CHUNK), MPI.MAX)):
         part = slice(chunk * CHUNK, (chunk + 1) * CHUNK)
-        for got, new in zip(arrived, _exchange([array[part] for array in arrays], bounds, comm)):
-            got.append(new)
+        for chunks, new in zip(arrived, _exchange([array[part] for array in arrays], bounds, comm)):
+            chunks.append(new)
     rows = _joined(arrived[0], arrays[0].dtype)
     rows -= rows.dtype.type(first)
     rows, order = build.sort(rows.astype(cp.uint32, copy=False), (last - first).bit_length())
     indptr = cp.searchsorted(rows, cp.arange(last - first + 1, dtype=cp.uint32)).astype(np.int64)
     del rows
-    found = [_joined(got, array.dtype)[order] for got, array in zip(arrived[1:], arrays[1:])]
+    columns = [_joined(chunks, array.dtype)[order] for chunks, array in zip(arrived[1:], arrays[1:])]
     num_edges = comm.allreduce(order.size)
-    values = None if weights is None else found[1].view(weights.dtype)
-    return EdgeSlice(num_nodes, num_edges, True, bounds, first, indptr, found[0], values, None, memory_of("gpu"))
+    values = None if weights is None else columns[1].view(weights.dtype)
+    return EdgeSlice(num_nodes, num_edges, True, bounds, first, indptr, columns[0], values, None, memory_of("gpu"))
 
 
 def _share(sources: Any, targets: Any, num_nodes: int, comm: "Intracomm") -> np.ndarray:
@@ -59,8 +59,8 @@ def _share(sources: Any, targets: Any, num_nodes: int, comm: "Intracomm") -> np.
             counts += cp.bincount((ends[begin : begin + CHUNK] >> shift).astype(np.int64), minlength=counts.size)
     before = np.zeros(counts.size + 1, np.int64)
     np.cumsum(comm.allreduce(cp.asnumpy(counts)), out=before[1:])
-    wanted = [int(before[-1]) * rank // comm.size for rank in range(1, comm.size)]
-    cells = np.searchsorted(before, wanted)
+    starts = [int(before[-1]) * rank // comm.size for rank in range(1, comm.size)]
+    cells = np.searchsorted(before, starts)
     return np.array([0, *np.minimum(cells << shift, num_nodes), num_nodes], np.int64)
 
 
@@ -75,16 +75,16 @@ def _exchange(arrays: list[Any], bounds: np.ndarray, comm: "Intracomm") -> list[
     owners = cp.searchsorted(begins, values[0], side="right") - 1
     owners = owners.astype(np.uint8 if comm.size <= 256 else np.uint16)
     counts = build.count_owners(owners, comm.size)
-    found = []
+    received = []
     for array in values:
         grouped = cp.empty_like(array)
         build.group_by_owner(array, owners, counts, grouped)
-        found.append(cp.concatenate(build.all_to_all(comm, pieces(grouped, np.cumsum(counts)))))
-    return found
+        received.append(cp.concatenate(build.all_to_all(comm, pieces(grouped, np.cumsum(counts)))))
+    return received
 
 
 def _joined(chunks: list[Any], dtype: np.dtype) -> Any:
-    """The chunks as one array; they are forgotten."""
+    """The chunks as one array; the list is emptied."""
     whole = cp.concatenate(chunks) if chunks else cp.empty(0, dtype)
     chunks.clear()
     return whole

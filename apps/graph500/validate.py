@@ -1,7 +1,7 @@
 """Validation of Graph500 (specification 2.0, section 8): what must hold of a tree, checked on the input edges.
 
-It looks at the edge list, not at the graph that was made of it, so a mistake of construction is found too. Every rank
-checks the edges that it generated, and for that has the answer for all nodes: 24 bytes a node on each rank.
+It looks at the edge list, not at the graph made from it, so it also finds mistakes of construction. Every rank
+checks the edges that it generated, for which it needs the answer for all nodes: 24 bytes per node on each rank.
 """
 
 from dataclasses import dataclass
@@ -50,16 +50,16 @@ class Validator:
     def check(self, source: int, parents: Any, depths: Any, weighted: bool) -> int:
         """Check a tree by the five rules, and count the input edges in the component that was traversed. Collective.
 
-        1. The tree has no circles. 2. A tree edge joins nodes whose depths differ by its length: 1, or its weight for
+        1. The tree has no cycles. 2. A tree edge joins nodes whose depths differ by its length: 1, or its weight for
         shortest paths. 3. No input edge joins nodes whose depths differ by more than its length. 4. The tree spans
-        the component: no input edge leads from a reached node to one that is not reached. 5. A node and its parent are
-        joined by an input edge.
+        the component: no input edge joins a reached node to one that is not. 5. An input edge joins a node to its
+        parent.
 
         Parameters
         ----------
         source : int
         parents : (masters,) int64
-            The source's is the source itself; -1 where not reached.
+            The source is its own; -1 where not reached.
         depths : (masters,) int32 hops with -1, or float64 distances with inf, where not reached
         weighted : bool
             Lengths are the weights of the edges.
@@ -86,11 +86,11 @@ class Validator:
         self._tell(
             _first(reached & ~joined, "rules 2 and 5: no input edge of the right length joins it to its parent:")
         )
-        self._check_circles(parent, depth, reached, source)
+        self._check_cycles(parent, depth, reached, source)
         return int(self._comm.allreduce(traversed))
 
     def _check_nodes(self, source: int, parent: Any, depth: Any, reached: Any) -> None:
-        """What needs no edges: it is the same on all ranks."""
+        """What needs no edges: the same on all ranks."""
         xp = self._xp
         if int(parent[source]) != source or float(depth[source]) != 0:
             raise VerificationError(
@@ -106,7 +106,7 @@ class Validator:
     def _check_edges(
         self, parent: Any, depth: Any, far: Any, joined: Any, weighted: bool
     ) -> tuple[str | None, int]:  # fmt: skip
-        """Rules 3 and 4 on this rank's edges, marks for rule 5, and how many edges have been traversed."""
+        """Check rules 3 and 4 on this rank's edges; set marks for rule 5; count the edges that were traversed."""
         tuples = self._tuples
         sources, targets, lengths = tuples.sources, tuples.targets, tuples.weights if weighted else None
         rules = backend(EdgeRules, tuples.device)
@@ -116,11 +116,11 @@ class Validator:
         ends = int(sources[wrong]), int(targets[wrong])
         depths = [depth[end].item() for end in ends]
         rule, length = 4 if far in depths else 3, 1 if lengths is None else lengths[wrong].item()
-        told = " and ".join(f"node {end} at depth {found}" for end, found in zip(ends, depths))
-        return f"rule {rule}: an input edge of length {length} joins {told}", traversed
+        nodes = " and ".join(f"node {end} at depth {value}" for end, value in zip(ends, depths))
+        return f"rule {rule}: an input edge of length {length} joins {nodes}", traversed
 
-    def _check_circles(self, parent: Any, depth: Any, reached: Any, source: int) -> None:
-        """Depths fall from a node to its parent, but for edges of length 0: those are followed until they do."""
+    def _check_cycles(self, parent: Any, depth: Any, reached: Any, source: int) -> None:
+        """Depths fall from a node to its parent, except over edges of length 0, which are followed until they do."""
         xp = self._xp
         level = xp.flatnonzero(reached & (depth[xp.maximum(parent, 0)] == depth))
         level = level[level != source]
@@ -139,7 +139,7 @@ class Validator:
         return whole
 
     def _gather(self, values: Any) -> Any:
-        """The values of all ranks behind each other. Collective."""
+        """The values of all ranks, concatenated. Collective."""
         return self._xp.concatenate(self._build.all_to_all(self._comm, [values] * self._comm.size))
 
     def _anywhere(self, marks: Any) -> Any:
@@ -150,9 +150,9 @@ class Validator:
 
     def _tell(self, message: str | None) -> None:
         """Raise the first message of any rank. Collective."""
-        told = [text for text in self._comm.allgather(message) if text is not None]
-        if told:
-            raise VerificationError(told[0])
+        messages = [text for text in self._comm.allgather(message) if text is not None]
+        if messages:
+            raise VerificationError(messages[0])
 
 
 def _first(wrong: Any, message: str) -> str | None:

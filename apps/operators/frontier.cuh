@@ -1,8 +1,8 @@
-// Frontiers of operators: queues that share out the edges of their nodes, and the counters of a drain.
+// Frontiers of operators: queues of nodes with their edges, and the counters of a drain.
 //
 // An operator runs in rounds, which the host starts, or in a drain: a kernel in which rounds follow each other until
 // nothing is left to do, with a barrier of all blocks (1 us) where a host would launch and read back (15 us).
-#include "../../cusp/kernels/walk.cuh"
+#include "runs.cuh"
 
 // All blocks wait for each other; ``arrived`` counts up for ever. Only for kernels whose blocks are all resident.
 __device__ inline void grid_barrier(unsigned* arrived) {
@@ -17,9 +17,8 @@ __device__ inline void grid_barrier(unsigned* arrived) {
   __syncthreads();
 }
 
-// A compacted frontier. The edges of its nodes are numbered through: those of nodes[i] begin at starts[i], and edge e
-// of the frontier is edge e + shifts[i] of the graph. One 64-bit counter gives a node its slot and its edges their
-// numbers in the same atomic step, so starts ascend and no scan is needed.
+// A compacted frontier, which nodes are appended to: once complete, it is walked through as Rows. One 64-bit counter gives a
+// node its slot and its edges their numbers in the same atomic step, so starts ascend and no scan is needed.
 struct Queue {
   u64* counter;  // nodes << 34 | edges
   int* nodes;
@@ -57,45 +56,6 @@ __device__ inline void append(Queue queue, bool chosen, int node, const i64* off
   append(queue, node, begin, end);
 }
 
-// Calls visit(edges) for all edges of the queue, by whole warps, each with a run of them. From the first node of its run on,
-// the next 32 starts say which node each of the next 32 edges belongs to.
-template <class Visit>
-__device__ inline void for_each_edge(Queue queue, u64 counter, Visit visit) {
-  const i64 FAR = 1ll << 40;
-  i64 nodes = queue_nodes(counter), edges = queue_edges(counter);
-  Run run = even_run(0, edges, 32);
-  if (run.begin >= run.end) return;
-  i64 slot = slot_of(queue.starts, nodes, run.begin);
-  for (i64 tile = run.begin; tile < run.end; tile += 32 * K) {
-    Edges tiled;
-    i64 next = slot + 1 + lane_id() < nodes ? queue.starts[slot + 1 + lane_id()] - tile : FAR;
-    if (!__any_sync(FULL, next <= 32 * K)) {  // inside a hub's row
-      int node = queue.nodes[slot];
-      i64 place = queue.shifts[slot] + tile + lane_id();
-#pragma unroll
-      for (int k = 0; k < K; k++) {
-        tiled.active[k] = tile + 32 * k + lane_id() < run.end;
-        tiled.node[k] = node;
-        tiled.place[k] = place + 32 * k;
-      }
-    } else {
-#pragma unroll
-      for (int k = 0; k < K; k++) {
-        i64 group = tile + 32 * k;
-        tiled.active[k] = group + lane_id() < run.end;
-        if (group >= run.end) continue;
-        if (k > 0) next = slot + 1 + lane_id() < nodes ? queue.starts[slot + 1 + lane_id()] - group : FAR;
-        unsigned begins = __reduce_or_sync(FULL, next < 32 ? 1u << next : 0u);
-        i64 own = slot + __popc(begins & (below_lane() | 1u << lane_id()));
-        tiled.node[k] = queue.nodes[own];
-        tiled.place[k] = group + lane_id() + queue.shifts[own];
-        slot += __popc(__ballot_sync(FULL, next <= 32));
-      }
-    }
-    visit(tiled);
-  }
-}
-
 // Counters of a drain. Step s adds up in total[s % 3], which step s - 1 has cleared and step s + 1 reads: one barrier per
 // step is enough, since nobody clears what somebody may still read.
 struct Progress {
@@ -119,6 +79,10 @@ struct Queues {
     return {&progress->total[step % 3], nodes + at, starts + at, shifts + at};
   }
   __device__ u64 total(unsigned step) const { return peek(&progress->total[step % 3]); }
+  __device__ Rows rows(unsigned step, u64 total) const {
+    Queue queue = of_step(step);
+    return {queue.nodes, queue.starts, queue.shifts, queue_nodes(total), 0, queue_edges(total)};
+  }
   __device__ void barrier() const { grid_barrier(&progress->arrived); }
 
   // The next step begins: its queue is empty, that of the last one is written no more. The one after it is cleared.
@@ -137,7 +101,7 @@ __device__ inline void drain(Queues queues, unsigned& step, Visit visit) {
     u64 total = queues.total(step);
     if (queue_nodes(total) == 0) break;
     Queue out = queues.next(step);
-    for_each_edge(queues.of_step(step - 1), total, [&](const Edges& edges) { visit(edges, out); });
+    for_each_edge(queues.rows(step - 1, total), [&](const Edges& edges) { visit(edges, out); });
     queues.barrier();
   }
 }
@@ -145,9 +109,9 @@ __device__ inline void drain(Queues queues, unsigned& step, Visit visit) {
 // Calls visit(edges) for all edges of the queue of step 0, which the last block leaves empty.
 template <class Visit>
 __device__ inline void consume(Queues queues, Visit visit) {
-  Queue queue = queues.of_step(0);
-  for_each_edge(queue, *queue.counter, visit);
-  if (last_block(&queues.progress->ended) && threadIdx.x == 0) *queue.counter = 0;
+  u64* total = &queues.progress->total[0];
+  for_each_edge(queues.rows(0, *total), visit);
+  if (last_block(&queues.progress->ended) && threadIdx.x == 0) *total = 0;
 }
 
 // The same with visit(node, target), for each edge on its own.

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from cusp.kernels.bits import popcount
+from cusp.kernels.bits import first_bit
 from cusp.partition import Partition
 
 
@@ -13,7 +13,7 @@ def drains(ranks: int) -> bool:
 
 
 def make_queue(part: Partition) -> np.ndarray:
-    """Memory that an operator needs while it runs, made once a partition."""
+    """Memory that an operator needs while it runs, made once per partition."""
     return np.empty(part.num_proxies + 1, np.int32)
 
 
@@ -34,9 +34,8 @@ def frontier_size(updated, degrees):  # type: ignore[no-untyped-def]
     for word in range((degrees.size + 63) >> 6):
         bits = updated[word]
         while bits:
-            lowest = bits & (~bits + np.uint64(1))
-            lid = word * 64 + np.int64(popcount(lowest - np.uint64(1)))
-            bits ^= lowest
+            lid = word * 64 + first_bit(bits)
+            bits &= bits - np.uint64(1)
             if lid < degrees.size:
                 nodes += 1
                 edges += degrees[lid]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from cusp.runtime.devices import Array
 
 if TYPE_CHECKING:
-    from apps.shared.undirected import Rows
+    from apps.shared.undirected import RowPieces
     from cusp.partition import Partition
 
 
@@ -32,7 +32,7 @@ class Undirected(Protocol):
     """Rows of neighbours, merged and sorted; see apps/shared/undirected.py."""
 
     def merge_rows(
-        self, arrived: "list[Rows]", num_masters: int, num_proxies: int, weighted: bool
+        self, arrived: "list[RowPieces]", num_masters: int, num_proxies: int, weighted: bool
     ) -> tuple[Array, Array, Array]:
         """Offsets, targets (int32) and weights (float64 or None) of all proxies.
 

@@ -6,17 +6,17 @@ import numpy as np
 from numba import njit
 
 if TYPE_CHECKING:
-    from apps.shared.undirected import Rows
+    from apps.shared.undirected import RowPieces
 
 
 def merge_rows(
-    arrived: "list[Rows]", num_masters: int, num_proxies: int, weighted: bool
+    arrived: "list[RowPieces]", num_masters: int, num_proxies: int, weighted: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Offsets, targets (int32) and weights (float64 or None) of all proxies: rows ascend, without loops and doubles.
+    """Offsets, targets (int32) and weights (float64 or None) of all proxies: rows ascend, without loops and duplicates.
 
-    Instead of being sorted, the entries are written by neighbour, from rows in ascending order. Among masters that
-    gives the rows themselves, since both have each other; what is left are the entries for mirrors, which go back into
-    the rows by ascending mirror. ``arrived`` is emptied.
+    Instead of sorting the entries, this writes them by neighbour, from rows in ascending order. Among masters that
+    gives the rows themselves, since two neighbours have each other. The entries for mirrors go back into the rows by
+    ascending mirror. ``arrived`` is emptied.
     """
     begins = np.zeros(num_masters + 1, np.int64)
     for rows in arrived:
@@ -39,7 +39,7 @@ def merge_rows(
     targets, sums = np.empty(offsets[-1], np.int32), np.empty(offsets[-1] if weighted else 0, np.float64)
     _write_by_neighbor(begins, ends, neighbors, weights, offsets, bucket, targets, sums)
     del neighbors, weights
-    size = _drop_doubles(num_masters, offsets, targets, sums)
+    size = _drop_duplicates(num_masters, offsets, targets, sums)
     if size < targets.size:
         targets, sums = targets[:size].copy(), sums[:size].copy()
     return offsets, targets, sums if weighted else None
@@ -64,7 +64,7 @@ def rows_are_simple(offsets, targets):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _append(lids, offsets, places, nodes, weights, ends, neighbors, sums):  # type: ignore[no-untyped-def]
-    """Write pieces of rows, but no loops, behind what the rows have; ``ends`` moves on."""
+    """Append pieces of rows, without loops, to the rows; ``ends`` moves on."""
     for row in range(lids.size):
         lid = lids[row]
         to = ends[lid]
@@ -123,8 +123,8 @@ def _write_by_neighbor(begins, ends, neighbors, weights, offsets, bucket, target
 
 
 @njit(cache=True, nogil=True)
-def _drop_doubles(masters, offsets, targets, sums):  # type: ignore[no-untyped-def]
-    """Of equal neighbours, which stand together, one stays, with the sum of their weights; returns the entries left."""
+def _drop_duplicates(masters, offsets, targets, sums):  # type: ignore[no-untyped-def]
+    """Keep one of equal neighbours, which are side by side, with the sum of their weights; returns the entries left."""
     to = np.int64(0)
     begin = offsets[0]
     for row in range(masters):

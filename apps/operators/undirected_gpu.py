@@ -8,10 +8,10 @@ import numpy as np
 from cusp.kernels.cuda import load, threads_for_edges
 
 if TYPE_CHECKING:
-    from apps.shared.undirected import Rows
+    from apps.shared.undirected import RowPieces
 
 
-def merge_rows(arrived: "list[Rows]", num_masters: int, num_proxies: int, weighted: bool) -> tuple[Any, Any, Any]:
+def merge_rows(arrived: "list[RowPieces]", num_masters: int, num_proxies: int, weighted: bool) -> tuple[Any, Any, Any]:
     """Offsets, targets (int32) and weights (float64 or None) of all proxies: rows ascend, without loops and duplicates.
 
     An entry is sorted as one number, its row above its neighbour. ``arrived`` is emptied.

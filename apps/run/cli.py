@@ -24,32 +24,33 @@ def make_parser(name: str, summary: str, needs_source: bool = True) -> argparse.
         prog=f"python -m apps.{name}",
         description=f"{summary[0].upper()}{summary[1:]}. Run it on several ranks with mpirun -n RANKS.",
     )
-    made = f"an RMAT graph of scale {DEFAULT_SCALE}, made now"
-    parser.add_argument("graph", nargs="?", help=f"graph file, or folder of a saved partition (default: {made})")
+    default = f"an RMAT graph of scale {DEFAULT_SCALE}, generated at the start"
+    parser.add_argument("graph", nargs="?", help=f"graph file, or folder of a saved partition (default: {default})")
     add_partition_options(parser)
     run = parser.add_argument_group("run")
+    of_source = " per source" if needs_source else ""
     if needs_source:
         which = run.add_mutually_exclusive_group()
         which.add_argument("--source", type=int, metavar="GID", help="start from this node")
-        which.add_argument(
-            "--sources", type=positive, metavar="K", help="start from K seeded nodes that have out-edges"
-        )
+        several = "start from K seeded nodes that have out-edges"
+        which.add_argument("--sources", type=positive, metavar="K", help=several)
     run.add_argument("--seed", type=int, default=1, help="seed of everything random (default: 1)")
-    run.add_argument(
-        "--trials",
-        type=positive,
-        default=1,
-        metavar="N",
-        help=f"timed runs{' a source' if needs_source else ''} (default: 1)",
-    )
-    run.add_argument(
-        "--verify",
-        action="store_true",
-        help=f"check the answer of the first trial{' of each source' if needs_source else ''}",
-    )
-    run.add_argument("--transport", choices=TRANSPORTS, default="auto", help="how messages travel between GPUs")
+    trials = f"timed runs{of_source} (default: 1)"
+    run.add_argument("--trials", type=positive, default=1, metavar="N", help=trials)
+    run.add_argument("--verify", action="store_true", help=f"check the answer of the first trial{of_source}")
+    add_transport_option(run)
     add_timeout(run)
     out = parser.add_argument_group("output")
     out.add_argument("--output", metavar="FILE", help="write the last answer (HDF5, N entries by global id)")
-    out.add_argument("--rows", metavar="FILE", help="append a JSON line for each trial")
+    add_rows_option(out, "trial")
     return parser
+
+
+def add_transport_option(parser: argparse._ActionsContainer) -> None:
+    """How messages travel."""
+    parser.add_argument("--transport", choices=TRANSPORTS, default="auto", help="how messages travel between GPUs")
+
+
+def add_rows_option(parser: argparse._ActionsContainer, what: str) -> None:
+    """Where rows go."""
+    parser.add_argument("--rows", metavar="FILE", help=f"append a JSON line for each {what}")

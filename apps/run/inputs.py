@@ -1,4 +1,4 @@
-"""Where an app's partition comes from: a graph file, a folder with a saved partition, or a graph made now."""
+"""Where an app's partition comes from: a graph file, a folder with a saved partition, or a graph in memory."""
 
 import argparse
 import os
@@ -14,11 +14,13 @@ from cusp.errors import OptionError, together
 from cusp.input.edge_slice import EdgeSlice
 from cusp.input.graph_file import GraphHeader, read_header
 from cusp.input.memory_input import slice_of_rows
+from cusp.output.graph_writer import index_dtype
 from cusp.output.manifest import read_manifest
 from cusp.output.saved import load_partition
 from cusp.partition import Partition
 from cusp.partitioner import partition_graph, partition_slice
 from cusp.policies import Policy, load_policy
+from cusp.policies.compile_rules import CompiledPolicy, compile_policy
 from cusp.program.cli import policy_parameters
 from cusp.runtime.stopwatch import Stopwatch
 
@@ -32,14 +34,19 @@ class Input:
     Attributes
     ----------
     header : GraphHeader
-    policy : Policy
+    compiled : CompiledPolicy
     build : function (stopwatch, csc) -> Partition
         Collective.
     """
 
     header: GraphHeader
-    policy: Policy
+    compiled: CompiledPolicy
     build: Callable[[Stopwatch, bool], Partition]
+
+    @property
+    def policy(self) -> Policy:
+        """What is compiled."""
+        return self.compiled.policy
 
     @property
     def name(self) -> str:
@@ -50,79 +57,113 @@ class Input:
 def open_input(
     comm: MPI.Intracomm, options: argparse.Namespace, weighted: bool, device: str, generate: Generate | None = None
 ) -> Input:
-    """Check what the command line names, and make the graph where there is no file of it. Collective.
+    """Check what the command line names, and generate the graph if there is no file. Collective.
 
     Raises
     ------
     GraphFileError, SavedError, PolicyError, OptionError
         On every rank.
     """
-    if options.graph and not generate and os.path.isdir(options.graph):
-        return _saved(comm, options.graph, weighted, options.memory_limit, device)
-    limit = options.memory_limit
+    is_file = bool(options.graph) and generate is None
+    if is_file and os.path.isdir(options.graph):
+        return _open_saved(comm, options, weighted, device)
     with together(comm):
-        if limit and (generate or not options.graph):
-            raise OptionError("--memory-limit: needs a graph file; a graph that is made now is made in memory")
-        policy = load_policy(options.policy, **policy_parameters(options))
-        policy.grid_for(comm.size)
-        header = read_header(options.graph) if options.graph and not generate else None
-    if header is None:
-        made = generate(comm, options) if generate else _small_rmat(comm, options, weighted)
-        header, edges = _in_memory(comm, *made)
-        return Input(
-            header, policy, lambda watch, csc: partition_slice(edges, policy, comm, options.order, csc, watch, device)
-        )
-    return _from_file(comm, header, policy, options.split, options.order, weighted, limit, device)
+        if options.memory_limit and not is_file:
+            raise OptionError("--memory-limit: needs a graph file; a graph that is generated now is in memory")
+        compiled = compile_policy(policy_for(comm, options), device)
+        header = read_header(options.graph) if is_file else None
+    if header is not None:
+        return _open_file(comm, header, compiled, options, weighted, device)
+    name, rows = (generate or _small_rmat(weighted))(comm, options)
+    return open_slice(comm, name, slice_of_rows(rows, comm), compiled, options, device)
 
 
-def _from_file(
+def policy_for(comm: MPI.Intracomm, options: argparse.Namespace) -> Policy:
+    """The policy that the options name.
+
+    Raises
+    ------
+    PolicyError, OptionError
+        It is not known, or its grid does not fit the ranks.
+    """
+    policy = load_policy(options.policy, **policy_parameters(options))
+    policy.grid_for(comm.size)
+    return policy
+
+
+def open_slice(
+    comm: MPI.Intracomm, name: str, edges: EdgeSlice, compiled: CompiledPolicy, options: argparse.Namespace, device: str
+) -> Input:
+    """A graph in memory, as if it were in a file."""
+
+    def build(watch: Stopwatch, csc: bool) -> Partition:
+        return partition_slice(edges, compiled, comm, options.order, csc, watch, device)
+
+    return Input(header_of(name, edges), compiled, build)
+
+
+def header_of(name: str, graph: EdgeSlice | Partition) -> GraphHeader:
+    """What the file of a graph would say."""
+    weights = None if graph.weights is None else graph.weights.dtype
+    index = index_dtype(graph.num_nodes)
+    return GraphHeader(name, graph.num_nodes, graph.num_edges, graph.symmetric, index, weights, False)
+
+
+def _open_file(
     comm: MPI.Intracomm,
     header: GraphHeader,
-    policy: Policy,
-    split: str,
-    order: str,
+    compiled: CompiledPolicy,
+    options: argparse.Namespace,
     weighted: bool,
-    memory_limit: int | None,
     device: str,
 ) -> Input:
     def build(watch: Stopwatch, csc: bool) -> Partition:
-        return partition_graph(header.path, policy, comm, split, weighted, order, csc, watch, memory_limit, device)
+        return partition_graph(
+            header.path,
+            compiled,
+            comm,
+            options.split,
+            weighted,
+            options.order,
+            csc,
+            watch,
+            options.memory_limit,
+            device,
+        )
 
-    return Input(header, policy, build)
+    return Input(header, compiled, build)
 
 
-def _saved(comm: MPI.Intracomm, folder: str, weighted: bool, memory_limit: int | None, device: str) -> Input:
-    """A saved partition, as it is or, on another number of ranks, made again from its graph."""
+def _open_saved(comm: MPI.Intracomm, options: argparse.Namespace, weighted: bool, device: str) -> Input:
+    """A saved partition as it is or, on another number of ranks, made again from its graph."""
+    folder = options.graph
     with together(comm):
         manifest = read_manifest(folder)
         parameters: dict[str, Any] = dict(manifest.parameters)
         same_size = manifest.ranks == comm.size
         if parameters.get("grid"):
             parameters["grid"] = tuple(parameters["grid"]) if same_size else None
-        policy = load_policy(manifest.policy, **parameters)
+        compiled = compile_policy(load_policy(manifest.policy, **parameters), device)
         header = manifest.header() if same_size else read_header(manifest.graph)
     if not same_size:
-        return _from_file(comm, header, policy, manifest.split, manifest.order, weighted, memory_limit, device)
+        as_saved = argparse.Namespace(**vars(options) | {"split": manifest.split, "order": manifest.order})
+        return _open_file(comm, header, compiled, as_saved, weighted, device)
 
     def load(watch: Stopwatch, csc: bool) -> Partition:
         with watch("read"):
-            part = load_partition(folder, comm, weighted, memory_limit).on(device)
+            part = load_partition(folder, comm, weighted, options.memory_limit).on(device)
             return part.with_csc() if csc else part
 
-    return Input(header, policy, load)
+    return Input(header, compiled, load)
 
 
-def _small_rmat(comm: MPI.Intracomm, options: argparse.Namespace, weighted: bool) -> tuple[str, CsrSlice]:
-    """A small RMAT graph for those who have not brought one. Collective."""
-    from cusp.edge_lists.generators import rmat_slice
+def _small_rmat(weighted: bool) -> Generate:
+    """A small RMAT graph, for a start without a file."""
 
-    return f"rmat{DEFAULT_SCALE}", rmat_slice(
-        comm, DEFAULT_SCALE, seed=options.seed, weights="1:255" if weighted else None
-    )
+    def generate(comm: MPI.Intracomm, options: argparse.Namespace) -> tuple[str, CsrSlice]:
+        from cusp.edge_lists.generators import rmat_slice
 
+        weights = "1:255" if weighted else None
+        return f"rmat{DEFAULT_SCALE}", rmat_slice(comm, DEFAULT_SCALE, seed=options.seed, weights=weights)
 
-def _in_memory(comm: MPI.Intracomm, name: str, rows: CsrSlice) -> tuple[GraphHeader, EdgeSlice]:
-    """A graph that was made now, as if it had been read. Collective."""
-    weight_dtype = None if rows.weights is None else rows.weights.dtype
-    header = GraphHeader(name, rows.num_nodes, rows.num_edges, rows.symmetric, rows.indices.dtype, weight_dtype, False)
-    return header, slice_of_rows(rows, comm)
+    return generate

@@ -15,7 +15,7 @@ class Keywords(argparse.ArgumentParser):
     Attributes
     ----------
     actions : list of Action
-        One an option; ``dest`` is its keyword.
+        One per option; ``dest`` is its keyword.
     """
 
     def __init__(self, name: str, add_options: Callable[[argparse.ArgumentParser], None]) -> None:
@@ -25,11 +25,11 @@ class Keywords(argparse.ArgumentParser):
         self.set_defaults(seed=1)
 
     def error(self, message: str) -> NoReturn:
-        """Raise what ends a program."""
+        """Raise, instead of ending the program."""
         raise OptionError(f"{self.prog}: {message}")
 
     def read(self, given: dict[str, Any]) -> argparse.Namespace:
-        """The options with the values that were given."""
+        """The options, with the values given."""
         known = {action.dest: action for action in self.actions}
         argv: list[str] = []
         for name, value in given.items():
@@ -40,7 +40,7 @@ class Keywords(argparse.ArgumentParser):
 
 
 def _texts(action: argparse.Action, value: Any) -> list[str]:
-    """An option as it would be typed; nothing for its default."""
+    """An option as it would be typed; nothing if it has its default."""
     flag = action.option_strings[-1]
     if value is None or value is action.default:
         return []

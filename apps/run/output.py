@@ -1,4 +1,4 @@
-"""Answers in a file: one HDF5 dataset a label, entry v for node v, written by all ranks at once."""
+"""Answers in a file: one HDF5 dataset per label, with entry v for node v, written by all ranks at once."""
 
 import numpy as np
 from mpi4py import MPI
@@ -9,12 +9,12 @@ from cusp.partition import Partition
 
 
 def write_labels(path: str, part: Partition, labels: dict[str, np.ndarray], comm: MPI.Intracomm) -> None:
-    """Write the labels of all masters; a file of that name is replaced when all is written. Collective.
+    """Write the labels of all masters; a file of that name is replaced once all is written. Collective.
 
     Parameters
     ----------
     path : str
-        On a file system that all ranks see.
+        On a file system that all ranks share.
     labels : dict of (masters,) arrays
 
     Raises

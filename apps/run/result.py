@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from apps.harness import Answer
+from apps.run.app import Answer
 from cusp.errors import raise_together
 from cusp.output.gid_order import in_gid_order
 from cusp.output.whole_file import OutputError, whole_file
@@ -25,10 +25,21 @@ class Result:
     local : dict of (masters,) arrays
         The same of the nodes of this rank, whose global ids are ``local["node"]``.
     figures : dict of numbers
-        What holds for the whole graph, such as a number of triangles.
+        What holds for the whole graph, such as the number of triangles.
     rounds : int
     seconds : float
         Of the slowest rank, without preparation and gathering.
+
+    Examples
+    --------
+    >>> from apps.library import bfs, partition_graph
+    >>> result = bfs(partition_graph(([0, 0, 1, 2], [1, 2, 3, 3])), source=0, parents=True)
+    >>> result.hops
+    array([0, 1, 1, 2], dtype=int32)
+    >>> result.path(2)
+    [0, 2]
+    >>> result.to_dataframe()["hops"].max()
+    np.int32(2)
     """
 
     def __init__(
@@ -36,7 +47,9 @@ class Result:
         gather: bool = True,
     ) -> None:  # fmt: skip
         self.local = {"node": to_host(part.gids[: part.num_masters])} | answer.labels
-        self.values = {name: everywhere(part, label, comm) for name, label in answer.labels.items()} if gather else {}
+        self.values = (
+            {name: gather_by_gid(part, label, comm) for name, label in answer.labels.items()} if gather else {}
+        )
         self.figures, self.rounds, self.seconds = answer.figures, int(answer.rounds), seconds
         self._nodes = np.arange(part.num_nodes) if gather else self.local["node"]
         self._comm, self._names, self._gathered = comm, names, gather
@@ -61,13 +74,13 @@ class Result:
         return {"node": nodes} | {name: labels[name] for name in labels if name != "node"}
 
     def path(self, target: Any) -> list:
-        """Nodes from the source to ``target``, both included, by the ``parents`` of a search; none if there is none."""
+        """Nodes from the source to ``target``, both included, by the ``parents`` of a search; empty without a path."""
         parents = self.parents
         node = target if self._names is None else self._names.index(target)
-        way = [node] if parents[node] >= 0 else []
-        while way and parents[way[-1]] != way[-1]:
-            way.append(int(parents[way[-1]]))
-        return [gid if self._names is None else self._names[gid] for gid in reversed(way)]
+        path = [node] if parents[node] >= 0 else []
+        while path and parents[path[-1]] != path[-1]:
+            path.append(int(parents[path[-1]]))
+        return [gid if self._names is None else self._names[gid] for gid in reversed(path)]
 
     def to_dataframe(self) -> Any:
         """The same as a pandas DataFrame."""
@@ -76,9 +89,9 @@ class Result:
         return pandas.DataFrame(self.columns())
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
-        """Write :meth:`columns` by pyarrow: rank 0 to one file, or with ``gather=False`` each rank its own. Collective.
+        """Write :meth:`columns` with pyarrow: rank 0 one file or, with ``gather=False``, each rank its own. Collective.
 
-        Those of ranks are ``path`` with ``.0``, ``.1`` ... before its suffix.
+        The files of the ranks are ``path`` with ``.0``, ``.1`` ... before the suffix.
 
         Raises
         ------
@@ -86,15 +99,15 @@ class Result:
             On every rank.
         """
         stem, suffix = os.path.splitext(path)
-        mine = os.fspath(path) if self._gathered else f"{stem}.{self._comm.rank}{suffix}"
+        file = os.fspath(path) if self._gathered else f"{stem}.{self._comm.rank}{suffix}"
         error = None
         if self._comm.rank == 0 or not self._gathered:
             try:
-                write_parquet(mine, self.columns())
+                write_parquet(file, self.columns())
             except OutputError as caught:
                 error = caught
             except ImportError as caught:
-                error = OutputError(f"{mine}: cannot be written: {caught}")
+                error = OutputError(f"{file}: cannot be written: {caught}")
         raise_together(self._comm, error)
 
 
@@ -107,9 +120,9 @@ def write_parquet(path: str, columns: dict[str, Any]) -> None:
         pyarrow.parquet.write_table(pyarrow.table(columns), file)
 
 
-def everywhere(part: Partition, values: np.ndarray, comm: MPI.Intracomm) -> np.ndarray:
+def gather_by_gid(part: Partition, values: np.ndarray, comm: MPI.Intracomm) -> np.ndarray:
     """(nodes,) values of all masters by global id, on every rank. Collective."""
-    _, mine = in_gid_order(part, values, comm)
-    whole = np.empty(part.num_nodes, mine.dtype)
-    comm.Allgatherv(mine, [whole, comm.allgather(mine.size)])
+    _, local = in_gid_order(part, values, comm)
+    whole = np.empty(part.num_nodes, local.dtype)
+    comm.Allgatherv(local, [whole, comm.allgather(local.size)])
     return whole

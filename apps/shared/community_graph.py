@@ -1,7 +1,7 @@
 """What community detection knows of an undirected graph on several ranks: strengths, communities, and its quotient.
 
-A community has the name of one of its nodes: rank of the node's master * nodes of the graph + gid. So all ranks know
-who keeps its total, which is the owner: the rank of that master.
+A community has the name of one of its nodes: rank of the node's master * number of nodes + gid. So all ranks know who
+keeps its total: the owner, which is the rank of that master.
 """
 
 from dataclasses import dataclass, replace
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from apps.operators.interfaces import Undirected
+from apps.shared.marks import mark_all
 from apps.shared.undirected import join_rows, nodes_of
 from cusp.kernels.interfaces import Build
 from cusp.lid_map import map_lids
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Level:
-    """An undirected graph whose nodes may stand for many, and a way to keep labels of it consistent.
+    """An undirected graph, whose nodes may each stand for many, and the sync that keeps its labels consistent.
 
     Attributes
     ----------
@@ -39,9 +40,9 @@ class Level:
         The row of each edge.
     weights : (edges,) float64
     loops : (masters,) float64
-        Twice the weight inside a node.
+        Twice the weight of the edges inside a node.
     strengths : (masters,) float64
-        Weight of all edges at a node, and its loops.
+        Weight of all edges at a node, plus its loops.
     total : float
         Strengths of all nodes of all ranks.
     """
@@ -66,7 +67,7 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Communities:
+class LocalCommunities:
     """Communities that occur on this rank, numbered by ascending name.
 
     Attributes
@@ -81,13 +82,12 @@ class Communities:
 
 
 def make_level(graph: Partition, loops: Any, sync: Sync) -> Level:
-    """Strengths, and a plan to sync labels of an undirected graph. Collective."""
+    """A level from an undirected graph: its strengths and its sync. Collective."""
     ops, xp = backend(Undirected, graph.device), xp_of(graph.device)
     sources = ops.rows_of_edges(graph.offsets)
     weights = xp.ones(graph.num_local_edges, np.float64) if graph.weights is None else graph.weights
     strengths = loops + sum_by(sources, graph.num_masters, weights)
-    transport = getattr(sync.plan.exchange.transport, "name", "auto")
-    own_sync = Sync(make_plan(graph, sync.comm, transport), sync.comm)
+    own_sync = Sync(make_plan(graph, sync.comm, sync.plan.transport), sync.comm)
     return Level(graph, own_sync, sources, weights, loops, strengths, sync.total(float(strengths.sum()))[0])
 
 
@@ -98,7 +98,7 @@ def sum_by(places: Any, size: int, values: Any) -> Any:
 
 
 def new_label(level: Level) -> Label:
-    """Each node a community of its own."""
+    """A label in which every node is a community of its own."""
     label = Label(level.graph, np.int64, 0, MIN)
     label.values[...] = nodes_of(level.graph)
     return label
@@ -106,12 +106,12 @@ def new_label(level: Level) -> Label:
 
 def broadcast(level: Level, label: Label) -> None:
     """Give the communities of masters to their mirrors. Collective."""
-    label.updated.fill(~label.updated.dtype.type(0))
+    mark_all(label)
     level.sync.broadcast(label, read="dst")
 
 
-def number(level: Level, label: Label) -> Communities:
-    """Number the communities of all proxies. Only what differs is sorted, and on one rank that is in order already."""
+def number(level: Level, label: Label) -> LocalCommunities:
+    """Number the communities of all proxies. Only distinct names are sorted; on one rank they are in order already."""
     build, xp = backend(Build, level.graph.device), level.xp
     gids = label.values % level.graph.num_nodes
     index = xp.zeros(2 * (-(-level.graph.num_nodes // 64)), np.uint64)
@@ -123,10 +123,10 @@ def number(level: Level, label: Label) -> Communities:
     names[by_gid] = label.values
     order = xp.argsort(names, kind="stable")
     places[order] = xp.arange(size)
-    return Communities(names[order], places[by_gid])
+    return LocalCommunities(names[order], places[by_gid])
 
 
-def ask_owners(level: Level, names: Any, values: Any) -> Any:
+def get_from_owners(level: Level, names: Any, values: Any) -> Any:
     """(n,) values of named nodes, from ``values`` of their masters. Collective. ``names`` ascend."""
     came = _send_to_owners(level, names)
     build = backend(Build, level.graph.device)
@@ -134,8 +134,8 @@ def ask_owners(level: Level, names: Any, values: Any) -> Any:
     return build.xp.concatenate(answers)
 
 
-def tell_owners(level: Level, names: Any, values: Any) -> Any:
-    """(masters,) float64: at the node that a name is of, the sum of the values of all ranks. Collective."""
+def add_at_owners(level: Level, names: Any, values: Any) -> Any:
+    """(masters,) float64: for the node with each name, the sum of the values of all ranks. Collective."""
     came = _send_to_owners(level, names)
     sums = level.xp.zeros(level.graph.num_masters, np.float64)
     for gids, parts in zip(came, _send_to_owners(level, names, values)):
@@ -144,52 +144,48 @@ def tell_owners(level: Level, names: Any, values: Any) -> Any:
 
 
 def _send_to_owners(level: Level, names: Any, values: Any = None) -> list[Any]:
-    """Values, or global ids, of ascending names, to their owners; from each rank what it sent. Collective."""
+    """Send values, or the global ids, of ascending names to their owners; what each rank sent here. Collective."""
     build, num_nodes = backend(Build, level.graph.device), level.graph.num_nodes
     ends = build.xp.searchsorted(names, build.put(np.arange(1, level.comm.size + 1) * num_nodes))
     return build.all_to_all(level.comm, pieces(names % num_nodes if values is None else values, build.get(ends)))
 
 
-def totals_of(level: Level, found: Communities) -> Any:
+def totals_of(level: Level, groups: LocalCommunities) -> Any:
     """(masters,) float64: strength of the community that is named after each master. Collective."""
     own = level.graph.num_masters
-    return tell_owners(level, found.names, sum_by(found.numbers[:own], found.names.size, level.strengths))
+    return add_at_owners(level, groups.names, sum_by(groups.numbers[:own], groups.names.size, level.strengths))
 
 
-def modularity(level: Level, found: Communities) -> float:
-    """Modularity (Newman and Girvan, Phys. Rev. E 69, 2004): -1/2 to 1; 0 of a graph without edges. Collective."""
+def modularity(level: Level, groups: LocalCommunities) -> float:
+    """Modularity (Newman and Girvan, Phys. Rev. E 69, 2004): -1/2 to 1; 0 for a graph without edges. Collective."""
     if level.total == 0:
         return 0.0
-    inside = level.weights[found.numbers[level.sources] == found.numbers[level.graph.targets]].sum()
-    totals = totals_of(level, found) / level.total
+    inside = level.weights[groups.numbers[level.sources] == groups.numbers[level.graph.targets]].sum()
+    totals = totals_of(level, groups) / level.total
     within, expected = level.sync.total(float(inside + level.loops.sum()), float((totals**2).sum()))
     return float(within / level.total - expected)
 
 
-def quotient(level: Level, found: Communities) -> Level:
+def quotient(level: Level, groups: LocalCommunities) -> Level:
     """The graph whose nodes are the communities, each at its owner. Collective.
 
-    First the edges of this rank between two communities become one, then rows go to the owners.
+    First the edges of this rank between two communities are joined into one, then the rows go to the owners.
     """
     build, graph, xp = backend(Build, level.graph.device), level.graph, level.xp
-    own, size = graph.num_masters, found.names.size
-    source, target = found.numbers[level.sources], found.numbers[graph.targets]
-    inside = source == target
-    loops = sum_by(source[inside], size, level.weights[inside]) + sum_by(found.numbers[:own], size, level.loops)
-    edges, group = xp.unique((source * size + target)[~inside], return_inverse=True)
-    weights = sum_by(group, edges.size, level.weights[~inside])
-    members = tell_owners(level, found.names, sum_by(found.numbers[:own], size, xp.ones(own, np.float64)))
-    loops = tell_owners(level, found.names, loops)[members > 0]
+    own, size = graph.num_masters, groups.names.size
+    edges, weights, loops = _edges_between(level, groups)
+    members = add_at_owners(level, groups.names, sum_by(groups.numbers[:own], size, xp.ones(own, np.float64)))
+    loops = add_at_owners(level, groups.names, loops)[members > 0]
     masters = graph.gids[:own][members > 0]
     order = xp.argsort(masters)
     masters = masters[order]
-    mirrors = found.names[found.names // graph.num_nodes != graph.rank]
+    mirrors = groups.names[groups.names // graph.num_nodes != graph.rank]
     gids = xp.concatenate([masters, mirrors % graph.num_nodes])
     starts = masters.size + build.get(
         xp.searchsorted(mirrors, build.put(np.arange(level.comm.size + 1) * graph.num_nodes))
     )
     lid_map = map_lids(graph.num_nodes, gids)
-    lids = lid_map.lids(found.names % graph.num_nodes)
+    lids = lid_map.lids(groups.names % graph.num_nodes)
     rows, ends = lids[edges // size], lids[edges % size]
     by_row = xp.argsort(rows, kind="stable")
     offsets = xp.searchsorted(rows[by_row].astype(np.int64), xp.arange(gids.size + 1))
@@ -200,6 +196,25 @@ def quotient(level: Level, found: Communities) -> Level:
     )  # fmt: skip
     whole = join_rows(local, [(offsets, ends, weights)], level.comm)
     return make_level(whole, loops[order], level.sync)
+
+
+def _edges_between(level: Level, groups: LocalCommunities) -> tuple[Any, Any, Any]:
+    """This rank's edges between communities, and the weights inside them.
+
+    Returns
+    -------
+    edges : (n,) int64
+        Number of the source * number of communities + number of the target, distinct and ascending.
+    weights : (n,) float64
+    loops : (communities,) float64
+        Twice the weight inside each.
+    """
+    xp, own, size = level.xp, level.graph.num_masters, groups.names.size
+    source, target = groups.numbers[level.sources], groups.numbers[level.graph.targets]
+    inside = source == target
+    loops = sum_by(source[inside], size, level.weights[inside]) + sum_by(groups.numbers[:own], size, level.loops)
+    edges, group = xp.unique((source * size + target)[~inside], return_inverse=True)
+    return edges, sum_by(group, edges.size, level.weights[~inside]), loops
 
 
 def smallest_members(level: Level, label: Label) -> Any:
@@ -214,7 +229,7 @@ def smallest_members(level: Level, label: Label) -> Any:
         lids = level.graph.lid_map.lids(places)
         least[lids] = xp.minimum(least[lids], values)
     answer = xp.empty(own, np.int64)
-    answer[order] = ask_owners(level, names, least)[numbers]
+    answer[order] = get_from_owners(level, names, least)[numbers]
     return answer
 
 
@@ -222,5 +237,5 @@ def count_communities(level: Level, label: Label) -> int:
     """Number of communities of all ranks. Collective."""
     own = level.graph.num_masters
     names = level.xp.unique(label.values[:own])
-    sizes = tell_owners(level, names, level.xp.ones(names.size, np.float64))
+    sizes = add_at_owners(level, names, level.xp.ones(names.size, np.float64))
     return int(level.sync.total(int((sizes > 0).sum()))[0])

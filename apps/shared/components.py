@@ -1,27 +1,24 @@
-"""What ranks find out together about components, which they know by name: a global id of a node in each."""
-
-from typing import Any
+"""What ranks find out together about components, which they call by a global id of a node in each."""
 
 import numpy as np
 
 from cusp.runtime.exchange import all_to_all
-from gluon.label import Label
 from gluon.sync import Sync
 
 
 def largest_component(sync: Sync, labels: np.ndarray, members: np.ndarray) -> int:
-    """Size of the largest component, of which each rank knows some parts. Collective.
+    """Size of the largest component, parts of which may be on many ranks. Collective.
 
     Parameters
     ----------
     labels : (parts,) integers, not negative
-        A component may be named several times.
+        The names of components; one may occur several times.
     members : (parts,) integers
         Nodes of each part.
     """
     places = _by_rank(labels, sync.comm.size)  # where all parts of a component are added up
     labels, members = (
-        np.concatenate(all_to_all(sync.comm, [values[mine] for mine in places])) for values in (labels, members)
+        np.concatenate(all_to_all(sync.comm, [values[sent] for sent in places])) for values in (labels, members)
     )
     _, which = np.unique(labels, return_inverse=True)
     sizes = np.bincount(which, members)
@@ -29,10 +26,10 @@ def largest_component(sync: Sync, labels: np.ndarray, members: np.ndarray) -> in
 
 
 class Directory:
-    """For each name, the lowest that is known to be of the same component: rank n modulo the ranks knows it of name n.
+    """For each name, the lowest known name of the same component. Rank ``n % ranks`` keeps that of name n.
 
-    So names are followed from one to the next as in FastSV (Zhang, Azad, Hu, PP 2020), and what is known of a
-    component doubles its reach with each round.
+    Names are followed from one to the next as in FastSV (Zhang, Azad, Hu, PP 2020), so what is known of a component
+    doubles its reach with each round.
 
     Attributes
     ----------
@@ -44,32 +41,24 @@ class Directory:
         self.lowest = np.arange(sync.comm.rank, num_nodes, sync.comm.size)
 
     def tell(self, names: np.ndarray, lower: np.ndarray) -> None:
-        """``lower[i]`` is of the same component as ``names[i]``. Collective."""
+        """Say that ``lower[i]`` is in the same component as ``names[i]``. Collective."""
         places = _by_rank(names, self.comm.size)
         names, lower = (
-            np.concatenate(all_to_all(self.comm, [values[mine] for mine in places])) for values in (names, lower)
+            np.concatenate(all_to_all(self.comm, [values[sent] for sent in places])) for values in (names, lower)
         )
         np.minimum.at(self.lowest, names // self.comm.size, lower)
 
     def ask(self, names: np.ndarray) -> np.ndarray:
-        """The lowest that is known for each name. Collective."""
+        """The lowest known name for each name. Collective."""
         places = _by_rank(names, self.comm.size)
-        asked = all_to_all(self.comm, [names[mine] for mine in places])
-        told = all_to_all(self.comm, [self.lowest[some // self.comm.size] for some in asked])
-        found = np.empty_like(names)
-        for mine, answers in zip(places, told):
-            found[mine] = answers
-        return found
+        requests = all_to_all(self.comm, [names[sent] for sent in places])
+        answers = all_to_all(self.comm, [self.lowest[some // self.comm.size] for some in requests])
+        lowest = np.empty_like(names)
+        for sent, values in zip(places, answers):
+            lowest[sent] = values
+        return lowest
 
 
 def _by_rank(names: np.ndarray, ranks: int) -> list[np.ndarray]:
     rank = names % ranks
     return [np.flatnonzero(rank == other) for other in range(ranks)]
-
-
-def mark(label: Label, lids: Any) -> None:
-    """Set the updated bits of some proxies."""
-    xp, words = label.device.xp, label.updated
-    width = 8 * words.itemsize
-    bits = xp.left_shift(words.dtype.type(1), (lids % width).astype(words.dtype))
-    xp.bitwise_or.at(words, lids // width, bits)

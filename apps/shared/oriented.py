@@ -1,8 +1,8 @@
-"""Undirected graphs with every edge led to its end of higher degree, their rows shared out so that wedges are balanced.
+"""Undirected graphs whose edges all lead to the end of higher degree, with rows shared out so that wedges are balanced.
 
-Nodes have *places*: 0 is that of the node with the highest degree, and edges lead to the lower place. So no row is
-longer than the root of twice the edges (Schank and Wagner, WEA 2005). The node of place p is counted at rank p modulo
-the ranks, which spreads hubs and leaves alike, whatever the policy was.
+Nodes have *places*: the node with the highest degree has place 0, and edges lead to the lower place. So no row is
+longer than the square root of twice the number of edges (Schank and Wagner, WEA 2005). The node of place p is counted
+at rank p modulo the number of ranks, which spreads hubs and leaves alike, whatever the policy was.
 """
 
 from collections.abc import Iterator
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from apps.operators.structure.interfaces import Triangles
+from apps.shared.marks import mark_all
 from cusp.kernels.interfaces import Build
 from cusp.partition import Partition
 from cusp.runtime.devices import backend, device_of, to_host, xp_of
@@ -24,7 +25,7 @@ from gluon.sync import Sync
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
-ROOM = 1 << 24  # entries of rows that a rank gets from others at a time
+CAPACITY = 1 << 24  # entries of rows that a rank gets from others at a time
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Shares:
     taken : list of (n_r,) int32
         Numbers of the nodes whose rows came from rank r.
     given : (n,) int64
-        Local ids of the masters whose rows went away from here, those to rank 0 first.
+        Local ids of the masters whose rows were sent away, those to rank 0 first.
     """
 
     index: Any
@@ -55,14 +56,14 @@ class Shares:
     given: Any
 
     def numbers_of(self, places: Any) -> Any:
-        """(n,) int32: numbers of places, -1 where a place does not occur here."""
+        """(n,) int32: numbers of places; -1 for a place that does not occur here."""
         return _look_up(self.index, self.places.size, places)
 
 
 def place_by_degree(graph: Partition, sync: Sync) -> Any:
     """(proxies,) uint32 or uint64: places of all proxies of an undirected graph. Collective.
 
-    Nodes of one degree stand by rank, then by local id.
+    Nodes of equal degree are ordered by rank, then by local id.
     """
     comm, xp = sync.comm, xp_of(graph.device)
     order = xp.argsort(-graph.degrees, kind="stable")
@@ -77,15 +78,17 @@ def place_by_degree(graph: Partition, sync: Sync) -> Any:
     label = Label(graph, np.int64, 0, MIN)
     label.values[order] = xp.arange(order.size) + xp.asarray(np.repeat(ahead, counts))
     if comm.size > 1:
-        label.updated.fill(~label.updated.dtype.type(0))
-        transport = getattr(sync.plan.exchange.transport, "name", "auto")
-        Sync(make_plan(graph, comm, transport), comm).broadcast(label, read="dst")
+        mark_all(label)
+        Sync(make_plan(graph, comm, sync.plan.transport), comm).broadcast(label, read="dst")
     return label.values.astype(np.uint32 if graph.num_nodes < 2**32 else np.uint64)
 
 
 def share_out(graph: Partition, places: Any, comm: "Intracomm") -> Shares:
-    """Orient the edges of an undirected graph, and send each row to the rank that has it to count. Collective."""
-    build, ops = backend(Build, graph.device), backend(Triangles, graph.device)
+    """Orient the edges of an undirected graph, and send each row to the rank that counts it. Collective."""
+    build, ops = (
+        backend(Build, graph.device),
+        backend(Triangles, graph.device),
+    )
     xp = build.xp
     given = xp.flatnonzero(graph.degrees > 0)
     given = given[xp.argsort(places[given] % comm.size, kind="stable")]
@@ -111,16 +114,16 @@ def share_out(graph: Partition, places: Any, comm: "Intracomm") -> Shares:
     )  # fmt: skip
     del entries
     in_offsets, sources = _transpose(offsets, targets)
-    offsets, targets = _transpose(in_offsets, sources)  # turned twice, rows ascend
+    offsets, targets = _transpose(in_offsets, sources)  # rows ascend after two transpositions
     taken = pieces(rows, np.cumsum([part.size for part in came]))
     return Shares(index, here, offsets, targets, in_offsets, sources, taken, given)
 
 
-def rows_of_others(shares: Shares, comm: "Intracomm", room: int = ROOM) -> Iterator[tuple[Any, Any, Any]]:
-    """The rows of nodes that edges here lead to and other ranks have, in rounds of about ``room`` entries. Collective.
+def rows_of_others(shares: Shares, comm: "Intracomm", capacity: int = CAPACITY) -> Iterator[tuple[Any, Any, Any]]:
+    """Rows of other ranks to whose nodes edges here lead, in rounds of about ``capacity`` entries. Collective.
 
-    Entries that do not occur here are left out. Ranks say once which rows they want, and in each round each gets from
-    each other the next that are not too many.
+    Entries that do not occur here are left out. Ranks say once which rows they need, and in each round every rank gets
+    the next few of them from every other rank.
 
     Yields
     ------
@@ -130,34 +133,34 @@ def rows_of_others(shares: Shares, comm: "Intracomm", room: int = ROOM) -> Itera
     build = backend(Build, device_of(shares.index))
     ops, xp = backend(Triangles, device_of(shares.index)), build.xp
     holder = (shares.places % comm.size).astype(np.int64)
-    wanted = xp.flatnonzero((holder != comm.rank) & (xp.diff(shares.in_offsets) > 0)).astype(np.int32)
-    wanted = wanted[xp.argsort(holder[wanted], kind="stable")]
-    ends = np.cumsum(build.get(xp.bincount(holder[wanted], minlength=comm.size)))
-    asked = [shares.numbers_of(places) for places in build.all_to_all(comm, pieces(shares.places[wanted], ends))]
-    rounds = [cut_rows(shares.offsets[rows + 1] - shares.offsets[rows], room // comm.size) for rows in asked]
-    begin = ends - np.diff(ends, prepend=0)  # of what has not come yet
+    needed = xp.flatnonzero((holder != comm.rank) & (xp.diff(shares.in_offsets) > 0)).astype(np.int32)
+    needed = needed[xp.argsort(holder[needed], kind="stable")]
+    ends = np.cumsum(build.get(xp.bincount(holder[needed], minlength=comm.size)))
+    requested = [shares.numbers_of(places) for places in build.all_to_all(comm, pieces(shares.places[needed], ends))]
+    rounds = [cut_rows(shares.offsets[rows + 1] - shares.offsets[rows], capacity // comm.size) for rows in requested]
+    begin = ends - np.diff(ends, prepend=0)  # of the rows that have not come yet
     for turn in range(max(comm.allgather(max(len(cuts) for cuts in rounds)))):
-        send = [rows[cuts[turn]] if turn < len(cuts) else rows[:0] for rows, cuts in zip(asked, rounds)]
+        send = [rows[cuts[turn]] if turn < len(cuts) else rows[:0] for rows, cuts in zip(requested, rounds)]
         gathered = [ops.orient(rows, shares.offsets, shares.targets, shares.places, in_order=True) for rows in send]
         sizes = build.all_to_all(comm, [xp.diff(offsets) for offsets, _ in gathered])
         entries = shares.numbers_of(xp.concatenate(build.all_to_all(comm, [values for _, values in gathered])))
-        numbers = xp.concatenate([wanted[at : at + came.size] for at, came in zip(begin, sizes)])
+        numbers = xp.concatenate([needed[at : at + came.size] for at, came in zip(begin, sizes)])
         begin += [came.size for came in sizes]
         kept = entries >= 0
         offsets = offsets_of(kept)[offsets_of(xp.concatenate(sizes))]
         yield numbers, offsets, entries[kept]
 
 
-def give_back(shares: Shares, values: Any, masters: int, comm: "Intracomm") -> Any:
-    """(masters,) int64: ``values``, one for each number, summed over the ranks, at this one's masters. Collective."""
+def return_to_masters(shares: Shares, values: Any, masters: int, comm: "Intracomm") -> Any:
+    """(masters,) int64: ``values``, one per number, summed over the ranks, at the masters of this rank. Collective."""
     build = backend(Build, device_of(values))
     xp = build.xp
-    found = xp.flatnonzero(values)
-    found = found[xp.argsort(shares.places[found] % comm.size, kind="stable")]
-    holder = (shares.places[found] % comm.size).astype(np.int64)
+    counted = xp.flatnonzero(values)
+    counted = counted[xp.argsort(shares.places[counted] % comm.size, kind="stable")]
+    holder = (shares.places[counted] % comm.size).astype(np.int64)
     ends = np.cumsum(build.get(xp.bincount(holder, minlength=comm.size)))
     sums = xp.zeros_like(values)
-    came = [build.all_to_all(comm, pieces(what[found], ends)) for what in (shares.places, values)]
+    came = [build.all_to_all(comm, pieces(what[counted], ends)) for what in (shares.places, values)]
     for places, parts in zip(*came):
         sums[shares.numbers_of(places)] += parts
     answer = xp.zeros(masters, np.int64)
@@ -183,20 +186,20 @@ def _look_up(index: Any, size: int, places: Any) -> Any:
 def _transpose(offsets: Any, targets: Any) -> tuple[Any, Any]:
     """Offsets and sources of the transpose; sources ascend within a row."""
     build = backend(Build, device_of(targets))
-    turned, sources, none = build.xp.zeros_like(offsets), build.xp.empty_like(targets), build.xp.empty(0, np.uint8)
-    build.count_in_edges(targets, turned)
-    build.xp.cumsum(turned, out=turned)
-    build.transpose(0, offsets, targets, none, 0, offsets.size - 1, turned[:-1].copy(), sources, none)
-    return turned, sources
+    in_offsets, sources, none = build.xp.zeros_like(offsets), build.xp.empty_like(targets), build.xp.empty(0, np.uint8)
+    build.count_in_edges(targets, in_offsets)
+    build.xp.cumsum(in_offsets, out=in_offsets)
+    build.transpose(0, offsets, targets, none, 0, offsets.size - 1, in_offsets[:-1].copy(), sources, none)
+    return in_offsets, sources
 
 
-def cut_rows(sizes: Any, room: int) -> list[slice]:
-    """Runs of rows of up to ``room`` entries, or of one row."""
+def cut_rows(sizes: Any, capacity: int) -> list[slice]:
+    """Runs of rows with up to ``capacity`` entries, or of one row."""
     ends = to_host(offsets_of(sizes))[1:]
     cuts, first = [], 0
     while first < ends.size:
         before = ends[first - 1] if first else 0
-        last = max(int(np.searchsorted(ends, before + room, side="right")), first + 1)
+        last = max(int(np.searchsorted(ends, before + capacity, side="right")), first + 1)
         cuts.append(slice(first, last))
         first = last
     return cuts

@@ -1,4 +1,4 @@
-"""Back-tracking: the nodes on the way from a source to targets, from the parents that a search found."""
+"""Back-tracking: the nodes on the paths from a source to targets, from the parents that a search found."""
 
 import numpy as np
 from mpi4py import MPI
@@ -8,7 +8,7 @@ from cusp.runtime.devices import to_host
 
 
 def trace(part: Partition, comm: MPI.Intracomm, parents: np.ndarray, targets: list[int]) -> list[np.ndarray]:
-    """A path from the source to each target, all traced at once: a step of all costs one small exchange. Collective.
+    """A path from the source to each target, all traced at once, with one small exchange per step. Collective.
 
     Parameters
     ----------
@@ -28,11 +28,11 @@ def trace(part: Partition, comm: MPI.Intracomm, parents: np.ndarray, targets: li
     walking = np.ones(heads.size, bool)
     while walking.any():
         lids = part.lid_map.lids(heads)
-        mine = (lids >= 0) & (lids < part.num_masters)
-        found = np.full(heads.size, -1, np.int64)
-        found[mine] = parents[lids[mine]]
-        before = np.empty_like(found)
-        comm.Allreduce(found, before, MPI.MAX)
+        own = (lids >= 0) & (lids < part.num_masters)
+        known = np.full(heads.size, -1, np.int64)
+        known[own] = parents[lids[own]]
+        before = np.empty_like(known)
+        comm.Allreduce(known, before, MPI.MAX)
         walking = (before >= 0) & (before != heads)
         heads = np.where(walking, before, heads)
         lost = before < 0

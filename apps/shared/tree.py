@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from apps.operators.traversal.interfaces import Tree
+from apps.shared.marks import mark_all
 from cusp.errors import GraphFileError, raise_together
 from cusp.partition import Partition
 from cusp.runtime.devices import backend
@@ -18,9 +19,9 @@ NO_PARENT = np.iinfo(np.int64).max
 def find_parents(part: Partition, sync: Sync, source: int, distances: Any, weights: Any = None) -> Any:
     """A parent of every node: an in-neighbour from which the edge here is tight. Collective.
 
-    A node looks through its in-edges for one whose length is the difference of distances, and stops at the first. An
-    edge of length 0 does not say which of its ends is closer to the source, and two nodes might take each other for a
-    parent: so the end of one is chosen only when it has a parent itself, in a round of its own.
+    A node looks through its in-edges for one whose length is the difference of the distances, and stops at the first.
+    An edge of length 0 does not say which of its ends is closer to the source, and two nodes might choose each other:
+    so its source is chosen only once it has a parent itself, which takes further rounds.
 
     Parameters
     ----------
@@ -30,7 +31,7 @@ def find_parents(part: Partition, sync: Sync, source: int, distances: Any, weigh
     source : int
         Global id.
     distances : (masters,) int32 or int64 with -1, or float64 with inf, where not reached
-        Exactly those to which the weights add up along shortest paths.
+        Exactly what the weights along shortest paths add up to.
     weights : (edges,), optional
         As ``part.weights``; 1 if left out.
 
@@ -52,7 +53,7 @@ def find_parents(part: Partition, sync: Sync, source: int, distances: Any, weigh
     values.values[own] = distances
     if distances.dtype.kind != "f":
         values.values[own][distances < 0] = far
-    values.updated.fill(~values.updated.dtype.type(0))
+    mark_all(values)
     sync.broadcast(values, read="any")
     parents = Label(part, np.int64, NO_PARENT, MIN)
     parents.write(source, source)
@@ -69,14 +70,14 @@ def find_parents(part: Partition, sync: Sync, source: int, distances: Any, weigh
         error = GraphFileError(f"{left:,} nodes were reached over no edge") if left == before else None
         raise_together(sync.comm, error)
         before = left
-        sync.broadcast(parents, read="any")  # who has a parent must keep it: another proxy might choose a lower one
-    found = parents.values[own]
-    found[~reached] = -1
-    return found
+        sync.broadcast(parents, read="any")  # a node with a parent keeps it: another proxy might choose a lower one
+    parent = parents.masters()
+    parent[~reached] = -1
+    return parent
 
 
 def _in_edges(part: Partition, weights: Any) -> tuple[Any, Any, Any, str]:
-    """Offsets, sources and weights of in-edges, and at which end of an edge who looks through them writes."""
+    """Offsets, sources and weights of in-edges, and the end of the stored edges that is written."""
     if part.csc is None:  # the reversed edges are the same set
         return part.offsets, part.targets, weights, "src"
     return part.csc.offsets, part.csc.sources, None if weights is None else part.csc.weights, "dst"

@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Pieces of neighbourhoods.
+class RowPieces:
+    """Pieces of the rows of some masters, as they came from one rank.
 
     Attributes
     ----------
     lids : (rows,) int32
-        Whose they are: masters of this rank.
+        The masters.
     offsets : (rows + 1,) int64
-        The neighbours of row i stand at ``offsets[i] : offsets[i + 1]``.
+        The neighbours of row i are ``places[offsets[i] : offsets[i + 1]]``.
     places : (entries,) int32
         Neighbours, as places in ``nodes``.
     nodes : (distinct neighbours,) int64 or int32
-        What ``nodes_of`` calls them, later their local ids.
+        Their names as in ``nodes_of``, later their local ids.
     weights : (entries,) float64, or None
     """
 
@@ -45,22 +45,22 @@ def as_undirected(part: Partition, comm: "Intracomm", weights: bool = True) -> P
     """The graph without directions, loops and parallel edges, as an edge-cut with the same masters. Collective.
 
     A row holds all neighbours of a master, in-neighbours and out-neighbours alike, each once and by ascending local
-    id; mirrors have empty rows. Masters keep their local ids, so that what is found lines up with ``part``: with
-    ``order="degree"`` they stand by out-degree in the graph as it was. ``degrees`` counts distinct neighbours,
+    id; mirrors have empty rows. Masters keep their local ids, so that results line up with ``part``: with
+    ``order="degree"`` they are ordered by out-degree in the original graph. ``degrees`` counts distinct neighbours,
     ``num_edges`` entries of all rows, two for each pair of neighbours. Weights become float64: the sum over all edges
-    between two nodes in either direction, so that one which stands in the graph in both directions counts twice.
+    between two nodes in either direction, so an edge that the graph has in both directions counts twice.
 
-    Rows travel to the rank of their master as numbers of 4 bytes, with a list of the nodes that these stand for. Of a
-    graph that says it is symmetric, out-edges suffice unless they have weights; else its CSC travels too. Besides
-    ``part`` and the result, a rank has at most 8 bytes for each edge that it owns or gets, and on a GPU 24; 16 and 40
-    more with weights. If every rank has what is asked for, nothing is copied.
+    Rows travel to the rank of their master as numbers of 4 bytes, with a list of the nodes that they stand for. Of a
+    symmetric graph the out-edges suffice unless they have weights; otherwise its CSC travels too. Besides ``part`` and
+    the result, a rank needs at most 8 bytes for each edge that it owns or gets, and on a GPU 24; 16 and 40 more with
+    weights. If the partition is of this form on every rank already, nothing is copied.
 
     Parameters
     ----------
     part : Partition
-        By any policy, on either device, where the result is made.
+        By any policy, on either device; the result is made there.
     weights : bool
-        Keep weights, if there are some.
+        Keep weights, if there are any.
     """
     weighted = weights and part.weights is not None
     if comm.allreduce(not weighted and _is_undirected(part), MPI.LAND):
@@ -73,9 +73,9 @@ def as_undirected(part: Partition, comm: "Intracomm", weights: bool = True) -> P
 
 
 def join_rows(part: Partition, tables: list[tuple[Any, Any, Any]], comm: "Intracomm") -> Partition:
-    """What :func:`as_undirected` makes of the CSRs ``tables``: offsets, targets and weights or None. Collective.
+    """What :func:`as_undirected` makes of the CSRs in ``tables``: offsets, targets and weights or None. Collective.
 
-    The graph that they make up on all ranks together must have every edge in both directions.
+    Taken together, the tables of all ranks must have every edge in both directions.
     """
     ops, weighted = backend(Undirected, part.device), tables[0][2] is not None
     names = nodes_of(part)
@@ -88,7 +88,7 @@ def join_rows(part: Partition, tables: list[tuple[Any, Any, Any]], comm: "Intrac
 
 
 def _is_undirected(part: Partition) -> bool:
-    """What this rank has is what :func:`as_undirected` would make of it."""
+    """Whether this rank has what :func:`as_undirected` would make of it."""
     ops = backend(Undirected, part.device)
     complete = part.symmetric and int(part.offsets[part.num_masters]) == part.num_local_edges
     return complete and ops.rows_are_simple(part.offsets, part.targets)
@@ -103,10 +103,12 @@ def nodes_of(part: Partition) -> Any:
     return names * part.num_nodes + part.gids
 
 
-def _exchange_rows(part: Partition, names: Any, offsets: Any, ends: Any, weights: Any, comm: "Intracomm") -> list[Rows]:
+def _exchange_rows(
+    part: Partition, names: Any, offsets: Any, ends: Any, weights: Any, comm: "Intracomm"
+) -> list[RowPieces]:
     """Send every row of a CSR or CSC to the rank of its master; returns what came from each rank. Collective.
 
-    Mirrors of one rank stand together, and so do their edges.
+    The mirrors of a rank have consecutive local ids, and so their edges are consecutive too.
     """
     build = backend(Build, part.device)
     xp = build.xp
@@ -127,10 +129,10 @@ def _exchange_rows(part: Partition, names: Any, offsets: Any, ends: Any, weights
     came = [build.all_to_all(comm, what) for what in (gids, sizes, places, nodes)]
     came.append([None] * comm.size if weights is None else build.all_to_all(comm, values))
     arrived = []
-    for whose, counts, found, named, worth in zip(*came):
+    for owners, counts, entries, distinct, values_of in zip(*came):
         begins = xp.zeros(counts.size + 1, np.int64)
         xp.cumsum(counts, out=begins[1:])
-        arrived.append(Rows(part.lid_map.lids(whose), begins, found, named, worth))
+        arrived.append(RowPieces(part.lid_map.lids(owners), begins, entries, distinct, values_of))
     return arrived
 
 
@@ -141,18 +143,18 @@ def _find_mirrors(part: Partition, nodes: list[Any]) -> Any:
 
 
 def _lids_of(part: Partition, mirrors: Any, nodes: Any) -> Any:
-    """(n,) int32: local ids of nodes, those of mirrors behind the masters in the order of ``mirrors``."""
+    """(n,) int32: local ids of nodes; those of mirrors follow the masters, in the order of ``mirrors``."""
     xp = xp_of(part.device)
-    mine = nodes // part.num_nodes == part.rank
+    local = nodes // part.num_nodes == part.rank
     lids = (part.num_masters + xp.searchsorted(mirrors, nodes)).astype(np.int32)
-    lids[mine] = part.lid_map.lids(nodes[mine] % part.num_nodes)
+    lids[local] = part.lid_map.lids(nodes[local] % part.num_nodes)
     return lids
 
 
 def _partition_of(
     part: Partition, mirrors: Any, offsets: Any, targets: Any, weights: Any, comm: "Intracomm"
 ) -> Partition:
-    """The rows with all else that a partition has. Collective."""
+    """The partition with these rows. Collective."""
     build = backend(Build, part.device)
     xp, own = build.xp, part.num_masters
     gids = xp.concatenate([part.gids[:own], mirrors % part.num_nodes])

@@ -1,22 +1,30 @@
 """Verifier of communities: see apps/verify/check.py."""
 
+from typing import Any
+
 import numpy as np
 
-from apps.verify.check import everywhere, raise_first, tell_node
+from apps.edge_operator import EdgeOperator
+from apps.verify.check import everywhere, raise_first, sum_by_name, tell_node
 from cusp.partition import Partition
-from cusp.runtime.exchange import all_to_all
+from cusp.runtime.devices import move, to_host
+from gluon.label import Label
 from gluon.plan import make_plan
+from gluon.reduction import ADD
 from gluon.sync import Sync
+
+STRENGTH = EdgeOperator("weight", into="src.strength")
+INSIDE = EdgeOperator("weight", into="src.inside", where="src.community == dst.community")
 
 
 def verify_communities(
-    graph: Partition, sync: Sync, community: np.ndarray, modularity: float, communities: int, least: bool
+    graph: Partition, sync: Sync, community: Any, modularity: float, communities: int, least: bool
 ) -> None:
     """Check communities of an undirected graph. Collective.
 
-    1. A community is named by a node that is in it, and not above any that is. 2. There are as many as is said. 3. The
-    modularity is what edges, strengths and communities give. 4. It is not below that of all nodes on their own, if
-    ``least`` is set: for algorithms that promise it.
+    1. A community is named by one of its nodes, the smallest. 2. Their number is right. 3. The modularity follows from
+    edges, strengths and communities. 4. It is not below that of all nodes on their own, if ``least`` is set: for
+    algorithms that promise this.
 
     Parameters
     ----------
@@ -29,43 +37,33 @@ def verify_communities(
     VerificationError
         On every rank.
     """
-    comm, own = sync.comm, graph.num_masters
-    gids = graph.gids[:own]
+    community, gids = move(community, graph.device), graph.gids[: graph.num_masters]
     tell_node(graph, sync, "community: not a node at or below node", (community < 0) | (community > gids))
-    names, numbers = np.unique(community, return_inverse=True)
-    weights = np.ones(graph.num_local_edges) if graph.weights is None else graph.weights
-    sources = np.repeat(np.arange(graph.num_proxies), np.diff(graph.offsets))
-    strengths = np.bincount(sources, weights, graph.num_proxies)[:own]
-    # Entry c of all that ranks keep together: what is known of community c.
-    bounds = np.array([graph.num_nodes * rank // comm.size for rank in range(comm.size + 1)])
-    first = bounds[comm.rank]
-
-    def add(places: np.ndarray, values: np.ndarray) -> np.ndarray:
-        values = values.astype(np.float64)  # as on ranks that have some, where bincount has met none
-        keeper = np.searchsorted(bounds, places, side="right") - 1
-        came = [all_to_all(comm, [what[keeper == rank] for rank in range(comm.size)]) for what in (places, values)]
-        return np.bincount(np.concatenate(came[0]) - first, np.concatenate(came[1]), int(bounds[comm.rank + 1] - first))
-
-    members = add(names, np.bincount(numbers, minlength=names.size))
-    named = add(gids[community == gids], np.ones(np.count_nonzero(community == gids)))
-    bad = np.flatnonzero((members > 0) & (named == 0))
-    raise_first(sync, f"node {first + bad[0]} is not in the community that has its name" if bad.size else None)
-    found = sync.total(int(np.count_nonzero(members)))[0]
-    raise_first(sync, None if found == communities else f"there are {found} communities, not {communities}")
-    totals = add(names, np.bincount(numbers, strengths, names.size))
-    labels = _labels(graph, sync, community)
-    inside = weights[labels[sources] == labels[graph.targets]].sum()
-    whole, within, squares, alone = sync.total(
-        float(strengths.sum()), float(inside), float((totals**2).sum()), float((strengths**2).sum())
+    names, numbers = np.unique(to_host(community), return_inverse=True)
+    kept, _ = sum_by_name(sync.comm, names, np.ones(names.size))
+    members = to_host(gids[community == gids])
+    named, _ = sum_by_name(sync.comm, members, np.ones(members.size))
+    bad = np.setdiff1d(kept, named)
+    raise_first(sync, f"node {bad[0]} is not in the community that has its name" if bad.size else None)
+    (right,) = sync.total(kept.size)
+    raise_first(sync, None if right == communities else f"there are {right} communities, not {communities}")
+    strengths, within = _strengths(graph, sync, community)
+    _, totals = sum_by_name(sync.comm, names, np.bincount(numbers, strengths, names.size))
+    whole, inside, squares, alone = sync.total(
+        float(strengths.sum()), within, float((totals**2).sum()), float((strengths**2).sum())
     )
-    expected = within / whole - squares / whole**2 if whole else 0.0
-    right = np.isclose(modularity, expected, atol=1e-9)
-    raise_first(sync, None if right else f"the modularity is {expected}, not {modularity}")
+    expected = inside / whole - squares / whole**2 if whole else 0.0
+    wrong = not np.isclose(modularity, expected, atol=1e-9)
+    raise_first(sync, f"the modularity is {expected}, not {modularity}" if wrong else None)
     floor = -alone / whole**2 if whole else 0.0
     low = least and expected < floor - 1e-9
     raise_first(sync, f"the modularity {expected} is below {floor}, that of single nodes" if low else None)
 
 
-def _labels(graph: Partition, sync: Sync, community: np.ndarray) -> np.ndarray:
-    """(proxies,) int64: the community of each. Collective."""
-    return everywhere(graph, Sync(make_plan(graph, sync.comm), sync.comm), community, -1).values
+def _strengths(graph: Partition, sync: Sync, community: Any) -> tuple[np.ndarray, float]:
+    """(masters,) float64, the strengths; and the weight of this rank's edges inside of communities. Collective."""
+    label = everywhere(graph, Sync(make_plan(graph, sync.comm, sync.plan.transport), sync.comm), community, -1)
+    strength, inside = Label(graph, np.float64, 0, ADD), Label(graph, np.float64, 0, ADD)
+    STRENGTH(graph, strength=strength)
+    INSIDE(graph, inside=inside, community=label)
+    return to_host(strength.masters()), float(inside.masters().sum())

@@ -1,25 +1,32 @@
 """Verifier of core numbers: see apps/verify/check.py."""
 
-import numpy as np
-from numba import njit
+from typing import Any
 
+import numpy as np
+
+from apps.edge_operator import EdgeOperator
+from apps.shared.marks import mark
 from apps.verify.check import everywhere, raise_first, tell_node
-from cusp.partition import Partition, transpose
+from cusp.partition import Partition
+from cusp.runtime.devices import move, xp_of
 from gluon.label import Label
-from gluon.reduction import MAX
+from gluon.reduction import ADD
 from gluon.sync import Sync
+
+SUPPORT = EdgeOperator("1", into="src.support", where="dst.claim >= src.claim")
+REMOVE = EdgeOperator("-1", into="dst.support", where="src.claim == dst.claim")
 
 
 def verify_cores(
-    graph: Partition, sync: Sync, core: np.ndarray, degeneracy: int | None = None, k: int | None = None,
+    graph: Partition, sync: Sync, core: Any, degeneracy: int | None = None, k: int | None = None,
     members: int | None = None,
 ) -> None:  # fmt: skip
     """Check core numbers, or who is in one k-core. Collective.
 
-    1. A node has at least as many neighbours whose number is not below its own as that number says: so no
-    number is too large. 2. The nodes of one number c can be removed one after the other, each when it has at most c
-    neighbours of a higher number or of the same that are still there: so none is in a core of more than c. 3. Figures.
-    Of one k-core, members are checked by 1, and all others by 2 with c = k - 1.
+    1. A node of number c has at least c neighbours whose number is c or higher; so no number is too large. 2. The nodes
+    of number c can be removed one after the other, each when at most c of its neighbours are left that have a higher
+    number, or the same and are still there; so none is in a core above c. 3. The figures follow from the numbers. For
+    one k-core, 1 holds for its members, and 2 for all others with c = k - 1.
 
     Parameters
     ----------
@@ -35,72 +42,52 @@ def verify_cores(
     Raises
     ------
     VerificationError
-        On every rank.
+        On every rank, with the first node that is wrong.
     """
-    numbers = core if k is None else np.where(core == 1, k, k - 1).astype(np.int32)
-    claims = everywhere(graph, sync, numbers, -1).values
-    support = np.empty(numbers.size, np.int64)
-    _count(graph.offsets, graph.targets, claims, support)
-    few = (support < numbers) if k is None else (support < numbers) & (numbers == k)
-    tell_node(graph, sync, "core: too few neighbours with as high a number has node", few)
-    inside = np.zeros(numbers.size, bool) if k is None else numbers == k
-    removed = Label(graph, np.uint8, 0, MAX)
-    ready = np.flatnonzero((support <= numbers) & ~inside).astype(np.int32)
-    in_edges = transpose(graph)
-    queue = np.empty(graph.num_proxies + 1, np.int32)
-    queue[: ready.size] = ready
-    filled = ready.size
-    removed.values[ready] = 1
-    while True:
-        _remove(
-            queue, filled, in_edges.offsets, in_edges.sources, claims, support, removed.values, removed.updated, inside
-        )
-        removed_here = removed.num_updated_masters()
-        sync.broadcast(removed, read="dst")
-        lids = removed.take_updated()
-        if sync.total(removed_here) == (0,):
-            break
-        news = lids[lids >= graph.num_masters]
-        queue[: news.size] = news
-        filled = news.size
-    left = (removed.values[: graph.num_masters] == 0) & ~inside
+    core = move(core, graph.device)
+    xp = xp_of(graph.device)
+    numbers = core if k is None else xp.where(core == 1, k, k - 1).astype(np.int32)
+    inside = xp.zeros(numbers.size, bool) if k is None else numbers == k
+    claim = everywhere(graph, sync, numbers, -1)
+    support = Label(graph, np.int32, 0, ADD)
+    SUPPORT(graph, support=support, claim=claim)  # whole neighbourhoods are in the rows of masters
+    few = support.masters() < numbers
+    few = few if k is None else few & inside
+    tell_node(graph, sync, "core: too few neighbours with a number as high as its own has node", few)
+    left = _peel(graph, sync, claim, support, ~inside)
     tell_node(graph, sync, "core: the nodes with its number cannot be peeled off, so it is too low, for node", left)
     _verify_figures(sync, core, degeneracy, members)
 
 
-def _verify_figures(sync: Sync, core: np.ndarray, degeneracy: int | None, members: int | None) -> None:
-    highest = -sync.lowest(-int(core.max(initial=0)))
-    (found,) = sync.total(int(np.count_nonzero(core)))
+def _peel(graph: Partition, sync: Sync, claim: Label, support: Label, left: Any) -> Any:
+    """Remove nodes that have no more neighbours left than their number; returns the masters that remain. Collective.
+
+    Parameters
+    ----------
+    support : Label
+        Neighbours of a master that are still there and whose number is not below its own.
+    left : (masters,) bool
+        Those to be removed. Changed.
+    """
+    numbers = claim.masters()
+    ready = support.device.xp.flatnonzero(left & (support.masters() <= numbers))
+    support.swap_updated()
+    claim.swap_updated()  # its bits are those of the nodes that go in one round
+    while sync.total(int(ready.size)) != (0,):
+        left[ready] = False
+        mark(claim, ready)
+        REMOVE(graph, frontier=claim.swap_updated(), support=support, claim=claim)
+        sync.reduce(support, write="dst")
+        fewer = support.take_updated()
+        fewer = fewer[fewer < graph.num_masters]
+        ready = fewer[left[fewer] & (support.values[fewer] <= numbers[fewer])]
+    return left
+
+
+def _verify_figures(sync: Sync, core: Any, degeneracy: int | None, members: int | None) -> None:
+    highest = -sync.lowest(-int(core.max()) if core.size else 0)
+    (size,) = sync.total(int((core != 0).sum()))
     if degeneracy is not None:
         raise_first(sync, None if highest == degeneracy else f"the highest core number is {highest}, not {degeneracy}")
     if members is not None:
-        raise_first(sync, None if found == members else f"the core has {found} members, not {members}")
-
-
-@njit(cache=True, nogil=True)
-def _count(offsets, targets, claims, support):  # type: ignore[no-untyped-def]
-    """``support`` of every master: its neighbours whose number is not lower."""
-    for lid in range(support.size):
-        count = 0
-        for edge in range(offsets[lid], offsets[lid + 1]):
-            if claims[targets[edge]] >= claims[lid]:
-                count += 1
-        support[lid] = count
-
-
-@njit(cache=True, nogil=True)
-def _remove(queue, filled, in_offsets, sources, claims, support, removed, updated, inside):  # type: ignore[no-untyped-def]
-    """Take the nodes in the queue from their neighbours of the same number, and remove those that can spare it."""
-    while filled > 0:
-        filled -= 1
-        lid = queue[filled]
-        if lid < inside.size:
-            updated[lid >> 6] |= np.uint64(1) << np.uint64(lid & 63)
-        for edge in range(in_offsets[lid], in_offsets[lid + 1]):
-            node = sources[edge]
-            if claims[node] == claims[lid] and removed[node] == 0 and not inside[node]:
-                support[node] -= 1
-                if support[node] <= claims[node]:
-                    removed[node] = 1
-                    queue[filled] = node
-                    filled += 1
+        raise_first(sync, None if size == members else f"the core has {size} members, not {members}")

@@ -1,21 +1,26 @@
 """Verifier of PageRank: see apps/verify/check.py."""
 
-import numpy as np
-from numba import njit
+from typing import Any
 
+import numpy as np
+
+from apps.edge_operator import EdgeOperator
 from apps.verify.check import everywhere, raise_first
 from cusp.partition import Partition
+from cusp.runtime.devices import move, xp_of
 from gluon.label import Label
 from gluon.reduction import ADD
 from gluon.sync import Sync
 
+STEP = EdgeOperator("share", into="dst.arrived")
+
 
 def verify_pagerank(
-    part: Partition, sync: Sync, ranks: np.ndarray, teleport: np.ndarray, damping: float, tolerance: float
-) -> None:
+    part: Partition, sync: Sync, ranks: Any, teleport: Any, damping: float, tolerance: float
+) -> None:  # fmt: skip
     """Check that ranks are a fixed point. Collective.
 
-    1. No rank is below 0. 2. Their sum is 1, to ``tolerance``. 3. One step more of the walk, edge by edge in the
+    1. No rank is below 0. 2. Their sum is 1, to ``tolerance``. 3. One more step of the walk, edge by edge in the
     direction of the edges, changes them by no more than ``tolerance``, all changes added up.
 
     Parameters
@@ -28,27 +33,18 @@ def verify_pagerank(
     VerificationError
         On every rank.
     """
-    own = slice(0, part.num_masters)
-    ranks = ranks.astype(np.float64)
-    wrong = np.flatnonzero(~(ranks >= 0))
-    raise_first(sync, f"the rank of node {part.gids[wrong[0]]} is {ranks[wrong[0]]}" if wrong.size else None)
-    dangling = part.degrees == 0
-    total, kept = sync.total(ranks.sum(), ranks[dangling].sum())
+    xp = xp_of(part.device)
+    ranks, teleport = move(ranks, part.device).astype(np.float64), move(teleport, part.device)
+    wrong = xp.flatnonzero(~(ranks >= 0))
+    negative = f"the rank of node {int(part.gids[wrong[0]])} is {float(ranks[wrong[0]])}" if wrong.size else None
+    raise_first(sync, negative)
+    total, kept = sync.total(float(ranks.sum()), float(ranks[part.degrees == 0].sum()))
     raise_first(sync, None if abs(total - 1) <= tolerance else f"the sum of the ranks is {total!r}")
-    shares = everywhere(part, sync, damping * ranks / np.maximum(part.degrees, 1), 0)
+    share = everywhere(part, sync, damping * ranks / xp.maximum(part.degrees, 1), 0)
     arrived = Label(part, np.float64, 0, ADD)
-    _walk(part.offsets, part.targets, shares.values, arrived.values)
-    arrived.updated[:] = np.uint64(0xFFFFFFFFFFFFFFFF)
+    STEP(part, share=share, arrived=arrived)
     sync.reduce(arrived, write="dst")
-    after = arrived.values[own] + (1 - damping + damping * kept) * teleport
-    (change,) = sync.total(np.abs(after - ranks).sum())
+    after = arrived.masters() + (1 - damping + damping * kept) * teleport
+    (change,) = sync.total(float(abs(after - ranks).sum()))
     message = f"one more step changes the ranks by {change:.3g} in all, but {tolerance:.3g} was asked for"
     raise_first(sync, None if change <= tolerance else message)
-
-
-@njit(cache=True, nogil=True)
-def _walk(offsets, targets, shares, arrived):  # type: ignore[no-untyped-def]
-    """Along every edge, the target gets the source's share."""
-    for source in range(offsets.size - 1):
-        for edge in range(offsets[source], offsets[source + 1]):
-            arrived[targets[edge]] += shares[source]

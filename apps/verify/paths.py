@@ -1,72 +1,105 @@
-"""Verifiers of searches: hops, distances, parents and forests; see apps/verify/check.py."""
+"""Verifiers of searches: hops, distances, widths, parents and forests.
 
-from collections.abc import Callable, Iterable
+All check the same of the values of nodes. A value is *better* than another (a distance: smaller; a width: larger), and
+an edge offers its target a *bound*, computed from its source's value and its weight:
+
+1. Each source has the value that is right there.
+2. No edge offers a bound better than its target's value; so no value is worse than that of any path.
+3. Every other reached node has a *tight* in-edge, whose bound is the node's value, and following tight edges back leads
+   to a source; so no value is better than that of some path. Where tight edges come from better values this needs
+   no proof, since they cannot make a cycle. Nodes whose tight in-edges all come from equal values (edges of weight 0,
+   equal widths) are *grounded* one after the other, from those that have an edge from a better one.
+
+One pass over the edges checks 2, and another one most of 3.
+"""
+
+import functools
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
-from apps.verify.check import everywhere, raise_first, tell_node
+from apps.edge_operator import EdgeOperator
+from apps.verify.check import everywhere, raise_first, tell_edge, tell_node
 from cusp.partition import Partition
+from cusp.runtime.devices import move, xp_of
 from gluon.label import Label
 from gluon.reduction import MAX
 from gluon.sync import Sync
 
+LEVEL, GROUNDED = 1, 2  # a node has a tight in-edge from an equal value, from a better one
 
-def verify_hops(part: Partition, sync: Sync, source: int, hops: np.ndarray, parents: np.ndarray | None = None) -> None:
+
+class Paths(NamedTuple):
+    """The kind of paths that a search finds.
+
+    Attributes
+    ----------
+    name : str
+        Of the values, for people.
+    bound : str
+        What an edge offers its target, as an edge expression of ``src.value``.
+    better : {'<', '>'}
+    numbers : dict
+        Other names in ``bound``.
+    """
+
+    name: str
+    bound: str
+    better: str = "<"
+    numbers: dict[str, int] = {}
+
+
+HOPS = Paths("hops", "src.value + 1")
+DISTANCES = Paths("distance", "src.value + weight")
+WIDTHS = Paths("width", "min(src.value, weight)", ">")
+
+
+def verify_hops(part: Partition, sync: Sync, source: int, hops: Any, parents: Any = None) -> None:
     """Check hops, and parents if given, from ``source``. Collective.
-
-    1. The source, and only it, has 0 hops. 2. No edge leads from a reached node to one that is not
-    reached or more than one hop further away; so all that can be reached is. 3. Every other reached
-    node has an in-neighbour exactly one hop closer; so hops are neither too small. 4. A node's parent
-    is one of those, and the source's parent is the source.
 
     Parameters
     ----------
     hops : (masters,) int32, -1 where not reached
     parents : (masters,) int64, -1 where not reached, optional
+        A node's parent is an in-neighbour exactly one hop closer; the source's is the source.
 
     Raises
     ------
     VerificationError
         On every rank, with the first node or edge that is wrong.
     """
-    ones = np.ones(part.num_local_edges, np.uint8)
-    _verify(part, sync, {source: 0}, "hops", hops.astype(np.int64), ones, hops < 0)
+    hops = move(hops, part.device)
+    values = _verify(part, sync, HOPS, {source: 0}, hops, hops >= 0)
     if parents is not None:
-        _verify_parents(part, sync, source, hops, hops < 0, parents, ones)
+        _verify_parents(part, sync, HOPS, source, values, hops >= 0, move(parents, part.device))
 
 
-def verify_distances(
-    part: Partition, sync: Sync, source: int, distances: np.ndarray, weights: np.ndarray,
-    parents: np.ndarray | None = None,
-) -> None:  # fmt: skip
-    """Check distances from ``source``. Collective.
-
-    1. The source has distance 0. 2. Triangle inequality: for each edge u -> v of weight w, v is at most
-    w further away than u. 3. Every other reached node has a tight in-edge (exactly w further away), and
-    following tight edges back leads to the source: with weights above 0 that needs no proof; else they
-    are followed. 4. The same of the edges from parents alone, if those are given.
+def verify_distances(part: Partition, sync: Sync, source: int, distance: Any, parents: Any = None) -> None:
+    """Check distances from ``source``; without weights every edge is 1 long. Collective.
 
     Parameters
     ----------
-    distances : (masters,) int64 with -1, or float64 with inf, where not reached
-    weights : (edges,)
+    distance : (masters,) int32 or int64 with -1, or float64 with inf, where not reached
     parents : (masters,) int64, -1 where not reached, optional
+        The edge from a node's parent is tight, and following parents leads to the source.
 
     Raises
     ------
     VerificationError
+        On every rank, with the first node or edge that is wrong.
     """
-    unreached = np.isinf(distances) if distances.dtype.kind == "f" else distances < 0
-    _verify(part, sync, {source: 0}, "distance", distances, weights, unreached)
+    distance = move(distance, part.device)
+    reached = distance != np.inf if distance.dtype.kind == "f" else distance >= 0
+    values = _verify(part, sync, DISTANCES, {source: 0}, distance, reached)
     if parents is not None:
-        _verify_parents(part, sync, source, distances, unreached, parents, weights)
+        _verify_parents(part, sync, DISTANCES, source, values, reached, move(parents, part.device))
 
 
-def verify_forest(part: Partition, sync: Sync, roots: list[int], hops: np.ndarray, root: np.ndarray) -> None:
+def verify_forest(part: Partition, sync: Sync, roots: list[int], hops: Any, root: Any) -> None:
     """Check hops to the nearest of ``roots`` and which it is, the lowest of equals. Collective.
 
-    As :func:`verify_hops` checks hops, with pairs (hops, root) in place of numbers.
+    As :func:`verify_hops` checks hops, with hops x nodes + root in place of hops.
 
     Parameters
     ----------
@@ -76,119 +109,132 @@ def verify_forest(part: Partition, sync: Sync, roots: list[int], hops: np.ndarra
     Raises
     ------
     VerificationError
-        On every rank.
+        On every rank, with the first node or edge that is wrong.
     """
-    one_hop = part.num_nodes
-    pairs = hops.astype(np.int64) * one_hop + root
-    edges = np.full(part.num_local_edges, one_hop)
-    _verify(part, sync, {node: node for node in roots}, "hops x nodes + root", pairs, edges, hops < 0)
+    hops, root = move(hops, part.device), move(root, part.device)
+    pairs = Paths("hops x nodes + root", "src.value + one_hop", numbers={"one_hop": part.num_nodes})
+    starts = {node: node for node in roots}
+    _verify(part, sync, pairs, starts, hops.astype(np.int64) * part.num_nodes + root, hops >= 0)
 
 
-def _verify(
-    part: Partition, sync: Sync, starts: dict[int, int], name: str, answer: np.ndarray, weights: np.ndarray,
-    unreached: np.ndarray,
-) -> None:  # fmt: skip
-    """``starts`` are the sources and what is right there."""
-    far = np.inf if answer.dtype.kind == "f" else np.iinfo(answer.dtype).max
-    values = everywhere(part, sync, np.where(unreached, far, answer), far)
-    _check_starts(part, sync, starts, name, values.values)
-    wrong = _first_violation(part.offsets, part.targets, weights, values.values, values.values.dtype.type(far))
-    _tell(part, sync, name, values.values, weights, wrong)
-    far = values.values.dtype.type(far)
-    grounded = _grow(part, sync, starts, weights, lambda lids, marks: _mark_tight(
-        lids, part.offsets, part.targets, weights, values.values, far, marks.values, marks.updated
-    ))  # fmt: skip
-    tell_node(part, sync, f"{name}: no in-edge that explains node", ~unreached & ~grounded)
+def verify_widths(part: Partition, sync: Sync, source: int, widths: Any) -> None:
+    """Check the widths of widest paths from ``source``; without weights every edge has the width 1. Collective.
 
+    Parameters
+    ----------
+    widths : (masters,) int64 or float64
+        The lowest number of the type (-inf) where there is no path, the largest (inf) at the source.
 
-def _grow(
-    part: Partition, sync: Sync, starts: Iterable[int], weights: np.ndarray, mark: Callable[[np.ndarray, Label], None]
-) -> np.ndarray:
-    """Which masters (bool) ``mark`` reaches: from all nodes at once, or where edges have length 0 from the starts on.
-
-    Collective. ``mark`` sets a label at targets of edges from nodes, given by local id.
+    Raises
+    ------
+    VerificationError
+        On every rank, with the first node or edge that is wrong.
     """
-    marks = Label(part, np.uint8, 0, MAX)
-    for source in starts:
-        marks.write(source, 1)
-    follow = sync.lowest(weights.min() if weights.size else 1) <= 0
-    lids = np.arange(part.num_proxies, dtype=np.int32)
-    while True:
-        if follow:
-            sync.broadcast(marks, read="src")
-            lids = marks.take_updated()
-        mark(lids, marks)
-        sync.reduce(marks, write="dst")
-        if not follow or sync.total(marks.num_updated_masters())[0] == 0:
-            return marks.values[: part.num_masters] == 1
+    widths = move(widths, part.device)
+    lowest, largest = _limits(widths.dtype)
+    _verify(part, sync, WIDTHS, {source: largest}, widths, widths != lowest)
 
 
-def _check_starts(part: Partition, sync: Sync, starts: dict[int, int], name: str, values: np.ndarray) -> None:
-    own, gids = values[: part.num_masters], part.gids[: part.num_masters]
+def _limits(dtype: np.dtype) -> tuple[Any, Any]:
+    """The lowest and the largest number of a type."""
+    if dtype.kind == "f":
+        return -np.inf, np.inf
+    return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+
+
+def _verify(part: Partition, sync: Sync, paths: Paths, starts: dict[int, Any], answer: Any, reached: Any) -> Label:
+    """Check the three invariants; returns the values of all proxies. Collective.
+
+    Parameters
+    ----------
+    starts : dict
+        The sources, and what is right there.
+    answer, reached : (masters,) numbers, bool
+    """
+    lowest, largest = _limits(answer.dtype)
+    far = largest if paths.better == "<" else lowest
+    xp = xp_of(part.device)
+    values = everywhere(part, sync, xp.where(reached, answer, answer.dtype.type(far)), far)
+    _check_starts(part, sync, paths, starts, values)
+    _check_bounds(part, sync, paths, values)
+    message = f"{paths.name}: no in-edge that explains node"
+    tight = f"{paths.bound} == dst.value"
+    _check_grounded(part, sync, tight, paths.better, reached, starts, message, value=values, **paths.numbers)
+    return values
+
+
+def _check_starts(part: Partition, sync: Sync, paths: Paths, starts: dict[int, Any], values: Label) -> None:
+    message = None
     for source, expected in starts.items():
-        tell_node(part, sync, f"{name}: not {expected} at the source", (gids == source) & (own != expected))
-    tell_node(part, sync, f"{name}: below 0", own < 0)
+        lid = part.lid(source)
+        if 0 <= lid < part.num_masters and not values.values[lid] == expected:
+            message = f"{paths.name}: not {expected} at the source {source}"
+    raise_first(sync, message)
+    if paths.better == "<":
+        tell_node(part, sync, f"{paths.name}: below 0 at node", values.masters() < 0)
 
 
-@njit(cache=True, nogil=True)
-def _first_violation(offsets, targets, weights, values, far):  # type: ignore[no-untyped-def]
-    """Source and edge of the first edge that breaks the triangle inequality, or -1, -1."""
-    for source in range(offsets.size - 1):
-        if values[source] != far:
-            for edge in range(offsets[source], offsets[source + 1]):
-                bound = values[source] + weights[edge]
-                if bound >= 0 and values[targets[edge]] > bound:  # a sum that wraps bounds nothing
-                    return source, edge
-    return -1, -1
+def _check_grounded(
+    part: Partition, sync: Sync, tight: str, better: str, needed: Any, starts: Iterable[int], message: str,
+    **given: Any,
+) -> None:  # fmt: skip
+    """Raise if following tight edges back does not lead from all nodes that need it to a start. Collective."""
+    support, grounded = Label(part, np.int32, 0, MAX), Label(part, np.int32, 0, MAX)
+    find_support, grow = _grounding(tight, better)
+    find_support(part, support=support, **given)
+    sync.reduce(support, write="dst")
+    for source in starts:
+        grounded.write(source, 1)
+    grounded.masters()[support.masters() == GROUNDED] = 1
+    left = needed & (grounded.masters() == 0)
+    tell_node(part, sync, message, left & (support.masters() == 0))
+    if sync.total(int(left.sum())) == (0,):
+        return
+    grounded = everywhere(part, sync, grounded.masters(), 0, MAX)
+    grounded.swap_updated()
+    grow(part, grounded=grounded, **given)
+    sync.reduce(grounded, write="dst")
+    sync.broadcast(grounded, read="src")
+    grow.until_quiet(part, sync, grounded=grounded, **given)
+    tell_node(part, sync, message, needed & (grounded.masters() == 0))
 
 
-@njit(cache=True, nogil=True)
-def _mark_tight(lids, offsets, targets, weights, values, far, grounded, updated):  # type: ignore[no-untyped-def]
-    """Mark the targets of the tight out-edges of the nodes ``lids``."""
-    for source in lids:
-        if values[source] != far:
-            for edge in range(offsets[source], offsets[source + 1]):
-                target = targets[edge]
-                if grounded[target] == 0 and values[target] == values[source] + weights[edge]:
-                    grounded[target] = 1
-                    updated[target >> 6] |= np.uint64(1) << np.uint64(target & 63)
+@functools.cache
+def _grounding(tight: str, better: str) -> tuple[EdgeOperator, EdgeOperator]:
+    """What finds the best tight in-edge of each node, and what grounds nodes along those from equal values."""
+    best = f"{GROUNDED} if src.value {better} dst.value else {LEVEL}"
+    level = f"src.grounded > dst.grounded and src.value == dst.value and {tight}"
+    conditions = [tight, f"dst.support < {GROUNDED}"]
+    if "weight" not in tight and "parent" not in tight:  # then many edges are tight: what is rarely true comes first
+        conditions.reverse()
+    return (
+        EdgeOperator(best, into="dst.support", where=" and ".join(conditions)),
+        EdgeOperator("grounded", into="dst.grounded", where=level),
+    )
 
 
-@njit(cache=True, nogil=True)
-def _mark_children(lids, offsets, targets, weights, gids, values, far, parents, marks, updated):  # type: ignore[no-untyped-def]
-    """Mark the targets that the nodes ``lids`` are parents of, over an edge as long as their distances say."""
-    for source in lids:
-        if 0 <= values[source] and values[source] != far:
-            for edge in range(offsets[source], offsets[source + 1]):
-                target = targets[edge]
-                if parents[target] == gids[source] and values[target] == values[source] + weights[edge]:
-                    marks[target] = 1
-                    updated[target >> 6] |= np.uint64(1) << np.uint64(target & 63)
+def _check_bounds(part: Partition, sync: Sync, paths: Paths, values: Label) -> None:
+    """Raise if an edge offers too good a bound. Collective."""
+
+    def describe(source: int, target: int, weights: np.ndarray) -> str:
+        weight = weights.min() if paths.better == "<" else weights.max()
+        over = f"an edge of weight {weight}" if "weight" in paths.bound else "an edge"
+        return (
+            f"{paths.name} of {int(part.gids[source])} is {values.values[source]}, but {values.values[target]} of its "
+            f"out-neighbour {int(part.gids[target])} over {over}"
+        )
+
+    tell_edge(part, sync, f"{paths.bound} {paths.better} dst.value", describe, value=values, **paths.numbers)
 
 
 def _verify_parents(
-    part: Partition, sync: Sync, source: int, distances: np.ndarray, unreached: np.ndarray, parents: np.ndarray,
-    weights: np.ndarray,
-) -> None:  # fmt: skip
-    values, chosen = everywhere(part, sync, distances, -1).values, everywhere(part, sync, parents, -1).values
-    far = values.dtype.type(np.inf if values.dtype.kind == "f" else -1)
-    found = _grow(part, sync, [source], weights, lambda lids, marks: _mark_children(
-        lids, part.offsets, part.targets, weights, part.gids, values, far, chosen, marks.values, marks.updated
-    ))  # fmt: skip
-    is_source = part.gids[: part.num_masters] == source
-    right = np.where(is_source, parents == source, np.where(unreached, parents < 0, found))
-    tell_node(part, sync, "parents: no edge as long as their distances say leads from its parent to node", ~right)
-
-
-def _tell(
-    part: Partition, sync: Sync, name: str, values: np.ndarray, weights: np.ndarray, wrong: tuple[int, int]
+    part: Partition, sync: Sync, paths: Paths, source: int, values: Label, reached: Any, parents: Any
 ) -> None:
-    source, edge = wrong
-    message = None
-    if edge >= 0:
-        target = part.targets[edge]
-        message = (
-            f"{name} of {part.gids[source]} is {values[source]}, but {values[target]} of its out-neighbour "
-            f"{part.gids[target]} over an edge of length {weights[edge]}"
-        )
-    raise_first(sync, message)
+    """Check parents where :func:`_verify` has found the values right. Collective."""
+    is_source = part.gids[: part.num_masters] == source
+    tell_node(part, sync, "parents: not its own parent is the source", is_source & (parents != source))
+    tell_node(part, sync, "parents: one is given though it is not reached for node", ~reached & (parents >= 0))
+    tight = f"dst.parent == src.gid and {paths.bound} == dst.value"
+    given = {"value": values, "parent": everywhere(part, sync, parents, -1)}
+    message = "parents: no edge as long as their distances say leads from its parent to node"
+    _check_grounded(part, sync, tight, paths.better, reached, [source], message, **given)

@@ -1,26 +1,27 @@
-"""Verifier of triangles: see apps/verify/check.py."""
+"""Verifier of triangles: see apps/verify/check.py. It counts on the host: the graph of a GPU is copied there."""
 
 from typing import Any
 
 import numpy as np
 from numba import njit
 
-from apps.harness import scramble
 from apps.shared.oriented import cut_rows
+from apps.shared.splitmix64 import splitmix64
 from apps.verify.check import raise_first, tell_node
 from cusp.partition import Partition
+from cusp.runtime.devices import to_host
 from gluon.sync import Sync
 
-WORK = 1 << 29  # entries of rows that are looked at
-ROOM = 1 << 22  # entries of neighbourhoods that travel at a time
+WORK = 1 << 29  # entries of rows to look at
+CAPACITY = 1 << 22  # entries of neighbourhoods that travel at a time
 
 
 def verify_triangles(graph: Partition, sync: Sync, figures: dict[str, Any], labels: dict[str, np.ndarray]) -> None:
     """Check triangles. Collective.
 
-    1. Those at the nodes are together three times as many as there are. 2. At a node there are half as many as, taken
-    over its neighbours, nodes that are neighbours of both: recounted for all nodes if that is little work, else
-    for as many as are, drawn by their global ids. 3. The coefficients follow from these and the degrees.
+    1. The counts of all nodes add up to three times the number of triangles. 2. The count of a node is half the number
+    of common neighbours that it has with each of its neighbours, added up: recounted for all nodes if that is
+    little work, else for a sample drawn by global ids. 3. The coefficients follow from the counts and the degrees.
 
     Parameters
     ----------
@@ -34,15 +35,16 @@ def verify_triangles(graph: Partition, sync: Sync, figures: dict[str, Any], labe
     VerificationError
         On every rank.
     """
-    counts = labels["triangles"]
+    graph = graph.on("cpu")
+    counts, clustering = (to_host(labels[name]) for name in ("triangles", "clustering"))
     pairs = graph.degrees * (graph.degrees - 1) // 2
     total, paths = sync.total(int(counts.sum()), int(pairs.sum()))
-    told = figures["triangles"]
-    _refuse(sync, total != 3 * told, f"{total} triangles at all nodes are not 3 times {told}")
-    share = 3 * told / max(paths, 1)
+    triangles = figures["triangles"]
+    _refuse(sync, total != 3 * triangles, f"{total} triangles at all nodes are not 3 times {triangles}")
+    share = 3 * triangles / max(paths, 1)
     _refuse(sync, not np.isclose(figures["transitivity"], share), f"the transitivity is not {share}")
     expected = counts / np.maximum(pairs, 1)
-    wrong = ~np.isclose(labels["clustering"], expected)
+    wrong = ~np.isclose(clustering, expected)
     tell_node(graph, sync, "clustering: not the share of pairs of neighbours at node", wrong)
     mean = sync.total(float(expected.sum()))[0] / graph.num_nodes
     _refuse(
@@ -52,33 +54,33 @@ def verify_triangles(graph: Partition, sync: Sync, figures: dict[str, Any], labe
 
 
 def recount(graph: Partition, sync: Sync, counts: np.ndarray) -> None:
-    """Compare the triangles at nodes with twice as many common neighbours. Collective."""
+    """Compare twice the triangles at nodes with the common neighbours counted anew. Collective."""
     gids = graph.gids[: graph.num_masters]
     work = sync.total(int((graph.degrees**2).sum()))[0]
-    drawn = np.flatnonzero(scramble(gids, seed=1) <= np.uint64(min(WORK / max(work, 1), 1.0) * (2**64 - 2048)))
-    cuts = cut_rows(graph.degrees[drawn], ROOM // sync.comm.size)
+    drawn = np.flatnonzero(splitmix64(gids, seed=1) <= np.uint64(min(WORK / max(work, 1), 1.0) * (2**64 - 2048)))
+    cuts = cut_rows(graph.degrees[drawn], CAPACITY // sync.comm.size)
     for turn in range(max(sync.comm.allgather(len(cuts)))):
-        mine = drawn[cuts[turn]] if turn < len(cuts) else drawn[:0]
-        rows = [graph.gids[graph.targets[graph.offsets[lid] : graph.offsets[lid + 1]]] for lid in mine]
-        everyone = sync.comm.allgather((graph.degrees[mine], np.concatenate([gids[:0], *rows])))
-        found = [_count_common(graph, sizes, members) for sizes, members in everyone]
-        twice = np.array(sync.total(*np.concatenate(found)), np.int64)
+        local = drawn[cuts[turn]] if turn < len(cuts) else drawn[:0]
+        rows = [graph.gids[graph.targets[graph.offsets[lid] : graph.offsets[lid + 1]]] for lid in local]
+        everyone = sync.comm.allgather((graph.degrees[local], np.concatenate([gids[:0], *rows])))
+        common = [_count_common(graph, sizes, members) for sizes, members in everyone]
+        twice = np.array(sync.total(*np.concatenate(common)), np.int64)
         first = sum(sizes.size for sizes, _ in everyone[: sync.comm.rank])
-        wrong = np.flatnonzero(twice[first : first + mine.size] != 2 * counts[mine])
+        wrong = np.flatnonzero(twice[first : first + local.size] != 2 * counts[local])
         message = None
         if wrong.size:
-            lid, right = mine[wrong[0]], twice[first + wrong[0]] // 2
+            lid, right = local[wrong[0]], twice[first + wrong[0]] // 2
             message = f"at node {gids[lid]} there are {right} triangles, not {counts[lid]}"
         raise_first(sync, message)
 
 
 def _refuse(sync: Sync, wrong: bool, message: str) -> None:
-    """Raise what all ranks have found alike. Collective."""
+    """Raise what is wrong on all ranks alike. Collective."""
     raise_first(sync, message if wrong else None)
 
 
 def _count_common(graph: Partition, sizes: np.ndarray, members: np.ndarray) -> np.ndarray:
-    """For each list of global ids: how often a row of a master in it names a node in it."""
+    """For each list of global ids, the entries in rows of its masters that are in the list too."""
     marks = np.zeros(graph.num_proxies, np.bool_)
     common = np.zeros(sizes.size, np.int64)
     ends = np.cumsum(sizes)

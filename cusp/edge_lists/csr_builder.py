@@ -59,6 +59,12 @@ class CsrBuilder:
 
     The result depends on the edges alone, not on their order, chunks, ranks or the memory limit.
 
+    >>> builder = CsrBuilder(MPI.COMM_SELF, symmetrize=True)
+    >>> builder.add([0, 0], [2, 1])
+    >>> rows = builder.build()
+    >>> rows.indptr, rows.indices
+    (array([0, 2, 3, 4]), array([1, 2, 0, 0], dtype=uint32))
+
     Parameters
     ----------
     comm : Intracomm

@@ -1,1 +1,1 @@
-"""What a partition would look like, or does look like: figures, dry runs, pictures."""
+"""What a partition looks like, or would look like: figures, dry runs, pictures."""

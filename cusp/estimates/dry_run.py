@@ -1,4 +1,4 @@
-"""What a partition will need, before it is made: an estimate from a small part of the file, with bounds beside it."""
+"""What a partition will need, before it is made: an estimate from a small part of the file, and bounds."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from cusp.estimates.sample import read_sample
 from cusp.estimates.sampled_estimate import SampledEstimate, estimate_from_sample, why_not
 from cusp.input.edge_slice import read_slice
 from cusp.input.graph_file import GraphHeader
-from cusp.policies.compile_rules import Rules
+from cusp.policies.compile_rules import CompiledPolicy, compile_policy
 from cusp.policies.policy import Policy
 
 if TYPE_CHECKING:
@@ -21,13 +21,13 @@ PROGRAM_MB = 300  # interpreter, libraries, compiled code
 
 @dataclass(frozen=True)
 class Bounds:
-    """What follows from the sizes alone, for any policy; memory, if it balances the edges.
+    """What follows from the sizes alone, for any policy; memory only for policies that balance the edges.
 
     Attributes
     ----------
     replication : float
     memory_mb, peak_mb : float
-        Of a rank: its part of the graph; most that it needs while that is built.
+        Of a rank: for its part of the graph; at most, while that is built.
     mb_a_round : float
     """
 
@@ -47,9 +47,9 @@ class DryRun:
     bounds : Bounds
     quality : Quality or None
     low, high : float
-        Between which the replication factor lies.
+        Range of the replication factor.
     source : str
-        What the estimate is from, or why there is none.
+        What the estimate is based on, or why there is none.
     header : GraphHeader
     """
 
@@ -62,7 +62,7 @@ class DryRun:
     header: GraphHeader
 
     def figure(self, name: str) -> float:
-        """An estimate by the name that rows use, with the memory of edge weights; ``peak_mb``: while it is built."""
+        """An estimate by its name in rows, with the memory of edge weights; ``peak_mb``: while the graph is built."""
         assert self.quality is not None
         memory = self.quality.memory_mb(weight_bytes(self.header))
         if name == "peak_mb":
@@ -73,51 +73,49 @@ class DryRun:
 def dry_run(header: GraphHeader, policy: Policy, parts: int, split: str, limit: int, comm: "Intracomm") -> DryRun:
     """Estimate what a policy makes of a graph in ``parts`` parts, from at most ``limit`` bytes of the file. Collective.
 
-    If the whole graph fits into the limit, nothing is left to chance: it is read, and the rules are asked.
+    If the whole graph fits into the limit, it is read and the rules are asked about every edge.
     """
     bounds = bounds_of(header, parts)
+    with together(comm):
+        compiled = compile_policy(policy)
     needed = header.num_edges * header.index_dtype.itemsize + 8 * (header.num_nodes + comm.size)
     if needed <= limit:
-        with together(comm):
-            rules = Rules(policy)
-        edges = read_slice(header.path, comm, split, weights=False, in_degrees=rules.uses_in_degrees)
-        quality = estimate(edges, policy, parts, split, comm).quality
+        edges = read_slice(header.path, comm, split, weights=False, in_degrees=compiled.uses.in_degrees)
+        quality = estimate(edges, compiled, parts, split, comm).quality
         source = f"computed from all edges ({needed / 1e6:,.1f} MB)"
-        if parts != comm.size and (policy.make_mstate or policy.make_estate or rules.uses_masters):
-            source += f"; rules with state were asked by {comm.size} ranks, which on {parts} know less of each other"
+        if parts != comm.size and compiled.uses.history:
+            source += f"; rules with state were asked by {comm.size} ranks; {parts} ranks know less of each other"
         return DryRun(parts, bounds, quality, quality.replication, quality.replication, source, header)
-    found: SampledEstimate | None = None
+    sampled: SampledEstimate | None = None
     with together(comm):
         if comm.rank == 0 and limit > 0:
-            found, source = _from_sample(header, policy, parts, split, limit)
+            sampled, source = _from_sample(header, compiled, parts, split, limit)
         else:
             source = "no estimate: no edges were read"
-    found, source = comm.bcast((found, source))
-    if found is None:
+    sampled, source = comm.bcast((sampled, source))
+    if sampled is None:
         return DryRun(parts, bounds, None, 1.0, bounds.replication, source, header)
-    return DryRun(parts, bounds, found.quality, found.low, found.high, source, header)
+    return DryRun(parts, bounds, sampled.quality, sampled.low, sampled.high, source, header)
 
 
 def _from_sample(
-    header: GraphHeader, policy: Policy, parts: int, split: str, limit: int
+    header: GraphHeader, compiled: CompiledPolicy, parts: int, split: str, limit: int
 ) -> tuple[SampledEstimate | None, str]:
-    """The estimate and where it is from, or None and why."""
+    """The estimate and what it is based on, or None and the reason."""
     sample = read_sample(header, limit)
-    reason = why_not(policy, sample)
+    reason = why_not(compiled, sample)
     if reason is not None:
-        return (
-            None,
-            f"no estimate: policy {policy.name} cannot be sampled; {reason}. python -m cusp compare computes it",
-        )
+        name = compiled.policy.name
+        return None, f"no estimate: policy {name} cannot be sampled; {reason}. python -m cusp compare computes it"
     share = sample.num_edges / max(1, header.num_edges)
     source = f"estimated from {sample.num_bytes / 1e6:,.1f} MB of the file, {share:.1%} of the edges"
     if not (header.symmetric or header.has_transpose):
         source += "; in-edges are guessed, since the file has no transpose"
-    return estimate_from_sample(sample, policy, parts, split), source
+    return estimate_from_sample(sample, compiled, parts, split), source
 
 
 def bounds_of(header: GraphHeader, parts: int) -> Bounds:
-    """Bounds that hold for any policy; those on memory, if edges are balanced."""
+    """Bounds that hold for any policy; those on memory for policies that balance the edges."""
     nodes, edges = header.num_nodes, header.num_edges
     most_edges, masters = -(-edges // parts), -(-nodes // parts)
     proxies = min(nodes, masters + 2 * most_edges)

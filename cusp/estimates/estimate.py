@@ -1,4 +1,4 @@
-"""What a partition would look like, for any number of parts, without any edge having travelled."""
+"""What a partition would look like, for any number of parts, without moving any edge."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,11 +14,10 @@ from cusp.input.edge_slice import EdgeSlice
 from cusp.input.split import split_weights
 from cusp.kernels import build_cpu as build
 from cusp.kernels.bits import popcount
-from cusp.neighbors import Neighbors, meet_neighbors
-from cusp.policies.compile_rules import Rules
-from cusp.policies.node_map import read_node_map
+from cusp.neighbors import Neighbors
+from cusp.policies.compile_rules import CompiledPolicy, compile_policy
 from cusp.policies.policy import Policy
-from cusp.policies.prop import Prop
+from cusp.prepare_rules import PreparedRules, prepare_rules
 from cusp.runtime.exchange import all_to_all
 from cusp.runtime.stopwatch import Stopwatch
 
@@ -28,48 +27,49 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Quality of a partition that was not built, and its edges between nodes with different masters."""
+    """Quality of a partition that was not built, and how many edges connect nodes with different masters."""
 
     quality: Quality
     cut_edges: int
 
 
 def estimate(
-    edges: EdgeSlice, policy: Policy, num_parts: int, split: str, comm: "Intracomm", watch: Stopwatch | None = None
+    edges: EdgeSlice,
+    policy: Policy | CompiledPolicy,
+    num_parts: int,
+    split: str,
+    comm: "Intracomm",
+    watch: Stopwatch | None = None,
 ) -> Estimate:
-    """Evaluate both rules of a policy and count what each part would hold. Collective.
+    """Ask both rules of a policy and count what each part would hold. Collective.
 
     Parameters
     ----------
     edges : EdgeSlice
         What this rank reads; ranks and parts may differ in number.
-    policy : Policy
+    policy : Policy or CompiledPolicy
+        If compiled, for the CPU.
     num_parts : int
     split : str
-        The reading split, applied to the parts where their number differs.
+        The reading split, applied to the parts if there are not as many as ranks.
     watch : Stopwatch, optional
         Gets the seconds of assign_masters and assign_edges, as in a partition, and of counting.
     """
     watch = watch or Stopwatch()
     with together(comm):
-        rules = Rules(policy)
-        bounds = edges.bounds
-    if num_parts != comm.size:
-        bounds = part_bounds(edges, num_parts, split, comm)
-    with together(comm):
-        prop = Prop(edges, num_parts, comm.rank, policy.grid_for(num_parts), policy.threshold, bounds)
-        if policy.node_map:
-            prop.node_map = read_node_map(policy.node_map, edges)
-    with watch("assign_masters" if rules.uses_neighbors else "count"):  # who only counts needs the neighbours too
-        neighbors = meet_neighbors(edges, rules, prop, comm)
+        compiled = compile_policy(policy)
+    bounds = part_bounds(edges, num_parts, split, comm) if num_parts != comm.size else None
+    with watch("assign_masters" if compiled.uses.neighbors else "count"):  # counting needs the neighbours too
+        rules = prepare_rules(edges, compiled, comm, bounds, with_neighbors=True)
     with watch("assign_masters"):
-        masters = assign_masters(edges, rules, prop, neighbors, comm)
+        masters = assign_masters(rules, comm)
     with watch("assign_edges"):
-        owners = assign_edges(edges, masters, rules, prop, comm)
+        owners = assign_edges(rules, masters, comm)
         if owners is None:
             owners = np.full(edges.targets.size, comm.rank, np.uint16)
     with watch("count"):
-        return _count(edges, prop, neighbors, masters, owners, rules, comm)
+        assert rules.neighbors is not None
+        return _count(rules, rules.neighbors, masters, owners, comm)
 
 
 def part_bounds(edges: EdgeSlice, num_parts: int, split: str, comm: "Intracomm") -> np.ndarray:
@@ -79,34 +79,28 @@ def part_bounds(edges: EdgeSlice, num_parts: int, split: str, comm: "Intracomm")
     nodes = np.arange(edges.first_node, edges.first_node + edges.indptr.size)
     weight = nodes * node_weight + (edges.indptr + first_edge) * edge_weight
     total = edges.num_nodes * node_weight + edges.num_edges * edge_weight
-    wanted = -(-total * np.arange(1, num_parts) // num_parts)
-    place = np.searchsorted(weight, wanted)
-    found = np.where(place < weight.size, nodes[np.minimum(place, weight.size - 1)], edges.num_nodes)
-    return np.array([0, *np.min(comm.allgather(found), axis=0), edges.num_nodes], np.int64)
+    targets = -(-total * np.arange(1, num_parts) // num_parts)
+    place = np.searchsorted(weight, targets)
+    firsts = np.where(place < weight.size, nodes[np.minimum(place, weight.size - 1)], edges.num_nodes)
+    return np.array([0, *np.min(comm.allgather(firsts), axis=0), edges.num_nodes], np.int64)
 
 
 def _count(
-    edges: EdgeSlice,
-    prop: Prop,
-    neighbors: Neighbors,
-    masters: Masters,
-    owners: np.ndarray,
-    rules: Rules,
-    comm: "Intracomm",
+    rules: PreparedRules, neighbors: Neighbors, masters: Masters, owners: np.ndarray, comm: "Intracomm"
 ) -> Estimate:
-    """Collect at each node's reader which parts hold in- and out-edges of it, then count by part."""
+    """Collect at each node's reader which parts hold in-edges and out-edges of it; count by part. Collective."""
+    edges, prop = rules.edges, rules.prop
     parts, words = prop.num_parts, (prop.num_parts + 63) // 64
     rows = edges.indptr.size - 1
     out_bits = np.zeros((rows, words), np.uint64)
     in_bits = np.zeros((rows + neighbors.size, words), np.uint64)
-    neighbor_masters = _neighbor_masters(neighbors, masters, prop, rules)
-    place_masters = np.concatenate([masters.of_slice, neighbor_masters])
+    place_masters = np.concatenate([masters.of_slice, _neighbor_masters(rules, neighbors, masters)])
     cut = _mark_parts(prop, owners, place_masters, out_bits, in_bits)
     starts = rows + neighbors.starts
-    told = all_to_all(comm, [in_bits[starts[r] : starts[r + 1]].ravel() for r in range(comm.size)])
-    for asked, bits in zip(neighbors.asked, told):
-        if asked.size:
-            in_bits[asked] |= bits.reshape(-1, words)
+    bits_for_readers = [in_bits[starts[r] : starts[r + 1]].ravel() for r in range(comm.size)]
+    for rows_of_others, bits in zip(neighbors.requested, all_to_all(comm, bits_for_readers)):
+        if rows_of_others.size:
+            in_bits[rows_of_others] |= bits.reshape(-1, words)
     counts = np.zeros((5, parts), np.int64)
     shared = np.zeros((parts, parts), np.int64)
     count_parts(out_bits, in_bits, masters.of_slice, counts, shared)
@@ -117,19 +111,20 @@ def _count(
     return Estimate(quality, comm.allreduce(int(cut)))
 
 
-def _neighbor_masters(neighbors: Neighbors, masters: Masters, prop: Prop, rules: Rules) -> np.ndarray:
+def _neighbor_masters(rules: PreparedRules, neighbors: Neighbors, masters: Masters) -> np.ndarray:
+    """(neighbours,): the master of each."""
     if masters.view is not None:
         return masters.view.table
     gids = np.empty(neighbors.size, np.int64)
     build.list_marked(neighbors.index, gids)
-    found = np.empty(gids.size, masters.of_slice.dtype)
-    rules.run("masters_of", prop, gids, found)
-    return found
+    of_neighbors = np.empty(gids.size, masters.of_slice.dtype)
+    rules.run("masters_of", gids, of_neighbors)
+    return of_neighbors
 
 
 @njit(cache=True, nogil=True)
 def _mark_parts(prop, owners, masters, out_bits, in_bits):  # type: ignore[no-untyped-def]
-    """Note each edge's owner at both of its ends; returns the number of cut edges."""
+    """Record each edge's owner at both of its ends; returns the number of cut edges."""
     cut = 0
     for row in range(out_bits.shape[0]):
         for edge in range(prop.indptr[row], prop.indptr[row + 1]):

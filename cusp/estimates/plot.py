@@ -16,12 +16,12 @@ LONGEST = 22  # characters of a policy's name that fit beside the bars
 
 
 def megabytes(value: float) -> str:
-    """Three digits, or all that stand before the point."""
+    """Three digits, or all that are before the point."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 class Panel(NamedTuple):
-    """One figure of all policies: its name in a row, title, unit, where its bars begin, how values are shown."""
+    """One figure of all policies: its key, title, unit, where its bars begin, and how values are shown."""
 
     key: str
     title: str
@@ -31,15 +31,15 @@ class Panel(NamedTuple):
 
 
 PANELS = (
-    Panel("replication", "replication factor", "proxies a node (1: none replicated)", 1, "{:.2f}".format),
+    Panel("replication", "replication factor", "proxies per node (1: none replicated)", 1, "{:.2f}".format),
     Panel("edge_balance", "balance of edges", "largest part / mean (1: perfect)", 1, "{:.2f}".format),
-    Panel("mb_a_round", "traffic", "at most MB a round, all parts", 0, megabytes),
+    Panel("mb_a_round", "traffic", "at most, MB per round, all parts", 0, megabytes),
     Panel("memory_mb", "memory", "MB of the largest part", 0, megabytes),
 )
 
 
 def check_plot(path: str, comm: "Intracomm") -> None:
-    """Find out before the work that a picture cannot be drawn. Collective.
+    """Find out before the work whether a picture can be drawn. Collective.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def check_plot(path: str, comm: "Intracomm") -> None:
             kind = Path(path).suffix.lstrip(".").lower()
             if kind not in known:
                 raise OutputError(
-                    f"--plot {path}: unknown kind of picture; end the name with one of .{', .'.join(known)}"
+                    f"--plot {path}: unknown kind of picture; the name must end with one of .{', .'.join(known)}"
                 )
 
 
@@ -83,15 +83,15 @@ def _pyplot(path: str) -> Any:
 
 
 def _draw(axis: Any, panel: Panel, figures: list[dict]) -> None:
-    """Bars with their values beside them; the smallest value stands out."""
-    values = [row[panel.key] for row in figures]
+    """Draw bars with their values beside them; the smallest value stands out."""
+    values = [entry[panel.key] for entry in figures]
     shown = [panel.show(value) for value in values]
     colors = [BEST if text == panel.show(min(values)) else BAR for text in shown]
     bars = axis.barh(range(len(values)), [value - panel.origin for value in values], 0.66, panel.origin, color=colors)
     axis.bar_label(bars, shown, padding=3, fontsize=9, color=INK)
-    axis.set_yticks(range(len(values)), [_short(row["policy"]) for row in figures])
+    axis.set_yticks(range(len(values)), [_short(entry["policy"]) for entry in figures])
     axis.set_xlim(panel.origin, panel.origin + 1.22 * max(max(values) - panel.origin, 0.01))
-    axis.set_xticks([])  # the values stand beside the bars
+    axis.set_xticks([])  # the values are beside the bars
     axis.set_title(panel.title, fontsize=11, color=INK)
     axis.set_xlabel(panel.unit, fontsize=9, color=INK)
     axis.tick_params(length=0, labelsize=9, labelcolor=INK)
@@ -105,6 +105,6 @@ def _parts(figures: list[dict]) -> str:
 
 
 def _short(policy: str) -> str:
-    """The name of a policy, or of its file, cut in the middle where it is long."""
+    """The name of a policy, or of its file, shortened in the middle if it is long."""
     name = Path(policy).name if policy.endswith(".py") else policy
     return name if len(name) <= LONGEST else f"{name[: LONGEST // 2]}…{name[-LONGEST // 2 + 1 :]}"

@@ -17,12 +17,12 @@ TARGET_BYTES = 4
 
 @dataclass(frozen=True)
 class Quality:
-    """Counts of each part, (parts,) int64 each, and what follows from them.
+    """Counts of each part, and what follows from them.
 
     Attributes
     ----------
     masters, proxies, edges, partners : (parts,) int64
-        ``partners``: other parts with which a part has a node in common.
+        ``partners``: other parts with which a part shares a node.
     mirrors_in, mirrors_out : (parts,) int64
         Mirrors with in-edges, which are reduced after a push, and with out-edges, which get broadcasts.
     num_nodes : int
@@ -59,7 +59,7 @@ class Quality:
 
     @property
     def mb_a_round(self) -> float:
-        """Most that a round can send, in MB: every mirror that plays a role, 4 bytes each; for push and for pull."""
+        """Most that a round can send, in MB: 4 bytes for every mirror with a role; for push and for pull."""
         return float((self.mirrors_in.sum() + self.mirrors_out.sum()) * LABEL_BYTES / 1e6)
 
     def memory_mb(self, weight_bytes: int = 0) -> float:
@@ -68,7 +68,7 @@ class Quality:
         return float((edges + self.proxies * NODE_BYTES + self.num_nodes // 4).max() / 1e6)
 
     def summary(self) -> dict[str, Any]:
-        """The figures, by the names that rows use."""
+        """The figures, by their names in rows."""
         return {
             "parts": self.masters.size,
             "replication": self.replication,
@@ -82,7 +82,7 @@ class Quality:
 
 
 def balance(counts: np.ndarray) -> float:
-    """Maximum / mean; 1 is perfect, also for nothing at all."""
+    """Maximum / mean; 1 is perfect, and the answer if all counts are 0."""
     return float(counts.max() / counts.mean()) if counts.any() else 1.0
 
 
@@ -91,7 +91,7 @@ def measure_quality(part: Partition, comm: "Intracomm") -> Quality:
     mirrors = np.array(comm.allgather(np.diff(part.mirror_starts)))  # [r, s]: proxies on r of nodes of s
     mirror = slice(part.num_masters, None)
     roles = (int(part.has_in[mirror].sum()), int(part.has_out[mirror].sum()))
-    held = comm.allgather((part.num_masters, part.num_proxies, part.num_local_edges, *roles))
-    masters, proxies, edges, mirrors_in, mirrors_out = np.array(held, np.int64).T
+    counts = comm.allgather((part.num_masters, part.num_proxies, part.num_local_edges, *roles))
+    masters, proxies, edges, mirrors_in, mirrors_out = np.array(counts, np.int64).T
     partners = ((mirrors + mirrors.T) > 0).sum(axis=1)
     return Quality(masters, proxies, edges, partners, mirrors_in, mirrors_out, part.num_nodes)

@@ -12,11 +12,11 @@ from cusp.input.graph_file import GraphHeader
 from cusp.input.split import first_node_of
 
 MOST_BLOCKS, LEAST_BLOCKS, BLOCK_BYTES = 256, 16, 4096
-LONGEST = 4  # a block may need so many times its share of the limit
+LONGEST = 4  # a block may take this many times its share of the limit
 
 
 @dataclass(frozen=True)
-class Rows:
+class SampledRows:
     """Some rows of a CSR: the ends of row i are ``ends[indptr[i] : indptr[i + 1]]``."""
 
     indptr: np.ndarray
@@ -30,17 +30,17 @@ class Block:
     Attributes
     ----------
     first_node : int
-    out : Rows
+    out : SampledRows
         Out-edges.
-    into : Rows or None
+    into : SampledRows or None
         In-edges, if the file has them: in its transpose, or because the graph is symmetric.
     nodes, edges : float
-        How many nodes, edges of the range each of its nodes, edges stands for.
+        How many nodes of the range each of its nodes represents; the same of edges.
     """
 
     first_node: int
-    out: Rows
-    into: Rows | None
+    out: SampledRows
+    into: SampledRows | None
     nodes: float
     edges: float
 
@@ -54,7 +54,7 @@ class Sample:
     header : GraphHeader
     blocks : list of Block
     offsets : (N + 1,) int64 or None
-        All of ``indptr``, where that is no more than half the limit.
+        All of ``indptr``, if that takes at most half the limit.
     num_bytes : int
         Bytes read.
     """
@@ -70,7 +70,7 @@ class Sample:
         return sum(block.out.ends.size for block in self.blocks)
 
     def part_bounds(self, num_parts: int, split: str) -> np.ndarray:
-        """(num_parts + 1,) int64: the nodes that each of so many ranks would read. Looks up some 20 offsets a part."""
+        """(num_parts + 1,) int64: nodes that each of ``num_parts`` ranks would read. Looks up some 20 offsets each."""
         header = self.header
         with h5py.File(header.path, "r") as file:
             prefix_at = (file["indptr"] if self.offsets is None else self.offsets).__getitem__
@@ -80,10 +80,10 @@ class Sample:
 
 
 def read_sample(header: GraphHeader, limit: int, seed: int = 1) -> Sample:
-    """Read at most ``limit`` bytes of a graph file (and 2 kB more), the same for the same seed.
+    """Read at most ``limit`` bytes of a graph file (and 2 kB more), the same ones for the same seed.
 
-    A block has as many rows as come to its share on average. One that meets a hub may take some times its
-    share, while there is some left, and ends with a part of that hub's row.
+    A block has as many rows as fill its share on average. One that meets a hub may take a few times its
+    share, while anything is left, and ends with a part of the hub's row.
 
     Raises
     ------
@@ -98,7 +98,7 @@ def read_sample(header: GraphHeader, limit: int, seed: int = 1) -> Sample:
 
 
 class _Reader:
-    """The file, and how much of the limit is left."""
+    """Reads the file, and keeps count of what is left of the limit."""
 
     def __init__(self, file: h5py.File, header: GraphHeader, limit: int) -> None:
         self.file, self.header, self.limit, self.left = file, header, limit, limit
@@ -118,7 +118,7 @@ class _Reader:
             rows = min(last - first, max(1, int(0.8 * share / row)))
             start = int(random.integers(first, last - rows + 1))
             read = [self.rows(group, start, rows, offsets if not group else None, share) for group in groups]
-            if any(found is None for found in read):
+            if any(part is None for part in read):
                 continue
             out, into = read[0], (read[0] if header.symmetric else read[-1] if len(read) > 1 else None)
             assert out is not None
@@ -127,8 +127,8 @@ class _Reader:
             blocks.append(Block(start, out, into, *stands_for))
         return Sample(header, blocks, offsets, self.limit - self.left)
 
-    def rows(self, group: str, start: int, rows: int, offsets: np.ndarray | None, share: float) -> Rows | None:
-        """The rows that fit, and the next as far as it fits; None if nothing is left to spend."""
+    def rows(self, group: str, start: int, rows: int, offsets: np.ndarray | None, share: float) -> SampledRows | None:
+        """The rows that fit, and as much of the next as fits; None if nothing is left of the limit."""
         if offsets is None:
             rows = min(rows, self.left // 16)  # a row takes two offsets at least
             if rows < 1:
@@ -149,14 +149,14 @@ class _Reader:
                 f"{self.header.path}: /{group}indices has the entry {int(ends.max()):,}, but the graph has the nodes 0 "
                 f"to {self.header.num_nodes - 1:,}"
             )
-        return Rows(np.minimum(indptr[: fit + 1] - begin, ends.size), ends)
+        return SampledRows(np.minimum(indptr[: fit + 1] - begin, ends.size), ends)
 
     def prefix(self, node: int, offsets: np.ndarray | None) -> int:
         """Edges before a node."""
         return int(self.file["indptr"][node] if offsets is None else offsets[node])
 
     def read(self, name: str, begin: int, size: int) -> np.ndarray:
-        """Entries of a dataset; they count."""
+        """Entries of a dataset; they count towards the limit."""
         dataset = self.file[name]
         self.left -= size * dataset.dtype.itemsize
         return dataset[begin : begin + size].astype(dataset.dtype.newbyteorder("="), copy=False)

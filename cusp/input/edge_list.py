@@ -49,6 +49,10 @@ class EdgeList:
 def edge_list_of(graph: Any, num_nodes: int | None = None) -> EdgeList:
     """The edges of a graph of any known kind, checked.
 
+    >>> edges = edge_list_of(([0, 1], [1, 2], [0.5, 2.0]))
+    >>> edges.targets, edges.weight_dtype
+    (array([1, 2]), dtype('float64'))
+
     Raises
     ------
     GraphError

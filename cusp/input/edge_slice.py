@@ -98,7 +98,8 @@ def read_slice(
     weights : bool
         Read the edge weights, if the file has any.
     in_degrees : bool
-        Read the in-degrees from the stored transpose, group ``csc``.
+        Read the in-degrees, if the file has them: in the stored transpose, group ``csc``, or because the graph
+        is symmetric.
     memory_limit : int, optional
         Bytes that each rank may use for the graph; edges are then read again whenever they are needed.
     device : {'cpu', 'gpu'}
@@ -111,11 +112,6 @@ def read_slice(
     """
     with together(comm):
         header = read_header(path)
-        if in_degrees and not (header.has_transpose or header.symmetric):
-            raise GraphFileError(
-                f"{path}: a rule asks for in-degrees, but the file has no group /csc (the transpose); "
-                "write it with scripts.convert --transpose"
-            )
         file = open_graph(path)
     with file:
         bounds = share_nodes(file["indptr"], header, comm, split)
@@ -129,6 +125,7 @@ def read_slice(
             storage.check_rows(indptr)
             targets, values, sums = _read_edges(file, header, int(indptr[0]), int(indptr[-1]), storage, weights)
             indptr -= int(indptr[0])
+            in_degrees = in_degrees and (header.has_transpose or header.symmetric)
             degrees = _read_in_degrees(file, header, first, last, indptr, device) if in_degrees else None
         _check_sums(file, path, {"indptr": sum_indptr} | sums, comm)
     if header.symmetric:

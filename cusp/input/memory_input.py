@@ -12,7 +12,6 @@ from cusp.input.checks import asymmetry
 from cusp.input.checksum import as_bits, combine
 from cusp.input.edge_list import GraphError, edge_list_of, is_networkx
 from cusp.input.edge_slice import EdgeSlice
-from cusp.runtime.devices import move, to_host, xp_of
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -55,6 +54,11 @@ def slice_in_memory(
     """This rank's slice of a graph in memory. Collective.
 
     Checks whether the graph is symmetric. Loops and parallel edges stay.
+
+    >>> from mpi4py.MPI import COMM_SELF
+    >>> edges = slice_in_memory(([0, 1], [1, 2]), COMM_SELF, symmetrize=True)
+    >>> edges.indptr, edges.targets, edges.symmetric
+    (array([0, 1, 3, 4]), array([1, 0, 2, 1], dtype=uint32), True)
 
     Parameters
     ----------
@@ -123,17 +127,6 @@ def slice_of_rows(rows: "CsrSlice", comm: "Intracomm") -> EdgeSlice:
     symmetric = rows.symmetric or combine(comm.allgather(int(asymmetry(rows.first_node, rows.indptr, targets)))) == 0
     graph = (rows.num_nodes, rows.num_edges, symmetric)
     return EdgeSlice(*graph, bounds, rows.first_node, rows.indptr, targets, rows.weights)
-
-
-def with_in_degrees(rows: EdgeSlice, comm: "Intracomm") -> EdgeSlice:
-    """The same slice with the in-degrees of its nodes, which are counted here. Collective."""
-    if rows.symmetric:
-        return replace(rows, in_degrees=rows.indptr[1:] - rows.indptr[:-1])
-    xp = xp_of(rows.device)
-    partial = to_host(xp.bincount(rows.targets.astype(np.int64), minlength=rows.num_nodes))
-    counted = np.empty(rows.indptr.size - 1, np.int64)
-    comm.Reduce_scatter(partial, counted, np.diff(rows.bounds).tolist())
-    return replace(rows, in_degrees=move(counted, rows.device))
 
 
 def _check_agreement(given: dict[int, _Summary], num_ranks: int, share: bool) -> None:

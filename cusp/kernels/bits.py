@@ -23,6 +23,24 @@ def _compiled_popcount(word):  # type: ignore[no-untyped-def]
     return lambda word: _ctpop(word)
 
 
+def first_bit(word):  # type: ignore[no-untyped-def]
+    """Place of the lowest set bit of a uint64 that is not 0; ``word &= word - 1`` then clears it."""
+    return (int(word) & -int(word)).bit_length() - 1
+
+
+@intrinsic
+def _cttz(typing_context, word):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.cttz(arguments[0], context.get_constant(types.boolean, True))
+
+    return types.int64(types.uint64), generate
+
+
+@overload(first_bit, inline="always")
+def _compiled_first_bit(word):  # type: ignore[no-untyped-def]
+    return lambda word: _cttz(word)
+
+
 @njit(cache=True, nogil=True, inline="always")
 def lid_of(index, table, gid):  # type: ignore[no-untyped-def]
     """Local id of a node that has a proxy here."""

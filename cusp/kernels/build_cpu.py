@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from cusp.kernels.bits import lid_of, look_up, popcount
+from cusp.kernels.bits import first_bit, lid_of, look_up, popcount
 from cusp.runtime.devices import to_host as get
 from cusp.runtime.devices import to_host as put
 from cusp.runtime.exchange import all_to_all, post, wait_all
@@ -93,10 +93,9 @@ def list_marked(index, gids):  # type: ignore[no-untyped-def]
     for word in range(index.size // 2):
         bits = index[2 * word]
         while bits:
-            lowest = bits & (~bits + np.uint64(1))
-            gids[entry] = np.int64(word * 64) + np.int64(popcount(lowest - np.uint64(1)))
+            gids[entry] = np.int64(word * 64) + first_bit(bits)
             entry += 1
-            bits ^= lowest
+            bits &= bits - np.uint64(1)
 
 
 @njit(cache=True, nogil=True)

@@ -136,16 +136,24 @@ def threads_for_edges(edges: int) -> int:
 
 
 class Struct(np.ndarray):
-    """What a kernel takes by value; it keeps the arrays to which it points."""
+    """A struct that a kernel takes by value: one element, which CuPy copies. It keeps the arrays to which it points."""
 
-    arrays: tuple[Any, ...]
+    members: tuple[Any, ...]
 
 
 def struct(*members: Any) -> Struct:
-    """A struct of 64-bit members: device arrays as pointers (None: a null pointer), Python's ints as ``long long``."""
+    """A struct of 64-bit members: device arrays are pointers (None: a null pointer), Python's ints ``long long``.
+
+    Raises
+    ------
+    ValueError
+        An array is not contiguous.
+    """
+    if not all(member.flags.c_contiguous for member in members if isinstance(member, cp.ndarray)):
+        raise ValueError("a kernel sees the memory of an array, not its strides")
     words = [member.data.ptr if isinstance(member, cp.ndarray) else int(member or 0) for member in members]
     result = np.array(words, np.int64).view(f"V{8 * len(words)}").view(Struct)
-    result.arrays = members
+    result.members = members
     return result
 
 

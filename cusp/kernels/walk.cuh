@@ -66,12 +66,3 @@ __device__ inline void for_each_edge_in(const i64* offsets, i64 first, i64 last,
     visit(row, edge, live);
   }
 }
-
-// Edges of a warp that are looked at together: lane i has edge i of each of K groups of 32, so that K loads are under way
-// before one is needed.
-constexpr int K = 4;
-struct Edges {
-  bool active[K];
-  int node[K];
-  i64 place[K];  // in the CSR
-};

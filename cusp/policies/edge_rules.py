@@ -22,8 +22,8 @@ def source(prop, src, dst, src_master, dst_master, estate):  # type: ignore[no-u
              r2           2  2  2  2
              r3           3  3  3  3
 
-    A node has up to one proxy a rank. Weakness: every rank may talk to every other one, and the
-    in-edges of a hub lie everywhere.
+    A node has at most one proxy per rank. Weakness: every rank may talk to every other one, and the
+    in-edges of a hub are everywhere.
     """
     return src_master
 
@@ -39,8 +39,8 @@ def destination(prop, src, dst, src_master, dst_master, estate):  # type: ignore
              r2           0  1  2  3
              r3           0  1  2  3
 
-    A node has up to one proxy a rank. Weakness: as for ``source``, with the roles exchanged; and
-    edges travel at partition time, since they are read by source.
+    A node has at most one proxy per rank. Weakness: as for ``source``, with the roles exchanged; and
+    edges travel while the graph is partitioned, since they are read by source.
     """
     return dst_master
 
@@ -57,7 +57,7 @@ def cartesian(prop, src, dst, src_master, dst_master, estate):  # type: ignore[n
              r3           2  3  2  3
 
     Weakness: with a prime number of ranks the default grid has one column and the cut is that of
-    ``source``; another grid can be asked for.
+    ``source``; ``--grid`` chooses another.
     """
     return src_master // prop.columns * prop.columns + dst_master % prop.columns
 
@@ -70,8 +70,8 @@ def hybrid(prop, src, dst, src_master, dst_master, estate):  # type: ignore[no-u
         src with many out-edges (degree > threshold)   ->  master of dst
         src with few                                   ->  master of src
 
-    The edges of a hub lie where their other end is, so a hub costs a mirror a rank and its
-    neighbours cost none. Weakness: the threshold has to fit the graph.
+    The edges of a hub are where their other end is, so a hub costs one mirror per rank and its
+    neighbours cost none. Weakness: the threshold has to suit the graph.
     """
     if prop.out_degree(src) > prop.threshold:
         return dst_master
@@ -79,14 +79,14 @@ def hybrid(prop, src, dst, src_master, dst_master, estate):  # type: ignore[no-u
 
 
 def degree_hashed(prop, src, dst, src_master, dst_master, estate):  # type: ignore[no-untyped-def]
-    """By a hash of the end with fewer out-edges: hubs are cut, others are not (DBH; Xie et al., NIPS 2014).
+    """By a hash of the end with fewer out-edges: hubs are cut, other nodes are not (DBH; Xie et al., NIPS 2014).
 
     ::
 
         src (degree 3)  -> dst (degree 900)   ->  hash(src)
         src (degree 50) -> dst (degree 2)     ->  hash(dst)
 
-    Bound: expected replication below that of random vertex-cut on power laws. Weakness: takes no
+    Bound: on power laws, the expected replication is below that of a random vertex-cut. Weakness: takes no
     account of who is whose neighbour.
     """
     if prop.neighbor_degree(src) < prop.neighbor_degree(dst):
@@ -99,7 +99,7 @@ HDRF_COMBINE = {"degree": "local", "replicas": "local"}
 
 
 def hdrf_state(prop):  # type: ignore[no-untyped-def]
-    """Edges of each rank; for each node met here, its edges so far and the ranks that hold some of them."""
+    """Edges of each rank; for each node met here, its edges so far and the ranks that hold any of them."""
     words = (prop.num_parts + 63) // 64
     return HdrfState(
         np.zeros(prop.num_parts, np.int64),
@@ -109,18 +109,18 @@ def hdrf_state(prop):  # type: ignore[no-untyped-def]
 
 
 def hdrf(prop, src, dst, src_master, dst_master, estate):  # type: ignore[no-untyped-def]
-    """Where an end already is, the one with fewer edges counting more (HDRF; Petroni et al., CIKM 2015).
+    """Where an end already is; the end with fewer edges counts more (HDRF; Petroni et al., CIKM 2015).
 
     ::
 
         score(r) = g(src, r) + g(dst, r) + (max - edges(r)) / (1 + max - min)
         g(v, r)  = 2 - degree(v) / (degree(src) + degree(dst)) if v has an edge on r, else 0
 
-    Degrees are those seen so far by this rank. A rank that is more than a tenth of its share and a tenth
-    of the mean so far above that mean gets none: without that, a stream in which neighbours follow each
-    other, as of a mesh, goes to one rank. Bound: edge balance of 1.2, and what ranks assign between two
-    rounds without hearing of each other. Weakness: ranks know only their own replicas, so more ranks find
-    less; costs num_parts steps an edge.
+    Degrees are those seen so far by this rank. A rank gets no edge while it is above the mean so far by more
+    than a tenth of that mean plus a tenth of its final share: without this limit, a stream in which neighbours
+    follow each other, as in a mesh, goes to one rank. Bound: edge balance of 1.2, plus what ranks assign
+    between two rounds without hearing of each other. Weakness: ranks know only their own replicas, so the more
+    ranks, the less they find; it costs num_parts steps per edge.
     """
     words = (prop.num_parts + 63) // 64
     a, b = prop.place(src), prop.place(dst)

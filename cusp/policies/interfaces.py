@@ -13,7 +13,7 @@ class Loops(Protocol):
     ) -> int:
         """First row, of those from ``begin`` to ``end - 1``, whose master is not a rank; -1 if there is none."""
 
-    def masters_of(self, prop: Any, nodes: Array, found: Array) -> None:
+    def masters_of(self, prop: Any, nodes: Array, masters: Array) -> None:
         """Masters of any nodes."""
 
     def assign_edges(

@@ -18,8 +18,8 @@ def contiguous(prop, node, mstate, masters):  # type: ignore[no-untyped-def]
         master        0      |     1      |        2          |    3
 
     A node's master is the rank that read it, so masters never travel. Balance is that of the
-    reading split: within one node's degree of perfect. Weakness: takes no account of who is whose
-    neighbour beyond the order in which the file lists the nodes.
+    reading split: perfect up to the degree of one node. Weakness: of who is whose neighbour it knows only
+    what the order of the nodes in the file says.
     """
     return prop.reader(node)
 
@@ -33,7 +33,7 @@ def scramble(node):  # type: ignore[no-untyped-def]
 
 
 def hashed(prop, node, mstate, masters):  # type: ignore[no-untyped-def]
-    """Any rank, by a hash of the node: the floor that other rules are measured against.
+    """Any rank, by a hash of the node: what other rules are measured against.
 
     ::
 
@@ -46,11 +46,11 @@ def hashed(prop, node, mstate, masters):  # type: ignore[no-untyped-def]
 
 
 def mapped(prop, node, mstate, masters):  # type: ignore[no-untyped-def]
-    """What a file says (``--node-map``): the way in for METIS, KaHIP or any other offline partitioner.
+    """What a file says (``--node-map``): for the results of METIS, KaHIP or any other offline partitioner.
 
     ::
 
-        file    2      0      0      1        one rank a node, in the order of the nodes
+        file    2      0      0      1        one rank per node, in the order of the nodes
         master  2      0      0      1
 
     As good as the file.
@@ -63,21 +63,21 @@ FENNEL_COMBINE = {"score": "local"}
 
 
 def fennel_state(prop):  # type: ignore[no-untyped-def]
-    """Nodes and edges of which each rank is master so far, and room for one score a rank."""
+    """Nodes and edges of which each rank is the master so far, and scratch space for one score per rank."""
     parts = prop.num_parts
     return FennelState(np.zeros(parts, np.int64), np.zeros(parts, np.int64), np.zeros(parts, np.float64))
 
 
 def fennel(prop, node, mstate, masters):  # type: ignore[no-untyped-def]
-    """Where most neighbours are, less a price for load (Tsourakakis et al., WSDM 2014; CuSP, rule FennelEB).
+    """Where most neighbours are, minus a price for load (Tsourakakis et al., WSDM 2014; CuSP, rule FennelEB).
 
     ::
 
         score(r) = neighbours with master r - alpha * gamma * sqrt(load(r))
         load(r)  = (nodes(r) + edges(r) * N / E) / 2,   gamma = 1.5,   alpha = E * sqrt(P / N**3)
 
-    Nodes above the threshold stay with their reader, but count as load. Bound: none; the sum of nodes
-    and edges is balanced, not each: on a Kronecker graph one rank can get twice the mean of edges.
+    Nodes above the threshold stay with their reader, but count as load. Bound: none. The sum of nodes
+    and edges is balanced, not each: on a Kronecker graph one rank can get twice the mean number of edges.
     Weakness: ranks see each other's choices only between rounds.
     """
     degree = prop.out_degree(node)
@@ -103,14 +103,14 @@ def fennel(prop, node, mstate, masters):  # type: ignore[no-untyped-def]
 
 
 def ldg(prop, node, mstate, masters):  # type: ignore[no-untyped-def]
-    """Where most neighbours are, scaled by the room left (Stanton and Kliot, KDD 2012: linear deterministic greedy).
+    """Where most neighbours are, scaled by the capacity left (linear deterministic greedy; Stanton, Kliot, KDD 2012).
 
     ::
 
         score(r) = (1 + neighbours with master r) * (1 - load(r) / capacity),   capacity = 1.1 * mean load
 
-    Load is counted as in ``fennel``. Bound: no rank above its capacity, as far as the loads of the last
-    round tell; of the sum of nodes and edges, not of each. Weakness: as for ``fennel``; and the order of
+    Load is counted as in ``fennel``. Bound: no rank above its capacity, as far as the loads after the last
+    round show, in the sum of nodes and edges, not in each. Weakness: as for ``fennel``, and the order of
     the stream matters more.
     """
     degree = prop.out_degree(node)
@@ -126,8 +126,8 @@ def ldg(prop, node, mstate, masters):  # type: ignore[no-untyped-def]
     best_score = -math.inf
     for rank in range(prop.num_parts):
         load = (mstate.nodes[rank] + nodes_an_edge * mstate.edges[rank]) / 2
-        room = 1.0 - load / capacity
-        score = mstate.score[rank] * room if room > 0.0 else room
+        left = 1.0 - load / capacity
+        score = mstate.score[rank] * left if left > 0.0 else left
         if score > best_score:
             best, best_score = rank, score
     mstate.nodes[best] += 1

@@ -6,7 +6,7 @@
     def get_edge_owner(prop, src, dst, src_master, dst_master, estate): ...           -> rank
 
 ``prop`` is a :class:`cusp.policies.prop.Prop`. A file with one or both of these functions is a policy:
-``--policy my_policy.py``; the missing one is the outgoing edge-cut's. A name ``master+edge``
+``--policy my_policy.py``; a missing one is taken from the outgoing edge-cut. A name ``master+edge``
 combines built-in rules, for example ``contiguous+hybrid``.
 """
 
@@ -30,7 +30,7 @@ PLUGINS = "cusp.policies"  # the entry-point group of installed packages
 
 
 class Rule(NamedTuple):
-    """A rule, how to make its state, and how ranks combine the fields of that."""
+    """A rule, the function that makes its state, and how ranks combine the fields of the state."""
 
     function: Callable
     make_state: Callable | None = None
@@ -88,11 +88,11 @@ class Policy:
     combine : dict
         How the ranks combine a field of a state: ``add`` (default), ``max``, ``min`` or ``local``.
     rounds : int
-        Blocks of a slice after which states and masters are synchronised.
+        Number of blocks of a slice; states and masters are exchanged after each.
     passes : int
-        Times that masters are assigned; from the second on the rule knows the masters of the one before.
+        How many times masters are assigned; from the second pass on, the rule knows the masters of the one before.
     node_map : str or None
-        File with a rank for each node, for ``prop.mapped``: text with a number a line, or ``.npy``.
+        File with a rank for each node, for ``prop.mapped``: text with one number per line, or ``.npy``.
     strict : bool
         Stop at a rule that numba cannot compile, instead of interpreting it with a warning.
     """
@@ -124,18 +124,29 @@ class Policy:
 
 
 def load_policy(name: str, **parameters: Any) -> Policy:
-    """Find a policy by the name of a built-in one, ``master+edge``, or a Python file.
+    """Find a policy by its name, as ``--policy`` takes it.
 
     Parameters
     ----------
     name : str
+        Of a built-in policy or an installed plugin; ``master+edge``; a Python file; or ``package.module:NAME``.
     parameters
         ``grid``, ``threshold``, ``rounds``, ``passes``, ``node_map``, ``strict``: see :class:`Policy`.
 
     Raises
     ------
     PolicyError
-        No such policy, or the file cannot be read or run.
+        There is no such policy, or the file cannot be read or run.
+
+    Examples
+    --------
+    >>> from cusp.policies import load_policy
+    >>> load_policy("hvc", threshold=100).threshold
+    100
+    >>> load_policy("fennel+cartesian").master.__name__
+    'fennel'
+    >>> load_policy("cvc").grid_for(8)
+    (4, 2)
     """
     if name.endswith(".py"):
         return _from_module(name, load_module(name), parameters)
@@ -157,13 +168,13 @@ def load_policy(name: str, **parameters: Any) -> Policy:
 
 def installed_policies() -> list[tuple[str, str]]:
     """Name and description of every policy that needs no file: built in, or installed as a plugin."""
-    found = []
+    described = []
     for name, (master, edge) in POLICIES.items():
         nodes, edges = _first_line(MASTER_RULES[master].function), _first_line(EDGE_RULES[edge].function)
-        found.append((name, f"{master}+{edge}. Masters: {nodes} Edges: {edges}"))
+        described.append((name, f"{master}+{edge}. Masters: {nodes} Edges: {edges}"))
     for point in entry_points(group=PLUGINS):
-        found.append((point.name, f"plugin {point.value}"))
-    return found
+        described.append((point.name, f"plugin {point.value}"))
+    return described
 
 
 def _first_line(function: Callable) -> str:
@@ -175,16 +186,16 @@ def _from_target(name: str, target: str, parameters: dict[str, Any]) -> Policy:
     module_name, _, attribute = target.partition(":")
     try:
         module = importlib.import_module(module_name)
-        found = getattr(module, attribute) if attribute else module
+        target_object = getattr(module, attribute) if attribute else module
     except (ImportError, AttributeError) as error:
         raise PolicyError(f"--policy {name}: {target} cannot be imported: {error}") from None
-    if isinstance(found, Policy):
-        return replace(found, name=name, **parameters)
-    return _from_module(name, found, parameters)
+    if isinstance(target_object, Policy):
+        return replace(target_object, name=name, **parameters)
+    return _from_module(name, target_object, parameters)
 
 
 def _from_module(name: str, module: Any, parameters: dict[str, Any]) -> Policy:
-    """A policy out of ``get_master``, ``get_edge_owner``, ``make_mstate``, ``make_estate`` and ``combine``."""
+    """A policy made of ``get_master``, ``get_edge_owner``, ``make_mstate``, ``make_estate`` and ``combine``."""
     if not (hasattr(module, "get_master") or hasattr(module, "get_edge_owner")):
         raise PolicyError(f"{name}: defines neither get_master nor get_edge_owner")
     combine = getattr(module, "combine", {})

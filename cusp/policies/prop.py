@@ -22,9 +22,9 @@ class Prop:
     num_nodes, num_edges : int
         Of the whole graph.
     num_parts : int
-        Number of ranks to divide it among.
+        Number of parts, one per rank.
     rank : int
-        The rank that asks.
+        The rank that asks the rule.
     rows, columns : int
         The grid of ranks for two-dimensional cuts: ``rows * columns == num_parts``.
     threshold : int
@@ -47,18 +47,23 @@ class Prop:
         grid: tuple[int, int],
         threshold: int,
         bounds: np.ndarray | None = None,
+        num_neighbors: int = 0,
+        neighbor_index: np.ndarray | None = None,
+        neighbor_degrees: np.ndarray | None = None,
+        in_degrees: np.ndarray | None = None,
+        node_map: np.ndarray | None = None,
     ) -> None:
         self.num_nodes, self.num_edges = edges.num_nodes, edges.num_edges
         self.num_parts, self.rank, self.threshold = num_parts, rank, threshold
         self.rows, self.columns = grid
         self.first_node = edges.first_node
         self.indptr, self.targets = edges.indptr, edges.targets
-        self.num_places = edges.indptr.size - 1
-        self.neighbor_index = np.empty(0, np.uint64)
-        self.neighbor_degrees = np.empty(0, np.int64)
-        self.in_degrees = np.empty(0, np.int64) if edges.in_degrees is None else edges.in_degrees
-        self.node_map = np.empty(0, np.int32)
-        # reader(): a table says for each block of 2**shift nodes which rank reads its first node
+        self.num_places = edges.indptr.size - 1 + num_neighbors
+        self.neighbor_index = np.empty(0, np.uint64) if neighbor_index is None else neighbor_index
+        self.neighbor_degrees = np.empty(0, np.int64) if neighbor_degrees is None else neighbor_degrees
+        self.in_degrees = np.empty(0, np.int64) if in_degrees is None else in_degrees
+        self.node_map = np.empty(0, np.int32) if node_map is None else node_map
+        # for reader(): which rank reads the first node of each block of 2**shift nodes
         self.bounds = edges.bounds if bounds is None else bounds
         self.shift = max(0, (edges.num_nodes - 1).bit_length() - GUESSES.bit_length() + 1)
         blocks = np.arange((edges.num_nodes >> self.shift) + 1) << self.shift
@@ -66,7 +71,7 @@ class Prop:
         self.guess = np.minimum(guess, self.bounds.size - 2).astype(np.int32)
 
     def without_slice(self) -> "Prop":
-        """The same without the edges of the slice, for rules that do not look at them."""
+        """The same facts without the edges of the slice, for rules that do not look at them."""
         other = copy.copy(self)
         other.indptr, other.targets = self.indptr[:1].copy(), self.targets[:0].copy()
         return other
@@ -74,7 +79,7 @@ class Prop:
     def reader(self, node):  # type: ignore[no-untyped-def]
         """Rank that reads a node: contiguous blocks, with equal numbers of edges unless --split says otherwise.
 
-        Where more parts are wanted than there are ranks, the blocks are those of the parts.
+        If the number of parts is not the number of ranks, the blocks are those of the parts.
         """
         rank = self.guess[node >> self.shift]
         while node >= self.bounds[rank + 1]:
@@ -98,7 +103,7 @@ class Prop:
     def place(self, node):  # type: ignore[no-untyped-def]
         """Number below ``num_places`` of a node that this slice touches, own or neighbour; -1 for any other.
 
-        For state with an entry for each node that a rank can meet, which no rank holds for all nodes.
+        For state with one entry for each node that this rank can meet, since no rank holds one for all nodes.
         """
         row = np.int64(node) - self.first_node
         rows = self.indptr.size - 1
@@ -120,14 +125,19 @@ class Prop:
         return self.neighbor_degrees[place - rows]
 
     def in_degree(self, node):  # type: ignore[no-untyped-def]
-        """Number of in-edges of a node of this rank's slice; -1 for others, and if the file has no transpose."""
-        row = node - self.first_node
-        if row < 0 or row >= self.in_degrees.size:
+        """Number of in-edges of any node that this slice touches, also of a ``dst``; -1 for any other.
+
+        Counted where the graph file has no transpose.
+        """
+        place = self.place(node)
+        if place < 0:
             return -1
-        return self.in_degrees[row]
+        if place >= self.in_degrees.size:  # the question was overlooked, see cusp.policies.inspect_rules
+            raise ValueError("prop.in_degree may be called by a rule and by plain functions of its module only")
+        return self.in_degrees[place]
 
     def mapped(self, node):  # type: ignore[no-untyped-def]
-        """What the file given by ``--node-map`` says of a node of this rank's slice; -1 for any other."""
+        """Rank that the file given by ``--node-map`` has for a node of this rank's slice; -1 for any other."""
         row = node - self.first_node
         if row < 0 or row >= self.node_map.size:
             return -1

@@ -1,9 +1,9 @@
-// The streaming loops of phases 1 and 2 around a user's rules, which cusp/policies/translate_rules.py appends to this file.
-// Twins: the loops in cusp/policies/compile_rules.py. Compiled for types GID (targets), RANK (masters) and OWNER (of edges), and
-// DST_MASTER, which says where the master of an edge's target comes from: 0: the rule does not ask; 1: computed; 2: stored.
+// The streaming loops of phases 1 and 2 around a user's rules, which translate_rules.py appends to this file. Twins: the loops
+// in compile_rules.py. Compiled for types GID (targets), RANK (masters) and OWNER (of edges), and DST_MASTER, which says where
+// the master of an edge's target comes from: 0: the rule does not ask; 1: computed; 2: stored.
 #include "../kernels/walk.cuh"
 
-// What rules may ask, see cusp/policies/prop.py. Every field has 8 bytes; cusp/policies/rules_gpu.py fills them in, in this order.
+// What rules may ask, see prop.py. Every field has 8 bytes; rules_gpu.py fills them in, in this order.
 struct Prop {
   i64 num_nodes, num_edges, num_parts, rank, rows, columns, threshold, num_places, first_node;
   i64 num_rows, shift, num_words, num_in_degrees, num_mapped;
@@ -43,8 +43,8 @@ __device__ inline i64 prop_neighbor_degree(const Prop& prop, i64 node) {
 }
 
 __device__ inline i64 prop_in_degree(const Prop& prop, i64 node) {
-  i64 row = node - prop.first_node;
-  return row < 0 || row >= prop.num_in_degrees ? -1 : prop.in_degrees[row];
+  i64 place = prop_place(prop, node);
+  return place < 0 || place >= prop.num_in_degrees ? -1 : prop.in_degrees[place];
 }
 
 __device__ inline i64 prop_mapped(const Prop& prop, i64 node) {
@@ -90,15 +90,6 @@ __device__ inline Int int_mod(Int a, Int b, int& raised) {
   if (small(a, b)) return (Int)((unsigned)a % (unsigned)b);
   Int rest = a % b;
   return rest + (rest != 0 && (rest < 0) != (b < 0) ? b : 0);
-}
-
-__device__ inline Int int_power(Int base, Int exponent) {
-  Int result = 1;
-  for (; exponent; exponent >>= 1) {
-    if (exponent & 1) result = int_mul(result, base);
-    base = int_mul(base, base);
-  }
-  return result;
 }
 
 __device__ inline Int int_abs(Int a) { return a < 0 ? int_sub(0, a) : a; }

@@ -28,7 +28,7 @@ class Loops:
     Raises
     ------
     UntranslatableError
-        A rule has to run on the host: it keeps state, or says something that cannot be translated.
+        A rule cannot be translated, so it has to run on the host.
     """
 
     def __init__(self, policy: Policy, target_master: str) -> None:
@@ -38,21 +38,22 @@ class Loops:
     def assign_masters(
         self, prop: Any, begin: int, end: int, num_parts: int, mstate: Any, masters: Any, own: Any
     ) -> int:
-        """First row, of those from ``begin`` to ``end - 1``, whose master is no rank; -1 if there is none."""
+        """First row, of those from ``begin`` to ``end - 1``, whose master is not a rank; -1 if there is none."""
         wrong = cp.full(1, NOTHING_WRONG, cp.int64)
         kernels = self._kernels(prop, own.dtype, np.dtype(np.uint8))
         kernels.assign_masters(end - begin, _struct(prop, None, None), int(begin), int(end), own, wrong)
         return _first_wrong(wrong)
 
-    def masters_of(self, prop: Any, nodes: Any, found: Any) -> None:
+    def masters_of(self, prop: Any, nodes: Any, masters: Any) -> None:
         """Masters of any nodes."""
-        nodes, kernels = nodes.astype(cp.int64, copy=False), self._kernels(prop, found.dtype, np.dtype(np.uint8))
-        kernels.masters_of(nodes.size, _struct(prop, None, None), nodes, nodes.size, found)
+        kernels = self._kernels(prop, masters.dtype, np.dtype(np.uint8))
+        nodes = nodes.astype(cp.int64, copy=False)
+        kernels.masters_of(nodes.size, _struct(prop, None, None), nodes, nodes.size, masters)
 
     def assign_edges(
         self, prop: Any, begin: int, end: int, num_parts: int, masters: Any, own: Any, estate: Any, owners: Any
     ) -> int:
-        """First edge of the rows from ``begin`` to ``end - 1`` whose owner is no rank; -1 if there is none."""
+        """First edge of the rows from ``begin`` to ``end - 1`` whose owner is not a rank; -1 if there is none."""
         wrong = cp.full(1, NOTHING_WRONG, cp.int64)
         kernels = self._kernels(prop, own.dtype, owners.dtype)
         kernels.assign_edges(
@@ -70,12 +71,12 @@ class Loops:
 
 def _first_wrong(wrong: Any) -> int:
     """Index of the first row or edge; a rule that divided by zero there raises what it raises on the host."""
-    found = int(wrong[0])
-    if found == NOTHING_WRONG:
+    first = int(wrong[0])
+    if first == NOTHING_WRONG:
         return -1
-    if found & 3:
-        raise ZeroDivisionError(DIVISIONS[found & 3])
-    return found >> 2
+    if first & 3:
+        raise ZeroDivisionError(DIVISIONS[first & 3])
+    return first >> 2
 
 
 def _struct(prop: Any, own: Any, masters: Any) -> np.ndarray:

@@ -1,12 +1,13 @@
-"""State of rules: a namedtuple of arrays, made by the policy and combined between the ranks every round."""
+"""State of rules: a namedtuple of arrays that the policy makes and that ranks combine after every round."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from mpi4py import MPI
 
-from cusp.errors import PolicyError
+from cusp.errors import PolicyError, together
+from cusp.policies.policy import Policy
 
 COMBINE = ("add", "max", "min", "local")
 
@@ -17,7 +18,7 @@ def make_state(make: Any, prop: Any, combine: Mapping[str, str], name: str) -> A
     Raises
     ------
     PolicyError
-        It is not a namedtuple of arrays, or a field is to be combined in an unknown way.
+        It is not a namedtuple of arrays, or the way to combine a field is unknown.
     """
     if make is None:
         return None
@@ -32,6 +33,22 @@ def make_state(make: Any, prop: Any, combine: Mapping[str, str], name: str) -> A
     return state
 
 
+def start_state(make: Callable | None, prop: Any, policy: Policy, comm: MPI.Intracomm) -> tuple[Any, Any]:
+    """The state of a rule before its first round, and a copy to see later what changed. Collective."""
+    with together(comm):
+        state = make_state(make, prop, policy.combine, policy.name)
+    return state, copy_state(state)
+
+
+def block_starts(bounds: np.ndarray, rounds: int) -> np.ndarray:
+    """(ranks, rounds + 1) int64: first node of each block when every slice is cut into ``rounds`` blocks.
+
+    The last entry of a rank ends its slice. State is combined after each block.
+    """
+    sizes = np.diff(bounds)[:, None]
+    return bounds[:-1, None] + sizes * np.arange(rounds + 1)[None, :] // rounds
+
+
 def copy_state(state: Any) -> Any:
     """The same values in new arrays."""
     return None if state is None else type(state)(*(field.copy() for field in state))
@@ -41,7 +58,7 @@ def combine_state(state: Any, before: Any, combine: Mapping[str, str], comm: MPI
     """Combine what every rank did to a state since ``before``, in place; returns a copy. Collective.
 
     ``add``: the sum of all changes is added to what was known; ``max`` and ``min``: the extreme of all
-    ranks; ``local``: each rank keeps its own (scratch arrays, facts on its own neighbours).
+    ranks; ``local``: each rank keeps its own (scratch arrays, facts about its own neighbours).
     """
     for name, field, old in zip(state._fields, state, before):
         how = combine.get(name, "add")

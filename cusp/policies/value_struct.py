@@ -1,4 +1,4 @@
-"""Plain Python classes that compiled loops understand: attributes and methods work the same, compiled or not."""
+"""Plain Python classes that numba understands: attributes and methods work the same, compiled or not."""
 
 import sys
 from collections.abc import Callable, Iterable
@@ -19,10 +19,10 @@ def value_struct(cls: type, methods: Iterable[Callable] = ()) -> None:
     Parameters
     ----------
     cls : class
-        With ``__slots__`` of integers and arrays; compiled code sees them as they were at the call.
+        With ``__slots__`` of integers and arrays; compiled code sees their values at the time of the call.
     methods : functions
-        Methods of ``cls`` in the part of Python that numba compiles: the same function is run by
-        Python and compiled by numba. ``__getitem__`` may be one of them.
+        Methods of ``cls`` that numba can compile: the same function is run by Python and compiled by
+        numba. ``__getitem__`` may be one of them.
     """
 
     class StructType(types.Type):
@@ -30,7 +30,7 @@ def value_struct(cls: type, methods: Iterable[Callable] = ()) -> None:
             self.fields = list(zip(cls.__slots__, fields))  # type: ignore[attr-defined]
             super().__init__(f"{cls.__name__}{fields}")
 
-    # numba's cache on disk finds a type again by the name of its class in a module
+    # numba's cache on disk finds a type by the module and name of its class
     StructType.__module__, StructType.__qualname__ = cls.__module__, f"{cls.__name__}Type"
     setattr(sys.modules[cls.__module__], StructType.__qualname__, StructType)
 
@@ -63,7 +63,7 @@ def value_struct(cls: type, methods: Iterable[Callable] = ()) -> None:
 
 
 def _make_attribute(struct_type: Any, name: str) -> None:
-    """Let compiled code read a field. Arrays are lent, not owned: counting references costs more than a look-up."""
+    """Let compiled code read a field. Arrays are borrowed: counting references costs more than a look-up."""
 
     @infer_getattr
     class _Typing(AttributeTemplate):

@@ -12,10 +12,10 @@ from cusp.runtime.devices import CHOICES as DEVICES
 
 
 def add_partition_options(parser: argparse.ArgumentParser) -> None:
-    """Options that say how a graph is partitioned."""
+    """Add the options that say how a graph is partitioned."""
     known = f"{', '.join(POLICIES)}, MASTER+EDGE or a Python file (default: oec)"
     parser.add_argument("--policy", default="oec", help=known)
-    order = "local ids of masters: hubs first, also in rows; or by global id; without out-edges last (default: degree)"
+    order = "local ids of masters: hubs first, in rows too; or by global id; without out-edges last (default: degree)"
     parser.add_argument("--order", choices=ORDERS, default="degree", help=order)
     limit = "bytes that a rank may use for its part of the graph; its edges then stay in files (default: all it needs)"
     parser.add_argument("--memory-limit", type=num_bytes, metavar="4G", help=limit)
@@ -32,21 +32,26 @@ def add_timeout(parser: argparse._ActionsContainer) -> None:
 
 
 def add_policy_options(parser: argparse.ArgumentParser) -> None:
-    """Parameters of policies, and the reading split."""
+    """Add the parameters of policies, and the reading split."""
     add = parser.add_argument_group("policy").add_argument
     add("--grid", type=grid, metavar="RxC", help="grid of ranks for two-dimensional cuts (default: the squarest)")
     hubs = f"out-degree above which a node is a hub, for hvc and Fennel (default: {DEFAULT_THRESHOLD})"
     add("--threshold", type=int, default=DEFAULT_THRESHOLD, metavar="D", help=hubs)
-    rounds = f"blocks of a slice after which rules with state are synchronised (default: {DEFAULT_ROUNDS})"
+    rounds = f"how many times ranks exchange masters and state, if a rule needs them (default: {DEFAULT_ROUNDS})"
     add("--state-rounds", type=positive, default=DEFAULT_ROUNDS, metavar="R", help=rounds)
-    add("--passes", type=positive, default=1, help="assign masters so often, each time knowing the last (default: 1)")
+    add(
+        "--passes",
+        type=positive,
+        default=1,
+        help="times that masters are assigned, each time knowing the last (default: 1)",
+    )
     add("--node-map", metavar="FILE", help="rank of each node, for the master rule map: text or .npy")
     add("--strict", action="store_true", help="stop if a rule cannot be compiled, instead of interpreting it")
     add("--split", default="edges", help="reading split: edges, nodes, weighted or NODE:EDGE (default: edges)")
 
 
 def wanted_device(options: argparse.Namespace) -> str:
-    """The device asked for; what is limited in the memory of the host stays there unless a GPU is insisted on."""
+    """The requested device; with a limit on the memory of the host, ``auto`` means the CPU."""
     return "cpu" if options.memory_limit and options.device == "auto" else options.device
 
 
@@ -84,7 +89,7 @@ def node_list(text: str) -> list[int]:
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text} is not a list of nodes such as 3,17,4") from None
     if min(nodes) < 0:
-        raise argparse.ArgumentTypeError(f"{min(nodes)} is no node; nodes count from 0")
+        raise argparse.ArgumentTypeError(f"{min(nodes)} is not a node; nodes count from 0")
     return nodes
 
 

@@ -1,4 +1,4 @@
-"""What a person reads: the table of a partition, comparisons, progress. Rank 0 only."""
+"""What a person reads: the table of a partition, comparisons, progress. Only rank 0 prints."""
 
 import json
 import sys
@@ -28,13 +28,13 @@ def say(rank: int, text: str) -> None:
 
 
 def progress(rank: int, text: str) -> None:
-    """Tell what is being done, on a terminal only; the next line overwrites it."""
+    """Show what is being done, on a terminal only; the next line overwrites it."""
     if rank == 0 and sys.stderr.isatty():
         print(f"\r\033[K{text}", end="\r" if not text else " ...", file=sys.stderr, flush=True)
 
 
 def warn(rank: int, text: str) -> None:
-    """Tell what the user may not have meant."""
+    """Point out what the user may not have meant."""
     if rank == 0:
         print(f"warning: {text}", file=sys.stderr, flush=True)
 
@@ -55,7 +55,7 @@ def describe_placement(placement: Placement, rules: str) -> str:
 
 
 def partition_table(quality: Quality, policy: str, seconds: float, phases: dict[str, float]) -> str:
-    """The partition as a table: a line a rank (of many: those that stand out), then what sums them up."""
+    """The partition as a table: one line per rank (if there are many, those that stand out), then a summary."""
     lines = [f"{'rank':>6} {'masters':>14} {'mirrors':>14} {'edges':>16} {'partners':>9}"]
     ranks = range(quality.edges.size)
     outstanding = {*ranks[:4], int(quality.edges.argmax()), int(quality.proxies.argmax())}
@@ -76,45 +76,45 @@ def partition_table(quality: Quality, policy: str, seconds: float, phases: dict[
 
 
 def warn_of_idle_ranks(part: Partition, ranks: int, rank: int) -> None:
-    """More ranks than nodes is allowed, but hardly meant."""
+    """More ranks than nodes are allowed, but hardly meant."""
     if ranks > part.num_nodes:
-        warn(rank, f"{ranks} ranks for {part.num_nodes} nodes: some ranks are master of none")
+        warn(rank, f"{ranks} ranks for {part.num_nodes} nodes: some ranks are not the master of any")
 
 
-def dry_run(found: DryRun, policy: str) -> str:
-    """What a partition will need: estimates where there are some, and bounds."""
-    bounds, quality = found.bounds, found.quality
-    lines = [f"policy {policy} on {found.parts} rank{'s' * (found.parts > 1)}: {found.source}"]
+def dry_run(result: DryRun, policy: str) -> str:
+    """What a partition will need: estimates where there are any, and bounds."""
+    bounds, quality = result.bounds, result.quality
+    lines = [f"policy {policy} on {result.parts} rank{'s' * (result.parts > 1)}: {result.source}"]
     rows = [
         ("replication factor", "replication", bounds.replication),
-        ("balance of edges", "edge_balance", found.parts),
+        ("balance of edges", "edge_balance", result.parts),
         ("graph on the largest rank, MB", "memory_mb", bounds.memory_mb),
         ("  while it is built, MB", "peak_mb", bounds.peak_mb),
-        ("sent a round by all ranks, MB", "mb_a_round", bounds.mb_a_round),
+        ("sent per round by all ranks, MB", "mb_a_round", bounds.mb_a_round),
     ]
     lines.append(f"{'':<31}{'estimate':>12}{'at most':>12}")
     for title, name, bound in rows:
-        value = "-" if quality is None else f"{found.figure(name):,.2f}"
+        value = "-" if quality is None else f"{result.figure(name):,.2f}"
         lines.append(f"{title:<31}{value:>12}{bound:>12,.2f}")
-    if quality is not None and found.low < found.high:
-        lines.append(f"the replication factor is likely between {found.low:.2f} and {found.high:.2f}")
-    lines.append("at most: by any policy; of memory, by any that balances the edges, without --memory-limit")
+    if quality is not None and result.low < result.high:
+        lines.append(f"the replication factor is likely between {result.low:.2f} and {result.high:.2f}")
+    lines.append("at most: for any policy; memory: for any that balances the edges, without --memory-limit")
     return "\n".join(lines)
 
 
 def comparison_table(graph: str, figures: list[dict]) -> str:
-    """A line a policy."""
+    """One line per policy."""
     names = ("replication", "node_balance", "edge_balance", "master_balance", "partners", "mb_a_round", "memory_mb")
     lines = [f"{graph} in {figures[0]['parts']} parts (estimated, nothing was built)"]
     lines.append(f"{'policy':<20}" + "".join(f"{name:>16}" for name in names) + f"{'cut_edges':>16}{'seconds':>10}")
-    for row in figures:
-        values = "".join(f"{row[name]:>16.3f}" for name in names)
-        lines.append(f"{row['policy']:<20}{values}{row['cut_edges']:>16,}{row['seconds']:>10.3f}")
+    for entry in figures:
+        values = "".join(f"{entry[name]:>16.3f}" for name in names)
+        lines.append(f"{entry['policy']:<20}{values}{entry['cut_edges']:>16,}{entry['seconds']:>10.3f}")
     return "\n".join(lines)
 
 
 def policy_list(policies: list[tuple[str, str]]) -> str:
-    """A line a policy."""
+    """One line per policy."""
     return "\n".join(f"{name:<10} {text}" for name, text in policies)
 
 

@@ -1,4 +1,4 @@
-"""Loads (and once compiles) all that a run will call, by calling it for a tiny graph of the same types."""
+"""Load all compiled code that a run will call, by calling it for a tiny graph of the same types."""
 
 import os
 import time
@@ -24,8 +24,8 @@ Rehearsal = Callable[[MPI.Intracomm, str], object]
 def warm_up(comm: MPI.Intracomm, header: GraphHeader, rehearse: Rehearsal) -> None:
     """Call ``rehearse(comm, path)`` for a tiny graph file of the types of ``header``. Collective.
 
-    The first two ranks of each host go first: they compile what is not in the cache yet, two so that
-    all that communicates is called too, and the others find it there.
+    The first two ranks of each host go first: they compile what is not in the cache yet, and the others find it
+    there. They are two so that the code that communicates is called too.
     """
     host = comm.Split_type(MPI.COMM_TYPE_SHARED)
     first = comm.Split(0 if host.rank < 2 else MPI.UNDEFINED, comm.rank)
@@ -33,7 +33,7 @@ def warm_up(comm: MPI.Intracomm, header: GraphHeader, rehearse: Rehearsal) -> No
         _run(first, header, rehearse)
         first.Free()
     waiting = host.Ibarrier()
-    while not waiting.Test():  # asleep: a rank that spins takes a core from those that compile
+    while not waiting.Test():  # a rank that spins would take a core from those that compile
         time.sleep(0.01)
     if comm.size > 2:
         _run(comm, header, rehearse)
@@ -56,13 +56,13 @@ def _run(comm: MPI.Intracomm, header: GraphHeader, rehearse: Rehearsal) -> None:
         try:
             rehearse(comm, path)
         except InputError:
-            pass  # a rule or an option that does not fit the tiny graph; the real one will tell
+            pass  # a rule or an option that does not fit the tiny graph; the real run will report it
 
 
 def write_tiny_graph(path: str, header: GraphHeader) -> None:
-    """A ring, far links, a hub, and a path that leads from ``FAR_NODE`` to it, of the types of the real graph.
+    """A ring, far links, a hub, and a path that leads from ``FAR_NODE`` to it, with the types of the real graph.
 
-    From there a traversal meets small frontiers and large ones.
+    A traversal from there meets small and large frontiers.
     """
     node = np.arange(NODES - TAIL)
     ring = np.stack([node, (node + 1) % node.size])

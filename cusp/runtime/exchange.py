@@ -1,6 +1,6 @@
 """Arrays from every rank to every rank, of any size."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +19,7 @@ def all_to_all(comm: "Intracomm", arrays: list[np.ndarray]) -> list[np.ndarray]:
     Parameters
     ----------
     arrays : list of (n_r,) arrays
-        One a rank, all of one type, the same on every rank. What a rank gives to itself is not copied.
+        One per rank, all of one type, the same on every rank. What a rank gives to itself is not copied.
     """
     dtype = arrays[0].dtype
     counts = exchange_counts(comm, np.array([array.size for array in arrays], np.int64))
@@ -33,6 +33,11 @@ def exchange_counts(comm: "Intracomm", counts: np.ndarray) -> np.ndarray:
     received = np.empty_like(counts)
     comm.Alltoall(counts, received)
     return received
+
+
+def tell_counts(comm: "Intracomm", counts: Sequence[int]) -> list[int]:
+    """As :func:`exchange_counts`, of Python's numbers. Collective."""
+    return exchange_counts(comm, np.array(counts, np.int64)).tolist()
 
 
 def post(comm: "Intracomm", send: list[np.ndarray], receive: list[np.ndarray], tag: int = 0) -> "list[Request]":
@@ -51,6 +56,24 @@ def wait_all(posted: "list[Request]") -> None:
     from mpi4py.MPI import Request
 
     Request.Waitall(posted)
+
+
+_keys: list[int] = []  # of the attribute that holds what is kept
+
+
+def kept(comm: "Intracomm", name: str, make: Callable[[], Any]) -> Any:
+    """What ``make()`` returned when this name was first asked for; it is kept as long as the communicator."""
+    from mpi4py.MPI import Comm
+
+    if not _keys:
+        _keys.append(Comm.Create_keyval())
+    things: Any = comm.Get_attr(_keys[0])
+    if things is None:
+        things = {}
+        comm.Set_attr(_keys[0], things)
+    if name not in things:
+        things[name] = make()
+    return things[name]
 
 
 def pieces(array: Any, ends: np.ndarray) -> list[Any]:

@@ -1,9 +1,9 @@
 """Arrays from every rank to every rank out of the memory of one GPU into that of another; see cusp/runtime/exchange.py.
 
-They go through page-locked memory of the host and MPI, or through what :func:`use` was given for the communicator.
+They go through page-locked memory of the host and MPI, or by what :func:`use` was given for the communicator.
 """
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import cupy as cp
 import numpy as np
@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
 
-class Transport(Protocol):
-    """A direct way between the GPUs of a communicator."""
+@runtime_checkable
+class Carrier(Protocol):
+    """What carries arrays between the GPUs of a communicator directly."""
 
     def all_to_all(self, send: list[Any], receive: list[Any]) -> None:
         """Send ``send[r]`` to each rank r, fill ``receive[r]`` with what it sent; sizes are agreed. Collective.
@@ -25,16 +26,13 @@ class Transport(Protocol):
         """
 
 
-_keys: list[int] = []  # of the attribute of a communicator that holds its transport
+def use(comm: "Intracomm", carrier: Carrier | None) -> None:
+    """From now on, send arrays between the GPUs of a communicator by a carrier; None: through the host again."""
+    _chosen(comm)["carrier"] = carrier
 
 
-def use(comm: "Intracomm", transport: Transport | None) -> None:
-    """Let what GPUs send each other in a communicator go another way; None: through the host again."""
-    from mpi4py import MPI
-
-    if not _keys:
-        _keys.append(MPI.Comm.Create_keyval())
-    comm.Set_attr(_keys[0], transport)
+def _chosen(comm: "Intracomm") -> dict[str, Carrier | None]:
+    return exchange.kept(comm, "edges go by", dict)
 
 
 def all_to_all(comm: "Intracomm", arrays: list[Any]) -> list[Any]:
@@ -48,10 +46,10 @@ def all_to_all(comm: "Intracomm", arrays: list[Any]) -> list[Any]:
 
 def post(comm: "Intracomm", send: list[Any], receive: list[Any]) -> list[Any]:
     """Start sending ``send[r]`` to each other rank r and receiving into ``receive[r]``, sizes being agreed."""
-    transport: Any = comm.Get_attr(_keys[0]) if _keys else None
-    if transport is not None:
+    carrier = _chosen(comm).get("carrier")
+    if carrier is not None:
         others = [rank != comm.rank for rank in range(comm.size)]
-        transport.all_to_all(
+        carrier.all_to_all(
             [array if other else array[:0] for array, other in zip(send, others)],
             [array if other else array[:0] for array, other in zip(receive, others)],
         )

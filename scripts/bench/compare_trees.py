@@ -13,6 +13,7 @@ import statistics
 import subprocess
 import tempfile
 from collections import defaultdict
+from itertools import product
 from pathlib import Path
 
 from scripts.bench.shared.graphs import kronecker
@@ -34,22 +35,23 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Measure, keep a row per run, print the table."""
-    graph, trees = kronecker(options.data, options.scale).resolve(), (ROOT, options.other.resolve())
+    graph, trees = kronecker(options.data, options.scale), (ROOT, options.other.resolve())
     what = [("partition", policy) for policy in options.policies.split(",")]
     what += [(app, "oec") for app in options.apps.split(",")]
     runs = [(name, policy, ranks) for name, policy in what for ranks in map(int, options.ranks.split(","))]
     times: dict[tuple, list[float]] = defaultdict(list)
-    for trial in range(-1, options.repeat):
-        for name, policy, ranks in runs:
-            for tree in trees[:: 1 if trial % 2 else -1]:
-                seconds = measure(tree, graph, name, policy, ranks, options)
-                if trial >= 0:
-                    times[name, policy, ranks, tree].append(seconds)
-                    row = {"app": name, "graph": graph.stem, "policy": policy, "ranks": ranks, "trial": trial}
-                    keep([row | {"seconds": seconds, "tree": tree.name, "commit": commit(tree)}], options.rows)
+    for trial, (name, policy, ranks) in product(range(-1, options.repeat), runs):
+        for place in (0, 1) if trial % 2 else (1, 0):
+            seconds = measure(trees[place], graph, name, policy, ranks, options)
+            if trial < 0:
+                continue
+            times[name, policy, ranks, place].append(seconds)
+            row = {"app": name, "graph": graph.stem, "policy": policy, "ranks": ranks, "trial": trial}
+            row |= {"seconds": seconds, "tree": trees[place].name, "commit": commit(trees[place])}
+            keep([row], options.rows)
     lines = [["", "ranks", "this one", "the other", "ratio"]]
     for key in runs:
-        this, other = (statistics.median(times[*key, tree]) * 1e3 for tree in trees)
+        this, other = (statistics.median(times[*key, place]) * 1e3 for place in (0, 1))
         lines.append([f"{key[0]} {key[1]}", str(key[2]), f"{this:.1f}", f"{other:.1f}", f"{this / other:.3f}"])
     print(f"\n{graph.stem} on the {options.device}; {trees[0]} and {trees[1]}\n\n{table(lines)}")
 

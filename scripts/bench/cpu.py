@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> None:
     graph = kronecker(options.data, options.scale)
     times: dict[tuple[str, int], list[float]] = defaultdict(list)  # (name, ranks) -> seconds
     for name, app, policy, ranks, chosen in runs(options):
-        rows = app_rows(ranks, app, graph, "--policy", policy, *chosen)
+        rows = app_rows(ranks, app, graph, "--device", "cpu", "--policy", policy, *chosen)
         keep(rows, options.rows)
         times[f"{name} {policy}", ranks] += [row["seconds"] for row in rows]
         if app == "bfs":

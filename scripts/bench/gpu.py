@@ -51,7 +51,8 @@ def measure_graph(name: str, options: argparse.Namespace) -> Iterator[dict]:
     """Rows of one graph."""
     from mpi4py import MPI
 
-    from apps.harness import commit, scramble
+    from apps.harness import commit
+    from apps.shared.splitmix64 import splitmix64
     from cusp.runtime.devices import to_host
     from gluon.plan import make_plan
     from gluon.sync import Sync
@@ -59,7 +60,7 @@ def measure_graph(name: str, options: argparse.Namespace) -> Iterator[dict]:
     part = make_part(name)
     sync = Sync(make_plan(part, MPI.COMM_SELF), MPI.COMM_SELF)
     candidates = to_host(part.gids[part.degrees > 0])
-    sources = candidates[np.argsort(scramble(candidates, 1))[: options.sources]].tolist()
+    sources = candidates[np.argsort(splitmix64(candidates, 1))[: options.sources]].tolist()
     base = {"graph": name, "nodes": part.num_nodes, "edges": part.num_edges, "gpu": gpu_name(), "commit": commit()}
     apps = options.apps.split(",")
     for app in apps:
@@ -93,7 +94,8 @@ def searches(part: Any, sync: Any, options: argparse.Namespace) -> Iterator[tupl
 
 def paths(part: Any, sync: Any, options: argparse.Namespace) -> Iterator[tuple[str, str, Any, Callable]]:
     """SSSP with each width of its buckets, as :func:`searches`."""
-    from apps.sssp import measure, sssp
+    from apps.shared.lengths import measure
+    from apps.sssp import sssp
 
     for delta in options.deltas.split(","):
         lengths = measure(part, sync, float(delta) if delta else None)
@@ -102,7 +104,7 @@ def paths(part: Any, sync: Any, options: argparse.Namespace) -> Iterator[tuple[s
 
 def measure_app(name: str, part: Any, sync: Any, options: argparse.Namespace) -> dict[str, Any]:
     """Row of an algorithm that needs no source: five runs after a warm-up; what it prepares is timed once."""
-    from apps.harness import make_verifier, wait
+    from apps.harness import wait
     from apps.library import app_of
     from apps.run.keywords import Keywords
 
@@ -117,8 +119,8 @@ def measure_app(name: str, part: Any, sync: Any, options: argparse.Namespace) ->
     wait(part)
     seconds = time.perf_counter() - began
     if options.verify:
-        answer = app.run(part, sync, None, prepared, chosen).on_host()
-        make_verifier(app, part, sync.plan, prepared, chosen, sync.comm)(None, answer)
+        answer = app.run(part, sync, None, prepared, chosen)
+        app.check(part, sync, None, answer, prepared, chosen)
     answers: list[Any] = []
 
     def call(_: int) -> Any:

@@ -18,8 +18,8 @@ from cusp.input.edge_slice import read_slice
 from cusp.input.graph_file import open_graph
 from cusp.launch import parse_together, run_main
 from cusp.policies import load_policy
-from cusp.policies.compile_rules import Rules
-from cusp.policies.prop import Prop
+from cusp.policies.compile_rules import compile_policy
+from cusp.prepare_rules import prepare_rules
 from cusp.runtime.devices import choose_device
 from gluon.transports import open_transport
 from scripts.bench.shared.job import timed, timed_partition
@@ -85,20 +85,18 @@ def rule_rate(path: str, policy: Any, comm: MPI.Intracomm) -> tuple[str, float]:
     """Where the rules run, and for how many edges per second this rank finds owners; 0 if that needs other ranks."""
     import cupy as cp
 
-    rules = Rules(policy, "gpu")
-    if rules.device == "cpu" or rules.uses_neighbors or policy.node_map:
-        return rules.where, 0.0
-    edges = read_slice(path, comm, weights=False, in_degrees=rules.uses_in_degrees, device="gpu")
-    prop = Prop(edges, comm.size, comm.rank, policy.grid_for(comm.size), policy.threshold)
+    compiled = compile_policy(policy, "gpu")
+    if compiled.device == "cpu" or compiled.uses.neighbors or policy.node_map:
+        return compiled.where, 0.0
+    edges = read_slice(path, comm, weights=False, device="gpu")
+    rules = prepare_rules(edges, compiled, comm)
     rows = edges.indptr.size - 1
     own, owners = cp.zeros(rows, cp.int8), cp.empty(edges.targets.size, cp.uint8)
     seconds = np.inf
     for _ in range(4):
-        took, _ = timed(
-            comm, lambda: rules.run("assign_edges", prop, 0, rows, comm.size, None, own, None, owners), "gpu"
-        )
+        took, _ = timed(comm, lambda: rules.run("assign_edges", 0, rows, comm.size, None, own, None, owners), "gpu")
         seconds = min(seconds, took)
-    return rules.where, edges.targets.size / seconds
+    return compiled.where, edges.targets.size / seconds
 
 
 def read_only(path: str, comm: MPI.Intracomm, weights: bool) -> None:

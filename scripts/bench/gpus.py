@@ -21,7 +21,8 @@ from mpi4py import MPI
 
 from apps.bfs import bfs, prepare
 from apps.harness import choose_sources, commit
-from apps.sssp import measure, sssp
+from apps.shared.lengths import measure
+from apps.sssp import sssp
 from cusp.estimates.quality import measure_quality
 from cusp.launch import parse_together, run_main
 from cusp.partitioner import partition_graph
@@ -151,7 +152,7 @@ def time_app(call: Callable[[Sync, int], Any], plan: Any, sources: list[int], co
         sent += comm.allreduce(sum(exchange.bytes for exchange in sync.traffic))
     spent: dict[str, float] = defaultdict(float)
     whole = 0.0
-    with timed_steps(plan.exchange, spent):
+    with timed_steps(Sync(plan, comm).exchange, spent):
         for source in sources:
             seconds, answer = timed(comm, lambda source=source: call(Sync(plan, comm), source), "gpu")  # type: ignore[misc]
             whole += seconds
@@ -186,10 +187,11 @@ def timed_steps(exchange: Any, spent: dict[str, float]) -> Iterator[None]:
             spent[step] += end - begin
         return sent
 
-    def timed_transport(self: Any, *arguments: Any) -> None:
+    def timed_transport(self: Any, *arguments: Any) -> Any:
         marks.append(now())
-        carry(self, *arguments)
+        arrived = carry(self, *arguments)
         marks.append(now())
+        return arrived
 
     kind.__call__, type(transport).exchange = timed_exchange, timed_transport
     try:

@@ -38,7 +38,7 @@ def run(part, **options) -> tuple[np.ndarray, dict]:
     sync = parts.make_sync(part)
     wanted = prepare(part, sync, parts.options_of(APP, **options))
     answer = betweenness(part, sync, wanted).on_host()
-    verify_betweenness(*parts.on_host(part), answer.labels["betweenness"], wanted.sources, wanted.scale)
+    verify_betweenness(part, sync, answer.labels["betweenness"], wanted.sources, wanted.scale)
     return parts.gather(part, answer.labels["betweenness"]), answer.figures
 
 
@@ -111,10 +111,10 @@ def test_verifier_finds_wrong_values(comm, shared_tmp):
     """One value a little off on one rank is found on all."""
     graph = graphs.random_directed()
     part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of("cvc"), comm, csc=True)
-    host, sync = parts.on_host(part)
-    wanted = prepare(host, sync, parts.options_of(APP, source=[3]))
-    found = betweenness(host, sync, wanted).labels["betweenness"]
-    verify_betweenness(host, sync, found, wanted.sources, wanted.scale)
+    sync = parts.make_sync(part)
+    wanted = prepare(part, sync, parts.options_of(APP, source=[3]))
+    found = betweenness(part, sync, wanted).labels["betweenness"]
+    verify_betweenness(part, sync, found, wanted.sources, wanted.scale)
     found[found.argmax()] *= 1 + (1e-6 if comm.rank == comm.size - 1 else 0)
     with pytest.raises(VerificationError, match="not what paths, counted again, make of node"):
-        verify_betweenness(host, sync, found, wanted.sources, wanted.scale)
+        verify_betweenness(part, sync, found, wanted.sources, wanted.scale)

@@ -14,6 +14,7 @@ from apps import cc as program
 from apps.cc import cc, prepare
 from apps.verify.check import VerificationError
 from apps.verify.components import verify_components
+from cusp.runtime.devices import to_host
 
 
 def serial_components(graph: graphs.Graph, connection: str = "weak") -> np.ndarray:
@@ -35,7 +36,7 @@ def check(part, sync, graph) -> None:
     np.testing.assert_array_equal(found, expected)
     _, members = np.unique(expected, return_counts=True)
     assert answer.figures == {"components": members.size, "largest": members.max()}
-    verify_components(*parts.on_host(part), answer.labels["component"], **answer.figures)
+    verify_components(part, sync, answer.labels["component"], **answer.figures)
 
 
 @pytest.mark.mpi
@@ -94,9 +95,9 @@ def test_long_paths_cut_everywhere(comm, shared_tmp, symmetric):
 def test_wrong_answers_are_refused(comm, shared_tmp, mistake):
     """The verifier sees every kind of mistake, on every rank."""
     graph = graphs.make(30, [(v, v + 1) for v in range(29) if v != 9] + [(4, 4), (12, 11), (12, 11)])
-    part, sync = parts.on_host(
-        parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of("cvc"), comm, weights=False)
-    )
+    path = graphs.write(shared_tmp / "g.h5", graph)
+    part = parts.partition_graph(path, parts.policy_of("cvc"), comm, weights=False)
+    sync, gids = parts.make_sync(part), to_host(part.gids[: part.num_masters])
     right = serial_components(graph)  # 0 and 10
     wrong = {
         "split": np.where(np.arange(30) > 20, 21, right),
@@ -108,8 +109,8 @@ def test_wrong_answers_are_refused(comm, shared_tmp, mistake):
     if mistake in figures:
         figures[mistake] += 1
     with pytest.raises(VerificationError):
-        verify_components(part, sync, wrong[part.gids[: part.num_masters]], **figures)
-    verify_components(part, sync, right[part.gids[: part.num_masters]], 2, 20)
+        verify_components(part, sync, wrong[gids], **figures)
+    verify_components(part, sync, right[gids], 2, 20)
 
 
 @pytest.mark.mpi

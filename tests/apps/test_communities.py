@@ -12,6 +12,7 @@ from apps.shared.undirected import as_undirected
 from apps.verify.check import VerificationError
 from apps.verify.communities import verify_communities
 from cusp.errors import GraphFileError
+from cusp.runtime.devices import to_host
 
 algorithms = pytest.mark.parametrize("algorithm", ALGORITHMS)
 
@@ -36,10 +37,10 @@ def find(comm, folder, graph: graphs.Graph, policy: str, algorithm: str, **file)
     """Run and verify; the groups of nodes and their modularity, which NetworkX finds too. Collective."""
     path = graphs.write(folder / "g.h5", graph, **file)
     part = parts.partition_graph(path, parts.policy_of(policy), comm)
-    answer = communities(part, parts.make_sync(part), algorithm).on_host()
-    host, sync = parts.on_host(part)
+    sync = parts.make_sync(part)
+    answer = communities(part, sync, algorithm).on_host()
     verify_communities(
-        as_undirected(host, comm), sync, answer.labels["community"], **answer.figures, least=algorithm == "louvain"
+        as_undirected(part, comm), sync, answer.labels["community"], **answer.figures, least=algorithm == "louvain"
     )
     label = parts.gather(part, answer.labels["community"])
     assert label.dtype == np.int64
@@ -111,9 +112,8 @@ def test_verifier_refuses(comm, shared_tmp):
     """Names that are not members, counts and modularities that are wrong, and one below that of single nodes."""
     graph = graphs.both_ways(graphs.make(6, [(0, 1), (2, 3), (4, 5), (1, 2)], np.ones(4, np.int64)))
     part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of("cvc"), comm)
-    host, sync = parts.on_host(part)
-    made = as_undirected(host, comm)
-    gids = made.gids[: made.num_masters]
+    made, sync = as_undirected(part, comm), parts.make_sync(part)
+    gids = to_host(made.gids[: made.num_masters])
     oracle = to_networkx(graph)
 
     def check(names: list[int], modularity: float | None = None, communities: int | None = None) -> None:

@@ -106,7 +106,7 @@ WRONG = {  # what is wrong: message, weighted, {node: (depth, parent)}
     "a parent of what is not reached": ("rule 1: reached without .* node 7", False, {7: (-1, 6)}),
     "no parent": ("rule 1: reached without .* node 4", True, {4: (1.0, -1)}),
     "no such parent": ("rule 1: reached without .* node 4", True, {4: (1.0, 8)}),
-    "a circle": ("rule 1: node [45] is its own ancestor", True, {4: (1.0, 5), 5: (1.0, 4)}),
+    "a cycle": ("rule 1: node [45] is its own ancestor", True, {4: (1.0, 5), 5: (1.0, 4)}),
     "a level left out": ("rule 2: not one hop .* node 3", False, {3: (2, 0), 4: (3, 3)}),
     "lengths of tree edges": ("rules 2 and 5: .* node 3", True, {3: (0.5, 4)}),
     "no shortest path": ("rule 3: .* node 1 at depth 0.25 and node 2 at depth 1.0", True,

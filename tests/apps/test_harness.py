@@ -1,5 +1,6 @@
 """The command line of the apps: sources, trials, rows, answers in files, the run without arguments, the cache."""
 
+import dataclasses
 import json
 import os
 from pathlib import Path
@@ -13,6 +14,7 @@ import spawn
 
 from apps import bfs, sssp
 from apps.harness import main
+from apps.verify import VerificationError
 
 RUN = {"bfs": bfs.APP, "sssp": sssp.APP}
 KEYS = {
@@ -138,6 +140,23 @@ def test_every_policy_is_verified(run, app, policy):
     """Each built-in policy by its name, from the command line."""
     rows = run(app, graphs.HARD["hub"](), "--policy", policy, "--threshold", 2, "--verify", "--sources", 2)
     assert [row["verified"] for row in rows] == [True, True]
+
+
+@pytest.mark.mpi
+def test_a_wrong_answer_ends_the_run(comm, shared_tmp):
+    """On every rank, and no row is written."""
+
+    def damaged(part, sync, source, prepared, options):
+        answer = bfs.APP.run(part, sync, source, prepared, options)
+        if part.num_nodes == 60:  # not in the warm-up
+            answer.labels["hops"][part.gids[: part.num_masters] == 17] += 1
+        return answer
+
+    path, rows = graphs.write(shared_tmp / "g.h5", graphs.random_directed()), shared_tmp / "rows"
+    app = dataclasses.replace(bfs.APP, run=damaged)
+    with pytest.raises(VerificationError, match="the answer is wrong: hops"):
+        main(app, comm, [path, "--source", "3", "--verify", "--rows", str(rows)])
+    assert not rows.exists()
 
 
 @pytest.mark.mpi

@@ -12,6 +12,7 @@ from apps import kcore as program
 from apps.kcore import kcore, prepare, verify
 from apps.verify.check import VerificationError
 from apps.verify.cores import verify_cores
+from cusp.runtime.devices import to_host
 
 
 def serial_cores(graph: graphs.Graph) -> np.ndarray:
@@ -29,19 +30,17 @@ def check(part, sync, graph, ks=(1, 3)) -> None:
     """Run for all core numbers and for some k, compare with NetworkX, and verify. Collective."""
     expected = serial_cores(graph)
     prepared = prepare(part, sync)
-    host, host_sync = parts.on_host(part)
-    host_prepared = prepare(host, host_sync)
     answer = kcore(part, sync, prepared).on_host()
     found = parts.gather(part, answer.labels["core"])
     assert found.dtype == np.int32
     np.testing.assert_array_equal(found, expected)
     assert answer.figures == {"degeneracy": expected.max()}
-    verify(host, host_sync, answer, host_prepared, None)
+    verify(part, sync, answer.on(part.device), prepared, None)
     for k in ks:
         answer = kcore(part, sync, prepared, k).on_host()
         np.testing.assert_array_equal(parts.gather(part, answer.labels["in_core"]), expected >= k)
         assert answer.figures == {"members": np.count_nonzero(expected >= k)}
-        verify(host, host_sync, answer, host_prepared, k)
+        verify(part, sync, answer.on(part.device), prepared, k)
 
 
 @pytest.mark.mpi
@@ -85,9 +84,9 @@ def test_wrong_answers_are_refused(comm, shared_tmp, mistake):
     """The verifier sees numbers that are too high or too low, of some nodes and of all."""
     graph = graphs.make(30, [(u, v) for u in range(8) for v in range(u)] + [(v, v + 1) for v in range(29)])
     path = graphs.write(shared_tmp / "g.h5", graph)
-    part, sync = parts.on_host(parts.partition_graph(path, parts.policy_of("cvc"), comm, weights=False))
-    prepared = prepare(part, sync)
-    own = part.gids[: part.num_masters]
+    part = parts.partition_graph(path, parts.policy_of("cvc"), comm, weights=False)
+    prepared = prepare(part, parts.make_sync(part))
+    own = to_host(part.gids[: part.num_masters])
     right = serial_cores(graph)  # 7 and 1
     wrong = {
         "too high": np.where(own == 20, 2, right[own]),

@@ -40,7 +40,7 @@ def solve(comm, built: maze.Maze, policy: str):
     rows = slice_of_rows(maze.grid_of(built, comm), comm)
     part = partition_slice(rows, parts.policy_of(policy), comm, device=parts.DEVICE)
     answer = maze.find_way(part, parts.make_sync(part), built).on_host()
-    maze.verify_way(*parts.on_host(part), built, answer)
+    maze.verify_way(part, parts.make_sync(part), built, answer.on(part.device))
     return part, answer
 
 

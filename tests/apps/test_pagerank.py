@@ -35,9 +35,9 @@ def rank(comm, part, expected, **options) -> np.ndarray:
     """Run, verify, compare; the ranks of all nodes. Collective."""
     options, sync = parts.options_of(APP, **options), parts.make_sync(part)
     walk = prepare(part, sync, options)
-    answer = run(part, sync, walk, options).on_host()
-    host, host_sync = parts.on_host(part)
-    verify(host, host_sync, answer, prepare(host, host_sync, options), options)
+    answer = run(part, sync, walk, options)
+    verify(part, sync, answer, walk, options)
+    answer = answer.on_host()
     found = parts.gather(part, answer.labels["pagerank"])
     assert found.dtype == (options.precision if options.algorithm == "pull" else "float64")
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8 if found.dtype == np.float64 else 1e-6)
@@ -159,17 +159,16 @@ def test_verifier_finds_wrong_ranks(comm, shared_tmp):
     """Two ranks exchanged, a rank below 0, a sum that is not 1, and too few iterations."""
     part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graphs.random_directed()), parts.policy_of("cvc"),
                                  comm, csc=True)  # fmt: skip
-    host, sync = parts.on_host(part)
-    options = parts.options_of(APP, tolerance=1e-9)
-    walk = prepare(host, sync, options)
-    right = pagerank(host, sync, walk, tolerance=1e-9)
-    verify(host, sync, right, walk, options)
+    sync, options = parts.make_sync(part), parts.options_of(APP, tolerance=1e-9)
+    walk = prepare(part, sync, options)
+    right = pagerank(part, sync, walk, tolerance=1e-9)
+    verify(part, sync, right, walk, options)
 
     def refused(message: str, change) -> None:
-        answer = pagerank(host, sync, walk, tolerance=1e-9)
+        answer = pagerank(part, sync, walk, tolerance=1e-9).on_host()
         change(answer.labels["pagerank"])
         with pytest.raises(VerificationError, match=message):
-            verify(host, sync, answer, walk, options)
+            verify(part, sync, answer, walk, options)
 
     def exchange(found: np.ndarray) -> None:
         order = np.argsort(found)
@@ -178,9 +177,9 @@ def test_verifier_finds_wrong_ranks(comm, shared_tmp):
     refused("one more step changes the ranks by", exchange)
     refused("is -", lambda found: np.negative(found, out=found))
     refused("the sum of the ranks is", lambda found: np.multiply(found, 1.001, out=found))
-    early = pagerank(host, sync, walk, tolerance=0, iterations=3)
+    early = pagerank(part, sync, walk, tolerance=0, iterations=3)
     with pytest.raises(VerificationError, match="one more step changes"):
-        verify(host, sync, early, walk, options)
+        verify(part, sync, early, walk, options)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -11,6 +11,7 @@ from apps.harness import main
 from apps.verify.check import VerificationError
 from apps.verify.paths import verify_forest
 from cusp.errors import OptionError
+from cusp.runtime.devices import to_host
 
 policies = pytest.mark.parametrize("policy", ["oec", "cvc", "mixed"])
 NAMES = ("random", "loops_and_doubles", "two_islands", "path", "star", "last_isolated", "one_node", "random_symmetric")
@@ -76,16 +77,15 @@ def test_forest(comm, shared_tmp, name, policy):
     np.testing.assert_array_equal(
         parts.gather(part, answer.labels["hops"]), np.where(expected < 0, -1, far.min(axis=0))
     )
-    host = parts.on_host(part)
-    verify_forest(*host, roots, **answer.labels)
+    verify_forest(part, sync, roots, **answer.labels)
     if graph.num_nodes > 2:
         for wrong in "hops", "root":
             damaged = {key: values.copy() for key, values in answer.labels.items()}
-            damaged[wrong][part.on("cpu").gids[: part.num_masters] == roots[-1]] = (
+            damaged[wrong][to_host(part.gids[: part.num_masters]) == roots[-1]] = (
                 1 if wrong == "hops" else roots[-1] - 1
             )
             with pytest.raises(VerificationError, match="the answer is wrong"):
-                verify_forest(*host, roots, **damaged)
+                verify_forest(part, sync, roots, **damaged)
 
 
 @pytest.mark.mpi

@@ -12,6 +12,7 @@ from apps import scc as program
 from apps.scc import prepare, scc
 from apps.verify.check import VerificationError
 from apps.verify.components import verify_strong_components
+from cusp.runtime.devices import to_host
 
 
 def check(part, sync, graph) -> None:
@@ -23,7 +24,7 @@ def check(part, sync, graph) -> None:
     np.testing.assert_array_equal(found, expected)
     _, members = np.unique(expected, return_counts=True)
     assert answer.figures == {"components": members.size, "largest": members.max()}
-    verify_strong_components(*parts.on_host(part), answer.labels["component"], **answer.figures)
+    verify_strong_components(part, sync, answer.labels["component"], **answer.figures)
 
 
 def rings(sizes: list[int], seed: int) -> graphs.Graph:
@@ -58,9 +59,9 @@ def test_wrong_answers_are_refused(comm, shared_tmp, mistake):
     """The verifier sees every kind of mistake, on every rank."""
     graph = graphs.make(20, [(v, (v + 1) % 10) for v in range(10)] + [(v, 10 + (v + 1) % 10) for v in range(10, 20)]
                         + [(3, 14), (4, 14)])  # fmt: skip
-    part, sync = parts.on_host(
-        parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of("cvc"), comm, weights=False)
-    )
+    path = graphs.write(shared_tmp / "g.h5", graph)
+    part = parts.partition_graph(path, parts.policy_of("cvc"), comm, weights=False)
+    sync, gids = parts.make_sync(part), to_host(part.gids[: part.num_masters])
     right = serial_components(graph, "strong")  # 0 and 10
     wrong = {
         "split": np.arange(20),
@@ -73,8 +74,8 @@ def test_wrong_answers_are_refused(comm, shared_tmp, mistake):
     if mistake in figures:
         figures[mistake] += 1
     with pytest.raises(VerificationError):
-        verify_strong_components(part, sync, wrong[part.gids[: part.num_masters]], **figures)
-    verify_strong_components(part, sync, right[part.gids[: part.num_masters]], 2, 10)
+        verify_strong_components(part, sync, wrong[gids], **figures)
+    verify_strong_components(part, sync, right[gids], 2, 10)
 
 
 @pytest.mark.mpi

@@ -84,7 +84,7 @@ def test_algorithms(comm, shared_tmp, name, policy):
             ours, theirs = (parts.gather(part, each) for each in (found.labels[label], values))
             assert ours.dtype == theirs.dtype
             np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-10 if algorithm == "pagerank" else 0)
-        verify(*parts.on_host(part), 3, found, argparse.Namespace(algorithm=algorithm, tolerance=1e-10))
+        verify(part, sync, 3, found, argparse.Namespace(algorithm=algorithm, tolerance=1e-10))
 
 
 @pytest.mark.mpi

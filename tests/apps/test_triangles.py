@@ -39,8 +39,7 @@ def check(part, comm, graph) -> None:
     np.testing.assert_allclose(
         parts.gather(part, full.labels["clustering"]), [coefficients[node] for node in range(graph.num_nodes)]
     )
-    host, host_sync = parts.on_host(part)
-    verifier.verify_triangles(as_undirected(host, comm, weights=False), host_sync, full.figures, full.labels)
+    verifier.verify_triangles(as_undirected(part, comm, weights=False), sync, full.figures, full.labels)
 
 
 @pytest.mark.mpi
@@ -60,7 +59,7 @@ def test_larger_graph(comm, shared_tmp, monkeypatch, order):
     """More triangles, nodes of many degrees, more of them than a GPU's block can mark; symmetric, with weights."""
     monkeypatch.setattr(backend(Triangles, parts.DEVICE), "WORDS", 3, raising=False)
     monkeypatch.setattr(verifier, "WORK", 30_000)  # some nodes are recounted, in several rounds
-    monkeypatch.setattr(verifier, "ROOM", 100)
+    monkeypatch.setattr(verifier, "CAPACITY", 100)
     rng = np.random.default_rng(5)
     ends = (rng.random((3000, 2)) ** 3 * 400).astype(np.int64)
     graph = graphs.both_ways(graphs.make(450, ends))
@@ -89,9 +88,9 @@ def test_verifier_refuses(comm, shared_tmp):
     """A count that is one too high somewhere, a wrong total, a wrong coefficient."""
     graph = graphs.HARD["complete"]()
     part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of("cvc"), comm)
-    answer = triangles(part, parts.make_sync(part), True).on_host()
-    host, sync = parts.on_host(part)
-    made = as_undirected(host, comm, weights=False)
+    sync = parts.make_sync(part)
+    answer = triangles(part, sync, True).on_host()
+    made = as_undirected(part, comm, weights=False)
     verifier.verify_triangles(made, sync, answer.figures, answer.labels)
 
     def refused(match: str, figures: dict, **labels: np.ndarray) -> None:
@@ -100,7 +99,7 @@ def test_verifier_refuses(comm, shared_tmp):
 
     shifted = answer.labels["triangles"].copy()
     for gid, change in (3, 3), (4, -3):
-        shifted[made.gids[: made.num_masters] == gid] += change
+        shifted[to_host(made.gids[: made.num_masters]) == gid] += change
     coefficients = shifted / 55
     average = {"average_clustering": 1.0}
     refused("at node [34] there are 55 triangles", average, triangles=shifted, clustering=coefficients)

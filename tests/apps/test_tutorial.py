@@ -86,13 +86,13 @@ def test_its_verifier(comm, shared_tmp, tutorial):
     """An answer that is too low somewhere is refused."""
     graph = likely()
     part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph, weight="f8"), parts.policy_of("oec"), comm)
-    host, sync = parts.on_host(part)
-    answer = tutorial.reliable(part, parts.make_sync(part), 5).on_host()
-    tutorial.verify(host, sync, answer)
+    sync = parts.make_sync(part)
+    answer = tutorial.reliable(part, sync, 5)
+    tutorial.verify(part, sync, answer)
     neighbor = graph.targets[graph.indptr[5]]
-    answer.labels["chance"][host.gids[: host.num_masters] == neighbor] /= 2
+    answer.labels["chance"][part.gids[: part.num_masters] == neighbor] /= 2
     with pytest.raises(VerificationError, match="there is a better way to node"):
-        tutorial.verify(host, sync, answer)
+        tutorial.verify(part, sync, answer)
 
 
 @pytest.mark.mpi

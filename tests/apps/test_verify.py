@@ -1,4 +1,6 @@
-"""The verifiers: they accept right answers, and no planted error of any kind."""
+"""The verifiers: they accept right answers, and no planted error of any kind, on the device of the answer."""
+
+import sys
 
 import graphs
 import numpy as np
@@ -8,10 +10,15 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from apps.bfs import bfs
+from apps.library import APPS, app_of
+from apps.run.keywords import Keywords
 from apps.sssp import measure, sssp
 from apps.verify.check import VerificationError
-from apps.verify.paths import verify_distances, verify_hops
-from cusp.partitioner import partition_graph
+from apps.verify.components import verify_components
+from apps.verify.paths import verify_distances, verify_hops, verify_widths
+from cusp.partition import Partition
+from cusp.runtime import devices
+from cusp.runtime.devices import to_host
 
 POLICIES = ["cvc", "mixed"]
 policies = pytest.mark.parametrize("policy", POLICIES)
@@ -34,10 +41,10 @@ def solved(comm, shared_tmp):
         if zeros:
             graph = graph._replace(weights=graph.weights * (np.arange(graph.num_edges) % 3 > 0))
         path = graphs.write(shared_tmp / "g.h5", graph)
-        part = partition_graph(path, parts.policy_of(policy), comm, csc=True)
+        part = parts.partition_graph(path, parts.policy_of(policy), comm, csc=True)
         sync = parts.make_sync(part)
-        labels = bfs(part, sync, 0, parents=True).labels
-        distances = sssp(part, sync, 0, measure(part, sync)).labels["distance"]
+        labels = bfs(part, sync, 0, parents=True).on_host().labels
+        distances = sssp(part, sync, 0, measure(part, sync)).on_host().labels["distance"]
         return part, sync, graph, labels["hops"], labels["parents"], distances
 
     return solve
@@ -46,7 +53,7 @@ def solved(comm, shared_tmp):
 def planted(part, values, gid, value):
     """The values with another one at a node."""
     wrong = values.copy()
-    wrong[part.gids[: part.num_masters] == gid] = value
+    wrong[to_host(part.gids[: part.num_masters]) == gid] = value
     return wrong
 
 
@@ -58,8 +65,8 @@ def test_right_answers(solved, policy, zeros):
     part, sync, _, hops, parents, distances = solved(policy, zeros)
     verify_hops(part, sync, 0, hops)
     verify_hops(part, sync, 0, hops, parents)
-    verify_distances(part, sync, 0, distances, part.weights)
-    verify_distances(part, sync, 0, np.where(distances < 0, np.inf, distances), part.weights)
+    verify_distances(part, sync, 0, distances)
+    verify_distances(part, sync, 0, np.where(distances < 0, np.inf, distances))
 
 
 HOP_ERRORS = {
@@ -97,7 +104,7 @@ def test_nothing_reached(solved, policy):
     with pytest.raises(VerificationError):
         verify_hops(part, sync, 1, hops)
     with pytest.raises(VerificationError):
-        verify_distances(part, sync, 1, distances, part.weights)
+        verify_distances(part, sync, 1, distances)
 
 
 def parent_errors(graph: graphs.Graph, hops: np.ndarray) -> dict[str, tuple[int, int]]:
@@ -154,7 +161,7 @@ def test_wrong_distances(solved, policy, error, real):
         if real:
             distances, value = np.where(distances < 0, np.inf, distances), np.inf if value < 0 else float(value)
         with pytest.raises(VerificationError, match="distance"):
-            verify_distances(part, sync, 0, planted(part, distances, node, value), part.weights)
+            verify_distances(part, sync, 0, planted(part, distances, node, value))
 
 
 @pytest.mark.mpi
@@ -165,7 +172,7 @@ def test_not_a_number(solved, policy):
     reals = np.where(distances < 0, np.inf, distances)
     for node in (0, 17, 54):
         with pytest.raises(VerificationError):
-            verify_distances(part, sync, 0, planted(part, reals, node, np.nan), part.weights)
+            verify_distances(part, sync, 0, planted(part, reals, node, np.nan))
 
 
 @pytest.mark.mpi
@@ -175,15 +182,15 @@ def test_cycle_that_explains_itself(comm, shared_tmp, policy, value):
     """Nodes on a cycle of weight 0 support each other, but not from the source: unreached or too near."""
     graph = graphs.make(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 2)], np.array([1, 9, 0, 0, 0]))
     path = graphs.write(shared_tmp / "g.h5", graph)
-    part = partition_graph(path, parts.policy_of(policy), comm)
+    part = parts.partition_graph(path, parts.policy_of(policy), comm)
     sync = parts.make_sync(part)
-    right = sssp(part, sync, 0, measure(part, sync)).labels["distance"]
-    verify_distances(part, sync, 0, right, part.weights)
+    right = sssp(part, sync, 0, measure(part, sync)).on_host().labels["distance"]
+    verify_distances(part, sync, 0, right)
     wrong = right
     for node in (2, 3, 4):
         wrong = planted(part, wrong, node, value)
     with pytest.raises(VerificationError):
-        verify_distances(part, sync, 0, wrong, part.weights)
+        verify_distances(part, sync, 0, wrong)
 
 
 @pytest.mark.mpi
@@ -197,16 +204,99 @@ def test_cycle_that_explains_itself(comm, shared_tmp, policy, value):
 def test_any_wrong_entry(comm, shared_tmp, graph, policy, node, change):
     """Any change of any entry of any answer is found."""
     node %= graph.num_nodes
-    part = partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of(policy), comm)
+    part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of(policy), comm)
     sync = parts.make_sync(part)
     hops, distances = graphs.serial_hops(graph, 0), graphs.serial_distances(graph, 0)
     assume(hops[node] + change >= -1)
-    gids = part.gids[: part.num_masters]
+    gids = to_host(part.gids[: part.num_masters])
     verify_hops(part, sync, 0, hops[gids])
-    verify_distances(part, sync, 0, distances[gids], part.weights)
+    verify_distances(part, sync, 0, distances[gids])
     with pytest.raises(VerificationError):
         verify_hops(part, sync, 0, planted(part, hops[gids], node, hops[node] + change))
     if distances[node] + change >= -1:
         with pytest.raises(VerificationError):
             wrong = planted(part, distances[gids], node, distances[node] + change)
-            verify_distances(part, sync, 0, wrong, part.weights)
+            verify_distances(part, sync, 0, wrong)
+
+
+@pytest.mark.mpi
+@policies
+def test_messages_name_the_edge(comm, shared_tmp, policy):
+    """Both ends of the edge that is wrong, with their values, and its weight if that matters."""
+    graph = graphs.make(3, [(0, 1), (1, 2), (1, 2)], [4, 5, 9])
+    part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of(policy), comm)
+    sync, gids = parts.make_sync(part), to_host(part.gids[: part.num_masters])
+    checks = {
+        "hops of 1 is 1, but 3 of its out-neighbour 2 over an edge": (verify_hops, [0, 1, 3]),
+        "hops of 1 is 1, but 2147483647 of its out-neighbour 2": (verify_hops, [0, 1, -1]),
+        "distance of 1 is 4, but 11 of its out-neighbour 2 over an edge of weight 5": (verify_distances, [0, 4, 11]),
+        "width of 1 is 4, but 3 of its out-neighbour 2 over an edge of weight 9": (verify_widths, [2**63 - 1, 4, 3]),
+    }
+    for message, (verify, values) in checks.items():
+        with pytest.raises(VerificationError, match=message):
+            verify(part, sync, 0, np.array(values, np.int32 if verify is verify_hops else np.int64)[gids])
+    with pytest.raises(VerificationError, match="the edge 1 -> 2 connects the components 0 and 2"):
+        verify_components(part, sync, np.array([0, 0, 2])[gids], 2, 2)
+
+
+@pytest.mark.mpi
+@policies
+def test_parents_that_make_a_cycle(comm, shared_tmp, policy):
+    """Over edges of weight 0 each is as close as its parent says, but none leads to the source."""
+    graph = graphs.make(4, [(0, 1), (1, 2), (2, 3), (3, 2)], [2, 0, 0, 0])
+    part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of(policy), comm)
+    sync, gids = parts.make_sync(part), to_host(part.gids[: part.num_masters])
+    distances, parents = np.array([0, 2, 2, 2])[gids], np.array([0, 0, 1, 2])[gids]
+    verify_distances(part, sync, 0, distances, parents)
+    with pytest.raises(VerificationError, match="parents: .* node [23]"):
+        verify_distances(part, sync, 0, distances, planted(part, parents, 2, 3))
+
+
+@pytest.mark.mpi
+@policies
+def test_weights_that_vanish_in_a_sum(comm, shared_tmp, policy):
+    """1 + 1e-30 is 1: two nodes explain each other, though all weights are above 0."""
+    graph = graphs.make(4, [(0, 1), (2, 3), (3, 2)], [1, 1e-30, 1e-30])
+    part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph, weight="f8"), parts.policy_of(policy), comm)
+    sync, gids = parts.make_sync(part), to_host(part.gids[: part.num_masters])
+    verify_distances(part, sync, 0, np.array([0, 1, np.inf, np.inf])[gids])
+    with pytest.raises(VerificationError, match="distance: no in-edge that explains node [23]"):
+        verify_distances(part, sync, 0, np.array([0, 1, 1, 1.0])[gids])
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("name", [name for name in APPS if name != "triangles"])  # which counts on the host
+def test_edges_stay_on_the_device(comm, shared_tmp, monkeypatch, name):
+    """No array with an entry for each edge is copied to the host, and no partition as a whole."""
+    app = app_of(name)
+    chosen = {"bfs": {"parents": True}, "forest": {"roots": [3, 7]}, "path": {"targets": [5]}}.get(name, {})
+    options = Keywords(app.name, app.add_options).read(chosen)
+    path = graphs.write(shared_tmp / "g.h5", graphs.random_directed(40, 4000))
+    csc = app.needs_csc(options, False)
+    part = parts.partition_graph(path, parts.policy_of("cvc"), comm, weights=app.weighted, csc=csc)
+    sync = parts.make_sync(part)
+    prepared = app.prepare(part, sync, options)
+    answer = app.run(part, sync, 3, prepared, options).on_host()
+    copied = []
+
+    def watched_to_host(array):
+        copied.append(getattr(array, "size", 1))
+        return array.get() if hasattr(array, "get") else array
+
+    def watched_move(array, device):
+        return watched_to_host(array) if device == "cpu" or array is None else move(array, device)
+
+    def refuse(*arguments):
+        raise AssertionError("the partition is copied")
+
+    to_host, move = devices.to_host, devices.move
+    for module in list(sys.modules.values()):
+        if getattr(module, "to_host", None) is to_host and not module.__name__.startswith("test_"):
+            monkeypatch.setattr(module, "to_host", watched_to_host)
+        if getattr(module, "move", None) is move and not module.__name__.startswith("test_"):
+            monkeypatch.setattr(module, "move", watched_move)
+    monkeypatch.setattr(Partition, "on", refuse)
+    app.check(part, sync, 3, answer, prepared, options)
+    assert max(copied, default=0) <= 2 * part.num_nodes
+    devices.to_host(part.targets)
+    assert max(copied) == part.num_local_edges > 10 * part.num_nodes  # a copy would have been seen

@@ -6,8 +6,9 @@ import parts
 import pytest
 
 from apps.verify.check import VerificationError
-from apps.verify.widths import verify_widths
+from apps.verify.paths import verify_widths
 from apps.widest import widest
+from cusp.runtime.devices import to_host
 
 
 def serial_widths(graph: graphs.Graph, source: int) -> np.ndarray:
@@ -26,14 +27,14 @@ def serial_widths(graph: graphs.Graph, source: int) -> np.ndarray:
 def solve(comm, path, policy, source):
     """Widths of all nodes, and what verifies others. Collective."""
     part = parts.partition_graph(path, parts.policy_of(policy), comm)
-    answer = widest(part, parts.make_sync(part), source).on_host()
-    host, sync = parts.on_host(part)
-    verify_widths(host, sync, source, answer.labels["width"])
+    sync, gids = parts.make_sync(part), to_host(part.gids[: part.num_masters])
+    answer = widest(part, sync, source).on_host()
+    verify_widths(part, sync, source, answer.labels["width"])
     found = parts.gather(part, answer.labels["width"])
     np.testing.assert_array_equal(
         parts.gather(part, answer.reached), found > (-np.inf if found.dtype.kind == "f" else -(2**63))
     )
-    return found, lambda widths: verify_widths(host, sync, source, widths[host.gids[: host.num_masters]])
+    return found, lambda widths: verify_widths(part, sync, source, widths[gids])
 
 
 @pytest.mark.mpi

@@ -1,4 +1,4 @@
-"""Dry runs: estimates from a sample beside what is built, and bounds that hold (cusp/estimates)."""
+"""Dry runs: estimates from a sample compared with what is built, and bounds that hold (cusp/estimates)."""
 
 import graphs
 import h5py
@@ -16,12 +16,13 @@ from cusp.estimates.sampled_estimate import why_not
 from cusp.input.edge_slice import read_slice
 from cusp.input.graph_file import read_header
 from cusp.policies import load_policy
+from cusp.policies.compile_rules import compile_policy
 from scripts.convert.__main__ import main as convert
 from scripts.generate import main as generate
 
 SIZE = ranks.COMM.size
 STATELESS = ["oec", "iec", "cvc", "hvc", "dbh", "random", "random2d"]
-SHARE = 5  # of the bytes of a graph file one in so many is read
+SHARE = 5  # one in this many bytes of a graph file is read
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +91,7 @@ def test_estimate_beside_the_truth(made, name, within, traffic_within, memory_wi
 @pytest.mark.parametrize("name", ["star", "complete", "no_edges", "loops_and_doubles", "three_nodes", "random"])
 @pytest.mark.parametrize("parts", [3, 64])
 def test_bounds_hold(tmp_path, name, policy, parts):
-    """Replication and traffic of any policy, memory of one that balances the edges."""
+    """Replication and traffic for any policy, memory for one that balances the edges."""
     graph = graphs.HARD[name]()
     path = str(tmp_path / "g.h5")
     graphs.write_here(path, graph)
@@ -106,7 +107,7 @@ def test_bounds_hold(tmp_path, name, policy, parts):
 @pytest.mark.mpi
 @pytest.mark.parametrize("policy", ["cvc", "fec"])
 def test_small_graph_is_computed(comm, shared_tmp, policy):
-    """What fits into the limit is no estimate, also for rules with state."""
+    """What fits into the limit is computed, not estimated, also for rules with state."""
     path = graphs.write(shared_tmp / "g.h5", graphs.random_directed(300, 3000))
     found = dry_run(read_header(path), load_policy(policy), SIZE, "edges", 10**6, comm)
     expected = estimate(read_slice(path, comm), load_policy(policy), SIZE, "edges", comm).quality
@@ -118,7 +119,7 @@ def test_small_graph_is_computed(comm, shared_tmp, policy):
 
 
 def test_sample_keeps_to_its_limit(made):
-    """No more bytes than allowed, rows as in the file, the same again for the same seed; another for another."""
+    """No more bytes than allowed, rows as in the file; the same sample for the same seed, another for another."""
     path = made("kron")
     header = read_header(path)
     with h5py.File(path) as file:
@@ -156,7 +157,7 @@ def test_hub_is_cut(tmp_path):
         ("by_degree.py", "only the reader"),
     ],
 )
-def test_no_guess_where_there_is_no_ground(made, tmp_path, policy, reason):
+def test_no_guess_without_grounds(made, tmp_path, policy, reason):
     """Rules that a sample cannot answer get bounds and the reason, not a number."""
     edge = "def get_edge_owner(prop, src, dst, src_master, dst_master, estate):\n    return prop.in_degree(src) % 2\n"
     node = "def get_master(prop, node, mstate, masters):\n    return prop.out_degree(node) % prop.num_parts\n"
@@ -165,7 +166,7 @@ def test_no_guess_where_there_is_no_ground(made, tmp_path, policy, reason):
     chosen = load_policy(str(tmp_path / policy) if policy.endswith(".py") else policy)
     header = read_header(made("kron"))
     limit = 12 * header.num_nodes  # not enough for all degrees
-    assert reason in why_not(chosen, read_sample(header, limit))
+    assert reason in why_not(compile_policy(chosen), read_sample(header, limit))
     found = dry_run(header, chosen, 4, "edges", limit, ranks.MPI.COMM_SELF)
     assert found.quality is None and reason in found.source and "compare" in found.source
 

@@ -106,11 +106,11 @@ def test_partition_graph_takes_a_graph_and_the_name_of_a_policy(comm, tmp_path):
     """Also of rules that ask for in-degrees, which are counted."""
     policy = tmp_path / "by_in_degree.py"
     head = "def get_edge_owner(prop, src, dst, src_master, dst_master, estate):\n"
-    policy.write_text(head + "    return prop.in_degree(src) % prop.num_parts\n")
+    policy.write_text(head + "    return (prop.in_degree(src) * 2 + prop.in_degree(dst)) % prop.num_parts\n")
     part = partition_graph(FORMS["csr"](GRAPH), str(policy), comm)
     in_degrees = np.bincount(GRAPH.targets, minlength=GRAPH.num_nodes)
     for p in parts.check_partition(part, GRAPH):
-        assert (in_degrees[p.sources] % SIZE == p.rank).all()
+        assert ((in_degrees[p.sources] * 2 + in_degrees[p.targets]) % SIZE == p.rank).all()
 
 
 WRONG = {

@@ -75,15 +75,15 @@ def expected_owners(name: str, graph: graphs.Graph, bounds: np.ndarray) -> tuple
 def assert_same(one: Partition, other: Partition) -> None:
     """Assert that two partitions agree in every bit."""
     for field in fields(Partition):
-        mine, theirs = getattr(one, field.name), getattr(other, field.name)
+        first, second = getattr(one, field.name), getattr(other, field.name)
         if field.name in ("csc", "lid_map"):
-            for inner in fields(mine) if mine is not None else ():
-                np.testing.assert_array_equal(getattr(mine, inner.name), getattr(theirs, inner.name))
-        elif isinstance(mine, np.ndarray):
-            assert mine.dtype == theirs.dtype
-            np.testing.assert_array_equal(mine, theirs)
+            for inner in fields(first) if first is not None else ():
+                np.testing.assert_array_equal(getattr(first, inner.name), getattr(second, inner.name))
+        elif isinstance(first, np.ndarray):
+            assert first.dtype == second.dtype
+            np.testing.assert_array_equal(first, second)
         else:
-            assert mine == theirs
+            assert first == second
 
 
 @pytest.mark.mpi
@@ -308,7 +308,7 @@ def test_quality(comm, shared_tmp, policy):
 
 @pytest.mark.mpi
 def test_threshold_is_a_strict_bound(comm, shared_tmp):
-    """A node of exactly the threshold's degree is no hub."""
+    """A node whose degree is exactly the threshold is not a hub."""
     graph = graphs.make(8, [(0, v) for v in range(1, 6)] + [(7, v) for v in range(6)])
     path = graphs.write(shared_tmp / "g.h5", graph)
     part = partition_graph(path, load_policy("hvc", threshold=5), comm, split="nodes")

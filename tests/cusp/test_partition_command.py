@@ -11,9 +11,11 @@ import spawn
 
 from cusp.__main__ import main
 from cusp.errors import OptionError, PolicyError
+from cusp.estimates.dry_run import dry_run
 from cusp.estimates.estimate import estimate
 from cusp.estimates.quality import measure_quality
 from cusp.input.edge_slice import read_slice
+from cusp.input.graph_file import read_header
 from cusp.partitioner import partition_graph
 from cusp.policies import POLICIES as BUILT_IN
 from cusp.policies import load_policy
@@ -81,6 +83,66 @@ def test_figures_in_files(comm, shared_tmp):
         assert one[name] == both[1][name]
 
 
+BY_IN_DEGREE = """
+def get_edge_owner(prop, src, dst, src_master, dst_master, estate):
+    return (prop.in_degree(src) * 3 + prop.in_degree(dst)) % prop.num_parts
+"""
+STATE_AND_IN_DEGREE = """
+from collections import namedtuple
+import numpy as np
+
+State = namedtuple("State", "load")
+combine = {"load": "add"}
+
+def make_mstate(prop):
+    return State(np.zeros(prop.num_parts, np.int64))
+
+make_estate = make_mstate
+
+def lightest(state, weight):
+    best = 0
+    for rank in range(state.load.size):
+        if state.load[rank] < state.load[best]:
+            best = rank
+    state.load[best] += weight
+    return best
+
+def get_master(prop, node, mstate, masters):
+    for neighbor in prop.out_neighbors(node):
+        if prop.in_degree(neighbor) > 6 and masters[neighbor] >= 0:
+            return masters[neighbor]
+    return lightest(mstate, 1 + prop.in_degree(node))
+
+def get_edge_owner(prop, src, dst, src_master, dst_master, estate):
+    if prop.in_degree(dst) > prop.in_degree(src):
+        return lightest(estate, prop.in_degree(dst))
+    return src_master
+"""
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("file", [{}, {"transpose": True}], ids=["counted", "read"])
+@pytest.mark.parametrize("text", [BY_IN_DEGREE, STATE_AND_IN_DEGREE], ids=["pure", "state"])
+def test_estimates_know_in_degrees(comm, shared_tmp, text, file):
+    """compare, a dry run that reads all edges and the partition itself agree in all figures."""
+    graph = graphs.random_directed(300, 2400, seed=5)
+    path = graphs.write(shared_tmp / "g.h5", graph, **file)
+    name, json_file = parts.user_file(text), shared_tmp / "compared.json"
+    part = partition_graph(path, load_policy(name), comm)
+    built = measure_quality(part, comm)
+    dry = dry_run(read_header(path), load_policy(name), SIZE, "edges", 10**8, comm).quality
+    for field in ("masters", "proxies", "edges", "partners", "mirrors_in", "mirrors_out"):
+        assert np.array_equal(getattr(dry, field), getattr(built, field)), field
+    assert main(comm, ["compare", path, "--policies", f"oec,{name}", "--json", str(json_file)]) == 0
+    comm.Barrier()
+    compared = json.loads(json_file.read_text())[1]
+    assert {key: compared[key] for key in built.summary()} == built.summary() == dry.summary()
+    in_degrees = np.bincount(graph.targets, minlength=graph.num_nodes)
+    for p in parts.check_partition(part, graph):
+        if text == BY_IN_DEGREE:
+            assert ((in_degrees[p.sources] * 3 + in_degrees[p.targets]) % SIZE == p.rank).all()
+
+
 @pytest.mark.mpi
 @pytest.mark.parametrize("form", ["metis", "distdgl", "parquet"])
 def test_export_and_back(comm, shared_tmp, form):
@@ -117,7 +179,7 @@ def test_export_and_back(comm, shared_tmp, form):
     ids=["short", "text", "rank", "missing"],
 )
 def test_bad_node_map(comm, shared_tmp, content, message):
-    """Too short, no numbers, a rank that does not exist, no file."""
+    """Too short, not numbers, a rank that does not exist, no file."""
     path = graphs.write(shared_tmp / "g.h5", graphs.random_directed())
     if comm.rank == 0 and content is not None:
         (shared_tmp / "map.txt").write_text(content)
@@ -149,7 +211,7 @@ def test_template_runs(tmp_path):
 
 
 @pytest.mark.mpi
-def test_name_that_is_none(comm):
+def test_name_that_is_not_a_name(comm):
     """new-policy takes Python names only."""
     with pytest.raises(OptionError, match="not a name"):
         main(comm, ["new-policy", "a-b"])

@@ -14,7 +14,7 @@ from cusp.output.saved import load_partition, save_partition
 from cusp.partition import Partition
 from cusp.partitioner import partition_graph
 from cusp.policies import load_policy
-from cusp.policies.compile_rules import Rules
+from cusp.policies.compile_rules import CompiledPolicy
 
 cp = pytest.importorskip("cupy")
 build_gpu = pytest.importorskip("cusp.kernels.build_gpu")
@@ -138,29 +138,31 @@ def test_rules_that_are_wrong(comm, shared_tmp, master, edge):
 
 
 @pytest.mark.mpi
-def test_questions_that_only_the_reader_can_answer(comm, shared_tmp):
-    """Degrees, in-degrees, places and maps; a reader tells its neighbours."""
-    path = graphs.write(shared_tmp / "g.h5", graphs.HARD["random"](), transpose=True)
+@pytest.mark.parametrize("transpose", [True, False])
+def test_questions_that_only_the_reader_can_answer(comm, shared_tmp, transpose):
+    """Degrees, in-degrees (read or counted), places and maps; readers tell each other what they are asked."""
+    path = graphs.write(shared_tmp / "g.h5", graphs.HARD["random"](), transpose=transpose)
     policy, nodes = shared_tmp / "asks.py", shared_tmp / "map.txt"
     if comm.rank == 0:
         policy.write_text(
             POLICY.format(
                 master="(prop.out_degree(node) + prop.in_degree(node) * 3 + prop.mapped(node)) % prop.num_parts",
-                edge="(prop.neighbor_degree(dst) + prop.place(dst) * (prop.rank + 1) + dst_master) % prop.num_parts",
+                edge="(prop.neighbor_degree(dst) + prop.place(dst) * (prop.rank + 1) + dst_master"
+                " + prop.in_degree(dst) * 5) % prop.num_parts",
             )
         )
         nodes.write_text("".join(f"{node * 7 % 5}\n" for node in range(60)))
     comm.Barrier()
     asks = load_policy(str(policy), node_map=str(nodes))
-    assert Rules(asks, "gpu").where == "device"
+    assert CompiledPolicy(asks, "gpu").where == "device"
     assert_same(*both(path, asks, comm, csc=True))
 
 
 def test_where_rules_run():
     """On the device, or on the host for a reason."""
-    assert Rules(load_policy("cvc"), "gpu").where == "device"
-    assert Rules(load_policy("fec"), "gpu").where == "host (a rule keeps state)"
-    assert Rules(load_policy("cvc")).where == "host"
+    assert CompiledPolicy(load_policy("cvc"), "gpu").where == "device"
+    assert CompiledPolicy(load_policy("fec"), "gpu").where == "host (a rule keeps state)"
+    assert CompiledPolicy(load_policy("cvc")).where == "host"
 
 
 @pytest.mark.mpi

@@ -14,7 +14,7 @@ from cusp.estimates.quality import measure_quality
 from cusp.input.edge_slice import read_slice
 from cusp.partitioner import partition_graph
 from cusp.policies import POLICIES, load_policy
-from cusp.policies.compile_rules import arguments_used, attributes_used
+from cusp.policies.inspect_rules import arguments_used, attributes_used
 from cusp.policies.prop import Prop
 
 SIZE = ranks.COMM.size
@@ -62,14 +62,14 @@ def test_grid_that_does_not_fit():
 
 @pytest.mark.parametrize("name", ["", "OEC", "oec ", "oec+iec", "contiguous+", "+source", "cvc.py", "/"])
 def test_unknown(name):
-    """Refused with what there is."""
+    """Refused, with the names that exist."""
     with pytest.raises(PolicyError):
         load_policy(name)
 
 
 @pytest.mark.mpi
 def test_one_rule_is_enough(user_policy):
-    """The missing one is the outgoing edge-cut's."""
+    """The missing one is taken from the outgoing edge-cut."""
     oec = load_policy("oec")
     assert user_policy(master("return 0")).edge is oec.edge
     assert user_policy(owner("return 0")).master is oec.master
@@ -104,7 +104,7 @@ def test_compiled_as_in_python(comm, shared_tmp, policy):
         for dst in edges.targets[edges.indptr[row] : edges.indptr[row + 1]].tolist():
             ends = (policy.master(prop, node, None, None) for node in (src, dst))
             owners[src, dst] = int(policy.edge(prop, src, dst, *ends, None))
-    everywhere = {edge: rank for told in comm.allgather(owners) for edge, rank in told.items()}
+    everywhere = {edge: rank for part_of_all in comm.allgather(owners) for edge, rank in part_of_all.items()}
     for p in parts.gather_parts(part):
         assert all(everywhere[u, v] == p.rank for u, v in zip(p.sources.tolist(), p.targets.tolist(), strict=True))
 
@@ -117,16 +117,16 @@ def make_prop(edges, policy, comm) -> Prop:
 @pytest.mark.mpi
 @pytest.mark.parametrize("split", ["edges", "nodes"])
 def test_prop(comm, shared_tmp, split):
-    """Facts on the graph, in Python: sizes, the reader of each node, degrees and neighbours of the slice."""
+    """Facts about the graph, in Python: sizes, the reader of each node, degrees and neighbours of the slice."""
     graph = graphs.HARD["first_isolated"]()
     edges = read_slice(graphs.write(shared_tmp / "g.h5", graph), comm, split)
     prop = make_prop(edges, load_policy("cvc"), comm)
     assert (prop.num_nodes, prop.num_edges, prop.num_parts) == (graph.num_nodes, graph.num_edges, SIZE)
     assert prop.rows * prop.columns == SIZE
     for node in range(graph.num_nodes):
-        mine = edges.bounds[comm.rank] <= node < edges.bounds[comm.rank + 1]
+        own = edges.bounds[comm.rank] <= node < edges.bounds[comm.rank + 1]
         assert edges.bounds[prop.reader(node)] <= node < edges.bounds[prop.reader(node) + 1]
-        if mine:
+        if own:
             assert prop.out_degree(node) == graph.degrees[node]
             np.testing.assert_array_equal(prop.out_neighbors(node), graph.targets[graph.sources == node])
 
@@ -198,7 +198,7 @@ def test_helpers_that_call_each_other(comm, shared_tmp, user_policy):
 
 @pytest.mark.mpi
 @pytest.mark.filterwarnings("ignore:.*numba cannot compile")
-def test_helpers_in_a_circle(comm, shared_tmp, user_policy):
+def test_helpers_in_a_cycle(comm, shared_tmp, user_policy):
     """Two helpers that call each other: compiled, interpreted or refused, but no endless recursion."""
     text = "def a(x):\n    return b(x - 2) if x > 1 else x\ndef b(x):\n    return a(x) if x > 1 else x\n"
     path = graphs.write(shared_tmp / "g.h5", graphs.random_directed())
@@ -212,8 +212,8 @@ def test_helpers_in_a_circle(comm, shared_tmp, user_policy):
 @pytest.mark.mpi
 @pytest.mark.parametrize("line", ["return float('nan')", "return node / 0.0"])
 @pytest.mark.filterwarnings("ignore:.*numba cannot compile")
-def test_rank_that_is_no_number(comm, shared_tmp, user_policy, line):
-    """NaN is no rank."""
+def test_rank_that_is_not_a_number(comm, shared_tmp, user_policy, line):
+    """NaN is not a rank."""
     path = graphs.write(shared_tmp / "g.h5", graphs.random_directed())
     with pytest.raises(PolicyError):
         partition_graph(path, user_policy(master(line)), comm)

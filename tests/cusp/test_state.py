@@ -104,7 +104,7 @@ def test_counting_masters(comm, shared_tmp, policy, rounds):
 
 @pytest.mark.mpi
 def test_masters_of_neighbours(comm, shared_tmp, policy):
-    """A serial oracle: own masters known at once, those of others after the round in which they were made."""
+    """A serial oracle: own masters are known at once, those of others after the round in which they are assigned."""
     rounds = 4
     graph = graphs.random_directed(90, 700)
     path = graphs.write(shared_tmp / "g.h5", graph)
@@ -112,22 +112,22 @@ def test_masters_of_neighbours(comm, shared_tmp, policy):
     found = parts.gather(part, np.full(part.num_masters, comm.rank))
     bounds = np.array(comm.allgather(_first_node(graph, comm.rank)) + [graph.num_nodes])
     expected = np.full(graph.num_nodes, -1)
-    told = expected.copy()
+    exchanged = expected.copy()
     for block in range(rounds):
         for rank in range(SIZE):
             first, size = bounds[rank], bounds[rank + 1] - bounds[rank]
             for node in range(first + size * block // rounds, first + size * (block + 1) // rounds):
                 row = graph.targets[graph.indptr[node] : graph.indptr[node + 1]]
                 own = (row >= first) & (row < first + size)
-                known = np.where(own, expected[row], told[row]) >= 0
+                known = np.where(own, expected[row], exchanged[row]) >= 0
                 expected[node] = np.count_nonzero(known) % SIZE
-        told = expected.copy()
+        exchanged = expected.copy()
     assert np.array_equal(found, expected)
 
 
 def _first_node(graph: graphs.Graph, rank: int) -> int:
-    wanted = -(-graph.num_edges * rank // SIZE)
-    return int(np.searchsorted(graph.indptr, wanted))
+    first_edge = -(-graph.num_edges * rank // SIZE)
+    return int(np.searchsorted(graph.indptr, first_edge))
 
 
 @pytest.mark.mpi
@@ -153,7 +153,7 @@ def test_second_pass_knows_the_first(comm, shared_tmp, policy):
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("name", ["fec", "ldg"])
-def test_state_begins_anew(comm, shared_tmp, name):
+def test_state_is_fresh_in_each_pass(comm, shared_tmp, name):
     """Several passes of a rule with loads keep every invariant, and repeat bit for bit."""
     graph = graphs.HARD["hub"]()
     path = graphs.write(shared_tmp / "g.h5", graph)
@@ -175,7 +175,7 @@ def test_state_begins_anew(comm, shared_tmp, name):
     ],
     ids=["list", "number", "combine"],
 )
-def test_state_that_is_none(comm, shared_tmp, policy, text, message):
+def test_state_of_the_wrong_kind(comm, shared_tmp, policy, text, message):
     """A state of the wrong kind is named, with what it should be."""
     path = graphs.write(shared_tmp / "g.h5", graphs.random_directed())
     with pytest.raises(PolicyError, match=message):
@@ -184,7 +184,7 @@ def test_state_that_is_none(comm, shared_tmp, policy, text, message):
 
 @pytest.mark.mpi
 def test_facts_on_neighbours(comm, shared_tmp, policy):
-    """neighbor_degree knows both ends of every edge; in_degree needs the transpose, or a symmetric graph."""
+    """neighbor_degree knows both ends of every edge."""
     rule = (
         "def get_edge_owner(prop, src, dst, src_master, dst_master, estate):\n"
         "    return (prop.neighbor_degree(src) * 3 + prop.neighbor_degree(dst)) % prop.num_parts\n"
@@ -195,13 +195,53 @@ def test_facts_on_neighbours(comm, shared_tmp, policy):
     parts.check_partition(part, graph)
     sources, targets, _ = parts.edges_of(part)
     assert ((graph.degrees[sources] * 3 + graph.degrees[targets]) % SIZE == comm.rank).all()
-    with pytest.raises(Exception, match="in-degrees"):
-        partition_graph(path, policy(rule.replace("neighbor_degree(src)", "in_degree(src)")), comm)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("file", [{}, {"transpose": True}, {"index": np.int64}, {"symmetric": True}], ids=str)
+@pytest.mark.parametrize("memory_limit", [None, 1 << 20])
+def test_in_degrees(comm, shared_tmp, policy, file, memory_limit):
+    """in_degree knows both ends of every edge and the neighbours of a node, whether or not the file has in-edges."""
+    rule = (
+        "def get_master(prop, node, mstate, masters):\n"
+        "    most = prop.in_degree(node)\n"
+        "    for neighbor in prop.out_neighbors(node):\n"
+        "        most = max(most, prop.in_degree(neighbor))\n"
+        "    return most % prop.num_parts\n"
+        "def weigh(prop, src, dst):\n"
+        "    return prop.in_degree(src) * 3 + prop.in_degree(dst)\n"
+        "def get_edge_owner(prop, src, dst, src_master, dst_master, estate):\n"
+        "    return weigh(prop, src, dst) % prop.num_parts\n"
+    )
+    graph = graphs.random_directed(70, 500)
+    graph = graphs.both_ways(graph) if file.get("symmetric") else graph
+    path = graphs.write(shared_tmp / "g.h5", graph, **file)
+    part = partition_graph(path, policy(rule), comm, memory_limit=memory_limit)
+    parts.check_partition(part, graph)
+    in_degrees = np.bincount(graph.targets, minlength=graph.num_nodes)
+    sources, targets, _ = parts.edges_of(part)
+    assert ((in_degrees[sources] * 3 + in_degrees[targets]) % SIZE == comm.rank).all()
+    most = in_degrees.copy()
+    np.maximum.at(most, graph.sources, in_degrees[graph.targets])
+    assert np.array_equal(parts.gather(part, np.full(part.num_masters, comm.rank)), most % SIZE)
+
+
+@pytest.mark.mpi
+@pytest.mark.filterwarnings("ignore:.*numba cannot compile")
+def test_overlooked_question(comm, shared_tmp, policy):
+    """A question hidden from the inspection of the rule is an error, never the wrong answer."""
+    rule = (
+        "def get_edge_owner(prop, src, dst, src_master, dst_master, estate):\n"
+        "    return getattr(prop, 'in_' + 'degree')(src) % prop.num_parts\n"
+    )
+    path = graphs.write(shared_tmp / "g.h5", graphs.random_directed(70, 500))
+    with pytest.raises(PolicyError, match="prop.in_degree may be called by a rule"):
+        partition_graph(path, policy(rule), comm)
 
 
 @pytest.mark.mpi
 def test_a_master_that_depends_on_who_asks(comm, shared_tmp, policy):
-    """prop.rank is the reader's: such a rule is not pure, its masters are asked of the readers."""
+    """prop.rank is the reader's: such a rule is not pure, so its masters are fetched from the readers."""
     graph = graphs.random_directed(60, 400)
     path = graphs.write(shared_tmp / "g.h5", graph)
     part = partition_graph(path, policy("def get_master(prop, node, mstate, masters):\n    return prop.rank\n"), comm)

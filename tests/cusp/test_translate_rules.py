@@ -33,7 +33,6 @@ BODIES = {
     "wraps": "return src * dst + (src - dst) * 12345678901 - -src",
     "bits": "return ((src & dst) ^ (src | 255)) + (src >> 3) + (dst << 5) + ~src",
     "shifts_by_numbers": "return (src << (dst & 63)) + (src >> (dst & 31))",
-    "powers": "return src ** 3 + dst ** 2 + src ** 0",
     "compares": "return (src < dst) + 2 * (src == dst) + 4 * (0 <= src < 10) + 8 * (src != 3)",
     "tests": "return 1 if src and not dst else (2 if src > 3 or dst > 3 else 3)",
     "least": "return min(src, dst, 5) + max(src, dst) * 3 + abs(src)",
@@ -50,31 +49,12 @@ BODIES = {
         if x < 3:
             y = 1
         elif x < 6 and dst > 0:
-            y, x = x, 7
+            y = x
+            x = 7
         else:
             return dst
         x += y
         return x * 10 + y""",
-    "loops": """
-        total = 0
-        for i in range(src % 20):
-            if i == 13:
-                break
-            if i % 3 == 1:
-                continue
-            total += i * dst
-        for i in range(10, src % 8, -3):
-            total ^= i
-        return total""",
-    "whiles": """
-        n = src & 0xFFFF
-        steps = 0
-        while n > 1:
-            n = n // 2 if n % 2 == 0 else 3 * n + 1
-            steps += 1
-            if steps > 50:
-                return -steps
-        return steps""",
     "chained": """
         a = b = src % 5
         a -= 2
@@ -83,10 +63,6 @@ BODIES = {
         if flag:
             c = -c
         return c | b""",
-    "while_division": """
-        while src > 9 or src < -9:
-            src = src // 10
-        return src""",
 }
 HEAD = '''
 import math
@@ -166,7 +142,11 @@ def is_defined(pair: tuple[int, int]) -> bool:
 
 
 REFUSED = {
-    "neighbours": ("for n in prop.out_neighbors(src):\n    return n\nreturn 0", "a loop over something else"),
+    "neighbours": ("for n in prop.out_neighbors(src):\n    return n\nreturn 0", "a for loop cannot be translated"),
+    "for": ("x = 0\nfor i in range(3):\n    x += i\nreturn x", "rule.py:17: a for loop cannot be translated"),
+    "while": ("x = src\nwhile x > 3:\n    x //= 2\nreturn x", "rule.py:17: a while loop cannot be translated"),
+    "tuples": ("x, y = src, dst\nreturn x", "rule.py:16: a tuple cannot be translated"),
+    "powers": ("return src ** 2", "a power cannot be translated"),
     "state": ("estate.edges[0] += 1\nreturn 0", "not a variable"),
     "reads_state": ("return estate.edges[0]", "cannot be translated"),
     "numpy": ("return np.argmax(np.zeros(3))", "np.zeros"),
@@ -199,7 +179,7 @@ def test_text_that_changed_is_not_translated(tmp_path):
     """What stands in the file now need not be what was loaded."""
     rule = rule_of(tmp_path, "return src")
     (tmp_path / "rule.py").write_text((tmp_path / "rule.py").read_text().replace("return src", "return dst"))
-    assert "not at hand" in (translate_rules.why_not(node_itself, rule) or "")
+    assert "not available" in (translate_rules.why_not(node_itself, rule) or "")
 
 
 def test_built_in_policies():

@@ -1,8 +1,8 @@
 """Kill and interrupt programs at random moments: ``python -m tests.fuzz.kills --times 60``.
 
 Each program is started with one to three ranks. At a random moment, from its first millisecond on, one of its ranks is
-killed, or all of it gets the SIGINT of a terminal. A signal before Python has begun to import ``cusp`` may show. It has to end soon, without a traceback, and the next start has to
-remove all that was left.
+killed, or all of it gets the SIGINT of a terminal. It has to end soon, without a traceback, and the next start has to
+remove all that was left. Only before Python imports ``cusp`` does a signal do what it does to any Python.
 """
 
 import argparse

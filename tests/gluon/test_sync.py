@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 from cusp.partition import Partition
 from cusp.partitioner import partition_graph
 from gluon import device_cpu as device
+from gluon.exchange_cpu import Exchange
 from gluon.label import Label
 from gluon.plan import make_plan
 from gluon.reduction import ADD, ASSIGN, MAX, MIN, Reduction
 from gluon.sync import Sync
+from gluon.transports.host import HostMpi
 
 SIZE = ranks.COMM.size
 policies = pytest.mark.parametrize("policy", parts.SOME)
@@ -64,7 +66,7 @@ def test_lists_match(comm, make, name, policy):
 @policies
 @pytest.mark.parametrize("name", ["hub", "random"])
 def test_what_is_elided(comm, make, name, policy):
-    """Out-going edge-cuts broadcast nothing, incoming ones reduce nothing, Cartesian ones stay in row and column."""
+    """Outgoing edge-cuts broadcast nothing, incoming ones reduce nothing, Cartesian ones stay in row and column."""
     plan = make_plan(make(name, policy), comm)
     reads, writes = plan.lists("src"), plan.lists("dst")
     if policy == "oec":
@@ -74,7 +76,7 @@ def test_what_is_elided(comm, make, name, policy):
     if policy.startswith("cvc"):
         _, columns = parts.policy_of(policy).grid_for(SIZE)
         for rank in range(SIZE):
-            if rank // columns != comm.rank // columns:  # a source's mirrors stand in its row
+            if rank // columns != comm.rank // columns:  # a source's mirrors are in its row
                 assert not (reads.mirrors[rank].size or reads.masters[rank].size)
             if rank % columns != comm.rank % columns:
                 assert not (writes.mirrors[rank].size or writes.masters[rank].size)
@@ -150,7 +152,7 @@ def test_sums_over_rounds(comm, make, policy, dtype):
 @pytest.mark.mpi
 @policies
 def test_implied_values(comm, make, policy):
-    """Where all ranks know the value none travels: the same result in fewer bytes."""
+    """Where all ranks know the value, none travels: the same result in fewer bytes."""
     part = make("random", policy)
     results = []
     for implied in (None, 7):
@@ -167,7 +169,7 @@ def test_implied_values(comm, make, policy):
 @pytest.mark.mpi
 @policies
 def test_labels_of_several_types_share_a_message(comm, make, policy):
-    """Together they end as they do one by one, with one message a partner."""
+    """Together they end as they do one by one, with one message per partner."""
     part = make("random", policy)
     kinds = [(np.int32, MIN, 99), (np.float64, ADD, 0), (np.uint8, MAX, 0), (np.int16, MIN, 99)]
 
@@ -213,9 +215,8 @@ def test_traffic_is_what_was_sent(comm, make, policy):
     """Messages and bytes are counted as MPI sees them."""
     part = make("random", policy)
     counting = CountingComm(comm)
-    plan = make_plan(part, comm)
-    plan.exchange.comm = counting  # what carries the messages
-    sync = Sync(plan, comm)
+    sync = Sync(make_plan(part, comm), comm)
+    sync.exchange = Exchange(comm, HostMpi(counting))
     for round_number in range(3):
         label = Label(part, np.int32, 50, MIN)
         put(label, {int(gid): 1 for gid in part.gids if gid % 3 < round_number})
@@ -282,7 +283,7 @@ def round_trip(
     sent, before = values[lids].copy(), updated.copy()
     words = np.full(start + device.block_words(entries, values.itemsize), 0xAAAAAAAAAAAAAAAA, np.uint64)
     views = words, words.view(np.uint32), words.view(dtype)
-    identity = reduction.identity(values.dtype)
+    identity = reduction.identity(values.dtype) if reset else values.dtype.type(0)
     end = device.extract(lids, values, updated, with_values, reset, identity, *views, start)
     assert end <= words.size
     assert end - start == expected_words(entries, chosen.size, values.itemsize if with_values else 0)
@@ -297,7 +298,7 @@ def round_trip(
     fill = rng.integers(1, 100, proxies).astype(dtype)
     got, marks = fill.copy(), np.zeros_like(updated)
     implied = values.dtype.type(42)
-    read = device.combine(there, got, marks, with_values, implied, reduction.code, *views, start)
+    read = device.combine_by(reduction)(there, got, marks, with_values, implied, *views, start)
     assert read == end
     new = sent[chosen] if with_values else np.full(chosen.size, implied)
     old = fill[there[chosen]]
@@ -311,7 +312,7 @@ def round_trip(
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("entries", [0, 1, 2, 63, 64, 65, 127, 1000])
 def test_wire_sizes(entries, dtype):
-    """None, one, few, half, all but one and all entries of lists round the size of a word."""
+    """None, one, few, half, all but one and all entries of lists about as long as a word has bits."""
     order = np.random.default_rng(1).permutation(entries)
     few = entries // 32
     for count in sorted({0, 1, 2, 3, few // 2, few, few + 1, entries // 2, entries - 1, entries}):
@@ -329,7 +330,7 @@ def test_wire_sizes(entries, dtype):
     start=st.integers(0, 5),
 )
 def test_wire_any_selection(chosen, dtype, with_values, reduction, start):
-    """Any selection, reduction and place in the message: both sides, untouched memory, the smallest form."""
+    """Any selection, reduction and place in the message: both sides, memory left alone, the smallest form."""
     reset = reduction is ADD
     round_trip(len(chosen), np.flatnonzero(chosen), dtype, with_values, reduction if reset else MIN, reset, start)
     round_trip(len(chosen), np.flatnonzero(chosen), dtype, with_values, reduction if not reset else MAX, False, start)

@@ -9,8 +9,7 @@ import numba
 import pytest
 from spawn import mpirun
 
-from cusp.policies import compile_rules
-from cusp.runtime import environment
+from cusp.runtime import environment, generated
 
 SOURCE = "def twice(x):\n    return 2 * x\n"
 DAMAGES = {
@@ -102,12 +101,12 @@ TEXT = "from numba import njit\n@njit(cache=True, nogil=True)\ndef answer():\n  
 
 
 def test_generated_modules_are_never_run_from_their_file(cache, monkeypatch):
-    assert compile_rules.import_text(TEXT.format(42), []).answer() == 42
+    assert generated.import_text(TEXT.format(42), []).answer() == 42
     (path,) = cache.rglob("cusp_generated_*.py")
     for damage in DAMAGES.values():
         path.write_bytes(damage(path.read_bytes()))
-        monkeypatch.delitem(compile_rules.sys.modules, path.stem)
-        assert compile_rules.import_text(TEXT.format(42), []).answer() == 42
+        monkeypatch.delitem(generated.sys.modules, path.stem)
+        assert generated.import_text(TEXT.format(42), []).answer() == 42
     assert path.read_text() == TEXT.format(42) and not [*cache.rglob("*.pyc")]
 
 
@@ -115,8 +114,8 @@ def test_generated_modules_work_on_a_full_disk(cache, monkeypatch):
     def full(*arguments, **options):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(compile_rules, "replacing", full)
-    assert compile_rules.import_text(TEXT.format(43), []).answer() == 43
+    monkeypatch.setattr(generated, "replacing", full)
+    assert generated.import_text(TEXT.format(43), []).answer() == 43
 
 
 def test_the_cache_is_for_its_owner(cache, capfd):

@@ -61,6 +61,20 @@ def test_structures_and_device_variables(cp):
     assert cp.ndarray((1,), np.int32, module.get_global("calls"))[0] == 64
 
 
+def test_structures_with_pointers(cp):
+    code = """
+    struct Slice { int* values; long long size; };
+    extern "C" __global__ void fill(Slice slice) { for (int i = 0; i < slice.size; i++) slice.values[i] = 7; }
+    """
+    values, kernel = cp.zeros(4, np.int32), cp.RawKernel(code, "fill")
+    kernel((1,), (1,), (np.array([values.data.ptr, 3], np.int64).view("V16"),))
+    assert values.tolist() == [7, 7, 7, 0]
+    with pytest.raises(cp.cuda.runtime.CUDARuntimeError, match="store of 4 bytes at byte 16 of an array of 16 bytes"):
+        kernel((1,), (1,), (np.array([values.data.ptr, 5], np.int64).view("V16"),))
+    with pytest.raises(TypeError, match=r"of type \|V24, the parameter a struct of 16 bytes"):
+        kernel((1,), (1,), (np.array([values.data.ptr, 3, 0], np.int64).view("V24"),))
+
+
 def test_templates_and_options(cp):
     names = ["add_constant<int, 5>", "add_constant<double, 2>"]
     code = (cudaemu.HERE / "sample.cuh").read_text()

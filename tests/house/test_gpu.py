@@ -17,7 +17,7 @@ import ranks
 from apps.bfs import bfs
 from apps.sssp import measure, sssp
 from cusp import partitioner
-from cusp.policies.compile_rules import Rules
+from cusp.policies.compile_rules import CompiledPolicy
 from cusp.policies.interfaces import Loops
 from cusp.runtime import devices
 from cusp.runtime.devices import DeviceError, backend, choose_device, module_of, move, to_host
@@ -126,7 +126,7 @@ def test_there_and_back(comm, shared_tmp):
 @pytest.mark.mpi
 def test_transports_of_the_cpu(comm):
     """Ranks on CPUs use MPI; what is for GPUs is refused on all of them."""
-    assert open_transport("auto", comm, "cpu") is None and open_transport("mpi", comm, "cpu") is None
+    assert open_transport("auto", comm, "cpu").name == open_transport("mpi", comm, "cpu").name == "mpi"
     with pytest.raises(TransportError, match="--transport nccl is for ranks on GPUs"):
         open_transport("nccl", comm, "cpu")
 
@@ -212,7 +212,7 @@ def test_twins(interface, device):
 @pytest.mark.parametrize("device", ["cpu", pytest.param("gpu", marks=on_gpu)])
 def test_loops_of_a_policy(device):
     """Compiled or translated, they are what the interface says."""
-    loops = Rules(parts.policy_of("cvc"), device)._loops
+    loops = CompiledPolicy(parts.policy_of("cvc"), device)._loops
     for name in ("assign_masters", "masters_of", "assign_edges"):
         wanted = [one.name for one in parameters(getattr(Loops, name))]
         assert [one.name for one in parameters(getattr(loops, name))] == wanted
@@ -220,6 +220,27 @@ def test_loops_of_a_policy(device):
 
 def test_every_pair_has_an_interface():
     assert {module_of(interface) for interface in INTERFACES} == PAIRS
+
+
+@on_gpu
+def test_a_struct_keeps_its_arrays():
+    """A kernel gets pointers and numbers by value; what they point to lives as long as the struct."""
+    import cupy as cp
+
+    from cusp.kernels.cuda import struct
+
+    code = """
+    struct Slice { long long size; int* values; int* nothing; };
+    extern "C" __global__ void fill(Slice slice) {
+      for (int i = 0; i < slice.size; i++) slice.values[i] = slice.nothing ? 0 : -7;
+    }
+    """
+    slices = [struct(size, cp.zeros(4, np.int32), None) for size in (1, 2, 4)]
+    for each in slices:
+        cp.RawKernel(code, "fill")((1,), (1,), (each,))
+    assert [to_host(each.members[1]).tolist() for each in slices] == [[-7, 0, 0, 0], [-7, -7, 0, 0], [-7] * 4]
+    with pytest.raises(ValueError, match="a kernel sees the memory of an array, not its strides"):
+        struct(cp.zeros(8, np.int32)[::2])
 
 
 @on_gpu

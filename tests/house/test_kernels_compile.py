@@ -22,7 +22,7 @@ import numpy as np
 from apps.edge_operator import Binding, EdgeOperator
 from apps.operators.expressions.edges_gpu import defines_of, text_of
 from gluon.label import Label
-from gluon.reduction import Reduction
+from gluon.reduction import ADD, ASSIGN, MAX, MIN, Reduction
 from cusp.kernels.cuda import options, source
 from cusp.policies import POLICIES, load_policy
 from cusp.policies.rules_gpu import NUM_FIELDS
@@ -35,11 +35,18 @@ for policy in map(load_policy, POLICIES):
         text = source("cusp/policies/rules.cuh") + translate(policy.master, policy.edge)
         for gid, way in ("unsigned", "0"), ("unsigned", "1"), ("unsigned long long", "2"):
             found.append((policy.name, text, options(**types, GID=gid, DST_MASTER=way)))
+MUL = Reduction("mul", "old * value", 1, False)
+NEAR = Reduction("near", "old if old < value else value", MIN.neutral, True)
+reductions = {each.name: each for each in (ASSIGN, MIN, MAX, ADD, MUL, NEAR)}
+for each, values in ((ASSIGN, ["int"]), (MIN, ["double"]), (MUL, ["int", "float", "unsigned char"]), (NEAR, ["int"])):
+    for value in values:
+        text = source("gluon/kernels/combine.cuh")
+        found.append((f"combine.cuh, {each.name}", text, options(VALUE=value, **each.macros())))
 def passes(expression, into, where, dtype, reduction, names, ways):
     operator = EdgeOperator(expression, into, where)
     part = SimpleNamespace(num_proxies=4, device="cpu", csc=None, gids=np.zeros(4, np.int64), weights=np.zeros(0, "u1"))
     given = {name: np.zeros(4, kind) if kind else 2.5 for name, kind in names.items()}
-    binding = Binding(operator, part, {operator.into: Label(part, dtype, 0, Reduction(reduction, 0, True)), **given})
+    binding = Binding(operator, part, {operator.into: Label(part, dtype, 0, reductions[reduction]), **given})
     return [binding.edges(row_end, filtered) for row_end, filtered in ways]
 for edges in [edges for expression in json.loads(sys.argv[2]) for edges in passes(*expression)]:
     text = source("apps/operators/expressions/edges.cuh") + text_of(edges)
@@ -55,6 +62,8 @@ EXPRESSIONS = (  # for edges.cuh: expression, into, where, type, reduction, type
      {"a": "f8", "b": "i2", "seen": "b1"}, (PUSH_QUEUE, PULL)),
     ("a * a if a > 3 else -int(log(b))", "dst.best", None, "i8", "max", {"a": "u8", "b": "f4"}, (PUSH_QUEUE, PULL)),
     ("1", "dst.best", "src.level == dst.level + 1", "u4", "add", {"level": "u1"}, (PUSH_ALL, PULL_FILTERED)),
+    *(("weight", "dst.best", None, dtype, "mul", {}, (PUSH_ALL,)) for dtype in ("i4", "u4", "i8", "f4", "f8")),
+    ("weight", "dst.best", None, "f8", "near", {}, (PULL,)),
 )  # fmt: skip
 BITS = ("unsigned char", "unsigned short", "unsigned", "unsigned long long")
 DISTANCES = [
@@ -69,7 +78,9 @@ VARIANTS = {  # of each file of kernels but rules.cuh and edges.cuh, which get m
     "cusp/kernels/move.cuh": [{"VALUE": value} for value in BITS],
     "cusp/kernels/rows_by_owner.cuh": [{"OWNER": owner} for owner in BITS[:2]],
     "cusp/kernels/split.cuh": [{"KEY": key, "VALUE": value} for key in BITS[:3] for value in BITS],
-    "gluon/device.cuh": [{"VALUE": value} for value in ("int", "long long", "double", "unsigned char", "float")],
+    "gluon/kernels/device.cuh": [
+        {"VALUE": value} for value in ("int", "long long", "double", "unsigned char", "float")
+    ],
     "apps/operators/frontier.cuh": [{}],
     "apps/operators/traversal/bfs.cuh": [{"VALUE": value} for value in ("int", "long long")],
     "apps/operators/sums/betweenness.cuh": [{}],

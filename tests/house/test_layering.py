@@ -29,7 +29,7 @@ ABOVE = {"cusp": {"gluon", "apps", "scripts"}, "gluon": {"apps", "scripts"}, "ap
 LIBRARIES = {
     "h5py": ["cusp/input/*.py", "cusp/output/*.py", "cusp/estimates/sample.py", "cusp/program/warm_up.py", "scripts/*",
              "tests/*"],
-    "cupy": ["*_gpu.py", "gluon/transport_*.py", "cusp/kernels/cuda.py", "scripts/*", "tests/*"],
+    "cupy": ["*_gpu.py", "gluon/transports/*.py", "cusp/kernels/cuda.py", "scripts/*", "tests/*"],
     **dict.fromkeys(["scipy", "pandas", "networkx"], ["apps/run/result.py", "scripts/*", "tests/*"]),
 }  # fmt: skip
 
@@ -48,9 +48,9 @@ NAMES |= dict.fromkeys(["time", "monotonic", "process_time", "perf_counter_ns"],
 MOST_FILES = 12  # of a folder, .py and .cuh, __init__.py apart
 # Folders that may have more -> how many, and why.
 MORE_FILES = {
+    "cusp/runtime": (13, "devices, files and the cache, and how a process starts and ends"),
     "apps": (20, "the programs that users start by name: python -m apps.NAME"),
     "cusp/policies": (13, "rules, what they may ask, and what compiles and translates them"),
-    "gluon": (13, "the transports of GPUs are not yet in a folder of their own"),
 }
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 LOWEST, LARGEST = -(1 << 63), (1 << 63) - 1
-HALF = 1 << 31  # products of what is nearer to 0 fit
+HALF = 1 << 31  # products of numbers nearer to 0 fit
 _inlined = njit(nogil=True, error_model="numpy")
 
 
@@ -17,46 +17,28 @@ def infinity():  # type: ignore[no-untyped-def]
 
 
 @_inlined
-def select(test, yes, no):  # type: ignore[no-untyped-def]
-    """One of two numbers of one type."""
-    return yes if test else no
-
-
-@_inlined
-def least(a, b):  # type: ignore[no-untyped-def]
-    """The lower one; of two that cannot be compared the second."""
-    return a if a < b else b
-
-
-@_inlined
-def largest(a, b):  # type: ignore[no-untyped-def]
-    """The larger one; of two that cannot be compared the second."""
-    return a if a > b else b
-
-
-@_inlined
 def clipped(a, low, high):  # type: ignore[no-untyped-def]
-    """What is nearest to a between two limits."""
+    """The number nearest to a between two limits."""
     return low if a < low else high if a > high else a
 
 
 @_inlined
 def from_unsigned(a):  # type: ignore[no-untyped-def]
-    """A uint64 as an int64; the largest one, if that is too small."""
+    """A uint64 as an int64; the largest int64 for what is above."""
     return np.int64(a) if a <= np.uint64(LARGEST) else np.int64(LARGEST)
 
 
 @_inlined
 def saturating_add(a, b):  # type: ignore[no-untyped-def]
-    """a + b, or the limit beyond which it lies."""
-    total = np.int64(np.uint64(a) + np.uint64(b))  # a sum of int64 that wraps around is nothing to build on
+    """a + b, or the limit that it exceeds."""
+    total = np.int64(np.uint64(a) + np.uint64(b))  # signed overflow is undefined
     wrapped = ((a ^ total) & (b ^ total)) < 0
     return (np.int64(LARGEST) if b >= 0 else np.int64(LOWEST)) if wrapped else total
 
 
 @_inlined
 def saturating_sub(a, b):  # type: ignore[no-untyped-def]
-    """a - b, or the limit beyond which it lies."""
+    """a - b, or the limit that it exceeds."""
     total = np.int64(np.uint64(a) - np.uint64(b))
     wrapped = ((a ^ b) & (a ^ total)) < 0
     return (np.int64(LARGEST) if b < 0 else np.int64(LOWEST)) if wrapped else total
@@ -64,7 +46,7 @@ def saturating_sub(a, b):  # type: ignore[no-untyped-def]
 
 @_inlined
 def saturating_mul(a, b):  # type: ignore[no-untyped-def]
-    """a * b, or the limit beyond which it lies."""
+    """a * b, or the limit that it exceeds."""
     if a == -1:
         return saturating_sub(np.int64(0), b)
     product = np.int64(np.uint64(a) * np.uint64(b))
@@ -81,7 +63,7 @@ def multiply(a, b):  # type: ignore[no-untyped-def]
 
 @_inlined
 def divide(a, b):  # type: ignore[no-untyped-def]
-    """a / b of floats; infinite or not a number where b is 0."""
+    """a / b of floats; infinite or not-a-number where b is 0."""
     return a / b
 
 
@@ -107,7 +89,7 @@ def int_abs(a):  # type: ignore[no-untyped-def]
 
 @_inlined
 def to_int(a):  # type: ignore[no-untyped-def]
-    """A float without its fraction, or the nearest limit; 0 for what is no number."""
+    """A float without its fraction, or the nearest limit; 0 for not-a-number."""
     if a != a:
         return np.int64(0)
     if a >= 9223372036854775808.0:
@@ -117,7 +99,7 @@ def to_int(a):  # type: ignore[no-untyped-def]
 
 @_inlined
 def floor(a):  # type: ignore[no-untyped-def]
-    """The next whole number that is not above a, as a float."""
+    """The largest whole number that is not above a, as a float."""
     return np.floor(a)
 
 
@@ -129,7 +111,7 @@ def fabs(a):  # type: ignore[no-untyped-def]
 
 @_inlined
 def sqrt(a):  # type: ignore[no-untyped-def]
-    """The square root; not a number below 0."""
+    """The square root; not-a-number below 0."""
     return np.sqrt(a)
 
 
@@ -141,5 +123,5 @@ def exp(a):  # type: ignore[no-untyped-def]
 
 @_inlined
 def log(a):  # type: ignore[no-untyped-def]
-    """The natural logarithm; minus infinity at 0, not a number below."""
+    """The natural logarithm; minus infinity at 0, not-a-number below."""
     return np.log(a)

@@ -10,14 +10,13 @@ import numpy as np
 
 from apps.operators.expressions.passes import Load, Pass
 from apps.operators.frontier_gpu import Queue, queue_for, threads_for
-from cusp.kernels.cuda import BLOCK, c_type, load, many_threads
+from apps.operators.sums.rows_gpu import RowGroups, group_rows
+from cusp.kernels.cuda import Struct, c_type, load, many_threads, struct
 from cusp.partition import Partition
 from gluon.reduction import ADD, MAX, MIN
 
 EDGES = "apps/operators/expressions/edges.cuh"
-BLOCK_EDGES, BLOCK_WARPS = 1024, BLOCK // 32  # edges that a block takes at least
-MOST_WARPS = 1 << 16  # several for each that a GPU runs at once, so that all of it ends at about the same time
-CODES = {reduction.name: str(reduction.code) for reduction in (MIN, MAX, ADD)}
+ATOMICS = {MIN.joined: "MINIMUM", MAX.joined: "MAXIMUM", ADD.joined: "SUM"}  # what a GPU has an atomic operation for
 TEMPLATE = """
 __device__ inline Wide identity() {{ return {identity}; }}
 struct Operator {{
@@ -32,15 +31,15 @@ struct Operator {{
     return {candidate};
   }}
 }};
-extern "C" __global__ void over_edges({memory}{parameters}) {{
+extern "C" __global__ void __launch_bounds__(256, 4) over_edges({memory}{parameters}) {{
   {way}(Operator{{{arguments}}}, {passed});
 }}
 """
 LABEL = "const int* columns, Value* values, unsigned* updated"
 WAYS = {  # ways through the edges, with what they are given
     "push_queue": f"Queues queues, {LABEL}",
-    "push_all": f"i64 rows, const i64* offsets, {LABEL}",
-    "pull": f"i64 rows, const i64* offsets, {LABEL}, const unsigned* frontier, int* piece_rows, Wide* pieces",
+    "push_all": f"Rows rows, {LABEL}",
+    "pull": f"Rows rows, {LABEL}, const unsigned* frontier, int* piece_rows, Wide* pieces",
 }
 
 
@@ -52,23 +51,23 @@ def compile_pass(edges: Pass) -> Callable[..., None]:
     def push_queue(
         part: Partition, frontier: Any, offsets: Any, columns: Any, values: Any, updated: Any, *given: Any
     ) -> None:
-        queues = _queue(part, offsets).struct
+        queues = _kept(part, offsets, _make_queue).struct
         kernels().queue_bits(threads_for(values.size), frontier, values.size, offsets, queues)
         kernels().over_edges(many_threads(), queues, columns, values, updated, *given)
 
     def push_all(
         part: Partition, frontier: Any, offsets: Any, columns: Any, values: Any, updated: Any, *given: Any
     ) -> None:
-        kernels().over_edges(32 * _warps(columns), values.size, offsets, columns, values, updated, *given)
+        rows, listed = _kept(part, offsets, _list_rows)
+        kernels().over_edges(32 * rows.piece_lids.size, listed, columns, values, updated, *given)
 
     def pull(
         part: Partition, frontier: Any, offsets: Any, columns: Any, values: Any, updated: Any, *given: Any
     ) -> None:
-        warps, (piece_rows, pieces) = _warps(columns), _pieces(edges.wide)
-        kernels().over_edges(
-            32 * warps, values.size, offsets, columns, values, updated, frontier, piece_rows, pieces, *given
-        )
-        kernels().join_pieces(32 * warps, warps, piece_rows, pieces, values, updated)
+        rows, listed = _kept(part, offsets, _list_rows)
+        warps, pieces = rows.piece_lids.size, rows.pieces.view(np.float64 if edges.wide == "Float" else np.int64)
+        kernels().over_edges(32 * warps, listed, columns, values, updated, frontier, rows.piece_lids, pieces, *given)
+        kernels().join_pieces(32 * warps, warps, rows.piece_lids, pieces, values, updated)
 
     run: Callable[..., None] = {"push_queue": push_queue, "push_all": push_all, "pull": pull}[way]
     return lambda part, *arguments: run(part, *arguments) if part.num_local_edges else None
@@ -81,12 +80,13 @@ def way_of(edges: Pass) -> str:
 
 def defines_of(edges: Pass) -> dict[str, str]:
     """Macros of edges.cuh."""
+    atomic = ATOMICS.get(edges.reduction.joined, "SWAP")
     wide = "double" if edges.wide == "Float" else "long long"
-    return {"VALUE": c_type(edges.dtype), "WIDE": wide, "REDUCTION": CODES[edges.reduction]}
+    return {"VALUE": c_type(edges.dtype), "WIDE": wide, "ATOMIC": atomic, **edges.reduction.macros()}
 
 
 def text_of(edges: Pass) -> str:
-    """What stands behind edges.cuh for a pass."""
+    """What follows edges.cuh in the source of a pass."""
     way = way_of(edges)
     declared = [
         f"{kind} {name}" if isinstance(kind, str) else f"const {c_type(kind)}* {name}"
@@ -106,24 +106,24 @@ def _lines(loads: Iterable[Load]) -> str:
     return "\n".join(f"    const {load.kind} {load.variable} = {load.text};" for load in loads)
 
 
-def _warps(columns: Any) -> int:
-    return min(-(-columns.size // BLOCK_EDGES) * BLOCK_WARPS, MOST_WARPS)
+_KEPT: dict[tuple[Any, ...], Any] = {}
 
 
-@functools.cache
-def _pieces(wide: str) -> tuple[Any, Any]:
-    """Memory for what warps have of a row that began in another one's run."""
-    return cp.empty(MOST_WARPS, np.int32), cp.empty(MOST_WARPS, np.float64 if wide == "Float" else np.int64)
+def _kept(part: Partition, offsets: Any, make: Callable[[Partition, Any], Any]) -> Any:
+    """What ``make`` returns for the rows of a partition, kept as long as the partition."""
+    key = (make, id(part), offsets.data.ptr)
+    if key not in _KEPT:
+        _KEPT[key] = make(part, offsets)
+        weakref.finalize(part, _KEPT.pop, key, None)
+    return _KEPT[key]
 
 
-_QUEUES: dict[tuple[int, int], Queue] = {}
+def _make_queue(part: Partition, offsets: Any) -> Queue:
+    """Memory for a frontier of rows that have edges."""
+    return queue_for(int(cp.count_nonzero(offsets[1:] > offsets[:-1])), part.num_local_edges, 1)
 
 
-def _queue(part: Partition, offsets: Any) -> Queue:
-    """Memory for frontiers of rows that have edges, kept as long as the partition."""
-    key = (id(part), offsets.data.ptr)
-    if key not in _QUEUES:
-        rows = int(cp.count_nonzero(offsets[1:] > offsets[:-1]))
-        _QUEUES[key] = queue_for(rows, part.num_local_edges, 1)
-        weakref.finalize(part, _QUEUES.pop, key, None)
-    return _QUEUES[key]
+def _list_rows(part: Partition, offsets: Any) -> tuple[RowGroups, Struct]:
+    """All rows that have edges, with memory for pieces of them, and struct Rows of runs.cuh."""
+    rows = group_rows(cp.arange(offsets.size - 1, dtype=np.int32), [0, offsets.size - 1], offsets)
+    return rows, struct(rows.lids, rows.starts, rows.shifts, rows.lids.size, 0, rows.edges[0])

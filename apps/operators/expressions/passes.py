@@ -1,8 +1,10 @@
-"""Passes: what is generated for an edge operator, in words that do not depend on the device."""
+"""Passes: what is generated for an edge operator, in terms that do not depend on the device."""
 
 from dataclasses import dataclass
 
 import numpy as np
+
+from gluon.reduction import Reduction
 
 
 @dataclass(frozen=True)
@@ -21,12 +23,12 @@ class Pass:
     Attributes
     ----------
     title : str
-        For people who read what was generated.
+        For people who read the generated code.
     into_row : bool
         The row's end of an edge is written (pull), else the column's (push).
     filtered : bool
         There is a frontier: bits of the end that is read.
-    reduction : str
+    reduction : Reduction
     dtype : numpy type
         Of the label that is written; ``wide`` is the type in which a row is summed up, ``identity`` its first value.
     parameters : tuple of (name, numpy type or, of a number, ``Int``, ``Float`` or ``Bool``)
@@ -39,7 +41,7 @@ class Pass:
     title: str
     into_row: bool
     filtered: bool
-    reduction: str
+    reduction: Reduction
     dtype: np.dtype
     wide: str
     identity: str

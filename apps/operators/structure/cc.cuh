@@ -1,12 +1,13 @@
-// Connected components: a forest of lids, in which every node leads to a lower one of its component, its parent, or is a root.
+// Connected components: a forest of lids. Every node has a lower one of its component as its parent, or is a root.
 // VALUE, the type of labels, is int or long long.
 //
 // Threads unite trees at the same time, without locks (ECL-CC: Jaiganesh, Burtscher, HPDC 2018). Only a root gets a new
-// parent, by atomicCAS, and always a lower node: so there are no cycles. What is not a root may be led to any node
-// further up on its way, by plain stores: whichever wins, and however old the parent is that a thread reads, it is up that way.
+// parent, by atomicCAS, and always a lower node: so there are no cycles. A node that is not a root may get any node further
+// up its path as its parent, by plain stores: whichever wins, and however old the parent that a thread reads, it is up that
+// path.
 #include "../frontier.cuh"
 
-// Root of a node, when this thread looked; on the way every other node is led to its grandparent.
+// Root of a node at the time this thread looks; on the way, every other node gets its grandparent as its parent.
 __device__ inline int root_of(int* parents, int lid) {
   for (;;) {
     int parent = parents[lid];
@@ -23,13 +24,13 @@ __device__ inline void unite(int* parents, int one, int other) {
   one = root_of(parents, one), other = root_of(parents, other);
   while (one != other) {
     int low = min(one, other), high = max(one, other);
-    int found = atomicCAS(&parents[high], high, low);
-    if (found == high) return;
-    one = low, other = root_of(parents, found);
+    int parent = atomicCAS(&parents[high], high, low);
+    if (parent == high) return;
+    one = low, other = root_of(parents, parent);
   }
 }
 
-// One thread a node: unites it with the targets of its first ``edges`` edges.
+// One thread per node: unites it with the targets of its first ``edges`` edges.
 extern "C" __global__ void link_first(i64 edges, i64 size, const i64* offsets, const int* targets, int* parents) {
   for (i64 source = thread_id(); source < size; source += num_threads()) {
     i64 begin = offsets[source], end = min(offsets[source + 1], begin + edges);
@@ -59,12 +60,12 @@ extern "C" __global__ void flatten(i64 size, int* parents) {
   }
 }
 
-// Value of a root = minimum over its tree; its bit is set if that lowers it. Most nodes have one root, so a thread keeps what
-// it found until it meets another.
+// Value of a root = minimum over its tree; its bit is set if that lowers it. Most nodes share a root, so a thread keeps its
+// minimum until it meets another root.
 extern "C" __global__ void lower_roots(i64 size, const int* parents, VALUE* values, unsigned* updated) {
   int held = -1;
   VALUE lowest = 0;
-  auto hand_in = [&] {
+  auto flush = [&] {
     if (held >= 0 && lowest < *(volatile VALUE*)&values[held]) lower(&values[held], lowest), set_bit(updated, held);
   };
   for (i64 lid = thread_id(); lid < size; lid += num_threads()) {
@@ -72,12 +73,12 @@ extern "C" __global__ void lower_roots(i64 size, const int* parents, VALUE* valu
     if (root == lid) continue;
     VALUE value = values[lid];
     if (root != held) {
-      hand_in();
+      flush();
       held = root, lowest = value;
     }
     lowest = min(lowest, value);
   }
-  hand_in();
+  flush();
 }
 
 // Every node takes the value of its root, which is not higher; its bit is set if that lowers it. A warp has 32 nodes and with

@@ -1,4 +1,4 @@
-"""Connected components on the CPU: a forest of lids, in which every node leads to a lower one of its component."""
+"""Connected components on the CPU: a forest of lids, in which the parent of a node is not above it."""
 
 import numpy as np
 from numba import njit
@@ -44,7 +44,7 @@ def link_others(values, skipped, offsets, targets, parents, queue):  # type: ign
 
 @njit(cache=True, nogil=True)
 def flatten(parents):  # type: ignore[no-untyped-def]
-    """Make the root of every node its parent: those of lower nodes are roots already."""
+    """Make the root of every node its parent: the parents of lower nodes are roots already."""
     for lid in range(parents.size):
         parents[lid] = parents[parents[lid]]
 

@@ -1,4 +1,4 @@
-"""Communities on the CPU: the best community for each of some nodes, by what its neighbours are in."""
+"""Communities on the CPU: the best community for each of some nodes, by the communities of its neighbours."""
 
 import numpy as np
 from numba import njit
@@ -10,8 +10,8 @@ def best_communities(
 ) -> np.ndarray:  # fmt: skip
     """(rows,) int64: the community with the highest ``scale * weight to it - strength * total of the others in it``.
 
-    Among equals it is a node's own; else the one of the highest priority. Candidates are the own one and those of
-    neighbours.
+    Of equals, a node's own is taken, else the one of the highest priority. Candidates are the own community and those
+    of neighbours.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-// k-core: nodes are peeled off, and so are those that this leaves with too few neighbours.
+// k-core: nodes with too few neighbours are peeled off, and so are those that this leaves with too few.
 #include "../frontier.cuh"
 
 // Publishes, of the masters below ``end`` that are left, the highest FAR - degree and the last lid + 1: 0, 0 if none is.
@@ -13,7 +13,7 @@ extern "C" __global__ void find_left(i64 end, i64 far, const int* core, const in
 }
 
 // Peels masters that have at most ``level`` neighbours until all that are left have more. A node joins the queue once: of
-// the threads that take a neighbour from it, one takes the last that it could spare. One that reads an old ``core`` lowers
+// the threads that take a neighbour from it, one takes the last that it can spare. A thread that reads an old ``core`` lowers
 // a degree that no longer matters. Mirrors count what they lose below 0, for their masters.
 extern "C" __global__ void __launch_bounds__(512, 2)
 peel(i64 level, i64 end, i64 masters, const i64* offsets, const int* targets, int* core, int* degrees, unsigned* updated,

@@ -1,4 +1,4 @@
-// Triangles: edges led to the end that comes first in an order of all nodes, and wedges that a third edge closes.
+// Triangles: each edge leads to the end that comes first in an order of all nodes; wedges that a third edge closes are counted.
 // PLACE, the type of places in that order, is unsigned or unsigned long long. WORDS is the size of the marks of a block.
 #include "../../../cusp/kernels/walk.cuh"
 
@@ -9,12 +9,12 @@ extern "C" __global__ void count_before(const i64* rows, i64 size, const i64* of
   for (i64 i = blockIdx.x; i < size; i += gridDim.x) {
     if (threadIdx.x == 0) before = 0;
     __syncthreads();
-    PLACE mine = places[rows[i]];
-    int found = 0;
+    PLACE own = places[rows[i]];
+    int count = 0;
     for (i64 edge = offsets[rows[i]] + threadIdx.x; edge < offsets[rows[i] + 1]; edge += blockDim.x)
-      found += places[targets[edge]] < mine;
-    found = __reduce_add_sync(FULL, found);
-    if (lane_id() == 0 && found) atomicAdd(&before, found);
+      count += places[targets[edge]] < own;
+    count = __reduce_add_sync(FULL, count);
+    if (lane_id() == 0 && count) atomicAdd(&before, count);
     __syncthreads();
     if (threadIdx.x == 0) begins[i + 1] = before;
   }
@@ -30,15 +30,15 @@ extern "C" __global__ void write_before(const i64* rows, i64 size, const i64* of
     __syncthreads();
     if (threadIdx.x == 0) filled = 0;
     __syncthreads();
-    PLACE mine = places[rows[i]];
+    PLACE own = places[rows[i]];
     i64 end = offsets[rows[i] + 1];
     for (i64 group = offsets[rows[i]] + threadIdx.x / 32 * 32; group < end; group += blockDim.x) {
-      PLACE place = group + lane_id() < end ? places[targets[group + lane_id()]] : mine;
-      unsigned kept = __ballot_sync(FULL, place < mine);
+      PLACE place = group + lane_id() < end ? places[targets[group + lane_id()]] : own;
+      unsigned kept = __ballot_sync(FULL, place < own);
       int slot = 0;
       if (lane_id() == 0 && kept) slot = atomicAdd(&filled, __popc(kept));
       slot = __shfl_sync(FULL, slot, 0);
-      if (place < mine) entries[begins[i] + slot + __popc(kept & below_lane())] = place;
+      if (place < own) entries[begins[i] + slot + __popc(kept & below_lane())] = place;
     }
   }
 }
@@ -60,7 +60,7 @@ __device__ inline bool contains(const int* list, i64 begin, i64 end, int value) 
 
 // Triangles u > v > w: a block marks the row of v, and each of its warps takes a u with an edge to v and counts which of
 // its w < v are marked. Marks are bits in shared memory for the nodes of highest degree, which have the lowest numbers and
-// are nearly all that is asked for; others are looked up in the end of v's row by bisection.
+// are nearly all that is looked up; others are searched for at the end of v's row by bisection.
 //
 // An item of work is a v with up to USERS of its u. Item n belongs to marked[i] where items[i] <= n < items[i + 1]. Blocks
 // draw items until none is left, those of the highest degree first. sums: items drawn, triangles.
@@ -80,8 +80,8 @@ count_triangles(const i64* marked, const i64* items, i64 size, const int* middle
       i64 drawn = 0;
       if (lane_id() == 0) drawn = (i64)atomicAdd(&sums[0], 1ull);
       drawn = __shfl_sync(FULL, drawn, 0);
-      i64 found = slot_of(items, size, drawn);
-      if (lane_id() == 0) item = drawn, slot = found;
+      i64 its_slot = slot_of(items, size, drawn);
+      if (lane_id() == 0) item = drawn, slot = its_slot;
     }
     __syncthreads();
     if (item >= items[size]) break;
@@ -93,19 +93,19 @@ count_triangles(const i64* marked, const i64* items, i64 size, const int* middle
     i64 first = in_offsets[middle] + (item - items[slot]) * USERS, last = min(first + USERS, in_offsets[middle + 1]);
     i64 at_middle = 0;
     for (i64 i = first + threadIdx.x / 32; i < last; i += blockDim.x / 32) {
-      int user = sources[i], found = 0;
+      int user = sources[i], count = 0;
       for (i64 edge = offsets[user] + lane_id(), end = offsets[user + 1];; edge += 32) {
         int node = edge < end ? targets[edge] : middle;
         bool closed = node < middle && (node < MARKED ? get_bit(marks, node) : contains(rows, far, row_end, node));
-        found += closed;
+        count += closed;
         if (per_node && closed) atomicAdd(&counts[node], 1ull);
         if (__any_sync(FULL, node >= middle)) break;  // rows ascend, and the middle is in this one
       }
       if (per_node) {
-        int at_user = __reduce_add_sync(FULL, found);
+        int at_user = __reduce_add_sync(FULL, count);
         if (lane_id() == 0 && at_user) atomicAdd(&counts[user], (u64)at_user);
       }
-      at_middle += found;
+      at_middle += count;
     }
     total += at_middle;
     if (per_node) {

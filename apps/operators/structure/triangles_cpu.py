@@ -7,16 +7,16 @@ from numba import njit
 def orient(
     rows: np.ndarray, offsets: np.ndarray, targets: np.ndarray, places: np.ndarray, in_order: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Of every row named, the places of the targets that come before it, one row behind the other.
+    """Of every row named, the places of the targets that come before it, row after row.
 
     Parameters
     ----------
     rows : (n,) int
         Rows of the CSR ``offsets``, ``targets``.
     places : (nodes,) uint32 or uint64
-        Where each node stands in an order of all.
+        Place of each node in an order of all.
     in_order : bool
-        The order of the targets within each row must be kept; here it is in any case.
+        The order of the targets within each row must be kept; here it always is.
 
     Returns
     -------
@@ -34,19 +34,19 @@ def orient(
 @njit(cache=True, nogil=True)
 def _count_before(rows, offsets, targets, places, begins):  # type: ignore[no-untyped-def]
     for i in range(rows.size):
-        mine = places[rows[i]]
+        own = places[rows[i]]
         for edge in range(offsets[rows[i]], offsets[rows[i] + 1]):
-            begins[i + 1] += places[targets[edge]] < mine
+            begins[i + 1] += places[targets[edge]] < own
 
 
 @njit(cache=True, nogil=True)
 def _write_before(rows, offsets, targets, places, begins, entries):  # type: ignore[no-untyped-def]
     for i in range(rows.size):
-        mine = places[rows[i]]
+        own = places[rows[i]]
         to = begins[i]
         for edge in range(offsets[rows[i]], offsets[rows[i] + 1]):
             place = places[targets[edge]]
-            if place < mine:
+            if place < own:
                 entries[to] = place
                 to += 1
 
@@ -59,7 +59,7 @@ def count_triangles(
 
     Row i of ``row_offsets`` and ``rows`` is that of ``middles[i]``; all rows ascend and name lower nodes. If ``counts``
     is not empty, each triangle is added to its three nodes there. Each v's row is marked once for all u: nodes of
-    high degree have low numbers, so what is looked at mostly lies in the cache.
+    high degree have low numbers, so the marks looked at are mostly in the cache.
     """
     marks = np.zeros(offsets.size, np.uint8)
     words = [array.view(np.uint64) for array in (row_offsets, in_offsets, offsets)]
@@ -69,7 +69,7 @@ def count_triangles(
 
 @njit(cache=True, nogil=True)
 def _count(row_offsets, in_offsets, offsets, middles, rows, sources, targets, marks, counts):  # type: ignore[no-untyped-def]
-    """All places are unsigned, which need no look at their sign."""
+    """All places are unsigned, so their sign need not be checked."""
     one, total = np.uint64(1), np.int64(0)
     for i in range(middles.size):
         middle = middles[i]
@@ -81,16 +81,16 @@ def _count(row_offsets, in_offsets, offsets, middles, rows, sources, targets, ma
             marks[node] = 1
         at_middle = np.int64(0)
         for user in users:
-            found = np.int64(0)
+            closing = np.int64(0)
             edge = offsets[user]
             node = targets[edge]
             while node < middle:  # which is in the row
-                found += marks[node]
+                closing += marks[node]
                 edge += one
                 node = targets[edge]
-            at_middle += found
-            if counts.size and found:
-                counts[user] += found
+            at_middle += closing
+            if counts.size and closing:
+                counts[user] += closing
                 for closed in targets[offsets[user] : edge]:
                     counts[closed] += marks[closed]
         if counts.size:

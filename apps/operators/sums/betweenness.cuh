@@ -8,7 +8,7 @@ extern "C" __global__ void mark(i64 first, i64 last, const int* lids, unsigned* 
   if (place < last) set_bit(updated, lids[place]);
 }
 
-// As many shortest paths lead to a node as to all of its predecessors, which ``sums`` say; they are 0 afterwards.
+// As many shortest paths lead to a node as to all of its predecessors together: ``sums``, which are 0 afterwards.
 extern "C" __global__ void give_paths(i64 first, i64 last, i64 masters, const int* lids, double* sums, double* paths,
                                       unsigned* updated) {
   i64 place = first + thread_id();
@@ -20,7 +20,7 @@ extern "C" __global__ void give_paths(i64 first, i64 last, i64 masters, const in
 }
 
 // A node's dependency is its paths times its sums, which add up the shares of its successors. Its own share is 1 + its
-// dependency, divided among its paths. ``sums`` are 0 afterwards.
+// dependency, divided by its paths. ``sums`` are 0 afterwards.
 extern "C" __global__ void give_shares(i64 first, i64 last, i64 masters, const int* lids, const double* paths,
                                        double* sums, double* centrality, double* shares, unsigned* updated) {
   i64 place = first + thread_id();

@@ -48,9 +48,9 @@ def mark(first, last, lids, updated):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def give_paths(first, last, masters, lids, sums, paths, updated):  # type: ignore[no-untyped-def]
-    """Masters among ``lids[first:last]``: as many shortest paths lead to one as to all of its predecessors.
+    """Masters among ``lids[first:last]``: as many shortest paths lead to one as to all of its predecessors together.
 
-    ``sums``, which say how many those are, are 0 afterwards.
+    ``sums``, which hold that number, are 0 afterwards.
     """
     for place in range(first, last):
         lid = lids[place]
@@ -62,7 +62,7 @@ def give_paths(first, last, masters, lids, sums, paths, updated):  # type: ignor
 
 @njit(cache=True, nogil=True)
 def give_shares(first, last, masters, lids, paths, sums, centrality, shares, updated):  # type: ignore[no-untyped-def]
-    """Masters among ``lids[first:last]`` learn how much depends on them, and what each path to them has of it.
+    """Masters among ``lids[first:last]`` learn how much depends on them, and the share of each path to them.
 
     A node's dependency is its ``paths`` times its ``sums``, which add up the shares of its successors. Its own share is
     1 + its dependency, divided among its paths. ``sums`` are 0 afterwards.

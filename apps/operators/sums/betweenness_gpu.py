@@ -31,5 +31,5 @@ def give_paths(first: int, last: int, masters: int, lids: Any, sums: Any, paths:
 def give_shares(
     first: int, last: int, masters: int, lids: Any, paths: Any, sums: Any, centrality: Any, shares: Any, updated: Any
 ) -> None:
-    """Masters among ``lids[first:last]`` learn how much depends on them, and what each path to them has of it."""
+    """Masters among ``lids[first:last]`` learn how much depends on them, and the share of each path to them."""
     load(BETWEENNESS).give_shares(last - first, first, last, masters, lids, paths, sums, centrality, shares, updated)

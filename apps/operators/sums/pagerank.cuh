@@ -1,7 +1,7 @@
 // PageRank: what masters do between two passes over the edges, and a pass that pushes residuals. VALUE is the type of ranks.
 #include "../frontier.cuh"
 
-#define UNIT 1152921504606846976.0  // 2^60: floats are added up as whole numbers, so their order does not matter
+constexpr double UNIT = 1152921504606846976.0;  // 2^60: floats are added up as whole numbers, so their order does not matter
 
 // ranks = sums + kept * teleport; contributions = factors * ranks for the first ``senders`` nodes, those with out-edges.
 // Publishes by how much the ranks changed and the sum of those of the other nodes, in units of 2^-60. sums are 0 then.

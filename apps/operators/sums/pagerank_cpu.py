@@ -6,11 +6,11 @@ import numpy as np
 from numba import njit
 
 from apps.operators.frontier_cpu import set_bit
-from cusp.kernels.bits import popcount
+from cusp.kernels.bits import first_bit
 
 
 def new_ranks(kept: Any, teleport: Any, factors: Any, sums: Any, ranks: Any, contributions: Any) -> tuple[float, float]:
-    """Ranks of the masters from what came along edges, and what they give in turn.
+    """Ranks of the masters from the sums over their in-edges, and what they contribute in turn.
 
     ``ranks`` = ``sums + kept * teleport``, and ``contributions`` = ``factors * ranks`` for the first nodes, which are
     those with out-edges. ``sums`` are 0 afterwards.
@@ -63,13 +63,13 @@ def settle(
 ) -> tuple[int, int]:
     """Masters settle their residuals that are, without sign, above ``threshold`` times their out-degree.
 
-    Each out-neighbour will get a share: ``damping`` times an equal part, rounded to a whole number towards 0. What
-    makes up the shares moves from ``residuals`` to ``settled``; both are int64.
+    Each out-neighbour will get a share: ``damping`` times an equal part, rounded to a whole number towards 0. The
+    amount behind the shares moves from ``residuals`` to ``settled``; both are int64.
 
     Returns
     -------
     moved, dangling : int
-        What all masters settled, and what those without out-edges did.
+        What all masters settled, and what the ones without out-edges settled.
     """
     moved, dangling = _settle(threshold, damping, degrees, residuals, settled, shares, updated)
     return moved, dangling
@@ -109,9 +109,8 @@ def _push_shares(frontier, offsets, targets, shares, residuals):  # type: ignore
     for word in range(frontier.size):
         bits = frontier[word]
         while bits:
-            lowest = bits & (~bits + np.uint64(1))
-            source = np.uint64(word * 64) + popcount(lowest - np.uint64(1))
-            bits ^= lowest
+            source = np.uint64(word * 64 + first_bit(bits))
+            bits &= bits - np.uint64(1)
             share = shares[source]
             for edge in range(offsets[source], offsets[source + np.uint64(1)]):
                 residuals[targets[edge]] += share

@@ -1,4 +1,4 @@
-"""Sums over rows of a CSR or CSC on the CPU: what every node gets from its neighbours, without atomics."""
+"""Sums over rows of a CSR or CSC on the CPU: what every node gets from its neighbours."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from numba import njit
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowGroups:
     """Rows with edges, in groups that are summed one group at a time.
 
     Attributes
@@ -25,22 +25,22 @@ class Rows:
     bounds: list[int]
 
 
-def group_rows(lids: np.ndarray, bounds: Sequence[int], offsets: np.ndarray) -> Rows:
+def group_rows(lids: np.ndarray, bounds: Sequence[int], offsets: np.ndarray) -> RowGroups:
     """Those of the rows ``lids`` that have edges; group g is ``lids[bounds[g] : bounds[g + 1]]``."""
     filled = offsets[lids + 1] > offsets[lids]
     before = np.concatenate([[0], np.cumsum(filled)])
-    return Rows(lids[filled], offsets, before[list(bounds)].tolist())
+    return RowGroups(lids[filled], offsets, before[list(bounds)].tolist())
 
 
-def sum_rows(rows: Rows, group: int, columns: np.ndarray, values: np.ndarray, sums: np.ndarray) -> None:
-    """``sums[v]`` = sum of ``values[columns[e]]`` over the edges e of v, for the rows v of a group; others are left."""
+def sum_rows(rows: RowGroups, group: int, columns: np.ndarray, values: np.ndarray, sums: np.ndarray) -> None:
+    """``sums[v]`` = sum of ``values[columns[e]]`` over the edges e of v, for the rows v of one group only."""
     lids = rows.lids[rows.bounds[group] : rows.bounds[group + 1]]
     _sum_rows(lids.view(np.uint32), rows.offsets.view(np.uint64), columns.view(np.uint32), values, sums)
 
 
 @njit(cache=True, nogil=True)
 def _sum_rows(lids, offsets, columns, values, sums):  # type: ignore[no-untyped-def]
-    """Unsigned places, which need no look at their sign; four sums, so that no addition waits for the one before."""
+    """Unsigned places, whose sign need not be checked; four sums, so that no addition waits for the one before."""
     one, four = np.uint64(1), np.uint64(4)
     for place in range(lids.size):
         row = lids[place]

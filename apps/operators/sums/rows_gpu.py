@@ -12,12 +12,12 @@ from cusp.kernels.cuda import BLOCK, c_type, load
 from cusp.runtime.devices import to_host
 
 KERNELS = "apps/operators/sums/rows.cuh"
-BLOCK_EDGES, BLOCK_WARPS = 1024, BLOCK // 32  # edges that a block takes at a time, 128 a warp
+BLOCK_EDGES, BLOCK_WARPS = 1024, BLOCK // 32  # edges that a block takes at a time, 128 per warp
 MOST_WARPS = 1 << 17  # several for each that a GPU runs at once, so that all of it ends at about the same time
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowGroups:
     """Rows with edges, in groups that are summed one group at a time.
 
     Attributes
@@ -26,7 +26,7 @@ class Rows:
     starts : (rows + 1,) int64
         The edges of all rows are numbered through; those of ``lids[i]`` begin here.
     shifts : (rows,) int64
-        Edge e of ``lids[i]`` stands at ``e + shifts[i]`` in the CSR or CSC.
+        Edge e of ``lids[i]`` is edge ``e + shifts[i]`` of the CSR or CSC.
     bounds, edges : list of int
         Group g is ``lids[bounds[g] : bounds[g + 1]]``, with ``edges[g]`` edges.
     piece_lids, pieces : (warps,) int32 and float64
@@ -42,7 +42,7 @@ class Rows:
     pieces: Any
 
 
-def group_rows(lids: Any, bounds: Sequence[int], offsets: Any) -> Rows:
+def group_rows(lids: Any, bounds: Sequence[int], offsets: Any) -> RowGroups:
     """Those of the rows ``lids`` that have edges; group g is ``lids[bounds[g] : bounds[g + 1]]``."""
     sizes = offsets[lids + 1] - offsets[lids]
     filled = cp.flatnonzero(sizes)
@@ -52,11 +52,11 @@ def group_rows(lids: Any, bounds: Sequence[int], offsets: Any) -> Rows:
     cp.cumsum(sizes, out=starts[1:])
     edges = np.diff(to_host(starts[places])).tolist()
     warps = _warps(max(edges, default=0))
-    room = cp.empty(warps, np.int32), cp.empty(warps, np.float64)
-    return Rows(lids, starts, offsets[lids] - starts[:-1], to_host(places).tolist(), edges, *room)
+    memory = cp.empty(warps, np.int32), cp.empty(warps, np.float64)
+    return RowGroups(lids, starts, offsets[lids] - starts[:-1], to_host(places).tolist(), edges, *memory)
 
 
-def sum_rows(rows: Rows, group: int, columns: Any, values: Any, sums: Any) -> None:
+def sum_rows(rows: RowGroups, group: int, columns: Any, values: Any, sums: Any) -> None:
     """``sums[v]`` = sum of ``values[columns[e]]`` over the edges e of v, for the rows v of a group; others are left."""
     kernels, warps, first = _rows(values.dtype), _warps(rows.edges[group]), rows.bounds[group]
     kernels.sum_rows(

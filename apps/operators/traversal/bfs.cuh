@@ -23,8 +23,8 @@ extern "C" __global__ void bfs_push(Queues queues, const int* targets, const i64
 }
 
 // The first in-neighbour of a row that is in the frontier, or -1. All lanes of a warp call it, each with a row or none.
-// A lane tries the first few alone: hub-first rows end there nearly always. What is left of long rows the warp scans
-// together, 32 neighbours at a time.
+// A lane tries the first few alone: hub-first rows nearly always end there. The warp scans together what is left of long rows,
+// 32 neighbours at a time.
 __device__ inline int find_source(bool looking, i64 begin, i64 end, const int* sources, const unsigned* frontier) {
   const int ALONE = 8;
   int result = -1;
@@ -66,16 +66,16 @@ extern "C" __global__ void bfs_pull(const unsigned* frontier, i64 size, const i6
     if (!__any_sync(FULL, looking)) continue;
     int source = find_source(looking, begin, end, sources, frontier);
     if (source >= 0) values[target] = gid_mask ? (VALUE)(level | (gids[source] & gid_mask)) : level;
-    unsigned found = __ballot_sync(FULL, source >= 0);
-    if (lane_id() == 0 && found) updated[word] |= found;
+    unsigned hits = __ballot_sync(FULL, source >= 0);
+    if (lane_id() == 0 && hits) updated[word] |= hits;
   }
 }
 
-// One pull level: every node below ``rows`` that is not in ``seen`` looks for an in-neighbour that is. Whoever was seen
-// before the last level would have been found by then, so one that is seen is in the frontier: no frontier is needed.
-// A warp writes whole words of ``next``; ``seen`` stays as it is, so this level's finds are not taken for earlier ones.
-// The first in-neighbour, which is the one with the most edges, stands in an array of its own: it decides nearly always,
-// and reading it is one stream.
+// One pull level: every node below ``rows`` that is not in ``seen`` looks for an in-neighbour that is. Any in-neighbour seen
+// before the last level would have led here by then, so one that is seen is in the frontier: no frontier is needed.
+// A warp writes whole words of ``next``; ``seen`` stays as it is, so this level's hits are not taken for earlier ones.
+// The first in-neighbour, which is the one with the most edges, is in an array of its own: it nearly always decides, and
+// reading it is one stream.
 __device__ inline i64 pull_level(i64 rows, const int* first, const i64* offsets, const int* sources,
                                  const unsigned* seen, unsigned* next, int level, int* hops, const i64* gids,
                                  i64* parents) {
@@ -95,14 +95,14 @@ __device__ inline i64 pull_level(i64 rows, const int* first, const i64* offsets,
     }
     if (hit) hops[target] = level, count++;
     if (hit && parents) parents[target] = gids[source];
-    unsigned found = __ballot_sync(FULL, hit);
-    if (lane_id() == 0) next[word] = old | found;
+    unsigned hits = __ballot_sync(FULL, hit);
+    if (lane_id() == 0) next[word] = old | hits;
   }
   return count;
 }
 
-// hops from ``source``, -1 where there is no path; parents alike, if asked for. direction: 0 whichever is cheaper, 1 push, 2 pull.
-// ``seen`` has the capacity of two bitmaps of ``words`` words. The rule that chooses is that of apps/bfs.py.
+// hops from ``source``, -1 where there is no path, and parents likewise, if wanted. direction: 0 whichever is cheaper, 1 push,
+// 2 pull. ``bitmaps`` are two of ``words`` words each. The rule that chooses is that of apps/bfs.py.
 extern "C" __global__ void __launch_bounds__(512, 2)
 bfs_drain(const u64* index, const int* table, i64 source, i64 proxies, i64 rows, i64 edges, const i64* offsets,
           const int* targets, const i64* in_offsets, const int* in_sources, const int* first, i64 direction, i64 alpha,
@@ -151,7 +151,7 @@ bfs_drain(const u64* index, const int* table, i64 source, i64 proxies, i64 rows,
       unsigned* older = seen;
       seen = next, next = older;
     } else {
-      for_each_edge(queues.of_step(step - 1), total, [&](const Edges& edges) {
+      for_each_edge(queues.rows(step - 1, total), [&](const Edges& edges) {
         int target[K];
         bool fresh[K];
 #pragma unroll

@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 
 from apps.operators.frontier_cpu import get_bit, set_bit
-from cusp.kernels.bits import popcount
+from cusp.kernels.bits import first_bit
 
 
 @njit(cache=True, nogil=True)
@@ -13,9 +13,8 @@ def bfs_push(frontier, offsets, targets, gids, gid_mask, level, unreached, value
     for word in range(frontier.size):
         bits = frontier[word]
         while bits:
-            lowest = bits & (~bits + np.uint64(1))
-            source = word * 64 + np.int64(popcount(lowest - np.uint64(1)))
-            bits ^= lowest
+            source = word * 64 + first_bit(bits)
+            bits &= bits - np.uint64(1)
             value = level | (gids[source] & gid_mask)
             for edge in range(offsets[source], offsets[source + 1]):
                 target = targets[edge]

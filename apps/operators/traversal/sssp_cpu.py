@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 
 from apps.operators.frontier_cpu import get_bit, make_queue, set_bit
-from cusp.kernels.bits import popcount
+from cusp.kernels.bits import first_bit
 from cusp.partition import Partition
 from gluon.sync import Sync
 
@@ -26,21 +26,19 @@ def settles(queue: np.ndarray) -> bool:
 
 @njit(cache=True, nogil=True)
 def find_pending(lowered, values, relaxed_at, pending, far):  # type: ignore[no-untyped-def]
-    """Lowest value of a pending node, or ``far``; one whose value fell since its edges were last relaxed is pending."""
+    """Lowest value of a pending node, or ``far``. Nodes whose value fell since their edges were relaxed are pending."""
     lowest_value = far
     for word in range(lowered.size):
         bits = lowered[word]
         while bits:
-            lowest = bits & (~bits + np.uint64(1))
-            lid = word * 64 + np.int64(popcount(lowest - np.uint64(1)))
-            bits ^= lowest
+            lid = word * 64 + first_bit(bits)
+            bits &= bits - np.uint64(1)
             if values[lid] < relaxed_at[lid]:
                 set_bit(pending, lid)
         bits = pending[word]
         while bits:
-            lowest = bits & (~bits + np.uint64(1))
-            lid = word * 64 + np.int64(popcount(lowest - np.uint64(1)))
-            bits ^= lowest
+            lid = word * 64 + first_bit(bits)
+            bits &= bits - np.uint64(1)
             lowest_value = min(lowest_value, values[lid])
     return lowest_value
 
@@ -49,18 +47,17 @@ def find_pending(lowered, values, relaxed_at, pending, far):  # type: ignore[no-
 def relax_below(limit, far, offsets, targets, weights, values, relaxed_at, pending, updated, queue):  # type: ignore[no-untyped-def]
     """Relax the out-edges of pending nodes below ``limit`` until none is left; a drain of one bucket.
 
-    ``far`` is the value of what is not reached: sums that do not stay below it are no distances.
+    ``far`` is the value of unreached nodes: sums that do not stay below it are not distances.
 
-    ``queue`` is a ring with room for every proxy: a node stands in it once, for as long as it is
-    pending and below the limit.
+    ``queue`` is a ring that can hold every proxy: a node is in it once, for as long as it is pending and below the
+    limit.
     """
     head = tail = 0
     for word in range(pending.size):
         bits = pending[word]
         while bits:
-            lowest = bits & (~bits + np.uint64(1))
-            lid = word * 64 + np.int64(popcount(lowest - np.uint64(1)))
-            bits ^= lowest
+            lid = word * 64 + first_bit(bits)
+            bits &= bits - np.uint64(1)
             if values[lid] < limit:
                 queue[tail] = lid
                 tail += 1
@@ -73,12 +70,12 @@ def relax_below(limit, far, offsets, targets, weights, values, relaxed_at, pendi
         value = values[source]
         relaxed_at[source] = value
         pending[source >> 6] &= ~(np.uint64(1) << np.uint64(source & 63))
-        room = far - value
+        longest = far - value
         for edge in range(offsets[source], offsets[source + 1]):
             target = targets[edge]
             candidate = value + weights[edge]
             old = values[target]
-            if candidate < old and weights[edge] < room:
+            if candidate < old and weights[edge] < longest:
                 values[target] = candidate
                 set_bit(updated, target)
                 if candidate < limit and not (old < limit and get_bit(pending, target)):

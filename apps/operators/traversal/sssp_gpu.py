@@ -143,7 +143,7 @@ def open_bucket(part: Partition, low: Any, high: Any, far: Any, values: Any, que
 def settle_bucket(
     part: Partition, high: Any, far: Any, values: Any, relaxed_at: Any, pending: Any, updated: Any, queue: Relaxing
 ) -> None:
-    """Relax what :func:`open_bucket` has found, and the edges of pending nodes that lead below ``high``, till quiet."""
+    """Relax what :func:`open_bucket` queued, and edges of pending nodes below ``high``, until none is left."""
     number = values.dtype.type
     _sorted(values.dtype, queue.by_weight[1].dtype).resident("settle_bucket")(
         number(high), number(far), _rows(part, queue, values.size), values, relaxed_at, pending, updated,

@@ -56,18 +56,17 @@ __device__ inline void append_block(Queue queue, int node, i64 begin, i64 end) {
 }
 
 // The edges of a rank; each row is sorted by weight.
-struct Rows {
+struct SortedRows {
   i64 size;
   const i64* offsets;
   const int* targets;
   const WEIGHT* weights;
 };
 
-// Relaxes the edges of a queue. The bits of ``fallen`` say whose value fell; so do those of ``updated``, which is there if
-// there are other ranks.
-__device__ inline void relax(Queue queue, u64 total, VALUE far, Rows rows, VALUE* values, unsigned* fallen,
-                             unsigned* updated) {
-  for_each_edge(queue, total, [&](const Edges& edges) {
+// Relaxes the edges of queued rows. The bits of ``fallen`` say whose value fell; so do those of ``updated``, which is null
+// without other ranks.
+__device__ inline void relax(Rows queued, VALUE far, SortedRows rows, VALUE* values, unsigned* fallen, unsigned* updated) {
+  for_each_edge(queued, [&](const Edges& edges) {
     Candidates offers = candidates(edges, far, rows.targets, rows.weights, values);
 #pragma unroll
     for (int k = 0; k < K; k++) {
@@ -80,8 +79,8 @@ __device__ inline void relax(Queue queue, u64 total, VALUE far, Rows rows, VALUE
 }
 
 // Appends the nodes whose bits are set, and clears them: each with its edges that can lead below ``limit``. One lane looks
-// at a word, so words without bits cost little. ``relaxed_at`` is there if there are other ranks.
-__device__ inline void collect(unsigned* fallen, Queue out, VALUE limit, VALUE far, Rows rows, const VALUE* values,
+// at a word, so words without bits cost little. ``relaxed_at`` is null without other ranks.
+__device__ inline void collect(unsigned* fallen, Queue out, VALUE limit, VALUE far, SortedRows rows, const VALUE* values,
                                VALUE* relaxed_at) {
   i64 words = (rows.size + 31) / 32;
   for (i64 base = thread_id() / 32 * 32; base < words; base += num_threads()) {
@@ -102,12 +101,12 @@ __device__ inline void collect(unsigned* fallen, Queue out, VALUE limit, VALUE f
 }
 
 // Relaxes what the queue of a step holds, then the nodes that fell, until none does.
-__device__ inline void relax_all(Queues queues, unsigned& step, VALUE limit, VALUE far, Rows rows, VALUE* values,
+__device__ inline void relax_all(Queues queues, unsigned& step, VALUE limit, VALUE far, SortedRows rows, VALUE* values,
                                  unsigned* fallen, VALUE* relaxed_at, unsigned* updated) {
   for (;;) {
     u64 total = queues.total(step);
     if (queue_nodes(total) == 0) break;
-    relax(queues.of_step(step), total, far, rows, values, fallen, updated);
+    relax(queues.rows(step, total), far, rows, values, fallen, updated);
     queues.barrier();
     collect(fallen, queues.next(step), limit, far, rows, values, relaxed_at);
     queues.barrier();
@@ -117,7 +116,7 @@ __device__ inline void relax_all(Queues queues, unsigned& step, VALUE limit, VAL
 // Appends every node below ``high`` with its edges that lead into the bucket [low, high), and returns how many edges those
 // below ``low`` have. ``next`` becomes the lowest distance from ``low`` on that any of them offers or, if it is the
 // source, has.
-__device__ inline u64 append_windows(Queue out, VALUE low, VALUE high, VALUE far, Rows rows, const VALUE* values,
+__device__ inline u64 append_windows(Queue out, VALUE low, VALUE high, VALUE far, SortedRows rows, const VALUE* values,
                                      VALUE& next) {
   u64 settled = 0;
   for (i64 base = (i64)blockIdx.x * blockDim.x; base < rows.size; base += num_threads()) {
@@ -142,7 +141,7 @@ __device__ inline u64 append_windows(Queue out, VALUE low, VALUE high, VALUE far
 }
 
 // Appends the nodes that are pending, and clears their bits: each with its edges that can lead below ``limit``.
-__device__ inline void append_pending(unsigned* pending, Queue out, VALUE limit, VALUE far, Rows rows,
+__device__ inline void append_pending(unsigned* pending, Queue out, VALUE limit, VALUE far, SortedRows rows,
                                       const VALUE* values, VALUE* relaxed_at) {
   for (i64 base = (i64)blockIdx.x * blockDim.x; base < rows.size; base += num_threads()) {
     i64 lid = base + threadIdx.x, begin = 0, end = 0;
@@ -158,7 +157,7 @@ __device__ inline void append_pending(unsigned* pending, Queue out, VALUE limit,
 }
 
 // Appends all nodes that are not below ``low``; with ``reached`` those that are below ``far``.
-__device__ inline void append_unsettled(Queue out, VALUE low, VALUE far, bool reached, Rows rows, const VALUE* values) {
+__device__ inline void append_unsettled(Queue out, VALUE low, VALUE far, bool reached, SortedRows rows, const VALUE* values) {
   for (i64 base = (i64)blockIdx.x * blockDim.x; base < rows.size; base += num_threads()) {
     i64 lid = base + threadIdx.x, begin = 0, end = 0;
     if (lid < rows.size && !(values[lid] < low) && (!reached || values[lid] < far))
@@ -168,8 +167,8 @@ __device__ inline void append_unsettled(Queue out, VALUE low, VALUE far, bool re
 }
 
 // The nodes of a queue look through their own rows for shorter paths: an edge is as long as its reverse.
-__device__ inline void pull_edges(Queue queue, u64 total, VALUE far, Rows rows, VALUE* values, unsigned* updated) {
-  for_each_edge(queue, total, [&](const Edges& edges) {
+__device__ inline void pull_edges(Rows queued, VALUE far, SortedRows rows, VALUE* values, unsigned* updated) {
+  for_each_edge(queued, [&](const Edges& edges) {
     VALUE near[K];
 #pragma unroll
     for (int k = 0; k < K; k++) near[k] = edges.active[k] ? values[rows.targets[edges.place[k]]] : far;
@@ -187,14 +186,14 @@ __device__ inline void pull_edges(Queue queue, u64 total, VALUE far, Rows rows, 
 // Shortest paths of an undirected graph whose rows are sorted by weight, in one kernel.
 //
 // Distances are settled bucket after bucket. A bucket [low, high) relaxes of every node that is settled just the edges
-// that lead into it, which stand together in the row, and of every node that falls into it those that stay inside: so
+// that lead into it, which are next to each other in the row, and of every node that falls into it those that stay inside: so
 // each edge is relaxed once, and only if it is not longer than what is settled. Hubs are settled first, and with them
 // most of all edges. As soon as ``enough`` of them belong to settled nodes, the others pull: each looks through its own
-// row, which is short. What they found is then relaxed without buckets until nothing changes. Nearly all edges between
+// row, which is short. What falls then is relaxed without buckets until nothing changes. Nearly all edges between
 // settled nodes are never looked at. (That distances below ``low`` are final: every path to such a node has only shorter
 // prefixes, whose edges have been relaxed in an earlier bucket.)
 extern "C" __global__ void __launch_bounds__(512, 2)
-settle_and_pull(i64 source, const u64* index, const int* table, Rows rows, i64 proxies, i64 enough, i64 most_buckets,
+settle_and_pull(i64 source, const u64* index, const int* table, SortedRows rows, i64 proxies, i64 enough, i64 most_buckets,
                 VALUE far, VALUE width, VALUE* values, unsigned* fallen, Queues queues, i64* rounds) {
   Progress* progress = queues.progress;
   i64 bucket = 0, words = (rows.size + 31) / 32;
@@ -218,11 +217,10 @@ settle_and_pull(i64 source, const u64* index, const int* table, Rows rows, i64 p
     relax_all(queues, step, high, far, rows, values, fallen, nullptr, nullptr);
   }
   for (bool pulled = false;; pulled = true) {  // those that are not settled pull; then they push what they have
-    Queue unsettled = queues.next(step);
-    append_unsettled(unsettled, low, far, pulled, rows, values);
+    append_unsettled(queues.next(step), low, far, pulled, rows, values);
     queues.barrier();
     if (pulled) break;
-    pull_edges(unsettled, queues.total(step), far, rows, values, nullptr);
+    pull_edges(queues.rows(step, queues.total(step)), far, rows, values, nullptr);
     queues.barrier();
   }
   relax_all(queues, step, far, far, rows, values, fallen, nullptr, nullptr);
@@ -234,7 +232,7 @@ settle_and_pull(i64 source, const u64* index, const int* table, Rows rows, i64 p
 // does. All totals are 0 before a bucket is opened or those that are not settled are queued.
 
 // Queues the edges that lead into a bucket. Publishes how many edges settled nodes have, and what append_windows finds next.
-extern "C" __global__ void open_bucket(VALUE low, VALUE high, VALUE far, Rows rows, const VALUE* values, Queues queues,
+extern "C" __global__ void open_bucket(VALUE low, VALUE high, VALUE far, SortedRows rows, const VALUE* values, Queues queues,
                                        u64* sums, u64* host) {
   VALUE next = far;
   u64 settled = append_windows(queues.of_step(0), low, high, far, rows, values, next);
@@ -245,7 +243,7 @@ extern "C" __global__ void open_bucket(VALUE low, VALUE high, VALUE far, Rows ro
 
 // Relaxes what open_bucket has queued and the pending nodes, until none falls any more.
 extern "C" __global__ void __launch_bounds__(512, 2)
-settle_bucket(VALUE high, VALUE far, Rows rows, VALUE* values, VALUE* relaxed_at, unsigned* pending, unsigned* updated,
+settle_bucket(VALUE high, VALUE far, SortedRows rows, VALUE* values, VALUE* relaxed_at, unsigned* pending, unsigned* updated,
               Queues queues) {
   unsigned step = 0;
   append_pending(pending, queues.of_step(step), high, far, rows, values, relaxed_at);
@@ -262,10 +260,10 @@ extern "C" __global__ void mark_reached(i64 size, const VALUE* values, VALUE far
 }
 
 // Every node that is not below ``low`` looks through its own row for a shorter path: first they are queued, then they pull.
-extern "C" __global__ void queue_unsettled(VALUE low, VALUE far, Rows rows, const VALUE* values, Queues queues) {
+extern "C" __global__ void queue_unsettled(VALUE low, VALUE far, SortedRows rows, const VALUE* values, Queues queues) {
   append_unsettled(queues.of_step(0), low, far, false, rows, values);
 }
 
-extern "C" __global__ void pull_queued(VALUE far, Rows rows, VALUE* values, unsigned* updated, Queues queues) {
-  pull_edges(queues.of_step(0), queues.total(0), far, rows, values, updated);
+extern "C" __global__ void pull_queued(VALUE far, SortedRows rows, VALUE* values, unsigned* updated, Queues queues) {
+  pull_edges(queues.rows(0, queues.total(0)), far, rows, values, updated);
 }

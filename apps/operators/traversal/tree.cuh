@@ -15,7 +15,7 @@ __device__ inline bool explains(int source, VALUE length, VALUE value, const VAL
 }
 
 // Every reached node without a parent takes the first in-neighbour that explains its value. A lane looks at the first
-// in-edge of a node, which mostly is enough for hops, since hubs stand there; then the warp goes through the rows of
+// in-edge of a node, which is mostly enough for hops, since hubs come first; then the warp goes through the rows of
 // those that are left one after the other, 32 edges at a time, so loads coalesce.
 extern "C" __global__ void find_parents(i64 rows, const i64* offsets, const int* sources, const WEIGHT* weights,
                                         i64 weighted, const i64* gids, const VALUE* values, VALUE far, const i64* known,
@@ -41,12 +41,12 @@ extern "C" __global__ void find_parents(i64 rows, const i64* offsets, const int*
       for (i64 group = __shfl_sync(FULL, begin, lane) + 1; group < last; group += 32) {
         i64 edge = group + lane_id();
         int source = 0;
-        bool found = false;
+        bool explained = false;
         if (edge < last) {
           source = sources[edge];
-          found = explains(source, weighted ? (VALUE)weights[edge] : (VALUE)1, wanted, values, known, nobody);
+          explained = explains(source, weighted ? (VALUE)weights[edge] : (VALUE)1, wanted, values, known, nobody);
         }
-        unsigned who = __ballot_sync(FULL, found);
+        unsigned who = __ballot_sync(FULL, explained);
         if (who == 0) continue;
         if (lane_id() == (unsigned)__ffs(who) - 1) parents[first + lane] = gids[source], set_bit(updated, first + lane);
         break;

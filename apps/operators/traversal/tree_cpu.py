@@ -9,7 +9,7 @@ from apps.operators.frontier_cpu import set_bit
 def find_parents(offsets, sources, weights, gids, values, far, known, nobody, parents, updated):  # type: ignore[no-untyped-def]
     """Every reached node without a parent takes the first in-neighbour that is closer by the length of the edge.
 
-    One at the same distance is taken if it was ``known`` to have a parent.
+    One at the same distance is taken only if it is ``known`` to have a parent.
     """
     for node in range(offsets.size - 1):
         if parents[node] == nobody and values[node] != far:

@@ -16,9 +16,14 @@ DATA = ROOT / "data"
 LIMIT = 1200  # seconds for one command
 
 
+def absolute(text: str) -> Path:
+    """A path that is the same from any folder: the programs run in that of their checkout."""
+    return Path(text).resolve()
+
+
 def add_file_options(parser: argparse.ArgumentParser, name: str, show: bool = False) -> None:
     """Where the graphs and the rows of a benchmark are; ``show``: its table can be printed from the rows alone."""
-    parser.add_argument("--data", type=Path, default=DATA, help="folder for generated graphs (default: data/)")
+    parser.add_argument("--data", type=absolute, default=DATA, help="folder for generated graphs (default: data/)")
     default = ROWS / f"{name}.jsonl"
     parser.add_argument("--rows", type=Path, default=default, help=f"append to this (default: benchmarks/{name}.jsonl)")
     if show:
@@ -34,7 +39,8 @@ def call(ranks: int, module: str, *args: str | Path, tree: Path = ROOT, limit: f
         It took longer than ``limit`` seconds.
     """
     texts = [str(arg) for arg in args]
-    print(f"  {module} {' '.join(texts[:6])} ... on {ranks} rank(s)", file=sys.stderr)
+    where = "" if tree == ROOT else f" in {tree}"
+    print(f"  {module} {' '.join(texts[:6])} ... on {ranks} rank(s){where}", file=sys.stderr)
     done = mpirun.run(ranks, ["-m", module, *texts], timeout=limit, cwd=tree, launcher=ranks > 1)
     if done.returncode:
         sys.exit(f"{module} failed with exit code {done.returncode}:\n{done.stdout}{done.stderr}")

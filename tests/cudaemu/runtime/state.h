@@ -18,7 +18,7 @@ struct Range {
 struct Launch {
     dim3 grid, block;
     uint32_t dynamic_shared;
-    uint32_t resident_blocks;  // at most so many at a time
+    uint32_t resident_blocks;  // at most this many at a time
     uint32_t cooperative;
     uint32_t preempt;  // mean number of loads and stores between two interruptions; 0: none
     uint32_t check;    // that addresses are within arrays

@@ -188,7 +188,7 @@ class MemoryPool:
         """Nothing to free."""
 
     def set_limit(self, size=None, fraction=None):
-        """Raise an OutOfMemoryError beyond so many bytes."""
+        """Raise an OutOfMemoryError beyond this many bytes."""
         self.limit = int(fraction * TOTAL) if size is None else size
 
     def get_limit(self):

@@ -1,4 +1,4 @@
-"""A rank for each node from a file, so that any other partitioner can decide where masters are."""
+"""A rank for each node, read from a file: any other partitioner can decide where masters are."""
 
 import itertools
 
@@ -14,24 +14,24 @@ def read_node_map(path: str, edges: EdgeSlice) -> np.ndarray:
     Parameters
     ----------
     path : str
-        Text with one number a line (as METIS and KaHIP write it), or a NumPy file of N integers.
+        Text with one number per line (as METIS and KaHIP write it), or a NumPy file of N integers.
 
     Raises
     ------
     PolicyError
-        The file cannot be read or has not one number a node.
+        The file cannot be read, or does not have one number per node.
     """
     first, last = edges.first_node, edges.first_node + edges.indptr.size - 1
     try:
         if path.endswith(".npy"):
             ranks = np.load(path, mmap_mode="r")
-            found, part = ranks.size, np.array(ranks[first:last], np.int32)
+            count, part = ranks.size, np.array(ranks[first:last], np.int32)
         else:
             with open(path) as file:
                 part = np.fromiter((int(line) for line in itertools.islice(file, first, last)), np.int32)
-                found = first + part.size + sum(1 for _ in file)
+                count = first + part.size + sum(1 for _ in file)
     except (OSError, ValueError) as error:
         raise PolicyError(f"--node-map {path}: cannot be read: {error}") from None
-    if found != edges.num_nodes:
-        raise PolicyError(f"--node-map {path}: has {found:,} ranks, but the graph has {edges.num_nodes:,} nodes")
+    if count != edges.num_nodes:
+        raise PolicyError(f"--node-map {path}: has {count:,} ranks, but the graph has {edges.num_nodes:,} nodes")
     return part

@@ -1,48 +1,49 @@
-"""A policy file to start from, and its test."""
+"""What ``python -m cusp new-policy`` writes: a policy file to start from, and its test."""
 
 from pathlib import Path
 
 from cusp.errors import OptionError
 
-POLICY = '''"""NAME: say in a line what this policy does."""
+POLICY = '''"""NAME: say in one line what this policy does."""
 
 from collections import namedtuple
 
 import numpy as np
 
-# State of get_master: arrays of any shape. Ranks combine them every --state-rounds-th of their nodes by
-# "add" (the default), "max" or "min"; "local" stays with its rank.
+# State of get_master: arrays of any shape. Ranks combine them --state-rounds times on their way through the
+# nodes, by "add" (the default), "max" or "min"; what is "local" stays with its rank.
 MState = namedtuple("MState", "nodes")
 combine = {"nodes": "add"}
 
 
 def make_mstate(prop):
-    """Nodes of which each rank is master so far."""
+    """Number of nodes of which each rank is the master so far."""
     return MState(np.zeros(prop.num_parts, np.int64))
 
 
 def get_master(prop, node, mstate, masters):
-    """The rank with most neighbours of a node among those that have room. Called once a node.
+    """The rank with most neighbours of a node among those that are not full. Called once per node.
 
     prop: num_nodes, num_edges, num_parts, rank, rows, columns, threshold; out_degree(n), out_neighbors(n)
-    of nodes of this slice; reader(n) of any node. masters[n]: master of a neighbour, -1 if not known yet.
+    of nodes of this slice; neighbor_degree(n), in_degree(n) of their neighbours too; reader(n) of any node.
+    masters[n]: master of a neighbour, -1 if not known yet.
     A rule that uses neither mstate nor masters costs no communication.
     """
-    room = 1.05 * prop.num_nodes / prop.num_parts
+    capacity = 1.05 * prop.num_nodes / prop.num_parts
     best, best_score = node % prop.num_parts, -1
     for rank in range(prop.num_parts):
         score = 0
         for neighbor in prop.out_neighbors(node):
             if masters[neighbor] == rank:
                 score += 1
-        if mstate.nodes[rank] < room and score > best_score:
+        if mstate.nodes[rank] < capacity and score > best_score:
             best, best_score = rank, score
     mstate.nodes[best] += 1
     return best
 
 
 def get_edge_owner(prop, src, dst, src_master, dst_master, estate):
-    """The rank that stores an edge. Called once an edge; here with its source: an outgoing edge-cut."""
+    """The rank that stores an edge. Called once per edge; here the master of its source: an outgoing edge-cut."""
     return src_master
 '''
 TEST = '''"""Run it with: mpirun -n 3 python test_NAME.py"""
@@ -67,19 +68,19 @@ gids = np.concatenate(comm.allgather(part.gids[: part.num_masters]))
 comm.Barrier()
 if comm.rank == 0:
     Path(graph).unlink()
-    assert masters == part.num_nodes and np.unique(gids).size == part.num_nodes, "one master a node"
+    assert masters == part.num_nodes and np.unique(gids).size == part.num_nodes, "one master per node"
     assert edges == part.num_edges, "each edge on one rank"
     print(f"ok: {masters} nodes and {edges} edges on {comm.size} ranks")
 '''
 
 
 def write_template(name: str) -> list[str]:
-    """Write ``NAME.py`` and ``test_NAME.py`` into the current folder; returns lines that say so.
+    """Write ``NAME.py`` and ``test_NAME.py`` into the current folder; returns lines to print.
 
     Raises
     ------
     OptionError
-        The name is no Python name, or one of the files exists.
+        The name is not a Python name, or one of the files exists.
     """
     if not name.isidentifier():
         raise OptionError(f"{name}: not a name for a Python file; use letters, digits and _")

@@ -1,11 +1,36 @@
-"""Where the walks of a personalised PageRank start: nodes with weights, from a command line or a file."""
+"""The walk of PageRank: where it starts, by default or as a command line or file says, and what its steps need."""
+
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from apps.shared.in_edges import InEdges
 from cusp.errors import OptionError, together
 from cusp.partition import Partition
 from cusp.runtime.devices import move, to_host
 from gluon.sync import Sync
+
+
+@dataclass(frozen=True)
+class Walk:
+    """What does not change while ranks are computed.
+
+    Attributes
+    ----------
+    teleport : (masters,) float64
+        Where the walk starts: its sum over all ranks is 1.
+    in_edges : InEdges, or None if nothing is pulled
+    rows : Any
+        The rows of the in-edges, as the operators take them.
+    queue : Any
+        Memory for operators that push.
+    """
+
+    teleport: Any
+    in_edges: InEdges | None
+    rows: Any
+    queue: Any
 
 
 def starts(part: Partition, sync: Sync, named: list[str] | None) -> np.ndarray:
@@ -36,7 +61,7 @@ def starts(part: Partition, sync: Sync, named: list[str] | None) -> np.ndarray:
 
 
 def read_weights(named: list[str]) -> dict[int, float]:
-    """Nodes with weights, from words: global ids, or the name of a file with a node, and maybe a weight, a line."""
+    """Nodes with weights, from global ids, or from a file that has a node, and maybe a weight, on each line."""
     lines = [(f"--personalize {word}", [word]) for word in named]
     if len(named) == 1 and not named[0].isdecimal():
         try:

@@ -1,0 +1,100 @@
+"""What an app is, and what its answer is: all that the harness and the library know of an algorithm."""
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from cusp.edge_lists.csr_builder import CsrSlice
+from cusp.partition import Partition
+from cusp.runtime.devices import move, to_host
+from gluon.sync import Sync
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an algorithm computed, for the masters of this rank.
+
+    Attributes
+    ----------
+    labels : dict of (masters,) arrays
+        What ``--output`` writes.
+    reached : (masters,) bool, or None for all
+        Nodes whose out-edges were traversed, for the rate of traversed edges.
+    rounds : int
+    figures : dict of numbers
+        What holds for the whole graph, the same on every rank: the number of triangles, the modularity ...
+    """
+
+    labels: dict[str, Any]
+    reached: Any
+    rounds: Any
+    figures: dict[str, Any] = field(default_factory=dict)
+
+    def on(self, device: str) -> "Answer":
+        """The same with its arrays in the memory of a device."""
+        labels = {name: move(values, device) for name, values in self.labels.items()}
+        return Answer(labels, move(self.reached, device), self.rounds, self.figures)
+
+    def on_host(self) -> "Answer":
+        """The same in the memory of the host, with numbers of Python."""
+        figures = {name: to_host(value) for name, value in self.figures.items()}
+        figures = {name: value.item() if isinstance(value, np.generic) else value for name, value in figures.items()}
+        host = self.on("cpu")
+        return Answer(host.labels, host.reached, int(self.rounds), figures)
+
+
+@dataclass(frozen=True)
+class App:
+    """An algorithm as the harness sees it.
+
+    Attributes
+    ----------
+    name, summary : str
+    run : function (part, sync, source, prepared, options) -> Answer
+    verify : function (part, sync, source, answer, prepared, options)
+        Raises VerificationError. The arrays of the answer are on the device of the partition, and ``prepared`` is what
+        the run had.
+    show : function (part, sync, source, answer, options) -> list of str
+        Lines to print below the trials of a source, the same on every rank. Collective.
+    generate : function (comm, options) -> (name, CsrSlice), or None
+        Makes the graph instead of the harness. Collective.
+    needs_source : bool
+        It starts from one node; else ``source`` is None, and there are no options that choose sources.
+    prepare : function (part, sync, options) -> anything
+        Work that is done once for all sources; its seconds count as partitioning.
+    add_options : function (parser)
+    needs_csc : function (options, symmetric) -> bool
+    weighted : bool
+        Edge weights are read.
+    rehearsed : dict of options
+        Values for the warm-up in place of those that may not fit its tiny graph, such as nodes by number.
+    """
+
+    name: str
+    summary: str
+    run: Callable[[Partition, Sync, Any, Any, argparse.Namespace], Answer]
+    verify: Callable[[Partition, Sync, Any, Answer, Any, argparse.Namespace], None]
+    prepare: Callable[[Partition, Sync, argparse.Namespace], Any] = lambda part, sync, options: None
+    add_options: Callable[[argparse.ArgumentParser], None] = lambda parser: None
+    needs_csc: Callable[[argparse.Namespace, bool], bool] = lambda options, symmetric: False
+    weighted: bool = False
+    needs_source: bool = True
+    rehearsed: dict[str, Any] = field(default_factory=dict)
+    show: Callable[[Partition, Sync, Any, Answer, argparse.Namespace], list[str]] = lambda *arguments: []
+    generate: Callable[[MPI.Intracomm, argparse.Namespace], tuple[str, CsrSlice]] | None = None
+
+    def check(
+        self, part: Partition, sync: Sync, source: Any, answer: Answer, prepared: Any, options: argparse.Namespace
+    ) -> None:
+        """Verify an answer that may be on another device. Collective.
+
+        Raises
+        ------
+        VerificationError
+            On every rank.
+        """
+        self.verify(part, sync, source, answer.on(part.device), prepared, options)

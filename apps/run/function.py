@@ -1,0 +1,87 @@
+"""An app as a function: its options are keyword arguments, its help is made of them."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from mpi4py import MPI
+
+from apps.harness import App, wait
+from apps.run.keywords import Keywords
+from apps.run.partitioned_graph import PartitionedGraph
+from apps.run.result import Result
+from cusp.errors import together
+from cusp.program.cli import node_list
+from cusp.runtime.stopwatch import Stopwatch
+from gluon.sync import Sync
+
+
+def function_of(app: App, text: str | None = None) -> Callable[..., Result]:
+    """An app as a function of a partitioned graph, a source if it needs one, and its options.
+
+    Parameters
+    ----------
+    app : App
+    text : str, optional
+        What ``help`` begins with; the summary if left out.
+    """
+    parser = Keywords(app.name, app.add_options)
+    nodes = {action.dest for action in parser.actions if action.type is node_list}
+
+    def run(part: PartitionedGraph, source: Any, gather: bool, verify: bool, options: dict[str, Any]) -> Result:
+        comm = part.comm
+        with together(comm):
+            named = {name: [part.gid(node) for node in options[name]] for name in nodes & options.keys()}
+            chosen = parser.read(options | named)
+            chosen.verify = False
+            gid = part.gid(source) if app.needs_source else None
+        state = part.prepared(app, chosen)
+        sync, watch = Sync(part.plan, comm), Stopwatch()
+        comm.Barrier()
+        with watch("run"):
+            answer = app.run(part.part, sync, gid, state, chosen)
+            wait(part.part)
+        answer = answer.on_host()
+        if verify:
+            app.check(part.part, Sync(part.plan, comm), gid, answer, state, chosen)
+        seconds = comm.allreduce(watch.seconds["run"], MPI.MAX)
+        return Result(answer, part.part, part.names, comm, seconds, gather)
+
+    def with_source(
+        part: PartitionedGraph, source: Any, *, gather: bool = True, verify: bool = False, **options: Any
+    ) -> Result:
+        return run(part, source, gather, verify, options)
+
+    def without(part: PartitionedGraph, *, gather: bool = True, verify: bool = False, **options: Any) -> Result:
+        return run(part, None, gather, verify, options)
+
+    function: Any = with_source if app.needs_source else without
+    function.__name__ = function.__qualname__ = app.name
+    function.__signature__ = _signature(function, parser)
+    function.__doc__ = _help(app, parser, text or f"{app.summary[0].upper()}{app.summary[1:]}.")
+    return function  # type: ignore[no-any-return]
+
+
+def _signature(function: Callable[..., Result], parser: Keywords) -> inspect.Signature:
+    """That of the function, with the options of the app in the place of ``**options``."""
+    plain = inspect.signature(function)
+    own = [
+        inspect.Parameter(action.dest, inspect.Parameter.KEYWORD_ONLY, default=action.default)
+        for action in parser.actions
+    ]
+    kept = [parameter for parameter in plain.parameters.values() if parameter.kind != parameter.VAR_KEYWORD]
+    return plain.replace(parameters=[*kept, *own])
+
+
+def _help(app: App, parser: Keywords, text: str) -> str:
+    lines = [
+        text.strip(),
+        "",
+        "Collective. Returns a Result.",
+        "",
+        *(["source : the node to start from, by global id or name"] if app.needs_source else []),
+        "gather : the labels of all nodes go to every rank; else each keeps its own",
+        "verify : check the answer by invariants, which raises VerificationError",
+        *(f"{action.dest} : {(action.help or '').replace('%%', '%')}" for action in parser.actions),
+    ]
+    return "\n".join(lines)

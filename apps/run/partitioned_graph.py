@@ -1,0 +1,97 @@
+"""A partitioned graph as scripts and notebooks hold it, with what algorithms have prepared for it."""
+
+import argparse
+import operator
+from collections.abc import Hashable
+from typing import Any
+
+from mpi4py import MPI
+
+from apps.harness import App, rehearse, wait
+from apps.run.cli import check_nodes
+from apps.run.inputs import header_of
+from cusp.errors import OptionError
+from cusp.estimates.quality import Quality, measure_quality
+from cusp.partition import Partition
+from cusp.policies import Policy
+from cusp.program.warm_up import warm_up
+from cusp.runtime.stopwatch import Stopwatch
+from gluon.plan import SyncPlan, make_plan
+from gluon.sync import Sync
+
+
+class PartitionedGraph:
+    """A graph that is divided among the ranks, and what algorithms have prepared for it.
+
+    Attributes
+    ----------
+    part : Partition
+        What this rank has of it.
+    names : list or None
+        What the nodes 0, 1, 2 ... of a NetworkX graph are called.
+    quality : Quality
+    preparation_seconds : dict of float
+        By name of an app, how long it prepared for its runs, on the slowest rank.
+    """
+
+    def __init__(
+        self, part: Partition, comm: MPI.Intracomm, policy: Policy, names: list[Hashable] | None, transport: str
+    ) -> None:
+        self.part, self.comm, self.policy, self.names = part, comm, policy, names
+        self.plan: SyncPlan = make_plan(part, comm, transport)
+        self.quality: Quality = measure_quality(part, comm)
+        self.preparation_seconds: dict[str, float] = {}
+        self._numbers: dict[Hashable, int] | None = None
+        self._ready: dict[str, tuple[argparse.Namespace, Any]] = {}
+
+    def __repr__(self) -> str:
+        part = self.part
+        return (
+            f"PartitionedGraph({part.num_nodes:,} nodes, {part.num_edges:,} edges; {self.policy.name} on "
+            f"{part.num_ranks} rank(s), {part.device}, replication {self.quality.replication:.2f})"
+        )
+
+    def gid(self, node: Any) -> int:
+        """Global id of a node, which is given by its name if nodes have names.
+
+        Raises
+        ------
+        OptionError
+            There is no such node.
+        """
+        if self.names is not None:
+            self._numbers = self._numbers or {name: number for number, name in enumerate(self.names)}
+            if node not in self._numbers:
+                raise OptionError(f"{node!r}: no node of the graph has this name")
+            return self._numbers[node]
+        try:
+            number = operator.index(node)
+        except TypeError:
+            raise OptionError(f"{node!r}: nodes are integers, 0 to {self.part.num_nodes - 1}") from None
+        check_nodes(self.part, [number], "node")
+        return number
+
+    def prepared(self, app: App, options: argparse.Namespace) -> Any:
+        """What an app prepares for all its runs; kept until its options change. Collective."""
+        known = self._ready.get(app.name)
+        if known is None:
+            self._rehearse(app, options)
+        if known is None or known[0] != options:
+            known = self._ready[app.name] = (options, self._prepare(app, options))
+        return known[1]
+
+    def _rehearse(self, app: App, options: argparse.Namespace) -> None:
+        """Load the code of an app, compiled by few ranks for all. Collective."""
+        header, device = header_of(app.name, self.part), self.part.device
+        warm_up(self.comm, header, lambda few, path: rehearse(app, few, self.policy, options, path, device))
+
+    def _prepare(self, app: App, options: argparse.Namespace) -> Any:
+        if app.needs_csc(options, self.part.symmetric) and self.part.csc is None:
+            self.part = self.part.with_csc()
+            self._ready.clear()
+        watch = Stopwatch()
+        with watch("prepare"):
+            state = app.prepare(self.part, Sync(self.plan, self.comm), options)
+            wait(self.part)
+        self.preparation_seconds[app.name] = self.comm.allreduce(watch.seconds["prepare"], MPI.MAX)
+        return state

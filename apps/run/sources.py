@@ -1,0 +1,44 @@
+"""The nodes from which searches start: one that was named, or nodes drawn by a seed."""
+
+import argparse
+
+import numpy as np
+from mpi4py import MPI
+
+from apps.run.cli import check_nodes
+from apps.shared.splitmix64 import splitmix64
+from cusp.errors import OptionError
+from cusp.partition import Partition
+from cusp.program import report
+from cusp.runtime.devices import to_host
+
+
+def choose_sources(part: Partition, comm: MPI.Intracomm, options: argparse.Namespace) -> list[int]:
+    """The source that was named, or seeded ones with out-edges. Collective.
+
+    Those that are drawn are the same for any policy and number of ranks.
+
+    Parameters
+    ----------
+    options : Namespace
+        ``source``, a global id or None; ``sources``, their number; ``seed``.
+
+    Raises
+    ------
+    OptionError
+        On every rank: there is no such node, or none has an out-edge.
+    """
+    if options.source is not None:
+        check_nodes(part, [options.source], "--source")
+        return [options.source]
+    wanted = options.sources or 1
+    candidates = to_host(part.gids[: part.num_masters][part.degrees > 0])
+    lots = splitmix64(candidates, options.seed)
+    best = np.argsort(lots, kind="stable")[:wanted]
+    local = list(zip(lots[best].tolist(), candidates[best].tolist()))
+    drawn = sorted(pair for pairs in comm.allgather(local) for pair in pairs)
+    if not drawn:
+        raise OptionError("no node has an out-edge, so none can be drawn as a source; name one with --source")
+    if len(drawn) < wanted:
+        report.warn(comm.rank, f"--sources {wanted}: only {len(drawn)} nodes have out-edges")
+    return [gid for _, gid in drawn[:wanted]]

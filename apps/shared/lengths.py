@@ -1,0 +1,105 @@
+"""The lengths of edges: weights checked, and the number type and bucket width that fit them."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from apps.operators.traversal.interfaces import Sssp
+from cusp.errors import GraphFileError, OptionError, raise_together
+from cusp.partition import Partition
+from cusp.runtime.devices import backend
+from gluon.interfaces import Device
+from gluon.sync import Sync
+
+LONGEST = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """The edge lengths of a partition, with what does not depend on the source.
+
+    Attributes
+    ----------
+    weights : (edges,) any number type
+        None negative; 1 on every edge of a graph without weights.
+    dtype : numpy type
+        Of the distances: int32 if no path can be too long for it, else int64; float64 for floats.
+    far : number
+        Distance of unreached nodes: infinity, or the largest integer of ``dtype``.
+    delta : number
+        Width of a bucket.
+    may_overflow : bool
+        Whether a path could be too long for 64 bits.
+    queue : Any
+        Memory of the operators.
+    """
+
+    weights: Any
+    dtype: np.dtype
+    far: Any
+    delta: float
+    may_overflow: bool
+    queue: Any
+
+    def bucket_end(self, distance: float) -> float:
+        """The end of the bucket that holds a distance; above the distance even where floats are coarse."""
+        if self.delta == np.inf:
+            return self.far.item()
+        end = distance // self.delta * self.delta + self.delta
+        if self.dtype.kind == "f":
+            return max(end, math.nextafter(distance, math.inf))
+        return min(end, self.far.item())
+
+
+def measure(part: Partition, sync: Sync, delta: float | None = None) -> Lengths:
+    """Check the weights, and choose number type and bucket width for them. Collective.
+
+    Raises
+    ------
+    GraphFileError
+        A weight is negative or infinite.
+    OptionError
+        ``delta`` is not above 0.
+    """
+    ops, device = backend(Sssp, part.device), backend(Device, part.device)
+    weights = device.full(part.num_local_edges, 1, np.dtype(np.uint8)) if part.weights is None else part.weights
+    _refuse_unfit(part, sync, weights)
+    if weights.dtype == np.uint64:  # what int64 cannot hold is too long for any path
+        weights = weights.clip(None, np.uint64(LONGEST)).astype(np.int64)
+    largest = -sync.lowest(-weights.max().item() if weights.size else 0)
+    with np.errstate(over="ignore"):  # an infinite mean makes one bucket
+        total = float(weights.sum(dtype=np.float64))
+    mean = sync.total(total)[0] / max(part.num_edges, 1)
+    longest = largest * part.num_nodes  # a shortest path has fewer edges than the graph has nodes
+    dtype = np.dtype("f8" if weights.dtype.kind == "f" else "i4" if longest < 2**31 - 1 else "i8")
+    far = dtype.type(np.inf if dtype.kind == "f" else np.iinfo(dtype).max)
+    if delta is not None and not delta > 0:
+        raise OptionError(f"--delta {delta:g}: the width of a bucket must be above 0")
+    queue = ops.plan_relaxing(part, sync, weights, dtype)
+    delta = delta or ops.bucket_scale(queue, sync.comm.size) * choose_delta(mean, part.num_edges / part.num_nodes)
+    if dtype.kind != "f":
+        delta = max(1, round(min(delta, far)))
+    may_overflow = dtype.kind != "f" and longest >= LONGEST
+    return Lengths(weights, dtype, far, delta, may_overflow, queue)
+
+
+def choose_delta(mean_weight: float, mean_degree: float) -> float:
+    """Width of a bucket: the more out-edges nodes have, the closer together are the distances of neighbours."""
+    return max(1.7 * mean_weight / max(mean_degree, 1.0), 1e-300)
+
+
+def _refuse_unfit(part: Partition, sync: Sync, weights: np.ndarray) -> None:
+    """Raise if a weight is below 0 or infinite. Collective."""
+    error = None
+    lowest, highest = (weights.min().item(), weights.max().item()) if weights.size else (0, 0)
+    if lowest < 0 or highest == np.inf:
+        edge = int(weights.argmin() if lowest < 0 else weights.argmax())
+        part = part.on("cpu")
+        source = part.gids[np.searchsorted(part.offsets, edge, side="right") - 1]
+        error = GraphFileError(
+            f"the edge {source:,} -> {part.gids[part.targets[edge]]:,} has the weight {weights[edge]}; "
+            "shortest paths need finite weights of 0 or more"
+        )
+    raise_together(sync.comm, error)

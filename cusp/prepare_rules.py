@@ -1,0 +1,89 @@
+"""Before the first phase: whatever the rules ask about a slice and its neighbours is read, counted or exchanged."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cusp.errors import together
+from cusp.input.edge_slice import EdgeSlice
+from cusp.input.node_map import read_node_map
+from cusp.neighbors import Neighbors, exchange_neighbors, find_neighbors, in_degrees_of
+from cusp.policies.compile_rules import CompiledPolicy
+from cusp.policies.inspect_rules import Uses
+from cusp.policies.prop import Prop
+from cusp.runtime.devices import move, xp_of
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+
+@dataclass(frozen=True)
+class PreparedRules:
+    """The rules of a policy, ready to be asked about the nodes and edges of one slice.
+
+    Attributes
+    ----------
+    compiled : CompiledPolicy
+    edges : EdgeSlice
+        Where the rules run.
+    prop : Prop
+    neighbors : Neighbors or None
+        None if no rule needs them.
+    """
+
+    compiled: CompiledPolicy
+    edges: EdgeSlice
+    prop: Prop
+    neighbors: Neighbors | None
+
+    def run(self, loop: str, *arguments: Any) -> Any:
+        """Call one of the loops of :class:`~cusp.policies.compile_rules.CompiledPolicy` with this ``prop``."""
+        return self.compiled.run(loop, self.prop, *arguments)
+
+
+def prepare_rules(
+    edges: EdgeSlice,
+    compiled: CompiledPolicy,
+    comm: "Intracomm",
+    bounds: np.ndarray | None = None,
+    with_neighbors: bool = False,
+) -> PreparedRules:
+    """Set up all that the rules of a policy may ask about a slice. Collective.
+
+    Parameters
+    ----------
+    edges : EdgeSlice
+    compiled : CompiledPolicy
+    bounds : (parts + 1,) int64, optional
+        Blocks of nodes that the parts would read, if there are not as many parts as ranks.
+    with_neighbors : bool
+        Find the neighbours even if no rule needs them.
+
+    Raises
+    ------
+    OptionError, PolicyError
+        The grid does not fit the number of parts; the node map cannot be read.
+    """
+    policy, uses = compiled.policy, compiled.uses
+    num_parts = comm.size if bounds is None else bounds.size - 1
+    with together(comm):
+        grid = policy.grid_for(num_parts)
+        edges = edges.on(compiled.device)
+        node_map = move(read_node_map(policy.node_map, edges), edges.device) if policy.node_map else None
+    neighbors = find_neighbors(edges, comm) if uses.neighbors or with_neighbors else None
+    facts = {} if neighbors is None else _facts_on_neighbors(edges, neighbors, uses, comm)
+    prop = Prop(edges, num_parts, comm.rank, grid, policy.threshold, bounds, node_map=node_map, **facts)
+    return PreparedRules(compiled, edges, prop, neighbors)
+
+
+def _facts_on_neighbors(edges: EdgeSlice, neighbors: Neighbors, uses: Uses, comm: "Intracomm") -> dict[str, Any]:
+    """What :class:`~cusp.policies.prop.Prop` gets to know of the neighbours. Collective."""
+    xp = xp_of(edges.device)
+    facts = {"num_neighbors": neighbors.size, "neighbor_index": neighbors.index}
+    if uses.degrees:
+        facts["neighbor_degrees"] = exchange_neighbors(neighbors, xp.diff(edges.indptr), edges.bounds, comm)
+    if uses.in_degrees:
+        own = in_degrees_of(edges, comm)
+        facts["in_degrees"] = xp.concatenate([own, exchange_neighbors(neighbors, own, edges.bounds, comm)])
+    return facts

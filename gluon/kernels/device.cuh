@@ -1,0 +1,127 @@
+// Labels on the GPU: the bits that say 'updated', and the values that messages carry.
+// VALUE is the label's type. A list of local ids is one column of the sync plan: entry i of both sides is one node.
+#include "message.cuh"
+
+// One thread: gives a node a value if it has a proxy here, else does nothing.
+extern "C" __global__ void write_node(const u64* index, const int* table, i64 gid, VALUE value, VALUE* values,
+                                      unsigned* updated) {
+  if (thread_id() > 0 || !has_bit(index, gid)) return;
+  int lid = lid_of(index, table, gid);
+  values[lid] = value;
+  set_bit(updated, lid);
+}
+
+// Tells the host how many of the first ``size`` bits are set.
+extern "C" __global__ void count_bits(const unsigned* words, i64 size, u64* sums, u64* host) {
+  u64 count = 0;
+  for (i64 word = thread_id(); word * 32 < size; word += num_threads()) {
+    unsigned bits = words[word];
+    if (size - word * 32 < 32) bits &= (1u << (size & 31)) - 1;
+    count += __popc(bits);
+  }
+  add_up(&sums[0], count);
+  publish(sums, 1, host);
+}
+
+// Messages of one bit per entry for all ranks at once, to buffers[r] for rank r: the updated bit of lids[i], 0 where that is
+// -1. One lane per entry and one word per warp, so stores coalesce and none race.
+extern "C" __global__ void extract_bits(i64 entries, const int* lids, const i64* starts, i64 ranks,
+                                        const unsigned* updated, unsigned* const* buffers) {
+  i64 i = thread_id();
+  bool chosen = i < entries && lids[i] >= 0 && get_bit(updated, lids[i]);
+  unsigned word = __ballot_sync(FULL, chosen);
+  if (lane_id() > 0 || i >= entries) return;
+  int rank = piece_of(i, starts, ranks);
+  buffers[rank][(i - starts[rank]) >> 5] = word;
+}
+
+constexpr int TILE = 1024, EACH = 4, WARPS = TILE / EACH / 32;  // entries of a block and of a thread, warps of a block
+
+// What a thread has of the tile that begins at entry ``begin``: the bits say which of its warp's entries are updated.
+struct Chosen {
+  int lid[EACH];
+  unsigned bits[EACH];
+  __device__ bool here(int k) const { return bits[k] >> lane_id() & 1; }
+};
+
+__device__ inline Chosen chosen_of(i64 begin, const int* lids, const unsigned* updated) {
+  Chosen chosen;
+#pragma unroll
+  for (int k = 0; k < EACH; k++) chosen.lid[k] = lids[begin + k * blockDim.x + threadIdx.x];
+#pragma unroll
+  for (int k = 0; k < EACH; k++)
+    chosen.bits[k] = __ballot_sync(FULL, chosen.lid[k] >= 0 && get_bit(updated, chosen.lid[k]));
+  return chosen;
+}
+
+// counts[r] = updated entries of the piece for rank r; the host is told the length of the message that they make, and
+// ``taken`` becomes 0. Pieces begin at multiples of a tile, so a tile is inside one piece: one atomic per block.
+extern "C" __global__ void count_updated(i64 entries, const int* lids, const i64* starts, const i64* sizes, i64 ranks,
+                                         const unsigned* updated, u64* sums, i64* counts, i64* taken, u64* host) {
+  for (i64 begin = (i64)blockIdx.x * TILE; begin < entries; begin += (i64)gridDim.x * TILE) {
+    Chosen chosen = chosen_of(begin, lids, updated);
+    u64 count = 0;
+#pragma unroll
+    for (int k = 0; k < EACH; k++) count += __syncthreads_count(chosen.here(k));
+    if (threadIdx.x == 0 && count) atomicAdd(&sums[piece_of(begin, starts, ranks)], count);
+  }
+  if (!last_block((unsigned*)&sums[ranks])) return;
+  for (i64 rank = threadIdx.x; rank < ranks; rank += blockDim.x) {
+    counts[rank] = (i64)atomicExch(&sums[rank], 0ull);
+    taken[rank] = 0;
+    host[rank] = (u64)message_words(counts[rank], sizes[rank]);
+  }
+}
+
+// Messages for all ranks at once, one block per tile. That for rank r is written to buffers[r]: a header (mode + count << 8),
+// then
+//   OFFSETS  positions in the list and their values. Slots are given out by an atomic counter, so they are in any order;
+//            each position occurs once, hence what the receiver computes does not depend on the order.
+//   BITSET   one bit per entry, and space for the values of all entries: only those with their bit are written.
+// With ``reset`` a value that was sent goes back to ``identity``: its share must not count again. ``taken`` and
+// ``counts`` come from count_updated.
+extern "C" __global__ void extract_values(const int* lids, const i64* starts, const i64* sizes, i64 ranks,
+                                          u64* const* buffers, const i64* counts, i64* taken, VALUE* values,
+                                          unsigned* updated, i64 reset, VALUE identity) {
+  __shared__ i64 slots[EACH * WARPS];
+  i64 begin = (i64)blockIdx.x * TILE;
+  int rank = piece_of(begin, starts, ranks), warp = threadIdx.x / 32;
+  i64 count = counts[rank], size = sizes[rank], first = begin - starts[rank];
+  if (count == 0) return;
+  Mode mode = mode_of(count, size);
+  u64* buffer = buffers[rank];
+  if (first == 0 && threadIdx.x == 0) buffer[0] = (u64)mode | (u64)count << 8;
+  Chosen chosen = chosen_of(begin, lids, updated);
+  if (mode == OFFSETS) {
+    bool any = false;
+    for (int k = 0; k < EACH; k++) any |= chosen.bits[k] != 0;
+    if (!__syncthreads_or(any)) return;
+    for (int k = 0; k < EACH; k++)
+      if (lane_id() == 0) slots[k * WARPS + warp] = __popc(chosen.bits[k]);
+    __syncthreads();
+    if (warp == 0) {  // EACH * WARPS is 32
+      i64 own = slots[lane_id()], upto = scan_of_warp(own), at = 0;
+      if (lane_id() == 31) at = (i64)atomicAdd((u64*)&taken[rank], (u64)upto);
+      slots[lane_id()] = __shfl_sync(FULL, at, 31) + upto - own;
+    }
+    __syncthreads();
+  }
+#pragma unroll
+  for (int k = 0; k < EACH; k++) {
+    i64 place = first + k * blockDim.x + threadIdx.x;
+    int lid = chosen.lid[k];
+    if (mode == BITSET && lane_id() == 0 && place < size) ((unsigned*)(buffer + 1))[place >> 5] = chosen.bits[k];
+    if (!chosen.here(k)) continue;
+    if (mode == BITSET) {
+      ((VALUE*)(buffer + 1 + bit_words(size)))[place] = values[lid];
+    } else {
+      i64 slot = slots[k * WARPS + warp] + __popc(chosen.bits[k] & below_lane());
+      ((unsigned*)(buffer + 1))[slot] = (unsigned)place;
+      ((VALUE*)(buffer + 1 + words_of(count, 4)))[slot] = values[lid];
+    }
+    if (reset) {
+      values[lid] = identity;
+      atomicAnd(&updated[lid >> 5], ~(1u << (lid & 31)));
+    }
+  }
+}

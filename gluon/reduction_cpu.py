@@ -1,0 +1,64 @@
+"""Reductions on the CPU: the functions that numba compiles from their texts. Twin of reduction.cuh."""
+
+from collections.abc import Callable
+from hashlib import sha256
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gluon.reduction import Reduction
+
+TEXT = """\
+@njit(nogil=True)
+def joined(old, value):
+    return {joined}
+
+
+@njit(nogil=True, inline="always")
+def combine_one(lid, value, values, updated):
+    old = values[lid]
+    result = values.dtype.type(joined(old, value))
+    if {changed}:
+        values[lid] = result
+        updated[lid >> 6] |= np.uint64(1) << np.uint64(lid & 63)
+"""
+_inlined = njit(nogil=True, error_model="numpy")
+
+
+@_inlined
+def select(test, yes, no):  # type: ignore[no-untyped-def]
+    """One of two numbers of one type."""
+    return yes if test else no
+
+
+@_inlined
+def least(a, b):  # type: ignore[no-untyped-def]
+    """The lower one; of two that cannot be compared the second."""
+    return a if a < b else b
+
+
+@_inlined
+def largest(a, b):  # type: ignore[no-untyped-def]
+    """The larger one; of two that cannot be compared the second."""
+    return a if a > b else b
+
+
+def text_of(reduction: Reduction) -> str:
+    """The text of ``joined(old, value)``, and of ``combine_one``, which combines a value into that of a proxy."""
+    return TEXT.format(joined=reduction.joined, changed=reduction.changed)
+
+
+def compiled_with(reduction: Reduction, loop: Any) -> Callable[..., Any]:
+    """A plain function that calls ``combine_one``, compiled with that of a reduction.
+
+    numba keeps what it compiles under the function's name, so that has a digest of the reduction.
+    """
+    text = text_of(reduction)
+    scope = {"np": np, "njit": njit, "least": least, "largest": largest, "select": select}
+    exec(text, scope)
+    name = f"{loop.__name__}_{sha256(text.encode()).hexdigest()[:16]}"
+    function = FunctionType(loop.__code__, {**loop.__globals__, "combine_one": scope["combine_one"]}, name)
+    function.__qualname__ = name
+    return njit(cache=True, nogil=True)(function)

@@ -1,0 +1,120 @@
+"""The transports of each device, and what all of them do."""
+
+import importlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from cusp.errors import InputError, together
+from cusp.runtime.exchange import kept
+from gluon.transports.memory import Buffers
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+# For each device its transports, the best first: name -> module:class.
+TRANSPORTS = {
+    "cpu": {"mpi": "gluon.transports.host:HostMpi"},
+    "gpu": {
+        "nccl": "gluon.transports.nccl:Nccl",
+        "cuda-mpi": "gluon.transports.cuda:CudaAwareMpi",
+        "mpi": "gluon.transports.staged:StagedMpi",
+    },
+}
+CHOICES = ("auto", *dict.fromkeys(name for names in reversed(TRANSPORTS.values()) for name in names))
+
+
+class TransportError(InputError):
+    """A transport was asked for that cannot be used here."""
+
+
+class Transport(Protocol):
+    """What carries messages between the ranks of a communicator; made once for it, by ``Transport(comm)``.
+
+    One that also has ``all_to_all`` (:class:`cusp.runtime.exchange_gpu.Carrier`) carries the edges of partitions, too.
+
+    Attributes
+    ----------
+    name : str
+        For ``--transport`` and rows.
+    """
+
+    name: str
+
+    @staticmethod
+    def why_unusable(comm: "Intracomm") -> str | None:
+        """None if it can be used here, else the reason why not. Collective."""
+
+    def buffers(self, direction: str, words: tuple[int, ...]) -> Buffers:
+        """Memory for messages to all ranks (direction ``out``) or from all (``in``), valid until the next such call.
+
+        It is on the device of the labels, which write their messages there; that for a rank may be memory of that rank.
+        Collective.
+
+        Parameters
+        ----------
+        words : (ranks,) int
+            The largest message to or from each rank, in words of 8 bytes; the same on both sides, 0 if there is none.
+        """
+
+    def exchange(
+        self, out: Buffers, out_words: Sequence[int], into: Buffers, in_words: Sequence[int] | None = None
+    ) -> Sequence[int]:
+        """Send the first ``out_words[r]`` words of buffer r to rank r; returns how many came from each. Collective.
+
+        Parameters
+        ----------
+        out, into : Buffers
+            What :meth:`buffers` returned last for ``out`` and ``in``.
+        in_words : (ranks,) int, optional
+            How many come, where this rank knows that.
+        """
+
+
+def open_transport(wanted: str, comm: "Intracomm", device: str) -> Transport:
+    """The transport for ranks that compute on ``device``; edges go by it from now on, too, if it can. Collective.
+
+    Parameters
+    ----------
+    wanted : str
+        A name, or ``auto`` for the first in the table that works here.
+
+    Raises
+    ------
+    TransportError
+        On every rank, if the one asked for cannot be used.
+    """
+    transport = get_transport(wanted, comm, device)
+    if device == "gpu":
+        from cusp.runtime import exchange_gpu
+
+        exchange_gpu.use(comm, transport if isinstance(transport, exchange_gpu.Carrier) else None)
+    return transport
+
+
+def get_transport(wanted: str, comm: "Intracomm", device: str) -> Transport:
+    """As :func:`open_transport`, but edges go by what they went by before. Collective."""
+    names = TRANSPORTS[device]
+    with together(comm):
+        if wanted not in ("auto", *names):
+            other = next(iter(set(TRANSPORTS) - {device}))
+            raise TransportError(
+                f"--transport {wanted} is for ranks on {other.upper()}s; "
+                f"those on {device.upper()}s use {', '.join(names)}"
+            )
+    opened = kept(comm, "transports", dict)
+    for name in names if wanted == "auto" else [wanted]:
+        if (device, name) in opened:
+            return opened[device, name]
+        kind = _load(names[name])
+        reasons = [why for why in comm.allgather(kind.why_unusable(comm)) if why]
+        if not reasons:
+            return opened.setdefault((device, name), kind(comm))
+        with together(comm):
+            if wanted != "auto":
+                raise TransportError(f"--transport {wanted} cannot be used: {reasons[0]}")
+    raise AssertionError("one can always be used")
+
+
+def _load(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(module), name)

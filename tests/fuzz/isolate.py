@@ -1,0 +1,111 @@
+"""Runs a program in a process of its own and says how it ended.
+
+The process is forked after everything is imported and compiled, so a case takes milliseconds, and a crash, a hang or
+a runaway allocation of one case does not touch the next.
+"""
+
+import contextlib
+import os
+import re
+import resource
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+MEMORY = (
+    6 << 30
+)  # bytes of address space beyond what the process has: a case that wants more believes its input too much
+LINES = 3  # an error message has at most this many lines
+GOOD = ("done", "refused")  # kinds of outcome that are right
+
+
+class Outcome(NamedTuple):
+    """How a case ended.
+
+    Attributes
+    ----------
+    kind : str
+        ``done`` (exit code 0), ``refused`` (one error message, exit code 1 or 2), or what must not happen:
+        ``traceback``, ``signal``, ``hang``, ``babble`` (no message, or more than one), ``wrong`` (an answer that an
+        oracle does not give).
+    text : str
+        The end of stderr, or what is wrong.
+    """
+
+    kind: str
+    text: str
+    seconds: float
+
+
+def attempt(call: Callable[[], int], limit: float) -> Outcome:
+    """Run ``call`` in a forked process; it returns an exit code or leaves by SystemExit.
+
+    ``limit`` is in seconds; a process that takes longer is killed.
+    """
+    began = time.monotonic()
+    with tempfile.TemporaryFile("w+") as errors, tempfile.TemporaryFile("w+") as output:
+        child = os.fork()
+        if child == 0:
+            os._exit(_run(call, output.fileno(), errors.fileno()))
+        status = _wait(child, began + limit)
+        errors.seek(0)
+        text = errors.read().strip()
+    return Outcome(_kind(status, text), text[-600:], time.monotonic() - began)
+
+
+def _run(call: Callable[[], int], output: int, errors: int) -> int:
+    os.dup2(output, 1)
+    os.dup2(errors, 2)
+    with open("/proc/self/statm") as file:
+        size = int(file.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (size + MEMORY, size + MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    code = 70
+    with contextlib.suppress(BaseException):
+        try:
+            code = call()
+        except SystemExit as leaving:
+            code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
+        except BaseException:
+            import traceback
+
+            traceback.print_exc()
+    with contextlib.suppress(BaseException):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    return code
+
+
+def _wait(child: int, deadline: float) -> int | None:
+    """Status of the child, or None if it had to be killed."""
+    pause = 0.001
+    while True:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            return status
+        if time.monotonic() > deadline:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            return None
+        time.sleep(pause)
+        pause = min(pause * 1.5, 0.02)
+
+
+def _kind(status: int | None, text: str) -> str:
+    if status is None:
+        return "hang"
+    if os.WIFSIGNALED(status):
+        return "signal"
+    code = os.WEXITSTATUS(status)
+    if "Traceback (most recent call last)" in text or re.search(r"^Fatal Python error", text, re.M):
+        return "traceback"
+    if code == 0:
+        return "done"
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("warning: ")]
+    if code == 2 and lines and lines[0].startswith("usage:"):
+        return "refused"
+    told = [line.startswith("error: ") for line in lines]
+    return "refused" if code in (1, 2) and told[:1] == [True] and sum(told) == 1 and len(lines) <= LINES else "babble"

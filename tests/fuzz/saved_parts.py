@@ -1,0 +1,179 @@
+"""Folders with a saved partition that somebody edited: arrays with fitting checksums, manifests, missing files."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import graphs
+import h5py
+import numpy as np
+from fuzz import programs
+from fuzz.case import Case, Step, random_graph
+
+from cusp.input.checksum import checksum
+
+ARRAYS = ("mirror_starts", "gids", "offsets", "targets", "weights", "has_in", "degrees")
+ODD = (None, -1, 0, 2, 10**9, 2**63, 1.5, "", "x", "../../etc/passwd", "/dev/zero", [], {}, True, "int7", ["a"])
+
+
+def make_case(random: np.random.Generator) -> Case:
+    """A partition on one rank, saved, edited, and used by an app."""
+    graph = random_graph(random, 40, 120, 1)
+    name = str(random.choice(["bfs", "sssp"]))
+    steps = [_edit(random) for _ in range(random.integers(1, 3))]
+
+    def make(folder: Path) -> None:
+        graphs.write_here(folder / "g.h5", graph)
+        from fuzz.isolate import attempt
+
+        path, parts = folder / "g.h5", folder / "parts"
+        saved = attempt(lambda: programs.command("cusp", path, "--save", parts), 30)
+        assert saved.kind == "done", saved
+
+    def run(folder: Path) -> int:
+        return programs.app(name, folder / "parts", "--source", 0, "--output", folder / "out.h5")
+
+    def check(folder: Path) -> str:
+        read = _as_stored(folder / "parts", name == "sssp")
+        if isinstance(read, str):
+            return read
+        with h5py.File(folder / "out.h5") as file:
+            answer = file["hops" if name == "bfs" else "distance"][...]
+        expected = (graphs.serial_hops if name == "bfs" else graphs.serial_distances)(read, 0)
+        return "" if np.array_equal(answer, expected) else f"{name} gave {answer[:8]}, expected {expected[:8]}"
+
+    return Case(make, steps, run, check)
+
+
+def _as_stored(folder: Path, weighted: bool) -> graphs.Graph | str:
+    """The graph of the one part in a folder, read without our code; or why there is none."""
+    try:
+        manifest = json.loads((folder / "manifest.json").read_text())
+        with h5py.File(folder / manifest["parts"][0]) as file:
+            gids, offsets, targets = (file[key][...].astype(np.int64) for key in ("gids", "offsets", "targets"))
+            weights = file["weights"][...] if weighted else np.ones(targets.size, np.int64)
+        nodes = int(manifest["num_nodes"])
+        sources = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
+        if sorted(gids.tolist()) != list(range(nodes)):
+            return "the gids are not the nodes, but the part was accepted"
+        return graphs.make(nodes, np.stack([gids[sources], gids[targets]], axis=1), weights)
+    except Exception as error:
+        return f"the part does not hold a graph ({type(error).__name__}), but it was accepted"
+
+
+def _edit(random: np.random.Generator) -> Step:
+    kinds = (_array, _array, _array, _manifest, _manifest, _number, _file, _bytes)
+    return kinds[random.integers(len(kinds))](random)
+
+
+def _in_part(name: str, change: Callable[[h5py.File], None]) -> Step:
+    def step(folder: Path) -> None:
+        try:
+            part = next((folder / "parts").glob("part-*.h5"))
+            with h5py.File(part, "r+") as file:
+                change(file)
+        except Exception:
+            pass
+
+    return name, step
+
+
+def _array(random: np.random.Generator) -> Step:
+    name, how, seed = str(random.choice(ARRAYS)), int(random.integers(8)), int(random.integers(1 << 30))
+
+    def change(file: h5py.File) -> None:
+        dice = np.random.default_rng(seed)
+        values = file[name][...]
+        attributes = dict(file[name].attrs)
+        at = int(dice.integers(max(values.size, 1)))
+        if how == 0:
+            values[at] = dice.choice(np.array([-1, 0, 1, 40, 2**30]))
+        elif how == 1:
+            values[at] = values[int(dice.integers(values.size))]
+        elif how == 2:
+            values = dice.permutation(values)
+        elif how == 3:
+            values = values[:-1]
+        elif how == 4:
+            values = np.append(values, values[-1:])
+        elif how == 5:
+            values = values.astype(np.float64)
+            values[at] = np.nan
+        elif how == 6:
+            values = values[::-1].copy()
+        else:
+            values = values.astype(dice.choice(["i2", "f4", "u8", "S3"]))
+        del file[name]
+        dataset = file.create_dataset(name, data=values)
+        dataset.attrs.update(attributes)
+        if values.dtype.kind in "iufb":
+            dataset.attrs["checksum"] = np.uint64(checksum(values))
+
+    return _in_part(f"{name} edited, way {how}, seed {seed}", change)
+
+
+def _number(random: np.random.Generator) -> Step:
+    value = ODD[random.integers(len(ODD))]
+    place = float(random.random())
+
+    def change(file: h5py.File) -> None:
+        names = sorted(file.attrs)
+        name = names[int(place * len(names))]
+        file.attrs[name] = "none" if value is None else str(value) if isinstance(value, dict | list) else value
+
+    return _in_part(f"attribute {place:.2f} = {value!r}", change)
+
+
+def _manifest(random: np.random.Generator) -> Step:
+    place, value, drop = float(random.random()), ODD[random.integers(len(ODD))], random.integers(5) == 0
+
+    def step(folder: Path) -> None:
+        try:
+            path = folder / "parts" / "manifest.json"
+            content = json.loads(path.read_text())
+            names = sorted(content)
+            name = names[int(place * len(names))]
+            if drop:
+                del content[name]
+            elif isinstance(content[name], list) and isinstance(value, str):
+                content[name][0] = value
+            else:
+                content[name] = value
+            path.write_text(json.dumps(content))
+        except Exception:
+            pass
+
+    return f"manifest entry {place:.2f} {'dropped' if drop else f'= {value!r}'}", step
+
+
+def _file(random: np.random.Generator) -> Step:
+    how = int(random.integers(4))
+
+    def step(folder: Path) -> None:
+        parts = folder / "parts"
+        part = next(parts.glob("part-*.h5"), None)
+        if how == 0 and part:
+            part.unlink()
+        elif how == 1:
+            (parts / "manifest.json").write_text("{")
+        elif how == 2:
+            (parts / "manifest.json").write_bytes(b"\xff\xfe[]")
+        elif part:
+            part.write_bytes(part.read_bytes()[:1000])
+
+    return f"files damaged, way {how}", step
+
+
+def _bytes(random: np.random.Generator) -> Step:
+    seed = int(random.integers(1 << 30))
+
+    def step(folder: Path) -> None:
+        dice = np.random.default_rng(seed)
+        part = next((folder / "parts").glob("part-*.h5"), None)
+        if part:
+            content = bytearray(part.read_bytes())
+            for _ in range(dice.integers(1, 6)):
+                content[dice.integers(len(content))] ^= 1 << dice.integers(8)
+            part.write_bytes(content)
+
+    return f"bits flipped in the part, seed {seed}", step
