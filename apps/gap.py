@@ -25,9 +25,9 @@ from cusp.edge_lists.generators import generate
 from cusp.errors import OptionError, together
 from cusp.input.memory_input import slice_of_rows
 from cusp.launch import parse_together, run_main
-from cusp.output.dataset_writer import check_target
+from cusp.output.whole_file import check_targets
 from cusp.program import report
-from cusp.program.cli import add_partition_options, positive
+from cusp.program.cli import add_partition_options, add_timeout, inputs_of, positive
 
 SOURCES = 64
 ROOTS = 4  # per trial of betweenness
@@ -70,8 +70,7 @@ def main(comm: MPI.Intracomm, argv: list[str]) -> int:
     options = parse_together(comm, make_parser(), argv)
     with together(comm):
         names = chosen_kernels(options.kernels)
-    if options.rows:
-        check_target(options.rows, comm, append=True)
+    check_targets(comm, {"--rows": options.rows}, inputs_of(options))
     report.progress(comm.rank, "partitioning")
     name, part = open_graph(options, comm)
     sources = draw_sources(part.part, comm, SOURCES, options.seed)
@@ -110,6 +109,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_transport_option(parser)
     add_rows_option(parser, "trial")
     add_partition_options(parser)
+    add_timeout(parser)
     return parser
 
 

@@ -15,12 +15,12 @@ from apps.run.sources import choose_sources
 from cusp.estimates.quality import Quality, measure_quality
 from cusp.input.graph_file import read_header
 from cusp.launch import parse_together
-from cusp.output.dataset_writer import check_target
+from cusp.output.whole_file import check_targets
 from cusp.partition import Partition
 from cusp.partitioner import partition_graph
 from cusp.policies import Policy
 from cusp.program import report
-from cusp.program.cli import wanted_device
+from cusp.program.cli import inputs_of, wanted_device
 from cusp.program.warm_up import FAR_NODE, tiny_policy, warm_up
 from cusp.runtime.devices import Placement, backend, choose_device
 from cusp.runtime.stopwatch import Stopwatch
@@ -56,10 +56,7 @@ def main(app: App, comm: MPI.Intracomm, argv: list[str]) -> int:
     parser = make_parser(app.name, app.summary, app.needs_source)
     app.add_options(parser)
     options = parse_together(comm, parser, argv)
-    if options.output:
-        check_target(options.output, comm)
-    if options.rows:
-        check_target(options.rows, comm, append=True)
+    check_targets(comm, {"--output": options.output, "--rows": options.rows}, inputs_of(options))
     job = prepare_job(app, comm, options)
     sources = [*choose_sources(job.part, comm, options)] if app.needs_source else [None]
     rows: list[dict] = []

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
+from cusp.runtime import watchdog
 from cusp.runtime.devices import backend
 from cusp.runtime.exchange import kept
 from gluon.interfaces import Exchange, LabelExchange
@@ -59,6 +60,7 @@ class Sync:
 
     def total(self, *values: Any) -> tuple:
         """Sums over the ranks. Collective."""
+        watchdog.step()
         sums = np.array(values)
         self.comm.Allreduce(MPI.IN_PLACE, sums)
         return tuple(sums.tolist())
@@ -96,6 +98,7 @@ class Sync:
         self._exchange("broadcast", labels, lists, implied)
 
     def _exchange(self, kind: str, labels: tuple[Label, ...], lists: Lists, implied: float | None) -> None:
+        watchdog.step()
         sent = self.exchange(kind, labels, lists, implied)
         self.traffic.append(Traffic(kind, len(sent), sum(sent)))
 

@@ -34,13 +34,13 @@ from cusp.edge_lists.generators import BATCH, MAX_SCALE, rmat
 from cusp.errors import OptionError, together
 from cusp.input.graph_file import GraphHeader
 from cusp.launch import parse_together, run_main
-from cusp.output.dataset_writer import check_target
 from cusp.output.graph_writer import index_dtype
+from cusp.output.whole_file import check_targets
 from cusp.partition import Partition
 from cusp.partitioner import partition_slice
 from cusp.policies import Policy
 from cusp.program import report
-from cusp.program.cli import add_partition_options, positive
+from cusp.program.cli import add_partition_options, add_timeout, inputs_of, positive
 from cusp.program.warm_up import warm_up
 from cusp.runtime.devices import backend, choose_device, move
 from cusp.runtime.stopwatch import Stopwatch
@@ -70,8 +70,7 @@ class Graph:
 def main(comm: MPI.Intracomm, argv: list[str]) -> int:
     """Run the benchmark from its command line. Collective."""
     options = parse_together(comm, make_parser(), argv)
-    if options.rows:
-        check_target(options.rows, comm, append=True)
+    check_targets(comm, {"--rows": options.rows}, inputs_of(options))
     with together(comm):
         if options.memory_limit:
             raise OptionError("--memory-limit: needs a graph file; the graph of this benchmark is made in memory")
@@ -104,6 +103,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_transport_option(parser)
     add_rows_option(parser, "search")
     add_partition_options(parser)
+    add_timeout(parser)
     return parser
 
 

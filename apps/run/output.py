@@ -9,8 +9,9 @@ import numpy as np
 from mpi4py import MPI
 
 from cusp.errors import together
-from cusp.output.dataset_writer import DatasetWriter, OutputError
+from cusp.output.dataset_writer import DatasetWriter
 from cusp.output.gid_order import in_gid_order
+from cusp.output.whole_file import append_lines
 from cusp.partition import Partition
 
 
@@ -66,12 +67,8 @@ def append_rows(path: str, rows: list[dict], comm: MPI.Intracomm) -> None:
     Raises
     ------
     OutputError
-        On every rank: the file cannot be written.
+        On every rank: the file cannot be written; it is as it was.
     """
     with together(comm):
-        try:
-            if comm.rank == 0:
-                with open(path, "a") as file:
-                    file.writelines(json.dumps(row) + "\n" for row in rows)
-        except OSError as error:
-            raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
+        if comm.rank == 0:
+            append_lines(path, [json.dumps(row) for row in rows])

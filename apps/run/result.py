@@ -9,8 +9,8 @@ from mpi4py import MPI
 
 from apps.run.app import Answer
 from cusp.errors import together
-from cusp.output.dataset_writer import OutputError
 from cusp.output.gid_order import in_gid_order
+from cusp.output.whole_file import OutputError, whole_file
 from cusp.partition import Partition
 from cusp.runtime.devices import to_host
 
@@ -103,11 +103,18 @@ class Result:
         with together(self._comm):
             try:
                 if self._comm.rank == 0 or not self._gathered:
-                    import pyarrow.parquet
-
-                    pyarrow.parquet.write_table(pyarrow.table(self.columns()), file)
-            except (OSError, ImportError) as error:
+                    write_parquet(file, self.columns())
+            except ImportError as error:
                 raise OutputError(f"{file}: cannot be written: {error}") from error
+
+
+def write_parquet(path: str, columns: dict[str, Any]) -> None:
+    """Write columns of one length to a file."""
+    import pyarrow
+    import pyarrow.parquet
+
+    with whole_file(path) as temporary, open(temporary, "wb") as file:
+        pyarrow.parquet.write_table(pyarrow.table(columns), file)
 
 
 def gather_by_gid(part: Partition, values: np.ndarray, comm: MPI.Intracomm) -> np.ndarray:
