@@ -112,7 +112,7 @@ def test_small_file(tmp_path, case, packed):
         format, nodes, has_weights, symmetric,
     )  # fmt: skip
     assert collect(source) == expected
-    source.check_complete(source.edges_read)
+    source.check_complete(source.edges_read, [source.sums])
     assert collect(open_edges(path, format), 3) == expected
 
 
@@ -288,7 +288,7 @@ def test_wrong_file(tmp_path, name, content, message):
     with pytest.raises(InputError) as caught:
         source = open_edges(path)
         collect(source)
-        source.check_complete(source.edges_read)
+        source.check_complete(source.edges_read, [source.sums])
     assert message in str(caught.value)
     assert str(path) in str(caught.value)
 
