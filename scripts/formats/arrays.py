@@ -152,9 +152,13 @@ def open_npz(path: Path, format: str, columns: list[str] | None, real_weights: b
     """Open ``scipy.sparse.save_npz`` (csr, csc, coo: entry (i, j) is the edge i -> j), or arrays ``sources``
     and ``targets`` with optional ``weights`` and ``num_nodes``. The file is read whole: it may be compressed.
     """
-    with explained(path, "the .npz file"), np.load(open_binary(path), allow_pickle=False) as file:
-        _check_members(path, file.zip)
-        arrays = {name: file[name] for name in file.files}
+    file = open_binary(path)
+    with explained(path, "the .npz file"):
+        with zipfile.ZipFile(file) as packed:
+            _check_members(path, packed)
+        file.seek(0)
+        with np.load(file, allow_pickle=False) as unpacked:
+            arrays = {name: unpacked[name] for name in unpacked.files}
     if columns is not None:
         missing = [name for name in columns if name not in arrays]
         if missing:
