@@ -1,8 +1,10 @@
 """Readers of graph files: every format against small files written here, and against real graphs."""
 
 import gzip
+import io
 import json
 import struct
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -238,6 +240,21 @@ def test_columns_of_an_edge_list(tmp_path):
         open_edges(path, columns=["1", "6"])
 
 
+def npy(shape: str, dtype: str) -> bytes:
+    """A NumPy file of two pairs whose header says something else."""
+    header = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + bytes(32)
+
+
+def npz(**members: bytes) -> bytes:
+    """A NumPy archive of such files."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as file:
+        for name, content in members.items():
+            file.writestr(f"{name}.npy", content)
+    return archive.getvalue()
+
+
 WRONG = [
     ("a.txt", "0 1\n\n# c\n1 x\n", "line 4: expected 'source target', found '1 x'"),
     ("a.txt", "0 1\n1\n", "line 2: expected"),
@@ -276,6 +293,14 @@ WRONG = [
     ("a.h5", b"\x89HDF\r\n\x1a\nrubbish", "a.h5"),
     ("a.parquet", b"PAR1rubbish", "the Parquet table cannot be read"),
     ("a.txt.gz", gzip.compress(b"0 1\n" * 1000)[:30], "damaged gzip"),
+    ("a.wel", "0 1 1.5\n1 2 1e400\n", "line 2: the weight is beyond"),
+    ("a.csv", "s,t,w\n0,1,1e400\n", "too large"),
+    ("a.csv", "s,t\n0,99999999999999999999\n", "the table cannot be read"),
+    ("a.mtx", MATRIX + "pattern general\n" + "9" * 5000 + " 3 2\n1 2\n", "expected 'rows columns entries'"),
+    ("a.npy", npy("(1000000000000, 2)", "<i8"), "takes 16,000,000,000,000 bytes"),
+    ("a.npy", npy("(2, 2)", "|O"), "Python objects"),
+    ("a.npz", npz(sources=npy("(1000000000000,)", "<i8"), targets=npy("(2,)", "<i8")), "bytes"),
+    ("a.npz", npz(row=npy("(2,)", "|O"), col=npy("(2,)", "<i8")), "Python objects"),
     ("a.dat", b"\0\1\2\3" * 20, "cannot tell its format"),
     ("a.dat", "hello world\n", "cannot tell its format"),
 ]
