@@ -13,7 +13,14 @@ class InputError(Exception):
 
 
 class GraphFileError(InputError):
-    """A graph file that is missing, damaged or not in the layout of :mod:`cusp.input.graph_file`."""
+    """A graph file that is missing, damaged or not in the layout of :mod:`cusp.input.graph_file`.
+
+    What it quotes from a file may be long or not printable: the message is one line of at most 2000 characters.
+    """
+
+    def __init__(self, message: object) -> None:
+        text = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in str(message))
+        super().__init__(text if len(text) <= 2000 else f"{text[:1000]} ... {text[-900:]}")
 
 
 class PolicyError(InputError):

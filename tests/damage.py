@@ -1,5 +1,6 @@
 """Graph files and policies with something wrong in them, and what the message about each must say."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -132,3 +133,73 @@ def make(entry: tuple[Callable[[Path], object], str], path: Path) -> str:
         entry[0](path)
     ranks.COMM.Barrier()
     return entry[1]
+
+
+def _linked(link: Callable[[h5py.File, Path], None]) -> Callable[[Path], None]:
+    """Writer of a graph file in which ``link(file, folder)`` puts something else in the place of /indices."""
+
+    def write(path: Path) -> None:
+        _changed(indices=None)(path)
+        (path.parent / "raw").write_bytes(GRAPH.targets.astype("i8").tobytes())
+        with h5py.File(path.parent / "other.h5", "w") as other:
+            other["x"] = GRAPH.targets
+        with h5py.File(path, "r+") as file:
+            link(file, path.parent)
+
+    return write
+
+
+def _virtual(file: h5py.File, folder: Path) -> None:
+    layout = h5py.VirtualLayout((200,), "i8")
+    layout[:] = h5py.VirtualSource(str(folder / "other.h5"), "x", (200,))
+    file.create_virtual_dataset("indices", layout)
+
+
+def _linked_to(link: object) -> Callable[[Path], None]:
+    return _linked(lambda file, folder: file.__setitem__("indices", link))
+
+
+def _external(file: h5py.File, folder: Path) -> None:
+    file.create_dataset("indices", (200,), "i8", external=[(str(folder / "raw"), 0, 1600)])
+
+
+def _claiming(name: str, **how) -> Callable[[Path], None]:
+    return _linked(
+        lambda file, folder: (
+            (
+                file.pop(name, None),
+                file.create_dataset(name, (10**12,), "i8", **how),
+                file.require_dataset("indices", (200,), "i8", exact=True) if name == "indptr" else None,
+            )
+            and None
+        )
+    )
+
+
+def _transposed(**changes) -> Callable[[Path], None]:
+    """Writer of a graph file whose group csc is as in ``changes`` (None: not there)."""
+    arrays = {"indptr": GRAPH.indptr, "indices": GRAPH.targets, "data": GRAPH.weights} | changes
+    return _changed(**{f"csc/{name}": values for name, values in arrays.items()})
+
+
+UNTRUSTED: dict[str, tuple[Callable[[Path], object], str]] = {
+    "pipe": (lambda path: os.mkfifo(path), "pipe or device"),
+    "link_to_itself": (_linked_to(h5py.SoftLink("/indices")), "is a link"),
+    "link_to_no_file": (_linked_to(h5py.ExternalLink("/dev/stdin", "x")), "is a link"),
+    "link_to_a_file": (_linked_to(h5py.ExternalLink("other.h5", "x")), "is a link"),
+    "virtual": (_linked(_virtual), "in other files"),
+    "external": (_linked(_external), "in other files"),
+    "claims_nodes": (_claiming("indptr"), "says that it has 1,000,000,000,000 entries"),
+    "claims_edges": (_claiming("indices"), "says that it has 1,000,000,000,000 entries"),
+    "claims_chunks": (_claiming("indices", chunks=(1 << 16,), compression="gzip"), "says that it has"),
+    "half_weights": (_changed(data=GRAPH.weights.astype("f2")), "float16"),
+    "narrow_negative": (_changed(indices=_with(GRAPH.targets.astype("i1"), 3, -100)), r"indices\[3\] is -100"),
+    "attribute_array": (_changed(attributes={"num_nodes": [40, 40]}), "num_nodes"),
+    "attribute_infinite": (_changed(attributes={"num_edges": np.inf}), "num_edges"),
+    "attribute_nan": (_changed(attributes={"format_version": np.nan}), "format_version"),
+    "attribute_bytes": (_changed(attributes={"symmetric": b"\xff"}), "symmetric"),
+    "transpose_without_indices": (_transposed(indices=None), "/csc/indices"),
+    "transpose_of_another_size": (_transposed(indptr=GRAPH.indptr[1:]), "/csc/indptr has 40"),
+    "transpose_ends_early": (_transposed(indptr=_with(GRAPH.indptr, -1, 199)), "/csc/indptr ends at 199"),
+    "transpose_is_a_number": (_changed(csc=3), "/csc/indptr"),
+}

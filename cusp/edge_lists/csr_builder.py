@@ -7,7 +7,7 @@ import numpy as np
 from mpi4py import MPI
 
 from cusp.edge_lists import csr_kernels
-from cusp.edge_lists.csr_plan import MAX_NODES, Plan, SortOptions, cell_shift, make_plan, num_cells
+from cusp.edge_lists.csr_plan import Plan, SortOptions, cell_shift, check_num_nodes, make_plan, num_cells
 from cusp.edge_lists.csr_rows import SortedBucket, collect_buckets, drop_buckets, write_buckets
 from cusp.edge_lists.csr_scatter import RecordStore, scatter
 from cusp.edge_lists.csr_sort import BucketSort
@@ -90,6 +90,8 @@ class CsrBuilder:
     ------
     ValueError
         If an argument is out of range.
+    GraphFileError
+        If there are more nodes than this computer has memory for, also later.
     """
 
     def __init__(
@@ -105,8 +107,9 @@ class CsrBuilder:
         scratch: str | None = None,
         symmetric: bool = False,
     ) -> None:
-        if num_nodes is not None and not 0 <= num_nodes <= MAX_NODES:
-            raise ValueError(f"num_nodes is {num_nodes}, not between 0 and {MAX_NODES}")
+        if num_nodes is not None and num_nodes < 0:
+            raise ValueError(f"num_nodes is {num_nodes}")
+        check_num_nodes(num_nodes or 0, "the graph")
         dtype = None if weight_dtype is None else np.dtype(weight_dtype)
         if dtype is not None and dtype not in WEIGHT_TYPES:
             raise ValueError(f"weights of type {dtype} are not supported")
@@ -213,6 +216,8 @@ class CsrBuilder:
         edges, comm, options = self._edges, self._comm, self._options
         highest = comm.allreduce(edges.max_id, MPI.MAX)
         num_nodes = highest + 1 if self._num_nodes is None else self._num_nodes
+        with together(comm):
+            check_num_nodes(num_nodes, "the graph")
         records = np.zeros(num_cells(num_nodes), np.int64)
         shift = cell_shift(num_nodes)
 

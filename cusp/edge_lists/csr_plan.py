@@ -1,14 +1,27 @@
 """How the nodes are divided into buckets and the buckets among ranks, and how records are packed."""
 
+import os
 from dataclasses import dataclass
 
 import numpy as np
+
+from cusp.errors import GraphFileError
 
 KEY_BITS = 64
 CELL_BITS = 16  # edges are counted per cell: 2**16 equal ranges of sources
 MAX_NODES = 2**40  # at this size the sources of a cell and a target still fit into one key
 BUCKET_LOAD = 2**16  # records and nodes of a bucket: its sort stays in the L2 cache
 MAX_BUCKETS = 1024  # a scatter into more has too many open cache lines
+
+
+def check_num_nodes(num_nodes: int, where: str) -> None:
+    """Refuse so many nodes that their offsets alone would fill the memory of this computer."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if 8 * num_nodes > min(memory, 8 * MAX_NODES):
+        raise GraphFileError(
+            f"{where}: {num_nodes:,} nodes (ids to {num_nodes - 1:,}) need offsets of {8 * num_nodes / 1e9:,.0f} GB, "
+            f"more than the {memory / 1e9:,.0f} GB of this computer; number the nodes from 0 without gaps"
+        )
 
 
 @dataclass(frozen=True)

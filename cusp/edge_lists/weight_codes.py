@@ -40,7 +40,7 @@ def convert(weights: np.ndarray, dtype: np.dtype, first: int = 0) -> np.ndarray:
     Raises
     ------
     GraphFileError
-        If one is not a number, or an integer that does not fit the other integer type.
+        If one is not a number, or does not fit the other type.
     TypeError
         If floating-point weights would become integers.
     """
@@ -57,4 +57,11 @@ def convert(weights: np.ndarray, dtype: np.dtype, first: int = 0) -> np.ndarray:
             at = int(bad.argmax())
             bounds = f"{dtype} ({limits.min} to {limits.max})"
             raise GraphFileError(f"edge {first + at:,}: weight {weights[at]} does not fit {bounds}")
-    return weights.astype(dtype)
+    with np.errstate(over="ignore"):
+        converted = weights.astype(dtype)
+    if dtype.kind == "f" and weights.dtype.kind == "f" and dtype.itemsize < weights.dtype.itemsize:
+        lost = np.isinf(converted) & np.isfinite(weights)
+        if lost.any():
+            at = int(lost.argmax())
+            raise GraphFileError(f"edge {first + at:,}: weight {weights[at]} does not fit {dtype}")
+    return converted

@@ -2,14 +2,19 @@
 
 import bisect
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import h5py
 import numpy as np
 
 from cusp.errors import GraphFileError
 from cusp.input.checksum import as_bits
-from cusp.input.graph_file import GraphHeader
+from cusp.input.graph_file import GraphHeader, read_direct
+from cusp.input.hdf5 import explained, open_hdf5
+from cusp.input.read_cpu import first_descent
 from cusp.input.split import first_node_of
+
+if TYPE_CHECKING:
+    import h5py
 
 MOST_BLOCKS, LEAST_BLOCKS, BLOCK_BYTES = 256, 16, 4096
 LONGEST = 4  # a block may take this many times its share of the limit
@@ -72,7 +77,7 @@ class Sample:
     def part_bounds(self, num_parts: int, split: str) -> np.ndarray:
         """(num_parts + 1,) int64: nodes that each of ``num_parts`` ranks would read. Looks up some 20 offsets each."""
         header = self.header
-        with h5py.File(header.path, "r") as file:
+        with explained(header.path, "/indptr"), open_hdf5(header.path) as file:
             prefix_at = (file["indptr"] if self.offsets is None else self.offsets).__getitem__
             graph = (prefix_at, header.num_nodes, header.num_edges)
             firsts = [first_node_of(*graph, part, num_parts, split) for part in range(num_parts)]
@@ -90,17 +95,14 @@ def read_sample(header: GraphHeader, limit: int, seed: int = 1) -> Sample:
     GraphFileError
         The file cannot be read, or a target is not a node.
     """
-    try:
-        with h5py.File(header.path, "r") as file:
-            return _Reader(file, header, limit).sample(seed)
-    except (OSError, KeyError) as error:
-        raise GraphFileError(f"{header.path}: cannot be read: {error}") from None
+    with open_hdf5(header.path) as file:
+        return _Reader(file, header, limit).sample(seed)
 
 
 class _Reader:
     """Reads the file, and keeps count of what is left of the limit."""
 
-    def __init__(self, file: h5py.File, header: GraphHeader, limit: int) -> None:
+    def __init__(self, file: "h5py.File", header: GraphHeader, limit: int) -> None:
         self.file, self.header, self.limit, self.left = file, header, limit, limit
 
     def sample(self, seed: int) -> Sample:
@@ -108,7 +110,7 @@ class _Reader:
         groups = ["", "csc/"] if header.has_transpose and not header.symmetric else [""]
         offsets = None
         if 8 * (header.num_nodes + 1) <= self.limit // 2:
-            offsets = self.read("indptr", 0, header.num_nodes + 1).astype(np.int64)
+            offsets = self.indptr("", 0, header.num_nodes + 1)
         count = min(header.num_nodes, MOST_BLOCKS, max(LEAST_BLOCKS, self.left // BLOCK_BYTES))
         bounds = header.num_nodes * np.arange(count + 1) // count
         row = len(groups) * (8 + header.index_dtype.itemsize * header.num_edges / header.num_nodes)
@@ -133,7 +135,7 @@ class _Reader:
             rows = min(rows, self.left // 16)  # a row takes two offsets at least
             if rows < 1:
                 return None
-            indptr = self.read(f"{group}indptr", start, rows + 1).astype(np.int64)
+            indptr = self.indptr(group, start, rows + 1)
         else:
             indptr = offsets[start : start + rows + 1]
         width = self.file[f"{group}indices"].dtype.itemsize
@@ -144,7 +146,8 @@ class _Reader:
         if most <= 0 and end > begin:
             return None
         ends = as_bits(self.read(f"{group}indices", begin, min(end - begin, most)))
-        if ends.size and int(ends.max()) >= self.header.num_nodes:
+        most_id = min(self.header.num_nodes - 1, np.iinfo(self.file[f"{group}indices"].dtype).max)
+        if ends.size and int(ends.max()) > most_id:
             raise GraphFileError(
                 f"{self.header.path}: /{group}indices has the entry {int(ends.max()):,}, but the graph has the nodes 0 "
                 f"to {self.header.num_nodes - 1:,}"
@@ -153,10 +156,27 @@ class _Reader:
 
     def prefix(self, node: int, offsets: np.ndarray | None) -> int:
         """Edges before a node."""
-        return int(self.file["indptr"][node] if offsets is None else offsets[node])
+        if offsets is not None:
+            return int(offsets[node])
+        entry = np.empty(1, np.int64)
+        read_direct(self.file["indptr"], entry, node)
+        return int(entry[0])
+
+    def indptr(self, group: str, begin: int, size: int) -> np.ndarray:
+        """Offsets, which rise from 0 to the number of edges."""
+        offsets = self.read(f"{group}indptr", begin, size).astype(np.int64)
+        wrong = first_descent(offsets, self.header.num_edges)
+        if wrong >= 0:
+            raise GraphFileError(
+                f"{self.header.path}: /{group}indptr is {offsets[wrong]:,} at entry {begin + wrong:,}; it must rise "
+                f"from 0 to the number of edges, {self.header.num_edges:,}"
+            )
+        return offsets
 
     def read(self, name: str, begin: int, size: int) -> np.ndarray:
         """Entries of a dataset; they count towards the limit."""
         dataset = self.file[name]
         self.left -= size * dataset.dtype.itemsize
-        return dataset[begin : begin + size].astype(dataset.dtype.newbyteorder("="), copy=False)
+        values = np.empty(size, dataset.dtype.newbyteorder("="))
+        read_direct(dataset, values, begin)
+        return values

@@ -1,4 +1,4 @@
-// What must hold in a graph file, checked where its entries are. Twins: cusp/input/checksum.py, cusp/input/checks.py.
+// What must hold in a graph file, checked where its entries are. Twins: cusp/input/checksum.py, cusp/input/read_cpu.py.
 // Compiled for an unsigned type VALUE of the bits of an entry.
 #include "../kernels/walk.cuh"
 
@@ -40,7 +40,7 @@ __device__ inline u64 mix(u64 x, u64 factor) {
   return product ^ product >> 32;
 }
 
-// sum[0] += f(u) g(v) - g(u) f(v) for each edge u -> v; modulo 2^64 that is what cusp/input/checks.py sums by rows.
+// sum[0] += f(u) g(v) - g(u) f(v) for each edge u -> v; modulo 2^64 that is what cusp/input/read_cpu.py sums by rows.
 extern "C" __global__ void asymmetry(i64 first_node, const i64* indptr, i64 rows, const VALUE* targets, u64* sum) {
   const u64 f = 0x9E3779B97F4A7C15ull, g = 0xD6E8FEB86659FD93ull;
   u64 part = 0;

@@ -66,8 +66,9 @@ def edge_list_of(graph: Any, num_nodes: int | None = None) -> EdgeList:
     edges = replace(edges, num_nodes=edges.num_nodes if num_nodes is None else num_nodes)
     if edges.sources.size == 0:  # an empty list has become an array of floats
         nothing = np.empty(0, np.int64)
-        return replace(edges, sources=nothing, targets=nothing, weights=None if edges.weights is None else nothing)
-    _check_ids(edges)
+        edges = replace(edges, sources=nothing, targets=nothing)
+    else:
+        _check_ids(edges)
     if edges.weights is not None:
         return replace(edges, weights=_checked_weights(edges.weights, edges.sources.size))
     return edges

@@ -11,7 +11,8 @@ import numpy as np
 
 from cusp.errors import GraphFileError, together
 from cusp.input.checksum import as_bits, combine
-from cusp.input.graph_file import GraphHeader, open_graph, read_header
+from cusp.input.graph_file import GraphHeader, read_header
+from cusp.input.hdf5 import open_hdf5, stored_checksum
 from cusp.input.interfaces import Read
 from cusp.input.split import share_nodes
 from cusp.runtime.devices import backend, move
@@ -112,7 +113,7 @@ def read_slice(
     """
     with together(comm):
         header = read_header(path)
-        file = open_graph(path)
+        file = open_hdf5(path)
     with file:
         bounds = share_nodes(file["indptr"], header, comm, split)
         first, last = bounds[comm.rank : comm.rank + 2].tolist()
@@ -121,13 +122,18 @@ def read_slice(
             if memory_limit is not None:
                 storage = storage_for(memory_limit, header.num_nodes, last - first)
         with together(comm):
-            indptr, sum_indptr = _read_indptr(file["indptr"], first, last, header, device, comm.rank == comm.size - 1)
+            read_indptr = partial(_read_indptr, file, header, first, last, device, comm.rank == comm.size - 1)
+            indptr, sums = read_indptr("indptr")
             storage.check_rows(indptr)
-            targets, values, sums = _read_edges(file, header, int(indptr[0]), int(indptr[-1]), storage, weights)
+            targets, values, more = _read_edges(file, header, int(indptr[0]), int(indptr[-1]), storage, weights)
+            sums |= more
             indptr -= int(indptr[0])
-            in_degrees = in_degrees and (header.has_transpose or header.symmetric)
-            degrees = _read_in_degrees(file, header, first, last, indptr, device) if in_degrees else None
-        _check_sums(file, path, {"indptr": sum_indptr} | sums, comm)
+            degrees = None
+            if in_degrees and (header.symmetric or header.has_transpose):
+                begins, more = (indptr, {}) if header.symmetric else read_indptr("csc/indptr")
+                degrees = begins[1:] - begins[:-1]
+                sums |= more
+        _check_sums(file, path, sums, comm)
     if header.symmetric:
         _check_symmetric(path, comm, first, indptr, targets, storage)
     graph = (header.num_nodes, header.num_edges, header.symmetric)
@@ -135,20 +141,19 @@ def read_slice(
 
 
 def _read_indptr(
-    dataset: "h5py.Dataset", first: int, last: int, header: GraphHeader, device: str, at_end: bool = False
-) -> tuple[np.ndarray, int]:
+    file: "h5py.File", header: GraphHeader, first: int, last: int, device: str, at_end: bool, name: str
+) -> tuple[np.ndarray, dict[str, int]]:
     """Entries ``first`` to ``last`` (inclusive), and the checksum of those that no other rank includes."""
     reader = backend(Read, device)
-    indptr = reader.read_offsets(dataset, first, last + 1)
+    indptr = reader.read_offsets(file[name], first, last + 1)
     wrong = reader.first_descent(indptr, header.num_edges)
     if wrong >= 0:
         before, after = int(indptr[max(wrong - 1, 0)]), int(indptr[wrong])
         raise GraphFileError(
-            f"{header.path}: /{dataset.name.strip('/')} goes from {before:,} to {after:,} at entry {first + wrong:,}; "
+            f"{header.path}: /{name} goes from {before:,} to {after:,} at entry {first + wrong:,}; "
             f"it must rise from 0 to the number of edges, {header.num_edges:,}"
         )
-    own = indptr if at_end else indptr[:-1]
-    return indptr, reader.checksum(own, first) if dataset.dtype.itemsize == 8 else 0
+    return indptr, {name: reader.checksum(indptr if at_end else indptr[:-1], first)}
 
 
 def _read_edges(
@@ -157,27 +162,18 @@ def _read_edges(
     """Targets, weights if there are any, and checksums of the edges ``begin`` to ``end`` (exclusive)."""
     read_checked = partial(backend(Read, storage.device).read_checked, begin=begin, end=end, storage=storage)
     sums = {}
-    targets, sums["indices"] = read_checked(
-        file["indices"], check=partial(_check_targets, header), most=header.num_nodes - 1
-    )
+    most = min(header.num_nodes - 1, np.iinfo(header.index_dtype).max)  # the bits of a negative number are above
+    targets, sums["indices"] = read_checked(file["indices"], check=partial(_check_targets, header, most), most=most)
     values = None
     if weights and header.weight_dtype is not None:
         values, sums["data"] = read_checked(file["data"], check=partial(_check_weights, header), most=None)
     return as_bits(targets), values, sums
 
 
-def _read_in_degrees(
-    file: "h5py.File", header: GraphHeader, first: int, last: int, indptr: np.ndarray, device: str
-) -> np.ndarray:
-    """Number of in-edges of each node of a slice: in a symmetric graph, of its out-edges."""
-    begins = indptr if header.symmetric else _read_indptr(file["csc/indptr"], first, last, header, device)[0]
-    return begins[1:] - begins[:-1]
-
-
-def _check_targets(header: GraphHeader, chunk: np.ndarray, begin: int) -> None:
+def _check_targets(header: GraphHeader, most: int, chunk: np.ndarray, begin: int) -> None:
     targets = as_bits(chunk)
-    if int(targets.max()) >= header.num_nodes:
-        at = int(np.argmax(targets >= header.num_nodes))
+    if int(targets.max()) > most:
+        at = int(np.argmax(targets > most))
         raise GraphFileError(
             f"{header.path}: /indices[{begin + at:,}] is {int(chunk[at]):,}, "
             f"but the graph has the nodes 0 to {header.num_nodes - 1:,}"
@@ -191,19 +187,19 @@ def _check_weights(header: GraphHeader, chunk: np.ndarray, begin: int) -> None:
 
 
 def _check_sums(file: "h5py.File", path: str, sums: dict[str, int], comm: "Intracomm") -> None:
+    with together(comm):
+        stored = {name: stored_checksum(path, file[name]) for name in sums}
     for name, part in sums.items():
-        dataset = file[name]
-        stored = dataset.attrs.get("checksum")
-        actual = combine(comm.allgather(part))
-        if stored is not None and int(stored) != actual and _stored_as_read(dataset):
-            raise GraphFileError(
-                f"{path}: the checksum of /{name} is {actual:016x}, but {int(stored):016x} was stored when it was "
-                "written; the file is damaged: copy or convert it again"
-            )
+        compare_sums(path, name, stored[name], combine(comm.allgather(part)))
 
 
-def _stored_as_read(dataset: "h5py.Dataset") -> bool:
-    return dataset.name.strip("/").split("/")[-1] != "indptr" or dataset.dtype.itemsize == 8
+def compare_sums(path: str, name: str, stored: int | None, actual: int) -> None:
+    """Raise GraphFileError if a dataset has a stored checksum and it is not the actual one."""
+    if stored not in (None, actual):
+        raise GraphFileError(
+            f"{path}: the checksum of /{name} is {actual:016x}, but {stored:016x} was stored when it was "
+            "written; the file is damaged: copy or convert it again"
+        )
 
 
 def _check_symmetric(

@@ -19,6 +19,7 @@ import h5py
 import numpy as np
 
 from cusp.errors import GraphFileError
+from cusp.input.hdf5 import explained, find, find_dataset, open_hdf5, stored_checksum, whole_number
 from cusp.runtime.storage import Storage
 
 FORMAT_VERSION = 1
@@ -45,114 +46,89 @@ def read_header(path: str) -> GraphHeader:
     GraphFileError
         The file is missing, cut short, not HDF5 or not a CSR graph.
     """
-    with open_graph(path) as file:
-        indptr, indices = _dataset(file, path, "indptr"), _dataset(file, path, "indices")
-        weights = _dataset(file, path, "data") if "data" in file else None
-        for name, dataset, kinds in (("indptr", indptr, "iu"), ("indices", indices, "iu"), ("data", weights, "iuf")):
-            if dataset is not None and (dataset.dtype.kind not in kinds or dataset.ndim != 1):
-                expected = "integers or floats" if "f" in kinds else "integers"
-                raise GraphFileError(
-                    f"{path}: /{name} has {dataset.ndim} dimension(s) of {dataset.dtype}, expected one of {expected}; "
-                    "write it with scripts.convert or correct its type"
-                )
-        num_nodes, num_edges = indptr.size - 1, indices.size
-        if num_nodes < 1:
+    with explained(path, "the graph"), open_hdf5(path) as file:
+        indptr, indices = find_dataset(file, path, "indptr", "iu"), find_dataset(file, path, "indices", "iu")
+        if indptr.size < 2:
             raise GraphFileError(f"{path}: /indptr has {indptr.size} entries, so the graph has no nodes")
-        if weights is not None and weights.size != num_edges:
-            raise GraphFileError(f"{path}: /data has {weights.size:,} weights for {num_edges:,} edges in /indices")
-        _check_ends(path, indptr, num_edges)
-        _check_attributes(path, file, num_nodes, num_edges)
+        has_transpose = find(file, path, "csc") is not None
+        _check_attributes(path, file, indptr.size - 1, indices.size)
+        weights = _check_group(path, file, "", indptr.size - 1, indices.size)
+        if has_transpose:
+            _check_group(path, file, "csc/", indptr.size - 1, indices.size)
         return GraphHeader(
             path,
-            num_nodes,
-            num_edges,
-            bool(file.attrs.get("symmetric", False)),
+            indptr.size - 1,
+            indices.size,
+            whole_number(path, file, "symmetric", 0) == 1,
             _native(indices.dtype),
             None if weights is None else _native(weights.dtype),
-            "csc" in file,
+            has_transpose,
         )
 
 
 def stored_checksums(path: str) -> dict[str, int]:
     """The checksums that a graph file stores of its datasets, by name."""
-    with open_graph(path) as file:
-        return {
-            name: int(file[name].attrs["checksum"])
-            for name in ("indptr", "indices", "data")
-            if name in file and "checksum" in file[name].attrs
-        }
-
-
-def open_graph(path: str) -> h5py.File:
-    """Open a graph file for reading; GraphFileError says why it cannot be."""
-    try:
-        return h5py.File(path, "r")
-    except FileNotFoundError:
-        raise GraphFileError(f"{path}: no such file (looked in {os.getcwd()})") from None
-    except IsADirectoryError:
-        raise GraphFileError(f"{path}: is a folder, not a graph file") from None
-    except OSError as error:
-        text = str(error)
-        if "truncated file" in text:
-            raise GraphFileError(f"{path}: the file was cut short ({text}); copy or convert it again") from None
-        if "signature not found" in text:
-            size = os.path.getsize(path)
-            raise GraphFileError(f"{path}: not an HDF5 file ({size:,} bytes); scripts.convert makes one") from None
-        raise GraphFileError(f"{path}: cannot be opened: {text}") from None
-
-
-def _dataset(file: h5py.File, path: str, name: str) -> h5py.Dataset:
-    dataset = file.get(name)
-    if not isinstance(dataset, h5py.Dataset):
-        contents = ", ".join("/" + key for key in file) or "nothing"
-        raise GraphFileError(f"{path}: no dataset /{name} (the file has {contents}); scripts.convert makes graph files")
-    return dataset
+    with explained(path, "a checksum"), open_hdf5(path) as file:
+        found = {name: find(file, path, name) for name in ("indptr", "indices", "data")}
+        sums = {name: stored_checksum(path, dataset) for name, dataset in found.items() if dataset is not None}
+        return {name: value for name, value in sums.items() if value is not None}
 
 
 def _native(dtype: np.dtype) -> np.dtype:
     return dtype.newbyteorder("=")
 
 
-def _check_ends(path: str, indptr: h5py.Dataset, num_edges: int) -> None:
-    try:
-        begin, end = int(indptr[0]), int(indptr[-1])
-    except OSError as error:
-        raise GraphFileError(f"{path}: /indptr cannot be read: {error}") from None
-    if begin != 0:
-        raise GraphFileError(f"{path}: /indptr starts at {begin:,}, expected 0")
-    if end != num_edges:
+def _check_group(path: str, file: h5py.File, group: str, num_nodes: int, num_edges: int) -> h5py.Dataset | None:
+    """Check that the datasets of the graph, or of its transpose, fit together; returns the weights, if any."""
+    indptr, indices = (find_dataset(file, path, group + name, "iu") for name in ("indptr", "indices"))
+    weights = find_dataset(file, path, group + "data", "iuf") if find(file, path, group + "data") is not None else None
+    if (indptr.size, indices.size) != (num_nodes + 1, num_edges):
         raise GraphFileError(
-            f"{path}: /indptr ends at {end:,} but /indices has {num_edges:,} entries; "
+            f"{path}: /{group}indptr has {indptr.size:,} and /{group}indices {indices.size:,} entries, but the graph "
+            f"has {num_nodes:,} nodes and {num_edges:,} edges; convert it again"
+        )
+    if weights is not None and weights.size != num_edges:
+        raise GraphFileError(
+            f"{path}: /{group}data has {weights.size:,} weights for {num_edges:,} edges in /{group}indices"
+        )
+    for dataset in (indptr, indices, weights):
+        if dataset is not None:
+            stored_checksum(path, dataset)  # refuses one that is no number
+    _check_ends(path, indptr, num_edges)
+    return weights
+
+
+def _check_ends(path: str, indptr: h5py.Dataset, num_edges: int) -> None:
+    begin, end = int(indptr[0]), int(indptr[-1])
+    name = indptr.name.strip("/")
+    if begin != 0:
+        raise GraphFileError(f"{path}: /{name} starts at {begin:,}, expected 0")
+    if end != num_edges:
+        indices = name.replace("indptr", "indices")
+        raise GraphFileError(
+            f"{path}: /{name} ends at {end:,} but /{indices} has {num_edges:,} entries; "
             "the file was cut short or not written by scripts.convert"
         )
 
 
 def _check_attributes(path: str, file: h5py.File, num_nodes: int, num_edges: int) -> None:
     for name, actual in (("num_nodes", num_nodes), ("num_edges", num_edges)):
-        stated = _whole_number(path, file, name, actual)
+        stated = whole_number(path, file, name, actual)
         if stated != actual:
             raise GraphFileError(f"{path}: attribute {name} says {stated:,} but the datasets have {actual:,}")
-    version = _whole_number(path, file, "format_version", FORMAT_VERSION)
+    if whole_number(path, file, "symmetric", 0) not in (0, 1):
+        raise GraphFileError(f"{path}: attribute symmetric is {file.attrs['symmetric']}, expected 0 or 1")
+    version = whole_number(path, file, "format_version", FORMAT_VERSION)
     if version > FORMAT_VERSION:
         raise GraphFileError(f"{path}: format version {version}, this program reads up to {FORMAT_VERSION}; update it")
-
-
-def _whole_number(path: str, file: h5py.File, name: str, default: int) -> int:
-    value = file.attrs.get(name, default)
-    try:
-        return int(value)
-    except (TypeError, ValueError):
-        raise GraphFileError(f"{path}: attribute {name} is {value!r}, expected a whole number") from None
 
 
 def read_direct(dataset: h5py.Dataset, into: np.ndarray, begin: int) -> None:
     """Fill an array with the entries of a dataset from ``begin`` on."""
     if into.size == 0:
         return
-    try:
+    with explained(dataset.file.filename, dataset.name):
         dataset.read_direct(into, np.s_[begin : begin + into.size])
-    except OSError as error:
-        raise GraphFileError(f"{dataset.file.filename}: {dataset.name} cannot be read: {error}") from None
 
 
 def read_ahead(dataset: h5py.Dataset, begin: int, end: int) -> None:

@@ -35,7 +35,7 @@ class Read(Protocol):
         """Index of the first entry that is below the one before it or outside ``0 .. num_edges``; -1 if none."""
 
     def asymmetry(self, first_node: int, indptr: Array, targets: Array) -> int:
-        """See :func:`cusp.input.checks.asymmetry`."""
+        """See :func:`cusp.input.read_cpu.asymmetry`."""
 
 
 if TYPE_CHECKING:

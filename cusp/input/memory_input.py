@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cusp.errors import together
-from cusp.input.checks import asymmetry
 from cusp.input.checksum import as_bits, combine
 from cusp.input.edge_list import GraphError, edge_list_of, is_networkx
 from cusp.input.edge_slice import EdgeSlice
+from cusp.input.read_cpu import asymmetry
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -97,7 +97,8 @@ def slice_in_memory(
         given = {rank: other for rank, other in enumerate(summaries) if other is not None}
         _check_agreement(given, comm.size, share)
         first_given = given[min(given)]
-        dtype = _common_type([other.weight_dtype for other in given.values() if other.num_edges or not share])
+        with_edges = [other for other in given.values() if other.num_edges] or given.values()
+        dtype = _common_type([other.weight_dtype for other in with_edges])
         both_ways = symmetrize or first_given.both_ways
         builder = CsrBuilder(comm, num_nodes=first_given.num_nodes, weight_dtype=dtype, symmetrize=both_ways)
         if edges is not None:

@@ -152,14 +152,14 @@ def _check(values: Any, first: int, mask: int, limit: int) -> tuple[int, int]:
 
 
 def first_descent(indptr: Any, num_edges: int) -> int:
-    """See :func:`cusp.input.checks.first_descent`."""
+    """See :func:`cusp.input.read_cpu.first_descent`."""
     wrong = cp.full(1, NOTHING_WRONG, cp.int64)
     load("cusp/input/check.cuh", VALUE="unsigned").check_rising(indptr.size, indptr, indptr.size, num_edges, wrong)
     return _index(wrong)
 
 
 def asymmetry(first_node: int, indptr: Any, targets: Any) -> int:
-    """See :func:`cusp.input.checks.asymmetry`."""
+    """See :func:`cusp.input.read_cpu.asymmetry`."""
     total = cp.zeros(1, cp.uint64)
     kernels = load("cusp/input/check.cuh", VALUE=c_type(targets.dtype))
     kernels.asymmetry(threads_for_edges(targets.size), first_node, indptr, indptr.size - 1, targets, total)

@@ -15,7 +15,7 @@ from mpi4py import MPI
 
 from apps.harness import commit
 from cusp.input.edge_slice import read_slice
-from cusp.input.graph_file import open_graph
+from cusp.input.hdf5 import open_hdf5
 from cusp.launch import parse_together, run_main
 from cusp.policies import load_policy
 from cusp.policies.compile_rules import compile_policy
@@ -104,7 +104,7 @@ def read_only(path: str, comm: MPI.Intracomm, weights: bool) -> None:
     from cusp.input import read_gpu
     from cusp.kernels import cuda
 
-    with open_graph(path) as file:
+    with open_hdf5(path) as file:
         for name in ("indptr", "indices", "data"):
             if name not in file or (name == "data" and not weights):
                 continue

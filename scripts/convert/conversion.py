@@ -1,9 +1,9 @@
 """From the edges of any format to a graph file: read, weigh, sort and write on all ranks."""
 
 import argparse
-import os
 from typing import TYPE_CHECKING
 
+from cusp.edge_lists.csr_plan import check_num_nodes
 from cusp.errors import GraphFileError, OptionError, together
 from scripts.convert.weights import Weigher, is_column, make_weigher
 from scripts.formats import EdgeSource, open_edges
@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
     from cusp.edge_lists.csr_builder import CsrBuilder
+
+
+SMALL = 1 << 30  # bytes of offsets that any file may ask for
+LONELY = 1000  # bytes of offsets for each byte of the file: most nodes would have no edge
 
 
 class SparseIdsError(GraphFileError):
@@ -63,8 +67,9 @@ def _convert_once(comm: "Intracomm", options: argparse.Namespace, real: bool, de
     with together(comm):
         asymmetry = _fill(builder, source, weigh, comm, options.nodes, 0 if options.nodes else stated)
     edges_read, asymmetry = comm.allreduce(source.edges_read), comm.allreduce(asymmetry) % 2**64
+    sums = comm.allgather(source.sums)
     with together(comm):
-        source.check_complete(edges_read)
+        source.check_complete(edges_read, sums)
         if edges_read == 0 and not num_nodes:
             raise GraphFileError(f"{source.path}: has no edges and states no nodes; give their number with --nodes")
         if asymmetry:
@@ -96,7 +101,8 @@ def _fill(
             raise SparseIdsError(f"{source.path}: states {stated:,} nodes but has the id {largest:,}")
         if nodes is not None and largest >= nodes:
             raise OptionError(f"--nodes {nodes}: {source.path} has the id {largest:,}, so at least {largest + 1} nodes")
-        _check_memory(source, largest + 1)
+        if nodes is None:
+            _check_size(source, largest + 1)
         if source.reverse_stored:
             from scripts.convert.symmetry import asymmetry
 
@@ -109,17 +115,20 @@ def _num_nodes(options: argparse.Namespace, source: EdgeSource) -> int | None:
     if source.num_nodes is not None:
         if options.nodes is not None and options.nodes < source.num_nodes:
             raise OptionError(f"--nodes {options.nodes}: {source.path} states {source.num_nodes:,} nodes")
-        _check_memory(source, source.num_nodes)
+        if options.nodes is None:
+            _check_size(source, source.num_nodes)
     return options.nodes if options.nodes is not None else source.num_nodes
 
 
-def _check_memory(source: EdgeSource, num_nodes: int) -> None:
-    """Refuse ids so large that the offsets alone would fill the computer's memory."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if 8 * num_nodes > memory:
+def _check_size(source: EdgeSource, num_nodes: int) -> None:
+    """Refuse a number of nodes that the file is too small to mean, unless --nodes confirms it."""
+    check_num_nodes(num_nodes, str(source.path))
+    size = source.path.stat().st_size
+    if 8 * num_nodes > max(SMALL, LONELY * size):
         raise GraphFileError(
-            f"{source.path}: the id {num_nodes - 1:,} needs offsets of {8 * num_nodes / 1e9:,.0f} GB, more "
-            f"than the {memory / 1e9:,.0f} GB of this computer; number the nodes from 0 without gaps first"
+            f"{source.path}: a file of {size:,} bytes has the id {num_nodes - 1:,}, or states as many nodes: their "
+            f"offsets take {8 * num_nodes / 1e9:,.1f} GB; number the nodes from 0 without gaps first, or confirm "
+            f"with --nodes {num_nodes}"
         )
 
 

@@ -5,10 +5,12 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from cusp.errors import GraphFileError
 from cusp.input.checksum import checksum
-from cusp.input.graph_file import read_header
+from cusp.input.edge_slice import compare_sums
+from cusp.input.graph_file import GraphHeader, read_direct, read_header
+from cusp.input.hdf5 import explained, open_hdf5, stored_checksum
 from scripts.formats import FORMATS, open_edges
+from scripts.formats.binary import check_offsets
 from scripts.formats.source import CHUNK_EDGES, EdgeSource, is_gzip
 
 
@@ -44,10 +46,9 @@ def header_facts(source: EdgeSource) -> list[tuple[str, str]]:
 def graph_file_facts(path: Path, check: bool) -> list[tuple[str, str]]:
     """What a graph file holds. Only with ``check`` are the edges read."""
     header = read_header(str(path))
-    with h5py.File(path, "r") as file:
-        indptr = file["indptr"][...]
-        degrees = np.diff(indptr)
-        in_degrees = np.diff(file["csc/indptr"][...]) if header.has_transpose else degrees
+    with explained(str(path), "the graph"), open_hdf5(str(path)) as file:
+        degrees = _degrees(path, file, "indptr", header)
+        in_degrees = _degrees(path, file, "csc/indptr", header) if header.has_transpose else degrees
         sums = _checksums(path, file, check)
     mean = header.num_edges / header.num_nodes
     ends_known = header.symmetric or header.has_transpose
@@ -68,6 +69,13 @@ def graph_file_facts(path: Path, check: bool) -> list[tuple[str, str]]:
     ]
 
 
+def _degrees(path: Path, file: h5py.File, name: str, header: GraphHeader) -> np.ndarray:
+    offsets = np.empty(header.num_nodes + 1, np.int64)
+    read_direct(file[name], offsets, 0)
+    check_offsets(path, offsets, header.num_nodes, header.num_edges)
+    return np.diff(offsets)
+
+
 def _checksums(path: Path, file: h5py.File, check: bool) -> str:
     names = [group + name for group in ("", "csc/") for name in ("indptr", "indices", "data") if group + name in file]
     summed = [name for name in names if "checksum" in file[name].attrs]
@@ -77,12 +85,7 @@ def _checksums(path: Path, file: h5py.File, check: bool) -> str:
     if not check:
         return f"present ({which}), not compared (--check does so)"
     for name in summed:
-        stored, actual = int(file[name].attrs["checksum"]), stream_checksum(file[name])
-        if stored != actual:
-            raise GraphFileError(
-                f"{path}: /{name} has the checksum {actual:#018x} but {stored:#018x} is stored; "
-                "the file is damaged, convert it again"
-            )
+        compare_sums(str(path), name, stored_checksum(str(path), file[name]), stream_checksum(file[name]))
     return f"compared and right ({which})"
 
 
@@ -90,5 +93,7 @@ def stream_checksum(dataset: h5py.Dataset) -> int:
     """Checksum of a dataset, read in pieces."""
     total = 0
     for first in range(0, dataset.size, CHUNK_EDGES):
-        total += checksum(dataset[first : first + CHUNK_EDGES], first)
+        values = np.empty(min(CHUNK_EDGES, dataset.size - first), dataset.dtype.newbyteorder("="))
+        read_direct(dataset, values, first)
+        total += checksum(values, first)
     return total % 2**64

@@ -11,11 +11,13 @@ One file per family::
     binary.py                            what binary formats share: numbers at known positions, rows behind offsets
 """
 
+import os
 import struct
 from importlib import import_module
 from pathlib import Path
 
 from cusp.errors import GraphFileError, OptionError
+from cusp.input.hdf5 import check_regular
 from scripts.formats.source import EdgeSource, read_head
 
 __all__ = ["FORMATS", "EdgeSource", "open_edges", "recognise"]
@@ -89,10 +91,9 @@ def open_edges(
 
 
 def _check_readable(path: Path) -> None:
-    if not path.exists():
-        raise GraphFileError(f"{path}: no such file")
-    if path.is_dir():
-        raise GraphFileError(f"{path}: is a folder; name the file in it")
+    check_regular(path)
+    if not os.access(path, os.R_OK):
+        raise GraphFileError(f"{path}: no permission to read it")
     if path.stat().st_size == 0:
         raise GraphFileError(f"{path}: is empty (0 bytes); there is no graph in it")
 
@@ -117,8 +118,7 @@ def recognise(path: Path) -> str:
     text = b"\0" not in head and extension not in (".bin", ".raw")
     format = _recognise_text(head, extension) if text else None
     if format is None:
-        known = "\n".join(f"  {name:12} {entry[3]}" for name, entry in FORMATS.items())
-        raise GraphFileError(f"{path}: cannot tell its format; name it with --format:\n{known}")
+        raise GraphFileError(f"{path}: cannot tell its format; name it with --format: {', '.join(FORMATS)}")
     return format
 
 

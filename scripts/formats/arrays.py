@@ -1,14 +1,18 @@
 """Edges as arrays: raw pairs, NumPy ``.npy`` and ``.npz``, SciPy's sparse ``.npz``."""
 
+import math
+import os
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
 from cusp.errors import GraphFileError
+from cusp.input.hdf5 import believable, explained
 from scripts.formats.binary import BinaryFile, check_ids, check_offsets, expand, open_binary
 from scripts.formats.source import CHUNK_EDGES, Chunk, EdgeSource, ahead, share
 
@@ -80,7 +84,8 @@ class ColumnSource(ArraySource):
     def _ids(self, values: np.ndarray) -> np.ndarray:
         if values.dtype.kind != "f":
             return np.array(values)
-        ids = values.astype(np.int64)
+        with np.errstate(invalid="ignore"):
+            ids = values.astype(np.int64)
         if not np.array_equal(ids, values):
             raise GraphFileError(f"{self.path}: a node id is not a whole number: {values[ids != values][0]}")
         return ids
@@ -88,10 +93,8 @@ class ColumnSource(ArraySource):
 
 def open_npy(path: Path, format: str, columns: list[str] | None, real_weights: bool) -> EdgeSource:
     """Open an array of shape (edges, 2), or (edges, 3) with weights last; it is mapped, not loaded."""
-    try:
+    with explained(path, "the NumPy array"):
         table = _mapped(path)
-    except ValueError as error:
-        raise GraphFileError(f"{path}: not a readable NumPy array ({error})") from None
     if table.ndim != 2 or table.shape[1] not in (2, 3) or table.dtype.kind not in "iuf":
         raise GraphFileError(f"{path}: expected numbers of shape (edges, 2 or 3), found {table.dtype} {table.shape}")
     return _from_columns(path, format, tuple(table.T), None)
@@ -99,14 +102,40 @@ def open_npy(path: Path, format: str, columns: list[str] | None, real_weights: b
 
 def _mapped(path: Path) -> np.ndarray:
     file = open_binary(path)
-    version = np.lib.format.read_magic(file)
-    read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, fortran, dtype = read_header(file)
-    if dtype.hasobject:
-        raise ValueError("it holds Python objects")
+    shape, fortran, dtype = _npy_header(file)
+    _check_bytes(path, shape, dtype, os.fstat(file.fileno()).st_size - file.tell())
     if 0 in shape:
         return np.empty(shape, dtype)
     return np.memmap(file, dtype, "r", file.tell(), shape, "F" if fortran else "C")
+
+
+def _npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
+    version = np.lib.format.read_magic(file)
+    read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    return read_header(file)
+
+
+def _check_bytes(path: Path, shape: tuple[int, ...], dtype: np.dtype, size: int) -> None:
+    """Refuse a header that states more than the bytes after it, before anything is allocated."""
+    if dtype.hasobject:
+        raise GraphFileError(f"{path}: an array holds Python objects, which are never unpacked; save numbers")
+    needed = math.prod(shape) * dtype.itemsize
+    if min(shape, default=0) < 0 or needed > size:
+        raise GraphFileError(
+            f"{path}: an array of {dtype} and shape {shape} takes {needed:,} bytes, but {size:,} follow; it was cut "
+            "short or is damaged"
+        )
+
+
+def _check_members(path: Path, file: zipfile.ZipFile) -> None:
+    """The same for each array of a .npz file, and that the packed bytes can be so many."""
+    packed = path.stat().st_size
+    for member in file.infolist():
+        if not believable(member.file_size, packed):
+            raise GraphFileError(f"{path}: {member.filename} claims {member.file_size:,} bytes in a file of {packed:,}")
+        with file.open(member) as array:
+            shape, _, dtype = _npy_header(array)
+            _check_bytes(path, shape, dtype, member.file_size - array.tell())
 
 
 def _from_columns(path: Path, format: str, columns: tuple[np.ndarray, ...], num_nodes: int | None) -> EdgeSource:
@@ -123,22 +152,27 @@ def open_npz(path: Path, format: str, columns: list[str] | None, real_weights: b
     """Open ``scipy.sparse.save_npz`` (csr, csc, coo: entry (i, j) is the edge i -> j), or arrays ``sources``
     and ``targets`` with optional ``weights`` and ``num_nodes``. The file is read whole: it may be compressed.
     """
-    try:
-        with np.load(open_binary(path), allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-    except (ValueError, zipfile.BadZipFile, EOFError, OSError) as error:
-        raise GraphFileError(f"{path}: not a readable .npz file ({error})") from None
+    file = open_binary(path)
+    with explained(path, "the .npz file"):
+        with zipfile.ZipFile(file) as packed:
+            _check_members(path, packed)
+        file.seek(0)
+        with np.load(file, allow_pickle=False) as unpacked:
+            arrays = {name: unpacked[name] for name in unpacked.files}
     if columns is not None:
         missing = [name for name in columns if name not in arrays]
         if missing:
             raise GraphFileError(f"{path}: no array {missing[0]!r}; it has {', '.join(arrays)}")
         return _from_columns(path, format, tuple(arrays[name] for name in columns), None)
-    num_nodes = _num_nodes(path, arrays)
+    with explained(path, "the number of nodes"):
+        num_nodes = _num_nodes(path, arrays)
     weights = tuple(arrays[name] for name in _WEIGHT_NAMES if name in arrays)[:1]
     if weights and weights[0].dtype == bool:  # the pattern of a matrix
         weights = ()
     if "indptr" in arrays and "indices" in arrays:
-        return _from_columns(path, format, _compressed(path, arrays, num_nodes) + weights, num_nodes)
+        with explained(path, "the matrix"):
+            ends = _compressed(path, arrays, num_nodes)
+        return _from_columns(path, format, ends + weights, num_nodes)
     for source, target in _PAIR_NAMES:
         if source in arrays and target in arrays:
             return _from_columns(path, format, (arrays[source], arrays[target], *weights), num_nodes)
@@ -151,10 +185,15 @@ def open_npz(path: Path, format: str, columns: list[str] | None, real_weights: b
 def _num_nodes(path: Path, arrays: dict[str, np.ndarray]) -> int | None:
     if "shape" in arrays:
         shape = arrays["shape"].tolist()
-        if len(shape) != 2 or shape[0] != shape[1]:
+        if not isinstance(shape, list) or len(shape) != 2 or shape[0] != shape[1]:
             raise GraphFileError(f"{path}: a graph is a square matrix, this one has the shape {shape}")
         return int(shape[0])
-    return int(arrays["num_nodes"]) if "num_nodes" in arrays else None
+    if "num_nodes" not in arrays:
+        return None
+    stated = arrays["num_nodes"]
+    if stated.size != 1 or stated.dtype.kind not in "iu" or stated.item() < 0:
+        raise GraphFileError(f"{path}: num_nodes is {stated}, expected a whole number from 0 on")
+    return int(stated.item())
 
 
 def _compressed(path: Path, arrays: dict[str, np.ndarray], num_nodes: int | None) -> tuple[np.ndarray, ...]:
@@ -163,6 +202,8 @@ def _compressed(path: Path, arrays: dict[str, np.ndarray], num_nodes: int | None
     if kind not in ("csr", "csc"):
         raise GraphFileError(f"{path}: a {kind} matrix cannot be read; save it as csr, csc or coo")
     indptr, indices = arrays["indptr"], arrays["indices"]
+    if indptr.ndim != 1 or indptr.dtype.kind not in "iu" or indptr.size < 1:
+        raise GraphFileError(f"{path}: indptr holds {indptr.dtype} of the shape {indptr.shape}, expected integers")
     check_offsets(path, indptr, indptr.size - 1 if num_nodes is None else num_nodes, indices.size)
     ends = (expand(indptr, 0, indices.size), indices)
     return ends if kind == "csr" else ends[::-1]

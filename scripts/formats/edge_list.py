@@ -9,7 +9,7 @@ from cusp.errors import GraphFileError, OptionError
 from scripts.formats.source import EdgeSource, read_head
 from scripts.formats.text import LineSource
 
-_COUNTS = re.compile(rb"nodes:\s*(\d+)\s+edges:\s*(\d+)", re.IGNORECASE)
+_COUNTS = re.compile(rb"nodes:\s*(\d{1,18})\s+edges:\s*(\d+)", re.IGNORECASE)
 
 
 def open_edge_list(path: Path, format: str, columns: list[str] | None, real_weights: bool) -> EdgeSource:

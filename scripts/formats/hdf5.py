@@ -8,7 +8,10 @@ import h5py
 import numpy as np
 
 from cusp.errors import GraphFileError
-from cusp.input.graph_file import read_header
+from cusp.input.checksum import checksum, combine
+from cusp.input.edge_slice import compare_sums
+from cusp.input.graph_file import read_direct, read_header
+from cusp.input.hdf5 import open_hdf5, stored_checksum
 from scripts.formats.binary import CsrSource
 from scripts.formats.source import EdgeSource, is_gzip
 
@@ -19,16 +22,34 @@ class GraphFileSource(CsrSource):
 
     @cached_property
     def _file(self) -> h5py.File:
-        return h5py.File(self.path, "r")
+        return open_hdf5(str(self.path))
 
     def offsets(self) -> np.ndarray:
         """All offsets."""
-        return self._file["indptr"][...].astype(np.int64, copy=False)
+        offsets = np.empty((self.num_nodes or 0) + 1, np.int64)
+        read_direct(self._file["indptr"], offsets, 0)
+        self.sums = {"indptr": checksum(offsets)}  # the same on every rank
+        return offsets
 
     def edges(self, first: int, end: int) -> tuple[np.ndarray, np.ndarray | None]:
         """Targets and weights of the stored edges ``first : end``."""
-        weights = self._file["data"][first:end] if self.weighted else None
-        return self._file["indices"][first:end], weights
+        targets = self._entries("indices", first, end)
+        return targets, self._entries("data", first, end) if self.weighted else None
+
+    def _entries(self, name: str, first: int, end: int) -> np.ndarray:
+        dataset = self._file[name]
+        values = np.empty(end - first, dataset.dtype.newbyteorder("="))
+        read_direct(dataset, values, first)
+        self.sums[name] = combine([self.sums.get(name, 0), checksum(values, first)])
+        return values
+
+    def check_complete(self, edges_read: int, sums: list[dict[str, int]]) -> None:
+        """See :meth:`EdgeSource.check_complete`; what was read must also have the checksums that were stored."""
+        super().check_complete(edges_read, sums)
+        for name in ("indptr", "indices", "data") if self.weighted else ("indptr", "indices"):
+            parts = [part.get(name, 0) for part in sums]
+            actual = parts[0] if name == "indptr" else combine(parts)
+            compare_sums(str(self.path), name, stored_checksum(str(self.path), self._file[name]), actual)
 
 
 def open_graph_file(path: Path, format: str, columns: list[str] | None, real_weights: bool) -> EdgeSource:

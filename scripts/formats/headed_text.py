@@ -28,7 +28,7 @@ def first_line(path: Path, comments: bytes, after: int = 0) -> tuple[list[str], 
 
 def whole_numbers(path: Path, words: list[str], what: str) -> list[int]:
     """Turn the words of a header into numbers, or say which header is wrong."""
-    if not words or not all(word.isdecimal() for word in words):
+    if not words or not all(word.isdecimal() and len(word) <= 18 for word in words):
         raise GraphFileError(f"{path}: expected {what}, found {' '.join(words) or 'the end of the file'!r}")
     return [int(word) for word in words]
 

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-OK, MALFORMED, TOO_LARGE, OUT_OF_RANGE, FRACTION = range(5)
+OK, MALFORMED, TOO_LARGE, OUT_OF_RANGE, FRACTION, INFINITE = range(6)
 
 _NEWLINE, _SPACE, _TAB, _RETURN, _COMMA = 10, 32, 9, 13, 44
 _ZERO, _MINUS, _PLUS, _POINT, _LOWER_E, _UPPER_E = 48, 45, 43, 46, 101, 69

@@ -6,7 +6,7 @@ import threading
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
@@ -42,6 +42,8 @@ class EdgeSource:
         The file itself should list every edge at both ends: worth a check.
     edges_read : int
         Stored edges that ``chunks()`` has yielded so far on this rank.
+    sums : dict
+        Checksums, by dataset, of what this rank read, where the format stores any.
     """
 
     path: Path
@@ -53,6 +55,7 @@ class EdgeSource:
     symmetric: bool = False
     reverse_stored: bool = False
     edges_read: int = 0
+    sums: dict[str, int] = field(default_factory=dict, repr=False)
 
     @property
     def weighted(self) -> bool:
@@ -67,8 +70,8 @@ class EdgeSource:
         """
         raise NotImplementedError
 
-    def check_complete(self, edges_read: int) -> None:
-        """Raise GraphFileError unless the edges read by all ranks are as many as the header states."""
+    def check_complete(self, edges_read: int, sums: list[dict[str, int]]) -> None:
+        """Raise GraphFileError unless all ranks together read what the header states: ``sums`` are those of each."""
         if self.stored_edges is not None and edges_read != self.stored_edges:
             raise GraphFileError(
                 f"{self.path}: the header states {self.stored_edges:,} edges but the file holds "

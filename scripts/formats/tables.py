@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from cusp.errors import GraphFileError, OptionError
+from cusp.input.hdf5 import explained
 from scripts.formats.binary import check_ids, open_binary
 from scripts.formats.source import CHUNK_EDGES, Chunk, EdgeSource, ahead, is_gzip
 from scripts.formats.text import FractionalWeightError
@@ -33,7 +34,10 @@ class TableSource(EdgeSource):
                     raise GraphFileError(f"{self.path}: column {name!r} holds {ids.dtype}, a node id is an integer")
                 check_ids(self.path, ids, self.num_nodes)
             self.edges_read += len(sources)
-            yield sources, targets, frame[self.names[2]] if self.weighted else None
+            weights = frame[self.names[2]] if self.weighted else None
+            if weights is not None and weights.dtype.kind == "f" and np.isinf(weights).any():
+                raise GraphFileError(f"{self.path}: column {self.names[2]!r} has an infinite or too large weight")
+            yield sources, targets, weights
 
 
 class CsvSource(TableSource):
@@ -47,12 +51,12 @@ class CsvSource(TableSource):
         if self.weighted:
             types[self.names[2]] = self.weight_dtype
         try:
-            for frame in read_csv(self, dtype=types, usecols=list(self.names), chunksize=CHUNK_EDGES // 2):
-                yield {name: frame[name].to_numpy() for name in self.names}
-        except ValueError as error:
-            message = f"{self.path}: cannot be read as numbers: {error}"
+            with explained(self.path, "the table"):
+                for frame in read_csv(self, dtype=types, usecols=list(self.names), chunksize=CHUNK_EDGES // 2):
+                    yield {name: frame[name].to_numpy() for name in self.names}
+        except GraphFileError as error:
             integers = self.weight_dtype is not None and self.weight_dtype.kind != "f"
-            raise (FractionalWeightError if integers else GraphFileError)(message) from None
+            raise (FractionalWeightError if integers else GraphFileError)(str(error)) from None
 
 
 def read_csv(source: EdgeSource, **options: Any) -> Any:
@@ -73,10 +77,8 @@ def read_csv(source: EdgeSource, **options: Any) -> Any:
 def open_csv(path: Path, format: str, columns: list[str] | None, real_weights: bool) -> EdgeSource:
     """Open a CSV or TSV table whose first line names the columns."""
     source = CsvSource(path, format)
-    try:
+    with explained(path, "the table"):
         head = read_csv(source, nrows=1000)
-    except ValueError as error:
-        raise GraphFileError(f"{path}: not a readable table ({error})") from None
     types = {str(name): dtype for name, dtype in head.dtypes.items()}
     source.names = _chosen(path, list(types), columns)
     if len(source.names) > 2:
@@ -92,22 +94,26 @@ class ParquetSource(TableSource):
 
     def frames(self, rank: int, size: int) -> Iterator[dict[str, np.ndarray]]:
         """See :meth:`TableSource.frames`."""
-        file = _parquet(self.path)
-        groups = list(range(rank, file.num_row_groups, size))
-        for batch in file.iter_batches(CHUNK_EDGES, groups, list(self.names), use_threads=False):
-            if any(column.null_count for column in batch.columns):
-                raise GraphFileError(f"{self.path}: a value is missing in one of the columns {', '.join(self.names)}")
-            yield {name: batch.column(name).to_numpy(zero_copy_only=False) for name in self.names}
+        with explained(self.path, "the table"):
+            file = _parquet(self.path)
+            groups = list(range(rank, file.num_row_groups, size))
+            for batch in file.iter_batches(CHUNK_EDGES, groups, list(self.names), use_threads=False):
+                if any(column.null_count for column in batch.columns):
+                    raise GraphFileError(f"{self.path}: a value is missing in the columns {', '.join(self.names)}")
+                yield {name: batch.column(name).to_numpy(zero_copy_only=False) for name in self.names}
 
 
 def open_parquet(path: Path, format: str, columns: list[str] | None, real_weights: bool) -> EdgeSource:
     """Open a Parquet table."""
-    file = _parquet(path)
-    names = _chosen(path, file.schema_arrow.names, columns)
-    source = ParquetSource(path, format, stored_edges=file.metadata.num_rows, names=names)
+    with explained(path, "the Parquet table"):
+        file = _parquet(path)
+        schema = file.schema_arrow
+        num_rows = file.metadata.num_rows
+    names = _chosen(path, schema.names, columns)
+    source = ParquetSource(path, format, stored_edges=num_rows, names=names)
     if len(names) > 2:
         try:
-            source.weight_dtype = np.dtype(file.schema_arrow.field(names[2]).type.to_pandas_dtype())
+            source.weight_dtype = np.dtype(schema.field(names[2]).type.to_pandas_dtype())
         except (NotImplementedError, TypeError):
             source.weight_dtype = np.dtype(object)
         if source.weight_dtype.kind not in "iuf":
@@ -116,13 +122,9 @@ def open_parquet(path: Path, format: str, columns: list[str] | None, real_weight
 
 
 def _parquet(path: Path) -> Any:
-    import pyarrow
     import pyarrow.parquet
 
-    try:
-        return pyarrow.parquet.ParquetFile(open_binary(path))
-    except pyarrow.ArrowInvalid as error:
-        raise GraphFileError(f"{path}: not a readable Parquet file ({error})") from None
+    return pyarrow.parquet.ParquetFile(open_binary(path))
 
 
 def _chosen(path: Path, names: list[str], columns: list[str] | None) -> tuple[str, ...]:

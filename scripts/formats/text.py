@@ -63,7 +63,7 @@ class LineSource(EdgeSource):
                 yield edges
 
     def _parse(self, data: np.ndarray, offset: int) -> Chunk:
-        from scripts.formats.parse import OK, parse_lines
+        from scripts.formats.parse import INFINITE, OK, parse_lines
 
         capacity = data.size // 4 + 1
         sources, targets = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
@@ -83,10 +83,12 @@ class LineSource(EdgeSource):
         raw = data.tobytes() if rounds else b""
         for edge, at in inexact[:rounds].tolist():
             reals[edge] = float(raw[at : raw.index(b"\n", at)].replace(b",", b" ").split(maxsplit=1)[0])
+            if np.isinf(reals[edge]):
+                self._refuse(INFINITE, data, at, offset)
         return sources[:edges], targets[:edges], None if weights is None else weights[:edges]
 
     def _refuse(self, code: int, data: np.ndarray, position: int, offset: int) -> NoReturn:
-        from scripts.formats.parse import FRACTION, OUT_OF_RANGE, TOO_LARGE
+        from scripts.formats.parse import FRACTION, INFINITE, OUT_OF_RANGE, TOO_LARGE
 
         line, number = line_at(self.path, data, position, offset)
         shape = f"{self.letter.decode()} " if self.letter else ""
@@ -97,6 +99,8 @@ class LineSource(EdgeSource):
         reason = f"expected '{expected}'"
         if code == TOO_LARGE:
             reason = "a number has more than 18 digits"
+        elif code == INFINITE:
+            reason = f"the weight is beyond the largest float64, {np.finfo(float).max:.1e}"
         elif code == FRACTION:
             raise FractionalWeightError(
                 f"{self.path}, line {number:,}: the weight is not an integer, those before were: {line!r}"

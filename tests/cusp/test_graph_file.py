@@ -1,5 +1,6 @@
 """The graph file: what is read, how it is shared out, and what is checked."""
 
+from contextlib import suppress
 from itertools import product
 
 import damage
@@ -13,11 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cusp.errors import GraphFileError, InputError, OptionError
-from cusp.input.checks import asymmetry
 from cusp.input.checksum import checksum, combine
 from cusp.input.edge_slice import read_slice
 from cusp.input.graph_file import read_header
+from cusp.input.read_cpu import asymmetry
 from cusp.input.split import first_node_of, split_weights
+from scripts.formats import open_edges
 
 GRAPH = damage.GRAPH
 
@@ -69,6 +71,42 @@ def test_faults(comm, shared_tmp, fault):
     with pytest.raises(GraphFileError, match=pattern if fault != "folder" else "folder") as caught:
         read_slice(str(shared_tmp / "bad.h5"), comm, "nodes")
     assert len(set(comm.allgather(str(caught.value)))) == 1
+
+
+@pytest.mark.parametrize("fault", damage.UNTRUSTED)
+def test_untrusted(comm, tmp_path, fault):
+    """Nothing outside the file is read, nothing that it cannot hold is allocated, and no attribute is believed."""
+    pattern = damage.make(damage.UNTRUSTED[fault], tmp_path / "bad.h5")
+    path = str(tmp_path / "bad.h5")
+    with pytest.raises(GraphFileError, match=pattern):
+        read_slice(path, comm)
+    with pytest.raises(GraphFileError):
+        list(open_edges(path).chunks())
+
+
+@pytest.mark.parametrize("kind", ["bits", "zeros"])
+def test_any_damage_to_metadata(comm, tmp_path, kind):
+    """Whatever h5py raises, at any access, is an error of the file."""
+    path = tmp_path / "g.h5"
+    graphs.write_here(path, GRAPH, sums=True, transpose=True)
+    whole = path.read_bytes()
+    for place in range(8, 4096, 61):
+        content = bytearray(whole)
+        content[place : place + 40] = bytes(40) if kind == "zeros" else bytes([whole[place] ^ 64])
+        path.write_bytes(content)
+        with suppress(GraphFileError):
+            read_slice(str(path), comm)
+
+
+@pytest.mark.parametrize("name", ["indptr", "indices", "data"])
+def test_a_flipped_bit_is_not_converted(comm, tmp_path, name):
+    """The checksums are compared before they are made anew."""
+    path = tmp_path / "g.h5"
+    damage.flipped(name)(path)
+    source = open_edges(path)
+    assert sum(chunk[0].size for chunk in source.chunks()) == 200
+    with pytest.raises(GraphFileError, match=f"checksum of /{name}"):
+        source.check_complete(source.edges_read, [source.sums])
 
 
 @pytest.mark.mpi

@@ -172,11 +172,13 @@ def test_export_and_back(comm, shared_tmp, form):
     ("content", "message"),
     [
         ("0\n", "has 1 ranks"),
-        ("x\n" * 60, "cannot be read"),
+        ("x\n" * 60, "line 1: expected the rank"),
+        ("0\n" * 39 + "0.5\n", "line 40: expected the rank"),
+        ("0\n4294967296\n" * 30, "line 2: expected the rank"),
         ("9\n" * 60, "not one of"),
-        (None, "cannot be read"),
+        (None, "no such file"),
     ],
-    ids=["short", "text", "rank", "missing"],
+    ids=["short", "text", "fraction", "large", "rank", "missing"],
 )
 def test_bad_node_map(comm, shared_tmp, content, message):
     """Too short, not numbers, a rank that does not exist, no file."""

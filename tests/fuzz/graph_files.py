@@ -72,8 +72,8 @@ def _as_read_by_h5py(path: Path, weighted: bool) -> graphs.Graph | None:
     """The graph that stands in the file, read without our code."""
     try:
         with h5py.File(path) as file:
-            indptr, targets = file["indptr"][...].astype(np.int64), file["indices"][...].astype(np.int64)
-            weights = file["data"][...] if weighted and "data" in file else np.ones(targets.size, np.int64)
+            indptr, targets = (_values(file, key).astype(np.int64) for key in ("indptr", "indices"))
+            weights = _values(file, "data") if weighted and "data" in file else np.ones(targets.size, np.int64)
     except Exception:
         return None
     sources = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
@@ -97,6 +97,13 @@ def _inside(name: str, change: Callable[[h5py.File], None]) -> Step:
             pass
 
     return name, step
+
+
+def _values(group: h5py.Group, name: str) -> np.ndarray:
+    """All entries; a dataset that claims 10**9 of them stays as it is, since this process would read them all."""
+    if group[name].size > 10**6:
+        raise ValueError(f"{name} claims {group[name].size:,} entries")
+    return group[name][...]
 
 
 def _attribute(random: np.random.Generator) -> Step:
@@ -125,7 +132,7 @@ def _retype(random: np.random.Generator) -> Step:
     name, kind = str(random.choice(NAMES)), str(random.choice(TYPES))
 
     def change(file: h5py.File) -> None:
-        values = file[name][...]
+        values = _values(file, name)
         del file[name]
         file[name] = values.astype(kind)
 
@@ -136,7 +143,7 @@ def _resize(random: np.random.Generator) -> Step:
     name, cut = str(random.choice(NAMES)), int(random.integers(-3, 4))
 
     def change(file: h5py.File) -> None:
-        values = file[name][...]
+        values = _values(file, name)
         del file[name]
         file[name] = values[:cut] if cut < 0 else np.append(values, values[:cut])
 
@@ -148,7 +155,7 @@ def _replace(random: np.random.Generator) -> Step:
     how = int(random.integers(6))
 
     def change(file: h5py.File) -> None:
-        values = file[name][...]
+        values = _values(file, name)
         del file[name]
         if how == 0:
             file.create_group(name)
@@ -239,7 +246,7 @@ def _transpose(random: np.random.Generator) -> Step:
         if how == 0 and name in group:
             del group[name]
         elif how == 1:
-            values = group[name][...]
+            values = _values(group, name)
             del group[name]
             group[name] = values[:-1]
         elif how == 2:

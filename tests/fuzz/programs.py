@@ -41,9 +41,21 @@ def rehearse(folder: Path) -> None:
         more = ["--weights", weights] if weights else []
         arguments = ["rmat", "--scale", "6", "--symmetrize", "--dedup", *more, "--output", str(path)]
         generate(MPI.COMM_WORLD, arguments)
-        for name in ("bfs", "sssp"):
+        for name in ("bfs", "sssp", "cc", "pagerank"):
             main(
                 importlib.import_module(f"apps.{name}").APP,
                 MPI.COMM_WORLD,
                 [str(path), "--verify", "--output", str(folder / "out.h5")],
             )
+    more = [["--dry-run", "--ranks", "3"], ["--policy", "cvc"]]
+    calls = [(importlib.import_module("cusp.__main__").main, [str(path), *words]) for words in more]
+    text = folder / "rehearsal.wel"
+    text.write_text("0 1 2\n1 0 2\n")
+    table = folder / "rehearsal.csv"
+    table.write_text("source,target,weight\n0,1,2\n")
+    convert = importlib.import_module("scripts.convert.__main__").main
+    importlib.import_module("pyarrow.parquet")
+    for source in (path, text, table):
+        calls += [(convert, [str(source), "-o", str(folder / "out.h5")]), (convert, [str(source), "--info"])]
+    for call, arguments in calls:
+        call(MPI.COMM_WORLD, arguments)

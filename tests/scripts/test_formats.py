@@ -1,8 +1,10 @@
 """Readers of graph files: every format against small files written here, and against real graphs."""
 
 import gzip
+import io
 import json
 import struct
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -112,7 +114,7 @@ def test_small_file(tmp_path, case, packed):
         format, nodes, has_weights, symmetric,
     )  # fmt: skip
     assert collect(source) == expected
-    source.check_complete(source.edges_read)
+    source.check_complete(source.edges_read, [source.sums])
     assert collect(open_edges(path, format), 3) == expected
 
 
@@ -238,6 +240,21 @@ def test_columns_of_an_edge_list(tmp_path):
         open_edges(path, columns=["1", "6"])
 
 
+def npy(shape: str, dtype: str) -> bytes:
+    """A NumPy file of two pairs whose header says something else."""
+    header = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + bytes(32)
+
+
+def npz(**members: bytes) -> bytes:
+    """A NumPy archive of such files."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as file:
+        for name, content in members.items():
+            file.writestr(f"{name}.npy", content)
+    return archive.getvalue()
+
+
 WRONG = [
     ("a.txt", "0 1\n\n# c\n1 x\n", "line 4: expected 'source target', found '1 x'"),
     ("a.txt", "0 1\n1\n", "line 2: expected"),
@@ -271,11 +288,19 @@ WRONG = [
     ("a.sg", gap(True, False)[:-1], "cut short"),
     ("a.sg", b"\x01\x02", "cut short"),
     ("a.sg", gap(False, False)[:-4] + b"\xff\xff\xff\x7f", "expected 0 to 4"),
-    ("a.npy", b"\x93NUMPY\x01", "not a readable NumPy array"),
-    ("a.npz", b"PK\x03\x04rubbish", "not a readable .npz file"),
+    ("a.npy", b"\x93NUMPY\x01", "the NumPy array cannot be read"),
+    ("a.npz", b"PK\x03\x04rubbish", "the .npz file cannot be read"),
     ("a.h5", b"\x89HDF\r\n\x1a\nrubbish", "a.h5"),
-    ("a.parquet", b"PAR1rubbish", "not a readable Parquet file"),
+    ("a.parquet", b"PAR1rubbish", "the Parquet table cannot be read"),
     ("a.txt.gz", gzip.compress(b"0 1\n" * 1000)[:30], "damaged gzip"),
+    ("a.wel", "0 1 1.5\n1 2 1e400\n", "line 2: the weight is beyond"),
+    ("a.csv", "s,t,w\n0,1,1e400\n", "too large"),
+    ("a.csv", "s,t\n0,99999999999999999999\n", "the table cannot be read"),
+    ("a.mtx", MATRIX + "pattern general\n" + "9" * 5000 + " 3 2\n1 2\n", "expected 'rows columns entries'"),
+    ("a.npy", npy("(1000000000000, 2)", "<i8"), "takes 16,000,000,000,000 bytes"),
+    ("a.npy", npy("(2, 2)", "|O"), "Python objects"),
+    ("a.npz", npz(sources=npy("(1000000000000,)", "<i8"), targets=npy("(2,)", "<i8")), "bytes"),
+    ("a.npz", npz(row=npy("(2,)", "|O"), col=npy("(2,)", "<i8")), "Python objects"),
     ("a.dat", b"\0\1\2\3" * 20, "cannot tell its format"),
     ("a.dat", "hello world\n", "cannot tell its format"),
 ]
@@ -288,7 +313,7 @@ def test_wrong_file(tmp_path, name, content, message):
     with pytest.raises(InputError) as caught:
         source = open_edges(path)
         collect(source)
-        source.check_complete(source.edges_read)
+        source.check_complete(source.edges_read, [source.sums])
     assert message in str(caught.value)
     assert str(path) in str(caught.value)
 
