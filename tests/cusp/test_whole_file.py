@@ -9,7 +9,7 @@ import graphs
 import numpy as np
 import pytest
 
-from apps.run.rows import append_rows
+from apps.run.output import append_rows
 from cusp.__main__ import main
 from cusp.errors import InputError
 from cusp.output.export import EXPORTS, export
