@@ -20,13 +20,22 @@ from cusp.estimates.quality import measure_quality
 from cusp.input.edge_slice import read_slice
 from cusp.input.graph_file import read_header
 from cusp.launch import parse_together, run_main
-from cusp.output.export import EXPORTS, export
+from cusp.output.export import EXPORTS, export, export_names
 from cusp.output.saved import save_partition
+from cusp.output.whole_file import check_targets
 from cusp.partitioner import partition_graph
 from cusp.policies.compile_rules import compile_policy
 from cusp.policies.policy import installed_policies, load_policy
 from cusp.program import report
-from cusp.program.cli import add_partition_options, add_policy_options, policy_parameters, positive, wanted_device
+from cusp.program.cli import (
+    add_partition_options,
+    add_policy_options,
+    add_timeout,
+    inputs_of,
+    policy_parameters,
+    positive,
+    wanted_device,
+)
 from cusp.program.template import write_template
 from cusp.program.warm_up import tiny_policy, warm_up
 from cusp.runtime.devices import choose_device
@@ -46,6 +55,7 @@ def partition(comm: MPI.Intracomm, argv: list[str]) -> int:
     parser.epilog = f"other commands: {', '.join(COMMANDS)}; python -m cusp COMMAND --help"
     parser.add_argument("graph", help="graph file")
     add_partition_options(parser)
+    add_timeout(parser)
     out = parser.add_argument_group("output")
     out.add_argument("--save", metavar="FOLDER", help="save the partition: apps take the folder in place of a graph")
     out.add_argument("--json", metavar="FILE", help="write the figures of the table")
@@ -58,6 +68,9 @@ def partition(comm: MPI.Intracomm, argv: list[str]) -> int:
         "--sample", type=float, default=64, metavar="MB", help="of the file, at most (default: 64; 0: none)"
     )
     options = parse_together(comm, parser, argv)
+    exported = export_names(options.export, options.export_to, comm.size) if options.export else []
+    targets = {"--save": options.save, "--json": options.json} | {f"--export-to {name}": name for name in exported}
+    check_targets(comm, targets, inputs_of(options))
     with together(comm):
         header = read_header(options.graph)
         parameters = policy_parameters(options)
@@ -113,12 +126,14 @@ def compare(comm: MPI.Intracomm, argv: list[str]) -> int:
     parser.add_argument("--ranks", type=positive, default=None, metavar="P", help="parts (default: as many as ranks)")
     parser.add_argument("--policies", default="oec,iec,cvc,hvc", help="names or files, separated by commas")
     add_policy_options(parser)
+    add_timeout(parser)
     parser.add_argument("--json", metavar="FILE", help="write the figures")
     parser.add_argument(
         "--plot", metavar="FILE.png", help="draw replication, balance, traffic and memory (needs matplotlib)"
     )
     options = parse_together(comm, parser, argv)
     parts = options.ranks or comm.size
+    check_targets(comm, {"--json": options.json, "--plot": options.plot}, inputs_of(options))
     with together(comm):
         policies = [load_policy(name, **policy_parameters(options)) for name in options.policies.split(",")]
         for policy in policies:

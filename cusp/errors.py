@@ -61,6 +61,8 @@ def together(comm: "Intracomm") -> Iterator[None]:
     error: BaseException | None = None
     try:
         yield
+    except SystemExit as leaving:  # of a user's file; the other ranks would wait for this one
+        error = InputError(f"sys.exit({leaving.code!r}) was called, which would leave other ranks waiting")
     except Exception as caught:  # noqa: BLE001 - raised on every rank below
         error = caught
     raise_together(comm, error)

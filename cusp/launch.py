@@ -17,22 +17,20 @@ from typing import NamedTuple, NoReturn
 from mpi4py import MPI
 
 from cusp.errors import InputError, raise_together
+from cusp.runtime import leftovers, signals, watchdog
+from cusp.runtime.environment import local_ranks
+from cusp.runtime.signals import INTERRUPTED, LAUNCHERS
 
 GRACE = 2.0  # seconds that a failing rank waits for the others to come to the end by themselves
-LAUNCHERS = (  # (number of ranks, rank) as a launcher writes them into the environment; the first match counts
-    ("PMI_SIZE", "PMI_RANK"),
-    ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),
-    ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID"),
-)
-INTERRUPTED = 130
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 class Ending(NamedTuple):
-    """How a rank leaves ``main``: its exit code, and what the user should read."""
+    """How a rank leaves ``main``: its exit code, what the user should read, and whether it left in the middle."""
 
     code: int
     message: str = ""
+    early: bool = False
 
 
 def run_main(main: Callable[[MPI.Intracomm, list[str]], int]) -> NoReturn:
@@ -42,12 +40,15 @@ def run_main(main: Callable[[MPI.Intracomm, list[str]], int]) -> NoReturn:
     whole job at once. A rank that stops with an error while others wait for it ends the job too.
     """
     comm = MPI.COMM_WORLD
+    signals.end_on_signals()
     stop_if_ranks_are_apart(comm.size, os.environ)
     ending_comm = comm.Dup()  # so that no message of the program is mistaken for one of ours
     warnings.showwarning = lambda message, *_: say(f"warning: {message}") if comm.rank == 0 else None
+    if comm.rank % local_ranks() == 0:
+        leftovers.sweep_all()
     try:
         ending = Ending(main(comm, sys.argv[1:]) or 0)
-        sys.stdout.flush()
+        flush_output()
     except InputError as error:
         ending = Ending(1, f"error: {error}")
     except SystemExit as leaving:
@@ -55,13 +56,15 @@ def run_main(main: Callable[[MPI.Intracomm, list[str]], int]) -> NoReturn:
     except KeyboardInterrupt:
         end_job(comm, INTERRUPTED)
     except BrokenPipeError:  # the reader of our output has left, as in "| head"
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_output()
         end_job(comm, 1)
     except Exception:
         say(prefixed(comm, traceback.format_exc()))
         time.sleep(0.3)  # other ranks that fail at the same moment get to say why
         end_job(comm, 1)
-    sys.exit(end_together(ending_comm, ending))
+    code = end_together(ending_comm, ending)
+    signals.ignore_signals()
+    sys.exit(code)
 
 
 def num_bytes(text: str) -> int:
@@ -74,6 +77,15 @@ def num_bytes(text: str) -> int:
     return int(count * UNITS[unit])
 
 
+def num_seconds(text: str) -> float:
+    """Read a number of seconds above 0."""
+    seconds = float(text)
+    if not 0 < seconds < float("inf"):
+        raise ValueError(text)
+    return seconds
+
+
+num_seconds.__name__ = "number of seconds"
 num_bytes.__name__ = "number of bytes"  # what argparse calls it in its message
 
 
@@ -96,6 +108,8 @@ def parse_together(comm: MPI.Intracomm, parser: argparse.ArgumentParser, argv: l
     options, code = comm.bcast((options, code), root=0)
     if options is None:
         raise SystemExit(code)
+    if seconds := getattr(options, "timeout", None):
+        watchdog.watch(seconds, lambda: end_job(comm, 1))
     return options
 
 
@@ -123,23 +137,24 @@ def stop_if_ranks_are_apart(size: int, environ: Mapping[str, str]) -> None:
 def ending_of(leaving: SystemExit) -> Ending:
     """Python's rules for ``sys.exit(x)``: None is 0, an integer is the code, anything else is a message."""
     if leaving.code is None:
-        return Ending(0)
+        return Ending(0, early=True)
     if isinstance(leaving.code, int):
-        return Ending(leaving.code)
-    return Ending(1, str(leaving.code))
+        return Ending(leaving.code, early=True)
+    return Ending(1, str(leaving.code), early=True)
 
 
 def end_together(comm: MPI.Intracomm, ending: Ending) -> int:
     """Wait for every rank; rank 0 prints the first failure's message; return its code. Collective.
 
-    A rank that failed gives the others GRACE seconds: they may be waiting for it inside ``main``, in vain.
+    A rank that failed, or left by ``sys.exit``, gives the others GRACE seconds: they may be waiting for it inside
+    ``main`` for ever.
     """
     arrived = comm.Ibarrier()
     limit = time.monotonic() + GRACE + 0.1 * min(comm.rank, 10)  # the lowest rank speaks first
     while not arrived.Test():
-        if ending.code and time.monotonic() > limit:
-            say(prefixed(comm, ending.message or f"left with exit code {ending.code}"))
-            end_job(comm, ending.code)
+        if (ending.code or ending.early) and time.monotonic() > limit:
+            say(prefixed(comm, ending.message or f"left with exit code {ending.code}, and other ranks wait for it"))
+            end_job(comm, ending.code or 1)
         time.sleep(0.0005)
     endings = comm.allgather(ending)
     first = next((other for other in endings if other.code), Ending(0))
@@ -149,12 +164,26 @@ def end_together(comm: MPI.Intracomm, ending: Ending) -> int:
 
 
 def end_job(comm: MPI.Intracomm, code: int) -> NoReturn:
-    """End every rank now, without waiting. The launcher ends the others when one is gone."""
+    """End every rank now, without waiting for any."""
     with contextlib.suppress(OSError):
         sys.stdout.flush()
-    if comm.size > 1 and code != INTERRUPTED:
-        comm.Abort(code)
-    os._exit(code)
+    signals.leave(code)
+
+
+def flush_output() -> None:
+    """Write what is left of the output; an error of the disk is the user's to mend."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        discard_output()
+        raise InputError(f"standard output: cannot be written: {error.strerror}") from None
+
+
+def discard_output() -> None:
+    """Send what is still to be printed nowhere, or Python would fail at its very end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def prefixed(comm: MPI.Intracomm, text: str) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
+from cusp.runtime import watchdog
 from cusp.runtime.devices import backend
 from cusp.runtime.exchange import kept
 from gluon.interfaces import Exchange, LabelExchange
@@ -59,6 +60,7 @@ class Sync:
 
     def total(self, *values: Any) -> tuple:
         """Sums over the ranks. Collective."""
+        watchdog.step()
         sums = np.array(values)
         self.comm.Allreduce(MPI.IN_PLACE, sums)
         return tuple(sums.tolist())
@@ -70,6 +72,10 @@ class Sync:
             self.comm.Allreduce(MPI.IN_PLACE, result, MPI.MIN)
             return result[0].item()
         return self.comm.allreduce(value.item() if isinstance(value, np.generic) else value, MPI.MIN)
+
+    def highest(self, value: Any) -> Any:
+        """Maximum over the ranks. Collective."""
+        return self.comm.allreduce(value, MPI.MAX)
 
     def reduce(self, *labels: Label, write: str | None = None, implied: float | None = None) -> None:
         """Combine the updated mirrors into their masters. Collective.
@@ -92,6 +98,7 @@ class Sync:
         self._exchange("broadcast", labels, lists, implied)
 
     def _exchange(self, kind: str, labels: tuple[Label, ...], lists: Lists, implied: float | None) -> None:
+        watchdog.step()
         sent = self.exchange(kind, labels, lists, implied)
         self.traffic.append(Traffic(kind, len(sent), sum(sent)))
 

@@ -74,7 +74,7 @@ def main(comm: "Intracomm", argv: list[str]) -> int:
     """Run the command line on all ranks; returns the exit code. Collective."""
     options = vars(parse_together(comm, make_parser(), argv))
     from cusp.edge_lists.generators import generate  # after the command line: numba and h5py take long to import
-    from cusp.output.dataset_writer import check_target
+    from cusp.output.whole_file import check_target
 
     start = time.perf_counter()
     output, transpose = options.pop("output"), options.pop("transpose")

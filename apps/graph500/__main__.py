@@ -22,9 +22,10 @@ from apps.bfs import prepare as prepare_bfs
 from apps.graph500.interfaces import Slices
 from apps.graph500.output import Outcome, Trial, official_output, rows_of
 from apps.graph500.validate import EdgeTuples, Validator
-from apps.harness import append_rows, choose_sources
+from apps.harness import append_rows
 from apps.run.cli import add_rows_option, add_transport_option
 from apps.run.inputs import policy_for
+from apps.run.sources import draw_sources
 from apps.shared.lengths import Lengths, measure
 from apps.shared.tree import find_parents
 from apps.sssp import sssp
@@ -33,13 +34,13 @@ from cusp.edge_lists.generators import BATCH, MAX_SCALE, rmat
 from cusp.errors import OptionError, together
 from cusp.input.graph_file import GraphHeader
 from cusp.launch import parse_together, run_main
-from cusp.output.dataset_writer import check_target
 from cusp.output.graph_writer import index_dtype
+from cusp.output.whole_file import check_targets
 from cusp.partition import Partition
 from cusp.partitioner import partition_slice
 from cusp.policies import Policy
 from cusp.program import report
-from cusp.program.cli import add_partition_options, positive
+from cusp.program.cli import add_partition_options, add_timeout, inputs_of, positive
 from cusp.program.warm_up import warm_up
 from cusp.runtime.devices import backend, choose_device, move
 from cusp.runtime.stopwatch import Stopwatch
@@ -69,8 +70,7 @@ class Graph:
 def main(comm: MPI.Intracomm, argv: list[str]) -> int:
     """Run the benchmark from its command line. Collective."""
     options = parse_together(comm, make_parser(), argv)
-    if options.rows:
-        check_target(options.rows, comm, append=True)
+    check_targets(comm, {"--rows": options.rows}, inputs_of(options))
     with together(comm):
         if options.memory_limit:
             raise OptionError("--memory-limit: needs a graph file; the graph of this benchmark is made in memory")
@@ -103,6 +103,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_transport_option(parser)
     add_rows_option(parser, "search")
     add_partition_options(parser)
+    add_timeout(parser)
     return parser
 
 
@@ -134,8 +135,7 @@ def benchmark(
     tell("kernel 1: construction")
     construction, graph = timed(comm, device, lambda: construct(tuples, policy, options, comm))
     validator = Validator(tuples, graph.part, comm)
-    chosen = argparse.Namespace(source=None, sources=options.keys, seed=options.seed)
-    keys: list[Any] = choose_sources(graph.part, comm, chosen)
+    keys = draw_sources(graph.part, comm, options.keys, options.seed)
     kernels: dict[str, Callable[[Graph, Sync, int], SearchTree]] = {"bfs": search}
     if weighted:
         kernels["sssp"] = shortest_paths

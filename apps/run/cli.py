@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from cusp.errors import OptionError
 from cusp.partition import Partition
-from cusp.program.cli import add_partition_options, positive
+from cusp.program.cli import add_partition_options, add_timeout, positive
 from gluon.transports import CHOICES as TRANSPORTS
 
 DEFAULT_SCALE = 16
@@ -39,6 +39,7 @@ def make_parser(name: str, summary: str, needs_source: bool = True) -> argparse.
     run.add_argument("--trials", type=positive, default=1, metavar="N", help=trials)
     run.add_argument("--verify", action="store_true", help=f"check the answer of the first trial{of_source}")
     add_transport_option(run)
+    add_timeout(run)
     out = parser.add_argument_group("output")
     out.add_argument("--output", metavar="FILE", help="write the last answer (HDF5, N entries by global id)")
     add_rows_option(out, "trial")
@@ -46,10 +47,8 @@ def make_parser(name: str, summary: str, needs_source: bool = True) -> argparse.
 
 
 def add_transport_option(parser: argparse._ActionsContainer) -> None:
-    """How messages travel."""
     parser.add_argument("--transport", choices=TRANSPORTS, default="auto", help="how messages travel between GPUs")
 
 
 def add_rows_option(parser: argparse._ActionsContainer, what: str) -> None:
-    """Where rows go."""
     parser.add_argument("--rows", metavar="FILE", help=f"append a JSON line for each {what}")

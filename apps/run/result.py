@@ -8,9 +8,9 @@ import numpy as np
 from mpi4py import MPI
 
 from apps.run.app import Answer
-from cusp.errors import raise_together
-from cusp.output.dataset_writer import OutputError
+from cusp.errors import together
 from cusp.output.gid_order import in_gid_order
+from cusp.output.whole_file import OutputError, whole_file
 from cusp.partition import Partition
 from cusp.runtime.devices import to_host
 
@@ -100,13 +100,12 @@ class Result:
         """
         stem, suffix = os.path.splitext(path)
         file = os.fspath(path) if self._gathered else f"{stem}.{self._comm.rank}{suffix}"
-        error = None
-        if self._comm.rank == 0 or not self._gathered:
+        with together(self._comm):
             try:
-                write_parquet(file, self.columns())
-            except (OSError, ImportError) as caught:
-                error = OutputError(f"{file}: cannot be written: {caught}")
-        raise_together(self._comm, error)
+                if self._comm.rank == 0 or not self._gathered:
+                    write_parquet(file, self.columns())
+            except ImportError as error:
+                raise OutputError(f"{file}: cannot be written: {error}") from error
 
 
 def write_parquet(path: str, columns: dict[str, Any]) -> None:
@@ -114,7 +113,8 @@ def write_parquet(path: str, columns: dict[str, Any]) -> None:
     import pyarrow
     import pyarrow.parquet
 
-    pyarrow.parquet.write_table(pyarrow.table(columns), path)
+    with whole_file(path) as temporary, open(temporary, "wb") as file:
+        pyarrow.parquet.write_table(pyarrow.table(columns), file)
 
 
 def gather_by_gid(part: Partition, values: np.ndarray, comm: MPI.Intracomm) -> np.ndarray:

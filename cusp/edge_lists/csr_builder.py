@@ -15,8 +15,8 @@ from cusp.edge_lists.edge_store import Chunk, EdgeStore
 from cusp.edge_lists.spool import Budget, Spool
 from cusp.edge_lists.weight_codes import WEIGHT_TYPES
 from cusp.errors import together
-from cusp.output.dataset_writer import check_target
 from cusp.output.graph_writer import GraphWriter, index_dtype
+from cusp.output.whole_file import check_target
 from cusp.runtime.environment import local_ranks
 from cusp.runtime.threads import num_threads, ordered_map
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cusp.errors import together
-from cusp.output.dataset_writer import OutputError, check_target
+from cusp.output.whole_file import OutputError, whole_file
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -44,7 +44,7 @@ def check_plot(path: str, comm: "Intracomm") -> None:
     Raises
     ------
     OutputError
-        There is no matplotlib, it does not know the format, or the file cannot be written.
+        There is no matplotlib, or it does not know the format.
     """
     with together(comm):
         if comm.rank == 0:
@@ -54,7 +54,6 @@ def check_plot(path: str, comm: "Intracomm") -> None:
                 raise OutputError(
                     f"--plot {path}: unknown kind of picture; the name must end with one of .{', .'.join(known)}"
                 )
-    check_target(path, comm)
 
 
 def plot_comparison(path: str, graph: str, figures: list[dict], comm: "Intracomm") -> None:
@@ -69,9 +68,8 @@ def plot_comparison(path: str, graph: str, figures: list[dict], comm: "Intracomm
             axes[0].invert_yaxis()
             drawn.suptitle(f"{Path(graph).name} in {_parts(figures)}", color=INK, fontsize=13)
             try:
-                drawn.savefig(path, dpi=150)
-            except OSError as error:
-                raise OutputError(f"--plot {path}: cannot be written: {error}") from None
+                with whole_file(path) as file:
+                    drawn.savefig(file, dpi=150, format=Path(path).suffix.lstrip(".").lower())
             finally:
                 pyplot.close("all")
 

@@ -1,10 +1,8 @@
 """Write an HDF5 file in parallel: each rank writes its own slabs, and only a complete file gets its final name."""
 
-import errno
 import os
-import re
-import secrets
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
@@ -13,40 +11,16 @@ from typing import TYPE_CHECKING, Any, Self
 import h5py
 import numpy as np
 
-from cusp.errors import InputError, raise_together, together
+from cusp.errors import raise_together, together
 from cusp.input.checksum import checksum, combine
+from cusp.output.whole_file import OutputError, check_folder, explained
 from cusp.runtime.files import write_at
+from cusp.runtime.leftovers import gone_at_end, temporary_beside
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
 PAGE = 4096  # datasets start on a page, so that a reader may map them
-
-
-class OutputError(InputError):
-    """A file that cannot be written."""
-
-
-def check_target(path: str | os.PathLike[str], comm: "Intracomm", append: bool = False) -> None:
-    """Raise OutputError on every rank if it is certain that ``path`` cannot be written, or appended to. Collective."""
-    with together(comm):
-        if comm.rank == 0:
-            _check_folder(Path(path), append)
-
-
-def _check_folder(path: Path, append: bool = False) -> None:
-    if path.is_dir():
-        raise OutputError(f"{path}: is a folder; give the name of a file in it")
-    if path.exists() and not (append or path.is_file()):
-        raise OutputError(f"{path}: is not a file that can be replaced")
-    if not path.parent.is_dir():
-        raise OutputError(f"{path}: there is no folder {path.parent}; create it first")
-    if append and path.exists():
-        if not os.access(path, os.W_OK):
-            raise OutputError(f"{path}: no permission to write into it")
-        return
-    if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise OutputError(f"{path}: no permission to write into the folder {path.parent.resolve()}")
 
 
 class DatasetWriter:
@@ -87,21 +61,24 @@ class DatasetWriter:
         self._offsets: dict[str, int | None] = {}
         self._temporary = self._path
         self._file = -1
+        self._ending = ExitStack()  # removes the temporary file
         self._error: BaseException | None = None
         self._lock = Lock()
 
     def __enter__(self) -> Self:
         """Create the temporary file and open it on every rank. Collective."""
-        name = f".{self._path.name}.{secrets.token_hex(4)}.tmp"
-        self._temporary = self._path.with_name(self._comm.bcast(name, root=0))
+        name = temporary_beside(self._path) if self._comm.rank == 0 else None
+        self._temporary = self._comm.bcast(name, root=0)
         try:
             with together(self._comm):
                 if self._comm.rank == 0:
-                    _check_folder(self._path)
-                    self._explained(self._create)
+                    check_folder(self._path)
+                    self._ending.enter_context(gone_at_end(self._temporary))
+                    with explained(self._path):
+                        self._create()
             self._offsets = self._comm.bcast(self._offsets, root=0)
-            with together(self._comm):
-                self._explained(self._open)
+            with together(self._comm), explained(self._path):
+                self._file = os.open(self._temporary, os.O_WRONLY)
         except BaseException:
             self._discard()
             raise
@@ -129,7 +106,8 @@ class DatasetWriter:
         assert offset is not None  # only a dataset of size zero has none
         part = checksum(values, first)
         try:
-            self._explained(lambda: write_at(self._file, offset + first * dtype.itemsize, values))
+            with explained(self._path):
+                write_at(self._file, offset + first * dtype.itemsize, values)
         except OutputError as error:
             self._error = error
         with self._lock:
@@ -152,12 +130,12 @@ class DatasetWriter:
 
     def _finish(self, error: BaseException | None) -> None:
         raise_together(self._comm, error)
-        with together(self._comm):
-            self._explained(self._close)
+        with together(self._comm), explained(self._path):
+            self._close()
         totals = self._comm.allgather((self._sums, self._counts))
-        with together(self._comm):
+        with together(self._comm), explained(self._path):
             if self._comm.rank == 0:
-                self._explained(lambda: self._complete(totals))
+                self._complete(totals)
 
     def _create(self) -> None:
         options = {"alignment_threshold": PAGE, "alignment_interval": PAGE}
@@ -172,9 +150,6 @@ class DatasetWriter:
                 self._offsets[name] = dataset.id.get_offset()
             file.attrs.update(self._attributes)
 
-    def _open(self) -> None:
-        self._file = os.open(self._temporary, os.O_WRONLY)
-
     def _close(self) -> None:
         file, self._file = self._file, -1
         os.close(file)
@@ -187,22 +162,10 @@ class DatasetWriter:
                     raise OutputError(f"{self._path}: {count:,} of {size:,} values of /{name} were written")
                 file[name].attrs["checksum"] = np.uint64(combine([sums[name] for sums, _ in totals]))
         os.replace(self._temporary, self._path)
-
-    def _explained(self, action):  # type: ignore[no-untyped-def]
-        """Run ``action``; an error of the operating system or of HDF5 becomes an OutputError."""
-        try:
-            action()
-        except (OSError, RuntimeError) as error:
-            from_hdf5 = re.search(r"errno = (\d+)", str(error))
-            number = int(from_hdf5[1]) if from_hdf5 else getattr(error, "errno", None)
-            full = number in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
-            advice = "; free some space or choose another folder" if full else ""
-            reason = os.strerror(number) if number else str(error)
-            raise OutputError(f"{self._path}: cannot be written: {reason}{advice}") from error
+        self._ending.close()
 
     def _discard(self) -> None:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
-        if self._comm.rank == 0:
-            self._temporary.unlink(missing_ok=True)
+        self._ending.close()

@@ -2,14 +2,15 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cusp.errors import together
-from cusp.output.dataset_writer import OutputError
 from cusp.output.gid_order import in_gid_order
+from cusp.output.whole_file import OutputError, whole_file
 from cusp.partition import Partition
 
 if TYPE_CHECKING:
@@ -33,20 +34,29 @@ def export(form: str, path: str, part: Partition, comm: "Intracomm") -> str:
     OutputError
     """
     _, ranks = in_gid_order(part, np.full(part.num_masters, part.rank, np.int32), comm)
-    written = ""
     problem = None
     slabs = _slabs(ranks, comm)
+    names = export_names(form, path, comm.size)
     if comm.rank == 0:
         try:
-            written = {"metis": _metis, "distdgl": _distdgl, "parquet": _parquet}[form](path, part, slabs)
-        except (OSError, ImportError) as error:
-            problem = OutputError(f"{path}: cannot be written: {error}")
+            with ExitStack() as files:
+                temporary = [files.enter_context(whole_file(name)) for name in reversed(names)][::-1]
+                {"metis": _metis, "distdgl": _distdgl, "parquet": _parquet}[form](names, temporary, part, slabs)
+        except (OutputError, ImportError) as error:
+            problem = error if isinstance(error, OutputError) else OutputError(f"{path}: cannot be written: {error}")
     for _ in slabs:  # those that an error left, and on the other ranks all
         pass
     with together(comm):
         if problem:
             raise problem
-    return comm.bcast(written)
+    return names[0]
+
+
+def export_names(form: str, path: str, ranks: int) -> list[str]:
+    """The files that an export writes, the one to name first."""
+    return [
+        f"{path}{end}" for end in {"metis": [f".part.{ranks}"], "distdgl": [".json", ".npy"]}.get(form, [f".{form}"])
+    ]
 
 
 def _slabs(own: np.ndarray, comm: "Intracomm") -> Iterator[np.ndarray]:
@@ -59,40 +69,35 @@ def _slabs(own: np.ndarray, comm: "Intracomm") -> Iterator[np.ndarray]:
         yield comm.recv(source=rank)
 
 
-def _metis(path: str, part: Partition, slabs: Iterator[np.ndarray]) -> str:
-    name = f"{path}.part.{part.num_ranks}"
-    with open(name, "w") as file:
+def _metis(names: list[str], files: list[Path], part: Partition, slabs: Iterator[np.ndarray]) -> None:
+    with open(files[0], "w") as file:
         for slab in slabs:
             np.savetxt(file, slab, fmt="%d")
-    return name
 
 
-def _distdgl(path: str, part: Partition, slabs: Iterator[np.ndarray]) -> str:
-    node_map = np.lib.format.open_memmap(f"{path}.npy", "w+", np.int32, (part.num_nodes,))
-    at = 0
-    for slab in slabs:
-        node_map[at : at + slab.size] = slab
-        at += slab.size
-    node_map.flush()
+def _distdgl(names: list[str], files: list[Path], part: Partition, slabs: Iterator[np.ndarray]) -> None:
+    with open(files[1], "wb") as file:
+        layout = {"descr": "<i4", "fortran_order": False, "shape": (part.num_nodes,)}
+        np.lib.format.write_array_header_1_0(file, layout)
+        for slab in slabs:
+            file.write(slab.astype("<i4").data)
     book = {
-        "graph_name": Path(path).name,
+        "graph_name": Path(names[0]).stem,
         "num_parts": part.num_ranks,
         "num_nodes": part.num_nodes,
         "num_edges": part.num_edges,
-        "node_map": f"{Path(path).name}.npy",
+        "node_map": Path(names[1]).name,
     }
-    Path(f"{path}.json").write_text(json.dumps(book, indent=1))
-    return f"{path}.json"
+    files[0].write_text(json.dumps(book, indent=1))
 
 
-def _parquet(path: str, part: Partition, slabs: Iterator[np.ndarray]) -> str:
+def _parquet(names: list[str], files: list[Path], part: Partition, slabs: Iterator[np.ndarray]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     schema = pa.schema([("node", pa.int64()), ("rank", pa.int32())])
     at = 0
-    with pq.ParquetWriter(f"{path}.parquet", schema) as writer:
+    with open(files[0], "wb") as file, pq.ParquetWriter(file, schema) as writer:
         for slab in slabs:
             writer.write_table(pa.table([np.arange(at, at + slab.size), slab], schema=schema))
             at += slab.size
-    return f"{path}.parquet"

@@ -2,7 +2,6 @@
 
 import json
 import os
-import secrets
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 
 from cusp.errors import InputError
 from cusp.input.graph_file import GraphHeader, read_header, stored_checksums
+from cusp.runtime.leftovers import replacing
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
@@ -101,16 +101,8 @@ def check_graph(folder: str, manifest: Manifest) -> None:
 
 def replace_manifest(folder: Path, manifest: Manifest) -> None:
     """Write the manifest, in one step, and remove the parts that it does not name."""
-    temporary = folder / f".{MANIFEST}.{secrets.token_hex(4)}"
-    try:
-        with open(temporary, "w") as file:
-            json.dump(asdict(manifest), file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, folder / MANIFEST)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with replacing(folder / MANIFEST) as temporary:
+        temporary.write_text(json.dumps(asdict(manifest), indent=1))
     for old in folder.glob("part-*-of-*.h5"):
         if old.name not in manifest.parts:
             old.unlink(missing_ok=True)

@@ -23,9 +23,10 @@ from cusp.errors import together
 from cusp.input.checksum import checksum, combine
 from cusp.input.graph_file import map_entries, read_header, stored_checksums
 from cusp.lid_map import map_lids
-from cusp.output.dataset_writer import OutputError
 from cusp.output.manifest import FORMAT_VERSION, Manifest, SavedError, check_graph, read_manifest, replace_manifest
+from cusp.output.whole_file import check_save_folder, explained
 from cusp.partition import Partition
+from cusp.runtime.leftovers import replacing
 from cusp.runtime.storage import IN_MEMORY, Storage, storage_for
 
 if TYPE_CHECKING:
@@ -58,11 +59,12 @@ def save_partition(
     name = f"part-{part.rank}-of-{part.num_ranks}.{token}.h5"
     path = Path(folder) / name
     try:
-        with together(comm), _explained(folder):
+        with together(comm), explained(folder):
+            check_save_folder(path.parent)
             path.parent.mkdir(parents=True, exist_ok=True)
             _write_part(path, part.on("cpu"))
         names = comm.allgather(name)
-        with together(comm), _explained(folder):
+        with together(comm), explained(folder):
             if comm.rank == 0:
                 header = read_header(graph)
                 weight_dtype = None if header.weight_dtype is None else header.weight_dtype.str
@@ -99,7 +101,7 @@ def load_partition(folder: str, comm: "Intracomm", weights: bool = True, memory_
 
 
 def _write_part(path: Path, part: Partition) -> None:
-    with h5py.File(path, "w-") as file:
+    with replacing(path) as temporary, h5py.File(temporary, "w-") as file:
         file.attrs.update({name: getattr(part, name) for name in NUMBERS})
         for name in ARRAYS:
             values = getattr(part, name)
@@ -109,10 +111,6 @@ def _write_part(path: Path, part: Partition) -> None:
                 for entries in part.storage.parts(values.size, CHUNK):
                     dataset[entries] = values[entries]
                 dataset.attrs["checksum"] = np.uint64(_checksum_of(dataset, part.storage))
-        file.flush()
-    descriptor = os.open(path, os.O_RDONLY)
-    os.fsync(descriptor)
-    os.close(descriptor)
 
 
 def _read_part(path: Path, manifest: Manifest, rank: int, weights: bool, memory_limit: int | None) -> Partition:
@@ -150,11 +148,3 @@ def _read_array(file: h5py.File, name: str, path: Path, storage: Storage) -> np.
 
 def _checksum_of(values: np.ndarray | h5py.Dataset, storage: Storage) -> int:
     return combine([checksum(values[part], part.start) for part in storage.parts(values.size, CHUNK)])
-
-
-@contextlib.contextmanager
-def _explained(folder: str):  # type: ignore[no-untyped-def]
-    try:
-        yield
-    except OSError as error:
-        raise OutputError(f"{folder}: the partition cannot be saved there: {error.strerror or error}") from error

@@ -137,7 +137,7 @@ class CompiledPolicy:
             return getattr(self._loops, loop)(*args)
         except numba.core.errors.NumbaError as error:
             reason = _why_not_compiled(error)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             if self.device != "cpu" and not isinstance(error, ArithmeticError):
                 raise  # not the rule's
             raise self._raised(error) from error
@@ -150,10 +150,10 @@ class CompiledPolicy:
         self._loops = _exec_loops(self.policy, self.uses, "", lambda rule: rule)
         try:
             return getattr(self._loops, loop)(*args)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise self._raised(error) from error
 
-    def _raised(self, error: Exception) -> PolicyError:
+    def _raised(self, error: BaseException) -> PolicyError:
         return PolicyError(f"policy {self.policy.name}: a rule raised {type(error).__name__}: {error}")
 
 

@@ -5,7 +5,7 @@ import os
 import re
 from typing import Any
 
-from cusp.launch import num_bytes
+from cusp.launch import num_bytes, num_seconds
 from cusp.partitioner import ORDERS
 from cusp.policies.policy import DEFAULT_ROUNDS, DEFAULT_THRESHOLD, POLICIES
 from cusp.runtime.devices import CHOICES as DEVICES
@@ -23,6 +23,12 @@ def add_partition_options(parser: argparse.ArgumentParser) -> None:
     device = f"where to compute; auto takes GPUs if every rank can use one (default: $CUSP_DEVICE, now {default})"
     parser.add_argument("--device", choices=DEVICES, default=default, help=device)
     add_policy_options(parser)
+
+
+def add_timeout(parser: argparse._ActionsContainer) -> None:
+    """The option that ends a job which hangs."""
+    text = "end the job when a rank gets no further for so long, and say where it is (default: never)"
+    parser.add_argument("--timeout", type=num_seconds, metavar="SECONDS", help=text)
 
 
 def add_policy_options(parser: argparse.ArgumentParser) -> None:
@@ -59,6 +65,13 @@ def policy_parameters(options: argparse.Namespace) -> dict[str, Any]:
         "node_map": options.node_map,
         "strict": options.strict,
     }
+
+
+def inputs_of(options: argparse.Namespace) -> list[str | None]:
+    """The files that a command line names to be read."""
+    policies = getattr(options, "policies", None) or options.policy
+    files = [policy for policy in policies.split(",") if policy.endswith(".py")]
+    return [getattr(options, "graph", None), options.node_map, *files]
 
 
 def positive(text: str) -> int:

@@ -2,14 +2,13 @@
 
 import json
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cusp.errors import together
 from cusp.estimates.dry_run import DryRun
 from cusp.estimates.quality import Quality
 from cusp.input.graph_file import GraphHeader
-from cusp.output.dataset_writer import OutputError
+from cusp.output.whole_file import OutputError, whole_file
 from cusp.partition import Partition
 from cusp.runtime.devices import Placement
 
@@ -20,7 +19,12 @@ if TYPE_CHECKING:
 def say(rank: int, text: str) -> None:
     """Print a line of the result."""
     if rank == 0:
-        print(text, flush=True)
+        try:
+            print(text, flush=True)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputError(f"standard output: cannot be written: {error.strerror}") from None
 
 
 def progress(rank: int, text: str) -> None:
@@ -118,7 +122,5 @@ def write_json(path: str, content: object, comm: "Intracomm") -> None:
     """Write figures on rank 0. Collective."""
     with together(comm):
         if comm.rank == 0:
-            try:
-                Path(path).write_text(json.dumps(content, indent=1))
-            except OSError as error:
-                raise OutputError(f"{path}: cannot be written: {error.strerror}") from None
+            with whole_file(path) as file:
+                file.write_text(json.dumps(content, indent=1))

@@ -1,8 +1,6 @@
 """Load all compiled code that a run will call, by calling it for a tiny graph of the same types."""
 
-import fcntl
 import os
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,9 +9,11 @@ import h5py
 import numpy as np
 from mpi4py import MPI
 
-from cusp.errors import InputError
+from cusp.errors import InputError, together
 from cusp.input.graph_file import GraphHeader
+from cusp.output.whole_file import explained
 from cusp.policies.policy import Policy
+from cusp.runtime.leftovers import scratch_folder
 
 NODES, TAIL = 256, 8
 FAR_NODE = NODES - 1
@@ -27,7 +27,6 @@ def warm_up(comm: MPI.Intracomm, header: GraphHeader, rehearse: Rehearsal) -> No
     The first two ranks of each host go first: they compile what is not in the cache yet, and the others find it
     there. They are two so that the code that communicates is called too.
     """
-    _save_in_turn()
     host = comm.Split_type(MPI.COMM_TYPE_SHARED)
     first = comm.Split(0 if host.rank < 2 else MPI.UNDEFINED, comm.rank)
     if isinstance(first, MPI.Intracomm) and first != MPI.COMM_NULL:
@@ -41,22 +40,6 @@ def warm_up(comm: MPI.Intracomm, header: GraphHeader, rehearse: Rehearsal) -> No
     host.Free()
 
 
-def _save_in_turn() -> None:
-    """Let one process at a time add to an index of numba's cache: of two that add at once, one loses its entry."""
-    from numba.core.caching import IndexDataCacheFile
-
-    save = IndexDataCacheFile.save
-    if save.__name__ == "save_alone":
-        return
-
-    def save_alone(self, key, data):  # type: ignore[no-untyped-def]
-        with open(os.path.join(self._cache_path, "lock"), "w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            save(self, key, data)
-
-    IndexDataCacheFile.save = save_alone
-
-
 def tiny_policy(policy: Policy, path: str) -> Policy:
     """The policy with parameters that fit the tiny graph at ``path`` and any number of ranks."""
     node_map = path + ".map" if policy.node_map else None
@@ -64,11 +47,12 @@ def tiny_policy(policy: Policy, path: str) -> Policy:
 
 
 def _run(comm: MPI.Intracomm, header: GraphHeader, rehearse: Rehearsal) -> None:
-    with tempfile.TemporaryDirectory() as folder:
+    with scratch_folder() as folder:
         path = os.path.join(folder, "tiny.h5")
-        write_tiny_graph(path, header)
-        with open(path + ".map", "w") as file:
-            file.writelines(f"{node % comm.size}\n" for node in range(NODES))
+        with together(comm), explained(folder):
+            write_tiny_graph(path, header)
+            with open(path + ".map", "w") as file:
+                file.writelines(f"{node % comm.size}\n" for node in range(NODES))
         try:
             rehearse(comm, path)
         except InputError:

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from cusp.errors import InputError, together
 from cusp.runtime.environment import cache_folder
+from cusp.runtime.files import has_space
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
+KERNELS_BYTES = 1 << 22  # of compiled kernels, for a run
 CHOICES = ("auto", "cpu", "gpu")
 Array = Any  # of NumPy or CuPy
 Interface = TypeVar("Interface")
@@ -120,7 +122,9 @@ def choose_device(wanted: str, comm: "Intracomm") -> Placement:
 
 def _use_gpu(number: int) -> tuple[str, str | None]:
     """Make the GPU ``number`` modulo their number this process's; a description, or why there is none."""
-    os.environ.setdefault("CUPY_CACHE_DIR", str(cache_folder() / "kernels"))
+    folder = os.environ.setdefault("CUPY_CACHE_DIR", str(cache_folder("kernels")))
+    if not has_space(folder, KERNELS_BYTES):
+        os.environ["CUPY_CACHE_IN_MEMORY"] = "1"
     try:
         cuda = importlib.import_module("cusp.kernels.cuda")
     except ImportError as error:

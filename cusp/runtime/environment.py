@@ -1,20 +1,34 @@
 """Settings that numba and the MPI libraries read only once, when they are imported; ranks per host; caches."""
 
+import atexit
 import functools
 import hashlib
+import importlib
+import importlib.util
 import os
+import shutil
+import stat
 import sys
 import tempfile
 import warnings
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from cusp.runtime import leftovers, signals
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("cusp", "gluon", "apps", "scripts")
+CACHING = "numba.core.caching"
 
 
 def prepare() -> None:
     """Choose numba's cache and let waiting ranks yield; what the user has set is kept."""
-    os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder() / source_digest()))
+    signals.open_standard_files()
+    signals.end_quietly_if_ours()
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder(source_digest())))
     if "numba" in sys.modules:
         sys.modules["numba"].config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"]  # type: ignore[attr-defined]
     # Ranks that wait must not starve those that work when there are more ranks than cores.
@@ -23,6 +37,33 @@ def prepare() -> None:
     # A warning of mpi4py about a launcher of another library; cusp.launch has a clearer one.
     warnings.filterwarnings("ignore", message="suspicious MPI execution environment", category=RuntimeWarning)
     os.environ.setdefault("HDF5_USE_FILE_LOCKING", "BEST_EFFORT")
+    if CACHING in sys.modules:
+        _take_over_cache()
+    else:
+        sys.meta_path.insert(0, _WhenNumbaComes())
+
+
+class _WhenNumbaComes(MetaPathFinder):
+    """Takes over numba's cache when that is imported, which takes too long to be done for ``--help``."""
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
+        if name != CACHING:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        assert spec is not None and spec.loader is not None
+        execute = spec.loader.exec_module
+
+        def execute_and_take_over(module: ModuleType) -> None:
+            execute(module)
+            _take_over_cache()
+
+        spec.loader.exec_module = execute_and_take_over  # type: ignore[method-assign]
+        return spec
+
+
+def _take_over_cache() -> None:
+    importlib.import_module("cusp.runtime.compiled_code").keep_only_whole_files(not_kept)
 
 
 def local_ranks() -> int:
@@ -30,16 +71,52 @@ def local_ranks() -> int:
     return int(os.environ.get("MPI_LOCALNRANKS") or os.environ.get("OMPI_COMM_WORLD_LOCAL_SIZE") or 1)
 
 
-def cache_folder() -> Path:
-    """Folder for compiled code: ``$CUSP_CACHE``, else ``$XDG_CACHE_HOME/cusp`` or ``~/.cache/cusp``."""
+def cache_folder(*below: str) -> Path:
+    """Folder for compiled code: ``$CUSP_CACHE``, else ``$XDG_CACHE_HOME/cusp`` or ``~/.cache/cusp``; or one below it.
+
+    What is in it will be run, so only this user may write there. If that is not so, or nothing can be written, it is a
+    folder of this process alone, which does not outlive it.
+    """
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     folder = Path(os.environ.get("CUSP_CACHE") or os.path.join(home, "cusp"))
+    why = why_not_ours(folder)
+    for name in below:
+        folder /= name
+        why = why or why_not_ours(folder)
+    return private_folder(why).joinpath(*below) if why else folder
+
+
+@functools.cache
+def why_not_ours(folder: Path) -> str | None:
+    """Make a folder that only this user may write to; or why what is there is not one."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = folder.stat()
+        if found.st_uid != os.geteuid() or folder.lstat().st_uid not in (0, os.geteuid()):
+            return f"{folder}: belongs to another user; set CUSP_CACHE to a folder of your own"
+        if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            return f"{folder}: others may write into it; chmod -R go-w {folder}"
         with tempfile.TemporaryFile(dir=folder):
-            return folder
-    except OSError:
-        return Path(tempfile.gettempdir()) / f"cusp-{os.getuid()}"
+            return None
+    except OSError as error:
+        return f"{folder}: cannot be written: {error.strerror or error}; set CUSP_CACHE to another folder"
+
+
+@functools.cache
+def private_folder(why: str) -> Path:
+    """A new folder of this process, removed with it."""
+    folder = Path(tempfile.mkdtemp(prefix=leftovers.mark()))
+    leftovers.remove_on_signal(folder)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    not_kept(why)
+    return folder
+
+
+@functools.cache
+def not_kept(why: str) -> None:
+    """Say once that the next run will have to compile again."""
+    if signals.launched()[1] == 0:
+        sys.stderr.write(f"warning: compiled code is not kept: {why}\n")
 
 
 @functools.cache

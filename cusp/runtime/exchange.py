@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cusp.runtime import watchdog
+
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm, Request
 
@@ -40,9 +42,10 @@ def tell_counts(comm: "Intracomm", counts: Sequence[int]) -> list[int]:
 
 def post(comm: "Intracomm", send: list[np.ndarray], receive: list[np.ndarray], tag: int = 0) -> "list[Request]":
     """Start sending ``send[r]`` to each other rank r and receiving into ``receive[r]``, sizes being agreed."""
+    watchdog.step()
     requests = []
-    for step in range(1, comm.size):
-        source, target = (comm.rank - step) % comm.size, (comm.rank + step) % comm.size
+    for distance in range(1, comm.size):
+        source, target = (comm.rank - distance) % comm.size, (comm.rank + distance) % comm.size
         requests += [comm.Irecv(piece, source, tag) for piece in _pieces(receive[source])]
         requests += [comm.Isend(piece, target, tag) for piece in _pieces(send[target])]
     return requests

@@ -44,6 +44,17 @@ def read_at(file: int, offset: int, values: np.ndarray) -> None:
         done += count
 
 
+def has_space(folder: str, num_bytes: int) -> bool:
+    """Whether files of this size can be written into a folder now."""
+    try:
+        os.makedirs(folder, 0o700, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as file:
+            os.posix_fallocate(file.fileno(), 0, num_bytes)
+    except OSError:
+        return False
+    return True
+
+
 class ScratchFile:
     """A file without a name, made on first use, that vanishes with the process; safe between threads.
 

@@ -1,19 +1,17 @@
 """Generated modules, kept in files: numba keeps the machine code only of functions that come from a file."""
 
 import hashlib
-import importlib.util
-import os
 import sys
-import tempfile
 from types import ModuleType
 
 import numba
 
-from cusp.runtime.environment import cache_folder, source_digest
+from cusp.runtime.environment import cache_folder, not_kept, source_digest
+from cusp.runtime.leftovers import replacing
 
 
 def import_text(text: str, depends_on: list[bytes]) -> ModuleType:
-    """Import a module from its text, through a file in the cache folder.
+    """A module of this text, which numba finds in a file of the cache folder; what is in the file is not run.
 
     The file is named by a hash of all that its machine code depends on, so a change makes a new file.
 
@@ -29,17 +27,16 @@ def import_text(text: str, depends_on: list[bytes]) -> ModuleType:
     name = f"cusp_generated_{digest.hexdigest()[:16]}"
     if name in sys.modules:
         return sys.modules[name]
-    folder = cache_folder() / "rules"
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{name}.py"
-    if not path.exists():
-        handle, temporary = tempfile.mkstemp(dir=folder, suffix=".tmp")
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-        os.replace(temporary, path)
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
+    path = cache_folder("rules") / f"{name}.py"
+    try:
+        if not path.exists() or path.read_bytes() != text.encode():
+            with replacing(path, sync=False) as temporary:
+                temporary.write_text(text)
+    except OSError as error:
+        not_kept(f"{path}: {error.strerror or error}")
+        text = text.replace("cache=True, ", "")
+    module = ModuleType(name)
+    module.__file__ = str(path)
     sys.modules[name] = module
-    spec.loader.exec_module(module)
+    exec(compile(text, path, "exec"), module.__dict__)
     return module

@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from cusp.runtime import watchdog
+
 
 class Stopwatch:
     """Adds up seconds by name: ``with watch("read"): ...``; the sums are in ``watch.seconds``.
@@ -25,6 +27,7 @@ class Stopwatch:
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:
         self.tell(name)
+        watchdog.phase(name)
         begin = time.perf_counter()
         try:
             yield

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from cusp.errors import OptionError
+from cusp.runtime import watchdog
 from cusp.runtime.devices import Array, xp_of
 from cusp.runtime.files import ScratchFile
 
@@ -71,6 +72,7 @@ class Storage:
             last = min(max(fits, begin + 1), end)
             yield begin, last
             self.release()
+            watchdog.step()
             if last == end:
                 return
             begin = last

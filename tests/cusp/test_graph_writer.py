@@ -11,8 +11,8 @@ from test_csr_builder import WEIGHTS, add_share, make, oracle
 
 from cusp.edge_lists.csr_builder import CsrBuilder
 from cusp.input.checksum import checksum
-from cusp.output.dataset_writer import OutputError, check_target
 from cusp.output.graph_writer import GraphWriter, index_dtype
+from cusp.output.whole_file import OutputError, check_target
 from cusp.runtime import files
 
 
@@ -142,7 +142,7 @@ from mpi4py import MPI
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 import numpy as np
 from cusp.edge_lists.csr_builder import CsrBuilder
-from cusp.output.dataset_writer import OutputError
+from cusp.output.whole_file import OutputError
 builder = CsrBuilder(MPI.COMM_WORLD)
 builder.add(np.zeros(100_000, int), np.arange(100_000))
 try:

@@ -161,3 +161,81 @@ def test_closed_output_is_quiet(tmp_path):
     variables = environment({"PYTHONPATH": str(ROOT)})
     done = subprocess.run(line, shell=True, capture_output=True, text=True, timeout=60, env=variables)
     assert (done.stdout, done.stderr) == ("0\n", "")
+
+
+def test_exit_code_0_of_one_rank_does_not_hang_the_others(tmp_path):
+    done, seconds = run_program(tmp_path, "if comm.rank == 1:\n    sys.exit(0)\ncomm.barrier()", 2)
+    assert done.returncode == 1 and seconds < 15
+    assert "[rank 1 of 2] left with exit code 0, and other ranks wait for it" in done.stderr
+
+
+def test_exit_in_a_block_of_all_ranks_is_an_error(tmp_path):
+    body = "from cusp.errors import together\nwith together(comm):\n    if comm.rank == 1: sys.exit(0)"
+    done, _ = run_program(tmp_path, body, 2)
+    assert done.returncode == 1
+    assert said(done) == "error: sys.exit(0) was called, which would leave other ranks waiting (rank 1 of 2)"
+
+
+def test_error_before_mpi_starts_on_one_rank_ends_the_job(tmp_path):
+    (tmp_path / "program.py").write_text(
+        "import cusp, os\nif os.environ['PMI_RANK'] == '1':\n    import no_such_module\n" + HEAD + "    pass\n" + TAIL
+    )
+    started = time.monotonic()
+    done = mpirun(3, tmp_path / "program.py", timeout=60)
+    assert done.returncode == 1 and time.monotonic() - started < 15
+    assert done.stderr.count("Traceback") == 1 and "no_such_module" in done.stderr
+
+
+@pytest.mark.parametrize("number", ["INT", "TERM"])
+@pytest.mark.parametrize("rank", [0, 1])
+def test_signal_to_one_rank_ends_those_that_wait_for_it(tmp_path, number, rank):
+    """The one that is told may itself wait in MPI, where Python's handlers are not called."""
+    body = (
+        f"if comm.rank == {rank}:\n    subprocess.Popen(['sh', '-c', f'sleep 0.2; kill -{number} {{os.getpid()}}'])\n"
+    )
+    done, seconds = run_program(tmp_path, "import subprocess\n" + body + "if comm.rank < 2:\n    comm.barrier()", 3)
+    assert done.returncode == {"INT": 130, "TERM": 143}[number] and seconds < 10
+    assert said(done) == {"INT": "", "TERM": f"[rank {rank} of 3] error: ended by SIGTERM"}[number]
+
+
+@pytest.mark.parametrize("hang", ["os.kill(os.getpid(), signal.SIGSTOP)", "while True: pass"])
+def test_a_rank_that_hangs_is_reported(tmp_path, hang):
+    body = f"""
+from cusp.program.cli import add_timeout
+from cusp.runtime.stopwatch import Stopwatch
+parser = argparse.ArgumentParser()
+add_timeout(parser)
+parse_together(comm, parser, argv)
+with Stopwatch()("waiting"):
+    if comm.rank == 1:
+        {hang}
+    comm.barrier()
+"""
+    done, seconds = run_program(tmp_path, body, 2, "--timeout", "1")
+    assert done.returncode == 1 and seconds < 12
+    line = (
+        '[rank {} of 2] error: --timeout 1: no progress for so many seconds in the phase "waiting", after 1 steps, at '
+    )
+    assert line.format(0) in done.stderr
+    assert (line.format(1) in done.stderr) == ("SIGSTOP" not in hang)
+
+
+def test_a_full_disk_under_the_output_is_an_error(tmp_path):
+    """Also what is still to be printed at the end."""
+    (tmp_path / "program.py").write_text(HEAD + "    print('x')\n" + TAIL)
+    with open("/dev/full", "w") as full:
+        line = [sys.executable, tmp_path / "program.py"]
+        variables = environment({"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": ""})
+        done = subprocess.run(line, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, env=variables)
+    assert (done.returncode, done.stderr) == (
+        1, "error: standard output: cannot be written: No space left on device\n",
+    )  # fmt: skip
+
+
+def test_files_are_not_taken_for_a_closed_output(tmp_path):
+    (tmp_path / "program.py").write_text(
+        HEAD + "    print(open('file', 'w').fileno(), file=open('seen', 'w'))\n" + TAIL
+    )
+    line = f"{sys.executable} program.py <&- >&- 2>&-"
+    done = subprocess.run(line, shell=True, cwd=tmp_path, timeout=60, env=environment({"PYTHONPATH": str(ROOT)}))
+    assert done.returncode == 0 and int((tmp_path / "seen").read_text()) > 2

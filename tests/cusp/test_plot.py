@@ -7,7 +7,7 @@ import pytest
 
 from cusp.__main__ import main
 from cusp.estimates.plot import PANELS, _draw, _short, megabytes
-from cusp.output.dataset_writer import OutputError
+from cusp.output.whole_file import OutputError
 
 
 @pytest.fixture

@@ -18,9 +18,9 @@ import spawn
 
 from apps.bfs import bfs
 from cusp.errors import together
-from cusp.output.dataset_writer import OutputError
 from cusp.output.manifest import MANIFEST, SavedError, read_manifest
 from cusp.output.saved import load_partition, save_partition
+from cusp.output.whole_file import OutputError
 from cusp.partition import Partition
 from cusp.partitioner import partition_graph
 from cusp.policies import load_policy
@@ -146,7 +146,7 @@ def test_no_partition(comm, shared_tmp):
 def test_folder_that_is_a_file(comm, shared_tmp):
     """Saving into something that is not a folder."""
     path = graphs.write(shared_tmp / "g.h5", graphs.random_directed())
-    with pytest.raises(OutputError, match="cannot be saved"):
+    with pytest.raises(OutputError, match="is not a folder"):
         save(comm, str(shared_tmp / "g.h5"), path)
 
 

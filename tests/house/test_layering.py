@@ -35,10 +35,12 @@ LIBRARIES = {
 
 # A name that is used -> the files that may use it.
 NAMES = {
-    "COMM_WORLD": ["cusp/launch.py", "apps/library.py", "*/__main__.py", "scripts/*", "tests/*", "benchmarks/*"],
+    "COMM_WORLD": ["cusp/launch.py", "cusp/runtime/signals.py", "apps/library.py", "*/__main__.py", "scripts/*",
+                   "tests/*", "benchmarks/*"],
     "print": ["apps/harness.py", "cusp/program/report.py", "cusp/launch.py", "*/__main__.py", "scripts/*", "tests/*",
               "benchmarks/*"],
     "perf_counter": ["apps/harness.py", "cusp/program/report.py", "cusp/launch.py", "cusp/runtime/stopwatch.py",
+                     "cusp/runtime/watchdog.py", "cusp/runtime/leftovers.py",
                      "*/__main__.py", "scripts/*", "tests/*", "benchmarks/*"],
 }  # fmt: skip
 NAMES |= dict.fromkeys(["time", "monotonic", "process_time", "perf_counter_ns"], NAMES["perf_counter"])
@@ -46,6 +48,7 @@ NAMES |= dict.fromkeys(["time", "monotonic", "process_time", "perf_counter_ns"],
 MOST_FILES = 12  # of a folder, .py and .cuh, __init__.py apart
 # Folders that may have more -> how many, and why.
 MORE_FILES = {
+    "cusp/runtime": (13, "devices, files and the cache, and how a process starts and ends"),
     "apps": (20, "the programs that users start by name: python -m apps.NAME"),
     "cusp/policies": (13, "rules, what they may ask, and what compiles and translates them"),
 }

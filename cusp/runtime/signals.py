@@ -1,0 +1,122 @@
+"""How a process ends from outside: at once, wherever it is, without a traceback, and without leaving others waiting."""
+
+import contextlib
+import importlib
+import os
+import signal
+import sys
+import threading
+import time
+from types import TracebackType
+from typing import NoReturn
+
+from cusp.runtime.leftovers import remove_unfinished
+
+PROGRAMS = ("cusp", "apps", "scripts.convert", "scripts.generate")  # python -m ...
+LAUNCHERS = (  # (number of ranks, rank) as a launcher writes them into the environment, first match counts
+    ("PMI_SIZE", "PMI_RANK"),
+    ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),
+    ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID"),
+)
+PATIENCE = 1.0  # seconds that MPI gets to end the job
+INTERRUPTED = 128 + signal.SIGINT
+
+_ending = threading.Lock()
+
+
+def launched() -> tuple[int, int]:
+    """Number of ranks and rank, as the launcher says before MPI does; (1, 0) without one."""
+    for size, rank in LAUNCHERS:
+        if os.environ.get(size, "").isdecimal():
+            return int(os.environ[size]), int(os.environ.get(rank, "0"))
+    return 1, 0
+
+
+def prefixed(text: str) -> str:
+    """The text with its rank before each line, so that the lines of several ranks can be told apart."""
+    size, rank = launched()
+    before = f"[rank {rank} of {size}] " if size > 1 else ""
+    return "".join(f"{before}{line}\n" for line in text.rstrip().splitlines())
+
+
+def open_standard_files() -> None:
+    """Open those of input, output and errors that are closed: the next file opened would be taken for them."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))
+
+
+def end_quietly_if_ours() -> None:
+    """Where Python runs one of our programs, signals end it from now on; notebooks and scripts keep their ways.
+
+    An error that nobody catches ends all ranks in any case.
+    """
+    if launched()[0] > 1 and sys.excepthook is sys.__excepthook__:
+        sys.excepthook = _end_all
+    options = sys.orig_argv[1:]
+    module = options[options.index("-m") + 1] if "-m" in options[:-1] else ""
+    if any(f"{module}.".startswith(f"{program}.") for program in PROGRAMS):
+        end_on_signals()
+
+
+def end_on_signals() -> None:
+    """SIGINT and SIGTERM end the process even if it waits for other ranks or runs compiled code."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) not in (signal.SIG_DFL, signal.default_int_handler):
+            return  # somebody else's, or ignored as in a job in the background, or already ours
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, frame: _end_by(number))
+    told, tell = os.pipe()
+    os.set_blocking(tell, False)
+    signal.set_wakeup_fd(tell, warn_on_full_buffer=False)  # Python's handlers wait for the main thread, this does not
+    threading.Thread(target=_wait, args=(told,), daemon=True).start()
+
+
+def ignore_signals() -> None:
+    """Let a program whose work is done and whose exit code is known come to its end."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # Python would end by the signal's default once it takes itself apart
+
+
+def leave(code: int) -> NoReturn:
+    """End this process and, if MPI runs, all ranks, at once and without a word."""
+    remove_unfinished()
+    mpi = sys.modules.get("mpi4py.MPI")
+    with contextlib.suppress(AttributeError, OSError):  # it may be half imported
+        if mpi and mpi.Is_initialized() and not mpi.Is_finalized() and mpi.COMM_WORLD.size > 1:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # MPI has much to say
+            threading.Timer(PATIENCE, os._exit, (code,)).start()  # and may be in a state where it cannot end
+            mpi.COMM_WORLD.Abort(code)
+    os._exit(code)
+
+
+def _wait(told: int) -> None:
+    while number := os.read(told, 1):
+        if number[0] in (signal.SIGINT, signal.SIGTERM):
+            _end_by(number[0])
+
+
+def _end_by(number: int) -> None:
+    if not _ending.acquire(blocking=False):
+        time.sleep(PATIENCE)  # the main thread and the one that waits both hear of a signal: one acts
+    elif number == signal.SIGTERM:
+        if launched()[1] > 0:
+            time.sleep(0.5)  # if all ranks were told, rank 0 speaks for them
+        with contextlib.suppress(OSError):
+            os.write(2, prefixed("error: ended by SIGTERM").encode())
+    leave(128 + number)
+
+
+def _end_all(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> NoReturn:
+    """End the job after an error that nobody caught: the other ranks would wait for this one."""
+    if issubclass(kind, KeyboardInterrupt):
+        leave(INTERRUPTED)
+    sys.__excepthook__(kind, error, trace)
+    sys.stderr.flush()
+    importlib.import_module("mpi4py.MPI")  # if it was not imported yet, the others wait there for this rank
+    leave(1)

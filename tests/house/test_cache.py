@@ -1,0 +1,160 @@
+"""The cache of compiled code: whose it is, damaged files, a full disk."""
+
+import importlib.util
+import os
+import resource
+from pathlib import Path
+
+import numba
+import pytest
+from spawn import mpirun
+
+from cusp.runtime import environment, generated
+
+SOURCE = "def twice(x):\n    return 2 * x\n"
+DAMAGES = {
+    "cut": lambda content: content[: len(content) // 2],
+    "empty": lambda content: b"",
+    "zeroed": lambda content: bytes(len(content)),
+    "junk": lambda content: b"\x80\x04junk." * (len(content) // 7 + 1),
+    "a bit": lambda content: content[:-9] + bytes([content[-9] ^ 1]) + content[-8:],
+}
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """An empty cache folder."""
+    monkeypatch.setenv("CUSP_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "numba"))
+    environment.why_not_ours.cache_clear()
+    environment.private_folder.cache_clear()
+    environment.not_kept.cache_clear()
+    yield tmp_path / "cache"
+    environment.why_not_ours.cache_clear()
+    environment.private_folder.cache_clear()
+
+
+@pytest.fixture
+def twice(tmp_path, cache):
+    """A function in a file, as a new process finds it: call it to compile it or to load it."""
+    (tmp_path / "twice.py").write_text(SOURCE)
+    spec = importlib.util.spec_from_file_location("twice", tmp_path / "twice.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return lambda: numba.njit(cache=True)(module.twice)
+
+
+def hits(function) -> int:
+    """Call a function; how many signatures it found in the cache."""
+    assert function(21) == 42
+    return sum(function.stats.cache_hits.values())
+
+
+def test_damaged_files_of_numba_are_made_anew(tmp_path, twice):
+    assert hits(twice()) == 0 and hits(twice()) == 1
+    files = list((tmp_path / "numba").rglob("*.nb*"))
+    assert {path.suffix for path in files} == {".nbi", ".nbc"}
+    assert all(path.stat().st_mode & 0o077 == 0 for path in files)
+    for path in files:
+        whole = path.read_bytes()
+        for damage in DAMAGES.values():
+            path.write_bytes(damage(whole))
+            assert hits(twice()) == 0 and hits(twice()) == 1
+        path.unlink()
+        assert hits(twice()) == 0 and hits(twice()) == 1
+
+
+def test_machine_code_of_another_signature_is_not_run(tmp_path, twice):
+    both = twice()
+    assert both(21) == 42 and both(0.5) == 1
+    first, second = sorted((tmp_path / "numba").rglob("*.nbc"))
+    second.write_bytes(first.read_bytes())
+    assert twice()(0.25) == 0.5
+
+
+def test_files_that_others_may_write_are_not_read(tmp_path, twice):
+    assert hits(twice()) == 0
+    (data,) = (tmp_path / "numba").rglob("*.nbc")
+    data.chmod(0o666)
+    assert hits(twice()) == 0 and hits(twice()) == 1
+
+
+def test_a_full_disk_only_means_that_nothing_is_kept(tmp_path, twice, capfd):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        assert hits(twice()) == 0 and hits(twice()) == 0
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not [*(tmp_path / "numba").rglob("*.tmp")]
+    assert capfd.readouterr().err.count("warning: compiled code is not kept: ") == 1
+    assert hits(twice()) == 0 and hits(twice()) == 1
+
+
+def test_a_folder_that_cannot_be_made_only_means_that_nothing_is_kept(tmp_path, twice, capfd):
+    (tmp_path / "numba").write_text("a file")
+    assert hits(twice()) == 0
+    assert "warning: compiled code is not kept: " in capfd.readouterr().err
+
+
+TEXT = "from numba import njit\n@njit(cache=True, nogil=True)\ndef answer():\n    return {}\n"
+
+
+def test_generated_modules_are_never_run_from_their_file(cache, monkeypatch):
+    assert generated.import_text(TEXT.format(42), []).answer() == 42
+    (path,) = cache.rglob("cusp_generated_*.py")
+    for damage in DAMAGES.values():
+        path.write_bytes(damage(path.read_bytes()))
+        monkeypatch.delitem(generated.sys.modules, path.stem)
+        assert generated.import_text(TEXT.format(42), []).answer() == 42
+    assert path.read_text() == TEXT.format(42) and not [*cache.rglob("*.pyc")]
+
+
+def test_generated_modules_work_on_a_full_disk(cache, monkeypatch):
+    def full(*arguments, **options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(generated, "replacing", full)
+    assert generated.import_text(TEXT.format(43), []).answer() == 43
+
+
+def test_the_cache_is_for_its_owner(cache, capfd):
+    assert environment.cache_folder("rules") == cache / "rules"
+    assert cache.stat().st_mode & 0o777 == 0o700 and (cache / "rules").stat().st_mode & 0o777 == 0o700
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("below", ["", "rules"])
+@pytest.mark.parametrize("why", ["writable by others", "of another user", "a link of another user"])
+def test_a_cache_that_is_not_ours_is_not_used(cache, below, why, monkeypatch, capfd):
+    (cache / "rules").mkdir(parents=True, mode=0o700)
+    target = cache / below if below else cache
+    if why == "writable by others":
+        target.chmod(0o777)
+    else:
+        method = "stat" if why == "of another user" else "lstat"
+        plain = getattr(Path, method)
+
+        def foreign(path, **options):
+            found = plain(path, **options)
+            return os.stat_result((*found[:4], 4711, *found[5:])) if path == target else found
+
+        monkeypatch.setattr(Path, method, foreign)
+    folder = environment.cache_folder("rules")
+    assert cache not in folder.parents and folder.parent.stat().st_mode & 0o777 == 0o700
+    assert environment.cache_folder("rules") == folder  # the same in all of this process
+    assert "warning: compiled code is not kept: " in capfd.readouterr().err
+
+
+def test_nobody_can_foresee_the_folder_that_stands_in(tmp_path):
+    """A file that another user left under the name that was once predictable is not run."""
+    (tmp_path / "file").write_text("")
+    prepared = "import cusp, os; print(os.environ['NUMBA_CACHE_DIR'])"
+    env = {"CUSP_CACHE": tmp_path / "file" / "cache", "TMPDIR": tmp_path, "NUMBA_CACHE_DIR": None}
+    env = {name: str(value) for name, value in env.items() if value}
+    shown = "import os; os.environ.pop('NUMBA_CACHE_DIR', None); " + prepared
+    done = [mpirun(1, "-c", shown, launcher=False, env=env) for _ in range(2)]
+    folders = [Path(one.stdout.strip()) for one in done]
+    assert folders[0] != folders[1] and all(folder.is_relative_to(tmp_path) for folder in folders)
+    assert all("warning: compiled code is not kept: " in one.stderr for one in done)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]  # both are gone with their process

@@ -1,0 +1,94 @@
+"""How programs end while they start, and what the next start removes (cusp/runtime/signals.py, leftovers.py)."""
+
+import mmap
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from spawn import ROOT
+
+from cusp.runtime import leftovers
+from scripts.mpirun import environment
+
+SLOW = "import sys, time\nsys.stdout.write('x')\nsys.stdout.flush()\ntime.sleep(60)\n"  # a module that takes its time
+
+
+def start(tmp_path, module: str, *options: str) -> subprocess.Popen:
+    """A program that is at its first imports."""
+    (tmp_path / "mpi4py.py").write_text(SLOW)
+    variables = environment({"PYTHONPATH": f"{tmp_path}:{ROOT}"})
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(
+        [sys.executable, *options, "-m", module], stdout=pipe, stderr=pipe, text=True, env=variables, cwd=ROOT
+    )
+    assert process.stdout and process.stdout.read(1) == "x"
+    return process
+
+
+@pytest.mark.parametrize("module", ["apps.bfs", "cusp", "scripts.convert"])
+def test_interrupt_while_modules_load_is_quiet(tmp_path, module):
+    process = start(tmp_path, module)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=10) == ("", "") and process.returncode == 130
+
+
+def test_termination_while_modules_load_is_one_line(tmp_path):
+    process = start(tmp_path, "apps.bfs")
+    process.send_signal(signal.SIGTERM)
+    assert process.communicate(timeout=10) == ("", "error: ended by SIGTERM\n") and process.returncode == 143
+
+
+def test_other_programs_keep_their_signals():
+    """A notebook or a script that imports us, and gets KeyboardInterrupt as ever."""
+    text = "import signal, cusp; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, cwd=ROOT, timeout=60)
+    assert done.stdout == "True\n"
+
+
+def test_what_is_unfinished_goes_with_the_process(tmp_path):
+    text = (
+        "from cusp.runtime import leftovers, signals; import os, time\n"
+        "signals.end_on_signals()\n"
+        "with leftovers.replacing('file') as temporary, leftovers.scratch_folder():\n"
+        "    temporary.write_text('half'); print('x', flush=True); time.sleep(60)\n"
+    )
+    variables = environment({"PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)})
+    process = subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, env=variables, cwd=tmp_path)
+    assert process.stdout and process.stdout.read(1) == b"x" and len([*tmp_path.iterdir()]) == 2
+    process.terminate()
+    assert process.wait(10) == 143 and not [*tmp_path.iterdir()]
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path):
+    """And nothing else: not what a living one has, what is on another host, or what has another name."""
+    text = (
+        "from cusp.runtime import leftovers; import os, signal\n"
+        "leftovers.temporary_beside('file').write_text('half'); os.mkdir(leftovers.mark() + 'x')\n"
+        "open(leftovers.mark() + 'x/below', 'w'); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    variables = environment({"PYTHONPATH": str(ROOT)})
+    done = subprocess.run([sys.executable, "-c", text], env=variables, cwd=tmp_path)
+    assert done.returncode == -9 and len([*tmp_path.iterdir()]) == 2
+    mine = leftovers.mark()
+    kept = {f"{mine}x", f".file.{mine}x.tmp", "cusp-test-xyz", f"cusp-00000000-{2**22 + 1}-1-x", "file"}
+    for name in kept:
+        (tmp_path / name).write_text("")
+    leftovers.sweep(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == kept
+    (tmp_path / mine.replace(f"-{os.getpid()}-", f"-{2**22 + 1}-")).mkdir()  # no process has such a number
+    leftovers.sweep(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == kept
+
+
+def test_shared_memory_of_dead_jobs_is_removed(tmp_path):
+    for name in ("mpich_shm_1a_0", "mpich_shm_2b_0", "mpich_shm_3c_0", "another_shm_4d_0"):
+        (tmp_path / name).write_bytes(bytes(4096))
+        old = time.time() - (0 if name == "mpich_shm_3c_0" else 2 * leftovers.SETTLED)
+        os.utime(tmp_path / name, (old, old))
+    with open(tmp_path / "mpich_shm_1a_0", "rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ):
+        leftovers.sweep_shared_memory(tmp_path)
+        left = {path.name for path in tmp_path.iterdir()}
+    assert left == {"mpich_shm_1a_0", "mpich_shm_3c_0", "another_shm_4d_0"}
