@@ -12,7 +12,7 @@ import ranks
 import scipy.sparse as sp
 
 from cusp.errors import InputError
-from cusp.input.edge_list import GraphError
+from cusp.input.edge_list import GraphError, edge_list_of
 from cusp.input.memory_input import node_names, slice_in_memory
 from cusp.partitioner import partition_graph
 
@@ -172,3 +172,10 @@ def test_some_ranks_without_a_graph(comm):
 def test_no_memory_limit_for_what_is_in_memory(comm):
     with pytest.raises(InputError, match="this graph is in memory"):
         partition_graph(as_tuple(GRAPH), "oec", comm, memory_limit=10**8)
+
+
+@pytest.mark.parametrize("kind", ["f4", "f8", "i2"])
+def test_weights_keep_their_type_without_edges(kind):
+    """Infinity of the type of the weights means "not reached"."""
+    nothing = np.empty(0, np.int64)
+    assert edge_list_of((nothing, nothing, nothing.astype(kind)), num_nodes=3).weight_dtype == kind
