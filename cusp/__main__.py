@@ -26,7 +26,14 @@ from cusp.partitioner import partition_graph
 from cusp.policies.compile_rules import compile_policy
 from cusp.policies.policy import installed_policies, load_policy
 from cusp.program import report
-from cusp.program.cli import add_partition_options, add_policy_options, policy_parameters, positive, wanted_device
+from cusp.program.cli import (
+    add_partition_options,
+    add_policy_options,
+    between,
+    num_parts,
+    policy_parameters,
+    wanted_device,
+)
 from cusp.program.template import write_template
 from cusp.program.warm_up import tiny_policy, warm_up
 from cusp.runtime.devices import choose_device
@@ -53,9 +60,9 @@ def partition(comm: MPI.Intracomm, argv: list[str]) -> int:
     out.add_argument("--export-to", metavar="PATH", default="masters", help="where (default: masters...)")
     dry = parser.add_argument_group("dry run")
     dry.add_argument("--dry-run", action="store_true", help="estimate memory and traffic from a part of the file")
-    dry.add_argument("--ranks", type=positive, metavar="P", help="for this many ranks (default: as many as there are)")
+    dry.add_argument("--ranks", type=num_parts, metavar="P", help="for this many ranks (default: as many as there are)")
     dry.add_argument(
-        "--sample", type=float, default=64, metavar="MB", help="of the file, at most (default: 64; 0: none)"
+        "--sample", type=between(0, 1e12), default=64, metavar="MB", help="of the file, at most (default: 64; 0: none)"
     )
     options = parse_together(comm, parser, argv)
     with together(comm):
@@ -110,7 +117,7 @@ def compare(comm: MPI.Intracomm, argv: list[str]) -> int:
     """``python -m cusp compare``: the figures of several policies, for any number of parts."""
     parser = argparse.ArgumentParser(prog="python -m cusp compare", description=compare.__doc__)
     parser.add_argument("graph", help="graph file")
-    parser.add_argument("--ranks", type=positive, default=None, metavar="P", help="parts (default: as many as ranks)")
+    parser.add_argument("--ranks", type=num_parts, default=None, metavar="P", help="parts (default: as many as ranks)")
     parser.add_argument("--policies", default="oec,iec,cvc,hvc", help="names or files, separated by commas")
     add_policy_options(parser)
     parser.add_argument("--json", metavar="FILE", help="write the figures")

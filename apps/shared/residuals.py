@@ -28,6 +28,9 @@ def push_residuals(
     ``0.5 - SPARED`` or more is settled, and what of it goes to where walks start cancels out. So they shrink in every
     round.
 
+    ``tolerance`` bounds the L1 norm of the residuals: the changes of all ranks in one more step, added up. The ranks
+    are then within ``tolerance / (1 - damping)`` of the right ones, in the L1 norm.
+
     Residuals are whole numbers, so sums do not depend on the order: any policy, number of ranks and device give the
     same answer, bit for bit.
 

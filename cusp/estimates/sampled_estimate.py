@@ -13,7 +13,7 @@ from numba import njit
 from cusp.errors import PolicyError
 from cusp.estimates.estimate import count_parts
 from cusp.estimates.quality import Quality
-from cusp.estimates.sample import Block, SampledRows, Sample
+from cusp.estimates.sample import Block, Sample, SampledRows
 from cusp.estimates.scale_up import all_targets, both_roles, standard_error, thinning_of, without_noise
 from cusp.input.edge_slice import EdgeSlice
 from cusp.policies.compile_rules import CompiledPolicy

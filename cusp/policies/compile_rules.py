@@ -115,6 +115,8 @@ class CompiledPolicy:
     """
 
     def __init__(self, policy: Policy, device: str = "cpu") -> None:
+        if policy.master is master_rules.mapped and not policy.node_map:
+            raise PolicyError(f"--policy {policy.name}: the rule map needs --node-map FILE, a rank for each node")
         self.policy = policy
         self.uses = uses_of(policy)
         self.device, self.where = "cpu", "host"
