@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from cusp.launch import run_main
@@ -29,7 +30,14 @@ def _run(main, arguments: tuple[object, ...]) -> int:
     run_main(main)
 
 
-def rehearse(folder: Path) -> None:
+def comm():  # type: ignore[no-untyped-def]
+    """All ranks: the one that there is."""
+    from mpi4py import MPI
+
+    return MPI.COMM_WORLD
+
+
+def rehearse(folder: Path, apps: Iterable[str] = ("bfs", "sssp"), policies: Iterable[str] = ("oec",)) -> None:
     """Import and compile what the cases call, in this process: its children inherit it."""
     from mpi4py import MPI
 
@@ -41,9 +49,10 @@ def rehearse(folder: Path) -> None:
         more = ["--weights", weights] if weights else []
         arguments = ["rmat", "--scale", "6", "--symmetrize", "--dedup", *more, "--output", str(path)]
         generate(MPI.COMM_WORLD, arguments)
-        for name in ("bfs", "sssp"):
-            main(
-                importlib.import_module(f"apps.{name}").APP,
-                MPI.COMM_WORLD,
-                [str(path), "--verify", "--output", str(folder / "out.h5")],
-            )
+        for name in apps:
+            more = {"forest": ["--roots", "1"], "path": ["--targets", "1"]}.get(name, [])
+            first = [] if name == "maze" else [str(path)]
+            arguments = [*first, *more, "--verify", "--output", str(folder / "out.h5")]
+            main(importlib.import_module(f"apps.{name}").APP, MPI.COMM_WORLD, arguments)
+        for policy in policies:
+            importlib.import_module("cusp.__main__").main(MPI.COMM_WORLD, [str(path), "--policy", policy])
