@@ -115,6 +115,7 @@ State = namedtuple("State", "load")
 def make_mstate(prop):
     return State(np.zeros(4, np.int64))
 """
+LOAD = BOTH.format("return mstate.load[0]")
 POLICIES = {
     "syntax": ("def get_master(prop, node:\n", "SyntaxError"),
     "raises_at_import": ("raise ValueError('no luck')\n", "no luck"),
@@ -138,7 +139,10 @@ POLICIES = {
     "masters_of_nobody": (BOTH.format("return masters[node + 10**12]"), "get_master of node .* ranks 0 to"),
     "owner_out_of_a_table": (f"TABLE = (1, 2)\n{EDGE.format('return TABLE[dst * 10**9 + 2]')}", "edge .* IndexError"),
     "state_out_of_range": (STATE + BOTH.format("return mstate.load[node + 10**9]"), "get_master of node .* IndexError"),
-    "state_without_argument": (STATE.replace("prop", "") + BOTH.format("return 0"), "make_mstate raised TypeError"),
+    "state_without_argument": (
+        STATE.replace("prop", "") + BOTH.format("return mstate.load[0]"),
+        "make_mstate raised TypeError",
+    ),
     "combine": ("combine = 3\n" + BOTH.format("return 0"), "combine is 3, not a dict"),
     "misspelt": (BOTH.format("return 0").replace("get_master", "getMaster"), "get_edge_owner, only getMaster"),
 }

@@ -31,7 +31,6 @@ CLASSES = {
     "options": options.make_case,
     "answers": answers.make_case,
 }
-REHEARSED = {"options": (options.APPS, ("oec", "cvc", "fec")), "answers": (answers.NAMES, answers.POLICIES)}
 COLUMNS = ("tried", "done", "refused", "traceback", "signal", "hang", "babble", "wrong")
 
 
@@ -47,11 +46,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="cusp-fuzz-") as scratch:
         with open(os.devnull, "w") as nowhere:
             sys.stdout, kept = nowhere, sys.stdout
-            apps, policies_ = (
-                {name for only in parsed.only.split(",") for name in REHEARSED.get(only, ((), ()))[place]}
-                for place in (0, 1)
-            )
-            programs.rehearse(Path(scratch), sorted({"bfs", "sssp", *apps}), sorted({"oec", *policies_}))
+            programs.rehearse(Path(scratch))
             sys.stdout = kept
         return attack(parsed, Path(scratch))
 

@@ -2,7 +2,6 @@
 
 import importlib
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 from cusp.launch import run_main
@@ -37,7 +36,7 @@ def comm():  # type: ignore[no-untyped-def]
     return MPI.COMM_WORLD
 
 
-def rehearse(folder: Path, apps: Iterable[str] = ("bfs", "sssp"), policies: Iterable[str] = ("oec",)) -> None:
+def rehearse(folder: Path) -> None:
     """Import and compile what the cases call, in this process: its children inherit it."""
     from mpi4py import MPI
 
@@ -49,10 +48,6 @@ def rehearse(folder: Path, apps: Iterable[str] = ("bfs", "sssp"), policies: Iter
         more = ["--weights", weights] if weights else []
         arguments = ["rmat", "--scale", "6", "--symmetrize", "--dedup", *more, "--output", str(path)]
         generate(MPI.COMM_WORLD, arguments)
-        for name in apps:
-            more = {"forest": ["--roots", "1"], "path": ["--targets", "1"]}.get(name, [])
-            first = [] if name == "maze" else [str(path)]
-            arguments = [*first, *more, "--verify", "--output", str(folder / "out.h5")]
+        for name in ("bfs", "sssp"):
+            arguments = [str(path), "--verify", "--output", str(folder / "out.h5")]
             main(importlib.import_module(f"apps.{name}").APP, MPI.COMM_WORLD, arguments)
-        for policy in policies:
-            importlib.import_module("cusp.__main__").main(MPI.COMM_WORLD, [str(path), "--policy", policy])
