@@ -69,7 +69,7 @@ def num_bytes(text: str) -> int:
     digits = text.upper().removesuffix("B").removesuffix("I")
     unit = digits[-1:] if digits[-1:] in UNITS else ""
     count = float(digits.removesuffix(unit))
-    if not 0 < count < float("inf"):
+    if not 0 < count * UNITS[unit] < 2**60:
         raise ValueError(text)
     return int(count * UNITS[unit])
 

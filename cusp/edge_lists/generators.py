@@ -80,6 +80,7 @@ def road(seed: int, width: int, height: int, keep: float = 0.6) -> EdgeStream:
     are the edges from v to the right and down.
     """
     require(width >= 1 and height >= 1, f"the lattice is {width} x {height}, but both must be at least 1")
+    require(width * height <= MAX_LATTICE, f"the lattice has {width * height} nodes, more than {MAX_LATTICE}")
     require(0 <= keep <= 1, f"keep is {keep}, not between 0 and 1")
 
     def edges(first: int, last: int) -> Edges:
