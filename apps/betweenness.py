@@ -25,7 +25,7 @@ from apps.verify.betweenness import verify_betweenness
 from cusp.errors import GraphFileError, together
 from cusp.launch import run_main
 from cusp.partition import Partition
-from cusp.program.cli import positive
+from cusp.program.cli import integer, positive
 from cusp.runtime.devices import backend, to_host
 from gluon.label import Label
 from gluon.reduction import ADD, ASSIGN
@@ -231,7 +231,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="K",
         help="estimate it from K seeded nodes that have out-edges (default: 4), or 'all': exactly",
     )
-    parser.add_argument("--source", type=int, nargs="+", metavar="GID", help="only paths from these nodes, not scaled")
+    parser.add_argument(
+        "--source", type=integer, nargs="+", metavar="GID", help="only paths from these nodes, not scaled"
+    )
     parser.add_argument("--normalized", action="store_true", help="as a share of all pairs of other nodes, from 0 to 1")
 
 

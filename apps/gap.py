@@ -27,7 +27,7 @@ from cusp.input.memory_input import slice_of_rows
 from cusp.launch import parse_together, run_main
 from cusp.output.whole_file import check_targets
 from cusp.program import report
-from cusp.program.cli import add_partition_options, add_timeout, inputs_of, positive
+from cusp.program.cli import add_partition_options, add_timeout, inputs_of, integer, positive, scale
 
 SOURCES = 64
 ROOTS = 4  # per trial of betweenness
@@ -100,12 +100,17 @@ def make_parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("graph", nargs="?", help="graph file, or folder of a saved partition")
-    add("--kron", type=positive, metavar="SCALE", help=f"a Kronecker graph of 2**SCALE nodes, {DEGREE} edges per node")
-    add("--urand", type=positive, metavar="SCALE", help="the same number of edges, between random nodes")
+    add(
+        "--kron",
+        type=scale,
+        metavar="SCALE",
+        help=f"a Kronecker graph of 2**SCALE nodes, {DEGREE} edges per node",
+    )
+    add("--urand", type=scale, metavar="SCALE", help="the same number of edges, between random nodes")
     add("--kernels", default=",".join(KERNELS), help="which to run, separated by commas (default: %(default)s)")
     add("--trials", type=positive, metavar="N", help="at most this many trials per kernel (default: as the rules say)")
     add("--verify", action="store_true", help="check the answer of the first trial of each kernel")
-    add("--seed", type=int, default=1, help="of generated graphs and sources (default: 1)")
+    add("--seed", type=integer, default=1, help="of generated graphs and sources (default: 1)")
     add_transport_option(parser)
     add_rows_option(parser, "trial")
     add_partition_options(parser)

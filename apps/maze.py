@@ -23,7 +23,7 @@ from cusp.edge_lists.random_kernels import key_of, uniform_units
 from cusp.errors import OptionError, together
 from cusp.launch import run_main
 from cusp.partition import Partition
-from cusp.program.cli import positive
+from cusp.program.cli import whole
 from cusp.runtime.devices import to_host
 from gluon.sync import Sync
 
@@ -180,8 +180,9 @@ def draw(part: Partition, sync: Sync, maze: Maze, answer: Answer) -> list[str]:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of this app alone."""
-    parser.add_argument("--width", type=positive, default=60, help="cells in a row of a random maze (default: 60)")
-    parser.add_argument("--height", type=positive, default=20, help="its rows (default: 20)")
+    side = whole(1, 10**5)
+    parser.add_argument("--width", type=side, default=60, help="cells in a row of a random maze (default: 60)")
+    parser.add_argument("--height", type=side, default=20, help="its rows (default: 20)")
     parser.add_argument("--blocked", type=float, default=0.3, help="share of its cells that are blocked (default: 0.3)")
 
 

@@ -22,7 +22,7 @@ from apps.verify.pagerank import verify_pagerank
 from cusp.errors import OptionError
 from cusp.launch import run_main
 from cusp.partition import Partition
-from cusp.program.cli import positive
+from cusp.program.cli import between, positive
 from cusp.runtime.devices import backend, move, xp_of
 from gluon.label import Label
 from gluon.reduction import ADD, ASSIGN
@@ -92,6 +92,9 @@ def push_residuals(
     share ``SPARED`` of all residuals: so a round settles most of them along few edges. Residuals add up to 0. So of
     each sign a share of ``0.5 - SPARED`` or more is settled, and what returns to where walks start cancels out:
     residuals shrink in every round.
+
+    ``tolerance`` bounds the L1 norm of the residuals: the changes of all ranks in one more step, added up. The ranks
+    are then within ``tolerance / (1 - damping)`` of the right ones, in the L1 norm.
 
     Residuals are whole numbers, so sums do not depend on the order: any policy, number of ranks and device give the
     same answer, bit for bit.
@@ -185,30 +188,18 @@ def verify(part: Partition, sync: Sync, answer: Answer, walk: Walk, options: arg
     verify_pagerank(part, sync, answer.labels["pagerank"], walk.teleport, options.damping, tolerance + noise)
 
 
-def _between(lowest: float, highest: float) -> Any:
-    """Type of an option: a number from ``lowest`` to below ``highest``."""
-
-    def number(text: str) -> float:
-        value = float(text)
-        if not lowest <= value < highest:
-            raise argparse.ArgumentTypeError(f"{text}: expected a number from {lowest:g} to below {highest:g}")
-        return value
-
-    return number
-
-
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of this app alone."""
     parser.add_argument(
         "--damping",
-        type=_between(1e-3, 1),
+        type=between(1e-3, 1),
         default=0.85,
         metavar="D",
         help="probability that a walk goes on at a node (default: 0.85)",
     )
     parser.add_argument(
         "--tolerance",
-        type=_between(0, 1),
+        type=between(0, 1),
         default=1e-6,
         metavar="T",
         help="stop when the changes of all ranks in one iteration add up to less (default: 1e-6)",

@@ -23,6 +23,7 @@ from apps.verify.pagerank import verify_pagerank
 from apps.verify.paths import verify_distances, verify_hops
 from cusp.launch import run_main
 from cusp.partition import Partition
+from cusp.program.cli import between
 from gluon.label import Label
 from gluon.reduction import ADD, MIN, Reduction
 from gluon.sync import Sync
@@ -173,7 +174,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of this app alone."""
     parser.add_argument("--algorithm", choices=tuple(ALGORITHMS), default="bfs", help="what to run (default: bfs)")
     parser.add_argument(
-        "--tolerance", type=float, default=1e-6, metavar="T", help="of pagerank, see apps.pagerank (default: 1e-6)"
+        "--tolerance",
+        type=between(0, 1),
+        default=1e-6,
+        metavar="T",
+        help="of pagerank (default: 1e-6)",
     )
 
 

@@ -46,7 +46,7 @@ def sssp(part: Partition, sync: Sync, source: int, lengths: Lengths) -> Answer:
     Raises
     ------
     GraphFileError
-        A distance does not fit into 64 bits.
+        A distance is above 2^63 - 2: the largest int64 stands for no path.
     """
     ops = backend(Sssp, part.device)
     if backend(Frontier, part.device).drains(sync.comm.size):
@@ -174,8 +174,8 @@ def _refuse_overflow(part: Partition, sync: Sync, source: int, lengths: Lengths,
     with together(sync.comm):
         if lost.size:
             raise GraphFileError(
-                f"the distance from node {source:,} to node {part.gids[lost[0]]:,} does not fit into 64 bits; "
-                "use smaller weights or floats"
+                f"the distance from node {source:,} to node {part.gids[lost[0]]:,} is above 2^63 - 2, "
+                "the largest that fits into 64 bits; use smaller weights or floats"
             )
 
 

@@ -31,9 +31,10 @@ from cusp.program.cli import (
     add_partition_options,
     add_policy_options,
     add_timeout,
+    between,
     inputs_of,
+    num_parts,
     policy_parameters,
-    positive,
     wanted_device,
 )
 from cusp.program.template import write_template
@@ -63,9 +64,9 @@ def partition(comm: MPI.Intracomm, argv: list[str]) -> int:
     out.add_argument("--export-to", metavar="PATH", default="masters", help="where (default: masters...)")
     dry = parser.add_argument_group("dry run")
     dry.add_argument("--dry-run", action="store_true", help="estimate memory and traffic from a part of the file")
-    dry.add_argument("--ranks", type=positive, metavar="P", help="for this many ranks (default: as many as there are)")
+    dry.add_argument("--ranks", type=num_parts, metavar="P", help="for this many ranks (default: as many as there are)")
     dry.add_argument(
-        "--sample", type=float, default=64, metavar="MB", help="of the file, at most (default: 64; 0: none)"
+        "--sample", type=between(0, 1e12), default=64, metavar="MB", help="of the file, at most (default: 64; 0: none)"
     )
     options = parse_together(comm, parser, argv)
     exported = export_names(options.export, options.export_to, comm.size) if options.export else []
@@ -123,7 +124,7 @@ def compare(comm: MPI.Intracomm, argv: list[str]) -> int:
     """``python -m cusp compare``: the figures of several policies, for any number of parts."""
     parser = argparse.ArgumentParser(prog="python -m cusp compare", description=compare.__doc__)
     parser.add_argument("graph", help="graph file")
-    parser.add_argument("--ranks", type=positive, default=None, metavar="P", help="parts (default: as many as ranks)")
+    parser.add_argument("--ranks", type=num_parts, default=None, metavar="P", help="parts (default: as many as ranks)")
     parser.add_argument("--policies", default="oec,iec,cvc,hvc", help="names or files, separated by commas")
     add_policy_options(parser)
     add_timeout(parser)

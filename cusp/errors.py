@@ -31,6 +31,12 @@ class OptionError(InputError):
     """An option that contradicts the graph or another option."""
 
 
+def shortened(value: object) -> str:
+    """What a user wrote, as one line that is not too long for a message."""
+    text = " ".join(str(value).split())
+    return text if len(text) <= 300 else f"{text[:200]} ... {text[-80:]}"
+
+
 def raise_together(comm: "Intracomm", error: BaseException | None) -> None:
     """Raise the error of the lowest failing rank on *every* rank, or return if there is none. Collective.
 

@@ -16,7 +16,7 @@ from typing import NamedTuple, NoReturn
 
 from mpi4py import MPI
 
-from cusp.errors import InputError, raise_together
+from cusp.errors import InputError, OptionError, raise_together, shortened
 from cusp.runtime import leftovers, signals, watchdog
 from cusp.runtime.environment import local_ranks
 from cusp.runtime.signals import INTERRUPTED, LAUNCHERS
@@ -72,7 +72,7 @@ def num_bytes(text: str) -> int:
     digits = text.upper().removesuffix("B").removesuffix("I")
     unit = digits[-1:] if digits[-1:] in UNITS else ""
     count = float(digits.removesuffix(unit))
-    if not 0 < count < float("inf"):
+    if not 0 < count * UNITS[unit] < 2**60:
         raise ValueError(text)
     return int(count * UNITS[unit])
 
@@ -92,8 +92,14 @@ num_bytes.__name__ = "number of bytes"  # what argparse calls it in its message
 def parse_together(comm: MPI.Intracomm, parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespace:
     """Parse the command line on rank 0 for all, so that help and usage errors are printed once. Collective.
 
-    After ``--help`` or a usage error every rank raises SystemExit with argparse's code (0 or 2).
+    After ``--help`` or a usage error every rank raises SystemExit with argparse's code (0 or 2). An OptionError says
+    that a rank was started with other options than rank 0.
     """
+    first = comm.bcast(argv, root=0)
+    if argv != first:
+        mine, others = (shortened(" ".join(map(str, words))) for words in (argv, first))
+        apart = OptionError(f"the ranks were started with different options: {mine!r} here, {others!r} on rank 0")
+    raise_together(comm, apart if argv != first else None)
     options: argparse.Namespace | None = None
     code: int | str | None = None
     error: Exception | None = None

@@ -109,6 +109,14 @@ WEIGHTED: dict[str, tuple[Callable[[Path], object], str]] = {  # found only wher
 
 BOTH = "def get_master(prop, node, mstate, masters):\n    {}\n"
 EDGE = "def get_edge_owner(prop, src, dst, src_master, dst_master, estate):\n    {}\n"
+STATE = """
+import numpy as np
+from collections import namedtuple
+State = namedtuple("State", "load")
+def make_mstate(prop):
+    return State(np.zeros(4, np.int64))
+"""
+LOAD = BOTH.format("return mstate.load[0]")
 POLICIES = {
     "syntax": ("def get_master(prop, node:\n", "SyntaxError"),
     "raises_at_import": ("raise ValueError('no luck')\n", "no luck"),
@@ -123,7 +131,21 @@ POLICIES = {
     "owner_divides_by_0": (EDGE.format("return dst // (prop.num_parts - prop.num_parts)"), "ZeroDivisionError"),
     "master_raises": (BOTH.format("raise ValueError('never')"), "ValueError"),
     "undefined_name": (BOTH.format("return nowhere_defined"), "nowhere_defined"),
-    "returns_nothing": (BOTH.format("pass"), "get_master|NoneType"),
+    "returns_nothing": (BOTH.format("pass"), "get_master of node .*whole number, not None"),
+    "returns_text": (BOTH.format("return 'a'"), "get_master of node .*whole number, not 'a'"),
+    "returns_half": (BOTH.format("return node / 2"), "get_master of node .*whole number, not .*0.0"),
+    "exits": (BOTH.format("exit(0)"), "get_master of node .* raised SystemExit: 0"),
+    "exits_at_import": ("raise SystemExit(0)\n", "cannot be run: SystemExit: 0"),
+    "reader_of_nobody": (BOTH.format("return prop.reader(node - 10**12)"), "get_master of node .* ranks 0 to"),
+    "masters_of_nobody": (BOTH.format("return masters[node + 10**12]"), "get_master of node .* ranks 0 to"),
+    "owner_out_of_a_table": (f"TABLE = (1, 2)\n{EDGE.format('return TABLE[dst * 10**9 + 2]')}", "edge .* IndexError"),
+    "state_out_of_range": (STATE + BOTH.format("return mstate.load[node + 10**9]"), "get_master of node .* IndexError"),
+    "state_without_argument": (
+        STATE.replace("prop", "") + BOTH.format("return mstate.load[0]"),
+        "make_mstate raised TypeError",
+    ),
+    "combine": ("combine = 3\n" + BOTH.format("return 0"), "combine is 3, not a dict"),
+    "misspelt": (BOTH.format("return 0").replace("get_master", "getMaster"), "get_edge_owner, only getMaster"),
 }
 
 

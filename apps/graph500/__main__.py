@@ -40,7 +40,7 @@ from cusp.partition import Partition
 from cusp.partitioner import partition_slice
 from cusp.policies import Policy
 from cusp.program import report
-from cusp.program.cli import add_partition_options, add_timeout, inputs_of, positive
+from cusp.program.cli import add_partition_options, add_timeout, inputs_of, integer, positive, scale
 from cusp.program.warm_up import warm_up
 from cusp.runtime.devices import backend, choose_device, move
 from cusp.runtime.stopwatch import Stopwatch
@@ -95,11 +95,11 @@ def make_parser() -> argparse.ArgumentParser:
         prog="python -m apps.graph500", description="Graph500. Run it on several ranks with mpirun -n RANKS."
     )
     add = parser.add_argument
-    add("--scale", type=int, default=16, help="the graph has 2**SCALE nodes (default: 16)")
+    add("--scale", type=scale, default=16, help="the graph has 2**SCALE nodes (default: 16)")
     add("--edgefactor", type=positive, default=16, help="and this many edges per node (default: 16)")
     add("--keys", type=positive, default=64, help="searches of each kind (default: 64, as specified)")
     add("--skip-sssp", action="store_true", help="leave kernel 3, shortest paths, out")
-    add("--seed", type=int, default=1, help="of edges, weights and search keys (default: 1)")
+    add("--seed", type=integer, default=1, help="of edges, weights and search keys (default: 1)")
     add_transport_option(parser)
     add_rows_option(parser, "search")
     add_partition_options(parser)

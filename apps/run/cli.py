@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from cusp.errors import OptionError
 from cusp.partition import Partition
-from cusp.program.cli import add_partition_options, add_timeout, positive
+from cusp.program.cli import add_partition_options, add_timeout, integer, positive
 from gluon.transports import CHOICES as TRANSPORTS
 
 DEFAULT_SCALE = 16
@@ -31,10 +31,10 @@ def make_parser(name: str, summary: str, needs_source: bool = True) -> argparse.
     of_source = " per source" if needs_source else ""
     if needs_source:
         which = run.add_mutually_exclusive_group()
-        which.add_argument("--source", type=int, metavar="GID", help="start from this node")
+        which.add_argument("--source", type=integer, metavar="GID", help="start from this node")
         several = "start from K seeded nodes that have out-edges"
         which.add_argument("--sources", type=positive, metavar="K", help=several)
-    run.add_argument("--seed", type=int, default=1, help="seed of everything random (default: 1)")
+    run.add_argument("--seed", type=integer, default=1, help="seed of everything random (default: 1)")
     trials = f"timed runs{of_source} (default: 1)"
     run.add_argument("--trials", type=positive, default=1, metavar="N", help=trials)
     run.add_argument("--verify", action="store_true", help=f"check the answer of the first trial{of_source}")

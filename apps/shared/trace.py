@@ -25,7 +25,7 @@ def trace(part: Partition, comm: MPI.Intracomm, parents: np.ndarray, targets: li
     parents = to_host(parents)
     heads = np.array(targets, np.int64)
     steps = [heads]
-    walking = np.ones(heads.size, bool)
+    walking, lost = np.ones(heads.size, bool), np.zeros(heads.size, bool)
     while walking.any():
         lids = part.lid_map.lids(heads)
         own = (lids >= 0) & (lids < part.num_masters)

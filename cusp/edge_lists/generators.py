@@ -9,6 +9,7 @@ from mpi4py import MPI
 
 from cusp.edge_lists import random_kernels
 from cusp.edge_lists.csr_builder import CsrBuilder, CsrSlice
+from cusp.edge_lists.csr_plan import MAX_NODES
 from cusp.edge_lists.random_weights import MAX_SPAN, WeightRule, require
 from cusp.errors import OptionError, together
 from cusp.output.graph_writer import index_dtype
@@ -80,6 +81,7 @@ def road(seed: int, width: int, height: int, keep: float = 0.6) -> EdgeStream:
     are the edges from v to the right and down.
     """
     require(width >= 1 and height >= 1, f"the lattice is {width} x {height}, but both must be at least 1")
+    require(width * height <= MAX_NODES, f"the lattice has {width * height} nodes, more than {MAX_NODES}")
     require(0 <= keep <= 1, f"keep is {keep}, not between 0 and 1")
 
     def edges(first: int, last: int) -> Edges:

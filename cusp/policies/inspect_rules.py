@@ -1,11 +1,15 @@
 """What the rules of a policy look at, read from their bytecode: what they ask for decides what is computed and sent."""
 
+import contextlib
 import dis
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from types import FunctionType
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
 
 import numpy as np
+from numba.core.dispatcher import Dispatcher
 
 from cusp.errors import PolicyError
 from cusp.policies.policy import Policy
@@ -15,6 +19,7 @@ MASTER_ARGUMENTS = ("prop", "node", "mstate", "masters")
 EDGE_ARGUMENTS = ("prop", "src", "dst", "src_master", "dst_master", "estate")
 # of a Prop, what any rank can say; a master rule that asks for anything else is not computed
 KNOWN_EVERYWHERE = ("num_nodes", "num_edges", "num_parts", "rows", "columns", "threshold", "reader")
+KNOWN = sys.stdlib_module_names | {"numpy", "numba", "builtins"}  # their functions count by name
 
 
 @dataclass(frozen=True)
@@ -78,55 +83,132 @@ def uses_of(policy: Policy) -> Uses:
 
 def arguments_used(rule: Callable) -> set[int]:
     """Places of the arguments that a rule looks at, whatever it calls them."""
-    names = set(_loaded(rule, "LOAD_FAST"))
+    names = set(_loaded(rule, "LOAD_FAST", "LOAD_DEREF", "LOAD_CLOSURE"))
     return {place for place, name in enumerate(rule.__code__.co_varnames[: rule.__code__.co_argcount]) if name in names}
 
 
 def attributes_used(rule: Callable) -> set[str]:
     """Attributes and methods that a rule and the functions that it calls look at, of ``prop`` and of anything else."""
-    functions: list[Callable] = [rule, *_called(rule)]
-    return {name for function in functions for name in _loaded(function, "LOAD_ATTR", "LOAD_METHOD")}
-
-
-def constants_of(rule: Callable) -> bytes:
-    """Values of the module's names that a rule and the functions that it calls use: they are compiled in."""
-    functions: list[Callable] = [rule, *_called(rule)]
-    values = []
-    for function in functions:
-        for name in function.__code__.co_names:
-            value = function.__globals__.get(name)
-            if isinstance(value, np.ndarray):
-                values.append(f"{name} {value.dtype} {value.shape}".encode() + value.tobytes())
-            elif isinstance(value, int | float | complex | str | tuple):
-                values.append(f"{name} {value!r}".encode())
-    return b"\0".join(values)
+    return {name for function in functions_of(rule) for name in _loaded(function, "LOAD_ATTR", "LOAD_METHOD")}
 
 
 def helpers_of(rule: Callable) -> dict[str, FunctionType]:
-    """Plain functions of its module that a rule calls, by name."""
+    """Functions that a rule calls by a name of its module, plain or compiled by numba; by that name."""
     assert isinstance(rule, FunctionType)
-    named = {name: rule.__globals__.get(name) for name in rule.__code__.co_names}
-    return {name: value for name, value in named.items() if isinstance(value, FunctionType) and value is not rule}
+    found = {name: plain(rule.__globals__.get(name)) for name in _names(rule.__code__)}
+    return {name: value for name, value in found.items() if isinstance(value, FunctionType) and value is not rule}
+
+
+def functions_of(rule: Callable) -> list[Callable]:
+    """A rule and the functions that it calls, directly or through others, in any module of the user.
+
+    Raises
+    ------
+    PolicyError
+        They call each other in a circle.
+    """
+    finished: dict[Callable, bool] = {}
+
+    def visit(function: Callable) -> None:
+        if not finished.setdefault(function, False):
+            for _, value in outside(function):
+                called = plain(value)
+                if not isinstance(called, FunctionType) or called is function or _is_known(called):
+                    continue
+                if finished.get(called) is False:
+                    file = called.__code__.co_filename
+                    raise PolicyError(f"{file}: {called.__name__} calls itself through others, which a rule cannot do")
+                visit(called)
+            finished[function] = True
+
+    visit(rule)
+    return list(finished)
+
+
+def fingerprint(rule: Callable) -> bytes:
+    """All that the machine code of a rule depends on: bytecode and constants of every function of :func:`functions_of`.
+
+    What the standard library, NumPy and numba define counts by its name.
+    """
+    words: list[bytes] = []
+    for function in functions_of(rule):
+        words += [function.__qualname__.encode(), *_describe_code(function.__code__)]
+        for name, value in outside(function):
+            words += [name.encode(), *_describe(value)]
+    return b"\0".join(words)
+
+
+def outside(function: Callable) -> Iterator[tuple[str, Any]]:
+    """What a function uses of its surroundings: globals, enclosed variables, defaults, attributes of modules."""
+    names = _names(function.__code__)
+    yield "defaults", (function.__defaults__, function.__kwdefaults__)  # type: ignore[attr-defined]
+    found = {name: function.__globals__[name] for name in names if name in function.__globals__}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+        with contextlib.suppress(ValueError):  # not assigned yet
+            found[name] = cell.cell_contents
+    seen: set[int] = set()
+    while found:
+        name, value = found.popitem()
+        yield name, value
+        if isinstance(value, ModuleType | type) and not _is_known(value) and id(value) not in seen:
+            seen.add(id(value))
+            found |= {f"{name}.{inner}": vars(value)[inner] for inner in names if inner in vars(value)}
+
+
+def plain(value: Any) -> Any:
+    """The Python function that numba compiles; anything else as it is."""
+    value = value.__func__ if isinstance(value, staticmethod) else value
+    return value.py_func if isinstance(value, Dispatcher) else value
+
+
+def _is_known(value: Any) -> bool:
+    """Whether it comes from a library that cannot change unless its version does."""
+    module = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+    return str(module).partition(".")[0] in KNOWN
+
+
+def _describe(value: Any) -> Iterator[bytes]:
+    """A value, so that equal words mean the same machine code. Functions count by name: their code is described too."""
+    if isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:
+        yield f"{value.dtype} {value.shape}".encode() + value.tobytes()
+    elif isinstance(value, bool | int | float | complex | str | bytes | None):
+        yield f"{type(value).__name__} {value!r}".encode()
+    elif isinstance(value, tuple | list):
+        yield f"{type(value).__name__} {len(value)}".encode()
+        for item in value:
+            yield from _describe(item)
+    elif isinstance(value, CodeType):
+        yield from _describe_code(value)
+    elif isinstance(value, frozenset):
+        yield from sorted(b"".join(_describe(item)) for item in value)
+    else:
+        name = getattr(value, "__qualname__", type(value).__qualname__)
+        yield f"{getattr(value, '__module__', '')} {name} {getattr(value, 'targetoptions', '')}".encode()
+
+
+def _describe_code(code: CodeType) -> Iterator[bytes]:
+    yield code.co_code
+    yield repr((code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)).encode()
+    for constant in code.co_consts:
+        yield from _describe(constant)
+
+
+def _codes(code: CodeType) -> list[CodeType]:
+    """A function's code and that of the functions and comprehensions in it."""
+    return [code, *(deeper for part in code.co_consts if isinstance(part, CodeType) for deeper in _codes(part))]
+
+
+def _names(code: CodeType) -> list[str]:
+    """Names of globals and attributes, each once."""
+    return list(dict.fromkeys(name for part in _codes(code) for name in part.co_names))
 
 
 def _loaded(rule: Callable, *operations: str) -> Iterator[str]:
-    for instruction in dis.get_instructions(rule):
-        if instruction.opname.startswith(operations):
-            value = instruction.argval
-            yield from value if isinstance(value, tuple) else (value,)
-
-
-def _called(rule: Callable, above: tuple[Callable, ...] = ()) -> list[FunctionType]:
-    """All plain functions that a rule calls, directly or through others."""
-    if rule in above:
-        file = rule.__code__.co_filename
-        raise PolicyError(f"{file}: {rule.__name__} calls itself through others, which a rule cannot do")
-    enclosed = [cell.cell_contents for cell in rule.__closure__ or ()]
-    functions = [value for value in enclosed if isinstance(value, FunctionType) and value is not rule]
-    called = []
-    for function in [*helpers_of(rule).values(), *functions]:
-        called += [function, *_called(function, (*above, rule))]
-    return called
+    for code in _codes(rule.__code__):
+        for instruction in dis.get_instructions(code):
+            if instruction.opname.startswith(operations):
+                value = instruction.argval
+                yield from value if isinstance(value, tuple) else (value,)
 
 
 def _check_signature(policy: Policy, rule: Callable, arguments: tuple[str, ...]) -> None:

@@ -18,10 +18,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points
 from pathlib import Path
-from types import MappingProxyType, ModuleType
+from types import FunctionType, MappingProxyType, ModuleType
 from typing import Any, NamedTuple
 
-from cusp.errors import OptionError, PolicyError
+from cusp.errors import OptionError, PolicyError, shortened
 from cusp.policies import edge_rules, master_rules
 
 DEFAULT_THRESHOLD = 1000  # as in the shipped CuSP; PowerLyra uses 100
@@ -161,7 +161,7 @@ def load_policy(name: str, **parameters: Any) -> Policy:
     if name in plugins:
         return _from_target(name, plugins[name], parameters)
     raise PolicyError(
-        f"--policy {name}: unknown; choose one of {', '.join([*POLICIES, *plugins])}, MASTER+EDGE such as "
+        f"--policy {shortened(name)}: unknown; choose one of {', '.join([*POLICIES, *plugins])}, MASTER+EDGE such as "
         "fennel+cartesian, a Python file such as my_policy.py, or package.module:NAME"
     )
 
@@ -187,8 +187,11 @@ def _from_target(name: str, target: str, parameters: dict[str, Any]) -> Policy:
     try:
         module = importlib.import_module(module_name)
         target_object = getattr(module, attribute) if attribute else module
-    except (ImportError, AttributeError) as error:
-        raise PolicyError(f"--policy {name}: {target} cannot be imported: {error}") from None
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        why = f"{type(error).__name__}: {shortened(error)}"
+        raise PolicyError(f"--policy {shortened(name)}: {shortened(target)} cannot be imported: {why}") from None
     if isinstance(target_object, Policy):
         return replace(target_object, name=name, **parameters)
     return _from_module(name, target_object, parameters)
@@ -197,10 +200,17 @@ def _from_target(name: str, target: str, parameters: dict[str, Any]) -> Policy:
 def _from_module(name: str, module: Any, parameters: dict[str, Any]) -> Policy:
     """A policy made of ``get_master``, ``get_edge_owner``, ``make_mstate``, ``make_estate`` and ``combine``."""
     if not (hasattr(module, "get_master") or hasattr(module, "get_edge_owner")):
-        raise PolicyError(f"{name}: defines neither get_master nor get_edge_owner")
-    combine = getattr(module, "combine", {})
-    master = Rule(getattr(module, "get_master", master_rules.contiguous), getattr(module, "make_mstate", None), combine)
-    edge = Rule(getattr(module, "get_edge_owner", edge_rules.source), getattr(module, "make_estate", None), combine)
+        found = [key for key in dir(module) if isinstance(getattr(module, key, None), FunctionType)]
+        instead = f", only {shortened(', '.join(found))}" if found else ""
+        raise PolicyError(f"{name}: defines neither get_master nor get_edge_owner{instead}")
+    combine, mstate, estate = (getattr(module, key, None) for key in ("combine", "make_mstate", "make_estate"))
+    if not isinstance(combine, Mapping | None):
+        raise PolicyError(f"{name}: combine is {shortened(repr(combine))}, not a dict such as {{'load': 'max'}}")
+    for key, make in (("make_mstate", mstate), ("make_estate", estate)):
+        if make is not None and not callable(make):
+            raise PolicyError(f"{name}: {key} is {shortened(repr(make))}, not a function")
+    master = Rule(getattr(module, "get_master", master_rules.contiguous), mstate, combine or {})
+    edge = Rule(getattr(module, "get_edge_owner", edge_rules.source), estate, combine or {})
     return _combined(name, master, edge, parameters)
 
 
@@ -214,7 +224,7 @@ def _combined(name: str, master: Rule, edge: Rule, parameters: dict[str, Any]) -
 
 def _find(rules: dict[str, Rule], kind: str, name: str) -> Rule:
     if name not in rules:
-        raise PolicyError(f"--policy: unknown {kind} rule {name!r}; choose one of {', '.join(rules)}")
+        raise PolicyError(f"--policy: unknown {kind} rule {shortened(name)!r}; choose one of {', '.join(rules)}")
     return rules[name]
 
 
@@ -222,8 +232,9 @@ def load_module(path: str) -> ModuleType:
     """Run a Python file as a module; once per process, unless its content has changed."""
     try:
         content = Path(path).read_bytes()
-    except OSError as error:
-        raise PolicyError(f"--policy {path}: cannot be read: {error.strerror}") from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise PolicyError(f"--policy {shortened(path)}: cannot be read: {why}") from None
     digest = hashlib.sha256(os.path.abspath(path).encode() + b"\0" + content).hexdigest()
     name = f"cusp_policy_{Path(path).stem}_{digest[:12]}"
     if name in sys.modules:
@@ -232,7 +243,9 @@ def load_module(path: str) -> ModuleType:
     module.__file__ = os.path.abspath(path)
     try:
         exec(compile(content, module.__file__, "exec"), module.__dict__)  # leaves no compiled file beside the user's
-    except Exception as error:
-        raise PolicyError(f"{path}: cannot be run: {type(error).__name__}: {error}") from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit too
+        raise PolicyError(f"{path}: cannot be run: {type(error).__name__}: {shortened(error)}") from error
     sys.modules[name] = module
     return module

@@ -79,8 +79,12 @@ class Prop:
     def reader(self, node):  # type: ignore[no-untyped-def]
         """Rank that reads a node: contiguous blocks, with equal numbers of edges unless --split says otherwise.
 
+        -1 for a node that does not exist.
+
         If the number of parts is not the number of ranks, the blocks are those of the parts.
         """
+        if node < 0 or node >= self.num_nodes:
+            return -1
         rank = self.guess[node >> self.shift]
         while node >= self.bounds[rank + 1]:
             rank += 1
@@ -111,7 +115,7 @@ class Prop:
             return row
         word = np.int64(node) >> 6
         bit = np.uint64(1) << np.uint64(node & 63)
-        if 2 * word >= self.neighbor_index.size or self.neighbor_index[2 * word] & bit == 0:
+        if word < 0 or 2 * word >= self.neighbor_index.size or self.neighbor_index[2 * word] & bit == 0:
             return -1
         below = popcount(self.neighbor_index[2 * word] & (bit - np.uint64(1)))
         return rows + np.int64(self.neighbor_index[2 * word + 1] + below)
@@ -122,6 +126,8 @@ class Prop:
         rows = self.indptr.size - 1
         if place < rows:
             return -1 if place < 0 else self.indptr[place + 1] - self.indptr[place]
+        if place - rows >= self.neighbor_degrees.size:  # the question was overlooked, see cusp.policies.inspect_rules
+            raise ValueError("prop.neighbor_degree may be called by a rule and by functions that it calls only")
         return self.neighbor_degrees[place - rows]
 
     def in_degree(self, node):  # type: ignore[no-untyped-def]
@@ -133,7 +139,7 @@ class Prop:
         if place < 0:
             return -1
         if place >= self.in_degrees.size:  # the question was overlooked, see cusp.policies.inspect_rules
-            raise ValueError("prop.in_degree may be called by a rule and by plain functions of its module only")
+            raise ValueError("prop.in_degree may be called by a rule and by functions that it calls only")
         return self.in_degrees[place]
 
     def mapped(self, node):  # type: ignore[no-untyped-def]
@@ -172,7 +178,7 @@ class MastersView:
             return np.int64(self.own[row])
         word = np.int64(node) >> 6
         bit = np.uint64(1) << np.uint64(node & 63)
-        if self.index[2 * word] & bit == 0:
+        if word < 0 or 2 * word >= self.index.size or self.index[2 * word] & bit == 0:
             return np.int64(-1)
         below = popcount(self.index[2 * word] & (bit - np.uint64(1)))
         return np.int64(self.table[self.index[2 * word + 1] + below])

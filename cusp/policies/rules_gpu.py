@@ -36,22 +36,22 @@ class Loops:
         self._target_master = SOURCES.index(target_master)
 
     def assign_masters(
-        self, prop: Any, begin: int, end: int, num_parts: int, mstate: Any, masters: Any, own: Any
+        self, prop: Any, begin: int, end: int, num_parts: int, mstate: Any, masters: Any, own: Any, at: Any
     ) -> int:
         """First row, of those from ``begin`` to ``end - 1``, whose master is not a rank; -1 if there is none."""
         wrong = cp.full(1, NOTHING_WRONG, cp.int64)
         kernels = self._kernels(prop, own.dtype, np.dtype(np.uint8))
         kernels.assign_masters(end - begin, _struct(prop, None, None), int(begin), int(end), own, wrong)
-        return _first_wrong(wrong)
+        return _first_wrong(wrong, at)
 
-    def masters_of(self, prop: Any, nodes: Any, masters: Any) -> None:
+    def masters_of(self, prop: Any, nodes: Any, masters: Any, at: Any) -> None:
         """Masters of any nodes."""
         kernels = self._kernels(prop, masters.dtype, np.dtype(np.uint8))
         nodes = nodes.astype(cp.int64, copy=False)
         kernels.masters_of(nodes.size, _struct(prop, None, None), nodes, nodes.size, masters)
 
     def assign_edges(
-        self, prop: Any, begin: int, end: int, num_parts: int, masters: Any, own: Any, estate: Any, owners: Any
+        self, prop: Any, begin: int, end: int, num_parts: int, masters: Any, own: Any, estate: Any, owners: Any, at: Any
     ) -> int:
         """First edge of the rows from ``begin`` to ``end - 1`` whose owner is not a rank; -1 if there is none."""
         wrong = cp.full(1, NOTHING_WRONG, cp.int64)
@@ -59,7 +59,7 @@ class Loops:
         kernels.assign_edges(
             threads_for_edges(owners.size), _struct(prop, own, masters), int(begin), int(end), own, owners, wrong
         )
-        return _first_wrong(wrong)
+        return _first_wrong(wrong, at)
 
     def _kernels(self, prop: Any, rank: np.dtype, owner: np.dtype) -> Any:
         return load(
@@ -69,12 +69,13 @@ class Loops:
         )  # fmt: skip
 
 
-def _first_wrong(wrong: Any) -> int:
+def _first_wrong(wrong: Any, at: Any) -> int:
     """Index of the first row or edge; a rule that divided by zero there raises what it raises on the host."""
     first = int(wrong[0])
     if first == NOTHING_WRONG:
         return -1
     if first & 3:
+        at[0] = first >> 2
         raise ZeroDivisionError(DIVISIONS[first & 3])
     return first >> 2
 

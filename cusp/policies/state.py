@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from cusp.errors import PolicyError, together
+from cusp.errors import PolicyError, shortened, together
 from cusp.policies.policy import Policy
 
 COMBINE = ("add", "max", "min", "local")
@@ -22,21 +22,51 @@ def make_state(make: Any, prop: Any, combine: Mapping[str, str], name: str) -> A
     """
     if make is None:
         return None
-    state = make(prop)
+    maker = f"policy {name}: {getattr(make, '__name__', 'the function that makes the state')}"
+    try:
+        state = make(prop)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise PolicyError(f"{maker} raised {type(error).__name__}: {shortened(error)}") from error
     if not hasattr(state, "_fields") or not all(isinstance(field, np.ndarray) for field in state):
-        made = type(state).__name__
-        raise PolicyError(f"policy {name}: {make.__name__} must return a namedtuple of arrays, not {made}")
-    for field in state._fields:
+        raise PolicyError(f"{maker} must return a namedtuple of arrays, not {shortened(repr(state))}")
+    for field, values in zip(state._fields, state):
         how = combine.get(field, "add")
         if how not in COMBINE:
-            raise PolicyError(f"policy {name}: field {field} is to be combined by {how!r}; choose one of {COMBINE}")
+            raise PolicyError(
+                f"policy {name}: field {field} is to be combined by {shortened(repr(how))}; choose one of {COMBINE}"
+            )
+        if how != "local" and not _can_be_sent(values):
+            raise PolicyError(
+                f"{maker} makes the field {field} of type {values.dtype}, strides {values.strides}; only a contiguous, "
+                "writeable array of int, uint, float32 or float64 can be combined"
+            )
     return state
+
+
+def _can_be_sent(values: np.ndarray) -> bool:
+    number = values.dtype.kind in "iu" or values.dtype in (np.float32, np.float64)
+    return number and values.dtype.isnative and values.flags.c_contiguous and values.flags.writeable
 
 
 def start_state(make: Callable | None, prop: Any, policy: Policy, comm: MPI.Intracomm) -> tuple[Any, Any]:
     """The state of a rule before its first round, and a copy to see later what changed. Collective."""
     with together(comm):
         state = make_state(make, prop, policy.combine, policy.name)
+    if state is not None:
+        shared = {
+            name: (values.dtype.str, values.shape)
+            for name, values in zip(state._fields, state)
+            if policy.combine.get(name, "add") != "local"
+        }
+        ranks = comm.allgather(shared)
+        other = next((rank for rank, theirs in enumerate(ranks) if theirs != ranks[0]), 0)
+        if other:
+            raise PolicyError(
+                f"policy {policy.name}: the state that ranks combine is {ranks[0]} on rank 0, but {ranks[other]} on "
+                f"rank {other}; combine such fields by 'local'"
+            )
     return state, copy_state(state)
 
 

@@ -3,12 +3,17 @@
 import argparse
 import os
 import re
+from collections.abc import Callable
 from typing import Any
 
+from cusp.errors import shortened
 from cusp.launch import num_bytes, num_seconds
 from cusp.partitioner import ORDERS
 from cusp.policies.policy import DEFAULT_ROUNDS, DEFAULT_THRESHOLD, POLICIES
 from cusp.runtime.devices import CHOICES as DEVICES
+
+LARGEST = 2**63 - 1
+MOST_ROUNDS = 10**6
 
 
 def add_partition_options(parser: argparse.ArgumentParser) -> None:
@@ -19,9 +24,9 @@ def add_partition_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--order", choices=ORDERS, default="degree", help=order)
     limit = "bytes that a rank may use for its part of the graph; its edges then stay in files (default: all it needs)"
     parser.add_argument("--memory-limit", type=num_bytes, metavar="4G", help=limit)
-    default = os.environ.get("CUSP_DEVICE", "auto")
+    default = os.environ.get("CUSP_DEVICE") or "auto"
     device = f"where to compute; auto takes GPUs if every rank can use one (default: $CUSP_DEVICE, now {default})"
-    parser.add_argument("--device", choices=DEVICES, default=default, help=device)
+    parser.add_argument("--device", type=_device, choices=DEVICES, default=default, help=device)
     add_policy_options(parser)
 
 
@@ -36,12 +41,12 @@ def add_policy_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("policy").add_argument
     add("--grid", type=grid, metavar="RxC", help="grid of ranks for two-dimensional cuts (default: the squarest)")
     hubs = f"out-degree above which a node is a hub, for hvc and Fennel (default: {DEFAULT_THRESHOLD})"
-    add("--threshold", type=int, default=DEFAULT_THRESHOLD, metavar="D", help=hubs)
+    add("--threshold", type=whole(0), default=DEFAULT_THRESHOLD, metavar="D", help=hubs)
     rounds = f"how many times ranks exchange masters and state, if a rule needs them (default: {DEFAULT_ROUNDS})"
-    add("--state-rounds", type=positive, default=DEFAULT_ROUNDS, metavar="R", help=rounds)
+    add("--state-rounds", type=whole(1, MOST_ROUNDS), default=DEFAULT_ROUNDS, metavar="R", help=rounds)
     add(
         "--passes",
-        type=positive,
+        type=whole(1, MOST_ROUNDS),
         default=1,
         help="times that masters are assigned, each time knowing the last (default: 1)",
     )
@@ -74,12 +79,44 @@ def inputs_of(options: argparse.Namespace) -> list[str | None]:
     return [getattr(options, "graph", None), options.node_map, *files]
 
 
-def positive(text: str) -> int:
-    """A whole number above 0."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not above 0")
+def whole(least: int = -LARGEST - 1, most: int = LARGEST) -> Callable[[str], int]:
+    """Type of an option: a whole number from ``least`` to ``most``."""
+
+    def number(text: str) -> int:
+        value = int(text)
+        if not least <= value <= most:
+            raise argparse.ArgumentTypeError(f"{shortened(text)}: expected a whole number from {least} to {most}")
+        return value
+
+    number.__name__ = "whole number"  # what argparse calls it in its message
     return number
+
+
+integer, positive = whole(), whole(1)
+num_parts = whole(1, 2**15 - 1)  # a rank fits into 16 bits
+scale = whole(1, 40)  # of a generated graph of 2**SCALE nodes
+
+
+def between(lowest: float, highest: float) -> Callable[[str], float]:
+    """Type of an option: a number from ``lowest`` to below ``highest``."""
+
+    def number(text: str) -> float:
+        value = float(text)
+        if not lowest <= value < highest:
+            raise argparse.ArgumentTypeError(
+                f"{shortened(text)}: expected a number from {lowest:g} to below {highest:g}"
+            )
+        return value
+
+    return number
+
+
+def _device(text: str) -> str:
+    """Any of DEVICES; argparse does not compare a default, here the value of a variable, with the choices."""
+    if text not in DEVICES:
+        what = f"{shortened(text)!r}: choose one of {', '.join(DEVICES)}; the default is that of $CUSP_DEVICE"
+        raise argparse.ArgumentTypeError(what)
+    return text
 
 
 def node_list(text: str) -> list[int]:
@@ -87,9 +124,10 @@ def node_list(text: str) -> list[int]:
     try:
         nodes = [int(word) for word in text.split(",")]
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text} is not a list of nodes such as 3,17,4") from None
-    if min(nodes) < 0:
-        raise argparse.ArgumentTypeError(f"{min(nodes)} is not a node; nodes count from 0")
+        raise argparse.ArgumentTypeError(f"{shortened(text)} is not a list of nodes such as 3,17,4") from None
+    for node in nodes:
+        if not 0 <= node <= LARGEST:
+            raise argparse.ArgumentTypeError(f"{node} is not a node; nodes count from 0")
     return nodes
 
 
@@ -97,5 +135,5 @@ def grid(text: str) -> tuple[int, int]:
     """Rows and columns from ``RxC``."""
     match = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", text)
     if not match:
-        raise argparse.ArgumentTypeError(f"{text} is not of the form ROWSxCOLUMNS such as 2x4")
+        raise argparse.ArgumentTypeError(f"{shortened(text)} is not of the form ROWSxCOLUMNS such as 2x4")
     return int(match[1]), int(match[2])

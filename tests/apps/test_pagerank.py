@@ -57,6 +57,23 @@ def test_ranks(comm, shared_tmp, name, policy):
 
 
 @pytest.mark.mpi
+@pytest.mark.parametrize("tolerance", [1e-2, 1e-5])
+def test_what_the_tolerance_bounds(comm, shared_tmp, tolerance):
+    """The changes in one more step, added up; so the distance from the right ranks, in the same norm."""
+    graph = graphs.HARD["random"]()
+    part = parts.partition_graph(
+        graphs.write(shared_tmp / "g.h5", graph), parts.policy_of("cvc"), comm, weights=False, csc=True
+    )
+    sync, options = parts.make_sync(part), parts.options_of(APP, algorithm="push-residual", tolerance=tolerance)
+    answer = run(part, sync, prepare(part, sync, options), options).on_host()
+    found = parts.gather(part, answer.labels["pagerank"])
+    teleport = np.full(graph.num_nodes, 1 / graph.num_nodes)
+    change = abs(matrix(graph, 0.85, teleport) @ found - found).sum()
+    assert change == pytest.approx(answer.figures["l1_change"], rel=1e-6) and change <= tolerance
+    assert abs(found - fixed_point(graph)).sum() <= tolerance / (1 - 0.85)
+
+
+@pytest.mark.mpi
 @pytest.mark.parametrize(("name", "policy"), list(zip(graphs.SYMMETRIC, ["cvc", "mixed", "iec", "oec", "cvc"])))
 def test_symmetric(comm, shared_tmp, name, policy):
     """A graph that says it is symmetric is pulled along its own rows, without a transpose."""

@@ -1,6 +1,8 @@
 """Policies: built-in names, users' files, grids; rules mean the same compiled and in Python."""
 
+import sys
 from dataclasses import replace
+from types import ModuleType
 
 import graphs
 import numpy as np
@@ -14,8 +16,9 @@ from cusp.estimates.quality import measure_quality
 from cusp.input.edge_slice import read_slice
 from cusp.partitioner import partition_graph
 from cusp.policies import POLICIES, load_policy
-from cusp.policies.inspect_rules import arguments_used, attributes_used
-from cusp.policies.prop import Prop
+from cusp.policies.compile_rules import compile_policy
+from cusp.policies.inspect_rules import arguments_used, attributes_used, fingerprint
+from cusp.policies.prop import MastersView, Prop
 
 SIZE = ranks.COMM.size
 
@@ -247,6 +250,78 @@ def test_what_rules_look_at():
     assert arguments_used(load_policy("oec").edge) == {3}
     assert "rank" not in attributes_used(load_policy("fec").master)  # a local variable of that name is no attribute
     assert {"out_degree", "threshold"} <= attributes_used(load_policy("hvc").edge)
+
+
+RULE = """
+import numpy
+import other
+from other import add
+def twice(x):
+    return 2 * x
+def rule_with(inner):
+    def get_master(prop, node, mstate, masters):
+        return inner(add(node)) + other.LIMIT + other.Kind.LARGE + numpy.int64(3)
+    return get_master
+get_master = rule_with(twice)
+"""
+OTHER = """
+from numba import njit
+LIMIT, TABLE, UNUSED = 5, (1, 2), 0
+class Kind:
+    LARGE = 7
+@njit
+def deep(x):
+    return [TABLE[0] + k for k in (x,)][0]
+def add(x, more=1):
+    return deep(x) + more
+"""
+CHANGES = {
+    "a constant of a module": ("LIMIT, TABLE, UNUSED = 5", "LIMIT, TABLE, UNUSED = 6"),
+    "an attribute of a class": ("LARGE = 7", "LARGE = 8"),
+    "a table in a comprehension": ("(1, 2)", "(3, 2)"),
+    "a function of another module": ("deep(x) + more", "deep(x) - more"),
+    "a default": ("more=1", "more=2"),
+    "a compiled function": ("+ k", "- k"),
+    "an enclosed function": ("return 2 * x", "return 3 * x"),
+    "a comment": ("import numpy\n", "import numpy  # as it is\n"),
+    "what no rule uses": ("UNUSED = 5, (1, 2), 0", "UNUSED = 5, (1, 2), 1"),
+}
+
+
+def fingerprint_of(monkeypatch, change: tuple[str, str] = ("", "")) -> bytes:
+    """That of a rule which imports from another file, after a change to one of the files."""
+    modules = {}
+    for name, text in (("other", OTHER), ("mine", RULE)):
+        modules[name] = ModuleType(name)
+        monkeypatch.setitem(sys.modules, name, modules[name])
+        exec(compile(text.replace(*change), f"{name}.py", "exec"), modules[name].__dict__)
+    return fingerprint(modules["mine"].get_master)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_compiled_rules_are_kept_only_while_all_that_they_use_is_the_same(monkeypatch, change):
+    """In files that the user's file imports, too."""
+    before = fingerprint_of(monkeypatch)
+    assert before == fingerprint_of(monkeypatch)
+    same = change in ("a comment", "what no rule uses")
+    assert (fingerprint_of(monkeypatch, CHANGES[change]) == before) == same
+
+
+def test_what_is_not_there():
+    """Questions about nodes that do not exist, or that this slice does not touch."""
+    edges = read_nothing(1000, np.array([0, 1000]))
+    index = np.zeros(32, np.uint64)
+    prop = Prop(edges, 1, 0, (1, 1), 5, neighbor_index=index)
+    view = MastersView(0, np.zeros(0, np.int8), index, np.zeros(0, np.int8))
+    for node in (-(10**12), -65, -1, 1000, 1024, 10**12):
+        assert prop.reader(node) == prop.place(node) == prop.neighbor_degree(node) == view[node] == -1
+        assert prop.in_degree(node) == prop.out_degree(node) == prop.mapped(node) == -1
+
+
+def test_map_without_a_map():
+    """Said before anything is read."""
+    with pytest.raises(PolicyError, match="needs --node-map FILE"):
+        compile_policy("map")
 
 
 def test_constants_from_outside_are_not_stale(tmp_path):

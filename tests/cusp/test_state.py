@@ -1,6 +1,8 @@
 """State of rules: how ranks combine it, when, and what rules may know (cusp/policies/state.py, cusp/neighbors.py)."""
 
+import sys
 from collections import namedtuple
+from dataclasses import replace
 
 import graphs
 import numpy as np
@@ -11,7 +13,7 @@ import ranks
 from cusp.errors import PolicyError
 from cusp.partitioner import partition_graph
 from cusp.policies import Policy, load_policy
-from cusp.policies.state import combine_state, copy_state
+from cusp.policies.state import combine_state, copy_state, make_state, start_state
 
 SIZE = ranks.COMM.size
 State = namedtuple("State", "added largest smallest own")
@@ -246,3 +248,34 @@ def test_a_master_that_depends_on_who_asks(comm, shared_tmp, policy):
     path = graphs.write(shared_tmp / "g.h5", graph)
     part = partition_graph(path, policy("def get_master(prop, node, mstate, masters):\n    return prop.rank\n"), comm)
     parts.check_partition(part, graph)
+
+
+One = namedtuple("One", "load")
+STATES = {
+    "a number": (lambda prop: 3, "must return a namedtuple of arrays, not 3"),
+    "no array": (lambda prop: One(3), "must return a namedtuple"),
+    "no argument": (lambda: 3, "raised TypeError"),
+    "an exit": (lambda prop: sys.exit(0), "raised SystemExit: 0"),
+    "text": (lambda prop: One(np.array(["a"])), "of type <U1"),
+    "booleans": (lambda prop: One(np.zeros(3, bool)), "of type bool"),
+    "every other": (lambda prop: One(np.zeros(6)[::2]), r"strides \(16,\)"),
+    "read-only": (lambda prop: One(np.broadcast_to(0.0, 4)), "writeable"),
+}
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_states_that_are_refused(name):
+    """With what was found."""
+    make, pattern = STATES[name]
+    with pytest.raises(PolicyError, match=pattern):
+        make_state(make, None, {}, "mine")
+
+
+@pytest.mark.mpi(min_size=2)
+def test_state_of_different_sizes(comm):
+    """Ranks cannot add up what is not of one size; each may keep its own."""
+    policy = load_policy("fec")
+    with pytest.raises(PolicyError, match=r"\(1,\)\)} on rank 0, but .*\(2,\)\)} on rank 1"):
+        start_state(lambda prop: One(np.zeros(comm.rank + 1)), None, policy, comm)
+    alone = replace(policy, combine={"load": "local"})
+    assert start_state(lambda prop: One(np.zeros(comm.rank + 1)), None, alone, comm)[0].load.size == comm.rank + 1

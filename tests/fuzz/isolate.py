@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 MEMORY = (
@@ -43,14 +44,14 @@ class Outcome(NamedTuple):
 def attempt(call: Callable[[], int], limit: float) -> Outcome:
     """Run ``call`` in a forked process; it returns an exit code or leaves by SystemExit.
 
-    ``limit`` is in seconds; a process that takes longer is killed.
+    ``limit`` is in seconds of computing; a process that takes longer, or five times as long by the clock, is killed.
     """
     began = time.monotonic()
     with tempfile.TemporaryFile("w+") as errors, tempfile.TemporaryFile("w+") as output:
         child = os.fork()
         if child == 0:
             os._exit(_run(call, output.fileno(), errors.fileno()))
-        status = _wait(child, began + limit)
+        status = _wait(child, limit)
         errors.seek(0)
         text = errors.read().strip()
     return Outcome(_kind(status, text), text[-600:], time.monotonic() - began)
@@ -79,19 +80,25 @@ def _run(call: Callable[[], int], output: int, errors: int) -> int:
     return code
 
 
-def _wait(child: int, deadline: float) -> int | None:
+def _wait(child: int, limit: float) -> int | None:
     """Status of the child, or None if it had to be killed."""
-    pause = 0.001
+    pause, deadline = 0.001, time.monotonic() + 5 * limit
     while True:
         pid, status = os.waitpid(child, os.WNOHANG)
         if pid:
             return status
-        if time.monotonic() > deadline:
+        if time.monotonic() > deadline or _computed(child) > limit:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
             return None
         time.sleep(pause)
         pause = min(pause * 1.5, 0.02)
+
+
+def _computed(child: int) -> float:
+    """Seconds that a process has computed; other processes of the machine do not count."""
+    fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _kind(status: int | None, text: str) -> str:

@@ -29,6 +29,13 @@ def _run(main, arguments: tuple[object, ...]) -> int:
     run_main(main)
 
 
+def comm():  # type: ignore[no-untyped-def]
+    """All ranks: the one that there is."""
+    from mpi4py import MPI
+
+    return MPI.COMM_WORLD
+
+
 def rehearse(folder: Path) -> None:
     """Import and compile what the cases call, in this process: its children inherit it."""
     from mpi4py import MPI

@@ -1,5 +1,7 @@
 """Bad input of every kind: one clear message, on every rank, and nothing left half-written."""
 
+import argparse
+import importlib
 import os
 import re
 from pathlib import Path
@@ -11,9 +13,11 @@ import parts
 import pytest
 import spawn
 
-from apps import bfs, sssp
+from apps import bfs, path, sssp
 from apps.harness import main
-from cusp.errors import InputError
+from apps.run.cli import make_parser
+from cusp.errors import InputError, OptionError
+from cusp.launch import parse_together
 
 RUN = {"bfs": bfs.APP, "sssp": sssp.APP}
 
@@ -108,6 +112,59 @@ def test_usage(comm, good, arguments, capfd):
         main(RUN["bfs"], comm, [good, *arguments])
     assert caught.value.code == 2
     assert ("usage:" in capfd.readouterr().err) == (comm.rank == 0)
+
+
+REFUSED = (
+    "bfs --trials -1", "bfs --source 9223372036854775808", "bfs --seed 1e3", "bfs --threshold -1", "bfs --device frob",
+    "bfs --state-rounds 10000000", "kcore --k 1e20", "kcore --k 0", "pagerank --damping 2", "pagerank --tolerance nan",
+    "pagerank --damping nan", "path --targets 1,9223372036854775808", "forest --roots -1", "maze --width 1000000",
+    "semiring --tolerance nan",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("line", REFUSED)
+def test_numbers_out_of_range(line, capsys):
+    """The parser refuses them, in one line."""
+    with pytest.raises(SystemExit) as caught:
+        parser_of(line.split()[0]).parse_args(line.split()[1:])
+    assert caught.value.code == 2
+    assert capsys.readouterr().err.splitlines()[-1].startswith(f"python -m apps.{line.split()[0]}: error: argument")
+
+
+def test_unknown_device_in_the_environment(monkeypatch, capsys):
+    """Not taken for a GPU."""
+    monkeypatch.setenv("CUSP_DEVICE", "frob")
+    with pytest.raises(SystemExit):
+        parser_of("bfs").parse_args([])
+    assert "'frob': choose one of auto, cpu, gpu; the default is that of $CUSP_DEVICE" in capsys.readouterr().err
+
+
+def parser_of(name: str):
+    """The command line of an app."""
+    app = importlib.import_module(f"apps.{name}").APP
+    parser = make_parser(app.name, app.summary, app.needs_source)
+    app.add_options(parser)
+    return parser
+
+
+@pytest.mark.mpi(min_size=2)
+def test_ranks_that_were_started_with_different_options(comm):
+    """Both command lines are named."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--k", type=int)
+    with pytest.raises(OptionError, match=r"'--k 1' here, '--k 0' on rank 0 \(rank 1 of"):
+        parse_together(comm, parser, ["--k", str(comm.rank)])
+
+
+@pytest.mark.mpi
+def test_path_without_targets_over_a_loop_of_length_0(comm, shared_tmp, capfd):
+    """A loop at the source, two edges of length 0 that make a circle; nothing to show, everything to verify."""
+    graph = graphs.make(4, [(0, 0), (0, 1), (1, 2), (2, 1), (2, 3)], np.array([0, 4, 0, 0, 1]))
+    file = graphs.write(shared_tmp / "g.h5", graph)
+    assert main(path.APP, comm, [file, "--source", "0", "--verify"]) == 0
+    assert main(path.APP, comm, [file, "--source", "0", "--verify", "--targets", "0,3"]) == 0
+    shown = capfd.readouterr().out
+    assert comm.rank > 0 or ("distance 0: 0" in shown and "distance 5: 0 -> 1 -> 2 -> 3" in shown)
 
 
 @pytest.mark.mpi
