@@ -21,6 +21,7 @@ from cusp.errors import together
 from cusp.output.dataset_writer import OutputError
 from cusp.output.manifest import MANIFEST, SavedError, read_manifest
 from cusp.output.saved import load_partition, save_partition
+from cusp.output.saving import LOCK
 from cusp.partition import Partition
 from cusp.partitioner import partition_graph
 from cusp.policies import load_policy
@@ -76,7 +77,9 @@ def test_saved_again(comm, shared_tmp):
     part = save(comm, str(shared_tmp / "parts"), path, "iec")
     assert_same(part, load_partition(str(shared_tmp / "parts"), comm))
     comm.Barrier()
-    assert sorted(os.listdir(shared_tmp / "parts")) == sorted([MANIFEST, *read_manifest(shared_tmp / "parts").parts])
+    assert sorted(os.listdir(shared_tmp / "parts")) == sorted(
+        [LOCK, MANIFEST, *read_manifest(shared_tmp / "parts").parts]
+    )
 
 
 @pytest.mark.mpi
