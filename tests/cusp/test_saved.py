@@ -77,9 +77,8 @@ def test_saved_again(comm, shared_tmp):
     part = save(comm, str(shared_tmp / "parts"), path, "iec")
     assert_same(part, load_partition(str(shared_tmp / "parts"), comm))
     comm.Barrier()
-    assert sorted(os.listdir(shared_tmp / "parts")) == sorted(
-        [LOCK, MANIFEST, *read_manifest(shared_tmp / "parts").parts]
-    )
+    expected = [LOCK, MANIFEST, *read_manifest(shared_tmp / "parts").parts]
+    assert sorted(os.listdir(shared_tmp / "parts")) == sorted(expected)
 
 
 @pytest.mark.mpi
