@@ -16,13 +16,13 @@ import numpy as np
 
 from apps.bfs import bfs
 from apps.bfs import prepare as prepare_bfs
-from apps.harness import Answer, App, choose_sources, main
+from apps.harness import Answer, App, main
 from apps.operators.sums.interfaces import Betweenness, Rows
 from apps.run.cli import check_nodes
+from apps.run.sources import draw_sources
 from apps.shared.in_edges import InEdges, in_edges_of
-from apps.shared.marks import mark_all
 from apps.verify.betweenness import verify_betweenness
-from cusp.errors import GraphFileError, raise_together
+from cusp.errors import GraphFileError, together
 from cusp.launch import run_main
 from cusp.partition import Partition
 from cusp.program.cli import positive
@@ -82,7 +82,7 @@ class Sweeps:
 
     Path counts go from level to level along edges, shares against them (Brandes, J. Math. Sociol. 2001, section 4). No
     operator asks for the levels of neighbours: values that are not known yet are 0, and no edge leads more than one
-    level further, so only those count that are on a shortest path. A symmetric graph has both neighbourhoods in its
+    level further, so only edges on shortest paths count. A symmetric graph has both neighbourhoods in its
     rows.
 
     Attributes
@@ -111,9 +111,9 @@ class Sweeps:
     def _levels(self, hops: Any) -> "Levels":
         """The proxies of every level, and the rows of their in-edges and out-edges. Collective."""
         part = self.part
-        deepest = -self.sync.lowest(-int(hops.max()) if hops.size else 0)
+        deepest = self.sync.highest(int(hops.max()) if hops.size else 0)
         self.levels.masters()[:] = hops
-        mark_all(self.levels)
+        self.levels.mark_all()
         self.sync.broadcast(self.levels, read="any")
         lids, bounds = self.ops.by_level(self.levels.values, deepest)
         in_edges = in_edges_of(part)
@@ -155,12 +155,11 @@ class Sweeps:
     def _refuse_overflow(self, source: int) -> None:
         """Raise if there are too many paths to be counted. Collective."""
         own = self.paths.masters()
-        error = None
-        if own.size and not bool(own.max() < np.inf):
-            error = GraphFileError(
-                f"there are more than 1.8e308 shortest paths from node {source:,}: too many to count"
-            )
-        raise_together(self.sync.comm, error)
+        with together(self.sync.comm):
+            if own.size and not bool(own.max() < np.inf):
+                raise GraphFileError(
+                    f"there are more than 1.8e308 shortest paths from node {source:,}: too many to count"
+                )
 
 
 def betweenness(part: Partition, sync: Sync, wanted: Wanted) -> Answer:
@@ -209,8 +208,7 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Wanted:
     elif options.sources == "all" or options.sources >= senders:
         sources = np.sort(np.concatenate(sync.comm.allgather(local))).tolist()
     else:
-        drawn = argparse.Namespace(source=None, sources=options.sources, seed=options.seed)
-        sources = choose_sources(part, sync.comm, drawn)
+        sources = draw_sources(part, sync.comm, options.sources, options.seed)
         scale = senders / len(sources)
     others = (part.num_nodes - 1) * (part.num_nodes - 2)
     if options.normalized:

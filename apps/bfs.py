@@ -41,9 +41,6 @@ def bfs(
     ----------
     part : Partition
         With ``csc`` if pulls are wanted and the graph is not symmetric.
-    sync : Sync
-    source : int
-        Global id.
     direction : {'auto', 'push', 'pull'}
         Without in-edges, every level is pushed.
     parents : bool

@@ -17,7 +17,6 @@ from apps.harness import Answer, App, main
 from apps.operators.interfaces import Frontier
 from apps.operators.structure.interfaces import Cc
 from apps.shared.components import Directory, largest_component
-from apps.shared.marks import mark
 from apps.verify.components import verify_components
 from cusp.launch import run_main
 from cusp.partition import Partition
@@ -122,7 +121,7 @@ class Shortcut:
         lower = move(np.flatnonzero(self.last < names), self.label.part.device)
         lids = self.roots[lower]
         values[lids] = move(self.last, self.label.part.device)[lower].astype(values.dtype)
-        mark(self.label, lids)
+        self.label.mark(lids)
 
     def _names(self) -> np.ndarray:
         names: np.ndarray = to_host(self.label.values[self.roots]).astype(np.int64)
@@ -153,7 +152,7 @@ def _largest(label: Label, parents: Any, sync: Sync, shared: Shared) -> int:
     roots = roots[members[roots] > 0]
     counted = largest_component(sync, to_host(label.values[roots]), to_host(members[roots]))
     members[roots] = 0
-    return max(counted, -sync.lowest(-int(members.max()) if members.size else 0))
+    return max(counted, sync.highest(int(members.max()) if members.size else 0))
 
 
 def prepare(part: Partition, sync: Sync) -> Shared:

@@ -28,11 +28,11 @@ from apps.shared.community_graph import (
     quotient,
     smallest_members,
     totals_of,
-)  # fmt: skip
+)
 from apps.shared.splitmix64 import splitmix64
 from apps.shared.undirected import as_undirected
 from apps.verify.communities import verify_communities
-from cusp.errors import GraphFileError, raise_together
+from cusp.errors import GraphFileError, together
 from cusp.launch import run_main
 from cusp.partition import Partition
 from cusp.runtime.devices import backend, xp_of
@@ -188,12 +188,11 @@ def _refuse_unfit(graph: Partition, sync: Sync) -> None:
     """Raise if a weight is below 0 or infinite. Collective."""
     weights = graph.weights if graph.weights is not None and graph.weights.size else np.zeros(1)
     lowest, highest = float(weights.min()), float(weights.max())
-    error = None
-    if not (lowest >= 0 and highest < np.inf):
-        error = GraphFileError(
-            f"weights between two nodes are from {lowest} to {highest}; communities need finite ones of 0 or more"
-        )
-    raise_together(sync.comm, error)
+    with together(sync.comm):
+        if not (lowest >= 0 and highest < np.inf):
+            raise GraphFileError(
+                f"weights between two nodes are from {lowest} to {highest}; communities need finite ones of 0 or more"
+            )
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -125,7 +125,9 @@ class EdgeOperator:
         """
         label = Binding(self, part, given).label
         if not label.reduction.idempotent:
-            raise OptionError(f"{self}: until_quiet is for MIN and MAX; {self.into} has {label.reduction.name}")
+            raise OptionError(
+                f"{self}: until_quiet is for idempotent reductions; {self.into} has {label.reduction.name}"
+            )
         rounds = 0
         while sync.total(label.num_updated_masters())[0] > 0:
             self(part, frontier=label.swap_updated(), **given)

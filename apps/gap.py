@@ -10,17 +10,17 @@ its own: the benchmark counts it in every trial if no other kernel uses it.
 
 import argparse
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from mpi4py import MPI
 
 from apps import library
-from apps.harness import append_rows, choose_sources, commit
+from apps.harness import append_rows, commit
 from apps.library import APPS, partition_graph, partition_keywords
 from apps.run.cli import add_rows_option, add_transport_option
 from apps.run.partitioned_graph import PartitionedGraph
+from apps.run.sources import draw_sources
 from cusp.edge_lists.generators import generate
 from cusp.errors import OptionError, together
 from cusp.input.memory_input import slice_of_rows
@@ -37,18 +37,8 @@ WEIGHTS = "1:255"
 Arguments = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Kernel:
-    """A kernel of the benchmark.
-
-    Attributes
-    ----------
-    app : str
-        Its name in :data:`apps.library.APPS`.
-    trials : int
-    arguments : function (trial, sources) -> dict
-        Arguments of the call.
-    """
+class Kernel(NamedTuple):
+    """A name in :data:`apps.library.APPS`, the number of trials, and what makes the arguments of a trial's call."""
 
     app: str
     trials: int
@@ -84,8 +74,7 @@ def main(comm: MPI.Intracomm, argv: list[str]) -> int:
         check_target(options.rows, comm, append=True)
     report.progress(comm.rank, "partitioning")
     name, part = open_graph(options, comm)
-    drawn = argparse.Namespace(source=None, sources=SOURCES, seed=options.seed)
-    sources: list[Any] = choose_sources(part.part, comm, drawn)
+    sources = draw_sources(part.part, comm, SOURCES, options.seed)
     report.progress(comm.rank, "")
     report.say(comm.rank, f"{name}: {part}")
     report.say(comm.rank, "kernel  trials     average s        best s  preparation s")

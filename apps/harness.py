@@ -2,7 +2,7 @@
 
 import argparse
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from mpi4py import MPI
@@ -10,8 +10,7 @@ from mpi4py import MPI
 from apps.run.app import Answer, App
 from apps.run.cli import make_parser
 from apps.run.inputs import open_input
-from apps.run.output import write_labels
-from apps.run.rows import append_rows, commit, trial_line
+from apps.run.output import append_rows, commit, trial_line, write_labels
 from apps.run.sources import choose_sources
 from cusp.estimates.quality import Quality, measure_quality
 from cusp.input.graph_file import read_header
@@ -50,7 +49,6 @@ class Job:
     partition_seconds: float
     phases: dict[str, float]
     startup_seconds: float
-    rows: list[dict] = field(default_factory=list)
 
 
 def main(app: App, comm: MPI.Intracomm, argv: list[str]) -> int:
@@ -64,6 +62,7 @@ def main(app: App, comm: MPI.Intracomm, argv: list[str]) -> int:
         check_target(options.rows, comm, append=True)
     job = prepare_job(app, comm, options)
     sources = [*choose_sources(job.part, comm, options)] if app.needs_source else [None]
+    rows: list[dict] = []
     for source in sources:
         for trial in range(options.trials):
             answer, row = run_trial(app, comm, job, options, source, trial)
@@ -72,7 +71,7 @@ def main(app: App, comm: MPI.Intracomm, argv: list[str]) -> int:
                 app.check(job.part, Sync(job.plan, comm), source, answer, job.prepared, options)
                 report.progress(comm.rank, "")
                 row["verified"] = True
-            job.rows.append(row)
+            rows.append(row)
             report.say(comm.rank, trial_line(row, answer.figures))
         for line in app.show(job.part, Sync(job.plan, comm), source, answer, options):
             report.say(comm.rank, line)
@@ -80,7 +79,7 @@ def main(app: App, comm: MPI.Intracomm, argv: list[str]) -> int:
         write_labels(options.output, job.part, answer.labels, comm)
         report.say(comm.rank, f"wrote {', '.join(answer.labels)} to {options.output}")
     if options.rows:
-        append_rows(options.rows, job.rows, comm)
+        append_rows(options.rows, rows, comm)
     return 0
 
 

@@ -47,7 +47,6 @@ def kcore(part: Partition, sync: Sync, graph: UndirectedGraph, k: int | None = N
 
     Parameters
     ----------
-    part : Partition
     sync : Sync
         Its traffic counts what is sent.
     graph : UndirectedGraph
@@ -81,7 +80,7 @@ def kcore(part: Partition, sync: Sync, graph: UndirectedGraph, k: int | None = N
         inner.reduce(degrees, write="dst")
         rounds += 1
     if k is None:
-        highest = -sync.lowest(-int(core.max()) if core.size else 0)
+        highest = sync.highest(int(core.max()) if core.size else 0)
         return Answer({"core": core}, None, rounds, {"degeneracy": highest})
     (members,) = sync.total(int((core < 0).sum()))
     return Answer({"in_core": (core < 0).astype(np.uint8)}, None, rounds, {"members": members})

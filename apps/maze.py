@@ -141,7 +141,7 @@ def way_of(part: Partition, comm: MPI.Intracomm, step: np.ndarray) -> np.ndarray
 
 
 def verify_way(part: Partition, sync: Sync, maze: Maze, answer: Answer) -> None:
-    """Check the search, and that the way is one of adjacent open cells, as long as the end is far. Collective.
+    """Check the search, and that the way leads along open cells in as many steps as the end is hops away. Collective.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""PageRank: where a random walk is that follows edges, but starts anew with some probability at every step.
+"""PageRank: how likely a random walk is to be at each node, if each step follows an edge or, sometimes, starts anew.
 
 ``mpirun -n 4 python -m apps.pagerank graph.h5 --policy cvc --tolerance 1e-9 --verify --output ranks.h5``
 
@@ -17,8 +17,6 @@ from apps.harness import Answer, App, main
 from apps.operators.interfaces import Frontier
 from apps.operators.sums.interfaces import Pagerank, Rows
 from apps.shared.in_edges import in_edges_of
-from apps.shared.marks import mark_all
-from apps.shared.residuals import UNIT, push_residuals
 from apps.shared.walk import Walk, starts
 from apps.verify.pagerank import verify_pagerank
 from cusp.errors import OptionError
@@ -30,6 +28,8 @@ from gluon.label import Label
 from gluon.reduction import ADD, ASSIGN
 from gluon.sync import Sync
 
+UNIT = 2**62  # residuals are whole numbers, this many for a rank of 1
+SPARED = 0.4  # at most this share of all residuals waits in a round
 LEAST = {"float32": 1e-6, "float64": 1e-14}  # smallest tolerance: rounding changes the ranks by nearly as much
 
 
@@ -70,14 +70,62 @@ def pagerank(
     change, dangling = sync.total(*ops.new_ranks(1, *state))
     rounds = 0
     while change >= tolerance and rounds != iterations:
-        mark_all(contributions)
+        contributions.mark_all()
         sync.broadcast(contributions, read=read)
         rows.sum_rows(walk.rows, 0, sources, contributions.values, sums.values)
-        mark_all(sums)
+        sums.mark_all()
         sync.reduce(sums, write=write)
         change, dangling = sync.total(*ops.new_ranks(1 - damping + damping * dangling, *state))
         rounds += 1
     return Answer({"pagerank": ranks}, None, rounds, {"l1_change": change})
+
+
+def push_residuals(
+    part: Partition, sync: Sync, walk: Walk, damping: float = 0.85, tolerance: float = 1e-6,
+    iterations: int | None = None,
+) -> Answer:  # fmt: skip
+    """Ranks of all nodes by pushing residuals. Collective.
+
+    A node's residual is what one more step would add to its rank. A node that settles its residual adds it to its rank
+    and pushes it to where a step leads from there (Andersen, Chung and Lang, FOCS 2006, section 3; data-driven as in
+    Whang et al., Euro-Par 2015). Nodes whose residual is small for the number of their edges wait, but with at most the
+    share ``SPARED`` of all residuals: so a round settles most of them along few edges. Residuals add up to 0. So of
+    each sign a share of ``0.5 - SPARED`` or more is settled, and what returns to where walks start cancels out:
+    residuals shrink in every round.
+
+    Residuals are whole numbers, so sums do not depend on the order: any policy, number of ranks and device give the
+    same answer, bit for bit.
+
+    Returns
+    -------
+    Answer
+        As that of :func:`pagerank`; ``l1_change`` is what one more iteration would change.
+    """
+    ops = backend(Pagerank, part.device)
+    residuals, shares = Label(part, np.int64, 0, ADD), Label(part, np.int64, 0, ASSIGN)
+    own = residuals.values[: part.num_masters]
+    own[:] = (walk.teleport * UNIT).astype(np.int64)
+    settled = own * 0
+    lowest = 1 / damping + 1  # per out-edge: a node with less has nothing to give to each out-neighbour
+    threshold, pending, whole, rounds = -1.0, 0.0, 0, 0  # in the first round, all settle where walks start
+    while True:
+        (left,) = sync.total(ops.collect(pending, walk.teleport, own))
+        if rounds > 0:
+            if left < tolerance * whole or rounds == iterations:
+                break
+            threshold = max(SPARED * left / max(part.num_edges, 1), lowest)
+        moved, dangling = sync.total(
+            *ops.settle(threshold, damping, part.degrees, own, settled, shares.values, shares.updated)
+        )
+        sync.broadcast(shares, read="src")
+        frontier = shares.swap_updated()
+        ops.push_shares(frontier, part.offsets, part.targets, shares.values, residuals.values, residuals.updated,
+                        part.num_masters, walk.queue)  # fmt: skip
+        sync.reduce(residuals, write="dst")
+        pending = (1 - damping) * moved + damping * dangling - (UNIT if rounds == 0 else 0)
+        whole += moved
+        rounds += 1
+    return Answer({"pagerank": settled / float(whole)}, None, rounds, {"l1_change": left / whole})
 
 
 def _positive_degrees(part: Partition) -> Any:

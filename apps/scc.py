@@ -15,7 +15,6 @@ import numpy as np
 from apps.edge_operator import EdgeOperator
 from apps.harness import Answer, App, main
 from apps.shared.components import largest_component
-from apps.shared.marks import mark
 from apps.shared.splitmix64 import splitmix64
 from apps.verify.components import verify_strong_components
 from cusp.launch import run_main
@@ -64,7 +63,6 @@ def scc(part: Partition, sync: Sync, colors: Colors) -> Answer:
     ----------
     part : Partition
         With ``csc``.
-    colors : Colors
 
     Returns
     -------
@@ -96,7 +94,7 @@ def _name(part: Partition, sync: Sync, root: Label, pivot: int) -> tuple[Any, in
     smallest = sync.lowest(int(members.min()) if members.size else FAR)
     name = Label(part, np.int64, 0, MIN)
     name.values[:] = xp.where(of_pivot, smallest, part.gids)
-    mark(name, xp.flatnonzero(~of_pivot))
+    name.mark(xp.flatnonzero(~of_pivot))
     rounds = flood(NAME, part, sync, name, name=name, root=root)
     return name.values[own].copy(), rounds
 
@@ -146,14 +144,14 @@ class Coloring:
         """Every node that is left takes the lowest color of those that lead to it. Collective."""
         color, xp = self.color, self.color.device.xp
         color.values[:] = xp.where(left, self.first, FAR)
-        mark(color, xp.flatnonzero(starts))
+        color.mark(xp.flatnonzero(starts))
         return flood(COLOR, self.part, self.sync, color, color=color, root=self.root)
 
     def _lead_back(self, starts: Any) -> int:
         """Reach, against the edges, the nodes of its color from every node that kept its own. Collective."""
         color, reach = self.color, self.reach
         reach.values[:] = starts & (color.values == self.first)
-        mark(reach, reach.device.xp.flatnonzero(reach.values))
+        reach.mark(reach.device.xp.flatnonzero(reach.values))
         return flood(REACH, self.part, self.sync, reach, reach=reach, color=color)
 
 
@@ -174,7 +172,7 @@ class Trimming:
         self.ins, self.outs = Label(part, np.int64, 0, ADD), Label(part, np.int64, 0, ADD)
         for label, offsets in (self.ins, part.csc.offsets), (self.outs, part.offsets):
             label.values[:] = offsets[1:] - offsets[:-1]
-            mark(label, root.device.xp.arange(part.num_proxies))
+            label.mark(root.device.xp.arange(part.num_proxies))
         self._exchange()
         self.ins.swap_updated()
         self.outs.swap_updated()
@@ -199,7 +197,7 @@ class Trimming:
                 return rounds
             self.left -= closing
             rounds += 1
-            mark(root, lids)
+            root.mark(lids)
             self.sync.broadcast(root, read="any")
             if self.left == 0:
                 return rounds

@@ -19,7 +19,6 @@ from numpy.typing import DTypeLike
 
 from apps.edge_operator import EdgeOperator
 from apps.harness import Answer, App, main
-from apps.shared.marks import mark_all
 from apps.verify.pagerank import verify_pagerank
 from apps.verify.paths import verify_distances, verify_hops
 from cusp.launch import run_main
@@ -66,7 +65,6 @@ class Matrix:
 
         Parameters
         ----------
-        x : Label
         add, multiply : Reduction and str
             The semiring. ``multiply`` is an edge expression (:class:`apps.edge_operator.EdgeOperator`) of ``x``,
             ``weight``, ``y`` (the entry that is written) and ``numbers``.
@@ -79,16 +77,18 @@ class Matrix:
             Only entries of x that changed since the last sparse product are read.
         """
         if not sparse:
-            mark_all(x)
+            x.mark_all()
         self.sync.broadcast(x, read=self._read)
         frontier = x.swap_updated()
         if into is not None and into.reduction.idempotent:
             y = into
         else:  # in a sum, mirrors hold shares during a pass, but copies before it
             y = self.vector((into or x).values.dtype, into.reduction if into else add)
+            if into is not None:
+                y.masters()[:] = into.masters()
         given: dict[str, Any] = {name: value for name, value in {"x": x, "mask": mask}.items() if value is not None}
         if mask is not None:
-            mark_all(mask)
+            mask.mark_all()
             self.sync.broadcast(mask, read=self._write)
             mask.swap_updated()
         operator = _operator(multiply, self._write, mask is not None)
@@ -96,7 +96,7 @@ class Matrix:
         self.sync.reduce(y, write=self._write)
         if into is None or y is into:
             return y
-        into.masters()[:] += y.masters()
+        into.masters()[:] = y.masters()
         into.updated |= y.updated
         return into
 

@@ -18,7 +18,7 @@ from apps.operators.interfaces import Frontier
 from apps.operators.traversal.interfaces import GpuSssp, Sssp
 from apps.shared.lengths import Lengths, measure
 from apps.verify.paths import verify_distances
-from cusp.errors import GraphFileError, raise_together
+from cusp.errors import GraphFileError, together
 from cusp.launch import run_main
 from cusp.partition import Partition
 from cusp.runtime.devices import backend, to_host
@@ -35,10 +35,6 @@ def sssp(part: Partition, sync: Sync, source: int, lengths: Lengths) -> Answer:
 
     Parameters
     ----------
-    part : Partition
-    sync : Sync
-    source : int
-        Global id.
     lengths : Lengths
         What :func:`~apps.shared.lengths.measure` returned for this partition.
 
@@ -175,13 +171,12 @@ def _refuse_overflow(part: Partition, sync: Sync, source: int, lengths: Lengths,
     sync.reduce(marks, write="dst")
     own = slice(0, part.num_masters)
     lost = np.flatnonzero(to_host((marks.values[own] == 1) & (distances[own] == lengths.far)))
-    error = None
-    if lost.size:
-        error = GraphFileError(
-            f"the distance from node {source:,} to node {part.gids[lost[0]]:,} does not fit into 64 bits; "
-            "use smaller weights or floats"
-        )
-    raise_together(sync.comm, error)
+    with together(sync.comm):
+        if lost.size:
+            raise GraphFileError(
+                f"the distance from node {source:,} to node {part.gids[lost[0]]:,} does not fit into 64 bits; "
+                "use smaller weights or floats"
+            )
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

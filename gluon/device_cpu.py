@@ -1,4 +1,4 @@
-"""What the sync layer does to labels on the CPU: extract values into a message, combine those of one.
+"""What the sync layer does to labels on the CPU, see interfaces.py; values extracted into a message, and combined.
 
 A block of a message, in words of 8 bytes, is the smallest of what carries the updated entries of a
 list of local ids that both sides know (Gluon, PLDI 2018, section 4.2: memoised order, wire modes)::
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import njit
 
-from cusp.kernels.bits import popcount
+from cusp.kernels.bits import first_bit, popcount
 from cusp.partition import Partition
 from gluon.reduction_cpu import compiled_with
 
@@ -32,22 +32,18 @@ xp = np  # what makes and handles its arrays
 
 
 def full(size: int, fill: float, dtype: np.dtype) -> np.ndarray:
-    """An array with the same value everywhere."""
     return np.full(size, fill, dtype)
 
 
 def no_bits(size: int) -> np.ndarray:
-    """Words for ``size`` bits, none set, uint64."""
     return np.zeros(-(-size // 64), np.uint64)
 
 
 def clear(words: np.ndarray) -> None:
-    """Clear all bits."""
     words.fill(0)
 
 
 def write(part: Partition, gid: int, value: float, values: np.ndarray, updated: np.ndarray) -> None:
-    """Give a node a value if it has a proxy here."""
     lid = part.lid(gid)
     if lid >= 0:
         values[lid] = value
@@ -55,7 +51,7 @@ def write(part: Partition, gid: int, value: float, values: np.ndarray, updated: 
 
 
 def wait() -> None:
-    """Return at once: a call returns when all is done."""
+    """A call returns when all is done."""
 
 
 def block_words(entries: int, itemsize: int) -> int:
@@ -95,9 +91,8 @@ def extract(lids, values, updated, with_values, reset, identity, words, halves, 
     for word in range(chosen.size if mode != NONE else 0):
         bits = chosen[word]
         while bits:
-            lowest = bits & (~bits + np.uint64(1))
-            i = word * 64 + np.int64(popcount(lowest - np.uint64(1)))
-            bits ^= lowest
+            i = word * 64 + first_bit(bits)
+            bits &= bits - np.uint64(1)
             lid = lids[i]
             if mode == OFFSETS:
                 halves[half] = i
@@ -130,9 +125,8 @@ def _combine(lids, values, updated, with_values, implied, words, halves, items, 
         for word in range((lids.size + 63) // 64):
             bits = words[bitset + word]
             while bits:
-                lowest = bits & (~bits + np.uint64(1))
-                i = word * 64 + np.int64(popcount(lowest - np.uint64(1)))
-                bits ^= lowest
+                i = word * 64 + first_bit(bits)
+                bits &= bits - np.uint64(1)
                 combine_one(lids[i], items[item] if with_values else implied, values, updated)
                 item += 1
     else:
@@ -150,7 +144,6 @@ def combine_by(reduction: "Reduction") -> Callable[..., int]:
 
 @njit(cache=True, nogil=True)
 def count_bits(words, size):  # type: ignore[no-untyped-def]
-    """How many of the first ``size`` bits are set."""
     total = np.uint64(0)
     for word in range(size >> 6):
         total += popcount(words[word])
@@ -160,7 +153,6 @@ def count_bits(words, size):  # type: ignore[no-untyped-def]
 
 
 def take_bits(words: np.ndarray, size: int) -> np.ndarray:
-    """Places, int32, ascending, of the set bits; they are cleared."""
     places = np.empty(int(count_bits(words, size)), np.int32)
     _take_bits(words, places)
     return places
@@ -174,7 +166,6 @@ def _take_bits(words, places):  # type: ignore[no-untyped-def]
         if bits:
             words[word] = 0
             while bits:
-                lowest = bits & (~bits + np.uint64(1))
-                places[entry] = word * 64 + np.int64(popcount(lowest - np.uint64(1)))
+                places[entry] = word * 64 + first_bit(bits)
+                bits &= bits - np.uint64(1)
                 entry += 1
-                bits ^= lowest

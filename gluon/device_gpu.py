@@ -1,4 +1,4 @@
-"""What the sync layer does to labels on the GPU; the kernels are in ``kernels``.
+"""What the sync layer does to labels on the GPU, see interfaces.py; the kernels are in ``kernels``.
 
 A message carries positions and values, or one bit and one value per entry of its list, whichever is
 shorter; where the receiver knows the value, one bit per entry.
@@ -10,7 +10,7 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from cusp.kernels.cuda import Sums, c_type, load, many_threads, pinned
+from cusp.kernels.cuda import c_type, load, many_threads, pinned, sums_of
 from cusp.partition import Partition
 from gluon.reduction import Reduction
 
@@ -31,47 +31,35 @@ def combine_by(reduction: Reduction, dtype: Any) -> Any:
 
 
 def full(size: int, fill: float, dtype: np.dtype) -> Any:
-    """An array with the same value everywhere."""
     return cp.full(size, fill, dtype)
 
 
 def no_bits(size: int) -> Any:
-    """Words for ``size`` bits, none set: uint32, an even number of them."""
     return cp.zeros(-(-size // 64) * 2, cp.uint32)
 
 
 def clear(words: Any) -> None:
-    """Clear all bits."""
     if words.size:
         words.data.memset_async(0, words.nbytes)
 
 
 def write(part: Partition, gid: int, value: float, values: Any, updated: Any) -> None:
-    """Give a node a value if it has a proxy here."""
     index, table = part.lid_map.index, part.lid_map.table
     kernels(values.dtype).write_node(1, index, table, int(gid), values.dtype.type(value), values, updated)
 
 
 def wait() -> None:
-    """Return when the GPU has done all that was asked of it."""
     cp.cuda.get_current_stream().synchronize()
 
 
 def count_bits(words: Any, size: int) -> int:
-    """How many of the first ``size`` bits are set."""
-    sums = _sums()
+    sums = sums_of(1)
     threads = min(max(-(-size // 32), 1), many_threads())
     kernels(np.int32).count_bits(threads, words, size, sums.counters, sums.address)
     return sums.read()[0]
 
 
-@functools.cache
-def _sums() -> Sums:
-    return Sums(1)
-
-
 def take_bits(words: Any, size: int) -> Any:
-    """Places, int32, ascending, of the set bits; they are cleared."""
     places = cp.flatnonzero(cp.unpackbits(words.view(cp.uint8), bitorder="little")[:size]).astype(cp.int32)
     clear(words)
     return places

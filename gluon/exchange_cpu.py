@@ -7,23 +7,19 @@ from mpi4py import MPI
 
 from gluon import device_cpu as device
 from gluon.reduction import ASSIGN
+from gluon.transports.memory import WORD
 
 if TYPE_CHECKING:
     from gluon.label import Label
     from gluon.plan import Lists
     from gluon.transports import Transport
 
-WORD = 8  # bytes
-
 
 class Exchange:
-    """Extract, send, receive, combine."""
-
     def __init__(self, comm: MPI.Intracomm, transport: "Transport") -> None:
         self.comm, self.transport = comm, transport
 
     def __call__(self, kind: str, labels: "tuple[Label, ...]", lists: "Lists", implied: float | None) -> list[int]:
-        """One message to each partner and one from each; returns the bytes of those sent. Collective."""
         send, receive = lists.ends(kind)
         out, into = (
             self.transport.buffers(direction, tuple(_most_words(lids, labels) for lids in side))

@@ -16,13 +16,13 @@ from mpi4py import MPI
 from cusp.kernels.cuda import Sums, many_threads
 from gluon import device_gpu as device
 from gluon.reduction import ASSIGN
+from gluon.transports.memory import WORD
 
 if TYPE_CHECKING:
     from gluon.label import Label
     from gluon.plan import Lists
     from gluon.transports import Transport
 
-WORD = 8  # bytes
 TILE, EACH = 1024, 4  # entries of a block and of a thread, as in device.cuh; pieces of joined lists begin at multiples
 ITEM_SIZES = (1, 2, 4, 8)  # bytes of a value
 
@@ -83,8 +83,6 @@ def most_entries(size: int, words: int, itemsize: int) -> int:
 
 
 class Exchange:
-    """Extract, send, receive, combine."""
-
     def __init__(self, comm: MPI.Intracomm, transport: "Transport") -> None:
         self.comm, self.transport = comm, transport
         self._joined: WeakKeyDictionary[Lists, tuple[Joined, Joined, bool]] = WeakKeyDictionary()
@@ -92,7 +90,7 @@ class Exchange:
         self._counts, self._taken = cp.zeros(comm.size, np.int64), cp.zeros(comm.size, np.int64)
 
     def __call__(self, kind: str, labels: "tuple[Label, ...]", lists: "Lists", implied: float | None) -> list[int]:
-        """Exchange the labels one after the other; returns the bytes of the messages sent. Collective."""
+        """The labels one after the other."""
         mirrors, masters, anywhere = self._join(lists)
         outgoing, incoming = (mirrors, masters) if kind == "reduce" else (masters, mirrors)
         sent: list[int] = []

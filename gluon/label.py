@@ -47,6 +47,17 @@ class Label:
         """Give a node a value, at each of its proxies: call it on every rank."""
         self.device.write(self.part, gid, value, self.values, self.updated)
 
+    def mark(self, lids: Any) -> None:
+        """Set the updated bits of some proxies, whose values were written without an operator."""
+        xp, words = self.device.xp, self.updated
+        width = 8 * words.itemsize
+        bits = xp.left_shift(words.dtype.type(1), (lids % width).astype(words.dtype))
+        xp.bitwise_or.at(words, lids // width, bits)
+
+    def mark_all(self) -> None:
+        """Set the updated bits of all proxies."""
+        self.updated.fill(~self.updated.dtype.type(0))
+
     def take_updated(self) -> Any:
         """Local ids, int32, ascending, of the updated proxies; their bits are cleared."""
         return self.device.take_bits(self.updated, self.part.num_proxies)

@@ -69,12 +69,12 @@ class Reduction:
     @functools.cached_property
     def joined(self) -> str:
         """``combine`` as numba and NVRTC both compile it."""
-        return _Text(self.name, self.combine, ("old", "value")).text
+        return _compiled(self.name, self.combine, ("old", "value"))
 
     @functools.cached_property
     def changed(self) -> str:
         """``changes`` as numba and NVRTC both compile it."""
-        return _Text(self.name, self.changes, ("old", "value", "result")).text
+        return _compiled(self.name, self.changes, ("old", "value", "result"))
 
     def identity(self, dtype: np.dtype) -> np.generic:
         """The value that changes nothing.
@@ -91,39 +91,37 @@ class Reduction:
         return {"JOINED": self.joined, "CHANGED": self.changed}
 
 
-class _Text:
-    """A text of a reduction, checked; in the compiled text brackets say what binds first."""
+def _compiled(reduction: str, text: str, names: tuple[str, ...]) -> str:
+    """A text of a reduction, checked, as numba and NVRTC both compile it: brackets say what binds first."""
 
-    def __init__(self, reduction: str, text: str, names: tuple[str, ...]) -> None:
-        self._reduction, self._given, self._names = reduction, text, names
-        try:
-            tree = ast.parse(text, mode="eval")
-        except (SyntaxError, TypeError) as error:
-            self._refuse(str(getattr(error, "msg", error)))
-        self.text = self._of(tree.body)
+    def refuse(why: str) -> NoReturn:
+        raise ReductionError(f"reduction {reduction}: {text!r}: {why}")
 
-    def _refuse(self, why: str) -> NoReturn:
-        raise ReductionError(f"reduction {self._reduction}: {self._given!r}: {why}")
-
-    def _of(self, node: ast.AST) -> str:
+    def of(node: ast.AST) -> str:
         match node:
-            case ast.Name() if node.id in self._names:
+            case ast.Name() if node.id in names:
                 return node.id
             case ast.Constant() if type(node.value) in (int, float):
                 return repr(node.value)
             case ast.BinOp() if type(node.op) in OPERATORS:
-                return f"({self._of(node.left)} {OPERATORS[type(node.op)]} {self._of(node.right)})"
+                return f"({of(node.left)} {OPERATORS[type(node.op)]} {of(node.right)})"
             case ast.UnaryOp() if type(node.op) in OPERATORS:
-                return f"({OPERATORS[type(node.op)]}{self._of(node.operand)})"
+                return f"({OPERATORS[type(node.op)]}{of(node.operand)})"
             case ast.Compare(ops=[operation]) if type(operation) in OPERATORS:
-                return f"({self._of(node.left)} {OPERATORS[type(operation)]} {self._of(node.comparators[0])})"
+                return f"({of(node.left)} {OPERATORS[type(operation)]} {of(node.comparators[0])})"
             case ast.BoolOp():
-                return f"({f' {OPERATORS[type(node.op)]} '.join(map(self._of, node.values))})"
+                return f"({f' {OPERATORS[type(node.op)]} '.join(map(of, node.values))})"
             case ast.IfExp():
-                return f"select({self._of(node.test)}, {self._of(node.body)}, {self._of(node.orelse)})"
+                return f"select({of(node.test)}, {of(node.body)}, {of(node.orelse)})"
             case ast.Call(func=ast.Name(id=name), args=[a, b], keywords=[]) if name in FUNCTIONS:
-                return f"{FUNCTIONS[name]}({self._of(a)}, {self._of(b)})"
-        self._refuse(f"{ast.unparse(node)} is nothing that a reduction of {', '.join(self._names)} can say")
+                return f"{FUNCTIONS[name]}({of(a)}, {of(b)})"
+        refuse(f"{ast.unparse(node)} is nothing that a reduction of {', '.join(names)} can say")
+
+    try:
+        tree = ast.parse(text, mode="eval")
+    except (SyntaxError, TypeError) as error:
+        refuse(str(getattr(error, "msg", error)))
+    return of(tree.body)
 
 
 @functools.cache

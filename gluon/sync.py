@@ -71,6 +71,10 @@ class Sync:
             return result[0].item()
         return self.comm.allreduce(value.item() if isinstance(value, np.generic) else value, MPI.MIN)
 
+    def highest(self, value: Any) -> Any:
+        """Maximum over the ranks. Collective."""
+        return self.comm.allreduce(value, MPI.MAX)
+
     def reduce(self, *labels: Label, write: str | None = None, implied: float | None = None) -> None:
         """Combine the updated mirrors into their masters. Collective.
 

@@ -22,9 +22,10 @@ from apps.bfs import prepare as prepare_bfs
 from apps.graph500.interfaces import Slices
 from apps.graph500.output import Outcome, Trial, official_output, rows_of
 from apps.graph500.validate import EdgeTuples, Validator
-from apps.harness import append_rows, choose_sources
+from apps.harness import append_rows
 from apps.run.cli import add_rows_option, add_transport_option
 from apps.run.inputs import policy_for
+from apps.run.sources import draw_sources
 from apps.shared.lengths import Lengths, measure
 from apps.shared.tree import find_parents
 from apps.sssp import sssp
@@ -134,8 +135,7 @@ def benchmark(
     tell("kernel 1: construction")
     construction, graph = timed(comm, device, lambda: construct(tuples, policy, options, comm))
     validator = Validator(tuples, graph.part, comm)
-    chosen = argparse.Namespace(source=None, sources=options.keys, seed=options.seed)
-    keys: list[Any] = choose_sources(graph.part, comm, chosen)
+    keys = draw_sources(graph.part, comm, options.keys, options.seed)
     kernels: dict[str, Callable[[Graph, Sync, int], SearchTree]] = {"bfs": search}
     if weighted:
         kernels["sssp"] = shortest_paths

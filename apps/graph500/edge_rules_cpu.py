@@ -1,14 +1,10 @@
-"""What input edges say about a tree of shortest paths, on the CPU; see apps/graph500/validate.py."""
+"""What input edges say about a tree of shortest paths, on the CPU: see interfaces.py."""
 
 from numba import njit
 
 
 @njit(cache=True, nogil=True)
 def check_edges(sources, targets, lengths, parent, depth, far, joined):  # type: ignore[no-untyped-def]
-    """The first undirected edge whose ends differ by more than its length, or -1, and the number of edges traversed.
-
-    ``joined`` is set for a node with an edge of the right length to its parent. Without ``lengths``, all are 1.
-    """
     traversed = 0
     for edge in range(sources.size):
         left, right = sources[edge], targets[edge]

@@ -1,4 +1,4 @@
-"""What input edges say about a tree of shortest paths, on the GPU; see apps/graph500/validate.py."""
+"""What input edges say about a tree of shortest paths, on the GPU: see interfaces.py."""
 
 from typing import Any
 
@@ -10,11 +10,7 @@ CHUNK = 1 << 26  # edges checked at a time; temporary arrays take about 4 GB
 
 def check_edges(
     sources: Any, targets: Any, lengths: Any, parent: Any, depth: Any, far: Any, joined: Any
-) -> tuple[int, int]:  # fmt: skip
-    """The first undirected edge whose ends differ by more than its length, or -1, and the number of edges traversed.
-
-    ``joined`` is set for a node with an edge of the right length to its parent. Without ``lengths``, all are 1.
-    """
+) -> tuple[int, int]:
     traversed = 0
     for begin in range(0, sources.size, CHUNK):
         part = slice(begin, begin + CHUNK)

@@ -23,7 +23,7 @@ class Slices(Protocol):
         Parameters
         ----------
         sources, targets : (edges,) uint32, or int64 beyond 2**32 nodes
-            Edges that this rank brings, in any order; ids below ``num_nodes``.
+            Edges that this rank contributes, in any order; ids below ``num_nodes``.
         weights : (edges,), on a GPU of 4 bytes each, or None on every rank
         """
 
@@ -34,7 +34,7 @@ class EdgeRules(Protocol):
     def check_edges(
         self, sources: Array, targets: Array, lengths: Array, parent: Array, depth: Array, far: Any, joined: Array
     ) -> tuple[int, int]:
-        """The first undirected edge whose ends differ by more than its length, or -1, and how many have been traversed.
+        """The first undirected edge whose ends differ by more than its length, or -1, and the edges traversed.
 
         ``joined`` is set for a node with an edge of the right length to its parent. Without ``lengths``, all are 1.
         """

@@ -1,4 +1,4 @@
-"""From an edge list in memory to slices of an undirected graph, on the CPU; see slices_gpu.py."""
+"""From an edge list in memory to slices of an undirected graph, on the CPU: see interfaces.py."""
 
 from typing import TYPE_CHECKING
 
@@ -16,20 +16,9 @@ if TYPE_CHECKING:
 def undirected_slice(
     sources: np.ndarray, targets: np.ndarray, weights: np.ndarray | None, num_nodes: int, comm: "Intracomm"
 ) -> EdgeSlice:
-    """This rank's slice of the graph of all ranks' edges, each in both directions, without loops. Collective.
-
-    Of parallel edges, the one with the smallest weight is kept.
-
-    Parameters
-    ----------
-    sources, targets : (edges,) uint32, or int64 beyond 2**32 nodes
-        Edges that this rank contributes, in any order; ids below ``num_nodes``.
-    weights : (edges,), or None on every rank
-    """
+    """Of parallel edges, only one of the smallest weight is kept."""
     dtype = None if weights is None else weights.dtype
-    builder = CsrBuilder(
-        comm, num_nodes=num_nodes, weight_dtype=dtype, symmetrize=True, drop_loops=True, dedup=True
-    )  # fmt: skip
+    builder = CsrBuilder(comm, num_nodes=num_nodes, weight_dtype=dtype, symmetrize=True, drop_loops=True, dedup=True)
     with together(comm):
         builder.add(sources, targets, weights)
     return slice_of_rows(builder.build(), comm)

@@ -1,4 +1,4 @@
-"""From an edge list in the memory of GPUs to slices of an undirected graph, chunk by chunk; see slices_cpu.py."""
+"""From an edge list in the memory of GPUs to slices of an undirected graph, chunk by chunk: see interfaces.py."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -19,16 +19,7 @@ CHUNK = 1 << 25  # edges that are reversed, grouped by rank and sent at a time
 
 
 def undirected_slice(sources: Any, targets: Any, weights: Any, num_nodes: int, comm: "Intracomm") -> EdgeSlice:
-    """This rank's slice of the graph of all ranks' edges, each in both directions, without loops. Collective.
-
-    All parallel edges are kept: the shortest ones are among them, and finding the others would take a second sort.
-
-    Parameters
-    ----------
-    sources, targets : (edges,) uint32, or int64 beyond 2**32 nodes
-        Edges that this rank contributes, in any order; ids below ``num_nodes``.
-    weights : (edges,) of 4 bytes, or None on every rank
-    """
+    """All parallel edges are kept: finding the shortest would take a second sort."""
     from mpi4py import MPI
 
     bounds = _share(sources, targets, num_nodes, comm)

@@ -57,7 +57,6 @@ class Validator:
 
         Parameters
         ----------
-        source : int
         parents : (masters,) int64
             The source is its own; -1 where not reached.
         depths : (masters,) int32 hops with -1, or float64 distances with inf, where not reached
@@ -103,9 +102,7 @@ class Validator:
             above[source] = 0
             self._tell(_first(above != depth, "rule 2: not one hop further away than its parent:"))
 
-    def _check_edges(
-        self, parent: Any, depth: Any, far: Any, joined: Any, weighted: bool
-    ) -> tuple[str | None, int]:  # fmt: skip
+    def _check_edges(self, parent: Any, depth: Any, far: Any, joined: Any, weighted: bool) -> tuple[str | None, int]:
         """Check rules 3 and 4 on this rank's edges; set marks for rule 5; count the edges that were traversed."""
         tuples = self._tuples
         sources, targets, lengths = tuples.sources, tuples.targets, tuples.weights if weighted else None

@@ -1,4 +1,4 @@
-"""Frontiers on the CPU: bits of a label, counted; memory for an operator's own queue."""
+"""Frontiers on the CPU, see interfaces.py; and the bits of labels for compiled loops."""
 
 import numpy as np
 from numba import njit
@@ -8,12 +8,11 @@ from cusp.partition import Partition
 
 
 def drains(ranks: int) -> bool:
-    """Whether a whole traversal runs in one call: on the CPU a round costs too little for that to pay."""
+    """A round costs too little for that to pay."""
     return False
 
 
 def make_queue(part: Partition) -> np.ndarray:
-    """Memory that an operator needs while it runs, made once per partition."""
     return np.empty(part.num_proxies + 1, np.int32)
 
 
@@ -29,7 +28,6 @@ def set_bit(words, place):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def frontier_size(updated, degrees):  # type: ignore[no-untyped-def]
-    """Updated masters, and the out-edges that they have in the whole graph."""
     nodes = edges = 0
     for word in range((degrees.size + 63) >> 6):
         bits = updated[word]

@@ -1,9 +1,5 @@
-"""Frontiers on the GPU: bits of a label, counted, or compacted into a queue that shares out work by edges.
+"""Frontiers on the GPU, see interfaces.py; compacted into a queue that shares out work by edges, see frontier.cuh."""
 
-See frontier.cuh.
-"""
-
-import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +7,7 @@ import cupy as cp
 import numpy as np
 
 from cusp.errors import OptionError
-from cusp.kernels.cuda import Struct, Sums, load, many_threads, struct
+from cusp.kernels.cuda import Struct, load, many_threads, struct, sums_of
 from cusp.partition import Partition
 
 FRONTIER = "apps/operators/frontier.cuh"
@@ -37,7 +33,6 @@ class Queue:
 
 
 def make_queue(part: Partition) -> Queue:
-    """Memory that an operator needs while it runs, made once per partition."""
     return queue_for(int(cp.count_nonzero(part.has_out)), part.num_local_edges, 2)
 
 
@@ -58,21 +53,14 @@ def queue_for(rows: int, edges: int, frontiers: int) -> Queue:
 
 
 def drains(ranks: int) -> bool:
-    """Whether a whole traversal runs on the device: where no other rank has to be asked."""
     return ranks == 1
 
 
 def frontier_size(updated: Any, degrees: Any) -> tuple[int, int]:
-    """Updated masters, and the out-edges that they have in the whole graph."""
-    sums, size = _sums(), degrees.size
+    sums, size = sums_of(2), degrees.size
     load(FRONTIER).frontier_size(threads_for(size), updated, size, degrees, sums.counters, sums.address)
     nodes, edges = sums.read()
     return nodes, edges
-
-
-@functools.cache
-def _sums() -> Sums:
-    return Sums(2)
 
 
 def threads_for(size: int) -> int:

@@ -1,4 +1,4 @@
-"""Rows of neighbours, merged and sorted on the CPU; see apps/shared/undirected.py."""
+"""Rows of neighbours, merged and sorted on the CPU: see interfaces.py and apps/shared/undirected.py."""
 
 from typing import TYPE_CHECKING
 
@@ -12,11 +12,10 @@ if TYPE_CHECKING:
 def merge_rows(
     arrived: "list[RowPieces]", num_masters: int, num_proxies: int, weighted: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Offsets, targets (int32) and weights (float64 or None) of all proxies: rows ascend, without loops and duplicates.
+    """Instead of sorting the entries, this writes them by neighbour, from rows in ascending order.
 
-    Instead of sorting the entries, this writes them by neighbour, from rows in ascending order. Among masters that
-    gives the rows themselves, since two neighbours have each other. The entries for mirrors go back into the rows by
-    ascending mirror. ``arrived`` is emptied.
+    Among masters that gives the rows themselves, since two neighbours have each other. The entries for mirrors go back
+    into the rows by ascending mirror.
     """
     begins = np.zeros(num_masters + 1, np.int64)
     for rows in arrived:
@@ -46,13 +45,11 @@ def merge_rows(
 
 
 def rows_of_edges(offsets: np.ndarray) -> np.ndarray:
-    """(edges,) uint32: the row that each edge of a CSR is in."""
     return np.repeat(np.arange(offsets.size - 1, dtype=np.uint32), np.diff(offsets))
 
 
 @njit(cache=True, nogil=True)
 def rows_are_simple(offsets, targets):  # type: ignore[no-untyped-def]
-    """Whether the entries of every row ascend, none of them twice, none the row itself."""
     for row in range(offsets.size - 1):
         last = np.int64(-1)
         for edge in range(offsets[row], offsets[row + 1]):

@@ -1,4 +1,4 @@
-"""Rows of neighbours, merged and sorted on the GPU; see apps/shared/undirected.py and its CPU module."""
+"""Rows of neighbours, merged and sorted on the GPU: see interfaces.py and apps/shared/undirected.py."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +12,7 @@ if TYPE_CHECKING:
 
 
 def merge_rows(arrived: "list[RowPieces]", num_masters: int, num_proxies: int, weighted: bool) -> tuple[Any, Any, Any]:
-    """Offsets, targets (int32) and weights (float64 or None) of all proxies: rows ascend, without loops and duplicates.
-
-    An entry is sorted as one number, its row above its neighbour. ``arrived`` is emptied.
-    """
+    """An entry is sorted as one number, its row above its neighbour."""
     keys, values = [], []
     while arrived:
         rows = arrived.pop(0)
@@ -45,7 +42,6 @@ def merge_rows(arrived: "list[RowPieces]", num_masters: int, num_proxies: int, w
 
 
 def rows_are_simple(offsets: Any, targets: Any) -> bool:
-    """Whether the entries of every row ascend, none of them twice, none the row itself."""
     rows = rows_of_edges(offsets)
     if bool((rows == targets).any()):
         return False
@@ -53,7 +49,6 @@ def rows_are_simple(offsets: Any, targets: Any) -> bool:
 
 
 def rows_of_edges(offsets: Any) -> Any:
-    """(edges,) uint32: the row that each edge of a CSR is in."""
     edges = int(offsets[-1])
     rows = cp.empty(edges, np.uint32)
     kernels = load("cusp/kernels/build.cuh", GID="unsigned")

@@ -46,10 +46,8 @@ def make_parser(name: str, summary: str, needs_source: bool = True) -> argparse.
 
 
 def add_transport_option(parser: argparse._ActionsContainer) -> None:
-    """How messages travel."""
     parser.add_argument("--transport", choices=TRANSPORTS, default="auto", help="how messages travel between GPUs")
 
 
 def add_rows_option(parser: argparse._ActionsContainer, what: str) -> None:
-    """Where rows go."""
     parser.add_argument("--rows", metavar="FILE", help=f"append a JSON line for each {what}")

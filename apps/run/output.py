@@ -1,15 +1,21 @@
-"""Answers in a file: one HDF5 dataset per label, with entry v for node v, written by all ranks at once."""
+"""What a run writes: answers as HDF5, rows as JSON lines, and a line to read for each trial."""
+
+import json
+import os
+import subprocess
+from typing import Any
 
 import numpy as np
 from mpi4py import MPI
 
-from cusp.output.dataset_writer import DatasetWriter
+from cusp.errors import together
+from cusp.output.dataset_writer import DatasetWriter, OutputError
 from cusp.output.gid_order import in_gid_order
 from cusp.partition import Partition
 
 
 def write_labels(path: str, part: Partition, labels: dict[str, np.ndarray], comm: MPI.Intracomm) -> None:
-    """Write the labels of all masters; a file of that name is replaced once all is written. Collective.
+    """Write one dataset per label, with entry v for node v; a file of that name is replaced in the end. Collective.
 
     Parameters
     ----------
@@ -26,3 +32,46 @@ def write_labels(path: str, part: Partition, labels: dict[str, np.ndarray], comm
     with DatasetWriter(path, comm, shapes, {"num_nodes": part.num_nodes}) as writer:
         for name, values in labels.items():
             writer.write(name, *in_gid_order(part, values, comm))
+
+
+def trial_line(row: dict, figures: dict[str, Any]) -> str:
+    """One trial in a line to read."""
+    source = row["source"]
+    reached = [] if source is None else [f"{row['reached']:,} nodes reached"]
+    values = (
+        f"{name.replace('_', ' ')} {value:{',' if isinstance(value, int) else '.6g'}}"
+        for name, value in figures.items()
+    )
+    parts = [
+        f"{row['app']}{'' if source is None else f' from {source}'}: {row['seconds'] * 1e3:.2f} ms", *values,
+        f"{row['rounds']} rounds", f"{row['messages']} messages", f"{row['mb_sent']:.3f} MB sent", *reached,
+        f"{row['traversed_edges'] / row['seconds'] / 1e6:,.1f} M edges/s", *(["verified"] if row["verified"] else []),
+    ]  # fmt: skip
+    return ", ".join(parts)
+
+
+def commit() -> str | None:
+    """Short hash of the commit that this code is from, if it is a checkout."""
+    folder = os.path.dirname(os.path.abspath(__file__))
+    try:
+        git = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=folder, capture_output=True, text=True)
+    except OSError:
+        return None
+    return git.stdout.strip() or None
+
+
+def append_rows(path: str, rows: list[dict], comm: MPI.Intracomm) -> None:
+    """Append one JSON line per trial. Collective.
+
+    Raises
+    ------
+    OutputError
+        On every rank: the file cannot be written.
+    """
+    with together(comm):
+        try:
+            if comm.rank == 0:
+                with open(path, "a") as file:
+                    file.writelines(json.dumps(row) + "\n" for row in rows)
+        except OSError as error:
+            raise OutputError(f"{path}: cannot be written: {error.strerror}") from error

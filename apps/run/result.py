@@ -8,7 +8,7 @@ import numpy as np
 from mpi4py import MPI
 
 from apps.run.app import Answer
-from cusp.errors import raise_together
+from cusp.errors import together
 from cusp.output.dataset_writer import OutputError
 from cusp.output.gid_order import in_gid_order
 from cusp.partition import Partition
@@ -100,21 +100,14 @@ class Result:
         """
         stem, suffix = os.path.splitext(path)
         file = os.fspath(path) if self._gathered else f"{stem}.{self._comm.rank}{suffix}"
-        error = None
-        if self._comm.rank == 0 or not self._gathered:
+        with together(self._comm):
             try:
-                write_parquet(file, self.columns())
-            except (OSError, ImportError) as caught:
-                error = OutputError(f"{file}: cannot be written: {caught}")
-        raise_together(self._comm, error)
+                if self._comm.rank == 0 or not self._gathered:
+                    import pyarrow.parquet
 
-
-def write_parquet(path: str, columns: dict[str, Any]) -> None:
-    """Write columns of one length to a file."""
-    import pyarrow
-    import pyarrow.parquet
-
-    pyarrow.parquet.write_table(pyarrow.table(columns), path)
+                    pyarrow.parquet.write_table(pyarrow.table(self.columns()), file)
+            except (OSError, ImportError) as error:
+                raise OutputError(f"{file}: cannot be written: {error}") from error
 
 
 def gather_by_gid(part: Partition, values: np.ndarray, comm: MPI.Intracomm) -> np.ndarray:

@@ -14,14 +14,7 @@ from cusp.runtime.devices import to_host
 
 
 def choose_sources(part: Partition, comm: MPI.Intracomm, options: argparse.Namespace) -> list[int]:
-    """The source that was named, or seeded ones with out-edges. Collective.
-
-    Those that are drawn are the same for any policy and number of ranks.
-
-    Parameters
-    ----------
-    options : Namespace
-        ``source``, a global id or None; ``sources``, their number; ``seed``.
+    """The source that was named, or as many as asked for of those that :func:`draw_sources` draws. Collective.
 
     Raises
     ------
@@ -31,9 +24,13 @@ def choose_sources(part: Partition, comm: MPI.Intracomm, options: argparse.Names
     if options.source is not None:
         check_nodes(part, [options.source], "--source")
         return [options.source]
-    wanted = options.sources or 1
+    return draw_sources(part, comm, options.sources or 1, options.seed)
+
+
+def draw_sources(part: Partition, comm: MPI.Intracomm, wanted: int, seed: int) -> list[int]:
+    """Nodes with out-edges, drawn by a seed: the same for any policy and number of ranks. Collective."""
     candidates = to_host(part.gids[: part.num_masters][part.degrees > 0])
-    lots = splitmix64(candidates, options.seed)
+    lots = splitmix64(candidates, seed)
     best = np.argsort(lots, kind="stable")[:wanted]
     local = list(zip(lots[best].tolist(), candidates[best].tolist()))
     drawn = sorted(pair for pairs in comm.allgather(local) for pair in pairs)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from apps.operators.interfaces import Undirected
-from apps.shared.marks import mark_all
 from apps.shared.undirected import join_rows, nodes_of
 from cusp.kernels.interfaces import Build
 from cusp.lid_map import map_lids
@@ -106,7 +105,7 @@ def new_label(level: Level) -> Label:
 
 def broadcast(level: Level, label: Label) -> None:
     """Give the communities of masters to their mirrors. Collective."""
-    mark_all(label)
+    label.mark_all()
     level.sync.broadcast(label, read="dst")
 
 

@@ -16,13 +16,10 @@ def largest_component(sync: Sync, labels: np.ndarray, members: np.ndarray) -> in
     members : (parts,) integers
         Nodes of each part.
     """
-    places = _by_rank(labels, sync.comm.size)  # where all parts of a component are added up
-    labels, members = (
-        np.concatenate(all_to_all(sync.comm, [values[sent] for sent in places])) for values in (labels, members)
-    )
+    labels, members = _at_keepers(sync, labels, members)
     _, which = np.unique(labels, return_inverse=True)
     sizes = np.bincount(which, members)
-    return -sync.lowest(-int(sizes.max()) if sizes.size else 0)
+    return sync.highest(int(sizes.max()) if sizes.size else 0)
 
 
 class Directory:
@@ -37,26 +34,29 @@ class Directory:
     """
 
     def __init__(self, sync: Sync, num_nodes: int) -> None:
-        self.comm = sync.comm
+        self.sync = sync
         self.lowest = np.arange(sync.comm.rank, num_nodes, sync.comm.size)
 
     def tell(self, names: np.ndarray, lower: np.ndarray) -> None:
         """Say that ``lower[i]`` is in the same component as ``names[i]``. Collective."""
-        places = _by_rank(names, self.comm.size)
-        names, lower = (
-            np.concatenate(all_to_all(self.comm, [values[sent] for sent in places])) for values in (names, lower)
-        )
-        np.minimum.at(self.lowest, names // self.comm.size, lower)
+        names, lower = _at_keepers(self.sync, names, lower)
+        np.minimum.at(self.lowest, names // self.sync.comm.size, lower)
 
     def ask(self, names: np.ndarray) -> np.ndarray:
         """The lowest known name for each name. Collective."""
-        places = _by_rank(names, self.comm.size)
-        requests = all_to_all(self.comm, [names[sent] for sent in places])
-        answers = all_to_all(self.comm, [self.lowest[some // self.comm.size] for some in requests])
+        places = _by_rank(names, self.sync.comm.size)
+        requests = all_to_all(self.sync.comm, [names[sent] for sent in places])
+        answers = all_to_all(self.sync.comm, [self.lowest[some // self.sync.comm.size] for some in requests])
         lowest = np.empty_like(names)
         for sent, values in zip(places, answers):
             lowest[sent] = values
         return lowest
+
+
+def _at_keepers(sync: Sync, names: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Names and their values of all ranks, at the rank that keeps each name. Collective."""
+    places = _by_rank(names, sync.comm.size)
+    return tuple(np.concatenate(all_to_all(sync.comm, [of[sent] for sent in places])) for of in (names, values))
 
 
 def _by_rank(names: np.ndarray, ranks: int) -> list[np.ndarray]:

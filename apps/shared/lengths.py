@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from apps.operators.traversal.interfaces import Sssp
-from cusp.errors import GraphFileError, OptionError, raise_together
+from cusp.errors import GraphFileError, OptionError, together
 from cusp.partition import Partition
 from cusp.runtime.devices import backend
 from gluon.interfaces import Device
+from gluon.reduction import MIN
 from gluon.sync import Sync
 
 LONGEST = 2**63 - 1
@@ -68,13 +69,13 @@ def measure(part: Partition, sync: Sync, delta: float | None = None) -> Lengths:
     _refuse_unfit(part, sync, weights)
     if weights.dtype == np.uint64:  # what int64 cannot hold is too long for any path
         weights = weights.clip(None, np.uint64(LONGEST)).astype(np.int64)
-    largest = -sync.lowest(-weights.max().item() if weights.size else 0)
+    largest = sync.highest(weights.max().item() if weights.size else 0)
     with np.errstate(over="ignore"):  # an infinite mean makes one bucket
         total = float(weights.sum(dtype=np.float64))
     mean = sync.total(total)[0] / max(part.num_edges, 1)
     longest = largest * part.num_nodes  # a shortest path has fewer edges than the graph has nodes
     dtype = np.dtype("f8" if weights.dtype.kind == "f" else "i4" if longest < 2**31 - 1 else "i8")
-    far = dtype.type(np.inf if dtype.kind == "f" else np.iinfo(dtype).max)
+    far: Any = MIN.identity(dtype)
     if delta is not None and not delta > 0:
         raise OptionError(f"--delta {delta:g}: the width of a bucket must be above 0")
     queue = ops.plan_relaxing(part, sync, weights, dtype)
@@ -92,14 +93,13 @@ def choose_delta(mean_weight: float, mean_degree: float) -> float:
 
 def _refuse_unfit(part: Partition, sync: Sync, weights: np.ndarray) -> None:
     """Raise if a weight is below 0 or infinite. Collective."""
-    error = None
     lowest, highest = (weights.min().item(), weights.max().item()) if weights.size else (0, 0)
-    if lowest < 0 or highest == np.inf:
-        edge = int(weights.argmin() if lowest < 0 else weights.argmax())
-        part = part.on("cpu")
-        source = part.gids[np.searchsorted(part.offsets, edge, side="right") - 1]
-        error = GraphFileError(
-            f"the edge {source:,} -> {part.gids[part.targets[edge]]:,} has the weight {weights[edge]}; "
-            "shortest paths need finite weights of 0 or more"
-        )
-    raise_together(sync.comm, error)
+    with together(sync.comm):
+        if lowest < 0 or highest == np.inf:
+            edge = int(weights.argmin() if lowest < 0 else weights.argmax())
+            part = part.on("cpu")
+            source = part.gids[np.searchsorted(part.offsets, edge, side="right") - 1]
+            raise GraphFileError(
+                f"the edge {source:,} -> {part.gids[part.targets[edge]]:,} has the weight {weights[edge]}; "
+                "shortest paths need finite weights of 0 or more"
+            )

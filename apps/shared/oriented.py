@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from apps.operators.structure.interfaces import Triangles
-from apps.shared.marks import mark_all
 from cusp.kernels.interfaces import Build
 from cusp.partition import Partition
 from cusp.runtime.devices import backend, device_of, to_host, xp_of
@@ -78,23 +77,19 @@ def place_by_degree(graph: Partition, sync: Sync) -> Any:
     label = Label(graph, np.int64, 0, MIN)
     label.values[order] = xp.arange(order.size) + xp.asarray(np.repeat(ahead, counts))
     if comm.size > 1:
-        mark_all(label)
+        label.mark_all()
         Sync(make_plan(graph, comm, sync.plan.transport), comm).broadcast(label, read="dst")
     return label.values.astype(np.uint32 if graph.num_nodes < 2**32 else np.uint64)
 
 
 def share_out(graph: Partition, places: Any, comm: "Intracomm") -> Shares:
     """Orient the edges of an undirected graph, and send each row to the rank that counts it. Collective."""
-    build, ops = (
-        backend(Build, graph.device),
-        backend(Triangles, graph.device),
-    )
+    build, ops = backend(Build, graph.device), backend(Triangles, graph.device)
     xp = build.xp
     given = xp.flatnonzero(graph.degrees > 0)
-    given = given[xp.argsort(places[given] % comm.size, kind="stable")]
+    given, ends = _by_holder(given, places[given], comm)
     begins, entries = ops.orient(given, graph.offsets, graph.targets, places)
     names = places[given]
-    ends = np.cumsum(build.get(xp.bincount((names % comm.size).astype(np.int64), minlength=comm.size)))
     came = build.all_to_all(comm, pieces(names, ends))
     sizes = xp.concatenate(build.all_to_all(comm, pieces(xp.diff(begins), ends)))
     entries = xp.concatenate(build.all_to_all(comm, pieces(entries, build.get(begins[build.put(ends)]))))
@@ -132,10 +127,9 @@ def rows_of_others(shares: Shares, comm: "Intracomm", capacity: int = CAPACITY) 
     """
     build = backend(Build, device_of(shares.index))
     ops, xp = backend(Triangles, device_of(shares.index)), build.xp
-    holder = (shares.places % comm.size).astype(np.int64)
-    needed = xp.flatnonzero((holder != comm.rank) & (xp.diff(shares.in_offsets) > 0)).astype(np.int32)
-    needed = needed[xp.argsort(holder[needed], kind="stable")]
-    ends = np.cumsum(build.get(xp.bincount(holder[needed], minlength=comm.size)))
+    elsewhere = shares.places % comm.size != comm.rank
+    needed = xp.flatnonzero(elsewhere & (xp.diff(shares.in_offsets) > 0)).astype(np.int32)
+    needed, ends = _by_holder(needed, shares.places[needed], comm)
     requested = [shares.numbers_of(places) for places in build.all_to_all(comm, pieces(shares.places[needed], ends))]
     rounds = [cut_rows(shares.offsets[rows + 1] - shares.offsets[rows], capacity // comm.size) for rows in requested]
     begin = ends - np.diff(ends, prepend=0)  # of the rows that have not come yet
@@ -156,9 +150,7 @@ def return_to_masters(shares: Shares, values: Any, masters: int, comm: "Intracom
     build = backend(Build, device_of(values))
     xp = build.xp
     counted = xp.flatnonzero(values)
-    counted = counted[xp.argsort(shares.places[counted] % comm.size, kind="stable")]
-    holder = (shares.places[counted] % comm.size).astype(np.int64)
-    ends = np.cumsum(build.get(xp.bincount(holder, minlength=comm.size)))
+    counted, ends = _by_holder(counted, shares.places[counted], comm)
     sums = xp.zeros_like(values)
     came = [build.all_to_all(comm, pieces(what[counted], ends)) for what in (shares.places, values)]
     for places, parts in zip(*came):
@@ -174,6 +166,14 @@ def offsets_of(sizes: Any) -> Any:
     offsets = xp.zeros(sizes.size + 1, np.int64)
     xp.cumsum(sizes, out=offsets[1:])
     return offsets
+
+
+def _by_holder(items: Any, places: Any, comm: "Intracomm") -> tuple[Any, np.ndarray]:
+    """Items by the rank at which their places are counted, and where those of each rank end."""
+    build = backend(Build, device_of(places))
+    holder = places % comm.size
+    sizes = build.xp.bincount(holder.astype(np.int64), minlength=comm.size)
+    return items[build.xp.argsort(holder, kind="stable")], np.cumsum(build.get(sizes))
 
 
 def _look_up(index: Any, size: int, places: Any) -> Any:

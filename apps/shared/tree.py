@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 
 from apps.operators.traversal.interfaces import Tree
-from apps.shared.marks import mark_all
-from cusp.errors import GraphFileError, raise_together
+from cusp.errors import GraphFileError, together
 from cusp.partition import Partition
 from cusp.runtime.devices import backend
 from gluon.label import Label
@@ -27,9 +26,6 @@ def find_parents(part: Partition, sync: Sync, source: int, distances: Any, weigh
     ----------
     part : Partition
         Symmetric, with reversed edges of the same weight; or with ``csc``.
-    sync : Sync
-    source : int
-        Global id.
     distances : (masters,) int32 or int64 with -1, or float64 with inf, where not reached
         Exactly what the weights along shortest paths add up to.
     weights : (edges,), optional
@@ -47,13 +43,13 @@ def find_parents(part: Partition, sync: Sync, source: int, distances: Any, weigh
     """
     ops = backend(Tree, part.device)
     offsets, sources, lengths, write = _in_edges(part, weights)
-    far = distances.dtype.type(np.inf if distances.dtype.kind == "f" else np.iinfo(distances.dtype).max)
+    far: Any = MIN.identity(distances.dtype)
     values = Label(part, distances.dtype, far, MIN)
     own = slice(0, part.num_masters)
     values.values[own] = distances
     if distances.dtype.kind != "f":
         values.values[own][distances < 0] = far
-    mark_all(values)
+    values.mark_all()
     sync.broadcast(values, read="any")
     parents = Label(part, np.int64, NO_PARENT, MIN)
     parents.write(source, source)
@@ -67,8 +63,9 @@ def find_parents(part: Partition, sync: Sync, source: int, distances: Any, weigh
         (left,) = sync.total(lost)
         if left == 0:
             break
-        error = GraphFileError(f"{left:,} nodes were reached over no edge") if left == before else None
-        raise_together(sync.comm, error)
+        with together(sync.comm):
+            if left == before:
+                raise GraphFileError(f"{left:,} nodes were reached over no edge")
         before = left
         sync.broadcast(parents, read="any")  # a node with a parent keeps it: another proxy might choose a lower one
     parent = parents.masters()

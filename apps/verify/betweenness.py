@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 
 from apps.edge_operator import EdgeOperator
-from apps.shared.marks import mark
 from apps.verify.check import raise_first, tell_node
 from cusp.partition import Partition
 from cusp.runtime.devices import move, xp_of
@@ -30,8 +29,6 @@ def verify_betweenness(part: Partition, sync: Sync, betweenness: Any, sources: l
     Parameters
     ----------
     betweenness : (masters,) float64
-    sources : list of int
-    scale : float
 
     Raises
     ------
@@ -78,7 +75,7 @@ def _dependencies(part: Partition, sync: Sync, hops: Label, paths: Label, levels
     depending = Label(part, np.float64, 0, ADD)
     paths.swap_updated()  # its bits are those of the nodes of a level
     for level in levels[:1:-1]:
-        mark(paths, level)
+        paths.mark(level)
         frontier = paths.swap_updated()
         DEPEND(part, frontier=frontier, hops=hops, paths=paths, depending=depending)
         sync.reduce(depending, write="src")

@@ -36,11 +36,11 @@ def everywhere(part: Partition, sync: Sync, masters: Any, fill: float, reduction
     fill : number
         First value of the mirrors.
     reduction : Reduction
-        Of the label, for those who go on with it.
+        Of the label, for callers that go on with it.
     """
     label = Label(part, masters.dtype, fill, reduction)
     label.values[: part.num_masters] = move(masters, part.device)
-    label.updated.fill(~label.updated.dtype.type(0))
+    label.mark_all()
     sync.broadcast(label, read="any")
     return label
 

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 
 from apps.edge_operator import EdgeOperator
-from apps.shared.marks import mark
 from apps.verify.check import everywhere, raise_first, sum_by_name, tell_edge, tell_node
 from cusp.partition import Partition
 from cusp.runtime.devices import move, to_host
@@ -92,7 +91,7 @@ def _reach_all(part: Partition, sync: Sync, label: Label, steps: list[EdgeOperat
     reached = Label(part, np.int32, 0, MAX)
     names = label.values == part.gids
     reached.values[names] = 1
-    mark(reached, reached.device.xp.flatnonzero(names))
+    reached.mark(reached.device.xp.flatnonzero(names))
     while sync.total(reached.num_updated_masters()) != (0,):
         frontier = reached.swap_updated()
         for step in steps:
@@ -131,7 +130,7 @@ def _take_away(part: Partition, sync: Sync, component: Label) -> None:
         gone = np.concatenate(comm.allgather(ready))
         first, last = (np.searchsorted(names, gone, side, sorter=by_name) for side in ("left", "right"))
         places = np.repeat(last - np.cumsum(last - first), last - first) + np.arange((last - first).sum())
-        mark(arriving, move(by_name[places], part.device))
+        arriving.mark(move(by_name[places], part.device))
         entered, edges = edges_from(arriving.swap_updated())
         places = np.searchsorted(kept, entered)
         waiting[places] -= edges
@@ -144,6 +143,6 @@ def _verify_figures(sync: Sync, component: Label, components: int, largest: int)
     """Check the number of components, and of nodes in the largest. Collective."""
     names, sizes = np.unique(to_host(component.masters()), return_counts=True)
     _, sizes = sum_by_name(sync.comm, names, sizes)
-    right = (*sync.total(sizes.size), -sync.lowest(-int(sizes.max(initial=0))))
+    right = (*sync.total(sizes.size), sync.highest(int(sizes.max(initial=0))))
     wrong = None if right == (components, largest) else f"{components}, {largest}"
     raise_first(sync, wrong and f"the number of components and the size of the largest are {right}, not {wrong}")

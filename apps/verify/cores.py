@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 
 from apps.edge_operator import EdgeOperator
-from apps.shared.marks import mark
 from apps.verify.check import everywhere, raise_first, tell_node
 from cusp.partition import Partition
 from cusp.runtime.devices import move, xp_of
@@ -75,7 +74,7 @@ def _peel(graph: Partition, sync: Sync, claim: Label, support: Label, left: Any)
     claim.swap_updated()  # its bits are those of the nodes that go in one round
     while sync.total(int(ready.size)) != (0,):
         left[ready] = False
-        mark(claim, ready)
+        claim.mark(ready)
         REMOVE(graph, frontier=claim.swap_updated(), support=support, claim=claim)
         sync.reduce(support, write="dst")
         fewer = support.take_updated()
@@ -85,7 +84,7 @@ def _peel(graph: Partition, sync: Sync, claim: Label, support: Label, left: Any)
 
 
 def _verify_figures(sync: Sync, core: Any, degeneracy: int | None, members: int | None) -> None:
-    highest = -sync.lowest(-int(core.max()) if core.size else 0)
+    highest = sync.highest(int(core.max()) if core.size else 0)
     (size,) = sync.total(int((core != 0).sum()))
     if degeneracy is not None:
         raise_first(sync, None if highest == degeneracy else f"the highest core number is {highest}, not {degeneracy}")

@@ -15,9 +15,7 @@ from gluon.sync import Sync
 STEP = EdgeOperator("share", into="dst.arrived")
 
 
-def verify_pagerank(
-    part: Partition, sync: Sync, ranks: Any, teleport: Any, damping: float, tolerance: float
-) -> None:  # fmt: skip
+def verify_pagerank(part: Partition, sync: Sync, ranks: Any, teleport: Any, damping: float, tolerance: float) -> None:
     """Check that ranks are a fixed point. Collective.
 
     1. No rank is below 0. 2. Their sum is 1, to ``tolerance``. 3. One more step of the walk, edge by edge in the

@@ -24,7 +24,7 @@ from apps.verify.check import everywhere, raise_first, tell_edge, tell_node
 from cusp.partition import Partition
 from cusp.runtime.devices import move, xp_of
 from gluon.label import Label
-from gluon.reduction import MAX
+from gluon.reduction import MAX, MIN
 from gluon.sync import Sync
 
 LEVEL, GROUNDED = 1, 2  # a node has a tight in-edge from an equal value, from a better one
@@ -36,7 +36,7 @@ class Paths(NamedTuple):
     Attributes
     ----------
     name : str
-        Of the values, for people.
+        Of the values, in messages.
     bound : str
         What an edge offers its target, as an edge expression of ``src.value``.
     better : {'<', '>'}
@@ -137,9 +137,7 @@ def verify_widths(part: Partition, sync: Sync, source: int, widths: Any) -> None
 
 def _limits(dtype: np.dtype) -> tuple[Any, Any]:
     """The lowest and the largest number of a type."""
-    if dtype.kind == "f":
-        return -np.inf, np.inf
-    return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    return MAX.identity(dtype).item(), MIN.identity(dtype).item()
 
 
 def _verify(part: Partition, sync: Sync, paths: Paths, starts: dict[int, Any], answer: Any, reached: Any) -> Label:
@@ -175,9 +173,8 @@ def _check_starts(part: Partition, sync: Sync, paths: Paths, starts: dict[int, A
 
 
 def _check_grounded(
-    part: Partition, sync: Sync, tight: str, better: str, needed: Any, starts: Iterable[int], message: str,
-    **given: Any,
-) -> None:  # fmt: skip
+    part: Partition, sync: Sync, tight: str, better: str, needed: Any, starts: Iterable[int], message: str, **given: Any
+) -> None:
     """Raise if following tight edges back does not lead from all nodes that need it to a start. Collective."""
     support, grounded = Label(part, np.int32, 0, MAX), Label(part, np.int32, 0, MAX)
     find_support, grow = _grounding(tight, better)

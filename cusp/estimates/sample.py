@@ -16,7 +16,7 @@ LONGEST = 4  # a block may take this many times its share of the limit
 
 
 @dataclass(frozen=True)
-class Rows:
+class SampledRows:
     """Some rows of a CSR: the ends of row i are ``ends[indptr[i] : indptr[i + 1]]``."""
 
     indptr: np.ndarray
@@ -30,17 +30,17 @@ class Block:
     Attributes
     ----------
     first_node : int
-    out : Rows
+    out : SampledRows
         Out-edges.
-    into : Rows or None
+    into : SampledRows or None
         In-edges, if the file has them: in its transpose, or because the graph is symmetric.
     nodes, edges : float
         How many nodes of the range each of its nodes represents; the same of edges.
     """
 
     first_node: int
-    out: Rows
-    into: Rows | None
+    out: SampledRows
+    into: SampledRows | None
     nodes: float
     edges: float
 
@@ -127,7 +127,7 @@ class _Reader:
             blocks.append(Block(start, out, into, *stands_for))
         return Sample(header, blocks, offsets, self.limit - self.left)
 
-    def rows(self, group: str, start: int, rows: int, offsets: np.ndarray | None, share: float) -> Rows | None:
+    def rows(self, group: str, start: int, rows: int, offsets: np.ndarray | None, share: float) -> SampledRows | None:
         """The rows that fit, and as much of the next as fits; None if nothing is left of the limit."""
         if offsets is None:
             rows = min(rows, self.left // 16)  # a row takes two offsets at least
@@ -149,7 +149,7 @@ class _Reader:
                 f"{self.header.path}: /{group}indices has the entry {int(ends.max()):,}, but the graph has the nodes 0 "
                 f"to {self.header.num_nodes - 1:,}"
             )
-        return Rows(np.minimum(indptr[: fit + 1] - begin, ends.size), ends)
+        return SampledRows(np.minimum(indptr[: fit + 1] - begin, ends.size), ends)
 
     def prefix(self, node: int, offsets: np.ndarray | None) -> int:
         """Edges before a node."""

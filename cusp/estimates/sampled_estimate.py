@@ -13,7 +13,7 @@ from numba import njit
 from cusp.errors import PolicyError
 from cusp.estimates.estimate import count_parts
 from cusp.estimates.quality import Quality
-from cusp.estimates.sample import Block, Rows, Sample
+from cusp.estimates.sample import Block, Sample, SampledRows
 from cusp.estimates.scale_up import all_targets, both_roles, standard_error, thinning_of, without_noise
 from cusp.input.edge_slice import EdgeSlice
 from cusp.policies.compile_rules import CompiledPolicy
@@ -117,10 +117,10 @@ class _SampledRules:
         self.sees_in_edges = sample.header.symmetric or sample.header.has_transpose
         self.bounds = sample.part_bounds(num_parts, split)
         nothing = np.empty(0, sample.blocks[0].out.ends.dtype if sample.blocks else np.uint32)
-        self.nowhere = Rows(np.zeros(1, np.int64) if sample.offsets is None else sample.offsets, nothing)
+        self.nowhere = SampledRows(np.zeros(1, np.int64) if sample.offsets is None else sample.offsets, nothing)
         self.thinning = thinning_of(sample)
 
-    def prop(self, first_node: int, rows: Rows) -> Prop:
+    def prop(self, first_node: int, rows: SampledRows) -> Prop:
         """What rules may ask: about all nodes if their degrees are known, else about some rows."""
         header, policy = self.sample.header, self.policy
         graph = (header.num_nodes, header.num_edges, header.symmetric)

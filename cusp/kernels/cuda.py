@@ -188,6 +188,12 @@ class Sums:
         return self._published.tolist()
 
 
+@functools.cache
+def sums_of(size: int) -> Sums:
+    """Counters for kernels whose sums are read before the next one is launched."""
+    return Sums(size)
+
+
 def use(number: int) -> str:
     """Make the GPU ``number`` (modulo how many there are) this process's own; returns its bus and name."""
     device = cp.cuda.Device(number % cp.cuda.runtime.getDeviceCount())

@@ -2,7 +2,7 @@
 // VALUE is the label's type. A list of local ids is one column of the sync plan: entry i of both sides is one node.
 #include "message.cuh"
 
-// One thread: gives a node a value if it has a proxy here, else does nothing.
+// One thread.
 extern "C" __global__ void write_node(const u64* index, const int* table, i64 gid, VALUE value, VALUE* values,
                                       unsigned* updated) {
   if (thread_id() > 0 || !has_bit(index, gid)) return;
@@ -11,7 +11,6 @@ extern "C" __global__ void write_node(const u64* index, const int* table, i64 gi
   set_bit(updated, lid);
 }
 
-// Tells the host how many of the first ``size`` bits are set.
 extern "C" __global__ void count_bits(const unsigned* words, i64 size, u64* sums, u64* host) {
   u64 count = 0;
   for (i64 word = thread_id(); word * 32 < size; word += num_threads()) {

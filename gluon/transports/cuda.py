@@ -16,11 +16,7 @@ MPI_EXTENSION = mpi4py.MPI.__file__
 class CudaAwareMpi(Memory):
     """MPI gets the device's addresses."""
 
-    name = "cuda-mpi"
-
-    def __init__(self, comm: MPI.Intracomm) -> None:
-        super().__init__(cp)
-        self.comm = comm
+    name, xp = "cuda-mpi", cp
 
     @staticmethod
     def why_unusable(comm: MPI.Intracomm) -> str | None:
@@ -34,7 +30,6 @@ class CudaAwareMpi(Memory):
     def exchange(
         self, out: Buffers, out_words: Sequence[int], into: Buffers, in_words: Sequence[int] | None = None
     ) -> Sequence[int]:
-        """See :class:`gluon.transports.table.Transport`. Collective."""
         in_words = tell_counts(self.comm, out_words) if in_words is None else in_words
         cp.cuda.get_current_stream().synchronize()  # MPI does not know of streams
         requests = [self.comm.Irecv(into.pieces[rank][:words], rank) for rank, words in enumerate(in_words) if words]

@@ -5,30 +5,19 @@ from collections.abc import Sequence
 import numpy as np
 from mpi4py import MPI
 
-from gluon.transports.memory import Buffers, Memory
+from gluon.transports.memory import WORD, Buffers, Memory
 
 TAG = 11
-WORD = 8  # bytes
 
 
 class HostMpi(Memory):
     """One message to each rank with a buffer, and one from each; MPI says how long they are."""
 
-    name = "mpi"
-
-    def __init__(self, comm: MPI.Intracomm) -> None:
-        super().__init__(np)
-        self.comm = comm
-
-    @staticmethod
-    def why_unusable(comm: MPI.Intracomm) -> str | None:
-        """None: it can always be used."""
-        return None
+    name, xp = "mpi", np
 
     def exchange(
         self, out: Buffers, out_words: Sequence[int], into: Buffers, in_words: Sequence[int] | None = None
     ) -> Sequence[int]:
-        """See :class:`gluon.transports.table.Transport`. Collective."""
         comm, arriving, requests = self.comm, [], []
         for step in range(1, comm.size):
             rank = (comm.rank - step) % comm.size

@@ -1,8 +1,15 @@
 """Memory for messages, which grows and stays."""
 
 from dataclasses import dataclass
-from typing import Any
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+WORD = 8  # bytes
 MOST_KEPT = 64  # ways to divide the memory among the ranks
 
 
@@ -24,34 +31,38 @@ class Buffers:
 class Memory:
     """One piece of memory for each direction, divided among the ranks: for transports that can send from anywhere.
 
-    Parameters
+    Attributes
     ----------
     xp : module
         NumPy or CuPy: where the memory is.
     """
 
-    def __init__(self, xp: Any) -> None:
-        self._xp = xp
+    xp: Any
+
+    def __init__(self, comm: "Intracomm") -> None:
+        self.comm = comm
         self._whole: dict[str, Any] = {}
         self._buffers: dict[str, dict[tuple[int, ...], Buffers]] = {}
+
+    @staticmethod
+    def why_unusable(comm: "Intracomm") -> str | None:
+        """None: it can always be used."""
+        return None
 
     def buffers(self, direction: str, words: tuple[int, ...]) -> Buffers:
         """The buffers for messages of these lengths; see :class:`gluon.transports.table.Transport`."""
         known = self._buffers.setdefault(direction, {})
         if words not in known:
-            needed = sum(words)
-            if direction not in self._whole or self._whole[direction].size < needed or len(known) >= MOST_KEPT:
+            whole, needed = self._whole.get(direction), sum(words)
+            too_small = whole is None or whole.size < needed
+            if too_small:
+                whole = self._whole[direction] = self.xp.empty(max(needed, 1), "u8")
+            if too_small or len(known) >= MOST_KEPT:
                 known.clear()
-            if direction not in self._whole or self._whole[direction].size < needed:
-                self._whole[direction] = self._xp.empty(max(needed, 1), "u8")
-            known[words] = self._divide(self._whole[direction], words)
+            known[words] = self._divide(whole, words)
         return known[words]
 
     def _divide(self, whole: Any, words: tuple[int, ...]) -> Buffers:
-        pieces, start = [], 0
-        for size in words:
-            pieces.append(whole[start : start + size])
-            start += size
-        on_device = hasattr(whole, "get")
-        addresses = [piece.data.ptr for piece in pieces] if on_device else None
-        return Buffers(pieces, self._xp.array(addresses, "u8") if on_device else None)
+        pieces = [whole[end - size : end] for end, size in zip(accumulate(words), words)]
+        on_host = isinstance(whole, np.ndarray)
+        return Buffers(pieces, None if on_host else self.xp.array([piece.data.ptr for piece in pieces], "u8"))

@@ -14,11 +14,10 @@ from gluon.transports.memory import Buffers, Memory
 class Nccl(Memory):
     """One NCCL communicator over the ranks of ``comm``."""
 
-    name = "nccl"
+    name, xp = "nccl", cp
 
     def __init__(self, comm: MPI.Intracomm) -> None:
-        super().__init__(cp)
-        self.comm = comm
+        super().__init__(comm)
         steps = range(1, comm.size)
         self._partners = [((comm.rank + step) % comm.size, (comm.rank - step) % comm.size) for step in steps]
         self._nccl = _nccl()
@@ -44,10 +43,7 @@ class Nccl(Memory):
     def exchange(
         self, out: Buffers, out_words: Sequence[int], into: Buffers, in_words: Sequence[int] | None = None
     ) -> Sequence[int]:
-        """See :class:`gluon.transports.table.Transport`. Collective.
-
-        Returns at once: what follows on the current stream sees what has arrived.
-        """
+        """Returns at once: what follows on the current stream sees what has arrived."""
         in_words = tell_counts(self.comm, out_words) if in_words is None else in_words
         if not (any(out_words) or any(in_words)):
             return in_words

@@ -15,22 +15,15 @@ from gluon.transports.memory import Buffers, Memory
 class StagedMpi(Memory):
     """Device -> page-locked memory -> MPI -> page-locked memory -> device."""
 
-    name = "mpi"
+    name, xp = "mpi", cp
 
     def __init__(self, comm: MPI.Intracomm) -> None:
-        super().__init__(cp)
-        self.comm = comm
+        super().__init__(comm)
         self._host: dict[str, np.ndarray] = {}
-
-    @staticmethod
-    def why_unusable(comm: MPI.Intracomm) -> str | None:
-        """None: it can always be used."""
-        return None
 
     def exchange(
         self, out: Buffers, out_words: Sequence[int], into: Buffers, in_words: Sequence[int] | None = None
     ) -> Sequence[int]:
-        """See :class:`gluon.transports.table.Transport`. Collective."""
         in_words = tell_counts(self.comm, out_words) if in_words is None else in_words
         stream = cp.cuda.get_current_stream()
         leaving, coming = self._staged("out", out_words), self._staged("in", in_words)

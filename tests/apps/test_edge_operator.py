@@ -302,7 +302,7 @@ def test_wrong_calls(shared_tmp):
     refused("value is uint8 with the reduction add; written can be int32", value=Label(part, np.uint8, 0, ADD))
     refused("value is float64 with the reduction assign", value=Label(part, np.float64, 0, ASSIGN))
     refused('"src.share / rate", column 1: this is a float, and value is int64: write floor', value=label)
-    with pytest.raises(OptionError, match="until_quiet is for MIN and MAX; value has add"):
+    with pytest.raises(OptionError, match="until_quiet is for idempotent reductions; value has add"):
         mean.until_quiet(part, parts.make_sync(part), **good)
     frontiers = {"is where the operator marks changes": good["value"].updated, "is an array of shape": best.values}
     for why, frontier in frontiers.items():

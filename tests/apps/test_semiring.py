@@ -13,8 +13,9 @@ from apps.semiring import ALGORITHMS, Matrix, pagerank, verify
 from apps.sssp import measure, sssp
 from cusp.runtime.devices import move
 from gluon.label import Label
-from gluon.reduction import ADD, MAX, MIN
+from gluon.reduction import ADD, MAX, MIN, Reduction
 
+XOR = Reduction("xor", "old ^ value", neutral=0, idempotent=False)
 OPTIONS = argparse.Namespace(tolerance=1e-11)
 
 
@@ -58,6 +59,8 @@ def test_products(comm, shared_tmp, policy, transposed):
     even = (np.arange(graph.num_nodes) % 2 == 0).astype(np.int32)
     same(A.multiply(x, mask=vector(even)), np.where(even, plus_times, 0))
     same(A.multiply(x, into=total), 2 * plus_times)
+    parity = A.vector(np.int64, XOR, 5)
+    same(A.multiply(x, into=parity), dense(graph, entries, lambda a, b: a * b, lambda a, b: a ^ b, 5, transposed))
     assert A.T.T._write == A._write != A.T._write
 
 

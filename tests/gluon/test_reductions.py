@@ -90,7 +90,7 @@ def test_edge_operator(comm, shared_tmp, reduction, dtype, csc):
             starts.write(gid, 1)
         operator(part, frontier=None if chosen is None else starts.swap_updated(), total=label)
         assert all(to_host(label.values)[lid] != first for lid in to_host(label.take_updated()).tolist())
-        label.updated.fill(~label.updated.dtype.type(0))
+        label.mark_all()
         sync.reduce(label)
         arriving = [[first] for _ in range(graph.num_nodes)]
         for source, target, weight in graph.triples():

@@ -19,18 +19,13 @@ from gluon.transports.memory import Buffers, Memory
 class Pigeons(Memory):
     """Carries messages as Python's objects, and counts them."""
 
-    name = "pigeons"
+    name, xp = "pigeons", xp_of(parts.DEVICE)
     made: "list[Pigeons]" = []
 
     def __init__(self, comm) -> None:
-        super().__init__(xp_of(parts.DEVICE))
-        self.comm, self.words = comm, 0
+        super().__init__(comm)
+        self.words = 0
         self.made.append(self)
-
-    @staticmethod
-    def why_unusable(comm) -> str | None:
-        """None: pigeons always fly."""
-        return None
 
     def exchange(
         self, out: Buffers, out_words: Sequence[int], into: Buffers, in_words: Sequence[int] | None = None

@@ -1,9 +1,8 @@
 """What edge expressions call on the CPU: arithmetic that means the same everywhere. edges.cuh has the same names."""
 
-import math
-
 import numpy as np
 from numba import njit
+from numpy import exp, fabs, floor, log, sqrt  # noqa: F401 - expressions call them
 
 LOWEST, LARGEST = -(1 << 63), (1 << 63) - 1
 HALF = 1 << 31  # products of numbers nearer to 0 fit
@@ -95,33 +94,3 @@ def to_int(a):  # type: ignore[no-untyped-def]
     if a >= 9223372036854775808.0:
         return np.int64(LARGEST)
     return np.int64(LOWEST) if a < -9223372036854775808.0 else np.int64(a)
-
-
-@_inlined
-def floor(a):  # type: ignore[no-untyped-def]
-    """The largest whole number that is not above a, as a float."""
-    return np.floor(a)
-
-
-@_inlined
-def fabs(a):  # type: ignore[no-untyped-def]
-    """The magnitude of a float."""
-    return math.fabs(a)
-
-
-@_inlined
-def sqrt(a):  # type: ignore[no-untyped-def]
-    """The square root; not-a-number below 0."""
-    return np.sqrt(a)
-
-
-@_inlined
-def exp(a):  # type: ignore[no-untyped-def]
-    """e to the power of a."""
-    return np.exp(a)
-
-
-@_inlined
-def log(a):  # type: ignore[no-untyped-def]
-    """The natural logarithm; minus infinity at 0, not-a-number below."""
-    return np.log(a)

@@ -6,7 +6,7 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 
 from apps.operators.expressions.expression import Expression, Name
-from apps.operators.expressions.passes import Load, Pass
+from apps.operators.expressions.interfaces import Load, Pass
 from apps.operators.expressions.terms import BOOL, FLOAT, INT, Term, loaded, number, stored
 from cusp.errors import OptionError
 from cusp.partition import Partition
@@ -54,9 +54,7 @@ class Binding:
         self.label = self._written(given.get(operator.into))
         self._values = {name: self._value_of(name, given[name]) for name in sorted(given)}
         weight = part.weights is not None and part.weights.dtype
-        self.types = (
-            self.label.reduction, self.label.values.dtype, weight, *map(_type_of, self._values.values())
-        )  # fmt: skip
+        self.types = (self.label.reduction, self.label.values.dtype, weight, *map(_type_of, self._values.values()))
         self._used = sorted(names)
 
     def _refuse(self, why: str) -> NoReturn:
@@ -184,7 +182,7 @@ def _parameter(name: str) -> str:
 
 
 def _kind(value: Any) -> str:
-    """What a value is, for people."""
+    """What a value is, in words."""
     if isinstance(value, Label):
         return "a Label"
     shape = getattr(value, "shape", None)

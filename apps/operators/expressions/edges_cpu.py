@@ -7,7 +7,7 @@ A pass walks through the rows of a CSR. It *pushes* if it reads the row's end of
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from apps.operators.expressions.passes import Load, Pass
+from apps.operators.expressions.interfaces import Load, Pass
 from cusp.partition import Partition
 from cusp.runtime.generated import import_text
 from gluon.reduction_cpu import text_of
@@ -61,7 +61,6 @@ combine_one(row, Value(total), values, updated)"""
 
 
 def compile_pass(edges: Pass) -> Callable[..., None]:
-    """The loop of a pass: ``run(part, frontier, offsets, columns, values, updated, *parameters)``."""
     body = (PULL if edges.into_row else PUSH).format(
         row_loads="\n".join(_loads(edges.row_loads)), edge_loads=_indented(_of_each_edge(edges), 1),
         candidate=edges.candidate, wide=edges.wide, identity=edges.identity,

@@ -8,7 +8,7 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from apps.operators.expressions.passes import Load, Pass
+from apps.operators.expressions.interfaces import Load, Pass
 from apps.operators.frontier_gpu import Queue, queue_for, threads_for
 from apps.operators.sums.rows_gpu import RowGroups, group_rows
 from cusp.kernels.cuda import Struct, c_type, load, many_threads, struct
@@ -44,33 +44,25 @@ WAYS = {  # ways through the edges, with what they are given
 
 
 def compile_pass(edges: Pass) -> Callable[..., None]:
-    """The kernel of a pass: ``run(part, frontier, offsets, columns, values, updated, *parameters)``."""
     way = way_of(edges)
     kernels = functools.partial(load, EDGES, text_of(edges), **defines_of(edges))
 
-    def push_queue(
-        part: Partition, frontier: Any, offsets: Any, columns: Any, values: Any, updated: Any, *given: Any
-    ) -> None:
-        queues = _kept(part, offsets, _make_queue).struct
-        kernels().queue_bits(threads_for(values.size), frontier, values.size, offsets, queues)
-        kernels().over_edges(many_threads(), queues, columns, values, updated, *given)
-
-    def push_all(
-        part: Partition, frontier: Any, offsets: Any, columns: Any, values: Any, updated: Any, *given: Any
-    ) -> None:
-        rows, listed = _kept(part, offsets, _list_rows)
-        kernels().over_edges(32 * rows.piece_lids.size, listed, columns, values, updated, *given)
-
-    def pull(
-        part: Partition, frontier: Any, offsets: Any, columns: Any, values: Any, updated: Any, *given: Any
-    ) -> None:
+    def run(part: Partition, frontier: Any, offsets: Any, columns: Any, values: Any, updated: Any, *given: Any) -> None:
+        if part.num_local_edges == 0:
+            return
+        if way == "push_queue":
+            queues = _kept(part, offsets, _make_queue).struct
+            kernels().queue_bits(threads_for(values.size), frontier, values.size, offsets, queues)
+            kernels().over_edges(many_threads(), queues, columns, values, updated, *given)
+            return
         rows, listed = _kept(part, offsets, _list_rows)
         warps, pieces = rows.piece_lids.size, rows.pieces.view(np.float64 if edges.wide == "Float" else np.int64)
-        kernels().over_edges(32 * warps, listed, columns, values, updated, frontier, rows.piece_lids, pieces, *given)
-        kernels().join_pieces(32 * warps, warps, rows.piece_lids, pieces, values, updated)
+        memory = (frontier, rows.piece_lids, pieces) if way == "pull" else ()
+        kernels().over_edges(32 * warps, listed, columns, values, updated, *memory, *given)
+        if way == "pull":
+            kernels().join_pieces(32 * warps, warps, rows.piece_lids, pieces, values, updated)
 
-    run: Callable[..., None] = {"push_queue": push_queue, "push_all": push_all, "pull": pull}[way]
-    return lambda part, *arguments: run(part, *arguments) if part.num_local_edges else None
+    return run
 
 
 def way_of(edges: Pass) -> str:

@@ -1,5 +1,4 @@
-// Connected components: a forest of lids. Every node has a lower one of its component as its parent, or is a root.
-// VALUE, the type of labels, is int or long long.
+// Connected components: see interfaces.py. VALUE, the type of labels, is int or long long.
 //
 // Threads unite trees at the same time, without locks (ECL-CC: Jaiganesh, Burtscher, HPDC 2018). Only a root gets a new
 // parent, by atomicCAS, and always a lower node: so there are no cycles. A node that is not a root may get any node further
@@ -30,7 +29,7 @@ __device__ inline void unite(int* parents, int one, int other) {
   }
 }
 
-// One thread per node: unites it with the targets of its first ``edges`` edges.
+// One thread per node.
 extern "C" __global__ void link_first(i64 edges, i64 size, const i64* offsets, const int* targets, int* parents) {
   for (i64 source = thread_id(); source < size; source += num_threads()) {
     i64 begin = offsets[source], end = min(offsets[source + 1], begin + edges);
@@ -38,7 +37,7 @@ extern "C" __global__ void link_first(i64 edges, i64 size, const i64* offsets, c
   }
 }
 
-// The nodes whose value is not ``skipped`` as a queue, for link_queue. One lane per node.
+// The nodes whose value is not ``skipped``, as a queue for link_queue. One lane per node.
 extern "C" __global__ void queue_others(const VALUE* values, VALUE skipped, i64 size, const i64* offsets, Queues queues) {
   for (i64 first = thread_id() / 32 * 32; first < size; first += num_threads()) {
     i64 lid = first + lane_id();
@@ -51,7 +50,6 @@ extern "C" __global__ void link_queue(Queues queues, const int* targets, int* pa
   consume(queues, targets, [&](int source, int target) { unite(parents, source, target); });
 }
 
-// Makes the root of every node its parent.
 extern "C" __global__ void flatten(i64 size, int* parents) {
   for (i64 lid = thread_id(); lid < size; lid += num_threads()) {
     int root = (int)lid, parent = parents[lid];
@@ -60,8 +58,7 @@ extern "C" __global__ void flatten(i64 size, int* parents) {
   }
 }
 
-// Value of a root = minimum over its tree; its bit is set if that lowers it. Most nodes share a root, so a thread keeps its
-// minimum until it meets another root.
+// Most nodes share a root, so a thread keeps its minimum until it meets another root.
 extern "C" __global__ void lower_roots(i64 size, const int* parents, VALUE* values, unsigned* updated) {
   int held = -1;
   VALUE lowest = 0;
@@ -81,8 +78,7 @@ extern "C" __global__ void lower_roots(i64 size, const int* parents, VALUE* valu
   flush();
 }
 
-// Every node takes the value of its root, which is not higher; its bit is set if that lowers it. A warp has 32 nodes and with
-// them one word of ``updated``, so no atomics are needed.
+// A warp has 32 nodes and with them one word of ``updated``, so no atomics are needed.
 extern "C" __global__ void spread_roots(i64 size, const int* parents, VALUE* values, unsigned* updated) {
   for (i64 first = thread_id() / 32 * 32; first < size; first += num_threads()) {
     i64 lid = first + lane_id();
@@ -97,7 +93,6 @@ extern "C" __global__ void spread_roots(i64 size, const int* parents, VALUE* val
   }
 }
 
-// members[root] += how many of the first ``size`` nodes are in its tree.
 extern "C" __global__ void count_members(i64 size, const int* parents, int* members) {
   int held = -1, count = 0;
   for (i64 lid = thread_id(); lid < size; lid += num_threads()) {

@@ -1,4 +1,4 @@
-"""Connected components on the CPU: a forest of lids, in which the parent of a node is not above it."""
+"""Connected components on the CPU: see interfaces.py."""
 
 import numpy as np
 from numba import njit
@@ -24,7 +24,6 @@ def _unite(parents, one, other):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def link_first(edges, offsets, targets, parents):  # type: ignore[no-untyped-def]
-    """Unite every node with the targets of its first few edges."""
     for source in range(offsets.size - 1):
         for edge in range(offsets[source], min(offsets[source] + edges, offsets[source + 1])):
             if parents[source] != parents[targets[edge]]:
@@ -33,7 +32,6 @@ def link_first(edges, offsets, targets, parents):  # type: ignore[no-untyped-def
 
 @njit(cache=True, nogil=True)
 def link_others(values, skipped, offsets, targets, parents, queue):  # type: ignore[no-untyped-def]
-    """Unite every node whose value is not ``skipped`` with all its out-neighbours."""
     for source in range(offsets.size - 1):
         if values[source] != skipped and offsets[source] < offsets[source + 1]:
             root = _root(parents, source)
@@ -44,14 +42,13 @@ def link_others(values, skipped, offsets, targets, parents, queue):  # type: ign
 
 @njit(cache=True, nogil=True)
 def flatten(parents):  # type: ignore[no-untyped-def]
-    """Make the root of every node its parent: the parents of lower nodes are roots already."""
+    """The parents of lower nodes are roots already."""
     for lid in range(parents.size):
         parents[lid] = parents[parents[lid]]
 
 
 @njit(cache=True, nogil=True)
 def lower_roots(parents, values, updated):  # type: ignore[no-untyped-def]
-    """Value of a root = minimum over its tree; its bit is set if that lowers it."""
     for lid in range(parents.size):
         root = parents[lid]
         if values[lid] < values[root]:
@@ -61,7 +58,6 @@ def lower_roots(parents, values, updated):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def spread_roots(parents, values, updated):  # type: ignore[no-untyped-def]
-    """Every node takes the value of its root, which is not higher; its bit is set if that lowers it."""
     for lid in range(parents.size):
         value = values[parents[lid]]
         if value < values[lid]:
@@ -71,7 +67,6 @@ def spread_roots(parents, values, updated):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def count_members(parents, size):  # type: ignore[no-untyped-def]
-    """(proxies,) int32: how many of the first ``size`` nodes are in the tree of a root."""
     members = np.zeros(parents.size, np.int32)
     for lid in range(size):
         members[parents[lid]] += 1

@@ -1,4 +1,4 @@
-"""Connected components on the GPU, with the names and arguments of the CPU's; the kernels are in cc.cuh."""
+"""Connected components on the GPU: see interfaces.py; the kernels are in cc.cuh."""
 
 import functools
 from typing import Any
@@ -13,34 +13,28 @@ CC = "apps/operators/structure/cc.cuh"
 
 
 def link_first(edges: int, offsets: Any, targets: Any, parents: Any) -> None:
-    """Unite every node with the targets of its first few edges."""
     _cc(np.int32).link_first(threads_for(parents.size), edges, parents.size, offsets, targets, parents)
 
 
 def link_others(values: Any, skipped: Any, offsets: Any, targets: Any, parents: Any, queue: Queue) -> None:
-    """Unite every node whose value is not ``skipped`` with all its out-neighbours."""
     kernels = _cc(values.dtype)
     kernels.queue_others(threads_for(values.size), values, skipped, values.size, offsets, queue.struct)
     kernels.link_queue(many_threads(), queue.struct, targets, parents)
 
 
 def flatten(parents: Any) -> None:
-    """Make the root of every node its parent."""
     _cc(np.int32).flatten(threads_for(parents.size), parents.size, parents)
 
 
 def lower_roots(parents: Any, values: Any, updated: Any) -> None:
-    """Value of a root = minimum over its tree; its bit is set if that lowers it."""
     _cc(values.dtype).lower_roots(threads_for(values.size), values.size, parents, values, updated)
 
 
 def spread_roots(parents: Any, values: Any, updated: Any) -> None:
-    """Every node takes the value of its root, which is not higher; its bit is set if that lowers it."""
     _cc(values.dtype).spread_roots(threads_for(values.size), values.size, parents, values, updated)
 
 
 def count_members(parents: Any, size: int) -> Any:
-    """(proxies,) int32: how many of the first ``size`` nodes are in the tree of a root."""
     members = cp.zeros(parents.size, np.int32)
     _cc(np.int32).count_members(threads_for(size), size, parents, members)
     return members

@@ -1,4 +1,4 @@
-"""Communities on the CPU: the best community for each of some nodes, by the communities of its neighbours."""
+"""Communities on the CPU: see interfaces.py."""
 
 import numpy as np
 from numba import njit
@@ -8,22 +8,6 @@ def best_communities(
     rows: np.ndarray, offsets: np.ndarray, sources: np.ndarray, targets: np.ndarray, weights: np.ndarray,
     numbers: np.ndarray, strengths: np.ndarray, totals: np.ndarray, priorities: np.ndarray, scale: float,
 ) -> np.ndarray:  # fmt: skip
-    """(rows,) int64: the community with the highest ``scale * weight to it - strength * total of the others in it``.
-
-    Of equals, a node's own is taken, else the one of the highest priority. Candidates are the own community and those
-    of neighbours.
-
-    Parameters
-    ----------
-    rows : (n,) int64, ascending
-    offsets, targets, weights : CSR
-    sources : (edges,) uint32
-        Row of each edge; not used here.
-    numbers : (proxies,) int64
-        Community of each.
-    strengths : (masters,) float64
-    totals, priorities : (communities,) float64
-    """
     return _best(rows, offsets, targets, weights, numbers, strengths, totals, priorities, float(scale))
 
 

@@ -1,4 +1,4 @@
-"""Communities on the GPU, with the names and arguments of the CPU's: sorts and sums of CuPy, no kernel of our own."""
+"""Communities on the GPU: see interfaces.py. Sorts and sums of CuPy, no kernel of our own."""
 
 from typing import Any
 
@@ -10,11 +10,6 @@ def best_communities(
     rows: Any, offsets: Any, sources: Any, targets: Any, weights: Any, numbers: Any, strengths: Any, totals: Any,
     priorities: Any, scale: float,
 ) -> Any:  # fmt: skip
-    """(rows,) int64: the community with the highest ``scale * weight to it - strength * total of the others in it``.
-
-    Among equals it is a node's own; else the one of the highest priority. Candidates are the own one and those of
-    neighbours.
-    """
     chosen = cp.zeros(numbers.size, np.bool_)
     chosen[rows] = True
     edges = cp.flatnonzero(chosen[sources])

@@ -33,7 +33,7 @@ class Kcore(Protocol):
     """k-core: nodes are peeled off, and so are those that this leaves with too few neighbours."""
 
     def find_left(self, end: int, core: Array, degrees: Array) -> tuple[int, int]:
-        """Lowest degree among the masters below ``end`` that are left, and the last of them + 1: 0, 0 if none is."""
+        """Lowest degree among the masters below ``end`` that are left, and the last of them + 1; 0, 0 if none is."""
 
     def peel(
         self, level: int, end: int, masters: int, offsets: Array, targets: Array, core: Array, degrees: Array,
@@ -41,7 +41,7 @@ class Kcore(Protocol):
     ) -> None:  # fmt: skip
         """Peel masters that have at most ``level`` neighbours until all that are left have more; a drain.
 
-        Their core number is ``level``. A mirror that loses a neighbour counts that below 0, for its master.
+        Their core number is ``level``. A mirror counts the neighbours that it loses below 0, for its master.
         """
 
 
@@ -51,14 +51,14 @@ class Triangles(Protocol):
     def orient(
         self, rows: Array, offsets: Array, targets: Array, places: Array, in_order: bool = False
     ) -> tuple[Array, Array]:
-        """Of every row named, the places of the targets that come before it, one row behind the other.
+        """Of every row named, the places of the targets that come before it, row after row.
 
         Parameters
         ----------
         rows : (n,) int
             Rows of the CSR ``offsets``, ``targets``.
         places : (nodes,) uint32 or uint64
-            Where each node stands in an order of all.
+            Place of each node in an order of all.
         in_order : bool
             The order of the targets within each row must be kept.
 
@@ -86,12 +86,10 @@ class Communities(Protocol):
         self, rows: Array, offsets: Array, sources: Array, targets: Array, weights: Array, numbers: Array,
         strengths: Array, totals: Array, priorities: Array, scale: float,
     ) -> Array:  # fmt: skip
-        """(rows,) int64: for each the community of the highest score.
+        """(rows,) int64: the community of highest ``scale * weight to it - strength * total of the others in it``.
 
-        It is ``scale * weight to the community - strength * total of the others in it``.
-
-        Among equals it is a node's own; else the one of the highest priority. Candidates are the own one and those of
-        neighbours.
+        Of equals, a node's own is taken, else the one of the highest priority. Candidates are the own community and
+        those of neighbours.
 
         Parameters
         ----------
@@ -116,7 +114,7 @@ if TYPE_CHECKING:
         kcore_gpu,
         triangles_cpu,
         triangles_gpu,
-    )  # fmt: skip
+    )
 
     _cc_cpu: Cc = cc_cpu
     _cc_gpu: Cc = cc_gpu

@@ -1,4 +1,4 @@
-// k-core: nodes with too few neighbours are peeled off, and so are those that this leaves with too few.
+// k-core: see interfaces.py.
 #include "../frontier.cuh"
 
 // Publishes, of the masters below ``end`` that are left, the highest FAR - degree and the last lid + 1: 0, 0 if none is.
@@ -12,9 +12,8 @@ extern "C" __global__ void find_left(i64 end, i64 far, const int* core, const in
   publish(sums, 2, host);
 }
 
-// Peels masters that have at most ``level`` neighbours until all that are left have more. A node joins the queue once: of
-// the threads that take a neighbour from it, one takes the last that it can spare. A thread that reads an old ``core`` lowers
-// a degree that no longer matters. Mirrors count what they lose below 0, for their masters.
+// A node joins the queue once: of the threads that take a neighbour from it, one takes the last that it can spare. A thread
+// that reads an old ``core`` lowers a degree that no longer matters.
 extern "C" __global__ void __launch_bounds__(512, 2)
 peel(i64 level, i64 end, i64 masters, const i64* offsets, const int* targets, int* core, int* degrees, unsigned* updated,
      Queues queues) {

@@ -1,4 +1,4 @@
-"""k-core on the CPU: nodes are peeled off, and so are nodes that this leaves with too few neighbours."""
+"""k-core on the CPU: see interfaces.py."""
 
 import numpy as np
 from numba import njit
@@ -8,7 +8,6 @@ from apps.operators.frontier_cpu import set_bit
 
 @njit(cache=True, nogil=True)
 def find_left(end, core, degrees):  # type: ignore[no-untyped-def]
-    """Lowest degree among the masters below ``end`` that are left, and the last of them + 1; 0, 0 if none is left."""
     lowest = last = 0
     for lid in range(end):
         if core[lid] < 0:
@@ -19,10 +18,6 @@ def find_left(end, core, degrees):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def peel(level, end, masters, offsets, targets, core, degrees, updated, queue):  # type: ignore[no-untyped-def]
-    """Peel masters that have at most ``level`` neighbours until all that are left have more; a drain.
-
-    Their core number is ``level``. A mirror counts the neighbours that it loses below 0, for its master.
-    """
     filled = 0
     for lid in range(end):
         if core[lid] < 0 and degrees[lid] <= level:

@@ -1,5 +1,5 @@
-// Triangles: each edge leads to the end that comes first in an order of all nodes; wedges that a third edge closes are counted.
-// PLACE, the type of places in that order, is unsigned or unsigned long long. WORDS is the size of the marks of a block.
+// Triangles: see interfaces.py. PLACE, the type of places, is unsigned or unsigned long long. WORDS is the size of the marks
+// of a block.
 #include "../../../cusp/kernels/walk.cuh"
 
 // begins[i + 1] = targets of row rows[i] that come before it. A block takes a row at a time.

@@ -1,4 +1,4 @@
-"""Triangles on the CPU: rows oriented by degree, and wedges that a third edge closes."""
+"""Triangles on the CPU: see interfaces.py."""
 
 import numpy as np
 from numba import njit
@@ -7,22 +7,6 @@ from numba import njit
 def orient(
     rows: np.ndarray, offsets: np.ndarray, targets: np.ndarray, places: np.ndarray, in_order: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Of every row named, the places of the targets that come before it, row after row.
-
-    Parameters
-    ----------
-    rows : (n,) int
-        Rows of the CSR ``offsets``, ``targets``.
-    places : (nodes,) uint32 or uint64
-        Place of each node in an order of all.
-    in_order : bool
-        The order of the targets within each row must be kept; here it always is.
-
-    Returns
-    -------
-    begins : (n + 1,) int64
-    entries : (begins[n],) of the type of ``places``
-    """
     begins = np.zeros(rows.size + 1, np.int64)
     _count_before(rows, offsets, targets, places, begins)
     np.cumsum(begins, out=begins)
@@ -55,11 +39,9 @@ def count_triangles(
     middles: np.ndarray, row_offsets: np.ndarray, rows: np.ndarray, in_offsets: np.ndarray, sources: np.ndarray,
     offsets: np.ndarray, targets: np.ndarray, counts: np.ndarray,
 ) -> int:  # fmt: skip
-    """Triangles u > v > w with v among ``middles``: for each u -> v, how many w < v of u's row are in v's row.
+    """Each v's row is marked once for all u.
 
-    Row i of ``row_offsets`` and ``rows`` is that of ``middles[i]``; all rows ascend and name lower nodes. If ``counts``
-    is not empty, each triangle is added to its three nodes there. Each v's row is marked once for all u: nodes of
-    high degree have low numbers, so the marks looked at are mostly in the cache.
+    Nodes of high degree have low numbers, so the marks looked at are mostly in the cache.
     """
     marks = np.zeros(offsets.size, np.uint8)
     words = [array.view(np.uint64) for array in (row_offsets, in_offsets, offsets)]

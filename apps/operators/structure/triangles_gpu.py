@@ -1,4 +1,4 @@
-"""Triangles on the GPU, with the names and arguments of the CPU's; the kernels are in triangles.cuh."""
+"""Triangles on the GPU: see interfaces.py; the kernels are in triangles.cuh."""
 
 from typing import Any
 
@@ -14,10 +14,6 @@ WORDS = 4096  # of marks: 16 KiB of shared memory, so that 8 blocks fit onto a m
 
 
 def orient(rows: Any, offsets: Any, targets: Any, places: Any, in_order: bool = False) -> tuple[Any, Any]:
-    """Of every row named, the places of the targets that come before it, one row behind the other.
-
-    ``in_order`` keeps the order of the targets within each row; else they come in any.
-    """
     kernels, block = _kernels(places.dtype), 32 if in_order else ROW_BLOCK
     threads = min(block * rows.size, many_threads())
     rows, begins = rows.astype(np.int64), cp.zeros(rows.size + 1, np.int64)
@@ -31,11 +27,6 @@ def orient(rows: Any, offsets: Any, targets: Any, places: Any, in_order: bool = 
 def count_triangles(
     middles: Any, row_offsets: Any, rows: Any, in_offsets: Any, sources: Any, offsets: Any, targets: Any, counts: Any
 ) -> int:
-    """Triangles u > v > w with v among ``middles``: for each u -> v, how many w < v of u's row are in v's row.
-
-    Row i of ``row_offsets`` and ``rows`` is that of ``middles[i]``; all rows ascend and name lower nodes. If ``counts``
-    is not empty, each triangle is added to its three nodes there.
-    """
     users = in_offsets[1:][middles] - in_offsets[middles]
     marked = cp.flatnonzero((users > 0) & (row_offsets[1:] > row_offsets[:-1]))
     items = cp.zeros(marked.size + 1, np.int64)  # of work: a row to mark with some of its users

@@ -1,4 +1,4 @@
-"""Betweenness centrality on the CPU: nodes by level, and what the masters of a level do with sums over their rows."""
+"""Betweenness centrality on the CPU: see interfaces.py."""
 
 from typing import Any
 
@@ -9,14 +9,6 @@ from apps.operators.frontier_cpu import set_bit
 
 
 def by_level(levels: Any, deepest: int) -> tuple[Any, list[int]]:
-    """Proxies with a level of 0 or more, by level, then by local id.
-
-    Returns
-    -------
-    lids : (reached,) int32
-    bounds : list of int
-        Those of level l are ``lids[bounds[l] : bounds[l + 1]]``, up to the level ``deepest``.
-    """
     lids, bounds = _by_level(levels, deepest)
     return lids, bounds.tolist()
 
@@ -41,17 +33,12 @@ def _by_level(levels, deepest):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def mark(first, last, lids, updated):  # type: ignore[no-untyped-def]
-    """Set the bits of ``lids[first:last]``."""
     for place in range(first, last):
         set_bit(updated, lids[place])
 
 
 @njit(cache=True, nogil=True)
 def give_paths(first, last, masters, lids, sums, paths, updated):  # type: ignore[no-untyped-def]
-    """Masters among ``lids[first:last]``: as many shortest paths lead to one as to all of its predecessors together.
-
-    ``sums``, which hold that number, are 0 afterwards.
-    """
     for place in range(first, last):
         lid = lids[place]
         if lid < masters:
@@ -62,11 +49,6 @@ def give_paths(first, last, masters, lids, sums, paths, updated):  # type: ignor
 
 @njit(cache=True, nogil=True)
 def give_shares(first, last, masters, lids, paths, sums, centrality, shares, updated):  # type: ignore[no-untyped-def]
-    """Masters among ``lids[first:last]`` learn how much depends on them, and the share of each path to them.
-
-    A node's dependency is its ``paths`` times its ``sums``, which add up the shares of its successors. Its own share is
-    1 + its dependency, divided among its paths. ``sums`` are 0 afterwards.
-    """
     for place in range(first, last):
         lid = lids[place]
         if lid < masters:

@@ -25,7 +25,7 @@ class Pagerank(Protocol):
     def new_ranks(
         self, kept: Any, teleport: Array, factors: Array, sums: Array, ranks: Array, contributions: Array
     ) -> tuple[float, float]:
-        """Ranks of the masters from what came along edges, and what they give in turn.
+        """Ranks of the masters from the sums over their in-edges, and what they contribute in turn.
 
         ``ranks`` = ``sums + kept * teleport``, and ``contributions`` = ``factors * ranks`` for the first nodes, which
         are those with out-edges. ``sums`` are 0 afterwards.
@@ -47,23 +47,20 @@ class Pagerank(Protocol):
     ) -> tuple[int, int]:  # fmt: skip
         """Masters settle their residuals that are, without sign, above ``threshold`` times their out-degree.
 
-        Each out-neighbour will get a share: ``damping`` times an equal part, rounded to a whole number towards 0. What
-        makes up the shares moves from ``residuals`` to ``settled``; both are int64.
+        Each out-neighbour will get a share: ``damping`` times an equal part, rounded to a whole number towards 0. The
+        amount behind the shares moves from ``residuals`` to ``settled``; both are int64.
 
         Returns
         -------
         moved, dangling : int
-            What all masters settled, and what those without out-edges did.
+            What all masters settled, and what the ones without out-edges settled.
         """
 
     def push_shares(
         self, frontier: Array, offsets: Array, targets: Array, shares: Array, residuals: Array, updated: Array,
         masters: int, queue: Any,
     ) -> None:  # fmt: skip
-        """Every frontier node adds its share to the residuals of its out-neighbours.
-
-        Mirrors with a residual are updated.
-        """
+        """Every frontier node adds its share to the residuals of its out-neighbours; mirrors with some are updated."""
 
 
 class Betweenness(Protocol):
@@ -85,16 +82,16 @@ class Betweenness(Protocol):
     def give_paths(
         self, first: int, last: int, masters: int, lids: Array, sums: Array, paths: Array, updated: Array
     ) -> None:
-        """Masters among ``lids[first:last]``: as many shortest paths lead to one as to all of its predecessors.
+        """Masters among ``lids[first:last]``: as many shortest paths lead to one as to its predecessors together.
 
-        ``sums``, which say how many those are, are 0 afterwards.
+        ``sums``, which hold that number, are 0 afterwards.
         """
 
     def give_shares(
         self, first: int, last: int, masters: int, lids: Array, paths: Array, sums: Array, centrality: Array,
         shares: Array, updated: Array,
     ) -> None:  # fmt: skip
-        """Masters among ``lids[first:last]`` learn how much depends on them, and what each path to them has of it.
+        """Masters among ``lids[first:last]`` learn how much depends on them, and the share of each path to them.
 
         A node's dependency is its ``paths`` times its ``sums``, which add up the shares of its successors. Its own
         share is 1 + its dependency, divided among its paths. ``sums`` are 0 afterwards.

@@ -1,10 +1,10 @@
-// PageRank: what masters do between two passes over the edges, and a pass that pushes residuals. VALUE is the type of ranks.
+// PageRank: see interfaces.py. VALUE is the type of ranks.
 #include "../frontier.cuh"
 
 constexpr double UNIT = 1152921504606846976.0;  // 2^60: floats are added up as whole numbers, so their order does not matter
 
-// ranks = sums + kept * teleport; contributions = factors * ranks for the first ``senders`` nodes, those with out-edges.
-// Publishes by how much the ranks changed and the sum of those of the other nodes, in units of 2^-60. sums are 0 then.
+// The first ``senders`` masters have out-edges. Publishes by how much the ranks changed and the sum of those of the other
+// nodes, in units of 2^-60.
 extern "C" __global__ void new_ranks(i64 masters, i64 senders, VALUE kept, const VALUE* teleport, const VALUE* factors,
                                      VALUE* sums, VALUE* ranks, VALUE* contributions, u64* totals, u64* host) {
   double change = 0, dangling = 0;
@@ -23,7 +23,6 @@ extern "C" __global__ void new_ranks(i64 masters, i64 senders, VALUE kept, const
   publish(totals, 2, host);
 }
 
-// Adds pending * teleport, rounded, to the residuals, and publishes the sum of their absolute values.
 extern "C" __global__ void collect(i64 masters, double pending, const double* teleport, i64* residuals, u64* totals,
                                    u64* host) {
   u64 total = 0;
@@ -36,8 +35,7 @@ extern "C" __global__ void collect(i64 masters, double pending, const double* te
   publish(totals, 1, host);
 }
 
-// Masters settle their residuals that are, without sign, above ``threshold`` times their out-degree. Published is what
-// all settled and what nodes without out-edges did. The arithmetic is that of pagerank_cpu.py, to the bit.
+// The arithmetic is that of pagerank_cpu.py, to the bit.
 extern "C" __global__ void settle(i64 masters, double threshold, double damping, const i64* degrees, i64* residuals,
                                   i64* settled, i64* shares, unsigned* updated, u64* totals, u64* host) {
   i64 total = 0, dangling = 0;
@@ -61,8 +59,7 @@ extern "C" __global__ void settle(i64 masters, double threshold, double damping,
   publish(totals, 2, host);
 }
 
-// Every frontier node adds its share to the residuals of its out-neighbours: whole numbers, in any order. The queue is
-// empty afterwards.
+// Whole numbers are added, in any order. The queue is empty afterwards.
 extern "C" __global__ void push_shares(Queues queues, const int* targets, const i64* shares, i64* residuals) {
   consume(queues, targets,
           [&](int source, int target) { atomicAdd((u64*)&residuals[target], (u64)shares[source]); });

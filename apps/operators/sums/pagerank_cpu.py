@@ -1,4 +1,4 @@
-"""PageRank on the CPU: what masters do between two passes over the edges, and a pass that pushes residuals."""
+"""PageRank on the CPU: see interfaces.py."""
 
 from typing import Any
 
@@ -10,18 +10,6 @@ from cusp.kernels.bits import first_bit
 
 
 def new_ranks(kept: Any, teleport: Any, factors: Any, sums: Any, ranks: Any, contributions: Any) -> tuple[float, float]:
-    """Ranks of the masters from the sums over their in-edges, and what they contribute in turn.
-
-    ``ranks`` = ``sums + kept * teleport``, and ``contributions`` = ``factors * ranks`` for the first nodes, which are
-    those with out-edges. ``sums`` are 0 afterwards.
-
-    Returns
-    -------
-    change : float
-        Sum of the absolute differences of the ranks.
-    dangling : float
-        Sum of the ranks of nodes without out-edges.
-    """
     change, dangling = _new_ranks(ranks.dtype.type(kept), teleport, factors, sums, ranks, contributions)
     return change, dangling
 
@@ -45,7 +33,6 @@ def _new_ranks(kept, teleport, factors, sums, ranks, contributions):  # type: ig
 
 
 def collect(pending: float, teleport: Any, residuals: Any) -> int:
-    """Add ``pending * teleport``, rounded down, to the int64 residuals; returns the sum of their absolute values."""
     return int(_collect(pending, teleport, residuals))
 
 
@@ -61,16 +48,6 @@ def _collect(pending, teleport, residuals):  # type: ignore[no-untyped-def]
 def settle(
     threshold: float, damping: float, degrees: Any, residuals: Any, settled: Any, shares: Any, updated: Any
 ) -> tuple[int, int]:
-    """Masters settle their residuals that are, without sign, above ``threshold`` times their out-degree.
-
-    Each out-neighbour will get a share: ``damping`` times an equal part, rounded to a whole number towards 0. The
-    amount behind the shares moves from ``residuals`` to ``settled``; both are int64.
-
-    Returns
-    -------
-    moved, dangling : int
-        What all masters settled, and what the ones without out-edges settled.
-    """
     moved, dangling = _settle(threshold, damping, degrees, residuals, settled, shares, updated)
     return moved, dangling
 
@@ -99,7 +76,6 @@ def _settle(threshold, damping, degrees, residuals, settled, shares, updated):  
 def push_shares(
     frontier: Any, offsets: Any, targets: Any, shares: Any, residuals: Any, updated: Any, masters: int, queue: Any
 ) -> None:
-    """Every frontier node adds its share to the residuals of its out-neighbours; mirrors that have some are updated."""
     _push_shares(frontier, offsets.view(np.uint64), targets.view(np.uint32), shares, residuals)
     _mark_nonzero(masters, residuals, updated)
 

@@ -1,4 +1,4 @@
-"""PageRank on the GPU, with the names and arguments of the CPU's; the kernels are in pagerank.cuh."""
+"""PageRank on the GPU: see interfaces.py; the kernels are in pagerank.cuh."""
 
 import functools
 from typing import Any
@@ -6,15 +6,14 @@ from typing import Any
 import numpy as np
 
 from apps.operators.frontier_gpu import Queue, threads_for
-from cusp.kernels.cuda import Sums, c_type, load
+from cusp.kernels.cuda import c_type, load, sums_of
 
 PAGERANK = "apps/operators/sums/pagerank.cuh"
 UNIT = 2.0**60
 
 
 def new_ranks(kept: Any, teleport: Any, factors: Any, sums: Any, ranks: Any, contributions: Any) -> tuple[float, float]:
-    """Ranks of the masters from what came along edges, and what they give in turn; see pagerank_cpu.py."""
-    totals = _totals()
+    totals = sums_of(2)
     _pagerank(ranks.dtype).new_ranks(
         threads_for(ranks.size), ranks.size, factors.size, ranks.dtype.type(kept), teleport, factors, sums, ranks,
         contributions, totals.counters, totals.address,
@@ -24,16 +23,9 @@ def new_ranks(kept: Any, teleport: Any, factors: Any, sums: Any, ranks: Any, con
 
 
 def collect(pending: float, teleport: Any, residuals: Any) -> int:
-    """Add ``pending * teleport``, rounded down, to the int64 residuals; returns the sum of their absolute values."""
-    total = _total()
+    total, size = sums_of(1), residuals.size
     _pagerank(np.float64).collect(
-        threads_for(residuals.size),
-        residuals.size,
-        np.float64(pending),
-        teleport,
-        residuals,
-        total.counters,
-        total.address,
+        threads_for(size), size, np.float64(pending), teleport, residuals, total.counters, total.address
     )
     return total.read()[0]
 
@@ -41,8 +33,7 @@ def collect(pending: float, teleport: Any, residuals: Any) -> int:
 def settle(
     threshold: float, damping: float, degrees: Any, residuals: Any, settled: Any, shares: Any, updated: Any
 ) -> tuple[int, int]:
-    """Masters settle their residuals that are large for their out-degree; see pagerank_cpu.py."""
-    totals = _totals()
+    totals = sums_of(2)
     _pagerank(np.float64).settle(
         threads_for(degrees.size), degrees.size, np.float64(threshold), np.float64(damping), degrees, residuals,
         settled, shares, updated, totals.counters, totals.address,
@@ -54,21 +45,10 @@ def settle(
 def push_shares(
     frontier: Any, offsets: Any, targets: Any, shares: Any, residuals: Any, updated: Any, masters: int, queue: Queue
 ) -> None:
-    """Every frontier node adds its share to the residuals of its out-neighbours; mirrors that have some are updated."""
     kernels, size = _pagerank(np.float64), shares.size
     kernels.queue_bits(threads_for(size), frontier, size, offsets, queue.struct)
     kernels.push_shares(threads_for(targets.size), queue.struct, targets, shares, residuals)
     kernels.mark_nonzero(threads_for(size - masters), masters, size, residuals, updated)
-
-
-@functools.cache
-def _totals() -> Sums:
-    return Sums(2)
-
-
-@functools.cache
-def _total() -> Sums:
-    return Sums(1)
 
 
 @functools.cache

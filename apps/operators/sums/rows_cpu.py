@@ -1,4 +1,4 @@
-"""Sums over rows of a CSR or CSC on the CPU: what every node gets from its neighbours."""
+"""Sums over rows of a CSR or CSC on the CPU: see interfaces.py."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,14 +26,12 @@ class RowGroups:
 
 
 def group_rows(lids: np.ndarray, bounds: Sequence[int], offsets: np.ndarray) -> RowGroups:
-    """Those of the rows ``lids`` that have edges; group g is ``lids[bounds[g] : bounds[g + 1]]``."""
     filled = offsets[lids + 1] > offsets[lids]
     before = np.concatenate([[0], np.cumsum(filled)])
     return RowGroups(lids[filled], offsets, before[list(bounds)].tolist())
 
 
 def sum_rows(rows: RowGroups, group: int, columns: np.ndarray, values: np.ndarray, sums: np.ndarray) -> None:
-    """``sums[v]`` = sum of ``values[columns[e]]`` over the edges e of v, for the rows v of one group only."""
     lids = rows.lids[rows.bounds[group] : rows.bounds[group + 1]]
     _sum_rows(lids.view(np.uint32), rows.offsets.view(np.uint64), columns.view(np.uint32), values, sums)
 

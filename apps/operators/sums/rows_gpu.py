@@ -1,4 +1,4 @@
-"""Sums over rows on the GPU, with the names and arguments of the CPU's; the kernels are in rows.cuh."""
+"""Sums over rows of a CSR or CSC on the GPU: see interfaces.py; the kernels are in rows.cuh."""
 
 import functools
 from collections.abc import Sequence
@@ -43,7 +43,6 @@ class RowGroups:
 
 
 def group_rows(lids: Any, bounds: Sequence[int], offsets: Any) -> RowGroups:
-    """Those of the rows ``lids`` that have edges; group g is ``lids[bounds[g] : bounds[g + 1]]``."""
     sizes = offsets[lids + 1] - offsets[lids]
     filled = cp.flatnonzero(sizes)
     lids, sizes = lids[filled], sizes[filled]
@@ -57,7 +56,6 @@ def group_rows(lids: Any, bounds: Sequence[int], offsets: Any) -> RowGroups:
 
 
 def sum_rows(rows: RowGroups, group: int, columns: Any, values: Any, sums: Any) -> None:
-    """``sums[v]`` = sum of ``values[columns[e]]`` over the edges e of v, for the rows v of a group; others are left."""
     kernels, warps, first = _rows(values.dtype), _warps(rows.edges[group]), rows.bounds[group]
     kernels.sum_rows(
         32 * warps, first, rows.bounds[group + 1] - first, rows.lids, rows.starts, rows.shifts, columns, values, sums,

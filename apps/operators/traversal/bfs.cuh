@@ -1,9 +1,8 @@
 // Breadth-first search: push, pull, and a whole search in one kernel. VALUE, the label's type, is int or long long.
 #include "../frontier.cuh"
 
-// Every frontier node v gives level | (gids[v] & gid_mask) to its out-neighbours that have no value or a larger one.
-// Two that write one node at a time: the smaller wins, whatever the order, so parents do not depend on timing. The queue is
-// empty afterwards.
+// Where two write one node, the smaller value wins, whatever the order, so parents do not depend on timing. The queue is empty
+// afterwards.
 extern "C" __global__ void bfs_push(Queues queues, const int* targets, const i64* gids, i64 gid_mask, VALUE level,
                                     VALUE* values, unsigned* updated) {
   consume(queues, [&](const Edges& edges) {
@@ -51,8 +50,7 @@ __device__ inline int find_source(bool looking, i64 begin, i64 end, const int* s
   return result;
 }
 
-// Every node without a value looks for an in-neighbour in the frontier and stops at the first. A warp has 32 nodes and
-// with them one word of ``updated``, so no atomics are needed.
+// A warp has 32 nodes and with them one word of ``updated``, so no atomics are needed.
 extern "C" __global__ void bfs_pull(const unsigned* frontier, i64 size, const i64* offsets, const int* sources,
                                     const i64* gids, i64 gid_mask, VALUE level, VALUE unreached, VALUE* values,
                                     unsigned* updated) {

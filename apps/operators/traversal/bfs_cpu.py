@@ -1,4 +1,4 @@
-"""Breadth-first search on the CPU: one level along the edges of a frontier, or to it."""
+"""Breadth-first search on the CPU: see interfaces.py."""
 
 import numpy as np
 from numba import njit
@@ -9,7 +9,6 @@ from cusp.kernels.bits import first_bit
 
 @njit(cache=True, nogil=True)
 def bfs_push(frontier, offsets, targets, gids, gid_mask, level, unreached, values, updated, queue):  # type: ignore[no-untyped-def]
-    """Every frontier node v gives ``level | (gids[v] & gid_mask)`` to its out-neighbours without a value."""
     for word in range(frontier.size):
         bits = frontier[word]
         while bits:
@@ -25,7 +24,6 @@ def bfs_push(frontier, offsets, targets, gids, gid_mask, level, unreached, value
 
 @njit(cache=True, nogil=True)
 def bfs_pull(frontier, offsets, sources, gids, gid_mask, level, unreached, values, updated, queue):  # type: ignore[no-untyped-def]
-    """Every node without a value looks for an in-neighbour in the frontier and stops at the first."""
     for target in range(offsets.size - 1):
         if values[target] == unreached:
             for edge in range(offsets[target], offsets[target + 1]):

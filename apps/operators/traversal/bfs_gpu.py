@@ -1,7 +1,4 @@
-"""Breadth-first search on the GPU, with the names and arguments of the CPU's; the kernels are in bfs.cuh.
-
-On one rank a whole search runs in one kernel.
-"""
+"""Breadth-first search on the GPU: see interfaces.py; the kernels are in bfs.cuh."""
 
 import functools
 from dataclasses import dataclass
@@ -22,7 +19,6 @@ def bfs_push(
     frontier: Any, offsets: Any, targets: Any, gids: Any, gid_mask: int, level: Any, unreached: Any, values: Any,
     updated: Any, queue: Queue,
 ) -> None:  # fmt: skip
-    """Every frontier node v gives ``level | (gids[v] & gid_mask)`` to its out-neighbours without a smaller value."""
     kernels = _bfs(values.dtype)
     kernels.queue_bits(threads_for(values.size), frontier, values.size, offsets, queue.struct)
     level = values.dtype.type(level)
@@ -33,7 +29,6 @@ def bfs_pull(
     frontier: Any, offsets: Any, sources: Any, gids: Any, gid_mask: int, level: Any, unreached: Any, values: Any,
     updated: Any, queue: Queue,
 ) -> None:  # fmt: skip
-    """Every node without a value looks for an in-neighbour in the frontier and stops at the first."""
     size, number = values.size, values.dtype.type
     _bfs(values.dtype).bfs_pull(
         threads_for(size), frontier, size, offsets, sources, gids, int(gid_mask), number(level), number(unreached),
@@ -63,7 +58,6 @@ class BfsPlan:
 
 
 def plan_bfs(part: Partition, in_edges: Any) -> BfsPlan:
-    """Prepare for :func:`bfs_drain`."""
     rows, first = part.num_proxies, cp.full(1, -1, np.int32)
     if in_edges:
         offsets, sources = in_edges
@@ -77,7 +71,6 @@ def plan_bfs(part: Partition, in_edges: Any) -> BfsPlan:
 def bfs_drain(
     part: Partition, plan: BfsPlan, source: int, direction: str, alpha: int, beta: int, with_parents: bool
 ) -> tuple[Any, Any, Any]:
-    """Hops of all nodes, int32, and if wanted parents, int64, -1 where there is no path; the number of levels."""
     queue, levels = plan.queue, cp.zeros(1, np.int64)
     hops = cp.empty(part.num_proxies, np.int32)
     parents = cp.empty(part.num_proxies if with_parents else 0, np.int64)

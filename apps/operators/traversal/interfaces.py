@@ -81,7 +81,7 @@ class Sssp(Protocol):
 
 
 class GpuSssp(Sssp, Protocol):
-    """What only the GPU offers: whole searches, and buckets that are settled where edges weigh as their reverses do.
+    """What only the GPU offers: whole searches; buckets that are settled, where edges weigh as much as their reverses.
 
     Attributes
     ----------
@@ -127,7 +127,7 @@ class Tree(Protocol):
     ) -> None:  # fmt: skip
         """Every reached node without a parent takes the first in-neighbour that is closer by the length of the edge.
 
-        One at the same distance is taken if it was ``known`` to have a parent. Without ``weights``, edges are 1 long.
+        One at the same distance is taken only if it is ``known`` to have a parent. Without ``weights``, all are 1 long.
         """
 
 

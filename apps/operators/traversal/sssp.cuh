@@ -1,7 +1,6 @@
 // Shortest paths by buckets: pending nodes below a limit relax their out-edges until none is left. Types as in distances.cuh.
 #include "distances.cuh"
 
-// Nodes whose value fell since their edges were last relaxed are pending. Publishes the lowest value of all that are.
 extern "C" __global__ void find_pending(const unsigned* lowered, i64 size, const VALUE* values, const VALUE* relaxed_at,
                                         unsigned* pending, VALUE far, u64* sums, u64* host) {
   VALUE lowest = far;
@@ -18,7 +17,7 @@ extern "C" __global__ void find_pending(const unsigned* lowered, i64 size, const
   publish(sums, 1, host);
 }
 
-// Marks the targets of edges from reached nodes whose sum does not fit below ``far``; one warp per node.
+// One warp per node.
 extern "C" __global__ void mark_too_far(i64 proxies, const i64* offsets, const int* targets, const WEIGHT* weights,
                                         const VALUE* values, VALUE far, unsigned char* marks, unsigned* updated) {
   for (i64 source = thread_id() / 32; source < proxies; source += num_threads() / 32) {

@@ -1,4 +1,4 @@
-"""Shortest paths on the CPU: the edges of a bucket relaxed until it is empty."""
+"""Shortest paths on the CPU: see interfaces.py."""
 
 import numpy as np
 from numba import njit
@@ -10,23 +10,20 @@ from gluon.sync import Sync
 
 
 def bucket_scale(queue: np.ndarray, ranks: int) -> float:
-    """How many times wider than usual the buckets of shortest paths should be."""
     return 1.0
 
 
 def plan_relaxing(part: Partition, sync: Sync, weights: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Memory for :func:`relax_below`."""
     return make_queue(part)
 
 
 def settles(queue: np.ndarray) -> bool:
-    """Whether distances can be settled bucket by bucket: rows are not sorted by weight."""
+    """Rows are not sorted by weight."""
     return False
 
 
 @njit(cache=True, nogil=True)
 def find_pending(lowered, values, relaxed_at, pending, far):  # type: ignore[no-untyped-def]
-    """Lowest value of a pending node, or ``far``. Nodes whose value fell since their edges were relaxed are pending."""
     lowest_value = far
     for word in range(lowered.size):
         bits = lowered[word]
@@ -45,13 +42,7 @@ def find_pending(lowered, values, relaxed_at, pending, far):  # type: ignore[no-
 
 @njit(cache=True, nogil=True)
 def relax_below(limit, far, offsets, targets, weights, values, relaxed_at, pending, updated, queue):  # type: ignore[no-untyped-def]
-    """Relax the out-edges of pending nodes below ``limit`` until none is left; a drain of one bucket.
-
-    ``far`` is the value of unreached nodes: sums that do not stay below it are not distances.
-
-    ``queue`` is a ring that can hold every proxy: a node is in it once, for as long as it is pending and below the
-    limit.
-    """
+    """``queue`` is a ring that can hold every proxy: a node is in it once, while it is pending and below the limit."""
     head = tail = 0
     for word in range(pending.size):
         bits = pending[word]
@@ -87,7 +78,6 @@ def relax_below(limit, far, offsets, targets, weights, values, relaxed_at, pendi
 
 @njit(cache=True, nogil=True)
 def mark_too_far(offsets, targets, weights, values, far, marks, updated):  # type: ignore[no-untyped-def]
-    """Mark the targets of edges from reached nodes whose sum does not fit below ``far``."""
     for source in range(offsets.size - 1):
         if values[source] != far:
             for edge in range(offsets[source], offsets[source + 1]):

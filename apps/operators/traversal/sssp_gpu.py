@@ -1,4 +1,4 @@
-"""Shortest paths on the GPU, with the names and arguments of the CPU's; the kernels are in sssp.cuh.
+"""Shortest paths on the GPU: see interfaces.py; the kernels are in sssp.cuh.
 
 On one rank a whole search runs in one kernel. Where edges weigh as much as their reverses, rows are sorted by weight,
 and distances are settled bucket by bucket until most edges belong to settled nodes; then the other nodes pull: see
@@ -13,7 +13,7 @@ import cupy as cp
 import numpy as np
 
 from apps.operators.frontier_gpu import Queue, drains, make_queue, threads_for
-from cusp.kernels.cuda import Struct, Sums, c_type, load, many_threads, struct
+from cusp.kernels.cuda import Struct, c_type, load, many_threads, struct, sums_of
 from cusp.partition import Partition
 from cusp.runtime.devices import to_host
 from gluon.device_gpu import full, no_bits, read, write
@@ -27,7 +27,7 @@ SORTED_AT_ONCE = 1 << 27  # edges
 
 
 def bucket_scale(queue: "Relaxing", ranks: int) -> float:
-    """How many times wider than usual the buckets of shortest paths should be: an exchange costs what many edges do.
+    """Wider, where an exchange costs what many edges do.
 
     Two H200, scale 24: 10.3 ms at twice the usual width, 12.8 at 4 times that, 15.9 at 8 times; without sorted rows
     71 ms at the usual width, 39 at 9 times that, 48 at 18 times.
@@ -36,8 +36,7 @@ def bucket_scale(queue: "Relaxing", ranks: int) -> float:
 
 
 def find_pending(lowered: Any, values: Any, relaxed_at: Any, pending: Any, far: Any) -> Any:
-    """Lowest value of a pending node, or ``far``; one whose value fell since its edges were last relaxed is pending."""
-    sums, size, far = _sums(), values.size, values.dtype.type(far)
+    sums, size, far = sums_of(2), values.size, values.dtype.type(far)
     _sssp(values.dtype).find_pending(
         threads_for(size), lowered, size, values, relaxed_at, pending, far, sums.counters, sums.address
     )
@@ -51,16 +50,10 @@ def _lowest(far: Any, below: int) -> Any:
     return bits.view(far.dtype)[0].item()
 
 
-@functools.cache
-def _sums() -> Sums:
-    return Sums(2)
-
-
 def relax_below(
     limit: Any, far: Any, offsets: Any, targets: Any, weights: Any, values: Any, relaxed_at: Any, pending: Any,
     updated: Any, queue: "Relaxing",
 ) -> None:  # fmt: skip
-    """Relax the out-edges of pending nodes below ``limit`` until none is left; a drain of one bucket."""
     _relax(0, limit, far, far, offsets, targets, weights, values, relaxed_at, pending, updated, queue)
 
 
@@ -85,7 +78,6 @@ class Relaxing:
 
 
 def plan_relaxing(part: Partition, sync: Sync, weights: Any, dtype: np.dtype) -> Relaxing:
-    """Prepare for the operators here. Collective."""
     stamps, rounds = cp.zeros(part.num_proxies, np.int32), cp.zeros(1, np.int64)
     pays = part.symmetric and part.num_edges >= DENSE * part.num_nodes
     exact = dtype.kind == "i" and (weights.dtype.itemsize <= 4 or part.weights is None)
@@ -122,16 +114,11 @@ def _sort_rows(part: Partition, weights: Any) -> tuple[Any, Any]:
 
 
 def settles(queue: Relaxing) -> bool:
-    """Whether distances can be settled bucket by bucket: :func:`open_bucket`, :func:`settle_bucket`, :func:`pull`."""
     return queue.by_weight is not None
 
 
 def open_bucket(part: Partition, low: Any, high: Any, far: Any, values: Any, queue: Relaxing) -> tuple[int, Any]:
-    """Find the edges that lead from nodes below ``low`` into the bucket from there to ``high``.
-
-    Returns how many edges those nodes have, and the lowest distance from ``low`` on that they offer, or ``far``.
-    """
-    number, sums = values.dtype.type, _sums()
+    number, sums = values.dtype.type, sums_of(2)
     _sorted(values.dtype, queue.by_weight[1].dtype).open_bucket(
         _threads(values.size), number(low), number(high), number(far), _rows(part, queue, values.size), values,
         queue.queue.struct, sums.counters, sums.address,
@@ -143,7 +130,6 @@ def open_bucket(part: Partition, low: Any, high: Any, far: Any, values: Any, que
 def settle_bucket(
     part: Partition, high: Any, far: Any, values: Any, relaxed_at: Any, pending: Any, updated: Any, queue: Relaxing
 ) -> None:
-    """Relax what :func:`open_bucket` queued, and edges of pending nodes below ``high``, until none is left."""
     number = values.dtype.type
     _sorted(values.dtype, queue.by_weight[1].dtype).resident("settle_bucket")(
         number(high), number(far), _rows(part, queue, values.size), values, relaxed_at, pending, updated,
@@ -152,13 +138,11 @@ def settle_bucket(
 
 
 def mark_reached(part: Partition, far: Any, values: Any, updated: Any) -> None:
-    """Give the masters that are reached their bits, as if they had just been updated."""
     masters = part.num_masters
     _sorted(values.dtype).mark_reached(masters, masters, values, values.dtype.type(far), updated)
 
 
 def pull(part: Partition, low: Any, far: Any, values: Any, updated: Any, queue: Relaxing) -> None:
-    """Every node that is not below ``low`` looks through its own row for a shorter path."""
     number, kernels = values.dtype.type, _sorted(values.dtype, queue.by_weight[1].dtype)
     rows, queues = _rows(part, queue, values.size), queue.queue.struct
     _clear_totals(queue)
@@ -183,7 +167,6 @@ def _threads(size: int) -> int:
 
 
 def shortest_paths(part: Partition, source: int, lengths: Any) -> tuple[Any, Any]:
-    """Distances of all proxies, ``lengths.far`` where there is no path, and the number of buckets, on the device."""
     far, relaxing = lengths.dtype.type(lengths.far), lengths.queue
     queue = relaxing.queue
     queue.progress.fill(0)
@@ -215,7 +198,6 @@ def _relax(whole: int, limit: Any, far: Any, delta: Any, offsets: Any, targets: 
 
 
 def mark_too_far(offsets: Any, targets: Any, weights: Any, values: Any, far: Any, marks: Any, updated: Any) -> None:
-    """Mark the targets of edges from reached nodes whose sum does not fit below ``far``."""
     _sssp(values.dtype, weights.dtype).mark_too_far(
         many_threads(), values.size, offsets, targets, weights, values, values.dtype.type(far), marks, updated
     )

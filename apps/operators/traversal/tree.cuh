@@ -14,9 +14,8 @@ __device__ inline bool explains(int source, VALUE length, VALUE value, const VAL
   return adds_up(before, length, value) && (before < value || known[source] != nobody);
 }
 
-// Every reached node without a parent takes the first in-neighbour that explains its value. A lane looks at the first
-// in-edge of a node, which is mostly enough for hops, since hubs come first; then the warp goes through the rows of
-// those that are left one after the other, 32 edges at a time, so loads coalesce.
+// A lane looks at the first in-edge of a node, which is mostly enough for hops, since hubs come first; then the warp goes
+// through the rows of those that are left one after the other, 32 edges at a time, so loads coalesce.
 extern "C" __global__ void find_parents(i64 rows, const i64* offsets, const int* sources, const WEIGHT* weights,
                                         i64 weighted, const i64* gids, const VALUE* values, VALUE far, const i64* known,
                                         i64 nobody, i64* parents, unsigned* updated) {

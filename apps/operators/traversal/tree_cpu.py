@@ -1,4 +1,4 @@
-"""Parents in a tree of shortest paths on the CPU: every node looks for a tight in-edge."""
+"""Parents in a tree of shortest paths on the CPU: see interfaces.py."""
 
 from numba import njit
 
@@ -7,10 +7,6 @@ from apps.operators.frontier_cpu import set_bit
 
 @njit(cache=True, nogil=True)
 def find_parents(offsets, sources, weights, gids, values, far, known, nobody, parents, updated):  # type: ignore[no-untyped-def]
-    """Every reached node without a parent takes the first in-neighbour that is closer by the length of the edge.
-
-    One at the same distance is taken only if it is ``known`` to have a parent.
-    """
     for node in range(offsets.size - 1):
         if parents[node] == nobody and values[node] != far:
             for edge in range(offsets[node], offsets[node + 1]):

@@ -1,4 +1,4 @@
-"""Parents in a tree of shortest paths on the GPU, with the names and arguments of the CPU's; see tree.cuh."""
+"""Parents in a tree of shortest paths on the GPU: see interfaces.py and tree.cuh."""
 
 from typing import Any
 
@@ -14,10 +14,6 @@ def find_parents(
     offsets: Any, sources: Any, weights: Any, gids: Any, values: Any, far: Any, known: Any, nobody: int, parents: Any,
     updated: Any,
 ) -> None:  # fmt: skip
-    """Every reached node without a parent takes the first in-neighbour that is closer by the length of the edge.
-
-    One at the same distance is taken if it was ``known`` to have a parent.
-    """
     rows, weighted = offsets.size - 1, weights is not None
     weight = weights.dtype if weighted else np.dtype(np.uint8)
     load(TREE, VALUE=c_type(values.dtype), WEIGHT=c_type(weight)).find_parents(
