@@ -183,7 +183,7 @@ def _policy_again(
 
 def _parameters(manifest: Manifest) -> dict[str, Any]:
     grid = manifest.parameters.get("grid")
-    return manifest.parameters | {"grid": grid and tuple(grid), "node_map": None}
+    return manifest.parameters | {"grid": grid and tuple(grid)}
 
 
 def _small_rmat(weighted: bool) -> Generate:
