@@ -3,27 +3,31 @@
 import argparse
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mpi4py import MPI
 
 from apps.run.cli import DEFAULT_SCALE
 from cusp.edge_lists.csr_builder import CsrSlice
-from cusp.errors import OptionError, together
+from cusp.errors import OptionError, PolicyError, together
 from cusp.input.edge_slice import EdgeSlice
 from cusp.input.graph_file import GraphHeader, read_header
 from cusp.input.memory_input import slice_of_rows
+from cusp.output.fingerprint import check_regular
 from cusp.output.graph_writer import index_dtype
-from cusp.output.manifest import read_manifest
+from cusp.output.manifest import Manifest, read_manifest
 from cusp.output.saved import load_partition
 from cusp.partition import Partition
 from cusp.partitioner import partition_graph, partition_slice
 from cusp.policies import Policy, load_policy
 from cusp.policies.compile_rules import CompiledPolicy, compile_policy
+from cusp.policies.policy import is_built_in
 from cusp.program.cli import policy_parameters
 from cusp.runtime.stopwatch import Stopwatch
 
+DEFAULT_POLICY = "oec"  # of --policy
+STAND_IN = "dbh"  # is rehearsed for a partition whose policy is not built in: it cuts edges in every way
 Generate = Callable[[MPI.Intracomm, argparse.Namespace], tuple[str, CsrSlice]]
 
 
@@ -139,22 +143,47 @@ def _open_saved(comm: MPI.Intracomm, options: argparse.Namespace, weighted: bool
     folder = options.graph
     with together(comm):
         manifest = read_manifest(folder)
-        parameters: dict[str, Any] = dict(manifest.parameters)
-        same_size = manifest.ranks == comm.size
-        if parameters.get("grid"):
-            parameters["grid"] = tuple(parameters["grid"]) if same_size else None
-        compiled = compile_policy(load_policy(manifest.policy, **parameters), device)
-        header = manifest.header() if same_size else read_header(manifest.graph)
-    if not same_size:
-        as_saved = argparse.Namespace(**vars(options) | {"split": manifest.split, "order": manifest.order})
-        return _open_file(comm, header, compiled, as_saved, weighted, device)
+        if manifest.ranks != comm.size:
+            check_regular(folder, manifest.graph)
+            policy, again = _policy_again(comm, manifest, options)
+            return _open_file(
+                comm, read_header(manifest.graph), compile_policy(policy, device), again, weighted, device
+            )
+        known = is_built_in(manifest.policy)
+        policy = load_policy(manifest.policy if known else STAND_IN, **_parameters(manifest))
+        compiled = compile_policy(replace(policy, name=manifest.policy), device)
 
     def load(watch: Stopwatch, csc: bool) -> Partition:
         with watch("read"):
             part = load_partition(folder, comm, weighted, options.memory_limit).on(device)
             return part.with_csc() if csc else part
 
-    return Input(header, compiled, load)
+    return Input(manifest.header(), compiled, load)
+
+
+def _policy_again(
+    comm: MPI.Intracomm, manifest: Manifest, options: argparse.Namespace
+) -> tuple[Policy, argparse.Namespace]:
+    """The policy for a saved graph on another number of ranks, and the options to partition it with.
+
+    What a manifest names is code or a file of somebody else: only a user may name that.
+    """
+    if options.policy != DEFAULT_POLICY:
+        return policy_for(comm, options), options
+    if not is_built_in(manifest.policy) or manifest.parameters.get("node_map"):
+        more = " --node-map FILE" if manifest.parameters.get("node_map") else ""
+        raise PolicyError(
+            f"{options.graph}: was made for {manifest.ranks} ranks by a policy that is not built in; on {comm.size} "
+            f"ranks it would be made again: if you trust that policy, add --policy {manifest.policy}{more}, or take "
+            f"another, or the graph file {manifest.graph}"
+        )
+    policy = load_policy(manifest.policy, **_parameters(manifest) | {"grid": None})
+    return policy, argparse.Namespace(**vars(options) | {"split": manifest.split, "order": manifest.order})
+
+
+def _parameters(manifest: Manifest) -> dict[str, Any]:
+    grid = manifest.parameters.get("grid")
+    return manifest.parameters | {"grid": grid and tuple(grid)}
 
 
 def _small_rmat(weighted: bool) -> Generate:

@@ -1,19 +1,29 @@
-"""What a folder with a saved partition says of itself: ``manifest.json``; see :mod:`cusp.output.saved`."""
+"""What a folder with a saved partition says of itself: ``manifest.json``; see :mod:`cusp.output.saved`.
+
+It may come from anywhere: every entry is checked, it names no file but the graph and the parts beside it, and
+nothing that it names is run.
+"""
 
 import json
 import os
-from dataclasses import asdict, dataclass
+import re
+import stat
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cusp.errors import InputError
-from cusp.input.graph_file import GraphHeader, read_header, stored_checksums
+from cusp.input.graph_file import GraphHeader
 from cusp.runtime.leftovers import replacing
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 MANIFEST = "manifest.json"
+MOST_BYTES = 1 << 26  # of a manifest: the names of a million parts
+PART = re.compile(r"part-(\d+)-of-(\d+)\.[0-9a-f]+\.h5")
+ADDED: dict[str, Any] = {"fingerprint": {}}  # entries that version 1 did not have, and what takes their place
 
 
 class SavedError(InputError):
@@ -28,7 +38,7 @@ class Manifest:
     ----------
     format_version, ranks : int
     policy : str
-        As the user gave it; with ``parameters`` it can be loaded again.
+        As the user gave it.
     parameters : dict
         Of the policy, see :func:`cusp.policies.load_policy`.
     order, split : str
@@ -40,6 +50,8 @@ class Manifest:
         Of the datasets of the graph file, where it has some.
     parts : list of str
         Names of the files, by rank.
+    fingerprint : dict
+        Of the graph file, see :mod:`cusp.output.fingerprint`; empty in version 1.
     """
 
     format_version: int
@@ -56,6 +68,7 @@ class Manifest:
     weight_dtype: str | None
     checksums: dict[str, int]
     parts: list[str]
+    fingerprint: dict[str, Any]
 
     def header(self) -> GraphHeader:
         """What the header of the graph file said."""
@@ -64,45 +77,117 @@ class Manifest:
         return GraphHeader(self.graph, self.num_nodes, self.num_edges, self.symmetric, index, weights, False)
 
 
-def read_manifest(folder: str) -> Manifest:
+def whole(value: Any, least: int = 0, most: int = 2**62) -> bool:
+    """Whether this is a whole number in a range."""
+    return type(value) is int and least <= value <= most
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str) and value.isprintable() and 0 < len(value) < 4096
+
+
+def _numbers(value: Any, names: str) -> bool:
+    return isinstance(value, dict) and value.keys() <= {*names.split()} and all(
+        whole(number, 0, 2**64 - 1) for number in value.values()
+    )  # fmt: skip
+
+
+def _dtype(value: Any, floats: str) -> bool:
+    return isinstance(value, str) and re.fullmatch(f"[<|]([iu][1248]{floats})", value) is not None
+
+
+PARAMETERS: dict[str, Callable[[Any], bool]] = {
+    "grid": lambda value: (
+        value is None
+        or (isinstance(value, list) and len(value) == 2 and all(whole(size, 1, 1 << 16) for size in value))
+    ),
+    "threshold": lambda value: whole(value, -(2**62)),
+    "rounds": lambda value: whole(value, 1),
+    "passes": lambda value: whole(value, 1),
+    "node_map": lambda value: value is None or _text(value),
+    "strict": lambda value: isinstance(value, bool),
+}
+ENTRIES: dict[str, tuple[str, Callable[[Any], bool]]] = {  # what is expected, for people, and whether a value is that
+    "format_version": ("a number above 0", lambda value: whole(value, 1)),
+    "ranks": ("a number of ranks", lambda value: whole(value, 1, 1 << 16)),
+    "policy": ("a name", _text),
+    "parameters": (f"an object with {', '.join(PARAMETERS)}", lambda value: isinstance(value, dict) and all(
+        name in PARAMETERS and PARAMETERS[name](entry) for name, entry in value.items())),
+    "order": ("degree or natural", lambda value: value in ("degree", "natural")),
+    "split": ("edges, nodes, weighted or NODE:EDGE", lambda value: isinstance(value, str)
+              and re.fullmatch(r"edges|nodes|weighted|\d{1,18}:\d{1,18}", value) is not None),
+    "graph": ("a path", _text),
+    "num_nodes": ("a number of nodes", lambda value: whole(value, 1)),
+    "num_edges": ("a number of edges", whole),
+    "symmetric": ("true or false", lambda value: isinstance(value, bool)),
+    "index_dtype": ("a type of integers such as <u4", lambda value: _dtype(value, "")),
+    "weight_dtype": ("null, or a type of numbers such as <f4", lambda value: value is None or _dtype(value, "|f[48]")),
+    "checksums": ("checksums of indptr, indices and data", lambda value: _numbers(value, "indptr indices data")),
+    "parts": ("a list of names", lambda value: isinstance(value, list) and all(map(_text, value))),
+    "fingerprint": ("whole numbers", lambda value: _numbers(value, "bytes modified sample")),
+}  # fmt: skip
+
+
+def read_manifest(folder: str | os.PathLike[str]) -> Manifest:
     """The manifest of a folder.
 
     Raises
     ------
     SavedError
-        There is none, or this version cannot read it.
+        There is none, this version cannot read it, or an entry is not what it must be.
     """
     path = Path(folder) / MANIFEST
     try:
-        manifest = Manifest(**json.loads(path.read_text()))
-    except FileNotFoundError:
+        status = path.lstat()
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_BYTES:
+            raise SavedError(f"{path}: is not a file of at most {MOST_BYTES:,} bytes; save the partition again")
+        content = json.loads(path.read_text())
+    except (FileNotFoundError, NotADirectoryError):
         message = f"{folder}: no {MANIFEST}, so no partition is saved there; python -m cusp --save makes one"
         raise SavedError(message) from None
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise SavedError(f"{path}: cannot be read: {error}") from None
-    if manifest.format_version > FORMAT_VERSION:
-        version = manifest.format_version
+    if not isinstance(content, dict):
+        raise SavedError(f"{path}: is not an object of JSON; save the partition again")
+    version = content.get("format_version")
+    if whole(version, FORMAT_VERSION + 1):
         raise SavedError(f"{path}: format version {version}, this program reads up to {FORMAT_VERSION}; update it")
+    manifest = _checked(path, content | {name: content.get(name, value) for name, value in ADDED.items()})
+    for rank, name in enumerate(manifest.parts):
+        match = PART.fullmatch(name)
+        if match is None or (int(match[1]), int(match[2])) != (rank, manifest.ranks):
+            raise SavedError(
+                f"{path}: part {rank} of {manifest.ranks} is {_shown(name)}, expected a file beside the manifest such "
+                f"as part-{rank}-of-{manifest.ranks}.5f3a9c1e.h5; save the partition again"
+            )
     return manifest
 
 
-def check_graph(folder: str, manifest: Manifest) -> None:
-    """Raise SavedError if the graph file has changed since the partition was saved; it may be gone."""
-    if not os.path.exists(manifest.graph):
-        return
-    header = read_header(manifest.graph)
-    same = (header.num_nodes, header.num_edges) == (manifest.num_nodes, manifest.num_edges)
-    if not same or stored_checksums(manifest.graph) != manifest.checksums:
-        raise SavedError(
-            f"{folder}: is a partition of {manifest.graph} as it was with {manifest.num_nodes:,} nodes and "
-            f"{manifest.num_edges:,} edges, but that file has changed; partition it again"
-        )
+def _checked(path: Path, content: dict[str, Any]) -> Manifest:
+    known = [field.name for field in fields(Manifest)]
+    missing, unknown = [name for name in known if name not in content], [name for name in content if name not in known]
+    if missing or unknown:
+        which = f"the entry {missing[0]} is missing" if missing else f"the entry {_shown(unknown[0])} is not known"
+        raise SavedError(f"{path}: {which}; save the partition again")
+    for name, (expected, fits) in ENTRIES.items():
+        if not fits(content[name]):
+            raise SavedError(
+                f"{path}: {name} is {_shown(content[name])}, expected {expected}; save the partition again"
+            )
+    ranks, parts, grid = content["ranks"], content["parts"], content["parameters"].get("grid")
+    if len(parts) != ranks:
+        raise SavedError(f"{path}: {ranks} ranks, but {len(parts)} parts; save the partition again")
+    if grid and grid[0] * grid[1] != ranks:
+        raise SavedError(f"{path}: {ranks} ranks, but a grid of {grid[0]}x{grid[1]}; save the partition again")
+    return Manifest(**content)
+
+
+def _shown(value: Any) -> str:
+    text = ascii(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."
 
 
 def replace_manifest(folder: Path, manifest: Manifest) -> None:
-    """Write the manifest, in one step, and remove the parts that it does not name."""
+    """Write the manifest, in one step."""
     with replacing(folder / MANIFEST) as temporary:
         temporary.write_text(json.dumps(asdict(manifest), indent=1))
-    for old in folder.glob("part-*-of-*.h5"):
-        if old.name not in manifest.parts:
-            old.unlink(missing_ok=True)

@@ -166,6 +166,12 @@ def load_policy(name: str, **parameters: Any) -> Policy:
     )
 
 
+def is_built_in(name: str) -> bool:
+    """Whether a policy of this name is made of rules in this package, so that loading it runs no other code."""
+    master, _, edge = name.partition("+")
+    return name in POLICIES or (master in MASTER_RULES and edge in EDGE_RULES)
+
+
 def installed_policies() -> list[tuple[str, str]]:
     """Name and description of every policy that needs no file: built in, or installed as a plugin."""
     described = []

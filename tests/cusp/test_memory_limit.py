@@ -18,7 +18,7 @@ from cusp.errors import GraphFileError, OptionError
 from cusp.input import edge_slice
 from cusp.input.edge_slice import read_slice
 from cusp.kernels import build_cpu
-from cusp.output import saved
+from cusp.output import part_file
 from cusp.output.saved import load_partition, save_partition
 from cusp.partition import Partition
 from cusp.partitioner import partition_graph
@@ -66,7 +66,7 @@ def tiny(monkeypatch):
         def tiny_storage(limit, num_nodes, rows):
             return IN_MEMORY if limit is None else Tiny(chunk)
 
-        for module in (edge_slice, saved):
+        for module in (edge_slice, part_file):
             monkeypatch.setattr(module, "storage_for", tiny_storage)
 
     return use

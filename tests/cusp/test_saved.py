@@ -20,6 +20,7 @@ from apps.bfs import bfs
 from cusp.errors import together
 from cusp.output.manifest import MANIFEST, SavedError, read_manifest
 from cusp.output.saved import load_partition, save_partition
+from cusp.output.saving import LOCK
 from cusp.output.whole_file import OutputError
 from cusp.partition import Partition
 from cusp.partitioner import partition_graph
@@ -76,7 +77,8 @@ def test_saved_again(comm, shared_tmp):
     part = save(comm, str(shared_tmp / "parts"), path, "iec")
     assert_same(part, load_partition(str(shared_tmp / "parts"), comm))
     comm.Barrier()
-    assert sorted(os.listdir(shared_tmp / "parts")) == sorted([MANIFEST, *read_manifest(shared_tmp / "parts").parts])
+    expected = [LOCK, MANIFEST, *read_manifest(shared_tmp / "parts").parts]
+    assert sorted(os.listdir(shared_tmp / "parts")) == sorted(expected)
 
 
 @pytest.mark.mpi

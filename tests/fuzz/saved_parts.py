@@ -1,6 +1,9 @@
 """Folders with a saved partition that somebody edited: arrays with fitting checksums, manifests, missing files."""
 
+import contextlib
 import json
+import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,26 +12,25 @@ import h5py
 import numpy as np
 from fuzz import programs
 from fuzz.case import Case, Step, random_graph
+from fuzz.isolate import attempt
 
 from cusp.input.checksum import checksum
 
 ARRAYS = ("mirror_starts", "gids", "offsets", "targets", "weights", "has_in", "degrees")
+GRAPHS = 20  # each is partitioned and saved once
+KEPT = tempfile.TemporaryDirectory(prefix="cusp-fuzz-")
 ODD = (None, -1, 0, 2, 10**9, 2**63, 1.5, "", "x", "../../etc/passwd", "/dev/zero", [], {}, True, "int7", ["a"])
 
 
 def make_case(random: np.random.Generator) -> Case:
     """A partition on one rank, saved, edited, and used by an app."""
-    graph = random_graph(random, 40, 120, 1)
+    number = int(random.integers(GRAPHS))
+    graph = random_graph(np.random.default_rng(number), 40, 120, 1)
     name = str(random.choice(["bfs", "sssp"]))
     steps = [_edit(random) for _ in range(random.integers(1, 3))]
 
     def make(folder: Path) -> None:
-        graphs.write_here(folder / "g.h5", graph)
-        from fuzz.isolate import attempt
-
-        path, parts = folder / "g.h5", folder / "parts"
-        saved = attempt(lambda: programs.command("cusp", path, "--save", parts), 30)
-        assert saved.kind == "done", saved
+        shutil.copytree(_saved(number, graph), folder / "parts")
 
     def run(folder: Path) -> int:
         return programs.app(name, folder / "parts", "--source", 0, "--output", folder / "out.h5")
@@ -43,6 +45,17 @@ def make_case(random: np.random.Generator) -> Case:
         return "" if np.array_equal(answer, expected) else f"{name} gave {answer[:8]}, expected {expected[:8]}"
 
     return Case(make, steps, run, check)
+
+
+def _saved(number: int, graph: graphs.Graph) -> Path:
+    """The folder of a partition without a fault, made once; its graph file stays where it is."""
+    folder = Path(KEPT.name) / str(number)
+    if not folder.exists():
+        folder.mkdir()
+        graphs.write_here(folder / "g.h5", graph)
+        saved = attempt(lambda: programs.command("cusp", folder / "g.h5", "--save", folder / "parts"), 30)
+        assert saved.kind == "done", saved
+    return folder / "parts"
 
 
 def _as_stored(folder: Path, weighted: bool) -> graphs.Graph | str:
@@ -68,12 +81,11 @@ def _edit(random: np.random.Generator) -> Step:
 
 def _in_part(name: str, change: Callable[[h5py.File], None]) -> Step:
     def step(folder: Path) -> None:
-        try:
-            part = next((folder / "parts").glob("part-*.h5"))
-            with h5py.File(part, "r+") as file:
-                change(file)
-        except Exception:
-            pass
+        part = next((folder / "parts").glob("part-*.h5"), None)
+        with contextlib.suppress(OSError, KeyError):  # an earlier step damaged the file
+            if part:
+                with h5py.File(part, "r+") as file:
+                    change(file)
 
     return name, step
 
@@ -86,8 +98,10 @@ def _array(random: np.random.Generator) -> Step:
         values = file[name][...]
         attributes = dict(file[name].attrs)
         at = int(dice.integers(max(values.size, 1)))
+        if how in (0, 1, 5) and values.size == 0:
+            values = np.zeros(1, values.dtype)  # longer is the only way in which it can be wrong
         if how == 0:
-            values[at] = dice.choice(np.array([-1, 0, 1, 40, 2**30]))
+            values[at] = dice.choice(np.array([-1, 0, 1, 40, 2**30])).astype(values.dtype)
         elif how == 1:
             values[at] = values[int(dice.integers(values.size))]
         elif how == 2:
@@ -140,8 +154,8 @@ def _manifest(random: np.random.Generator) -> Step:
             else:
                 content[name] = value
             path.write_text(json.dumps(content))
-        except Exception:
-            pass
+        except (OSError, ValueError, AttributeError, TypeError):  # an earlier step left no object of JSON
+            return
 
     return f"manifest entry {place:.2f} {'dropped' if drop else f'= {value!r}'}", step
 

@@ -1,0 +1,139 @@
+"""What must hold of the part of a rank, whoever wrote its file: the invariants of a partition that was just made.
+
+Whether mirrors have their master where they say is found by :func:`gluon.plan.make_plan`, which asks these ranks.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import njit
+
+from cusp.input.checksum import combine
+from cusp.output.manifest import Manifest, SavedError
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+
+@njit(cache=True, nogil=True)
+def mark_targets(targets, seen):  # type: ignore[no-untyped-def]
+    """Set ``seen[target]`` for each target; returns the place of the first that is no proxy, or -1."""
+    for edge in range(targets.size):
+        target = targets[edge]
+        if target < 0 or target >= seen.size:
+            return edge
+        seen[target] = 1
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def first_wrong_gid(gids, mirror_starts, num_nodes):  # type: ignore[no-untyped-def]
+    """Local id of the first proxy that is no node, or of a mirror that does not come after the one before it; -1."""
+    for lid in range(gids.size):
+        if gids[lid] < 0 or gids[lid] >= num_nodes:
+            return lid
+    for rank in range(mirror_starts.size - 1):
+        for lid in range(mirror_starts[rank] + 1, mirror_starts[rank + 1]):
+            if gids[lid] <= gids[lid - 1]:
+                return lid
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def first_wrong_offset(offsets, num_edges):  # type: ignore[no-untyped-def]
+    """Index of the first entry that does not fit into a rise from 0 to ``num_edges``; -1 if none."""
+    before = np.int64(0)
+    for i in range(offsets.size):
+        if offsets[i] < before or offsets[i] > num_edges or (i == 0 and offsets[0] != 0):
+            return i
+        before = offsets[i]
+    return np.int64(-1) if before == num_edges else np.int64(offsets.size - 1)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _mix(gid):  # type: ignore[no-untyped-def]
+    """A number that looks random (the finalizer of splitmix64)."""
+    x = np.uint64(gid) + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+@njit(cache=True, nogil=True)
+def sum_of_nodes(first, last):  # type: ignore[no-untyped-def]
+    """The sum (mod 2**64) of the codes of the nodes ``first`` to ``last - 1``."""
+    total = np.uint64(0)
+    for node in range(first, last):
+        total += _mix(node)
+    return total
+
+
+@njit(cache=True, nogil=True)
+def sums_of_proxies(gids, offsets, degrees):  # type: ignore[no-untyped-def]
+    """Sums (mod 2**64) of codes: of the masters, of these times their degrees, of all proxies times their edges here.
+
+    Over all ranks, the first is that of all nodes, and the second equals the third.
+    """
+    masters = whole = here = np.uint64(0)
+    for lid in range(gids.size):
+        code = _mix(gids[lid])
+        here += code * np.uint64(offsets[lid + 1] - offsets[lid])
+        if lid < degrees.size:
+            masters += code
+            whole += code * np.uint64(degrees[lid])
+    return masters, whole, here
+
+
+def check_proxies(
+    rank: int, manifest: Manifest, num_masters: int, mirror_starts: np.ndarray, gids: np.ndarray, degrees: np.ndarray
+) -> str:
+    """What is wrong with the nodes of a part, or an empty text."""
+    starts = mirror_starts
+    if starts[0] != num_masters or starts[-1] != gids.size or (starts[1:] < starts[:-1]).any():
+        return f"/mirror_starts must rise from {num_masters:,} masters to {gids.size:,} proxies"
+    if starts[rank] != starts[rank + 1]:
+        return f"/mirror_starts gives {starts[rank + 1] - starts[rank]:,} mirrors to the rank itself"
+    wrong = first_wrong_gid(gids, starts, manifest.num_nodes)
+    if wrong >= 0:
+        return f"/gids[{wrong:,}] is {gids[wrong]:,}: no node of the graph, or out of order"
+    if degrees.size and (degrees.min() < 0 or degrees.max() > manifest.num_edges):
+        return f"/degrees has {degrees.min():,} to {degrees.max():,} for {manifest.num_edges:,} edges"
+    if ((degrees[:-1] == 0) & (degrees[1:] > 0)).any():
+        return "/degrees: masters without out-edges must come last"
+    return ""
+
+
+def check_weights(weights: np.ndarray) -> str:
+    """What is wrong with weights, or an empty text."""
+    return (
+        "/weights has values that are not numbers (NaN)"
+        if weights.dtype.kind == "f" and np.isnan(weights.min())
+        else ""
+    )
+
+
+def check_whole(
+    folder: str, manifest: Manifest, gids: np.ndarray, offsets: np.ndarray, degrees: np.ndarray, comm: "Intracomm"
+) -> None:
+    """Raise SavedError unless each node has one master, and the parts have all edges. Collective.
+
+    Sums of random-looking codes stand for the sets.
+    """
+    first, last = (manifest.num_nodes * rank // comm.size for rank in (comm.rank, comm.rank + 1))
+    held = comm.allreduce(degrees.size)
+    if held != manifest.num_nodes:
+        raise SavedError(
+            f"{folder}: damaged: the parts have {held:,} masters for {manifest.num_nodes:,} nodes; "
+            "save the partition again"
+        )
+    own = (int(offsets[-1]), int(sum_of_nodes(first, last)), *map(int, sums_of_proxies(gids, offsets, degrees)))
+    edges, nodes, masters, whole, here = (combine(list(sums)) for sums in zip(*comm.allgather(own)))
+    wrong = ""
+    if edges != manifest.num_edges:
+        wrong = f"the parts have {edges:,} edges for {manifest.num_edges:,} of the graph"
+    elif masters != nodes:
+        wrong = "some node has two masters, and another none"
+    elif whole != here:
+        wrong = "the degrees of the masters are not those of the edges"
+    if wrong:
+        raise SavedError(f"{folder}: damaged: {wrong}; save the partition again")
