@@ -135,7 +135,8 @@ def test_no_partition(comm, shared_tmp):
     manifest = shared_tmp / "parts" / MANIFEST
     content = json.loads(manifest.read_text())
     comm.Barrier()
-    for change, message in (({"ranks": SIZE + 1}, "made for"), ({"format_version": 99}, "format version 99")):
+    more = {"ranks": SIZE + 1, "parts": [f"part-{rank}-of-{SIZE + 1}.00.h5" for rank in range(SIZE + 1)]}
+    for change, message in ((more, "made for"), ({"format_version": 99}, "format version 99")):
         if comm.rank == 0:
             manifest.write_text(json.dumps(content | change))
         comm.Barrier()
