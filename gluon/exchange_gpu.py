@@ -67,7 +67,8 @@ class Joined:
             joined[start : start + lids.size] = lids
         on_device = cp.asarray(joined)
         bits = -(-sizes // 64)
-        values = {size: np.where(sizes > 0, 1 + bits + -(-sizes * size // WORD), 0) for size in ITEM_SIZES}
+        # One word beyond the longest message of bits: positions and values may be shorter in bytes, but end in two words.
+        values = {size: np.where(sizes > 0, 2 + bits + -(-sizes * size // WORD), 0) for size in ITEM_SIZES}
         return Joined(
             joined.size, on_device, cp.asarray(starts), cp.asarray(sizes),
             [on_device[start : start + size] for start, size in zip(starts.tolist(), sizes.tolist())],

@@ -29,9 +29,9 @@ def convert(comm: "Intracomm", options: argparse.Namespace) -> tuple[int, int]:
     Two guesses from the first lines of a text file may prove wrong further down: that weights are
     integers, and that its comment ``# Nodes: N`` counts all ids. If so, the file is read again without the guess.
     """
-    from cusp.output.whole_file import check_targets
+    from cusp.output.whole_file import check_target
 
-    check_targets(comm, {"--output": options.output}, [options.input])
+    check_target(options.output, comm)  # which may be the input: it is replaced when the new file is complete
     real = (options.weight_type or "").startswith("float")
     dense = True
     while True:

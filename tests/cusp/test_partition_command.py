@@ -173,7 +173,7 @@ def test_export_and_back(comm, shared_tmp, form):
     [
         ("0\n", "has 1 ranks"),
         ("x\n" * 60, "line 1: expected the rank"),
-        ("0\n" * 39 + "0.5\n", "line 40: expected the rank"),
+        ("0\n" * 39 + "0.5\n" + "0\n" * 20, "line 40: expected the rank"),
         ("0\n4294967296\n" * 30, "line 2: expected the rank"),
         ("9\n" * 60, "not one of"),
         (None, "no such file"),
