@@ -67,7 +67,7 @@ class Joined:
             joined[start : start + lids.size] = lids
         on_device = cp.asarray(joined)
         bits = -(-sizes // 64)
-        # One word beyond the longest message of bits: positions and values may be shorter in bytes, but end in two words.
+        # A word more than bits and all values: positions and values are fewer bytes, but both are padded to words.
         values = {size: np.where(sizes > 0, 2 + bits + -(-sizes * size // WORD), 0) for size in ITEM_SIZES}
         return Joined(
             joined.size, on_device, cp.asarray(starts), cp.asarray(sizes),
