@@ -9,7 +9,8 @@ from pathlib import Path
 from scripts import mpirun as launcher_of
 
 ROOT = Path(__file__).resolve().parent.parent
-COLORS = re.compile(r"\x1b\[[0-9;]*m")  # some launchers put them around what ranks say
+# What some launchers add: colors around what ranks say, and words of their own about exit codes, between two lines.
+OF_LAUNCHERS = re.compile(r"\x1b\[[0-9;]*m|^-{60,}\n(?:(?!-{60,}).*\n)*-{60,}\n?", re.MULTILINE)
 
 
 def mpirun(
@@ -27,5 +28,5 @@ def mpirun(
     texts = [str(argument) for argument in args]
     path = {"PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])}
     done = launcher_of.run(n, texts, timeout=timeout, env=path | dict(env or {}), cwd=cwd or ROOT, launcher=launcher)
-    done.stdout, done.stderr = (COLORS.sub("", text) for text in (done.stdout, done.stderr))
+    done.stdout, done.stderr = (OF_LAUNCHERS.sub("", text) for text in (done.stdout, done.stderr))
     return done
