@@ -144,6 +144,8 @@ def _read_arrays(
     has_in = reader.read("has_in", proxies, np.uint8)
     if not np.array_equal(has_in, seen):
         raise _damaged(path, f"/has_in is wrong for {np.count_nonzero(has_in != seen):,} proxies")
+    if ("weights" in reader.file) != (manifest.weight_dtype is not None):
+        raise _damaged(path, f"/weights and the manifest, which says {manifest.weight_dtype}, do not agree")
     values = None
     if weights and manifest.weight_dtype is not None:
         values = reader.read("weights", edges, manifest.weight_dtype, storage, check_numbers)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cusp.errors import InputError, together
+from cusp.errors import InputError, shortened, together
 from cusp.runtime.leftovers import replacing
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def explained(path: Name) -> Iterator[None]:
         full = number in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
         advice = "; free some space or choose another folder" if full else ""
         reason = os.strerror(number) if number else str(error)
-        raise OutputError(f"{path}: cannot be written: {reason}{advice}") from error
+        raise OutputError(f"{shortened(path)}: cannot be written: {reason}{advice}") from error
 
 
 @contextlib.contextmanager
@@ -110,23 +110,25 @@ def check_targets(
 
 def check_folder(path: Path, append: bool = False) -> None:
     """Raise OutputError if it is certain that a file cannot be written."""
-    if path.is_dir():
-        raise OutputError(f"{path}: is a folder; give the name of a file in it")
-    if path.exists() and not (append or path.is_file()):
-        raise OutputError(f"{path}: is not a file that can be replaced")
-    if not path.parent.is_dir():
-        raise OutputError(f"{path}: there is no folder {path.parent}; create it first")
-    if append and path.exists():
-        if not os.access(path, os.W_OK):
-            raise OutputError(f"{path}: no permission to write into it")
-        return
-    if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise OutputError(f"{path}: no permission to write into the folder {path.parent.resolve()}")
+    with explained(path):  # the name itself may be impossible
+        if path.is_dir():
+            raise OutputError(f"{path}: is a folder; give the name of a file in it")
+        if path.exists() and not (append or path.is_file()):
+            raise OutputError(f"{path}: is not a file that can be replaced")
+        if not path.parent.is_dir():
+            raise OutputError(f"{path}: there is no folder {path.parent}; create it first")
+        if append and path.exists():
+            if not os.access(path, os.W_OK):
+                raise OutputError(f"{path}: no permission to write into it")
+            return
+        if not os.access(path.parent, os.W_OK | os.X_OK):
+            raise OutputError(f"{path}: no permission to write into the folder {path.parent.resolve()}")
 
 
 def check_save_folder(path: Path) -> None:
     """Raise OutputError if it is certain that a folder cannot be made, or that nothing can be written into it."""
-    existing = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
+    with explained(path):
+        existing = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
     if not existing.is_dir():
         raise OutputError(f"{path}: {existing} is not a folder; choose another name")
     if not os.access(existing, os.W_OK | os.X_OK):
@@ -143,7 +145,7 @@ def _check_apart(targets: dict[str, Path], inputs: list[Path]) -> None:
 
 
 def _files_of(path: Path) -> list[Path]:
-    if not path.is_dir():
+    if not os.path.isdir(path):  # a name that no file can have is none
         return [path]
     found = [path / "manifest.json", *path.glob("part-*-of-*.h5")]
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # who reads it will say what is wrong
@@ -153,6 +155,6 @@ def _files_of(path: Path) -> list[Path]:
 
 def _same(one: Path, other: Path) -> bool:
     """Whether two names are of one file, now or when it is made; devices may be named twice."""
-    if one.exists() and other.exists():
+    if os.path.exists(one) and os.path.exists(other):
         return one.is_file() and one.samefile(other)
     return os.path.realpath(one) == os.path.realpath(other)

@@ -123,7 +123,7 @@ MANIFESTS = [
     {"policy": 3}, {"policy": "two\nlines"}, {"ranks": "1"}, {"ranks": True}, {"ranks": 2}, {"parts": []},
     {"parts": ["../g.h5"]}, {"parts": ["/dev/zero"]}, {"num_nodes": -1}, {"num_nodes": 41}, {"num_nodes": 10**15},
     {"num_edges": 199}, {"symmetric": True}, {"symmetric": 1}, {"index_dtype": "int7"}, {"weight_dtype": "<f1"},
-    {"weight_dtype": None, "index_dtype": []}, {"parameters": {"grid": [2, 1]}}, {"parameters": {"exec": 1}},
+    {"weight_dtype": None}, {"index_dtype": []}, {"parameters": {"grid": [2, 1]}}, {"parameters": {"exec": 1}},
     {"parameters": {"rounds": 1e9}}, {"order": ["degree"]}, {"split": "0x10"}, {"graph": "/dev/zero"},
     {"checksums": {"x": 1}}, {"fingerprint": {"bytes": -1}}, {"more": 1}, {"drop": ["order"]}, {"format_version": "2"},
 ]  # fmt: skip

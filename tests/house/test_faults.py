@@ -88,6 +88,7 @@ OPTIONS = {
     "split_three": (["--split", "1:2:3"], "--split 1:2:3"),
     "output_folder": (["--output", "/no/such/folder/hops.h5"], "/no/such/folder"),
     "output_is_folder": (["--output", "."], "folder"),
+    "output_name_too_long": (["--output", "a" * 5000], "name too long"),
     "rows_folder": (["--rows", "/no/such/folder/rows.json"], "/no/such/folder"),
     "rows_is_folder": (["--rows", "."], "folder"),
 }
