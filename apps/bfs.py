@@ -45,7 +45,8 @@ def bfs(
         Without in-edges, every level is pushed.
     parents : bool
         Find a parent of each node too. Where several nodes of a level reach a node, its parent is the lowest of those
-        that were found. On one GPU it is the first that comes: parents, but not hops, depend on timing there.
+        that were found. On GPUs that reach each other's memory it is the first that
+        comes, and on one GPU: parents, but not hops, depend on timing there.
     prepared : optional
         What :func:`prepare` returned for this partition, to make it once for many searches.
 
@@ -56,7 +57,7 @@ def bfs(
         ``parents`` (int64), the source being its own.
     """
     prepared = prepare(part, sync) if prepared is None else prepared
-    if backend(Frontier, part.device).drains(sync.comm.size):
+    if sync.peers or backend(Frontier, part.device).drains(sync.comm.size):
         return _drain(part, source, direction, parents, prepared)
     search = BreadthFirstSearch(part, sync, source, parents, prepared)
     while search.count_frontier() > 0:
@@ -157,7 +158,7 @@ class BreadthFirstSearch:
 
 
 def _drain(part: Partition, source: int, direction: str, parents: bool, plan: Any) -> Answer:
-    """The whole search in one call, where no other rank takes part."""
+    """The whole search in one call: no other rank takes part, or all do, in one kernel on each GPU. Collective."""
     ops = backend(GpuBfs, part.device)
     hops, parent, levels = ops.bfs_drain(part, plan, source, direction, ALPHA, BETA, parents)
     return Answer({"hops": hops} | ({"parents": parent} if parents else {}), hops >= 0, levels)
@@ -166,9 +167,9 @@ def _drain(part: Partition, source: int, direction: str, parents: bool, plan: An
 def prepare(part: Partition, sync: Sync) -> Any:
     """What all searches of one partition share."""
     frontiers = backend(Frontier, part.device)
-    if frontiers.drains(sync.comm.size):
+    if sync.peers or frontiers.drains(sync.comm.size):
         in_edges = in_edges_of(part)
-        return backend(GpuBfs, part.device).plan_bfs(part, in_edges and in_edges[:2])
+        return backend(GpuBfs, part.device).plan_bfs(part, in_edges and in_edges[:2], sync)
     return frontiers.make_queue(part)
 
 

@@ -4,6 +4,7 @@
 ``table``   -          what there is for each device; ``open_transport``
 ``memory``  -          memory for messages, which grows and stays
 ``host``    mpi        ranks on CPUs: MPI
+``peer_gpu``  peer     memory of GPUs of one host that all its ranks reach (CUDA IPC)
 ``nccl``    nccl       NCCL send and receive on device buffers; needs a GPU of its own for every rank
 ``cuda``    cuda-mpi   MPI on device buffers, where the MPI library says that it can (a wrong guess would be a
                        segmentation fault, so nothing is tried)

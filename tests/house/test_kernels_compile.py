@@ -83,6 +83,7 @@ VARIANTS = {  # of each file of kernels but rules.cuh and edges.cuh, which get m
     ],
     "apps/operators/frontier.cuh": [{}],
     "apps/operators/traversal/bfs.cuh": [{"VALUE": value} for value in ("int", "long long")],
+    "apps/operators/traversal/bfs_peers.cuh": [{"VALUE": "int"}],
     "apps/operators/sums/betweenness.cuh": [{}],
     "apps/operators/sums/rows.cuh": [{"VALUE": value} for value in ("float", "double")],
     "apps/operators/sums/pagerank.cuh": [{"VALUE": value} for value in ("float", "double")],

@@ -73,11 +73,11 @@ extern "C" __global__ void bfs_pull(const unsigned* frontier, i64 size, const i6
 // before the last level would have led here by then, so one that is seen is in the frontier: no frontier is needed.
 // A warp writes whole words of ``next``; ``seen`` stays as it is, so this level's hits are not taken for earlier ones.
 // The first in-neighbour, which is the one with the most edges, is in an array of its own: it nearly always decides, and
-// reading it is one stream.
-__device__ inline i64 pull_level(i64 rows, const int* first, const i64* offsets, const int* sources,
-                                 const unsigned* seen, unsigned* next, int level, int* hops, const i64* gids,
-                                 i64* parents) {
-  i64 count = 0, words = (rows + 31) / 32;
+// reading it is one stream. Whole warps call found(hit, target, in-neighbour).
+template <class Found>
+__device__ inline void pull_level(i64 rows, const int* first, const i64* offsets, const int* sources, const unsigned* seen,
+                                  unsigned* next, Found found) {
+  i64 words = (rows + 31) / 32;
   for (i64 word = thread_id() / 32; word < words; word += num_threads() / 32) {
     unsigned old = seen[word];
     i64 target = word * 32 + lane_id();
@@ -91,12 +91,10 @@ __device__ inline i64 pull_level(i64 rows, const int* first, const i64* offsets,
       int other = find_source(on, begin, end, sources, seen);
       if (other >= 0) source = other, hit = true;
     }
-    if (hit) hops[target] = level, count++;
-    if (hit && parents) parents[target] = gids[source];
+    found(hit, target, source);
     unsigned hits = __ballot_sync(FULL, hit);
     if (lane_id() == 0) next[word] = old | hits;
   }
-  return count;
 }
 
 // hops from ``source``, -1 where there is no path, and parents likewise, if wanted. direction: 0 whichever is cheaper, 1 push,
@@ -144,7 +142,12 @@ bfs_drain(const u64* index, const int* table, i64 source, i64 proxies, i64 rows,
     }
     Queue out = queues.next(step);
     if (pulling) {
-      i64 hits = sum_of_warp(pull_level(rows, first, in_offsets, in_sources, seen, next, level, hops, gids, parents));
+      i64 hits = 0;
+      pull_level(rows, first, in_offsets, in_sources, seen, next, [&](bool hit, i64 target, int source) {
+        if (hit) hops[target] = level, hits++;
+        if (hit && parents) parents[target] = gids[source];
+      });
+      hits = sum_of_warp(hits);
       if (lane_id() == 0 && hits) atomicAdd(out.counter, (u64)hits << EDGE_BITS);
       unsigned* older = seen;
       seen = next, next = older;

@@ -41,8 +41,8 @@ class Bfs(Protocol):
 class GpuBfs(Bfs, Protocol):
     """What only the GPU offers, where :meth:`~apps.operators.interfaces.Frontier.drains` says so: whole searches."""
 
-    def plan_bfs(self, part: "Partition", in_edges: tuple[Array, Array] | None) -> Any:
-        """What the searches of one partition share; ``in_edges`` are offsets and sources."""
+    def plan_bfs(self, part: "Partition", in_edges: tuple[Array, Array] | None, sync: "Sync") -> Any:
+        """What the searches of one partition share; ``in_edges`` are offsets and sources. Collective."""
 
     def bfs_drain(
         self, part: "Partition", plan: Any, source: int, direction: str, alpha: int, beta: int, with_parents: bool

@@ -1,0 +1,152 @@
+"""Memory of GPUs of one host that all of their ranks reach, by CUDA IPC; kernels that wait for each other over it.
+
+The kernels' side is in gluon/kernels/peers.cuh.
+"""
+
+import socket
+from typing import TYPE_CHECKING, Any
+
+import cupy as cp
+import numpy as np
+
+from cusp.errors import InputError, together
+from cusp.kernels.cuda import Struct, pinned, struct
+from cusp.runtime.exchange import kept
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+MOST_PEERS = 32  # of a host, as in peers.cuh
+LINE_BYTES = 128  # of struct Line there
+PATIENCE = 10.0  # seconds in which all ranks have to arrive at a barrier
+CYCLES = 2e9  # per second, at most
+
+
+class PeerError(InputError):
+    """A rank whose memory others use did not answer."""
+
+
+class PeerMemory:
+    """Memory on the GPU of each rank, which all ranks can read and write. Collective; it is zero at first.
+
+    It is never freed before the process ends: a partner may still have it mapped.
+
+    Parameters
+    ----------
+    comm : Intracomm
+    size : int
+        Bytes on this rank.
+
+    Attributes
+    ----------
+    bases : (ranks,) uint64
+        Where the memory of each rank begins, as addresses of this process.
+    """
+
+    def __init__(self, comm: "Intracomm", size: int) -> None:
+        with together(comm):
+            memory, handle = share(size, comm.rank)
+        handles, bases = comm.allgather(handle), [memory.ptr] * comm.size
+        with together(comm):
+            for rank, other in enumerate(handles):
+                if rank != comm.rank:
+                    bases[rank] = cp.cuda.runtime.ipcOpenMemHandle(other)
+        self.bases = np.array(bases, np.uint64)
+
+
+def share(size: int, rank: int) -> tuple[Any, bytes]:
+    """New memory, of zeros, and the handle by which other processes open it; it is not from a pool.
+
+    Raises
+    ------
+    PeerError
+        There is not enough; ``rank`` is for the message.
+    """
+    runtime, size = cp.cuda.runtime, max(size, 1)
+    try:
+        address = runtime.malloc(size)
+    except runtime.CUDARuntimeError as error:
+        raise PeerError(f"rank {rank} has no {size:,} bytes of GPU memory for its partners: {error}") from None
+    runtime.memset(address, 0, size)
+    runtime.deviceSynchronize()
+    return cp.cuda.UnownedMemory(address, size, None), runtime.ipcGetMemHandle(address)
+
+
+class Peers:
+    """The ranks of a communicator, each with a GPU of its own, whose kernels can wait for each other.
+
+    Attributes
+    ----------
+    struct : Struct
+        Struct Peers of peers.cuh.
+    """
+
+    def __init__(self, comm: "Intracomm") -> None:
+        self.comm = comm
+        self._lines = PeerMemory(comm, LINE_BYTES * comm.size)
+        self._missing = pinned(1, np.uint64)
+        self._missing[0] = 0
+        self._state = cp.zeros(1, np.uint64)
+        self.struct: Struct = struct(
+            comm.rank, comm.size, cp.asarray(self._lines.bases), self._state, int(PATIENCE * CYCLES),
+            self._missing.ctypes.data,
+        )  # fmt: skip
+
+    def finish(self) -> None:
+        """Wait for the kernel that was launched last.
+
+        Raises
+        ------
+        PeerError
+            A rank did not come to a barrier.
+        """
+        try:
+            cp.cuda.get_current_stream().synchronize()
+        except cp.cuda.runtime.CUDARuntimeError:
+            if not self._missing[0]:
+                raise
+            raise PeerError(
+                f"rank {self.comm.rank} waited {PATIENCE:g} s for the GPU of rank {int(self._missing[0]) - 1}, "
+                "which did not answer"
+            ) from None
+
+
+def why_unreachable(comm: "Intracomm") -> str | None:
+    """None if the ranks reach each other's GPU memory, else the reason why not. Collective."""
+    runtime = cp.cuda.runtime
+    hosts = comm.allgather(socket.gethostname())
+    if comm.size == 1:
+        return "there is one rank"
+    if len(set(hosts)) > 1:
+        return f"the ranks are on {len(set(hosts))} hosts, and memory is shared within one"
+    if comm.size > MOST_PEERS:
+        return f"{comm.size} ranks on one host, at most {MOST_PEERS} can share memory"
+    why, address = None, 0
+    try:
+        address = runtime.malloc(256)
+        handle = runtime.ipcGetMemHandle(address)
+    except runtime.CUDARuntimeError as error:
+        why, handle = f"rank {comm.rank} cannot share GPU memory: {error}", b""
+    handles, opened = comm.allgather(handle), []
+    for rank, other in enumerate(handles):
+        try:
+            if rank != comm.rank and other and why is None:
+                opened.append(runtime.ipcOpenMemHandle(other))
+        except runtime.CUDARuntimeError as error:
+            why = f"rank {comm.rank} cannot reach the GPU memory of rank {rank}: {error}"
+    for place in opened:
+        runtime.ipcCloseMemHandle(place)
+    reasons = [reason for reason in comm.allgather(why) if reason]  # also: all have closed what is freed now
+    if address:
+        runtime.free(address)
+    return reasons[0] if reasons else None
+
+
+def peers_of(comm: "Intracomm") -> Peers | None:
+    """The ranks of a communicator as peers, if each has a GPU of its own; kept with it. Collective."""
+
+    def make() -> Peers | None:
+        places = comm.allgather((socket.gethostname(), cp.cuda.Device().pci_bus_id))
+        return Peers(comm) if comm.size > 1 and len(set(places)) == comm.size else None
+
+    return kept(comm, "peers", make)

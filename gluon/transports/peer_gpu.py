@@ -1,0 +1,115 @@
+"""Messages between GPUs of one host: a kernel writes its message straight into the memory of the partner's GPU.
+
+Nothing is copied. What has arrived is known when both hosts have told each other that their kernels are done, with the lengths.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import cupy as cp
+import numpy as np
+from mpi4py import MPI
+
+from cusp.runtime.exchange import tell_counts
+from gluon.peers.memory_gpu import PeerError, share, why_unreachable
+from gluon.transports.memory import MOST_KEPT, WORD, Buffers
+
+TAG = 12
+GROWTH = 1.25  # more words than were asked for
+
+
+@dataclass(frozen=True)
+class Inbox:
+    """Memory for messages from one rank to another: two halves, of ``words`` each."""
+
+    words: int = 0
+    memory: Any = None
+
+
+class Peer:
+    """Every rank has an inbox for each partner, on its GPU, which grows when both need more.
+
+    Messages go to even and odd halves in turn: while a partner still reads the last one, the next one may be written; and the
+    one after that is written when the partner has taken part in the exchange in between, hence has read.
+    """
+
+    name = "peer"
+
+    def __init__(self, comm: MPI.Intracomm) -> None:
+        self.comm, self._turn = comm, 0
+        self._boxes = {"in": [Inbox()] * comm.size, "out": [Inbox()] * comm.size}
+        self._buffers: dict[tuple[str, int, tuple[int, ...]], Buffers] = {}
+        self._telling: list[MPI.Request] = []
+        nccl = _nccl(comm)
+        if nccl is not None:  # else they go through the host
+            self.all_to_all = nccl.all_to_all
+
+    @staticmethod
+    def why_unusable(comm: MPI.Intracomm) -> str | None:
+        """None if the ranks reach each other's GPU memory, else the reason why not. Collective."""
+        return why_unreachable(comm)
+
+    def buffers(self, direction: str, words: tuple[int, ...]) -> Buffers:
+        """The buffers for messages of these lengths; see :class:`gluon.transports.table.Transport`."""
+        boxes = self._boxes[direction]
+        grown = [rank for rank, size in enumerate(words) if size > boxes[rank].words and rank != self.comm.rank]
+        if grown:
+            self._buffers.clear()
+        for rank in grown:
+            boxes[rank] = (self._offer if direction == "in" else self._accept)(rank, words[rank])
+        key = direction, self._turn, words
+        if key not in self._buffers:
+            if len(self._buffers) >= 4 * MOST_KEPT:
+                self._buffers.clear()
+            pieces = [_half(boxes[rank], self._turn, size) for rank, size in enumerate(words)]
+            self._buffers[key] = Buffers(pieces, cp.array([piece.data.ptr for piece in pieces], np.uint64))
+        return self._buffers[key]
+
+    def exchange(
+        self, out: Buffers, out_words: Sequence[int], into: Buffers, in_words: Sequence[int] | None = None
+    ) -> Sequence[int]:
+        cp.cuda.get_current_stream().synchronize()  # what this rank wrote for others is in their memory
+        self._turn ^= 1
+        return tell_counts(self.comm, out_words)
+
+    def _offer(self, rank: int, words: int) -> Inbox:
+        """A larger inbox for messages from a rank, which is told."""
+        words = int(GROWTH * words)
+        try:
+            memory, handle = share(2 * WORD * words, self.comm.rank)
+        except PeerError as error:
+            self._tell(rank, str(error))
+            raise
+        self._tell(rank, handle)
+        return Inbox(words, memory)
+
+    def _tell(self, rank: int, answer: bytes | str) -> None:
+        self._telling = [request for request in self._telling if not request.Test()]
+        self._telling.append(self.comm.isend(answer, rank, TAG))
+
+    def _accept(self, rank: int, words: int) -> Inbox:
+        """The larger inbox at a rank."""
+        answer = self.comm.recv(source=rank, tag=TAG)
+        if isinstance(answer, str):
+            raise PeerError(answer)
+        words = int(GROWTH * words)
+        address = cp.cuda.runtime.ipcOpenMemHandle(answer)
+        return Inbox(words, cp.cuda.UnownedMemory(address, 2 * WORD * words, self))
+
+
+def _half(box: Inbox, turn: int, size: int) -> Any:
+    """The first words of one half of an inbox."""
+    if box.memory is None or not size:
+        return cp.empty(0, np.uint64)
+    return cp.ndarray((size,), np.uint64, cp.cuda.MemoryPointer(box.memory, turn * WORD * box.words))
+
+
+def _nccl(comm: MPI.Intracomm) -> Any:
+    """What carries edges, if there is NCCL. Collective."""
+    from gluon.transports import TransportError, get_transport
+
+    try:
+        return get_transport("nccl", comm, "gpu")
+    except TransportError:
+        return None
