@@ -56,6 +56,51 @@ __device__ inline void append(Queue queue, bool chosen, int node, const i64* off
   append(queue, node, begin, end);
 }
 
+// Every lane appends those of its K nodes that are chosen, with all their out-edges: one atomic for all of them, since atomics on one
+// address follow each other (2 ns each). The whole warp calls it.
+__device__ inline void append_all(Queue queue, const bool (&chosen)[K], const int (&node)[K], const i64* offsets) {
+  i64 begin[K];
+  u64 entry[K], own = 0;
+#pragma unroll
+  for (int k = 0; k < K; k++) {
+    begin[k] = chosen[k] ? offsets[node[k]] : 0;
+    i64 size = chosen[k] ? offsets[node[k] + 1] - begin[k] : 0;
+    entry[k] = size > 0 ? 1ull << EDGE_BITS | (u64)size : 0;
+    own += entry[k];
+  }
+  if (!__any_sync(FULL, own > 0)) return;
+  u64 upto = scan_of_warp(own), at = 0;
+  if (lane_id() == 31) at = atomicAdd(queue.counter, upto);
+  at = __shfl_sync(FULL, at, 31) + upto - own;
+#pragma unroll
+  for (int k = 0; k < K; k++) {
+    if (entry[k]) write_entry(queue, queue_nodes(at), node[k], queue_edges(at), begin[k]);
+    at += entry[k];
+  }
+}
+
+// As append, for the threads of a block at once: one atomic for all of them. The whole block calls it.
+__device__ inline void append_block(Queue queue, int node, i64 begin, i64 end) {
+  __shared__ u64 of_warp[32];
+  if (!__syncthreads_or(end > begin)) return;
+  unsigned warp = threadIdx.x / 32;
+  u64 own = end > begin ? 1ull << EDGE_BITS | (u64)(end - begin) : 0, upto = scan_of_warp(own);
+  if (lane_id() == 31) of_warp[warp] = upto;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    u64 all = 0;
+    for (unsigned i = 0; i < blockDim.x / 32; i++) all += of_warp[i];
+    u64 at = atomicAdd(queue.counter, all);
+    for (unsigned i = 0; i < blockDim.x / 32; i++) {
+      u64 next = at + of_warp[i];
+      of_warp[i] = at, at = next;
+    }
+  }
+  __syncthreads();
+  u64 at = of_warp[warp] + upto - own;
+  if (end > begin) write_entry(queue, queue_nodes(at), node, queue_edges(at), begin);
+}
+
 // Counters of a drain. Step s adds up in total[s % 3], which step s - 1 has cleared and step s + 1 reads: one barrier per
 // step is enough, since nobody clears what somebody may still read.
 struct Progress {

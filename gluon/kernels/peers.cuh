@@ -1,8 +1,9 @@
 // GPUs whose kernels store into each other's memory: one kernel on each, all of whose blocks are resident, in lockstep by barriers.
 //
-// What is stored before a barrier is seen after it, on every GPU: who stores fences for the system and arrives, the last block of a
-// GPU tells all partners, and who waits fences for the system when it has heard of all of them. A word of 8 bytes is stored whole, so
-// a number and the barrier that it belongs to travel together, and telling takes one trip (as NCCL's LL protocol does).
+// What is stored before a barrier is seen after it, on every GPU: blocks fence for their GPU and arrive, the last of them fences for
+// the system, which covers what it has seen of the others, and tells all partners; who waits fences for the system when it has heard
+// of all of them. A word of 8 bytes is stored whole, so a number and the barrier that it belongs to travel together, and telling
+// takes one trip (as NCCL's LL protocol does).
 #include "../../cusp/kernels/warp.cuh"
 
 constexpr int TOLD = 3, MOST_PEERS = 32;  // numbers that each rank tells each other at a barrier; as in peers/memory_gpu.py
@@ -37,7 +38,7 @@ struct Peers {
     if (threadIdx.x < 32) {
       bool last = false;
       if (threadIdx.x == 0) {
-        __threadfence_system();
+        __threadfence();
         last = atomicInc(&state->arrived, gridDim.x - 1) == gridDim.x - 1;
         if (last) __threadfence_system();
       }
@@ -53,7 +54,7 @@ struct Peers {
       }
       ((volatile unsigned*)told[other])[half] = (unsigned)came;
     }
-    __threadfence_system();
+    if (threadIdx.x < ranks * 2 * TOLD) __threadfence_system();
     __syncthreads();
   }
 
@@ -137,6 +138,35 @@ __device__ inline void publish_bits(const Peers& peers, const Proxies& proxies, 
   }
 }
 
+__device__ inline i64 bit_words(i64 size) { return (size + 31) / 32; }
+
+// Stores the new bits of the mirrors of rank p's masters there, in the order of the list. The grid calls it; returns how many, of
+// this thread.
+__device__ inline u64 give_bits(const Proxies& proxies, int p, unsigned* there, const unsigned* bits, const unsigned* older) {
+  i64 begin = proxies.starts[p], size = proxies.starts[p + 1] - begin, shift = begin & 31, last = (begin + size - 1) >> 5;
+  u64 count = 0;
+  for (i64 word = thread_id(); word < bit_words(size); word += num_threads()) {
+    i64 at = (begin >> 5) + word;
+    unsigned low = bits[at] & ~older[at], high = at < last ? bits[at + 1] & ~older[at + 1] : 0;
+    unsigned own = __funnelshift_r(low, high, shift);
+    if (size - word * 32 < 32) own &= (1u << (size & 31)) - 1;
+    ((volatile unsigned*)there)[word] = own;
+    count += __popc(own);
+  }
+  return count;
+}
+
+// Masters whose bits rank p gave get their bits and ``level``. The grid calls it.
+__device__ inline void take_bits(const Proxies& proxies, int p, const unsigned* came, unsigned* bits, int* levels, int level) {
+  for (i64 word = thread_id() / 32; word < bit_words(proxies.sizes[p]); word += num_threads() / 32) {
+    if (!(came[word] >> lane_id() & 1)) continue;
+    int lid = proxies.lists[p][word * 32 + lane_id()];
+    if (get_bit(bits, lid)) continue;
+    atomicOr(&bits[lid >> 5], 1u << (lid & 31));
+    levels[lid] = level;
+  }
+}
+
 // Nodes sent to the ranks of their masters, each at most once in a search: so every entry has a place of its own, and none is
 // ever overwritten. An entry is the place in the list of the sync plan.
 struct Post {
@@ -144,20 +174,34 @@ struct Post {
   const int* const* in;   // memory of this one for entries from rank p
   i64* const* out_marks;  // a number for each entry, if wanted
   const i64* const* in_marks;
-  u64* sent;  // entries to each rank so far
+  u64* sent;  // entries to each rank so far; in the place of this one, the bits
+  unsigned* const* out_bits;  // memory of rank p for bits from this one, of even and odd levels
+  const unsigned* const* in_bits;
 
-  // Lanes with ``chosen`` send their mirror. The whole warp calls it.
-  __device__ void send(const Proxies& proxies, bool chosen, i64 mirror, i64 mark, bool with_marks) const {
-    int owner = chosen ? proxies.owner_of(mirror) : -1;
-    for (unsigned left = __ballot_sync(FULL, chosen); left;) {
-      int to = __shfl_sync(FULL, owner, __ffs(left) - 1);
-      unsigned together = __ballot_sync(FULL, owner == to);
-      u64 at = 0;
-      if ((int)lane_id() == __ffs(together) - 1) at = atomicAdd(&sent[to], (u64)__popc(together));
-      at = __shfl_sync(FULL, at, __ffs(together) - 1) + __popc(together & below_lane());
-      if (owner == to) out[to][at] = (int)(mirror - proxies.starts[to]);
-      if (owner == to && with_marks) out_marks[to][at] = mark;
-      left &= ~together;
+  // Every lane sends those of its mirrors that are chosen, by one atomic for each rank. The whole warp calls it.
+  template <int SIZE>
+  __device__ void send(const Peers& peers, const Proxies& proxies, const bool (&chosen)[SIZE], const int (&mirror)[SIZE],
+                       const i64 (&mark)[SIZE], bool with_marks) const {
+    int owner[SIZE];
+    bool any = false;
+#pragma unroll
+    for (int k = 0; k < SIZE; k++) owner[k] = chosen[k] ? proxies.owner_of(mirror[k]) : -1, any |= chosen[k];
+    if (!__any_sync(FULL, any)) return;
+    for (int to = 0; to < peers.ranks; to++) {
+      u64 own = 0;
+#pragma unroll
+      for (int k = 0; k < SIZE; k++) own += owner[k] == to;
+      if (!__any_sync(FULL, own > 0)) continue;
+      u64 upto = scan_of_warp(own), at = 0;
+      if (lane_id() == 31) at = atomicAdd(&sent[to], upto);
+      at = __shfl_sync(FULL, at, 31) + upto - own;
+#pragma unroll
+      for (int k = 0; k < SIZE; k++) {
+        if (owner[k] != to) continue;
+        out[to][at] = (int)(mirror[k] - proxies.starts[to]);
+        if (with_marks) out_marks[to][at] = mark[k];
+        at++;
+      }
     }
   }
 };

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MOST_PEERS = 32  # of a host, as in peers.cuh
 LINE_BYTES = 128  # of struct Line there
-PATIENCE = 10.0  # seconds in which all ranks have to arrive at a barrier
+PATIENCE = 60.0  # seconds in which all ranks have to arrive at a barrier
 CYCLES = 2e9  # per second, at most
 
 

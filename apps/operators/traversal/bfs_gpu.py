@@ -78,11 +78,11 @@ def plan_bfs(part: Partition, in_edges: Any, sync: Sync) -> BfsPlan:
 def bfs_drain(
     part: Partition, plan: BfsPlan, source: int, direction: str, alpha: int, beta: int, with_parents: bool
 ) -> tuple[Any, Any, Any]:
-    queue, levels = plan.queue, cp.zeros(1, np.int64)
+    queue, levels = plan.queue, cp.empty(1, np.int64)
     hops = cp.empty(part.num_masters, np.int32)
     parents = cp.empty(part.num_masters if with_parents else 0, np.int64)
     in_edges = plan.in_edges or (part.offsets, part.targets)
-    queue.progress.fill(0)
+    queue.progress.data.memset_async(0, queue.progress.nbytes)
     if plan.peers:
         plan.peers.run(
             part, int(source), plan.rows, in_edges, plan.first, DIRECTIONS[direction if plan.in_edges else "push"],

@@ -28,13 +28,15 @@ class PeerSearch:
         self.proxies = proxies_of(part, sync.plan, comm)
         posts = [4 * size for size in self.proxies.sizes.tolist()]
         marks = [2 * size for size in posts]
-        arrays = PeerArrays(comm, [4 * self.words, 4 * self.words, *posts, *marks])
+        bits = [2 * 4 * -(-size // 32) for size in self.proxies.sizes.tolist()]
+        arrays = PeerArrays(comm, [4 * self.words, 4 * self.words, *posts, *marks, *bits])
         self.bitmaps = arrays.of_all(0), arrays.of_all(1)
         ranks = comm.size
         self.sent = cp.zeros(ranks, np.uint64)
         self.post = struct(
-            arrays.for_me(2), arrays.from_all(2), arrays.for_me(2 + ranks), arrays.from_all(2 + ranks), self.sent
-        )
+            arrays.for_me(2), arrays.from_all(2), arrays.for_me(2 + ranks), arrays.from_all(2 + ranks), self.sent,
+            arrays.for_me(2 + 2 * ranks), arrays.from_all(2 + 2 * ranks),
+        )  # fmt: skip
         self.arrays = arrays
         mirrors_push = bool(part.has_out[part.num_masters :].any())
         mirrors_push, nodes = sync.total(int(mirrors_push), int(cp.count_nonzero(part.degrees)))
@@ -53,7 +55,6 @@ class PeerSearch:
             A partner did not answer.
         """
         watchdog.step()
-        self.peers.comm.Barrier()  # all are here, so the kernels begin together
         self.kernel(
             part.lid_map.index, part.lid_map.table, source, part.num_proxies, rows, self.nodes, part.num_edges,
             self.mirrors_push, part.offsets, part.targets, *in_edges, first, part.degrees, direction, alpha, beta, hops,
