@@ -167,8 +167,8 @@ __device__ inline void take_bits(const Proxies& proxies, int p, const unsigned* 
   }
 }
 
-// Nodes sent to the ranks of their masters, each at most once in a search: so every entry has a place of its own, and none is
-// ever overwritten. An entry is the place in the list of the sync plan.
+// Nodes sent to the ranks of their masters: as entries, the place in the list of the sync plan, or as bits of that list. As entries
+// each is sent at most once in a search, so every entry has a place of its own, and none is ever overwritten.
 struct Post {
   int* const* out;        // memory of rank p for entries from this one
   const int* const* in;   // memory of this one for entries from rank p
@@ -177,6 +177,13 @@ struct Post {
   u64* sent;  // entries to each rank so far; in the place of this one, the bits
   unsigned* const* out_bits;  // memory of rank p for bits from this one, of even and odd levels
   const unsigned* const* in_bits;
+
+  __device__ unsigned* bits_for(const Proxies& proxies, int p, int level) const {
+    return out_bits[p] + (level & 1) * bit_words(proxies.starts[p + 1] - proxies.starts[p]);
+  }
+  __device__ const unsigned* bits_from(const Proxies& proxies, int p, int level) const {
+    return in_bits[p] + (level & 1) * bit_words(proxies.sizes[p]);
+  }
 
   // Every lane sends those of its mirrors that are chosen, by one atomic for each rank. The whole warp calls it.
   template <int SIZE>

@@ -55,10 +55,13 @@ class PeerSearch:
             A partner did not answer.
         """
         watchdog.step()
+        graph = struct(
+            part.num_proxies, part.offsets, part.targets, rows, *in_edges, first, part.gids, part.degrees
+        )
+        whole = struct(self.nodes, part.num_edges, self.mirrors_push)
         self.kernel(
-            part.lid_map.index, part.lid_map.table, source, part.num_proxies, rows, self.nodes, part.num_edges,
-            self.mirrors_push, part.offsets, part.targets, *in_edges, first, part.degrees, direction, alpha, beta, hops,
-            part.gids, int(parents.size > 0), parents, *self.bitmaps, self.words, queue.struct, self.peers.struct,
+            part.lid_map.index, part.lid_map.table, source, graph, whole, direction, alpha, beta,
+            struct(hops, parents if parents.size else None), *self.bitmaps, self.words, queue.struct, self.peers.struct,
             self.proxies.struct, self.post, levels,
         )  # fmt: skip
         self.peers.finish()
