@@ -182,6 +182,24 @@ def serial_distances(graph: Graph, source: int) -> np.ndarray:
     return np.array([far if d is None else d for d in distances], np.float64 if real else np.int64)
 
 
+def serial_widths(graph: Graph, source: int) -> np.ndarray:
+    """(nodes,) int64 or float64: the narrowest edge of the widest path, by a heap of the widest; lowest without one."""
+    real = graph.weights.dtype.kind == "f"
+    lowest, highest = (-np.inf, np.inf) if real else (-(2**63), 2**63 - 1)
+    weights, indptr, targets = graph.weights.tolist(), graph.indptr.tolist(), graph.targets.tolist()
+    widths: list[Any] = [lowest] * graph.num_nodes
+    done = [False] * graph.num_nodes
+    heap: list[tuple[Any, int]] = [(-highest, source)]
+    while heap:
+        width, node = heapq.heappop(heap)
+        if done[node]:
+            continue
+        done[node], widths[node] = True, -width
+        for edge in range(indptr[node], indptr[node + 1]):
+            heapq.heappush(heap, (max(width, -weights[edge]), targets[edge]))
+    return np.array(widths, np.float64 if real else np.int64)
+
+
 @st.composite
 def small_graphs(draw: st.DrawFn, most_nodes: int = 12, most_edges: int = 30) -> Graph:
     """Strategy: any graph of a few nodes, with loops, parallel edges, isolated nodes and zero weights."""

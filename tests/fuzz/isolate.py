@@ -8,6 +8,7 @@ import contextlib
 import os
 import re
 import resource
+import select
 import signal
 import sys
 import tempfile
@@ -16,9 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-MEMORY = (
-    6 << 30
-)  # bytes of address space beyond what the process has: a case that wants more believes its input too much
+MEMORY = 6 << 30  # bytes beyond the address space of the parent: a case that wants more believes its input too much
 LINES = 3  # an error message has at most this many lines
 GOOD = ("done", "refused")  # kinds of outcome that are right
 
@@ -82,17 +81,17 @@ def _run(call: Callable[[], int], output: int, errors: int) -> int:
 
 def _wait(child: int, limit: float) -> int | None:
     """Status of the child, or None if it had to be killed."""
-    pause, deadline = 0.001, time.monotonic() + 5 * limit
-    while True:
-        pid, status = os.waitpid(child, os.WNOHANG)
-        if pid:
-            return status
-        if time.monotonic() > deadline or _computed(child) > limit:
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            return None
-        time.sleep(pause)
-        pause = min(pause * 1.5, 0.02)
+    deadline, ended = time.monotonic() + 5 * limit, select.poll()
+    handle = os.pidfd_open(child)
+    ended.register(handle)
+    late = False
+    while not (late or ended.poll(500)):
+        late = time.monotonic() > deadline or _computed(child) > limit
+    os.close(handle)
+    if late:
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    return None if late else status
 
 
 def _computed(child: int) -> float:
