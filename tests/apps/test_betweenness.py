@@ -5,7 +5,7 @@ import networkx
 import numpy as np
 import parts
 import pytest
-from fuzz.oracles import shares_of_paths
+from oracles import shares_of_paths
 
 from apps.betweenness import APP, betweenness, prepare
 from apps.verify.betweenness import verify_betweenness

@@ -43,7 +43,7 @@ class Outcome(NamedTuple):
 def attempt(call: Callable[[], int], limit: float) -> Outcome:
     """Run ``call`` in a forked process; it returns an exit code or leaves by SystemExit.
 
-    ``limit`` is in seconds of computing; a process that takes longer, or five times as long by the clock, is killed.
+    A process that has computed for more than ``limit`` seconds, or waited for as long, is killed.
     """
     began = time.monotonic()
     with tempfile.TemporaryFile("w+") as errors, tempfile.TemporaryFile("w+") as output:
@@ -81,12 +81,13 @@ def _run(call: Callable[[], int], output: int, errors: int) -> int:
 
 def _wait(child: int, limit: float) -> int | None:
     """Status of the child, or None if it had to be killed."""
-    deadline, ended = time.monotonic() + 5 * limit, select.poll()
-    handle = os.pidfd_open(child)
+    handle, ended = os.pidfd_open(child), select.poll()
     ended.register(handle)
-    late = False
+    asleep, late = 0.0, False
     while not (late or ended.poll(500)):
-        late = time.monotonic() > deadline or _computed(child) > limit
+        computed, waits = _seconds(child)
+        asleep += 0.5 * waits
+        late = max(computed, asleep) > limit
     os.close(handle)
     if late:
         os.kill(child, signal.SIGKILL)
@@ -94,10 +95,10 @@ def _wait(child: int, limit: float) -> int | None:
     return None if late else status
 
 
-def _computed(child: int) -> float:
-    """Seconds that a process has computed; other processes of the machine do not count."""
+def _seconds(child: int) -> tuple[float, bool]:
+    """Seconds that a process has computed, and whether it waits; what others on the machine take does not count."""
     fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"), fields[0] != "R"
 
 
 def _kind(status: int | None, text: str) -> str:

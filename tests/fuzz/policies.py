@@ -56,9 +56,9 @@ ARRAYS: tuple[Callable[[np.ndarray], object], ...] = (
     lambda ranks: ranks.reshape(1, -1), lambda ranks: ranks[:-1], lambda ranks: np.append(ranks, 0),
     lambda ranks: ranks.astype(bool), lambda ranks: ranks - 1, lambda ranks: ranks + 1, lambda ranks: ranks + 2**31,
     lambda ranks: ranks + 2**62, lambda ranks: ranks.astype(np.uint64) + np.uint64(2**63), lambda ranks: np.int64(0),
-    lambda ranks: ranks.astype(">i2"), lambda ranks: ranks.astype(np.int8), lambda ranks: ranks.astype(complex),
-    lambda ranks: ranks.astype([("rank", "i8")]), lambda ranks: ranks.astype("M8[s]"), lambda ranks: ranks[:0],
-    lambda ranks: np.asfortranarray(np.stack([ranks, ranks])),
+    lambda ranks: ranks.astype(">i2"), lambda ranks: ranks.astype(np.int8),
+    lambda ranks: ranks * 1j, lambda ranks: ranks.astype([("rank", "i8")]), lambda ranks: ranks.astype("M8[s]"),
+    lambda ranks: ranks[:0], lambda ranks: np.asfortranarray(np.stack([ranks, ranks])),
 )  # fmt: skip
 
 

@@ -160,9 +160,11 @@ def test_npy(tmp_path, kind, columns):
     table = np.array(weighted(), kind)[:, :columns]
     for order in "CF":
         np.save(tmp_path / "a.npy", np.asarray(table, order=order))
-        source = open_edges(tmp_path / "a.npy")
-        assert source.weighted == (columns == 3)
-        assert collect(source, 2) == [row[:columns] for row in weighted()]
+        packed = write(tmp_path, "b.npy.gz", gzip.compress((tmp_path / "a.npy").read_bytes()))
+        for path in (tmp_path / "a.npy", packed):
+            source = open_edges(path)
+            assert source.weighted == (columns == 3)
+            assert collect(source, 2) == [row[:columns] for row in weighted()]
 
 
 @pytest.mark.parametrize("kind", ["csr", "csc", "coo"])
