@@ -66,6 +66,9 @@ def main() -> int:
     parser.add_argument("--kinds", default="KILL,INT", help="signals (default: KILL,INT)")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # a job in the background ignores it, and so would programs
     draw = random.Random(options.seed)
     before = set(os.listdir(SHARED_MEMORY))
     outcomes = []
@@ -140,14 +143,16 @@ def one(folder: Path, program: str, ranks: int, kind: str, delay: float, draw: r
             stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True,
         )  # fmt: skip
         time.sleep(delay)
+        python = ranks_of(token)
+        while kind == "KILL" and not python and process.poll() is None:
+            python = ranks_of(token)
         if process.poll() is not None:
             return None
-        python = [number for number, command in marked(token).items() if command == "python"]
         ours = len(python) == ranks and all(map(has_our_handlers, python))
         began = time.monotonic()
         if kind != "KILL":
             os.killpg(process.pid, getattr(signal, f"SIG{kind}"))  # as a terminal does
-        elif python:
+        else:
             os.kill(draw.choice(python), signal.SIGKILL)
         told = wait_for(process, token)
         seconds = time.monotonic() - began
@@ -162,6 +167,11 @@ def one(folder: Path, program: str, ranks: int, kind: str, delay: float, draw: r
     if not told and ours and code not in wanted:
         told = f"exit code {code}"
     return Outcome(kind, program, ranks, ours, code, seconds, told, text)
+
+
+def ranks_of(token: str) -> list[int]:
+    """Processes of Python with this mark."""
+    return [number for number, command in marked(token).items() if command == "python"]
 
 
 def wait_for(process: subprocess.Popen, token: str) -> str:
