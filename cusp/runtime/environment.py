@@ -24,6 +24,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("cusp", "gluon", "apps", "scripts")
 CACHING, MPI = "numba.core.caching", "mpi4py.MPI"
 
+_not_kept: list[str] = []  # why
+
 
 def prepare() -> None:
     """Choose numba's cache and let waiting ranks yield; what the user has set is kept."""
@@ -118,11 +120,11 @@ def private_folder(why: str) -> Path:
     return folder
 
 
-@functools.cache
 def not_kept(why: str) -> None:
-    """Say once that the next run will have to compile again."""
-    if signals.launched()[1] == 0:
+    """Say, but only once, that the next run will have to compile again."""
+    if not _not_kept and signals.launched()[1] == 0:
         sys.stderr.write(f"warning: compiled code is not kept: {why}\n")
+    _not_kept.append(why)
 
 
 @functools.cache

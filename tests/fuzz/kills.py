@@ -3,11 +3,12 @@
 Each program is started with one to three ranks. At a random moment, from its first millisecond on, one of its ranks is
 killed, or all of it gets the SIGINT of a terminal. It has to end soon, without a traceback, and the next start has to
 remove all that was left. Only before Python imports ``cusp`` does a signal do what it does to any Python: the program
-has to end soon then too, but its words and exit code are those of Python and the launcher. On a busy machine, start it
-all under ``chrt -r 10``, so that the seconds are those of the programs.
+has to end soon then too, but its words and exit code are those of Python and the launcher. On a busy machine, start the
+programs with ``--under "chrt -r 10"``, so that the seconds are theirs. Ctrl-C shows the table so far.
 """
 
 import argparse
+import contextlib
 import os
 import random
 import re
@@ -64,6 +65,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.kills", description=__doc__.split("\n\n")[0])
     parser.add_argument("--times", type=int, default=60, help="of each kind (default: 60)")
     parser.add_argument("--kinds", default="KILL,INT", help="signals (default: KILL,INT)")
+    parser.add_argument("--under", default="", help="a command that starts each program")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     signal.signal(
@@ -76,12 +78,12 @@ def main() -> int:
         folder = Path(name)
         for below in ("made", "scratch"):
             (folder / below).mkdir()
-        lengths = prepare(folder)
-        for kind in options.kinds.split(","):
-            for _ in range(options.times):
+        lengths = prepare(folder, options.under.split())
+        with contextlib.suppress(KeyboardInterrupt):
+            for kind in options.kinds.split(",") * options.times:
                 program, ranks = draw.choice(list(lengths)), draw.randint(1, 3)
                 delay = moment(draw, lengths[program])
-                while not (outcome := one(folder, program, ranks, kind, delay, draw)):
+                while not (outcome := one(folder, program, ranks, kind, delay, draw, options.under.split())):
                     delay *= 0.7
                 outcomes.append(outcome)
                 if outcome.told:
@@ -112,9 +114,10 @@ def show(outcomes: list[Outcome]) -> None:
         )
 
 
-def prepare(folder: Path) -> dict[str, float]:
+def prepare(folder: Path, under: list[str]) -> dict[str, float]:
     """Make the inputs, and find out how long each program takes."""
-    run("scripts.generate", "rmat", "--scale", "15", "--symmetrize", "--output", str(folder / "graph.h5"))
+    graph = folder / "graph.h5"
+    run(under, 1, ["scripts.generate", "rmat", "--scale", "15", "--symmetrize", "--output", str(graph)])
     draw = random.Random(1)
     lines = (f"{draw.randrange(20000)} {draw.randrange(20000)}\n" for _ in range(300_000))
     (folder / "edges.txt").write_text("".join(lines))
@@ -122,25 +125,29 @@ def prepare(folder: Path) -> dict[str, float]:
     for name, arguments in programs(folder).items():
         for _ in range(2):
             began = time.monotonic()
-            mpirun.run(3, ["-m", *arguments], timeout=120)
+            run(under, 3, arguments)
         lengths[name] = time.monotonic() - began
+        print(f"{name} takes {lengths[name]:.2f} s on 3 ranks", flush=True)
     return lengths
 
 
-def run(*arguments: str) -> None:
+def run(under: list[str], ranks: int, arguments: list[str]) -> None:
     """Run one of our programs to its end."""
-    subprocess.run([sys.executable, "-m", *arguments], check=True, stdout=subprocess.DEVNULL)
+    line = [*under, *mpirun.command(ranks), sys.executable, "-m", *arguments]
+    subprocess.run(line, check=True, stdout=subprocess.DEVNULL, env=mpirun.environment())
 
 
-def one(folder: Path, program: str, ranks: int, kind: str, delay: float, draw: random.Random) -> Outcome | None:
+def one(
+    folder: Path, program: str, ranks: int, kind: str, delay: float, draw: random.Random, under: list[str]
+) -> Outcome | None:
     """One program and one signal; None if the program had ended before."""
     token = f"{os.getpid()}-{draw.random()}"
     launcher = mpirun.command(ranks) if ranks > 1 else []
     variables = mpirun.environment({MARK: token, "TMPDIR": str(folder / "scratch")})
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(
-            [*launcher, sys.executable, "-m", *programs(folder)[program]], env=variables, stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True,
+            [*under, *launcher, sys.executable, "-m", *programs(folder)[program]], env=variables,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True,
         )  # fmt: skip
         time.sleep(delay)
         python = ranks_of(token)
@@ -211,7 +218,7 @@ def what_is_left(folder: Path, before: set[str]) -> list[str]:
     settled = time.time() - leftovers.SETTLED
     os.environ["TMPDIR"] = str(folder / "scratch")
     for arguments in programs(folder).values():
-        run(*arguments)
+        run([], 1, arguments)
     left = [str(path) for path in (folder / "scratch").iterdir()]
     left += [str(path) for path in (folder / "made").rglob("*") if ".tmp" in path.name]
     segments = set(os.listdir(SHARED_MEMORY)) - before
