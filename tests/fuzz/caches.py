@@ -1,8 +1,8 @@
 """Damage the cache of real runs, each file in each way: ``python -m tests.fuzz.caches``.
 
 A program runs with an empty cache folder. Then the files of a group are damaged, all of them at once, and the program
-runs again: with the same answer and not a word more, and the files are whole again. The groups are indices, machine code
-and generated modules, for a damaged index hides the code behind it.
+runs again: with the same answer and not a word more, and the files are whole again. The groups are indices, machine
+code and generated modules, for a damaged index hides the code behind it.
 """
 
 import sys

@@ -3,8 +3,8 @@
 Each program is started with one to three ranks. At a random moment, from its first millisecond on, one of its ranks is
 killed, or all of it gets the SIGINT of a terminal. It has to end soon, without a traceback, and the next start has to
 remove all that was left. Only before Python imports ``cusp`` does a signal do what it does to any Python: the program
-has to end soon then too, but its words and exit code are those of Python and the launcher. On a busy machine, start the
-programs with ``--under "chrt -r 10"``, so that the seconds are theirs. Ctrl-C shows the table so far.
+has to end soon then too, but its words and exit code are those of Python and the launcher. On a busy machine, start all
+of it under ``nice -n -18``, so that the seconds are those of the programs. Ctrl-C shows the table so far.
 """
 
 import argparse
