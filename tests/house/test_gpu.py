@@ -133,7 +133,7 @@ def test_answers_equal_those_of_the_cpu(comm, shared_tmp, policy, order):
 @on_gpu
 @pytest.mark.mpi(min_size=2)
 def test_steps_are_counted_anew(comm, shared_tmp):
-    """After very many steps, before a stamp comes back; and barriers leave their counter as they found it, but one bit."""
+    """After very many steps, before a stamp comes back; barriers leave their counter as it was, but for one bit."""
     host, gpu = both(shared_tmp, "random", "cvc", comm)
     sync = Sync(make_plan(gpu, comm), comm)
     lengths, expected = measure(gpu, sync), graphs.serial_distances(graphs.HARD["random"](), 3)
