@@ -98,18 +98,22 @@ def test_partitions(comm, shared_tmp, policy):
     graphs.write(shared_tmp / "g.h5", GRAPH)
     found = []
     for form in ("metis", "distdgl", "parquet") * 2:
-        folder, figures, masters = (shared_tmp / f"{name}{len(found)}" for name in ("save", "json", "masters"))
-        arguments = ["--policy", policy, "--save", folder, "--json", figures, "--export", form, "--export-to", masters]
-        assert partition(comm, [str(shared_tmp / "g.h5"), *map(str, arguments)]) == 0
+        folder = shared_tmp / "made"  # the names of files are in some of them
+        folder.mkdir(exist_ok=True)
+        written = f"--save {folder}/parts --json {folder}/figures --export {form} --export-to {folder}/to"
+        assert partition(comm, [str(shared_tmp / "g.h5"), "--policy", policy, *written.split()]) == 0
         comm.Barrier()
-        saved = [(folder / name).read_bytes() for name in read_manifest(folder).parts]
-        manifest = json.loads((folder / "manifest.json").read_text())
+        saved = [(folder / "parts" / name).read_bytes() for name in read_manifest(folder / "parts").parts]
+        manifest = json.loads((folder / "parts" / "manifest.json").read_text())
         del manifest["parts"]  # their names are new ones each time
-        table = {key: value for key, value in json.loads(figures.read_text()).items() if key not in TIMES}
-        exported = {path.name.replace(masters.name, ""): path for path in shared_tmp.glob(f"{masters.name}.*")}
-        assert exported
-        found.append((saved, manifest, table, {end: path.read_bytes() for end, path in exported.items()}))
+        table = {key: value for key, value in json.loads((folder / "figures").read_text()).items() if key not in TIMES}
+        exported = {path.name: path.read_bytes() for path in sorted(folder.glob("to.*"))}
+        found.append((saved, manifest, table, exported))
+        comm.Barrier()
+        if comm.rank == 0:
+            for path in folder.glob("to.*"):
+                path.unlink()
         comm.Barrier()
     for place, (*rest, exported) in enumerate(found):
-        assert tuple(rest) == found[0][:3]
+        assert exported and tuple(rest) == found[0][:3]
         assert exported == found[place % 3][3]
