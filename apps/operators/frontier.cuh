@@ -4,14 +4,14 @@
 // nothing is left to do, with a barrier of all blocks (1 us) where a host would launch and read back (15 us).
 #include "runs.cuh"
 
-// All blocks wait for each other; ``arrived`` counts up for ever. Only for kernels whose blocks are all resident.
+// All blocks wait for each other. Together they add 2^31 to ``arrived``, so its top bit changes when the last one comes, and
+// the other bits are 0 again: however often, nothing overflows. Only for kernels whose blocks are all resident.
 __device__ inline void grid_barrier(unsigned* arrived) {
   __syncthreads();
   if (threadIdx.x == 0) {
     __threadfence();
-    unsigned ticket = atomicAdd(arrived, 1u);
-    unsigned wanted = (ticket / gridDim.x + 1) * gridDim.x;
-    while ((int)(*(volatile unsigned*)arrived - wanted) < 0) __nanosleep(20);
+    unsigned before = atomicAdd(arrived, blockIdx.x == 0 ? (1u << 31) - (gridDim.x - 1) : 1u);
+    while (!((*(volatile unsigned*)arrived ^ before) >> 31)) __nanosleep(20);
     __threadfence();
   }
   __syncthreads();
@@ -77,28 +77,6 @@ __device__ inline void append_all(Queue queue, const bool (&chosen)[K], const in
     if (entry[k]) write_entry(queue, queue_nodes(at), node[k], queue_edges(at), begin[k]);
     at += entry[k];
   }
-}
-
-// As append, for the threads of a block at once: one atomic for all of them. The whole block calls it.
-__device__ inline void append_block(Queue queue, int node, i64 begin, i64 end) {
-  __shared__ u64 of_warp[32];
-  if (!__syncthreads_or(end > begin)) return;
-  unsigned warp = threadIdx.x / 32;
-  u64 own = end > begin ? 1ull << EDGE_BITS | (u64)(end - begin) : 0, upto = scan_of_warp(own);
-  if (lane_id() == 31) of_warp[warp] = upto;
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    u64 all = 0;
-    for (unsigned i = 0; i < blockDim.x / 32; i++) all += of_warp[i];
-    u64 at = atomicAdd(queue.counter, all);
-    for (unsigned i = 0; i < blockDim.x / 32; i++) {
-      u64 next = at + of_warp[i];
-      of_warp[i] = at, at = next;
-    }
-  }
-  __syncthreads();
-  u64 at = of_warp[warp] + upto - own;
-  if (end > begin) write_entry(queue, queue_nodes(at), node, queue_edges(at), begin);
 }
 
 // Counters of a drain. Step s adds up in total[s % 3], which step s - 1 has cleared and step s + 1 reads: one barrier per

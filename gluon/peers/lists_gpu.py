@@ -11,7 +11,7 @@ import numpy as np
 
 from cusp.kernels.cuda import Struct, struct
 from cusp.runtime.exchange import exchange_counts
-from gluon.peers.memory_gpu import PeerMemory
+from gluon.peers.memory_gpu import Peers
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -32,13 +32,10 @@ class PeerProxies:
         Struct Proxies of peers.cuh.
     sizes : (ranks,) int64
         Mirrors on rank r of masters of this rank.
-    mirrors : (ranks,) int64
-        Mirrors on this rank of masters of rank r.
     """
 
     struct: Struct
     sizes: np.ndarray
-    mirrors: np.ndarray
 
 
 def proxies_of(part: "Partition", plan: "SyncPlan", comm: "Intracomm") -> PeerProxies:
@@ -47,44 +44,38 @@ def proxies_of(part: "Partition", plan: "SyncPlan", comm: "Intracomm") -> PeerPr
     sizes = np.array([lids.size for lids in plan.any.masters], np.int64)
     lists = [cp.asarray(lids) for lids in plan.any.masters]
     addresses = cp.asarray(np.array([lids.data.ptr for lids in lists], np.uint64))
-    addresses_and_lists = struct(
-        part.num_masters, cp.asarray(part.mirror_starts), cp.asarray(begins), cp.asarray(sizes), addresses
-    )
-    addresses_and_lists.members += tuple(lists)  # they live as long
-    return PeerProxies(addresses_and_lists, sizes, np.diff(part.mirror_starts))
+    proxies = struct(part.num_masters, cp.asarray(part.mirror_starts), cp.asarray(begins), cp.asarray(sizes), addresses)
+    proxies.members += tuple(lists)  # they live as long
+    return PeerProxies(proxies, sizes)
 
 
 class PeerArrays:
-    """Arrays on every rank that its partners can write: their sizes may differ by rank. Collective.
+    """Arrays on every rank that its partners can write, in the memory of the peers: for as long as one kernel runs.
+
+    Collective; sizes may differ by rank.
 
     Parameters
     ----------
-    comm : Intracomm
+    peers : Peers
     sizes : list of int
         Bytes of each array on this rank.
-
-    Attributes
-    ----------
-    offsets : list of int
-        Where each array begins in the memory of this rank.
     """
 
-    def __init__(self, comm: "Intracomm", sizes: list[int]) -> None:
-        self._rank = comm.rank
+    def __init__(self, peers: Peers, sizes: list[int]) -> None:
+        self.peers = peers
         ends = np.cumsum([-(-size // ALIGNED) * ALIGNED for size in sizes])
-        self.offsets = [0, *ends[:-1].tolist()]
-        self.memory = PeerMemory(comm, int(ends[-1]))
-        self._everywhere = np.array(comm.allgather(self.offsets), np.uint64)
+        peers.require(int(ends[-1]))
+        self._offsets = np.array(peers.comm.allgather([0, *ends[:-1].tolist()]), np.uint64)
 
     def of_all(self, number: int) -> Any:
         """(ranks,) uint64 on the device: the address of array ``number`` on each rank."""
-        return cp.asarray(self.memory.bases + self._everywhere[:, number])
+        return cp.asarray(self.peers.memory.bases + self._offsets[:, number])
 
     def for_me(self, first: int) -> Any:
         """(ranks,) uint64 on the device: the address on each rank of the array ``first`` + this rank there."""
-        return self.of_all(first + self._rank)
+        return self.of_all(first + self.peers.comm.rank)
 
     def from_all(self, first: int) -> Any:
-        """(ranks,) uint64 on the device: the addresses of this rank's arrays, from ``first`` on."""
-        offsets = self._everywhere[self._rank, first : first + self.memory.bases.size]
-        return cp.asarray(self.memory.bases[self._rank] + offsets)
+        """(ranks,) uint64 on the device: the addresses of this rank's arrays, from ``first`` on, one for each rank."""
+        rank, bases = self.peers.comm.rank, self.peers.memory.bases
+        return cp.asarray(bases[rank] + self._offsets[rank, first : first + bases.size])

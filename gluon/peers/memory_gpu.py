@@ -19,17 +19,15 @@ if TYPE_CHECKING:
 MOST_PEERS = 32  # of a host, as in peers.cuh
 LINE_BYTES = 128  # of struct Line there
 PATIENCE = 60.0  # seconds in which all ranks have to arrive at a barrier
-CYCLES = 2e9  # per second, at most
+CYCLES = 2e9  # of a GPU's clock per second, at most
 
 
 class PeerError(InputError):
-    """A rank whose memory others use did not answer."""
+    """A rank whose memory others use has too little of it, or does not answer."""
 
 
 class PeerMemory:
     """Memory on the GPU of each rank, which all ranks can read and write. Collective; it is zero at first.
-
-    It is never freed before the process ends: a partner may still have it mapped.
 
     Parameters
     ----------
@@ -39,19 +37,35 @@ class PeerMemory:
 
     Attributes
     ----------
+    size : int
     bases : (ranks,) uint64
         Where the memory of each rank begins, as addresses of this process.
+
+    Raises
+    ------
+    PeerError
+        On every rank, if one has too little memory.
     """
 
     def __init__(self, comm: "Intracomm", size: int) -> None:
         with together(comm):
-            memory, handle = share(size, comm.rank)
-        handles, bases = comm.allgather(handle), [memory.ptr] * comm.size
+            own, handle = share(size, comm.rank)
+        handles, bases = comm.allgather(handle), [own.ptr] * comm.size
         with together(comm):
             for rank, other in enumerate(handles):
                 if rank != comm.rank:
                     bases[rank] = cp.cuda.runtime.ipcOpenMemHandle(other)
-        self.bases = np.array(bases, np.uint64)
+        self.comm, self.size, self.bases = comm, size, np.array(bases, np.uint64)
+
+    def free(self) -> None:
+        """Give it back, when no rank uses it any more. Collective."""
+        runtime = cp.cuda.runtime
+        runtime.deviceSynchronize()
+        for rank, base in enumerate(self.bases.tolist()):
+            if rank != self.comm.rank:
+                runtime.ipcCloseMemHandle(base)
+        self.comm.Barrier()  # what is open elsewhere must not be freed
+        runtime.free(int(self.bases[self.comm.rank]))
 
 
 def share(size: int, rank: int) -> tuple[Any, bytes]:
@@ -79,10 +93,13 @@ class Peers:
     ----------
     struct : Struct
         Struct Peers of peers.cuh.
+    memory : PeerMemory
+        For whatever runs now; see :meth:`require`.
     """
 
     def __init__(self, comm: "Intracomm") -> None:
         self.comm = comm
+        self.memory = PeerMemory(comm, 1)
         self._lines = PeerMemory(comm, LINE_BYTES * comm.size)
         self._missing = pinned(1, np.uint64)
         self._missing[0] = 0
@@ -91,6 +108,12 @@ class Peers:
             comm.rank, comm.size, cp.asarray(self._lines.bases), self._state, int(PATIENCE * CYCLES),
             self._missing.ctypes.data,
         )  # fmt: skip
+
+    def require(self, size: int) -> None:
+        """Have at least this many bytes in the memory of this rank: new memory, if the old is too small. Collective."""
+        if self.comm.allreduce(int(size > self.memory.size)):
+            self.memory.free()
+            self.memory = PeerMemory(self.comm, max(size, self.memory.size))
 
     def finish(self) -> None:
         """Wait for the kernel that was launched last.
@@ -103,42 +126,45 @@ class Peers:
         try:
             cp.cuda.get_current_stream().synchronize()
         except cp.cuda.runtime.CUDARuntimeError:
-            if not self._missing[0]:
-                raise
-            raise PeerError(
-                f"rank {self.comm.rank} waited {PATIENCE:g} s for the GPU of rank {int(self._missing[0]) - 1}, "
-                "which did not answer"
-            ) from None
+            raise self._error() from None
+
+    def _error(self) -> Exception:
+        """What a failed launch means."""
+        rank = int(self._missing[0]) - 1
+        if rank < 0:
+            return RuntimeError("a kernel failed on the GPU")
+        return PeerError(
+            f"rank {self.comm.rank} waited {PATIENCE:g} s for the GPU of rank {rank}, which did not answer: is that "
+            "rank busy or gone? --transport nccl and mpi wait for ever"
+        )
 
 
 def why_unreachable(comm: "Intracomm") -> str | None:
     """None if the ranks reach each other's GPU memory, else the reason why not. Collective."""
     runtime = cp.cuda.runtime
-    hosts = comm.allgather(socket.gethostname())
+    hosts = set(comm.allgather(socket.gethostname()))
     if comm.size == 1:
         return "there is one rank"
-    if len(set(hosts)) > 1:
-        return f"the ranks are on {len(set(hosts))} hosts, and memory is shared within one"
+    if len(hosts) > 1:
+        return f"the ranks are on {len(hosts)} hosts, and GPU memory is shared within one"
     if comm.size > MOST_PEERS:
-        return f"{comm.size} ranks on one host, at most {MOST_PEERS} can share memory"
-    why, address = None, 0
+        return f"{comm.size} ranks are on one host, and at most {MOST_PEERS} share GPU memory"
+    why, own, handle, opened = None, None, b"", []
     try:
-        address = runtime.malloc(256)
-        handle = runtime.ipcGetMemHandle(address)
-    except runtime.CUDARuntimeError as error:
-        why, handle = f"rank {comm.rank} cannot share GPU memory: {error}", b""
-    handles, opened = comm.allgather(handle), []
-    for rank, other in enumerate(handles):
+        own, handle = share(1, comm.rank)
+    except (PeerError, runtime.CUDARuntimeError) as error:
+        why = f"rank {comm.rank} cannot share GPU memory: {error}"
+    for rank, other in enumerate(comm.allgather(handle)):
         try:
-            if rank != comm.rank and other and why is None:
+            if rank != comm.rank and other:
                 opened.append(runtime.ipcOpenMemHandle(other))
         except runtime.CUDARuntimeError as error:
-            why = f"rank {comm.rank} cannot reach the GPU memory of rank {rank}: {error}"
+            why = why or f"rank {comm.rank} cannot reach the GPU memory of rank {rank}: {error}"
     for place in opened:
         runtime.ipcCloseMemHandle(place)
-    reasons = [reason for reason in comm.allgather(why) if reason]  # also: all have closed what is freed now
-    if address:
-        runtime.free(address)
+    reasons = [reason for reason in comm.allgather(why) if reason]  # also: what is freed now is open nowhere
+    if own is not None:
+        runtime.free(own.ptr)
     return reasons[0] if reasons else None
 
 

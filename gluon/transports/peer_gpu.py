@@ -1,6 +1,7 @@
 """Messages between GPUs of one host: a kernel writes its message straight into the memory of the partner's GPU.
 
-Nothing is copied. What has arrived is known when both hosts have told each other that their kernels are done, with the lengths.
+Nothing is copied. That a message has arrived is known when the hosts have told each other that their kernels are done,
+and its length with that.
 """
 
 from collections.abc import Sequence
@@ -30,8 +31,8 @@ class Inbox:
 class Peer:
     """Every rank has an inbox for each partner, on its GPU, which grows when both need more.
 
-    Messages go to even and odd halves in turn: while a partner still reads the last one, the next one may be written; and the
-    one after that is written when the partner has taken part in the exchange in between, hence has read.
+    Messages go to even and odd halves in turn: while a partner still reads the last one, the next one may be written;
+    and the one after that is written when the partner has taken part in the exchange in between, hence has read.
     """
 
     name = "peer"
@@ -41,6 +42,7 @@ class Peer:
         self._boxes = {"in": [Inbox()] * comm.size, "out": [Inbox()] * comm.size}
         self._buffers: dict[tuple[str, int, tuple[int, ...]], Buffers] = {}
         self._telling: list[MPI.Request] = []
+        self._old: list[int] = []  # addresses of inboxes that have been replaced
         nccl = _nccl(comm)
         if nccl is not None:  # else they go through the host
             self.all_to_all = nccl.all_to_all
@@ -71,7 +73,10 @@ class Peer:
     ) -> Sequence[int]:
         cp.cuda.get_current_stream().synchronize()  # what this rank wrote for others is in their memory
         self._turn ^= 1
-        return tell_counts(self.comm, out_words)
+        arrived = tell_counts(self.comm, out_words)
+        while self._old:  # all partners have gone on to larger inboxes
+            cp.cuda.runtime.free(self._old.pop())
+        return arrived
 
     def _offer(self, rank: int, words: int) -> Inbox:
         """A larger inbox for messages from a rank, which is told."""
@@ -82,6 +87,9 @@ class Peer:
             self._tell(rank, str(error))
             raise
         self._tell(rank, handle)
+        old = self._boxes["in"][rank]
+        if old.memory is not None:
+            self._old.append(old.memory.ptr)
         return Inbox(words, memory)
 
     def _tell(self, rank: int, answer: bytes | str) -> None:
@@ -93,6 +101,9 @@ class Peer:
         answer = self.comm.recv(source=rank, tag=TAG)
         if isinstance(answer, str):
             raise PeerError(answer)
+        old = self._boxes["out"][rank]
+        if old.memory is not None:
+            cp.cuda.runtime.ipcCloseMemHandle(old.memory.ptr)
         words = int(GROWTH * words)
         address = cp.cuda.runtime.ipcOpenMemHandle(answer)
         return Inbox(words, cp.cuda.UnownedMemory(address, 2 * WORD * words, self))

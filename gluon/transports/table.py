@@ -48,8 +48,8 @@ class Transport(Protocol):
     def buffers(self, direction: str, words: tuple[int, ...]) -> Buffers:
         """Memory for messages from all ranks (direction ``in``) or to all (``out``), valid until the next such call.
 
-        That ``in`` is asked for first. It is on the device of the labels, which write their messages there; that for a rank may be memory of that rank.
-        Collective.
+        Those for ``in`` are asked for first. They are on the device of the labels, which write their messages there;
+        that for a rank may be memory of that rank. Collective.
 
         Parameters
         ----------

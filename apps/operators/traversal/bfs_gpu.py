@@ -7,7 +7,7 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from apps.operators.frontier_gpu import Queue, make_queue, threads_for
+from apps.operators.frontier_gpu import Queue, make_queue, require_countable, threads_for
 from apps.operators.traversal.bfs_peers_gpu import PeerSearch
 from cusp.kernels.cuda import c_type, load, many_threads
 from cusp.partition import Partition
@@ -70,6 +70,7 @@ def plan_bfs(part: Partition, in_edges: Any, sync: Sync) -> BfsPlan:
         rows = int(cp.flatnonzero(filled)[-1]) + 1 if bool(filled.any()) else 0
         first = cp.where(filled[:rows], sources[cp.minimum(offsets[:rows], max(sources.size - 1, 0))], -1)
         first = first.astype(np.int32)
+        require_countable(rows, part.num_local_edges)  # a pull counts nodes without out-edges, too
     peers = PeerSearch(part, sync) if sync.peers else None
     bitmaps = cp.empty(0 if peers else 2 * _words(part), np.uint32)
     return BfsPlan(make_queue(part), rows, in_edges, first, bitmaps, peers)

@@ -21,11 +21,15 @@ struct Local {
   const int* first;  // in-neighbour
   const i64* gids;
   const i64* degrees;
+  i64 shift;  // edges of a frontier are counted in units of 2^shift, so that a counter holds those of the graph
+
+  __device__ u64 counted(int lid) const { return 1ull << EDGE_BITS | (u64)(degrees[lid] >> shift); }
 };
 
 // The graph of all ranks.
 struct Whole {
-  i64 nodes, edges, mirrors_push;  // nodes with out-edges; whether any mirror has some
+  i64 nodes, edges;  // nodes with out-edges; edges as they are counted
+  i64 mirrors_push;  // whether any mirror has out-edges
 };
 
 // The answer for the masters of one rank; parents are null if they are not wanted.
@@ -85,7 +89,7 @@ __device__ inline u64 push_queue(const Peers& peers, const Proxies& proxies, con
       mirror[k] = fresh[k] && target[k] >= proxies.masters;
       parent[k] = fresh[k] && found.parents ? graph.gids[at.node[k]] : 0;
       fresh[k] = fresh[k] && !mirror[k];
-      if (fresh[k]) found.hops[target[k]] = level, count += 1ull << EDGE_BITS | (u64)graph.degrees[target[k]];
+      if (fresh[k]) found.hops[target[k]] = level, count += graph.counted(target[k]);
       if (fresh[k] && found.parents) found.parents[target[k]] = parent[k];
     }
     append_all(out, fresh, target, graph.offsets);
@@ -172,7 +176,7 @@ bfs_peers(const u64* index, const int* table, i64 source, Local graph, Whole who
     bool one = lane_id() == 0;
     if (one) seen[lid >> 5] = next[lid >> 5] = 1u << (lid & 31);
     if (one && lid < proxies.masters) {
-      found.hops[lid] = 0, counts[0] = 1ull << EDGE_BITS | (u64)graph.degrees[lid];
+      found.hops[lid] = 0, counts[0] = graph.counted(lid);
       if (found.parents) found.parents[lid] = source;
     }
     append(queues.of_step(0), one, lid, graph.offsets);

@@ -33,6 +33,28 @@ __device__ inline i64 first_from(const WEIGHT* weights, i64 begin, i64 end, VALU
   return begin;
 }
 
+// As append, for the threads of a block at once: one atomic for all of them. The whole block calls it.
+__device__ inline void append_block(Queue queue, int node, i64 begin, i64 end) {
+  __shared__ u64 of_warp[32];
+  if (!__syncthreads_or(end > begin)) return;
+  unsigned warp = threadIdx.x / 32;
+  u64 own = end > begin ? 1ull << EDGE_BITS | (u64)(end - begin) : 0, upto = scan_of_warp(own);
+  if (lane_id() == 31) of_warp[warp] = upto;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    u64 all = 0;
+    for (unsigned i = 0; i < blockDim.x / 32; i++) all += of_warp[i];
+    u64 at = atomicAdd(queue.counter, all);
+    for (unsigned i = 0; i < blockDim.x / 32; i++) {
+      u64 next = at + of_warp[i];
+      of_warp[i] = at, at = next;
+    }
+  }
+  __syncthreads();
+  u64 at = of_warp[warp] + upto - own;
+  if (end > begin) write_entry(queue, queue_nodes(at), node, queue_edges(at), begin);
+}
+
 // The edges of a rank; each row is sorted by weight.
 struct SortedRows {
   i64 size;
