@@ -16,7 +16,7 @@ import numpy as np
 
 from apps.harness import Answer, App, main
 from apps.operators.interfaces import Frontier
-from apps.operators.traversal.interfaces import Bfs, GpuBfs
+from apps.operators.traversal.interfaces import Bfs
 from apps.shared.in_edges import in_edges_of
 from apps.verify.paths import verify_hops
 from cusp.launch import run_main
@@ -158,7 +158,7 @@ class BreadthFirstSearch:
 
 def _drain(part: Partition, source: int, direction: str, parents: bool, plan: Any) -> Answer:
     """The whole search in one call, where no other rank takes part."""
-    ops = backend(GpuBfs, part.device)
+    ops = backend(Bfs, part.device)
     hops, parent, levels = ops.bfs_drain(part, plan, source, direction, ALPHA, BETA, parents)
     return Answer({"hops": hops} | ({"parents": parent} if parents else {}), hops >= 0, levels)
 
@@ -168,7 +168,7 @@ def prepare(part: Partition, sync: Sync) -> Any:
     frontiers = backend(Frontier, part.device)
     if frontiers.drains(sync.comm.size):
         in_edges = in_edges_of(part)
-        return backend(GpuBfs, part.device).plan_bfs(part, in_edges and in_edges[:2])
+        return backend(Bfs, part.device).plan_bfs(part, in_edges and in_edges[:2])
     return frontiers.make_queue(part)
 
 

@@ -13,7 +13,7 @@ class Frontier(Protocol):
     """Frontiers: bits of a label."""
 
     def drains(self, ranks: int) -> bool:
-        """Whether a whole traversal runs in one call: on a GPU, where no other rank has to be asked."""
+        """Whether a whole traversal runs in one call: where no other rank has to be asked."""
 
     def make_queue(self, part: "Partition") -> Any:
         """Memory that an operator needs while it runs, made once per partition."""

@@ -108,6 +108,20 @@ def test_changes_of_direction(comm, shared_tmp, symmetric, policy):
             check(part, parts.make_sync(part), graph, source, "auto", parents)
 
 
+@pytest.mark.skipif(parts.DEVICE == "gpu", reason="parents depend on timing there")
+def test_lowest_parent(comm, shared_tmp):
+    """On one rank a push finds all parents of a level, and takes the lowest, whatever the order of local ids."""
+    graph = graphs.random_directed(200, 1500, seed=5)
+    part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of("oec"), comm, weights=False)
+    found = bfs(part, parts.make_sync(part), 3, "push", parents=True).labels["parents"]
+    hops = graphs.serial_hops(graph, 3)
+    closer = (hops[graph.targets] == hops[graph.sources] + 1) & (hops[graph.sources] >= 0)
+    expected = np.full(graph.num_nodes, graph.num_nodes)
+    np.minimum.at(expected, graph.targets[closer], graph.sources[closer])
+    expected[hops < 0], expected[3] = -1, 3
+    np.testing.assert_array_equal(parts.gather(part, found), expected)
+
+
 @pytest.mark.mpi
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("index", ["u4", "i8"])

@@ -37,17 +37,21 @@ class Bfs(Protocol):
     ) -> None:  # fmt: skip
         """Every node without a value looks for an in-neighbour in the frontier and stops at the first."""
 
-
-class GpuBfs(Bfs, Protocol):
-    """What only the GPU offers, where :meth:`~apps.operators.interfaces.Frontier.drains` says so: whole searches."""
-
     def plan_bfs(self, part: "Partition", in_edges: tuple[Array, Array] | None) -> Any:
         """What the searches of one partition share; ``in_edges`` are offsets and sources."""
 
     def bfs_drain(
         self, part: "Partition", plan: Any, source: int, direction: str, alpha: int, beta: int, with_parents: bool
     ) -> tuple[Array, Array, Any]:
-        """Hops, int32, and if wanted parents, int64, of all nodes, -1 where there is no path; the number of levels."""
+        """A whole search, where :meth:`~apps.operators.interfaces.Frontier.drains` says so.
+
+        Returns
+        -------
+        hops : (proxies,) int32
+        parents : (proxies,) int64
+            If wanted. Both are -1 where there is no path.
+        levels : number
+        """
 
 
 class Sssp(Protocol):
@@ -135,7 +139,7 @@ if TYPE_CHECKING:
     from apps.operators.traversal import bfs_cpu, bfs_gpu, sssp_cpu, sssp_gpu, tree_cpu, tree_gpu
 
     _bfs_cpu: Bfs = bfs_cpu
-    _bfs_gpu: GpuBfs = bfs_gpu
+    _bfs_gpu: Bfs = bfs_gpu
     _sssp_cpu: Sssp = sssp_cpu
     _sssp_gpu: GpuSssp = sssp_gpu
     _tree_cpu: Tree = tree_cpu
