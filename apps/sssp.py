@@ -50,7 +50,7 @@ def sssp(part: Partition, sync: Sync, source: int, lengths: Lengths) -> Answer:
     """
     ops = backend(Sssp, part.device)
     if backend(Frontier, part.device).drains(sync.comm.size):
-        whole = backend(GpuSssp, part.device).shortest_paths(part, source, lengths)
+        whole = ops.shortest_paths(part, source, lengths)
         return _answer(part, sync, source, lengths, *whole)
     search = DeltaStepping(part, sync, source, lengths)
     if ops.settles(lengths.queue):
@@ -92,8 +92,9 @@ class DeltaStepping:
         """Relax all pending nodes in the bucket of this distance until this rank has none, then sync. Collective."""
         part, lengths = self.part, self.lengths
         limit = lengths.dtype.type(lengths.bucket_end(lowest))
-        self.ops.relax_below(limit, lengths.far, part.offsets, part.targets, lengths.weights, self.distances.values,
-                             self.relaxed_at, self.pending, self.distances.updated, lengths.queue)  # fmt: skip
+        self.ops.relax_below(limit, lengths.delta, lengths.far, part.offsets, part.targets, lengths.weights,
+                             self.distances.values, self.relaxed_at, self.pending, self.distances.updated,
+                             lengths.queue)  # fmt: skip
         self.sync(self.distances)
         self.rounds += 1
 

@@ -70,12 +70,19 @@ class Sssp(Protocol):
         """Lowest value of a pending node, or ``far``; pending ones among the ``lowered`` get their bits."""
 
     def relax_below(
-        self, limit: Any, far: Any, offsets: Array, targets: Array, weights: Array, values: Array, relaxed_at: Array,
-        pending: Array, updated: Array, queue: Any,
+        self, limit: Any, delta: Any, far: Any, offsets: Array, targets: Array, weights: Array, values: Array,
+        relaxed_at: Array, pending: Array, updated: Array, queue: Any,
     ) -> None:  # fmt: skip
         """Relax the out-edges of pending nodes below ``limit`` until none is left; a drain of one bucket.
 
-        Sums that do not stay below ``far`` are not distances.
+        Sums that do not stay below ``far`` are not distances. On a CPU the next buckets, ``delta`` wide, follow while
+        there were few edges: distances that other ranks lower later are relaxed again, but there are fewer rounds.
+        """
+
+    def shortest_paths(self, part: "Partition", source: int, lengths: Any) -> tuple[Array, Any]:
+        """Distances of all proxies, ``lengths.far`` where there is no path, and the number of buckets.
+
+        A whole search, where :meth:`~apps.operators.interfaces.Frontier.drains` says so.
         """
 
     def mark_too_far(
@@ -85,7 +92,7 @@ class Sssp(Protocol):
 
 
 class GpuSssp(Sssp, Protocol):
-    """What only the GPU offers: whole searches; buckets that are settled, where edges weigh as much as their reverses.
+    """What only the GPU offers: buckets that are settled, where edges weigh as much as their reverses.
 
     Attributes
     ----------
@@ -97,9 +104,6 @@ class GpuSssp(Sssp, Protocol):
 
     MOST_BUCKETS: int
     ENOUGH: float
-
-    def shortest_paths(self, part: "Partition", source: int, lengths: Any) -> tuple[Array, Any]:
-        """Distances of all proxies, ``lengths.far`` where there is no path, and the number of buckets."""
 
     def open_bucket(
         self, part: "Partition", low: Any, high: Any, far: Any, values: Array, queue: Any
