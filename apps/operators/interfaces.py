@@ -15,6 +15,9 @@ class Frontier(Protocol):
     def drains(self, ranks: int) -> bool:
         """Whether a whole traversal runs in one call: where no other rank has to be asked."""
 
+    def runs_ahead(self, part: "Partition") -> bool:
+        """Whether ranks should not wait for each other after each level of a search: levels are many, as a rule."""
+
     def make_queue(self, part: "Partition") -> Any:
         """Memory that an operator needs while it runs, made once per partition."""
 
