@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 
 from apps.operators.frontier_cpu import get_bit, set_bit
-from cusp.kernels.bits import first_bit
+from cusp.kernels.bits import first_bit, prefetch
 from cusp.partition import Partition
 from gluon.device_cpu import no_bits
 
@@ -146,6 +146,7 @@ def _push(head, tail, offsets, targets, gids, level, shift, values, queue):  # t
     for place in range(tail, end):
         source = queue[place]
         edges += offsets[source + 1] - offsets[source]
+        prefetch(targets, offsets[source])
     return tail, end, edges
 
 
