@@ -134,6 +134,23 @@ def test_order_and_index_type(comm, shared_tmp, index, order):
         check(part, parts.make_sync(part), graph, 17, direction, parents=True)
 
 
+@pytest.mark.mpi(min_size=2)
+@pytest.mark.skipif(parts.DEVICE == "gpu", reason="ranks wait for each other after each level there")
+@pytest.mark.parametrize("policy", ["oec", "cvc", "mixed"])
+def test_ranks_run_ahead(comm, shared_tmp, policy):
+    """Through a long graph in fewer rounds than levels; what a rank found too early is corrected."""
+    shortcut = [(v, v + 1) for v in range(999)] + [(0, 990), (990, 700), (700, 300)]
+    graph = graphs.both_ways(graphs.make(1000, shortcut))
+    part = parts.partition_graph(
+        graphs.write(shared_tmp / "g.h5", graph, symmetric=True), parts.policy_of(policy), comm, weights=False
+    )
+    sync = parts.make_sync(part)
+    ahead, by_level = (bfs(part, sync, 0, parents=parents) for parents in (False, True))
+    np.testing.assert_array_equal(parts.gather(part, ahead.labels["hops"]), graphs.serial_hops(graph, 0))
+    np.testing.assert_array_equal(ahead.labels["hops"], by_level.labels["hops"])
+    assert ahead.rounds < by_level.rounds or policy != "oec"
+
+
 @pytest.mark.mpi
 def test_one_sync_for_many_runs(comm, shared_tmp):
     """Nothing of one run is left for the next: in one run after another, rounds and answers are the same."""
