@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from mpi4py import MPI
 
-from gluon.transports.memory import WORD, Buffers, Memory
+from gluon.transports.memory import Buffers, Memory
 
 TAG = 11
 
@@ -32,5 +32,5 @@ class HostMpi(Memory):
         MPI.Request.Waitall(requests, statuses)
         arrived = [0] * comm.size
         for rank, status in zip(arriving, statuses):
-            arrived[rank] = status.Get_count(MPI.BYTE) // WORD
+            arrived[rank] = status.Get_count(MPI.UINT64_T)  # of bytes there may be too many for MPI to count
         return arrived
