@@ -1,5 +1,7 @@
 """Betweenness centrality on hard graphs, against counts of all shortest paths between all nodes, and NetworkX."""
 
+from dataclasses import replace
+
 import graphs
 import networkx
 import numpy as np
@@ -19,11 +21,16 @@ def counted(graph: graphs.Graph, sources: list[int] | None = None) -> np.ndarray
 
 
 def run(part, **options) -> tuple[np.ndarray, dict]:
-    """Run and verify; the answer for all nodes, and the figures. Collective."""
+    """Run, also without a copy of the graph, and verify; the answer for all nodes, and the figures. Collective."""
     sync = parts.make_sync(part)
     wanted = prepare(part, sync, parts.options_of(APP, **options))
-    answer = betweenness(part, sync, wanted).on_host()
+    assert wanted.whole is None or parts.DEVICE == "cpu"
+    answer, by_level = (betweenness(part, sync, each).on_host() for each in (wanted, replace(wanted, whole=None)))
     verify_betweenness(part, sync, answer.labels["betweenness"], wanted.sources, wanted.scale)
+    np.testing.assert_allclose(
+        answer.labels["betweenness"], by_level.labels["betweenness"], rtol=1e-12, atol=1e-12, strict=True
+    )
+    assert (answer.rounds, answer.figures) == (by_level.rounds, by_level.figures)
     return parts.gather(part, answer.labels["betweenness"]), answer.figures
 
 

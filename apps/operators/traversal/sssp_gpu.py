@@ -51,8 +51,8 @@ def _lowest(far: Any, below: int) -> Any:
 
 
 def relax_below(
-    limit: Any, far: Any, offsets: Any, targets: Any, weights: Any, values: Any, relaxed_at: Any, pending: Any,
-    updated: Any, queue: "Relaxing",
+    limit: Any, delta: Any, far: Any, offsets: Any, targets: Any, weights: Any, values: Any, relaxed_at: Any,
+    pending: Any, updated: Any, queue: "Relaxing",
 ) -> None:  # fmt: skip
     _relax(0, limit, far, far, offsets, targets, weights, values, relaxed_at, pending, updated, queue)
 
