@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from apps.harness import Answer, App, main
-from apps.operators.interfaces import Frontier
 from apps.operators.traversal.interfaces import GpuSssp, Sssp
 from apps.shared.lengths import Lengths, measure
 from apps.verify.paths import verify_distances
@@ -57,7 +56,7 @@ def distances_from(part: Partition, sync: Sync, source: int, lengths: Lengths) -
     Those of mirrors may be stale.
     """
     ops = backend(Sssp, part.device)
-    if backend(Frontier, part.device).drains(sync.comm.size):
+    if ops.drains(lengths.queue, sync.comm.size):
         return ops.shortest_paths(part, source, lengths)
     search = DeltaStepping(part, sync, source, lengths)
     if ops.settles(lengths.queue):

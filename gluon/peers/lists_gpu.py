@@ -79,3 +79,10 @@ class PeerArrays:
         """(ranks,) uint64 on the device: the addresses of this rank's arrays, from ``first`` on, one for each rank."""
         rank, bases = self.peers.comm.rank, self.peers.memory.bases
         return cp.asarray(bases[rank] + self._offsets[rank, first : first + bases.size])
+
+    def own(self, number: int, size: int, dtype: Any) -> Any:
+        """(size,) dtype: the first entries of array ``number`` of this rank, until other peers use the memory."""
+        rank = self.peers.comm.rank
+        address = int(self.peers.memory.bases[rank] + self._offsets[rank, number])
+        memory = cp.cuda.UnownedMemory(address, max(size, 1) * np.dtype(dtype).itemsize, self.peers)
+        return cp.ndarray((size,), dtype, cp.cuda.MemoryPointer(memory, 0))

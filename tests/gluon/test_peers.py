@@ -7,6 +7,7 @@ import pytest
 from spawn import mpirun
 
 from apps.bfs import bfs, prepare
+from apps.sssp import measure, sssp
 from cusp.runtime.devices import move, to_host
 from gluon.label import Label
 from gluon.plan import make_plan
@@ -53,6 +54,27 @@ def test_searches(comm, shared_tmp, name, policy):
                     assert (parent, node) in edges and expected[parent] == hops - 1
                 else:
                     assert parent == (source if hops == 0 else -1)
+
+
+@pytest.mark.mpi(min_size=2)
+@pytest.mark.limit(300)
+@pytest.mark.parametrize("delta", [None, 3.0])
+def test_shortest_paths(comm, shared_tmp, delta):
+    """Distances are Dijkstra's, where rows are sorted by weight and buckets are settled on all GPUs at once."""
+    if not reachable(comm):
+        pytest.skip("the ranks do not have GPUs of their own")
+    graph = graphs.both_ways(graphs.random_directed(150, 1500, 5))
+    low, high = np.minimum(graph.sources, graph.targets), np.maximum(graph.sources, graph.targets)
+    graph = graph._replace(weights=1 + (low * 7919 + high * 104729) % 40)  # an edge weighs as much as its reverse
+    path = graphs.write(shared_tmp / "g.h5", graph, weight=np.uint8, symmetric=True)
+    part = parts.partition_graph(path, "oec", comm)
+    sync = Sync(make_plan(part, comm, "peer"), comm)
+    lengths = measure(part, sync, delta)
+    assert lengths.queue.peers is not None
+    own = to_host(part.gids)[: part.num_masters]
+    for source in (0, 70, 149):
+        distance = to_host(sssp(part, sync, source, lengths).labels["distance"])[: part.num_masters]
+        np.testing.assert_array_equal(distance, graphs.serial_distances(graph, source)[own])
 
 
 @pytest.mark.mpi(min_size=2)

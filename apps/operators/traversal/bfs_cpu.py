@@ -13,8 +13,8 @@ from numba import njit
 from apps.operators.frontier_cpu import get_bit, set_bit
 from cusp.kernels.bits import first_bit, prefetch
 from cusp.partition import Partition
-from gluon.sync import Sync
 from gluon.device_cpu import no_bits
+from gluon.sync import Sync
 
 DIRECTIONS = {"auto": 0, "push": 1, "pull": 2}
 AUTO, PUSH, PULL = DIRECTIONS.values()

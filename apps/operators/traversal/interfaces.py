@@ -63,6 +63,9 @@ class Sssp(Protocol):
     def plan_relaxing(self, part: "Partition", sync: "Sync", weights: Array, dtype: np.dtype) -> Any:
         """The ``queue`` of the operators here, for distances of a type. Collective."""
 
+    def drains(self, queue: Any, ranks: int) -> bool:
+        """Whether :meth:`shortest_paths` can be called."""
+
     def settles(self, queue: Any) -> bool:
         """Whether distances can be settled bucket by bucket: then the methods of :class:`GpuSssp` are there."""
 

@@ -44,6 +44,10 @@ def plan_relaxing(part: Partition, sync: Sync, weights: np.ndarray, dtype: np.dt
     return Relaxing(np.zeros(part.num_proxies + 1, np.int32), np.empty(part.num_proxies, np.int32))
 
 
+def drains(queue: Any, ranks: int) -> bool:
+    return ranks == 1
+
+
 def settles(queue: Relaxing) -> bool:
     """Rows are not sorted by weight."""
     return False

@@ -78,14 +78,16 @@ __device__ inline void relax(Rows queued, VALUE far, SortedRows rows, VALUE* val
   });
 }
 
-// Appends the nodes whose bits are set, and clears them: each with its edges that can lead below ``limit``. One lane looks
-// at a word, so words without bits cost little. ``relaxed_at`` is null without other ranks.
+// Appends the rows whose bits are set, and clears them: each with its edges that can lead below ``limit``. One lane looks
+// at a word, so words without bits cost little. ``relaxed_at`` is null where no other rank asks.
 __device__ inline void collect(unsigned* fallen, Queue out, VALUE limit, VALUE far, SortedRows rows, const VALUE* values,
                                VALUE* relaxed_at) {
   i64 words = (rows.size + 31) / 32;
   for (i64 base = thread_id() / 32 * 32; base < words; base += num_threads()) {
-    unsigned bits = base + lane_id() < words ? fallen[base + lane_id()] : 0;
-    if (bits) fallen[base + lane_id()] = 0;
+    i64 left_rows = rows.size - (base + lane_id()) * 32;
+    unsigned bits = left_rows > 0 ? fallen[base + lane_id()] : 0;
+    if (left_rows < 32) bits &= left_rows > 0 ? (1u << left_rows) - 1 : 0;  // the others are mirrors
+    if (bits) fallen[base + lane_id()] &= ~bits;
     for (unsigned left = __ballot_sync(FULL, bits != 0); left; left &= left - 1) {
       int word = __ffs(left) - 1;
       i64 lid = (base + word) * 32 + lane_id(), begin = 0, end = 0;
