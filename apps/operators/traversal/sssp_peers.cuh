@@ -2,7 +2,9 @@
 #include "sssp_sorted.cuh"
 #include "../../../gluon/kernels/peers.cuh"
 
-enum Told { SENT, FOR_YOU, SETTLED };  // offers to all ranks, to the one that is told; edges of settled nodes
+// What the ranks tell each other: in an exchange, offers to all of them and to the one that is told, and whether the rank has relaxed
+// anything; where a bucket opens, how far below ``far`` the next distance is, and the edges of settled nodes.
+enum Told { SENT, FOR_YOU, BUSY, BELOW = 0, SETTLED = 1 };
 
 // Distances of mirrors that fell, offered to the ranks of their masters: the place in the list of the sync plan, and the distance.
 // Of every rank there is memory for two exchanges in turn; in one exchange a mirror is offered at most once.
@@ -11,7 +13,8 @@ struct Offers {
   VALUE* const* out_values;
   const int* const* in;
   const VALUE* const* in_values;
-  u64* sent;  // offers to each rank, of even and odd exchanges
+  u64* sent;   // offers to each rank, of even and odd exchanges
+  u64* below;  // ``far`` less the next distance, of three buckets in turn
 };
 
 // What a search on several ranks has at hand.
@@ -56,20 +59,21 @@ __device__ inline void offer_mirrors(const Search& search, unsigned exchange) {
   }
 }
 
-// All ranks offer; masters take what is shorter, and get their bits. False if no rank offered anything.
-__device__ inline bool exchange_offers(const Search& search, unsigned& exchange, unsigned& barriers, u64 (*told)[TOLD]) {
+// All ranks offer; masters take what is shorter, and get their bits. False if no rank was busy or offered anything.
+__device__ inline bool exchange_offers(const Search& search, bool busy, unsigned& exchange, unsigned& barriers,
+                                       u64 (*told)[TOLD]) {
   const Peers& peers = search.peers;
   const Proxies& proxies = search.proxies;
   offer_mirrors(search, ++exchange);
   u64* sent = search.offers.sent + (exchange & 1) * peers.ranks;
   peers.barrier(barriers, told, [&](int p, int k) {
     if (k == FOR_YOU) return peek(&sent[p]);
-    u64 all = 0;
+    u64 all = k == BUSY && busy;
     for (int to = 0; k == SENT && to < peers.ranks; to++) all += peek(&sent[to]);
     return all;
   });
   if (thread_id() < peers.ranks) search.offers.sent[(exchange + 1 & 1) * peers.ranks + thread_id()] = 0;
-  if (peers.sum(told, SENT) == 0) return false;
+  if (peers.sum(told, SENT) + peers.sum(told, BUSY) == 0) return false;
   for (int p = 0; p < peers.ranks; p++) {
     i64 half = (exchange & 1) * proxies.sizes[p];
     for (i64 i = thread_id(); p != peers.rank && i < (i64)told[p][FOR_YOU]; i += num_threads()) {
@@ -83,12 +87,15 @@ __device__ inline bool exchange_offers(const Search& search, unsigned& exchange,
   return true;
 }
 
-// Relaxes what the queue of a step holds, and what falls below ``limit`` on any rank, until nothing does.
+// Relaxes what the queue of a step holds, and what falls below ``limit`` on any rank, until nothing does. All ranks take each step
+// together: one that ran ahead would keep the others waiting for what it finds.
 __device__ inline void relax_everywhere(const Search& search, unsigned& step, VALUE limit, unsigned& exchange,
                                         unsigned& barriers, u64 (*told)[TOLD]) {
   for (;;) {
-    relax_all(search.queues, step, limit, search.far, search.rows, search.values, search.fallen, nullptr, nullptr);
-    if (!exchange_offers(search, exchange, barriers, told)) break;
+    u64 total = search.queues.total(step);
+    relax(search.queues.rows(step, total), search.far, search.rows, search.values, search.fallen, nullptr);
+    search.queues.barrier();
+    if (!exchange_offers(search, queue_nodes(total) > 0, exchange, barriers, told)) break;
     collect(search.fallen, search.queues.next(step), limit, search.far, search.rows, search.values, nullptr);
     search.queues.barrier();
   }
@@ -116,20 +123,26 @@ settle_and_pull_peers(i64 source, const u64* index, const int* table, SortedRows
   for (i64 i = thread_id(); i < proxies; i += num_threads()) search.values[i] = far;
   for (i64 i = thread_id(); i < words; i += num_threads()) fallen[i] = 0;
   if (thread_id() < 2 * peers.ranks) offers.sent[thread_id()] = 0;
+  if (thread_id() < 3) offers.below[thread_id()] = 0;
   queues.barrier();
   if (thread_id() == 0 && has_bit(index, source)) search.values[lid_of(index, table, source)] = 0;
   queues.barrier();
   VALUE low = 0;
-  for (VALUE high; bucket < most_buckets && low < far; bucket++, low = high) {
-    high = far - low > width ? low + width : far;
+  while (bucket < most_buckets && low < far) {
+    VALUE high = far - low > width ? low + width : far, next = far;
     Queue window = queues.next(step);
-    u64* settled = &progress->lowest[bucket % 3];
-    if (thread_id() == 0) progress->lowest[(bucket + 1) % 3] = 0;
-    VALUE next = far;
+    u64 *settled = &progress->lowest[bucket % 3], *below = &offers.below[bucket % 3];
+    bucket++;
+    if (thread_id() == 0) progress->lowest[bucket % 3] = offers.below[bucket % 3] = 0;
     add_up(settled, append_windows(window, low, high, far, rows, search.values, next));
-    peers.barrier(barriers, told, [&](int, int k) { return k == SETTLED ? peek(settled) : 0ull; });
+    keep_lowest(below, next, far);
+    peers.barrier(barriers, told, [&](int, int k) { return k == SETTLED ? peek(settled) : k == BELOW ? peek(below) : 0ull; });
     if ((i64)peers.sum(told, SETTLED) >= enough) break;
-    relax_everywhere(search, step, high, exchange, barriers, told);
+    u64 most = 0;
+    for (int p = 0; p < peers.ranks; p++) most = max(most, told[p][BELOW]);
+    next = far - (VALUE)most;
+    if (next < high) relax_everywhere(search, step, high, exchange, barriers, told);
+    low = next < high ? high : next;
   }
   publish_values(search, values_of);
   peers.barrier(barriers, told);

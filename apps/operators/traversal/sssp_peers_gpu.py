@@ -35,7 +35,7 @@ class PeerPaths:
         places = [2 * 4 * size for size in self._proxies.sizes.tolist()]
         values = [2 * dtype.itemsize * size for size in self._proxies.sizes.tolist()]
         self._arrays = PeerArrays(sync.peers, [dtype.itemsize * part.num_proxies, *places, *values])
-        self._sent = cp.zeros(2 * sync.comm.size, np.uint64)
+        self._sent, self._below = cp.zeros(2 * sync.comm.size, np.uint64), cp.zeros(3, np.uint64)
         self._fallen = no_bits(part.num_proxies)
         self._memory: Any = None  # that of the addresses
 
@@ -66,5 +66,6 @@ class PeerPaths:
         self._values_of = arrays.of_all(0)
         places, values = 1, 1 + ranks
         self._offers = struct(
-            arrays.for_me(places), arrays.for_me(values), arrays.from_all(places), arrays.from_all(values), self._sent
-        )
+            arrays.for_me(places), arrays.for_me(values), arrays.from_all(places), arrays.from_all(values), self._sent,
+            self._below,
+        )  # fmt: skip
