@@ -1,6 +1,6 @@
 """Labels travel between ranks that compute on CPUs: one message per partner, for all labels together."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -19,34 +19,51 @@ if TYPE_CHECKING:
 HALF = np.dtype(np.uint32)  # of a word: positions
 
 
+class Route(NamedTuple):
+    """One exchange along the lists of a plan.
+
+    Attributes
+    ----------
+    out, into : (ranks,) int
+        Words of the largest message to, and from, each rank; 0 if there is no list.
+    targets, sources : list of (rank, lids)
+        Those that there is a list for, in the order of ranks.
+    """
+
+    out: tuple[int, ...]
+    into: tuple[int, ...]
+    targets: list[tuple[int, np.ndarray]]
+    sources: list[tuple[int, np.ndarray]]
+
+
 class Exchange:
     def __init__(self, comm: MPI.Intracomm, transport: "Transport") -> None:
         self.comm, self.transport = comm, transport
-        self._words: WeakKeyDictionary[Lists, dict[Any, tuple[tuple[int, ...], ...]]] = WeakKeyDictionary()
+        self._routes: WeakKeyDictionary[Lists, dict[Any, Route]] = WeakKeyDictionary()
 
     def __call__(self, kind: str, labels: "tuple[Label, ...]", lists: "Lists", implied: float | None) -> list[int]:
-        send, receive = lists.ends(kind)
-        most_out, most_in = self._most_words(kind, labels, lists)
-        out, into = self.transport.buffers("out", most_out), self.transport.buffers("in", most_in)
+        route = self._route(kind, labels, lists)
+        out, into = self.transport.buffers("out", route.out), self.transport.buffers("in", route.into)
         words = [0] * self.comm.size
-        for rank, most in enumerate(most_out):
-            if most:
-                words[rank] = _extract(kind, labels, send[rank], implied, out, rank)
+        for rank, lids in route.targets:
+            words[rank] = _extract(kind, labels, lids, implied, out, rank)
         self.transport.exchange(out, words, into)
-        for rank, most in enumerate(most_in):  # in the order of ranks: the same in every run
-            if most:
-                _combine(kind, labels, receive[rank], implied, into, rank)
+        for rank, lids in route.sources:  # in the order of ranks: the same in every run
+            _combine(kind, labels, lids, implied, into, rank)
         return [WORD * count for count in words if count]
 
-    def _most_words(self, kind: str, labels: "tuple[Label, ...]", lists: "Lists") -> tuple[tuple[int, ...], ...]:
-        """Words of the largest message to and from each rank."""
-        known = self._words.setdefault(lists, {})
-        key = kind, *(label.values.itemsize for label in labels)
+    def _route(self, kind: str, labels: "tuple[Label, ...]", lists: "Lists") -> Route:
+        known = self._routes.get(lists)
+        if known is None:
+            known = self._routes[lists] = {}
+        key = kind, *[label.values.itemsize for label in labels]
         if key not in known:
-            known[key] = tuple(
+            ends = [[(rank, lids) for rank, lids in enumerate(side) if lids.size] for side in lists.ends(kind)]
+            words = [
                 tuple(sum(device.block_words(lids.size, size) for size in key[1:]) if lids.size else 0 for lids in side)
                 for side in lists.ends(kind)
-            )
+            ]
+            known[key] = Route(words[0], words[1], ends[0], ends[1])
         return known[key]
 
 
@@ -54,15 +71,13 @@ def _extract(
     kind: str, labels: "tuple[Label, ...]", lids: np.ndarray, implied: float | None, out: "Buffers", rank: int
 ) -> int:
     """Write the message for a rank; returns its words."""
-    at = 0
+    at, words, halves = 0, out.pieces[rank], out.seen_as(HALF)[rank]
     for label in labels:
-        values = label.values
+        values, dtype = label.values, label.values.dtype
         reset = kind == "reduce" and not label.reduction.idempotent
-        identity = label.reduction.identity(values.dtype) if reset else values.dtype.type(0)
-        at = device.extract(
-            lids, values, label.updated, implied is None, reset, identity, out.pieces[rank],
-            out.seen_as(HALF, rank), out.seen_as(values.dtype, rank), at,
-        )  # fmt: skip
+        identity = label.reduction.identity(dtype) if reset else dtype.type(0)
+        items = out.seen_as(dtype)[rank]
+        at = device.extract(lids, values, label.updated, implied is None, reset, identity, words, halves, items, at)
     return at
 
 
@@ -70,11 +85,9 @@ def _combine(
     kind: str, labels: "tuple[Label, ...]", lids: np.ndarray, implied: float | None, into: "Buffers", rank: int
 ) -> None:
     """Apply the message from a rank."""
-    at = 0
+    at, words, halves = 0, into.pieces[rank], into.seen_as(HALF)[rank]
     for label in labels:
-        values = label.values
+        values, dtype = label.values, label.values.dtype
         combine = device.combine_by(label.reduction if kind == "reduce" else ASSIGN)
-        at = combine(
-            lids, values, label.updated, implied is None, values.dtype.type(implied or 0), into.pieces[rank],
-            into.seen_as(HALF, rank), into.seen_as(values.dtype, rank), at,
-        )  # fmt: skip
+        value, items = dtype.type(implied or 0), into.seen_as(dtype)[rank]
+        at = combine(lids, values, label.updated, implied is None, value, words, halves, items, at)

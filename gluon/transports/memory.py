@@ -28,13 +28,14 @@ class Buffers:
 
     pieces: list[Any]
     addresses: Any = None
-    _views: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+    _views: dict[np.dtype, list[Any]] = field(default_factory=dict, init=False, repr=False)
 
-    def seen_as(self, dtype: np.dtype, rank: int) -> Any:
-        """A piece as an array of another type."""
-        if (dtype, rank) not in self._views:
-            self._views[dtype, rank] = self.pieces[rank].view(dtype)
-        return self._views[dtype, rank]
+    def seen_as(self, dtype: np.dtype) -> list[Any]:
+        """The pieces as arrays of another type."""
+        views = self._views.get(dtype)
+        if views is None:
+            views = self._views[dtype] = [piece.view(dtype) for piece in self.pieces]
+        return views
 
 
 class Memory:
