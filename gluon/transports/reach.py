@@ -71,7 +71,7 @@ def why_apart(host: "Intracomm") -> str | None:
         why = f"the system gives no memory to share: {error}"
     for process, found in host.allgather((os.getpid(), descriptor)):
         try:
-            if why is None and memory_of(process, found, 1)[0] != process:
+            if why is None and found >= 0 and memory_of(process, found, 1)[0] != process:
                 why = f"ranks of one host do not see each other's processes, such as {process}"
         except (OSError, ValueError) as error:
             why = f"the memory of process {process} cannot be mapped: {error}"
