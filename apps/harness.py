@@ -22,6 +22,7 @@ from cusp.policies import Policy
 from cusp.program import report
 from cusp.program.cli import inputs_of, wanted_device
 from cusp.program.warm_up import FAR_NODE, tiny_policy, warm_up
+from cusp.runtime import watchdog
 from cusp.runtime.devices import Placement, backend, choose_device
 from cusp.runtime.stopwatch import Stopwatch
 from cusp.runtime.storage import peak_mb
@@ -64,6 +65,7 @@ def main(app: App, comm: MPI.Intracomm, argv: list[str]) -> int:
         for trial in range(options.trials):
             answer, row = run_trial(app, comm, job, options, source, trial)
             if options.verify and trial == 0:
+                watchdog.phase("verify")
                 report.progress(comm.rank, "verifying")
                 app.check(job.part, Sync(job.plan, comm), source, answer, job.prepared, options)
                 report.progress(comm.rank, "")
@@ -134,6 +136,7 @@ def run_trial(
     """One timed run, on the clock of the slowest rank. Collective."""
     sync = Sync(job.plan, comm)
     comm.Barrier()
+    watchdog.phase("run")
     began = time.perf_counter()
     answer = app.run(job.part, sync, source, job.prepared, options)
     wait(job.part)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cusp.errors import GraphFileError, together
 from cusp.input.edge_slice import EdgeSlice
 from cusp.kernels.interfaces import Build
 from cusp.runtime.devices import backend
@@ -12,6 +13,8 @@ from cusp.runtime.exchange import pieces
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
+
+LONGEST_ROW = 2**32 - 1  # edges: places in a row are 32-bit numbers on GPUs and in messages
 
 
 @dataclass(frozen=True)
@@ -41,9 +44,16 @@ def allocate(edges: EdgeSlice, owners: np.ndarray | None, comm: "Intracomm") -> 
     ----------
     owners : (edges,) uint8 or uint16, or None
         None if every edge stays where it was read, see :func:`~cusp.assign_edges.assign_edges`.
+
+    Raises
+    ------
+    GraphFileError
+        On every rank: a node has more than ``LONGEST_ROW`` out-edges.
     """
     build = backend(Build, edges.device)
     xp = build.xp
+    with together(comm):
+        _refuse_long_rows(edges)
     if owners is None:
         begins, last = edges.indptr[:-1], edges.first_node + edges.indptr.size - 1
         filled = begins < edges.indptr[1:]
@@ -68,3 +78,13 @@ def allocate(edges: EdgeSlice, owners: np.ndarray | None, comm: "Intracomm") -> 
     row_offsets = xp.zeros(sizes.size + 1, np.int64)
     xp.cumsum(sizes, out=row_offsets[1:])
     return Layout(gids, row_offsets, arrivals)
+
+
+def _refuse_long_rows(edges: EdgeSlice) -> None:
+    sizes = edges.indptr[1:] - edges.indptr[:-1]
+    if sizes.size and int(sizes.max()) > LONGEST_ROW:
+        row = int(sizes.argmax())
+        raise GraphFileError(
+            f"node {edges.first_node + row:,} has {int(sizes[row]):,} out-edges, but a node may have {LONGEST_ROW:,}: "
+            "keep one of parallel edges"
+        )

@@ -14,6 +14,8 @@ from numpy.typing import DTypeLike
 
 from cusp.input.checksum import checksum
 
+TYPES = ("i8", "i8", "f8")  # of the weights of graphs of any shape; for every other one much would be compiled
+
 
 class Graph(NamedTuple):
     """A list of edges, sorted by source: any order of targets, parallel edges and loops are allowed."""
@@ -62,6 +64,46 @@ def random_directed(num_nodes: int = 60, num_edges: int = 300, seed: int = 1) ->
     """Edges between random nodes, unsorted, with loops and parallel edges."""
     rng = np.random.default_rng(seed)
     return make(num_nodes, rng.integers(0, num_nodes, (num_edges, 2)), rng.integers(1, 20, num_edges))
+
+
+def lattice(size: int, width: int) -> np.ndarray:
+    """(edges, 2): each of ``size`` nodes, in rows of ``width``, with the next in its row and the one below."""
+    node = np.arange(size)
+    right = np.stack([node[:-1], node[1:]], axis=1)[node[1:] % width > 0]
+    return np.concatenate([right, np.stack([node[:-width], node[width:]], axis=1)])
+
+
+def of_any_shape(random: np.random.Generator) -> Graph:
+    """Of one of the shapes below, its nodes numbered at random, its weights of one of the TYPES."""
+    kind = str(random.choice(["random"] * 4 + ["dense", "path", "ring", "lattice", "tree", "star", "skewed", "none"]))
+    size = int(random.choice([random.integers(1, 8), random.integers(1, 60), random.integers(1, 200)]))
+    node = np.arange(size)
+    if kind == "random":
+        pairs = random.integers(0, size, (int(random.integers(0, 4 * size)), 2))
+    elif kind == "dense":
+        size = min(size, 30)
+        pairs = np.argwhere(random.random((size, size)) < 0.6)
+    elif kind == "path":
+        pairs = np.stack([node[:-1], node[1:]], axis=1)
+    elif kind == "ring":
+        pairs = np.stack([node, (node + random.integers(1, size + 1)) % size], axis=1)
+    elif kind == "lattice":
+        pairs = lattice(size, int(random.integers(1, 15)))
+    elif kind == "tree":
+        pairs = np.stack([(random.random(size - 1) * node[1:]).astype(np.int64), node[1:]], axis=1)
+    elif kind == "star":
+        pairs = np.stack([np.zeros_like(node), node], axis=1)[:, :: 1 if random.integers(2) else -1]
+    elif kind == "skewed":
+        pairs = (random.random((3 * size, 2)) ** 3 * size).astype(np.int64)
+    else:
+        pairs = np.empty((0, 2), np.int64)
+    pairs = random.permutation(size)[pairs.reshape(-1, 2)]
+    dtype = np.dtype(TYPES[random.integers(len(TYPES))])
+    weights = random.integers(0 if random.integers(2) else 1, 20, len(pairs)).astype(dtype)
+    if dtype.kind == "f" and random.integers(2):
+        weights = random.random(len(pairs)).astype(dtype)
+    graph = make(size, pairs, weights)
+    return both_ways(graph) if random.integers(2) else graph
 
 
 def _loops_and_doubles() -> Graph:
@@ -180,6 +222,24 @@ def serial_distances(graph: Graph, source: int) -> np.ndarray:
                     heapq.heappush(heap, (distance + weights[edge], targets[edge]))
     far = np.inf if real else -1
     return np.array([far if d is None else d for d in distances], np.float64 if real else np.int64)
+
+
+def serial_widths(graph: Graph, source: int) -> np.ndarray:
+    """(nodes,) int64 or float64: the narrowest edge of the widest path, by a heap of the widest; lowest without one."""
+    real = graph.weights.dtype.kind == "f"
+    lowest, highest = (-np.inf, np.inf) if real else (-(2**63), 2**63 - 1)
+    weights, indptr, targets = graph.weights.tolist(), graph.indptr.tolist(), graph.targets.tolist()
+    widths: list[Any] = [lowest] * graph.num_nodes
+    done = [False] * graph.num_nodes
+    heap: list[tuple[Any, int]] = [(-highest, source)]
+    while heap:
+        width, node = heapq.heappop(heap)
+        if done[node]:
+            continue
+        done[node], widths[node] = True, -width
+        for edge in range(indptr[node], indptr[node + 1]):
+            heapq.heappush(heap, (max(width, -weights[edge]), targets[edge]))
+    return np.array(widths, np.float64 if real else np.int64)
 
 
 @st.composite

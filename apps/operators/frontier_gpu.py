@@ -44,12 +44,17 @@ def queue_for(rows: int, edges: int, frontiers: int) -> Queue:
     OptionError
         More than the counter of a queue can hold.
     """
-    if rows >= MAX_NODES or edges >= MAX_EDGES:
-        most = f"{MAX_NODES:,} and {MAX_EDGES:,} are too many"
-        raise OptionError(f"{rows:,} nodes and {edges:,} edges on one GPU, where {most}: use more ranks")
+    require_countable(rows, edges)
     capacity, progress = max(rows, 1), cp.zeros(PROGRESS_WORDS, np.uint64)
     nodes, starts, shifts = (cp.empty(frontiers * capacity, dtype) for dtype in (np.int32, np.int64, np.int64))
     return Queue(capacity, progress, struct(nodes, starts, shifts, capacity, progress))
+
+
+def require_countable(nodes: int, edges: int) -> None:
+    """Raise OptionError for more than the counter of a queue can hold."""
+    if nodes >= MAX_NODES or edges >= MAX_EDGES:
+        most = f"{MAX_NODES:,} and {MAX_EDGES:,} are too many"
+        raise OptionError(f"{nodes:,} nodes and {edges:,} edges on one GPU, where {most}: use more ranks")
 
 
 def drains(ranks: int) -> bool:

@@ -15,6 +15,16 @@ def _weighted_sum(values, first):  # type: ignore[no-untyped-def]
     return total
 
 
+@njit(cache=True, nogil=True)
+def _sum_and_highest(values, first):  # type: ignore[no-untyped-def]
+    total, highest = np.uint64(0), values[0]
+    weight = np.uint64(2) * np.uint64(first) + np.uint64(1)
+    for i in range(values.size):
+        total += (np.uint64(values[i]) + np.uint64(1)) * (weight + np.uint64(2) * np.uint64(i))
+        highest = max(highest, values[i])
+    return total, highest
+
+
 def as_bits(values: np.ndarray) -> np.ndarray:
     """View numbers of any type as unsigned integers of the same width."""
     return values.view(f"u{values.dtype.itemsize}")
@@ -34,6 +44,12 @@ def checksum(values: np.ndarray, first: int = 0) -> int:
     if values.size == 0:
         return 0
     return int(_weighted_sum(as_bits(values), first)) & _MASK
+
+
+def sum_and_highest(values: np.ndarray, first: int = 0) -> tuple[int, int]:
+    """:func:`checksum`, and the highest of at least one value, taken as unsigned integers too; in one pass."""
+    total, highest = _sum_and_highest(as_bits(values), first)
+    return int(total) & _MASK, int(highest)
 
 
 def combine(parts: "list[int]") -> int:

@@ -13,6 +13,8 @@ This module checks what it can without reading them all; :mod:`cusp.input.edge_s
 """
 
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import h5py
@@ -20,9 +22,12 @@ import numpy as np
 
 from cusp.errors import GraphFileError
 from cusp.input.hdf5 import explained, find, find_dataset, open_hdf5, stored_checksum, whole_number
+from cusp.runtime.files import read_at
 from cusp.runtime.storage import Storage
 
 FORMAT_VERSION = 1
+
+Fetch = Callable[[np.ndarray, int], None]
 
 
 @dataclass(frozen=True)
@@ -129,6 +134,31 @@ def read_direct(dataset: h5py.Dataset, into: np.ndarray, begin: int) -> None:
         return
     with explained(dataset.file.filename, dataset.name):
         dataset.read_direct(into, np.s_[begin : begin + into.size])
+
+
+@contextmanager
+def fetching(dataset: h5py.Dataset, dtype: np.dtype) -> Iterator[tuple[Fetch, bool]]:
+    """A function that fills an array with the entries from a place on, and whether it reads past HDF5.
+
+    Then it is faster, and several threads may call it. It does where the file has the values as memory would.
+    """
+    offset = offset_in_file(dataset, dtype)
+    if offset is None:
+        yield lambda into, begin: read_direct(dataset, into, begin), False
+        return
+    path, name = dataset.file.filename, dataset.name
+    descriptor = os.open(path, os.O_RDONLY)
+
+    def fetch(into: np.ndarray, begin: int) -> None:
+        try:
+            read_at(descriptor, offset + begin * dtype.itemsize, into)
+        except OSError as error:
+            raise GraphFileError(f"{path}: {name} cannot be read: {error}") from None
+
+    try:
+        yield fetch, True
+    finally:
+        os.close(descriptor)
 
 
 def read_ahead(dataset: h5py.Dataset, begin: int, end: int) -> None:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
-from cusp.input.checksum import checksum, combine
-from cusp.input.graph_file import map_entries, read_ahead, read_direct
+from cusp.input.checksum import checksum, combine, sum_and_highest
+from cusp.input.graph_file import fetching, map_entries, read_ahead, read_direct
 from cusp.runtime.storage import Storage
 
 if TYPE_CHECKING:
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["asymmetry", "checksum", "first_descent", "read_checked", "read_offsets"]
 
-CHUNK = 1 << 21  # entries read and checked at a time: few enough to stay in the cache in between
+CHUNK = 1 << 21  # entries read and checked at a time, where HDF5 reads them or they are mapped: a call costs much there
+SHORT = 1 << 18  # otherwise: few enough to stay in a core's own cache in between
 
 
 def read_offsets(dataset: "h5py.Dataset", begin: int, end: int) -> np.ndarray:
@@ -32,20 +33,32 @@ def read_checked(
     storage: Storage,
     check: Callable[[np.ndarray, int], None],
     most: int | None,
+    visit: Callable[[np.ndarray], None] = lambda chunk: None,
 ) -> tuple[np.ndarray, int]:
     """Entries ``begin`` to ``end - 1`` and their checksum; the operating system reads ahead meanwhile.
 
     ``check(chunk, begin)`` raises if an entry of a chunk is wrong: above ``most``, or, if that is None, not a number.
+    ``visit`` gets every chunk that passed.
     """
+    dtype = dataset.dtype.newbyteorder("=")
     mapped = map_entries(dataset, begin, end, storage)
-    values = storage.empty(end - begin, dataset.dtype.newbyteorder("=")) if mapped is None else mapped
+    values = storage.empty(end - begin, dtype) if mapped is None else mapped
     read_ahead(dataset, begin, end)
     sums = []
-    for part in storage.parts(values.size, CHUNK):
-        if mapped is None:
-            read_direct(dataset, values[part], begin + part.start)
-        sums.append(checksum(values[part], begin + part.start))
-        check(values[part], begin + part.start)
+    with fetching(dataset, dtype) as (fetch, past_hdf5):
+        for part in storage.parts(values.size, SHORT if past_hdf5 and mapped is None else CHUNK):
+            chunk, first = values[part], begin + part.start
+            if mapped is None:
+                fetch(chunk, first)
+            if most is None:
+                sums.append(checksum(chunk, first))
+                check(chunk, first)
+            else:
+                total, highest = sum_and_highest(chunk, first)
+                sums.append(total)
+                if highest > most:
+                    check(chunk, first)
+            visit(chunk)
     return values, combine(sums)
 
 

@@ -6,7 +6,6 @@ MB), so the process keeps the buffers.
 """
 
 import functools
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -14,11 +13,9 @@ from typing import TYPE_CHECKING, Any
 import cupy as cp
 import numpy as np
 
-from cusp.errors import GraphFileError
 from cusp.input.checksum import as_bits
-from cusp.input.graph_file import offset_in_file, read_direct
+from cusp.input.graph_file import Fetch, fetching
 from cusp.kernels.cuda import c_type, load, many_threads, pinned, threads_for_edges
-from cusp.runtime.files import read_at
 from cusp.runtime.storage import Storage
 from cusp.runtime.threads import num_threads
 
@@ -29,8 +26,6 @@ PIECE = 4 << 20  # bytes of a buffer
 THREADS = 16  # at most: more of them, or smaller pieces, would wait for Python's lock
 NOTHING_WRONG = (1 << 63) - 1
 NO_LIMIT = -1  # as an unsigned number: the largest
-
-Fetch = Callable[[np.ndarray, int], None]
 
 
 def read_offsets(dataset: "h5py.Dataset", begin: int, end: int) -> Any:
@@ -85,49 +80,30 @@ class Lane:
 @functools.cache
 def _lanes(device: int, size: int) -> list[Lane]:
     """One lane per thread, with buffers of ``size`` bytes, made when the process first reads."""
-    return [Lane(size) for _ in range(_threads())]
+    return [Lane(size) for _ in range(most_threads(True))]
 
 
-def _threads() -> int:
-    return min(THREADS, num_threads())
+def most_threads(past_hdf5: bool) -> int:
+    """How many threads read: HDF5 lets one in."""
+    return min(THREADS, num_threads()) if past_hdf5 else 1
 
 
 def _read(dataset: "h5py.Dataset", begin: int, size: int, dtype: np.dtype) -> Any:
     """Entries in the memory of the GPU: each thread reads pieces into the two buffers of its lane in turn."""
     values = cp.empty(size, dtype)
-    fetch, threads, close = fetcher(dataset, np.dtype(dtype))
     cp.cuda.get_current_stream().synchronize()  # nothing uses the memory of the new array any more
     step, device = max(PIECE // dtype.itemsize, 1), cp.cuda.Device().id
-    lanes = _lanes(device, PIECE)[:threads]
+    with fetching(dataset, dtype) as (fetch, past_hdf5):
+        lanes = _lanes(device, PIECE)[: most_threads(past_hdf5)]
 
-    def work(number: int) -> None:
-        with cp.cuda.Device(device):
-            lanes[number].send(values, range(number * step, size, len(lanes) * step), step, fetch, begin)
+        def work(number: int) -> None:
+            with cp.cuda.Device(device):
+                lanes[number].send(values, range(number * step, size, len(lanes) * step), step, fetch, begin)
 
-    try:
         with ThreadPoolExecutor(len(lanes)) as pool:
             for done in [pool.submit(work, number) for number in range(min(len(lanes), -(-size // step)))]:
                 done.result()
-    finally:
-        close()
     return values
-
-
-def fetcher(dataset: "h5py.Dataset", dtype: np.dtype) -> tuple[Fetch, int, Callable[[], None]]:
-    """A function that fills an array with the entries from an index on, how many threads may call it, and its close."""
-    offset = offset_in_file(dataset, dtype)
-    if offset is None:
-        return lambda into, at: read_direct(dataset, into, at), 1, lambda: None
-    path, name = dataset.file.filename, dataset.name
-    descriptor = os.open(path, os.O_RDONLY)
-
-    def fetch(into: np.ndarray, at: int) -> None:
-        try:
-            read_at(descriptor, offset + at * dtype.itemsize, into)
-        except OSError as error:
-            raise GraphFileError(f"{path}: {name} cannot be read: {error}") from None
-
-    return fetch, _threads(), lambda: os.close(descriptor)
 
 
 def checksum(values: Any, first: int = 0) -> int:

@@ -16,14 +16,11 @@ if TYPE_CHECKING:
 
 
 @njit(cache=True, nogil=True)
-def mark_targets(targets, seen):  # type: ignore[no-untyped-def]
-    """Set ``seen[target]`` for each target; returns the place of the first that is no proxy, or -1."""
+def mark_targets(targets, words):  # type: ignore[no-untyped-def]
+    """Set the bit of each target."""
     for edge in range(targets.size):
         target = targets[edge]
-        if target < 0 or target >= seen.size:
-            return edge
-        seen[target] = 1
-    return -1
+        words[target >> np.uint32(6)] |= np.uint64(1) << np.uint64(target & np.uint32(63))
 
 
 @njit(cache=True, nogil=True)
@@ -36,6 +33,17 @@ def first_wrong_gid(gids, mirror_starts, num_nodes):  # type: ignore[no-untyped-
         for lid in range(mirror_starts[rank] + 1, mirror_starts[rank + 1]):
             if gids[lid] <= gids[lid - 1]:
                 return lid
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def first_wrong_degree(degrees, num_edges):  # type: ignore[no-untyped-def]
+    """Local id of the first master with fewer than 0 or more than ``num_edges`` out-edges, or after one with 0; -1."""
+    before = np.int64(1)
+    for lid in range(degrees.size):
+        if degrees[lid] < 0 or degrees[lid] > num_edges or (before == 0 and degrees[lid] > 0):
+            return lid
+        before = degrees[lid]
     return -1
 
 
@@ -96,10 +104,12 @@ def check_proxies(
     wrong = first_wrong_gid(gids, starts, manifest.num_nodes)
     if wrong >= 0:
         return f"/gids[{wrong:,}] is {gids[wrong]:,}: no node of the graph, or out of order"
-    if degrees.size and (degrees.min() < 0 or degrees.max() > manifest.num_edges):
-        return f"/degrees has {degrees.min():,} to {degrees.max():,} for {manifest.num_edges:,} edges"
-    if ((degrees[:-1] == 0) & (degrees[1:] > 0)).any():
-        return "/degrees: masters without out-edges must come last"
+    wrong = first_wrong_degree(degrees, manifest.num_edges)
+    if wrong >= 0:
+        return (
+            f"/degrees[{wrong:,}] is {degrees[wrong]:,}: not between 0 and {manifest.num_edges:,} edges, or after a "
+            "master without out-edges, which must come last"
+        )
     return ""
 
 

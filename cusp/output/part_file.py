@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 
 from cusp.errors import GraphFileError
-from cusp.input.checksum import checksum, combine
+from cusp.input.checksum import as_bits, checksum, combine
 from cusp.input.graph_file import offset_in_file
 from cusp.input.read_cpu import read_checked
 from cusp.lid_map import map_lids
@@ -99,8 +99,10 @@ class _Reader:
         dtype: Any,
         storage: Storage = IN_MEMORY,
         check: Callable[[np.ndarray, int], None] = lambda values, begin: None,
+        most: int | None = None,
+        visit: Callable[[np.ndarray], None] = lambda values: None,
     ) -> np.ndarray:
-        """All entries; ``check`` gets each chunk and where it begins, and raises."""
+        """All entries; for ``check``, ``most`` and ``visit`` see :func:`~cusp.input.read_cpu.read_checked`."""
         found, dtype = self.size(name), np.dtype(dtype)
         dataset = self.file[name]
         if found != size or dataset.dtype != dtype:
@@ -108,7 +110,7 @@ class _Reader:
         offset = offset_in_file(dataset, dtype)
         if size and (offset is None or offset + size * dtype.itemsize > self.num_bytes):
             raise _damaged(self.path, f"the values of /{name} are not in the file")
-        values, found_sum = read_checked(dataset, 0, size, storage, check, None)
+        values, found_sum = read_checked(dataset, 0, size, storage, check, most, visit)
         if found_sum != _number(dataset, "checksum"):
             raise _damaged(self.path, f"the checksum of /{name} does not match its values")
         return values
@@ -129,21 +131,24 @@ def _read_arrays(
     at = first_wrong_offset(offsets, edges)
     if at >= 0:
         raise _damaged(path, f"/offsets must rise from 0 to {edges:,} edges, but entry {at:,} is {offsets[at]:,}")
-    seen = np.zeros(proxies, np.uint8)
+    targeted = np.zeros(-(-proxies // 64), np.uint64)
 
-    def check_targets(targets: np.ndarray, begin: int) -> None:
-        at = mark_targets(targets, seen)
-        if at >= 0:
-            raise _damaged(path, f"/targets[{begin + at:,}] is {targets[at]:,}, but there are {proxies:,} proxies")
+    def refuse_target(targets: np.ndarray, begin: int) -> None:
+        at = int(np.argmax(as_bits(targets) >= proxies))
+        raise _damaged(path, f"/targets[{begin + at:,}] is {targets[at]:,}, but there are {proxies:,} proxies")
+
+    def mark(targets: np.ndarray) -> None:
+        mark_targets(as_bits(targets), targeted)
 
     def check_numbers(values: np.ndarray, begin: int) -> None:
         if wrong := check_weights(values):
             raise _damaged(path, wrong)
 
-    targets = reader.read("targets", edges, np.int32, storage, check_targets)
+    targets = reader.read("targets", edges, np.int32, storage, refuse_target, proxies - 1, mark)
     has_in = reader.read("has_in", proxies, np.uint8)
-    if not np.array_equal(has_in, seen):
-        raise _damaged(path, f"/has_in is wrong for {np.count_nonzero(has_in != seen):,} proxies")
+    wrong_roles = np.count_nonzero(has_in != np.unpackbits(targeted.view(np.uint8), count=proxies, bitorder="little"))
+    if wrong_roles:
+        raise _damaged(path, f"/has_in is wrong for {wrong_roles:,} proxies")
     if ("weights" in reader.file) != (manifest.weight_dtype is not None):
         raise _damaged(path, f"/weights and the manifest, which says {manifest.weight_dtype}, do not agree")
     values = None

@@ -11,17 +11,20 @@ import stat
 import sys
 import tempfile
 import warnings
+from collections.abc import Callable
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from cusp.runtime import leftovers, signals
+from cusp.runtime import leftovers, mpi_start, signals
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("cusp", "gluon", "apps", "scripts")
-CACHING = "numba.core.caching"
+CACHING, MPI = "numba.core.caching", "mpi4py.MPI"
+
+_not_kept: list[str] = []  # why
 
 
 def prepare() -> None:
@@ -40,26 +43,31 @@ def prepare() -> None:
     if CACHING in sys.modules:
         _take_over_cache()
     else:
-        sys.meta_path.insert(0, _WhenNumbaComes())
+        sys.meta_path.insert(0, _Instead(CACHING, _load_caching))  # numba takes too long to be imported for --help
+    if signals.launched()[0] > 1 and MPI not in sys.modules:
+        sys.meta_path.insert(0, _Instead(MPI, mpi_start.start))
 
 
-class _WhenNumbaComes(MetaPathFinder):
-    """Takes over numba's cache when that is imported, which takes too long to be done for ``--help``."""
+class _Instead(MetaPathFinder):
+    """Calls ``run(module, execute)`` where Python would only execute a module as it is imported."""
+
+    def __init__(self, name: str, run: Callable[[ModuleType, Callable[[ModuleType], object]], None]) -> None:
+        self.name, self.run = name, run
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
-        if name != CACHING:
+        if name != self.name:
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
         assert spec is not None and spec.loader is not None
         execute = spec.loader.exec_module
-
-        def execute_and_take_over(module: ModuleType) -> None:
-            execute(module)
-            _take_over_cache()
-
-        spec.loader.exec_module = execute_and_take_over  # type: ignore[method-assign]
+        spec.loader.exec_module = lambda module: self.run(module, execute)  # type: ignore[method-assign]
         return spec
+
+
+def _load_caching(module: ModuleType, execute: Callable[[ModuleType], object]) -> None:
+    execute(module)
+    _take_over_cache()
 
 
 def _take_over_cache() -> None:
@@ -118,11 +126,11 @@ def private_folder(why: str) -> Path:
     return folder
 
 
-@functools.cache
 def not_kept(why: str) -> None:
-    """Say once that the next run will have to compile again."""
-    if signals.launched()[1] == 0:
+    """Say, but only once, that the next run will have to compile again."""
+    if not _not_kept and signals.launched()[1] == 0:
         sys.stderr.write(f"warning: compiled code is not kept: {why}\n")
+    _not_kept.append(why)
 
 
 @functools.cache

@@ -4,6 +4,7 @@ import contextlib
 import importlib
 import os
 import signal
+import stat
 import sys
 import threading
 import time
@@ -88,11 +89,26 @@ def leave(code: int) -> NoReturn:
     remove_unfinished()
     mpi = sys.modules.get("mpi4py.MPI")
     with contextlib.suppress(AttributeError, OSError):  # it may be half imported
-        if mpi and mpi.Is_initialized() and not mpi.Is_finalized() and mpi.COMM_WORLD.size > 1:
+        if mpi is None or not getattr(mpi, "Is_initialized", bool)():
+            if hydra := hydra_socket():
+                os.write(hydra, b"cmd=abort exitcode=%d\n" % code)
+        elif not mpi.Is_finalized() and mpi.COMM_WORLD.size > 1:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # MPI has much to say
             threading.Timer(PATIENCE, os._exit, (code,)).start()  # and may be in a state where it cannot end
             mpi.COMM_WORLD.Abort(code)
     os._exit(code)
+
+
+def hydra_socket() -> int | None:
+    """The socket to MPICH's launcher, which lets ranks wait for ever for one that left before MPI started.
+
+    Unless it is told, in a line of the protocol PMI-1, which the library speaks there once it starts.
+    """
+    number = os.environ.get("PMI_FD", "")
+    with contextlib.suppress(OSError, ValueError):
+        if "MPI_LOCALNRANKS" in os.environ and stat.S_ISSOCK(os.fstat(int(number)).st_mode):
+            return int(number)
+    return None
 
 
 def _wait(told: int) -> None:
@@ -118,5 +134,6 @@ def _end_all(kind: type[BaseException], error: BaseException, trace: TracebackTy
         leave(INTERRUPTED)
     sys.__excepthook__(kind, error, trace)
     sys.stderr.flush()
-    importlib.import_module("mpi4py.MPI")  # if it was not imported yet, the others wait there for this rank
+    if hydra_socket() is None:
+        importlib.import_module("mpi4py.MPI")  # if it was not imported yet, the others wait there for this rank
     leave(1)

@@ -6,7 +6,7 @@ import numpy as np
 from mpi4py import MPI
 
 from cusp.runtime.exchange import wait_all
-from gluon.transports.memory import WORD, Buffers, Memory
+from gluon.transports.memory import Buffers, Memory
 
 TAG = 11
 
@@ -41,5 +41,5 @@ class HostMpi(Memory):
         wait_all(requests, statuses)
         arrived = [0] * self.comm.size
         for source, status in zip(sources, statuses):
-            arrived[source] = status.Get_count(MPI.BYTE) // WORD
+            arrived[source] = status.Get_count(MPI.UINT64_T)  # of bytes there may be too many for MPI to count
         return arrived

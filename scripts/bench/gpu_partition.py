@@ -15,6 +15,7 @@ from mpi4py import MPI
 
 from apps.harness import commit
 from cusp.input.edge_slice import read_slice
+from cusp.input.graph_file import fetching
 from cusp.input.hdf5 import open_hdf5
 from cusp.launch import parse_together, run_main
 from cusp.policies import load_policy
@@ -111,20 +112,19 @@ def read_only(path: str, comm: MPI.Intracomm, weights: bool) -> None:
             dataset = file[name]
             begin, end = (dataset.size * rank // comm.size for rank in (comm.rank, comm.rank + 1))
             dtype = dataset.dtype.newbyteorder("=")
-            fetch, threads, close = read_gpu.fetcher(dataset, dtype)
-            step = read_gpu.PIECE // dtype.itemsize
-            buffers = [cuda.pinned(step, dtype) for _ in range(threads)]
+            with fetching(dataset, dtype) as (fetch, past_hdf5):
+                threads, step = read_gpu.most_threads(past_hdf5), read_gpu.PIECE // dtype.itemsize
+                buffers = [cuda.pinned(step, dtype) for _ in range(threads)]
 
-            def lane(
-                number: int, buffers: Any = buffers, fetch: Any = fetch, span: Any = (begin, end, step, threads)
-            ) -> None:
-                first, last, step, threads = span
-                for at in range(first + number * step, last, threads * step):
-                    fetch(buffers[number][: min(step, last - at)], at)
+                def lane(
+                    number: int, buffers: Any = buffers, fetch: Any = fetch, span: Any = (begin, end, step, threads)
+                ) -> None:
+                    first, last, step, threads = span
+                    for at in range(first + number * step, last, threads * step):
+                        fetch(buffers[number][: min(step, last - at)], at)
 
-            with ThreadPoolExecutor(threads) as pool:
-                list(pool.map(lane, range(threads)))
-            close()
+                with ThreadPoolExecutor(threads) as pool:
+                    list(pool.map(lane, range(threads)))
 
 
 if __name__ == "__main__":

@@ -58,14 +58,14 @@ class BinaryFile:
 
 
 def open_binary(path: Path) -> BinaryIO:
-    """Open a file so that it can be read at any position: of a gzip file, a temporary unpacked copy."""
+    """Open a file at its start, to be read at any position: of a gzip file, a temporary unpacked copy."""
     if not is_gzip(path):
         return cast(BinaryIO, open(path, "rb", buffering=0))
     plain = tempfile.TemporaryFile()
     with readable(path) as packed:
         while part := packed.read(1 << 22):
             plain.write(part)
-    plain.flush()
+    plain.seek(0)
     return cast(BinaryIO, plain)
 
 

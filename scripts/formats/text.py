@@ -158,10 +158,13 @@ def blocks(path: Path, begin: int, end: int | None, cut: bytes = b"\n") -> Itera
 
 
 def line_at(path: Path, data: np.ndarray, position: int, offset: int) -> tuple[str, int]:
-    """Text and number (from 1) of the line at ``data[position]``, where ``data`` begins at byte ``offset``."""
+    """Text and number (from 1) of the line at ``data[position]``, where ``data`` begins at byte ``offset``.
+
+    Of a line that is not whole in ``data``, what is there.
+    """
     text = data.tobytes()
     begin = text.rfind(b"\n", 0, position) + 1
-    line = text[begin : text.index(b"\n", position)].decode(errors="replace").strip()
+    line = (text[begin:position] + text[position:].partition(b"\n")[0]).decode(errors="replace").strip()
     number = text.count(b"\n", 0, begin) + 1
     with readable(path) as file:
         left = offset

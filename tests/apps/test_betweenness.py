@@ -5,6 +5,7 @@ import networkx
 import numpy as np
 import parts
 import pytest
+from oracles import shares_of_paths
 
 from apps.betweenness import APP, betweenness, prepare
 from apps.verify.betweenness import verify_betweenness
@@ -13,24 +14,8 @@ from cusp.errors import GraphFileError, OptionError
 
 
 def counted(graph: graphs.Graph, sources: list[int] | None = None) -> np.ndarray:
-    """By its definition: the shares of shortest paths from a source to a target that lead through each other node."""
-    size = graph.num_nodes
-    edges = np.zeros((size, size))
-    np.add.at(edges, (graph.sources, graph.targets), 1.0)
-    hops, paths, walks = np.full((size, size), np.inf), np.eye(size), np.eye(size)
-    np.fill_diagonal(hops, 0)
-    for length in range(1, size):
-        walks = walks @ edges
-        new = np.isinf(hops) & (walks > 0)
-        hops[new], paths[new] = length, walks[new]
-        walks = np.where(hops == length, walks, 0)
-    found = np.zeros(size)
-    for source in range(size) if sources is None else sources:
-        for target in np.flatnonzero(np.isfinite(hops[source])):
-            on = hops[source] + hops[:, target] == hops[source, target]
-            on[[source, target]] = False
-            found[on] += paths[source][on] * paths[:, target][on] / paths[source, target]
-    return found
+    """All shares of shortest paths, or those of paths from some nodes."""
+    return shares_of_paths(graph, range(graph.num_nodes) if sources is None else sources)
 
 
 def run(part, **options) -> tuple[np.ndarray, dict]:

@@ -222,6 +222,7 @@ def test_small_pieces(comm, shared_tmp, monkeypatch, policy):
     whole = partition_graph(path, parts.policy_of(policy), comm, csc=True)
     monkeypatch.setattr(build_cpu, "CHUNK", 7)
     monkeypatch.setattr(read_cpu, "CHUNK", 5)
+    monkeypatch.setattr(read_cpu, "SHORT", 3)
     monkeypatch.setattr(exchange, "PIECE", 16)
     assert_same(whole, partition_graph(path, parts.policy_of(policy), comm, csc=True))
 

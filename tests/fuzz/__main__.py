@@ -20,16 +20,16 @@ import ranks  # noqa: E402, F401 - prepares the process before numba is imported
 
 # isort: split
 import numpy as np  # noqa: E402
-from fuzz import answers, foreign_files, graph_files, options, policies, programs, saved_parts  # noqa: E402
+from fuzz import foreign_files, graph_files, options, policies, saved_parts  # noqa: E402
 from fuzz.case import is_bad, shrunk  # noqa: E402
 
 CLASSES = {
     "graph_files": graph_files.make_case,
     "saved_parts": saved_parts.make_case,
     "foreign_files": foreign_files.make_case,
+    "node_maps": policies.make_node_map,
     "policies": policies.make_case,
     "options": options.make_case,
-    "answers": answers.make_case,
 }
 COLUMNS = ("tried", "done", "refused", "traceback", "signal", "hang", "babble", "wrong")
 
@@ -44,10 +44,6 @@ def main() -> int:
     parser.add_argument("--most", type=int, default=10**9, metavar="N", help="cases of a class")
     parsed = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="cusp-fuzz-") as scratch:
-        with open(os.devnull, "w") as nowhere:
-            sys.stdout, kept = nowhere, sys.stdout
-            programs.rehearse(Path(scratch))
-            sys.stdout = kept
         return attack(parsed, Path(scratch))
 
 

@@ -1,16 +1,19 @@
 """What a case of the fuzzer is: a folder of inputs, steps that damage it, and a program that must stand it."""
 
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import graphs
 import numpy as np
+from fuzz import programs
 from fuzz.isolate import GOOD, Outcome, attempt
 
 Step = tuple[str, Callable[[Path], None]]  # a name for people, and what it does to the folder
 
 LIMIT = 20.0  # seconds
+_loaded: set[str] = set()
 
 
 @dataclass
@@ -27,15 +30,27 @@ class Case:
         The program; it runs in a process of its own.
     check : function (folder) -> str
         After exit code 0: what is wrong with the answer, or an empty text.
+    code : str
+        Cases of one name call the same compiled code. The first of them loads it by a run without damage, in this
+        process, from which all others are forked. Empty if it is not loaded.
+    rehearsal : function (folder) -> exit code
+        That run, if it is not ``run``.
     """
 
     make: Callable[[Path], None]
     steps: list[Step]
     run: Callable[[Path], int]
     check: Callable[[Path], str] = field(default=lambda folder: "")
+    code: str = ""
+    rehearsal: Callable[[Path], int] | None = None
 
     def try_it(self, folder: Path, steps: list[Step] | None = None) -> Outcome:
         """Make the inputs in an empty folder, damage them, run the program, look at its answer."""
+        if self.code and self.code not in _loaded:
+            _loaded.add(self.code)
+            with tempfile.TemporaryDirectory(prefix="cusp-fuzz-") as other:
+                self.make(Path(other))
+                programs.rehearse(lambda: (self.rehearsal or self.run)(Path(other)))
         self.make(folder)
         for _, damage in self.steps if steps is None else steps:
             damage(folder)
@@ -50,7 +65,18 @@ def random_graph(random: np.random.Generator, most_nodes: int, most_edges: int, 
     return graphs.random_directed(nodes, edges, int(random.integers(1 << 30)))
 
 
-Maker = Callable[[np.random.Generator], Case]
+def change_bytes(path: Path, random: np.random.Generator, how: int | None = None) -> None:
+    """Cut a file (0), flip up to five bits (1), or insert up to 20 bytes (2)."""
+    content = bytearray(path.read_bytes())
+    at, how = int(random.integers(len(content) + 1)), int(random.integers(3)) if how is None else how
+    if how == 0:
+        content = content[:at]
+    elif how == 1:
+        for _ in range(random.integers(1, 6) if content else 0):
+            content[random.integers(len(content))] ^= 1 << random.integers(8)
+    else:
+        content[at:at] = bytes(random.integers(0, 256, random.integers(1, 20), dtype=np.uint8))
+    path.write_bytes(content)
 
 
 def shrunk(case: Case, kind: str, new_folder: Callable[[], Path]) -> list[str]:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 from fuzz import programs
-from fuzz.case import Case, Step
+from fuzz.case import Case, Step, change_bytes
+from fuzz.isolate import attempt
 
 TOKENS = (
     "-1", "1e400", "nan", "inf", "99999999999999999999", "9223372036854775808", "0x10", "1.5", "", "abc", "\x00", "é",
@@ -122,12 +123,10 @@ def make_case(random: np.random.Generator) -> Case:
     def check(folder: Path) -> str:
         if "--info" in more:
             return ""
-        from fuzz.isolate import attempt
-
         again = attempt(lambda: programs.command("scripts.convert", "--info", folder / "g.h5", "--check"), 20)
         return "" if again.kind == "done" else f"what was written cannot be read: {again.text}"
 
-    return Case(make, steps, run, check)
+    return Case(make, steps, run, check, f"convert {name} {more}")
 
 
 def _damage(random: np.random.Generator, name: str, text: bool) -> Step:
@@ -135,23 +134,12 @@ def _damage(random: np.random.Generator, name: str, text: bool) -> Step:
     seed = int(random.integers(1 << 30))
 
     def step(folder: Path) -> None:
-        dice = np.random.default_rng(seed)
-        path = folder / name
-        content = bytearray(path.read_bytes())
-        if not content:
+        dice, path = np.random.default_rng(seed), folder / name
+        if how < 3:
+            change_bytes(path, dice, how)
             return
-        if how == 0:
-            content = content[: int(dice.integers(len(content)))]
-        elif how == 1:
-            for _ in range(dice.integers(1, 6)):
-                content[dice.integers(len(content))] ^= 1 << dice.integers(8)
-        elif how == 2:
-            at = int(dice.integers(len(content)))
-            content[at:at] = bytes(dice.integers(0, 256, dice.integers(1, 20), dtype=np.uint8))
-        else:
-            words = content.decode("latin-1").split(" ")
-            words[int(dice.integers(len(words)))] = TOKENS[dice.integers(len(TOKENS))]
-            content = bytearray(" ".join(words).encode("utf-8", "surrogateescape"))
-        path.write_bytes(content)
+        words = path.read_bytes().decode("latin-1").split(" ")
+        words[int(dice.integers(len(words)))] = TOKENS[dice.integers(len(TOKENS))]
+        path.write_bytes(" ".join(words).encode("utf-8", "surrogateescape"))
 
     return f"{name} damaged, way {how}, seed {seed}", step

@@ -13,7 +13,6 @@ NAMES = ("indptr", "indices", "data")
 ODD = (
     "many", b"\xff\xfe", np.nan, np.inf, -1, 0, 2**62, -(2**63), 1e300, True, [1, 2], [], "", np.float16(3), 1 + 2j,
 )  # fmt: skip
-PROGRAMS = ("bfs", "bfs", "bfs", "sssp", "sssp", "cc", "pagerank", "convert", "info", "cusp", "dry")
 TYPES = ("f2", "f4", "f8", "i1", "u1", "i2", ">i4", ">u8", "u8", "?", "c8", "S4")
 
 
@@ -65,7 +64,7 @@ def make_case(random: np.random.Generator) -> Case:
             expected = graphs.serial_distances(read, 0)
         return "" if np.allclose(answer, expected) else f"{name} gave {answer[:8]}, expected {expected[:8]}"
 
-    return Case(make, steps, run, check)
+    return Case(make, steps, run, check, f"{name} {weight} {transpose}")
 
 
 def _as_read_by_h5py(path: Path, weighted: bool) -> graphs.Graph | None:

@@ -8,6 +8,7 @@ import contextlib
 import os
 import re
 import resource
+import select
 import signal
 import sys
 import tempfile
@@ -16,9 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-MEMORY = (
-    6 << 30
-)  # bytes of address space beyond what the process has: a case that wants more believes its input too much
+MEMORY = 6 << 30  # bytes beyond the address space of the parent: a case that wants more believes its input too much
 LINES = 3  # an error message has at most this many lines
 GOOD = ("done", "refused")  # kinds of outcome that are right
 
@@ -44,7 +43,7 @@ class Outcome(NamedTuple):
 def attempt(call: Callable[[], int], limit: float) -> Outcome:
     """Run ``call`` in a forked process; it returns an exit code or leaves by SystemExit.
 
-    ``limit`` is in seconds of computing; a process that takes longer, or five times as long by the clock, is killed.
+    A process that has computed for more than ``limit`` seconds, or waited for as long, is killed.
     """
     began = time.monotonic()
     with tempfile.TemporaryFile("w+") as errors, tempfile.TemporaryFile("w+") as output:
@@ -82,23 +81,24 @@ def _run(call: Callable[[], int], output: int, errors: int) -> int:
 
 def _wait(child: int, limit: float) -> int | None:
     """Status of the child, or None if it had to be killed."""
-    pause, deadline = 0.001, time.monotonic() + 5 * limit
-    while True:
-        pid, status = os.waitpid(child, os.WNOHANG)
-        if pid:
-            return status
-        if time.monotonic() > deadline or _computed(child) > limit:
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            return None
-        time.sleep(pause)
-        pause = min(pause * 1.5, 0.02)
+    handle, ended = os.pidfd_open(child), select.poll()
+    ended.register(handle)
+    asleep, late = 0.0, False
+    while not (late or ended.poll(500)):
+        computed, waits = _seconds(child)
+        asleep += 0.5 * waits
+        late = max(computed, asleep) > limit
+    os.close(handle)
+    if late:
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    return None if late else status
 
 
-def _computed(child: int) -> float:
-    """Seconds that a process has computed; other processes of the machine do not count."""
+def _seconds(child: int) -> tuple[float, bool]:
+    """Seconds that a process has computed, and whether it waits; what others on the machine take does not count."""
     fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"), fields[0] != "R"
 
 
 def _kind(status: int | None, text: str) -> str:

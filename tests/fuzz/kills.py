@@ -2,10 +2,13 @@
 
 Each program is started with one to three ranks. At a random moment, from its first millisecond on, one of its ranks is
 killed, or all of it gets the SIGINT of a terminal. It has to end soon, without a traceback, and the next start has to
-remove all that was left. Only before Python imports ``cusp`` does a signal do what it does to any Python.
+remove all that was left. Only before Python imports ``cusp`` does a signal do what it does to any Python: the program
+has to end soon then too, but its words and exit code are those of Python and the launcher. On a busy machine, start all
+of it under ``nice -n -18``, so that the seconds are those of the programs. Ctrl-C shows the table so far.
 """
 
 import argparse
+import contextlib
 import os
 import random
 import re
@@ -16,6 +19,7 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
 
 from cusp.runtime import leftovers
 from scripts import mpirun
@@ -24,6 +28,21 @@ PATIENCE = 5.0  # seconds in which all ranks have to end
 MARK = "CUSP_KILLS"
 TRACES = re.compile(r"Traceback|Exception ignored|Fatal Python error|Segmentation")
 SHARED_MEMORY = Path("/dev/shm")
+CODES = {"INT": (130, 0), "KILL": (137, -9, 9, 0), "TERM": (143, 0)}  # 0: it was at its end
+OPEN_MPI_CODES = {"INT": (1, 0)}  # its launcher ends all ranks by itself
+
+
+class Outcome(NamedTuple):
+    """What came of one signal."""
+
+    kind: str
+    program: str
+    ranks: int
+    ours: bool  # whether every rank had imported cusp
+    code: int
+    seconds: float  # from the signal to the end of all
+    told: str  # what is wrong
+    errors: str  # what the program said
 
 
 def programs(folder: Path) -> dict[str, list[str]]:
@@ -35,7 +54,9 @@ def programs(folder: Path) -> dict[str, list[str]]:
                       "--export-to", f"{made}/masters"],
         "save": ["cusp", graph, "--policy", "hvc", "--save", f"{made}/parts"],
         "convert": ["scripts.convert", edges, "--symmetrize", "--output", f"{made}/converted.h5"],
+        "generate": ["scripts.generate", "rmat", "--scale", "14", "--symmetrize", "--output", f"{made}/kron.h5"],
         "bfs": ["apps.bfs", graph, "--trials", "20", "--output", f"{made}/hops.h5", "--rows", f"{made}/rows.jsonl"],
+        "pagerank": ["apps.pagerank", graph, "--output", f"{made}/ranks.h5", "--memory-limit", "4M", "--verify"],
     }  # fmt: skip
 
 
@@ -44,37 +65,59 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.kills", description=__doc__.split("\n\n")[0])
     parser.add_argument("--times", type=int, default=60, help="of each kind (default: 60)")
     parser.add_argument("--kinds", default="KILL,INT", help="signals (default: KILL,INT)")
+    parser.add_argument("--under", default="", help="a command that starts each program")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # a job in the background ignores it, and so would programs
     draw = random.Random(options.seed)
     before = set(os.listdir(SHARED_MEMORY))
-    table: Counter[tuple] = Counter()
-    failures = []
+    outcomes = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for below in ("made", "scratch"):
             (folder / below).mkdir()
-        lengths = prepare(folder)
-        for kind in options.kinds.split(","):
-            for number in range(options.times):
+        lengths = prepare(folder, options.under.split())
+        with contextlib.suppress(KeyboardInterrupt):
+            for kind in options.kinds.split(",") * options.times:
                 program, ranks = draw.choice(list(lengths)), draw.randint(1, 3)
-                delay = draw.uniform(0.001, 0.9 * lengths[program])
-                outcome, told, errors = one(folder, program, ranks, kind, delay, draw)
-                table[kind, program, ranks, outcome] += 1
-                if told:
-                    failures.append(f"{kind} {number}: {program}, {ranks} ranks, after {delay:.3f} s: {told}\n{errors}")
-        for failure in failures:
-            print(failure)
-        for line, count in sorted(table.items()):
-            print(*line, count, sep="  ")
+                delay = moment(draw, lengths[program])
+                while not (outcome := one(folder, program, ranks, kind, delay, draw, options.under.split())):
+                    delay *= 0.7
+                outcomes.append(outcome)
+                if outcome.told:
+                    print(f"after {delay:.3f} s:", *outcome, flush=True)
         left = what_is_left(folder, before)
-    print(f"{len(failures)} failures; left after the next start: {left or 'nothing'}")
+    show(outcomes)
+    failures = sum(bool(outcome.told) for outcome in outcomes)
+    print(f"{failures} failures; left after the next start: {left or 'nothing'}")
     return int(bool(failures or left))
 
 
-def prepare(folder: Path) -> dict[str, float]:
+def moment(draw: random.Random, length: float) -> float:
+    """Seconds after the start: half of them early, where a process changes most."""
+    late = 0.9 * length
+    return draw.uniform(0.001, late) if draw.random() < 0.5 else 0.001 * (late / 0.001) ** draw.random()
+
+
+def show(outcomes: list[Outcome]) -> None:
+    """A line for each signal and program."""
+    for kind, program in sorted({outcome[:2] for outcome in outcomes}):
+        rows = [outcome for outcome in outcomes if outcome[:2] == (kind, program)]
+        ours, early = ([row.code for row in rows if row.ours == ours] for ours in (True, False))
+        slowest = max(row.seconds for row in rows)
+        print(
+            f"{kind:5}{program:10}{len(rows):4} runs, {sum(row.ranks for row in rows):4} ranks, "
+            f"slowest end {slowest:.2f} s, exit codes {dict(Counter(ours))}; "
+            f"before cusp {len(early)}, exit codes {dict(Counter(early))}"
+        )
+
+
+def prepare(folder: Path, under: list[str]) -> dict[str, float]:
     """Make the inputs, and find out how long each program takes."""
-    run("scripts.generate", "rmat", "--scale", "15", "--symmetrize", "--output", str(folder / "graph.h5"))
+    graph = folder / "graph.h5"
+    run(under, 1, ["scripts.generate", "rmat", "--scale", "15", "--symmetrize", "--output", str(graph)])
     draw = random.Random(1)
     lines = (f"{draw.randrange(20000)} {draw.randrange(20000)}\n" for _ in range(300_000))
     (folder / "edges.txt").write_text("".join(lines))
@@ -82,51 +125,79 @@ def prepare(folder: Path) -> dict[str, float]:
     for name, arguments in programs(folder).items():
         for _ in range(2):
             began = time.monotonic()
-            mpirun.run(3, ["-m", *arguments], timeout=120)
+            run(under, 3, arguments)
         lengths[name] = time.monotonic() - began
+        print(f"{name} takes {lengths[name]:.2f} s on 3 ranks", flush=True)
     return lengths
 
 
-def run(*arguments: str) -> None:
+def run(under: list[str], ranks: int, arguments: list[str]) -> None:
     """Run one of our programs to its end."""
-    subprocess.run([sys.executable, "-m", *arguments], check=True, stdout=subprocess.DEVNULL)
+    line = [*under, *mpirun.command(ranks), sys.executable, "-m", *arguments]
+    subprocess.run(line, check=True, stdout=subprocess.DEVNULL, env=mpirun.environment())
 
 
-def one(folder: Path, program: str, ranks: int, kind: str, delay: float, draw: random.Random) -> tuple[str, str, str]:
-    """One program and one signal; what came out, what is wrong with that, and what the program said."""
+def one(
+    folder: Path, program: str, ranks: int, kind: str, delay: float, draw: random.Random, under: list[str]
+) -> Outcome | None:
+    """One program and one signal; None if the program had ended before."""
     token = f"{os.getpid()}-{draw.random()}"
     launcher = mpirun.command(ranks) if ranks > 1 else []
     variables = mpirun.environment({MARK: token, "TMPDIR": str(folder / "scratch")})
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(
-            [*launcher, sys.executable, "-m", *programs(folder)[program]], env=variables, stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True,
+            [*under, *launcher, sys.executable, "-m", *programs(folder)[program]], env=variables,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True,
         )  # fmt: skip
         time.sleep(delay)
-        python = [number for number, command in marked(token).items() if command == "python"]
+        python = ranks_of(token)
+        while kind == "KILL" and not python and process.poll() is None:
+            python = ranks_of(token)
+        if process.poll() is not None:
+            return None
+        ours = len(python) == ranks and all(map(has_our_handlers, python))
+        began = time.monotonic()
         if kind != "KILL":
             os.killpg(process.pid, getattr(signal, f"SIG{kind}"))  # as a terminal does
-        elif python:
+        else:
             os.kill(draw.choice(python), signal.SIGKILL)
-        try:
-            process.wait(PATIENCE)
-            told = ""
-        except subprocess.TimeoutExpired:
-            told = f"still running: {marked(token)}"
-        time.sleep(0.2)
-        if not told and marked(token):
-            told = f"processes left: {marked(token)}"
+        told = wait_for(process, token)
+        seconds = time.monotonic() - began
         for number in marked(token):
             os.kill(number, signal.SIGKILL)
         code = process.wait()
         errors.seek(0)
         text = errors.read()
-    if not told and TRACES.search(text):
+    wanted = (OPEN_MPI_CODES if ranks > 1 and mpirun.is_open_mpi() else {}).get(kind) or CODES[kind]
+    if not told and ours and TRACES.search(text):
         told = "a traceback"
-    wanted = {"INT": (130, 0), "KILL": (137, -9, 9, 0)}.get(kind, (143, 0))
-    if not told and code not in wanted:
+    if not told and ours and code not in wanted:
         told = f"exit code {code}"
-    return f"exit {code}", told, text
+    return Outcome(kind, program, ranks, ours, code, seconds, told, text)
+
+
+def ranks_of(token: str) -> list[int]:
+    """Processes of Python with this mark."""
+    return [number for number, command in marked(token).items() if command == "python"]
+
+
+def wait_for(process: subprocess.Popen, token: str) -> str:
+    """Wait until all are gone; what is wrong if that takes too long."""
+    limit = time.monotonic() + PATIENCE
+    while process.poll() is None or marked(token):
+        if time.monotonic() > limit:
+            return f"still running: {marked(token)}"
+        time.sleep(0.01)
+    return ""
+
+
+def has_our_handlers(process: int) -> bool:
+    """Whether a process hears SIGTERM, which Python alone does not."""
+    try:
+        status = Path(f"/proc/{process}/status").read_text()
+    except OSError:
+        return False
+    return bool(int(re.findall(r"SigCgt:\s*(\w+)", status)[0], 16) >> (signal.SIGTERM - 1) & 1)
 
 
 def marked(token: str) -> dict[int, str]:
@@ -147,7 +218,7 @@ def what_is_left(folder: Path, before: set[str]) -> list[str]:
     settled = time.time() - leftovers.SETTLED
     os.environ["TMPDIR"] = str(folder / "scratch")
     for arguments in programs(folder).values():
-        run(*arguments)
+        run([], 1, arguments)
     left = [str(path) for path in (folder / "scratch").iterdir()]
     left += [str(path) for path in (folder / "made").rglob("*") if ".tmp" in path.name]
     segments = set(os.listdir(SHARED_MEMORY)) - before

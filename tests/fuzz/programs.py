@@ -1,12 +1,15 @@
 """The programs as a user starts them, called inside a process that has imported them already."""
 
+import contextlib
+import gc
 import importlib
+import os
 import sys
-from pathlib import Path
+import warnings
+from collections.abc import Callable
+from unittest import mock
 
 from cusp.launch import run_main
-
-APPS = ("bfs", "sssp", "cc", "scc", "pagerank", "kcore", "triangles", "betweenness", "communities", "widest", "forest")
 
 
 def app(name: str, *arguments: object) -> int:
@@ -36,33 +39,11 @@ def comm():  # type: ignore[no-untyped-def]
     return MPI.COMM_WORLD
 
 
-def rehearse(folder: Path) -> None:
-    """Import and compile what the cases call, in this process: its children inherit it."""
-    from mpi4py import MPI
-
-    from apps.harness import main
-
-    generate = importlib.import_module("scripts.generate").main
-    for weights in ("1:9", None):
-        path = folder / f"rehearsal-{weights}.h5"
-        more = ["--weights", weights] if weights else []
-        arguments = ["rmat", "--scale", "6", "--symmetrize", "--dedup", *more, "--output", str(path)]
-        generate(MPI.COMM_WORLD, arguments)
-        for name in ("bfs", "sssp", "cc", "pagerank"):
-            main(
-                importlib.import_module(f"apps.{name}").APP,
-                MPI.COMM_WORLD,
-                [str(path), "--verify", "--output", str(folder / "out.h5")],
-            )
-    more = [["--dry-run", "--ranks", "3"], ["--policy", "cvc"]]
-    calls = [(importlib.import_module("cusp.__main__").main, [str(path), *words]) for words in more]
-    text = folder / "rehearsal.wel"
-    text.write_text("0 1 2\n1 0 2\n")
-    table = folder / "rehearsal.csv"
-    table.write_text("source,target,weight\n0,1,2\n")
-    convert = importlib.import_module("scripts.convert.__main__").main
-    importlib.import_module("pyarrow.parquet")
-    for source in (path, text, table):
-        calls += [(convert, [str(source), "-o", str(folder / "out.h5")]), (convert, [str(source), "--info"])]
-    for call, arguments in calls:
-        call(MPI.COMM_WORLD, arguments)
+def rehearse(call: Callable[[], int]) -> None:
+    """Call a program in this process, which goes on: what it imports and compiles, the children inherit."""
+    go_on = mock.patch(f"{__name__}.run_main", lambda main: main(comm(), sys.argv[1:]))
+    with go_on, open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        call()
+    gc.collect()
+    gc.freeze()  # or the collector of each child would copy the pages of all these objects

@@ -11,8 +11,7 @@ import graphs
 import h5py
 import numpy as np
 from fuzz import programs
-from fuzz.case import Case, Step, random_graph
-from fuzz.isolate import attempt
+from fuzz.case import Case, Step, change_bytes, random_graph
 
 from cusp.input.checksum import checksum
 
@@ -27,10 +26,7 @@ def make_case(random: np.random.Generator) -> Case:
     number = int(random.integers(GRAPHS))
     graph = random_graph(np.random.default_rng(number), 40, 120, 1)
     name = str(random.choice(["bfs", "sssp"]))
-    steps = [_edit(random) for _ in range(random.integers(1, 3))]
-    steps.sort(
-        key=lambda step: step[0].startswith(("files", "bits"))
-    )  # h5py does not edit what is no HDF5 file any more
+    steps = edits(random)
 
     def make(folder: Path) -> None:
         shutil.copytree(_saved(number, graph), folder / "parts")
@@ -39,7 +35,7 @@ def make_case(random: np.random.Generator) -> Case:
         return programs.app(name, folder / "parts", "--source", 0, "--output", folder / "out.h5")
 
     def check(folder: Path) -> str:
-        read = _as_stored(folder / "parts", name == "sssp")
+        read = as_stored(folder / "parts", name == "sssp")
         if isinstance(read, str):
             return read
         with h5py.File(folder / "out.h5") as file:
@@ -47,7 +43,7 @@ def make_case(random: np.random.Generator) -> Case:
         expected = (graphs.serial_hops if name == "bfs" else graphs.serial_distances)(read, 0)
         return "" if np.array_equal(answer, expected) else f"{name} gave {answer[:8]}, expected {expected[:8]}"
 
-    return Case(make, steps, run, check)
+    return Case(make, steps, run, check, f"saved {name}")
 
 
 def _saved(number: int, graph: graphs.Graph) -> Path:
@@ -56,41 +52,52 @@ def _saved(number: int, graph: graphs.Graph) -> Path:
     if not folder.exists():
         folder.mkdir()
         graphs.write_here(folder / "g.h5", graph)
-        saved = attempt(lambda: programs.command("cusp", folder / "g.h5", "--save", folder / "parts"), 30)
-        assert saved.kind == "done", saved
+        programs.rehearse(lambda: programs.command("cusp", folder / "g.h5", "--save", folder / "parts"))
     return folder / "parts"
 
 
-def _as_stored(folder: Path, weighted: bool) -> graphs.Graph | str:
-    """The graph of the one part in a folder, read without our code; or why there is none."""
+def as_stored(folder: Path, weighted: bool) -> graphs.Graph | str:
+    """The graph of the parts in a folder, read without our code; or why there is none."""
     try:
         manifest = json.loads((folder / "manifest.json").read_text())
-        with h5py.File(folder / manifest["parts"][0]) as file:
-            gids, offsets, targets = (file[key][...].astype(np.int64) for key in ("gids", "offsets", "targets"))
-            weights = file["weights"][...] if weighted else np.ones(targets.size, np.int64)
-        nodes = int(manifest["num_nodes"])
-        sources = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
-        if sorted(gids.tolist()) != list(range(nodes)):
-            return "the gids are not the nodes, but the part was accepted"
-        return graphs.make(nodes, np.stack([gids[sources], gids[targets]], axis=1), weights)
+        masters, edges, weights = [], [], []
+        for name in manifest["parts"]:
+            with h5py.File(folder / name) as file:
+                gids, offsets, targets = (file[key][...].astype(np.int64) for key in ("gids", "offsets", "targets"))
+                masters += gids[: int(file["mirror_starts"][0])].tolist()
+                has_weights = weighted and "weights" in file
+                weights.append(file["weights"][...] if has_weights else np.ones(targets.size, np.int64))
+                sources = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
+                edges.append(np.stack([gids[sources], gids[targets]], axis=1))
+        if sorted(masters) != list(range(int(manifest["num_nodes"]))):
+            return "the masters are not the nodes, but the parts were accepted"
+        return graphs.make(len(masters), np.concatenate(edges), np.concatenate(weights))
     except Exception as error:
-        return f"the part does not hold a graph ({type(error).__name__}), but it was accepted"
+        return f"the parts do not hold a graph ({type(error).__name__}), but they were accepted"
 
 
-def _edit(random: np.random.Generator) -> Step:
+def edits(random: np.random.Generator) -> list[Step]:
+    """One or two edits of the folder ``parts``."""
     kinds = (_array, _array, _array, _manifest, _manifest, _number, _file, _bytes)
-    return kinds[random.integers(len(kinds))](random)
+    steps = [kinds[random.integers(len(kinds))](random) for _ in range(random.integers(1, 3))]
+    return sorted(steps, key=lambda step: step[0].startswith(("files", "bits")))  # h5py edits HDF5 files only
 
 
-def _in_part(name: str, change: Callable[[h5py.File], None]) -> Step:
+def _part(folder: Path, place: float) -> Path | None:
+    """One of the parts that are there."""
+    found = sorted((folder / "parts").glob("part-*.h5"))
+    return found[int(place * len(found))] if found else None
+
+
+def _in_part(name: str, place: float, change: Callable[[h5py.File], None]) -> Step:
     def step(folder: Path) -> None:
-        part = next((folder / "parts").glob("part-*.h5"), None)
+        part = _part(folder, place)
         with contextlib.suppress(OSError, KeyError):  # an earlier step damaged the file
             if part:
                 with h5py.File(part, "r+") as file:
                     change(file)
 
-    return name, step
+    return f"part {place:.2f}: {name}", step
 
 
 def _array(random: np.random.Generator) -> Step:
@@ -126,7 +133,7 @@ def _array(random: np.random.Generator) -> Step:
         if values.dtype.kind in "iufb":
             dataset.attrs["checksum"] = np.uint64(checksum(values))
 
-    return _in_part(f"{name} edited, way {how}, seed {seed}", change)
+    return _in_part(f"{name} edited, way {how}, seed {seed}", float(random.random()), change)
 
 
 def _number(random: np.random.Generator) -> Step:
@@ -138,7 +145,7 @@ def _number(random: np.random.Generator) -> Step:
         name = names[int(place * len(names))]
         file.attrs[name] = "none" if value is None else str(value) if isinstance(value, dict | list) else value
 
-    return _in_part(f"attribute {place:.2f} = {value!r}", change)
+    return _in_part(f"attribute {place:.2f} = {value!r}", float(random.random()), change)
 
 
 def _manifest(random: np.random.Generator) -> Step:
@@ -164,11 +171,10 @@ def _manifest(random: np.random.Generator) -> Step:
 
 
 def _file(random: np.random.Generator) -> Step:
-    how = int(random.integers(4))
+    how, place = int(random.integers(4)), float(random.random())
 
     def step(folder: Path) -> None:
-        parts = folder / "parts"
-        part = next(parts.glob("part-*.h5"), None)
+        parts, part = folder / "parts", _part(folder, place)
         if how == 0 and part:
             part.unlink()
         elif how == 1:
@@ -178,19 +184,14 @@ def _file(random: np.random.Generator) -> Step:
         elif part:
             part.write_bytes(part.read_bytes()[:1000])
 
-    return f"files damaged, way {how}", step
+    return f"files damaged at {place:.2f}, way {how}", step
 
 
 def _bytes(random: np.random.Generator) -> Step:
-    seed = int(random.integers(1 << 30))
+    seed, place = int(random.integers(1 << 30)), float(random.random())
 
     def step(folder: Path) -> None:
-        dice = np.random.default_rng(seed)
-        part = next((folder / "parts").glob("part-*.h5"), None)
-        if part:
-            content = bytearray(part.read_bytes())
-            for _ in range(dice.integers(1, 6)):
-                content[dice.integers(len(content))] ^= 1 << dice.integers(8)
-            part.write_bytes(content)
+        if part := _part(folder, place):
+            change_bytes(part, np.random.default_rng(seed), how=1)
 
-    return f"bits flipped in the part, seed {seed}", step
+    return f"bits flipped in part {place:.2f}, seed {seed}", step

@@ -10,6 +10,7 @@ import pytest
 from spawn import mpirun
 
 from cusp.runtime import environment, generated
+from tests.fuzz import caches
 
 SOURCE = "def twice(x):\n    return 2 * x\n"
 DAMAGES = {
@@ -28,7 +29,7 @@ def cache(tmp_path, monkeypatch):
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "numba"))
     environment.why_not_ours.cache_clear()
     environment.private_folder.cache_clear()
-    environment.not_kept.cache_clear()
+    environment._not_kept.clear()
     yield tmp_path / "cache"
     environment.why_not_ours.cache_clear()
     environment.private_folder.cache_clear()
@@ -62,6 +63,16 @@ def test_damaged_files_of_numba_are_made_anew(tmp_path, twice):
             assert hits(twice()) == 0 and hits(twice()) == 1
         path.unlink()
         assert hits(twice()) == 0 and hits(twice()) == 1
+
+
+@pytest.mark.limit(300)
+@pytest.mark.parametrize(("group", "damage"), [("*.nbi", "cut"), ("*.nbc", "zeroed")])
+def test_a_program_with_a_damaged_cache(tmp_path, group, damage):
+    """All entries of a real run at once; ``python -m tests.fuzz.caches`` does more of it."""
+    (tmp_path / "edges.txt").write_text("0 1\n1 2\n")
+    arguments, answer = caches.programs(tmp_path)["convert"]
+    files, failures = caches.attack(tmp_path / "cache", arguments, answer, group, {damage: DAMAGES[damage]})
+    assert files > 2 and not failures, failures
 
 
 def test_machine_code_of_another_signature_is_not_run(tmp_path, twice):
@@ -125,12 +136,16 @@ def test_the_cache_is_for_its_owner(cache, capfd):
 
 
 @pytest.mark.parametrize("below", ["", "rules"])
-@pytest.mark.parametrize("why", ["writable by others", "of another user", "a link of another user"])
+@pytest.mark.parametrize(
+    "why", ["writable by others", "writable by a group", "of another user", "a link of another user"]
+)
 def test_a_cache_that_is_not_ours_is_not_used(cache, below, why, monkeypatch, capfd):
     (cache / "rules").mkdir(parents=True, mode=0o700)
     target = cache / below if below else cache
-    if why == "writable by others":
-        target.chmod(0o777)
+    if why.startswith("writable by"):
+        target.chmod({"writable by others": 0o702, "writable by a group": 0o720}[why])
+    elif why == "of another user" and os.geteuid() == 0:
+        os.chown(target, 4711, 4711)
     else:
         method = "stat" if why == "of another user" else "lstat"
         plain = getattr(Path, method)

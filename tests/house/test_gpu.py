@@ -131,6 +131,23 @@ def test_answers_equal_those_of_the_cpu(comm, shared_tmp, policy, order):
 
 
 @on_gpu
+@pytest.mark.mpi(min_size=2)
+def test_steps_are_counted_anew(comm, shared_tmp):
+    """After very many steps, before a stamp comes back; barriers leave their counter as it was, but for one bit."""
+    host, gpu = both(shared_tmp, "random", "cvc", comm)
+    sync = Sync(make_plan(gpu, comm), comm)
+    lengths, expected = measure(gpu, sync), graphs.serial_distances(graphs.HARD["random"](), 3)
+    progress, stamps = lengths.queue.queue.progress.view(np.uint32), lengths.queue.stamps
+    for steps in (2**30 - 2, 2**30, 2**30 + 4, 2**32 - 1):
+        progress[1:2] = np.uint32(steps)
+        stamps.fill(steps % 6 + 1)  # were they kept, nodes that fall in the next step would be missed
+        answer = sssp(gpu, sync, 3, lengths).on_host()
+        np.testing.assert_array_equal(parts.gather(gpu, answer.labels["distance"]), expected)
+        arrived, steps = (int(word) for word in to_host(progress[:2]))
+        assert arrived % 2**31 == 0 and steps < 2**30 + 1000
+
+
+@on_gpu
 @pytest.mark.mpi
 def test_there_and_back(comm, shared_tmp):
     """A partition moved to the GPU and back is the same."""

@@ -8,10 +8,10 @@ import sys
 import time
 
 import pytest
-from spawn import ROOT
+from spawn import ROOT, mpirun
 
 from cusp.runtime import leftovers
-from scripts.mpirun import environment
+from scripts.mpirun import command, environment, is_open_mpi, kill_session
 
 SLOW = "import sys, time\nsys.stdout.write('x')\nsys.stdout.flush()\ntime.sleep(60)\n"  # a module that takes its time
 
@@ -39,6 +39,69 @@ def test_termination_while_modules_load_is_one_line(tmp_path):
     process = start(tmp_path, "apps.bfs")
     process.send_signal(signal.SIGTERM)
     assert process.communicate(timeout=10) == ("", "error: ended by SIGTERM\n") and process.returncode == 143
+
+
+# Rank 1 comes to its imports of cusp or of MPI when rank 0 waits for it in MPI_Init.
+LATE = """
+import os, sys, time
+class Late:
+    def find_spec(self, name, path, target=None):
+        if name == "{module}":
+            sys.stdout.write(name)
+            sys.stdout.flush()
+            {then}
+if (os.environ.get("PMI_RANK") or os.environ.get("OMPI_COMM_WORLD_RANK")) == "1":
+    sys.meta_path.insert(0, Late())
+"""
+AS_IN_SITE = "try: time.sleep(60)\n            except KeyboardInterrupt: os._exit(1)"  # as Python in its first moments
+
+
+@pytest.mark.parametrize(
+    ("module", "then"), [("mpi4py", "time.sleep(60)"), ("cusp", "time.sleep(60)"), ("cusp", AS_IN_SITE)]
+)
+def test_interrupt_while_a_rank_waits_in_mpi_init(tmp_path, module, then):
+    """MPICH's launcher only hands the signal on: each rank has to hear it, or to be ended by one that does."""
+    (tmp_path / "sitecustomize.py").write_text(LATE.format(module=module, then=then))
+    variables = environment({"PYTHONPATH": f"{tmp_path}:{ROOT}"})
+    line = [*command(2), sys.executable, "-m", "apps.bfs"]
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(
+        line, stdout=pipe, stderr=pipe, text=True, env=variables, cwd=ROOT, start_new_session=True
+    )
+    try:
+        assert process.stdout and process.stdout.read(len(module)) == module
+        time.sleep(2)  # rank 0 needs less to come to MPI_Init
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=10)
+    finally:
+        kill_session(process)
+    if module == "cusp":  # the end of Python is not ours, and the launcher combines the exit codes of all ranks
+        assert process.returncode != 0
+    else:
+        assert process.returncode == (1 if is_open_mpi() else 130) and "Traceback" not in errors
+
+
+def test_termination_of_one_rank_ends_those_that_wait_in_mpi_init(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(
+        LATE.format(module="mpi4py", then="os.kill(os.getpid(), 15); time.sleep(60)")
+    )
+    done = mpirun(3, "-m", "apps.bfs", env={"PYTHONPATH": str(tmp_path)}, timeout=30)
+    assert done.returncode == 143 and done.stderr == "[rank 1 of 3] error: ended by SIGTERM\n"
+
+
+def test_mpi_is_started_as_its_settings_say(tmp_path):
+    """As by mpi4py itself: errors are exceptions, threads may call MPI, and MPI ends with Python."""
+    text = "import mpi4py; {}; import cusp; from mpi4py import MPI; print(MPI.Is_initialized() and ["
+    text += "MPI.COMM_WORLD.size, MPI.Query_thread() == MPI.THREAD_{}, MPI.COMM_WORLD.Get_errhandler() == MPI.{}])"
+    for set_to, level, errors, size in (
+        ("pass", "MULTIPLE", "ERRORS_RETURN", 2),
+        ("mpi4py.rc.threads = False", "SINGLE", "ERRORS_RETURN", 2),
+        ("mpi4py.rc(thread_level='funneled', errors='fatal')", "FUNNELED", "ERRORS_ARE_FATAL", 2),
+    ):
+        done = mpirun(2, "-c", text.format(set_to, level, errors))
+        assert done.returncode == 0 and done.stdout.count(f"[{size}, True, True]") == 2, done.stderr
+    done = mpirun(2, "-c", text.format("mpi4py.rc.initialize = False", "SINGLE", "ERRORS_RETURN"))
+    assert done.returncode == 0 and done.stdout.count("False") == 2, done.stderr
 
 
 def test_other_programs_keep_their_signals():

@@ -160,9 +160,11 @@ def test_npy(tmp_path, kind, columns):
     table = np.array(weighted(), kind)[:, :columns]
     for order in "CF":
         np.save(tmp_path / "a.npy", np.asarray(table, order=order))
-        source = open_edges(tmp_path / "a.npy")
-        assert source.weighted == (columns == 3)
-        assert collect(source, 2) == [row[:columns] for row in weighted()]
+        packed = write(tmp_path, "b.npy.gz", gzip.compress((tmp_path / "a.npy").read_bytes()))
+        for path in (tmp_path / "a.npy", packed):
+            source = open_edges(path)
+            assert source.weighted == (columns == 3)
+            assert collect(source, 2) == [row[:columns] for row in weighted()]
 
 
 @pytest.mark.parametrize("kind", ["csr", "csc", "coo"])
@@ -281,6 +283,7 @@ WRONG = [
     ("a.graph", "3 2\n2\n1 4\n2\n", "line 3: node ids"),
     ("a.graph", "3 2\n2\n1 3\n2\n1\n", "line 5: node ids"),
     ("a.graph", "3 2\n2\n1 z\n2\n", "line 3: expected whole numbers"),
+    ("a.graph", "3 2\n2\n1 z 3", "line 3: expected whole numbers, found '1 z'"),
     ("a.graph", "3 2 7\n", "found '3 2 7'"),
     ("a.graph", "3 2 1\n2 1 3\n1 1 3 1\n2\n", "line 2: expected 'neighbour weight'"),
     ("a.gr", galois(1, 4)[:-4], "has 112 bytes where its header"),

@@ -7,7 +7,7 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from apps.operators.frontier_gpu import Queue, make_queue, threads_for
+from apps.operators.frontier_gpu import Queue, make_queue, require_countable, threads_for
 from cusp.kernels.cuda import c_type, load, many_threads
 from cusp.partition import Partition
 
@@ -65,6 +65,7 @@ def plan_bfs(part: Partition, in_edges: Any) -> BfsPlan:
         rows = int(cp.flatnonzero(filled)[-1]) + 1 if bool(filled.any()) else 0
         first = cp.where(filled[:rows], sources[cp.minimum(offsets[:rows], max(sources.size - 1, 0))], -1)
         first = first.astype(np.int32)
+        require_countable(rows, part.num_local_edges)  # a pull counts nodes without out-edges, too
     return BfsPlan(make_queue(part), rows, in_edges, first, cp.empty(2 * _words(part), np.uint32))
 
 

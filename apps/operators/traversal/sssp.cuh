@@ -44,6 +44,8 @@ __device__ inline double bucket_end(double lowest, double far, double delta) {
 constexpr i64 FEW_EDGES = 1ll << 16, MANY_EDGES = 1ll << 19;
 constexpr int IN_A_ROW = 4;
 
+constexpr unsigned MANY_STEPS = 1u << 30;  // after which they are counted anew: a stamp must not come back by overflow
+
 // Relaxes the out-edges of pending nodes below the limit until none is left. With ``whole``, buckets follow each other
 // until nothing is pending at all; without it one bucket, which ends at ``limit``, is drained for all ranks to agree.
 //
@@ -58,6 +60,11 @@ relax_drain(i64 whole, VALUE limit, VALUE far, VALUE delta, i64 proxies, const i
             Queues queues, i64* rounds) {
   Progress* progress = queues.progress;
   unsigned step = progress->steps;
+  if (step >= MANY_STEPS) {
+    for (i64 lid = thread_id(); lid < proxies; lid += num_threads()) stamps[lid] = 0;
+    step %= 6;  // of_step() asks for the remainders by 2 and 3
+    queues.barrier();
+  }
   i64 words = (proxies + 31) / 32, buckets = 0;
   VALUE width = delta;
   int few = 0;  // buckets of late

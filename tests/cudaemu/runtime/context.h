@@ -6,7 +6,19 @@
 #include <cstdint>
 #include <new>
 
+// Of the address sanitizer, where it is in the process.
+extern "C" void __asan_poison_memory_region(const volatile void *, size_t) __attribute__((weak));
+extern "C" void __asan_unpoison_memory_region(const volatile void *, size_t) __attribute__((weak));
+
 namespace cudaemu {
+
+// From now on a sanitized kernel may not, or may again, touch these bytes.
+inline void forbid(void *begin, size_t bytes) {
+    if (__asan_poison_memory_region) __asan_poison_memory_region(begin, bytes);
+}
+inline void allow(void *begin, size_t bytes) {
+    if (__asan_unpoison_memory_region) __asan_unpoison_memory_region(begin, bytes);
+}
 
 constexpr size_t stack_bytes = 128 << 10;
 constexpr size_t guard_bytes = 4 << 10;  // below each stack: who overflows it gets a fault

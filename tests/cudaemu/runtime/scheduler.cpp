@@ -262,7 +262,10 @@ static void clean_up() {
     resident.clear(), ready.clear(), pausing.clear(), at_grid.clear();
     if (error.empty()) return;
     idle_fibers = all_fibers;  // those that were abandoned begin anew
-    for (Fiber *fiber : all_fibers) fiber->context.prepare(fiber->top(), run_threads);
+    for (Fiber *fiber : all_fibers) {
+        allow(fiber->stack + guard_bytes, stack_bytes - guard_bytes);
+        fiber->context.prepare(fiber->top(), run_threads);
+    }
 }
 
 }  // namespace cudaemu

@@ -1,7 +1,8 @@
 """Compiles translated kernels and the runtime with g++, once: the results are kept in cusp's cache folder.
 
 Loads and stores are checked unless ``CUDAEMU_CHECK=0``; then still those of kernels that read through ``volatile``,
-which may wait in a loop and have to be interrupted.
+which may wait in a loop and have to be interrupted. With ``CUDAEMU_SANITIZE=1`` g++'s address and undefined-behaviour
+sanitizers check instead; they need their library in the process from its start, see scripts/sanitize.py.
 """
 
 import ctypes
@@ -26,6 +27,10 @@ FLAGS = "-O2 -shared -fPIC -fno-gnu-unique -fno-strict-aliasing -w -Wl,-Bsymboli
 
 # A call of the runtime before each load and store, in place of the thread sanitizer's own library.
 CHECKED = ["-gdwarf-4", "-fsanitize=thread", "-nodefaultlibs", "-lstdc++", "-lm", "-lc", "-lgcc"]
+
+# These exclude the ones above: no thread is interrupted.
+SANITIZED = """-gdwarf-4 -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-overflow
+-fno-sanitize-recover=all -fno-sanitize=vptr""".split()
 
 # Options of NVRTC that change nothing here.
 IGNORED = re.compile(
@@ -64,7 +69,9 @@ def compile_module(source: str, options: Sequence[str], name_expressions: Sequen
         text = translate(source, name_expressions)
     except SourceError as error:
         raise CompileException(str(error), source, "kernel", options) from None
-    if os.environ.get("CUDAEMU_CHECK") != "0" or "volatile" in source:
+    if os.environ.get("CUDAEMU_SANITIZE") == "1":
+        flags += SANITIZED
+    elif os.environ.get("CUDAEMU_CHECK") != "0" or "volatile" in source:
         flags += CHECKED
     flags += ["-I", str(INCLUDE), "-include", str(INCLUDE / "cudaemu.h")]
     try:
@@ -104,10 +111,15 @@ def build(kind: str, flags: Sequence[str], text: str, depends: str) -> Path:
             source, made = library.with_suffix(".cpp"), library.with_suffix(".tmp")
             source.write_text(f'#line 1 "{kind}"\n{text}')
             command = [COMPILER, *flags, "-o", str(made), str(source)]
-            subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)
+            subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT, env=not_sanitized())
             made.rename(library)
             source.unlink()
     return library
+
+
+def not_sanitized() -> dict[str, str]:
+    """The environment of a program that is none of ours: without the sanitizers' library."""
+    return {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
 
 
 def compiler_flags(options: Sequence[str]) -> list[str]:

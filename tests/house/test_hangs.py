@@ -1,0 +1,80 @@
+"""A rank that hangs is reported by the others after ``--timeout``, in any phase: stopped, or in a loop for ever."""
+
+import time
+
+import graphs
+import parts
+import pytest
+from spawn import mpirun
+
+# Rank 1 hangs when it comes to a phase of the real graph; the rehearsal on a tiny one shows no progress.
+PROGRAM = """
+import os, signal, sys
+from apps import bfs, harness
+from cusp.launch import run_main
+from gluon.sync import Sync
+
+def hang(*arguments, **options):
+    {how}
+
+def progress(rank, text):
+    if rank == 1 and text == {text!r}:
+        if text:
+            hang()
+        Sync._exchange = hang
+
+harness.report.progress = progress
+run_main(lambda comm, argv: harness.main(bfs.APP, comm, argv))
+"""
+PARTITION = "assign_masters|assign_edges|allocate|construct"  # where the others wait
+STOP, LOOP = "os.kill(os.getpid(), signal.SIGSTOP)", "while True: pass"
+RULE = """
+def get_master(prop, node, mstate, masters):
+    return node * prop.num_parts // prop.num_nodes
+
+
+def get_edge_owner(prop, src, dst, src_master, dst_master, estate):
+    turns = 0
+    while src >= 500 and turns >= 0:
+        turns = (turns + 1) % 1000
+    return dst_master
+"""
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """A folder with a graph and a policy; all that a run needs is compiled, for that would be no progress either."""
+    folder = tmp_path_factory.mktemp("hangs")
+    graphs.write_here(folder / "small.h5", graphs.random_directed(400, 4000))
+    graphs.write_here(folder / "graph.h5", graphs.random_directed(1000, 10_000))
+    for policy in ("oec", parts.user_file(RULE)):
+        done = mpirun(2, "-m", "apps.bfs", folder / "small.h5", "--policy", policy, "--verify")
+        assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.mark.limit(300)  # to compile, on a busy machine
+@pytest.mark.parametrize(
+    ("text", "how", "policy", "phase"),
+    [
+        ("partitioning: assign_masters", STOP, "oec", PARTITION),
+        ("nothing", STOP, RULE, PARTITION),
+        ("", STOP, "oec", "run"),
+        ("verifying", STOP, "oec", "verify"),
+        ("verifying", LOOP, "oec", "verify"),
+    ],
+    ids=["partition-stop", "rule-loop", "sync-stop", "verify-stop", "verify-loop"],
+)
+def test_a_rank_that_hangs_is_reported_by_the_others(compiled, tmp_path, text, how, policy, phase):
+    (tmp_path / "program.py").write_text(PROGRAM.format(text=text, how=how))
+    policy = parts.user_file(policy) if policy == RULE else policy
+    began = time.monotonic()
+    done = mpirun(
+        2, tmp_path / "program.py", compiled / "graph.h5", "--source", "1", "--policy", policy, "--verify",
+        "--timeout", "3", timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 1 and time.monotonic() - began < 15, done.stderr
+    told = [line for line in done.stderr.splitlines() if "error: --timeout 3: no progress for so many" in line]
+    by_rank = {line.split()[1]: line for line in told}
+    assert "0" in by_rank and ("1" in by_rank) == (how == LOOP or policy != "oec"), done.stderr
+    assert any(f'in the phase "{name}"' in by_rank["0"] for name in phase.split("|")), done.stderr
