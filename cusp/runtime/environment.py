@@ -34,7 +34,8 @@ def prepare() -> None:
     os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder(source_digest())))
     if "numba" in sys.modules:
         sys.modules["numba"].config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"]  # type: ignore[attr-defined]
-    if crowded():  # ranks that wait must not starve those that work
+    # Ranks that wait must not starve those that work when there are more ranks than cores.
+    if local_ranks() > len(os.sched_getaffinity(0)):
         os.environ.setdefault("MPIR_CVAR_POLLS_BEFORE_YIELD", "0")
         os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
     # A warning of mpi4py about a launcher of another library; cusp.launch has a clearer one.
@@ -77,12 +78,6 @@ def _take_over_cache() -> None:
 def local_ranks() -> int:
     """Number of ranks on this host, according to MPICH or Open MPI."""
     return int(os.environ.get("MPI_LOCALNRANKS") or os.environ.get("OMPI_COMM_WORLD_LOCAL_SIZE") or 1)
-
-
-@functools.cache
-def crowded() -> bool:
-    """Whether there are more ranks on this host than cores for this one to run on."""
-    return local_ranks() > len(os.sched_getaffinity(0))
 
 
 def cache_folder(*below: str) -> Path:

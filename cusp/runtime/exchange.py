@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm, Request, Status
 
 PIECE = 1 << 30  # bytes: MPI counts are 32-bit numbers before MPI 4
-LOOKS, OFFERS = 50, 100  # before a process that waits sleeps
+LOOKS, OFFERS = 50, 200  # before a process that waits sleeps
 SHORTEST, LONGEST = 2e-5, 2e-4  # seconds of sleep between looks
 
 

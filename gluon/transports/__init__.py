@@ -3,6 +3,10 @@
 ==========  =========  =================================================================================
 ``table``   -          what there is for each device; ``open_transport``
 ``memory``  -          memory for messages, which grows and stays
+``numbers`` -          a few numbers of all ranks, combined in their order
+``reach``   -          memory that processes of one host share
+``flags``   -          what tells them that there is something new in it
+``shared``  peer       ranks on CPUs: memory that both share within a host, MPI between hosts
 ``host``    mpi        ranks on CPUs: MPI
 ``nccl``    nccl       NCCL send and receive on device buffers; needs a GPU of its own for every rank
 ``cuda``    cuda-mpi   MPI on device buffers, where the MPI library says that it can (a wrong guess would be a

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cusp.runtime.environment import crowded
-from cusp.runtime.exchange import wait_all
 from gluon.transports.numbers import MOST, Numbers, combine
 
 if TYPE_CHECKING:
@@ -75,10 +73,7 @@ class Memory:
         """Combine the own numbers of all ranks into the result."""
         own, result, words = self._numbers.own, self._numbers.result, 1 + count
         table = np.empty(self.comm.size * words, np.int64)
-        if crowded():
-            wait_all([self.comm.Iallgather(own[:words], table)])
-        else:
-            self.comm.Allgather(own[:words], table)  # sooner done, but who waits keeps the core
+        self.comm.Allgather(own[:words], table)
         combine(table, table.view(np.float64), 0, words, self.comm.size, how, count, result, self._numbers.float_result)
 
     def buffers(self, direction: str, words: tuple[int, ...]) -> Buffers:
