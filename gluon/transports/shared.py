@@ -74,6 +74,7 @@ class SharedMemory(HostMpi):
         self._sources = [rank for rank in self._sources if rank not in self._ranks]
         self._targets = [rank for rank in self._targets if rank not in self._ranks]
         self._exchanges = self._shows = 0
+        self._heard: list[int] = []  # ranks that sent in the last exchange, so had begun it
         self._memory: dict[tuple[str, int], np.ndarray] = {}
         self._times_made: dict[tuple[str, int], int] = {}
         self._near: dict[tuple[str, int], dict[tuple[int, ...], Near]]
@@ -104,7 +105,7 @@ class SharedMemory(HostMpi):
             if len(self._near[direction, turn]) >= MOST_KEPT:
                 self._near[direction, turn].clear()
             self._near[direction, turn][words] = found
-        if direction == "out":
+        if direction == "out" and found.ranks != self._heard:
             self._wait_until_read(found.ranks, found.begun)
         return found
 
@@ -121,6 +122,7 @@ class SharedMemory(HostMpi):
         arrived = self._arrived(*posted) if posted else [0] * self.comm.size
         for rank, words in zip(into.ranks, into.words.tolist()):
             arrived[rank] = words
+        self._heard = into.ranks
         return arrived
 
     def _combine(self, how: int, count: int) -> None:
