@@ -13,6 +13,7 @@ from gluon.interfaces import Exchange, LabelExchange
 from gluon.label import Label
 from gluon.plan import Lists, SyncPlan
 from gluon.transports import get_transport
+from gluon.transports.numbers import HIGHEST, LOWEST, SUM
 
 if TYPE_CHECKING:
     from gluon.peers.memory_gpu import Peers
@@ -65,23 +66,19 @@ class Sync:
         return sum(exchange.bytes for exchange in self.traffic if exchange.kind == kind)
 
     def total(self, *values: Any) -> tuple:
-        """Sums over the ranks. Collective."""
+        """Sums over the ranks, added in their order. Collective."""
         watchdog.step()
-        sums = np.array(values)
-        self.comm.Allreduce(MPI.IN_PLACE, sums)
-        return tuple(sums.tolist())
+        return self.exchange.transport.combine(SUM, *values)
 
     def lowest(self, value: Any, dtype: Any = None) -> Any:
-        """Minimum over the ranks; faster with a number type, which is then the same on all of them. Collective."""
-        if dtype is not None:
-            result = np.array([value], dtype)
-            self.comm.Allreduce(MPI.IN_PLACE, result, MPI.MIN)
-            return result[0].item()
-        return self.comm.allreduce(value.item() if isinstance(value, np.generic) else value, MPI.MIN)
+        """Minimum over the ranks, of numbers as a type has them if there is one. Collective."""
+        watchdog.step()
+        return self.exchange.transport.combine(LOWEST, value if dtype is None else np.dtype(dtype).type(value))[0]
 
     def highest(self, value: Any) -> Any:
         """Maximum over the ranks. Collective."""
-        return self.comm.allreduce(value, MPI.MAX)
+        watchdog.step()
+        return self.exchange.transport.combine(HIGHEST, value)[0]
 
     def reduce(self, *labels: Label, write: str | None = None, implied: float | None = None) -> None:
         """Combine the updated mirrors into their masters. Collective.

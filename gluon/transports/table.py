@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 # For each device its transports, the best first: name -> module:class.
 TRANSPORTS = {
-    "cpu": {"mpi": "gluon.transports.host:HostMpi"},
+    "cpu": {"peer": "gluon.transports.shared:SharedMemory", "mpi": "gluon.transports.host:HostMpi"},
     "gpu": {
         "peer": "gluon.transports.peer_gpu:Peer",
         "nccl": "gluon.transports.nccl:Nccl",
@@ -68,6 +68,17 @@ class Transport(Protocol):
             What :meth:`buffers` returned last for ``out`` and ``in``.
         in_words : (ranks,) int, optional
             How many come, where this rank knows that.
+        """
+
+    def combine(self, how: int, *numbers: Any) -> tuple:
+        """Combine numbers of all ranks, added in the order of ranks: the same bits by every transport. Collective.
+
+        Parameters
+        ----------
+        how : SUM, LOWEST or HIGHEST
+            Of :mod:`gluon.transports.numbers`.
+        numbers : int or float
+            They come back as Python's, as a float where some rank has one.
         """
 
 

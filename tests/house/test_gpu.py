@@ -163,8 +163,9 @@ def test_there_and_back(comm, shared_tmp):
 
 @pytest.mark.mpi
 def test_transports_of_the_cpu(comm):
-    """Ranks on CPUs use MPI; what is for GPUs is refused on all of them."""
-    assert open_transport("auto", comm, "cpu").name == open_transport("mpi", comm, "cpu").name == "mpi"
+    """Ranks of one host use memory that they share, or MPI; what is for GPUs is refused on all of them."""
+    assert open_transport("auto", comm, "cpu").name == ("peer" if comm.size > 1 else "mpi")
+    assert open_transport("mpi", comm, "cpu").name == "mpi"
     with pytest.raises(TransportError, match="--transport nccl is for ranks on GPUs"):
         open_transport("nccl", comm, "cpu")
 
