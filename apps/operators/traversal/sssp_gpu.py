@@ -100,7 +100,7 @@ def _weighs_the_same(part: Partition, sync: Sync, weights: Any) -> bool:
     total = cp.zeros(1, np.uint64)
     kernel = _sorted(np.int32, weights.dtype).weight_asymmetry
     kernel(many_threads(), part.num_proxies, part.gids, part.offsets, part.targets, weights, total)
-    return sync.total(read(total)[0])[0] == 0
+    return sync.total(read(total).view(np.int64)[0])[0] == 0
 
 
 def _sort_rows(part: Partition, weights: Any) -> tuple[Any, Any]:
