@@ -56,8 +56,8 @@ __device__ inline void append(Queue queue, bool chosen, int node, const i64* off
   append(queue, node, begin, end);
 }
 
-// Every lane appends K nodes with their edges, as far as there are any: one atomic for all of them, since atomics on one address follow
-// each other (2 ns each). The whole warp calls it.
+// Every lane appends K nodes with their edges, as far as there are any: one atomic for all of them, since atomics on one
+// address follow each other (2 ns each). The whole warp calls it.
 __device__ inline void append_all(Queue queue, const int (&node)[K], const i64 (&begin)[K], const i64 (&end)[K]) {
   u64 entry[K], own = 0;
 #pragma unroll

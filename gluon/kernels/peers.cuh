@@ -1,15 +1,16 @@
-// GPUs whose kernels store into each other's memory: one kernel on each, all of whose blocks are resident, in lockstep by barriers.
+// GPUs whose kernels store into each other's memory: one kernel on each, all of whose blocks are resident, in lockstep by
+// barriers.
 //
-// What is stored before a barrier is seen after it, on every GPU: blocks fence for their GPU and arrive, the last of them fences for
-// the system, which covers what it has seen of the others, and tells all partners; who waits fences for the system when it has heard
-// of all of them. A word of 8 bytes is stored whole, so a number and the barrier that it belongs to travel together, and telling
-// takes one trip (as NCCL's LL protocol does).
+// What is stored before a barrier is seen after it, on every GPU: blocks fence for their GPU and arrive, the last of them
+// fences for the system, which covers what it has seen of the others, and tells all partners; who waits fences for the system
+// when it has heard of all of them. A word of 8 bytes is stored whole, so a number and the barrier that it belongs to travel
+// together, and telling takes one trip (as NCCL's LL protocol does).
 #include "../../cusp/kernels/warp.cuh"
 
 constexpr int TOLD = 3, MOST_PEERS = 32;  // numbers that each rank tells each other at a barrier; as in peers/memory_gpu.py
 
-// Of each rank in the memory of each: halves of the numbers with the barrier's number above, of even and odd barriers. A rank is at
-// most one barrier ahead of another, so what is read is not yet overwritten.
+// Of each rank in the memory of each: halves of the numbers with the barrier's number above, of even and odd barriers. A rank
+// is at most one barrier ahead of another, so what is read is not yet overwritten.
 struct Line {
   u64 words[2][2 * TOLD];
   u64 unused[4];
@@ -29,8 +30,8 @@ struct Peers {
   // Where a kernel begins: the number of the last barrier.
   __device__ unsigned begin() const { return *(volatile unsigned*)&state->barriers; }
 
-  // All blocks of all ranks wait for each other. Rank p gets value(p, k) as number k of this one; told[p] becomes what this one got
-  // from p. ``told`` is in shared memory; blocks read it until the next barrier. All threads call it.
+  // All blocks of all ranks wait for each other. Rank p gets value(p, k) as number k of this one; told[p] becomes what this one
+  // got from p. ``told`` is in shared memory; blocks read it until the next barrier. All threads call it.
   template <class Value>
   __device__ void barrier(unsigned& number, u64 (*told)[TOLD], Value value) const {
     number++;
@@ -107,8 +108,9 @@ struct Proxies {
   }
 };
 
-// Stores the bits of masters as those of their mirrors into the bitmaps of all other ranks. Bits are only ever set there, so a word that
-// has bits of others, too, is joined. The grid calls it; a warp has 8 words at a time, which go over the link together.
+// Stores the bits of masters as those of their mirrors into the bitmaps of all other ranks. Bits are only ever set there, so a
+// word that has bits of others, too, is joined. The grid calls it; a warp has 8 words at a time, which go over the link
+// together.
 __device__ inline void publish_bits(const Peers& peers, const Proxies& proxies, const unsigned* bits,
                                     unsigned* const* bitmaps) {
   constexpr int TOGETHER = 8;
@@ -140,8 +142,8 @@ __device__ inline void publish_bits(const Peers& peers, const Proxies& proxies, 
 
 __device__ inline i64 bit_words(i64 size) { return (size + 31) / 32; }
 
-// Stores the new bits of the mirrors of rank p's masters there, in the order of the list. The grid calls it; returns how many, of
-// this thread.
+// Stores the new bits of the mirrors of rank p's masters there, in the order of the list. The grid calls it; returns how many,
+// of this thread.
 __device__ inline u64 give_bits(const Proxies& proxies, int p, unsigned* there, const unsigned* bits, const unsigned* older) {
   i64 begin = proxies.starts[p], size = proxies.starts[p + 1] - begin, shift = begin & 31, last = (begin + size - 1) >> 5;
   u64 count = 0;
@@ -167,8 +169,8 @@ __device__ inline void take_bits(const Proxies& proxies, int p, const unsigned* 
   }
 }
 
-// Nodes sent to the ranks of their masters: as entries, the place in the list of the sync plan, or as bits of that list. As entries
-// each is sent at most once in a search, so every entry has a place of its own, and none is ever overwritten.
+// Nodes sent to the ranks of their masters: as entries, the place in the list of the sync plan, or as bits of that list. As
+// entries each is sent at most once in a search, so every entry has a place of its own, and none is ever overwritten.
 struct Post {
   int* const* out;        // memory of rank p for entries from this one
   const int* const* in;   // memory of this one for entries from rank p

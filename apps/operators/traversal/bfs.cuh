@@ -97,8 +97,8 @@ __device__ inline void pull_level(i64 rows, const int* first, const i64* offsets
   }
 }
 
-// The nodes of a bitmap that are not in ``older``, from local id ``begin`` on, are appended, and added to ``older``. The grid calls
-// it; a lane looks at a word, so words without new nodes cost little.
+// The nodes of a bitmap that are not in ``older``, from local id ``begin`` on, are appended, and added to ``older``. The grid
+// calls it; a lane looks at a word, so words without new nodes cost little.
 __device__ inline void queue_new(Queue out, i64 begin, i64 end, const unsigned* seen, unsigned* older, const i64* offsets) {
   i64 last = (end + 31) / 32;
   for (i64 base = begin / 32 + thread_id() / 32 * 32; base < last; base += num_threads()) {

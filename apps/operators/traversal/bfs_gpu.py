@@ -8,7 +8,7 @@ import cupy as cp
 import numpy as np
 
 from apps.operators.frontier_gpu import Queue, make_queue, require_countable, threads_for
-from apps.operators.traversal.bfs_peers_gpu import PeerSearch
+from apps.operators.traversal.peers.bfs_gpu import PeerSearch
 from cusp.kernels.cuda import c_type, load, many_threads
 from cusp.partition import Partition
 from gluon.sync import Sync

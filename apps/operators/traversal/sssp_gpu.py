@@ -14,7 +14,7 @@ import numpy as np
 
 from apps.operators import frontier_gpu
 from apps.operators.frontier_gpu import Queue, make_queue, threads_for
-from apps.operators.traversal.sssp_peers_gpu import PEERS, PeerPaths, rows_are_masters
+from apps.operators.traversal.peers.sssp_gpu import PEERS, PeerPaths, rows_are_masters
 from cusp.kernels.cuda import Struct, c_type, load, many_threads, struct, sums_of
 from cusp.partition import Partition
 from cusp.runtime.devices import to_host

@@ -1,4 +1,4 @@
-"""Shortest paths on the GPUs of several ranks, one kernel on each: sssp_peers.cuh."""
+"""Shortest paths on the GPUs of several ranks, one kernel on each: sssp.cuh."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from gluon.device_gpu import no_bits
 from gluon.peers.lists_gpu import PeerArrays, proxies_of
 from gluon.sync import Sync
 
-PEERS = "apps/operators/traversal/sssp_peers.cuh"
+PEERS = "apps/operators/traversal/peers/sssp.cuh"
 
 
 def rows_are_masters(part: Partition, sync: Sync) -> bool:

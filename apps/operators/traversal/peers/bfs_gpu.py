@@ -1,4 +1,4 @@
-"""Breadth-first search on the GPUs of several ranks, one kernel on each: bfs_peers.cuh."""
+"""Breadth-first search on the GPUs of several ranks, one kernel on each: bfs.cuh."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from cusp.runtime import watchdog
 from gluon.peers.lists_gpu import PeerArrays, proxies_of
 from gluon.sync import Sync
 
-PEERS = "apps/operators/traversal/bfs_peers.cuh"
+PEERS = "apps/operators/traversal/peers/bfs.cuh"
 EDGE_BITS = 33  # of a sum of edges in a counter, one less than in frontier.cuh
 
 

@@ -1,12 +1,13 @@
 // A whole breadth-first search on the GPUs of several ranks, in one kernel on each: see gluon/kernels/peers.cuh. VALUE is int.
-#include "bfs.cuh"
-#include "../../../gluon/kernels/peers.cuh"
+#include "../bfs.cuh"
+#include "../../../../gluon/kernels/peers.cuh"
 
-// What the ranks tell each other at the end of a level.
-enum Told { FOUND, SENT, FOR_YOU };  // new masters and their out-edges; nodes sent so far, to all ranks and to the one that is told
+// What the ranks tell each other at the end of a level: new masters and their out-edges; nodes sent so far, to all ranks and to the
+// one that is told.
+enum Told { FOUND, SENT, FOR_YOU };
 
-// How a level is done: by a queue, which knows the edges of the next one; by bits, which are swept into hops, where there are so
-// many new nodes that counters would be in the way; or by a pull.
+// How a level is done: by a queue, which knows the edges of the next one; by bits, which are swept into hops, where there are
+// so many new nodes that counters would be in the way; or by a pull.
 enum Way { QUEUED, SWEPT, PULLED };
 constexpr i64 SWEPT_FROM = 8;  // nodes of the graph for each edge of a frontier: with fewer it is swept
 
@@ -38,8 +39,8 @@ struct Found {
   i64* parents;
 };
 
-// Masters that other ranks found by queues in the last level: those entries of each rank from taken[rank] to end(rank) - 1. They join
-// ``queue``, if that is wanted. True if there are some.
+// Masters that other ranks found by queues in the last level: those entries of each rank from taken[rank] to end(rank) - 1.
+// They join ``queue``, if that is wanted. True if there are some.
 template <class End>
 __device__ inline bool take_entries(const Peers& peers, const Proxies& proxies, const Post& post, const i64* taken, End end,
                                     Local graph, Found found, int level, unsigned* seen, bool queued, Queue queue) {
@@ -69,8 +70,8 @@ __device__ inline bool take_entries(const Peers& peers, const Proxies& proxies, 
   return came;
 }
 
-// A push from queue to queue. New mirrors are sent to their masters. Returns the new masters << EDGE_BITS | their out-edges, of this
-// thread.
+// A push from queue to queue. New mirrors are sent to their masters. Returns the new masters << EDGE_BITS | their out-edges, of
+// this thread.
 __device__ inline u64 push_queue(const Peers& peers, const Proxies& proxies, const Post& post, Rows frontier, Queue out,
                                  Local graph, Found found, int level, unsigned* seen) {
   u64 count = 0;
@@ -98,8 +99,8 @@ __device__ inline u64 push_queue(const Peers& peers, const Proxies& proxies, con
   return count;
 }
 
-// A push from a queue to bits, whose sweep gives masters their hops and other ranks the bits of theirs. ``older`` becomes what was seen
-// before. Returns the new masters << EDGE_BITS, of this thread.
+// A push from a queue to bits, whose sweep gives masters their hops and other ranks the bits of theirs. ``older`` becomes what
+// was seen before. Returns the new masters << EDGE_BITS, of this thread.
 __device__ inline u64 push_bits(const Peers& peers, const Proxies& proxies, const Post& post, Rows frontier, Queues queues,
                                 Local graph, Found found, int level, unsigned* seen, unsigned* older, i64 words) {
   for (i64 word = thread_id(); word < words; word += num_threads()) older[word] = seen[word];
@@ -152,8 +153,8 @@ __device__ inline void exchange(T& a, T& b) {
 //   1. Masters that other ranks found in the last level join the frontier.
 //   2. Where mirrors need the frontier (a pull; a push where mirrors have out-edges), it is stored into their bitmaps.
 //   3. Push or pull along this rank's edges. What is found is a master, or a mirror, which is sent to its master.
-//   4. All tell how much they found. Nodes that were sent may have been found before, so a frontier is at most as large as the sum:
-//      good enough to choose a direction; and when nothing was found or sent, the search is over.
+//   4. All tell how much they found. Nodes that were sent may have been found before, so a frontier is at most as large as the
+//      sum: good enough to choose a direction; and when nothing was found or sent, the search is over.
 //
 // Where no mirror has out-edges and nothing is pulled, a level has one barrier of the GPUs.
 extern "C" __global__ void __launch_bounds__(512, 2)

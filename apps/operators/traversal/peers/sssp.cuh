@@ -1,13 +1,13 @@
 // Shortest paths on the GPUs of several ranks, in one kernel on each: see gluon/kernels/peers.cuh. Types as in distances.cuh.
-#include "sssp_sorted.cuh"
-#include "../../../gluon/kernels/peers.cuh"
+#include "../sssp_sorted.cuh"
+#include "../../../../gluon/kernels/peers.cuh"
 
-// What the ranks tell each other: in an exchange, offers to all of them and to the one that is told, and whether the rank has relaxed
-// anything; where a bucket opens, how far below ``far`` the next distance is, and the edges of settled nodes.
+// What the ranks tell each other: in an exchange, offers to all of them and to the one that is told, and whether the rank has
+// relaxed anything; where a bucket opens, how far below ``far`` the next distance is, and the edges of settled nodes.
 enum Told { SENT, FOR_YOU, BUSY, BELOW = 0, SETTLED = 1 };
 
-// Distances of mirrors that fell, offered to the ranks of their masters: the place in the list of the sync plan, and the distance.
-// Of every rank there is memory for two exchanges in turn; in one exchange a mirror is offered at most once.
+// Distances of mirrors that fell, offered to the ranks of their masters: the place in the list of the sync plan, and the
+// distance. Of every rank there is memory for two exchanges in turn; in one exchange a mirror is offered at most once.
 struct Offers {
   int* const* out;
   VALUE* const* out_values;
@@ -87,8 +87,8 @@ __device__ inline bool exchange_offers(const Search& search, bool busy, unsigned
   return true;
 }
 
-// Relaxes what the queue of a step holds, and what falls below ``limit`` on any rank, until nothing does. All ranks take each step
-// together: one that ran ahead would keep the others waiting for what it finds.
+// Relaxes what the queue of a step holds, and what falls below ``limit`` on any rank, until nothing does. All ranks take each
+// step together: one that ran ahead would keep the others waiting for what it finds.
 __device__ inline void relax_everywhere(const Search& search, unsigned& step, VALUE limit, unsigned& exchange,
                                         unsigned& barriers, u64 (*told)[TOLD]) {
   for (;;) {
@@ -108,9 +108,9 @@ __device__ inline void publish_values(const Search& search, VALUE* const* values
       values_of[p][search.proxies.begins[p] + i] = search.values[search.proxies.lists[p][i]];
 }
 
-// The search of settle_and_pull, where no mirror has out-edges. A bucket is settled on each rank; then mirrors whose distance fell offer
-// it to their masters, and again, until no rank offers anything. Before nodes that are not settled pull, all mirrors get the distances
-// of their masters.
+// The search of settle_and_pull, where no mirror has out-edges. A bucket is settled on each rank; then mirrors whose distance
+// fell offer it to their masters, and again, until no rank offers anything. Before nodes that are not settled pull, all mirrors
+// get the distances of their masters.
 extern "C" __global__ void __launch_bounds__(512, 2)
 settle_and_pull_peers(i64 source, const u64* index, const int* table, SortedRows rows, i64 proxies, i64 enough,
                       i64 most_buckets, VALUE far, VALUE width, VALUE* const* values_of, unsigned* fallen, Queues queues,
