@@ -1,7 +1,7 @@
 """Sync: mirrors -> master by the reduction, master -> mirrors by broadcast, between two operators."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from mpi4py import MPI
@@ -14,6 +14,9 @@ from gluon.label import Label
 from gluon.plan import Lists, SyncPlan
 from gluon.transports import get_transport
 from gluon.transports.numbers import HIGHEST, LOWEST, SUM
+
+if TYPE_CHECKING:
+    from gluon.peers.memory_gpu import Peers
 
 
 @dataclass
@@ -42,11 +45,14 @@ class Sync:
         One entry per exchange.
     exchange : Exchange
         What carries labels along the lists of the plan; it stays when this object goes.
+    peers : Peers or None
+        The ranks, if their kernels can wait for each other and store into each other's memory.
     """
 
     def __init__(self, plan: SyncPlan, comm: MPI.Intracomm, write: str = "dst", read: str = "src") -> None:
         self.plan, self.comm = plan, comm
         self.exchange = exchange_of(plan, comm)
+        self.peers = peers_of(plan, comm)
         self.write, self.read = write, read
         self.traffic: list[Traffic] = []
 
@@ -98,6 +104,15 @@ class Sync:
         watchdog.step()
         sent = self.exchange(kind, labels, lists, implied)
         self.traffic.append(Traffic(kind, len(sent), sum(sent)))
+
+
+def peers_of(plan: SyncPlan, comm: MPI.Intracomm) -> "Peers | None":
+    """The ranks as peers, where the transport of a plan is ``peer`` and each has a GPU of its own."""
+    if plan.device != "gpu" or plan.transport != "peer":
+        return None
+    from gluon.peers import memory_gpu
+
+    return memory_gpu.peers_of(comm)
 
 
 def exchange_of(plan: SyncPlan, comm: MPI.Intracomm) -> LabelExchange:
