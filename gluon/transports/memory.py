@@ -54,6 +54,7 @@ class Memory:
         self._whole: dict[str, Any] = {}
         self._buffers: dict[str, dict[tuple[int, ...], Buffers]] = {}
         self._numbers = Numbers()
+        self._tables: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}  # by how many numbers
 
     @staticmethod
     def why_unusable(comm: "Intracomm") -> str | None:
@@ -71,10 +72,13 @@ class Memory:
 
     def _combine(self, how: int, count: int) -> None:
         """Combine the own numbers of all ranks into the result."""
-        own, result, words = self._numbers.own, self._numbers.result, 1 + count
-        table = np.empty(self.comm.size * words, np.int64)
-        self.comm.Allgather(own[:words], table)
-        combine(table, table.view(np.float64), 0, words, self.comm.size, how, count, result, self._numbers.float_result)
+        numbers, words, ranks = self._numbers, 1 + count, self.comm.size
+        if count not in self._tables:
+            table = np.empty(ranks * words, np.int64)
+            self._tables[count] = numbers.own[:words], table, table.view(np.float64)
+        own, table, floats = self._tables[count]
+        self.comm.Allgather(own, table)
+        combine(table, floats, 0, words, ranks, how, count, numbers.result, numbers.float_result)
 
     def buffers(self, direction: str, words: tuple[int, ...]) -> Buffers:
         """The buffers for messages of these lengths; see :class:`gluon.transports.table.Transport`."""

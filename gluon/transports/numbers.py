@@ -7,6 +7,7 @@ import numpy as np
 from numba import njit
 
 SUM, LOWEST, HIGHEST = range(3)
+FLOATS = (float, np.floating)
 MOST = 14  # numbers at a time: with two words before them, two cache lines
 
 
@@ -32,7 +33,7 @@ class Numbers:
         """Put numbers into ``own``."""
         floats = 0
         for place, number in enumerate(numbers, 1):
-            if isinstance(number, float | np.floating):
+            if isinstance(number, FLOATS):
                 self._own_floats[place] = float(number)
                 floats |= 1 << place
             else:
@@ -42,7 +43,8 @@ class Numbers:
     def read(self, count: int) -> tuple:
         """The first numbers of ``result``."""
         floats, whole = self._float_result, self._result
-        return tuple(floats[place] if whole[0] >> place & 1 else whole[place] for place in range(1, count + 1))
+        are_floats = whole[0]
+        return tuple([floats[at] if are_floats >> at & 1 else whole[at] for at in range(1, count + 1)])
 
 
 @njit(cache=True, nogil=True)
