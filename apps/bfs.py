@@ -45,7 +45,8 @@ def bfs(
         Without in-edges, every level is pushed.
     parents : bool
         Find a parent of each node too. Where several nodes of a level reach a node, its parent is the lowest of those
-        that were found. On one GPU it is the first that comes: parents, but not hops, depend on timing there.
+        that the ranks found, one each: parents, but not hops, depend on the partition. On one GPU it is the first that
+        comes: there they depend on timing.
     prepared : optional
         What :func:`prepare` returned for this partition, to make it once for many searches.
 
