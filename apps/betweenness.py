@@ -17,10 +17,11 @@ import numpy as np
 from apps.bfs import bfs
 from apps.bfs import prepare as prepare_bfs
 from apps.harness import Answer, App, main
-from apps.operators.sums.interfaces import Betweenness, Rows
+from apps.operators.sums.interfaces import Betweenness, CpuBetweenness, Rows
 from apps.run.cli import check_nodes
 from apps.run.sources import draw_sources
 from apps.shared.in_edges import InEdges, in_edges_of
+from apps.shared.whole_graph import whole_graph
 from apps.verify.betweenness import verify_betweenness
 from cusp.errors import GraphFileError, together
 from cusp.launch import run_main
@@ -41,12 +42,15 @@ class Wanted:
     sources : list of int
     scale : float
         Factor of the sum of the dependencies of the sources.
+    whole : (offsets, targets), or None
+        A copy of a small graph, in which each rank adds some of the sources by itself.
     bfs : Any
         What :func:`apps.bfs.prepare` returned.
     """
 
     sources: list[int]
     scale: float
+    whole: tuple[Any, Any] | None
     bfs: Any
 
 
@@ -157,9 +161,11 @@ class Sweeps:
         own = self.paths.masters()
         with together(self.sync.comm):
             if own.size and not bool(own.max() < np.inf):
-                raise GraphFileError(
-                    f"there are more than 1.8e308 shortest paths from node {source:,}: too many to count"
-                )
+                raise _too_many_paths(source)
+
+
+def _too_many_paths(source: int) -> GraphFileError:
+    return GraphFileError(f"there are more than 1.8e308 shortest paths from node {source:,}: too many to count")
 
 
 def betweenness(part: Partition, sync: Sync, wanted: Wanted) -> Answer:
@@ -184,11 +190,26 @@ def betweenness(part: Partition, sync: Sync, wanted: Wanted) -> Answer:
     GraphFileError
         More shortest paths than float64 can count.
     """
-    sweeps = Sweeps(part, sync)
-    levels = sum(
-        sweeps.add(source, bfs(part, sync, source, prepared=wanted.bfs).labels["hops"]) for source in wanted.sources
-    )
-    return Answer({"betweenness": sweeps.centrality * wanted.scale}, None, levels, {"sources": len(wanted.sources)})
+    if wanted.whole is not None:
+        centrality, levels = _sweep(part, sync, wanted.whole, wanted.sources)
+    else:
+        sweeps = Sweeps(part, sync)
+        levels = sum(
+            sweeps.add(source, bfs(part, sync, source, prepared=wanted.bfs).labels["hops"]) for source in wanted.sources
+        )
+        centrality = sweeps.centrality
+    return Answer({"betweenness": centrality * wanted.scale}, None, levels, {"sources": len(wanted.sources)})
+
+
+def _sweep(part: Partition, sync: Sync, whole: tuple[Any, Any], sources: list[int]) -> tuple[np.ndarray, int]:
+    """Sum of the dependencies of the sources, of which each rank adds some, and levels. Collective."""
+    own, centrality = np.array(sources[sync.comm.rank :: sync.comm.size], np.int64), np.zeros(part.num_nodes)
+    levels, wrong = backend(CpuBetweenness, part.device).sweep(*whole, own, centrality)
+    wrong = sync.lowest(part.num_nodes if wrong < 0 else int(own[wrong]))
+    if wrong < part.num_nodes:
+        raise _too_many_paths(wrong)
+    total = sum(sync.comm.allgather(centrality))[part.gids[: part.num_masters]]
+    return total, sync.total(levels)[0]
 
 
 def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Wanted:
@@ -215,7 +236,8 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Wanted:
         scale /= max(others, 1)
     elif part.symmetric:
         scale /= 2
-    return Wanted(sources, scale, prepare_bfs(part, sync))
+    small = backend(Betweenness, part.device).sweeps(part.num_nodes, part.num_edges)
+    return Wanted(sources, scale, whole_graph(part, sync.comm) if small else None, prepare_bfs(part, sync))
 
 
 def _number_or_all(text: str) -> int | str:

@@ -10,14 +10,17 @@ array([0, 1, 1, 2], dtype=int32)
 
 import argparse
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from apps.harness import Answer, App, main
 from apps.operators.interfaces import Frontier
-from apps.operators.traversal.interfaces import Bfs, GpuBfs
+from apps.operators.traversal.interfaces import Bfs
 from apps.shared.in_edges import in_edges_of
+from apps.shared.lengths import Lengths, measure
+from apps.sssp import distances_from
 from apps.verify.paths import verify_hops
 from cusp.launch import run_main
 from cusp.partition import Partition
@@ -35,7 +38,8 @@ def bfs(
     """Hops from ``source`` to every node along out-edges. Collective.
 
     Level by level, the frontier gives its level + 1 to its out-neighbours (push), or every unreached node looks for an
-    in-neighbour in the frontier (pull), whichever is cheaper.
+    in-neighbour in the frontier (pull), whichever is cheaper. Where levels are many and small, several ranks do not
+    wait for each other after each of them: hops are then distances of edges that are 1 long.
 
     Parameters
     ----------
@@ -45,8 +49,8 @@ def bfs(
         Without in-edges, every level is pushed.
     parents : bool
         Find a parent of each node too. Where several nodes of a level reach a node, its parent is the lowest of those
-        that the ranks found, one each: parents, but not hops, depend on the partition. On one GPU it is the first that
-        comes: there they depend on timing.
+        that the ranks found, one each: parents, but not hops, depend on the partition. On one GPU, and on GPUs that
+        reach each other's memory, it is the first that comes: there they depend on timing.
     prepared : optional
         What :func:`prepare` returned for this partition, to make it once for many searches.
 
@@ -57,9 +61,11 @@ def bfs(
         ``parents`` (int64), the source being its own.
     """
     prepared = prepare(part, sync) if prepared is None else prepared
-    if backend(Frontier, part.device).drains(sync.comm.size):
+    if sync.peers or backend(Frontier, part.device).drains(sync.comm.size):
         return _drain(part, source, direction, parents, prepared)
-    search = BreadthFirstSearch(part, sync, source, parents, prepared)
+    if prepared.lengths is not None and direction == "auto" and not parents:
+        return _run_ahead(part, sync, source, prepared.lengths)
+    search = BreadthFirstSearch(part, sync, source, parents, prepared.queue)
     while search.count_frontier() > 0:
         if choose_direction(search, direction) == "pull":
             search.pull()
@@ -158,19 +164,37 @@ class BreadthFirstSearch:
 
 
 def _drain(part: Partition, source: int, direction: str, parents: bool, plan: Any) -> Answer:
-    """The whole search in one call, where no other rank takes part."""
-    ops = backend(GpuBfs, part.device)
+    """The whole search in one call: no other rank takes part, or all do, in one kernel on each GPU. Collective."""
+    ops = backend(Bfs, part.device)
     hops, parent, levels = ops.bfs_drain(part, plan, source, direction, ALPHA, BETA, parents)
     return Answer({"hops": hops} | ({"parents": parent} if parents else {}), hops >= 0, levels)
 
 
+def _run_ahead(part: Partition, sync: Sync, source: int, lengths: Lengths) -> Answer:
+    """Hops as distances. Collective."""
+    distances, rounds = distances_from(part, sync, source, lengths)
+    own = distances[: part.num_masters]
+    reached = own != lengths.far
+    hops = own.astype(np.int32)
+    hops[~reached] = -1
+    return Answer({"hops": hops}, reached, rounds)
+
+
+class Shared(NamedTuple):
+    """What the searches of several ranks share: memory, and the lengths of edges where they run ahead."""
+
+    queue: Any
+    lengths: Lengths | None
+
+
 def prepare(part: Partition, sync: Sync) -> Any:
-    """What all searches of one partition share."""
+    """What all searches of one partition share. Collective."""
     frontiers = backend(Frontier, part.device)
-    if frontiers.drains(sync.comm.size):
+    if sync.peers or frontiers.drains(sync.comm.size):
         in_edges = in_edges_of(part)
-        return backend(GpuBfs, part.device).plan_bfs(part, in_edges and in_edges[:2])
-    return frontiers.make_queue(part)
+        return backend(Bfs, part.device).plan_bfs(part, in_edges and in_edges[:2], sync)
+    lengths = measure(replace(part, weights=None), sync) if frontiers.runs_ahead(part) else None
+    return Shared(frontiers.make_queue(part), lengths)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from apps.cc import Shared, cc
+from apps.cc import prepare as prepare_cc
 from apps.edge_operator import EdgeOperator
 from apps.harness import Answer, App, main
 from apps.shared.components import largest_component
@@ -49,7 +51,7 @@ class Colors(NamedTuple):
     pivot: int
 
 
-def scc(part: Partition, sync: Sync, colors: Colors) -> Answer:
+def scc(part: Partition, sync: Sync, colors: Colors | Shared) -> Answer:
     """Smallest global id in the strongly connected component of every node. Collective.
 
     In steps (Slota, Rajamanickam, Madduri, IPDPS 2014): trimming finishes nodes without in-edges or out-edges among the
@@ -62,7 +64,9 @@ def scc(part: Partition, sync: Sync, colors: Colors) -> Answer:
     Parameters
     ----------
     part : Partition
-        With ``csc``.
+        With ``csc``, if the graph is not symmetric. If it is, every component is strong: :func:`apps.cc.cc` finds them.
+    colors : Colors or Shared
+        What :func:`prepare` returned.
 
     Returns
     -------
@@ -70,6 +74,8 @@ def scc(part: Partition, sync: Sync, colors: Colors) -> Answer:
         ``component`` (int64) of this rank's masters; the number of ``components`` and the nodes in the
         ``largest`` as figures.
     """
+    if isinstance(colors, Shared):
+        return cc(part, sync, colors)
     xp = xp_of(part.device)
     root = Label(part, np.int64, -1, MAX)
     trimming, coloring = Trimming(part, sync, root), Coloring(part, sync, root, colors)
@@ -214,8 +220,10 @@ class Trimming:
         self.sync.reduce(self.outs, write="src")
 
 
-def prepare(part: Partition, sync: Sync) -> Colors:
-    """Give every node a color, and choose the pivot. Collective."""
+def prepare(part: Partition, sync: Sync) -> Colors | Shared:
+    """Give every node a color, and choose the pivot; or what components of a symmetric graph need. Collective."""
+    if part.symmetric:
+        return prepare_cc(part, sync)
     gids, bits = to_host(part.gids), part.num_nodes.bit_length()
     colors = (splitmix64(gids, 1) >> np.uint64(2)).astype(np.int64) >> bits << bits | gids
     degrees = to_host(part.degrees)
@@ -234,7 +242,7 @@ APP = App(
     verify=lambda part, sync, _, answer, colors, options: verify_strong_components(
         part, sync, answer.labels["component"], **answer.figures
     ),
-    needs_csc=lambda options, symmetric: True,
+    needs_csc=lambda options, symmetric: not symmetric,
     needs_source=False,
 )
 

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from apps.harness import Answer, App, main
-from apps.operators.interfaces import Frontier
 from apps.operators.traversal.interfaces import GpuSssp, Sssp
 from apps.shared.lengths import Lengths, measure
 from apps.verify.paths import verify_distances
@@ -48,17 +47,24 @@ def sssp(part: Partition, sync: Sync, source: int, lengths: Lengths) -> Answer:
     GraphFileError
         A distance is above 2^63 - 2: the largest int64 stands for no path.
     """
+    return _answer(part, sync, source, lengths, *distances_from(part, sync, source, lengths))
+
+
+def distances_from(part: Partition, sync: Sync, source: int, lengths: Lengths) -> tuple[Any, Any]:
+    """Distances of all proxies, ``lengths.far`` where there is no path, and rounds. Collective.
+
+    Those of mirrors may be stale.
+    """
     ops = backend(Sssp, part.device)
-    if backend(Frontier, part.device).drains(sync.comm.size):
-        whole = backend(GpuSssp, part.device).shortest_paths(part, source, lengths)
-        return _answer(part, sync, source, lengths, *whole)
+    if ops.drains(lengths.queue, sync.comm.size):
+        return ops.shortest_paths(part, source, lengths)
     search = DeltaStepping(part, sync, source, lengths)
     if ops.settles(lengths.queue):
         search.settle_and_pull()
     else:
         while (lowest := search.lowest_pending()) != lengths.far:
             search.relax_bucket(lowest)
-    return _answer(part, sync, source, lengths, search.distances.values, search.rounds)
+    return search.distances.values, search.rounds
 
 
 class DeltaStepping:
@@ -92,8 +98,9 @@ class DeltaStepping:
         """Relax all pending nodes in the bucket of this distance until this rank has none, then sync. Collective."""
         part, lengths = self.part, self.lengths
         limit = lengths.dtype.type(lengths.bucket_end(lowest))
-        self.ops.relax_below(limit, lengths.far, part.offsets, part.targets, lengths.weights, self.distances.values,
-                             self.relaxed_at, self.pending, self.distances.updated, lengths.queue)  # fmt: skip
+        self.ops.relax_below(limit, lengths.delta, lengths.far, part.offsets, part.targets, lengths.weights,
+                             self.distances.values, self.relaxed_at, self.pending, self.distances.updated,
+                             lengths.queue)  # fmt: skip
         self.sync(self.distances)
         self.rounds += 1
 

@@ -1,6 +1,7 @@
 """Labels travel between ranks that compute on CPUs: one message per partner, for all labels together."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from mpi4py import MPI
@@ -13,57 +14,80 @@ if TYPE_CHECKING:
     from gluon.label import Label
     from gluon.plan import Lists
     from gluon.transports import Transport
+    from gluon.transports.memory import Buffers
+
+HALF = np.dtype(np.uint32)  # of a word: positions
+
+
+class Route(NamedTuple):
+    """One exchange along the lists of a plan.
+
+    Attributes
+    ----------
+    out, into : (ranks,) int
+        Words of the largest message to, and from, each rank; 0 if there is no list.
+    targets, sources : list of (rank, lids)
+        Those that there is a list for, in the order of ranks.
+    """
+
+    out: tuple[int, ...]
+    into: tuple[int, ...]
+    targets: list[tuple[int, np.ndarray]]
+    sources: list[tuple[int, np.ndarray]]
 
 
 class Exchange:
     def __init__(self, comm: MPI.Intracomm, transport: "Transport") -> None:
         self.comm, self.transport = comm, transport
+        self._routes: WeakKeyDictionary[Lists, dict[Any, Route]] = WeakKeyDictionary()
 
     def __call__(self, kind: str, labels: "tuple[Label, ...]", lists: "Lists", implied: float | None) -> list[int]:
-        send, receive = lists.ends(kind)
-        out, into = (
-            self.transport.buffers(direction, tuple(_most_words(lids, labels) for lids in side))
-            for direction, side in (("out", send), ("in", receive))
-        )
-        words = [_extract(kind, labels, lids, implied, buffer) for lids, buffer in zip(send, out.pieces)]
+        route = self._route(kind, labels, lists)
+        out, into = self.transport.buffers("out", route.out), self.transport.buffers("in", route.into)
+        words = [0] * self.comm.size
+        for rank, lids in route.targets:
+            words[rank] = _extract(kind, labels, lids, implied, out, rank)
         self.transport.exchange(out, words, into)
-        for lids, buffer in zip(receive, into.pieces):  # in the order of ranks: the same in every run
-            _combine(kind, labels, lids, implied, buffer)
+        for rank, lids in route.sources:  # in the order of ranks: the same in every run
+            _combine(kind, labels, lids, implied, into, rank)
         return [WORD * count for count in words if count]
 
-
-def _most_words(lids: np.ndarray, labels: "tuple[Label, ...]") -> int:
-    return sum(device.block_words(lids.size, label.values.itemsize) for label in labels) if lids.size else 0
+    def _route(self, kind: str, labels: "tuple[Label, ...]", lists: "Lists") -> Route:
+        known = self._routes.get(lists)
+        if known is None:
+            known = self._routes[lists] = {}
+        key = kind, *[label.values.itemsize for label in labels]
+        if key not in known:
+            ends = [[(rank, lids) for rank, lids in enumerate(side) if lids.size] for side in lists.ends(kind)]
+            words = [
+                tuple(sum(device.block_words(lids.size, size) for size in key[1:]) if lids.size else 0 for lids in side)
+                for side in lists.ends(kind)
+            ]
+            known[key] = Route(words[0], words[1], ends[0], ends[1])
+        return known[key]
 
 
 def _extract(
-    kind: str, labels: "tuple[Label, ...]", lids: np.ndarray, implied: float | None, buffer: np.ndarray
+    kind: str, labels: "tuple[Label, ...]", lids: np.ndarray, implied: float | None, out: "Buffers", rank: int
 ) -> int:
-    """Write the message; returns its words."""
-    at = 0
-    if not lids.size:
-        return at
+    """Write the message for a rank; returns its words."""
+    at, words, halves = 0, out.pieces[rank], out.seen_as(HALF)[rank]
     for label in labels:
-        dtype, reset = label.values.dtype, kind == "reduce" and not label.reduction.idempotent
+        values, dtype = label.values, label.values.dtype
+        reset = kind == "reduce" and not label.reduction.idempotent
         identity = label.reduction.identity(dtype) if reset else dtype.type(0)
-        at = device.extract(
-            lids, label.values, label.updated, implied is None, reset, identity, buffer, *_views(buffer, label), at
-        )
+        items = out.seen_as(dtype)[rank]
+        at = device.extract(lids, values, label.updated, implied is None, reset, identity, words, halves, items, at)
     return at
 
 
 def _combine(
-    kind: str, labels: "tuple[Label, ...]", lids: np.ndarray, implied: float | None, buffer: np.ndarray
+    kind: str, labels: "tuple[Label, ...]", lids: np.ndarray, implied: float | None, into: "Buffers", rank: int
 ) -> None:
-    at = 0
-    if not lids.size:
-        return
+    """Apply the message from a rank."""
+    at, words, halves = 0, into.pieces[rank], into.seen_as(HALF)[rank]
     for label in labels:
+        values, dtype = label.values, label.values.dtype
         combine = device.combine_by(label.reduction if kind == "reduce" else ASSIGN)
-        value = label.values.dtype.type(implied or 0)
-        at = combine(lids, label.values, label.updated, implied is None, value, buffer, *_views(buffer, label), at)
-
-
-def _views(buffer: np.ndarray, label: "Label") -> tuple[np.ndarray, np.ndarray]:
-    """The message seen as uint32 (positions) and as the label's type (values)."""
-    return buffer.view(np.uint32), buffer.view(label.values.dtype)
+        value, items = dtype.type(implied or 0), into.seen_as(dtype)[rank]
+        at = combine(lids, values, label.updated, implied is None, value, words, halves, items, at)

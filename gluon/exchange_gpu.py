@@ -105,8 +105,8 @@ class Exchange:
     def _bits(self, kind: str, label: "Label", outgoing: Joined, incoming: Joined, implied: float) -> list[int]:
         """Messages of one bit per entry."""
         kernels, combiners, dtype, ranks = *self._kernels(kind, label), label.values.dtype, self.comm.size
-        out = self.transport.buffers("out", outgoing.bit_buffers)
         into = self.transport.buffers("in", incoming.bit_buffers)
+        out = self.transport.buffers("out", outgoing.bit_buffers)
         kernels.extract_bits(
             outgoing.entries, outgoing.entries, outgoing.lids, outgoing.starts, ranks, label.updated, out.addresses
         )
@@ -120,8 +120,8 @@ class Exchange:
     def _values(self, kind: str, label: "Label", outgoing: Joined, incoming: Joined) -> list[int]:
         """Messages of positions and values."""
         kernels, combiners, dtype, ranks = *self._kernels(kind, label), label.values.dtype, self.comm.size
-        out = self.transport.buffers("out", outgoing.value_buffers[dtype.itemsize])
         into = self.transport.buffers("in", incoming.value_buffers[dtype.itemsize])
+        out = self.transport.buffers("out", outgoing.value_buffers[dtype.itemsize])
         entries, lists, lengths = outgoing.entries, (outgoing.lids, outgoing.starts, outgoing.sizes), self._lengths
         kernels.count_updated(
             min(max(entries // EACH, 1), many_threads()), entries, *lists, ranks, label.updated, lengths.counters,

@@ -1,7 +1,7 @@
 """Sync: mirrors -> master by the reduction, master -> mirrors by broadcast, between two operators."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from mpi4py import MPI
@@ -13,6 +13,10 @@ from gluon.interfaces import Exchange, LabelExchange
 from gluon.label import Label
 from gluon.plan import Lists, SyncPlan
 from gluon.transports import get_transport
+from gluon.transports.numbers import HIGHEST, LOWEST, SUM
+
+if TYPE_CHECKING:
+    from gluon.peers.memory_gpu import Peers
 
 
 @dataclass
@@ -41,11 +45,14 @@ class Sync:
         One entry per exchange.
     exchange : Exchange
         What carries labels along the lists of the plan; it stays when this object goes.
+    peers : Peers or None
+        The ranks, if their kernels can wait for each other and store into each other's memory.
     """
 
     def __init__(self, plan: SyncPlan, comm: MPI.Intracomm, write: str = "dst", read: str = "src") -> None:
         self.plan, self.comm = plan, comm
         self.exchange = exchange_of(plan, comm)
+        self.peers = peers_of(plan, comm)
         self.write, self.read = write, read
         self.traffic: list[Traffic] = []
 
@@ -59,23 +66,19 @@ class Sync:
         return sum(exchange.bytes for exchange in self.traffic if exchange.kind == kind)
 
     def total(self, *values: Any) -> tuple:
-        """Sums over the ranks. Collective."""
+        """Sums over the ranks, added in their order. Collective."""
         watchdog.step()
-        sums = np.array(values)
-        self.comm.Allreduce(MPI.IN_PLACE, sums)
-        return tuple(sums.tolist())
+        return self.exchange.transport.combine(SUM, *values)
 
     def lowest(self, value: Any, dtype: Any = None) -> Any:
-        """Minimum over the ranks; faster with a number type, which is then the same on all of them. Collective."""
-        if dtype is not None:
-            result = np.array([value], dtype)
-            self.comm.Allreduce(MPI.IN_PLACE, result, MPI.MIN)
-            return result[0].item()
-        return self.comm.allreduce(value.item() if isinstance(value, np.generic) else value, MPI.MIN)
+        """Minimum over the ranks, of numbers as a type has them if there is one. Collective."""
+        watchdog.step()
+        return self.exchange.transport.combine(LOWEST, value if dtype is None else np.dtype(dtype).type(value))[0]
 
     def highest(self, value: Any) -> Any:
         """Maximum over the ranks. Collective."""
-        return self.comm.allreduce(value, MPI.MAX)
+        watchdog.step()
+        return self.exchange.transport.combine(HIGHEST, value)[0]
 
     def reduce(self, *labels: Label, write: str | None = None, implied: float | None = None) -> None:
         """Combine the updated mirrors into their masters. Collective.
@@ -101,6 +104,15 @@ class Sync:
         watchdog.step()
         sent = self.exchange(kind, labels, lists, implied)
         self.traffic.append(Traffic(kind, len(sent), sum(sent)))
+
+
+def peers_of(plan: SyncPlan, comm: MPI.Intracomm) -> "Peers | None":
+    """The ranks as peers, where the transport of a plan is ``peer`` and each has a GPU of its own."""
+    if plan.device != "gpu" or plan.transport != "peer":
+        return None
+    from gluon.peers import memory_gpu
+
+    return memory_gpu.peers_of(comm)
 
 
 def exchange_of(plan: SyncPlan, comm: MPI.Intracomm) -> LabelExchange:

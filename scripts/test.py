@@ -90,6 +90,7 @@ def environment(device: str) -> dict[str, str]:
     """
     chosen = {"CUSP_DEVICE": device, "PYTHONDONTWRITEBYTECODE": ""}
     if device == "gpu" and not has_gpu(device):
+        chosen["CUDAEMU_DEVICES"] = os.environ.get("CUDAEMU_DEVICES", "4")  # a GPU for each rank
         chosen["PYTHONPATH"] = os.pathsep.join([str(STAND_IN), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
     return chosen
 

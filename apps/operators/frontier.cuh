@@ -56,6 +56,37 @@ __device__ inline void append(Queue queue, bool chosen, int node, const i64* off
   append(queue, node, begin, end);
 }
 
+// Every lane appends K nodes with their edges, as far as there are any: one atomic for all of them, since atomics on one
+// address follow each other (2 ns each). The whole warp calls it.
+__device__ inline void append_all(Queue queue, const int (&node)[K], const i64 (&begin)[K], const i64 (&end)[K]) {
+  u64 entry[K], own = 0;
+#pragma unroll
+  for (int k = 0; k < K; k++) {
+    entry[k] = end[k] > begin[k] ? 1ull << EDGE_BITS | (u64)(end[k] - begin[k]) : 0;
+    own += entry[k];
+  }
+  if (!__any_sync(FULL, own > 0)) return;
+  u64 upto = scan_of_warp(own), at = 0;
+  if (lane_id() == 31) at = atomicAdd(queue.counter, upto);
+  at = __shfl_sync(FULL, at, 31) + upto - own;
+#pragma unroll
+  for (int k = 0; k < K; k++) {
+    if (entry[k]) write_entry(queue, queue_nodes(at), node[k], queue_edges(at), begin[k]);
+    at += entry[k];
+  }
+}
+
+// Every lane appends those of its K nodes that are chosen, with all their out-edges.
+__device__ inline void append_all(Queue queue, const bool (&chosen)[K], const int (&node)[K], const i64* offsets) {
+  i64 begin[K], end[K];
+#pragma unroll
+  for (int k = 0; k < K; k++) {
+    begin[k] = chosen[k] ? offsets[node[k]] : 0;
+    end[k] = chosen[k] ? offsets[node[k] + 1] : 0;
+  }
+  append_all(queue, node, begin, end);
+}
+
 // Counters of a drain. Step s adds up in total[s % 3], which step s - 1 has cleared and step s + 1 reads: one barrier per
 // step is enough, since nobody clears what somebody may still read.
 struct Progress {

@@ -6,10 +6,15 @@ from numba import njit
 from cusp.kernels.bits import first_bit
 from cusp.partition import Partition
 
+SPARSE = 5  # edges per node: graphs with fewer are roads and other lattices, as a rule
+
 
 def drains(ranks: int) -> bool:
-    """A round costs too little for that to pay."""
-    return False
+    return ranks == 1
+
+
+def runs_ahead(part: Partition) -> bool:
+    return part.num_edges < SPARSE * part.num_nodes
 
 
 def make_queue(part: Partition) -> np.ndarray:

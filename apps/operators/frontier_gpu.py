@@ -61,6 +61,11 @@ def drains(ranks: int) -> bool:
     return ranks == 1
 
 
+def runs_ahead(part: Partition) -> bool:
+    """Not yet measured."""
+    return False
+
+
 def frontier_size(updated: Any, degrees: Any) -> tuple[int, int]:
     sums, size = sums_of(2), degrees.size
     load(FRONTIER).frontier_size(threads_for(size), updated, size, degrees, sums.counters, sums.address)

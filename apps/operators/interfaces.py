@@ -13,7 +13,10 @@ class Frontier(Protocol):
     """Frontiers: bits of a label."""
 
     def drains(self, ranks: int) -> bool:
-        """Whether a whole traversal runs in one call: on a GPU, where no other rank has to be asked."""
+        """Whether a whole traversal runs in one call: where no other rank has to be asked."""
+
+    def runs_ahead(self, part: "Partition") -> bool:
+        """Whether ranks should not wait for each other after each level of a search: levels are many, as a rule."""
 
     def make_queue(self, part: "Partition") -> Any:
         """Memory that an operator needs while it runs, made once per partition."""

@@ -3,11 +3,14 @@
 from typing import Any
 
 import numpy as np
+from numba import njit
 
 from apps.edge_operator import EdgeOperator
+from apps.operators.sums.interfaces import Betweenness
+from apps.shared.whole_graph import whole_graph
 from apps.verify.check import raise_first, tell_node
 from cusp.partition import Partition
-from cusp.runtime.devices import move, xp_of
+from cusp.runtime.devices import backend, move, xp_of
 from gluon.label import Label
 from gluon.reduction import ADD, MIN
 from gluon.sync import Sync
@@ -24,7 +27,8 @@ def verify_betweenness(part: Partition, sync: Sync, betweenness: Any, sources: l
     """Check betweenness by computing it anew, edge by edge. Collective.
 
     1. The dependencies of a source add up to the nodes between it and all that it reaches: hops - 1 for each. 2. Their
-    sums over all sources, scaled, are the answer.
+    sums over all sources, scaled, are the answer. Small graphs are copied to every rank, which then takes some of the
+    sources; in others, all ranks go from level to level.
 
     Parameters
     ----------
@@ -35,20 +39,73 @@ def verify_betweenness(part: Partition, sync: Sync, betweenness: Any, sources: l
     VerificationError
         On every rank.
     """
-    xp = xp_of(part.device)
-    part = part if part.csc else part.with_csc()
-    expected = xp.zeros(part.num_masters, np.float64)
+    if backend(Betweenness, part.device).sweeps(part.num_nodes, part.num_edges):
+        expected = _sum_in_copies(part, sync, sources)
+    else:
+        expected = _sum_along_edges(part if part.csc else part.with_csc(), sync, sources)
+    expected *= scale
+    wrong = ~(abs(move(betweenness, part.device) - expected) <= ROUNDING * xp_of(part.device).maximum(expected, scale))
+    tell_node(part, sync, "betweenness: not what paths, counted again, make of node", wrong)
+
+
+def _check_sum(source: int, total: float, between: float) -> str | None:
+    """What is wrong with the sum of the dependencies of a source."""
+    wrong = abs(total - between) > ROUNDING * max(between, 1)
+    return f"source {source}: dependencies add up to {total}, not to {between}" if wrong else None
+
+
+def _sum_along_edges(part: Partition, sync: Sync, sources: list[int]) -> Any:
+    """Dependencies of the masters, summed over all sources: level by level. Collective."""
+    expected = xp_of(part.device).zeros(part.num_masters, np.float64)
     for source in sources:
         hops, paths, levels = _count_paths(part, sync, source)
         dependencies = _dependencies(part, sync, hops, paths, levels)
         reached = (hops.masters() != FAR) & (hops.masters() > 0)
         total, between = sync.total(float(dependencies[reached].sum()), float((hops.masters()[reached] - 1).sum()))
-        wrong = abs(total - between) > ROUNDING * max(between, 1)
-        raise_first(sync, f"source {source}: dependencies add up to {total}, not to {between}" if wrong else None)
+        raise_first(sync, _check_sum(source, total, between))
         expected[reached] += dependencies[reached]
-    expected *= scale
-    wrong = ~(abs(move(betweenness, part.device) - expected) <= ROUNDING * xp.maximum(expected, scale))
-    tell_node(part, sync, "betweenness: not what paths, counted again, make of node", wrong)
+    return expected
+
+
+def _sum_in_copies(part: Partition, sync: Sync, sources: list[int]) -> np.ndarray:
+    """The same in a small graph: every rank takes some of the sources, in a copy of it. Collective."""
+    offsets, targets = whole_graph(part, sync.comm)
+    expected, message = np.zeros(part.num_nodes), None
+    for source in sources[sync.comm.rank :: sync.comm.size]:
+        message = message or _check_sum(source, *_add_dependencies(source, offsets, targets, expected))
+    raise_first(sync, message)
+    total: np.ndarray = sum(sync.comm.allgather(expected))[part.gids[: part.num_masters]]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _add_dependencies(source, offsets, targets, expected):  # type: ignore[no-untyped-def]
+    """Returns the sum of the dependencies of a source, and of the nodes between it and each that it reaches."""
+    hops, paths, depending = np.full(expected.size, FAR), np.zeros(expected.size), np.zeros(expected.size)
+    hops[source], paths[source] = 0, 1
+    order = np.empty(expected.size, np.int64)
+    order[0], reached, place = source, 1, 0
+    while place < reached:
+        node = order[place]
+        place += 1
+        for edge in range(offsets[node], offsets[node + 1]):
+            if hops[targets[edge]] == FAR:
+                hops[targets[edge]] = hops[node] + 1
+                order[reached] = targets[edge]
+                reached += 1
+    for node in order[:reached]:
+        for edge in range(offsets[node], offsets[node + 1]):
+            if hops[targets[edge]] == hops[node] + 1:
+                paths[targets[edge]] += paths[node]
+    total, between = 0.0, 0.0
+    for node in order[1:reached][::-1]:
+        for edge in range(offsets[node], offsets[node + 1]):
+            if hops[targets[edge]] == hops[node] + 1:
+                depending[node] += paths[node] / paths[targets[edge]] * (1 + depending[targets[edge]])
+        expected[node] += depending[node]
+        total += depending[node]
+        between += hops[node] - 1
+    return total, between
 
 
 def _count_paths(part: Partition, sync: Sync, source: int) -> tuple[Label, Label, list[Any]]:

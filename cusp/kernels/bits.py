@@ -1,7 +1,9 @@
 """Bits and look-ups for compiled loops: what a :class:`~cusp.lid_map.LidMap` and the loops that make one share."""
 
 import numpy as np
+from llvmlite import ir
 from numba import njit, types
+from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
 
@@ -39,6 +41,30 @@ def _cttz(typing_context, word):  # type: ignore[no-untyped-def]
 @overload(first_bit, inline="always")
 def _compiled_first_bit(word):  # type: ignore[no-untyped-def]
     return lambda word: _cttz(word)
+
+
+def prefetch(array, place):  # type: ignore[no-untyped-def]
+    """Let memory bring the entry of an array that a loop will soon ask for; any ``place`` will do."""
+
+
+@intrinsic
+def _prefetch(typing_context, array, place):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        entries = context.make_array(signature.args[0])(context, builder, arguments[0])
+        entry = builder.bitcast(builder.gep(entries.data, [arguments[1]]), cgutils.voidptr_t)
+        kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, *[ir.IntType(32)] * 3])
+        read, near, data = (ir.Constant(ir.IntType(32), number) for number in (0, 3, 1))
+        builder.call(
+            builder.module.declare_intrinsic("llvm.prefetch", [cgutils.voidptr_t], kind), [entry, read, near, data]
+        )
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), generate
+
+
+@overload(prefetch, inline="always")
+def _compiled_prefetch(array, place):  # type: ignore[no-untyped-def]
+    return lambda array, place: _prefetch(array, place)
 
 
 @njit(cache=True, nogil=True, inline="always")

@@ -1,5 +1,6 @@
 """Load all compiled code that a run will call, by calling it for a tiny graph of the same types."""
 
+import math
 import os
 import time
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from cusp.policies.policy import Policy
 from cusp.runtime.leftovers import scratch_folder
 
 NODES, TAIL = 256, 8
+MOST_EDGES = 16  # per node
 FAR_NODE = NODES - 1
 
 Rehearsal = Callable[[MPI.Intracomm, str], object]
@@ -60,16 +62,18 @@ def _run(comm: MPI.Intracomm, header: GraphHeader, rehearse: Rehearsal) -> None:
 
 
 def write_tiny_graph(path: str, header: GraphHeader) -> None:
-    """A ring, far links, a hub, and a path that leads from ``FAR_NODE`` to it, with the types of the real graph.
+    """A ring, a hub, a path that leads from ``FAR_NODE`` to it, and far links, with the types of the real graph.
 
-    A traversal from there meets small and large frontiers.
+    A traversal from there meets small and large frontiers. There are so many far links that it has about as many edges
+    per node as the real graph, on which some choices of an algorithm depend.
     """
     node = np.arange(NODES - TAIL)
     ring = np.stack([node, (node + 1) % node.size])
     tail = np.arange(NODES - TAIL, NODES)
-    pairs = np.concatenate(
-        [ring, [node * 0, node], [node, node * 37 % node.size], [tail, np.append(0, tail[:-1])]], axis=1
-    )
+    pairs = np.concatenate([ring, [node * 0, node], [tail, np.append(0, tail[:-1])]], axis=1)
+    wanted = min(header.num_edges / header.num_nodes, MOST_EDGES) * NODES / (2 if header.symmetric else 1)
+    far = np.concatenate([[node, node * step % node.size] for step in range(37, 37 + MOST_EDGES)], axis=1)
+    pairs = np.concatenate([pairs, far[:, : max(math.ceil(wanted) - pairs.shape[1], 0)]], axis=1)
     pairs = np.concatenate([pairs, pairs[::-1]], axis=1) if header.symmetric else pairs
     sources, targets = pairs[:, np.lexsort(pairs[::-1])]
     with h5py.File(path, "w") as file:

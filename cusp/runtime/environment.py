@@ -37,6 +37,7 @@ def prepare() -> None:
     # Ranks that wait must not starve those that work when there are more ranks than cores.
     if local_ranks() > len(os.sched_getaffinity(0)):
         os.environ.setdefault("MPIR_CVAR_POLLS_BEFORE_YIELD", "0")
+        os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
     # A warning of mpi4py about a launcher of another library; cusp.launch has a clearer one.
     warnings.filterwarnings("ignore", message="suspicious MPI execution environment", category=RuntimeWarning)
     os.environ.setdefault("HDF5_USE_FILE_LOCKING", "BEST_EFFORT")

@@ -1,5 +1,7 @@
 """Arrays from every rank to every rank, of any size."""
 
+import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -8,9 +10,11 @@ import numpy as np
 from cusp.runtime import watchdog
 
 if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm, Request
+    from mpi4py.MPI import Intracomm, Request, Status
 
 PIECE = 1 << 30  # bytes: MPI counts are 32-bit numbers before MPI 4
+LOOKS, OFFERS = 50, 200  # before a process that waits sleeps
+SHORTEST, LONGEST = 2e-5, 2e-4  # seconds of sleep between looks
 
 
 def all_to_all(comm: "Intracomm", arrays: list[np.ndarray]) -> list[np.ndarray]:
@@ -51,11 +55,32 @@ def post(comm: "Intracomm", send: list[np.ndarray], receive: list[np.ndarray], t
     return requests
 
 
-def wait_all(posted: "list[Request]") -> None:
+def wait_all(posted: "list[Request]", statuses: "list[Status] | None" = None) -> None:
     """Wait until all that was posted has been sent and received."""
     from mpi4py.MPI import Request
 
-    Request.Waitall(posted)
+    for _ in pauses(LOOKS):
+        if Request.Testall(posted, statuses):
+            return
+
+
+def pauses(looks: int = 0) -> Iterator[float]:
+    """Look whether what is waited for is there, once for each time this yields, for ever; it yields the seconds slept.
+
+    Between looks the core is given up to those who have work: after some looks it is offered to them, and then this
+    process sleeps, for a share of the time that it has waited so far.
+    """
+    for _ in range(looks):
+        yield 0.0
+    for _ in range(OFFERS):
+        os.sched_yield()
+        yield 0.0
+    slept = 0.0
+    while True:
+        pause = min(max(SHORTEST, slept / 8), LONGEST)
+        time.sleep(pause)
+        slept += pause
+        yield slept
 
 
 _keys: list[int] = []  # of the attribute that holds what is kept

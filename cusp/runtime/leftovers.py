@@ -22,7 +22,7 @@ _unfinished: set[Path] = set()
 
 def mark() -> str:
     """Begin a name with this; it says which process made it."""
-    return f"cusp-{_host()}-{os.getpid()}-{_started(os.getpid())}-"
+    return f"cusp-{_host()}-{os.getpid()}-{started(os.getpid())}-"
 
 
 @contextlib.contextmanager
@@ -89,7 +89,7 @@ def sweep(folder: str | os.PathLike[str]) -> None:
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             found = MARK.search(entry.name) if entry.name[:1] in ".c" else None
-            if found and found[1] == _host() and _started(int(found[2])) != found[3] and _is_ours(entry):
+            if found and found[1] == _host() and started(int(found[2])) != found[3] and _is_ours(entry):
                 _remove(Path(entry.path))
 
 
@@ -104,6 +104,15 @@ def sweep_shared_memory(folder: Path = SHARED_MEMORY) -> None:
         }
         for path in left - _mapped(left):
             _remove(Path(path))
+
+
+def started(process: int) -> str | None:
+    """When a process began, in the system's own unit; None if it is gone."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else fields[19]
 
 
 def _mapped(paths: set[str]) -> set[str]:
@@ -127,15 +136,6 @@ def _remove(path: Path) -> None:
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
-
-
-def _started(process: int) -> str | None:
-    """When a process began, in the system's own unit; None if it is gone."""
-    try:
-        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return None if fields[0] in "ZX" else fields[19]
 
 
 @functools.cache

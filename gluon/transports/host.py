@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from mpi4py import MPI
 
+from cusp.runtime.exchange import wait_all
 from gluon.transports.memory import Buffers, Memory
 
 TAG = 11
@@ -15,22 +16,30 @@ class HostMpi(Memory):
 
     name, xp = "mpi", np
 
+    def __init__(self, comm: MPI.Intracomm) -> None:
+        super().__init__(comm)
+        steps = range(1, comm.size)
+        self._sources = [(comm.rank - step) % comm.size for step in steps]
+        self._targets = [(comm.rank + step) % comm.size for step in steps]
+
     def exchange(
         self, out: Buffers, out_words: Sequence[int], into: Buffers, in_words: Sequence[int] | None = None
     ) -> Sequence[int]:
-        comm, arriving, requests = self.comm, [], []
-        for step in range(1, comm.size):
-            rank = (comm.rank - step) % comm.size
-            if into.pieces[rank].size:
-                arriving.append(rank)
-                requests.append(comm.Irecv(into.pieces[rank], rank, TAG))
-        for step in range(1, comm.size):
-            rank = (comm.rank + step) % comm.size
-            if out.pieces[rank].size:
-                requests.append(comm.Isend(out.pieces[rank][: out_words[rank]], rank, TAG))
+        return self._arrived(*self._post(out, out_words, into))
+
+    def _post(self, out: Buffers, out_words: Sequence[int], into: Buffers) -> tuple[list[int], list[MPI.Request]]:
+        """Start to send and receive; returns from whom something comes, and what to wait for."""
+        sources = [source for source in self._sources if into.pieces[source].size]
+        targets = [target for target in self._targets if out.pieces[target].size]
+        requests = [self.comm.Irecv(into.pieces[source], source, TAG) for source in sources]
+        requests += [self.comm.Isend(out.pieces[target][: out_words[target]], target, TAG) for target in targets]
+        return sources, requests
+
+    def _arrived(self, sources: list[int], requests: list[MPI.Request]) -> list[int]:
+        """Wait; returns the words from each rank."""
         statuses = [MPI.Status() for _ in requests]
-        MPI.Request.Waitall(requests, statuses)
-        arrived = [0] * comm.size
-        for rank, status in zip(arriving, statuses):
-            arrived[rank] = status.Get_count(MPI.UINT64_T)  # of bytes there may be too many for MPI to count
+        wait_all(requests, statuses)
+        arrived = [0] * self.comm.size
+        for source, status in zip(sources, statuses):
+            arrived[source] = status.Get_count(MPI.UINT64_T)  # of bytes there may be too many for MPI to count
         return arrived

@@ -1,10 +1,12 @@
 """Memory for messages, which grows and stays."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from gluon.transports.numbers import MOST, Numbers, combine
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -26,6 +28,14 @@ class Buffers:
 
     pieces: list[Any]
     addresses: Any = None
+    _views: dict[np.dtype, list[Any]] = field(default_factory=dict, init=False, repr=False)
+
+    def seen_as(self, dtype: np.dtype) -> list[Any]:
+        """The pieces as arrays of another type."""
+        views = self._views.get(dtype)
+        if views is None:
+            views = self._views[dtype] = [piece.view(dtype) for piece in self.pieces]
+        return views
 
 
 class Memory:
@@ -43,11 +53,28 @@ class Memory:
         self.comm = comm
         self._whole: dict[str, Any] = {}
         self._buffers: dict[str, dict[tuple[int, ...], Buffers]] = {}
+        self._numbers = Numbers()
 
     @staticmethod
     def why_unusable(comm: "Intracomm") -> str | None:
         """None: it can always be used."""
         return None
+
+    def combine(self, how: int, *numbers: Any) -> tuple:
+        """Numbers of all ranks combined; see :class:`gluon.transports.table.Transport`."""
+        count = len(numbers)
+        if count > MOST:
+            return self.combine(how, *numbers[:MOST]) + self.combine(how, *numbers[MOST:])
+        self._numbers.write(numbers)
+        self._combine(how, count)
+        return self._numbers.read(count)
+
+    def _combine(self, how: int, count: int) -> None:
+        """Combine the own numbers of all ranks into the result."""
+        own, result, words = self._numbers.own, self._numbers.result, 1 + count
+        table = np.empty(self.comm.size * words, np.int64)
+        self.comm.Allgather(own[:words], table)
+        combine(table, table.view(np.float64), 0, words, self.comm.size, how, count, result, self._numbers.float_result)
 
     def buffers(self, direction: str, words: tuple[int, ...]) -> Buffers:
         """The buffers for messages of these lengths; see :class:`gluon.transports.table.Transport`."""

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 
 # For each device its transports, the best first: name -> module:class.
 TRANSPORTS = {
-    "cpu": {"mpi": "gluon.transports.host:HostMpi"},
+    "cpu": {"peer": "gluon.transports.shared:SharedMemory", "mpi": "gluon.transports.host:HostMpi"},
     "gpu": {
+        "peer": "gluon.transports.peer_gpu:Peer",
         "nccl": "gluon.transports.nccl:Nccl",
         "cuda-mpi": "gluon.transports.cuda:CudaAwareMpi",
         "mpi": "gluon.transports.staged:StagedMpi",
@@ -45,10 +46,10 @@ class Transport(Protocol):
         """None if it can be used here, else the reason why not. Collective."""
 
     def buffers(self, direction: str, words: tuple[int, ...]) -> Buffers:
-        """Memory for messages to all ranks (direction ``out``) or from all (``in``), valid until the next such call.
+        """Memory for messages from all ranks (direction ``in``) or to all (``out``), valid until the next such call.
 
-        It is on the device of the labels, which write their messages there; that for a rank may be memory of that rank.
-        Collective.
+        Those for ``in`` are asked for first. They are on the device of the labels, which write their messages there;
+        that for a rank may be memory of that rank. Collective.
 
         Parameters
         ----------
@@ -67,6 +68,17 @@ class Transport(Protocol):
             What :meth:`buffers` returned last for ``out`` and ``in``.
         in_words : (ranks,) int, optional
             How many come, where this rank knows that.
+        """
+
+    def combine(self, how: int, *numbers: Any) -> tuple:
+        """Combine numbers of all ranks, added in the order of ranks: the same bits by every transport. Collective.
+
+        Parameters
+        ----------
+        how : SUM, LOWEST or HIGHEST
+            Of :mod:`gluon.transports.numbers`.
+        numbers : int or float
+            They come back as Python's, as a float where some rank has one.
         """
 
 

@@ -1,5 +1,7 @@
 """Betweenness centrality on hard graphs, against counts of all shortest paths between all nodes, and NetworkX."""
 
+from dataclasses import replace
+
 import graphs
 import networkx
 import numpy as np
@@ -19,11 +21,16 @@ def counted(graph: graphs.Graph, sources: list[int] | None = None) -> np.ndarray
 
 
 def run(part, **options) -> tuple[np.ndarray, dict]:
-    """Run and verify; the answer for all nodes, and the figures. Collective."""
+    """Run, also without a copy of the graph, and verify; the answer for all nodes, and the figures. Collective."""
     sync = parts.make_sync(part)
     wanted = prepare(part, sync, parts.options_of(APP, **options))
-    answer = betweenness(part, sync, wanted).on_host()
+    assert wanted.whole is None or parts.DEVICE == "cpu"
+    answer, by_level = (betweenness(part, sync, each).on_host() for each in (wanted, replace(wanted, whole=None)))
     verify_betweenness(part, sync, answer.labels["betweenness"], wanted.sources, wanted.scale)
+    np.testing.assert_allclose(
+        answer.labels["betweenness"], by_level.labels["betweenness"], rtol=1e-12, atol=1e-12, strict=True
+    )
+    assert (answer.rounds, answer.figures) == (by_level.rounds, by_level.figures)
     return parts.gather(part, answer.labels["betweenness"]), answer.figures
 
 
@@ -92,9 +99,10 @@ def test_more_paths_than_can_be_counted(comm, shared_tmp):
 
 
 @pytest.mark.mpi
-def test_verifier_finds_wrong_values(comm, shared_tmp):
-    """One value a little off on one rank is found on all."""
-    graph = graphs.random_directed()
+@pytest.mark.parametrize("edges", [300, 1200], ids=["in copies", "by level"])
+def test_verifier_finds_wrong_values(comm, shared_tmp, edges):
+    """One value a little off on one rank is found on all; also in a graph with many edges per node."""
+    graph = graphs.random_directed(num_edges=edges)
     part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of("cvc"), comm, csc=True)
     sync = parts.make_sync(part)
     wanted = prepare(part, sync, parts.options_of(APP, source=[3]))

@@ -108,6 +108,20 @@ def test_changes_of_direction(comm, shared_tmp, symmetric, policy):
             check(part, parts.make_sync(part), graph, source, "auto", parents)
 
 
+@pytest.mark.skipif(parts.DEVICE == "gpu", reason="parents depend on timing there")
+def test_lowest_parent(comm, shared_tmp):
+    """On one rank a push finds all parents of a level, and takes the lowest, whatever the order of local ids."""
+    graph = graphs.random_directed(200, 1500, seed=5)
+    part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of("oec"), comm, weights=False)
+    found = bfs(part, parts.make_sync(part), 3, "push", parents=True).labels["parents"]
+    hops = graphs.serial_hops(graph, 3)
+    closer = (hops[graph.targets] == hops[graph.sources] + 1) & (hops[graph.sources] >= 0)
+    expected = np.full(graph.num_nodes, graph.num_nodes)
+    np.minimum.at(expected, graph.targets[closer], graph.sources[closer])
+    expected[hops < 0], expected[3] = -1, 3
+    np.testing.assert_array_equal(parts.gather(part, found), expected)
+
+
 @pytest.mark.mpi
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("index", ["u4", "i8"])
@@ -118,6 +132,23 @@ def test_order_and_index_type(comm, shared_tmp, index, order):
     part = parts.partition_graph(path, parts.policy_of("cvc"), comm, weights=False, csc=True, order=order)
     for direction in DIRECTIONS:
         check(part, parts.make_sync(part), graph, 17, direction, parents=True)
+
+
+@pytest.mark.mpi(min_size=2)
+@pytest.mark.skipif(parts.DEVICE == "gpu", reason="ranks wait for each other after each level there")
+@pytest.mark.parametrize("policy", ["oec", "cvc", "mixed"])
+def test_ranks_run_ahead(comm, shared_tmp, policy):
+    """Through a long graph in fewer rounds than levels; what a rank found too early is corrected."""
+    shortcut = [(v, v + 1) for v in range(999)] + [(0, 990), (990, 700), (700, 300)]
+    graph = graphs.both_ways(graphs.make(1000, shortcut))
+    part = parts.partition_graph(
+        graphs.write(shared_tmp / "g.h5", graph, symmetric=True), parts.policy_of(policy), comm, weights=False
+    )
+    sync = parts.make_sync(part)
+    ahead, by_level = (bfs(part, sync, 0, parents=parents) for parents in (False, True))
+    np.testing.assert_array_equal(parts.gather(part, ahead.labels["hops"]), graphs.serial_hops(graph, 0))
+    np.testing.assert_array_equal(ahead.labels["hops"], by_level.labels["hops"])
+    assert ahead.rounds < by_level.rounds or policy != "oec"
 
 
 @pytest.mark.mpi

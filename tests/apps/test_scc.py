@@ -45,6 +45,17 @@ def test_hard_graphs(comm, shared_tmp, policy):
 
 
 @pytest.mark.mpi
+@pytest.mark.parametrize("policy", parts.share(["oec", "cvc", "mixed"]))
+def test_symmetric(comm, shared_tmp, policy):
+    """A graph that says it is symmetric needs no transpose: its components are strong."""
+    graph = graphs.both_ways(rings([3, 1, 4, 1, 5], 2)._replace(num_nodes=20))
+    path = graphs.write(shared_tmp / "g.h5", graph, symmetric=True)
+    part = parts.partition_graph(path, parts.policy_of(policy), comm, weights=False)
+    assert part.csc is None
+    check(part, parts.make_sync(part), graph)
+
+
+@pytest.mark.mpi
 @settings(max_examples=10)
 @given(graph=graphs.small_graphs(most_nodes=20, most_edges=40), policy=st.sampled_from(parts.SOME))
 def test_any_graph(comm, shared_tmp, graph, policy):

@@ -10,6 +10,7 @@ import ranks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from apps.operators.traversal import sssp_cpu
 from apps.sssp import measure, sssp
 from apps.verify.paths import verify_distances
 from cusp.errors import GraphFileError, OptionError
@@ -176,6 +177,18 @@ def test_delta_that_is_no_width(solve, delta, weight):
         return
     with pytest.raises(OptionError, match="--delta"):
         solve(graph, 0, "oec", delta, weight)
+
+
+@pytest.mark.mpi(min_size=2)
+@pytest.mark.skipif(parts.DEVICE == "gpu", reason="a rank drains one bucket there")
+@pytest.mark.parametrize("at_once", [0, 20, 10**6])
+def test_edges_before_a_sync(solve, monkeypatch, at_once):
+    """However far a rank goes on alone, the distances are the same."""
+    monkeypatch.setattr(sssp_cpu, "AT_ONCE", at_once)
+    rng = np.random.default_rng(2)
+    pairs = [(v, v + 1) for v in range(299)] + rng.integers(0, 300, (60, 2)).tolist()
+    graph = graphs.both_ways(graphs.make(300, pairs, rng.integers(0, 50, 359)))
+    np.testing.assert_array_equal(solve(graph, 0, "cvc", 9), graphs.serial_distances(graph, 0))
 
 
 @pytest.mark.mpi

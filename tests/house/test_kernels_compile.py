@@ -83,6 +83,7 @@ VARIANTS = {  # of each file of kernels but rules.cuh and edges.cuh, which get m
     ],
     "apps/operators/frontier.cuh": [{}],
     "apps/operators/traversal/bfs.cuh": [{"VALUE": value} for value in ("int", "long long")],
+    "apps/operators/traversal/peers/bfs.cuh": [{"VALUE": "int"}],
     "apps/operators/sums/betweenness.cuh": [{}],
     "apps/operators/sums/rows.cuh": [{"VALUE": value} for value in ("float", "double")],
     "apps/operators/sums/pagerank.cuh": [{"VALUE": value} for value in ("float", "double")],
@@ -99,6 +100,7 @@ VARIANTS = {  # of each file of kernels but rules.cuh and edges.cuh, which get m
     ],
     "apps/operators/traversal/sssp.cuh": DISTANCES,
     "apps/operators/traversal/sssp_sorted.cuh": DISTANCES,
+    "apps/operators/traversal/peers/sssp.cuh": DISTANCES[:3],
 }  # fmt: skip
 
 pytestmark = pytest.mark.limit(300)

@@ -35,8 +35,8 @@ LIBRARIES = {
 
 # A name that is used -> the files that may use it.
 NAMES = {
-    "COMM_WORLD": ["cusp/launch.py", "cusp/runtime/signals.py", "apps/library.py", "*/__main__.py", "scripts/*",
-                   "tests/*", "benchmarks/*"],
+    "COMM_WORLD": ["cusp/launch.py", "cusp/runtime/signals.py", "cusp/runtime/mpi_start.py", "apps/library.py",
+                   "*/__main__.py", "scripts/*", "tests/*", "benchmarks/*"],
     "print": ["apps/harness.py", "cusp/program/report.py", "cusp/launch.py", "*/__main__.py", "scripts/*", "tests/*",
               "benchmarks/*"],
     "perf_counter": ["apps/harness.py", "cusp/program/report.py", "cusp/launch.py", "cusp/runtime/stopwatch.py",

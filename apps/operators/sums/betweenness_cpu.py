@@ -7,6 +7,10 @@ from numba import njit
 
 from apps.operators.frontier_cpu import set_bit
 
+DENSE = 10  # edges per node: with 6 a sweep is 6 times as fast as level by level, with 19 as fast, with 28 a third
+SMALL = 1 << 23  # edges of a graph of which each rank may have a copy
+AT_ONCE = 1 << 24  # edges of the searches in one call that Ctrl-C must wait for
+
 
 def by_level(levels: Any, deepest: int) -> tuple[Any, list[int]]:
     lids, bounds = _by_level(levels, deepest)
@@ -56,3 +60,72 @@ def give_shares(first, last, masters, lids, paths, sums, centrality, shares, upd
             shares[lid] = 1 / paths[lid] + sums[lid]
             sums[lid] = 0
             set_bit(updated, lid)
+
+
+def sweeps(num_nodes: int, num_edges: int) -> bool:
+    """With many edges per node, levels are few, and whole rows of one are summed faster than edge by edge."""
+    return num_edges <= SMALL and num_edges < DENSE * num_nodes
+
+
+def sweep(offsets: Any, targets: Any, sources: Any, centrality: np.ndarray) -> tuple[int, int]:
+    levels, size, step = 0, offsets.size - 1, max(1, AT_ONCE // max(targets.size, 1))
+    hops, queue = np.full(size, -1, np.int32), np.empty(size + 1, np.int32)
+    paths, shares = np.zeros(size), np.zeros(size)
+    for first in range(0, sources.size, step):
+        some = sources[first : first + step]
+        done, more = _sweep(some, offsets, targets, hops, queue, paths, shares, centrality)
+        levels += more
+        if done < some.size:
+            return levels, first + done
+    return levels, -1
+
+
+@njit(cache=True, nogil=True)
+def _sweep(sources, offsets, targets, hops, queue, paths, shares, centrality):  # type: ignore[no-untyped-def]
+    """Forth and back through a queue of nodes by level; returns how many sources were added, and their levels.
+
+    ``hops`` are -1 and ``paths`` 0 before and after it.
+    """
+    levels = 0
+    for number in range(sources.size):
+        tail = _count_paths(sources[number], offsets, targets, hops, queue, paths)
+        levels += hops[queue[tail - 1]]
+        most = 0.0
+        for place in range(tail - 1, -1, -1):
+            node = queue[place]
+            total, beyond = 0.0, hops[node] + 1
+            for edge in range(offsets[node], offsets[node + 1]):
+                share = shares[targets[edge]]
+                total += share if hops[targets[edge]] == beyond else 0.0
+            shares[node] = 1 / paths[node] + total
+            most = max(most, paths[node])
+            if place > 0:
+                centrality[node] += paths[node] * total
+        for place in range(tail):
+            hops[queue[place]], paths[queue[place]] = -1, 0
+        if most == np.inf:
+            return number, levels
+    return sources.size, levels
+
+
+@njit(cache=True, nogil=True)
+def _count_paths(source, offsets, targets, hops, queue, paths):  # type: ignore[no-untyped-def]
+    """Hops and numbers of shortest paths of all nodes that are reached, which come into the queue; returns how many.
+
+    Without branches on what is read from memory, so that it can be read ahead.
+    """
+    hops[source], paths[source], queue[0] = 0, 1, source
+    head, tail = 0, 1
+    while head < tail:
+        node = queue[head]
+        head += 1
+        beyond, here = hops[node] + 1, paths[node]
+        for edge in range(offsets[node], offsets[node + 1]):
+            target = targets[edge]
+            old = hops[target]
+            new = beyond if old < 0 else old
+            hops[target] = new
+            paths[target] += here if new == beyond else 0.0
+            queue[tail] = target
+            tail += np.int64(old < 0)
+    return tail

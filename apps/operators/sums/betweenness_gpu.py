@@ -11,6 +11,11 @@ from cusp.runtime.devices import to_host
 BETWEENNESS = "apps/operators/sums/betweenness.cuh"
 
 
+def sweeps(num_nodes: int, num_edges: int) -> bool:
+    """A level has the GPU to itself."""
+    return False
+
+
 def by_level(levels: Any, deepest: int) -> tuple[Any, list[int]]:
     counts = to_host(cp.bincount(levels + 1, minlength=deepest + 2))
     lids = cp.argsort(levels)[int(counts[0]) :].astype(np.int32)

@@ -66,6 +66,12 @@ class Pagerank(Protocol):
 class Betweenness(Protocol):
     """Betweenness centrality: nodes by level, and what the masters of a level do with sums over their rows."""
 
+    def sweeps(self, num_nodes: int, num_edges: int) -> bool:
+        """Whether each rank adds some of the sources by itself, in one call: in a small graph, of which it has a copy.
+
+        Then the methods of :class:`CpuBetweenness` are there.
+        """
+
     def by_level(self, levels: Array, deepest: int) -> tuple[Array, list[int]]:
         """Proxies with a level of 0 or more, by level, then by local id.
 
@@ -98,6 +104,29 @@ class Betweenness(Protocol):
         """
 
 
+class CpuBetweenness(Betweenness, Protocol):
+    """What only the CPU offers: many sources in one call."""
+
+    def sweep(self, offsets: Array, targets: Array, sources: Array, centrality: Array) -> tuple[int, int]:
+        """Add the dependencies of all nodes on some sources, one source after the other.
+
+        Parameters
+        ----------
+        offsets, targets
+            A CSR of the whole graph.
+        sources : (n,) int64
+            Rows of it.
+        centrality : (rows,) float64
+
+        Returns
+        -------
+        levels : int
+            The hops of the deepest node, summed over the sources.
+        wrong : int
+            The first of the sources with more shortest paths than float64 can count, where the call ends, or -1.
+        """
+
+
 if TYPE_CHECKING:
     from apps.operators.sums import betweenness_cpu, betweenness_gpu, pagerank_cpu, pagerank_gpu, rows_cpu, rows_gpu
 
@@ -105,5 +134,5 @@ if TYPE_CHECKING:
     _rows_gpu: Rows = rows_gpu
     _pagerank_cpu: Pagerank = pagerank_cpu
     _pagerank_gpu: Pagerank = pagerank_gpu
-    _betweenness_cpu: Betweenness = betweenness_cpu
+    _betweenness_cpu: CpuBetweenness = betweenness_cpu
     _betweenness_gpu: Betweenness = betweenness_gpu

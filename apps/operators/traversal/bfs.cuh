@@ -73,11 +73,11 @@ extern "C" __global__ void bfs_pull(const unsigned* frontier, i64 size, const i6
 // before the last level would have led here by then, so one that is seen is in the frontier: no frontier is needed.
 // A warp writes whole words of ``next``; ``seen`` stays as it is, so this level's hits are not taken for earlier ones.
 // The first in-neighbour, which is the one with the most edges, is in an array of its own: it nearly always decides, and
-// reading it is one stream.
-__device__ inline i64 pull_level(i64 rows, const int* first, const i64* offsets, const int* sources,
-                                 const unsigned* seen, unsigned* next, int level, int* hops, const i64* gids,
-                                 i64* parents) {
-  i64 count = 0, words = (rows + 31) / 32;
+// reading it is one stream. Whole warps call found(hit, target, in-neighbour).
+template <class Found>
+__device__ inline void pull_level(i64 rows, const int* first, const i64* offsets, const int* sources, const unsigned* seen,
+                                  unsigned* next, Found found) {
+  i64 words = (rows + 31) / 32;
   for (i64 word = thread_id() / 32; word < words; word += num_threads() / 32) {
     unsigned old = seen[word];
     i64 target = word * 32 + lane_id();
@@ -91,12 +91,34 @@ __device__ inline i64 pull_level(i64 rows, const int* first, const i64* offsets,
       int other = find_source(on, begin, end, sources, seen);
       if (other >= 0) source = other, hit = true;
     }
-    if (hit) hops[target] = level, count++;
-    if (hit && parents) parents[target] = gids[source];
+    found(hit, target, source);
     unsigned hits = __ballot_sync(FULL, hit);
     if (lane_id() == 0) next[word] = old | hits;
   }
-  return count;
+}
+
+// The nodes of a bitmap that are not in ``older``, from local id ``begin`` on, are appended, and added to ``older``. The grid
+// calls it; a lane looks at a word, so words without new nodes cost little.
+__device__ inline void queue_new(Queue out, i64 begin, i64 end, const unsigned* seen, unsigned* older, const i64* offsets) {
+  i64 last = (end + 31) / 32;
+  for (i64 base = begin / 32 + thread_id() / 32 * 32; base < last; base += num_threads()) {
+    i64 word = base + lane_id();
+    unsigned fresh = word < last ? seen[word] & ~older[word] : 0;
+    if (word * 32 < begin) fresh &= ~0u << (begin & 31);
+    if (fresh) older[word] |= fresh;
+    for (unsigned left = __ballot_sync(FULL, fresh != 0); left;) {
+      bool chosen[K];
+      int node[K];
+#pragma unroll
+      for (int k = 0; k < K; k++) {
+        int other = left ? __ffs(left) - 1 : 0;
+        node[k] = (int)((base + other) * 32 + lane_id());
+        chosen[k] = __shfl_sync(FULL, fresh, other) >> lane_id() & (left != 0);
+        left &= left - 1;
+      }
+      append_all(out, chosen, node, offsets);
+    }
+  }
 }
 
 // hops from ``source``, -1 where there is no path, and parents likewise, if wanted. direction: 0 whichever is cheaper, 1 push,
@@ -134,17 +156,18 @@ bfs_drain(const u64* index, const int* table, i64 source, i64 proxies, i64 rows,
     before = count;
     level++;
     if (!pulling && !queued) {  // what the last pull found becomes a queue
-      Queue out = queues.next(step);
-      for (i64 word = thread_id() / 32; word < words; word += num_threads() / 32) {
-        unsigned bits = seen[word] & ~next[word];
-        if (bits) append(out, bits >> lane_id() & 1, (int)(word * 32 + lane_id()), offsets);
-      }
+      queue_new(queues.next(step), 0, proxies, seen, next, offsets);
       queues.barrier();
       total = queues.total(step);
     }
     Queue out = queues.next(step);
     if (pulling) {
-      i64 hits = sum_of_warp(pull_level(rows, first, in_offsets, in_sources, seen, next, level, hops, gids, parents));
+      i64 hits = 0;
+      pull_level(rows, first, in_offsets, in_sources, seen, next, [&](bool hit, i64 target, int source) {
+        if (hit) hops[target] = level, hits++;
+        if (hit && parents) parents[target] = gids[source];
+      });
+      hits = sum_of_warp(hits);
       if (lane_id() == 0 && hits) atomicAdd(out.counter, (u64)hits << EDGE_BITS);
       unsigned* older = seen;
       seen = next, next = older;
@@ -162,8 +185,8 @@ bfs_drain(const u64* index, const int* table, i64 source, i64 proxies, i64 rows,
           if (fresh[k]) fresh[k] = !(atomicOr(&seen[target[k] >> 5], bit) & bit);
           if (fresh[k]) hops[target[k]] = level;
           if (fresh[k] && parents) parents[target[k]] = gids[edges.node[k]];
-          if (__any_sync(FULL, fresh[k])) append(out, fresh[k], target[k], offsets);
         }
+        append_all(out, fresh, target, offsets);
       });
     }
     queued = !pulling;

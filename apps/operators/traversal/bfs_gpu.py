@@ -8,8 +8,10 @@ import cupy as cp
 import numpy as np
 
 from apps.operators.frontier_gpu import Queue, make_queue, require_countable, threads_for
+from apps.operators.traversal.peers.bfs_gpu import PeerSearch
 from cusp.kernels.cuda import c_type, load, many_threads
 from cusp.partition import Partition
+from gluon.sync import Sync
 
 BFS = "apps/operators/traversal/bfs.cuh"
 DIRECTIONS = {"auto": 0, "push": 1, "pull": 2}
@@ -38,7 +40,7 @@ def bfs_pull(
 
 @dataclass(frozen=True)
 class BfsPlan:
-    """What breadth-first searches of one partition on one rank share.
+    """What breadth-first searches of one partition share.
 
     Attributes
     ----------
@@ -48,6 +50,8 @@ class BfsPlan:
     first : (rows,) int32
         First in-neighbour of each node, -1 where there is none.
     bitmaps : uint32 words
+    peers : PeerSearch or None
+        What several ranks need.
     """
 
     queue: Queue
@@ -55,9 +59,10 @@ class BfsPlan:
     in_edges: Any
     first: Any
     bitmaps: Any
+    peers: PeerSearch | None
 
 
-def plan_bfs(part: Partition, in_edges: Any) -> BfsPlan:
+def plan_bfs(part: Partition, in_edges: Any, sync: Sync) -> BfsPlan:
     rows, first = part.num_proxies, cp.full(1, -1, np.int32)
     if in_edges:
         offsets, sources = in_edges
@@ -66,17 +71,25 @@ def plan_bfs(part: Partition, in_edges: Any) -> BfsPlan:
         first = cp.where(filled[:rows], sources[cp.minimum(offsets[:rows], max(sources.size - 1, 0))], -1)
         first = first.astype(np.int32)
         require_countable(rows, part.num_local_edges)  # a pull counts nodes without out-edges, too
-    return BfsPlan(make_queue(part), rows, in_edges, first, cp.empty(2 * _words(part), np.uint32))
+    peers = PeerSearch(part, sync) if sync.peers else None
+    bitmaps = cp.empty(0 if peers else 2 * _words(part), np.uint32)
+    return BfsPlan(make_queue(part), rows, in_edges, first, bitmaps, peers)
 
 
 def bfs_drain(
     part: Partition, plan: BfsPlan, source: int, direction: str, alpha: int, beta: int, with_parents: bool
 ) -> tuple[Any, Any, Any]:
-    queue, levels = plan.queue, cp.zeros(1, np.int64)
-    hops = cp.empty(part.num_proxies, np.int32)
-    parents = cp.empty(part.num_proxies if with_parents else 0, np.int64)
+    queue, levels = plan.queue, cp.empty(1, np.int64)
+    hops = cp.empty(part.num_masters, np.int32)
+    parents = cp.empty(part.num_masters if with_parents else 0, np.int64)
     in_edges = plan.in_edges or (part.offsets, part.targets)
-    queue.progress.fill(0)
+    queue.progress.data.memset_async(0, queue.progress.nbytes)
+    if plan.peers:
+        plan.peers.run(
+            part, int(source), plan.rows, in_edges, plan.first, DIRECTIONS[direction if plan.in_edges else "push"],
+            alpha, beta, hops, parents, queue, levels,
+        )  # fmt: skip
+        return hops, parents, levels[0]
     _bfs(np.int32).resident("bfs_drain")(
         part.lid_map.index, part.lid_map.table, int(source), part.num_proxies, plan.rows, part.num_edges, part.offsets,
         part.targets, *in_edges, plan.first, DIRECTIONS[direction if plan.in_edges else "push"], alpha, beta, hops,

@@ -37,17 +37,21 @@ class Bfs(Protocol):
     ) -> None:  # fmt: skip
         """Every node without a value looks for an in-neighbour in the frontier and stops at the first."""
 
-
-class GpuBfs(Bfs, Protocol):
-    """What only the GPU offers, where :meth:`~apps.operators.interfaces.Frontier.drains` says so: whole searches."""
-
-    def plan_bfs(self, part: "Partition", in_edges: tuple[Array, Array] | None) -> Any:
-        """What the searches of one partition share; ``in_edges`` are offsets and sources."""
+    def plan_bfs(self, part: "Partition", in_edges: tuple[Array, Array] | None, sync: "Sync") -> Any:
+        """What the searches of one partition share; ``in_edges`` are offsets and sources. Collective."""
 
     def bfs_drain(
         self, part: "Partition", plan: Any, source: int, direction: str, alpha: int, beta: int, with_parents: bool
     ) -> tuple[Array, Array, Any]:
-        """Hops, int32, and if wanted parents, int64, of all nodes, -1 where there is no path; the number of levels."""
+        """A whole search, where :meth:`~apps.operators.interfaces.Frontier.drains` says so, or on ranks that are peers.
+
+        Returns
+        -------
+        hops : (masters,) int32
+        parents : (masters,) int64
+            If wanted. Both are -1 where there is no path.
+        levels : number
+        """
 
 
 class Sssp(Protocol):
@@ -59,6 +63,9 @@ class Sssp(Protocol):
     def plan_relaxing(self, part: "Partition", sync: "Sync", weights: Array, dtype: np.dtype) -> Any:
         """The ``queue`` of the operators here, for distances of a type. Collective."""
 
+    def drains(self, queue: Any, ranks: int) -> bool:
+        """Whether :meth:`shortest_paths` can be called."""
+
     def settles(self, queue: Any) -> bool:
         """Whether distances can be settled bucket by bucket: then the methods of :class:`GpuSssp` are there."""
 
@@ -66,12 +73,19 @@ class Sssp(Protocol):
         """Lowest value of a pending node, or ``far``; pending ones among the ``lowered`` get their bits."""
 
     def relax_below(
-        self, limit: Any, far: Any, offsets: Array, targets: Array, weights: Array, values: Array, relaxed_at: Array,
-        pending: Array, updated: Array, queue: Any,
+        self, limit: Any, delta: Any, far: Any, offsets: Array, targets: Array, weights: Array, values: Array,
+        relaxed_at: Array, pending: Array, updated: Array, queue: Any,
     ) -> None:  # fmt: skip
         """Relax the out-edges of pending nodes below ``limit`` until none is left; a drain of one bucket.
 
-        Sums that do not stay below ``far`` are not distances.
+        Sums that do not stay below ``far`` are not distances. On a CPU the next buckets, ``delta`` wide, follow while
+        there were few edges: distances that other ranks lower later are relaxed again, but there are fewer rounds.
+        """
+
+    def shortest_paths(self, part: "Partition", source: int, lengths: Any) -> tuple[Array, Any]:
+        """Distances of all proxies, ``lengths.far`` where there is no path, and the number of buckets.
+
+        A whole search, where :meth:`~apps.operators.interfaces.Frontier.drains` says so.
         """
 
     def mark_too_far(
@@ -81,7 +95,7 @@ class Sssp(Protocol):
 
 
 class GpuSssp(Sssp, Protocol):
-    """What only the GPU offers: whole searches; buckets that are settled, where edges weigh as much as their reverses.
+    """What only the GPU offers: buckets that are settled, where edges weigh as much as their reverses.
 
     Attributes
     ----------
@@ -93,9 +107,6 @@ class GpuSssp(Sssp, Protocol):
 
     MOST_BUCKETS: int
     ENOUGH: float
-
-    def shortest_paths(self, part: "Partition", source: int, lengths: Any) -> tuple[Array, Any]:
-        """Distances of all proxies, ``lengths.far`` where there is no path, and the number of buckets."""
 
     def open_bucket(
         self, part: "Partition", low: Any, high: Any, far: Any, values: Array, queue: Any
@@ -135,7 +146,7 @@ if TYPE_CHECKING:
     from apps.operators.traversal import bfs_cpu, bfs_gpu, sssp_cpu, sssp_gpu, tree_cpu, tree_gpu
 
     _bfs_cpu: Bfs = bfs_cpu
-    _bfs_gpu: GpuBfs = bfs_gpu
+    _bfs_gpu: Bfs = bfs_gpu
     _sssp_cpu: Sssp = sssp_cpu
     _sssp_gpu: GpuSssp = sssp_gpu
     _tree_cpu: Tree = tree_cpu

@@ -1,25 +1,70 @@
-"""Shortest paths on the CPU: see interfaces.py."""
+"""Shortest paths on the CPU: see interfaces.py.
+
+Pending nodes of the current bucket are in a ring, those of later ones in a pile, from which each bucket takes its own:
+the near and the far pile of Davidson, Baxter, Garland, Owens (IPDPS 2014).
+"""
+
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numba import njit
 
-from apps.operators.frontier_cpu import get_bit, make_queue, set_bit
-from cusp.kernels.bits import first_bit
+from apps.operators.frontier_cpu import get_bit, set_bit
+from cusp.kernels.bits import first_bit, prefetch
 from cusp.partition import Partition
+from gluon.device_cpu import no_bits
 from gluon.sync import Sync
 
+AT_ONCE = 1 << 15  # edges that a rank relaxes without a sync, at least, if it has them: about as long as a sync takes
+ALL = np.iinfo(np.int64).max
+NOTHING = np.empty(0, np.uint64)
 
-def bucket_scale(queue: np.ndarray, ranks: int) -> float:
+
+@dataclass(frozen=True)
+class Relaxing:
+    """Memory of shortest paths of one partition.
+
+    Attributes
+    ----------
+    ring : (proxies + 1,) int32
+        Valid local ids everywhere, also where it is empty.
+    pile : (proxies,) int32
+    """
+
+    ring: np.ndarray
+    pile: np.ndarray
+
+
+def bucket_scale(queue: Relaxing, ranks: int) -> float:
     return 1.0
 
 
-def plan_relaxing(part: Partition, sync: Sync, weights: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    return make_queue(part)
+def plan_relaxing(part: Partition, sync: Sync, weights: np.ndarray, dtype: np.dtype) -> Relaxing:
+    return Relaxing(np.zeros(part.num_proxies + 1, np.int32), np.empty(part.num_proxies, np.int32))
 
 
-def settles(queue: np.ndarray) -> bool:
+def drains(queue: Any, ranks: int) -> bool:
+    return ranks == 1
+
+
+def settles(queue: Relaxing) -> bool:
     """Rows are not sorted by weight."""
     return False
+
+
+def shortest_paths(part: Partition, source: int, lengths: Any) -> tuple[np.ndarray, int]:
+    number, queue = lengths.dtype.type, lengths.queue
+    values, pending = np.full(part.num_proxies, lengths.far, lengths.dtype), no_bits(part.num_proxies)
+    queue.pile[0] = lid = part.lid(source)
+    values[lid] = 0
+    set_bit(pending, lid)
+    far, delta = number(lengths.far), number(min(lengths.delta, lengths.far))
+    buckets = _drain(
+        1, delta, delta, far, ALL, part.offsets, part.targets, lengths.weights, values, values[:0], pending, NOTHING,
+        queue.ring, queue.pile,
+    )  # fmt: skip
+    return values, buckets
 
 
 @njit(cache=True, nogil=True)
@@ -40,40 +85,107 @@ def find_pending(lowered, values, relaxed_at, pending, far):  # type: ignore[no-
     return lowest_value
 
 
+def relax_below(
+    limit: Any, delta: Any, far: Any, offsets: Any, targets: Any, weights: Any, values: Any, relaxed_at: Any,
+    pending: Any, updated: Any, queue: Relaxing,
+) -> None:  # fmt: skip
+    number = values.dtype.type
+    piled = _in_order(pending, number(far), values, queue.pile)
+    _drain(
+        piled, number(limit), number(min(delta, far)), number(far), AT_ONCE, offsets, targets, weights, values,
+        relaxed_at, pending, updated, queue.ring, queue.pile,
+    )  # fmt: skip
+
+
 @njit(cache=True, nogil=True)
-def relax_below(limit, far, offsets, targets, weights, values, relaxed_at, pending, updated, queue):  # type: ignore[no-untyped-def]
-    """``queue`` is a ring that can hold every proxy: a node is in it once, while it is pending and below the limit."""
-    head = tail = 0
+def _drain(  # type: ignore[no-untyped-def]
+    piled, limit, delta, far, at_once, offsets, targets, weights, values, relaxed_at, pending, updated, ring, pile
+):
+    """Relax what is in the pile below ``limit``, then bucket after bucket up to ``at_once`` edges; returns buckets.
+
+    A node is pending while it is in the ring or in the pile. One that falls below the limit while it is in the pile
+    goes into the ring as well; the pile forgets it when it is next looked through.
+    """
+    alone, last = updated.size == 0, ring.size - 1
+    done, head, tail, buckets, edges = 0, 0, 0, 0, 0
+    while True:
+        lowest, kept = far, 0
+        for place in range(piled):
+            node = pile[place]
+            value = values[node]
+            if value >= limit:
+                pile[kept] = node
+                kept += 1
+                lowest = min(lowest, value)
+            elif value >= done:
+                ring[tail] = node
+                tail += 1
+        piled, done = kept, limit
+        if tail == 0:
+            if piled == 0 or edges >= at_once:
+                return buckets
+            limit = _bucket_end(lowest, delta, far)
+            continue
+        if tail > pending.size >> 3:
+            tail = _in_order(pending, limit, values, ring)
+        buckets += 1
+        while head != tail:
+            prefetch(offsets, ring[min(head + 8, last)])
+            soon = offsets[ring[min(head + 4, last)]]
+            prefetch(targets, soon)
+            prefetch(weights, soon)
+            source = ring[head]
+            head = head + 1 if head < last else 0
+            value = values[source]
+            pending[source >> 6] &= ~(np.uint64(1) << np.uint64(source & 63))
+            if not alone:
+                relaxed_at[source] = value
+            longest = far - value
+            edges += offsets[source + 1] - offsets[source]
+            for edge in range(offsets[source], offsets[source + 1]):
+                target = targets[edge]
+                candidate = value + weights[edge]
+                old = values[target]
+                if candidate < old and weights[edge] < longest:
+                    values[target] = candidate
+                    if not alone:
+                        set_bit(updated, target)
+                    waits = get_bit(pending, target)
+                    if candidate < limit:
+                        if not waits or old >= limit:
+                            ring[tail] = target
+                            tail = tail + 1 if tail < last else 0
+                    elif not waits:
+                        pile[piled] = target
+                        piled += 1
+                    set_bit(pending, target)
+        head = tail = 0
+        if edges >= at_once:
+            return buckets
+        limit = limit + delta if far - limit > delta else far
+
+
+@njit(cache=True, nogil=True)
+def _bucket_end(lowest, delta, far):  # type: ignore[no-untyped-def]
+    """The end of the bucket of a distance; where floats are too coarse for that, one bucket for all that is left."""
+    begin = lowest // delta * delta
+    end = begin + delta if far - begin > delta else far
+    return end if end > lowest else far
+
+
+@njit(cache=True, nogil=True)
+def _in_order(pending, limit, values, places):  # type: ignore[no-untyped-def]
+    """Pending nodes below the limit, ascending, so that their rows are read one after the other; returns how many."""
+    entry = 0
     for word in range(pending.size):
         bits = pending[word]
         while bits:
-            lid = word * 64 + first_bit(bits)
+            node = word * 64 + first_bit(bits)
             bits &= bits - np.uint64(1)
-            if values[lid] < limit:
-                queue[tail] = lid
-                tail += 1
-    waiting = tail
-    tail %= queue.size
-    while waiting > 0:
-        source = queue[head]
-        head = head + 1 if head + 1 < queue.size else 0
-        waiting -= 1
-        value = values[source]
-        relaxed_at[source] = value
-        pending[source >> 6] &= ~(np.uint64(1) << np.uint64(source & 63))
-        longest = far - value
-        for edge in range(offsets[source], offsets[source + 1]):
-            target = targets[edge]
-            candidate = value + weights[edge]
-            old = values[target]
-            if candidate < old and weights[edge] < longest:
-                values[target] = candidate
-                set_bit(updated, target)
-                if candidate < limit and not (old < limit and get_bit(pending, target)):
-                    queue[tail] = target
-                    tail = tail + 1 if tail + 1 < queue.size else 0
-                    waiting += 1
-                set_bit(pending, target)
+            if values[node] < limit:
+                places[entry] = node
+                entry += 1
+    return entry
 
 
 @njit(cache=True, nogil=True)

@@ -12,7 +12,9 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from apps.operators.frontier_gpu import Queue, drains, make_queue, threads_for
+from apps.operators import frontier_gpu
+from apps.operators.frontier_gpu import Queue, make_queue, threads_for
+from apps.operators.traversal.peers.sssp_gpu import PEERS, PeerPaths, rows_are_masters
 from cusp.kernels.cuda import Struct, c_type, load, many_threads, struct, sums_of
 from cusp.partition import Partition
 from cusp.runtime.devices import to_host
@@ -32,7 +34,7 @@ def bucket_scale(queue: "Relaxing", ranks: int) -> float:
     Two H200, scale 24: 10.3 ms at twice the usual width, 12.8 at 4 times that, 15.9 at 8 times; without sorted rows
     71 ms at the usual width, 39 at 9 times that, 48 at 18 times.
     """
-    return 1.0 if drains(ranks) else 2.0 if settles(queue) else 8.0
+    return 1.0 if drains(queue, ranks) else 2.0 if settles(queue) else 8.0
 
 
 def find_pending(lowered: Any, values: Any, relaxed_at: Any, pending: Any, far: Any) -> Any:
@@ -51,8 +53,8 @@ def _lowest(far: Any, below: int) -> Any:
 
 
 def relax_below(
-    limit: Any, far: Any, offsets: Any, targets: Any, weights: Any, values: Any, relaxed_at: Any, pending: Any,
-    updated: Any, queue: "Relaxing",
+    limit: Any, delta: Any, far: Any, offsets: Any, targets: Any, weights: Any, values: Any, relaxed_at: Any,
+    pending: Any, updated: Any, queue: "Relaxing",
 ) -> None:  # fmt: skip
     _relax(0, limit, far, far, offsets, targets, weights, values, relaxed_at, pending, updated, queue)
 
@@ -69,12 +71,15 @@ class Relaxing:
     rounds : (1,) int64
     by_weight : (targets, weights), or None
         The edges with each row sorted by weight, where buckets can be settled.
+    peers : PeerPaths or None
+        What a search over several ranks in one kernel needs, where that can be.
     """
 
     queue: Queue
     stamps: Any
     rounds: Any
     by_weight: Any
+    peers: PeerPaths | None = None
 
 
 def plan_relaxing(part: Partition, sync: Sync, weights: Any, dtype: np.dtype) -> Relaxing:
@@ -82,7 +87,12 @@ def plan_relaxing(part: Partition, sync: Sync, weights: Any, dtype: np.dtype) ->
     pays = part.symmetric and part.num_edges >= DENSE * part.num_nodes
     exact = dtype.kind == "i" and (weights.dtype.itemsize <= 4 or part.weights is None)
     by_weight = _sort_rows(part, weights) if pays and exact and _weighs_the_same(part, sync, weights) else None
-    return Relaxing(make_queue(part), stamps, rounds, by_weight)
+    peers = PeerPaths(part, sync, dtype) if by_weight and sync.peers and rows_are_masters(part, sync) else None
+    return Relaxing(make_queue(part), stamps, rounds, by_weight, peers)
+
+
+def drains(queue: Relaxing, ranks: int) -> bool:
+    return queue.peers is not None or frontier_gpu.drains(ranks)
 
 
 def _weighs_the_same(part: Partition, sync: Sync, weights: Any) -> bool:
@@ -90,7 +100,7 @@ def _weighs_the_same(part: Partition, sync: Sync, weights: Any) -> bool:
     total = cp.zeros(1, np.uint64)
     kernel = _sorted(np.int32, weights.dtype).weight_asymmetry
     kernel(many_threads(), part.num_proxies, part.gids, part.offsets, part.targets, weights, total)
-    return sync.total(read(total)[0])[0] == 0
+    return sync.total(read(total).view(np.int64)[0])[0] == 0
 
 
 def _sort_rows(part: Partition, weights: Any) -> tuple[Any, Any]:
@@ -171,6 +181,12 @@ def shortest_paths(part: Partition, source: int, lengths: Any) -> tuple[Any, Any
     queue = relaxing.queue
     queue.progress.fill(0)
     delta = lengths.dtype.type(min(lengths.delta, lengths.far))
+    if relaxing.peers is not None:
+        rows, enough = _rows(part, relaxing, relaxing.peers.rows), int(part.num_edges * ENOUGH)
+        kernels = load(PEERS, VALUE=c_type(lengths.dtype), WEIGHT=c_type(lengths.weights.dtype))
+        return relaxing.peers.run(
+            kernels, part, int(source), rows, enough, MOST_BUCKETS, far, delta, queue, relaxing.rounds
+        ), relaxing.rounds[0]
     if relaxing.by_weight is not None:
         values = cp.empty(part.num_proxies, lengths.dtype)
         rows, enough = _rows(part, relaxing, queue.capacity), int(part.num_edges * ENOUGH)

@@ -78,24 +78,31 @@ __device__ inline void relax(Rows queued, VALUE far, SortedRows rows, VALUE* val
   });
 }
 
-// Appends the nodes whose bits are set, and clears them: each with its edges that can lead below ``limit``. One lane looks
-// at a word, so words without bits cost little. ``relaxed_at`` is null without other ranks.
+// Appends the rows whose bits are set, and clears them: each with its edges that can lead below ``limit``. One lane looks
+// at a word, so words without bits cost little. ``relaxed_at`` is null where no other rank asks.
 __device__ inline void collect(unsigned* fallen, Queue out, VALUE limit, VALUE far, SortedRows rows, const VALUE* values,
                                VALUE* relaxed_at) {
   i64 words = (rows.size + 31) / 32;
   for (i64 base = thread_id() / 32 * 32; base < words; base += num_threads()) {
-    unsigned bits = base + lane_id() < words ? fallen[base + lane_id()] : 0;
-    if (bits) fallen[base + lane_id()] = 0;
-    for (unsigned left = __ballot_sync(FULL, bits != 0); left; left &= left - 1) {
-      int word = __ffs(left) - 1;
-      i64 lid = (base + word) * 32 + lane_id(), begin = 0, end = 0;
-      if (__shfl_sync(FULL, bits, word) >> lane_id() & 1) {
-        VALUE value = values[lid];
-        begin = rows.offsets[lid], end = rows.offsets[lid + 1];
-        if (limit < far) end = first_from(rows.weights, begin, end, limit - value);
-        if (relaxed_at) relaxed_at[lid] = value;
+    i64 left_rows = rows.size - (base + lane_id()) * 32;
+    unsigned bits = left_rows > 0 ? fallen[base + lane_id()] : 0;
+    if (left_rows < 32) bits &= left_rows > 0 ? (1u << left_rows) - 1 : 0;  // the others are mirrors
+    if (bits) fallen[base + lane_id()] &= ~bits;
+    for (unsigned left = __ballot_sync(FULL, bits != 0); left;) {
+      int lid[K];
+      i64 begin[K], end[K];
+#pragma unroll
+      for (int k = 0; k < K; k++, left &= left - 1) {
+        int word = left ? __ffs(left) - 1 : 0;
+        bool fell = __shfl_sync(FULL, bits, word) >> lane_id() & (left != 0);
+        lid[k] = (int)((base + word) * 32 + lane_id()), begin[k] = end[k] = 0;
+        if (!fell) continue;
+        VALUE value = values[lid[k]];
+        begin[k] = rows.offsets[lid[k]], end[k] = rows.offsets[lid[k] + 1];
+        if (limit < far) end[k] = first_from(rows.weights, begin[k], end[k], limit - value);
+        if (relaxed_at) relaxed_at[lid[k]] = value;
       }
-      append(out, (int)lid, begin, end);
+      append_all(out, lid, begin, end);
     }
   }
 }

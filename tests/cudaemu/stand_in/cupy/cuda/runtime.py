@@ -1,6 +1,7 @@
 """CUDA's runtime: the devices there are, and copies by address. ``CUDAEMU_DEVICES`` says how many devices."""
 
 import ctypes
+import mmap
 import os
 import threading
 
@@ -9,6 +10,7 @@ memcpyHostToHost, memcpyHostToDevice, memcpyDeviceToHost, memcpyDeviceToDevice, 
 streamDefault, streamNonBlocking, streamLegacy = 0, 1, 1  # noqa: N816
 deviceAttributeComputeCapabilityMajor, deviceAttributeComputeCapabilityMinor = 75, 76  # noqa: N816
 deviceAttributeMultiProcessorCount, deviceAttributeCooperativeLaunch = 16, 95  # noqa: N816
+deviceAttributeClockRate = 13  # noqa: N816
 is_hip = False
 kernels = {}  # address of a compiled kernel -> the kernel
 _current = threading.local()
@@ -121,33 +123,73 @@ def memsetAsync(ptr, value, size, stream):  # noqa: N802
     ctypes.memset(ptr, value, size)
 
 
-_allocated = {}
+_allocated = {}  # address -> the buffer, the file that it maps, if any
+_opened = {}
 
 
 def malloc(size):
-    """Address of new memory that :func:`free` gives back."""
-    buffer = ctypes.create_string_buffer(b"\xcd" * max(size, 1), max(size, 1))
+    """Address of new memory that :func:`free` gives back; other processes can map it."""
+    file = os.memfd_create("cudaemu")
+    os.truncate(file, max(size, 1))
+    return _map(file, size, _allocated, b"\xcd")
+
+
+def _map(file, size, known, fill=None):
     from cupy.cuda import memory
 
-    _allocated[ctypes.addressof(buffer)] = buffer
-    memory.register(ctypes.addressof(buffer), size)
-    return ctypes.addressof(buffer)
+    buffer = mmap.mmap(file, max(size, 1))
+    if fill:
+        buffer.write(fill * size)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(buffer))
+    known[address] = buffer, file, size
+    memory.register(address, size)
+    return address
 
 
 def free(ptr):
     """Give back what :func:`malloc` gave."""
+    _unmap(ptr, _allocated)
+
+
+def _unmap(ptr, known):
     from cupy.cuda import memory
 
-    buffer = _allocated.pop(ptr, None)
-    if buffer is not None:
-        memory.unregister(ptr, ctypes.sizeof(buffer))
+    if ptr in known:
+        _, file, size = known.pop(ptr)  # the memory goes when nothing refers to it any more
+        os.close(file)
+        memory.unregister(ptr, size)
     elif ptr:
         raise CUDARuntimeError("cudaErrorInvalidValue: invalid argument", 1)
 
 
+def ipcGetMemHandle(ptr):  # noqa: N802
+    """64 bytes by which another process finds what :func:`malloc` gave."""
+    if ptr not in _allocated:
+        raise CUDARuntimeError("cudaErrorInvalidValue: invalid argument", 1)
+    _, file, size = _allocated[ptr]
+    return f"/proc/{os.getpid()}/fd/{file} {size}".encode().ljust(64, b"\0")
+
+
+def ipcOpenMemHandle(handle, flags=1):  # noqa: N802
+    """Address in this process of memory of another process."""
+    path, size = handle.rstrip(b"\0").decode().split()
+    if path.startswith(f"/proc/{os.getpid()}/"):
+        raise CUDARuntimeError("cudaErrorDeviceUninitialized: invalid device context", 201)
+    try:
+        file = os.open(path, os.O_RDWR)
+    except OSError:
+        raise CUDARuntimeError("cudaErrorInvalidResourceHandle: invalid resource handle", 400) from None
+    return _map(file, int(size), _opened)
+
+
+def ipcCloseMemHandle(ptr):  # noqa: N802
+    """Forget memory of another process."""
+    _unmap(ptr, _opened)
+
+
 def deviceCanAccessPeer(device, peer):  # noqa: N802
-    """Devices here cannot read each other's memory."""
-    return 0
+    """Whether two devices can read each other's memory: all can."""
+    return int(device != peer)
 
 
 def profilerStart():  # noqa: N802
@@ -156,10 +198,3 @@ def profilerStart():  # noqa: N802
 
 def profilerStop():  # noqa: N802
     """Without effect."""
-
-
-def _no_ipc(*_):
-    raise CUDARuntimeError("cudaErrorNotSupported: operation not supported", 801)
-
-
-ipcGetMemHandle = ipcOpenMemHandle = ipcCloseMemHandle = deviceEnablePeerAccess = _no_ipc  # noqa: N816

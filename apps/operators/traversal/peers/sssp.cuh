@@ -1,0 +1,160 @@
+// Shortest paths on the GPUs of several ranks, in one kernel on each: see gluon/kernels/peers.cuh. Types as in distances.cuh.
+#include "../sssp_sorted.cuh"
+#include "../../../../gluon/kernels/peers.cuh"
+
+// What the ranks tell each other: in an exchange, offers to all of them and to the one that is told, and whether the rank has
+// relaxed anything; where a bucket opens, how far below ``far`` the next distance is, and the edges of settled nodes.
+enum Told { SENT, FOR_YOU, BUSY, BELOW = 0, SETTLED = 1 };
+
+// Distances of mirrors that fell, offered to the ranks of their masters: the place in the list of the sync plan, and the
+// distance. Of every rank there is memory for two exchanges in turn; in one exchange a mirror is offered at most once.
+struct Offers {
+  int* const* out;
+  VALUE* const* out_values;
+  const int* const* in;
+  const VALUE* const* in_values;
+  u64* sent;   // offers to each rank, of even and odd exchanges
+  u64* below;  // ``far`` less the next distance, of three buckets in turn
+};
+
+// What a search on several ranks has at hand.
+struct Search {
+  Peers peers;
+  Proxies proxies;
+  Offers offers;
+  SortedRows rows;  // of masters: no mirror has any
+  VALUE far;
+  VALUE* values;
+  unsigned* fallen;  // bits of proxies
+  Queues queues;
+};
+
+// Offers all mirrors that fell, and clears their bits. Like collect, a lane looks at a word.
+__device__ inline void offer_mirrors(const Search& search, unsigned exchange) {
+  const Proxies& proxies = search.proxies;
+  i64 masters = proxies.masters, end = proxies.starts[search.peers.ranks], last = (end + 31) / 32;
+  u64* sent = search.offers.sent + (exchange & 1) * search.peers.ranks;
+  for (i64 base = masters / 32 + thread_id() / 32 * 32; base < last; base += num_threads()) {
+    i64 word = base + lane_id();
+    unsigned bits = word < last ? search.fallen[word] : 0;
+    if (word * 32 < masters) bits &= ~0u << (masters & 31);
+    if (bits) search.fallen[word] &= ~bits;
+    for (unsigned left = __ballot_sync(FULL, bits != 0); left; left &= left - 1) {
+      int other = __ffs(left) - 1;
+      i64 lid = (base + other) * 32 + lane_id();
+      bool fell = __shfl_sync(FULL, bits, other) >> lane_id() & 1;
+      int owner = fell ? proxies.owner_of(lid) : -1;
+      for (unsigned rest = __ballot_sync(FULL, fell); rest;) {
+        int to = __shfl_sync(FULL, owner, __ffs(rest) - 1);
+        unsigned together = __ballot_sync(FULL, owner == to);
+        u64 at = 0;
+        if ((int)lane_id() == __ffs(together) - 1) at = atomicAdd(&sent[to], (u64)__popc(together));
+        at = __shfl_sync(FULL, at, __ffs(together) - 1) + __popc(together & below_lane());
+        i64 begin = proxies.starts[to], half = (exchange & 1) * (proxies.starts[to + 1] - begin);
+        if (owner == to) search.offers.out[to][half + at] = (int)(lid - begin);
+        if (owner == to) search.offers.out_values[to][half + at] = search.values[lid];
+        rest &= ~together;
+      }
+    }
+  }
+}
+
+// All ranks offer; masters take what is shorter, and get their bits. False if no rank was busy or offered anything.
+__device__ inline bool exchange_offers(const Search& search, bool busy, unsigned& exchange, unsigned& barriers,
+                                       u64 (*told)[TOLD]) {
+  const Peers& peers = search.peers;
+  const Proxies& proxies = search.proxies;
+  offer_mirrors(search, ++exchange);
+  u64* sent = search.offers.sent + (exchange & 1) * peers.ranks;
+  peers.barrier(barriers, told, [&](int p, int k) {
+    if (k == FOR_YOU) return peek(&sent[p]);
+    u64 all = k == BUSY && busy;
+    for (int to = 0; k == SENT && to < peers.ranks; to++) all += peek(&sent[to]);
+    return all;
+  });
+  if (thread_id() < peers.ranks) search.offers.sent[(exchange + 1 & 1) * peers.ranks + thread_id()] = 0;
+  if (peers.sum(told, SENT) + peers.sum(told, BUSY) == 0) return false;
+  for (int p = 0; p < peers.ranks; p++) {
+    i64 half = (exchange & 1) * proxies.sizes[p];
+    for (i64 i = thread_id(); p != peers.rank && i < (i64)told[p][FOR_YOU]; i += num_threads()) {
+      int lid = proxies.lists[p][search.offers.in[p][half + i]];
+      VALUE value = search.offers.in_values[p][half + i];
+      if (value < search.values[lid] && value < lower(&search.values[lid], value))
+        atomicOr(&search.fallen[lid >> 5], 1u << (lid & 31));
+    }
+  }
+  search.queues.barrier();
+  return true;
+}
+
+// Relaxes what the queue of a step holds, and what falls below ``limit`` on any rank, until nothing does. All ranks take each
+// step together: one that ran ahead would keep the others waiting for what it finds.
+__device__ inline void relax_everywhere(const Search& search, unsigned& step, VALUE limit, unsigned& exchange,
+                                        unsigned& barriers, u64 (*told)[TOLD]) {
+  for (;;) {
+    u64 total = search.queues.total(step);
+    relax(search.queues.rows(step, total), search.far, search.rows, search.values, search.fallen, nullptr);
+    search.queues.barrier();
+    if (!exchange_offers(search, queue_nodes(total) > 0, exchange, barriers, told)) break;
+    collect(search.fallen, search.queues.next(step), limit, search.far, search.rows, search.values, nullptr);
+    search.queues.barrier();
+  }
+}
+
+// Stores the distances of masters as those of their mirrors on all other ranks. The grid calls it.
+__device__ inline void publish_values(const Search& search, VALUE* const* values_of) {
+  for (int p = 0; p < search.peers.ranks; p++)
+    for (i64 i = thread_id(); p != search.peers.rank && i < search.proxies.sizes[p]; i += num_threads())
+      values_of[p][search.proxies.begins[p] + i] = search.values[search.proxies.lists[p][i]];
+}
+
+// The search of settle_and_pull, where no mirror has out-edges. A bucket is settled on each rank; then mirrors whose distance
+// fell offer it to their masters, and again, until no rank offers anything. Before nodes that are not settled pull, all mirrors
+// get the distances of their masters.
+extern "C" __global__ void __launch_bounds__(512, 2)
+settle_and_pull_peers(i64 source, const u64* index, const int* table, SortedRows rows, i64 proxies, i64 enough,
+                      i64 most_buckets, VALUE far, VALUE width, VALUE* const* values_of, unsigned* fallen, Queues queues,
+                      Peers peers, Proxies others, Offers offers, i64* rounds) {
+  __shared__ u64 told[MOST_PEERS][TOLD];
+  Search search = {peers, others, offers, rows, far, values_of[peers.rank], fallen, queues};
+  Progress* progress = queues.progress;
+  unsigned barriers = peers.begin(), step = 0, exchange = 0;
+  i64 bucket = 0, words = (proxies + 31) / 32;
+  for (i64 i = thread_id(); i < proxies; i += num_threads()) search.values[i] = far;
+  for (i64 i = thread_id(); i < words; i += num_threads()) fallen[i] = 0;
+  if (thread_id() < 2 * peers.ranks) offers.sent[thread_id()] = 0;
+  if (thread_id() < 3) offers.below[thread_id()] = 0;
+  queues.barrier();
+  if (thread_id() == 0 && has_bit(index, source)) search.values[lid_of(index, table, source)] = 0;
+  queues.barrier();
+  VALUE low = 0;
+  while (bucket < most_buckets && low < far) {
+    VALUE high = far - low > width ? low + width : far, next = far;
+    Queue window = queues.next(step);
+    u64 *settled = &progress->lowest[bucket % 3], *below = &offers.below[bucket % 3];
+    bucket++;
+    if (thread_id() == 0) progress->lowest[bucket % 3] = offers.below[bucket % 3] = 0;
+    add_up(settled, append_windows(window, low, high, far, rows, search.values, next));
+    keep_lowest(below, next, far);
+    peers.barrier(barriers, told, [&](int, int k) { return k == SETTLED ? peek(settled) : k == BELOW ? peek(below) : 0ull; });
+    if ((i64)peers.sum(told, SETTLED) >= enough) break;
+    u64 most = 0;
+    for (int p = 0; p < peers.ranks; p++) most = max(most, told[p][BELOW]);
+    next = far - (VALUE)most;
+    if (next < high) relax_everywhere(search, step, high, exchange, barriers, told);
+    low = next < high ? high : next;
+  }
+  publish_values(search, values_of);
+  peers.barrier(barriers, told);
+  for (bool pulled = false;; pulled = true) {  // those that are not settled pull; then they push what they have
+    append_unsettled(queues.next(step), low, far, pulled, rows, search.values);
+    queues.barrier();
+    if (pulled) break;
+    pull_edges(queues.rows(step, queues.total(step)), far, rows, search.values, nullptr);
+    queues.barrier();
+  }
+  relax_everywhere(search, step, far, exchange, barriers, told);
+  queues.barrier();
+  peers.end(barriers);
+  if (thread_id() == 0) *rounds = bucket;
+}

@@ -1,0 +1,216 @@
+// GPUs whose kernels store into each other's memory: one kernel on each, all of whose blocks are resident, in lockstep by
+// barriers.
+//
+// What is stored before a barrier is seen after it, on every GPU: blocks fence for their GPU and arrive, the last of them
+// fences for the system, which covers what it has seen of the others, and tells all partners; who waits fences for the system
+// when it has heard of all of them. A word of 8 bytes is stored whole, so a number and the barrier that it belongs to travel
+// together, and telling takes one trip (as NCCL's LL protocol does).
+#include "../../cusp/kernels/warp.cuh"
+
+constexpr int TOLD = 3, MOST_PEERS = 32;  // numbers that each rank tells each other at a barrier; as in peers/memory_gpu.py
+
+// Of each rank in the memory of each: halves of the numbers with the barrier's number above, of even and odd barriers. A rank
+// is at most one barrier ahead of another, so what is read is not yet overwritten.
+struct Line {
+  u64 words[2][2 * TOLD];
+  u64 unused[4];
+};
+
+struct PeerState {
+  unsigned arrived, barriers;
+};
+
+struct Peers {
+  i64 rank, ranks;
+  Line* const* lines;
+  PeerState* state;
+  i64 patience;  // clock cycles
+  u64* missing;  // on the host: 1 + the rank that did not come
+
+  // Where a kernel begins: the number of the last barrier.
+  __device__ unsigned begin() const { return *(volatile unsigned*)&state->barriers; }
+
+  // All blocks of all ranks wait for each other. Rank p gets value(p, k) as number k of this one; told[p] becomes what this one
+  // got from p. ``told`` is in shared memory; blocks read it until the next barrier. All threads call it.
+  template <class Value>
+  __device__ void barrier(unsigned& number, u64 (*told)[TOLD], Value value) const {
+    number++;
+    __syncthreads();
+    if (threadIdx.x < 32) {
+      bool last = false;
+      if (threadIdx.x == 0) {
+        __threadfence();
+        last = atomicInc(&state->arrived, gridDim.x - 1) == gridDim.x - 1;
+        if (last) __threadfence_system();
+      }
+      if (__shfl_sync(FULL, (int)last, 0)) tell(number, value);
+    }
+    for (i64 i = threadIdx.x; i < ranks * 2 * TOLD; i += blockDim.x) {
+      i64 other = i / (2 * TOLD), half = i % (2 * TOLD);
+      const volatile u64* word = &lines[rank][other].words[number & 1][half];
+      u64 came = *word;
+      for (i64 began = clock64(); (unsigned)(came >> 32) != number; came = *word) {
+        if (clock64() - began > patience) give_up(other);
+        __nanosleep(20);
+      }
+      ((volatile unsigned*)told[other])[half] = (unsigned)came;
+    }
+    if (threadIdx.x < ranks * 2 * TOLD) __threadfence_system();
+    __syncthreads();
+  }
+
+  __device__ void barrier(unsigned& number, u64 (*told)[TOLD]) const {
+    barrier(number, told, [](int, int) { return 0ull; });
+  }
+
+  // Where a kernel ends, after a barrier of its blocks.
+  __device__ void end(unsigned number) const {
+    if (thread_id() == 0) state->barriers = number;
+  }
+
+  // Number k of all ranks added up.
+  __device__ u64 sum(u64 (*told)[TOLD], int k) const {
+    u64 result = 0;
+    for (int p = 0; p < ranks; p++) result += told[p][k];
+    return result;
+  }
+
+ private:
+  template <class Value>
+  __device__ void tell(unsigned number, Value value) const {
+    for (int i = threadIdx.x; i < ranks * 2 * TOLD; i += 32) {
+      int other = i / (2 * TOLD), half = i % (2 * TOLD);
+      unsigned part = (unsigned)(value(other, half / 2) >> (32 * (half & 1)));
+      *(volatile u64*)&lines[other][rank].words[number & 1][half] = (u64)number << 32 | part;
+    }
+  }
+
+  // The kernel ends with an error, and the host says which rank did not come.
+  __device__ void give_up(i64 other) const {
+    *(volatile u64*)missing = (u64)other + 1;
+    __threadfence_system();
+    __trap();
+  }
+};
+
+// The proxies of one rank as the others see them, from the lists of the sync plan (gluon/plan.py).
+struct Proxies {
+  i64 masters;              // local ids from here on are mirrors
+  const i64* starts;        // the mirrors of rank p's masters begin here, in the order of ...
+  const i64* begins;        // local id at rank p of the first mirror of a master of this rank
+  const i64* sizes;         // how many there are
+  const int* const* lists;  // and those masters
+
+  __device__ int owner_of(i64 mirror) const {
+    int rank = 0;
+    while (mirror >= starts[rank + 1]) rank++;
+    return rank;
+  }
+};
+
+// Stores the bits of masters as those of their mirrors into the bitmaps of all other ranks. Bits are only ever set there, so a
+// word that has bits of others, too, is joined. The grid calls it; a warp has 8 words at a time, which go over the link
+// together.
+__device__ inline void publish_bits(const Peers& peers, const Proxies& proxies, const unsigned* bits,
+                                    unsigned* const* bitmaps) {
+  constexpr int TOGETHER = 8;
+  for (int p = 0; p < peers.ranks; p++) {
+    if (p == peers.rank || proxies.sizes[p] == 0) continue;
+    i64 begin = proxies.begins[p], size = proxies.sizes[p];
+    i64 first = (begin >> 5) / TOGETHER * TOGETHER, last = (begin + size - 1) >> 5;
+    for (i64 base = first + thread_id() / 32 * TOGETHER; base <= last; base += num_threads() / 32 * TOGETHER) {
+      int lid[TOGETHER];
+      unsigned own = 0;
+#pragma unroll
+      for (int k = 0; k < TOGETHER; k++) {
+        i64 place = (base + k) * 32 + lane_id() - begin;
+        lid[k] = place >= 0 && place < size ? proxies.lists[p][place] : -1;
+      }
+#pragma unroll
+      for (int k = 0; k < TOGETHER; k++) {
+        unsigned word = __ballot_sync(FULL, lid[k] >= 0 && get_bit(bits, lid[k]));
+        if ((int)lane_id() == k) own = word;
+      }
+      i64 word = base + lane_id();
+      if (lane_id() >= TOGETHER || word < (begin >> 5) || word > last) continue;
+      bool whole = word * 32 >= begin && word * 32 + 32 <= begin + size;
+      if (whole) ((volatile unsigned*)bitmaps[p])[word] = own;
+      else if (own) atomicOr_system(&bitmaps[p][word], own);
+    }
+  }
+}
+
+__device__ inline i64 bit_words(i64 size) { return (size + 31) / 32; }
+
+// Stores the new bits of the mirrors of rank p's masters there, in the order of the list. The grid calls it; returns how many,
+// of this thread.
+__device__ inline u64 give_bits(const Proxies& proxies, int p, unsigned* there, const unsigned* bits, const unsigned* older) {
+  i64 begin = proxies.starts[p], size = proxies.starts[p + 1] - begin, shift = begin & 31, last = (begin + size - 1) >> 5;
+  u64 count = 0;
+  for (i64 word = thread_id(); word < bit_words(size); word += num_threads()) {
+    i64 at = (begin >> 5) + word;
+    unsigned low = bits[at] & ~older[at], high = at < last ? bits[at + 1] & ~older[at + 1] : 0;
+    unsigned own = __funnelshift_r(low, high, shift);
+    if (size - word * 32 < 32) own &= (1u << (size & 31)) - 1;
+    ((volatile unsigned*)there)[word] = own;
+    count += __popc(own);
+  }
+  return count;
+}
+
+// Masters whose bits rank p gave get their bits and ``level``. The grid calls it.
+__device__ inline void take_bits(const Proxies& proxies, int p, const unsigned* came, unsigned* bits, int* levels, int level) {
+  for (i64 word = thread_id() / 32; word < bit_words(proxies.sizes[p]); word += num_threads() / 32) {
+    if (!(came[word] >> lane_id() & 1)) continue;
+    int lid = proxies.lists[p][word * 32 + lane_id()];
+    if (get_bit(bits, lid)) continue;
+    atomicOr(&bits[lid >> 5], 1u << (lid & 31));
+    levels[lid] = level;
+  }
+}
+
+// Nodes sent to the ranks of their masters: as entries, the place in the list of the sync plan, or as bits of that list. As
+// entries each is sent at most once in a search, so every entry has a place of its own, and none is ever overwritten.
+struct Post {
+  int* const* out;        // memory of rank p for entries from this one
+  const int* const* in;   // memory of this one for entries from rank p
+  i64* const* out_marks;  // a number for each entry, if wanted
+  const i64* const* in_marks;
+  u64* sent;  // entries to each rank so far; in the place of this one, the bits
+  unsigned* const* out_bits;  // memory of rank p for bits from this one, of even and odd levels
+  const unsigned* const* in_bits;
+
+  __device__ unsigned* bits_for(const Proxies& proxies, int p, int level) const {
+    return out_bits[p] + (level & 1) * bit_words(proxies.starts[p + 1] - proxies.starts[p]);
+  }
+  __device__ const unsigned* bits_from(const Proxies& proxies, int p, int level) const {
+    return in_bits[p] + (level & 1) * bit_words(proxies.sizes[p]);
+  }
+
+  // Every lane sends those of its mirrors that are chosen, by one atomic for each rank. The whole warp calls it.
+  template <int SIZE>
+  __device__ void send(const Peers& peers, const Proxies& proxies, const bool (&chosen)[SIZE], const int (&mirror)[SIZE],
+                       const i64 (&mark)[SIZE], bool with_marks) const {
+    int owner[SIZE];
+    bool any = false;
+#pragma unroll
+    for (int k = 0; k < SIZE; k++) owner[k] = chosen[k] ? proxies.owner_of(mirror[k]) : -1, any |= chosen[k];
+    if (!__any_sync(FULL, any)) return;
+    for (int to = 0; to < peers.ranks; to++) {
+      u64 own = 0;
+#pragma unroll
+      for (int k = 0; k < SIZE; k++) own += owner[k] == to;
+      if (!__any_sync(FULL, own > 0)) continue;
+      u64 upto = scan_of_warp(own), at = 0;
+      if (lane_id() == 31) at = atomicAdd(&sent[to], upto);
+      at = __shfl_sync(FULL, at, 31) + upto - own;
+#pragma unroll
+      for (int k = 0; k < SIZE; k++) {
+        if (owner[k] != to) continue;
+        out[to][at] = (int)(mirror[k] - proxies.starts[to]);
+        if (with_marks) out_marks[to][at] = mark[k];
+        at++;
+      }
+    }
+  }
+};

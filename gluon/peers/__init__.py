@@ -1,0 +1,1 @@
+"""Ranks that reach each other's memory."""

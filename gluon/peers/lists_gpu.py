@@ -1,0 +1,88 @@
+"""The lists of a sync plan as kernels of peers take them, and memory for what ranks send to each other.
+
+The kernels' side is in gluon/kernels/peers.cuh.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import cupy as cp
+import numpy as np
+
+from cusp.kernels.cuda import Struct, struct
+from cusp.runtime.exchange import exchange_counts
+from gluon.peers.memory_gpu import Peers
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+    from cusp.partition import Partition
+    from gluon.plan import SyncPlan
+
+ALIGNED = 256  # bytes: where arrays begin
+
+
+@dataclass(frozen=True)
+class PeerProxies:
+    """Where the mirrors of this rank's masters are, and the masters of its mirrors.
+
+    Attributes
+    ----------
+    struct : Struct
+        Struct Proxies of peers.cuh.
+    sizes : (ranks,) int64
+        Mirrors on rank r of masters of this rank.
+    """
+
+    struct: Struct
+    sizes: np.ndarray
+
+
+def proxies_of(part: "Partition", plan: "SyncPlan", comm: "Intracomm") -> PeerProxies:
+    """The proxies of a partition as its peers see them. Collective."""
+    begins = exchange_counts(comm, np.ascontiguousarray(part.mirror_starts[:-1]))
+    sizes = np.array([lids.size for lids in plan.any.masters], np.int64)
+    lists = [cp.asarray(lids) for lids in plan.any.masters]
+    addresses = cp.asarray(np.array([lids.data.ptr for lids in lists], np.uint64))
+    proxies = struct(part.num_masters, cp.asarray(part.mirror_starts), cp.asarray(begins), cp.asarray(sizes), addresses)
+    proxies.members += tuple(lists)  # they live as long
+    return PeerProxies(proxies, sizes)
+
+
+class PeerArrays:
+    """Arrays on every rank that its partners can write, in the memory of the peers: for as long as one kernel runs.
+
+    Collective; sizes may differ by rank.
+
+    Parameters
+    ----------
+    peers : Peers
+    sizes : list of int
+        Bytes of each array on this rank.
+    """
+
+    def __init__(self, peers: Peers, sizes: list[int]) -> None:
+        self.peers = peers
+        ends = np.cumsum([-(-size // ALIGNED) * ALIGNED for size in sizes])
+        peers.require(int(ends[-1]))
+        self._offsets = np.array(peers.comm.allgather([0, *ends[:-1].tolist()]), np.uint64)
+
+    def of_all(self, number: int) -> Any:
+        """(ranks,) uint64 on the device: the address of array ``number`` on each rank."""
+        return cp.asarray(self.peers.memory.bases + self._offsets[:, number])
+
+    def for_me(self, first: int) -> Any:
+        """(ranks,) uint64 on the device: the address on each rank of the array ``first`` + this rank there."""
+        return self.of_all(first + self.peers.comm.rank)
+
+    def from_all(self, first: int) -> Any:
+        """(ranks,) uint64 on the device: the addresses of this rank's arrays, from ``first`` on, one for each rank."""
+        rank, bases = self.peers.comm.rank, self.peers.memory.bases
+        return cp.asarray(bases[rank] + self._offsets[rank, first : first + bases.size])
+
+    def own(self, number: int, size: int, dtype: Any) -> Any:
+        """(size,) dtype: the first entries of array ``number`` of this rank, until other peers use the memory."""
+        rank = self.peers.comm.rank
+        address = int(self.peers.memory.bases[rank] + self._offsets[rank, number])
+        memory = cp.cuda.UnownedMemory(address, max(size, 1) * np.dtype(dtype).itemsize, self.peers)
+        return cp.ndarray((size,), dtype, cp.cuda.MemoryPointer(memory, 0))

@@ -1,0 +1,85 @@
+"""Memory that processes of one host share: without a name, so nothing is left of it when they end, however they end."""
+
+import mmap
+import os
+import weakref
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gluon.transports.memory import WORD
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+
+def new_memory(words: int) -> tuple[np.ndarray, int]:
+    """Memory for others to map: (words,) uint64, all 0, and the file descriptor by which they find it.
+
+    Only what is written to takes space. The windows of MPI libraries are in ``/dev/shm``, which is small in containers:
+    a process that writes there beyond its end is killed, and only all ranks together can make a new window.
+
+    Raises
+    ------
+    OSError
+    """
+    descriptor = os.memfd_create("messages")
+    try:
+        os.ftruncate(descriptor, words * WORD)
+        memory = _mapped(descriptor, words)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    weakref.finalize(memory, os.close, descriptor)
+    return memory, descriptor
+
+
+def memory_of(process: int, descriptor: int, words: int) -> np.ndarray:
+    """The memory that another process of this host made; it may be gone when all have mapped it.
+
+    Raises
+    ------
+    OSError
+    """
+    opened = os.open(f"/proc/{process}/fd/{descriptor}", os.O_RDWR)
+    try:
+        return _mapped(opened, words)
+    finally:
+        os.close(opened)
+
+
+def _mapped(descriptor: int, words: int) -> np.ndarray:
+    return np.frombuffer(mmap.mmap(descriptor, words * WORD), np.uint64)
+
+
+def common_memory(host: "Intracomm", words: int) -> np.ndarray:
+    """The same memory for all ranks of a host. Collective."""
+    memory, descriptor = new_memory(words) if host.rank == 0 else (None, -1)
+    process, found = host.bcast((os.getpid(), descriptor))
+    mapped = memory_of(process, found, words)
+    host.Barrier()  # rank 0 lets go of what it made, and maps it as the others do
+    return mapped
+
+
+def why_apart(host: "Intracomm") -> str | None:
+    """Why this rank cannot map the memory of all others of its host; None if it can. Collective."""
+    memory, descriptor, why = None, -1, None
+    try:
+        memory, descriptor = new_memory(1)
+        memory[0] = os.getpid()
+    except (OSError, AttributeError) as error:
+        why = f"the system gives no memory to share: {error}"
+    for process, found in host.allgather((os.getpid(), descriptor)):
+        try:
+            if why is None and found >= 0 and memory_of(process, found, 1)[0] != process:
+                why = f"ranks of one host do not see each other's processes, such as {process}"
+        except (OSError, ValueError) as error:
+            why = f"the memory of process {process} cannot be mapped: {error}"
+    host.Barrier()
+    return why
+
+
+def num_cores(host: "Intracomm") -> int:
+    """Cores that the ranks of a host may use, all together. Collective."""
+    cores: set[int] = set()
+    return len(cores.union(*host.allgather(os.sched_getaffinity(0))))
