@@ -15,7 +15,14 @@ from gluon.reduction import ADD, MIN
 from gluon.sync import Sync
 
 pytestmark = pytest.mark.skipif(parts.DEVICE != "gpu", reason="--device gpu was not asked for")
-CASES = [("random", "oec"), ("random", "mixed"), ("hub", "cvc"), ("path", "oec"), ("loops_and_doubles", "iec")]
+CASES = [
+    ("random", "oec"),
+    ("random", "one_rank"),
+    ("random", "mixed"),
+    ("hub", "cvc"),
+    ("path", "oec"),
+    ("loops_and_doubles", "iec"),
+]
 
 
 def reachable(comm) -> bool:

@@ -87,7 +87,7 @@ def bfs_drain(
     if plan.peers:
         plan.peers.run(
             part, int(source), plan.rows, in_edges, plan.first, DIRECTIONS[direction if plan.in_edges else "push"],
-            alpha, beta, hops, parents, queue, levels,
+            alpha, beta, hops, parents if with_parents else None, queue, levels,
         )  # fmt: skip
         return hops, parents, levels[0]
     _bfs(np.int32).resident("bfs_drain")(

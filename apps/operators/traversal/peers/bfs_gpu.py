@@ -43,7 +43,9 @@ class PeerSearch:
         self, part: Partition, source: int, rows: int, in_edges: Any, first: Any, direction: int, alpha: int,
         beta: int, hops: Any, parents: Any, queue: Queue, levels: Any,
     ) -> None:  # fmt: skip
-        """Hops and, if there is memory for them, parents of this rank's masters; and the number of levels. Collective.
+        """Hops and, unless they are None on all ranks, parents of this rank's masters; and the number of levels.
+
+        Collective.
 
         Raises
         ------
@@ -57,11 +59,13 @@ class PeerSearch:
         graph = struct(
             part.num_proxies, part.offsets, part.targets, rows, *in_edges, first, part.gids, part.degrees, shift
         )
+        if parents is not None and parents.size == 0:
+            parents = self._sent  # not a null pointer: a rank without masters sends parents, too
         whole = struct(self.nodes, part.num_edges >> shift, self.mirrors_push)
         self.kernel(
             part.lid_map.index, part.lid_map.table, source, graph, whole, direction, alpha, beta,
-            struct(hops, parents if parents.size else None), *self._bitmaps, self.words, queue.struct,
-            self.peers.struct, self.proxies.struct, self._post, levels,
+            struct(hops, parents), *self._bitmaps, self.words, queue.struct, self.peers.struct, self.proxies.struct,
+            self._post, levels,
         )  # fmt: skip
         self.peers.finish()
 
