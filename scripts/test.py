@@ -42,7 +42,7 @@ def main() -> int:
     """Run pytest at each number of ranks and print one table."""
     parser = argparse.ArgumentParser(description=__doc__, epilog="All other options go to pytest.")
     parser.add_argument("--ranks", default="1,2,3,4", help="numbers of ranks (default: %(default)s)")
-    parser.add_argument("--limit", type=float, default=600, help="seconds for one number of ranks")
+    parser.add_argument("--limit", type=float, default=900, help="seconds for one number of ranks")
     where = (
         "where the algorithms compute (default: cpu); gpu runs the tests for which it matters, unless files are "
         "named; without CuPy the kernels run on the CPU, slowly"

@@ -111,7 +111,7 @@ def test_numbers_in_the_order_of_ranks(comm, alone, kind):
 
 @pytest.mark.mpi(min_size=2)
 @pytest.mark.parametrize("kind", [kind.__name__ for kind in kinds() if kind is not HostMpi])
-@pytest.mark.parametrize("policy", ["oec", "cvc"])
+@pytest.mark.parametrize("policy", parts.share(["oec", "cvc", "hvc-2"]))
 def test_same_bits_by_mpi(alone, monkeypatch, shared_tmp, kind, policy):
     """Of every algorithm: what it found, figures and rounds."""
     monkeypatch.setitem(table.TRANSPORTS["cpu"], "peer", f"{__name__}:{kind}")

@@ -98,7 +98,7 @@ def answer(run: Run, comm, folder, name: str) -> tuple[dict[str, np.ndarray], by
 
 @pytest.mark.mpi
 @pytest.mark.limit(300)
-@pytest.mark.parametrize("run", RUNS, ids=lambda run: f"{run.app} {run.arguments}".strip())
+@pytest.mark.parametrize("run", parts.share(RUNS), ids=lambda run: f"{run.app} {run.arguments}".strip())
 def test_answers(comm, shared_tmp, monkeypatch, run):
     """Runs repeat to the bit, on as many ranks; and one rank alone finds the same."""
     graphs.write(shared_tmp / "g.h5", GRAPH)
@@ -124,7 +124,9 @@ def test_answers(comm, shared_tmp, monkeypatch, run):
 
 @pytest.mark.mpi
 @pytest.mark.limit(300)
-@pytest.mark.parametrize("program, arguments", [(graph500, "--scale 6 --keys 2"), (gap, "--kron 6 --trials 1")])
+@pytest.mark.parametrize(
+    ("program", "arguments"), parts.share([(graph500, "--scale 6 --keys 2"), (gap, "--kron 6 --trials 1")])
+)
 def test_benchmarks(comm, shared_tmp, program, arguments):
     """So do the rows of the benchmarks, times aside."""
     found = []
@@ -140,7 +142,7 @@ def test_benchmarks(comm, shared_tmp, program, arguments):
 @pytest.mark.limit(300)
 @pytest.mark.parametrize(
     "policy, form",
-    [*zip(["oec", "cvc", "hvc", "fec", "hdrf", "random2d"], ["metis", "distdgl", "parquet"] * 2)],
+    parts.share(zip(["oec", "cvc", "hvc", "fec", "hdrf", "random2d"], ["metis", "distdgl", "parquet"] * 2)),
 )
 def test_partitions(comm, shared_tmp, monkeypatch, policy, form):
     """So do saved partitions, figures and exports."""

@@ -57,13 +57,11 @@ def compiled(tmp_path_factory):
 @pytest.mark.parametrize(
     ("text", "how", "policy", "phase"),
     [
-        ("partitioning: assign_masters", STOP, "oec", PARTITION),
         ("nothing", STOP, RULE, PARTITION),
         ("", STOP, "oec", "run"),
-        ("verifying", STOP, "oec", "verify"),
         ("verifying", LOOP, "oec", "verify"),
     ],
-    ids=["partition-stop", "rule-loop", "sync-stop", "verify-stop", "verify-loop"],
+    ids=["rule-loop", "sync-stop", "verify-loop"],
 )
 def test_a_rank_that_hangs_is_reported_by_the_others(compiled, tmp_path, text, how, policy, phase):
     (tmp_path / "program.py").write_text(PROGRAM.format(text=text, how=how))
