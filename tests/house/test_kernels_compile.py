@@ -100,7 +100,7 @@ VARIANTS = {  # of each file of kernels but rules.cuh and edges.cuh, which get m
     ],
     "apps/operators/traversal/sssp.cuh": DISTANCES,
     "apps/operators/traversal/sssp_sorted.cuh": DISTANCES,
-    "apps/operators/traversal/peers/sssp.cuh": DISTANCES[:3],
+    "apps/operators/traversal/peers/sssp.cuh": DISTANCES[1:3],
 }  # fmt: skip
 
 pytestmark = pytest.mark.limit(300)
@@ -139,9 +139,14 @@ def errors(variants: list[tuple[str, str, tuple[str, ...]]], architecture: str) 
         yield from filter(None, pool.map(compile_one, variants))
 
 
-@pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
-def test_our_kernels_compile(architecture, variants):
-    assert not list(errors(variants, architecture))
+def test_our_kernels_compile(variants):
+    assert not list(errors(variants, "sm_90"))
+
+
+def test_our_kernels_compile_for_the_oldest_gpus(variants):
+    """Types make no difference there: the first choice of each file."""
+    firsts = {label: (label, source, options) for label, source, options in reversed(variants)}
+    assert not list(errors([*firsts.values()], "sm_80"))
 
 
 def test_every_file_of_kernels_is_in_some_variant(variants):
