@@ -134,6 +134,7 @@ def test_failed_write(comm, shared_tmp, monkeypatch):
     builder.add(np.arange(100), np.arange(100))
     with pytest.raises(OutputError, match="No space left on device; free some space"):
         builder.write(shared_tmp / "graph.h5")
+    comm.Barrier()
     assert os.listdir(shared_tmp) == []
 
 
