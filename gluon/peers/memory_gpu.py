@@ -4,6 +4,7 @@ The kernels' side is in gluon/kernels/peers.cuh.
 """
 
 import socket
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import cupy as cp
@@ -115,8 +116,8 @@ class Peers:
             self.memory.free()
             self.memory = PeerMemory(self.comm, max(size, self.memory.size))
 
-    def finish(self) -> None:
-        """Wait for the kernel that was launched last.
+    def run(self, kernel: Callable[..., None], *arguments: Any) -> None:
+        """Launch a resident kernel, on every rank the same, and wait until it has ended. Collective.
 
         Raises
         ------
@@ -124,6 +125,7 @@ class Peers:
             A rank did not come to a barrier.
         """
         try:
+            kernel(*arguments)
             cp.cuda.get_current_stream().synchronize()
         except cp.cuda.runtime.CUDARuntimeError:
             raise self._error() from None

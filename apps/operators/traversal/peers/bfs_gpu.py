@@ -62,12 +62,11 @@ class PeerSearch:
         if parents is not None and parents.size == 0:
             parents = self._sent  # not a null pointer: a rank without masters sends parents, too
         whole = struct(self.nodes, part.num_edges >> shift, self.mirrors_push)
-        self.kernel(
-            part.lid_map.index, part.lid_map.table, source, graph, whole, direction, alpha, beta,
+        self.peers.run(
+            self.kernel, part.lid_map.index, part.lid_map.table, source, graph, whole, direction, alpha, beta,
             struct(hops, parents), *self._bitmaps, self.words, queue.struct, self.peers.struct, self.proxies.struct,
             self._post, levels,
         )  # fmt: skip
-        self.peers.finish()
 
     def _find(self) -> None:
         """Addresses, which change where the memory of the peers had to grow."""

@@ -53,11 +53,11 @@ class PeerPaths:
         watchdog.step()
         if self._memory is not self.peers.memory:
             self._find()
-        kernels.resident("settle_and_pull_peers")(
-            source, part.lid_map.index, part.lid_map.table, rows, part.num_proxies, enough, most_buckets, far, delta,
-            self._values_of, self._fallen, queue.struct, self.peers.struct, self._proxies.struct, self._offers, rounds,
+        self.peers.run(
+            kernels.resident("settle_and_pull_peers"), source, part.lid_map.index, part.lid_map.table, rows,
+            part.num_proxies, enough, most_buckets, far, delta, self._values_of, self._fallen, queue.struct,
+            self.peers.struct, self._proxies.struct, self._offers, rounds,
         )  # fmt: skip
-        self.peers.finish()
         return self._arrays.own(0, part.num_proxies, self.dtype).copy()
 
     def _find(self) -> None:
