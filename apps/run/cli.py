@@ -47,7 +47,7 @@ def make_parser(name: str, summary: str, needs_source: bool = True) -> argparse.
 
 
 def add_transport_option(parser: argparse._ActionsContainer) -> None:
-    parser.add_argument("--transport", choices=TRANSPORTS, default="auto", help="how messages travel between GPUs")
+    parser.add_argument("--transport", choices=TRANSPORTS, default="auto", help="how messages travel between ranks")
 
 
 def add_rows_option(parser: argparse._ActionsContainer, what: str) -> None:
