@@ -79,7 +79,7 @@ class SharedMemory(HostMpi):
         self._times_made: dict[tuple[str, int], int] = {}
         self._near: dict[tuple[str, int], dict[tuple[int, ...], Near]]
         self._near = {(direction, turn): {} for direction in ("out", "in") for turn in (0, 1)}
-        self.combine(SUM, 0)  # loads compiled code
+        self._load()
 
     @staticmethod
     def host_of(comm: MPI.Intracomm) -> MPI.Intracomm:
@@ -134,6 +134,13 @@ class SharedMemory(HostMpi):
             flags, floats, self._shown, self._here, ranks, self._shows, mine.own, how, count, mine.result,
             mine.float_result, polls,
         ))  # fmt: skip
+
+    def _load(self) -> None:
+        """Load, or compile, what the first exchange would have to wait for. Collective."""
+        self.combine(SUM, 0)
+        nothing = (0,) * self.comm.size
+        self.exchange(self.buffers("out", nothing), nothing, self.buffers("in", nothing))
+        raise_flag(self._flags, self._line("out", self.comm.rank) + MADE, 0)  # nobody looks at that
 
     def _divided(self, direction: str, words: tuple[int, ...]) -> Near:
         """Buffers for the next exchange."""
