@@ -21,7 +21,7 @@ from apps.operators.sums.interfaces import Betweenness, CpuBetweenness, Rows
 from apps.run.cli import check_nodes
 from apps.run.sources import draw_sources
 from apps.shared.in_edges import InEdges, in_edges_of
-from apps.shared.whole_graph import whole_graph
+from apps.shared.whole_graph import sum_of_copies, whole_graph
 from apps.verify.betweenness import verify_betweenness
 from cusp.errors import GraphFileError, together
 from cusp.launch import run_main
@@ -208,8 +208,7 @@ def _sweep(part: Partition, sync: Sync, whole: tuple[Any, Any], sources: list[in
     wrong = sync.lowest(part.num_nodes if wrong < 0 else int(own[wrong]))
     if wrong < part.num_nodes:
         raise _too_many_paths(wrong)
-    total = sum(sync.comm.allgather(centrality))[part.gids[: part.num_masters]]
-    return total, sync.total(levels)[0]
+    return sum_of_copies(part, sync.comm, centrality), sync.total(levels)[0]
 
 
 def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Wanted:

@@ -154,12 +154,13 @@ def count_bits(words, size):  # type: ignore[no-untyped-def]
 
 def take_bits(words: np.ndarray, size: int) -> np.ndarray:
     places = np.empty(int(count_bits(words, size)), np.int32)
-    _take_bits(words, places)
+    move_bits(words, places)
     return places
 
 
 @njit(cache=True, nogil=True)
-def _take_bits(words, places):  # type: ignore[no-untyped-def]
+def move_bits(words, places):  # type: ignore[no-untyped-def]
+    """Places of the set bits, ascending; they are cleared. Returns how many."""
     entry = 0
     for word in range(words.size):
         bits = words[word]
@@ -169,3 +170,4 @@ def _take_bits(words, places):  # type: ignore[no-untyped-def]
                 places[entry] = word * 64 + first_bit(bits)
                 bits &= bits - np.uint64(1)
                 entry += 1
+    return entry

@@ -20,3 +20,9 @@ def whole_graph(part: Partition, comm: "Intracomm") -> tuple[np.ndarray, np.ndar
     offsets = np.zeros(part.num_nodes + 1, np.int64)
     np.cumsum(np.bincount(sources, minlength=part.num_nodes), out=offsets[1:])
     return offsets, targets[order]
+
+
+def sum_of_copies(part: Partition, comm: "Intracomm", values: np.ndarray) -> np.ndarray:
+    """Sums over the ranks, in their order, of numbers (nodes,) that each has, for this rank's masters. Collective."""
+    total: np.ndarray = sum(comm.allgather(values))
+    return total[part.gids[: part.num_masters]]

@@ -7,7 +7,7 @@ from numba import njit
 
 from apps.edge_operator import EdgeOperator
 from apps.operators.sums.interfaces import Betweenness
-from apps.shared.whole_graph import whole_graph
+from apps.shared.whole_graph import sum_of_copies, whole_graph
 from apps.verify.check import raise_first, tell_node
 from cusp.partition import Partition
 from cusp.runtime.devices import backend, move, xp_of
@@ -74,8 +74,7 @@ def _sum_in_copies(part: Partition, sync: Sync, sources: list[int]) -> np.ndarra
     for source in sources[sync.comm.rank :: sync.comm.size]:
         message = message or _check_sum(source, *_add_dependencies(source, offsets, targets, expected))
     raise_first(sync, message)
-    total: np.ndarray = sum(sync.comm.allgather(expected))[part.gids[: part.num_masters]]
-    return total
+    return sum_of_copies(part, sync.comm, expected)
 
 
 @njit(cache=True, nogil=True)

@@ -18,6 +18,12 @@ __device__ inline void set_bit(unsigned* words, i64 place) {
   if (!(words[place >> 5] & bit)) atomicOr(&words[place >> 5], bit);
 }
 
+// Sets a bit; true for the one thread that does.
+__device__ inline bool claim_bit(unsigned* words, i64 place) {
+  unsigned bit = 1u << (place & 31);
+  return !(atomicOr(&words[place >> 5], bit) & bit);
+}
+
 // The index of a LidMap (cusp/lid_map.py): the bits of 64 nodes and, beside them, how many bits are set before. One access
 // of 16 bytes finds both.
 __device__ inline bool has_bit(const u64* index, u64 gid) { return index[2 * (gid >> 6)] >> (gid & 63) & 1; }

@@ -169,6 +169,30 @@ __device__ inline void take_bits(const Proxies& proxies, int p, const unsigned* 
   }
 }
 
+// Every lane gets places for those of its mirrors that are chosen, in memory of the ranks of their masters: sent[p] counts those
+// of rank p, and one atomic does for a warp. Calls write(rank, place, k) for mirror k. The whole warp calls it.
+template <int SIZE, class Write>
+__device__ inline void give_places(const Peers& peers, const Proxies& proxies, u64* sent, const bool (&chosen)[SIZE],
+                                   const int (&mirror)[SIZE], Write write) {
+  int owner[SIZE];
+  bool any = false;
+#pragma unroll
+  for (int k = 0; k < SIZE; k++) owner[k] = chosen[k] ? proxies.owner_of(mirror[k]) : -1, any |= chosen[k];
+  if (!__any_sync(FULL, any)) return;
+  for (int to = 0; to < peers.ranks; to++) {
+    u64 own = 0;
+#pragma unroll
+    for (int k = 0; k < SIZE; k++) own += owner[k] == to;
+    if (!__any_sync(FULL, own > 0)) continue;
+    u64 upto = scan_of_warp(own), at = 0;
+    if (lane_id() == 31) at = atomicAdd(&sent[to], upto);
+    at = __shfl_sync(FULL, at, 31) + upto - own;
+#pragma unroll
+    for (int k = 0; k < SIZE; k++)
+      if (owner[k] == to) write(to, at++, k);
+  }
+}
+
 // Nodes sent to the ranks of their masters: as entries, the place in the list of the sync plan, or as bits of that list. As
 // entries each is sent at most once in a search, so every entry has a place of its own, and none is ever overwritten.
 struct Post {
@@ -187,30 +211,13 @@ struct Post {
     return in_bits[p] + (level & 1) * bit_words(proxies.sizes[p]);
   }
 
-  // Every lane sends those of its mirrors that are chosen, by one atomic for each rank. The whole warp calls it.
+  // Every lane sends those of its mirrors that are chosen. The whole warp calls it.
   template <int SIZE>
   __device__ void send(const Peers& peers, const Proxies& proxies, const bool (&chosen)[SIZE], const int (&mirror)[SIZE],
                        const i64 (&mark)[SIZE], bool with_marks) const {
-    int owner[SIZE];
-    bool any = false;
-#pragma unroll
-    for (int k = 0; k < SIZE; k++) owner[k] = chosen[k] ? proxies.owner_of(mirror[k]) : -1, any |= chosen[k];
-    if (!__any_sync(FULL, any)) return;
-    for (int to = 0; to < peers.ranks; to++) {
-      u64 own = 0;
-#pragma unroll
-      for (int k = 0; k < SIZE; k++) own += owner[k] == to;
-      if (!__any_sync(FULL, own > 0)) continue;
-      u64 upto = scan_of_warp(own), at = 0;
-      if (lane_id() == 31) at = atomicAdd(&sent[to], upto);
-      at = __shfl_sync(FULL, at, 31) + upto - own;
-#pragma unroll
-      for (int k = 0; k < SIZE; k++) {
-        if (owner[k] != to) continue;
-        out[to][at] = (int)(mirror[k] - proxies.starts[to]);
-        if (with_marks) out_marks[to][at] = mark[k];
-        at++;
-      }
-    }
+    give_places(peers, proxies, sent, chosen, mirror, [&](int to, u64 at, int k) {
+      out[to][at] = (int)(mirror[k] - proxies.starts[to]);
+      if (with_marks) out_marks[to][at] = mark[k];
+    });
   }
 };

@@ -3,6 +3,7 @@
 The kernels' side is in gluon/kernels/peers.cuh.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -30,12 +31,12 @@ class PeerProxies:
     ----------
     struct : Struct
         Struct Proxies of peers.cuh.
-    sizes : (ranks,) int64
-        Mirrors on rank r of masters of this rank.
+    sizes : list of int
+        Mirrors on each rank of masters of this rank.
     """
 
     struct: Struct
-    sizes: np.ndarray
+    sizes: list[int]
 
 
 def proxies_of(part: "Partition", plan: "SyncPlan", comm: "Intracomm") -> PeerProxies:
@@ -46,7 +47,12 @@ def proxies_of(part: "Partition", plan: "SyncPlan", comm: "Intracomm") -> PeerPr
     addresses = cp.asarray(np.array([lids.data.ptr for lids in lists], np.uint64))
     proxies = struct(part.num_masters, cp.asarray(part.mirror_starts), cp.asarray(begins), cp.asarray(sizes), addresses)
     proxies.members += tuple(lists)  # they live as long
-    return PeerProxies(proxies, sizes)
+    return PeerProxies(proxies, sizes.tolist())
+
+
+def mirrors_have_rows(part: "Partition", comm: "Intracomm") -> bool:
+    """Whether any mirror of any rank has out-edges. Collective."""
+    return comm.allreduce(int(part.has_out[part.num_masters :].any())) > 0
 
 
 class PeerArrays:
@@ -66,6 +72,13 @@ class PeerArrays:
         ends = np.cumsum([-(-size // ALIGNED) * ALIGNED for size in sizes])
         peers.require(int(ends[-1]))
         self._offsets = np.array(peers.comm.allgather([0, *ends[:-1].tolist()]), np.uint64)
+        self._addresses: tuple[Any, Any] = None, None  # in which memory, and what was made of them
+
+    def addresses(self, make: Callable[[], Any]) -> Any:
+        """What ``make()`` returns, which changes only where the memory of the peers had to grow."""
+        if self._addresses[0] is not self.peers.memory:
+            self._addresses = self.peers.memory, make()
+        return self._addresses[1]
 
     def of_all(self, number: int) -> Any:
         """(ranks,) uint64 on the device: the address of array ``number`` on each rank."""

@@ -181,8 +181,7 @@ bfs_drain(const u64* index, const int* table, i64 source, i64 proxies, i64 rows,
         for (int k = 0; k < K; k++) fresh[k] = edges.active[k] && !get_bit(seen, target[k]);
 #pragma unroll
         for (int k = 0; k < K; k++) {
-          unsigned bit = 1u << (target[k] & 31);
-          if (fresh[k]) fresh[k] = !(atomicOr(&seen[target[k] >> 5], bit) & bit);
+          fresh[k] = fresh[k] && claim_bit(seen, target[k]);
           if (fresh[k]) hops[target[k]] = level;
           if (fresh[k] && parents) parents[target[k]] = gids[edges.node[k]];
         }

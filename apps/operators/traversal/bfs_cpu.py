@@ -13,7 +13,7 @@ from numba import njit
 from apps.operators.frontier_cpu import get_bit, set_bit
 from cusp.kernels.bits import first_bit, prefetch
 from cusp.partition import Partition
-from gluon.device_cpu import no_bits
+from gluon.device_cpu import move_bits, no_bits
 from gluon.sync import Sync
 
 DIRECTIONS = {"auto": 0, "push": 1, "pull": 2}
@@ -117,7 +117,7 @@ def _search(  # type: ignore[no-untyped-def]
             frontier, reached = reached, frontier
         else:
             if pulled:
-                head, tail = 0, _take_places(frontier, queue)
+                head, tail = 0, move_bits(frontier, queue)
             head, tail, edges = _push(head, tail, offsets, targets, gids, level, shift, values, queue)
             nodes = tail - head
         pulled = pull
@@ -169,19 +169,6 @@ def _pull(frontier, offsets, in_offsets, in_sources, first, gids, level, shift, 
                 nodes += 1
                 edges += offsets[target + 1] - offsets[target]
     return nodes, edges
-
-
-@njit(cache=True, nogil=True)
-def _take_places(words, places):  # type: ignore[no-untyped-def]
-    """Places of the set bits, ascending; returns how many."""
-    entry = 0
-    for word in range(words.size):
-        bits = words[word]
-        while bits:
-            places[entry] = word * 64 + first_bit(bits)
-            bits &= bits - np.uint64(1)
-            entry += 1
-    return entry
 
 
 @njit(cache=True, nogil=True)

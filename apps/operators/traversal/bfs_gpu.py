@@ -71,7 +71,7 @@ def plan_bfs(part: Partition, in_edges: Any, sync: Sync) -> BfsPlan:
         first = cp.where(filled[:rows], sources[cp.minimum(offsets[:rows], max(sources.size - 1, 0))], -1)
         first = first.astype(np.int32)
         require_countable(rows, part.num_local_edges)  # a pull counts nodes without out-edges, too
-    peers = PeerSearch(part, sync) if sync.peers else None
+    peers = PeerSearch(part, sync, rows, in_edges or (part.offsets, part.targets), first) if sync.peers else None
     bitmaps = cp.empty(0 if peers else 2 * _words(part), np.uint32)
     return BfsPlan(make_queue(part), rows, in_edges, first, bitmaps, peers)
 
@@ -82,18 +82,15 @@ def bfs_drain(
     queue, levels = plan.queue, cp.empty(1, np.int64)
     hops = cp.empty(part.num_masters, np.int32)
     parents = cp.empty(part.num_masters if with_parents else 0, np.int64)
-    in_edges = plan.in_edges or (part.offsets, part.targets)
+    way = DIRECTIONS[direction if plan.in_edges else "push"]
     queue.progress.data.memset_async(0, queue.progress.nbytes)
     if plan.peers:
-        plan.peers.run(
-            part, int(source), plan.rows, in_edges, plan.first, DIRECTIONS[direction if plan.in_edges else "push"],
-            alpha, beta, hops, parents if with_parents else None, queue, levels,
-        )  # fmt: skip
+        plan.peers.run(int(source), way, alpha, beta, hops, parents if with_parents else None, queue, levels)
         return hops, parents, levels[0]
     _bfs(np.int32).resident("bfs_drain")(
         part.lid_map.index, part.lid_map.table, int(source), part.num_proxies, plan.rows, part.num_edges, part.offsets,
-        part.targets, *in_edges, plan.first, DIRECTIONS[direction if plan.in_edges else "push"], alpha, beta, hops,
-        part.gids, int(with_parents), parents, plan.bitmaps, _words(part), queue.struct, levels,
+        part.targets, *(plan.in_edges or (part.offsets, part.targets)), plan.first, way, alpha, beta, hops, part.gids,
+        int(with_parents), parents, plan.bitmaps, _words(part), queue.struct, levels,
     )  # fmt: skip
     return hops, parents, levels[0]
 

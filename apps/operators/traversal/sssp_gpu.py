@@ -14,11 +14,12 @@ import numpy as np
 
 from apps.operators import frontier_gpu
 from apps.operators.frontier_gpu import Queue, make_queue, threads_for
-from apps.operators.traversal.peers.sssp_gpu import PEERS, PeerPaths, rows_are_masters
+from apps.operators.traversal.peers.sssp_gpu import PeerPaths
 from cusp.kernels.cuda import Struct, c_type, load, many_threads, struct, sums_of
 from cusp.partition import Partition
 from cusp.runtime.devices import to_host
 from gluon.device_gpu import full, no_bits, read, write
+from gluon.peers.lists_gpu import mirrors_have_rows
 from gluon.sync import Sync
 
 SSSP, SORTED = (f"apps/operators/traversal/{name}.cuh" for name in ("sssp", "sssp_sorted"))
@@ -87,7 +88,9 @@ def plan_relaxing(part: Partition, sync: Sync, weights: Any, dtype: np.dtype) ->
     pays = part.symmetric and part.num_edges >= DENSE * part.num_nodes
     exact = dtype.kind == "i" and (weights.dtype.itemsize <= 4 or part.weights is None)
     by_weight = _sort_rows(part, weights) if pays and exact and _weighs_the_same(part, sync, weights) else None
-    peers = PeerPaths(part, sync, dtype) if by_weight and sync.peers and rows_are_masters(part, sync) else None
+    peers = None
+    if by_weight and sync.peers and not mirrors_have_rows(part, sync.comm):
+        peers = PeerPaths(part, sync, dtype, by_weight)
     return Relaxing(make_queue(part), stamps, rounds, by_weight, peers)
 
 
@@ -182,11 +185,9 @@ def shortest_paths(part: Partition, source: int, lengths: Any) -> tuple[Any, Any
     queue.progress.fill(0)
     delta = lengths.dtype.type(min(lengths.delta, lengths.far))
     if relaxing.peers is not None:
-        rows, enough = _rows(part, relaxing, relaxing.peers.rows), int(part.num_edges * ENOUGH)
-        kernels = load(PEERS, VALUE=c_type(lengths.dtype), WEIGHT=c_type(lengths.weights.dtype))
-        return relaxing.peers.run(
-            kernels, part, int(source), rows, enough, MOST_BUCKETS, far, delta, queue, relaxing.rounds
-        ), relaxing.rounds[0]
+        enough = int(part.num_edges * ENOUGH)
+        values = relaxing.peers.run(int(source), enough, MOST_BUCKETS, far, delta, queue, relaxing.rounds)
+        return values, relaxing.rounds[0]
     if relaxing.by_weight is not None:
         values = cp.empty(part.num_proxies, lengths.dtype)
         rows, enough = _rows(part, relaxing, queue.capacity), int(part.num_edges * ENOUGH)

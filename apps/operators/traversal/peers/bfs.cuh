@@ -2,8 +2,8 @@
 #include "../bfs.cuh"
 #include "../../../../gluon/kernels/peers.cuh"
 
-// What the ranks tell each other at the end of a level: new masters and their out-edges; nodes sent so far, to all ranks and to the
-// one that is told.
+// What the ranks tell each other at the end of a level: new masters and their out-edges; nodes sent so far, to all ranks and
+// to the one that is told.
 enum Told { FOUND, SENT, FOR_YOU };
 
 // How a level is done: by a queue, which knows the edges of the next one; by bits, which are swept into hops, where there are
@@ -59,8 +59,7 @@ __device__ inline bool take_entries(const Peers& peers, const Proxies& proxies, 
       for (int k = 0; k < K; k++) lid[k] = fresh[k] ? proxies.lists[p][lid[k]] : 0;
 #pragma unroll
       for (int k = 0; k < K; k++) {
-        unsigned bit = 1u << (lid[k] & 31);
-        if (fresh[k]) fresh[k] = !(atomicOr(&seen[lid[k] >> 5], bit) & bit);
+        fresh[k] = fresh[k] && claim_bit(seen, lid[k]);
         if (fresh[k]) found.hops[lid[k]] = level;
         if (fresh[k] && found.parents) found.parents[lid[k]] = post.in_marks[p][base + 32 * k + lane_id()];
       }
@@ -85,8 +84,7 @@ __device__ inline u64 push_queue(const Peers& peers, const Proxies& proxies, con
     for (int k = 0; k < K; k++) fresh[k] = at.active[k] && !get_bit(seen, target[k]);
 #pragma unroll
     for (int k = 0; k < K; k++) {
-      unsigned bit = 1u << (target[k] & 31);
-      if (fresh[k]) fresh[k] = !(atomicOr(&seen[target[k] >> 5], bit) & bit);
+      fresh[k] = fresh[k] && claim_bit(seen, target[k]);
       mirror[k] = fresh[k] && target[k] >= proxies.masters;
       parent[k] = fresh[k] && found.parents ? graph.gids[at.node[k]] : 0;
       fresh[k] = fresh[k] && !mirror[k];

@@ -41,20 +41,13 @@ __device__ inline void offer_mirrors(const Search& search, unsigned exchange) {
     if (bits) search.fallen[word] &= ~bits;
     for (unsigned left = __ballot_sync(FULL, bits != 0); left; left &= left - 1) {
       int other = __ffs(left) - 1;
-      i64 lid = (base + other) * 32 + lane_id();
-      bool fell = __shfl_sync(FULL, bits, other) >> lane_id() & 1;
-      int owner = fell ? proxies.owner_of(lid) : -1;
-      for (unsigned rest = __ballot_sync(FULL, fell); rest;) {
-        int to = __shfl_sync(FULL, owner, __ffs(rest) - 1);
-        unsigned together = __ballot_sync(FULL, owner == to);
-        u64 at = 0;
-        if ((int)lane_id() == __ffs(together) - 1) at = atomicAdd(&sent[to], (u64)__popc(together));
-        at = __shfl_sync(FULL, at, __ffs(together) - 1) + __popc(together & below_lane());
-        i64 begin = proxies.starts[to], half = (exchange & 1) * (proxies.starts[to + 1] - begin);
-        if (owner == to) search.offers.out[to][half + at] = (int)(lid - begin);
-        if (owner == to) search.offers.out_values[to][half + at] = search.values[lid];
-        rest &= ~together;
-      }
+      int mirror[1] = {(int)((base + other) * 32 + lane_id())};
+      bool fell[1] = {(bool)(__shfl_sync(FULL, bits, other) >> lane_id() & 1)};
+      give_places(search.peers, proxies, sent, fell, mirror, [&](int to, u64 at, int) {
+        i64 begin = proxies.starts[to], place = (exchange & 1) * (proxies.starts[to + 1] - begin) + at;
+        search.offers.out[to][place] = (int)(mirror[0] - begin);
+        search.offers.out_values[to][place] = search.values[mirror[0]];
+      });
     }
   }
 }

@@ -6,7 +6,7 @@ import cupy as cp
 import numpy as np
 
 from apps.operators.frontier_gpu import Queue
-from cusp.kernels.cuda import Kernels, Struct, struct
+from cusp.kernels.cuda import Struct, c_type, load, struct
 from cusp.partition import Partition
 from cusp.runtime import watchdog
 from gluon.device_gpu import no_bits
@@ -16,33 +16,31 @@ from gluon.sync import Sync
 PEERS = "apps/operators/traversal/peers/sssp.cuh"
 
 
-def rows_are_masters(part: Partition, sync: Sync) -> bool:
-    """Whether no mirror of any rank has out-edges. Collective."""
-    mirrors = int(part.has_out[part.num_masters :].any())
-    return sync.total(mirrors)[0] == 0
-
-
 class PeerPaths:
     """What searches of one partition share on all ranks: distances that partners store into, and memory for offers.
 
-    Collective. ``rows`` are the masters with out-edges, which come first.
+    Collective. For partitions in which no mirror has out-edges: masters with out-edges come first.
+
+    Parameters
+    ----------
+    by_weight : (targets, weights)
+        The edges with each row sorted by weight.
     """
 
-    def __init__(self, part: Partition, sync: Sync, dtype: np.dtype) -> None:
+    def __init__(self, part: Partition, sync: Sync, dtype: np.dtype, by_weight: tuple[Any, Any]) -> None:
         assert sync.peers is not None
-        self.peers, self.dtype, self.rows = sync.peers, dtype, int(cp.count_nonzero(part.has_out))
-        self._proxies = proxies_of(part, sync.plan, sync.comm)
-        places = [2 * 4 * size for size in self._proxies.sizes.tolist()]
-        values = [2 * dtype.itemsize * size for size in self._proxies.sizes.tolist()]
+        self._peers, self._dtype, self._proxies = sync.peers, dtype, proxies_of(part, sync.plan, sync.comm)
+        places = [2 * 4 * size for size in self._proxies.sizes]
+        values = [2 * dtype.itemsize * size for size in self._proxies.sizes]
         self._arrays = PeerArrays(sync.peers, [dtype.itemsize * part.num_proxies, *places, *values])
         self._sent, self._below = cp.zeros(2 * sync.comm.size, np.uint64), cp.zeros(3, np.uint64)
-        self._fallen = no_bits(part.num_proxies)
-        self._memory: Any = None  # that of the addresses
+        self._size, self._fallen = part.num_proxies, no_bits(part.num_proxies)
+        self._rows = struct(int(cp.count_nonzero(part.has_out)), part.offsets, *by_weight)
+        self._map = part.lid_map.index, part.lid_map.table
+        kernels = load(PEERS, VALUE=c_type(dtype), WEIGHT=c_type(by_weight[1].dtype))
+        self._kernel = kernels.resident("settle_and_pull_peers")
 
-    def run(
-        self, kernels: Kernels, part: Partition, source: int, rows: Struct, enough: int, most_buckets: int, far: Any,
-        delta: Any, queue: Queue, rounds: Any,
-    ) -> Any:  # fmt: skip
+    def run(self, source: int, enough: int, most_buckets: int, far: Any, delta: Any, queue: Queue, rounds: Any) -> Any:
         """Distances of all proxies, stale on mirrors. Collective.
 
         Raises
@@ -51,21 +49,18 @@ class PeerPaths:
             A partner did not answer.
         """
         watchdog.step()
-        if self._memory is not self.peers.memory:
-            self._find()
-        self.peers.run(
-            kernels.resident("settle_and_pull_peers"), source, part.lid_map.index, part.lid_map.table, rows,
-            part.num_proxies, enough, most_buckets, far, delta, self._values_of, self._fallen, queue.struct,
-            self.peers.struct, self._proxies.struct, self._offers, rounds,
+        values_of, offers = self._arrays.addresses(self._find)
+        self._peers.run(
+            self._kernel, source, *self._map, self._rows, self._size, enough, most_buckets, far, delta, values_of,
+            self._fallen, queue.struct, self._peers.struct, self._proxies.struct, offers, rounds,
         )  # fmt: skip
-        return self._arrays.own(0, part.num_proxies, self.dtype).copy()
+        return self._arrays.own(0, self._size, self._dtype).copy()
 
-    def _find(self) -> None:
-        """Addresses, which change where the memory of the peers had to grow."""
-        arrays, ranks, self._memory = self._arrays, self.peers.comm.size, self.peers.memory
-        self._values_of = arrays.of_all(0)
-        places, values = 1, 1 + ranks
-        self._offers = struct(
+    def _find(self) -> tuple[Any, Struct]:
+        """Addresses of the distances and of the offers."""
+        arrays, places, values = self._arrays, 1, 1 + self._peers.comm.size
+        offers = struct(
             arrays.for_me(places), arrays.for_me(values), arrays.from_all(places), arrays.from_all(values), self._sent,
             self._below,
         )  # fmt: skip
+        return arrays.of_all(0), offers
