@@ -62,7 +62,7 @@ def bfs(
     """
     prepared = prepare(part, sync) if prepared is None else prepared
     if sync.peers or backend(Frontier, part.device).drains(sync.comm.size):
-        return _drain(part, source, direction, parents, prepared)
+        return _drain(part, sync, source, direction, parents, prepared)
     if prepared.lengths is not None and direction == "auto" and not parents:
         return _run_ahead(part, sync, source, prepared.lengths)
     search = BreadthFirstSearch(part, sync, source, parents, prepared.queue)
@@ -163,10 +163,11 @@ class BreadthFirstSearch:
         return Answer({"hops": hops, "parents": parents}, reached, self.level)
 
 
-def _drain(part: Partition, source: int, direction: str, parents: bool, plan: Any) -> Answer:
+def _drain(part: Partition, sync: Sync, source: int, direction: str, parents: bool, plan: Any) -> Answer:
     """The whole search in one call: no other rank takes part, or all do, in one kernel on each GPU. Collective."""
     ops = backend(Bfs, part.device)
     hops, parent, levels = ops.bfs_drain(part, plan, source, direction, ALPHA, BETA, parents)
+    sync.count_peers()
     return Answer({"hops": hops} | ({"parents": parent} if parents else {}), hops >= 0, levels)
 
 
