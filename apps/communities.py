@@ -17,7 +17,6 @@ from apps.harness import Answer, App, main
 from apps.operators.structure import interfaces
 from apps.shared.community_graph import (
     Level,
-    LocalCommunities,
     broadcast,
     count_communities,
     get_from_owners,
@@ -127,22 +126,14 @@ def sweep_once(level: Level, label: Label, seed: int, gravity: bool) -> int:
             totals = get_from_owners(level, current.names, totals_of(level, current))
         rows = xp.flatnonzero(busy & (turns == turn))
         best = ops.best_communities(
-            rows, level.graph.offsets, level.sources, level.graph.targets, level.weights, current.numbers,
-            level.strengths if gravity else xp.zeros(own, np.float64), totals, _priorities(level, current, seed),
-            level.total if gravity else 1.0,
+            rows, level.graph.offsets, level.graph.targets, level.weights, current.numbers,
+            level.strengths if gravity else xp.zeros(own, np.float64), totals,
+            splitmix64(current.names % level.graph.num_nodes, seed), level.total if gravity else 1.0,
         )  # fmt: skip
         moved += int((best != current.numbers[rows]).sum())
         label.values[rows] = current.names[best]
         broadcast(level, label)
     return int(level.sync.total(moved)[0])
-
-
-def _priorities(level: Level, groups: LocalCommunities, seed: int) -> Any:
-    """(communities,) float64, distinct whole numbers: of equally good communities the one with the highest is taken."""
-    order = level.xp.argsort(splitmix64(groups.names % level.graph.num_nodes, seed))
-    priorities = level.xp.empty(order.size, np.float64)
-    priorities[order] = level.xp.arange(order.size)
-    return priorities
 
 
 ALGORITHMS = {"louvain": louvain, "label-propagation": label_propagation}

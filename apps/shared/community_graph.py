@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from apps.operators.interfaces import Undirected
+from apps.operators.structure.interfaces import Communities
 from apps.shared.undirected import join_rows, nodes_of
 from cusp.kernels.interfaces import Build
 from cusp.lid_map import map_lids
@@ -72,7 +73,7 @@ class LocalCommunities:
     Attributes
     ----------
     names : (numbers,) int64
-    numbers : (proxies,) int64
+    numbers : (proxies,) int32
         Of the community of each proxy.
     """
 
@@ -110,7 +111,7 @@ def broadcast(level: Level, label: Label) -> None:
 
 
 def number(level: Level, label: Label) -> LocalCommunities:
-    """Number the communities of all proxies. Only distinct names are sorted; on one rank they are in order already."""
+    """Number the communities of all proxies. Names are not sorted: an index has them by global id, so each owner's ascend."""
     build, xp = backend(Build, level.graph.device), level.xp
     gids = label.values % level.graph.num_nodes
     index = xp.zeros(2 * (-(-level.graph.num_nodes // 64)), np.uint64)
@@ -118,10 +119,11 @@ def number(level: Level, label: Label) -> LocalCommunities:
     size = build.count_below(index)
     by_gid = xp.empty(gids.size, np.int32)
     build.look_up(index, xp.arange(size, dtype=np.int32), gids, by_gid)
-    names, places = xp.empty(size, np.int64), xp.empty(size, np.int64)
+    names, places = xp.empty(size, np.int64), xp.empty(size, np.int32)
     names[by_gid] = label.values
-    order = xp.argsort(names, kind="stable")
-    places[order] = xp.arange(size)
+    owners = names // level.graph.num_nodes
+    order = xp.concatenate([xp.flatnonzero(owners == rank) for rank in range(level.comm.size)])
+    places[order] = xp.arange(size, dtype=np.int32)
     return LocalCommunities(names[order], places[by_gid])
 
 
@@ -159,9 +161,10 @@ def modularity(level: Level, groups: LocalCommunities) -> float:
     """Modularity (Newman and Girvan, Phys. Rev. E 69, 2004): -1/2 to 1; 0 for a graph without edges. Collective."""
     if level.total == 0:
         return 0.0
-    inside = level.weights[groups.numbers[level.sources] == groups.numbers[level.graph.targets]].sum()
+    ops, graph = backend(Communities, level.graph.device), level.graph
+    inside = ops.weight_inside(graph.offsets, graph.targets, level.weights, groups.numbers)
     totals = totals_of(level, groups) / level.total
-    within, expected = level.sync.total(float(inside + level.loops.sum()), float((totals**2).sum()))
+    within, expected = level.sync.total(inside + float(level.loops.sum()), float((totals**2).sum()))
     return float(within / level.total - expected)
 
 
@@ -212,7 +215,7 @@ def _edges_between(level: Level, groups: LocalCommunities) -> tuple[Any, Any, An
     source, target = groups.numbers[level.sources], groups.numbers[level.graph.targets]
     inside = source == target
     loops = sum_by(source[inside], size, level.weights[inside]) + sum_by(groups.numbers[:own], size, level.loops)
-    edges, group = xp.unique((source * size + target)[~inside], return_inverse=True)
+    edges, group = xp.unique((source.astype(np.int64) * size + target)[~inside], return_inverse=True)
     return edges, sum_by(group, edges.size, level.weights[~inside]), loops
 
 

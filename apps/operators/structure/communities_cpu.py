@@ -5,10 +5,14 @@ from numba import njit
 
 
 def best_communities(
-    rows: np.ndarray, offsets: np.ndarray, sources: np.ndarray, targets: np.ndarray, weights: np.ndarray,
-    numbers: np.ndarray, strengths: np.ndarray, totals: np.ndarray, priorities: np.ndarray, scale: float,
+    rows: np.ndarray, offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, numbers: np.ndarray,
+    strengths: np.ndarray, totals: np.ndarray, priorities: np.ndarray, scale: float,
 ) -> np.ndarray:  # fmt: skip
     return _best(rows, offsets, targets, weights, numbers, strengths, totals, priorities, float(scale))
+
+
+def weight_inside(offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, numbers: np.ndarray) -> float:
+    return float(_inside(offsets, targets, weights, numbers))
 
 
 @njit(cache=True, nogil=True)
@@ -44,3 +48,13 @@ def _best(rows, offsets, targets, weights, numbers, strengths, totals, prioritie
             to[touched[k]] = 0.0
             seen[touched[k]] = False
     return best
+
+
+@njit(cache=True, nogil=True)
+def _inside(offsets, targets, weights, numbers):  # type: ignore[no-untyped-def]
+    inside = 0.0
+    for row in range(offsets.size - 1):
+        for edge in range(offsets[row], offsets[row + 1]):
+            if numbers[row] == numbers[targets[edge]]:
+                inside += weights[edge]
+    return inside

@@ -1,39 +1,48 @@
-"""Communities on the GPU: see interfaces.py. Sorts and sums of CuPy, no kernel of our own."""
+"""Communities on the GPU: see interfaces.py; the kernels are in communities.cuh."""
 
 from typing import Any
 
 import cupy as cp
 import numpy as np
 
+from cusp.kernels.cuda import load, many_threads, struct, threads_for_edges
+
+KERNELS = "apps/operators/structure/communities.cuh"
+SHORT = 128  # edges up to which a warp takes a row
+MIDDLE = 8 * SHORT  # edges up to which any row's table fits into the shared memory of a block
+BLOCK, LARGE_BLOCK = 256, 1024  # threads for a row of up to MIDDLE edges, and of more
+
 
 def best_communities(
-    rows: Any, offsets: Any, sources: Any, targets: Any, weights: Any, numbers: Any, strengths: Any, totals: Any,
-    priorities: Any, scale: float,
+    rows: Any, offsets: Any, targets: Any, weights: Any, numbers: Any, strengths: Any, totals: Any, priorities: Any,
+    scale: float,
 ) -> Any:  # fmt: skip
-    chosen = cp.zeros(numbers.size, np.bool_)
-    chosen[rows] = True
-    edges = cp.flatnonzero(chosen[sources])
-    own, starts = numbers[rows], sources[edges].astype(np.int64)
-    pairs = cp.concatenate([rows * totals.size + own, starts * totals.size + numbers[targets[edges]]])
-    values = cp.concatenate([cp.zeros(rows.size, np.float64), weights[edges]])
-    pairs, group = cp.unique(pairs, return_inverse=True)  # a row and a community
-    to = cp.bincount(group, weights=values, minlength=pairs.size)
-    place = cp.searchsorted(rows, pairs // totals.size)
-    community = pairs % totals.size
-    row = rows[place]
-    mine = community == own[place]
-    others = totals[community] - cp.where(mine, strengths[row], 0.0)
-    score = scale * to - strengths[row] * others
-    highest = _highest(place, score, rows.size)
-    # of those that are equally high: infinity for the own one, else the priority
-    rank = cp.where(score == highest[place], cp.where(mine, np.inf, priorities[community]), -np.inf)
-    best = cp.flatnonzero(rank == _highest(place, rank, rows.size)[place])
-    answer = cp.empty(rows.size, np.int64)
-    answer[place[best]] = community[best]
-    return answer
+    best, drawn = cp.empty(rows.size, np.int64), cp.zeros(2, np.uint64)
+    sweep = struct(rows, offsets, targets, weights, numbers, strengths, totals, priorities, best, totals.size)
+    edges = offsets[rows + 1] - offsets[rows]
+    short = cp.flatnonzero(edges <= SHORT)
+    middle = cp.flatnonzero((edges > SHORT) & (edges <= MIDDLE))
+    long = cp.flatnonzero(edges > MIDDLE)
+    long = long[cp.argsort(-edges[long])]
+    blocks = min(long.size, many_threads() // LARGE_BLOCK)
+    begins = cp.zeros(blocks + 1, np.int64)
+    cp.cumsum(2 * cp.minimum(edges[long[:blocks]], totals.size), out=begins[1:])
+    slots = int(begins[-1])
+    keys, sums = cp.empty(slots, np.int32), cp.empty(slots, np.float64)
+    by_blocks, scale = _kernels().choose_by_blocks, np.float64(scale)
+    tables = begins, keys, sums
+    by_blocks(LARGE_BLOCK * blocks, sweep, scale, long, long.size, *tables, drawn[:1], block=LARGE_BLOCK)
+    by_blocks(min(BLOCK * middle.size, many_threads()), sweep, scale, middle, middle.size, *tables, drawn[1:])
+    _kernels().choose_by_warps(min(32 * short.size, many_threads()), sweep, scale, short, short.size)
+    return best
 
 
-def _highest(place: Any, values: Any, size: int) -> Any:
-    highest = cp.full(size, -np.inf, np.float64)
-    cp.maximum.at(highest, place, values)
-    return highest
+def weight_inside(offsets: Any, targets: Any, weights: Any, numbers: Any) -> float:
+    threads = threads_for_edges(targets.size)
+    inside = cp.zeros(threads // 32, np.float64)
+    _kernels().add_inside(threads, offsets, offsets.size - 1, targets, weights, numbers, inside)
+    return float(inside.sum())
+
+
+def _kernels() -> Any:
+    return load(KERNELS, SHORT=str(SHORT))

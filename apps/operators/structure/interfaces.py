@@ -83,8 +83,8 @@ class Communities(Protocol):
     """The best community for each of some nodes, by the communities of its neighbours."""
 
     def best_communities(
-        self, rows: Array, offsets: Array, sources: Array, targets: Array, weights: Array, numbers: Array,
-        strengths: Array, totals: Array, priorities: Array, scale: float,
+        self, rows: Array, offsets: Array, targets: Array, weights: Array, numbers: Array, strengths: Array,
+        totals: Array, priorities: Array, scale: float,
     ) -> Array:  # fmt: skip
         """(rows,) int64: the community of highest ``scale * weight to it - strength * total of the others in it``.
 
@@ -95,13 +95,16 @@ class Communities(Protocol):
         ----------
         rows : (n,) int64, ascending
         offsets, targets, weights : CSR
-        sources : (edges,) uint32
-            Row of each edge.
-        numbers : (proxies,) int64
+            Weights are float64.
+        numbers : (proxies,) int32
             Community of each.
         strengths : (masters,) float64
-        totals, priorities : (communities,) float64
+        totals : (communities,) float64
+        priorities : (communities,) uint64, distinct
         """
+
+    def weight_inside(self, offsets: Array, targets: Array, weights: Array, numbers: Array) -> float:
+        """Weight of the edges whose ends have the same number, of a CSR as above."""
 
 
 if TYPE_CHECKING:

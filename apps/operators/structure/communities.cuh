@@ -1,0 +1,197 @@
+// Communities: see interfaces.py. Weights to neighbouring communities are added up in hash tables, without a sort. SHORT is
+// the number of edges up to which a warp takes a row.
+#include "../../../cusp/kernels/walk.cuh"
+
+constexpr int NONE = -1;                // no community
+constexpr int WARPS = 8;                // of a block that takes short rows
+constexpr int SLOTS = 2 * SHORT * WARPS;  // of a block's shared memory, 12 bytes each
+
+// What best_communities is given. A community is a number below num_communities.
+struct Sweep {
+  const i64* rows;
+  const i64* offsets;
+  const int* targets;
+  const double* weights;
+  const int* numbers;
+  const double* strengths;
+  const double* totals;
+  const u64* priorities;
+  i64* best;
+  i64 num_communities;
+};
+
+// A warp, or a block, works on a row: its size, this thread's place in it, and a barrier.
+struct Warp {
+  __device__ static unsigned size() { return 32; }
+  __device__ static unsigned place() { return lane_id(); }
+  __device__ static void sync() { __syncwarp(); }
+};
+struct Block {
+  __device__ static unsigned size() { return blockDim.x; }
+  __device__ static unsigned place() { return threadIdx.x; }
+  __device__ static void sync() { __syncthreads(); }
+};
+
+// Slots for the communities of a row: twice as many as there can be, so that a search is short and always ends.
+__device__ inline unsigned slots_of(const Sweep& sweep, i64 row) {
+  return (unsigned)(2 * min(sweep.offsets[row + 1] - sweep.offsets[row], sweep.num_communities));
+}
+
+// Weights by community, with open addressing.
+struct Table {
+  int* keys;
+  double* sums;
+  unsigned slots;
+
+  template <class Team>
+  __device__ void clear() {
+    for (unsigned slot = Team::place(); slot < slots; slot += Team::size()) keys[slot] = NONE, sums[slot] = 0;
+  }
+
+  // A key never changes once it is there, so it is read before the atomic: most are there already.
+  __device__ void add(int community, double weight) {
+    unsigned slot = __umulhi(community * 2654435769u, slots);  // Fibonacci hashing: neighbours are spread
+    for (unsigned probes = 0; probes < slots; ++probes) {
+      int held = *(volatile int*)&keys[slot];
+      if (held == NONE) held = atomicCAS(&keys[slot], NONE, community);
+      if (held == NONE || held == community) {
+        atomicAdd(&sums[slot], weight);
+        return;
+      }
+      slot = slot + 1 < slots ? slot + 1 : 0;
+    }
+  }
+
+  // As add, for the lanes of a warp that are ``live``. Atomics on one address follow each other, and in the end most
+  // neighbours are in few communities: lanes of the same one are added up first, while at least FEW are alike.
+  __device__ void add_warp(int community, double weight, bool live) {
+    constexpr int FEW = 4;
+    unsigned left = __ballot_sync(FULL, live);
+    while (left) {
+      int first = __ffs(left) - 1, common = __shfl_sync(FULL, community, first);
+      unsigned alike = __ballot_sync(FULL, live && community == common);
+      if (__popc(alike) < FEW) break;
+      double sum = sum_of_warp(live && community == common ? weight : 0.0);
+      if (lane_id() == first) add(common, sum);
+      left &= ~alike;
+      live = live && community != common;
+    }
+    if (live) add(community, weight);
+  }
+};
+
+struct Best {
+  double score;
+  int community;
+};
+
+// Of different communities, the one of higher score, then of higher priority.
+__device__ inline Best better(Best a, Best b, const u64* priorities) {
+  if (a.community == NONE || b.community == NONE) return a.community == NONE ? b : a;
+  bool second = b.score > a.score || (b.score == a.score && priorities[b.community] > priorities[a.community]);
+  return second ? b : a;
+}
+
+__device__ inline Best best_of(Warp, Best best, const u64* priorities) {
+  for (int step = 16; step > 0; step /= 2) {
+    Best other = {__shfl_down_sync(FULL, best.score, step), __shfl_down_sync(FULL, best.community, step)};
+    if (lane_id() + step < 32) best = better(best, other, priorities);
+  }
+  return best;
+}
+
+// Only the first warp of a block has the result.
+__device__ inline Best best_of(Block, Best best, const u64* priorities) {
+  __shared__ double scores[32];
+  __shared__ int communities[32];
+  best = best_of(Warp(), best, priorities);
+  if (lane_id() == 0) scores[threadIdx.x / 32] = best.score, communities[threadIdx.x / 32] = best.community;
+  __syncthreads();
+  if (threadIdx.x >= 32) return best;
+  bool there = threadIdx.x < blockDim.x / 32;
+  return best_of(Warp(), {there ? scores[threadIdx.x] : 0.0, there ? communities[threadIdx.x] : NONE}, priorities);
+}
+
+__device__ inline double sum_of(Warp, double value) { return sum_of_warp(value); }
+__device__ inline double sum_of(Block, double value) {
+  __shared__ double sums[32];
+  value = sum_of_warp(value);
+  if (lane_id() == 0) sums[threadIdx.x / 32] = value;
+  __syncthreads();
+  return threadIdx.x < 32 ? sum_of_warp(threadIdx.x < blockDim.x / 32 ? sums[threadIdx.x] : 0.0) : value;
+}
+
+// A product is rounded before it is subtracted, as on the CPU: a fused multiply-add would find other equals.
+__device__ inline double score_of(double scale, double to, double strength, double others) {
+  return __dmul_rn(scale, to) - __dmul_rn(strength, others);
+}
+
+// The best community for rows[item]. Edges to the own community, often the most, do not go through the table.
+template <class Team>
+__device__ inline void choose(const Sweep& sweep, double scale, i64 item, Table table) {
+  i64 row = sweep.rows[item], end = sweep.offsets[row + 1];
+  int own = sweep.numbers[row];
+  double strength = sweep.strengths[row], to_own = 0;
+  Team::sync();  // the row before has been read
+  table.template clear<Team>();
+  Team::sync();
+  for (i64 group = sweep.offsets[row] + Team::place() / 32 * 32; group < end; group += Team::size()) {
+    i64 edge = group + lane_id();
+    int community = edge < end ? sweep.numbers[sweep.targets[edge]] : own;
+    double weight = edge < end ? sweep.weights[edge] : 0.0;
+    if (community == own) to_own += weight;
+    table.add_warp(community, weight, community != own);
+  }
+  to_own = sum_of(Team(), to_own);
+  Team::sync();
+  Best best = {0, NONE};
+  for (unsigned slot = Team::place(); slot < table.slots; slot += Team::size()) {
+    int community = table.keys[slot];
+    if (community == NONE) continue;
+    Best found = {score_of(scale, table.sums[slot], strength, sweep.totals[community]), community};
+    best = better(best, found, sweep.priorities);
+  }
+  best = best_of(Team(), best, sweep.priorities);
+  if (Team::place() > 0) return;
+  bool moves = best.community != NONE && best.score > score_of(scale, to_own, strength, sweep.totals[own] - strength);
+  sweep.best[item] = moves ? best.community : own;
+}
+
+// Rows of up to SHORT edges, with tables in shared memory: 8 blocks of 24 KiB fill a multiprocessor.
+extern "C" __global__ void __launch_bounds__(32 * WARPS)
+choose_by_warps(Sweep sweep, double scale, const i64* items, i64 size) {
+  __shared__ int keys[SLOTS];
+  __shared__ double sums[SLOTS];
+  int first = threadIdx.x / 32 * (2 * SHORT);
+  for (i64 i = thread_id() / 32; i < size; i += num_threads() / 32)
+    choose<Warp>(sweep, scale, items[i], {keys + first, sums + first, slots_of(sweep, sweep.rows[items[i]])});
+}
+
+// Longer rows, a block each. What does not fit into shared memory goes to the block's own part of ``keys`` and ``sums``, from
+// slot begins[blockIdx.x] on. Blocks draw rows, the longest first: so the part that fits the first row of a block fits all that
+// it draws later, and as rows get shorter, the tables of all blocks fit into the L2 cache.
+extern "C" __global__ void __launch_bounds__(1024)
+choose_by_blocks(Sweep sweep, double scale, const i64* items, i64 size, const i64* begins, int* keys, double* sums, u64* drawn) {
+  __shared__ int near_keys[SLOTS];
+  __shared__ double near_sums[SLOTS];
+  __shared__ i64 next;
+  for (i64 i = blockIdx.x; i < size; i = next) {
+    unsigned slots = slots_of(sweep, sweep.rows[items[i]]);
+    if (slots <= SLOTS) choose<Block>(sweep, scale, items[i], {near_keys, near_sums, slots});
+    else choose<Block>(sweep, scale, items[i], {keys + begins[blockIdx.x], sums + begins[blockIdx.x], slots});
+    if (threadIdx.x == 0) next = gridDim.x + (i64)atomicAdd(drawn, 1ull);
+    __syncthreads();
+  }
+}
+
+// inside[w]: weight of the edges of run w that stay inside a community. One sum for each run, in a fixed order.
+extern "C" __global__ void add_inside(const i64* offsets, i64 rows, const int* targets, const double* weights,
+                                      const int* numbers, double* inside) {
+  double sum = 0;
+  for_each_edge_in(offsets, 0, rows, [&](i64 row, i64 edge, bool live) {
+    if (live && numbers[row] == numbers[targets[edge]]) sum += weights[edge];
+  });
+  sum = sum_of_warp(sum);
+  i64 runs = (offsets[rows] - offsets[0] + RUN - 1) / RUN;
+  if (lane_id() == 0 && thread_id() / 32 < runs) inside[thread_id() / 32] = sum;
+}
