@@ -8,11 +8,12 @@ import pytest
 import ranks
 
 from apps.communities import ALGORITHMS, communities
+from apps.operators.structure.interfaces import Communities
 from apps.shared.undirected import as_undirected
 from apps.verify.check import VerificationError
 from apps.verify.communities import verify_communities
 from cusp.errors import GraphFileError
-from cusp.runtime.devices import to_host
+from cusp.runtime.devices import backend, move, to_host
 
 algorithms = pytest.mark.parametrize("algorithm", ALGORITHMS)
 
@@ -105,6 +106,54 @@ def test_any_ranks_agree(comm, shared_tmp, algorithm):
         answer = communities(part, parts.make_sync(part), algorithm).on_host()
         np.testing.assert_array_equal(parts.gather(part, answer.labels["community"]), by_gid)
         assert answer.figures == expected.on_host().figures and answer.rounds == expected.rounds
+
+
+def best_by_dictionary(row, offsets, targets, weights, numbers, strengths, totals, priorities, scale) -> int:
+    """The best community for a row, one candidate after the other."""
+    own, to = numbers[row], {numbers[row]: 0.0}
+    for edge in range(offsets[row], offsets[row + 1]):
+        to[numbers[targets[edge]]] = to.get(numbers[targets[edge]], 0.0) + weights[edge]
+
+    def merit(community: int) -> tuple[float, bool, int]:
+        others = totals[community] - (strengths[row] if community == own else 0.0)
+        return scale * to[community] - strengths[row] * others, community == own, priorities[community]
+
+    return max(to, key=merit)
+
+
+@pytest.mark.parametrize("most", [1, 40, 3000, 20000], ids="{} communities".format)
+@pytest.mark.parametrize("weights", ["ones", "integers with zeros", "eighths"])
+def test_best_communities(most, weights):
+    """Rows of every length, up to hubs with thousands of neighbours, in few or many communities, with many equals."""
+    rng, nodes = np.random.default_rng(5), 20000
+    sizes = rng.permutation([*range(140), *rng.integers(0, 12, 600), 255, 256, 257, 1000, 1023, 1024, 1025, 2100, 9000])
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    targets = np.concatenate([rng.choice(nodes, size, replace=False) for size in sizes]).astype(np.int32)
+    values = {"ones": [1.0], "integers with zeros": [0, 0, 1, 2, 2.0**40], "eighths": np.arange(9) / 8}[weights]
+    values = rng.choice(values, targets.size)
+    numbers = np.minimum(rng.integers(0, most, nodes), rng.integers(0, most, nodes)).astype(np.int32)
+    totals = rng.integers(0, 5, most) * 4.0
+    priorities = rng.permutation(most).astype(np.uint64) * np.uint64(2**50)
+    ops = backend(Communities, parts.DEVICE)
+    rows = np.flatnonzero(rng.random(sizes.size) < 0.9)
+    for strengths, scale in (np.zeros(sizes.size), 1.0), (rng.integers(0, 3, sizes.size) / 2, 0.1):
+        given = offsets, targets, values, numbers, strengths, totals, priorities
+        best = ops.best_communities(*(move(array, parts.DEVICE) for array in (rows, *given)), scale)
+        lists = [array.tolist() for array in given]
+        assert to_host(best).tolist() == [best_by_dictionary(row, *lists, scale) for row in rows.tolist()]
+
+
+def test_weight_inside():
+    """Rows without edges, and a hub that many warps share."""
+    rng = np.random.default_rng(2)
+    sizes = np.array([0, 3, 0, 0, 5000, 1, 0, 33, 0])
+    sources, targets = np.repeat(np.arange(sizes.size), sizes), rng.integers(0, sizes.size, sizes.sum()).astype(np.int32)
+    weights, numbers = rng.integers(0, 9, targets.size) / 4, rng.integers(0, 3, sizes.size).astype(np.int32)
+    ops, offsets = backend(Communities, parts.DEVICE), np.concatenate([[0], np.cumsum(sizes)])
+    given = (move(array, parts.DEVICE) for array in (offsets, targets, weights, numbers))
+    assert ops.weight_inside(*given) == weights[numbers[sources] == numbers[targets]].sum()
+    nothing = (move(np.zeros(size, dtype), parts.DEVICE) for size, dtype in ((4, "i8"), (0, "i4"), (0, "f8"), (3, "i4")))
+    assert ops.weight_inside(*nothing) == 0
 
 
 @pytest.mark.mpi
