@@ -25,6 +25,7 @@ from apps.shared.community_graph import (
     new_label,
     number,
     quotient,
+    round_weights,
     smallest_members,
     totals_of,
 )
@@ -112,7 +113,7 @@ def sweep_once(level: Level, label: Label, seed: int, gravity: bool) -> int:
     """Every node has a turn; returns how many moved. Collective.
 
     The turn of a node, and the choice among equally good communities, depend on global ids and the seed alone: they are
-    the same on any device and number of ranks, as long as sums of weights are exact, which they are for integers.
+    the same on any device and number of ranks, since sums of weights are exact: see :func:`round_weights`.
     """
     ops = backend(interfaces.Communities, level.graph.device)
     xp, own = level.xp, level.graph.num_masters
@@ -165,6 +166,7 @@ def communities(
     """
     graph = graph or as_undirected(part, sync.comm)
     _refuse_unfit(graph, sync)
+    graph = round_weights(graph, sync)
     xp = xp_of(graph.device)
     level = make_level(graph, xp.zeros(graph.num_masters, np.float64), sync)
     label, sweeps = ALGORITHMS[algorithm](level, seed)

@@ -36,9 +36,8 @@ class Level:
         As of :func:`~apps.shared.undirected.as_undirected`. In a quotient, only nodes that name a community have
         a master.
     sync : Sync
-    sources : (edges,) uint32
-        The row of each edge.
     weights : (edges,) float64
+        Of a graph with weights, those of :func:`round_weights`, or sums of them.
     loops : (masters,) float64
         Twice the weight of the edges inside a node.
     strengths : (masters,) float64
@@ -49,7 +48,6 @@ class Level:
 
     graph: Partition
     sync: Sync
-    sources: Any
     weights: Any
     loops: Any
     strengths: Any
@@ -81,18 +79,34 @@ class LocalCommunities:
     numbers: Any
 
 
+def round_weights(graph: Partition, sync: Sync) -> Partition:
+    """The graph with weights that add up exactly, in any order, on any device and number of ranks. Collective.
+
+    They become multiples of a power of two, of which there are at most 2^53 in the sum of all. So none changes by more
+    than 2^-52 of that sum, and whole numbers stay as they are if they add up to less than 2^52.
+    """
+    if graph.weights is None:
+        return graph
+    total = sync.total(float(graph.weights.sum()))[0]
+    if not 0 < total < np.inf:
+        return graph
+    unit = 2.0 ** max(int(np.frexp(total)[1]) - 52, -1022)
+    return replace(graph, weights=xp_of(graph.device).rint(graph.weights / unit) * unit)
+
+
 def make_level(graph: Partition, loops: Any, sync: Sync) -> Level:
     """A level from an undirected graph: its strengths and its sync. Collective."""
-    ops, xp = backend(Undirected, graph.device), xp_of(graph.device)
-    sources = ops.rows_of_edges(graph.offsets)
+    xp = xp_of(graph.device)
     weights = xp.ones(graph.num_local_edges, np.float64) if graph.weights is None else graph.weights
-    strengths = loops + sum_by(sources, graph.num_masters, weights)
+    before = xp.zeros(weights.size + 1, np.float64)  # sums of all weights before an edge, which are exact
+    xp.cumsum(weights, out=before[1:])
+    strengths = loops + xp.diff(before[graph.offsets[: graph.num_masters + 1]])
     own_sync = Sync(make_plan(graph, sync.comm, sync.plan.transport), sync.comm)
-    return Level(graph, own_sync, sources, weights, loops, strengths, sync.total(float(strengths.sum()))[0])
+    return Level(graph, own_sync, weights, loops, strengths, sync.total(float(strengths.sum()))[0])
 
 
 def sum_by(places: Any, size: int, values: Any) -> Any:
-    """(size,) float64: sums of values by their place. Exact in any order where they are integers below 2^53."""
+    """(size,) float64: sums of values by their place, exact in any order where values are sums of rounded weights."""
     xp = xp_of(device_of(values))
     return xp.bincount(places, weights=values, minlength=size) if values.size else xp.zeros(size, np.float64)
 
@@ -111,7 +125,7 @@ def broadcast(level: Level, label: Label) -> None:
 
 
 def number(level: Level, label: Label) -> LocalCommunities:
-    """Number the communities of all proxies. Names are not sorted: an index has them by global id, so each owner's ascend."""
+    """Number the communities of all proxies. No sort: an index lists names by global id, and each owner's ascend."""
     build, xp = backend(Build, level.graph.device), level.xp
     gids = label.values % level.graph.num_nodes
     index = xp.zeros(2 * (-(-level.graph.num_nodes // 64)), np.uint64)
@@ -211,12 +225,14 @@ def _edges_between(level: Level, groups: LocalCommunities) -> tuple[Any, Any, An
     loops : (communities,) float64
         Twice the weight inside each.
     """
-    xp, own, size = level.xp, level.graph.num_masters, groups.names.size
-    source, target = groups.numbers[level.sources], groups.numbers[level.graph.targets]
-    inside = source == target
-    loops = sum_by(source[inside], size, level.weights[inside]) + sum_by(groups.numbers[:own], size, level.loops)
-    edges, group = xp.unique((source.astype(np.int64) * size + target)[~inside], return_inverse=True)
-    return edges, sum_by(group, edges.size, level.weights[~inside]), loops
+    xp, graph, size = level.xp, level.graph, groups.names.size
+    own = groups.numbers[: graph.num_masters]
+    ops = backend(Communities, graph.device)
+    begins, entries, sums, inside = ops.join_targets(graph.offsets, graph.targets, level.weights, groups.numbers, size)
+    loops = sum_by(own, size, inside[: own.size] + level.loops)
+    rows = backend(Undirected, graph.device).rows_of_edges(begins)
+    edges, group = xp.unique(groups.numbers[rows].astype(np.int64) * size + entries, return_inverse=True)
+    return edges, sum_by(group, edges.size, sums), loops
 
 
 def smallest_members(level: Level, label: Label) -> Any:

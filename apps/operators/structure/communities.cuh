@@ -1,22 +1,18 @@
 // Communities: see interfaces.py. Weights to neighbouring communities are added up in hash tables, without a sort. SHORT is
-// the number of edges up to which a warp takes a row.
+// the number of edges up to which a warp takes a row; JOB is what follows: Choose or Join.
 #include "../../../cusp/kernels/walk.cuh"
 
-constexpr int NONE = -1;                // no community
-constexpr int WARPS = 8;                // of a block that takes short rows
+constexpr int NONE = -1;                  // no community
+constexpr int WARPS = 8;                  // of a block that takes short rows
 constexpr int SLOTS = 2 * SHORT * WARPS;  // of a block's shared memory, 12 bytes each
 
-// What best_communities is given. A community is a number below num_communities.
-struct Sweep {
+// Rows of a CSR, and the communities of all nodes: numbers below num_communities.
+struct Rows {
   const i64* rows;
   const i64* offsets;
   const int* targets;
   const double* weights;
   const int* numbers;
-  const double* strengths;
-  const double* totals;
-  const u64* priorities;
-  i64* best;
   i64 num_communities;
 };
 
@@ -33,8 +29,8 @@ struct Block {
 };
 
 // Slots for the communities of a row: twice as many as there can be, so that a search is short and always ends.
-__device__ inline unsigned slots_of(const Sweep& sweep, i64 row) {
-  return (unsigned)(2 * min(sweep.offsets[row + 1] - sweep.offsets[row], sweep.num_communities));
+__device__ inline unsigned slots_of(const Rows& of, i64 row) {
+  return (unsigned)(2 * min(of.offsets[row + 1] - of.offsets[row], of.num_communities));
 }
 
 // Weights by community, with open addressing.
@@ -126,59 +122,95 @@ __device__ inline double score_of(double scale, double to, double strength, doub
   return __dmul_rn(scale, to) - __dmul_rn(strength, others);
 }
 
-// The best community for rows[item]. Edges to the own community, often the most, do not go through the table.
+// The best community for each row.
+struct Choose {
+  const double* strengths;
+  const double* totals;
+  const u64* priorities;
+  i64* best;
+  double scale;
+
+  template <class Team>
+  __device__ void operator()(i64 item, i64 row, int own, double to_own, const Table& table) const {
+    double strength = strengths[row];
+    Best found = {0, NONE};
+    for (unsigned slot = Team::place(); slot < table.slots; slot += Team::size()) {
+      int community = table.keys[slot];
+      if (community == NONE) continue;
+      found = better(found, {score_of(scale, table.sums[slot], strength, totals[community]), community}, priorities);
+    }
+    found = best_of(Team(), found, priorities);
+    if (Team::place() > 0) return;
+    bool moves = found.community != NONE && found.score > score_of(scale, to_own, strength, totals[own] - strength);
+    best[item] = moves ? found.community : own;
+  }
+};
+
+// The weight to the own community; an entry for each other one from ends[item] on, which moves on. Without ``entries`` they
+// are only counted.
+struct Join {
+  u64* ends;
+  int* entries;
+  double* sums;
+  double* inside;
+
+  template <class Team>
+  __device__ void operator()(i64 item, i64 row, int own, double to_own, const Table& table) const {
+    if (Team::place() == 0) inside[item] = to_own;
+    for (unsigned group = Team::place() / 32 * 32; group < table.slots; group += Team::size()) {
+      unsigned slot = group + lane_id();
+      int community = slot < table.slots ? table.keys[slot] : NONE;
+      unsigned kept = __ballot_sync(FULL, community != NONE);
+      u64 place = 0;
+      if (lane_id() == 0 && kept) place = atomicAdd(&ends[item], (u64)__popc(kept));
+      place = __shfl_sync(FULL, place, 0) + __popc(kept & below_lane());
+      if (community != NONE && entries) entries[place] = community, sums[place] = table.sums[slot];
+    }
+  }
+};
+
+// A table for rows[item], and what follows. Edges to the own community, often the most, do not go through the table.
 template <class Team>
-__device__ inline void choose(const Sweep& sweep, double scale, i64 item, Table table) {
-  i64 row = sweep.rows[item], end = sweep.offsets[row + 1];
-  int own = sweep.numbers[row];
-  double strength = sweep.strengths[row], to_own = 0;
+__device__ inline void take_row(const Rows& of, const JOB& job, i64 item, Table table) {
+  i64 row = of.rows[item], end = of.offsets[row + 1];
+  int own = of.numbers[row];
+  double to_own = 0;
   Team::sync();  // the row before has been read
   table.template clear<Team>();
   Team::sync();
-  for (i64 group = sweep.offsets[row] + Team::place() / 32 * 32; group < end; group += Team::size()) {
+  for (i64 group = of.offsets[row] + Team::place() / 32 * 32; group < end; group += Team::size()) {
     i64 edge = group + lane_id();
-    int community = edge < end ? sweep.numbers[sweep.targets[edge]] : own;
-    double weight = edge < end ? sweep.weights[edge] : 0.0;
+    int community = edge < end ? of.numbers[of.targets[edge]] : own;
+    double weight = edge < end ? of.weights[edge] : 0.0;
     if (community == own) to_own += weight;
     table.add_warp(community, weight, community != own);
   }
   to_own = sum_of(Team(), to_own);
   Team::sync();
-  Best best = {0, NONE};
-  for (unsigned slot = Team::place(); slot < table.slots; slot += Team::size()) {
-    int community = table.keys[slot];
-    if (community == NONE) continue;
-    Best found = {score_of(scale, table.sums[slot], strength, sweep.totals[community]), community};
-    best = better(best, found, sweep.priorities);
-  }
-  best = best_of(Team(), best, sweep.priorities);
-  if (Team::place() > 0) return;
-  bool moves = best.community != NONE && best.score > score_of(scale, to_own, strength, sweep.totals[own] - strength);
-  sweep.best[item] = moves ? best.community : own;
+  job.template operator()<Team>(item, row, own, to_own, table);
 }
 
 // Rows of up to SHORT edges, with tables in shared memory: 8 blocks of 24 KiB fill a multiprocessor.
-extern "C" __global__ void __launch_bounds__(32 * WARPS)
-choose_by_warps(Sweep sweep, double scale, const i64* items, i64 size) {
+extern "C" __global__ void __launch_bounds__(32 * WARPS) take_by_warps(Rows of, JOB job, const i64* items, i64 size) {
   __shared__ int keys[SLOTS];
   __shared__ double sums[SLOTS];
   int first = threadIdx.x / 32 * (2 * SHORT);
   for (i64 i = thread_id() / 32; i < size; i += num_threads() / 32)
-    choose<Warp>(sweep, scale, items[i], {keys + first, sums + first, slots_of(sweep, sweep.rows[items[i]])});
+    take_row<Warp>(of, job, items[i], {keys + first, sums + first, slots_of(of, of.rows[items[i]])});
 }
 
 // Longer rows, a block each. What does not fit into shared memory goes to the block's own part of ``keys`` and ``sums``, from
 // slot begins[blockIdx.x] on. Blocks draw rows, the longest first: so the part that fits the first row of a block fits all that
 // it draws later, and as rows get shorter, the tables of all blocks fit into the L2 cache.
 extern "C" __global__ void __launch_bounds__(1024)
-choose_by_blocks(Sweep sweep, double scale, const i64* items, i64 size, const i64* begins, int* keys, double* sums, u64* drawn) {
+take_by_blocks(Rows of, JOB job, const i64* items, i64 size, const i64* begins, int* keys, double* sums, u64* drawn) {
   __shared__ int near_keys[SLOTS];
   __shared__ double near_sums[SLOTS];
   __shared__ i64 next;
   for (i64 i = blockIdx.x; i < size; i = next) {
-    unsigned slots = slots_of(sweep, sweep.rows[items[i]]);
-    if (slots <= SLOTS) choose<Block>(sweep, scale, items[i], {near_keys, near_sums, slots});
-    else choose<Block>(sweep, scale, items[i], {keys + begins[blockIdx.x], sums + begins[blockIdx.x], slots});
+    unsigned slots = slots_of(of, of.rows[items[i]]);
+    if (slots <= SLOTS) take_row<Block>(of, job, items[i], {near_keys, near_sums, slots});
+    else take_row<Block>(of, job, items[i], {keys + begins[blockIdx.x], sums + begins[blockIdx.x], slots});
     if (threadIdx.x == 0) next = gridDim.x + (i64)atomicAdd(drawn, 1ull);
     __syncthreads();
   }

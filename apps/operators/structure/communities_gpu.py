@@ -5,7 +5,7 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from cusp.kernels.cuda import load, many_threads, struct, threads_for_edges
+from cusp.kernels.cuda import Struct, load, many_threads, struct, threads_for_edges
 
 KERNELS = "apps/operators/structure/communities.cuh"
 SHORT = 128  # edges up to which a warp takes a row
@@ -17,32 +17,50 @@ def best_communities(
     rows: Any, offsets: Any, targets: Any, weights: Any, numbers: Any, strengths: Any, totals: Any, priorities: Any,
     scale: float,
 ) -> Any:  # fmt: skip
-    best, drawn = cp.empty(rows.size, np.int64), cp.zeros(2, np.uint64)
-    sweep = struct(rows, offsets, targets, weights, numbers, strengths, totals, priorities, best, totals.size)
+    best = cp.empty(rows.size, np.int64)
+    bits = int(np.float64(scale).view(np.int64))  # a struct has members of 64 bits, whatever they mean
+    job = struct(strengths, totals, priorities, best, bits)
+    _take(rows, offsets, targets, weights, numbers, totals.size, "Choose", job)
+    return best
+
+
+def join_targets(offsets: Any, targets: Any, weights: Any, numbers: Any, communities: int) -> tuple[Any, Any, Any, Any]:
+    rows = cp.arange(offsets.size - 1)
+    given = rows, offsets, targets, weights, numbers, communities
+    begins, inside = cp.zeros(offsets.size, np.int64), cp.zeros(rows.size, np.float64)
+    _take(*given, "Join", struct(begins[1:], None, None, inside))
+    cp.cumsum(begins, out=begins)
+    entries, sums = cp.empty(int(begins[-1]), np.int32), cp.empty(int(begins[-1]), np.float64)
+    _take(*given, "Join", struct(begins[:-1].copy(), entries, sums, inside))
+    return begins, entries, sums, inside
+
+
+def weight_inside(offsets: Any, targets: Any, weights: Any, numbers: Any) -> float:
+    threads = threads_for_edges(targets.size)
+    inside = cp.zeros(threads // 32, np.float64)
+    _kernels("Choose").add_inside(threads, offsets, offsets.size - 1, targets, weights, numbers, inside)
+    return float(inside.sum())
+
+
+def _take(
+    rows: Any, offsets: Any, targets: Any, weights: Any, numbers: Any, communities: int, name: str, job: Struct
+) -> None:
+    """Do a job with the table of each row: the longest rows first, which take the longest."""
+    kernels, of = _kernels(name), struct(rows, offsets, targets, weights, numbers, communities)
     edges = offsets[rows + 1] - offsets[rows]
     short = cp.flatnonzero(edges <= SHORT)
     middle = cp.flatnonzero((edges > SHORT) & (edges <= MIDDLE))
     long = cp.flatnonzero(edges > MIDDLE)
     long = long[cp.argsort(-edges[long])]
     blocks = min(long.size, many_threads() // LARGE_BLOCK)
-    begins = cp.zeros(blocks + 1, np.int64)
-    cp.cumsum(2 * cp.minimum(edges[long[:blocks]], totals.size), out=begins[1:])
-    slots = int(begins[-1])
-    keys, sums = cp.empty(slots, np.int32), cp.empty(slots, np.float64)
-    by_blocks, scale = _kernels().choose_by_blocks, np.float64(scale)
-    tables = begins, keys, sums
-    by_blocks(LARGE_BLOCK * blocks, sweep, scale, long, long.size, *tables, drawn[:1], block=LARGE_BLOCK)
-    by_blocks(min(BLOCK * middle.size, many_threads()), sweep, scale, middle, middle.size, *tables, drawn[1:])
-    _kernels().choose_by_warps(min(32 * short.size, many_threads()), sweep, scale, short, short.size)
-    return best
+    begins, drawn = cp.zeros(blocks + 1, np.int64), cp.zeros(2, np.uint64)
+    cp.cumsum(2 * cp.minimum(edges[long[:blocks]], communities), out=begins[1:])
+    tables = begins, cp.empty(int(begins[-1]), np.int32), cp.empty(int(begins[-1]), np.float64)
+    kernels.take_by_blocks(LARGE_BLOCK * blocks, of, job, long, long.size, *tables, drawn[:1], block=LARGE_BLOCK)
+    threads = min(BLOCK * middle.size, many_threads())
+    kernels.take_by_blocks(threads, of, job, middle, middle.size, *tables, drawn[1:], block=BLOCK)
+    kernels.take_by_warps(min(32 * short.size, many_threads()), of, job, short, short.size, block=BLOCK)
 
 
-def weight_inside(offsets: Any, targets: Any, weights: Any, numbers: Any) -> float:
-    threads = threads_for_edges(targets.size)
-    inside = cp.zeros(threads // 32, np.float64)
-    _kernels().add_inside(threads, offsets, offsets.size - 1, targets, weights, numbers, inside)
-    return float(inside.sum())
-
-
-def _kernels() -> Any:
-    return load(KERNELS, SHORT=str(SHORT))
+def _kernels(job: str) -> Any:
+    return load(KERNELS, SHORT=str(SHORT), JOB=job)

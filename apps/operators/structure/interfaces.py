@@ -103,6 +103,27 @@ class Communities(Protocol):
         priorities : (communities,) uint64, distinct
         """
 
+    def join_targets(
+        self, offsets: Array, targets: Array, weights: Array, numbers: Array, communities: int
+    ) -> tuple[Array, Array, Array, Array]:
+        """Of every row, the targets in each community joined into one entry, but for those in that of the row.
+
+        Parameters
+        ----------
+        communities : int
+            Above all ``numbers``; the other arrays are as above.
+
+        Returns
+        -------
+        begins : (rows + 1,) int64
+        entries : (begins[rows],) int32
+            Communities, each at most once in a row, in any order.
+        sums : (begins[rows],) float64
+            Weight of the edges to each.
+        inside : (rows,) float64
+            Weight of the edges to the row's own community.
+        """
+
     def weight_inside(self, offsets: Array, targets: Array, weights: Array, numbers: Array) -> float:
         """Weight of the edges whose ends have the same number, of a CSR as above."""
 
