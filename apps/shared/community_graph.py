@@ -15,7 +15,7 @@ from apps.shared.undirected import join_rows, nodes_of
 from cusp.kernels.interfaces import Build
 from cusp.lid_map import map_lids
 from cusp.partition import Partition
-from cusp.runtime.devices import backend, device_of, xp_of
+from cusp.runtime.devices import backend, xp_of
 from cusp.runtime.exchange import pieces
 from gluon.label import Label
 from gluon.plan import make_plan
@@ -105,10 +105,10 @@ def make_level(graph: Partition, loops: Any, sync: Sync) -> Level:
     return Level(graph, own_sync, weights, loops, strengths, sync.total(float(strengths.sum()))[0])
 
 
-def sum_by(places: Any, size: int, values: Any) -> Any:
-    """(size,) float64: sums of values by their place, exact in any order where values are sums of rounded weights."""
-    xp = xp_of(device_of(values))
-    return xp.bincount(places, weights=values, minlength=size) if values.size else xp.zeros(size, np.float64)
+def _sum_by_community(level: Level, groups: LocalCommunities, values: Any) -> Any:
+    """(communities,) float64: sums over this rank's masters; exact in any order, as weights are."""
+    ops = backend(Communities, level.graph.device)
+    return ops.sum_by_number(groups.numbers[: level.graph.num_masters], values, groups.names.size)
 
 
 def new_label(level: Level) -> Label:
@@ -167,8 +167,7 @@ def _send_to_owners(level: Level, names: Any, values: Any = None) -> list[Any]:
 
 def totals_of(level: Level, groups: LocalCommunities) -> Any:
     """(masters,) float64: strength of the community that is named after each master. Collective."""
-    own = level.graph.num_masters
-    return add_at_owners(level, groups.names, sum_by(groups.numbers[:own], groups.names.size, level.strengths))
+    return add_at_owners(level, groups.names, _sum_by_community(level, groups, level.strengths))
 
 
 def modularity(level: Level, groups: LocalCommunities) -> float:
@@ -190,7 +189,7 @@ def quotient(level: Level, groups: LocalCommunities) -> Level:
     build, graph, xp = backend(Build, level.graph.device), level.graph, level.xp
     own, size = graph.num_masters, groups.names.size
     edges, weights, loops = _edges_between(level, groups)
-    members = add_at_owners(level, groups.names, sum_by(groups.numbers[:own], size, xp.ones(own, np.float64)))
+    members = add_at_owners(level, groups.names, _sum_by_community(level, groups, xp.ones(own, np.float64)))
     loops = add_at_owners(level, groups.names, loops)[members > 0]
     masters = graph.gids[:own][members > 0]
     order = xp.argsort(masters)
@@ -226,13 +225,12 @@ def _edges_between(level: Level, groups: LocalCommunities) -> tuple[Any, Any, An
         Twice the weight inside each.
     """
     xp, graph, size = level.xp, level.graph, groups.names.size
-    own = groups.numbers[: graph.num_masters]
     ops = backend(Communities, graph.device)
     begins, entries, sums, inside = ops.join_targets(graph.offsets, graph.targets, level.weights, groups.numbers, size)
-    loops = sum_by(own, size, inside[: own.size] + level.loops)
+    loops = _sum_by_community(level, groups, inside[: graph.num_masters] + level.loops)
     rows = backend(Undirected, graph.device).rows_of_edges(begins)
     edges, group = xp.unique(groups.numbers[rows].astype(np.int64) * size + entries, return_inverse=True)
-    return edges, sum_by(group, edges.size, sums), loops
+    return edges, xp.bincount(group, weights=sums) if edges.size else sums, loops
 
 
 def smallest_members(level: Level, label: Label) -> Any:

@@ -177,6 +177,17 @@ def test_join_targets(most, weights):
         assert sums[joined][order].tolist() == expected[others].tolist()
 
 
+@pytest.mark.parametrize("size", [0, 1, 33, 5000])
+@pytest.mark.parametrize("most", [1, 3, 400])
+def test_sum_by_number(size, most):
+    """Few numbers that many lanes of a warp share, and many."""
+    rng = np.random.default_rng(7)
+    numbers, values = rng.integers(0, most, size).astype(np.int32), rng.integers(0, 99, size) / 8
+    ops = backend(Communities, parts.DEVICE)
+    sums = ops.sum_by_number(move(numbers, parts.DEVICE), move(values, parts.DEVICE), most)
+    assert to_host(sums).tolist() == [values[numbers == number].sum() for number in range(most)]
+
+
 def test_weight_inside():
     """Rows without edges, and a hub that many warps share."""
     rng = np.random.default_rng(2)

@@ -16,6 +16,25 @@ struct Rows {
   i64 num_communities;
 };
 
+// Calls add(community, weight) for the lanes of a warp that are ``live``. Atomics on one address follow each other, and in the
+// end most nodes are in few communities: lanes of the same one are added up first, while at least FEW are alike.
+template <class Add>
+__device__ inline void add_warp(int community, double weight, bool live, Add add) {
+  constexpr int FEW = 4;
+  unsigned left = __ballot_sync(FULL, live);
+  while (left) {
+    int first = __ffs(left) - 1, common = __shfl_sync(FULL, community, first);
+    bool same = live && community == common;
+    unsigned alike = __ballot_sync(FULL, same);
+    if (__popc(alike) < FEW) break;
+    double sum = sum_of_warp(same ? weight : 0.0);
+    if (lane_id() == first) add(common, sum);
+    left &= ~alike;
+    live = live && !same;
+  }
+  if (live) add(community, weight);
+}
+
 // A warp, or a block, works on a row: its size, this thread's place in it, and a barrier.
 struct Warp {
   __device__ static unsigned size() { return 32; }
@@ -56,23 +75,6 @@ struct Table {
       }
       slot = slot + 1 < slots ? slot + 1 : 0;
     }
-  }
-
-  // As add, for the lanes of a warp that are ``live``. Atomics on one address follow each other, and in the end most
-  // neighbours are in few communities: lanes of the same one are added up first, while at least FEW are alike.
-  __device__ void add_warp(int community, double weight, bool live) {
-    constexpr int FEW = 4;
-    unsigned left = __ballot_sync(FULL, live);
-    while (left) {
-      int first = __ffs(left) - 1, common = __shfl_sync(FULL, community, first);
-      unsigned alike = __ballot_sync(FULL, live && community == common);
-      if (__popc(alike) < FEW) break;
-      double sum = sum_of_warp(live && community == common ? weight : 0.0);
-      if (lane_id() == first) add(common, sum);
-      left &= ~alike;
-      live = live && community != common;
-    }
-    if (live) add(community, weight);
   }
 };
 
@@ -183,7 +185,7 @@ __device__ inline void take_row(const Rows& of, const JOB& job, i64 item, Table 
     int community = edge < end ? of.numbers[of.targets[edge]] : own;
     double weight = edge < end ? of.weights[edge] : 0.0;
     if (community == own) to_own += weight;
-    table.add_warp(community, weight, community != own);
+    add_warp(community, weight, community != own, [&](int key, double sum) { table.add(key, sum); });
   }
   to_own = sum_of(Team(), to_own);
   Team::sync();
@@ -226,4 +228,13 @@ extern "C" __global__ void add_inside(const i64* offsets, i64 rows, const int* t
   sum = sum_of_warp(sum);
   i64 runs = (offsets[rows] - offsets[0] + RUN - 1) / RUN;
   if (lane_id() == 0 && thread_id() / 32 < runs) inside[thread_id() / 32] = sum;
+}
+
+// sums[numbers[i]] += values[i]
+extern "C" __global__ void add_by_number(const int* numbers, const double* values, i64 size, double* sums) {
+  for (i64 group = thread_id() / 32 * 32; group < size; group += num_threads()) {
+    i64 i = group + lane_id();
+    add_warp(i < size ? numbers[i] : NONE, i < size ? values[i] : 0.0, i < size,
+             [&](int number, double sum) { atomicAdd(&sums[number], sum); });
+  }
 }

@@ -23,6 +23,10 @@ def join_targets(
     return begins, entries[: begins[-1]], sums[: begins[-1]], inside
 
 
+def sum_by_number(numbers: np.ndarray, values: np.ndarray, communities: int) -> np.ndarray:
+    return np.bincount(numbers, values, communities)
+
+
 @njit(cache=True, nogil=True)
 def _best(rows, offsets, targets, weights, numbers, strengths, totals, priorities, scale):  # type: ignore[no-untyped-def]
     best = np.empty(rows.size, np.int64)

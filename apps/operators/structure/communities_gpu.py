@@ -1,5 +1,6 @@
 """Communities on the GPU: see interfaces.py; the kernels are in communities.cuh."""
 
+import functools
 from typing import Any
 
 import cupy as cp
@@ -42,10 +43,17 @@ def weight_inside(offsets: Any, targets: Any, weights: Any, numbers: Any) -> flo
     return float(inside.sum())
 
 
+def sum_by_number(numbers: Any, values: Any, communities: int) -> Any:
+    sums = cp.zeros(communities, np.float64)
+    threads = min(numbers.size, many_threads())
+    _kernels("Choose").add_by_number(threads, numbers, values, numbers.size, sums)
+    return sums
+
+
 def _take(
     rows: Any, offsets: Any, targets: Any, weights: Any, numbers: Any, communities: int, name: str, job: Struct
 ) -> None:
-    """Do a job with the table of each row: the longest rows first, which take the longest."""
+    """Do a job with the table of each row. The longest are first, on a stream of their own: others run beside them."""
     kernels, of = _kernels(name), struct(rows, offsets, targets, weights, numbers, communities)
     edges = offsets[rows + 1] - offsets[rows]
     short = cp.flatnonzero(edges <= SHORT)
@@ -56,10 +64,20 @@ def _take(
     begins, drawn = cp.zeros(blocks + 1, np.int64), cp.zeros(2, np.uint64)
     cp.cumsum(2 * cp.minimum(edges[long[:blocks]], communities), out=begins[1:])
     tables = begins, cp.empty(int(begins[-1]), np.int32), cp.empty(int(begins[-1]), np.float64)
-    kernels.take_by_blocks(LARGE_BLOCK * blocks, of, job, long, long.size, *tables, drawn[:1], block=LARGE_BLOCK)
+    here, beside = cp.cuda.get_current_stream(), _beside(cp.cuda.Device().id)
+    beside.wait_event(here.record())
+    with beside:
+        kernels.take_by_blocks(LARGE_BLOCK * blocks, of, job, long, long.size, *tables, drawn[:1], block=LARGE_BLOCK)
     threads = min(BLOCK * middle.size, many_threads())
     kernels.take_by_blocks(threads, of, job, middle, middle.size, *tables, drawn[1:], block=BLOCK)
     kernels.take_by_warps(min(32 * short.size, many_threads()), of, job, short, short.size, block=BLOCK)
+    here.wait_event(beside.record())
+
+
+@functools.cache
+def _beside(device: int) -> Any:
+    """A stream that work on the current one does not wait for, unless it is told to."""
+    return cp.cuda.Stream(non_blocking=True)
 
 
 def _kernels(job: str) -> Any:

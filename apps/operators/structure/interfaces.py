@@ -127,6 +127,9 @@ class Communities(Protocol):
     def weight_inside(self, offsets: Array, targets: Array, weights: Array, numbers: Array) -> float:
         """Weight of the edges whose ends have the same number, of a CSR as above."""
 
+    def sum_by_number(self, numbers: Array, values: Array, communities: int) -> Array:
+        """(communities,) float64: sums of the float64 ``values`` by their int32 number."""
+
 
 if TYPE_CHECKING:
     from apps.operators.structure import (
