@@ -1,5 +1,6 @@
 // Messages between the kernels of peers that do not wait for each other. A rank stores entries into its inbox at a partner,
-// which is filled in a circle, and goes on; the partner looks now and then how many have come. Only who has nothing to do waits.
+// which is filled in a circle, and goes on; the partner looks now and then how many have come. Only who has nothing to do
+// waits.
 //
 // What a rank has sent and taken is told to all others as one publication, whose number stands beside each of its words. A rank
 // that has nothing to do says so in its publication. When the last publications of all ranks say so, and of every pair one has
