@@ -90,7 +90,7 @@ def round_weights(graph: Partition, sync: Sync) -> Partition:
     total = sync.total(float(graph.weights.sum()))[0]
     if not 0 < total < np.inf:
         return graph
-    unit = 2.0 ** max(int(np.frexp(total)[1]) - 52, -1022)
+    unit = 2.0 ** max(int(np.frexp(total)[1]) - 52, -1074)
     return replace(graph, weights=xp_of(graph.device).rint(graph.weights / unit) * unit)
 
 

@@ -1,5 +1,7 @@
 """Communities: planted ones are found, modularity is near NetworkX's, and any ranks and devices agree."""
 
+import math
+
 import graphs
 import networkx
 import numpy as np
@@ -9,6 +11,7 @@ import ranks
 
 from apps.communities import ALGORITHMS, communities
 from apps.operators.structure.interfaces import Communities
+from apps.shared.community_graph import round_weights
 from apps.shared.undirected import as_undirected
 from apps.verify.check import VerificationError
 from apps.verify.communities import verify_communities
@@ -97,9 +100,9 @@ def test_any_ranks_agree(comm, shared_tmp, algorithm, floats):
     """The answer of one rank on the CPU, whatever the policy, also with weights whose sums would have to be rounded."""
     graph = graphs.random_directed(300, 900, seed=6)
     if floats:
-        graph = graph._replace(weights=np.random.default_rng(8).random(900) ** 9)
+        graph = graph._replace(weights=np.random.default_rng(8).integers(1, 4, 900) / 10)
     graph = graphs.both_ways(graph)
-    path = graphs.write(shared_tmp / "g.h5", graph, symmetric=True)
+    path = graphs.write(shared_tmp / "g.h5", graph, symmetric=True, weight=graph.weights.dtype)
     alone = parts.partitioner.partition_graph(path, "oec", ranks.MPI.COMM_SELF)
     plan = parts.make_plan(alone, ranks.MPI.COMM_SELF)
     expected = communities(alone, parts.Sync(plan, ranks.MPI.COMM_SELF), algorithm).on_host()
@@ -138,6 +141,21 @@ def rows_of_any_length(rng: np.random.Generator, most: int, weights: str) -> tup
     values = {"ones": [1.0], "integers with zeros": [0, 0, 1, 2, 2.0**40], "eighths": np.arange(9) / 8}[weights]
     numbers = np.minimum(rng.integers(0, most, nodes), rng.integers(0, most, nodes)).astype(np.int32)
     return np.concatenate([[0], np.cumsum(sizes)]), targets, rng.choice(values, targets.size), numbers
+
+
+@pytest.mark.mpi
+def test_rounded_weights(comm, shared_tmp):
+    """They add up without an error in any order, and hardly differ; whole numbers stay as they are."""
+    graph, random = graphs.random_directed(60, 900), np.random.default_rng(4)
+    for weights in random.random(900) ** 9, random.random(900) * 1e-310, random.integers(0, 2**40, 900):
+        path = graphs.write(shared_tmp / "g.h5", graph._replace(weights=weights), weight=weights.dtype)
+        part = parts.partition_graph(path, parts.policy_of("cvc"), comm)
+        made = as_undirected(part, comm)
+        before = np.concatenate(comm.allgather(to_host(made.weights)))
+        after = np.concatenate(comm.allgather(to_host(round_weights(made, parts.make_sync(part)).weights)))
+        assert all(math.fsum(after) == np.cumsum(random.permutation(after))[-1] for _ in range(20))
+        assert abs(before - after).max() <= 2.0**-52 * before.sum()
+        assert weights.dtype.kind == "f" or (before == after).all()
 
 
 @of_any_size
