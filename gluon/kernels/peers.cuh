@@ -188,16 +188,10 @@ __device__ inline void give_places(const Peers& peers, const Proxies& proxies, u
   for (int k = 0; k < SIZE; k++) owner[k] = chosen[k] ? proxies.owner_of(mirror[k]) : -1, any |= chosen[k];
   if (!__any_sync(FULL, any)) return;
   for (int to = 0; to < peers.ranks; to++) {
-    u64 own = 0;
+    bool theirs[SIZE];
 #pragma unroll
-    for (int k = 0; k < SIZE; k++) own += owner[k] == to;
-    if (!__any_sync(FULL, own > 0)) continue;
-    u64 upto = scan_of_warp(own), at = 0;
-    if (lane_id() == 31) at = atomicAdd(&sent[to], upto);
-    at = __shfl_sync(FULL, at, 31) + upto - own;
-#pragma unroll
-    for (int k = 0; k < SIZE; k++)
-      if (owner[k] == to) write(to, at++, k);
+    for (int k = 0; k < SIZE; k++) theirs[k] = owner[k] == to;
+    take_places(&sent[to], theirs, [&](i64 at, int k) { write(to, at, k); });
   }
 }
 

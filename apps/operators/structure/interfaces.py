@@ -4,6 +4,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cusp.runtime.devices import Array
 
+if TYPE_CHECKING:
+    from cusp.partition import Partition
+    from gluon.sync import Sync
+
 
 class Cc(Protocol):
     """Connected components: a forest of lids, in which every node leads to a lower one of its component."""
@@ -42,6 +46,27 @@ class Kcore(Protocol):
         """Peel masters that have at most ``level`` neighbours until all that are left have more; a drain.
 
         Their core number is ``level``. A mirror counts the neighbours that it loses below 0, for its master.
+        """
+
+    def plan_levels(self, part: "Partition", sync: "Sync") -> Any:
+        """What the calls of :meth:`peel_levels` for one graph share. Collective.
+
+        Parameters
+        ----------
+        part : Partition
+            What :func:`~apps.shared.undirected.as_undirected` made.
+        """
+
+    def peel_levels(self, part: "Partition", plan: Any, first: int, last: int) -> tuple[Array, Any]:
+        """Peel from level ``first`` on, up to level ``last``. Collective.
+
+        A whole peeling, where :meth:`~apps.operators.interfaces.Frontier.drains` says so, or on ranks that are peers.
+
+        Returns
+        -------
+        core : (masters,) int32
+            Core numbers, those below ``first`` as ``first``; -1 where it is above ``last``.
+        rounds : number
         """
 
 

@@ -1,11 +1,13 @@
 // k-core: see interfaces.py.
 #include "../frontier.cuh"
 
+constexpr i64 FAR = 1ll << 31;  // above all degrees; as in kcore_gpu.py
+
 // Publishes, of the masters below ``end`` that are left, the highest FAR - degree and the last lid + 1: 0, 0 if none is.
-extern "C" __global__ void find_left(i64 end, i64 far, const int* core, const int* degrees, u64* sums, u64* host) {
+extern "C" __global__ void find_left(i64 end, const int* core, const int* degrees, u64* sums, u64* host) {
   u64 best = 0, last = 0;
   for (i64 lid = thread_id(); lid < end; lid += num_threads())
-    if (core[lid] < 0) best = max(best, (u64)(far - degrees[lid])), last = (u64)lid + 1;
+    if (core[lid] < 0) best = max(best, (u64)(FAR - degrees[lid])), last = (u64)lid + 1;
   best = largest_of_warp(best), last = largest_of_warp(last);
   if (lane_id() == 0 && best > peek(&sums[0])) atomicMax(&sums[0], best);
   if (lane_id() == 0 && last > peek(&sums[1])) atomicMax(&sums[1], last);
