@@ -28,7 +28,7 @@ from gluon.plan import SyncPlan, make_plan
 from gluon.reduction import ADD
 from gluon.sync import Sync
 
-MOST = int(np.iinfo(np.int32).max)  # neighbours of a node
+MOST = int(np.iinfo(np.int32).max)  # no node has more neighbours, so no higher k makes a difference
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def kcore(part: Partition, sync: Sync, graph: UndirectedGraph, k: int | None = N
         ``core`` (int32) of this rank's masters, and the highest as the figure ``degeneracy``; with ``k``, ``in_core``
         (uint8, 0 or 1), and their number as the figure ``members``.
     """
-    first, last = (0, MOST) if k is None else (min(k - 1, MOST),) * 2
+    first, last = (0, MOST) if k is None else (min(k, MOST) - 1,) * 2
     inner = Sync(graph.plan, sync.comm)
     inner.traffic = sync.traffic
     if in_one_call(part, inner):
@@ -116,7 +116,7 @@ def verify(part: Partition, sync: Sync, answer: Answer, graph: UndirectedGraph, 
     if k is None:
         verify_cores(graph.part, inner, answer.labels["core"], **answer.figures)
     else:
-        verify_cores(graph.part, inner, answer.labels["in_core"].astype(np.int32), k=k, **answer.figures)
+        verify_cores(graph.part, inner, answer.labels["in_core"].astype(np.int32), k=min(k, MOST), **answer.figures)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -89,7 +89,6 @@ VARIANTS = {  # of each file of kernels but rules.cuh and edges.cuh, which get m
     "apps/operators/sums/pagerank.cuh": [{"VALUE": value} for value in ("float", "double")],
     "apps/operators/structure/cc.cuh": [{"VALUE": value} for value in ("int", "long long")],
     "apps/operators/structure/kcore.cuh": [{}],
-    "apps/operators/structure/kcore_levels.cuh": [{}],
     "apps/operators/structure/peers/kcore.cuh": [{}],
     "apps/operators/traversal/tree.cuh": [
         {"VALUE": value, "WEIGHT": weight}

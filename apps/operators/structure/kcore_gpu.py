@@ -1,4 +1,4 @@
-"""k-core on the GPU: see interfaces.py; the kernels are in kcore.cuh and kcore_levels.cuh."""
+"""k-core on the GPU: see interfaces.py; the kernels are in kcore.cuh."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,6 @@ from cusp.partition import Partition, transpose
 from gluon.sync import Sync
 
 KCORE = "apps/operators/structure/kcore.cuh"
-LEVELS = "apps/operators/structure/kcore_levels.cuh"
 FAR = 2**31  # as in kcore.cuh
 
 
@@ -57,7 +56,7 @@ class KcorePlan:
     peers: PeerPeeling | None
 
     def peeling(self, part: Partition, core: Any) -> Struct:
-        """Struct Peeling of kcore_levels.cuh."""
+        """Struct Peeling of kcore.cuh."""
         return struct(part.num_masters, *self.rows, part.degrees, self.degrees, core, self.lists, self.counts)
 
 
@@ -80,5 +79,5 @@ def peel_levels(part: Partition, plan: KcorePlan, first: int, last: int) -> tupl
     if plan.peers:
         plan.peers.run(own, int(first), int(last), plan.queue, rounds)
     else:
-        load(LEVELS).resident("peel_alone")(own, int(first), int(last), plan.queue.struct, rounds)
+        load(KCORE).resident("peel_alone")(own, int(first), int(last), plan.queue.struct, rounds)
     return core, rounds[0]

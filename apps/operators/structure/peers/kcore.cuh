@@ -1,5 +1,5 @@
 // k-core on the GPUs of several ranks, in one kernel on each: see gluon/kernels/peers.cuh.
-#include "../kcore_levels.cuh"
+#include "../kcore.cuh"
 #include "../../../../gluon/kernels/peers.cuh"
 
 // What the ranks tell each other at the end of a round: mirrors sent so far, to all ranks and to the one that is told; twice
@@ -32,10 +32,6 @@ struct Together {
   }
 
   __device__ void tell(const bool (&chosen)[K], const int (&lid)[K]) const {
-    bool any = false;
-#pragma unroll
-    for (int k = 0; k < K; k++) any |= chosen[k];
-    if (!__any_sync(FULL, any)) return;
     for (int to = 0; to < peers.ranks; to++) {
       int mirror[K];
       bool there[K];
