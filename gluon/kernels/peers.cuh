@@ -87,12 +87,16 @@ struct Peers {
   }
 
  private:
+  // This rank is told last: before, none of its other blocks goes on, and so none changes what the others have yet to be told.
   template <class Value>
   __device__ void tell(unsigned number, Value value) const {
-    for (int i = threadIdx.x; i < ranks * 2 * TOLD; i += 32) {
-      int other = i / (2 * TOLD), half = i % (2 * TOLD);
-      unsigned part = (unsigned)(value(other, half / 2) >> (32 * (half & 1)));
-      *(volatile u64*)&lines[other][rank].words[number & 1][half] = (u64)number << 32 | part;
+    for (int first = 0; first < ranks * 2 * TOLD; first += 32) {
+      int i = first + (int)lane_id(), half = i % (2 * TOLD), other = (int)rank + 1 + i / (2 * TOLD);
+      if (other >= ranks) other -= (int)ranks;
+      bool active = i < ranks * 2 * TOLD;
+      unsigned part = active ? (unsigned)(value(other, half / 2) >> (32 * (half & 1))) : 0;
+      __syncwarp();
+      if (active) *(volatile u64*)&lines[other][rank].words[number & 1][half] = (u64)number << 32 | part;
     }
   }
 };

@@ -57,15 +57,16 @@ struct Peeling {
   u64* counts;     // of those left, as three scans in turn find them
 };
 
-// The end of a round: whether any rank has to go on, and of FAR - degree the highest that a scan found on any; 0 if no node
-// was left there.
+// The end of a round: whether any rank has to go on with what was peeled, and of FAR - degree the highest that a scan found on
+// any; 0 if no node was left there.
 struct Meeting {
   bool busy;
   u64 below;
 };
 
 // One rank on its own. Like all that peel_levels takes as ``ranks``: tell sends masters that were peeled to the ranks of their
-// mirrors; at meet, which ends a round, all wait for each other, and mirrors of what was peeled elsewhere join the queue.
+// mirrors, warp by warp; at meet, which ends a round, all wait for each other, and mirrors of what was peeled elsewhere join
+// the queue.
 struct Alone {
   Queues queues;
 

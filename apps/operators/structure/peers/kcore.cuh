@@ -2,15 +2,15 @@
 #include "../kcore.cuh"
 #include "../../../../gluon/kernels/peers.cuh"
 
-// What the ranks tell each other at the end of a round: mirrors sent so far, to all ranks and to the one that is told; twice
-// what the scan found, and one more if a queue has nodes.
-enum Told { SENT, FOR_YOU, STATE };
+// What the ranks tell each other at the end of a round: the last round in which a master was peeled, as the barrier before it;
+// mirrors sent so far to the one that is told; what the scan found.
+enum Told { LAST, FOR_YOU, BELOW };
 
 // Mirrors of masters that were peeled, sent to their ranks. Each is sent once, so every entry has a place of its own.
 struct Inboxes {
   int* const* out;       // memory of rank p for entries from this one
   const int* const* in;  // memory of this one for entries from rank p
-  u64* sent;             // to each rank so far
+  u64* sent;             // to each rank so far; in the place of this one, what is told as LAST
   const int* mirrors;    // local id at rank p of each master's mirror, rank by rank; -1 where there is none
 };
 
@@ -21,9 +21,8 @@ struct Together {
   const Peeling& own;
   Queues queues;
   unsigned barriers;
-  u64 sent;         // by all ranks
   u64 (*told)[TOLD];  // shared by the threads of a block
-  i64* taken;       // entries of each rank; the same
+  i64* taken;         // entries of each rank; the same
 
   __device__ void begin() {
     if (threadIdx.x < peers.ranks) taken[threadIdx.x] = 0;
@@ -32,6 +31,7 @@ struct Together {
   }
 
   __device__ void tell(const bool (&chosen)[K], const int (&lid)[K]) const {
+    if (lane_id() == 0) *(volatile u64*)&boxes.sent[peers.rank] = barriers;
     for (int to = 0; to < peers.ranks; to++) {
       int mirror[K];
       bool there[K];
@@ -44,30 +44,29 @@ struct Together {
     }
   }
 
+  // One warp of the rank tells the others while all wait: its loads do not depend on each other, so they take the time of one.
   __device__ Meeting meet(unsigned step, const u64* below) {
+    unsigned round = barriers;
     peers.barrier(barriers, told, [&](int p, int k) {
-      if (k == STATE) return peek(below) * 2 + (queue_nodes(queues.total(step)) > 0);
-      if (k == FOR_YOU) return peek(&boxes.sent[p]);
-      u64 all = 0;
-      for (int to = 0; to < peers.ranks; to++) all += peek(&boxes.sent[to]);
-      return all;
+      u64 last = peek(&boxes.sent[peers.rank]), for_you = p == peers.rank ? 0 : peek(&boxes.sent[p]), found = peek(below);
+      return k == LAST ? last : k == FOR_YOU ? for_you : found;
     });
-    u64 all = peers.sum(told, SENT);
-    Meeting met = {all > sent, 0};
-    sent = all;
-    for (int p = 0; p < peers.ranks; p++) met.busy |= told[p][STATE] & 1, met.below = max(met.below, told[p][STATE] / 2);
+    Meeting met = {false, 0};
+    for (int p = 0; p < peers.ranks; p++) met.busy |= told[p][LAST] == round, met.below = max(met.below, told[p][BELOW]);
     if (take(queues.of_step(step))) queues.barrier();
     return met;
   }
 
  private:
-  // Mirrors that came join the queue. True if there are some.
+  // Mirrors that came join the queue. True if there are some. The first warp for each rank is another one, so that few entries
+  // of many ranks do not wait for each other.
   __device__ bool take(Queue queue) const {
+    i64 warps = num_threads() / 32, warp = thread_id() / 32, shift = (int)warps / (int)peers.ranks;
     bool came = false;
     for (int p = 0; p < peers.ranks; p++) {
-      i64 end = (i64)told[p][FOR_YOU];
+      i64 end = (i64)told[p][FOR_YOU], first = warp >= p * shift ? warp - p * shift : warp + warps - p * shift;
       came |= end > taken[p];
-      for (i64 base = taken[p] + thread_id() / 32 * TILE; base < end; base += num_threads() / 32 * TILE) {
+      for (i64 base = taken[p] + first * TILE; base < end; base += warps * TILE) {
         int lid[K];
         bool active[K];
 #pragma unroll
@@ -88,9 +87,9 @@ extern "C" __global__ void __launch_bounds__(512, 2)
 peel_together(Peeling own, i64 level, i64 last, Queues queues, Peers peers, Inboxes boxes, i64* rounds) {
   __shared__ u64 told[MOST_PEERS][TOLD];
   __shared__ i64 taken[MOST_PEERS];
-  Together together = {peers, boxes, own, queues, peers.begin(), 0, told, taken};
+  Together together = {peers, boxes, own, queues, peers.begin(), told, taken};
   i64 count = peel_levels(own, together, queues, level, last), bytes = 0;
-  for (int p = 0; p < peers.ranks; p++) bytes += (i64)boxes.sent[p] * sizeof(int);
+  for (int p = 0; p < peers.ranks; p++) bytes += p == peers.rank ? 0 : (i64)(boxes.sent[p] * sizeof(int));
   queues.barrier();
   peers.end(together.barriers, 0, bytes);
   if (thread_id() == 0) *rounds = count;
