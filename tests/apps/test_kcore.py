@@ -141,6 +141,7 @@ def test_wrong_answers_are_refused(comm, shared_tmp, mistake):
 
 
 @pytest.mark.mpi
+@pytest.mark.limit(300)
 def test_command(comm, shared_tmp):
     """The program itself, on the graph that it makes: all core numbers, and one core."""
     for more in [], ["--k", "5"]:
