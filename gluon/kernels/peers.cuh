@@ -148,6 +148,20 @@ __device__ inline i64 publish_bits(const Peers& peers, const Proxies& proxies, c
   return bytes;
 }
 
+// Stores the values of masters as those of their mirrors on all other ranks. The grid calls it. Returns the bytes that the grid
+// stores.
+template <class T>
+__device__ inline i64 publish_values(const Peers& peers, const Proxies& proxies, const T* values, T* const* values_of) {
+  i64 count = 0;
+  for (int p = 0; p < peers.ranks; p++) {
+    if (p == peers.rank) continue;
+    for (i64 i = thread_id(); i < proxies.sizes[p]; i += num_threads())
+      values_of[p][proxies.begins[p] + i] = values[proxies.lists[p][i]];
+    count += proxies.sizes[p];
+  }
+  return count * sizeof(T);
+}
+
 __device__ inline i64 bit_words(i64 size) { return (size + 31) / 32; }
 
 // Stores the new bits of the mirrors of rank p's masters there, in the order of the list. The grid calls it; returns how many,
