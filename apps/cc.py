@@ -57,7 +57,7 @@ def cc(part: Partition, sync: Sync, shared: Shared) -> Answer:
     Every rank unites what its edges connect, in a forest of local ids. Then trees of different ranks meet in the nodes
     that both have: on GPUs that reach each other's memory in one kernel on each, else in rounds (:class:`Rounds`).
 
-    In a symmetric graph most edges are skipped (Afforest: Sutton, Ben-Nun, Barak, IPDPS 2018): the first few of each
+    In a symmetric graph most edges are left out (Afforest: Sutton, Ben-Nun, Barak, IPDPS 2018): the first few of each
     node connect most of the graph, so every rank leaves out the edges of its largest tree. An edge that leads out of it
     is also stored at its other end, where it is not left out, unless that is in the largest tree of another rank. So
     all of these have to be found in one component; else some ranks take back what they have left out.
@@ -69,21 +69,21 @@ def cc(part: Partition, sync: Sync, shared: Shared) -> Answer:
         ``largest`` as figures.
     """
     ops, xp = backend(Cc, part.device), backend(Device, part.device).xp
-    parents, skipped = xp.arange(part.num_proxies, dtype=np.int32), xp.full(1, -1, np.int32)
+    parents, left_out = xp.arange(part.num_proxies, dtype=np.int32), xp.full(1, -1, np.int32)
     if part.symmetric:
         ops.link_first(FIRST_EDGES, part.offsets, part.targets, parents)
         ops.flatten(parents)
-        skipped = ops.most_frequent(RARE, parents)
+        left_out = ops.most_frequent(RARE, parents)
     trees = shared.peers or Rounds(part, sync, shared)
     wrong, rounds = -1, 0  # ranks with edges to unite; at first all of them
     while wrong:
         if wrong >> part.rank & 1:
-            ops.link_others(skipped, part.offsets, part.targets, parents, shared.queue)
-        wrong, more, component, figures = trees.unite(parents, skipped)
+            ops.link_others(left_out, part.offsets, part.targets, parents, shared.queue)
+        wrong, more, component, figures = trees.unite(parents, left_out)
         sync.count_peers()
         rounds += more
         if wrong >> part.rank & 1:
-            skipped.fill(-1)
+            left_out.fill(-1)
     return Answer({"component": component}, None, rounds, figures)
 
 
@@ -100,10 +100,10 @@ class Rounds:
         self.label = Label(part, np.int32 if part.num_nodes < 2**31 else np.int64, 0, MIN)
         self.label.values[:] = part.gids
 
-    def unite(self, parents: Any, skipped: Any) -> tuple[int, int, Any, dict[str, int]]:
+    def unite(self, parents: Any, left_out: Any) -> tuple[int, int, Any, dict[str, int]]:
         """See :class:`~apps.operators.structure.interfaces.PeerTrees`. Collective."""
         rounds, masters = self._agree(parents), self.part.num_masters
-        wrong = self._wrong_ranks(skipped) if self.part.symmetric else 0
+        wrong = self._wrong_ranks(left_out) if self.part.symmetric else 0
         if wrong:
             return wrong, rounds, None, {}
         component = self.label.masters().astype(np.int64)
@@ -129,9 +129,9 @@ class Rounds:
             sync.broadcast(label, read="any")
             rounds += 1
 
-    def _wrong_ranks(self, skipped: Any) -> int:
+    def _wrong_ranks(self, left_out: Any) -> int:
         """Ranks, as bits, that left out another component than the first of those that left out any."""
-        root = int(skipped[0])
+        root = int(left_out[0])
         names = self.sync.comm.allgather(-1 if root < 0 else int(self.label.values[root]))
         first = next((name for name in names if name >= 0), -1)
         return sum(1 << rank for rank, name in enumerate(names) if name not in (-1, first))
@@ -172,6 +172,8 @@ class Shortcut:
 
 def _shared_roots(label: Label, parents: Any, shared: Shared) -> Any:
     """Roots of the trees with nodes that other ranks have too: their components may go on there."""
+    if shared.lids.size == 0:
+        return shared.lids  # a scan of nothing takes time on a GPU, too
     marks = label.device.xp.zeros(parents.size, bool)
     marks[parents[shared.lids]] = True
     return label.device.xp.flatnonzero(marks)

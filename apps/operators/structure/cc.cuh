@@ -74,12 +74,12 @@ most_frequent(i64 size, i64 rare, const int* parents, int* most) {
   if (own == 0) *most = best ? (int)~(unsigned)best : -1;
 }
 
-// The nodes that are not in the tree of root *skipped, as a queue for link_queue. Parents are roots. One lane per node.
-extern "C" __global__ void queue_others(const int* skipped, i64 size, const i64* offsets, const int* parents, Queues queues) {
-  int left_out = *skipped;
+// The nodes that are not in the tree of root *left_out, as a queue for link_queue. Parents are roots. One lane per node.
+extern "C" __global__ void queue_others(const int* left_out, i64 size, const i64* offsets, const int* parents, Queues queues) {
+  int root = *left_out;
   for (i64 first = thread_id() / 32 * 32; first < size; first += num_threads()) {
     i64 lid = first + lane_id();
-    append(queues.of_step(0), lid < size && parents[lid] != left_out, (int)lid, offsets);
+    append(queues.of_step(0), lid < size && parents[lid] != root, (int)lid, offsets);
   }
 }
 

@@ -47,13 +47,13 @@ def most_frequent(rare, parents):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def link_others(skipped, offsets, targets, parents, queue):  # type: ignore[no-untyped-def]
+def link_others(left_out, offsets, targets, parents, queue):  # type: ignore[no-untyped-def]
     """The tree grows meanwhile: nodes that join it are left out, too."""
     for source in range(offsets.size - 1):
-        if parents[source] == skipped[0] or offsets[source] == offsets[source + 1]:
+        if parents[source] == left_out[0] or offsets[source] == offsets[source + 1]:
             continue
         root = _root(parents, source)
-        if skipped[0] >= 0 and root == _root(parents, skipped[0]):
+        if left_out[0] >= 0 and root == _root(parents, left_out[0]):
             continue
         for edge in range(offsets[source], offsets[source + 1]):
             if parents[targets[edge]] != root:

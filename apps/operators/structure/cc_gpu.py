@@ -26,9 +26,9 @@ def most_frequent(rare: int, parents: Any) -> Any:
     return most
 
 
-def link_others(skipped: Any, offsets: Any, targets: Any, parents: Any, queue: Queue) -> None:
+def link_others(left_out: Any, offsets: Any, targets: Any, parents: Any, queue: Queue) -> None:
     kernels, size = _cc(np.int32), parents.size
-    kernels.queue_others(threads_for(size), skipped, size, offsets, parents, queue.struct)
+    kernels.queue_others(threads_for(size), left_out, size, offsets, parents, queue.struct)
     kernels.link_queue(many_threads(), queue.struct, targets, parents)
 
 

@@ -21,10 +21,10 @@ class Cc(Protocol):
         -1 if no more than one node in ``rare`` has it: then its tree is not worth the trouble.
         """
 
-    def link_others(self, skipped: Array, offsets: Array, targets: Array, parents: Array, queue: Any) -> None:
-        """Unite every node that is not in the tree of root ``skipped[0]`` with all its out-neighbours.
+    def link_others(self, left_out: Array, offsets: Array, targets: Array, parents: Array, queue: Any) -> None:
+        """Unite every node that is not in the tree of root ``left_out[0]`` with all its out-neighbours.
 
-        Parents are roots, unless ``skipped[0]`` is -1 and no node is left out.
+        Parents are roots, unless ``left_out[0]`` is -1 and no node is left out.
         """
 
     def flatten(self, parents: Array) -> None:
@@ -43,13 +43,13 @@ class Cc(Protocol):
 class PeerTrees(Protocol):
     """The trees of ranks that are peers."""
 
-    def unite(self, parents: Array, skipped: Array) -> tuple[int, int, Array, dict[str, int]]:
+    def unite(self, parents: Array, left_out: Array) -> tuple[int, int, Array, dict[str, int]]:
         """Unite the trees of all ranks; parents become roots. Collective.
 
         Returns
         -------
         wrong : int
-            Bit p says that rank p has left out the tree of ``skipped[0]`` and must not: others have left out another
+            Bit p says that rank p has left out the tree of ``left_out[0]`` and must not: others have left out another
             component, and edges between the two may be missing. Then there is no answer.
         rounds : int
         component : (masters,) int64

@@ -26,7 +26,7 @@ class PeerForest:
         self._sums, self._found = cp.zeros(SUMS, np.uint64), pinned(3, np.uint64)
         self._kernel = load(PEERS, VALUE=c_type(np.int32)).resident("unite_ranks")
 
-    def unite(self, parents: Any, skipped: Any) -> tuple[int, int, Any, dict[str, int]]:
+    def unite(self, parents: Any, left_out: Any) -> tuple[int, int, Any, dict[str, int]]:
         """Unite the trees of all ranks; see :class:`~apps.operators.structure.interfaces.PeerTrees`. Collective.
 
         Raises
@@ -37,7 +37,7 @@ class PeerForest:
         watchdog.step()
         component = cp.empty(self._part.num_masters, np.int64)
         self._peers.run(
-            self._kernel, parents.size, parents, self._part.gids, skipped, self._arrays.addresses(self._find),
+            self._kernel, parents.size, parents, self._part.gids, left_out, self._arrays.addresses(self._find),
             self._peers.struct, self._proxies.struct, self._sums, component, self._found.ctypes.data,
         )  # fmt: skip
         wrong, components, largest = self._found.tolist()

@@ -126,9 +126,7 @@ settle_and_pull_peers(i64 source, const u64* index, const int* table, SortedRows
     keep_lowest(below, next, far);
     peers.barrier(barriers, told, [&](int, int k) { return k == SETTLED ? peek(settled) : k == BELOW ? peek(below) : 0ull; });
     if ((i64)peers.sum(told, SETTLED) >= enough) break;
-    u64 most = 0;
-    for (int p = 0; p < peers.ranks; p++) most = max(most, told[p][BELOW]);
-    next = far - (VALUE)most;
+    next = far - (VALUE)peers.most(told, BELOW);
     if (next < high) relax_everywhere(search, step, high, exchange, barriers, told);
     low = next < high ? high : next;
   }
