@@ -40,11 +40,11 @@ def ways(part) -> Iterator[Sync]:
         yield Sync(make_plan(part, ranks.COMM, "mpi"), ranks.COMM)
 
 
-def check(part, graph) -> list[int]:
-    """Run in all ways, compare with SciPy, and verify; the rounds. Collective."""
+def check(part, syncs, graph) -> list[int]:
+    """Run with each sync layer, compare with SciPy, and verify; the rounds. Collective."""
     expected, rounds = serial_components(graph), []
     _, members = np.unique(expected, return_counts=True)
-    for sync in ways(part):
+    for sync in syncs:
         answer = cc(part, sync, prepare(part, sync)).on_host()
         found = parts.gather(part, answer.labels["component"])
         assert found.dtype == np.int64
@@ -58,8 +58,8 @@ def check(part, graph) -> list[int]:
 @pytest.mark.mpi
 @pytest.mark.parametrize("policy", ["oec", "iec", "cvc", "mixed", "random"])
 def test_hard_graphs(comm, shared_tmp, policy):
-    for part, _, graph in parts.hard_parts(comm, shared_tmp, policy):
-        check(part, graph)
+    for part, sync, graph in parts.hard_parts(comm, shared_tmp, policy):
+        check(part, [sync], graph)
 
 
 @pytest.mark.mpi
@@ -75,7 +75,7 @@ def test_any_graph(comm, shared_tmp, graph, policy, symmetric, order):
     graph = graphs.both_ways(graph) if symmetric else graph
     path = graphs.write(shared_tmp / "g.h5", graph, symmetric=symmetric)
     part = parts.partition_graph(path, parts.policy_of(policy), comm, weights=False, order=order)
-    check(part, graph)
+    check(part, [parts.make_sync(part)], graph)
 
 
 @pytest.mark.mpi
@@ -89,7 +89,7 @@ def test_most_edges_are_left_out(comm, shared_tmp, policy):
     path = graphs.write(shared_tmp / "g.h5", graph, symmetric=True)
     for order in "degree", "natural":
         part = parts.partition_graph(path, parts.policy_of(policy), comm, weights=False, order=order)
-        check(part, graph)
+        check(part, ways(part), graph)
 
 
 BY_REMAINDER = """
@@ -116,7 +116,7 @@ def test_edges_left_out_at_both_ends(comm, shared_tmp, joined):
     graph = graphs.make(12 * size, pairs)
     path = graphs.write(shared_tmp / "g.h5", graph, symmetric=True)
     part = parts.partition_graph(path, load_policy(parts.user_file(BY_REMAINDER)), comm, weights=False)
-    rounds = check(part, graph)
+    rounds = check(part, ways(part), graph)
     if parts.make_sync(part).peers is not None:
         assert rounds[0] == 2
 
@@ -141,7 +141,7 @@ def test_long_paths_cut_everywhere(comm, shared_tmp, symmetric):
     graph = graphs.both_ways(graph) if symmetric else graph
     path = graphs.write(shared_tmp / "g.h5", graph, symmetric=symmetric)
     part = parts.partition_graph(path, parts.policy_of("random"), comm, weights=False)
-    assert max(check(part, graph)) <= 30
+    assert max(check(part, ways(part), graph)) <= 30
 
 
 @pytest.mark.mpi
