@@ -86,6 +86,13 @@ struct Peers {
     return result;
   }
 
+  // The kernel ends with an error, and the host says which rank did not come.
+  __device__ void give_up(i64 other) const {
+    *(volatile u64*)missing = (u64)other + 1;
+    __threadfence_system();
+    __trap();
+  }
+
  private:
   template <class Value>
   __device__ void tell(unsigned number, Value value) const {
@@ -94,13 +101,6 @@ struct Peers {
       unsigned part = (unsigned)(value(other, half / 2) >> (32 * (half & 1)));
       *(volatile u64*)&lines[other][rank].words[number & 1][half] = (u64)number << 32 | part;
     }
-  }
-
-  // The kernel ends with an error, and the host says which rank did not come.
-  __device__ void give_up(i64 other) const {
-    *(volatile u64*)missing = (u64)other + 1;
-    __threadfence_system();
-    __trap();
   }
 };
 
@@ -237,6 +237,23 @@ __device__ inline void give_places(const Peers& peers, const Proxies& proxies, u
 #pragma unroll
     for (int k = 0; k < SIZE; k++)
       if (owner[k] == to) write(to, at++, k);
+  }
+}
+
+// Takes the bits of mirrors: clears them, and calls visit(mirror, whether its bit was set) for 32 mirrors at a time. A lane
+// looks at a word, so words without bits cost little. The grid calls it.
+template <class Visit>
+__device__ inline void take_mirrors(const Peers& peers, const Proxies& proxies, unsigned* bits, Visit visit) {
+  i64 masters = proxies.masters, last = (proxies.starts[peers.ranks] + 31) / 32;
+  for (i64 base = masters / 32 + thread_id() / 32 * 32; base < last; base += num_threads()) {
+    i64 word = base + lane_id();
+    unsigned own = word < last ? bits[word] : 0;
+    if (word * 32 < masters) own &= ~0u << (masters & 31);
+    if (own) bits[word] &= ~own;
+    for (unsigned left = __ballot_sync(FULL, own != 0); left; left &= left - 1) {
+      int at = __ffs(left) - 1;
+      visit((int)((base + at) * 32 + lane_id()), (bool)(__shfl_sync(FULL, own, at) >> lane_id() & 1));
+    }
   }
 }
 

@@ -3,6 +3,8 @@
 import numpy as np
 from numba import njit
 
+ROWS_AT_ONCE = 1 << 24
+
 
 def orient(
     rows: np.ndarray, offsets: np.ndarray, targets: np.ndarray, places: np.ndarray, in_order: bool = False

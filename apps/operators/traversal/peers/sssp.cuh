@@ -30,27 +30,19 @@ struct Search {
   u64 offered;  // by this rank so far
 };
 
-// Offers all mirrors that fell, and clears their bits. Like collect, a lane looks at a word.
+// Offers all mirrors that fell, and clears their bits.
 __device__ inline void offer_mirrors(const Search& search, unsigned exchange) {
   const Proxies& proxies = search.proxies;
-  i64 masters = proxies.masters, end = proxies.starts[search.peers.ranks], last = (end + 31) / 32;
   u64* sent = search.offers.sent + (exchange & 1) * search.peers.ranks;
-  for (i64 base = masters / 32 + thread_id() / 32 * 32; base < last; base += num_threads()) {
-    i64 word = base + lane_id();
-    unsigned bits = word < last ? search.fallen[word] : 0;
-    if (word * 32 < masters) bits &= ~0u << (masters & 31);
-    if (bits) search.fallen[word] &= ~bits;
-    for (unsigned left = __ballot_sync(FULL, bits != 0); left; left &= left - 1) {
-      int other = __ffs(left) - 1;
-      int mirror[1] = {(int)((base + other) * 32 + lane_id())};
-      bool fell[1] = {(bool)(__shfl_sync(FULL, bits, other) >> lane_id() & 1)};
-      give_places(search.peers, proxies, sent, fell, mirror, [&](int to, u64 at, int) {
-        i64 begin = proxies.starts[to], place = (exchange & 1) * proxies.mirrors_of(to) + at;
-        search.offers.out[to][place] = (int)(mirror[0] - begin);
-        search.offers.out_values[to][place] = search.values[mirror[0]];
-      });
-    }
-  }
+  take_mirrors(search.peers, proxies, search.fallen, [&](int lid, bool fell) {
+    bool chosen[1] = {fell};
+    int mirror[1] = {lid};
+    give_places(search.peers, proxies, sent, chosen, mirror, [&](int to, u64 at, int) {
+      i64 place = (exchange & 1) * proxies.mirrors_of(to) + at;
+      search.offers.out[to][place] = (int)(lid - proxies.starts[to]);
+      search.offers.out_values[to][place] = search.values[lid];
+    });
+  });
 }
 
 // All ranks offer; masters take what is shorter, and get their bits. False if no rank was busy or offered anything.
