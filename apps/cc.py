@@ -15,7 +15,7 @@ import numpy as np
 
 from apps.harness import Answer, App, main
 from apps.operators.interfaces import Frontier
-from apps.operators.structure.interfaces import Cc
+from apps.operators.structure.interfaces import Cc, GpuCc, PeerTrees
 from apps.shared.components import Directory, largest_component
 from apps.verify.components import verify_components
 from cusp.launch import run_main
@@ -27,8 +27,8 @@ from gluon.reduction import MIN
 from gluon.sync import Sync
 
 FIRST_EDGES = 2  # of each node, after which one component has most nodes, as a rule
+RARE = 16  # a tree with less than one in so many nodes is not left out
 PATIENCE = 8  # rounds until trees also ask for lower labels by name
-SAMPLE = 1024  # about this many nodes of a rank are looked at for the most frequent component
 
 
 @dataclass(frozen=True)
@@ -41,25 +41,26 @@ class Shared:
     bits : (ceil(proxies / 64),) uint64
     queue : Any
         Memory of the operators.
+    peers : PeerTrees or None
+        What unites the trees of ranks that are peers.
     """
 
     lids: Any
     bits: Any
     queue: Any
+    peers: PeerTrees | None
 
 
 def cc(part: Partition, sync: Sync, shared: Shared) -> Answer:
     """Smallest global id in the component of every node. Collective.
 
-    Every rank unites what its edges connect, in a forest of local ids, and each tree carries the smallest global id
-    that it knows of. Trees of different ranks meet in the nodes that both have: a sync lowers the label of a proxy, and
-    so that of its tree, until nothing changes. The rounds grow with the distance between trees, not between nodes; on
-    one rank there are none. Where trees are far apart, they also ask for the current label of the node that is their
-    label: then the rounds grow with the logarithm of the distance.
+    Every rank unites what its edges connect, in a forest of local ids. Then trees of different ranks meet in the nodes
+    that both have: on GPUs that reach each other's memory in one kernel on each, else in rounds (:class:`Rounds`).
 
-    In a symmetric graph most edges are skipped (Afforest: Sutton, Ben-Nun, Barak, IPDPS 2018): the first few of each
-    node connect most of the graph, so the edges of one large component can be left out. An edge that leads out of it is
-    also stored at its other end, where it is not left out.
+    In a symmetric graph most edges are left out (Afforest: Sutton, Ben-Nun, Barak, IPDPS 2018): the first few of each
+    node connect most of the graph, so every rank leaves out the edges of its largest tree. An edge that leads out of it
+    is also stored at its other end, where it is not left out, unless that is in the largest tree of another rank. So
+    all of these have to be found in one component; else some ranks take back what they have left out.
 
     Returns
     -------
@@ -67,41 +68,82 @@ def cc(part: Partition, sync: Sync, shared: Shared) -> Answer:
         ``component`` (int64) of this rank's masters; the number of ``components`` and the nodes in the
         ``largest`` as figures.
     """
-    ops, device = backend(Cc, part.device), backend(Device, part.device)
-    label = Label(part, np.int32 if part.num_nodes < 2**31 else np.int64, 0, MIN)
-    label.values[:] = part.gids
-    parents = device.xp.arange(part.num_proxies, dtype=np.int32)
-    rounds, skipped = 0, -1
+    ops, xp = backend(Cc, part.device), backend(Device, part.device).xp
+    parents, left_out = xp.arange(part.num_proxies, dtype=np.int32), xp.full(1, -1, np.int32)
     if part.symmetric:
         ops.link_first(FIRST_EDGES, part.offsets, part.targets, parents)
-        rounds = _agree(label, parents, sync, shared)
-        skipped = _most_frequent(label, sync)
-    ops.link_others(label.values, label.values.dtype.type(skipped), part.offsets, part.targets, parents, shared.queue)
-    rounds += _agree(label, parents, sync, shared)
-    component = label.values[: part.num_masters].astype(np.int64)
-    (components,) = sync.total(int((component == part.gids[: part.num_masters]).sum()))
-    figures = {"components": components, "largest": _largest(label, parents, sync, shared)}
+        ops.flatten(parents)
+        left_out = ops.most_frequent(RARE, parents)
+    trees = shared.peers or Rounds(part, sync, shared)
+    wrong, rounds = -1, 0  # ranks with edges to unite; at first all of them
+    while wrong:
+        if wrong >> part.rank & 1:
+            ops.link_others(left_out, part.offsets, part.targets, parents, shared.queue)
+        wrong, more, component, figures = trees.unite(parents, left_out)
+        sync.count_peers()
+        rounds += more
+        if wrong >> part.rank & 1:
+            left_out.fill(-1)
     return Answer({"component": component}, None, rounds, figures)
 
 
-def _agree(label: Label, parents: Any, sync: Sync, shared: Shared) -> int:
-    """Lower labels until all nodes of a tree, and all proxies of a node, have the same; returns rounds. Collective."""
-    ops = backend(Cc, label.part.device)
-    ops.flatten(parents)
-    rounds, shortcut = 0, None
-    while True:
-        label.swap_updated()
-        ops.lower_roots(parents, label.values, label.updated)
-        if rounds >= PATIENCE:
-            shortcut = shortcut or Shortcut(label, _shared_roots(label, parents, shared), sync)
-            shortcut()
-        ops.spread_roots(parents, label.values, label.updated)
-        lowered = label.device.count_bits(label.updated & shared.bits, label.part.num_proxies)
-        if sync.total(int(lowered)) == (0,):
-            return rounds
-        sync.reduce(label, write="any")
-        sync.broadcast(label, read="any")
-        rounds += 1
+class Rounds:
+    """Unites trees of different ranks by labels: each tree carries the smallest global id that it knows of.
+
+    A sync lowers the label of a proxy, and so that of its tree, until nothing changes. The rounds grow with the
+    distance between trees, not between nodes; on one rank there are none. Where trees are far apart, they also ask for
+    the current label of the node that is their label: then the rounds grow with the logarithm of the distance.
+    """
+
+    def __init__(self, part: Partition, sync: Sync, shared: Shared) -> None:
+        self.part, self.sync, self.shared, self.ops = part, sync, shared, backend(Cc, part.device)
+        self.label = Label(part, np.int32 if part.num_nodes < 2**31 else np.int64, 0, MIN)
+        self.label.values[:] = part.gids
+
+    def unite(self, parents: Any, left_out: Any) -> tuple[int, int, Any, dict[str, int]]:
+        """See :class:`~apps.operators.structure.interfaces.PeerTrees`. Collective."""
+        rounds, masters = self._agree(parents), self.part.num_masters
+        wrong = self._wrong_ranks(left_out) if self.part.symmetric else 0
+        if wrong:
+            return wrong, rounds, None, {}
+        component = self.label.masters().astype(np.int64)
+        (components,) = self.sync.total(int((component == self.part.gids[:masters]).sum()))
+        return 0, rounds, component, {"components": components, "largest": self._largest(parents)}
+
+    def _agree(self, parents: Any) -> int:
+        """Lower labels until all nodes of a tree, and all proxies of a node, have the same; returns rounds."""
+        label, sync, ops = self.label, self.sync, self.ops
+        ops.flatten(parents)
+        rounds, shortcut = 0, None
+        while True:
+            label.swap_updated()
+            ops.lower_roots(parents, label.values, label.updated)
+            if rounds >= PATIENCE:
+                shortcut = shortcut or Shortcut(label, _shared_roots(label, parents, self.shared), sync)
+                shortcut()
+            ops.spread_roots(parents, label.values, label.updated)
+            lowered = label.device.count_bits(label.updated & self.shared.bits, label.part.num_proxies)
+            if sync.total(int(lowered)) == (0,):
+                return rounds
+            sync.reduce(label, write="any")
+            sync.broadcast(label, read="any")
+            rounds += 1
+
+    def _wrong_ranks(self, left_out: Any) -> int:
+        """Ranks, as bits, that left out another component than the first of those that left out any."""
+        root = int(left_out[0])
+        names = self.sync.comm.allgather(-1 if root < 0 else int(self.label.values[root]))
+        first = next((name for name in names if name >= 0), -1)
+        return sum(1 << rank for rank, name in enumerate(names) if name not in (-1, first))
+
+    def _largest(self, parents: Any) -> int:
+        """Nodes in the largest component."""
+        label, members = self.label, self.ops.count_members(parents, self.part.num_masters)
+        roots = _shared_roots(label, parents, self.shared)
+        roots = roots[members[roots] > 0]
+        counted = largest_component(self.sync, to_host(label.values[roots]), to_host(members[roots]))
+        members[roots] = 0
+        return max(counted, self.sync.highest(int(members.max()) if members.size else 0))
 
 
 class Shortcut:
@@ -130,29 +172,11 @@ class Shortcut:
 
 def _shared_roots(label: Label, parents: Any, shared: Shared) -> Any:
     """Roots of the trees with nodes that other ranks have too: their components may go on there."""
+    if shared.lids.size == 0:
+        return shared.lids  # a scan of nothing takes time on a GPU, too
     marks = label.device.xp.zeros(parents.size, bool)
     marks[parents[shared.lids]] = True
     return label.device.xp.flatnonzero(marks)
-
-
-def _most_frequent(label: Label, sync: Sync) -> int:
-    """The label that most of a sample of nodes have; all ranks get the same. Collective."""
-    masters = label.part.num_masters
-    sample = to_host(label.values[: masters : max(1, masters // SAMPLE)])
-    labels, counts = np.unique(sample, return_counts=True)
-    best = np.argmax(counts) if labels.size else None
-    local = (0, -1) if best is None else (int(counts[best]), int(labels[best]))
-    return max(sync.comm.allgather(local))[1]
-
-
-def _largest(label: Label, parents: Any, sync: Sync, shared: Shared) -> int:
-    """Nodes in the largest component. Collective."""
-    members = backend(Cc, label.part.device).count_members(parents, label.part.num_masters)
-    roots = _shared_roots(label, parents, shared)
-    roots = roots[members[roots] > 0]
-    counted = largest_component(sync, to_host(label.values[roots]), to_host(members[roots]))
-    members[roots] = 0
-    return max(counted, sync.highest(int(members.max()) if members.size else 0))
 
 
 def prepare(part: Partition, sync: Sync) -> Shared:
@@ -164,7 +188,8 @@ def prepare(part: Partition, sync: Sync) -> Shared:
         marks[lids] = True
     words = np.packbits(marks, bitorder="little").view(device.no_bits(1).dtype)
     queue = backend(Frontier, part.device).make_queue(part)
-    return Shared(move(np.flatnonzero(marks).astype(np.int32), part.device), move(words, part.device), queue)
+    lids, bits = move(np.flatnonzero(marks).astype(np.int32), part.device), move(words, part.device)
+    return Shared(lids, bits, queue, backend(GpuCc, part.device).plan_peers(part, sync) if sync.peers else None)
 
 
 APP = App(

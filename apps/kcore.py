@@ -28,6 +28,8 @@ from gluon.plan import SyncPlan, make_plan
 from gluon.reduction import ADD
 from gluon.sync import Sync
 
+MOST = int(np.iinfo(np.int32).max)  # no node has more neighbours, so no higher k makes a difference
+
 
 @dataclass(frozen=True)
 class UndirectedGraph:
@@ -35,15 +37,18 @@ class UndirectedGraph:
 
     part: Partition
     plan: SyncPlan
-    queue: Any
+    memory: Any
 
 
 def kcore(part: Partition, sync: Sync, graph: UndirectedGraph, k: int | None = None) -> Answer:
     """Core numbers: the largest k such that a node is in a k-core. Collective.
 
     All nodes of a k-core have k neighbours or more in it. So nodes are peeled off by ascending degree (Matula and Beck,
-    J. ACM 1983), all of the lowest degree at once: a rank peels its own until all that are left have more neighbours,
-    then masters learn what their mirrors have lost. There are at least as many rounds as distinct core numbers.
+    J. ACM 1983), all of the lowest degree at once. A rank peels its own until all that are left have more neighbours,
+    then masters learn what their mirrors have lost: there are at least as many rounds as distinct core numbers. On GPUs
+    that reach each other's memory, who is peeled is told to its mirrors instead, which take a neighbour from each node
+    of their rank that they touch: once in all, in 4 bytes. So ranks can peel together, each node when the round comes
+    in which one GPU would peel it.
 
     Parameters
     ----------
@@ -60,25 +65,14 @@ def kcore(part: Partition, sync: Sync, graph: UndirectedGraph, k: int | None = N
         ``core`` (int32) of this rank's masters, and the highest as the figure ``degeneracy``; with ``k``, ``in_core``
         (uint8, 0 or 1), and their number as the figure ``members``.
     """
-    graph_part = graph.part
-    ops, xp = backend(Kcore, part.device), xp_of(part.device)
+    first, last = (0, MOST) if k is None else (min(k, MOST) - 1,) * 2
     inner = Sync(graph.plan, sync.comm)
     inner.traffic = sync.traffic
-    degrees = Label(graph_part, np.int32, 0, ADD)
-    degrees.values[: part.num_masters] = graph_part.degrees
-    core = xp.full(part.num_masters, -1, np.int32)
-    limit = np.iinfo(np.int32).max if k is None else k - 1
-    end, level, rounds = part.num_masters, 0 if k is None else k - 1, 0
-    while True:
-        lowest, end = ops.find_left(end, core, degrees.values)
-        lowest = sync.lowest(int(lowest) if end else limit + 1)
-        if lowest > limit:
-            break
-        level = max(level, lowest)
-        ops.peel(level, end, part.num_masters, graph_part.offsets, graph_part.targets, core, degrees.values,
-                 degrees.updated, graph.queue)  # fmt: skip
-        inner.reduce(degrees, write="dst")
-        rounds += 1
+    if in_one_call(part, inner):
+        core, rounds = backend(Kcore, part.device).peel_levels(graph.part, graph.memory, first, last)
+        inner.count_peers()
+    else:
+        core, rounds = _peel_in_rounds(inner, graph, first, last)
     if k is None:
         highest = sync.highest(int(core.max()) if core.size else 0)
         return Answer({"core": core}, None, rounds, {"degeneracy": highest})
@@ -86,10 +80,36 @@ def kcore(part: Partition, sync: Sync, graph: UndirectedGraph, k: int | None = N
     return Answer({"in_core": (core < 0).astype(np.uint8)}, None, rounds, {"members": members})
 
 
+def _peel_in_rounds(sync: Sync, graph: UndirectedGraph, level: int, last: int) -> tuple[Any, int]:
+    """Core numbers from ``level`` on, up to ``last``, and the number of rounds. Collective."""
+    part = graph.part
+    ops, end = backend(Kcore, part.device), part.num_masters
+    degrees = Label(part, np.int32, 0, ADD)
+    degrees.values[:end] = part.degrees
+    core, rounds = xp_of(part.device).full(end, -1, np.int32), 0
+    while True:
+        lowest, end = ops.find_left(end, core, degrees.values)
+        level = max(level, sync.lowest(int(lowest) if end else last + 1))
+        if level > last:
+            return core, rounds
+        ops.peel(level, end, part.num_masters, part.offsets, part.targets, core, degrees.values, degrees.updated,
+                 graph.memory)  # fmt: skip
+        sync.reduce(degrees, write="dst")
+        rounds += 1
+
+
+def in_one_call(part: Partition, sync: Sync) -> bool:
+    """Whether no other rank takes part, or all do, in one kernel on each GPU."""
+    return sync.peers is not None or backend(Frontier, part.device).drains(sync.comm.size)
+
+
 def prepare(part: Partition, sync: Sync) -> UndirectedGraph:
     """The undirected graph, made once. Collective."""
     graph = as_undirected(part, sync.comm, weights=False)
     plan = make_plan(graph, sync.comm, sync.plan.transport)
+    inner = Sync(plan, sync.comm)
+    if in_one_call(graph, inner):
+        return UndirectedGraph(graph, plan, backend(Kcore, part.device).plan_levels(graph, inner))
     return UndirectedGraph(graph, plan, backend(Frontier, part.device).make_queue(graph))
 
 
@@ -99,7 +119,7 @@ def verify(part: Partition, sync: Sync, answer: Answer, graph: UndirectedGraph, 
     if k is None:
         verify_cores(graph.part, inner, answer.labels["core"], **answer.figures)
     else:
-        verify_cores(graph.part, inner, answer.labels["in_core"].astype(np.int32), k=k, **answer.figures)
+        verify_cores(graph.part, inner, answer.labels["in_core"].astype(np.int32), k=min(k, MOST), **answer.figures)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -38,6 +38,7 @@ RUNS = (
     ("apps.bfs", "{graph}", "--verify", "--direction", "push"),
     ("apps.bfs", "{graph}", "--verify", "--direction", "pull"),
     ("apps.sssp", "{graph}", "--verify"),
+    ("apps.kcore", "{graph}", "--verify"),
     ("cusp", "{graph}"),
 )
 

@@ -70,6 +70,22 @@ __device__ inline T scan_of_warp(T value, int head = 0) {
   return scan_warp(value, head, [](T a, T b) { return a + b; });
 }
 
+// Every lane takes consecutive places of what ``counter`` counts, one for each of its SIZE things that is chosen, and calls
+// take(place, k) for it. One atomic does for a warp, all of which calls this.
+template <int SIZE, class Take>
+__device__ inline void take_places(u64* counter, const bool (&chosen)[SIZE], Take take) {
+  u64 own = 0;
+#pragma unroll
+  for (int k = 0; k < SIZE; k++) own += chosen[k];
+  if (!__any_sync(FULL, own > 0)) return;
+  u64 upto = scan_of_warp(own), at = 0;
+  if (lane_id() == 31) at = atomicAdd(counter, upto);
+  at = __shfl_sync(FULL, at, 31) + upto - own;
+#pragma unroll
+  for (int k = 0; k < SIZE; k++)
+    if (chosen[k]) take((i64)at++, k);
+}
+
 // A load that sees what other blocks have stored.
 __device__ inline u64 peek(const u64* place) { return *(const volatile u64*)place; }
 

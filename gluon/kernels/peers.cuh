@@ -79,6 +79,13 @@ struct Peers {
     return result;
   }
 
+  // The highest number k of all ranks.
+  __device__ u64 most(u64 (*told)[TOLD], int k) const {
+    u64 result = 0;
+    for (int p = 0; p < ranks; p++) result = max(result, told[p][k]);
+    return result;
+  }
+
   // The kernel ends with an error, and the host says which rank did not come.
   __device__ void give_up(i64 other) const {
     *(volatile u64*)missing = (u64)other + 1;
@@ -87,12 +94,16 @@ struct Peers {
   }
 
  private:
+  // This rank is told last: before, none of its other blocks goes on, and so none changes what the others have yet to be told.
   template <class Value>
   __device__ void tell(unsigned number, Value value) const {
-    for (int i = threadIdx.x; i < ranks * 2 * TOLD; i += 32) {
-      int other = i / (2 * TOLD), half = i % (2 * TOLD);
-      unsigned part = (unsigned)(value(other, half / 2) >> (32 * (half & 1)));
-      *(volatile u64*)&lines[other][rank].words[number & 1][half] = (u64)number << 32 | part;
+    for (int first = 0; first < ranks * 2 * TOLD; first += 32) {
+      int i = first + (int)lane_id(), half = i % (2 * TOLD), other = (int)rank + 1 + i / (2 * TOLD);
+      if (other >= ranks) other -= (int)ranks;
+      bool active = i < ranks * 2 * TOLD;
+      unsigned part = active ? (unsigned)(value(other, half / 2) >> (32 * (half & 1))) : 0;
+      __syncwarp();
+      if (active) *(volatile u64*)&lines[other][rank].words[number & 1][half] = (u64)number << 32 | part;
     }
   }
 };
@@ -148,6 +159,38 @@ __device__ inline i64 publish_bits(const Peers& peers, const Proxies& proxies, c
   return bytes;
 }
 
+// Calls visit(place, load(place), live) for the places from ``begin`` to ``end`` - 1, shared out among all threads of the grid,
+// by whole warps; lanes beyond the end are not live. A thread has several loads under way before it needs one: the blocks of a
+// resident kernel are too few to hide the way to memory otherwise.
+template <class Load, class Visit>
+__device__ inline void for_each_loaded(i64 begin, i64 end, Load load, Visit visit) {
+  constexpr int TOGETHER = 4;
+  using Loaded = decltype(load(begin));
+  for (i64 base = begin + thread_id(); base - lane_id() < end; base += TOGETHER * num_threads()) {
+    Loaded loaded[TOGETHER];
+#pragma unroll
+    for (int k = 0; k < TOGETHER; k++) loaded[k] = base + k * num_threads() < end ? load(base + k * num_threads()) : Loaded();
+#pragma unroll
+    for (int k = 0; k < TOGETHER; k++) visit(base + k * num_threads(), loaded[k], base + k * num_threads() < end);
+  }
+}
+
+// Stores the values of masters as those of their mirrors on all other ranks. The grid calls it. Returns the bytes that the grid
+// stores.
+template <class T>
+__device__ inline i64 publish_values(const Peers& peers, const Proxies& proxies, const T* values, T* const* values_of) {
+  i64 count = 0;
+  for (int p = 0; p < peers.ranks; p++) {
+    if (p == peers.rank) continue;
+    const int* list = proxies.lists[p];
+    T* there = values_of[p] + proxies.begins[p];
+    for_each_loaded(0, proxies.sizes[p], [&](i64 i) { return values[list[i]]; },
+                    [&](i64 i, T value, bool live) { if (live) there[i] = value; });
+    count += proxies.sizes[p];
+  }
+  return count * sizeof(T);
+}
+
 __device__ inline i64 bit_words(i64 size) { return (size + 31) / 32; }
 
 // Stores the new bits of the mirrors of rank p's masters there, in the order of the list. The grid calls it; returns how many,
@@ -188,16 +231,10 @@ __device__ inline void give_places(const Peers& peers, const Proxies& proxies, u
   for (int k = 0; k < SIZE; k++) owner[k] = chosen[k] ? proxies.owner_of(mirror[k]) : -1, any |= chosen[k];
   if (!__any_sync(FULL, any)) return;
   for (int to = 0; to < peers.ranks; to++) {
-    u64 own = 0;
+    bool theirs[SIZE];
 #pragma unroll
-    for (int k = 0; k < SIZE; k++) own += owner[k] == to;
-    if (!__any_sync(FULL, own > 0)) continue;
-    u64 upto = scan_of_warp(own), at = 0;
-    if (lane_id() == 31) at = atomicAdd(&sent[to], upto);
-    at = __shfl_sync(FULL, at, 31) + upto - own;
-#pragma unroll
-    for (int k = 0; k < SIZE; k++)
-      if (owner[k] == to) write(to, at++, k);
+    for (int k = 0; k < SIZE; k++) theirs[k] = owner[k] == to;
+    take_places(&sent[to], theirs, [&](i64 at, int k) { write(to, at, k); });
   }
 }
 

@@ -50,6 +50,15 @@ def proxies_of(part: "Partition", plan: "SyncPlan", comm: "Intracomm") -> PeerPr
     return PeerProxies(proxies, sizes.tolist())
 
 
+def mirrors_elsewhere(part: "Partition", plan: "SyncPlan", comm: "Intracomm") -> Any:
+    """(ranks, masters) int32 on the device: local id on each rank of a master's mirror, -1 without one. Collective."""
+    begins = exchange_counts(comm, np.ascontiguousarray(part.mirror_starts[:-1]))
+    result = cp.full((comm.size, part.num_masters), -1, np.int32)
+    for mirrors, lids, begin in zip(result, plan.any.masters, begins.tolist()):
+        mirrors[cp.asarray(lids)] = cp.arange(begin, begin + lids.size, dtype=np.int32)
+    return result
+
+
 def mirrors_have_rows(part: "Partition", comm: "Intracomm") -> bool:
     """Whether any mirror of any rank has out-edges. Collective."""
     return comm.allreduce(int(part.has_out[part.num_masters :].any())) > 0

@@ -1,5 +1,7 @@
 """Connected components on hard graphs under every policy, and on real graphs, against SciPy and published answers."""
 
+from collections.abc import Iterator
+
 import graphs
 import numpy as np
 import parts
@@ -12,9 +14,13 @@ from scipy.sparse.csgraph import connected_components
 
 from apps import cc as program
 from apps.cc import cc, prepare
+from apps.operators.structure.interfaces import Cc
 from apps.verify.check import VerificationError
 from apps.verify.components import verify_components
-from cusp.runtime.devices import to_host
+from cusp.policies import load_policy
+from cusp.runtime.devices import backend, move, to_host
+from gluon.plan import make_plan
+from gluon.sync import Sync
 
 
 def serial_components(graph: graphs.Graph, connection: str = "weak") -> np.ndarray:
@@ -27,23 +33,33 @@ def serial_components(graph: graphs.Graph, connection: str = "weak") -> np.ndarr
     return smallest[found]
 
 
-def check(part, sync, graph) -> None:
-    """Run, compare with SciPy, and verify. Collective."""
-    answer = cc(part, sync, prepare(part, sync)).on_host()
-    expected = serial_components(graph)
-    found = parts.gather(part, answer.labels["component"])
-    assert found.dtype == np.int64
-    np.testing.assert_array_equal(found, expected)
+def ways(part) -> Iterator[Sync]:
+    """How trees of several ranks meet: as the device does best, and by rounds, which all devices know. Collective."""
+    yield parts.make_sync(part)
+    if parts.DEVICE == "gpu" and ranks.COMM.size > 1:
+        yield Sync(make_plan(part, ranks.COMM, "mpi"), ranks.COMM)
+
+
+def check(part, syncs, graph) -> list[int]:
+    """Run with each sync layer, compare with SciPy, and verify; the rounds. Collective."""
+    expected, rounds = serial_components(graph), []
     _, members = np.unique(expected, return_counts=True)
-    assert answer.figures == {"components": members.size, "largest": members.max()}
+    for sync in syncs:
+        answer = cc(part, sync, prepare(part, sync)).on_host()
+        found = parts.gather(part, answer.labels["component"])
+        assert found.dtype == np.int64
+        np.testing.assert_array_equal(found, expected)
+        assert answer.figures == {"components": members.size, "largest": members.max()}
+        rounds.append(answer.rounds)
     verify_components(part, sync, answer.labels["component"], **answer.figures)
+    return rounds
 
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("policy", ["oec", "iec", "cvc", "mixed", "random"])
 def test_hard_graphs(comm, shared_tmp, policy):
     for part, sync, graph in parts.hard_parts(comm, shared_tmp, policy):
-        check(part, sync, graph)
+        check(part, [sync], graph)
 
 
 @pytest.mark.mpi
@@ -59,7 +75,7 @@ def test_any_graph(comm, shared_tmp, graph, policy, symmetric, order):
     graph = graphs.both_ways(graph) if symmetric else graph
     path = graphs.write(shared_tmp / "g.h5", graph, symmetric=symmetric)
     part = parts.partition_graph(path, parts.policy_of(policy), comm, weights=False, order=order)
-    check(part, parts.make_sync(part), graph)
+    check(part, [parts.make_sync(part)], graph)
 
 
 @pytest.mark.mpi
@@ -73,7 +89,47 @@ def test_most_edges_are_left_out(comm, shared_tmp, policy):
     path = graphs.write(shared_tmp / "g.h5", graph, symmetric=True)
     for order in "degree", "natural":
         part = parts.partition_graph(path, parts.policy_of(policy), comm, weights=False, order=order)
-        check(part, parts.make_sync(part), graph)
+        check(part, ways(part), graph)
+
+
+BY_REMAINDER = """
+def get_master(prop, node, mstate, masters):
+    return node % prop.num_parts
+
+def get_edge_owner(prop, src, dst, src_master, dst_master, estate):
+    return src_master
+"""
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("joined", [True, False])
+def test_edges_left_out_at_both_ends(comm, shared_tmp, joined):
+    """A clique on each rank, whose edges it leaves out, and edges between them behind all others of their nodes.
+
+    No rank looks at those before it learns that the others have left out other components, if there are any.
+    """
+    size = comm.size
+    nodes = range(12 * size)
+    pairs = [(u, v) for u in nodes for v in nodes if u != v and u % size == v % size]
+    last = range(11 * size, 12 * size)
+    pairs += [(u, v) for u in last for v in last if joined and abs(u - v) == 1]
+    graph = graphs.make(12 * size, pairs)
+    path = graphs.write(shared_tmp / "g.h5", graph, symmetric=True)
+    part = parts.partition_graph(path, load_policy(parts.user_file(BY_REMAINDER)), comm, weights=False)
+    rounds = check(part, ways(part), graph)
+    if parts.make_sync(part).peers is not None:
+        assert rounds[0] == 2
+
+
+@pytest.mark.parametrize("size", [0, 3, 1000, 5000])
+def test_most_frequent(size):
+    """Of samples in which one root is common, in which all are rare, and of two that are equally common."""
+    ops = backend(Cc, parts.DEVICE)
+    common = np.where(np.arange(size) % 3, 2, np.arange(size)).astype(np.int32)
+    both = np.where(np.arange(size) < size // 2, 7, 4).astype(np.int32)
+    for roots, expected in (common, 2), (np.arange(size, dtype=np.int32), -1 if size > 16 else 0), (both, 4):
+        (found,) = to_host(ops.most_frequent(16, move(roots, parts.DEVICE)))
+        assert found == (expected if size else -1)
 
 
 @pytest.mark.mpi
@@ -85,9 +141,7 @@ def test_long_paths_cut_everywhere(comm, shared_tmp, symmetric):
     graph = graphs.both_ways(graph) if symmetric else graph
     path = graphs.write(shared_tmp / "g.h5", graph, symmetric=symmetric)
     part = parts.partition_graph(path, parts.policy_of("random"), comm, weights=False)
-    sync = parts.make_sync(part)
-    check(part, sync, graph)
-    assert cc(part, sync, prepare(part, sync)).rounds <= 30
+    assert max(check(part, ways(part), graph)) <= 30
 
 
 @pytest.mark.mpi
@@ -122,6 +176,8 @@ def test_one_sync_for_many_runs(comm, shared_tmp):
     sync = parts.make_sync(part)
     shared = prepare(part, sync)
     runs = [cc(part, sync, shared).on_host() for _ in range(3)]
+    if sync.peers is not None:
+        assert sync.bytes_sent("broadcast") == 3 * 4 * sum(lids.size for lids in sync.plan.any.masters)
     for run in runs[1:]:
         assert run.rounds == runs[0].rounds
         np.testing.assert_array_equal(run.labels["component"], runs[0].labels["component"])

@@ -13,6 +13,8 @@ from apps.kcore import kcore, prepare, verify
 from apps.verify.check import VerificationError
 from apps.verify.cores import verify_cores
 from cusp.runtime.devices import to_host
+from gluon.plan import make_plan
+from gluon.sync import Sync
 
 
 def serial_cores(graph: graphs.Graph) -> np.ndarray:
@@ -48,6 +50,42 @@ def check(part, sync, graph, ks=(1, 3)) -> None:
 def test_hard_graphs(comm, shared_tmp, policy):
     for part, sync, graph in parts.hard_parts(comm, shared_tmp, policy):
         check(part, sync, graph, ks=(2,))
+
+
+@pytest.mark.mpi(min_size=2)
+@pytest.mark.parametrize("policy", ["oec", "mixed"])
+def test_round_by_round(comm, shared_tmp, policy):
+    """Where kernels of several ranks do not wait for each other, as on several hosts."""
+    for part, _, graph in parts.hard_parts(comm, shared_tmp, policy):
+        check(part, Sync(make_plan(part, comm, "mpi"), comm), graph, ks=(2,))
+
+
+@pytest.mark.mpi(min_size=2)
+@pytest.mark.parametrize("policy", ["oec", "cvc", "one_rank"])
+def test_each_mirror_is_told_once(comm, shared_tmp, policy):
+    """In one kernel on the GPUs of several ranks, 4 bytes tell that a master is gone, in each trial; with k fewer."""
+    graph = graphs.random_directed(150, 900, 3)
+    part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of(policy), comm)
+    plan = make_plan(part, comm)
+    if Sync(plan, comm).peers is None:
+        pytest.skip("the ranks do not have GPUs of their own")
+    prepared = prepare(part, Sync(plan, comm))
+    mirrors = comm.allreduce(prepared.part.num_proxies - prepared.part.num_masters)
+    told = []
+    for k in None, None, 6:
+        sync = Sync(plan, comm)
+        kcore(part, sync, prepared, k)
+        told.append(comm.allreduce(sync.bytes_sent("broadcast")))
+        assert sum(exchange.messages for exchange in sync.traffic) > 0
+    assert told[:2] == [4 * mirrors, 4 * mirrors]
+    assert told[2] <= told[0] and (policy == "one_rank" or 0 < told[2] < told[0])
+
+
+@pytest.mark.mpi
+def test_more_neighbours_than_any_node_has(comm, shared_tmp):
+    """A k of any size: no node is in that core."""
+    part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graphs.HARD["hub"]()), parts.policy_of("oec"), comm)
+    check(part, parts.make_sync(part), graphs.HARD["hub"](), ks=(40, 2**31, 10**15))
 
 
 @pytest.mark.mpi
@@ -103,6 +141,7 @@ def test_wrong_answers_are_refused(comm, shared_tmp, mistake):
 
 
 @pytest.mark.mpi
+@pytest.mark.limit(300)
 def test_command(comm, shared_tmp):
     """The program itself, on the graph that it makes: all core numbers, and one core."""
     for more in [], ["--k", "5"]:

@@ -6,56 +6,91 @@
 // path.
 #include "../frontier.cuh"
 
+// The parents of a rank's nodes.
+struct Lids {
+  int* parents;
+
+  __device__ int parent(int lid) const { return parents[lid]; }
+  __device__ void shorten(int lid, int above) { parents[lid] = above; }
+  __device__ int join(int high, int low) { return atomicCAS(&parents[high], high, low); }
+};
+
 // Root of a node at the time this thread looks; on the way, every other node gets its grandparent as its parent.
-__device__ inline int root_of(int* parents, int lid) {
+template <class Forest, class Node>
+__device__ inline Node root_of(Forest& forest, Node node) {
   for (;;) {
-    int parent = parents[lid];
-    if (parent == lid) return lid;
-    int above = parents[parent];
+    Node parent = forest.parent(node);
+    if (parent == node) return node;
+    Node above = forest.parent(parent);
     if (above == parent) return parent;
-    parents[lid] = above;
-    lid = above;
+    forest.shorten(node, above);
+    node = above;
   }
 }
 
-__device__ inline void unite(int* parents, int one, int other) {
-  if (parents[one] == parents[other]) return;
-  one = root_of(parents, one), other = root_of(parents, other);
+template <class Forest, class Node>
+__device__ inline void unite(Forest& forest, Node one, Node other) {
+  if (forest.parent(one) == forest.parent(other)) return;
+  one = root_of(forest, one), other = root_of(forest, other);
   while (one != other) {
-    int low = min(one, other), high = max(one, other);
-    int parent = atomicCAS(&parents[high], high, low);
+    Node low = min(one, other), high = max(one, other);
+    Node parent = forest.join(high, low);
     if (parent == high) return;
-    one = low, other = root_of(parents, parent);
+    one = low, other = root_of(forest, parent);
   }
+}
+
+// Root of a node where nothing is united any more.
+template <class Forest, class Node>
+__device__ inline Node settled_root(const Forest& forest, Node node) {
+  for (Node parent = forest.parent(node); parent != node; parent = forest.parent(node)) node = parent;
+  return node;
 }
 
 // One thread per node.
 extern "C" __global__ void link_first(i64 edges, i64 size, const i64* offsets, const int* targets, int* parents) {
+  Lids lids = {parents};
   for (i64 source = thread_id(); source < size; source += num_threads()) {
     i64 begin = offsets[source], end = min(offsets[source + 1], begin + edges);
-    for (i64 edge = begin; edge < end; edge++) unite(parents, (int)source, targets[edge]);
+    for (i64 edge = begin; edge < end; edge++) unite(lids, (int)source, targets[edge]);
   }
 }
 
-// The nodes whose value is not ``skipped``, as a queue for link_queue. One lane per node.
-extern "C" __global__ void queue_others(const VALUE* values, VALUE skipped, i64 size, const i64* offsets, Queues queues) {
+// The root that most nodes of a sample have, or -1 if less than one in ``rare`` has it. One block; a thread has a node and
+// counts the others of its root.
+constexpr int SAMPLE = 1024;
+extern "C" __global__ void __launch_bounds__(SAMPLE)
+most_frequent(i64 size, i64 rare, const int* parents, int* most) {
+  __shared__ int roots[SAMPLE];
+  __shared__ u64 best;
+  int taken = (int)min(size, (i64)SAMPLE), own = threadIdx.x;
+  if (own < taken) roots[own] = parents[own * size / taken];
+  if (own == 0) best = 0;
+  __syncthreads();
+  unsigned count = 0;
+  for (int i = 0; i < taken; i++) count += own < taken && roots[i] == roots[own];
+  if (count * rare > taken) atomicMax(&best, (u64)count << 32 | ~(unsigned)roots[own]);  // of equals the lowest
+  __syncthreads();
+  if (own == 0) *most = best ? (int)~(unsigned)best : -1;
+}
+
+// The nodes that are not in the tree of root *left_out, as a queue for link_queue. Parents are roots. One lane per node.
+extern "C" __global__ void queue_others(const int* left_out, i64 size, const i64* offsets, const int* parents, Queues queues) {
+  int root = *left_out;
   for (i64 first = thread_id() / 32 * 32; first < size; first += num_threads()) {
     i64 lid = first + lane_id();
-    append(queues.of_step(0), lid < size && values[lid] != skipped, (int)lid, offsets);
+    append(queues.of_step(0), lid < size && parents[lid] != root, (int)lid, offsets);
   }
 }
 
 // Unites every node of the queue with all its out-neighbours, edges shared out among warps. The queue is empty afterwards.
 extern "C" __global__ void link_queue(Queues queues, const int* targets, int* parents) {
-  consume(queues, targets, [&](int source, int target) { unite(parents, source, target); });
+  Lids lids = {parents};
+  consume(queues, targets, [&](int source, int target) { unite(lids, source, target); });
 }
 
 extern "C" __global__ void flatten(i64 size, int* parents) {
-  for (i64 lid = thread_id(); lid < size; lid += num_threads()) {
-    int root = (int)lid, parent = parents[lid];
-    while (parent != root) root = parent, parent = parents[root];
-    parents[lid] = root;
-  }
+  for (i64 lid = thread_id(); lid < size; lid += num_threads()) parents[lid] = settled_root(Lids{parents}, (int)lid);
 }
 
 // Most nodes share a root, so a thread keeps its minimum until it meets another root.
@@ -93,14 +128,24 @@ extern "C" __global__ void spread_roots(i64 size, const int* parents, VALUE* val
   }
 }
 
+// Of each root, whether it is one of the first ``size`` nodes itself.
+extern "C" __global__ void count_roots(i64 proxies, i64 size, const int* parents, int* members) {
+  for (i64 lid = thread_id(); lid < proxies; lid += num_threads()) members[lid] = lid < size && parents[lid] == lid;
+}
+
+// And the others. Atomics on one address follow each other, so lanes that end with the root of the first add up.
 extern "C" __global__ void count_members(i64 size, const int* parents, int* members) {
   int held = -1, count = 0;
   for (i64 lid = thread_id(); lid < size; lid += num_threads()) {
+    if (parents[lid] == lid) continue;
     if (parents[lid] != held) {
       if (count) atomicAdd(&members[held], count);
       held = parents[lid], count = 0;
     }
     count++;
   }
+  bool same = held == __shfl_sync(FULL, held, 0);
+  int all = sum_of_warp(same ? count : 0);
+  if (same) count = lane_id() == 0 ? all : 0;
   if (count) atomicAdd(&members[held], count);
 }

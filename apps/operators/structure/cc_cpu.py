@@ -5,6 +5,8 @@ from numba import njit
 
 from apps.operators.frontier_cpu import set_bit
 
+SAMPLE = 1024
+
 
 @njit(cache=True, nogil=True, inline="always")
 def _root(parents, lid):  # type: ignore[no-untyped-def]
@@ -31,13 +33,31 @@ def link_first(edges, offsets, targets, parents):  # type: ignore[no-untyped-def
 
 
 @njit(cache=True, nogil=True)
-def link_others(values, skipped, offsets, targets, parents, queue):  # type: ignore[no-untyped-def]
+def most_frequent(rare, parents):  # type: ignore[no-untyped-def]
+    size = parents.size
+    taken = min(size, SAMPLE)
+    roots = np.sort(np.array([parents[i * size // taken] for i in range(taken)], np.int32))
+    most, begin, longest = np.full(1, -1, np.int32), 0, taken // rare
+    for i in range(taken):
+        if roots[i] != roots[begin]:
+            begin = i
+        if i - begin + 1 > longest:
+            longest, most[0] = i - begin + 1, roots[i]
+    return most
+
+
+@njit(cache=True, nogil=True)
+def link_others(left_out, offsets, targets, parents, queue):  # type: ignore[no-untyped-def]
+    """The tree grows meanwhile: nodes that join it are left out, too."""
     for source in range(offsets.size - 1):
-        if values[source] != skipped and offsets[source] < offsets[source + 1]:
-            root = _root(parents, source)
-            for edge in range(offsets[source], offsets[source + 1]):
-                if parents[targets[edge]] != root:
-                    root = _unite(parents, root, targets[edge])
+        if parents[source] == left_out[0] or offsets[source] == offsets[source + 1]:
+            continue
+        root = _root(parents, source)
+        if left_out[0] >= 0 and root == _root(parents, left_out[0]):
+            continue
+        for edge in range(offsets[source], offsets[source + 1]):
+            if parents[targets[edge]] != root:
+                root = _unite(parents, root, targets[edge])
 
 
 @njit(cache=True, nogil=True)

@@ -7,18 +7,28 @@ import cupy as cp
 import numpy as np
 
 from apps.operators.frontier_gpu import Queue, threads_for
+from apps.operators.structure.peers.cc_gpu import PeerForest
 from cusp.kernels.cuda import c_type, load, many_threads
+from cusp.partition import Partition
+from gluon.sync import Sync
 
 CC = "apps/operators/structure/cc.cuh"
+SAMPLE = 1024  # as in cc.cuh
 
 
 def link_first(edges: int, offsets: Any, targets: Any, parents: Any) -> None:
     _cc(np.int32).link_first(threads_for(parents.size), edges, parents.size, offsets, targets, parents)
 
 
-def link_others(values: Any, skipped: Any, offsets: Any, targets: Any, parents: Any, queue: Queue) -> None:
-    kernels = _cc(values.dtype)
-    kernels.queue_others(threads_for(values.size), values, skipped, values.size, offsets, queue.struct)
+def most_frequent(rare: int, parents: Any) -> Any:
+    most = cp.empty(1, np.int32)
+    _cc(np.int32).most_frequent(SAMPLE, parents.size, rare, parents, most, block=SAMPLE)
+    return most
+
+
+def link_others(left_out: Any, offsets: Any, targets: Any, parents: Any, queue: Queue) -> None:
+    kernels, size = _cc(np.int32), parents.size
+    kernels.queue_others(threads_for(size), left_out, size, offsets, parents, queue.struct)
     kernels.link_queue(many_threads(), queue.struct, targets, parents)
 
 
@@ -35,9 +45,14 @@ def spread_roots(parents: Any, values: Any, updated: Any) -> None:
 
 
 def count_members(parents: Any, size: int) -> Any:
-    members = cp.zeros(parents.size, np.int32)
+    members = cp.empty(parents.size, np.int32)
+    _cc(np.int32).count_roots(threads_for(parents.size), parents.size, size, parents, members)
     _cc(np.int32).count_members(threads_for(size), size, parents, members)
     return members
+
+
+def plan_peers(part: Partition, sync: Sync) -> PeerForest:
+    return PeerForest(part, sync)
 
 
 @functools.cache

@@ -10,7 +10,7 @@ from cusp.kernels.cuda import Struct, load, many_threads, struct, threads_for_ed
 
 KERNELS = "apps/operators/structure/communities.cuh"
 SHORT = 128  # edges up to which a warp takes a row
-MIDDLE = 8 * SHORT  # edges up to which any row's table fits into the shared memory of a block
+MIDDLE = 8 * SHORT  # up to which any table fits into the shared memory of a block, where 8 warps have one each
 BLOCK, LARGE_BLOCK = 256, 1024  # threads for a row of up to MIDDLE edges, and of more
 
 

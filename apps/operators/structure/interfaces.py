@@ -4,6 +4,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cusp.runtime.devices import Array
 
+if TYPE_CHECKING:
+    from cusp.partition import Partition
+    from gluon.sync import Sync
+
 
 class Cc(Protocol):
     """Connected components: a forest of lids, in which every node leads to a lower one of its component."""
@@ -11,10 +15,17 @@ class Cc(Protocol):
     def link_first(self, edges: int, offsets: Array, targets: Array, parents: Array) -> None:
         """Unite every node with the targets of its first few edges."""
 
-    def link_others(
-        self, values: Array, skipped: Any, offsets: Array, targets: Array, parents: Array, queue: Any
-    ) -> None:
-        """Unite every node whose value is not ``skipped`` with all its out-neighbours."""
+    def most_frequent(self, rare: int, parents: Array) -> Array:
+        """(1,) int32: the root that most nodes of a sample have, the lowest of equals; parents are roots.
+
+        -1 if no more than one node in ``rare`` has it: then its tree is not worth the trouble.
+        """
+
+    def link_others(self, left_out: Array, offsets: Array, targets: Array, parents: Array, queue: Any) -> None:
+        """Unite every node that is not in the tree of root ``left_out[0]`` with all its out-neighbours.
+
+        Parents are roots, unless ``left_out[0]`` is -1 and no node is left out.
+        """
 
     def flatten(self, parents: Array) -> None:
         """Make the root of every node its parent."""
@@ -27,6 +38,31 @@ class Cc(Protocol):
 
     def count_members(self, parents: Array, size: int) -> Array:
         """(proxies,) int32: how many of the first ``size`` nodes are in the tree of a root."""
+
+
+class PeerTrees(Protocol):
+    """The trees of ranks that are peers."""
+
+    def unite(self, parents: Array, left_out: Array) -> tuple[int, int, Array, dict[str, int]]:
+        """Unite the trees of all ranks; parents become roots. Collective.
+
+        Returns
+        -------
+        wrong : int
+            Bit p says that rank p has left out the tree of ``left_out[0]`` and must not: others have left out another
+            component, and edges between the two may be missing. Then there is no answer.
+        rounds : int
+        component : (masters,) int64
+        figures : dict
+            The number of ``components`` and the nodes in the ``largest``.
+        """
+
+
+class GpuCc(Cc, Protocol):
+    """What only the GPU offers."""
+
+    def plan_peers(self, part: "Partition", sync: "Sync") -> PeerTrees:
+        """Memory in which the trees of all ranks are united. Collective."""
 
 
 class Kcore(Protocol):
@@ -42,6 +78,27 @@ class Kcore(Protocol):
         """Peel masters that have at most ``level`` neighbours until all that are left have more; a drain.
 
         Their core number is ``level``. A mirror counts the neighbours that it loses below 0, for its master.
+        """
+
+    def plan_levels(self, part: "Partition", sync: "Sync") -> Any:
+        """What the calls of :meth:`peel_levels` for one graph share. Collective.
+
+        Parameters
+        ----------
+        part : Partition
+            What :func:`~apps.shared.undirected.as_undirected` made.
+        """
+
+    def peel_levels(self, part: "Partition", plan: Any, first: int, last: int) -> tuple[Array, Any]:
+        """Peel from level ``first`` on, up to level ``last``. Collective.
+
+        A whole peeling, where :meth:`~apps.operators.interfaces.Frontier.drains` says so, or on ranks that are peers.
+
+        Returns
+        -------
+        core : (masters,) int32
+            Core numbers, those below ``first`` as ``first``; -1 where it is above ``last``.
+        rounds : number
         """
 
 
@@ -152,7 +209,7 @@ if TYPE_CHECKING:
     )
 
     _cc_cpu: Cc = cc_cpu
-    _cc_gpu: Cc = cc_gpu
+    _cc_gpu: GpuCc = cc_gpu
     _kcore_cpu: Kcore = kcore_cpu
     _kcore_gpu: Kcore = kcore_gpu
     _triangles_cpu: Triangles = triangles_cpu

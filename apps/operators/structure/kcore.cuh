@@ -1,11 +1,13 @@
-// k-core: see interfaces.py.
+// k-core: see interfaces.py. Level by level from the host, or all levels in one kernel.
 #include "../frontier.cuh"
 
+constexpr i64 FAR = 1ll << 31;  // above all degrees; as in kcore_gpu.py
+
 // Publishes, of the masters below ``end`` that are left, the highest FAR - degree and the last lid + 1: 0, 0 if none is.
-extern "C" __global__ void find_left(i64 end, i64 far, const int* core, const int* degrees, u64* sums, u64* host) {
+extern "C" __global__ void find_left(i64 end, const int* core, const int* degrees, u64* sums, u64* host) {
   u64 best = 0, last = 0;
   for (i64 lid = thread_id(); lid < end; lid += num_threads())
-    if (core[lid] < 0) best = max(best, (u64)(far - degrees[lid])), last = (u64)lid + 1;
+    if (core[lid] < 0) best = max(best, (u64)(FAR - degrees[lid])), last = (u64)lid + 1;
   best = largest_of_warp(best), last = largest_of_warp(last);
   if (lane_id() == 0 && best > peek(&sums[0])) atomicMax(&sums[0], best);
   if (lane_id() == 0 && last > peek(&sums[1])) atomicMax(&sums[1], last);
@@ -40,4 +42,143 @@ peel(i64 level, i64 end, i64 masters, const i64* offsets, const int* targets, in
       if (__any_sync(FULL, last)) append(out, last, target[k], offsets);
     }
   });
+}
+
+// What one rank peels. A proxy's row names those masters of this rank that are its neighbours. So who is peeled lowers degrees
+// of masters only, which are true at any time, and of a node all that another rank has to learn is that it is gone.
+struct Peeling {
+  i64 masters;
+  const i64* offsets;
+  const int* neighbours;
+  const i64* all;  // neighbours of each master in the whole graph
+  int* degrees;    // those that are left, of a master that is left; at most its core number, of one that is not
+  int* core;       // -1: is left
+  int* lists;      // of masters, all that are left among them: two in turn
+  u64* counts;     // of those left, as three scans in turn find them
+};
+
+// The end of a round: whether any rank has to go on with what was peeled, and of FAR - degree the highest that a scan found on
+// any; 0 if no node was left there.
+struct Meeting {
+  bool busy;
+  u64 below;
+};
+
+// One rank on its own. Like all that peel_levels takes as ``ranks``: tell sends masters that were peeled to the ranks of their
+// mirrors, warp by warp; at meet, which ends a round, all wait for each other, and mirrors of what was peeled elsewhere join
+// the queue.
+struct Alone {
+  Queues queues;
+
+  __device__ void begin() const { queues.barrier(); }
+  __device__ void tell(const bool (&)[K], const int (&)[K]) const {}
+  __device__ Meeting meet(unsigned step, const u64* below) const {
+    queues.barrier();
+    return {queue_nodes(queues.total(step)) > 0, peek(below)};
+  }
+};
+
+// The chosen masters of every lane leave. The whole warp calls it.
+template <class Ranks>
+__device__ inline void leave(const Peeling& own, const Ranks& ranks, const bool (&chosen)[K], const int (&lid)[K], i64 level,
+                             Queue out) {
+  bool any = false;
+#pragma unroll
+  for (int k = 0; k < K; k++) any |= chosen[k];
+  if (!__any_sync(FULL, any)) return;
+#pragma unroll
+  for (int k = 0; k < K; k++)
+    if (chosen[k]) own.core[lid[k]] = (int)level;
+  append_all(out, chosen, lid, own.offsets);
+  ranks.tell(chosen, lid);
+}
+
+// Of the masters in ``list``, those with more than ``before`` neighbours have not been peeled; those with at most ``level``
+// leave. Of the others, counts how many there are, and finds the highest FAR - degree; they join ``kept``, if there is one.
+template <class Ranks>
+__device__ inline void scan_left(const Peeling& own, const Ranks& ranks, const int* list, i64 size, int* kept, i64 before,
+                                 i64 level, Queue out, u64* count, u64* below) {
+  u64 more = 0, best = 0;
+  for (i64 base = thread_id() / 32 * TILE; base < size; base += num_threads() / 32 * TILE) {
+    int lid[K], degree[K];
+    bool leaves[K], stays[K];
+#pragma unroll
+    for (int k = 0; k < K; k++) lid[k] = base + 32 * k + lane_id() < size ? list[base + 32 * k + lane_id()] : -1;
+#pragma unroll
+    for (int k = 0; k < K; k++) degree[k] = lid[k] >= 0 ? own.degrees[lid[k]] : -1;
+#pragma unroll
+    for (int k = 0; k < K; k++) {
+      leaves[k] = degree[k] > before && degree[k] <= level;
+      stays[k] = degree[k] > level;
+      if (stays[k]) more++, best = max(best, (u64)(FAR - degree[k]));
+    }
+    leave(own, ranks, leaves, lid, level, out);
+    if (kept) take_places(count, stays, [&](i64 at, int k) { kept[at] = lid[k]; });
+  }
+  if (!kept) add_up(count, more);
+  best = largest_of_warp(best);
+  if (lane_id() == 0 && best > peek(below)) atomicMax(below, best);
+}
+
+// All edges of those that left in the last round: their neighbours lose one, and leave in this round with the last that they
+// can spare; one thread takes that. A degree that is read may be an old one, which is higher: the atomic knows better. That of
+// a node that has left is lowered in vain.
+template <class Ranks>
+__device__ inline void lose_neighbours(const Peeling& own, const Ranks& ranks, Rows rows, i64 level, Queue out) {
+  for_each_edge(rows, [&](const Edges& edges) {
+    int target[K], degree[K];
+    bool last[K];
+#pragma unroll
+    for (int k = 0; k < K; k++) target[k] = edges.active[k] ? own.neighbours[edges.place[k]] : -1;
+#pragma unroll
+    for (int k = 0; k < K; k++) degree[k] = target[k] >= 0 ? own.degrees[target[k]] : -1;
+#pragma unroll
+    for (int k = 0; k < K; k++) last[k] = degree[k] > level && atomicSub(&own.degrees[target[k]], 1) == level + 1;
+    leave(own, ranks, last, target, level, out);
+  });
+}
+
+// Peels from ``level`` on, up to level ``last``, and returns the number of rounds. A level begins with a scan of what is left.
+// It tries the next number, as there are few gaps among core numbers; if nobody has it, the scan has found the lowest. A list
+// of which half has left is made anew.
+template <class Ranks>
+__device__ inline i64 peel_levels(const Peeling& own, Ranks& ranks, Queues queues, i64 level, i64 last) {
+  unsigned step = 0;
+  u64* lowest = queues.progress->lowest;
+  int *list = own.lists, *other = own.lists + own.masters;
+  i64 size = own.masters, left = size, before = -1, rounds = 0;
+  for (i64 lid = thread_id(); lid < size; lid += num_threads())
+    own.degrees[lid] = (int)own.all[lid], own.core[lid] = -1, list[lid] = (int)lid;
+  if (thread_id() == 0) own.counts[0] = lowest[0] = 0;
+  ranks.begin();
+  for (unsigned scan = 0; level <= last; scan++) {
+    u64 *count = &own.counts[scan % 3], *below = &lowest[scan % 3];
+    if (thread_id() == 0) own.counts[(scan + 1) % 3] = lowest[(scan + 1) % 3] = 0;  // last read two meetings ago
+    bool shrink = 2 * left < size;
+    Queue out = queues.next(step);
+    scan_left(own, ranks, list, size, shrink ? other : nullptr, before, level, out, count, below);
+    Meeting met = ranks.meet(step, below);
+    rounds++;
+    left = (i64)peek(count);
+    if (shrink) {
+      int* old = list;
+      list = other, other = old, size = left;
+    }
+    before = level;
+    level = met.busy ? level + 1 : FAR - (i64)met.below;
+    for (bool busy = met.busy; busy; rounds++) {
+      Rows rows = queues.rows(step, queues.total(step));
+      lose_neighbours(own, ranks, rows, before, queues.next(step));
+      busy = ranks.meet(step, below).busy;
+    }
+    if (met.below == 0) break;
+  }
+  return rounds;
+}
+
+extern "C" __global__ void __launch_bounds__(512, 2)
+peel_alone(Peeling own, i64 level, i64 last, Queues queues, i64* rounds) {
+  Alone alone = {queues};
+  i64 count = peel_levels(own, alone, queues, level, last);
+  if (thread_id() == 0) *rounds = count;
 }

@@ -1,9 +1,14 @@
 """k-core on the CPU: see interfaces.py."""
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
-from apps.operators.frontier_cpu import set_bit
+from apps.operators.frontier_cpu import make_queue, set_bit
+from cusp.partition import Partition
+from gluon.device_cpu import no_bits
+from gluon.sync import Sync
 
 
 @njit(cache=True, nogil=True)
@@ -38,3 +43,27 @@ def peel(level, end, masters, offsets, targets, core, degrees, updated, queue): 
                     core[target] = level
                     queue[filled] = target
                     filled += 1
+
+
+def plan_levels(part: Partition, sync: Sync) -> tuple[np.ndarray, np.ndarray]:
+    """The queue, and bits for mirrors, of which there are none."""
+    return make_queue(part), no_bits(part.num_proxies)
+
+
+def peel_levels(part: Partition, plan: Any, first: int, last: int) -> tuple[np.ndarray, int]:
+    core = np.full(part.num_masters, -1, np.int32)
+    degrees = part.degrees.astype(np.int32)
+    return core, _peel_levels(first, last, part.offsets, part.targets, core, degrees, *plan)
+
+
+@njit(cache=True, nogil=True)
+def _peel_levels(level, last, offsets, targets, core, degrees, queue, updated):  # type: ignore[no-untyped-def]
+    """A round for each level; returns their number."""
+    end, rounds = core.size, 0
+    while True:
+        lowest, end = find_left(end, core, degrees)
+        level = max(level, lowest)
+        if end == 0 or level > last:
+            return rounds
+        peel(level, end, core.size, offsets, targets, core, degrees, updated, queue)
+        rounds += 1

@@ -172,8 +172,7 @@ relax_peers(i64 source, const u64* index, const int* table, Local local, const W
     if (thread_id() == 0) progress->lowest[(buckets + 1) % 3] = 0;
     keep_lowest(below, lowest_pending(local.pending, words, local.values, far), far);
     peers.barrier(barriers, told, [&](int, int k) { return k == BELOW ? peek(below) : k == WORK ? (u64)work : 0ull; });
-    u64 most = 0;
-    for (int p = 0; p < peers.ranks; p++) most = max(most, told[p][BELOW]);
+    u64 most = peers.most(told, BELOW);
     if (most == 0) break;
     if (buckets > 0) width.adapt(peers.sum(told, WORK), far);
     VALUE limit = bucket_end(value_below(far, most), far, width.now);

@@ -88,19 +88,6 @@ __device__ inline void relax_everywhere(Search& search, unsigned& step, VALUE li
   }
 }
 
-// Stores the distances of masters as those of their mirrors on all other ranks. The grid calls it. Returns the bytes that it
-// stores.
-__device__ inline i64 publish_values(const Search& search, VALUE* const* values_of) {
-  i64 count = 0;
-  for (int p = 0; p < search.peers.ranks; p++) {
-    if (p == search.peers.rank) continue;
-    for (i64 i = thread_id(); i < search.proxies.sizes[p]; i += num_threads())
-      values_of[p][search.proxies.begins[p] + i] = search.values[search.proxies.lists[p][i]];
-    count += search.proxies.sizes[p];
-  }
-  return count * sizeof(VALUE);
-}
-
 // The search of settle_and_pull, where no mirror has out-edges. A bucket is settled on each rank; then mirrors whose distance
 // fell offer it to their masters, and again, until no rank offers anything. Before nodes that are not settled pull, all mirrors
 // get the distances of their masters.
@@ -131,13 +118,11 @@ settle_and_pull_peers(i64 source, const u64* index, const int* table, SortedRows
     keep_lowest(below, next, far);
     peers.barrier(barriers, told, [&](int, int k) { return k == SETTLED ? peek(settled) : k == BELOW ? peek(below) : 0ull; });
     if ((i64)peers.sum(told, SETTLED) >= enough) break;
-    u64 most = 0;
-    for (int p = 0; p < peers.ranks; p++) most = max(most, told[p][BELOW]);
-    next = far - (VALUE)most;
+    next = far - (VALUE)peers.most(told, BELOW);
     if (next < high) relax_everywhere(search, step, high, exchange, barriers, told);
     low = next < high ? high : next;
   }
-  i64 to_mirrors = publish_values(search, values_of);
+  i64 to_mirrors = publish_values(peers, others, search.values, values_of);
   peers.barrier(barriers, told);
   for (bool pulled = false;; pulled = true) {  // those that are not settled pull; then they push what they have
     append_unsettled(queues.next(step), low, far, pulled, rows, search.values);

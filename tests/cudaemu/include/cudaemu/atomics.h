@@ -31,7 +31,9 @@ CUDAEMU_UNWATCHED inline T update(T *address, Operation operation) {
     inline type atomicCAS(type *address, type compare, type value) {         \
         cudaemu::begin_atomic(address, sizeof(type));                        \
         return cudaemu::update(address, [=](type old) -> type { return old == compare ? value : old; }); \
-    }
+    }                                                                        \
+    inline type atomicCAS_block(type *address, type compare, type value) { return atomicCAS(address, compare, value); }   \
+    inline type atomicCAS_system(type *address, type compare, type value) { return atomicCAS(address, compare, value); }
 
 #define CUDAEMU_ATOMIC_SETS(type)                        \
     CUDAEMU_ATOMIC(atomicMin, type, value < old ? value : old) \
