@@ -7,23 +7,26 @@ from numba import njit
 
 from apps.operators.frontier_cpu import set_bit
 from cusp.kernels.bits import first_bit
+from cusp.runtime.threads import blocks, in_parallel
 
 
 def new_ranks(kept: Any, teleport: Any, factors: Any, sums: Any, ranks: Any, contributions: Any) -> tuple[float, float]:
-    change, dangling = _new_ranks(ranks.dtype.type(kept), teleport, factors, sums, ranks, contributions)
-    return change, dangling
+    """Sums of blocks are added up in their order, for any number of threads."""
+    rest = (ranks.dtype.type(kept), teleport, factors, sums, ranks, contributions)
+    found = in_parallel(lambda first, last: _new_ranks(first, last, *rest), blocks(ranks.size))
+    return sum(change for change, _ in found), sum(dangling for _, dangling in found)
 
 
 @njit(cache=True, nogil=True)
-def _new_ranks(kept, teleport, factors, sums, ranks, contributions):  # type: ignore[no-untyped-def]
+def _new_ranks(first, last, kept, teleport, factors, sums, ranks, contributions):  # type: ignore[no-untyped-def]
     change = dangling = 0.0
-    for node in range(factors.size):
+    for node in range(first, min(last, factors.size)):
         rank = sums[node] + kept * teleport[node]
         change += abs(np.float64(rank) - np.float64(ranks[node]))
         ranks[node] = rank
         contributions[node] = factors[node] * rank
         sums[node] = 0
-    for node in range(factors.size, ranks.size):
+    for node in range(max(first, factors.size), last):
         rank = sums[node] + kept * teleport[node]
         change += abs(np.float64(rank) - np.float64(ranks[node]))
         ranks[node] = rank
