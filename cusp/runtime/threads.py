@@ -76,6 +76,11 @@ def row_ranges(offsets: np.ndarray) -> list[Range]:
     return list(zip([0, *bounds[1:]], [*bounds[1:], rows], strict=True))
 
 
+def row_spans(offsets: np.ndarray, begin: int, end: int) -> list[Range]:
+    """The same for the rows ``begin`` to ``end - 1``."""
+    return [(begin + first, begin + last) for first, last in row_ranges(offsets[begin : end + 1])]
+
+
 def blocks(size: int) -> list[Range]:
     """Cut ``size`` entries in the same way for any number of threads: for floats, whose sum depends on the order."""
     return [(first, min(first + BLOCK, size)) for first in range(0, size, BLOCK)]
@@ -91,18 +96,22 @@ def in_parallel(function: Callable[..., Result], pieces: Sequence[tuple[Any, ...
 
     A thread takes the next piece as soon as it has finished one. When the pieces have run out, a thread that has not
     woken up yet is no longer waited for: so short work takes hardly longer than alone. After an exception, in a piece
-    or from outside, no further piece begins, and those that run are waited for.
+    or from outside, no further piece begins, and those that run are waited for. Of several exceptions, that of the
+    first piece is raised: the one that a single thread would have met, as all pieces before it had begun.
     """
     helpers = min(num_threads(), len(pieces)) - 1
     if helpers <= 0:
         return [function(*piece) for piece in pieces]
     results: list[Any] = [None] * len(pieces)
+    errors: dict[int, Exception] = {}
     turns = iter(range(len(pieces)))
 
     def work() -> None:
         try:
             for turn in turns:
                 results[turn] = function(*pieces[turn])
+        except Exception as error:
+            errors[turn] = error
         finally:
             deque(turns, maxlen=0)
 
@@ -110,10 +119,9 @@ def in_parallel(function: Callable[..., Result], pieces: Sequence[tuple[Any, ...
     try:
         work()
     finally:
-        running = [other for other in others if not other.cancel()]
-        wait(running)
-    for other in running:
-        other.result()
+        wait([other for other in others if not other.cancel()])
+    if errors:
+        raise errors[min(errors)]
     return results
 
 

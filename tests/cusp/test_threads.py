@@ -73,6 +73,19 @@ def test_an_error_ends_the_work(wrong):
     assert len(begun) == len(done) + 1 < 1000
 
 
+def test_the_first_error_is_raised():
+    """The one that one thread would have met, although others came earlier."""
+    together = threading.Barrier(3, timeout=30)
+
+    def work(number):
+        together.wait()
+        time.sleep(0.05 * (2 - number))
+        raise ZeroDivisionError(number)
+
+    with pytest.raises(ZeroDivisionError, match="0"):
+        threads.in_parallel(work, [(number,) for number in range(3)])
+
+
 def test_work_inside_work_ends():
     inner = lambda: sum(threads.in_parallel(lambda number: number, [(number,) for number in range(9)]))  # noqa: E731
     assert threads.in_parallel(inner, [()] * 9) == [36] * 9

@@ -153,11 +153,13 @@ def test_partitions(comm, shared_tmp, monkeypatch, policy, form):
     """So do saved partitions, figures and exports."""
     graphs.write(shared_tmp / "g.h5", GRAPH)
     folder, found = shared_tmp / "made", []
-    for who in comm, Uneven(comm):
+    monkeypatch.setattr(threads, "LEAST", 1)
+    for number, who in (1, comm), (3, Uneven(comm)):
         if comm.rank == 0:
             folder.mkdir()
         written = f"--save {folder}/parts --json {folder}/figures --export {form} --export-to {folder}/to"
-        assert cusp.__main__.main(who, [str(shared_tmp / "g.h5"), "--policy", policy, *written.split()]) == 0
+        arguments = [str(shared_tmp / "g.h5"), "--policy", policy, "--threads", str(number), *written.split()]
+        assert cusp.__main__.main(who, arguments) == 0
         comm.Barrier()
         saved = [(folder / "parts" / name).read_bytes() for name in read_manifest(folder / "parts").parts]
         manifest = json.loads((folder / "parts" / "manifest.json").read_text())

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 from numba import njit
 
-from cusp.runtime.threads import Range, in_parallel, row_ranges
+from cusp.runtime.threads import Range, in_parallel, row_spans
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,7 @@ def group_rows(lids: np.ndarray, bounds: Sequence[int], offsets: np.ndarray) -> 
     lids, degrees, filled = lids[degrees > 0], degrees[degrees > 0], np.cumsum(degrees > 0)
     firsts = np.concatenate([[0], filled])[list(bounds)].tolist()
     before = np.concatenate([[0], np.cumsum(degrees)])
-    groups = [
-        [(first + begin, first + end) for begin, end in row_ranges(before[first : last + 1])]
-        for first, last in pairwise(firsts)
-    ]
-    return RowGroups(lids, offsets, groups)
+    return RowGroups(lids, offsets, [row_spans(before, *group) for group in pairwise(firsts)])
 
 
 def sum_rows(rows: RowGroups, group: int, columns: np.ndarray, values: np.ndarray, sums: np.ndarray) -> None:
