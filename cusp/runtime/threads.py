@@ -9,6 +9,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from cusp.errors import OptionError
 from cusp.runtime.environment import local_ranks
 
 MOST = 1024
+ALL = 1 << 62  # more entries than there are anywhere
 LEAST = 1 << 14  # entries that are worth a range of their own: about as long as it takes to wake a thread
 RANGES = 8  # for each thread: who is done early takes another
 BLOCK = 1 << 16  # entries that are added up one after the other, whatever the number of threads
@@ -81,14 +83,25 @@ def row_spans(offsets: np.ndarray, begin: int, end: int) -> list[Range]:
     return [(begin + first, begin + last) for first, last in row_ranges(offsets[begin : end + 1])]
 
 
+def whole_words(pieces: list[Range]) -> list[Range]:
+    """The same ranges, moved a little so that each word of 64 bits, one for each entry, belongs to one of them."""
+    size = pieces[-1][1]
+    bounds = sorted({0, size, *(min(-(-last // 64) * 64, size) for _, last in pieces)})
+    return list(pairwise(bounds)) or pieces
+
+
 def blocks(size: int) -> list[Range]:
     """Cut ``size`` entries in the same way for any number of threads: for floats, whose sum depends on the order."""
     return [(first, min(first + BLOCK, size)) for first in range(0, size, BLOCK)]
 
 
+def many() -> int:
+    """From how many entries on work is cut into more than one range."""
+    return ALL if num_threads() == 1 else 2 * LEAST
+
+
 def _pieces(entries: int) -> int:
-    threads = num_threads()
-    return 1 if threads == 1 else max(1, min(RANGES * threads, entries // LEAST))
+    return max(1, min(RANGES * num_threads(), entries // LEAST)) if entries >= many() else 1
 
 
 def in_parallel(function: Callable[..., Result], pieces: Sequence[tuple[Any, ...]]) -> list[Result]:

@@ -11,25 +11,25 @@ def orient(
 ) -> tuple[np.ndarray, np.ndarray]:
     begins = np.zeros(rows.size + 1, np.int64)
     pieces = row_ranges(np.concatenate([[0], np.cumsum(offsets[rows + 1] - offsets[rows])]))
-    in_parallel(lambda first, last: _count_before(first, last, rows, offsets, targets, places, begins), pieces)
+    rest = (offsets, targets, places)
+    in_parallel(lambda first, last: _count_before(rows[first:last], *rest, begins[first + 1 :]), pieces)
     np.cumsum(begins, out=begins)
     entries = np.empty(begins[-1], places.dtype)
-    rest = (rows, offsets, targets, places, begins, entries)
-    in_parallel(lambda first, last: _write_before(first, last, *rest), pieces)
+    in_parallel(lambda first, last: _write_before(rows[first:last], *rest, begins[first:], entries), pieces)
     return begins, entries
 
 
 @njit(cache=True, nogil=True)
-def _count_before(first, last, rows, offsets, targets, places, begins):  # type: ignore[no-untyped-def]
-    for i in range(first, last):
+def _count_before(rows, offsets, targets, places, counts):  # type: ignore[no-untyped-def]
+    for i in range(rows.size):
         own = places[rows[i]]
         for edge in range(offsets[rows[i]], offsets[rows[i] + 1]):
-            begins[i + 1] += places[targets[edge]] < own
+            counts[i] += places[targets[edge]] < own
 
 
 @njit(cache=True, nogil=True)
-def _write_before(first, last, rows, offsets, targets, places, begins, entries):  # type: ignore[no-untyped-def]
-    for i in range(first, last):
+def _write_before(rows, offsets, targets, places, begins, entries):  # type: ignore[no-untyped-def]
+    for i in range(rows.size):
         own = places[rows[i]]
         to = begins[i]
         for edge in range(offsets[rows[i]], offsets[rows[i] + 1]):
@@ -48,8 +48,8 @@ def count_triangles(
     Nodes of high degree have low numbers, so the marks looked at are mostly in the cache. A thread has marks and counts
     of its own; those are whole numbers, whose sum is the same in any order.
     """
-    words = [array.view(np.uint64) for array in (row_offsets, in_offsets, offsets)]
-    nodes = [array.view(np.uint32) for array in (middles, rows, sources, targets)]
+    row_words, *words = [array.view(np.uint64) for array in (row_offsets, in_offsets, offsets)]
+    middle_nodes, *nodes = [array.view(np.uint32) for array in (middles, rows, sources, targets)]
     users = np.cumsum(in_offsets[middles + 1] - in_offsets[middles])
     pieces = row_ranges(np.concatenate([[0], users]))
     own = [(np.zeros(offsets.size, np.uint8), np.zeros_like(counts)) for _ in range(min(num_threads(), len(pieces)))]
@@ -57,7 +57,7 @@ def count_triangles(
 
     def count(first: int, last: int) -> int:
         mine = free.pop()
-        total = _count(first, last, *words, *nodes, *mine)
+        total = _count(row_words[first : last + 1], *words, middle_nodes[first:last], *nodes, *mine)
         free.append(mine)
         return int(total)
 
@@ -68,10 +68,10 @@ def count_triangles(
 
 
 @njit(cache=True, nogil=True)
-def _count(first, last, row_offsets, in_offsets, offsets, middles, rows, sources, targets, marks, counts):  # type: ignore[no-untyped-def]
+def _count(row_offsets, in_offsets, offsets, middles, rows, sources, targets, marks, counts):  # type: ignore[no-untyped-def]
     """All places are unsigned, so their sign need not be checked."""
     one, total = np.uint64(1), np.int64(0)
-    for i in range(first, last):
+    for i in range(middles.size):
         middle = middles[i]
         row = rows[row_offsets[i] : row_offsets[i + 1]]
         users = sources[in_offsets[middle] : in_offsets[middle + one]]

@@ -12,21 +12,25 @@ from cusp.runtime.threads import blocks, in_parallel
 
 def new_ranks(kept: Any, teleport: Any, factors: Any, sums: Any, ranks: Any, contributions: Any) -> tuple[float, float]:
     """Sums of blocks are added up in their order, for any number of threads."""
-    rest = (ranks.dtype.type(kept), teleport, factors, sums, ranks, contributions)
-    found = in_parallel(lambda first, last: _new_ranks(first, last, *rest), blocks(ranks.size))
+    kept, arrays = ranks.dtype.type(kept), (teleport, factors, sums, ranks, contributions)
+
+    def some(first: int, last: int) -> tuple[float, float]:
+        return _new_ranks(kept, *(array[first:last] for array in arrays))
+
+    found = in_parallel(some, blocks(ranks.size))
     return sum(change for change, _ in found), sum(dangling for _, dangling in found)
 
 
 @njit(cache=True, nogil=True)
-def _new_ranks(first, last, kept, teleport, factors, sums, ranks, contributions):  # type: ignore[no-untyped-def]
+def _new_ranks(kept, teleport, factors, sums, ranks, contributions):  # type: ignore[no-untyped-def]
     change = dangling = 0.0
-    for node in range(first, min(last, factors.size)):
+    for node in range(factors.size):
         rank = sums[node] + kept * teleport[node]
         change += abs(np.float64(rank) - np.float64(ranks[node]))
         ranks[node] = rank
         contributions[node] = factors[node] * rank
         sums[node] = 0
-    for node in range(max(first, factors.size), last):
+    for node in range(factors.size, ranks.size):
         rank = sums[node] + kept * teleport[node]
         change += abs(np.float64(rank) - np.float64(ranks[node]))
         ranks[node] = rank

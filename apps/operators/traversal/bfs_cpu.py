@@ -1,18 +1,23 @@
 """Breadth-first search on the CPU: see interfaces.py.
 
-On one rank a whole search runs in one call. Frontiers that push are in a queue, so that a level costs what its frontier
-has; those that are pulled from are bits.
+On one rank a whole search runs in one call, but for levels that are worth several threads. Frontiers that push are in a
+queue, so that a level costs what its frontier has; those that are pulled from are bits.
+
+Threads that push lower values with an atomic minimum: of several parents, the lowest wins, whoever comes first. Those
+that pull have nodes of their own, and the words with their bits.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
 from apps.operators.frontier_cpu import get_bit, set_bit
+from cusp.kernels.atomics import atomic_min, atomic_or
 from cusp.kernels.bits import first_bit, prefetch
 from cusp.partition import Partition
+from cusp.runtime.threads import in_parallel, many, ranges, row_ranges, whole_words
 from gluon.device_cpu import move_bits, no_bits
 from gluon.sync import Sync
 
@@ -20,23 +25,48 @@ DIRECTIONS = {"auto": 0, "push": 1, "pull": 2}
 AUTO, PUSH, PULL = DIRECTIONS.values()
 
 
+def bfs_push(
+    frontier: Any, offsets: Any, targets: Any, gids: Any, gid_mask: Any, level: Any, unreached: Any, values: Any,
+    updated: Any, queue: Any,
+) -> None:  # fmt: skip
+    rest = (targets, gid_mask, level, values, updated)
+
+    def push(first: int, last: int) -> None:
+        _push_bits(frontier[first >> 6 : (last + 63) >> 6], offsets[first:], gids[first:], *rest)
+
+    in_parallel(push, whole_words(row_ranges(offsets)))
+
+
 @njit(cache=True, nogil=True)
-def bfs_push(frontier, offsets, targets, gids, gid_mask, level, unreached, values, updated, queue):  # type: ignore[no-untyped-def]
+def _push_bits(frontier, offsets, gids, targets, gid_mask, level, values, updated):  # type: ignore[no-untyped-def]
+    number = values.dtype.type
     for word in range(frontier.size):
         bits = frontier[word]
         while bits:
             source = word * 64 + first_bit(bits)
             bits &= bits - np.uint64(1)
-            value = level | (gids[source] & gid_mask)
+            value = number(level | (gids[source] & gid_mask))
             for edge in range(offsets[source], offsets[source + 1]):
                 target = targets[edge]
-                if values[target] == unreached:
-                    values[target] = value
-                    set_bit(updated, target)
+                if value < values[target]:
+                    atomic_min(values, target, value)
+                    atomic_or(updated, target >> 6, np.uint64(1) << np.uint64(target & 63))
+
+
+def bfs_pull(
+    frontier: Any, offsets: Any, sources: Any, gids: Any, gid_mask: Any, level: Any, unreached: Any, values: Any,
+    updated: Any, queue: Any,
+) -> None:  # fmt: skip
+    rest = (frontier, sources, gids, gid_mask, level, unreached)
+
+    def pull(first: int, last: int) -> None:
+        _pull_bits(offsets[first : last + 1], values[first:last], updated[first >> 6 : (last + 63) >> 6], *rest)
+
+    in_parallel(pull, whole_words(ranges(offsets.size - 1)))
 
 
 @njit(cache=True, nogil=True)
-def bfs_pull(frontier, offsets, sources, gids, gid_mask, level, unreached, values, updated, queue):  # type: ignore[no-untyped-def]
+def _pull_bits(offsets, values, updated, frontier, sources, gids, gid_mask, level, unreached):  # type: ignore[no-untyped-def]
     for target in range(offsets.size - 1):
         if values[target] == unreached:
             for edge in range(offsets[target], offsets[target + 1]):
@@ -78,27 +108,93 @@ def bfs_drain(
     """The largest number stands for what is not reached: seen as a signed one it is -1."""
     shift = part.num_nodes.bit_length() if with_parents else 0
     values: Any = np.full(part.num_proxies, -1, np.int64 if with_parents else np.int32)
+    unsigned, source = values.view(f"u{values.itemsize}"), part.lid(source)
+    unsigned[source] = part.gids[source] if shift else 0
+    plan.queue[0] = source
+    choice = (DIRECTIONS[direction] if plan.in_edges else PUSH, alpha, beta, part.num_nodes, many())
     in_edges = plan.in_edges or (part.offsets, part.targets)
-    levels = _search(
-        part.lid(source), DIRECTIONS[direction] if plan.in_edges else PUSH, alpha, beta, part.num_nodes, part.num_edges,
-        part.offsets, part.targets, *in_edges, plan.first, part.gids, shift, values.view(f"u{values.itemsize}"),
-        plan.queue, *plan.bits,
-    )  # fmt: skip
+    degree = int(part.offsets[source + 1] - part.offsets[source])
+    found = Found(False, 0, 1, 0, 1, degree, 0, part.num_edges)
+    while found.nodes:
+        found = Found(*_search(
+            *found, *choice, part.offsets, part.targets, *in_edges, plan.first, part.gids, shift, unsigned, plan.queue,
+            *plan.bits,
+        ))  # fmt: skip
+        if found.nodes:
+            advance = _pull_level if found.pulled else _push_level
+            found = advance(part, plan, found, in_edges, shift, unsigned)
     if not with_parents:
-        return values, values[:0], levels
-    return (values >> shift).astype(np.int32), np.where(values < 0, values, values & (1 << shift) - 1), levels
+        return values, values[:0], found.level
+    return (values >> shift).astype(np.int32), np.where(values < 0, values, values & (1 << shift) - 1), found.level
+
+
+class Found(NamedTuple):
+    """How far a search has come.
+
+    Attributes
+    ----------
+    pulled : bool
+        The frontier is in the bits, else in the queue from ``head`` to ``tail``.
+    level : int
+        Its hops; while a level is done in parallel, those of the nodes that it finds.
+    nodes, edges : int
+        Of the frontier. ``before``: nodes of the one before.
+    unexplored : int
+        Out-edges of all nodes that were in no frontier.
+    """
+
+    pulled: bool
+    head: int
+    tail: int
+    level: int
+    nodes: int
+    edges: int
+    before: int
+    unexplored: int
+
+
+def _pull_level(part: Partition, plan: BfsPlan, found: Found, in_edges: Any, shift: int, values: Any) -> Found:
+    """One level by several threads."""
+    frontier, reached = plan.bits
+    rest = (frontier, in_edges[1], part.gids, found.level, shift)
+
+    def pull(begin: int, end: int) -> tuple[int, int]:
+        rows, words = slice(begin, end + 1), slice(begin >> 6, (end + 63) >> 6)
+        first = plan.first[begin:end]
+        return _pull(part.offsets[rows], in_edges[0][rows], first, values[begin:end], reached[words], *rest)
+
+    counts = in_parallel(pull, whole_words(ranges(plan.first.size)))
+    frontier[:] = reached
+    return found._replace(nodes=sum(nodes for nodes, _ in counts), edges=sum(edges for _, edges in counts))
+
+
+def _push_level(part: Partition, plan: BfsPlan, found: Found, in_edges: Any, shift: int, values: Any) -> Found:
+    """One level by several threads, each with a queue of its own; the next frontier has them one after the other."""
+    sources = plan.queue[found.head : found.tail]
+    before = np.concatenate([[0], np.cumsum(part.offsets[sources + 1] - part.offsets[sources])])
+    rest = (part.offsets, part.targets, part.gids, found.level, shift, values)
+
+    def push(first: int, last: int) -> tuple[np.ndarray, int]:
+        mine = np.empty(min(before[last] - before[first] + 1, plan.queue.size), np.int32)
+        nodes, edges = _push_some(sources[first:last], *rest, mine)
+        return mine[:nodes], edges
+
+    pieces = in_parallel(push, row_ranges(before))
+    nodes = sum(mine.size for mine, _ in pieces)
+    np.concatenate([mine for mine, _ in pieces], out=plan.queue[found.tail : found.tail + nodes])
+    edges = sum(edges for _, edges in pieces)
+    return found._replace(head=found.tail, tail=found.tail + nodes, nodes=nodes, edges=edges)
 
 
 @njit(cache=True, nogil=True)
 def _search(  # type: ignore[no-untyped-def]
-    source, direction, alpha, beta, num_nodes, num_edges, offsets, targets, in_offsets, in_sources, first, gids, shift,
-    values, queue, frontier, reached,
+    pulled, head, tail, level, nodes, edges, before, unexplored, direction, alpha, beta, num_nodes, many, offsets,
+    targets, in_offsets, in_sources, first, gids, shift, values, queue, frontier, reached,
 ):  # fmt: skip
-    """Search level by level; returns the number of levels."""
-    values[source] = gids[source] if shift else 0
-    queue[0] = source
-    head, tail, level, pulled = 0, 1, 0, False
-    nodes, edges, before, unexplored = 1, offsets[source + 1] - offsets[source], 0, num_edges
+    """Search level by level, as far as there is something to find or a level is worth several threads.
+
+    Then the frontier is where that level needs it: in the bits or in the queue.
+    """
     while nodes > 0:
         level += 1
         if pulled:
@@ -107,21 +203,42 @@ def _search(  # type: ignore[no-untyped-def]
             pull = edges > unexplored // alpha
         pull = pull if direction == AUTO else direction == PULL
         before, unexplored = nodes, unexplored - edges
+        if pull and not pulled:
+            frontier[:] = 0
+            for place in range(head, tail):
+                set_bit(frontier, queue[place])
+        elif pulled and not pull:
+            head, tail = 0, move_bits(frontier, queue)
+        pulled = pull
+        if (first.size if pull else edges) >= many:
+            break
         if pull:
-            if not pulled:
-                frontier[:] = 0
-                for place in range(head, tail):
-                    set_bit(frontier, queue[place])
-            reached[:] = 0
-            nodes, edges = _pull(frontier, offsets, in_offsets, in_sources, first, gids, level, shift, values, reached)
-            frontier, reached = reached, frontier
+            rest = (frontier, in_sources, gids, level, shift)
+            nodes, edges = _pull(offsets, in_offsets, first, values, reached, *rest)
+            frontier[:] = reached
         else:
-            if pulled:
-                head, tail = 0, move_bits(frontier, queue)
             head, tail, edges = _push(head, tail, offsets, targets, gids, level, shift, values, queue)
             nodes = tail - head
-        pulled = pull
-    return level
+    return pulled, head, tail, level, nodes, edges, before, unexplored
+
+
+@njit(cache=True, nogil=True)
+def _push_some(sources, offsets, targets, gids, level, shift, values, found):  # type: ignore[no-untyped-def]
+    """What :func:`_push` does, while other threads do so with other sources."""
+    number, end, edges = values.dtype.type, 0, 0
+    unreached = number(-1)
+    for source in sources:
+        value = number(level)
+        if shift:
+            value = number((level << shift) | gids[source])
+        for edge in range(offsets[source], offsets[source + 1]):
+            target = targets[edge]
+            if value < values[target]:
+                found[end] = target
+                end += np.int64(atomic_min(values, target, value) == unreached)
+    for target in found[:end]:
+        edges += offsets[target + 1] - offsets[target]
+    return end, edges
 
 
 @njit(cache=True, nogil=True)
@@ -152,10 +269,11 @@ def _push(head, tail, offsets, targets, gids, level, shift, values, queue):  # t
 
 
 @njit(cache=True, nogil=True)
-def _pull(frontier, offsets, in_offsets, in_sources, first, gids, level, shift, values, reached):  # type: ignore[no-untyped-def]
+def _pull(offsets, in_offsets, first, values, reached, frontier, in_sources, gids, level, shift):  # type: ignore[no-untyped-def]
     """Each unreached node takes the first in-neighbour of its row that is in the frontier."""
     number, nodes, edges = values.dtype.type, 0, 0
     unreached = number(-1)
+    reached[:] = 0
     for target in range(first.size):
         if values[target] == unreached and first[target] >= 0:
             parent = first[target]
