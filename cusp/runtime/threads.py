@@ -112,7 +112,8 @@ def in_parallel(function: Callable[..., Result], pieces: Sequence[tuple[Any, ...
     or from outside, no further piece begins, and those that run are waited for. Of several exceptions, that of the
     first piece is raised: the one that a single thread would have met, as all pieces before it had begun.
     """
-    helpers = min(num_threads(), len(pieces)) - 1
+    threads = num_threads()
+    helpers = min(threads, len(pieces)) - 1
     if helpers <= 0:
         return [function(*piece) for piece in pieces]
     results: list[Any] = [None] * len(pieces)
@@ -128,7 +129,7 @@ def in_parallel(function: Callable[..., Result], pieces: Sequence[tuple[Any, ...
         finally:
             deque(turns, maxlen=0)
 
-    others = [_pool().submit(work) for _ in range(helpers)]
+    others = [_pool(threads - 1).submit(work) for _ in range(helpers)]
     try:
         work()
     finally:
@@ -139,8 +140,8 @@ def in_parallel(function: Callable[..., Result], pieces: Sequence[tuple[Any, ...
 
 
 @functools.cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(MOST, "cusp")  # which starts a thread only when none is idle
+def _pool(size: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(size, "cusp")
 
 
 os.register_at_fork(after_in_child=_pool.cache_clear)  # a child has none of these threads

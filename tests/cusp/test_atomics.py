@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from cusp.kernels.atomics import atomic_min, atomic_or
+from cusp.kernels.atomics import atomic_and, atomic_min, atomic_or
 from cusp.runtime import threads
 
 TIMES = 200_000
@@ -39,8 +39,16 @@ def test_the_least_of_unsigned_numbers():
     assert least[0] == 7
 
 
+def test_bits_are_cleared_and_what_was_there_is_returned():
+    words = np.array([7, 12], np.uint64)
+    clear = njit(lambda array, bits: atomic_and(array, 1, ~bits))
+    put = njit(lambda array, bits: atomic_or(array, 0, bits))
+    assert clear(words, np.uint64(4)) == 12 and put(words, np.uint64(8)) == 7
+    assert words.tolist() == [15, 8]
+
+
 def test_without_the_compiler():
     words, least = np.array([4, 1]), np.array([9])
-    atomic_or(words, 1, 2)
+    assert atomic_or(words, 1, 6) == 1 and atomic_and(words, 1, 3) == 7
     assert atomic_min(least, 0, 5) == 9 and atomic_min(least, 0, 6) == 5
     assert words.tolist() == [4, 3] and least.tolist() == [5]

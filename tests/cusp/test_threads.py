@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cusp.errors import OptionError
+from cusp.program.report import describe_placement
 from cusp.runtime import threads
+from cusp.runtime.devices import Placement
 
 
 @pytest.fixture(autouse=True)
@@ -97,6 +99,13 @@ def test_a_child_process_has_threads_of_its_own():
     if child == 0:
         os._exit(int(threads.in_parallel(abs, [(-1,)] * 9) != [1] * 9))
     assert os.waitpid(child, 0)[1] == 0
+
+
+def test_the_line_that_names_the_device():
+    lines = {(1,): "1 thread", (4,): "4 threads", (2, 2): "2 threads per rank", (1, 3): "1 to 3 threads per rank"}
+    for numbers, text in lines.items():
+        placement = Placement("cpu", ("cpu",) * len(numbers), numbers)
+        assert describe_placement(placement, "host") == f"device: cpu, {text}"
 
 
 def test_number_of_threads(monkeypatch):
