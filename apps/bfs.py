@@ -61,11 +61,11 @@ def bfs(
         ``parents`` (int64), the source being its own.
     """
     prepared = prepare(part, sync) if prepared is None else prepared
-    if sync.peers or backend(Frontier, part.device).drains(sync.comm.size):
-        return _drain(part, source, direction, parents, prepared)
     if prepared.lengths is not None and direction == "auto" and not parents:
         return _run_ahead(part, sync, source, prepared.lengths)
-    search = BreadthFirstSearch(part, sync, source, parents, prepared.queue)
+    if sync.peers or backend(Frontier, part.device).drains(sync.comm.size):
+        return _drain(part, sync, source, direction, parents, prepared.memory)
+    search = BreadthFirstSearch(part, sync, source, parents, prepared.memory)
     while search.count_frontier() > 0:
         if choose_direction(search, direction) == "pull":
             search.pull()
@@ -163,10 +163,11 @@ class BreadthFirstSearch:
         return Answer({"hops": hops, "parents": parents}, reached, self.level)
 
 
-def _drain(part: Partition, source: int, direction: str, parents: bool, plan: Any) -> Answer:
+def _drain(part: Partition, sync: Sync, source: int, direction: str, parents: bool, plan: Any) -> Answer:
     """The whole search in one call: no other rank takes part, or all do, in one kernel on each GPU. Collective."""
     ops = backend(Bfs, part.device)
     hops, parent, levels = ops.bfs_drain(part, plan, source, direction, ALPHA, BETA, parents)
+    sync.count_peers()
     return Answer({"hops": hops} | ({"parents": parent} if parents else {}), hops >= 0, levels)
 
 
@@ -181,20 +182,22 @@ def _run_ahead(part: Partition, sync: Sync, source: int, lengths: Lengths) -> An
 
 
 class Shared(NamedTuple):
-    """What the searches of several ranks share: memory, and the lengths of edges where they run ahead."""
+    """What searches share: memory of the operators, and the lengths of edges where ranks run ahead."""
 
-    queue: Any
+    memory: Any
     lengths: Lengths | None
 
 
-def prepare(part: Partition, sync: Sync) -> Any:
+def prepare(part: Partition, sync: Sync) -> Shared:
     """What all searches of one partition share. Collective."""
-    frontiers = backend(Frontier, part.device)
-    if sync.peers or frontiers.drains(sync.comm.size):
-        in_edges = in_edges_of(part)
-        return backend(Bfs, part.device).plan_bfs(part, in_edges and in_edges[:2], sync)
-    lengths = measure(replace(part, weights=None), sync) if frontiers.runs_ahead(part) else None
-    return Shared(frontiers.make_queue(part), lengths)
+    frontiers, peers, lengths = backend(Frontier, part.device), sync.peers is not None, None
+    alone = frontiers.drains(sync.comm.size)
+    if not alone and frontiers.runs_ahead(part, peers):
+        lengths = measure(replace(part, weights=None), sync)
+    if not alone and not peers:
+        return Shared(frontiers.make_queue(part), lengths)
+    in_edges = in_edges_of(part)
+    return Shared(backend(Bfs, part.device).plan_bfs(part, in_edges and in_edges[:2], sync), lengths)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -33,7 +33,7 @@ from gluon.transports import open_transport
 
 __all__ = ["Answer", "App", "Job", "append_rows", "choose_sources", "commit", "main", "rehearse", "run_trial", "wait"]
 
-PHASES = ("read", "assign_masters", "assign_edges", "allocate", "construct", "plan")
+PHASES = ("read", "assign_masters", "assign_edges", "allocate", "construct", "plan", "prepare")
 
 
 @dataclass
@@ -99,6 +99,7 @@ def prepare_job(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> J
     part = source.build(watch, app.needs_csc(options, source.header.symmetric))
     with watch("plan"):
         plan = make_plan(part, comm, options.transport)
+    with watch("prepare"):
         prepared = app.prepare(part, Sync(plan, comm), options)
     seconds = comm.allreduce(time.perf_counter() - began, MPI.MAX)
     phases = {name: comm.allreduce(watch.seconds.get(name, 0.0), MPI.MAX) for name in PHASES}

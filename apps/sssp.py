@@ -57,7 +57,9 @@ def distances_from(part: Partition, sync: Sync, source: int, lengths: Lengths) -
     """
     ops = backend(Sssp, part.device)
     if ops.drains(lengths.queue, sync.comm.size):
-        return ops.shortest_paths(part, source, lengths)
+        found = ops.shortest_paths(part, source, lengths)
+        sync.count_peers()
+        return found
     search = DeltaStepping(part, sync, source, lengths)
     if ops.settles(lengths.queue):
         search.settle_and_pull()

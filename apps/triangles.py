@@ -9,12 +9,13 @@
 """
 
 import argparse
+from typing import NamedTuple
 
 import numpy as np
 
 from apps.harness import Answer, App, main
 from apps.operators.structure.interfaces import Triangles
-from apps.shared.oriented import place_by_degree, return_to_masters, rows_of_others, share_out
+from apps.shared.oriented import Shares, place_by_degree, return_to_masters, rows_of_others, share_out
 from apps.shared.undirected import as_undirected
 from apps.verify.triangles import verify_triangles
 from cusp.launch import run_main
@@ -23,7 +24,20 @@ from cusp.runtime.devices import backend, xp_of
 from gluon.sync import Sync
 
 
-def triangles(part: Partition, sync: Sync, per_node: bool = False, graph: Partition | None = None) -> Answer:
+class Oriented(NamedTuple):
+    """The graph without directions, loops and parallel edges, and what this rank has of it once it is oriented."""
+
+    graph: Partition
+    shares: Shares
+
+
+def prepare(part: Partition, sync: Sync) -> Oriented:
+    """Orient the graph by degree and share out its rows. Collective."""
+    graph = as_undirected(part, sync.comm, weights=False)
+    return Oriented(graph, share_out(graph, place_by_degree(graph, sync), sync.comm))
+
+
+def triangles(part: Partition, sync: Sync, per_node: bool = False, oriented: Oriented | None = None) -> Answer:
     """Triangles of the graph without directions, loops and parallel edges. Collective.
 
     Every edge leads to its end of higher degree, and a triangle is found at its node u of lowest degree: there it is a
@@ -34,8 +48,8 @@ def triangles(part: Partition, sync: Sync, per_node: bool = False, graph: Partit
     ----------
     per_node : bool
         Count them at each node too, which takes longer.
-    graph : Partition, optional
-        What :func:`~apps.shared.undirected.as_undirected` makes of ``part``, if that has been done.
+    oriented : Oriented, optional
+        What :func:`prepare` makes of ``part``, if that has been done.
 
     Returns
     -------
@@ -45,9 +59,8 @@ def triangles(part: Partition, sync: Sync, per_node: bool = False, graph: Partit
         ``clustering`` (float64): the share of pairs of neighbours that are neighbours, 0 where there is no pair.
     """
     comm = sync.comm
-    graph = graph or as_undirected(part, comm, weights=False)
+    graph, shares = oriented or prepare(part, sync)
     ops, xp = backend(Triangles, part.device), xp_of(part.device)
-    shares = share_out(graph, place_by_degree(graph, sync), comm)
     counts = xp.zeros(shares.places.size if per_node else 0, np.int64)
     rest = (shares.in_offsets, shares.sources, shares.offsets, shares.targets, counts)
     everyone = xp.arange(shares.places.size, dtype=np.int32)
@@ -82,10 +95,10 @@ def _per_node(options: argparse.Namespace) -> bool:
 APP = App(
     name="triangles",
     summary="triangles and clustering coefficients, edges taken both ways",
-    prepare=lambda part, sync, options: as_undirected(part, sync.comm, weights=False),
-    run=lambda part, sync, _, graph, options: triangles(part, sync, _per_node(options), graph),
-    verify=lambda part, sync, _, answer, graph, options: verify_triangles(
-        graph, sync, answer.figures, answer.labels or triangles(part, sync, True, graph).labels
+    prepare=lambda part, sync, options: prepare(part, sync),
+    run=lambda part, sync, _, oriented, options: triangles(part, sync, _per_node(options), oriented),
+    verify=lambda part, sync, _, answer, oriented, options: verify_triangles(
+        oriented.graph, sync, answer.figures, answer.labels or triangles(part, sync, True, oriented).labels
     ),
     add_options=add_options,
     needs_source=False,

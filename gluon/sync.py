@@ -105,6 +105,12 @@ class Sync:
         sent = self.exchange(kind, labels, lists, implied)
         self.traffic.append(Traffic(kind, len(sent), sum(sent)))
 
+    def count_peers(self) -> None:
+        """Add to the traffic what the last kernel of the peers has stored, if there are any."""
+        if self.peers is not None:
+            messages, to_masters, to_mirrors = self.peers.sent()
+            self.traffic += [Traffic("reduce", messages, to_masters), Traffic("broadcast", 0, to_mirrors)]
+
 
 def peers_of(plan: SyncPlan, comm: MPI.Intracomm) -> "Peers | None":
     """The ranks as peers, where the transport of a plan is ``peer`` and each has a GPU of its own."""

@@ -3,17 +3,16 @@
 import numpy as np
 from numba import njit
 
+from apps.operators.interfaces import SPARSE
 from cusp.kernels.bits import first_bit
 from cusp.partition import Partition
-
-SPARSE = 5  # edges per node: graphs with fewer are roads and other lattices, as a rule
 
 
 def drains(ranks: int) -> bool:
     return ranks == 1
 
 
-def runs_ahead(part: Partition) -> bool:
+def runs_ahead(part: Partition, peers: bool) -> bool:
     return part.num_edges < SPARSE * part.num_nodes
 
 

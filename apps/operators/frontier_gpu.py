@@ -6,6 +6,7 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
+from apps.operators.interfaces import SPARSE
 from cusp.errors import OptionError
 from cusp.kernels.cuda import Struct, load, many_threads, struct, sums_of
 from cusp.partition import Partition
@@ -61,9 +62,8 @@ def drains(ranks: int) -> bool:
     return ranks == 1
 
 
-def runs_ahead(part: Partition) -> bool:
-    """Not yet measured."""
-    return False
+def runs_ahead(part: Partition, peers: bool) -> bool:
+    return peers and part.num_edges < SPARSE * part.num_nodes
 
 
 def frontier_size(updated: Any, degrees: Any) -> tuple[int, int]:

@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from apps.shared.undirected import RowPieces
     from cusp.partition import Partition
 
+SPARSE = 5  # edges per node: graphs with fewer are roads and other lattices, as a rule
+
 
 class Frontier(Protocol):
     """Frontiers: bits of a label."""
@@ -15,8 +17,11 @@ class Frontier(Protocol):
     def drains(self, ranks: int) -> bool:
         """Whether a whole traversal runs in one call: where no other rank has to be asked."""
 
-    def runs_ahead(self, part: "Partition") -> bool:
-        """Whether ranks should not wait for each other after each level of a search: levels are many, as a rule."""
+    def runs_ahead(self, part: "Partition", peers: bool) -> bool:
+        """Whether ranks should not wait for each other after each level of a search: levels are many, as a rule.
+
+        ``peers``: whether GPUs reach each other's memory.
+        """
 
     def make_queue(self, part: "Partition") -> Any:
         """Memory that an operator needs while it runs, made once per partition."""

@@ -24,8 +24,6 @@ from gluon.sync import Sync
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
-CAPACITY = 1 << 24  # entries of rows that a rank gets from others at a time
-
 
 @dataclass(frozen=True)
 class Shares:
@@ -114,11 +112,11 @@ def share_out(graph: Partition, places: Any, comm: "Intracomm") -> Shares:
     return Shares(index, here, offsets, targets, in_offsets, sources, taken, given)
 
 
-def rows_of_others(shares: Shares, comm: "Intracomm", capacity: int = CAPACITY) -> Iterator[tuple[Any, Any, Any]]:
+def rows_of_others(shares: Shares, comm: "Intracomm", capacity: int | None = None) -> Iterator[tuple[Any, Any, Any]]:
     """Rows of other ranks to whose nodes edges here lead, in rounds of about ``capacity`` entries. Collective.
 
     Entries that do not occur here are left out. Ranks say once which rows they need, and in each round every rank gets
-    the next few of them from every other rank.
+    the next few of them from every other rank. ``capacity`` depends on the device, if it is not given.
 
     Yields
     ------
@@ -127,6 +125,7 @@ def rows_of_others(shares: Shares, comm: "Intracomm", capacity: int = CAPACITY) 
     """
     build = backend(Build, device_of(shares.index))
     ops, xp = backend(Triangles, device_of(shares.index)), build.xp
+    capacity = capacity or ops.ROWS_AT_ONCE
     elsewhere = shares.places % comm.size != comm.rank
     needed = xp.flatnonzero(elsewhere & (xp.diff(shares.in_offsets) > 0)).astype(np.int32)
     needed, ends = _by_holder(needed, shares.places[needed], comm)

@@ -75,13 +75,14 @@ __device__ inline u64 peek(const u64* place) { return *(const volatile u64*)plac
 
 // *sum += ``value`` of all threads, with one atomic per block: atomics on one address follow each other. All threads call it.
 __device__ inline void add_up(u64* sum, u64 value) {
-  __shared__ u64 of_block;
+  __shared__ u64 of_warp[32];
   value = sum_of_warp(value);
-  if (threadIdx.x == 0) of_block = 0;
+  __syncthreads();  // the call before has read them
+  if (lane_id() == 0) of_warp[threadIdx.x / 32] = value;
   __syncthreads();
-  if (lane_id() == 0 && value) atomicAdd(&of_block, value);
-  __syncthreads();
-  if (threadIdx.x == 0 && of_block) atomicAdd(sum, of_block);
+  if (threadIdx.x >= 32) return;
+  value = sum_of_warp(threadIdx.x < (blockDim.x + 31) / 32 ? of_warp[threadIdx.x] : 0ull);
+  if (threadIdx.x == 0 && value) atomicAdd(sum, value);
 }
 
 // True in all threads of the block that ends last, which sees all that the others did before. ``ended`` is 0 before and

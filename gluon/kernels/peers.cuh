@@ -26,6 +26,7 @@ struct Peers {
   PeerState* state;
   i64 patience;  // clock cycles
   u64* missing;  // on the host: 1 + the rank that did not come
+  u64* report;   // on the host: see end
 
   // Where a kernel begins: the number of the last barrier.
   __device__ unsigned begin() const { return *(volatile unsigned*)&state->barriers; }
@@ -63,9 +64,12 @@ struct Peers {
     barrier(number, told, [](int, int) { return 0ull; });
   }
 
-  // Where a kernel ends, after a barrier of its blocks.
-  __device__ void end(unsigned number) const {
-    if (thread_id() == 0) state->barriers = number;
+  // Where a kernel ends, after a barrier of its blocks. The host learns how many barriers there were, and how many bytes this
+  // rank has stored for masters and for mirrors of others.
+  __device__ void end(unsigned number, i64 to_masters, i64 to_mirrors) const {
+    if (thread_id() > 0) return;
+    report[0] = number - state->barriers, report[1] = to_masters, report[2] = to_mirrors;
+    state->barriers = number;
   }
 
   // Number k of all ranks added up.
@@ -73,6 +77,13 @@ struct Peers {
     u64 result = 0;
     for (int p = 0; p < ranks; p++) result += told[p][k];
     return result;
+  }
+
+  // The kernel ends with an error, and the host says which rank did not come.
+  __device__ void give_up(i64 other) const {
+    *(volatile u64*)missing = (u64)other + 1;
+    __threadfence_system();
+    __trap();
   }
 
  private:
@@ -83,13 +94,6 @@ struct Peers {
       unsigned part = (unsigned)(value(other, half / 2) >> (32 * (half & 1)));
       *(volatile u64*)&lines[other][rank].words[number & 1][half] = (u64)number << 32 | part;
     }
-  }
-
-  // The kernel ends with an error, and the host says which rank did not come.
-  __device__ void give_up(i64 other) const {
-    *(volatile u64*)missing = (u64)other + 1;
-    __threadfence_system();
-    __trap();
   }
 };
 
@@ -106,18 +110,21 @@ struct Proxies {
     while (mirror >= starts[rank + 1]) rank++;
     return rank;
   }
+  __device__ i64 mirrors_of(int rank) const { return starts[rank + 1] - starts[rank]; }
 };
 
 // Stores the bits of masters as those of their mirrors into the bitmaps of all other ranks. Bits are only ever set there, so a
 // word that has bits of others, too, is joined. The grid calls it; a warp has 8 words at a time, which go over the link
-// together.
-__device__ inline void publish_bits(const Peers& peers, const Proxies& proxies, const unsigned* bits,
+// together. Returns the bytes that the grid stores.
+__device__ inline i64 publish_bits(const Peers& peers, const Proxies& proxies, const unsigned* bits,
                                     unsigned* const* bitmaps) {
   constexpr int TOGETHER = 8;
+  i64 bytes = 0;
   for (int p = 0; p < peers.ranks; p++) {
     if (p == peers.rank || proxies.sizes[p] == 0) continue;
     i64 begin = proxies.begins[p], size = proxies.sizes[p];
     i64 first = (begin >> 5) / TOGETHER * TOGETHER, last = (begin + size - 1) >> 5;
+    bytes += 4 * (last - (begin >> 5) + 1);
     for (i64 base = first + thread_id() / 32 * TOGETHER; base <= last; base += num_threads() / 32 * TOGETHER) {
       int lid[TOGETHER];
       unsigned own = 0;
@@ -138,6 +145,7 @@ __device__ inline void publish_bits(const Peers& peers, const Proxies& proxies, 
       else if (own) atomicOr_system(&bitmaps[p][word], own);
     }
   }
+  return bytes;
 }
 
 __device__ inline i64 bit_words(i64 size) { return (size + 31) / 32; }
@@ -145,7 +153,7 @@ __device__ inline i64 bit_words(i64 size) { return (size + 31) / 32; }
 // Stores the new bits of the mirrors of rank p's masters there, in the order of the list. The grid calls it; returns how many,
 // of this thread.
 __device__ inline u64 give_bits(const Proxies& proxies, int p, unsigned* there, const unsigned* bits, const unsigned* older) {
-  i64 begin = proxies.starts[p], size = proxies.starts[p + 1] - begin, shift = begin & 31, last = (begin + size - 1) >> 5;
+  i64 begin = proxies.starts[p], size = proxies.mirrors_of(p), shift = begin & 31, last = (begin + size - 1) >> 5;
   u64 count = 0;
   for (i64 word = thread_id(); word < bit_words(size); word += num_threads()) {
     i64 at = (begin >> 5) + word;
@@ -169,8 +177,8 @@ __device__ inline void take_bits(const Proxies& proxies, int p, const unsigned* 
   }
 }
 
-// Every lane gets places for those of its mirrors that are chosen, in memory of the ranks of their masters: sent[p] counts those
-// of rank p, and one atomic does for a warp. Calls write(rank, place, k) for mirror k. The whole warp calls it.
+// Every lane gets places for those of its mirrors that are chosen, in memory of the ranks of their masters: sent[p] counts
+// those of rank p, and one atomic does for a warp. Calls write(rank, place, k) for mirror k. The whole warp calls it.
 template <int SIZE, class Write>
 __device__ inline void give_places(const Peers& peers, const Proxies& proxies, u64* sent, const bool (&chosen)[SIZE],
                                    const int (&mirror)[SIZE], Write write) {
@@ -193,6 +201,23 @@ __device__ inline void give_places(const Peers& peers, const Proxies& proxies, u
   }
 }
 
+// Takes the bits of mirrors: clears them, and calls visit(mirror, whether its bit was set) for 32 mirrors at a time. A lane
+// looks at a word, so words without bits cost little. The grid calls it.
+template <class Visit>
+__device__ inline void take_mirrors(const Peers& peers, const Proxies& proxies, unsigned* bits, Visit visit) {
+  i64 masters = proxies.masters, last = (proxies.starts[peers.ranks] + 31) / 32;
+  for (i64 base = masters / 32 + thread_id() / 32 * 32; base < last; base += num_threads()) {
+    i64 word = base + lane_id();
+    unsigned own = word < last ? bits[word] : 0;
+    if (word * 32 < masters) own &= ~0u << (masters & 31);
+    if (own) bits[word] &= ~own;
+    for (unsigned left = __ballot_sync(FULL, own != 0); left; left &= left - 1) {
+      int at = __ffs(left) - 1;
+      visit((int)((base + at) * 32 + lane_id()), (bool)(__shfl_sync(FULL, own, at) >> lane_id() & 1));
+    }
+  }
+}
+
 // Nodes sent to the ranks of their masters: as entries, the place in the list of the sync plan, or as bits of that list. As
 // entries each is sent at most once in a search, so every entry has a place of its own, and none is ever overwritten.
 struct Post {
@@ -205,7 +230,7 @@ struct Post {
   const unsigned* const* in_bits;
 
   __device__ unsigned* bits_for(const Proxies& proxies, int p, int level) const {
-    return out_bits[p] + (level & 1) * bit_words(proxies.starts[p + 1] - proxies.starts[p]);
+    return out_bits[p] + (level & 1) * bit_words(proxies.mirrors_of(p));
   }
   __device__ const unsigned* bits_from(const Proxies& proxies, int p, int level) const {
     return in_bits[p] + (level & 1) * bit_words(proxies.sizes[p]);

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
 MOST_PEERS = 32  # of a host, as in peers.cuh
-LINE_BYTES = 128  # of struct Line there
+LINE_BYTES, TOLD_BYTES = 128, 48  # of struct Line there, and of what one barrier stores into it
 PATIENCE = 60.0  # seconds in which all ranks have to arrive at a barrier
 CYCLES = 2e9  # of a GPU's clock per second, at most
 
@@ -102,12 +102,12 @@ class Peers:
         self.comm = comm
         self.memory = PeerMemory(comm, 1)
         self._lines = PeerMemory(comm, LINE_BYTES * comm.size)
-        self._missing = pinned(1, np.uint64)
-        self._missing[0] = 0
+        self._missing, self._report = pinned(1, np.uint64), pinned(3, np.uint64)
+        self._missing[0], self._report[:] = 0, 0
         self._state = cp.zeros(1, np.uint64)
         self.struct: Struct = struct(
             comm.rank, comm.size, cp.asarray(self._lines.bases), self._state, int(PATIENCE * CYCLES),
-            self._missing.ctypes.data,
+            self._missing.ctypes.data, self._report.ctypes.data,
         )  # fmt: skip
 
     def require(self, size: int) -> None:
@@ -129,6 +129,12 @@ class Peers:
             cp.cuda.get_current_stream().synchronize()
         except cp.cuda.runtime.CUDARuntimeError:
             raise self._error() from None
+
+    def sent(self) -> tuple[int, int, int]:
+        """Of the last kernel: messages of this rank, one to each other at a barrier; bytes for masters; for mirrors."""
+        barriers, to_masters, to_mirrors = self._report.tolist()
+        messages = barriers * (self.comm.size - 1)
+        return messages, to_masters + TOLD_BYTES * messages, to_mirrors
 
     def _error(self) -> Exception:
         """What a failed launch means."""

@@ -22,7 +22,7 @@ KEYS = {
     "partition_seconds", "phases", "rounds", "messages", "mb_sent", "replication", "edge_balance", "peak_mb",
     "verified", "commit",
 }  # fmt: skip
-PHASES = {"read", "assign_masters", "assign_edges", "allocate", "construct", "plan"}
+PHASES = {"read", "assign_masters", "assign_edges", "allocate", "construct", "plan", "prepare"}
 
 
 @pytest.fixture

@@ -85,6 +85,30 @@ def test_shortest_paths(comm, shared_tmp, delta):
 
 
 @pytest.mark.mpi(min_size=2)
+@pytest.mark.limit(300)
+@pytest.mark.parametrize(
+    ("name", "policy", "weight"), [(*case, weight) for case, weight in zip(CASES, 2 * ["f8", "u1", "i8"])]
+)
+def test_running_ahead(comm, shared_tmp, name, policy, weight):
+    """Distances are Dijkstra's for any policy, where no rank waits for another inside a bucket; search after search."""
+    if not reachable(comm):
+        pytest.skip("the ranks do not have GPUs of their own")
+    graph = graphs.HARD[name]()
+    graph = graph._replace(weights=(graph.sources * 7919 + graph.targets * 104729) % 40)
+    path = graphs.write(shared_tmp / "g.h5", graph, weight=weight)
+    part = parts.partition_graph(path, parts.policy_of(policy), comm)
+    sync = Sync(make_plan(part, comm, "peer"), comm)
+    own, sources = to_host(part.gids)[: part.num_masters], range(0, graph.num_nodes, max(graph.num_nodes // 3, 1))
+    for delta in (None, 1.0, 1e9):
+        lengths = measure(part, sync, delta)
+        assert type(lengths.queue.peers).__name__ == "PeerRelaxing"
+        for source in sources:
+            found = to_host(sssp(part, sync, source, lengths).labels["distance"])[: part.num_masters]
+            expected = graphs.serial_distances(graph, source)[own].astype(found.dtype)
+            np.testing.assert_array_equal(np.where(np.isinf(found), -1, found), expected)
+
+
+@pytest.mark.mpi(min_size=2)
 def test_the_same_bits_by_every_transport(comm, shared_tmp):
     """Values, sums of floats too, and what is updated, exchange after exchange; inboxes grow in between."""
     from gluon.peers.memory_gpu import why_unreachable

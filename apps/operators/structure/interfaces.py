@@ -46,7 +46,15 @@ class Kcore(Protocol):
 
 
 class Triangles(Protocol):
-    """Triangles: rows oriented by degree, and wedges that a third edge closes."""
+    """Triangles: rows oriented by degree, and wedges that a third edge closes.
+
+    Attributes
+    ----------
+    ROWS_AT_ONCE : int
+        Entries of rows that a rank gets from others at a time.
+    """
+
+    ROWS_AT_ONCE: int
 
     def orient(
         self, rows: Array, offsets: Array, targets: Array, places: Array, in_order: bool = False

@@ -5,6 +5,8 @@ from numba import njit
 
 from cusp.runtime.threads import in_parallel, num_threads, row_ranges
 
+ROWS_AT_ONCE = 1 << 24
+
 
 def orient(
     rows: np.ndarray, offsets: np.ndarray, targets: np.ndarray, places: np.ndarray, in_order: bool = False

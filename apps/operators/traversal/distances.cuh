@@ -6,6 +6,10 @@ __device__ inline i64 bits_of(int value) { return value; }
 __device__ inline i64 bits_of(i64 value) { return value; }
 __device__ inline i64 bits_of(double value) { return __double_as_longlong(value); }
 
+__device__ inline int value_below(int far, u64 bits) { return far - (int)bits; }
+__device__ inline i64 value_below(i64 far, u64 bits) { return far - (i64)bits; }
+__device__ inline double value_below(double far, u64 bits) { return __longlong_as_double(bits_of(far) - (i64)bits); }
+
 // *most = how far, in bits, the lowest ``value`` of all warps is below ``far``; 0, with which published sums begin, if none is.
 // The whole warp calls it.
 __device__ inline void keep_lowest(u64* most, VALUE value, VALUE far) {

@@ -44,6 +44,55 @@ __device__ inline double bucket_end(double lowest, double far, double delta) {
 constexpr i64 FEW_EDGES = 1ll << 16, MANY_EDGES = 1ll << 19;
 constexpr int IN_A_ROW = 4;
 
+struct Width {
+  VALUE usual, now;
+  int few;  // buckets of late
+
+  // ``work``: edges with which the bucket began.
+  __device__ void adapt(i64 work, VALUE far) {
+    few = work < FEW_EDGES ? few + 1 : 0;
+    if (few >= IN_A_ROW && now < far / 4) now *= 2, few = 0;
+    if (work > MANY_EDGES && now > usual) now /= 2;
+  }
+};
+
+// Lowest distance of a pending node that this thread sees; the grid looks at all.
+__device__ inline VALUE lowest_pending(const unsigned* pending, i64 words, const VALUE* values, VALUE far) {
+  VALUE lowest = far;
+  for (i64 word = thread_id() / 32; word < words; word += num_threads() / 32) {
+    unsigned bits = pending[word];
+    if (bits >> lane_id() & 1) lowest = min(lowest, values[word * 32 + lane_id()]);
+  }
+  return lowest;
+}
+
+// Appends the pending nodes below ``limit``, which are pending no more. ``relaxed_at`` is null where nobody asks.
+__device__ inline void append_pending(Queue out, VALUE limit, unsigned* pending, i64 words, const VALUE* values,
+                                      VALUE* relaxed_at, const i64* offsets) {
+  for (i64 word = thread_id() / 32; word < words; word += num_threads() / 32) {
+    unsigned bits = pending[word];
+    if (bits == 0) continue;
+    i64 lid = word * 32 + lane_id();
+    bool near = bits >> lane_id() & 1 && values[lid] < limit;
+    if (near && relaxed_at) relaxed_at[lid] = values[lid];
+    unsigned chosen = __ballot_sync(FULL, near);
+    if (chosen == 0) continue;
+    if (lane_id() == 0) pending[word] = bits & ~chosen;
+    append(out, near, (int)lid, offsets);
+  }
+}
+
+// A node whose value fell below ``limit`` joins the queue of this step, once: true for the thread that first stamps it. One
+// that stays above is pending.
+__device__ inline bool joins(int node, bool below, unsigned step, int* stamps, unsigned* pending) {
+  if (!below) {
+    set_bit(pending, node);
+    return false;
+  }
+  if (get_bit(pending, node)) atomicAnd(&pending[node >> 5], ~(1u << (node & 31)));
+  return atomicExch(&stamps[node], (int)step) != (int)step;
+}
+
 constexpr unsigned MANY_STEPS = 1u << 30;  // after which they are counted anew: a stamp must not come back by overflow
 
 // Relaxes the out-edges of pending nodes below the limit until none is left. With ``whole``, buckets follow each other
@@ -66,41 +115,21 @@ relax_drain(i64 whole, VALUE limit, VALUE far, VALUE delta, i64 proxies, const i
     queues.barrier();
   }
   i64 words = (proxies + 31) / 32, buckets = 0;
-  VALUE width = delta;
-  int few = 0;  // buckets of late
+  Width width = {delta, delta, 0};
   for (;;) {
     if (whole) {  // where does the next bucket begin?
-      VALUE lowest = far;
-      for (i64 word = thread_id() / 32; word < words; word += num_threads() / 32) {
-        unsigned bits = pending[word];
-        if (bits >> lane_id() & 1) lowest = min(lowest, values[word * 32 + lane_id()]);
-      }
-      lowest = least_of_warp(lowest);
+      VALUE lowest = least_of_warp(lowest_pending(pending, words, values, far));
       VALUE* place = (VALUE*)&progress->lowest[buckets % 3];  // as the totals, three in turn; far to begin with
       if (lane_id() == 0 && lowest < far) lower(place, lowest);
       if (thread_id() == 0) *(VALUE*)&progress->lowest[(buckets + 1) % 3] = far;
       queues.barrier();
       VALUE begin = *(volatile VALUE*)place;
       if (!(begin < far)) break;
-      limit = bucket_end(begin, far, width);
+      limit = bucket_end(begin, far, width.now);
     }
-    Queue begun = queues.next(step);
-    for (i64 word = thread_id() / 32; word < words; word += num_threads() / 32) {
-      unsigned bits = pending[word];
-      if (bits == 0) continue;
-      i64 lid = word * 32 + lane_id();
-      bool near = bits >> lane_id() & 1 && values[lid] < limit;
-      if (near && !whole) relaxed_at[lid] = values[lid];
-      unsigned chosen = __ballot_sync(FULL, near);
-      if (chosen == 0) continue;
-      if (lane_id() == 0) pending[word] = bits & ~chosen;
-      append(begun, near, (int)lid, offsets);
-    }
+    append_pending(queues.next(step), limit, pending, words, values, whole ? nullptr : relaxed_at, offsets);
     queues.barrier();
-    i64 work = queue_edges(queues.total(step));
-    few = work < FEW_EDGES ? few + 1 : 0;
-    if (few >= IN_A_ROW && width < far / 4) width *= 2, few = 0;
-    if (work > MANY_EDGES && width > delta) width /= 2;
+    width.adapt(queue_edges(queues.total(step)), far);
     drain(queues, step, [&](const Edges& edges, Queue out) {
       Candidates offers = candidates(edges, far, targets, weights, values);
 #pragma unroll
@@ -108,14 +137,10 @@ relax_drain(i64 whole, VALUE limit, VALUE far, VALUE delta, i64 proxies, const i
         int target = offers.target[k];
         bool again = false;
         if (offers.apply(k, values)) {
+          bool below = offers.value[k] < limit;
           if (!whole) set_bit(updated, target);
-          if (offers.value[k] < limit) {
-            again = atomicExch(&stamps[target], (int)step) != (int)step;
-            if (get_bit(pending, target)) atomicAnd(&pending[target >> 5], ~(1u << (target & 31)));
-            if (!whole) lower(&relaxed_at[target], offers.value[k]);
-          } else {
-            set_bit(pending, target);
-          }
+          if (!whole && below) lower(&relaxed_at[target], offers.value[k]);
+          again = joins(target, below, step, stamps, pending);
         }
         if (__any_sync(FULL, again)) append(out, again, target, offsets);
       }

@@ -61,7 +61,7 @@ def shortest_paths(part: Partition, source: int, lengths: Any) -> tuple[np.ndarr
     queue.pile[0] = lid = part.lid(source)
     values[lid] = 0
     far, delta = number(lengths.far), number(min(lengths.delta, lengths.far))
-    if part.num_edges >= many() and lengths.dtype.kind != "f" and not runs_ahead(part):
+    if part.num_edges >= many() and lengths.dtype.kind != "f" and not runs_ahead(part, False):
         return values, _drain_in_parallel(part, delta, far, lengths.weights, values, pending, queue)
     set_bit(pending, lid)
     buckets = _drain(

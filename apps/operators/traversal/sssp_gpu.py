@@ -14,6 +14,7 @@ import numpy as np
 
 from apps.operators import frontier_gpu
 from apps.operators.frontier_gpu import Queue, make_queue, threads_for
+from apps.operators.traversal.peers.relax_gpu import PeerRelaxing
 from apps.operators.traversal.peers.sssp_gpu import PeerPaths
 from cusp.kernels.cuda import Struct, c_type, load, many_threads, struct, sums_of
 from cusp.partition import Partition
@@ -72,7 +73,7 @@ class Relaxing:
     rounds : (1,) int64
     by_weight : (targets, weights), or None
         The edges with each row sorted by weight, where buckets can be settled.
-    peers : PeerPaths or None
+    peers : PeerPaths, PeerRelaxing or None
         What a search over several ranks in one kernel needs, where that can be.
     """
 
@@ -80,7 +81,7 @@ class Relaxing:
     stamps: Any
     rounds: Any
     by_weight: Any
-    peers: PeerPaths | None = None
+    peers: PeerPaths | PeerRelaxing | None = None
 
 
 def plan_relaxing(part: Partition, sync: Sync, weights: Any, dtype: np.dtype) -> Relaxing:
@@ -88,9 +89,11 @@ def plan_relaxing(part: Partition, sync: Sync, weights: Any, dtype: np.dtype) ->
     pays = part.symmetric and part.num_edges >= DENSE * part.num_nodes
     exact = dtype.kind == "i" and (weights.dtype.itemsize <= 4 or part.weights is None)
     by_weight = _sort_rows(part, weights) if pays and exact and _weighs_the_same(part, sync, weights) else None
-    peers = None
-    if by_weight and sync.peers and not mirrors_have_rows(part, sync.comm):
-        peers = PeerPaths(part, sync, dtype, by_weight)
+    peers: PeerPaths | PeerRelaxing | None = None
+    if sync.peers and by_weight is None:
+        peers = PeerRelaxing(part, sync, weights, dtype, stamps)
+    elif sync.peers and by_weight and not mirrors_have_rows(part, sync.comm):
+        peers = PeerPaths(part, sync, dtype, by_weight, int(part.num_edges * ENOUGH), MOST_BUCKETS)
     return Relaxing(make_queue(part), stamps, rounds, by_weight, peers)
 
 
@@ -185,9 +188,7 @@ def shortest_paths(part: Partition, source: int, lengths: Any) -> tuple[Any, Any
     queue.progress.fill(0)
     delta = lengths.dtype.type(min(lengths.delta, lengths.far))
     if relaxing.peers is not None:
-        enough = int(part.num_edges * ENOUGH)
-        values = relaxing.peers.run(int(source), enough, MOST_BUCKETS, far, delta, queue, relaxing.rounds)
-        return values, relaxing.rounds[0]
+        return relaxing.peers.run(int(source), far, delta, queue, relaxing.rounds), relaxing.rounds[0]
     if relaxing.by_weight is not None:
         values = cp.empty(part.num_proxies, lengths.dtype)
         rows, enough = _rows(part, relaxing, queue.capacity), int(part.num_edges * ENOUGH)

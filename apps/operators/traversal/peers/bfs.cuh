@@ -183,7 +183,7 @@ bfs_peers(const u64* index, const int* table, i64 source, Local graph, Whole who
   peers.barrier(barriers, told, [&](int, int k) { return k == FOUND ? peek(&counts[0]) : 0ull; });
 
   Way way = QUEUED;  // of the last level
-  i64 before = 0, unexplored = whole.edges, sent_before = 0;
+  i64 before = 0, unexplored = whole.edges, sent_before = 0, to_masters = 0, to_mirrors = 0;
   float mean = (float)whole.edges / whole.nodes;
   int level = 0;
   for (;;) {
@@ -208,7 +208,7 @@ bfs_peers(const u64* index, const int* table, i64 source, Local graph, Whole who
     if (came) queues.barrier();
 
     if (pulling || whole.mirrors_push) {
-      publish_bits(peers, proxies, seen, seen_of);
+      to_mirrors += publish_bits(peers, proxies, seen, seen_of);
       peers.barrier(barriers, told);
     }
     if (!pulling && (way != QUEUED || whole.mirrors_push)) {  // no queue has what came as bits
@@ -225,6 +225,7 @@ bfs_peers(const u64* index, const int* table, i64 source, Local graph, Whole who
       new_masters = push_queue(peers, proxies, post, frontier, out, graph, found, level, seen);
     } else if (way == SWEPT) {
       new_masters = push_bits(peers, proxies, post, frontier, queues, graph, found, level, seen, next, words);
+      for (int p = 0; p < peers.ranks; p++) to_masters += 4 * bit_words(proxies.mirrors_of(p));
     } else {
       new_masters = pull(peers, proxies, post, graph, found, level, seen, next, words);
       exchange(seen, next);
@@ -239,7 +240,8 @@ bfs_peers(const u64* index, const int* table, i64 source, Local graph, Whole who
       return all;
     });
   }
+  for (int p = 0; p < peers.ranks; p++) to_masters += p == peers.rank ? 0 : post.sent[p] * (found.parents ? 12 : 4);
   queues.barrier();
-  peers.end(barriers);
+  peers.end(barriers, to_masters, to_mirrors);
   if (thread_id() == 0) *rounds = level;
 }

@@ -27,33 +27,26 @@ struct Search {
   VALUE* values;
   unsigned* fallen;  // bits of proxies
   Queues queues;
+  u64 offered;  // by this rank so far
 };
 
-// Offers all mirrors that fell, and clears their bits. Like collect, a lane looks at a word.
+// Offers all mirrors that fell, and clears their bits.
 __device__ inline void offer_mirrors(const Search& search, unsigned exchange) {
   const Proxies& proxies = search.proxies;
-  i64 masters = proxies.masters, end = proxies.starts[search.peers.ranks], last = (end + 31) / 32;
   u64* sent = search.offers.sent + (exchange & 1) * search.peers.ranks;
-  for (i64 base = masters / 32 + thread_id() / 32 * 32; base < last; base += num_threads()) {
-    i64 word = base + lane_id();
-    unsigned bits = word < last ? search.fallen[word] : 0;
-    if (word * 32 < masters) bits &= ~0u << (masters & 31);
-    if (bits) search.fallen[word] &= ~bits;
-    for (unsigned left = __ballot_sync(FULL, bits != 0); left; left &= left - 1) {
-      int other = __ffs(left) - 1;
-      int mirror[1] = {(int)((base + other) * 32 + lane_id())};
-      bool fell[1] = {(bool)(__shfl_sync(FULL, bits, other) >> lane_id() & 1)};
-      give_places(search.peers, proxies, sent, fell, mirror, [&](int to, u64 at, int) {
-        i64 begin = proxies.starts[to], place = (exchange & 1) * (proxies.starts[to + 1] - begin) + at;
-        search.offers.out[to][place] = (int)(mirror[0] - begin);
-        search.offers.out_values[to][place] = search.values[mirror[0]];
-      });
-    }
-  }
+  take_mirrors(search.peers, proxies, search.fallen, [&](int lid, bool fell) {
+    bool chosen[1] = {fell};
+    int mirror[1] = {lid};
+    give_places(search.peers, proxies, sent, chosen, mirror, [&](int to, u64 at, int) {
+      i64 place = (exchange & 1) * proxies.mirrors_of(to) + at;
+      search.offers.out[to][place] = (int)(lid - proxies.starts[to]);
+      search.offers.out_values[to][place] = search.values[lid];
+    });
+  });
 }
 
 // All ranks offer; masters take what is shorter, and get their bits. False if no rank was busy or offered anything.
-__device__ inline bool exchange_offers(const Search& search, bool busy, unsigned& exchange, unsigned& barriers,
+__device__ inline bool exchange_offers(Search& search, bool busy, unsigned& exchange, unsigned& barriers,
                                        u64 (*told)[TOLD]) {
   const Peers& peers = search.peers;
   const Proxies& proxies = search.proxies;
@@ -66,6 +59,7 @@ __device__ inline bool exchange_offers(const Search& search, bool busy, unsigned
     return all;
   });
   if (thread_id() < peers.ranks) search.offers.sent[(exchange + 1 & 1) * peers.ranks + thread_id()] = 0;
+  search.offered += told[peers.rank][SENT];
   if (peers.sum(told, SENT) + peers.sum(told, BUSY) == 0) return false;
   for (int p = 0; p < peers.ranks; p++) {
     i64 half = (exchange & 1) * proxies.sizes[p];
@@ -82,7 +76,7 @@ __device__ inline bool exchange_offers(const Search& search, bool busy, unsigned
 
 // Relaxes what the queue of a step holds, and what falls below ``limit`` on any rank, until nothing does. All ranks take each
 // step together: one that ran ahead would keep the others waiting for what it finds.
-__device__ inline void relax_everywhere(const Search& search, unsigned& step, VALUE limit, unsigned& exchange,
+__device__ inline void relax_everywhere(Search& search, unsigned& step, VALUE limit, unsigned& exchange,
                                         unsigned& barriers, u64 (*told)[TOLD]) {
   for (;;) {
     u64 total = search.queues.total(step);
@@ -94,11 +88,17 @@ __device__ inline void relax_everywhere(const Search& search, unsigned& step, VA
   }
 }
 
-// Stores the distances of masters as those of their mirrors on all other ranks. The grid calls it.
-__device__ inline void publish_values(const Search& search, VALUE* const* values_of) {
-  for (int p = 0; p < search.peers.ranks; p++)
-    for (i64 i = thread_id(); p != search.peers.rank && i < search.proxies.sizes[p]; i += num_threads())
+// Stores the distances of masters as those of their mirrors on all other ranks. The grid calls it. Returns the bytes that it
+// stores.
+__device__ inline i64 publish_values(const Search& search, VALUE* const* values_of) {
+  i64 count = 0;
+  for (int p = 0; p < search.peers.ranks; p++) {
+    if (p == search.peers.rank) continue;
+    for (i64 i = thread_id(); i < search.proxies.sizes[p]; i += num_threads())
       values_of[p][search.proxies.begins[p] + i] = search.values[search.proxies.lists[p][i]];
+    count += search.proxies.sizes[p];
+  }
+  return count * sizeof(VALUE);
 }
 
 // The search of settle_and_pull, where no mirror has out-edges. A bucket is settled on each rank; then mirrors whose distance
@@ -109,7 +109,7 @@ settle_and_pull_peers(i64 source, const u64* index, const int* table, SortedRows
                       i64 most_buckets, VALUE far, VALUE width, VALUE* const* values_of, unsigned* fallen, Queues queues,
                       Peers peers, Proxies others, Offers offers, i64* rounds) {
   __shared__ u64 told[MOST_PEERS][TOLD];
-  Search search = {peers, others, offers, rows, far, values_of[peers.rank], fallen, queues};
+  Search search = {peers, others, offers, rows, far, values_of[peers.rank], fallen, queues, 0};
   Progress* progress = queues.progress;
   unsigned barriers = peers.begin(), step = 0, exchange = 0;
   i64 bucket = 0, words = (proxies + 31) / 32;
@@ -137,7 +137,7 @@ settle_and_pull_peers(i64 source, const u64* index, const int* table, SortedRows
     if (next < high) relax_everywhere(search, step, high, exchange, barriers, told);
     low = next < high ? high : next;
   }
-  publish_values(search, values_of);
+  i64 to_mirrors = publish_values(search, values_of);
   peers.barrier(barriers, told);
   for (bool pulled = false;; pulled = true) {  // those that are not settled pull; then they push what they have
     append_unsettled(queues.next(step), low, far, pulled, rows, search.values);
@@ -148,6 +148,6 @@ settle_and_pull_peers(i64 source, const u64* index, const int* table, SortedRows
   }
   relax_everywhere(search, step, far, exchange, barriers, told);
   queues.barrier();
-  peers.end(barriers);
+  peers.end(barriers, search.offered * (sizeof(int) + sizeof(VALUE)), to_mirrors);
   if (thread_id() == 0) *rounds = bucket;
 }

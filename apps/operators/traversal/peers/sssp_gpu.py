@@ -25,9 +25,13 @@ class PeerPaths:
     ----------
     by_weight : (targets, weights)
         The edges with each row sorted by weight.
+    enough, most_buckets : int
+        Edges of settled nodes, and buckets, after which the others pull.
     """
 
-    def __init__(self, part: Partition, sync: Sync, dtype: np.dtype, by_weight: tuple[Any, Any]) -> None:
+    def __init__(
+        self, part: Partition, sync: Sync, dtype: np.dtype, by_weight: tuple[Any, Any], enough: int, most_buckets: int
+    ) -> None:
         assert sync.peers is not None
         self._peers, self._dtype, self._proxies = sync.peers, dtype, proxies_of(part, sync.plan, sync.comm)
         places = [2 * 4 * size for size in self._proxies.sizes]
@@ -36,11 +40,12 @@ class PeerPaths:
         self._sent, self._below = cp.zeros(2 * sync.comm.size, np.uint64), cp.zeros(3, np.uint64)
         self._size, self._fallen = part.num_proxies, no_bits(part.num_proxies)
         self._rows = struct(int(cp.count_nonzero(part.has_out)), part.offsets, *by_weight)
+        self._until = enough, most_buckets
         self._map = part.lid_map.index, part.lid_map.table
         kernels = load(PEERS, VALUE=c_type(dtype), WEIGHT=c_type(by_weight[1].dtype))
         self._kernel = kernels.resident("settle_and_pull_peers")
 
-    def run(self, source: int, enough: int, most_buckets: int, far: Any, delta: Any, queue: Queue, rounds: Any) -> Any:
+    def run(self, source: int, far: Any, delta: Any, queue: Queue, rounds: Any) -> Any:
         """Distances of all proxies, stale on mirrors. Collective.
 
         Raises
@@ -51,7 +56,7 @@ class PeerPaths:
         watchdog.step()
         values_of, offers = self._arrays.addresses(self._find)
         self._peers.run(
-            self._kernel, source, *self._map, self._rows, self._size, enough, most_buckets, far, delta, values_of,
+            self._kernel, source, *self._map, self._rows, self._size, *self._until, far, delta, values_of,
             self._fallen, queue.struct, self._peers.struct, self._proxies.struct, offers, rounds,
         )  # fmt: skip
         return self._arrays.own(0, self._size, self._dtype).copy()
