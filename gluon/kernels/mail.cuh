@@ -1,5 +1,5 @@
-// Messages between the kernels of peers that do not wait for each other. A rank stores entries into a ring in its partner's
-// memory, one ring for each pair, and goes on; a partner looks now and then how many have come. Only who has nothing to do
+// Messages between the kernels of peers that do not wait for each other. A rank stores entries into its inbox at a partner,
+// which is filled in a circle, and goes on; the partner looks now and then how many have come. Only who has nothing to do
 // waits.
 //
 // What a rank has sent and taken is told to all others as one publication, whose number stands beside each of its words. A rank
@@ -18,8 +18,8 @@ struct MailState {
 struct Mail {
   u64* const* lines;       // in the memory of each rank, a line of each: sent to each, taken of each, and where it rests
   MailState* state;
-  const i64* capacity;     // of the ring to each rank, a power of two
-  const i64* capacity_in;  // of that from each
+  const i64* capacity;     // of the inbox at each rank, a power of two
+  const i64* capacity_in;  // of those here
   const i64* most;         // entries that this rank gives each other at once
 
   enum Pause { STEP, GAVE, REST };
@@ -31,7 +31,7 @@ struct Mail {
     for (i64 i = thread_id(); i < (i64)(sizeof(MailState) / 4); i += num_threads()) ((unsigned*)state)[i] = 0;
   }
 
-  // Where entry ``at`` to a rank is in its ring.
+  // Where entry ``at`` to a rank is in the inbox there.
   __device__ i64 slot(int to, u64 at) const { return at & (capacity[to] - 1); }
 
   // All blocks wait for each other, and the last looks what has come; what was known to have come is taken now, if ``took``.

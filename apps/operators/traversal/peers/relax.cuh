@@ -10,8 +10,8 @@
 // last bucket began.
 enum Told { BELOW, WORK };
 
-// Rings of distances that fell: the local id of the node there, and the distance.
-struct Rings {
+// Inboxes of distances that fell, at each rank and here: the local id of the node there, and the distance.
+struct Inboxes {
   int* const* out;
   VALUE* const* out_values;
   const int* const* in;
@@ -42,14 +42,14 @@ struct Search {
   Peers peers;
   Proxies proxies;
   Mail mail;
-  Rings rings;
+  Inboxes inboxes;
   Local local;
   VALUE far;
   const WEIGHT* weights;
 
   __device__ void write(int to, u64 at, int lid, VALUE value) const {
     i64 slot = mail.slot(to, at);
-    rings.out[to][slot] = lid, rings.out_values[to][slot] = value;
+    inboxes.out[to][slot] = lid, inboxes.out_values[to][slot] = value;
   }
 };
 
@@ -94,8 +94,8 @@ __device__ inline void take(const Search& search, VALUE limit, unsigned step, Qu
     for (i64 base = thread_id() / 32 * 32; base < count; base += num_threads()) {
       i64 slot = (taken + base + lane_id()) & (capacity - 1);
       bool fell = base + lane_id() < count;
-      int lid = fell ? search.rings.in[p][slot] : 0;
-      VALUE value = fell ? search.rings.in_values[p][slot] : search.far;
+      int lid = fell ? search.inboxes.in[p][slot] : 0;
+      VALUE value = fell ? search.inboxes.in_values[p][slot] : search.far;
       fell = fell && value < search.local.values[lid] && value < lower(&search.local.values[lid], value);
       if (fell && lid < search.proxies.masters) mark(search, lid, fallen, any);
       fell = fell && joins(lid, value < limit, step, search.local.stamps, search.local.pending);
@@ -148,9 +148,9 @@ __device__ inline void relax_bucket(const Search& search, Queues queues, unsigne
 
 extern "C" __global__ void __launch_bounds__(512, 2)
 relax_peers(i64 source, const u64* index, const int* table, Local local, const WEIGHT* weights, VALUE far, VALUE delta,
-            Queues queues, Peers peers, Proxies proxies, Mail mail, Rings rings, u64* marks, i64* rounds) {
+            Queues queues, Peers peers, Proxies proxies, Mail mail, Inboxes inboxes, u64* marks, i64* rounds) {
   __shared__ u64 told[MOST_PEERS][TOLD];
-  Search search = {peers, proxies, mail, rings, local, far, weights};
+  Search search = {peers, proxies, mail, inboxes, local, far, weights};
   Progress* progress = queues.progress;
   unsigned barriers = peers.begin(), step = 0, turn = 0, pauses = 0;
   i64 words = local.words(), buckets = 0, work = 0;

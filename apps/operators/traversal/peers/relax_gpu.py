@@ -19,7 +19,7 @@ STATE_BYTES = 1024  # at least those of struct MailState in gluon/kernels/mail.c
 
 
 class PeerRelaxing:
-    """What searches of one partition share on all ranks: rings into which partners store distances that fell.
+    """What searches of one partition share on all ranks: inboxes for distances that fell.
 
     Collective. For any partition.
 
@@ -36,12 +36,12 @@ class PeerRelaxing:
         push = mirrors_have_rows(part, sync.comm)
         most_in = np.array(self._proxies.sizes) + push * mirrors  # entries at once, from each rank and to each
         most_out = mirrors + push * np.array(self._proxies.sizes)
-        rings, rings_out = ([_power_of_two(2 * most) for most in each.tolist()] for each in (most_in, most_out))
+        inboxes, outward = ([_power_of_two(2 * most) for most in each.tolist()] for each in (most_in, most_out))
         lines = 8 * ranks * (2 * ranks + 1)
         self._arrays = PeerArrays(
-            sync.peers, [lines, *(4 * size for size in rings), *(dtype.itemsize * size for size in rings)]
+            sync.peers, [lines, *(4 * size for size in inboxes), *(dtype.itemsize * size for size in inboxes)]
         )
-        self._capacity = cp.asarray(rings_out, np.int64), cp.asarray(rings, np.int64)
+        self._capacity = cp.asarray(outward, np.int64), cp.asarray(inboxes, np.int64)
         self._most, self._state = cp.asarray(most_out), cp.zeros(STATE_BYTES, np.uint8)
         self._marks = cp.zeros(3, np.uint64)
         at_master = np.concatenate(all_to_all(sync.comm, [np.asarray(lids) for lids in sync.plan.any.masters]))
@@ -62,20 +62,20 @@ class PeerRelaxing:
             A partner did not answer.
         """
         watchdog.step()
-        mail, rings = self._arrays.addresses(self._find)
+        mail, inboxes = self._arrays.addresses(self._find)
         values, (graph, memory) = cp.empty(self._size, self._dtype), self._local
         self._peers.run(
             self._kernel, source, *self._map, struct(*graph, values, *memory), self._weights, far, delta, queue.struct,
-            self._peers.struct, self._proxies.struct, mail, rings, self._marks, rounds,
+            self._peers.struct, self._proxies.struct, mail, inboxes, self._marks, rounds,
         )  # fmt: skip
         return values
 
     def _find(self) -> tuple[Struct, Struct]:
-        """Addresses of the lines and of the rings."""
+        """Addresses of the lines and of the inboxes."""
         arrays, nodes, values = self._arrays, 1, 1 + self._peers.comm.size
         mail = struct(arrays.of_all(0), self._state, *self._capacity, self._most)
-        rings = struct(arrays.for_me(nodes), arrays.for_me(values), arrays.from_all(nodes), arrays.from_all(values))
-        return mail, rings
+        inboxes = struct(arrays.for_me(nodes), arrays.for_me(values), arrays.from_all(nodes), arrays.from_all(values))
+        return mail, inboxes
 
 
 def _power_of_two(least: int) -> int:
