@@ -9,6 +9,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -98,6 +99,17 @@ def blocks(size: int) -> list[Range]:
 def many() -> int:
     """From how many entries on work is cut into more than one range."""
     return ALL if num_threads() == 1 else 2 * LEAST
+
+
+@contextmanager
+def ranges_of_any_size() -> Iterator[None]:
+    """Cut even small arrays meanwhile, so that a rehearsal calls all that large ones need."""
+    global LEAST
+    kept, LEAST = LEAST, 1
+    try:
+        yield
+    finally:
+        LEAST = kept
 
 
 def _pieces(entries: int) -> int:
