@@ -17,7 +17,6 @@ from apps.harness import Answer, App, main
 from apps.operators.structure import interfaces
 from apps.shared.community_graph import (
     Level,
-    LocalCommunities,
     broadcast,
     count_communities,
     get_from_owners,
@@ -26,6 +25,7 @@ from apps.shared.community_graph import (
     new_label,
     number,
     quotient,
+    round_weights,
     smallest_members,
     totals_of,
 )
@@ -113,7 +113,7 @@ def sweep_once(level: Level, label: Label, seed: int, gravity: bool) -> int:
     """Every node has a turn; returns how many moved. Collective.
 
     The turn of a node, and the choice among equally good communities, depend on global ids and the seed alone: they are
-    the same on any device and number of ranks, as long as sums of weights are exact, which they are for integers.
+    the same on any device and number of ranks, since sums of weights are exact: see :func:`round_weights`.
     """
     ops = backend(interfaces.Communities, level.graph.device)
     xp, own = level.xp, level.graph.num_masters
@@ -127,22 +127,14 @@ def sweep_once(level: Level, label: Label, seed: int, gravity: bool) -> int:
             totals = get_from_owners(level, current.names, totals_of(level, current))
         rows = xp.flatnonzero(busy & (turns == turn))
         best = ops.best_communities(
-            rows, level.graph.offsets, level.sources, level.graph.targets, level.weights, current.numbers,
-            level.strengths if gravity else xp.zeros(own, np.float64), totals, _priorities(level, current, seed),
-            level.total if gravity else 1.0,
+            rows, level.graph.offsets, level.graph.targets, level.weights, current.numbers,
+            level.strengths if gravity else xp.zeros(own, np.float64), totals,
+            splitmix64(current.names % level.graph.num_nodes, seed), level.total if gravity else 1.0,
         )  # fmt: skip
         moved += int((best != current.numbers[rows]).sum())
         label.values[rows] = current.names[best]
         broadcast(level, label)
     return int(level.sync.total(moved)[0])
-
-
-def _priorities(level: Level, groups: LocalCommunities, seed: int) -> Any:
-    """(communities,) float64, distinct whole numbers: of equally good communities the one with the highest is taken."""
-    order = level.xp.argsort(splitmix64(groups.names % level.graph.num_nodes, seed))
-    priorities = level.xp.empty(order.size, np.float64)
-    priorities[order] = level.xp.arange(order.size)
-    return priorities
 
 
 ALGORITHMS = {"louvain": louvain, "label-propagation": label_propagation}
@@ -174,6 +166,7 @@ def communities(
     """
     graph = graph or as_undirected(part, sync.comm)
     _refuse_unfit(graph, sync)
+    graph = round_weights(graph, sync)
     xp = xp_of(graph.device)
     level = make_level(graph, xp.zeros(graph.num_masters, np.float64), sync)
     label, sweeps = ALGORITHMS[algorithm](level, seed)

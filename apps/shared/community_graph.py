@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from apps.operators.interfaces import Undirected
+from apps.operators.structure.interfaces import Communities
 from apps.shared.undirected import join_rows, nodes_of
 from cusp.kernels.interfaces import Build
 from cusp.lid_map import map_lids
 from cusp.partition import Partition
-from cusp.runtime.devices import backend, device_of, xp_of
+from cusp.runtime.devices import backend, xp_of
 from cusp.runtime.exchange import pieces
 from gluon.label import Label
 from gluon.plan import make_plan
@@ -35,9 +36,8 @@ class Level:
         As of :func:`~apps.shared.undirected.as_undirected`. In a quotient, only nodes that name a community have
         a master.
     sync : Sync
-    sources : (edges,) uint32
-        The row of each edge.
     weights : (edges,) float64
+        Of a graph with weights, those of :func:`round_weights`, or sums of them.
     loops : (masters,) float64
         Twice the weight of the edges inside a node.
     strengths : (masters,) float64
@@ -48,7 +48,6 @@ class Level:
 
     graph: Partition
     sync: Sync
-    sources: Any
     weights: Any
     loops: Any
     strengths: Any
@@ -72,7 +71,7 @@ class LocalCommunities:
     Attributes
     ----------
     names : (numbers,) int64
-    numbers : (proxies,) int64
+    numbers : (proxies,) int32
         Of the community of each proxy.
     """
 
@@ -80,20 +79,36 @@ class LocalCommunities:
     numbers: Any
 
 
+def round_weights(graph: Partition, sync: Sync) -> Partition:
+    """The graph with weights that add up exactly, in any order, on any device and number of ranks. Collective.
+
+    They become multiples of a power of two, of which there are at most 2^53 in the sum of all. So none changes by more
+    than 2^-52 of that sum, and whole numbers stay as they are if they add up to less than 2^52.
+    """
+    if graph.weights is None:
+        return graph
+    total = sync.total(float(graph.weights.sum()))[0]
+    if not 0 < total < np.inf:
+        return graph
+    unit = 2.0 ** max(int(np.frexp(total)[1]) - 52, -1074)
+    return replace(graph, weights=xp_of(graph.device).rint(graph.weights / unit) * unit)
+
+
 def make_level(graph: Partition, loops: Any, sync: Sync) -> Level:
     """A level from an undirected graph: its strengths and its sync. Collective."""
-    ops, xp = backend(Undirected, graph.device), xp_of(graph.device)
-    sources = ops.rows_of_edges(graph.offsets)
+    xp = xp_of(graph.device)
     weights = xp.ones(graph.num_local_edges, np.float64) if graph.weights is None else graph.weights
-    strengths = loops + sum_by(sources, graph.num_masters, weights)
+    before = xp.zeros(weights.size + 1, np.float64)  # sums of all weights before an edge, which are exact
+    xp.cumsum(weights, out=before[1:])
+    strengths = loops + xp.diff(before[graph.offsets[: graph.num_masters + 1]])
     own_sync = Sync(make_plan(graph, sync.comm, sync.plan.transport), sync.comm)
-    return Level(graph, own_sync, sources, weights, loops, strengths, sync.total(float(strengths.sum()))[0])
+    return Level(graph, own_sync, weights, loops, strengths, sync.total(float(strengths.sum()))[0])
 
 
-def sum_by(places: Any, size: int, values: Any) -> Any:
-    """(size,) float64: sums of values by their place. Exact in any order where they are integers below 2^53."""
-    xp = xp_of(device_of(values))
-    return xp.bincount(places, weights=values, minlength=size) if values.size else xp.zeros(size, np.float64)
+def _sum_by_community(level: Level, groups: LocalCommunities, values: Any) -> Any:
+    """(communities,) float64: sums over this rank's masters; exact in any order, as weights are."""
+    ops = backend(Communities, level.graph.device)
+    return ops.sum_by_number(groups.numbers[: level.graph.num_masters], values, groups.names.size)
 
 
 def new_label(level: Level) -> Label:
@@ -110,7 +125,7 @@ def broadcast(level: Level, label: Label) -> None:
 
 
 def number(level: Level, label: Label) -> LocalCommunities:
-    """Number the communities of all proxies. Only distinct names are sorted; on one rank they are in order already."""
+    """Number the communities of all proxies. No sort: an index lists names by global id, and each owner's ascend."""
     build, xp = backend(Build, level.graph.device), level.xp
     gids = label.values % level.graph.num_nodes
     index = xp.zeros(2 * (-(-level.graph.num_nodes // 64)), np.uint64)
@@ -118,10 +133,11 @@ def number(level: Level, label: Label) -> LocalCommunities:
     size = build.count_below(index)
     by_gid = xp.empty(gids.size, np.int32)
     build.look_up(index, xp.arange(size, dtype=np.int32), gids, by_gid)
-    names, places = xp.empty(size, np.int64), xp.empty(size, np.int64)
+    names, places = xp.empty(size, np.int64), xp.empty(size, np.int32)
     names[by_gid] = label.values
-    order = xp.argsort(names, kind="stable")
-    places[order] = xp.arange(size)
+    owners = names // level.graph.num_nodes
+    order = xp.concatenate([xp.flatnonzero(owners == rank) for rank in range(level.comm.size)])
+    places[order] = xp.arange(size, dtype=np.int32)
     return LocalCommunities(names[order], places[by_gid])
 
 
@@ -151,17 +167,17 @@ def _send_to_owners(level: Level, names: Any, values: Any = None) -> list[Any]:
 
 def totals_of(level: Level, groups: LocalCommunities) -> Any:
     """(masters,) float64: strength of the community that is named after each master. Collective."""
-    own = level.graph.num_masters
-    return add_at_owners(level, groups.names, sum_by(groups.numbers[:own], groups.names.size, level.strengths))
+    return add_at_owners(level, groups.names, _sum_by_community(level, groups, level.strengths))
 
 
 def modularity(level: Level, groups: LocalCommunities) -> float:
     """Modularity (Newman and Girvan, Phys. Rev. E 69, 2004): -1/2 to 1; 0 for a graph without edges. Collective."""
     if level.total == 0:
         return 0.0
-    inside = level.weights[groups.numbers[level.sources] == groups.numbers[level.graph.targets]].sum()
+    ops, graph = backend(Communities, level.graph.device), level.graph
+    inside = ops.weight_inside(graph.offsets, graph.targets, level.weights, groups.numbers)
     totals = totals_of(level, groups) / level.total
-    within, expected = level.sync.total(float(inside + level.loops.sum()), float((totals**2).sum()))
+    within, expected = level.sync.total(inside + float(level.loops.sum()), float((totals**2).sum()))
     return float(within / level.total - expected)
 
 
@@ -173,7 +189,7 @@ def quotient(level: Level, groups: LocalCommunities) -> Level:
     build, graph, xp = backend(Build, level.graph.device), level.graph, level.xp
     own, size = graph.num_masters, groups.names.size
     edges, weights, loops = _edges_between(level, groups)
-    members = add_at_owners(level, groups.names, sum_by(groups.numbers[:own], size, xp.ones(own, np.float64)))
+    members = add_at_owners(level, groups.names, _sum_by_community(level, groups, xp.ones(own, np.float64)))
     loops = add_at_owners(level, groups.names, loops)[members > 0]
     masters = graph.gids[:own][members > 0]
     order = xp.argsort(masters)
@@ -208,12 +224,13 @@ def _edges_between(level: Level, groups: LocalCommunities) -> tuple[Any, Any, An
     loops : (communities,) float64
         Twice the weight inside each.
     """
-    xp, own, size = level.xp, level.graph.num_masters, groups.names.size
-    source, target = groups.numbers[level.sources], groups.numbers[level.graph.targets]
-    inside = source == target
-    loops = sum_by(source[inside], size, level.weights[inside]) + sum_by(groups.numbers[:own], size, level.loops)
-    edges, group = xp.unique((source * size + target)[~inside], return_inverse=True)
-    return edges, sum_by(group, edges.size, level.weights[~inside]), loops
+    xp, graph, size = level.xp, level.graph, groups.names.size
+    ops = backend(Communities, graph.device)
+    begins, entries, sums, inside = ops.join_targets(graph.offsets, graph.targets, level.weights, groups.numbers, size)
+    loops = _sum_by_community(level, groups, inside[: graph.num_masters] + level.loops)
+    rows = backend(Undirected, graph.device).rows_of_edges(begins)
+    edges, group = xp.unique(groups.numbers[rows].astype(np.int64) * size + entries, return_inverse=True)
+    return edges, xp.bincount(group, weights=sums) if edges.size else sums, loops
 
 
 def smallest_members(level: Level, label: Label) -> Any:

@@ -1,39 +1,84 @@
-"""Communities on the GPU: see interfaces.py. Sorts and sums of CuPy, no kernel of our own."""
+"""Communities on the GPU: see interfaces.py; the kernels are in communities.cuh."""
 
+import functools
 from typing import Any
 
 import cupy as cp
 import numpy as np
 
+from cusp.kernels.cuda import Struct, load, many_threads, struct, threads_for_edges
+
+KERNELS = "apps/operators/structure/communities.cuh"
+SHORT = 128  # edges up to which a warp takes a row
+MIDDLE = 8 * SHORT  # edges up to which any row's table fits into the shared memory of a block
+BLOCK, LARGE_BLOCK = 256, 1024  # threads for a row of up to MIDDLE edges, and of more
+
 
 def best_communities(
-    rows: Any, offsets: Any, sources: Any, targets: Any, weights: Any, numbers: Any, strengths: Any, totals: Any,
-    priorities: Any, scale: float,
+    rows: Any, offsets: Any, targets: Any, weights: Any, numbers: Any, strengths: Any, totals: Any, priorities: Any,
+    scale: float,
 ) -> Any:  # fmt: skip
-    chosen = cp.zeros(numbers.size, np.bool_)
-    chosen[rows] = True
-    edges = cp.flatnonzero(chosen[sources])
-    own, starts = numbers[rows], sources[edges].astype(np.int64)
-    pairs = cp.concatenate([rows * totals.size + own, starts * totals.size + numbers[targets[edges]]])
-    values = cp.concatenate([cp.zeros(rows.size, np.float64), weights[edges]])
-    pairs, group = cp.unique(pairs, return_inverse=True)  # a row and a community
-    to = cp.bincount(group, weights=values, minlength=pairs.size)
-    place = cp.searchsorted(rows, pairs // totals.size)
-    community = pairs % totals.size
-    row = rows[place]
-    mine = community == own[place]
-    others = totals[community] - cp.where(mine, strengths[row], 0.0)
-    score = scale * to - strengths[row] * others
-    highest = _highest(place, score, rows.size)
-    # of those that are equally high: infinity for the own one, else the priority
-    rank = cp.where(score == highest[place], cp.where(mine, np.inf, priorities[community]), -np.inf)
-    best = cp.flatnonzero(rank == _highest(place, rank, rows.size)[place])
-    answer = cp.empty(rows.size, np.int64)
-    answer[place[best]] = community[best]
-    return answer
+    best = cp.empty(rows.size, np.int64)
+    bits = int(np.float64(scale).view(np.int64))  # a struct has members of 64 bits, whatever they mean
+    job = struct(strengths, totals, priorities, best, bits)
+    _take(rows, offsets, targets, weights, numbers, totals.size, "Choose", job)
+    return best
 
 
-def _highest(place: Any, values: Any, size: int) -> Any:
-    highest = cp.full(size, -np.inf, np.float64)
-    cp.maximum.at(highest, place, values)
-    return highest
+def join_targets(offsets: Any, targets: Any, weights: Any, numbers: Any, communities: int) -> tuple[Any, Any, Any, Any]:
+    rows = cp.arange(offsets.size - 1)
+    given = rows, offsets, targets, weights, numbers, communities
+    begins, inside = cp.zeros(offsets.size, np.int64), cp.zeros(rows.size, np.float64)
+    _take(*given, "Join", struct(begins[1:], None, None, inside))
+    cp.cumsum(begins, out=begins)
+    entries, sums = cp.empty(int(begins[-1]), np.int32), cp.empty(int(begins[-1]), np.float64)
+    _take(*given, "Join", struct(begins[:-1].copy(), entries, sums, inside))
+    return begins, entries, sums, inside
+
+
+def weight_inside(offsets: Any, targets: Any, weights: Any, numbers: Any) -> float:
+    threads = threads_for_edges(targets.size)
+    inside = cp.zeros(threads // 32, np.float64)
+    _kernels("Choose").add_inside(threads, offsets, offsets.size - 1, targets, weights, numbers, inside)
+    return float(inside.sum())
+
+
+def sum_by_number(numbers: Any, values: Any, communities: int) -> Any:
+    sums = cp.zeros(communities, np.float64)
+    threads = min(numbers.size, many_threads())
+    _kernels("Choose").add_by_number(threads, numbers, values, numbers.size, sums)
+    return sums
+
+
+def _take(
+    rows: Any, offsets: Any, targets: Any, weights: Any, numbers: Any, communities: int, name: str, job: Struct
+) -> None:
+    """Do a job with the table of each row. The longest are first, on a stream of their own: others run beside them."""
+    kernels, of = _kernels(name), struct(rows, offsets, targets, weights, numbers, communities)
+    edges = offsets[rows + 1] - offsets[rows]
+    short = cp.flatnonzero(edges <= SHORT)
+    middle = cp.flatnonzero((edges > SHORT) & (edges <= MIDDLE))
+    long = cp.flatnonzero(edges > MIDDLE)
+    long = long[cp.argsort(-edges[long])]
+    blocks = min(long.size, many_threads() // LARGE_BLOCK)
+    begins, drawn = cp.zeros(blocks + 1, np.int64), cp.zeros(2, np.uint64)
+    cp.cumsum(2 * cp.minimum(edges[long[:blocks]], communities), out=begins[1:])
+    tables = begins, cp.empty(int(begins[-1]), np.int32), cp.empty(int(begins[-1]), np.float64)
+    here, beside = cp.cuda.get_current_stream(), _beside(cp.cuda.Device().id)
+    beside.wait_event(here.record())
+    with beside:
+        kernels.take_by_blocks(LARGE_BLOCK * blocks, of, job, long, long.size, *tables, drawn[:1], block=LARGE_BLOCK)
+    threads = min(BLOCK * middle.size, many_threads())
+    kernels.take_by_blocks(threads, of, job, middle, middle.size, *tables, drawn[1:], block=BLOCK)
+    kernels.take_by_warps(min(32 * short.size, many_threads()), of, job, short, short.size, block=BLOCK)
+    here.wait_event(beside.record())
+
+
+@functools.cache
+def _beside(device: int) -> Any:
+    """A stream that work on the current one does not wait for, unless it is told to."""
+    return cp.cuda.Stream(non_blocking=True)
+
+
+def _kernels(job: str) -> Any:
+    return load(KERNELS, SHORT=str(SHORT), JOB=job)

@@ -148,8 +148,8 @@ class Communities(Protocol):
     """The best community for each of some nodes, by the communities of its neighbours."""
 
     def best_communities(
-        self, rows: Array, offsets: Array, sources: Array, targets: Array, weights: Array, numbers: Array,
-        strengths: Array, totals: Array, priorities: Array, scale: float,
+        self, rows: Array, offsets: Array, targets: Array, weights: Array, numbers: Array, strengths: Array,
+        totals: Array, priorities: Array, scale: float,
     ) -> Array:  # fmt: skip
         """(rows,) int64: the community of highest ``scale * weight to it - strength * total of the others in it``.
 
@@ -160,13 +160,40 @@ class Communities(Protocol):
         ----------
         rows : (n,) int64, ascending
         offsets, targets, weights : CSR
-        sources : (edges,) uint32
-            Row of each edge.
-        numbers : (proxies,) int64
+            Weights are float64.
+        numbers : (proxies,) int32
             Community of each.
         strengths : (masters,) float64
-        totals, priorities : (communities,) float64
+        totals : (communities,) float64
+        priorities : (communities,) uint64, distinct
         """
+
+    def join_targets(
+        self, offsets: Array, targets: Array, weights: Array, numbers: Array, communities: int
+    ) -> tuple[Array, Array, Array, Array]:
+        """Of every row, the targets in each community joined into one entry, but for those in that of the row.
+
+        Parameters
+        ----------
+        communities : int
+            Above all ``numbers``; the other arrays are as above.
+
+        Returns
+        -------
+        begins : (rows + 1,) int64
+        entries : (begins[rows],) int32
+            Communities, each at most once in a row, in any order.
+        sums : (begins[rows],) float64
+            Weight of the edges to each.
+        inside : (rows,) float64
+            Weight of the edges to the row's own community.
+        """
+
+    def weight_inside(self, offsets: Array, targets: Array, weights: Array, numbers: Array) -> float:
+        """Weight of the edges whose ends have the same number, of a CSR as above."""
+
+    def sum_by_number(self, numbers: Array, values: Array, communities: int) -> Array:
+        """(communities,) float64: sums of the float64 ``values`` by their int32 number."""
 
 
 if TYPE_CHECKING:
