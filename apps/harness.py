@@ -86,7 +86,7 @@ def prepare_job(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> J
     """Load compiled code, partition the graph and show the table. Collective."""
     began = time.perf_counter()
     report.progress(comm.rank, "opening")
-    placement = choose_device(wanted_device(options), comm)
+    placement = choose_device(wanted_device(options), comm, options.threads)
     source = open_input(comm, options, app.weighted, placement.device, app.generate)
     open_transport(options.transport, comm, placement.device)  # connects the GPUs before a clock runs
     report.progress(comm.rank, "loading compiled code (compiled once, then kept)")
@@ -150,8 +150,9 @@ def run_trial(
     answer = answer.on_host()
     row = {
         "app": app.name, "graph": job.graph, "nodes": job.part.num_nodes, "edges": job.part.num_edges,
-        "policy": job.policy.name, "ranks": comm.size, "device": job.placement.device,
-        "transport": job.plan.transport, "source": source, "trial": trial,
+        "policy": job.policy.name, "ranks": comm.size,
+        "threads": max(job.placement.threads), "device": job.placement.device, "transport": job.plan.transport,
+        "source": source, "trial": trial,
         "seconds": seconds, "partition_seconds": job.partition_seconds, "phases": job.phases,
         "startup_seconds": job.startup_seconds, "rounds": answer.rounds, "messages": messages,
         "mb_sent": (reduced + broadcast) / 1e6, "mb_reduced": reduced / 1e6, "mb_broadcast": broadcast / 1e6,

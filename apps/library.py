@@ -136,7 +136,7 @@ def partition_graph(
     comm = MPI.COMM_WORLD if comm is None else comm
     with together(comm):
         chosen = partition_keywords().read(options | {"policy": policy})
-    device = choose_device(wanted_device(chosen), comm).device
+    device = choose_device(wanted_device(chosen), comm, chosen.threads).device
     open_transport(chosen.transport, comm, device)
     names = None
     if named_everywhere(graph, comm):

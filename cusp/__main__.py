@@ -85,7 +85,7 @@ def partition(comm: MPI.Intracomm, argv: list[str]) -> int:
         result = dry_run(header, policy, parts, options.split, int(options.sample * 1e6), comm)
         report.say(comm.rank, report.dry_run(result, policy.name))
         return 0
-    placement = choose_device(wanted_device(options), comm)
+    placement = choose_device(wanted_device(options), comm, options.threads)
     device = placement.device
     with together(comm):
         compiled = compile_policy(policy, device)

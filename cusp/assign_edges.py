@@ -9,6 +9,7 @@ from cusp.errors import PolicyError, together
 from cusp.policies.state import block_starts, combine_state, start_state
 from cusp.prepare_rules import PreparedRules
 from cusp.runtime.devices import to_host
+from cusp.runtime.threads import in_parallel, row_spans
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -33,14 +34,20 @@ def assign_edges(rules: PreparedRules, masters: Masters, comm: "Intracomm") -> n
         owners = edges.storage.empty(edges.targets.size, np.uint8 if num_parts <= 256 else np.uint16)
     travels = False
     state, before = start_state(policy.make_estate, rules.prop, policy, comm)
+    rest = (num_parts, masters.view, masters.of_slice, state, owners)
+
+    def ask(begin: int, end: int) -> int:
+        return int(rules.run("assign_edges", begin, end, *rest))
+
     blocks = block_starts(edges.bounds, 1 if state is None else policy.rounds)
     rows = blocks[comm.rank] - edges.first_node
     for block in range(rows.size - 1):
         with together(comm):
             for span in edges.storage.rows(edges.indptr, rows[block], rows[block + 1]):
-                wrong = rules.run("assign_edges", *span, num_parts, masters.view, masters.of_slice, state, owners)
-                if wrong >= 0:
-                    raise _not_a_rank(rules, wrong)
+                spans = row_spans(edges.indptr, *span) if state is None and edges.device == "cpu" else [span]
+                for wrong in in_parallel(ask, spans):
+                    if wrong >= 0:
+                        raise _not_a_rank(rules, wrong)
                 here = slice(*(int(edges.indptr[row]) for row in span))
                 travels = travels or bool((owners[here] != comm.rank).any())
         if state is not None:

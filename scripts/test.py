@@ -88,7 +88,8 @@ def environment(device: str) -> dict[str, str]:
 
     Tests start hundreds of processes: each would compile our modules again if Python could not keep them.
     """
-    chosen = {"CUSP_DEVICE": device, "PYTHONDONTWRITEBYTECODE": ""}
+    threads = os.environ.get("CUSP_THREADS", "1")  # several test processes and ranks share the cores as it is
+    chosen = {"CUSP_DEVICE": device, "CUSP_THREADS": threads, "PYTHONDONTWRITEBYTECODE": ""}
     if device == "gpu" and not has_gpu(device):
         chosen["CUDAEMU_DEVICES"] = os.environ.get("CUDAEMU_DEVICES", "4")  # a GPU for each rank
         chosen["PYTHONPATH"] = os.pathsep.join([str(STAND_IN), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 os.environ.setdefault("CUSP_DEVICE", "cpu")  # before any import: also for the programs that tests start
+os.environ.setdefault("CUSP_THREADS", "1")  # they share the cores with other tests and ranks
 
 # isort: split
 import ranks  # first of ours: prepares the process before anything imports numba

@@ -77,7 +77,7 @@ def main(comm: MPI.Intracomm, argv: list[str]) -> int:
         if not 1 <= options.scale <= MAX_SCALE:
             raise OptionError(f"--scale {options.scale}: not between 1 and {MAX_SCALE}")
         policy = policy_for(comm, options)
-    placement = choose_device(options.device, comm)
+    placement = choose_device(options.device, comm, options.threads)
     open_transport(options.transport, comm, placement.device)
     report.progress(comm.rank, "loading compiled code (compiled once, then kept)")
     rehearse(options, policy, placement.device, comm)

@@ -9,6 +9,7 @@ from numba import njit
 from cusp.input.checksum import checksum, combine, sum_and_highest
 from cusp.input.graph_file import fetching, map_entries, read_ahead, read_direct
 from cusp.runtime.storage import Storage
+from cusp.runtime.threads import in_parallel
 
 if TYPE_CHECKING:
     import h5py
@@ -38,28 +39,31 @@ def read_checked(
     """Entries ``begin`` to ``end - 1`` and their checksum; the operating system reads ahead meanwhile.
 
     ``check(chunk, begin)`` raises if an entry of a chunk is wrong: above ``most``, or, if that is None, not a number.
-    ``visit`` gets every chunk that passed.
+    ``visit`` gets every chunk that passed; several threads may be in it at once.
     """
     dtype = dataset.dtype.newbyteorder("=")
     mapped = map_entries(dataset, begin, end, storage)
     values = storage.empty(end - begin, dtype) if mapped is None else mapped
     read_ahead(dataset, begin, end)
-    sums = []
     with fetching(dataset, dtype) as (fetch, past_hdf5):
-        for part in storage.parts(values.size, SHORT if past_hdf5 and mapped is None else CHUNK):
+
+        def read(part: slice) -> int:
             chunk, first = values[part], begin + part.start
             if mapped is None:
                 fetch(chunk, first)
             if most is None:
-                sums.append(checksum(chunk, first))
+                total = checksum(chunk, first)
                 check(chunk, first)
             else:
                 total, highest = sum_and_highest(chunk, first)
-                sums.append(total)
                 if highest > most:
                     check(chunk, first)
             visit(chunk)
-    return values, combine(sums)
+            return total
+
+        if past_hdf5 and mapped is None:
+            return values, combine(in_parallel(read, [(part,) for part in storage.parts(values.size, SHORT)]))
+        return values, combine([read(part) for part in storage.parts(values.size, CHUNK)])
 
 
 @njit(cache=True, nogil=True)

@@ -1,14 +1,19 @@
-"""The loops of phases 3 and 4 on the CPU: group edges by owner, number the proxies, build CSR and CSC."""
+"""The loops of phases 3 and 4 on the CPU: group edges by owner, number the proxies, build CSR and CSC.
+
+Those over all edges are shared among threads: every row is written by one of them.
+"""
 
 from typing import Any
 
 import numpy as np
 from numba import njit
 
+from cusp.kernels.atomics import atomic_or
 from cusp.kernels.bits import first_bit, lid_of, look_up, popcount
 from cusp.runtime.devices import to_host as get
 from cusp.runtime.devices import to_host as put
 from cusp.runtime.exchange import all_to_all, post, wait_all
+from cusp.runtime.threads import in_parallel, ranges, row_ranges
 
 __all__ = [
     "CHUNK", "all_to_all", "clear_range", "count_below", "count_in_edges", "count_owners", "count_rows", "find_masters",
@@ -68,12 +73,18 @@ def group_by_owner(values, owners, counts, grouped):  # type: ignore[no-untyped-
         place[owner] += 1
 
 
+def mark(index: np.ndarray, gids: np.ndarray) -> None:
+    """Most bits are set already, and the words that hold them stay in the caches of all cores."""
+    in_parallel(lambda first, last: _mark(index, gids[first:last]), ranges(gids.size))
+
+
 @njit(cache=True, nogil=True)
-def mark(index, gids):  # type: ignore[no-untyped-def]
-    """Set the bit of each global id in the index of a :class:`~cusp.lid_map.LidMap`."""
+def _mark(index, gids):  # type: ignore[no-untyped-def]
     for i in range(gids.size):
         gid = np.uint64(gids[i])
-        index[2 * (gid >> np.uint64(6))] |= np.uint64(1) << (gid & np.uint64(63))
+        word, bit = np.int64(2 * (gid >> np.uint64(6))), np.uint64(1) << (gid & np.uint64(63))
+        if index[word] & bit == 0:
+            atomic_or(index, word, bit)
 
 
 @njit(cache=True, nogil=True)
@@ -133,13 +144,21 @@ def test_bits(words, gids, found):  # type: ignore[no-untyped-def]
         found[i] = (words[gid >> np.uint64(6)] >> (gid & np.uint64(63))) & np.uint64(1)
 
 
-@njit(cache=True, nogil=True)
-def relabel(index, table, row_lids, row_offsets, arrived, offsets, targets, fronts, hubs_first):  # type: ignore[no-untyped-def]
-    """Write every row to its place in lid order, its targets as local ids.
+def relabel(
+    index: np.ndarray, table: np.ndarray, row_lids: np.ndarray, row_offsets: np.ndarray, arrived: np.ndarray,
+    offsets: np.ndarray, targets: np.ndarray, fronts: np.ndarray, hubs_first: bool,
+) -> None:  # fmt: skip
+    rest = (arrived, offsets, targets)
 
-    If hubs come first, the target with the lowest lid changes places with the first of its row;
-    ``fronts[row]``: its place before.
-    """
+    def rows(first: int, last: int) -> None:
+        places = row_offsets[first : last + 1]
+        _relabel(index, table, row_lids[first:last], places, *rest, fronts[first:last], hubs_first)
+
+    in_parallel(rows, row_ranges(row_offsets))
+
+
+@njit(cache=True, nogil=True)
+def _relabel(index, table, row_lids, row_offsets, arrived, offsets, targets, fronts, hubs_first):  # type: ignore[no-untyped-def]
     for row in range(row_lids.size):
         begin = offsets[row_lids[row]]
         to = begin - row_offsets[row]
@@ -158,9 +177,19 @@ def relabel(index, table, row_lids, row_offsets, arrived, offsets, targets, fron
             targets[begin] = lowest
 
 
+def move_rows(
+    row_lids: np.ndarray, row_offsets: np.ndarray, arrived: np.ndarray, offsets: np.ndarray, values: np.ndarray,
+    fronts: np.ndarray,
+) -> None:  # fmt: skip
+    def rows(first: int, last: int) -> None:
+        places = row_offsets[first : last + 1]
+        _move_rows(row_lids[first:last], places, arrived, offsets, values, fronts[first:last])
+
+    in_parallel(rows, row_ranges(row_offsets))
+
+
 @njit(cache=True, nogil=True)
-def move_rows(row_lids, row_offsets, arrived, offsets, values, fronts):  # type: ignore[no-untyped-def]
-    """Write every row of weights to its place in lid order, in the order of its targets."""
+def _move_rows(row_lids, row_offsets, arrived, offsets, values, fronts):  # type: ignore[no-untyped-def]
     for row in range(row_lids.size):
         begin = offsets[row_lids[row]]
         to = begin - row_offsets[row]

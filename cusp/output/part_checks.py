@@ -9,6 +9,7 @@ import numpy as np
 from numba import njit
 
 from cusp.input.checksum import combine
+from cusp.kernels.atomics import atomic_or
 from cusp.output.manifest import Manifest, SavedError
 
 if TYPE_CHECKING:
@@ -17,10 +18,12 @@ if TYPE_CHECKING:
 
 @njit(cache=True, nogil=True)
 def mark_targets(targets, words):  # type: ignore[no-untyped-def]
-    """Set the bit of each target."""
+    """Set the bit of each target; several threads may do so."""
     for edge in range(targets.size):
         target = targets[edge]
-        words[target >> np.uint32(6)] |= np.uint64(1) << np.uint64(target & np.uint32(63))
+        word, bit = np.int64(target >> np.uint32(6)), np.uint64(1) << np.uint64(target & np.uint32(63))
+        if words[word] & bit == 0:
+            atomic_or(words, word, bit)
 
 
 @njit(cache=True, nogil=True)

@@ -11,6 +11,7 @@ from cusp.launch import num_bytes, num_seconds
 from cusp.partitioner import ORDERS
 from cusp.policies.policy import DEFAULT_ROUNDS, DEFAULT_THRESHOLD, POLICIES
 from cusp.runtime.devices import CHOICES as DEVICES
+from cusp.runtime.threads import MOST as MOST_THREADS
 
 LARGEST = 2**63 - 1
 MOST_ROUNDS = 10**6
@@ -27,6 +28,8 @@ def add_partition_options(parser: argparse.ArgumentParser) -> None:
     default = os.environ.get("CUSP_DEVICE") or "auto"
     device = f"where to compute; auto takes GPUs if every rank can use one (default: $CUSP_DEVICE, now {default})"
     parser.add_argument("--device", type=_device, choices=DEVICES, default=default, help=device)
+    threads = "threads of a rank on CPUs (default: $CUSP_THREADS, else its share of the cores of its host)"
+    parser.add_argument("--threads", type=whole(1, MOST_THREADS), metavar="N", help=threads)
     add_policy_options(parser)
 
 

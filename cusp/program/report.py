@@ -49,7 +49,9 @@ def describe_graph(name: str, header: GraphHeader) -> str:
 def describe_placement(placement: Placement, rules: str) -> str:
     """Where the ranks compute, and where the rules of the policy ran."""
     if placement.device == "cpu":
-        return "device: cpu"
+        least, most = min(placement.threads), max(placement.threads)
+        number = f"{most} thread{'s' * (most > 1)}" if least == most else f"{least} to {most} threads"
+        return f"device: cpu, {number}{' per rank' * (len(placement.places) > 1)}"
     ranks = ", ".join(f"rank {rank}: {place}" for rank, place in enumerate(placement.places))
     return f"device: gpu ({ranks}); rules: {rules}"
 

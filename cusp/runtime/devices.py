@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from cusp.errors import InputError, together
 from cusp.runtime.environment import cache_folder
 from cusp.runtime.files import has_space
+from cusp.runtime.threads import use_threads
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -38,12 +39,15 @@ class Placement:
     device : {'cpu', 'gpu'}
     places : tuple of str
         Where each rank computes, for people.
+    threads : tuple of int
+        Of each rank, for what runs on its host.
     shared : bool
         Several ranks use one GPU.
     """
 
     device: str
     places: tuple[str, ...]
+    threads: tuple[int, ...]
     shared: bool = False
 
 
@@ -92,28 +96,31 @@ def move(array: Any, device: str) -> Any:
     return xp_of(device).asarray(array)
 
 
-def choose_device(wanted: str, comm: "Intracomm") -> Placement:
-    """Give every rank its device; a rank takes the GPU that its number on its host says. Collective.
+def choose_device(wanted: str, comm: "Intracomm", threads: int | None = None) -> Placement:
+    """Give every rank its device and its threads; a rank takes the GPU that its number on its host says. Collective.
 
-    ``auto`` takes GPUs if every rank can use one, ``gpu`` insists.
+    ``auto`` takes GPUs if every rank can use one, ``gpu`` insists. ``threads`` holds for this process from now on.
 
     Raises
     ------
-    DeviceError
-        On every rank: a GPU was asked for and some rank has none.
+    DeviceError, OptionError
+        On every rank: a GPU was asked for and some rank has none; ``$CUSP_THREADS`` is no number of threads.
     """
     host = socket.gethostname()
+    with together(comm):
+        number_of_threads = use_threads(threads)
+    all_threads = tuple(comm.allgather(number_of_threads))
     if wanted == "cpu":
-        return Placement("cpu", ("cpu",) * comm.size)
+        return Placement("cpu", ("cpu",) * comm.size, all_threads)
     number = comm.allgather(host)[: comm.rank].count(host)
     found, why = _use_gpu(number)
     everywhere = comm.allgather((found, why, host))
     if all(place for place, _, _ in everywhere):
         places = tuple(place for place, _, _ in everywhere)
         physical = {(place.split(" ", 1)[0], name) for place, _, name in everywhere}
-        return Placement("gpu", places, len(physical) < comm.size)
+        return Placement("gpu", places, all_threads, len(physical) < comm.size)
     if wanted == "auto":
-        return Placement("cpu", ("cpu",) * comm.size)
+        return Placement("cpu", ("cpu",) * comm.size, all_threads)
     with together(comm):
         if why:
             raise DeviceError(f"--device gpu: rank {comm.rank} on {host} cannot use a GPU: {why}; try --device cpu")

@@ -1,20 +1,162 @@
-"""Threads over kernels that release Python's lock: how many this rank may use, and a map that keeps the order."""
+"""Threads over kernels that release Python's lock: how many this rank may use, and maps that keep the order.
 
+A kernel that several threads call at once writes what belongs to its own range only, or what no order can change. So
+the number of threads changes no bit of any result.
+"""
+
+import functools
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any, TypeVar
 
+import numpy as np
+
+from cusp.errors import OptionError
 from cusp.runtime.environment import local_ranks
+
+MOST = 1024
+ALL = 1 << 62  # more entries than there are anywhere
+LEAST = 1 << 14  # entries that are worth a range of their own: about as long as it takes to wake a thread
+RANGES = 8  # for each thread: who is done early takes another
+BLOCK = 1 << 16  # entries that are added up one after the other, whatever the number of threads
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Range = tuple[int, int]
+
+
+class _Chosen:
+    """What the user has asked for, for this process."""
+
+    threads: int | None = None
+
+
+def use_threads(number: int | None) -> int:
+    """Let this rank use ``number`` threads from now on, or the default; returns how many that is.
+
+    Raises
+    ------
+    OptionError
+        ``$CUSP_THREADS`` is the default and no such number.
+    """
+    _Chosen.threads = number
+    return num_threads()
 
 
 def num_threads() -> int:
-    """Threads for this rank: its share of the cores that the process may use, at least one."""
-    return max(1, len(os.sched_getaffinity(0)) // local_ranks())
+    """Threads for this rank: as chosen, else ``$CUSP_THREADS``, else its share of the cores this process may use."""
+    if _Chosen.threads:
+        return _Chosen.threads
+    text = os.environ.get("CUSP_THREADS")
+    if not text:
+        return max(1, len(os.sched_getaffinity(0)) // local_ranks())
+    if not (text.isdecimal() and 1 <= int(text) <= MOST):
+        raise OptionError(f"CUSP_THREADS={text[:20]}: expected a number of threads from 1 to {MOST}")
+    return int(text)
+
+
+def ranges(size: int) -> list[Range]:
+    """Cut ``size`` entries into ranges of about the same size, for :func:`in_parallel`; there is at least one."""
+    number = _pieces(size)
+    bounds = [size * piece // number for piece in range(number)]
+    return list(zip(bounds, [*bounds[1:], size], strict=True))
+
+
+def row_ranges(offsets: np.ndarray) -> list[Range]:
+    """Cut rows into ranges with about as many edges each, for :func:`in_parallel`; there is at least one.
+
+    Parameters
+    ----------
+    offsets : (rows + 1,) int64
+    """
+    rows, edges = offsets.size - 1, int(offsets[-1] - offsets[0])
+    number = _pieces(rows + edges)
+    bounds = np.searchsorted(offsets, offsets[0] + edges * np.arange(number) // number).tolist()
+    return list(zip([0, *bounds[1:]], [*bounds[1:], rows], strict=True))
+
+
+def row_spans(offsets: np.ndarray, begin: int, end: int) -> list[Range]:
+    """The same for the rows ``begin`` to ``end - 1``."""
+    return [(begin + first, begin + last) for first, last in row_ranges(offsets[begin : end + 1])]
+
+
+def whole_words(pieces: list[Range]) -> list[Range]:
+    """The same ranges, moved a little so that each word of 64 bits, one for each entry, belongs to one of them."""
+    size = pieces[-1][1]
+    bounds = sorted({0, size, *(min(-(-last // 64) * 64, size) for _, last in pieces)})
+    return list(pairwise(bounds)) or pieces
+
+
+def blocks(size: int) -> list[Range]:
+    """Cut ``size`` entries in the same way for any number of threads: for floats, whose sum depends on the order."""
+    return [(first, min(first + BLOCK, size)) for first in range(0, size, BLOCK)]
+
+
+def many() -> int:
+    """From how many entries on work is cut into more than one range."""
+    return ALL if num_threads() == 1 else 2 * LEAST
+
+
+@contextmanager
+def ranges_of_any_size() -> Iterator[None]:
+    """Cut even small arrays meanwhile, so that a rehearsal calls all that large ones need."""
+    global LEAST
+    kept, LEAST = LEAST, 1
+    try:
+        yield
+    finally:
+        LEAST = kept
+
+
+def _pieces(entries: int) -> int:
+    return max(1, min(RANGES * num_threads(), entries // LEAST)) if entries >= many() else 1
+
+
+def in_parallel(function: Callable[..., Result], pieces: Sequence[tuple[Any, ...]]) -> list[Result]:
+    """``function(*piece)`` of every piece, in their order. The calling thread works, too.
+
+    A thread takes the next piece as soon as it has finished one. When the pieces have run out, a thread that has not
+    woken up yet is no longer waited for: so short work takes hardly longer than alone. After an exception, in a piece
+    or from outside, no further piece begins, and those that run are waited for. Of several exceptions, that of the
+    first piece is raised: the one that a single thread would have met, as all pieces before it had begun.
+    """
+    threads = num_threads()
+    helpers = min(threads, len(pieces)) - 1
+    if helpers <= 0:
+        return [function(*piece) for piece in pieces]
+    results: list[Any] = [None] * len(pieces)
+    errors: dict[int, Exception] = {}
+    turns = iter(range(len(pieces)))
+
+    def work() -> None:
+        try:
+            for turn in turns:
+                results[turn] = function(*pieces[turn])
+        except Exception as error:
+            errors[turn] = error
+        finally:
+            deque(turns, maxlen=0)
+
+    others = [_pool(threads - 1).submit(work) for _ in range(helpers)]
+    try:
+        work()
+    finally:
+        wait([other for other in others if not other.cancel()])
+    if errors:
+        raise errors[min(errors)]
+    return results
+
+
+@functools.cache
+def _pool(size: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(size, "cusp")
+
+
+os.register_at_fork(after_in_child=_pool.cache_clear)  # a child has none of these threads
 
 
 def ordered_map(

@@ -18,6 +18,7 @@ from scripts.bench.shared.graphs import CLEAN, kronecker, kronecker_pairs
 from scripts.bench.shared.rows import add_file_options, app_rows, call, keep, table
 
 POLICIES = ("oec", "cvc", "hvc", "iec")
+COLUMNS = {(1, 1): "1 rank", (1, 2): "1 rank, 2 threads", (2, 1): "2 ranks"}  # (ranks, threads of each) -> title
 PAGERANK = ("--iterations", "8", "--tolerance", "0", "--precision")
 WHOLE = {  # what the table calls it -> an app that needs no source, and its options
     "cc": ("cc", ()),
@@ -37,6 +38,7 @@ class Run(NamedTuple):
     policy: str
     ranks: int
     options: tuple[str, ...]
+    threads: int = 1  # of each rank
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -50,19 +52,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Measure, keep the rows, print the table."""
     graph = kronecker(options.data, options.scale)
-    times: dict[tuple[str, int], list[float]] = defaultdict(list)  # (name, ranks) -> seconds
-    for name, app, policy, ranks, chosen in runs(options):
-        rows = app_rows(ranks, app, graph, "--device", "cpu", "--policy", policy, *chosen)
+    times: dict[tuple[str, str], list[float]] = defaultdict(list)  # (name, column) -> seconds
+    for name, app, policy, ranks, chosen, threads in runs(options):
+        how = ("--device", "cpu", "--threads", str(threads), "--policy", policy)
+        rows = app_rows(ranks, app, graph, *how, *chosen)
         keep(rows, options.rows)
-        times[f"{name} {policy}", ranks] += [row["seconds"] for row in rows]
+        column = COLUMNS[ranks, threads]
+        times[f"{name} {policy}", column] += [row["seconds"] for row in rows]
         if app == "bfs":
-            times[f"partition {policy}", ranks].append(rows[0]["partition_seconds"])
+            times[f"partition {policy}", column].append(rows[0]["partition_seconds"])
     seconds = {key: average_of(key[0])(values) for key, values in times.items()}
-    seconds["convert", 1] = conversion(options.data, options.scale)
+    seconds["convert", COLUMNS[1, 1]] = conversion(options.data, options.scale)
     print(f"\nkron{options.scale}; milliseconds\n")
-    lines = [["", "1 rank", "2 ranks"]]
+    lines = [["", *COLUMNS.values()]]
     for name in dict.fromkeys(name for name, _ in seconds):
-        cells = [seconds.get((name, ranks)) for ranks in (1, 2)]
+        cells = [seconds.get((name, column)) for column in COLUMNS.values()]
         lines.append([name, *("" if cell is None else f"{cell * 1e3:.1f}" for cell in cells)])
     print(table(lines))
 
@@ -75,12 +79,16 @@ def average_of(name: str) -> Callable[[list[float]], float]:
 def runs(options: argparse.Namespace) -> list[Run]:
     """All runs of apps, in their order; those of BFS under a policy also time its partitionings."""
     sources, trials = ("--sources", str(options.sources)), ("--trials", str(options.repeat))
-    traversals = [Run(app, app, "oec", ranks, sources) for app in ("bfs", "sssp") for ranks in (1, 2)]
+    traversals = [
+        Run(app, app, "oec", ranks, sources, threads) for app in ("bfs", "sssp") for ranks, threads in COLUMNS
+    ]
     traversals += [Run("bfs", "bfs", policy, 2, sources) for policy in POLICIES[1:]]
     traversals += [Run("bfs", "bfs", policy, 2, sources) for policy in POLICIES for _ in range(options.repeat - 1)]
     whole = WHOLE.items()
     return traversals + [
-        Run(name, app, "oec", ranks, (*chosen, *trials)) for name, (app, chosen) in whole for ranks in (1, 2)
+        Run(name, app, "oec", ranks, (*chosen, *trials), threads)
+        for name, (app, chosen) in whole
+        for ranks, threads in COLUMNS
     ]
 
 

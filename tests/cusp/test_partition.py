@@ -18,7 +18,7 @@ from cusp.kernels import build_cpu
 from cusp.partition import Partition, transpose
 from cusp.partitioner import partition_graph
 from cusp.policies import Policy, load_policy
-from cusp.runtime import exchange
+from cusp.runtime import exchange, threads
 
 SIZE = ranks.COMM.size
 SPLITS = ["edges", "nodes", "weighted", "3:1"]
@@ -207,10 +207,14 @@ def test_random_rules(comm, shared_tmp, graph, seed, split):
 
 @pytest.mark.mpi
 @policies
-def test_same_in_two_runs(comm, shared_tmp, policy):
-    """The same file and policy give the same partition, bit for bit."""
+def test_same_in_two_runs(comm, shared_tmp, monkeypatch, policy):
+    """The same file and policy give the same partition, bit for bit, also with more threads."""
     path = graphs.write(shared_tmp / "g.h5", graphs.random_directed(100, 900))
-    assert_same(*(partition_graph(path, parts.policy_of(policy), comm, csc=True) for _ in range(2)))
+    once = partition_graph(path, parts.policy_of(policy), comm, csc=True)
+    monkeypatch.setattr(read_cpu, "SHORT", 100)
+    monkeypatch.setattr(threads, "LEAST", 1)
+    monkeypatch.setenv("CUSP_THREADS", "3")
+    assert_same(once, partition_graph(path, parts.policy_of(policy), comm, csc=True))
 
 
 @pytest.mark.mpi

@@ -1,8 +1,9 @@
 """Answers, rows, figures, saved partitions and exports have the same bits in every run; a table says what may differ.
 
-No answer depends on the time that anything takes: in every second run, each rank now and then waits before it
-communicates. Where floats are added up across ranks, their order depends on how many there are. On a GPU, the thread
-that comes first may win: what that may change is named here, too.
+No answer depends on the time that anything takes, nor on the number of threads of a rank: in every second run, each
+rank has more of them, and now and then waits before it communicates. Where floats are added up across ranks, their
+order depends on how many there are. On a GPU, the thread that comes first may win: what that may change is named here,
+too.
 """
 
 import importlib
@@ -22,9 +23,10 @@ import cusp.__main__
 from apps import gap, harness
 from apps.graph500 import __main__ as graph500
 from cusp.output.manifest import read_manifest
+from cusp.runtime import threads
 
 LONGEST = 2e-3  # seconds that a rank waits
-TIMES = {"phases", "teps", "peak_mb"}  # and all that ends in seconds: of rows and figures
+TIMES = {"phases", "teps", "peak_mb", "threads"}  # and all that ends in seconds: of rows and figures
 TRAFFIC = {"rounds", "messages", "mb_sent", "mb_reduced", "mb_broadcast"}
 GRAPH = graphs.random_directed(300, 2400)
 
@@ -83,11 +85,12 @@ def no_warm_up(monkeypatch) -> None:
         monkeypatch.setattr(module, "warm_up", lambda *arguments: None)
 
 
-def answer(run: Run, comm, folder, name: str) -> tuple[dict[str, np.ndarray], bytes, dict]:
+def answer(run: Run, comm, folder, name: str, threads: int = 1) -> tuple[dict[str, np.ndarray], bytes, dict]:
     """Labels, the bytes of their file, and the row without times. Collective."""
     graph = [str(folder / "g.h5"), "--policy", "cvc"] if run.graph else []
     output, rows = folder / f"{name}.h5", folder / f"{name}.jsonl"
-    arguments = [*graph, *run.arguments.split(), "--output", str(output), "--rows", str(rows)]
+    written = ["--output", str(output), "--rows", str(rows)]
+    arguments = [*graph, *run.arguments.split(), "--threads", str(threads), *written]
     assert harness.main(importlib.import_module(f"apps.{run.app}").APP, comm, arguments) == 0
     comm.Barrier()
     with h5py.File(output) as file:
@@ -100,11 +103,13 @@ def answer(run: Run, comm, folder, name: str) -> tuple[dict[str, np.ndarray], by
 @pytest.mark.limit(300)
 @pytest.mark.parametrize("run", parts.share(RUNS), ids=lambda run: f"{run.app} {run.arguments}".strip())
 def test_answers(comm, shared_tmp, monkeypatch, run):
-    """Runs repeat to the bit, on as many ranks; and one rank alone finds the same."""
+    """Runs repeat to the bit, on as many ranks with any number of threads; and one rank alone finds the same."""
     graphs.write(shared_tmp / "g.h5", GRAPH)
+    monkeypatch.setattr(threads, "LEAST", 1)  # even of few edges each thread gets some
+    monkeypatch.setattr(threads, "BLOCK", 64)
     first, written, row = answer(run, comm, shared_tmp, "first")
     no_warm_up(monkeypatch)
-    again, also_written, other_row = answer(run, Uneven(comm), shared_tmp, "again")
+    again, also_written, other_row = answer(run, Uneven(comm), shared_tmp, "again", 3)
     assert again.keys() == first.keys() >= {*run.with_ranks, *run.on_gpus}
     by_chance = run.on_gpus if parts.DEVICE == "gpu" else ()
     for label in first.keys() - {*by_chance}:
@@ -115,7 +120,7 @@ def test_answers(comm, shared_tmp, monkeypatch, run):
     assert other_row == row
     if comm.rank > 0 or comm.size == 1:
         return
-    alone, _, _ = answer(run, ranks.MPI.COMM_SELF, shared_tmp, "alone")
+    alone, _, _ = answer(run, ranks.MPI.COMM_SELF, shared_tmp, "alone", 2)
     assert alone.keys() == first.keys()
     for label in first.keys() - {*run.with_ranks, *by_chance}:
         assert alone[label].tobytes() == first[label].tobytes(), label
@@ -150,11 +155,13 @@ def test_partitions(comm, shared_tmp, monkeypatch, policy, form):
     """So do saved partitions, figures and exports."""
     graphs.write(shared_tmp / "g.h5", GRAPH)
     folder, found = shared_tmp / "made", []
-    for who in comm, Uneven(comm):
+    monkeypatch.setattr(threads, "LEAST", 1)
+    for number, who in (1, comm), (3, Uneven(comm)):
         if comm.rank == 0:
             folder.mkdir()
         written = f"--save {folder}/parts --json {folder}/figures --export {form} --export-to {folder}/to"
-        assert cusp.__main__.main(who, [str(shared_tmp / "g.h5"), "--policy", policy, *written.split()]) == 0
+        arguments = [str(shared_tmp / "g.h5"), "--policy", policy, "--threads", str(number), *written.split()]
+        assert cusp.__main__.main(who, arguments) == 0
         comm.Barrier()
         saved = [(folder / "parts" / name).read_bytes() for name in read_manifest(folder / "parts").parts]
         manifest = json.loads((folder / "parts" / "manifest.json").read_text())

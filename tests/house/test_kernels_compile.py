@@ -88,8 +88,8 @@ VARIANTS = {  # of each file of kernels but rules.cuh and edges.cuh, which get m
     "apps/operators/sums/rows.cuh": [{"VALUE": value} for value in ("float", "double")],
     "apps/operators/sums/pagerank.cuh": [{"VALUE": value} for value in ("float", "double")],
     "apps/operators/structure/cc.cuh": [{"VALUE": value} for value in ("int", "long long")],
-    "apps/operators/structure/communities.cuh": [{"SHORT": "128", "JOB": job} for job in ("Choose", "Join")],
     "apps/operators/structure/peers/cc.cuh": [{"VALUE": "int"}],
+    "apps/operators/structure/communities.cuh": [{"SHORT": "128", "JOB": job} for job in ("Choose", "Join")],
     "apps/operators/structure/kcore.cuh": [{}],
     "apps/operators/structure/peers/kcore.cuh": [{}],
     "apps/operators/traversal/tree.cuh": [

@@ -39,7 +39,8 @@ def test_cpu(monkeypatch, tmp_path, capsys):
     everything = cpu.runs(argparse.Namespace(sources=2, repeat=3))
     times = Counter((one.name, one.policy, one.ranks) for one in everything)
     assert {times["bfs", policy, 2] for policy in cpu.POLICIES} == {3}
-    assert {times[name, "oec", ranks] for name in ("sssp", *cpu.WHOLE) for ranks in (1, 2)} == {1}
+    assert {times[name, "oec", ranks] for name in ("sssp", *cpu.WHOLE) for ranks in (1, 2)} == {1, 2}
+    assert {(one.ranks, one.threads) for one in everything if one.name == "cc"} == {(1, 1), (1, 2), (2, 1)}
     few = [("bfs", "oec", 1), ("bfs", "cvc", 2), ("cc", "oec", 1)]
     chosen = [next(one for one in everything if (one.name, one.policy, one.ranks) == which) for which in few]
     monkeypatch.setattr(cpu, "runs", lambda options: chosen)

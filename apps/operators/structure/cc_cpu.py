@@ -1,35 +1,69 @@
-"""Connected components on the CPU: see interfaces.py."""
+"""Connected components on the CPU: see interfaces.py.
+
+Several threads unite at once. A node that is no root never becomes one again, and its parent is replaced by ancestors
+only, so a thread that reads an old parent climbs on from there. Whoever wins a race, in the end the root of a tree is
+the lowest node of what the edges connect.
+"""
+
+from typing import Any
 
 import numpy as np
 from numba import njit
 
 from apps.operators.frontier_cpu import set_bit
+from cusp.kernels.atomics import atomic_min, atomic_or
+from cusp.runtime.threads import in_parallel, num_threads, ranges, row_ranges, whole_words
 
 SAMPLE = 1024
 
 
 @njit(cache=True, nogil=True, inline="always")
 def _root(parents, lid):  # type: ignore[no-untyped-def]
-    while parents[lid] != lid:
-        parents[lid] = parents[parents[lid]]
-        lid = parents[lid]
-    return lid
+    while True:
+        parent = parents[lid]
+        if parent == lid:
+            return lid
+        above = parents[parent]
+        if above != parent:
+            parents[lid] = above
+        lid = above
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _unite(parents, one, other):  # type: ignore[no-untyped-def]
-    one, other = _root(parents, one), _root(parents, other)
-    low, high = min(one, other), max(one, other)
-    parents[high] = low
-    return low
+def _unite(alone, parents, one, other):  # type: ignore[no-untyped-def]
+    """The root of what now is one tree. Of two roots the higher gets the lower as its parent.
+
+    If it has just got another parent, that one and the lower are left to unite: it keeps the lowest of them.
+    """
+    while True:
+        one, other = _root(parents, one), _root(parents, other)
+        low, high = min(one, other), max(one, other)
+        if low == high:
+            return low
+        if alone:
+            parents[high] = low
+            return low
+        one, other = atomic_min(parents, high, parents.dtype.type(low)), low
+        if one == high:
+            return low
+
+
+def link_first(edges: int, offsets: Any, targets: Any, parents: Any) -> None:
+    alone = num_threads() == 1
+
+    def link(first: int, last: int) -> None:
+        _link_first(alone, edges, first, offsets[first : last + 1], targets, parents)
+
+    in_parallel(link, ranges(offsets.size - 1))
 
 
 @njit(cache=True, nogil=True)
-def link_first(edges, offsets, targets, parents):  # type: ignore[no-untyped-def]
-    for source in range(offsets.size - 1):
-        for edge in range(offsets[source], min(offsets[source] + edges, offsets[source + 1])):
+def _link_first(alone, edges, first, offsets, targets, parents):  # type: ignore[no-untyped-def]
+    for row in range(offsets.size - 1):
+        source = first + row
+        for edge in range(offsets[row], min(offsets[row] + edges, offsets[row + 1])):
             if parents[source] != parents[targets[edge]]:
-                _unite(parents, source, targets[edge])
+                _unite(alone, parents, source, targets[edge])
 
 
 @njit(cache=True, nogil=True)
@@ -46,42 +80,71 @@ def most_frequent(rare, parents):  # type: ignore[no-untyped-def]
     return most
 
 
-@njit(cache=True, nogil=True)
-def link_others(left_out, offsets, targets, parents, queue):  # type: ignore[no-untyped-def]
-    """The tree grows meanwhile: nodes that join it are left out, too."""
-    for source in range(offsets.size - 1):
-        if parents[source] == left_out[0] or offsets[source] == offsets[source + 1]:
-            continue
-        root = _root(parents, source)
-        if left_out[0] >= 0 and root == _root(parents, left_out[0]):
-            continue
-        for edge in range(offsets[source], offsets[source + 1]):
-            if parents[targets[edge]] != root:
-                root = _unite(parents, root, targets[edge])
+def link_others(left_out: Any, offsets: Any, targets: Any, parents: Any, queue: Any) -> None:
+    alone, skipped = (
+        num_threads() == 1,
+        parents == left_out[0],
+    )  # as it is now: threads must not differ in what they skip
+
+    def link(first: int, last: int) -> None:
+        _link_others(alone, first, skipped[first:last], offsets[first : last + 1], targets, parents)
+
+    in_parallel(link, row_ranges(offsets))
 
 
 @njit(cache=True, nogil=True)
-def flatten(parents):  # type: ignore[no-untyped-def]
-    """The parents of lower nodes are roots already."""
+def _link_others(alone, first, skipped, offsets, targets, parents):  # type: ignore[no-untyped-def]
+    for row in range(offsets.size - 1):
+        if not skipped[row] and offsets[row] < offsets[row + 1]:
+            root = _root(parents, first + row)
+            for edge in range(offsets[row], offsets[row + 1]):
+                if parents[targets[edge]] != root:
+                    root = _unite(alone, parents, root, targets[edge])
+
+
+def flatten(parents: Any) -> None:
+    in_parallel(lambda first, last: _flatten(parents[first:last], parents), ranges(parents.size))
+
+
+@njit(cache=True, nogil=True)
+def _flatten(some, parents):  # type: ignore[no-untyped-def]
+    """``some`` of the parents. Those of lower nodes are roots already, or will be."""
+    for lid in range(some.size):
+        root = parents[some[lid]]
+        while parents[root] != root:
+            root = parents[root]
+        some[lid] = root
+
+
+def lower_roots(parents: Any, values: Any, updated: Any) -> None:
+    rest = (values, updated)
+    in_parallel(lambda first, last: _lower_roots(parents[first:last], values[first:last], *rest), ranges(parents.size))
+
+
+@njit(cache=True, nogil=True)
+def _lower_roots(parents, own, values, updated):  # type: ignore[no-untyped-def]
     for lid in range(parents.size):
-        parents[lid] = parents[parents[lid]]
+        root = np.int64(parents[lid])
+        if own[lid] < values[root]:
+            atomic_min(values, root, own[lid])
+            atomic_or(updated, root >> 6, np.uint64(1) << np.uint64(root & 63))
+
+
+def spread_roots(parents: Any, values: Any, updated: Any) -> None:
+    """The values of roots do not change meanwhile."""
+
+    def spread(first: int, last: int) -> None:
+        _spread_roots(parents[first:last], values[first:last], updated[first >> 6 : (last + 63) >> 6], values)
+
+    in_parallel(spread, whole_words(ranges(parents.size)))
 
 
 @njit(cache=True, nogil=True)
-def lower_roots(parents, values, updated):  # type: ignore[no-untyped-def]
-    for lid in range(parents.size):
-        root = parents[lid]
-        if values[lid] < values[root]:
-            values[root] = values[lid]
-            set_bit(updated, root)
-
-
-@njit(cache=True, nogil=True)
-def spread_roots(parents, values, updated):  # type: ignore[no-untyped-def]
+def _spread_roots(parents, own, updated, values):  # type: ignore[no-untyped-def]
     for lid in range(parents.size):
         value = values[parents[lid]]
-        if value < values[lid]:
-            values[lid] = value
+        if value < own[lid]:
+            own[lid] = value
             set_bit(updated, lid)
 
 

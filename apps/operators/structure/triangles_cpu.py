@@ -3,6 +3,8 @@
 import numpy as np
 from numba import njit
 
+from cusp.runtime.threads import in_parallel, num_threads, row_ranges
+
 ROWS_AT_ONCE = 1 << 24
 
 
@@ -10,19 +12,21 @@ def orient(
     rows: np.ndarray, offsets: np.ndarray, targets: np.ndarray, places: np.ndarray, in_order: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
     begins = np.zeros(rows.size + 1, np.int64)
-    _count_before(rows, offsets, targets, places, begins)
+    pieces = row_ranges(np.concatenate([[0], np.cumsum(offsets[rows + 1] - offsets[rows])]))
+    rest = (offsets, targets, places)
+    in_parallel(lambda first, last: _count_before(rows[first:last], *rest, begins[first + 1 :]), pieces)
     np.cumsum(begins, out=begins)
     entries = np.empty(begins[-1], places.dtype)
-    _write_before(rows, offsets, targets, places, begins, entries)
+    in_parallel(lambda first, last: _write_before(rows[first:last], *rest, begins[first:], entries), pieces)
     return begins, entries
 
 
 @njit(cache=True, nogil=True)
-def _count_before(rows, offsets, targets, places, begins):  # type: ignore[no-untyped-def]
+def _count_before(rows, offsets, targets, places, counts):  # type: ignore[no-untyped-def]
     for i in range(rows.size):
         own = places[rows[i]]
         for edge in range(offsets[rows[i]], offsets[rows[i] + 1]):
-            begins[i + 1] += places[targets[edge]] < own
+            counts[i] += places[targets[edge]] < own
 
 
 @njit(cache=True, nogil=True)
@@ -43,12 +47,26 @@ def count_triangles(
 ) -> int:  # fmt: skip
     """Each v's row is marked once for all u.
 
-    Nodes of high degree have low numbers, so the marks looked at are mostly in the cache.
+    Nodes of high degree have low numbers, so the marks looked at are mostly in the cache. A thread has marks and counts
+    of its own; those are whole numbers, whose sum is the same in any order.
     """
-    marks = np.zeros(offsets.size, np.uint8)
-    words = [array.view(np.uint64) for array in (row_offsets, in_offsets, offsets)]
-    nodes = [array.view(np.uint32) for array in (middles, rows, sources, targets)]
-    return int(_count(*words, *nodes, marks, counts))
+    row_words, *words = [array.view(np.uint64) for array in (row_offsets, in_offsets, offsets)]
+    middle_nodes, *nodes = [array.view(np.uint32) for array in (middles, rows, sources, targets)]
+    users = np.cumsum(in_offsets[middles + 1] - in_offsets[middles])
+    pieces = row_ranges(np.concatenate([[0], users]))
+    own = [(np.zeros(offsets.size, np.uint8), np.zeros_like(counts)) for _ in range(min(num_threads(), len(pieces)))]
+    free = [*own]
+
+    def count(first: int, last: int) -> int:
+        mine = free.pop()
+        total = _count(row_words[first : last + 1], *words, middle_nodes[first:last], *nodes, *mine)
+        free.append(mine)
+        return int(total)
+
+    total = sum(in_parallel(count, pieces))
+    for _, found in own:
+        counts += found
+    return total
 
 
 @njit(cache=True, nogil=True)

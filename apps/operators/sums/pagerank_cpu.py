@@ -7,11 +7,18 @@ from numba import njit
 
 from apps.operators.frontier_cpu import set_bit
 from cusp.kernels.bits import first_bit
+from cusp.runtime.threads import blocks, in_parallel
 
 
 def new_ranks(kept: Any, teleport: Any, factors: Any, sums: Any, ranks: Any, contributions: Any) -> tuple[float, float]:
-    change, dangling = _new_ranks(ranks.dtype.type(kept), teleport, factors, sums, ranks, contributions)
-    return change, dangling
+    """Sums of blocks are added up in their order, for any number of threads."""
+    kept, arrays = ranks.dtype.type(kept), (teleport, factors, sums, ranks, contributions)
+
+    def some(first: int, last: int) -> tuple[float, float]:
+        return _new_ranks(kept, *(array[first:last] for array in arrays))
+
+    found = in_parallel(some, blocks(ranks.size))
+    return sum(change for change, _ in found), sum(dangling for _, dangling in found)
 
 
 @njit(cache=True, nogil=True)

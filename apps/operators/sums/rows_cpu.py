@@ -1,10 +1,13 @@
-"""Sums over rows of a CSR or CSC on the CPU: see interfaces.py."""
+"""Sums over rows of a CSR or CSC on the CPU: see interfaces.py. A row is summed by one thread, in its own order."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numba import njit
+
+from cusp.runtime.threads import Range, in_parallel, row_spans
 
 
 @dataclass(frozen=True)
@@ -16,24 +19,26 @@ class RowGroups:
     lids : (rows,) int32
     offsets : (proxies + 1,) int64
         Of the CSR or CSC.
-    bounds : list of int
-        Group g is ``lids[bounds[g] : bounds[g + 1]]``.
+    groups : list of lists of (int, int)
+        Group g is ``lids[first:last]`` for all of ``groups[g]``, which have about as many edges each.
     """
 
     lids: np.ndarray
     offsets: np.ndarray
-    bounds: list[int]
+    groups: list[list[Range]]
 
 
 def group_rows(lids: np.ndarray, bounds: Sequence[int], offsets: np.ndarray) -> RowGroups:
-    filled = offsets[lids + 1] > offsets[lids]
-    before = np.concatenate([[0], np.cumsum(filled)])
-    return RowGroups(lids[filled], offsets, before[list(bounds)].tolist())
+    degrees = offsets[lids + 1] - offsets[lids]
+    lids, degrees, filled = lids[degrees > 0], degrees[degrees > 0], np.cumsum(degrees > 0)
+    firsts = np.concatenate([[0], filled])[list(bounds)].tolist()
+    before = np.concatenate([[0], np.cumsum(degrees)])
+    return RowGroups(lids, offsets, [row_spans(before, *group) for group in pairwise(firsts)])
 
 
 def sum_rows(rows: RowGroups, group: int, columns: np.ndarray, values: np.ndarray, sums: np.ndarray) -> None:
-    lids = rows.lids[rows.bounds[group] : rows.bounds[group + 1]]
-    _sum_rows(lids.view(np.uint32), rows.offsets.view(np.uint64), columns.view(np.uint32), values, sums)
+    lids, rest = rows.lids.view(np.uint32), (rows.offsets.view(np.uint64), columns.view(np.uint32), values, sums)
+    in_parallel(lambda first, last: _sum_rows(lids[first:last], *rest), rows.groups[group])
 
 
 @njit(cache=True, nogil=True)

@@ -26,10 +26,7 @@ class Bfs(Protocol):
         self, frontier: Array, offsets: Array, targets: Array, gids: Array, gid_mask: int, level: Any, unreached: Any,
         values: Array, updated: Array, queue: Any,
     ) -> None:  # fmt: skip
-        """Every frontier node v gives ``level | (gids[v] & gid_mask)`` to its out-neighbours without a value.
-
-        On a GPU, to those without a smaller value.
-        """
+        """Every frontier node v gives ``level | (gids[v] & gid_mask)`` to its out-neighbours with larger values."""
 
     def bfs_pull(
         self, frontier: Array, offsets: Array, sources: Array, gids: Array, gid_mask: int, level: Any, unreached: Any,

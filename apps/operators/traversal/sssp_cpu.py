@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from apps.operators.frontier_cpu import get_bit, set_bit
+from apps.operators.frontier_cpu import get_bit, runs_ahead, set_bit
+from apps.operators.traversal.buckets_cpu import bucket_end, drain_in_parallel, in_order
 from cusp.kernels.bits import first_bit, prefetch
 from cusp.partition import Partition
+from cusp.runtime.threads import many
 from gluon.device_cpu import no_bits
 from gluon.sync import Sync
 
@@ -58,8 +60,10 @@ def shortest_paths(part: Partition, source: int, lengths: Any) -> tuple[np.ndarr
     values, pending = np.full(part.num_proxies, lengths.far, lengths.dtype), no_bits(part.num_proxies)
     queue.pile[0] = lid = part.lid(source)
     values[lid] = 0
-    set_bit(pending, lid)
     far, delta = number(lengths.far), number(min(lengths.delta, lengths.far))
+    if part.num_edges >= many() and lengths.dtype.kind != "f" and not runs_ahead(part, False):
+        return values, drain_in_parallel(part, delta, far, lengths.weights, values, pending, queue)
+    set_bit(pending, lid)
     buckets = _drain(
         1, delta, delta, far, ALL, part.offsets, part.targets, lengths.weights, values, values[:0], pending, NOTHING,
         queue.ring, queue.pile,
@@ -90,7 +94,7 @@ def relax_below(
     pending: Any, updated: Any, queue: Relaxing,
 ) -> None:  # fmt: skip
     number = values.dtype.type
-    piled = _in_order(pending, number(far), values, queue.pile)
+    piled = in_order(pending, number(far), values, queue.pile)
     _drain(
         piled, number(limit), number(min(delta, far)), number(far), AT_ONCE, offsets, targets, weights, values,
         relaxed_at, pending, updated, queue.ring, queue.pile,
@@ -124,10 +128,10 @@ def _drain(  # type: ignore[no-untyped-def]
         if tail == 0:
             if piled == 0 or edges >= at_once:
                 return buckets
-            limit = _bucket_end(lowest, delta, far)
+            limit = bucket_end(lowest, delta, far)
             continue
         if tail > pending.size >> 3:
-            tail = _in_order(pending, limit, values, ring)
+            tail = in_order(pending, limit, values, ring)
         buckets += 1
         while head != tail:
             prefetch(offsets, ring[min(head + 8, last)])
@@ -163,29 +167,6 @@ def _drain(  # type: ignore[no-untyped-def]
         if edges >= at_once:
             return buckets
         limit = limit + delta if far - limit > delta else far
-
-
-@njit(cache=True, nogil=True)
-def _bucket_end(lowest, delta, far):  # type: ignore[no-untyped-def]
-    """The end of the bucket of a distance; where floats are too coarse for that, one bucket for all that is left."""
-    begin = lowest // delta * delta
-    end = begin + delta if far - begin > delta else far
-    return end if end > lowest else far
-
-
-@njit(cache=True, nogil=True)
-def _in_order(pending, limit, values, places):  # type: ignore[no-untyped-def]
-    """Pending nodes below the limit, ascending, so that their rows are read one after the other; returns how many."""
-    entry = 0
-    for word in range(pending.size):
-        bits = pending[word]
-        while bits:
-            node = word * 64 + first_bit(bits)
-            bits &= bits - np.uint64(1)
-            if values[node] < limit:
-                places[entry] = node
-                entry += 1
-    return entry
 
 
 @njit(cache=True, nogil=True)

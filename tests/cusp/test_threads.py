@@ -1,0 +1,122 @@
+"""Ranges and threads: every entry once, results in order, errors at once, and how many threads there are."""
+
+import os
+import threading
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cusp.errors import OptionError
+from cusp.program.report import describe_placement
+from cusp.runtime import threads
+from cusp.runtime.devices import Placement
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch):
+    """Three threads, for ranges of any size."""
+    monkeypatch.setattr(threads, "LEAST", 1)
+    monkeypatch.setattr(threads._Chosen, "threads", 3)
+
+
+@given(st.integers(0, 1000))
+def test_ranges_cover_every_entry_once(size):
+    for pieces in threads.ranges(size), threads.blocks(size):
+        assert [entry for first, last in pieces for entry in range(first, last)] == [*range(size)]
+
+
+@given(st.lists(st.integers(0, 50), max_size=60))
+def test_rows_are_cut_by_edges(degrees):
+    offsets = np.concatenate([[7], 7 + np.cumsum(degrees)]).astype(np.int64)
+    pieces = threads.row_ranges(offsets)
+    assert [row for first, last in pieces for row in range(first, last)] == [*range(len(degrees))]
+    fair = sum(degrees) / len(pieces) + max(degrees, default=0)
+    assert all(sum(degrees[first:last]) <= fair + 1 for first, last in pieces)
+
+
+def test_one_thread_has_one_range(monkeypatch):
+    monkeypatch.setattr(threads._Chosen, "threads", 1)
+    assert threads.ranges(10**6) == [(0, 10**6)]
+    assert threads.row_ranges(np.arange(0, 10**6, 7)) == [(0, -(-(10**6) // 7) - 1)]
+
+
+def test_results_keep_their_order_and_threads_share_the_work():
+    together, seen = threading.Barrier(3, timeout=30), set()
+
+    def work(number):
+        if number < 3:
+            together.wait()  # fails unless three threads are here at once
+        seen.add(threading.get_ident())
+        return number * number
+
+    assert threads.in_parallel(work, [(number,) for number in range(20)]) == [number**2 for number in range(20)]
+    assert len(seen) == 3
+
+
+@pytest.mark.parametrize("wrong", [0, 5])
+def test_an_error_ends_the_work(wrong):
+    """No further piece begins, and none runs any more once the error is here."""
+    begun, done, together = [], [], threading.Barrier(3, timeout=30)
+
+    def work(number):
+        begun.append(number)
+        if number < 3:
+            together.wait()
+        if number == wrong:
+            raise ZeroDivisionError(number)
+        time.sleep(0.01)
+        done.append(number)
+
+    with pytest.raises(ZeroDivisionError, match=str(wrong)):
+        threads.in_parallel(work, [(number,) for number in range(1000)])
+    assert len(begun) == len(done) + 1 < 1000
+
+
+def test_the_first_error_is_raised():
+    """The one that one thread would have met, although others came earlier."""
+    together = threading.Barrier(3, timeout=30)
+
+    def work(number):
+        together.wait()
+        time.sleep(0.05 * (2 - number))
+        raise ZeroDivisionError(number)
+
+    with pytest.raises(ZeroDivisionError, match="0"):
+        threads.in_parallel(work, [(number,) for number in range(3)])
+
+
+def test_work_inside_work_ends():
+    inner = lambda: sum(threads.in_parallel(lambda number: number, [(number,) for number in range(9)]))  # noqa: E731
+    assert threads.in_parallel(inner, [()] * 9) == [36] * 9
+
+
+def test_a_child_process_has_threads_of_its_own():
+    threads.in_parallel(abs, [(1,)] * 9)
+    child = os.fork()
+    if child == 0:
+        os._exit(int(threads.in_parallel(abs, [(-1,)] * 9) != [1] * 9))
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_the_line_that_names_the_device():
+    lines = {(1,): "1 thread", (4,): "4 threads", (2, 2): "2 threads per rank", (1, 3): "1 to 3 threads per rank"}
+    for numbers, text in lines.items():
+        placement = Placement("cpu", ("cpu",) * len(numbers), numbers)
+        assert describe_placement(placement, "host") == f"device: cpu, {text}"
+
+
+def test_number_of_threads(monkeypatch):
+    monkeypatch.setenv("CUSP_THREADS", "5")
+    assert threads.use_threads(2) == threads.num_threads() == 2
+    assert threads.use_threads(None) == 5
+    monkeypatch.setenv("CUSP_THREADS", "")
+    monkeypatch.setenv("MPI_LOCALNRANKS", "2")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1, 2, 3, 4})
+    assert threads.num_threads() == 2
+    for wrong in "0", "-1", "two", "9999":
+        monkeypatch.setenv("CUSP_THREADS", wrong)
+        with pytest.raises(OptionError, match=f"CUSP_THREADS={wrong}: expected a number of threads from 1 to 1024"):
+            threads.num_threads()
