@@ -5,11 +5,13 @@ rows and files of every app, on a small graph.
 """
 
 import numpy as np
+import parts
 import pytest
 
 from apps import library
 from cusp.runtime import threads
 
+pytestmark = pytest.mark.skipif(parts.DEVICE == "gpu", reason="threads of a CPU")
 NODES, EDGES = 6_000, 60_000
 RUNS = {
     "bfs": {"source": 3},

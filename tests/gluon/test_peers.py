@@ -152,6 +152,7 @@ def main(comm, argv):
     part = partition_graph(([0, 1, 2, 3], [1, 2, 3, 0]), "oec", comm, device="gpu")
     sync = Sync(make_plan(part, comm, "peer"), comm)
     prepared = prepare(part, sync)
+    comm.Barrier()  # compiled on all ranks
     bfs(part, sync, 0, prepared=prepared)
     if comm.rank == 1:
         time.sleep(60)
