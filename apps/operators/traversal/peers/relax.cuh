@@ -65,18 +65,21 @@ __device__ inline void give(const Search& search, unsigned* fallen) {
       search.write(to, at, search.local.at_master[lid - proxies.masters], search.local.values[lid]);
     });
   });
-  for (int p = 0; search.local.mirrors_push && p < peers.ranks; p++) {
+  if (!search.local.mirrors_push) return;
+  u64 to_mirrors = 0;
+  for (int p = 0; p < peers.ranks; p++) {
     i64 size = p == peers.rank ? 0 : proxies.sizes[p];
     for (i64 base = thread_id() / 32 * 32; base < size; base += num_threads()) {
       i64 place = base + lane_id();
       int lid = place < size ? proxies.lists[p][place] : 0;
-      unsigned chosen = __ballot_sync(FULL, place < size && get_bit(fallen, lid));
-      u64 at = 0;
-      if (lane_id() == 0 && chosen) at = atomicAdd(&sent[p], __popc(chosen)), atomicAdd(&sent[peers.rank], __popc(chosen));
-      at = __shfl_sync(FULL, at, 0) + __popc(chosen & below_lane());
-      if (chosen >> lane_id() & 1) search.write(p, at, (int)(proxies.begins[p] + place), search.local.values[lid]);
+      bool chosen[1] = {place < size && get_bit(fallen, lid)};
+      to_mirrors += chosen[0];
+      take_places(&sent[p], chosen, [&](i64 at, int) {
+        search.write(p, at, (int)(proxies.begins[p] + place), search.local.values[lid]);
+      });
     }
   }
+  add_up(&sent[peers.rank], to_mirrors);
 }
 
 // A distance fell here: who else has the node has to know.
