@@ -63,7 +63,7 @@ def bfs(
     prepared = prepare(part, sync) if prepared is None else prepared
     if prepared.lengths is not None and direction == "auto" and not parents:
         return _run_ahead(part, sync, source, prepared.lengths)
-    if sync.peers or backend(Frontier, part.device).drains(sync.comm.size):
+    if backend(Frontier, part.device).drains(sync):
         return _drain(part, sync, source, direction, parents, prepared.memory)
     search = BreadthFirstSearch(part, sync, source, parents, prepared.memory)
     while search.count_frontier() > 0:
@@ -190,11 +190,9 @@ class Shared(NamedTuple):
 
 def prepare(part: Partition, sync: Sync) -> Shared:
     """What all searches of one partition share. Collective."""
-    frontiers, peers, lengths = backend(Frontier, part.device), sync.peers is not None, None
-    alone = frontiers.drains(sync.comm.size)
-    if not alone and frontiers.runs_ahead(part, peers):
-        lengths = measure(replace(part, weights=None), sync)
-    if not alone and not peers:
+    frontiers = backend(Frontier, part.device)
+    lengths = measure(replace(part, weights=None), sync) if frontiers.runs_ahead(part, sync) else None
+    if not frontiers.drains(sync):
         return Shared(frontiers.make_queue(part), lengths)
     in_edges = in_edges_of(part)
     return Shared(backend(Bfs, part.device).plan_bfs(part, in_edges and in_edges[:2], sync), lengths)

@@ -68,7 +68,7 @@ def kcore(part: Partition, sync: Sync, graph: UndirectedGraph, k: int | None = N
     first, last = (0, MOST) if k is None else (min(k, MOST) - 1,) * 2
     inner = Sync(graph.plan, sync.comm)
     inner.traffic = sync.traffic
-    if in_one_call(part, inner):
+    if backend(Frontier, part.device).drains(inner):
         core, rounds = backend(Kcore, part.device).peel_levels(graph.part, graph.memory, first, last)
         inner.count_peers()
     else:
@@ -98,19 +98,14 @@ def _peel_in_rounds(sync: Sync, graph: UndirectedGraph, level: int, last: int) -
         rounds += 1
 
 
-def in_one_call(part: Partition, sync: Sync) -> bool:
-    """Whether no other rank takes part, or all do, in one kernel on each GPU."""
-    return sync.peers is not None or backend(Frontier, part.device).drains(sync.comm.size)
-
-
 def prepare(part: Partition, sync: Sync) -> UndirectedGraph:
     """The undirected graph, made once. Collective."""
     graph = as_undirected(part, sync.comm, weights=False)
     plan = make_plan(graph, sync.comm, sync.plan.transport)
-    inner = Sync(plan, sync.comm)
-    if in_one_call(graph, inner):
+    frontiers, inner = backend(Frontier, part.device), Sync(plan, sync.comm)
+    if frontiers.drains(inner):
         return UndirectedGraph(graph, plan, backend(Kcore, part.device).plan_levels(graph, inner))
-    return UndirectedGraph(graph, plan, backend(Frontier, part.device).make_queue(graph))
+    return UndirectedGraph(graph, plan, frontiers.make_queue(graph))
 
 
 def verify(part: Partition, sync: Sync, answer: Answer, graph: UndirectedGraph, k: int | None) -> None:

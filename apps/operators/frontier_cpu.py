@@ -3,17 +3,18 @@
 import numpy as np
 from numba import njit
 
-from apps.operators.interfaces import SPARSE
+from apps.operators.interfaces import is_sparse
 from cusp.kernels.bits import first_bit
 from cusp.partition import Partition
+from gluon.sync import Sync
 
 
-def drains(ranks: int) -> bool:
-    return ranks == 1
+def drains(sync: Sync) -> bool:
+    return sync.comm.size == 1
 
 
-def runs_ahead(part: Partition, peers: bool) -> bool:
-    return part.num_edges < SPARSE * part.num_nodes
+def runs_ahead(part: Partition, sync: Sync) -> bool:
+    return sync.comm.size > 1 and is_sparse(part)
 
 
 def make_queue(part: Partition) -> np.ndarray:

@@ -6,10 +6,11 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from apps.operators.interfaces import SPARSE
+from apps.operators.interfaces import is_sparse
 from cusp.errors import OptionError
 from cusp.kernels.cuda import Struct, load, many_threads, struct, sums_of
 from cusp.partition import Partition
+from gluon.sync import Sync
 
 FRONTIER = "apps/operators/frontier.cuh"
 MAX_EDGES, MAX_NODES = 1 << 34, 1 << 30  # what a queue's counter can hold
@@ -58,12 +59,12 @@ def require_countable(nodes: int, edges: int) -> None:
         raise OptionError(f"{nodes:,} nodes and {edges:,} edges on one GPU, where {most}: use more ranks")
 
 
-def drains(ranks: int) -> bool:
-    return ranks == 1
+def drains(sync: Sync) -> bool:
+    return sync.comm.size == 1 or sync.peers is not None
 
 
-def runs_ahead(part: Partition, peers: bool) -> bool:
-    return peers and part.num_edges < SPARSE * part.num_nodes
+def runs_ahead(part: Partition, sync: Sync) -> bool:
+    return sync.peers is not None and is_sparse(part)
 
 
 def frontier_size(updated: Any, degrees: Any) -> tuple[int, int]:

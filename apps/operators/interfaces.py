@@ -7,21 +7,24 @@ from cusp.runtime.devices import Array
 if TYPE_CHECKING:
     from apps.shared.undirected import RowPieces
     from cusp.partition import Partition
+    from gluon.sync import Sync
 
-SPARSE = 5  # edges per node: graphs with fewer are roads and other lattices, as a rule
+SPARSE = 5  # edges per node
+
+
+def is_sparse(part: "Partition") -> bool:
+    """Whether a graph is a road map or another lattice, as a rule: searches have many levels, with few nodes each."""
+    return part.num_edges < SPARSE * part.num_nodes
 
 
 class Frontier(Protocol):
     """Frontiers: bits of a label."""
 
-    def drains(self, ranks: int) -> bool:
-        """Whether a whole traversal runs in one call: where no other rank has to be asked."""
+    def drains(self, sync: "Sync") -> bool:
+        """Whether a whole traversal is one call: no other rank takes part, or all do, in one kernel on each GPU."""
 
-    def runs_ahead(self, part: "Partition", peers: bool) -> bool:
-        """Whether ranks should not wait for each other after each level of a search: levels are many, as a rule.
-
-        ``peers``: whether GPUs reach each other's memory.
-        """
+    def runs_ahead(self, part: "Partition", sync: "Sync") -> bool:
+        """Whether ranks should not wait for each other after each level of a search."""
 
     def make_queue(self, part: "Partition") -> Any:
         """Memory that an operator needs while it runs, made once per partition."""

@@ -79,6 +79,11 @@ def row_ranges(offsets: np.ndarray) -> list[Range]:
     return list(zip([0, *bounds[1:]], [*bounds[1:], rows], strict=True))
 
 
+def edges_before(offsets: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """(n + 1,) int64: edges of the named rows before each of them, the offsets of a CSR with these rows alone."""
+    return np.concatenate([[0], np.cumsum(offsets[rows + 1] - offsets[rows])])
+
+
 def row_spans(offsets: np.ndarray, begin: int, end: int) -> list[Range]:
     """The same for the rows ``begin`` to ``end - 1``."""
     return [(begin + first, begin + last) for first, last in row_ranges(offsets[begin : end + 1])]

@@ -12,6 +12,7 @@ import numpy as np
 
 from cusp.errors import InputError, together
 from cusp.kernels.cuda import Struct, pinned, struct
+from cusp.runtime import watchdog
 from cusp.runtime.exchange import kept
 
 if TYPE_CHECKING:
@@ -124,6 +125,7 @@ class Peers:
         PeerError
             A rank did not come to a barrier.
         """
+        watchdog.step()
         try:
             kernel(*arguments)
             cp.cuda.get_current_stream().synchronize()

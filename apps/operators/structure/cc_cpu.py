@@ -81,10 +81,8 @@ def most_frequent(rare, parents):  # type: ignore[no-untyped-def]
 
 
 def link_others(left_out: Any, offsets: Any, targets: Any, parents: Any, queue: Any) -> None:
-    alone, skipped = (
-        num_threads() == 1,
-        parents == left_out[0],
-    )  # as it is now: threads must not differ in what they skip
+    """All threads leave out the tree as it is now: what they leave out does not depend on which comes first."""
+    alone, skipped = num_threads() == 1, parents == left_out[0]
 
     def link(first: int, last: int) -> None:
         _link_others(alone, first, skipped[first:last], offsets[first : last + 1], targets, parents)

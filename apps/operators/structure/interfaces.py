@@ -92,7 +92,7 @@ class Kcore(Protocol):
     def peel_levels(self, part: "Partition", plan: Any, first: int, last: int) -> tuple[Array, Any]:
         """Peel from level ``first`` on, up to level ``last``. Collective.
 
-        A whole peeling, where :meth:`~apps.operators.interfaces.Frontier.drains` says so, or on ranks that are peers.
+        A whole peeling, where :meth:`~apps.operators.interfaces.Frontier.drains` says so.
 
         Returns
         -------

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from cusp.runtime.threads import in_parallel, num_threads, row_ranges
+from cusp.runtime.threads import edges_before, in_parallel, num_threads, row_ranges
 
 ROWS_AT_ONCE = 1 << 24
 
@@ -12,7 +12,7 @@ def orient(
     rows: np.ndarray, offsets: np.ndarray, targets: np.ndarray, places: np.ndarray, in_order: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
     begins = np.zeros(rows.size + 1, np.int64)
-    pieces = row_ranges(np.concatenate([[0], np.cumsum(offsets[rows + 1] - offsets[rows])]))
+    pieces = row_ranges(edges_before(offsets, rows))
     rest = (offsets, targets, places)
     in_parallel(lambda first, last: _count_before(rows[first:last], *rest, begins[first + 1 :]), pieces)
     np.cumsum(begins, out=begins)
@@ -52,8 +52,7 @@ def count_triangles(
     """
     row_words, *words = [array.view(np.uint64) for array in (row_offsets, in_offsets, offsets)]
     middle_nodes, *nodes = [array.view(np.uint32) for array in (middles, rows, sources, targets)]
-    users = np.cumsum(in_offsets[middles + 1] - in_offsets[middles])
-    pieces = row_ranges(np.concatenate([[0], users]))
+    pieces = row_ranges(edges_before(in_offsets, middles))
     own = [(np.zeros(offsets.size, np.uint8), np.zeros_like(counts)) for _ in range(min(num_threads(), len(pieces)))]
     free = [*own]
 

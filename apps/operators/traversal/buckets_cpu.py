@@ -9,7 +9,7 @@ from apps.operators.frontier_cpu import set_bit
 from cusp.kernels.atomics import atomic_and, atomic_min, atomic_or
 from cusp.kernels.bits import first_bit, prefetch
 from cusp.partition import Partition
-from cusp.runtime.threads import in_parallel, many, row_ranges
+from cusp.runtime.threads import edges_before, in_parallel, many, row_ranges
 from gluon.device_cpu import no_bits
 
 
@@ -42,8 +42,8 @@ def drain_in_parallel(part: Partition, delta: Any, far: Any, weights: Any, value
 
 def _round(size: int, piled: int, limit: Any, graph: tuple[Any, ...], near: Any, pile: Any) -> tuple[int, int]:
     """Relax all that is near; returns how many nodes are near now, and how many are in the pile."""
-    sources, offsets = near[:size].copy(), graph[1]
-    before = np.concatenate([[0], np.cumsum(offsets[sources + 1] - offsets[sources])])
+    sources = near[:size].copy()
+    before = edges_before(graph[1], sources)
 
     def relax(first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
         most = min(int(before[last] - before[first]), near.size)

@@ -14,7 +14,7 @@ from apps.operators.frontier_cpu import get_bit, set_bit
 from cusp.kernels.atomics import atomic_min
 from cusp.kernels.bits import prefetch
 from cusp.partition import Partition
-from cusp.runtime.threads import in_parallel, ranges, row_ranges, whole_words
+from cusp.runtime.threads import edges_before, in_parallel, ranges, row_ranges, whole_words
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def pull_level(part: Partition, plan: BfsPlan, found: Found, in_edges: Any, shif
 def push_level(part: Partition, plan: BfsPlan, found: Found, in_edges: Any, shift: int, values: Any) -> Found:
     """One level by several threads, each with a queue of its own; the next frontier has them one after the other."""
     sources = plan.queue[found.head : found.tail]
-    before = np.concatenate([[0], np.cumsum(part.offsets[sources + 1] - part.offsets[sources])])
+    before = edges_before(part.offsets, sources)
     rest = (part.offsets, part.targets, part.gids, found.level, shift, values)
 
     def push(first: int, last: int) -> tuple[np.ndarray, int]:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from apps.operators.frontier_cpu import get_bit, runs_ahead, set_bit
+from apps.operators.frontier_cpu import get_bit, set_bit
+from apps.operators.interfaces import is_sparse
 from apps.operators.traversal.buckets_cpu import bucket_end, drain_in_parallel, in_order
 from cusp.kernels.bits import first_bit, prefetch
 from cusp.partition import Partition
@@ -61,7 +62,7 @@ def shortest_paths(part: Partition, source: int, lengths: Any) -> tuple[np.ndarr
     queue.pile[0] = lid = part.lid(source)
     values[lid] = 0
     far, delta = number(lengths.far), number(min(lengths.delta, lengths.far))
-    if part.num_edges >= many() and lengths.dtype.kind != "f" and not runs_ahead(part, False):
+    if part.num_edges >= many() and lengths.dtype.kind != "f" and not is_sparse(part):
         return values, drain_in_parallel(part, delta, far, lengths.weights, values, pending, queue)
     set_bit(pending, lid)
     buckets = _drain(

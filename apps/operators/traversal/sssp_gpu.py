@@ -12,7 +12,6 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from apps.operators import frontier_gpu
 from apps.operators.frontier_gpu import Queue, make_queue, threads_for
 from apps.operators.traversal.peers.relax_gpu import PeerRelaxing
 from apps.operators.traversal.peers.sssp_gpu import PeerPaths
@@ -98,7 +97,7 @@ def plan_relaxing(part: Partition, sync: Sync, weights: Any, dtype: np.dtype) ->
 
 
 def drains(queue: Relaxing, ranks: int) -> bool:
-    return queue.peers is not None or frontier_gpu.drains(ranks)
+    return queue.peers is not None or ranks == 1
 
 
 def _weighs_the_same(part: Partition, sync: Sync, weights: Any) -> bool:

@@ -7,7 +7,6 @@ import numpy as np
 
 from cusp.kernels.cuda import Struct, c_type, load, pinned, struct
 from cusp.partition import Partition
-from cusp.runtime import watchdog
 from gluon.peers.lists_gpu import PeerArrays, proxies_of
 from gluon.sync import Sync
 
@@ -34,7 +33,6 @@ class PeerForest:
         PeerError
             A partner did not answer.
         """
-        watchdog.step()
         component = cp.empty(self._part.num_masters, np.int64)
         self._peers.run(
             self._kernel, parents.size, parents, self._part.gids, left_out, self._arrays.addresses(self._find),

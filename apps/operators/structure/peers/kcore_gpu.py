@@ -8,7 +8,6 @@ import numpy as np
 from apps.operators.frontier_gpu import Queue
 from cusp.kernels.cuda import Struct, load, struct
 from cusp.partition import Partition
-from cusp.runtime import watchdog
 from gluon.peers.lists_gpu import PeerArrays, mirrors_elsewhere
 from gluon.sync import Sync
 
@@ -34,7 +33,6 @@ class PeerPeeling:
         PeerError
             A partner did not answer.
         """
-        watchdog.step()
         boxes = self._arrays.addresses(self._find)
         self._peers.run(self._kernel, own, first, last, queue.struct, self._peers.struct, boxes, rounds)
 

@@ -8,7 +8,6 @@ import numpy as np
 from apps.operators.frontier_gpu import Queue, require_countable
 from cusp.kernels.cuda import Struct, c_type, load, struct
 from cusp.partition import Partition
-from cusp.runtime import watchdog
 from gluon.peers.lists_gpu import PeerArrays, mirrors_have_rows, proxies_of
 from gluon.sync import Sync
 
@@ -53,7 +52,6 @@ class PeerSearch:
         PeerError
             A partner did not answer.
         """
-        watchdog.step()
         bitmaps, post = self._arrays.addresses(self._find)
         if parents is not None and parents.size == 0:
             parents = self._sent  # not a null pointer: a rank without masters sends parents, too

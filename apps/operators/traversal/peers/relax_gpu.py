@@ -8,7 +8,6 @@ import numpy as np
 from apps.operators.frontier_gpu import Queue
 from cusp.kernels.cuda import Struct, c_type, load, struct
 from cusp.partition import Partition
-from cusp.runtime import watchdog
 from cusp.runtime.exchange import all_to_all
 from gluon.device_gpu import no_bits
 from gluon.peers.lists_gpu import PeerArrays, mirrors_have_rows, proxies_of
@@ -46,9 +45,8 @@ class PeerRelaxing:
         self._marks = cp.zeros(3, np.uint64)
         at_master = np.concatenate(all_to_all(sync.comm, [np.asarray(lids) for lids in sync.plan.any.masters]))
         self._size = part.num_proxies
-        self._local = (
-            self._size, int(push), part.offsets, part.targets, cp.asarray(at_master),
-        ), (no_bits(self._size), no_bits(3 * (self._size + 63)), stamps)  # fmt: skip
+        self._graph = self._size, int(push), part.offsets, part.targets, cp.asarray(at_master)
+        self._state_of_nodes = no_bits(self._size), no_bits(3 * (self._size + 63)), stamps
         self._map = part.lid_map.index, part.lid_map.table
         kernels = load(PEERS, VALUE=c_type(dtype), WEIGHT=c_type(weights.dtype))
         self._kernel = kernels.resident("relax_peers")
@@ -61,12 +59,12 @@ class PeerRelaxing:
         PeerError
             A partner did not answer.
         """
-        watchdog.step()
         mail, inboxes = self._arrays.addresses(self._find)
-        values, (graph, memory) = cp.empty(self._size, self._dtype), self._local
+        values = cp.empty(self._size, self._dtype)
+        local = struct(*self._graph, values, *self._state_of_nodes)
         self._peers.run(
-            self._kernel, source, *self._map, struct(*graph, values, *memory), self._weights, far, delta, queue.struct,
-            self._peers.struct, self._proxies.struct, mail, inboxes, self._marks, rounds,
+            self._kernel, source, *self._map, local, self._weights, far, delta, queue.struct, self._peers.struct,
+            self._proxies.struct, mail, inboxes, self._marks, rounds,
         )  # fmt: skip
         return values
 

@@ -8,7 +8,6 @@ import numpy as np
 from apps.operators.frontier_gpu import Queue
 from cusp.kernels.cuda import Struct, c_type, load, struct
 from cusp.partition import Partition
-from cusp.runtime import watchdog
 from gluon.device_gpu import no_bits
 from gluon.peers.lists_gpu import PeerArrays, proxies_of
 from gluon.sync import Sync
@@ -53,7 +52,6 @@ class PeerPaths:
         PeerError
             A partner did not answer.
         """
-        watchdog.step()
         values_of, offers = self._arrays.addresses(self._find)
         self._peers.run(
             self._kernel, source, *self._map, self._rows, self._size, *self._until, far, delta, values_of,
