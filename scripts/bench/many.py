@@ -16,6 +16,7 @@ from pathlib import Path
 from mpi4py import MPI
 
 from apps import harness
+from cusp.errors import OptionError
 from cusp.launch import parse_together, run_main
 from scripts.bench.shared.rows import ROWS, keep, kept, read_rows, table
 
@@ -33,7 +34,9 @@ def main(comm: MPI.Intracomm, argv: list[str]) -> int:
     parser.add_argument("--trials", type=int, default=3)
     parser.add_argument("--rows", type=Path, default=ROWS / "many.jsonl", help="rows are appended here")
     options = parse_together(comm, parser, argv)
-    graphs = sorted(options.folder.glob("*.h5"))
+    graphs = comm.bcast(sorted(options.folder.glob("*.h5")))
+    if not graphs:
+        raise OptionError(f"{options.folder}: no graph file (*.h5) is there")
     for path in graphs:
         for app in APPS:
             rows = trials_of(app, path, options, comm)
