@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/installed-from-pyproject
 RUN := $(BIN)/mpirun -n 4 $(BIN)/python -m apps.bfs
 
-BY_CPU := $(foreach what,gpu peers build_gpu partition_gpu translate_rules limits,tests/*/test_$(what).py)
+BY_CPU := $(foreach what,partition_gpu build_gpu peers limits gpu translate_rules,tests/*/test_$(what).py)
 GPU_PYTHON ?= $(BIN)/python
 
 .PHONY: run test check gpu-check bench clean

@@ -66,14 +66,15 @@ def names_tests(argument: str) -> bool:
 
 
 def workers(ranks: int, device: str, pytest_args: list[str]) -> list[str]:
-    """Options that make pytest divide the test files among several processes of one rank, one per core.
+    """Options that make pytest divide the test files among several processes of one rank, one more than cores.
 
-    Not where they would share a GPU, where one file is named, or without pytest-xdist. A test that ends its process,
-    as one past its limit does, ends the run.
+    Some tests wait for programs that they start. Not where they would share a GPU, where one file is named, or without
+    pytest-xdist. A test that ends its process, as one past its limit does, ends the run.
     """
-    number = min(len(os.sched_getaffinity(0)), MOST_WORKERS)
+    cores = len(os.sched_getaffinity(0))
+    number = min(cores + 1, MOST_WORKERS)
     one_file = sum(map(names_tests, pytest_args)) == 1
-    if ranks > 1 or number == 1 or one_file or has_gpu(device) or importlib.util.find_spec("xdist") is None:
+    if ranks > 1 or cores == 1 or one_file or has_gpu(device) or importlib.util.find_spec("xdist") is None:
         return []
     return ["-n", str(number), "--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart", "0"]
 

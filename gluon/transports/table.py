@@ -48,8 +48,9 @@ class Transport(Protocol):
     def buffers(self, direction: str, words: tuple[int, ...]) -> Buffers:
         """Memory for messages from all ranks (direction ``in``) or to all (``out``), valid until the next such call.
 
-        Those for ``in`` are asked for first. They are on the device of the labels, which write their messages there;
-        that for a rank may be memory of that rank. Collective.
+        On CPUs those for ``out`` are asked for first, on GPUs those for ``in``: this side makes larger ones, for which
+        the other waits. They are on the device of the labels, which write their messages there; that for a rank may be
+        memory of that rank. Collective.
 
         Parameters
         ----------

@@ -151,7 +151,7 @@ def test_statistics():
     assert found["harmonic_stddev"] == pytest.approx(slow.std(ddof=1) / slow.mean() ** 2 / 2**0.5)
 
 
-@pytest.mark.parametrize("n", [1, 3])
+@pytest.mark.parametrize("n", [1, 2])
 def test_the_program(tmp_path, n):
     """The lines of the official output in their order, and a row for each search."""
     rows = tmp_path / "rows.jsonl"

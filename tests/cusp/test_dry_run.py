@@ -29,7 +29,7 @@ SHARE = 5  # one in this many bytes of a graph file is read
 def made(tmp_path_factory):
     """Function (name) -> path of a generated graph file, made once. On one rank."""
     folder = tmp_path_factory.mktemp("graphs")
-    rmat = ["rmat", "--scale", "16", "--drop-loops", "--dedup"]
+    rmat = ["rmat", "--scale", "15", "--drop-loops", "--dedup"]
     how = {
         "kron": [*rmat, "--symmetrize"],
         "directed": rmat,

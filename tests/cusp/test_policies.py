@@ -333,7 +333,7 @@ def test_constants_from_outside_are_not_stale(tmp_path):
     shown = []
     for rank in (0, 1):
         table.write_text(str(rank))
-        done = spawn.mpirun(2, "-m", "apps.bfs", tmp_path / "g.h5", "--policy", tmp_path / "mine.py", timeout=60)
+        done = spawn.mpirun(2, "-m", "cusp", tmp_path / "g.h5", "--policy", tmp_path / "mine.py", timeout=60)
         assert done.returncode == 0, done.stderr
         shown.append([line.split()[1] for line in done.stdout.splitlines()[2:4]])
     assert shown == [["60", "0"], ["0", "60"]]

@@ -96,9 +96,22 @@ def _wait(child: int, limit: float) -> int | None:
 
 
 def _seconds(child: int) -> tuple[float, bool]:
-    """Seconds that a process has computed, and whether it waits; what others on the machine take does not count."""
-    fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"), fields[0] != "R"
+    """Seconds that a process has computed, and whether it waits; what others on the machine take does not count.
+
+    It does not wait while only its first thread does, for another that compiles.
+    """
+    process = Path(f"/proc/{child}")
+    states = set()
+    for thread in process.glob("task/*"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+            states.add(_fields(thread)[0])
+    fields = _fields(process)
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"), "R" not in states
+
+
+def _fields(folder: Path) -> list[str]:
+    """What the system tells of a process or thread, from its state on."""
+    return (folder / "stat").read_text().rpartition(")")[2].split()
 
 
 def _kind(status: int | None, text: str) -> str:

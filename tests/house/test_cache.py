@@ -3,13 +3,14 @@
 import importlib.util
 import os
 import resource
+import time
 from pathlib import Path
 
 import numba
 import pytest
 from spawn import mpirun
 
-from cusp.runtime import environment, generated
+from cusp.runtime import compiled_code, environment, generated
 from tests.fuzz import caches
 
 SOURCE = "def twice(x):\n    return 2 * x\n"
@@ -81,6 +82,22 @@ def test_machine_code_of_another_signature_is_not_run(tmp_path, twice):
     first, second = sorted((tmp_path / "numba").rglob("*.nbc"))
     second.write_bytes(first.read_bytes())
     assert twice()(0.25) == 0.5
+
+
+def test_two_processes_keep_what_both_compile_at_once(tmp_path, twice, monkeypatch):
+    """The second waits until the first has added its entry to the index that both change."""
+    monkeypatch.syspath_prepend(tmp_path)  # what another process has compiled names its module
+    save, twice_here = compiled_code.CodeFiles._save_index, twice()
+    monkeypatch.setattr(compiled_code.CodeFiles, "_save_index", lambda *entry: (time.sleep(0.5), save(*entry)))
+    children = []
+    for number in (21, 10.5):
+        children.append(os.fork())
+        if children[-1] == 0:
+            twice_here(number)
+            os._exit(0)
+    assert [os.waitpid(child, 0)[1] for child in children] == [0, 0]
+    again = twice()
+    assert hits(again) == 1 and again(10.5) == 21 and sum(again.stats.cache_hits.values()) == 2
 
 
 def test_files_that_others_may_write_are_not_read(tmp_path, twice):

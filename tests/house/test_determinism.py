@@ -1,7 +1,8 @@
 """Answers, rows, figures, saved partitions and exports have the same bits in every run; a table says what may differ.
 
-No answer depends on the time that anything takes, nor on the number of threads of a rank: in every second run, each
-rank has more of them, and now and then waits before it communicates. Where floats are added up across ranks, their
+No answer depends on the time that anything takes, on the number of threads of a rank, nor on the transport: in every
+second run, each rank has more of them, and now and then waits before it communicates, through memory that ranks share
+instead of MPI. Where floats are added up across ranks, their
 order depends on how many there are. On a GPU, the thread that comes first may win: what that may change is named here,
 too.
 """
@@ -26,7 +27,7 @@ from cusp.output.manifest import read_manifest
 from cusp.runtime import threads
 
 LONGEST = 2e-3  # seconds that a rank waits
-TIMES = {"phases", "teps", "peak_mb", "threads"}  # and all that ends in seconds: of rows and figures
+TIMES = {"phases", "teps", "peak_mb", "threads", "transport"}  # and all that ends in seconds: of rows and figures
 TRAFFIC = {"rounds", "messages", "mb_sent", "mb_reduced", "mb_broadcast"}
 GRAPH = graphs.random_directed(300, 2400)
 
@@ -85,12 +86,14 @@ def no_warm_up(monkeypatch) -> None:
         monkeypatch.setattr(module, "warm_up", lambda *arguments: None)
 
 
-def answer(run: Run, comm, folder, name: str, threads: int = 1) -> tuple[dict[str, np.ndarray], bytes, dict]:
+def answer(
+    run: Run, comm, folder, name: str, threads: int = 1, transport: str = "auto"
+) -> tuple[dict[str, np.ndarray], bytes, dict]:
     """Labels, the bytes of their file, and the row without times. Collective."""
     graph = [str(folder / "g.h5"), "--policy", "cvc"] if run.graph else []
     output, rows = folder / f"{name}.h5", folder / f"{name}.jsonl"
     written = ["--output", str(output), "--rows", str(rows)]
-    arguments = [*graph, *run.arguments.split(), "--threads", str(threads), *written]
+    arguments = [*graph, *run.arguments.split(), "--threads", str(threads), "--transport", transport, *written]
     assert harness.main(importlib.import_module(f"apps.{run.app}").APP, comm, arguments) == 0
     comm.Barrier()
     with h5py.File(output) as file:
@@ -103,11 +106,11 @@ def answer(run: Run, comm, folder, name: str, threads: int = 1) -> tuple[dict[st
 @pytest.mark.limit(300)
 @pytest.mark.parametrize("run", parts.share(RUNS), ids=lambda run: f"{run.app} {run.arguments}".strip())
 def test_answers(comm, shared_tmp, monkeypatch, run):
-    """Runs repeat to the bit, on as many ranks with any number of threads; and one rank alone finds the same."""
+    """Runs repeat to the bit, on as many ranks by any transport with any threads; and one rank alone finds the same."""
     graphs.write(shared_tmp / "g.h5", GRAPH)
     monkeypatch.setattr(threads, "LEAST", 1)  # even of few edges each thread gets some
     monkeypatch.setattr(threads, "BLOCK", 64)
-    first, written, row = answer(run, comm, shared_tmp, "first")
+    first, written, row = answer(run, comm, shared_tmp, "first", transport="mpi")
     no_warm_up(monkeypatch)
     again, also_written, other_row = answer(run, Uneven(comm), shared_tmp, "again", 3)
     assert again.keys() == first.keys() >= {*run.with_ranks, *run.on_gpus}

@@ -1,7 +1,12 @@
 """The fuzzer for a short time: cases of every class and answers at each number of ranks, the same in every run."""
 
+import os
+import signal
+import threading
+import time
+
 import pytest
-from fuzz import differential
+from fuzz import differential, isolate
 from spawn import mpirun
 
 SEED = 1
@@ -35,3 +40,20 @@ def test_answers_are_those_of_others(shared_tmp):
                 wrong += [f"--seed {SEED} --case {number}: {question}: {why}"] if why else []
             number += 1
     assert not wrong
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_who_waits_for_a_thread_that_works_does_not_hang(works):
+    """However little the others on the machine leave to that thread."""
+    child = os.fork()
+    if child == 0:
+        threading.Thread(target=(lambda: any(iter(int, 1))) if works else signal.pause).start()
+        signal.pause()
+    try:
+        while len(os.listdir(f"/proc/{child}/task")) < 2:
+            time.sleep(0.01)
+        time.sleep(0.1)
+        assert [isolate._seconds(child)[1] for _ in range(20)] == [not works] * 20
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
