@@ -206,8 +206,7 @@ def test_file_partitions_as_the_built_in(comm, shared_tmp, name):
 @pytest.mark.mpi
 def test_many_graphs(comm, shared_tmp, monkeypatch, capsys):
     """Each app on each graph; an answer that differs from that of another number of ranks is named."""
-    if comm.rank == 0:
-        graphs.write(shared_tmp / "complete.h5", graphs.HARD["complete"]())
+    graphs.write(shared_tmp / "complete.h5", graphs.HARD["complete"]())
     monkeypatch.setattr(many, "APPS", ("bfs", "cc"))
     rows = shared_tmp / "rows.jsonl"
     command = [str(shared_tmp), "--trials", "1", "--device", parts.DEVICE, "--rows", str(rows)]

@@ -119,21 +119,22 @@ __device__ inline void count_masters(const int* parents, const i64* gids, i64 ra
 }
 
 // A mirror and its master are one node, so their roots are united. Nearly all mirrors share one pair of roots: a lane leaves out
-// the pair that it had before, and of the lanes of a warp that have the same new pair, one unites it.
+// the pair that it had before, and a block that which it met last. (Roots are words that all ask for, one after the other.)
 __device__ inline void unite_mirrors(const int* parents, const int* roots, const Peers& peers, const Proxies& proxies,
                                      Forest& forest) {
+  __shared__ u64 met;
   for (int p = 0; p < peers.ranks; p++) {
+    __syncthreads();
+    if (threadIdx.x == 0) met = NOBODY;
+    __syncthreads();
     u64 held = NOBODY;
     for_each_loaded(proxies.starts[p], proxies.starts[p + 1],
                     [&](i64 lid) { return (u64)parents[lid] << 32 | (unsigned)roots[lid]; },
                     [&](i64 lid, u64 pair, bool live) {
       u64 own = name_of((int)(pair >> 32), peers.rank);
-      bool fresh = live && pair != held && !((i64)(pair >> 32) == lid && forest.parent(own) == NOBODY);
-      if (!__any_sync(FULL, fresh)) return;
-      unsigned same = __match_any_sync(FULL, fresh ? pair : NOBODY);
-      if (!fresh) return;
+      if (!live || pair == held || ((i64)(pair >> 32) == lid && forest.parent(own) == NOBODY)) return;
       held = pair;
-      if (!(same & below_lane())) unite(forest, own, name_of((int)(unsigned)pair, p));
+      if (atomicExch(&met, pair) != pair) unite(forest, own, name_of((int)(unsigned)pair, p));
     });
   }
 }
