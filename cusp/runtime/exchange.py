@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cusp.runtime import watchdog
+from cusp.runtime import timeline, watchdog
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm, Request, Status
@@ -59,9 +59,10 @@ def wait_all(posted: "list[Request]", statuses: "list[Status] | None" = None) ->
     """Wait until all that was posted has been sent and received."""
     from mpi4py.MPI import Request
 
-    for _ in pauses(LOOKS):
-        if Request.Testall(posted, statuses):
-            return
+    with timeline.span("wait", timeline.WAIT):
+        for _ in pauses(LOOKS):
+            if Request.Testall(posted, statuses):
+                return
 
 
 def pauses(looks: int = 0) -> Iterator[float]:
