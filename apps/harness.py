@@ -108,12 +108,13 @@ def prepare_job(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> J
     watch = Stopwatch(lambda phase: report.progress(comm.rank, f"partitioning: {phase}"))
     comm.Barrier()
     began = time.perf_counter()
-    part = source.build(watch, app.needs_csc(options, source.header.symmetric))
-    with watch("plan"):
-        plan = make_plan(part, comm, options.transport)
-    with watch("prepare"):
-        prepared = app.prepare(part, Sync(plan, comm), options)
-    seconds = comm.allreduce(time.perf_counter() - began, MPI.MAX)
+    with timeline.span("partition", timeline.PHASE):
+        part = source.build(watch, app.needs_csc(options, source.header.symmetric))
+        with watch("plan"):
+            plan = make_plan(part, comm, options.transport)
+        with watch("prepare"):
+            prepared = app.prepare(part, Sync(plan, comm), options)
+        seconds = comm.allreduce(time.perf_counter() - began, MPI.MAX)
     phases = {name: comm.allreduce(watch.seconds.get(name, 0.0), MPI.MAX) for name in PHASES}
     quality = measure_quality(part, comm)
     report.progress(comm.rank, "")

@@ -105,11 +105,12 @@ def partition_as_told(comm: MPI.Intracomm, options: argparse.Namespace) -> None:
     watch = Stopwatch()
     comm.Barrier()
     began = time.perf_counter()
-    part = partition_graph(
-        options.graph, compiled, comm, options.split, order=options.order, watch=watch,
-        memory_limit=options.memory_limit, device=device,
-    )  # fmt: skip
-    seconds = comm.allreduce(time.perf_counter() - began, MPI.MAX)
+    with timeline.span("partition", timeline.PHASE):
+        part = partition_graph(
+            options.graph, compiled, comm, options.split, order=options.order, watch=watch,
+            memory_limit=options.memory_limit, device=device,
+        )  # fmt: skip
+        seconds = comm.allreduce(time.perf_counter() - began, MPI.MAX)
     phases = {name: comm.allreduce(value, MPI.MAX) for name, value in watch.seconds.items()}
     quality = measure_quality(part, comm)
     report.say(comm.rank, report.partition_table(quality, policy.name, seconds, phases))

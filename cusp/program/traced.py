@@ -17,7 +17,7 @@ from cusp.runtime.timeline import PHASE, WAIT, Timeline
 MOST = 1 << 22  # spans in a file, of all ranks: about 500 MB
 WAITING = ("Barrier", "allgather", "allreduce", "bcast", "exscan", "gather", "recv",
            "Allgather", "Allgatherv", "Allreduce", "Alltoall", "Alltoallv")  # fmt: skip
-RUN = "run"  # phases of this name are what a program is for
+PURPOSE = ("run", "partition")  # phases that a program is for, the first of these that it has
 
 
 class TracedComm(MPI.Intracomm):
@@ -77,8 +77,8 @@ def traced(comm: MPI.Intracomm, path: Name | None, say: bool = True) -> Iterator
 
 
 def _waiting(kept: Timeline, comm: MPI.Intracomm) -> tuple[list[float], float]:
-    """Seconds that each rank waited in its runs or, if there are none, in its phases; and how long they were."""
-    phases = [span for span in kept.spans if span.kind == PHASE]
-    phases = [span for span in phases if span.name == RUN] or phases
+    """Seconds that each rank waited in what the program is for; and how long that was."""
+    by_name = [[span for span in kept.spans if span.kind == PHASE and span.name == name] for name in PURPOSE]
+    phases = next(filter(None, by_name), [])
     waited = comm.allgather(sum(span.waited for span in phases) / 1e9)
     return waited, comm.allreduce(sum(span.end - span.begin for span in phases) / 1e9, MPI.MAX)
