@@ -12,10 +12,10 @@ import graphs
 import numpy as np
 import parts
 import pytest
-import ranks
 import spawn
+from mpi4py import MPI
 
-from apps import betweenness, bfs, cc, kcore, pagerank, scc, sssp, widest
+from apps import bfs, cc, kcore, pagerank, scc, sssp, widest
 from apps.harness import main
 from apps.library import bfs as bfs_of
 from apps.library import partition_graph
@@ -28,6 +28,7 @@ from cusp.program import traced as traced_module
 from cusp.program.report import waiting
 from cusp.program.traced import traced
 from cusp.runtime import timeline
+from scripts.mpirun import environment
 
 APPS = {app.name: app for app in (bfs.APP, sssp.APP, cc.APP, scc.APP, pagerank.APP, kcore.APP, widest.APP)}
 ROUND_OFF = 0.01  # microseconds
@@ -204,13 +205,13 @@ def test_partitioner(comm, shared_tmp, capfd):
     out = capfd.readouterr().out
     with_trace, without = (json.loads((shared_tmp / name).read_text()) for name in "ab")
     assert with_trace["replication"] == without["replication"]
+    events = events_of(trace)
     for rank in range(comm.size):
-        [whole] = named(events_of(trace), "partition", rank)
-        phases = [event["name"] for event in inside(events_of(trace), whole) if event["cat"] == "phase"]
-        assert phases == list(with_trace["phases"])
-        for name, seconds in with_trace["phases"].items():
-            [phase] = [event for event in inside(events_of(trace), whole) if event["name"] == name]
-            assert phase["dur"] <= seconds * 1e6 + 2000
+        [whole] = named(events, "partition", rank)
+        phases = [event for event in inside(events, whole) if event["cat"] == "phase"]
+        assert [phase["name"] for phase in phases] == list(with_trace["phases"])
+        for phase in phases:
+            assert phase["dur"] <= with_trace["phases"][phase["name"]] * 1e6  # that of the slowest rank
     assert (f"wrote the timeline to {trace}" in out) == (comm.rank == 0)
 
 
@@ -298,13 +299,18 @@ def test_too_many_spans(comm, shared_tmp, monkeypatch, capfd):
         assert f"without the last {7 * comm.size} spans" in capfd.readouterr().err
 
 
+class Apart(MPI.Intracomm):
+    """Ranks that seem to be on a host each."""
+
+    def Split_type(self, *arguments):  # noqa: N802
+        return MPI.COMM_SELF.Dup()
+
+
 @pytest.mark.mpi(min_size=2)
-def test_clocks_of_other_hosts(comm, monkeypatch):
+def test_clocks_of_other_hosts(comm):
     """A clock that is a second ahead is found to be so, to within the time of a message."""
     ahead = 1_000_000_000 * comm.rank
-    alone = comm.Split(comm.rank)
-    monkeypatch.setattr(type(ranks.COMM), "Split_type", lambda *arguments: alone.Dup(), raising=False)
-    assert clock_offset(comm, lambda: timeline.now() + ahead) == pytest.approx(-ahead, abs=50_000_000)
+    assert clock_offset(Apart(comm), lambda: timeline.now() + ahead) == pytest.approx(-ahead, abs=50_000_000)
 
 
 @pytest.mark.mpi
@@ -313,23 +319,27 @@ def test_clocks_of_one_host(comm):
     assert clock_offset(comm) == 0
 
 
-def test_interrupted(tmp_path):
-    """Ctrl-C in the middle leaves no file, nor half of one."""
-    trace = tmp_path / "t.json"
-    command = [sys.executable, "-m", "apps.pagerank", "--tolerance", "0", "--iterations", "1000000", "--trace", trace]
-    with subprocess.Popen(command, cwd=spawn.ROOT, stdout=subprocess.PIPE, text=True) as process:
-        for line in process.stdout:
-            if line.startswith("device:"):
-                break
-        time.sleep(0.5)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
+def test_ended_in_the_middle(tmp_path):
+    """A signal during a run leaves no file, nor half of one."""
+    command = [
+        sys.executable,
+        "-m",
+        "apps.pagerank",
+        "--tolerance",
+        "0",
+        "--iterations",
+        "1000000",
+        "--trace",
+        "t.json",
+    ]
+    variables = environment({"PYTHONPATH": str(spawn.ROOT)})
+    with subprocess.Popen(command, cwd=tmp_path, env=variables, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            while not (process.stdout and process.stdout.readline().startswith("device:")):
+                assert process.poll() is None
+            time.sleep(0.5)
+            process.terminate()
+            assert process.wait(30) == 128 + signal.SIGTERM
+        finally:
+            process.kill()
     assert list(tmp_path.iterdir()) == []
-
-
-def test_betweenness_runs_searches(run, comm):
-    """The drains of searches inside another algorithm are there."""
-    events, _ = run(betweenness.APP, graphs.HARD["random"](), "--sources", 2)
-    [whole] = named(events, "run", 0)
-    drains = [event for event in inside(events, whole) if event["name"] == "bfs_drain"]
-    assert len(drains) == 2 and all(drain["args"]["rounds"] > 0 for drain in drains)
