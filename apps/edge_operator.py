@@ -114,8 +114,10 @@ class EdgeOperator:
         rows = (part.offsets, part.targets) if out_edges else (part.csc.offsets, part.csc.sources)  # type: ignore[union-attr]
         label = bound.label
         bits = label.updated if frontier is None else bound.checked(frontier)
-        with timeline.span(self.expression.text, timeline.OPERATOR, finisher(part.device)):
-            self._compiled[key](part, bits, *rows, label.values, label.updated, *bound.values(out_edges))
+        timeline.call(
+            self.expression.text, timeline.OPERATOR, finisher(part.device), self._compiled[key],
+            part, bits, *rows, label.values, label.updated, *bound.values(out_edges),
+        )  # fmt: skip
 
     def until_quiet(self, part: Partition, sync: Sync, /, **given: Any) -> int:
         """Run from the updated nodes on, sync, and again until no node changes. Collective; returns the rounds.

@@ -76,7 +76,7 @@ def run_trials(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> No
             if options.verify and trial == 0:
                 watchdog.phase("verify")
                 report.progress(comm.rank, "verifying")
-                with timeline.span("verify", timeline.PHASE):
+                with timeline.phase("verify"):
                     app.check(job.part, Sync(job.plan, comm), source, answer, job.prepared, options)
                 report.progress(comm.rank, "")
                 row["verified"] = True
@@ -95,20 +95,20 @@ def prepare_job(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> J
     """Load compiled code, partition the graph and show the table. Collective."""
     began = time.perf_counter()
     report.progress(comm.rank, "opening")
-    with timeline.span("open", timeline.PHASE):
+    with timeline.phase("open"):
         placement = choose_device(wanted_device(options), comm, options.threads)
         source = open_input(comm, options, app.weighted, placement.device, app.generate)
         open_transport(options.transport, comm, placement.device)  # connects the GPUs before a clock runs
     report.progress(comm.rank, "loading compiled code (compiled once, then kept)")
     device = placement.device
-    with timeline.span("start-up", timeline.PHASE):
+    with timeline.phase("start-up"):
         warm_up(comm, source.header, lambda few, path: rehearse(app, few, source.policy, options, path, device))
     startup = comm.allreduce(time.perf_counter() - began, MPI.MAX)
     report.progress(comm.rank, "partitioning")
     watch = Stopwatch(lambda phase: report.progress(comm.rank, f"partitioning: {phase}"))
     comm.Barrier()
     began = time.perf_counter()
-    with timeline.span("partition", timeline.PHASE):
+    with timeline.phase("partition"):
         part = source.build(watch, app.needs_csc(options, source.header.symmetric))
         with watch("plan"):
             plan = make_plan(part, comm, options.transport)
@@ -181,11 +181,11 @@ def timed_run(
     sync.comm.Barrier()
     watchdog.phase("run")
     began = time.perf_counter()
-    with timeline.span("run", timeline.PHASE, app=app.name, source=source, **facts) as span:
+    with timeline.phase("run", app=app.name, source=source, **facts) as facts_of_run:
         answer = app.run(part, sync, source, prepared, options)
         wait(part)
         seconds = sync.comm.allreduce(time.perf_counter() - began, MPI.MAX)
-    span.tell(rounds=int(answer.rounds))
+    facts_of_run["rounds"] = int(answer.rounds)
     return answer, seconds
 
 

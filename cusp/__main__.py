@@ -100,12 +100,12 @@ def partition_as_told(comm: MPI.Intracomm, options: argparse.Namespace) -> None:
     device = placement.device
     with together(comm):
         compiled = compile_policy(policy, device)
-    with timeline.span("start-up", timeline.PHASE):
+    with timeline.phase("start-up"):
         warm_up(comm, header, lambda few, path: partition_graph(path, tiny_policy(policy, path), few, device=device))
     watch = Stopwatch()
     comm.Barrier()
     began = time.perf_counter()
-    with timeline.span("partition", timeline.PHASE):
+    with timeline.phase("partition"):
         part = partition_graph(
             options.graph, compiled, comm, options.split, order=options.order, watch=watch,
             memory_limit=options.memory_limit, device=device,

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from cusp.runtime import timeline
 from cusp.runtime.devices import finisher
-from cusp.runtime.timeline import SYNC, WAIT, Nothing, Span, span
+from cusp.runtime.timeline import SYNC, WAIT, now
 from gluon.interfaces import LabelExchange
 from gluon.transports.numbers import HIGHEST, LOWEST, SUM
 
@@ -27,10 +28,11 @@ class TracedExchange:
 
     def __call__(self, kind: str, labels: "tuple[Label, ...]", lists: "Lists", implied: float | None) -> list[int]:
         """See :class:`gluon.interfaces.LabelExchange`. Collective."""
-        with span(kind, SYNC) as whole:
-            sent = self._exchange(kind, labels, lists, implied)
-            self._traced.end_step()
-            whole.tell(messages=len(sent), bytes=sum(sent))
+        begin = now()
+        sent = self._exchange(kind, labels, lists, implied)
+        self._traced.end_step()
+        if running := timeline.running():
+            running.add(kind, SYNC, begin, now(), {"messages": len(sent), "bytes": sum(sent)})
         return sent
 
 
@@ -42,10 +44,8 @@ class TracedTransport:
     """
 
     def __init__(self, transport: "Transport", device: str) -> None:
-        self._transport, self._finish = transport, finisher(device)
-        self.name = transport.name
-        self._step: Span | Nothing | None = None
-        self._combining = False
+        self._transport, self._finish, self.name = transport, finisher(device), transport.name
+        self._step, self._begin = "", 0  # what is done now between two calls, and since when
 
     @staticmethod
     def why_unusable(comm: Any) -> str | None:
@@ -54,11 +54,10 @@ class TracedTransport:
 
     def buffers(self, direction: str, words: tuple[int, ...]) -> "Buffers":
         """See :class:`gluon.transports.table.Transport`. Collective."""
-        if self._combining:
+        if self._step == "combine":
             self.end_step()
-        with span("buffers", WAIT):
-            found = self._transport.buffers(direction, words)
-        self._step = span("extract", SYNC, self._finish).__enter__()
+        found: Buffers = timeline.call("buffers", WAIT, None, self._transport.buffers, direction, words)
+        self._step, self._begin = "extract", now()
         return found
 
     def exchange(
@@ -66,18 +65,20 @@ class TracedTransport:
     ) -> Sequence[int]:
         """See :class:`gluon.transports.table.Transport`. Collective."""
         self.end_step()
-        with span("exchange", WAIT, self._finish):
-            arrived = self._transport.exchange(out, out_words, into, in_words)
-        self._step, self._combining = span("combine", SYNC, self._finish).__enter__(), True
+        exchange = self._transport.exchange
+        arrived: Sequence[int] = timeline.call("exchange", WAIT, self._finish, exchange, out, out_words, into, in_words)
+        self._step, self._begin = "combine", now()
         return arrived
 
     def combine(self, how: int, *numbers: Any) -> tuple:
         """See :class:`gluon.transports.table.Transport`. Collective."""
-        with span(NAMES[how], WAIT):
-            return self._transport.combine(how, *numbers)
+        result: tuple = timeline.call(NAMES[how], WAIT, None, self._transport.combine, how, *numbers)
+        return result
 
     def end_step(self) -> None:
         """What was done since the last call of this transport has come to its end."""
-        if self._step is not None:
-            self._step.__exit__()
-            self._step, self._combining = None, False
+        if self._step and (running := timeline.running()):
+            if self._finish:
+                self._finish()
+            running.add(self._step, SYNC, self._begin, now())
+        self._step = ""

@@ -89,7 +89,7 @@ def run_benchmark(policy: Policy, comm: MPI.Intracomm, options: argparse.Namespa
     placement = choose_device(options.device, comm, options.threads)
     open_transport(options.transport, comm, placement.device)
     report.progress(comm.rank, "loading compiled code (compiled once, then kept)")
-    with timeline.span("start-up", timeline.PHASE):
+    with timeline.phase("start-up"):
         rehearse(options, policy, placement.device, comm)
     outcome = benchmark(options, policy, placement.device, comm, lambda text: report.progress(comm.rank, text))
     report.progress(comm.rank, "")

@@ -13,7 +13,7 @@ from mpi4py import MPI
 from cusp.errors import together
 from cusp.output.whole_file import Name, whole_file
 from cusp.runtime.exchange import all_to_all
-from cusp.runtime.timeline import PHASE, Timeline, now
+from cusp.runtime.timeline import Span, Timeline, now
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -66,8 +66,11 @@ def write_timelines(path: Name, timeline: Timeline, offset: int, comm: "Intracom
     OutputError
         On every rank; a file of that name is as it was.
     """
-    start = comm.allreduce(min((span.begin for span in timeline.spans), default=now()) + offset, MPI.MIN)
-    events = [*_names(timeline, comm.rank), *_events(timeline, comm.rank, offset - start)]
+    spans = [Span._make(span) for span in timeline.spans]
+    start = comm.allreduce(min((span.begin for span in spans), default=now()) + offset, MPI.MIN)
+    found = dict.fromkeys([timeline.main, *(span.thread for span in spans)])
+    threads = {thread: number for number, thread in enumerate(found)}
+    events = [*_names(len(threads), comm.rank), *_events(spans, threads, comm.rank, offset - start)]
     text = np.frombuffer(",\n".join(map(json.dumps, events)).encode(), np.uint8)
     texts = all_to_all(comm, [text if rank == 0 else text[:0] for rank in range(comm.size)])
     with together(comm):
@@ -79,32 +82,20 @@ def write_timelines(path: Name, timeline: Timeline, offset: int, comm: "Intracom
                 file.write(b"\n]}\n")
 
 
-def _names(timeline: Timeline, rank: int) -> list[dict]:
+def _names(threads: int, rank: int) -> Iterator[dict]:
     """What a viewer calls this rank and its threads."""
-    threads = sorted(_threads(timeline).values())
     process = {"ph": "M", "pid": rank, "tid": 0}
-    return [
-        process | {"name": "process_name", "args": {"name": f"rank {rank} on {MPI.Get_processor_name()}"}},
-        process | {"name": "process_sort_index", "args": {"sort_index": rank}},
-        *(
-            process | {"name": "thread_name", "tid": thread, "args": {"name": f"thread {thread}" if thread else "main"}}
-            for thread in threads
-        ),
-    ]
+    yield process | {"name": "process_name", "args": {"name": f"rank {rank} on {MPI.Get_processor_name()}"}}
+    yield process | {"name": "process_sort_index", "args": {"sort_index": rank}}
+    for thread in range(threads):
+        name = f"thread {thread}" if thread else "main"
+        yield process | {"name": "thread_name", "tid": thread, "args": {"name": name}}
 
 
-def _threads(timeline: Timeline) -> dict[int, int]:
-    """A small number for each thread: 0 for the main thread, others in the order of their first spans."""
-    found = dict.fromkeys([timeline.main, *(span.thread for span in timeline.spans)])
-    return {thread: number for number, thread in enumerate(found)}
-
-
-def _events(timeline: Timeline, rank: int, shift: int) -> Iterator[dict]:
-    """One event for each span, times in microseconds."""
-    threads = _threads(timeline)
-    for span in timeline.spans:
-        waited = {"waited_us": span.waited / 1e3} if span.kind == PHASE else {}
+def _events(spans: list[Span], threads: dict[int, int], rank: int, shift: int) -> Iterator[dict]:
+    """An event for each span, with times in microseconds; ``threads`` gives each thread a small number."""
+    for span in spans:
         yield {
             "ph": "X", "name": span.name, "cat": span.kind, "pid": rank, "tid": threads[span.thread],
-            "ts": (span.begin + shift) / 1e3, "dur": (span.end - span.begin) / 1e3, "args": span.facts | waited,
+            "ts": (span.begin + shift) / 1e3, "dur": (span.end - span.begin) / 1e3, "args": span.facts or {},
         }  # fmt: skip

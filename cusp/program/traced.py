@@ -1,6 +1,5 @@
 """``--trace``: run a block with a timeline, write that for all ranks, and say how long ranks waited for others."""
 
-import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,9 +11,9 @@ from cusp.output.timeline_file import clock_offset, write_timelines
 from cusp.output.whole_file import Name
 from cusp.program import report
 from cusp.runtime import timeline
-from cusp.runtime.timeline import PHASE, WAIT, Timeline
+from cusp.runtime.timeline import PHASE, WAIT, Span, Timeline
 
-MOST = 1 << 22  # spans in a file, of all ranks: about 500 MB
+MOST = 1 << 20  # spans in a file, of all ranks: about 130 MB
 WAITING = ("Barrier", "allgather", "allreduce", "bcast", "exscan", "gather", "recv",
            "Allgather", "Allgatherv", "Allreduce", "Alltoall", "Alltoallv")  # fmt: skip
 PURPOSE = ("run", "partition")  # phases that a program is for, the first of these that it has
@@ -26,13 +25,7 @@ class TracedComm(MPI.Intracomm):
 
 def _traced(name: str) -> Callable[..., Any]:
     plain = getattr(MPI.Intracomm, name)
-
-    @functools.wraps(plain)
-    def call(*arguments: Any, **named: Any) -> Any:
-        with timeline.span(name, WAIT):
-            return plain(*arguments, **named)
-
-    return call
+    return lambda *arguments, **named: timeline.call(name, WAIT, None, plain, *arguments, **named)
 
 
 for _name in WAITING:
@@ -78,7 +71,7 @@ def traced(comm: MPI.Intracomm, path: Name | None, say: bool = True) -> Iterator
 
 def _waiting(kept: Timeline, comm: MPI.Intracomm) -> tuple[list[float], float]:
     """Seconds that each rank waited in what the program is for; and how long that was."""
-    by_name = [[span for span in kept.spans if span.kind == PHASE and span.name == name] for name in PURPOSE]
-    phases = next(filter(None, by_name), [])
-    waited = comm.allgather(sum(span.waited for span in phases) / 1e9)
+    phases = [span for span in map(Span._make, kept.spans) if span.kind == PHASE]
+    phases = next(filter(None, ([span for span in phases if span.name == name] for name in PURPOSE)), [])
+    waited = comm.allgather(sum(span.facts["waited_us"] for span in phases if span.facts) / 1e6)
     return waited, comm.allreduce(sum(span.end - span.begin for span in phases) / 1e9, MPI.MAX)

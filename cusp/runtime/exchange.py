@@ -57,12 +57,15 @@ def post(comm: "Intracomm", send: list[np.ndarray], receive: list[np.ndarray], t
 
 def wait_all(posted: "list[Request]", statuses: "list[Status] | None" = None) -> None:
     """Wait until all that was posted has been sent and received."""
+    timeline.call("wait", timeline.WAIT, None, _test_all, posted, statuses)
+
+
+def _test_all(posted: "list[Request]", statuses: "list[Status] | None") -> None:
     from mpi4py.MPI import Request
 
-    with timeline.span("wait", timeline.WAIT):
-        for _ in pauses(LOOKS):
-            if Request.Testall(posted, statuses):
-                return
+    for _ in pauses(LOOKS):
+        if Request.Testall(posted, statuses):
+            return
 
 
 def pauses(looks: int = 0) -> Iterator[float]:

@@ -30,7 +30,7 @@ class Stopwatch:
         watchdog.phase(name)
         begin = time.perf_counter()
         try:
-            with timeline.span(name, timeline.PHASE):
+            with timeline.phase(name):
                 yield
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begin

@@ -3,129 +3,105 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from threading import get_ident
-from typing import Any
+from typing import Any, NamedTuple
 
 now = time.perf_counter_ns  # on Linux CLOCK_MONOTONIC: the same for all processes of a host
 PHASE, ROUND, OPERATOR, SYNC, WAIT, COMPILE = "phase", "round", "operator", "sync", "wait", "compile"  # kinds of spans
+Finish = Callable[[], object] | None
 
 
-class Span:
-    """A stretch of time, as a context; it is kept when it ends.
+class Span(NamedTuple):
+    """A stretch of time.
 
     Attributes
     ----------
     name, kind : str
     begin, end : int
-        Nanoseconds on the clock of this host (CLOCK_MONOTONIC).
-    waited : int
-        Nanoseconds of it in which the main thread waited for other ranks.
+        Nanoseconds on the clock of this host.
     thread : int
-    facts : dict
+    facts : dict or None
         Numbers and texts to show with it.
     """
 
-    __slots__ = ("name", "kind", "begin", "end", "waited", "thread", "facts", "_timeline", "_finish")
-
-    def __init__(
-        self, timeline: "Timeline", name: str, kind: str, finish: Callable[[], object] | None, facts: dict[str, Any]
-    ) -> None:
-        self.name, self.kind, self.facts, self._timeline, self._finish = name, kind, facts, timeline, finish
-        self.begin = self.end = self.waited = 0
-        self.thread = get_ident()
-
-    def __enter__(self) -> "Span":
-        timeline = self._timeline
-        if self.kind is WAIT:
-            timeline.waits += 1
-        self.waited = timeline.waited
-        self.begin = now()
-        if self.kind is PHASE:
-            timeline.round_began, timeline.rounds = self.begin, 0
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._finish:
-            self._finish()
-        self.end = now()
-        timeline = self._timeline
-        if self.kind is WAIT:
-            timeline.waits -= 1
-            if timeline.waits == 0:  # a wait inside a wait counts once
-                timeline.waited += self.end - self.begin
-        self.waited = timeline.waited - self.waited
-        timeline.keep(self)
-
-    def tell(self, **facts: Any) -> None:
-        """Add facts, also after the end."""
-        self.facts.update(facts)
-
-
-class Nothing:
-    """What takes the place of a span while no timeline runs."""
-
-    def __enter__(self) -> "Nothing":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
-    def tell(self, **facts: Any) -> None:
-        """Forget them."""
+    name: str
+    kind: str
+    begin: int
+    end: int
+    thread: int
+    facts: dict[str, Any] | None
 
 
 class Timeline:
-    """The spans of this rank.
+    """The spans of this rank. On each thread they lie one after the other, or one inside the other.
 
     Attributes
     ----------
-    spans : list of Span
-        In the order in which they ended.
+    spans : list of tuple
+        Fields of :class:`Span`, in the order in which they ended.
     left_out : int
         Spans that ended when there were as many as are kept.
     main : int
         The thread that made this object.
     waited : int
         Nanoseconds in which that thread has waited for other ranks.
-    waits : int
-        Waits that it is in, one inside the other.
-    round_began, rounds : int
-        Where the next round begins, and how many there were since the phase began.
+    rounds : int
+        Those that have ended since the phase began.
     """
 
     def __init__(self, most: int) -> None:
-        self.spans: list[Span] = []
+        self.spans: list[tuple] = []
         self.most, self.left_out, self.main = most, 0, get_ident()
-        self.waited = self.waits = self.rounds = 0
-        self.round_began = now()
+        self.waited = self.rounds = 0
+        self._waiting, self._round_began = False, now()
 
-    def keep(self, span: Span) -> None:
+    def add(self, name: str, kind: str, begin: int, end: int, facts: dict[str, Any] | None = None) -> None:
         """Keep a span; if there are too many, only a phase."""
-        if len(self.spans) < self.most or span.kind is PHASE:
-            self.spans.append(span)
+        if len(self.spans) < self.most or kind is PHASE:
+            self.spans.append((name, kind, begin, end, get_ident(), facts))
         else:
             self.left_out += 1
+
+    def call(self, name: str, kind: str, finish: Finish, function: Callable, /, *arguments: Any, **named: Any) -> Any:
+        """Call a function; see the function ``call`` of this module."""
+        outermost = kind is WAIT and not self._waiting
+        if outermost:  # a wait inside a wait counts once
+            self._waiting = True
+        begin = now()
+        try:
+            result = function(*arguments, **named)
+            if finish:
+                finish()
+            return result
+        finally:
+            end = now()
+            if outermost:
+                self._waiting = False
+                self.waited += end - begin
+            self.add(name, kind, begin, end)
+
+    def begin_phase(self) -> int:
+        """Rounds are counted from here on; returns the time."""
+        self.rounds, self._round_began = 0, now()
+        return self._round_began
 
     def end_round(self, **facts: Any) -> None:
         """A round ends now that began with the phase, or where the one before ended."""
         self.rounds += 1
-        span = Span(self, f"round {self.rounds}", ROUND, None, facts)
-        span.begin, span.end = self.round_began, now()
-        self.round_began = span.end
-        self.keep(span)
+        begin, self._round_began = self._round_began, now()
+        self.add(f"round {self.rounds}", ROUND, begin, self._round_began, facts)
 
     def tell_last(self, kind: str, **facts: Any) -> None:
         """Add facts to the last span of a kind that has ended."""
-        for span in reversed(self.spans):
-            if span.kind == kind:
-                return span.tell(**facts)
+        for place in reversed(range(len(self.spans))):
+            if self.spans[place][1] == kind:
+                self.spans[place] = (*self.spans[place][:-1], facts)
+                return
 
 
 class _Running:
     timeline: Timeline | None = None
-
-
-_NOTHING = Nothing()
 
 
 def running() -> Timeline | None:
@@ -133,21 +109,38 @@ def running() -> Timeline | None:
     return _Running.timeline
 
 
-def span(name: str, kind: str, finish: Callable[[], object] | None = None, **facts: Any) -> Span | Nothing:
-    """A context: the time that its block takes becomes a span of the timeline, if one runs.
+def call(name: str, kind: str, finish: Finish, function: Callable, /, *arguments: Any, **named: Any) -> Any:
+    """Call a function, and return what it returns; the time it takes becomes a span if a timeline runs.
 
     Parameters
     ----------
     name : str
-    kind : PHASE, OPERATOR, SYNC, WAIT or COMPILE
-        A span of a kind lies inside those around it; waits are added up.
+    kind : OPERATOR, SYNC or WAIT
+        Waits are added up.
     finish : function, optional
         Is called before the clock is read at the end: it waits until the device has done what it was asked for.
-    facts
-        Numbers and texts to show with it.
+    """
+    if _Running.timeline is None:
+        return function(*arguments, **named)
+    return _Running.timeline.call(name, kind, finish, function, *arguments, **named)
+
+
+@contextmanager
+def phase(name: str, **facts: Any) -> Iterator[dict[str, Any]]:
+    """A context: a phase of the program. It gives a dict of facts, to which more may be added, also later.
+
+    The fact ``waited_us`` is for how many microseconds this rank waited for others.
     """
     timeline = _Running.timeline
-    return _NOTHING if timeline is None else Span(timeline, name, kind, finish, facts)
+    if timeline is None:
+        yield facts
+        return
+    waited, begin = timeline.waited, timeline.begin_phase()
+    try:
+        yield facts
+    finally:
+        facts["waited_us"] = (timeline.waited - waited) / 1e3
+        timeline.add(name, PHASE, begin, now(), facts)
 
 
 @contextmanager
@@ -155,19 +148,21 @@ def keeping(most: int) -> Iterator[Timeline]:
     """Run a timeline of at most so many spans; while numba compiles functions, these are spans too."""
     from numba.core import event
 
+    timeline = _Running.timeline = Timeline(most)
+
     class Compiling(event.Listener):  # type: ignore[misc]
         def __init__(self) -> None:
-            self.begun: list[Span | Nothing] = []
+            self.begun: list[int] = []
 
         def on_start(self, event: Any) -> None:
-            function = event.data["dispatcher"].py_func
-            self.begun.append(span(f"compile {function.__name__}", COMPILE, module=function.__module__).__enter__())
+            self.begun.append(now())
 
         def on_end(self, event: Any) -> None:
-            self.begun.pop().__exit__()
+            function = event.data["dispatcher"].py_func
+            facts = {"module": function.__module__}
+            timeline.add(f"compile {function.__name__}", COMPILE, self.begun.pop(), now(), facts)
 
     compiling = Compiling()
-    timeline = _Running.timeline = Timeline(most)
     event.register("numba:compile", compiling)
     try:
         yield timeline
@@ -179,19 +174,12 @@ def keeping(most: int) -> Iterator[Timeline]:
 class Watched:
     """A module whose functions leave spans with their names; everything else in it is as it was."""
 
-    def __init__(self, module: Any, kind: str, finish: Callable[[], object] | None) -> None:
+    def __init__(self, module: Any, kind: str, finish: Finish) -> None:
         self._module, self._kind, self._finish = module, kind, finish
 
     def __getattr__(self, name: str) -> Any:
-        value, kind, finish = getattr(self._module, name), self._kind, self._finish
-        if not callable(value) or isinstance(value, type):
-            return value
-
-        def call(*arguments: Any, **named: Any) -> Any:
-            if _Running.timeline is None:  # somebody has kept this function for longer
-                return value(*arguments, **named)
-            with span(name, kind, finish):
-                return value(*arguments, **named)
-
-        setattr(self, name, call)
-        return call
+        value = getattr(self._module, name)
+        if callable(value) and not isinstance(value, type):
+            value = partial(call, name, self._kind, self._finish, value)
+            setattr(self, name, value)
+        return value
