@@ -5,6 +5,7 @@ Source: "Trace Event Format", Google, 2016. Spans are complete events (``X``), n
 
 import json
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -70,7 +71,7 @@ def write_timelines(path: Name, timeline: Timeline, offset: int, comm: "Intracom
     start = comm.allreduce(min((span.begin for span in spans), default=now()) + offset, MPI.MIN)
     found = dict.fromkeys([timeline.main, *(span.thread for span in spans)])
     threads = {thread: number for number, thread in enumerate(found)}
-    events = [*_names(len(threads), comm.rank), *_events(spans, threads, comm.rank, offset - start)]
+    events = chain(_names(len(threads), comm.rank), _events(spans, threads, comm.rank, offset - start))
     text = np.frombuffer(",\n".join(map(json.dumps, events)).encode(), np.uint8)
     texts = all_to_all(comm, [text if rank == 0 else text[:0] for rank in range(comm.size)])
     with together(comm):
@@ -78,7 +79,8 @@ def write_timelines(path: Name, timeline: Timeline, offset: int, comm: "Intracom
             with whole_file(path) as temporary, open(temporary, "wb") as file:
                 file.write(b'{"displayTimeUnit": "ms", "traceEvents": [\n')
                 for rank, text in enumerate(texts):
-                    file.write((b",\n" if rank else b"") + text.tobytes())
+                    file.write(b",\n" if rank else b"")
+                    file.write(text.data)
                 file.write(b"\n]}\n")
 
 
