@@ -151,6 +151,7 @@ class BreadthFirstSearch:
         operator(frontier, offsets, ends, self.part.gids, self.gid_mask, np.int64(self.level << self.shift),
                  self.unreached, label.values, label.updated, self.queue)  # fmt: skip
         self.sync.reduce(label, write=write, implied=None if self.parents else self.level)
+        self.sync.end_round(frontier=self.nodes)
 
     def answer(self) -> Answer:
         """Hops and parents of this rank's masters."""
@@ -167,7 +168,7 @@ def _drain(part: Partition, sync: Sync, source: int, direction: str, parents: bo
     """The whole search in one call: no other rank takes part, or all do, in one kernel on each GPU. Collective."""
     ops = backend(Bfs, part.device)
     hops, parent, levels = ops.bfs_drain(part, plan, source, direction, ALPHA, BETA, parents)
-    sync.count_peers()
+    sync.count_peers(levels)
     return Answer({"hops": hops} | ({"parents": parent} if parents else {}), -1, levels)
 
 

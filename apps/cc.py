@@ -80,7 +80,7 @@ def cc(part: Partition, sync: Sync, shared: Shared) -> Answer:
         if wrong >> part.rank & 1:
             ops.link_others(left_out, part.offsets, part.targets, parents, shared.queue)
         wrong, more, component, figures = trees.unite(parents, left_out)
-        sync.count_peers()
+        sync.count_peers(more if shared.peers else None)
         rounds += more
         if wrong >> part.rank & 1:
             left_out.fill(-1)
@@ -122,11 +122,12 @@ class Rounds:
                 shortcut = shortcut or Shortcut(label, _shared_roots(label, parents, self.shared), sync)
                 shortcut()
             ops.spread_roots(parents, label.values, label.updated)
-            lowered = label.device.count_bits(label.updated & self.shared.bits, label.part.num_proxies)
-            if sync.total(int(lowered)) == (0,):
+            lowered = sync.total(int(label.device.count_bits(label.updated & self.shared.bits, label.part.num_proxies)))
+            if lowered == (0,):
                 return rounds
             sync.reduce(label, write="any")
             sync.broadcast(label, read="any")
+            sync.end_round(lowered=lowered[0])
             rounds += 1
 
     def _wrong_ranks(self, left_out: Any) -> int:

@@ -16,7 +16,8 @@ from apps.operators.expressions.expression import ENDS, Expression
 from apps.operators.expressions.interfaces import Edges
 from cusp.errors import OptionError
 from cusp.partition import Partition
-from cusp.runtime.devices import backend
+from cusp.runtime import timeline
+from cusp.runtime.devices import backend, finisher
 from gluon.sync import Sync
 
 
@@ -113,7 +114,10 @@ class EdgeOperator:
         rows = (part.offsets, part.targets) if out_edges else (part.csc.offsets, part.csc.sources)  # type: ignore[union-attr]
         label = bound.label
         bits = label.updated if frontier is None else bound.checked(frontier)
-        self._compiled[key](part, bits, *rows, label.values, label.updated, *bound.values(out_edges))
+        timeline.call(
+            self.expression.text, timeline.OPERATOR, finisher(part.device), self._compiled[key],
+            part, bits, *rows, label.values, label.updated, *bound.values(out_edges),
+        )  # fmt: skip
 
     def until_quiet(self, part: Partition, sync: Sync, /, **given: Any) -> int:
         """Run from the updated nodes on, sync, and again until no node changes. Collective; returns the rounds.
@@ -129,9 +133,10 @@ class EdgeOperator:
                 f"{self}: until_quiet is for idempotent reductions; {self.into} has {label.reduction.name}"
             )
         rounds = 0
-        while sync.total(label.num_updated_masters())[0] > 0:
+        while (frontier := sync.total(label.num_updated_masters())[0]) > 0:
             self(part, frontier=label.swap_updated(), **given)
             sync.reduce(label, write=self.write)
             sync.broadcast(label, read=self.read)
+            sync.end_round(frontier=frontier)
             rounds += 1
         return rounds

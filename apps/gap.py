@@ -27,7 +27,8 @@ from cusp.input.memory_input import slice_of_rows
 from cusp.launch import parse_together, run_main
 from cusp.output.whole_file import check_targets
 from cusp.program import report
-from cusp.program.cli import add_partition_options, add_timeout, inputs_of, integer, positive, scale
+from cusp.program.cli import add_partition_options, add_timeout, add_trace, inputs_of, integer, positive, scale
+from cusp.program.traced import traced
 
 SOURCES = 64
 ROOTS = 4  # per trial of betweenness
@@ -70,7 +71,14 @@ def main(comm: MPI.Intracomm, argv: list[str]) -> int:
     options = parse_together(comm, make_parser(), argv)
     with together(comm):
         names = chosen_kernels(options.kernels)
-    check_targets(comm, {"--rows": options.rows}, inputs_of(options))
+    check_targets(comm, {"--rows": options.rows, "--trace": options.trace}, inputs_of(options))
+    with traced(comm, options.trace) as ranks:
+        run_kernels(names, ranks, options)
+    return 0
+
+
+def run_kernels(names: list[str], comm: MPI.Intracomm, options: argparse.Namespace) -> None:
+    """Partition, run and write as the options say. Collective."""
     report.progress(comm.rank, "partitioning")
     name, part = open_graph(options, comm)
     sources = draw_sources(part.part, comm, SOURCES, options.seed)
@@ -90,7 +98,6 @@ def main(comm: MPI.Intracomm, argv: list[str]) -> int:
         rows += [row | {"graph": name, "policy": options.policy, "commit": commit()} for row in trials]
     if options.rows:
         append_rows(options.rows, rows, comm)
-    return 0
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -115,6 +122,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_rows_option(parser, "trial")
     add_partition_options(parser)
     add_timeout(parser)
+    add_trace(parser)
     return parser
 
 

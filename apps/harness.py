@@ -21,8 +21,9 @@ from cusp.partitioner import partition_graph
 from cusp.policies import Policy
 from cusp.program import report
 from cusp.program.cli import inputs_of, wanted_device
+from cusp.program.traced import traced
 from cusp.program.warm_up import FAR_NODE, tiny_policy, warm_up
-from cusp.runtime import watchdog
+from cusp.runtime import timeline, watchdog
 from cusp.runtime.devices import Placement, backend, choose_device
 from cusp.runtime.stopwatch import Stopwatch
 from cusp.runtime.storage import peak_mb
@@ -57,7 +58,15 @@ def main(app: App, comm: MPI.Intracomm, argv: list[str]) -> int:
     parser = make_parser(app.name, app.summary, app.needs_source)
     app.add_options(parser)
     options = parse_together(comm, parser, argv)
-    check_targets(comm, {"--output": options.output, "--rows": options.rows}, inputs_of(options))
+    targets = {"--output": options.output, "--rows": options.rows, "--trace": options.trace}
+    check_targets(comm, targets, inputs_of(options))
+    with traced(comm, options.trace) as ranks:
+        run_trials(app, ranks, options)
+    return 0
+
+
+def run_trials(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> None:
+    """Partition, run, verify and write as the options say. Collective."""
     job = prepare_job(app, comm, options)
     sources = [*choose_sources(job.part, comm, options)] if app.needs_source else [None]
     rows: list[dict] = []
@@ -67,7 +76,8 @@ def main(app: App, comm: MPI.Intracomm, argv: list[str]) -> int:
             if options.verify and trial == 0:
                 watchdog.phase("verify")
                 report.progress(comm.rank, "verifying")
-                app.check(job.part, Sync(job.plan, comm), source, answer, job.prepared, options)
+                with timeline.phase("verify"):
+                    app.check(job.part, Sync(job.plan, comm), source, answer, job.prepared, options)
                 report.progress(comm.rank, "")
                 row["verified"] = True
             rows.append(row)
@@ -79,29 +89,32 @@ def main(app: App, comm: MPI.Intracomm, argv: list[str]) -> int:
         report.say(comm.rank, f"wrote {', '.join(answer.labels)} to {options.output}")
     if options.rows:
         append_rows(options.rows, rows, comm)
-    return 0
 
 
 def prepare_job(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> Job:
     """Load compiled code, partition the graph and show the table. Collective."""
     began = time.perf_counter()
     report.progress(comm.rank, "opening")
-    placement = choose_device(wanted_device(options), comm, options.threads)
-    source = open_input(comm, options, app.weighted, placement.device, app.generate)
-    open_transport(options.transport, comm, placement.device)  # connects the GPUs before a clock runs
+    with timeline.phase("open"):
+        placement = choose_device(wanted_device(options), comm, options.threads)
+        source = open_input(comm, options, app.weighted, placement.device, app.generate)
+        open_transport(options.transport, comm, placement.device)  # connects the GPUs before a clock runs
     report.progress(comm.rank, "loading compiled code (compiled once, then kept)")
-    warm_up(comm, source.header, lambda few, path: rehearse(app, few, source.policy, options, path, placement.device))
+    device = placement.device
+    with timeline.phase("start-up"):
+        warm_up(comm, source.header, lambda few, path: rehearse(app, few, source.policy, options, path, device))
     startup = comm.allreduce(time.perf_counter() - began, MPI.MAX)
     report.progress(comm.rank, "partitioning")
     watch = Stopwatch(lambda phase: report.progress(comm.rank, f"partitioning: {phase}"))
     comm.Barrier()
     began = time.perf_counter()
-    part = source.build(watch, app.needs_csc(options, source.header.symmetric))
-    with watch("plan"):
-        plan = make_plan(part, comm, options.transport)
-    with watch("prepare"):
-        prepared = app.prepare(part, Sync(plan, comm), options)
-    seconds = comm.allreduce(time.perf_counter() - began, MPI.MAX)
+    with timeline.phase("partition"):
+        part = source.build(watch, app.needs_csc(options, source.header.symmetric))
+        with watch("plan"):
+            plan = make_plan(part, comm, options.transport)
+        with watch("prepare"):
+            prepared = app.prepare(part, Sync(plan, comm), options)
+        seconds = comm.allreduce(time.perf_counter() - began, MPI.MAX)
     phases = {name: comm.allreduce(watch.seconds.get(name, 0.0), MPI.MAX) for name in PHASES}
     quality = measure_quality(part, comm)
     report.progress(comm.rank, "")
@@ -136,12 +149,7 @@ def run_trial(
 ) -> tuple[Answer, dict]:
     """One timed run, on the clock of the slowest rank. Collective."""
     sync = Sync(job.plan, comm)
-    comm.Barrier()
-    watchdog.phase("run")
-    began = time.perf_counter()
-    answer = app.run(job.part, sync, source, job.prepared, options)
-    wait(job.part)
-    seconds = comm.allreduce(time.perf_counter() - began, MPI.MAX)
+    answer, seconds = timed_run(app, job.part, sync, source, job.prepared, options, trial=trial)
     messages = sync.total(sum(exchange.messages for exchange in sync.traffic))[0]
     reduced, broadcast = sync.total(*(sync.bytes_sent(kind) for kind in ("reduce", "broadcast")))
     own = slice(None) if answer.reached is None else answer.reached[: job.part.num_masters]
@@ -161,6 +169,24 @@ def run_trial(
         "verified": None, "commit": commit(),
     }  # fmt: skip
     return answer, row | answer.figures
+
+
+def timed_run(
+    app: App, part: Partition, sync: Sync, source: int | None, prepared: Any, options: argparse.Namespace, **facts: Any
+) -> tuple[Answer, float]:
+    """An answer and the seconds that it took on the slowest rank; a timeline shows the run with ``facts``. Collective.
+
+    The arrays of the answer are on the device of the partition.
+    """
+    sync.comm.Barrier()
+    watchdog.phase("run")
+    began = time.perf_counter()
+    with timeline.phase("run", app=app.name, source=source, **facts) as facts_of_run:
+        answer = app.run(part, sync, source, prepared, options)
+        wait(part)
+        seconds = sync.comm.allreduce(time.perf_counter() - began, MPI.MAX)
+    facts_of_run["rounds"] = int(answer.rounds)
+    return answer, seconds
 
 
 def wait(part: Partition) -> None:

@@ -70,7 +70,7 @@ def kcore(part: Partition, sync: Sync, graph: UndirectedGraph, k: int | None = N
     inner.traffic = sync.traffic
     if backend(Frontier, part.device).drains(inner):
         core, rounds = backend(Kcore, part.device).peel_levels(graph.part, graph.memory, first, last)
-        inner.count_peers()
+        inner.count_peers(rounds)
     else:
         core, rounds = _peel_in_rounds(inner, graph, first, last)
     if k is None:
@@ -95,6 +95,7 @@ def _peel_in_rounds(sync: Sync, graph: UndirectedGraph, level: int, last: int) -
         ops.peel(level, end, part.num_masters, part.offsets, part.targets, core, degrees.values, degrees.updated,
                  graph.memory)  # fmt: skip
         sync.reduce(degrees, write="dst")
+        sync.end_round(core=level)
         rounds += 1
 
 

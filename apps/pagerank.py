@@ -76,6 +76,7 @@ def pagerank(
         sums.mark_all()
         sync.reduce(sums, write=write)
         change, dangling = sync.total(*ops.new_ranks(1 - damping + damping * dangling, *state))
+        sync.end_round(change=change)
         rounds += 1
     return Answer({"pagerank": ranks}, None, rounds, {"l1_change": change})
 
@@ -125,6 +126,7 @@ def push_residuals(
         ops.push_shares(frontier, part.offsets, part.targets, shares.values, residuals.values, residuals.updated,
                         part.num_masters, walk.queue)  # fmt: skip
         sync.reduce(residuals, write="dst")
+        sync.end_round()
         pending = (1 - damping) * moved + damping * dangling - (UNIT if rounds == 0 else 0)
         whole += moved
         rounds += 1

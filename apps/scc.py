@@ -112,6 +112,7 @@ def flood(operator: EdgeOperator, part: Partition, sync: Sync, label: Label, **g
         operator(part, frontier=label.swap_updated(), **given)
         sync.reduce(label, write=operator.write)
         sync.broadcast(label, read="any")
+        sync.end_round()
         rounds += 1
     return rounds
 
@@ -205,6 +206,7 @@ class Trimming:
             rounds += 1
             root.mark(lids)
             self.sync.broadcast(root, read="any")
+            self.sync.end_round(closing=closing)
             if self.left == 0:
                 return rounds
             closed = root.swap_updated()

@@ -58,7 +58,7 @@ def distances_from(part: Partition, sync: Sync, source: int, lengths: Lengths) -
     ops = backend(Sssp, part.device)
     if ops.drains(lengths.queue, sync.comm.size):
         found = ops.shortest_paths(part, source, lengths)
-        sync.count_peers()
+        sync.count_peers(found[1])
         return found
     search = DeltaStepping(part, sync, source, lengths)
     if ops.settles(lengths.queue):
@@ -104,6 +104,7 @@ class DeltaStepping:
                              self.distances.values, self.relaxed_at, self.pending, self.distances.updated,
                              lengths.queue)  # fmt: skip
         self.sync(self.distances)
+        self.sync.end_round()
         self.rounds += 1
 
     def settle_and_pull(self) -> None:
@@ -140,6 +141,7 @@ class DeltaStepping:
             ops.settle_bucket(self.part, high, self.lengths.far.item(), self.distances.values, self.relaxed_at,
                                    self.pending, self.distances.updated, self.lengths.queue)  # fmt: skip
             self.sync(self.distances)
+            self.sync.end_round()
             self.rounds += 1
             if self.lowest_pending() == self.lengths.far:
                 return

@@ -31,6 +31,7 @@ from cusp.program.cli import (
     add_partition_options,
     add_policy_options,
     add_timeout,
+    add_trace,
     between,
     inputs_of,
     num_parts,
@@ -38,7 +39,9 @@ from cusp.program.cli import (
     wanted_device,
 )
 from cusp.program.template import write_template
+from cusp.program.traced import traced
 from cusp.program.warm_up import tiny_policy, warm_up
+from cusp.runtime import timeline
 from cusp.runtime.devices import choose_device
 from cusp.runtime.stopwatch import Stopwatch
 from cusp.runtime.storage import peak_mb
@@ -58,6 +61,7 @@ def partition(comm: MPI.Intracomm, argv: list[str]) -> int:
     add_partition_options(parser)
     add_timeout(parser)
     out = parser.add_argument_group("output")
+    add_trace(out)
     out.add_argument("--save", metavar="FOLDER", help="save the partition: apps take the folder in place of a graph")
     out.add_argument("--json", metavar="FILE", help="write the figures of the table")
     out.add_argument("--export", choices=EXPORTS, help="write which rank is master of each node, for other programs")
@@ -70,8 +74,15 @@ def partition(comm: MPI.Intracomm, argv: list[str]) -> int:
     )
     options = parse_together(comm, parser, argv)
     exported = export_names(options.export, options.export_to, comm.size) if options.export else []
-    targets = {"--save": options.save, "--json": options.json} | {f"--export-to {name}": name for name in exported}
-    check_targets(comm, targets, inputs_of(options))
+    targets = {"--save": options.save, "--json": options.json, "--trace": options.trace}
+    check_targets(comm, targets | {f"--export-to {name}": name for name in exported}, inputs_of(options))
+    with traced(comm, options.trace) as ranks:
+        partition_as_told(ranks, options)
+    return 0
+
+
+def partition_as_told(comm: MPI.Intracomm, options: argparse.Namespace) -> None:
+    """Partition, or estimate, and write, as the options say. Collective."""
     with together(comm):
         header = read_header(options.graph)
         parameters = policy_parameters(options)
@@ -84,20 +95,22 @@ def partition(comm: MPI.Intracomm, argv: list[str]) -> int:
     if options.dry_run:
         result = dry_run(header, policy, parts, options.split, int(options.sample * 1e6), comm)
         report.say(comm.rank, report.dry_run(result, policy.name))
-        return 0
+        return
     placement = choose_device(wanted_device(options), comm, options.threads)
     device = placement.device
     with together(comm):
         compiled = compile_policy(policy, device)
-    warm_up(comm, header, lambda few, path: partition_graph(path, tiny_policy(policy, path), few, device=device))
+    with timeline.phase("start-up"):
+        warm_up(comm, header, lambda few, path: partition_graph(path, tiny_policy(policy, path), few, device=device))
     watch = Stopwatch()
     comm.Barrier()
     began = time.perf_counter()
-    part = partition_graph(
-        options.graph, compiled, comm, options.split, order=options.order, watch=watch,
-        memory_limit=options.memory_limit, device=device,
-    )  # fmt: skip
-    seconds = comm.allreduce(time.perf_counter() - began, MPI.MAX)
+    with timeline.phase("partition"):
+        part = partition_graph(
+            options.graph, compiled, comm, options.split, order=options.order, watch=watch,
+            memory_limit=options.memory_limit, device=device,
+        )  # fmt: skip
+        seconds = comm.allreduce(time.perf_counter() - began, MPI.MAX)
     phases = {name: comm.allreduce(value, MPI.MAX) for name, value in watch.seconds.items()}
     quality = measure_quality(part, comm)
     report.say(comm.rank, report.partition_table(quality, policy.name, seconds, phases))
@@ -117,7 +130,6 @@ def partition(comm: MPI.Intracomm, argv: list[str]) -> int:
     if options.export:
         path = export(options.export, options.export_to, part, comm)
         report.say(comm.rank, f"wrote {path}")
-    return 0
 
 
 def compare(comm: MPI.Intracomm, argv: list[str]) -> int:

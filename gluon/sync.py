@@ -1,17 +1,19 @@
 """Sync: mirrors -> master by the reduction, master -> mirrors by broadcast, between two operators."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from mpi4py import MPI
 
-from cusp.runtime import watchdog
+from cusp.runtime import timeline, watchdog
 from cusp.runtime.devices import backend
 from cusp.runtime.exchange import kept
 from gluon.interfaces import Exchange, LabelExchange
 from gluon.label import Label
 from gluon.plan import Lists, SyncPlan
+from gluon.traced import TracedExchange
 from gluon.transports import get_transport
 from gluon.transports.numbers import HIGHEST, LOWEST, SUM
 
@@ -55,6 +57,7 @@ class Sync:
         self.peers = peers_of(plan, comm)
         self.write, self.read = write, read
         self.traffic: list[Traffic] = []
+        self._shown = 0  # exchanges that the rounds of a timeline have shown
 
     def __call__(self, *labels: Label) -> None:
         """Reduce, then broadcast. Collective."""
@@ -105,11 +108,31 @@ class Sync:
         sent = self.exchange(kind, labels, lists, implied)
         self.traffic.append(Traffic(kind, len(sent), sum(sent)))
 
-    def count_peers(self) -> None:
-        """Add to the traffic what the last kernel of the peers has stored, if there are any."""
+    def end_round(self, **facts: Any) -> None:
+        """Say that a round has ended: a timeline that runs shows it, with what was sent in it and these facts."""
+        if running := timeline.running():
+            new, self._shown = self.traffic[self._shown :], len(self.traffic)
+            running.end_round(**facts, **_summed(new))
+
+    def count_peers(self, rounds: Any = None) -> None:
+        """Add to the traffic what the last kernel of the peers has stored, if there are any.
+
+        Parameters
+        ----------
+        rounds : int or () array, optional
+            Those of a drain that has just ended, for a timeline.
+        """
+        new: list[Traffic] = []
         if self.peers is not None:
             messages, to_masters, to_mirrors = self.peers.sent()
-            self.traffic += [Traffic("reduce", messages, to_masters), Traffic("broadcast", 0, to_mirrors)]
+            new = [Traffic("reduce", messages, to_masters), Traffic("broadcast", 0, to_mirrors)]
+            self.traffic += new
+        if rounds is not None and (running := timeline.running()):
+            running.tell_last(timeline.OPERATOR, rounds=int(rounds), **_summed(new))
+
+
+def _summed(traffic: list[Traffic]) -> dict[str, int]:
+    return {"messages": sum(each.messages for each in traffic), "bytes": sum(each.bytes for each in traffic)}
 
 
 def peers_of(plan: SyncPlan, comm: MPI.Intracomm) -> "Peers | None":
@@ -124,8 +147,10 @@ def peers_of(plan: SyncPlan, comm: MPI.Intracomm) -> "Peers | None":
 def exchange_of(plan: SyncPlan, comm: MPI.Intracomm) -> LabelExchange:
     """What carries labels by a plan's transport; kept with the communicator, for all that sync by it."""
     made = kept(comm, "exchanges", dict)
-    key = plan.device, plan.transport
+    traced = timeline.running() is not None
+    key = plan.device, plan.transport, traced
     if key not in made:
+        make = partial(backend(Exchange, plan.device).Exchange, comm)
         transport = get_transport(plan.transport, comm, plan.device)
-        made[key] = backend(Exchange, plan.device).Exchange(comm, transport)
+        made[key] = TracedExchange(make, transport, plan.device) if traced else make(transport)
     return made[key]

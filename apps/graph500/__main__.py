@@ -40,8 +40,10 @@ from cusp.partition import Partition
 from cusp.partitioner import partition_slice
 from cusp.policies import Policy
 from cusp.program import report
-from cusp.program.cli import add_partition_options, add_timeout, inputs_of, integer, positive, scale
+from cusp.program.cli import add_partition_options, add_timeout, add_trace, inputs_of, integer, positive, scale
+from cusp.program.traced import traced
 from cusp.program.warm_up import warm_up
+from cusp.runtime import timeline
 from cusp.runtime.devices import backend, choose_device, move
 from cusp.runtime.stopwatch import Stopwatch
 from cusp.runtime.threads import ordered_map
@@ -70,23 +72,30 @@ class Graph:
 def main(comm: MPI.Intracomm, argv: list[str]) -> int:
     """Run the benchmark from its command line. Collective."""
     options = parse_together(comm, make_parser(), argv)
-    check_targets(comm, {"--rows": options.rows}, inputs_of(options))
+    check_targets(comm, {"--rows": options.rows, "--trace": options.trace}, inputs_of(options))
     with together(comm):
         if options.memory_limit:
             raise OptionError("--memory-limit: needs a graph file; the graph of this benchmark is made in memory")
         if not 1 <= options.scale <= MAX_SCALE:
             raise OptionError(f"--scale {options.scale}: not between 1 and {MAX_SCALE}")
         policy = policy_for(comm, options)
+    with traced(comm, options.trace) as ranks:
+        run_benchmark(policy, ranks, options)
+    return 0
+
+
+def run_benchmark(policy: Policy, comm: MPI.Intracomm, options: argparse.Namespace) -> None:
+    """Rehearse, run and write as the options say. Collective."""
     placement = choose_device(options.device, comm, options.threads)
     open_transport(options.transport, comm, placement.device)
     report.progress(comm.rank, "loading compiled code (compiled once, then kept)")
-    rehearse(options, policy, placement.device, comm)
+    with timeline.phase("start-up"):
+        rehearse(options, policy, placement.device, comm)
     outcome = benchmark(options, policy, placement.device, comm, lambda text: report.progress(comm.rank, text))
     report.progress(comm.rank, "")
     report.say(comm.rank, official_output(options, comm.size, outcome))
     if options.rows:
         append_rows(options.rows, rows_of(options, placement.device, comm.size, outcome), comm)
-    return 0
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -104,6 +113,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_rows_option(parser, "search")
     add_partition_options(parser)
     add_timeout(parser)
+    add_trace(parser)
     return parser
 
 
@@ -131,9 +141,9 @@ def benchmark(
     """
     weighted = not options.skip_sssp
     tell("generating edges")
-    generation, tuples = timed(comm, device, lambda: generate(options, weighted, device, comm))
+    generation, tuples = timed("generate", comm, device, lambda: generate(options, weighted, device, comm))
     tell("kernel 1: construction")
-    construction, graph = timed(comm, device, lambda: construct(tuples, policy, options, comm))
+    construction, graph = timed("construct", comm, device, lambda: construct(tuples, policy, options, comm))
     validator = Validator(tuples, graph.part, comm)
     keys = draw_sources(graph.part, comm, options.keys, options.seed)
     kernels: dict[str, Callable[[Graph, Sync, int], SearchTree]] = {"bfs": search}
@@ -155,8 +165,8 @@ def run_trial(
 ) -> Trial:  # fmt: skip
     """One search and its validation. Collective."""
     device = graph.part.device
-    seconds, (parents, depths) = timed(comm, device, lambda: kernel(graph, Sync(graph.plan, comm), source))
-    checking, edges = timed(comm, device, lambda: validator.check(source, parents, depths, weighted))
+    seconds, (parents, depths) = timed("run", comm, device, lambda: kernel(graph, Sync(graph.plan, comm), source))
+    checking, edges = timed("verify", comm, device, lambda: validator.check(source, parents, depths, weighted))
     return Trial(source, seconds, edges, checking)
 
 
@@ -213,15 +223,15 @@ def shortest_paths(graph: Graph, sync: Sync, source: int) -> SearchTree:
     return parents, distances
 
 
-def timed(comm: MPI.Intracomm, device: str, call: Callable[[], Any]) -> tuple[float, Any]:
-    """Seconds of the slowest rank, and what the call returned. Collective."""
+def timed(phase: str, comm: MPI.Intracomm, device: str, call: Callable[[], Any]) -> tuple[float, Any]:
+    """Seconds of the slowest rank for a phase, and what the call returned. Collective."""
     watch, ready = Stopwatch(), backend(Device, device).wait
     ready()
     comm.Barrier()
-    with watch("call"):
+    with watch(phase):
         result = call()
         ready()
-    return comm.allreduce(watch.seconds["call"], MPI.MAX), result
+    return comm.allreduce(watch.seconds[phase], MPI.MAX), result
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from cusp.errors import OptionError
 from cusp.partition import Partition
-from cusp.program.cli import add_partition_options, add_timeout, integer, positive
+from cusp.program.cli import add_partition_options, add_timeout, add_trace, integer, positive
 from gluon.transports import CHOICES as TRANSPORTS
 
 DEFAULT_SCALE = 16
@@ -43,6 +43,7 @@ def make_parser(name: str, summary: str, needs_source: bool = True) -> argparse.
     out = parser.add_argument_group("output")
     out.add_argument("--output", metavar="FILE", help="write the last answer (HDF5, N entries by global id)")
     add_rows_option(out, "trial")
+    add_trace(out)
     return parser
 
 

@@ -6,13 +6,14 @@ from typing import Any
 
 from mpi4py import MPI
 
-from apps.harness import App, wait
+from apps.harness import App, timed_run
 from apps.run.keywords import Keywords
 from apps.run.partitioned_graph import PartitionedGraph
 from apps.run.result import Result
 from cusp.errors import together
+from cusp.output.whole_file import Name, check_target
 from cusp.program.cli import node_list
-from cusp.runtime.stopwatch import Stopwatch
+from cusp.program.traced import traced
 from gluon.sync import Sync
 
 
@@ -28,32 +29,39 @@ def function_of(app: App, text: str | None = None) -> Callable[..., Result]:
     parser = Keywords(app.name, app.add_options)
     nodes = {action.dest for action in parser.actions if action.type is node_list}
 
-    def run(part: PartitionedGraph, source: Any, gather: bool, verify: bool, options: dict[str, Any]) -> Result:
-        comm = part.comm
+    def run(
+        part: PartitionedGraph, source: Any, gather: bool, verify: bool, trace: Name | None, options: dict[str, Any]
+    ) -> Result:
+        if trace is not None:
+            check_target(trace, part.comm)
+        with traced(part.comm, trace, say=False) as comm:
+            return run_on(comm, part, source, gather, verify, options)
+
+    def run_on(
+        comm: MPI.Intracomm, part: PartitionedGraph, source: Any, gather: bool, verify: bool, options: dict[str, Any]
+    ) -> Result:
         with together(comm):
             named = {name: [part.gid(node) for node in options[name]] for name in nodes & options.keys()}
             chosen = parser.read(options | named)
             chosen.verify = False
             gid = part.gid(source) if app.needs_source else None
         state = part.prepared(app, chosen)
-        sync, watch = Sync(part.plan, comm), Stopwatch()
-        comm.Barrier()
-        with watch("run"):
-            answer = app.run(part.part, sync, gid, state, chosen)
-            wait(part.part)
+        answer, seconds = timed_run(app, part.part, Sync(part.plan, comm), gid, state, chosen)
         answer = answer.on_host()
         if verify:
             app.check(part.part, Sync(part.plan, comm), gid, answer, state, chosen)
-        seconds = comm.allreduce(watch.seconds["run"], MPI.MAX)
-        return Result(answer, part.part, part.names, comm, seconds, gather)
+        return Result(answer, part.part, part.names, part.comm, seconds, gather)
 
     def with_source(
-        part: PartitionedGraph, source: Any, *, gather: bool = True, verify: bool = False, **options: Any
-    ) -> Result:
-        return run(part, source, gather, verify, options)
+        part: PartitionedGraph, source: Any, *, gather: bool = True, verify: bool = False, trace: Name | None = None,
+        **options: Any,
+    ) -> Result:  # fmt: skip
+        return run(part, source, gather, verify, trace, options)
 
-    def without(part: PartitionedGraph, *, gather: bool = True, verify: bool = False, **options: Any) -> Result:
-        return run(part, None, gather, verify, options)
+    def without(
+        part: PartitionedGraph, *, gather: bool = True, verify: bool = False, trace: Name | None = None, **options: Any
+    ) -> Result:
+        return run(part, None, gather, verify, trace, options)
 
     function: Any = with_source if app.needs_source else without
     function.__name__ = function.__qualname__ = app.name
@@ -82,6 +90,7 @@ def _help(app: App, parser: Keywords, text: str) -> str:
         *(["source : the node to start from, by global id or name"] if app.needs_source else []),
         "gather : the labels of all nodes go to every rank; else each keeps its own",
         "verify : check the answer by invariants, which raises VerificationError",
+        "trace : a file for what each rank does when in this call, as ``--trace`` writes it",
         *(f"{action.dest} : {(action.help or '').replace('%%', '%')}" for action in parser.actions),
     ]
     return "\n".join(lines)

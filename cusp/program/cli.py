@@ -39,6 +39,12 @@ def add_timeout(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--timeout", type=num_seconds, metavar="SECONDS", help=text)
 
 
+def add_trace(parser: argparse._ActionsContainer) -> None:
+    """The option that writes what each rank did when."""
+    text = "write what each rank did when, as JSON that ui.perfetto.dev and chrome://tracing show; slower"
+    parser.add_argument("--trace", metavar="FILE", help=text)
+
+
 def add_policy_options(parser: argparse.ArgumentParser) -> None:
     """Add the parameters of policies, and the reading split."""
     add = parser.add_argument_group("policy").add_argument

@@ -77,6 +77,17 @@ def partition_table(quality: Quality, policy: str, seconds: float, phases: dict[
     return "\n".join(lines)
 
 
+def waiting(waited: list[float], seconds: float) -> str:
+    """One line: which share of so many seconds each rank waited; if there are many, those that stand out."""
+    shares = [100 * each / seconds if seconds else 0.0 for each in waited]
+    ranks = range(len(shares))
+    extremes = sorted({min(ranks, key=shares.__getitem__), max(ranks, key=shares.__getitem__)})
+    shown = ranks if len(ranks) <= 16 else extremes
+    parts = ", ".join(f"rank {rank} {shares[rank]:.0f} %" for rank in shown)
+    mean = f", {sum(shares) / len(shares):.0f} % on average," if len(ranks) > len(shown) else ""
+    return f"waiting: {parts}{mean} of {seconds:.3g} s"
+
+
 def warn_of_idle_ranks(part: Partition, ranks: int, rank: int) -> None:
     """More ranks than nodes are allowed, but hardly meant."""
     if ranks > part.num_nodes:

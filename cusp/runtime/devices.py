@@ -13,6 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from cusp.errors import InputError, together
+from cusp.runtime import timeline
 from cusp.runtime.environment import cache_folder
 from cusp.runtime.files import has_space
 from cusp.runtime.threads import use_threads
@@ -63,7 +64,19 @@ def backend(interface: Callable[..., Interface], device: str) -> Interface:
         The Protocol. (mypy takes one as a type only if it can be instantiated, as a callable always.)
     device : {'cpu', 'gpu'}
     """
-    return importlib.import_module(f"{module_of(interface)}_{device}")  # type: ignore[return-value]
+    name = f"{module_of(interface)}_{device}"
+    return importlib.import_module(name) if timeline.running() is None else _watched(name, device)  # type: ignore[return-value]
+
+
+@cache
+def _watched(name: str, device: str) -> Any:
+    """The module of a pair, with a span for each call of one of its functions."""
+    return timeline.Watched(importlib.import_module(name), timeline.OPERATOR, finisher(device))
+
+
+def finisher(device: str) -> Callable[[], object] | None:
+    """What waits until a device has done all that it was asked for; None if a call returns when that is so."""
+    return None if device == "cpu" else lambda: xp_of(device).cuda.get_current_stream().synchronize()
 
 
 @cache

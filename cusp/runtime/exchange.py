@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cusp.runtime import watchdog
+from cusp.runtime import timeline, watchdog
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm, Request, Status
@@ -57,6 +57,10 @@ def post(comm: "Intracomm", send: list[np.ndarray], receive: list[np.ndarray], t
 
 def wait_all(posted: "list[Request]", statuses: "list[Status] | None" = None) -> None:
     """Wait until all that was posted has been sent and received."""
+    timeline.call("wait", timeline.WAIT, None, _test_all, posted, statuses)
+
+
+def _test_all(posted: "list[Request]", statuses: "list[Status] | None") -> None:
     from mpi4py.MPI import Request
 
     for _ in pauses(LOOKS):

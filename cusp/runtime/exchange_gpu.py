@@ -9,7 +9,8 @@ import cupy as cp
 import numpy as np
 
 from cusp.kernels.cuda import pinned
-from cusp.runtime import exchange
+from cusp.runtime import exchange, timeline
+from cusp.runtime.devices import finisher
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -49,10 +50,11 @@ def post(comm: "Intracomm", send: list[Any], receive: list[Any]) -> list[Any]:
     carrier = _chosen(comm).get("carrier")
     if carrier is not None:
         others = [rank != comm.rank for rank in range(comm.size)]
-        carrier.all_to_all(
+        timeline.call(
+            "exchange", timeline.WAIT, finisher("gpu"), carrier.all_to_all,
             [array if other else array[:0] for array, other in zip(send, others)],
             [array if other else array[:0] for array, other in zip(receive, others)],
-        )
+        )  # fmt: skip
         return []
     leaving, landing = (
         [pinned(array.size if rank != comm.rank else 0, array.dtype) for rank, array in enumerate(arrays)]

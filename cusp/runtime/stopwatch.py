@@ -4,13 +4,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from cusp.runtime import watchdog
+from cusp.runtime import timeline, watchdog
 
 
 class Stopwatch:
     """Adds up seconds by name: ``with watch("read"): ...``; the sums are in ``watch.seconds``.
 
-    ``tell`` is called with the name whenever a stretch begins.
+    ``tell`` is called with the name whenever a stretch begins. A timeline that runs gets a span for each.
 
     >>> watch = Stopwatch(print)
     >>> with watch("read"):
@@ -30,6 +30,7 @@ class Stopwatch:
         watchdog.phase(name)
         begin = time.perf_counter()
         try:
-            yield
+            with timeline.phase(name):
+                yield
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begin

@@ -1,7 +1,7 @@
 """Memory for messages, which grows and stays."""
 
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -65,7 +65,8 @@ class Memory:
         """Numbers of all ranks combined; see :class:`gluon.transports.table.Transport`."""
         count = len(numbers)
         if count > MOST:
-            return self.combine(how, *numbers[:MOST]) + self.combine(how, *numbers[MOST:])
+            pieces = (numbers[at : at + MOST] for at in range(0, count, MOST))
+            return tuple(chain.from_iterable(self.combine(how, *piece) for piece in pieces))
         self._numbers.write(numbers)
         self._combine(how, count)
         return self._numbers.read(count)
