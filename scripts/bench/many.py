@@ -22,6 +22,8 @@ from scripts.bench.shared.rows import ROWS, keep, kept, read_rows, table
 
 APPS = ("bfs", "sssp", "cc", "pagerank", "kcore", "triangles", "betweenness")
 FIGURES = ("source", "reached", "components", "largest", "degeneracy", "triangles")  # the same on any number of ranks
+KEPT = ("app", "graph", "nodes", "edges", "policy", "ranks", "threads", "device", "transport", "trial", "seconds", "rounds",
+        "commit", *FIGURES)  # fmt: skip
 SETTINGS = {"bfs": ["--sources", "4"], "sssp": ["--sources", "4"], "betweenness": ["--sources", "4"]}
 
 
@@ -48,7 +50,7 @@ def main(comm: MPI.Intracomm, argv: list[str]) -> int:
 
 
 def trials_of(app: str, path: Path, options: argparse.Namespace, comm: MPI.Intracomm) -> list[dict]:
-    """The harness's rows of one app on one graph. Collective."""
+    """What the harness's rows of one app on one graph say of its runs. Collective."""
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
         rows = comm.bcast(str(Path(folder) / "rows.jsonl"))
         harness.main(
@@ -56,7 +58,8 @@ def trials_of(app: str, path: Path, options: argparse.Namespace, comm: MPI.Intra
             [str(path), "--policy", options.policy, "--device", options.device, "--trials", str(options.trials),
              "--rows", rows, *SETTINGS.get(app, [])],
         )  # fmt: skip
-        return read_rows(Path(rows)) if comm.rank == 0 else []
+        found = read_rows(Path(rows)) if comm.rank == 0 else []
+        return [{key: row[key] for key in KEPT if key in row} for row in found]
 
 
 def run_of(row: dict) -> tuple:
