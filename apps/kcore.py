@@ -28,7 +28,7 @@ from gluon.plan import make_plan
 from gluon.reduction import ADD
 from gluon.sync import Sync
 
-MOST = int(np.iinfo(np.int32).max)  # no node has more neighbours, so no higher k makes a difference
+MOST = int(np.iinfo(np.int32).max)  # no node has as many neighbours, so no higher k makes a difference
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def kcore(part: Partition, sync: Sync, graph: UndirectedGraph, k: int | None = N
         ``core`` (int32) of this rank's masters, and the highest as the figure ``degeneracy``; with ``k``, ``in_core``
         (uint8, 0 or 1), and their number as the figure ``members``.
     """
-    first, last = (0, MOST) if k is None else (min(k, MOST) - 1,) * 2
+    first, last = (0, MOST - 1) if k is None else (min(k, MOST) - 1,) * 2
     graph.sync.traffic = sync.traffic
     if tells_mirrors(graph.sync):
         core, rounds = backend(Kcore, part.device).peel_levels(graph.part, graph.memory, first, last)

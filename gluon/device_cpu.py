@@ -118,36 +118,44 @@ def extract(  # type: ignore[no-untyped-def]
     ``reset``, what was sent goes back to the identity and is no longer updated. A few entries are found by their bits,
     without a look at the whole list.
     """
-    count = np.int64(0)
+    own = updated[first : first + members.size]
+    marked = np.uint64(0)
     for word in range(members.size):
-        count += np.int64(popcount(updated[first + word] & members[word]))
+        marked += popcount(own[word] & members[word])
+    count = np.int64(marked)
     mode = mode_of(count, lids.size)
     words[start] = np.uint64(mode | (count << 8))
-    begin = start + 1
+    begin, half = start + 1, 2 * (start + 1)
     at = begin + position_words(mode, count, lids.size)
     item = at * 8 // values.itemsize
-    if mode == OFFSETS:
-        half = 2 * begin
-        for word in range(members.size):
-            bits = updated[first + word] & members[word]
-            while bits:
-                bit = word * 64 + first_bit(bits)
-                bits &= bits - np.uint64(1)
+    few = mode == OFFSETS
+    for word in range(members.size if few else (lids.size + 63) // 64 if count else 0):
+        bits = own[word] & members[word] if few else _bits_of(lids[64 * word : 64 * word + 64], updated)
+        if mode == BITSET:
+            words[begin + word] = bits
+        while bits:
+            bit = word * 64 + first_bit(bits)
+            bits &= bits - np.uint64(1)
+            lid = first * 64 + bit if few else lids[bit]
+            if few:
                 halves[half] = places[_rank_of(bit, members, before)]
                 half += 1
-                item = _take(first * 64 + bit, values, updated, with_values, reset, identity, items, item)
-    elif mode != NONE:
-        for word in range((lids.size + 63) // 64):
-            bits = np.uint64(0)
-            for i in range(word * 64, min(word * 64 + 64, lids.size)):
-                bits |= ((updated[lids[i] >> 6] >> np.uint64(lids[i] & 63)) & np.uint64(1)) << np.uint64(i & 63)
-            if mode == BITSET:
-                words[begin + word] = bits
-            while bits:
-                lid = lids[word * 64 + first_bit(bits)]
-                bits &= bits - np.uint64(1)
-                item = _take(lid, values, updated, with_values, reset, identity, items, item)
+            if with_values:
+                items[item] = values[lid]
+                item += 1
+            if reset:
+                values[lid] = identity
+                updated[lid >> 6] &= ~(np.uint64(1) << np.uint64(lid & 63))
     return at + ((count * values.itemsize + 7) // 8 if with_values else 0)
+
+
+@njit(cache=True, nogil=True)
+def _bits_of(lids, updated):  # type: ignore[no-untyped-def]
+    """Which of up to 64 local ids are updated, a bit for each."""
+    bits = np.uint64(0)
+    for i in range(lids.size):
+        bits |= ((updated[lids[i] >> 6] >> np.uint64(lids[i] & 63)) & np.uint64(1)) << np.uint64(i)
+    return bits
 
 
 @njit(cache=True, nogil=True)
@@ -166,17 +174,6 @@ def position_words(mode, count, entries):  # type: ignore[no-untyped-def]
     if mode == OFFSETS:
         return (count + 1) // 2
     return (entries + 63) // 64 if mode == BITSET else 0
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _take(lid, values, updated, with_values, reset, identity, items, item):  # type: ignore[no-untyped-def]
-    """Write the value of one entry; returns where that of the next belongs."""
-    if with_values:
-        items[item] = values[lid]
-    if reset:
-        values[lid] = identity
-        updated[lid >> 6] &= ~(np.uint64(1) << np.uint64(lid & 63))
-    return item + np.int64(with_values)
 
 
 combine_one: Any = None  # compiled_with puts that of a reduction in its place

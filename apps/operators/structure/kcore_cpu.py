@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from apps.operators.frontier_cpu import set_bit
+from apps.operators.frontier_cpu import get_bit, set_bit
 from cusp.kernels.bits import first_bit, prefetch
 from cusp.partition import Partition, transpose
 from gluon.device_cpu import no_bits
@@ -17,7 +17,8 @@ from gluon.label import Label
 from gluon.reduction import MAX
 from gluon.sync import Sync
 
-NOBODY = 1 << 31  # above all levels
+NOBODY = (1 << 31) - 1  # above all degrees
+BLOCK = 256  # masters
 
 
 @dataclass(frozen=True)
@@ -56,71 +57,86 @@ def plan_levels(part: Partition, sync: Sync) -> KcorePlan:
 
 
 def peel_levels(part: Partition, plan: KcorePlan, first: int, last: int) -> tuple[np.ndarray, int]:
-    """A rank peels until only others can tell it more; then all learn what is gone, and which level is next.
-
-    That is this one again, as long as somebody was told something.
-    """
-    core = Label(part, np.int32, -1, MAX)
-    left, degrees = np.arange(part.num_masters, dtype=np.int32), part.degrees.astype(np.int32)
-    level, before, size, rounds = first, -1, left.size, 0
+    """A rank peels until only others can tell it more; they do so at once, if anybody has something to tell."""
+    core, degrees = Label(part, np.int32, -1, MAX), part.degrees.astype(np.int32)
+    level, before, end, left, rounds = first, -1, degrees.size, degrees.size, 0
     while level <= last:
-        size, next_level = _peel(
-            level, before, size, part.num_masters, plan.offsets, plan.neighbours, plan.mirrored, core.values,
-            degrees, core.updated, left, plan.queue,
+        next_level, end, left = _peel(
+            level, before, end, left, plan.offsets, plan.neighbours, plan.mirrored, core.values, degrees, core.updated,
+            plan.queue,
         )  # fmt: skip
-        plan.sync.broadcast(core, read="any", implied=level)
         before, level = level, int(plan.sync.lowest(next_level))
+        if level == before:
+            plan.sync.broadcast(core, read="any", implied=level)
         rounds += 1
     return core.masters(), rounds
 
 
 @njit(cache=True, nogil=True)
 def _peel(  # type: ignore[no-untyped-def]
-    level, before, size, masters, offsets, neighbours, mirrored, core, degrees, updated, left, queue
+    level, before, end, left, offsets, neighbours, mirrored, core, degrees, updated, queue
 ):
     """Peel until all that are left have more than ``level`` neighbours, as far as this rank knows.
 
-    Returns how many of ``left`` can still be left, and the lowest level with something to do: this one for others.
+    Returns the lowest level with something to do for any rank, this one if others have to be told something; the last
+    that is left + 1, and how many are left.
     """
-    filled = _take_mirrors(masters, updated, queue)
+    filled = _take_mirrors(degrees.size, updated, queue)
     next_level = level + 1
     if level > before:
-        size, filled, lowest = _scan(level, before, size, degrees, left, queue)
+        filled, lowest, end = _scan(level, before, end, degrees, queue)
+        left -= filled
         next_level = level + 1 if filled > 0 else lowest
-    _lose(level, filled, masters, offsets, neighbours, core, degrees, updated, queue)
-    told = np.uint64(0)
-    for word in range(mirrored.size):
-        told |= updated[word] & mirrored[word]
-    if told:
-        next_level = level
-    elif size == 0:
+    left, to_tell = _lose(level, filled, end, left, offsets, neighbours, mirrored, core, degrees, updated, queue)
+    if left == 0:
         next_level = NOBODY
-    return size, next_level
+    return level if to_tell else next_level, end, left
 
 
 @njit(cache=True, nogil=True)
-def _scan(level, before, size, degrees, left, queue):  # type: ignore[no-untyped-def]
-    """Who has more than ``before`` neighbours was not peeled; with at most ``level``, it is now. The others stay."""
-    kept = filled = 0
+def _scan(level, before, end, degrees, queue):  # type: ignore[no-untyped-def]
+    """Who has more than ``before`` neighbours was not peeled; with at most ``level``, it is now: into the queue.
+
+    Returns how many, and of those who stay the lowest degree and the last + 1. Most blocks of masters are only looked
+    at for their lowest degree, many at a time.
+    """
+    filled = last = 0
     lowest = NOBODY
-    for place in range(size):
-        lid = left[place]
-        degree = degrees[lid]
-        queue[filled] = lid
-        filled += np.int64(before < degree <= level)
-        left[kept] = lid
-        kept += np.int64(degree > level)
-        lowest = min(lowest, degree) if degree > level else lowest
-    return kept, filled, lowest
+    for first in range(0, end, BLOCK):
+        block = degrees[first : min(first + BLOCK, end)]
+        low = _lowest_above(np.int32(before), block)
+        if low <= level:
+            for place in range(block.size):
+                queue[filled] = first + place
+                filled += np.int64((block[place] > before) & (block[place] <= level))
+            low = _lowest_above(np.int32(level), block)
+        if low < NOBODY:
+            lowest, last = min(lowest, low), first + block.size
+    while last > 0 and degrees[last - 1] <= level:
+        last -= 1
+    return filled, lowest, last
 
 
 @njit(cache=True, nogil=True)
-def _lose(level, filled, masters, offsets, neighbours, core, degrees, updated, queue):  # type: ignore[no-untyped-def]
+def _lowest_above(least, degrees):  # type: ignore[no-untyped-def]
+    """The lowest degree above ``least``, or NOBODY."""
+    lowest = np.int32(NOBODY)
+    for place in range(degrees.size):
+        lowest = min(lowest, degrees[place] if degrees[place] > least else np.int32(NOBODY))
+    return np.int64(lowest)
+
+
+@njit(cache=True, nogil=True)
+def _lose(level, filled, end, left, offsets, neighbours, mirrored, core, degrees, updated, queue):  # type: ignore[no-untyped-def]
     """The neighbours of all in the queue lose one, and join it with the last that they can spare.
 
-    Without branches on what is read from memory, so that it can be read ahead.
+    Rows ascend, so they can be left where all that follow are gone; and once all are gone, there is nothing to lose.
+    Without branches on what is at random places in memory, so that it can be read ahead. Returns how many are left,
+    and whether other ranks have to be told something.
     """
-    head, last = 0, queue.size - 1
+    masters, head, last = degrees.size, 0, queue.size - 1
+    to_tell = np.uint64(0)
+    most = filled + left
     while head < filled:
         prefetch(offsets, queue[min(head + 8, last)])
         prefetch(neighbours, offsets[queue[min(head + 4, last)]])
@@ -129,12 +145,18 @@ def _lose(level, filled, masters, offsets, neighbours, core, degrees, updated, q
         if lid < masters:
             core[lid] = level
             set_bit(updated, lid)
+            to_tell |= get_bit(mirrored, lid)
+        if filled == most:
+            continue
         for edge in range(offsets[lid], offsets[lid + 1]):
             neighbour = neighbours[edge]
+            if neighbour >= end:
+                break
             degree = degrees[neighbour]
             degrees[neighbour] = degree - np.int32(degree > level)
             queue[filled] = neighbour
             filled += np.int64(degree == level + 1)
+    return most - filled, to_tell > 0
 
 
 @njit(cache=True, nogil=True)
