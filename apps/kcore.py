@@ -44,11 +44,11 @@ def kcore(part: Partition, sync: Sync, graph: UndirectedGraph, k: int | None = N
     """Core numbers: the largest k such that a node is in a k-core. Collective.
 
     All nodes of a k-core have k neighbours or more in it. So nodes are peeled off by ascending degree (Matula and Beck,
-    J. ACM 1983), all of the lowest degree at once. A rank peels its own until all that are left have more neighbours,
-    then masters learn what their mirrors have lost: there are at least as many rounds as distinct core numbers. On GPUs
-    that reach each other's memory, who is peeled is told to its mirrors instead, which take a neighbour from each node
-    of their rank that they touch: once in all, in 4 bytes. So ranks can peel together, each node when the round comes
-    in which one GPU would peel it.
+    J. ACM 1983), all of the lowest degree at once. Who is peeled is told to its mirrors, which take a neighbour from
+    each node of their rank that they touch: once in all. On CPUs a rank peels its own until all that are left have
+    more neighbours, as far as it knows, and then tells others. On GPUs that reach each other's memory ranks peel
+    together, each node when the round comes in which one GPU would peel it. Other GPUs also peel their own, but masters
+    then learn what their mirrors have lost: there are at least as many rounds as distinct core numbers.
 
     Parameters
     ----------

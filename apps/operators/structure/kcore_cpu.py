@@ -12,7 +12,6 @@ from numba import njit
 from apps.operators.frontier_cpu import get_bit, set_bit
 from cusp.kernels.bits import first_bit, prefetch
 from cusp.partition import Partition, transpose
-from gluon.device_cpu import no_bits
 from gluon.label import Label
 from gluon.reduction import MAX
 from gluon.sync import Sync
@@ -29,7 +28,8 @@ class KcorePlan:
     ----------
     sync : Sync
     offsets, neighbours : CSR of proxies
-    mirrored : bits of masters that have mirrors, and none for mirrors
+    mirrored : bits of proxies
+        Masters that have mirrors.
     queue : (proxies + 1,) int32
         Valid local ids everywhere, also where it is empty.
     """
@@ -47,13 +47,10 @@ def plan_levels(part: Partition, sync: Sync) -> KcorePlan:
     if part.num_proxies > part.num_masters:
         csc = transpose(part)
         rows = csc.offsets, csc.sources
-    mirrored = np.zeros(part.num_proxies, np.bool_)
+    mirrored = Label(part, np.uint8, 0, MAX)
     for lids in sync.plan.any.masters:
-        mirrored[lids] = True
-    words = no_bits(part.num_proxies)
-    bits = np.packbits(mirrored, bitorder="little")
-    words.view(np.uint8)[: bits.size] = bits
-    return KcorePlan(sync, *rows, words, np.zeros(part.num_proxies + 1, np.int32))
+        mirrored.mark(lids)
+    return KcorePlan(sync, *rows, mirrored.updated, np.zeros(part.num_proxies + 1, np.int32))
 
 
 def peel_levels(part: Partition, plan: KcorePlan, first: int, last: int) -> tuple[np.ndarray, int]:
