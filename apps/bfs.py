@@ -24,7 +24,7 @@ from apps.sssp import distances_from
 from apps.verify.paths import verify_hops
 from cusp.launch import run_main
 from cusp.partition import Partition
-from cusp.runtime.devices import backend
+from cusp.runtime.devices import backend, xp_of
 from gluon.label import Label
 from gluon.reduction import MIN
 from gluon.sync import Sync
@@ -157,10 +157,10 @@ class BreadthFirstSearch:
         values, where = self.label.masters(), self.label.device.xp.where
         reached = values != self.unreached
         if not self.parents:
-            return Answer({"hops": where(reached, values, np.int32(-1))}, reached, self.level)
+            return Answer({"hops": where(reached, values, np.int32(-1))}, -1, self.level)
         hops = where(reached, values >> self.shift, np.int64(-1)).astype(np.int32)
         parents = where(reached, values & self.gid_mask, np.int64(-1))
-        return Answer({"hops": hops, "parents": parents}, reached, self.level)
+        return Answer({"hops": hops, "parents": parents}, -1, self.level)
 
 
 def _drain(part: Partition, sync: Sync, source: int, direction: str, parents: bool, plan: Any) -> Answer:
@@ -168,17 +168,14 @@ def _drain(part: Partition, sync: Sync, source: int, direction: str, parents: bo
     ops = backend(Bfs, part.device)
     hops, parent, levels = ops.bfs_drain(part, plan, source, direction, ALPHA, BETA, parents)
     sync.count_peers()
-    return Answer({"hops": hops} | ({"parents": parent} if parents else {}), hops >= 0, levels)
+    return Answer({"hops": hops} | ({"parents": parent} if parents else {}), -1, levels)
 
 
 def _run_ahead(part: Partition, sync: Sync, source: int, lengths: Lengths) -> Answer:
     """Hops as distances. Collective."""
     distances, rounds = distances_from(part, sync, source, lengths)
-    own = distances[: part.num_masters]
-    reached = own != lengths.far
-    hops = own.astype(np.int32)
-    hops[~reached] = -1
-    return Answer({"hops": hops}, reached, rounds)
+    own, where = distances[: part.num_masters], xp_of(part.device).where
+    return Answer({"hops": where(own == lengths.far, -1, own).astype(np.int32)}, -1, rounds)
 
 
 class Shared(NamedTuple):

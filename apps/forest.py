@@ -55,10 +55,10 @@ def forest(part: Partition, sync: Sync, roots: list[int]) -> Answer:
         tree.write(root, root)
     rounds = GROW.until_quiet(part, sync, tree=tree, one_hop=one_hop)
     values = tree.values[: part.num_masters]
-    reached = values != UNREACHED
+    unreached = values == UNREACHED
     hops, root = (values // one_hop).astype(np.int32), values % one_hop
-    hops[~reached] = root[~reached] = -1
-    return Answer({"hops": hops, "root": root}, reached, rounds)
+    hops[unreached] = root[unreached] = -1
+    return Answer({"hops": hops, "root": root}, -1, rounds)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

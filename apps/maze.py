@@ -129,7 +129,7 @@ def find_way(part: Partition, sync: Sync, maze: Maze, prepared: object = None) -
     own = (lids >= 0) & (lids < part.num_masters)
     step = np.full(part.num_masters, -1, np.int64)
     step[lids[own]] = np.flatnonzero(own)
-    return Answer(search.labels | {"step": step}, search.reached, search.rounds, {"steps": way.size - 1})
+    return Answer(search.labels | {"step": step}, search.unreached, search.rounds, {"steps": way.size - 1})
 
 
 def way_of(part: Partition, comm: MPI.Intracomm, step: np.ndarray) -> np.ndarray:

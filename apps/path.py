@@ -44,7 +44,7 @@ def shortest_tree(part: Partition, sync: Sync, source: int, lengths: Lengths | N
         return bfs(part, sync, source, parents=True, prepared=prepared)
     answer = sssp(part, sync, source, lengths)
     parents = find_parents(part, sync, source, answer.labels["distance"], lengths.weights)
-    return Answer(answer.labels | {"parents": parents}, answer.reached, answer.rounds)
+    return Answer(answer.labels | {"parents": parents}, answer.unreached, answer.rounds)
 
 
 def paths_to(part: Partition, sync: Sync, answer: Answer, targets: list[int]) -> list[tuple[np.ndarray, Any]]:

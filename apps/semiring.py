@@ -146,10 +146,10 @@ def pagerank(A: Matrix, damping: float = 0.85, tolerance: float = 1e-6) -> Answe
 
 def _answer(name: str, label: Label, rounds: int) -> Answer:
     """The values of masters: -1, or infinity, where nothing arrived."""
-    values = label.masters()
-    reached = values != label.reduction.identity(values.dtype)
-    shown = values if values.dtype.kind == "f" else label.device.xp.where(reached, values, -1)
-    return Answer({name: shown}, reached, rounds)
+    values, nothing = label.masters(), label.reduction.identity(label.values.dtype)
+    if values.dtype.kind == "f":
+        return Answer({name: values}, nothing, rounds)
+    return Answer({name: label.device.xp.where(values == nothing, -1, values)}, -1, rounds)
 
 
 ALGORITHMS = {

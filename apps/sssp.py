@@ -20,7 +20,7 @@ from apps.verify.paths import verify_distances
 from cusp.errors import GraphFileError, together
 from cusp.launch import run_main
 from cusp.partition import Partition
-from cusp.runtime.devices import backend, to_host
+from cusp.runtime.devices import backend, to_host, xp_of
 from gluon.label import Label
 from gluon.reduction import MAX, MIN
 from gluon.sync import Sync
@@ -162,13 +162,10 @@ def _answer(part: Partition, sync: Sync, source: int, lengths: Lengths, distance
     """Distances of this rank's masters, if all fit. Collective."""
     if lengths.may_overflow:
         _refuse_overflow(part, sync, source, lengths, distances)
-    values = distances[: part.num_masters]
-    reached = values != lengths.far
-    answer = values
+    values, unreached = distances[: part.num_masters], lengths.far
     if lengths.dtype.kind != "f":
-        answer = values.astype(np.int64)
-        answer[~reached] = -1
-    return Answer({"distance": answer}, reached, rounds)
+        values, unreached = xp_of(part.device).where(values == lengths.far, np.int64(-1), values), -1
+    return Answer({"distance": values}, unreached, rounds)
 
 
 def _refuse_overflow(part: Partition, sync: Sync, source: int, lengths: Lengths, distances: Any) -> None:

@@ -39,7 +39,7 @@ def widest(part: Partition, sync: Sync, source: int) -> Answer:
     width = Label(part, np.float64 if real else np.int64, lowest, MAX)
     width.write(source, largest)
     rounds = WIDEN.until_quiet(part, sync, width=width)
-    return Answer({"width": width.masters()}, width.masters() != lowest, rounds)
+    return Answer({"width": width.masters()}, lowest, rounds)
 
 
 APP = App(

@@ -116,6 +116,11 @@ struct Queues {
   }
   __device__ void barrier() const { grid_barrier(&progress->arrived); }
 
+  // Where a drain begins, before its first barrier.
+  __device__ void begin() const {
+    if (thread_id() < 3) progress->total[thread_id()] = progress->lowest[thread_id()] = 0;
+  }
+
   // The next step begins: its queue is empty, that of the last one is written no more. The one after it is cleared.
   __device__ Queue next(unsigned& step) const {
     step++;

@@ -22,29 +22,34 @@ class Answer:
     ----------
     labels : dict of (masters,) arrays
         What ``--output`` writes.
-    reached : (masters,) bool, or None for all
-        Nodes whose out-edges were traversed, for the rate of traversed edges.
+    unreached : number, or None
+        What the first of the labels is where no edges were traversed, if there are such nodes.
     rounds : int
     figures : dict of numbers
         What holds for the whole graph, the same on every rank: the number of triangles, the modularity ...
     """
 
     labels: dict[str, Any]
-    reached: Any
+    unreached: Any
     rounds: Any
     figures: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def reached(self) -> Any:
+        """(masters,) bool, or None for all: nodes whose out-edges were traversed, for the rate of traversed edges."""
+        return None if self.unreached is None else next(iter(self.labels.values())) != self.unreached
 
     def on(self, device: str) -> "Answer":
         """The same with its arrays in the memory of a device."""
         labels = {name: move(values, device) for name, values in self.labels.items()}
-        return Answer(labels, move(self.reached, device), self.rounds, self.figures)
+        return Answer(labels, self.unreached, self.rounds, self.figures)
 
     def on_host(self) -> "Answer":
         """The same in the memory of the host, with numbers of Python."""
         figures = {name: to_host(value) for name, value in self.figures.items()}
         figures = {name: value.item() if isinstance(value, np.generic) else value for name, value in figures.items()}
         host = self.on("cpu")
-        return Answer(host.labels, host.reached, int(self.rounds), figures)
+        return Answer(host.labels, host.unreached, int(self.rounds), figures)
 
 
 @dataclass(frozen=True)

@@ -89,6 +89,22 @@ __device__ inline void take_places(u64* counter, const bool (&chosen)[SIZE], Tak
 // A load that sees what other blocks have stored.
 __device__ inline u64 peek(const u64* place) { return *(const volatile u64*)place; }
 
+// Calls visit(place, load(place), live) for the places from ``begin`` to ``end`` - 1, shared out among all threads of the grid,
+// by whole warps; lanes beyond the end are not live. A thread has several loads under way before it needs one: few blocks, or
+// stores in between, do not hide the way to memory otherwise.
+template <class Load, class Visit>
+__device__ inline void for_each_loaded(i64 begin, i64 end, Load load, Visit visit) {
+  constexpr int TOGETHER = 4;
+  using Loaded = decltype(load(begin));
+  for (i64 base = begin + thread_id(); base - lane_id() < end; base += TOGETHER * num_threads()) {
+    Loaded loaded[TOGETHER];
+#pragma unroll
+    for (int k = 0; k < TOGETHER; k++) loaded[k] = base + k * num_threads() < end ? load(base + k * num_threads()) : Loaded();
+#pragma unroll
+    for (int k = 0; k < TOGETHER; k++) visit(base + k * num_threads(), loaded[k], base + k * num_threads() < end);
+  }
+}
+
 // *sum += ``value`` of all threads, with one atomic per block: atomics on one address follow each other. All threads call it.
 __device__ inline void add_up(u64* sum, u64 value) {
   __shared__ u64 of_warp[32];

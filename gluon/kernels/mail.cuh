@@ -5,7 +5,7 @@
 // What a rank has sent and taken is told to all others as one publication, whose number stands beside each of its words. A rank
 // that has nothing to do says so in its publication. When the last publications of all ranks say so, and of every pair one has
 // taken as many entries as the other has sent, then no entry is under way, and none of them can begin again: all know that by
-// themselves (counters by channel: Mattern, Distributed Computing 2, 1987, section 4).
+// themselves (counters by channel: Mattern, Distributed Computing 2, 1987).
 #include "peers.cuh"
 
 struct MailState {
@@ -45,12 +45,7 @@ struct Mail {
     number++;
     __syncthreads();
     if (threadIdx.x < 32) {
-      bool last = false;
-      if (threadIdx.x == 0) {
-        __threadfence();
-        last = atomicInc(&state->arrived, gridDim.x - 1) == gridDim.x - 1;
-      }
-      if (__shfl_sync(FULL, (int)last, 0)) {
+      if (comes_last(&state->arrived)) {
         __threadfence();
         if (took && lane_id() < peers.ranks) state->taken[lane_id()] = state->came[lane_id()];
         __syncwarp();

@@ -16,6 +16,16 @@ struct Line {
   u64 unused[4];
 };
 
+// True in the first warp of the block that comes last. The first warps of all blocks call it, each after its block has met.
+__device__ inline bool comes_last(unsigned* arrived) {
+  bool last = false;
+  if (threadIdx.x == 0) {
+    __threadfence();
+    last = atomicInc(arrived, gridDim.x - 1) == gridDim.x - 1;
+  }
+  return __shfl_sync(FULL, (int)last, 0);
+}
+
 struct PeerState {
   unsigned arrived, barriers;
 };
@@ -37,14 +47,10 @@ struct Peers {
   __device__ void barrier(unsigned& number, u64 (*told)[TOLD], Value value) const {
     number++;
     __syncthreads();
-    if (threadIdx.x < 32) {
-      bool last = false;
-      if (threadIdx.x == 0) {
-        __threadfence();
-        last = atomicInc(&state->arrived, gridDim.x - 1) == gridDim.x - 1;
-        if (last) __threadfence_system();
-      }
-      if (__shfl_sync(FULL, (int)last, 0)) tell(number, value);
+    if (threadIdx.x < 32 && comes_last(&state->arrived)) {
+      if (threadIdx.x == 0) __threadfence_system();
+      __syncwarp();
+      tell(number, value);
     }
     for (i64 i = threadIdx.x; i < ranks * 2 * TOLD; i += blockDim.x) {
       i64 other = i / (2 * TOLD), half = i % (2 * TOLD);
@@ -157,22 +163,6 @@ __device__ inline i64 publish_bits(const Peers& peers, const Proxies& proxies, c
     }
   }
   return bytes;
-}
-
-// Calls visit(place, load(place), live) for the places from ``begin`` to ``end`` - 1, shared out among all threads of the grid,
-// by whole warps; lanes beyond the end are not live. A thread has several loads under way before it needs one: the blocks of a
-// resident kernel are too few to hide the way to memory otherwise.
-template <class Load, class Visit>
-__device__ inline void for_each_loaded(i64 begin, i64 end, Load load, Visit visit) {
-  constexpr int TOGETHER = 4;
-  using Loaded = decltype(load(begin));
-  for (i64 base = begin + thread_id(); base - lane_id() < end; base += TOGETHER * num_threads()) {
-    Loaded loaded[TOGETHER];
-#pragma unroll
-    for (int k = 0; k < TOGETHER; k++) loaded[k] = base + k * num_threads() < end ? load(base + k * num_threads()) : Loaded();
-#pragma unroll
-    for (int k = 0; k < TOGETHER; k++) visit(base + k * num_threads(), loaded[k], base + k * num_threads() < end);
-  }
 }
 
 // Stores the values of masters as those of their mirrors on all other ranks. The grid calls it. Returns the bytes that the grid

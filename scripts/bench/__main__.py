@@ -7,6 +7,7 @@ user-file      a policy in a user's file beside the built-in one of the same rul
 semiring       BFS, SSSP and PageRank as products of a matrix and vectors, beside the apps
 compare-trees  partitionings and searches of this checkout beside those of another one
 gpu            algorithms on one GPU; on several: mpirun -n 4 python -m scripts.bench.gpus, or .gpu_partition GRAPH
+               seven algorithms on a folder of graphs: mpirun -n 2 python -m scripts.bench.many FOLDER
 """
 
 import argparse

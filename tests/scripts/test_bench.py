@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import graphs
 import numpy as np
 import parts
 import pytest
@@ -14,7 +15,7 @@ import ranks
 from cusp.partitioner import partition_graph
 from cusp.policies import POLICIES, load_policy
 from scripts.bench import __main__ as bench
-from scripts.bench import cpu, quality, rounds, semiring, user_file
+from scripts.bench import cpu, many, quality, rounds, semiring, user_file
 from scripts.bench.shared import offline
 from scripts.bench.shared.rows import read_rows, table
 from scripts.generate import main as generate
@@ -200,3 +201,22 @@ def test_file_partitions_as_the_built_in(comm, shared_tmp, name):
         assert expected.tobytes() == found.tobytes()
     hubs = comm.allreduce(np.count_nonzero(built_in.degrees > 40))
     assert hubs > 0 and parts.SIZE == comm.size
+
+
+@pytest.mark.mpi
+def test_many_graphs(comm, shared_tmp, monkeypatch, capsys):
+    """Each app on each graph; an answer that differs from that of another number of ranks is named."""
+    if comm.rank == 0:
+        graphs.write(shared_tmp / "complete.h5", graphs.HARD["complete"]())
+    monkeypatch.setattr(many, "APPS", ("bfs", "cc"))
+    rows = shared_tmp / "rows.jsonl"
+    command = [str(shared_tmp), "--trials", "1", "--device", parts.DEVICE, "--rows", str(rows)]
+    assert many.main(comm, command) == 0
+    shown = capsys.readouterr().out
+    if comm.rank > 0:
+        return
+    found = read_rows(rows)
+    assert Counter(row["app"] for row in found) == {"bfs": 4, "cc": 1}
+    assert "1 graphs" in shown and "different" not in shown
+    other = [row | {"ranks": 9, "components": -1} for row in found if row["app"] == "cc"]
+    assert many.compare(found + other, {"complete"}).splitlines()[-1] == "different answers: cc complete"

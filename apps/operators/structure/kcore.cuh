@@ -149,7 +149,8 @@ __device__ inline i64 peel_levels(const Peeling& own, Ranks& ranks, Queues queue
   i64 size = own.masters, left = size, before = -1, rounds = 0;
   for (i64 lid = thread_id(); lid < size; lid += num_threads())
     own.degrees[lid] = (int)own.all[lid], own.core[lid] = -1, list[lid] = (int)lid;
-  if (thread_id() == 0) own.counts[0] = lowest[0] = 0;
+  if (thread_id() == 0) own.counts[0] = 0;
+  queues.begin();
   ranks.begin();
   for (unsigned scan = 0; level <= last; scan++) {
     u64 *count = &own.counts[scan % 3], *below = &lowest[scan % 3];

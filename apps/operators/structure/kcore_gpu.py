@@ -74,7 +74,6 @@ def plan_levels(part: Partition, sync: Sync) -> KcorePlan:
 
 def peel_levels(part: Partition, plan: KcorePlan, first: int, last: int) -> tuple[Any, Any]:
     core, rounds = cp.empty(part.num_masters, np.int32), cp.zeros(1, np.int64)
-    plan.queue.progress.fill(0)
     own = plan.peeling(part, core)
     if plan.peers:
         plan.peers.run(own, int(first), int(last), plan.queue, rounds)

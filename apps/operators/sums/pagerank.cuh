@@ -5,19 +5,25 @@ constexpr double UNIT = 1152921504606846976.0;  // 2^60: floats are added up as 
 
 // The first ``senders`` masters have out-edges. Publishes by how much the ranks changed and the sum of those of the other
 // nodes, in units of 2^-60.
+struct Node {
+  VALUE sum, teleport, rank, factor;
+};
 extern "C" __global__ void new_ranks(i64 masters, i64 senders, VALUE kept, const VALUE* teleport, const VALUE* factors,
                                      VALUE* sums, VALUE* ranks, VALUE* contributions, u64* totals, u64* host) {
   double change = 0, dangling = 0;
-  for (i64 node = thread_id(); node < masters; node += num_threads()) {
-    VALUE rank = sums[node] + kept * teleport[node];
-    change += fabs((double)rank - (double)ranks[node]);
-    ranks[node] = rank;
-    sums[node] = 0;
-    if (node < senders)
-      contributions[node] = factors[node] * rank;
+  for_each_loaded(0, masters, [&](i64 at) {
+    return Node{sums[at], teleport[at], ranks[at], at < senders ? factors[at] : 0};
+  }, [&](i64 at, Node node, bool live) {
+    if (!live) return;
+    VALUE rank = node.sum + kept * node.teleport;
+    change += fabs((double)rank - (double)node.rank);
+    ranks[at] = rank;
+    sums[at] = 0;
+    if (at < senders)
+      contributions[at] = node.factor * rank;
     else
       dangling += rank;
-  }
+  });
   add_up(&totals[0], (u64)(change * UNIT));
   add_up(&totals[1], (u64)(dangling * UNIT));
   publish(totals, 2, host);

@@ -74,26 +74,39 @@ extern "C" __global__ void bfs_pull(const unsigned* frontier, i64 size, const i6
 // A warp writes whole words of ``next``; ``seen`` stays as it is, so this level's hits are not taken for earlier ones.
 // The first in-neighbour, which is the one with the most edges, is in an array of its own: it nearly always decides, and
 // reading it is one stream. Whole warps call found(hit, target, in-neighbour).
+// A warp has several words under way, as for_each_loaded.
 template <class Found>
 __device__ inline void pull_level(i64 rows, const int* first, const i64* offsets, const int* sources, const unsigned* seen,
                                   unsigned* next, Found found) {
-  i64 words = (rows + 31) / 32;
-  for (i64 word = thread_id() / 32; word < words; word += num_threads() / 32) {
-    unsigned old = seen[word];
-    i64 target = word * 32 + lane_id();
-    bool looking = target < rows && !(old >> lane_id() & 1);
-    int source = looking ? first[target] : -1;
-    bool hit = source >= 0 && get_bit(seen, source);
-    bool on = source >= 0 && !hit;
-    if (__any_sync(FULL, on)) {
-      i64 begin = 0, end = 0;
-      if (on) begin = offsets[target] + 1, end = offsets[target + 1];
-      int other = find_source(on, begin, end, sources, seen);
-      if (other >= 0) source = other, hit = true;
+  constexpr int TOGETHER = 4;
+  i64 words = (rows + 31) / 32, stride = num_threads() / 32;
+  for (i64 base = thread_id() / 32; base < words; base += TOGETHER * stride) {
+    unsigned old[TOGETHER], hits = 0;
+    int source[TOGETHER];
+#pragma unroll
+    for (int k = 0; k < TOGETHER; k++) old[k] = base + k * stride < words ? seen[base + k * stride] : FULL;
+#pragma unroll
+    for (int k = 0; k < TOGETHER; k++) {
+      i64 target = (base + k * stride) * 32 + lane_id();
+      source[k] = target < rows && !(old[k] >> lane_id() & 1) ? first[target] : -1;
     }
-    found(hit, target, source);
-    unsigned hits = __ballot_sync(FULL, hit);
-    if (lane_id() == 0) next[word] = old | hits;
+#pragma unroll
+    for (int k = 0; k < TOGETHER; k++) hits |= (unsigned)(source[k] >= 0 && get_bit(seen, source[k])) << k;
+#pragma unroll
+    for (int k = 0; k < TOGETHER; k++) {
+      i64 word = base + k * stride, target = word * 32 + lane_id();
+      if (word >= words) break;
+      bool hit = hits >> k & 1, on = source[k] >= 0 && !hit;
+      if (__any_sync(FULL, on)) {
+        i64 begin = 0, end = 0;
+        if (on) begin = offsets[target] + 1, end = offsets[target + 1];
+        int other = find_source(on, begin, end, sources, seen);
+        if (other >= 0) source[k] = other, hit = true;
+      }
+      found(hit, target, source[k]);
+      unsigned all = __ballot_sync(FULL, hit);
+      if (lane_id() == 0) next[word] = old[k] | all;
+    }
   }
 }
 
@@ -130,6 +143,7 @@ bfs_drain(const u64* index, const int* table, i64 source, i64 proxies, i64 rows,
           Queues queues, i64* rounds) {
   unsigned *seen = bitmaps, *next = bitmaps + words;
   if (!with_parents) parents = 0;
+  queues.begin();
   for (i64 i = thread_id(); i < proxies; i += num_threads()) hops[i] = -1;
   for (i64 i = thread_id(); parents && i < proxies; i += num_threads()) parents[i] = -1;
   for (i64 i = thread_id(); i < 2 * words; i += num_threads()) bitmaps[i] = 0;

@@ -83,7 +83,6 @@ def bfs_drain(
     hops = cp.empty(part.num_masters, np.int32)
     parents = cp.empty(part.num_masters if with_parents else 0, np.int64)
     way = DIRECTIONS[direction if plan.in_edges else "push"]
-    queue.progress.data.memset_async(0, queue.progress.nbytes)
     if plan.peers:
         plan.peers.run(int(source), way, alpha, beta, hops, parents if with_parents else None, queue, levels)
         return hops, parents, levels[0]

@@ -184,7 +184,6 @@ def _threads(size: int) -> int:
 def shortest_paths(part: Partition, source: int, lengths: Any) -> tuple[Any, Any]:
     far, relaxing = lengths.dtype.type(lengths.far), lengths.queue
     queue = relaxing.queue
-    queue.progress.fill(0)
     delta = lengths.dtype.type(min(lengths.delta, lengths.far))
     if relaxing.peers is not None:
         return relaxing.peers.run(int(source), far, delta, queue, relaxing.rounds), relaxing.rounds[0]
@@ -199,6 +198,7 @@ def shortest_paths(part: Partition, source: int, lengths: Any) -> tuple[Any, Any
     values, pending = full(part.num_proxies, far, lengths.dtype), no_bits(part.num_proxies)
     write(part, source, 0, values, pending)
     relaxing.stamps.fill(0)
+    queue.progress.fill(0)
     queue.progress[4:5].view(values.dtype)[0] = far
     rest = (part.offsets, part.targets, lengths.weights, values, values, pending, pending)
     _relax(1, far, far, delta, *rest, relaxing)

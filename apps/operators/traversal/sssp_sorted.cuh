@@ -204,6 +204,7 @@ settle_and_pull(i64 source, const u64* index, const int* table, SortedRows rows,
                 VALUE far, VALUE width, VALUE* values, unsigned* fallen, Queues queues, i64* rounds) {
   Progress* progress = queues.progress;
   i64 bucket = 0, words = (rows.size + 31) / 32;
+  queues.begin();
   for (i64 i = thread_id(); i < proxies; i += num_threads()) values[i] = far;
   for (i64 i = thread_id(); i < words; i += num_threads()) fallen[i] = 0;
   queues.barrier();

@@ -11,6 +11,7 @@ from cusp.runtime.storage import memory_of
 
 WEIGHTS = 255  # edges weigh 1 to this, the same in both directions
 BATCH = 1 << 26  # edges made at a time
+MOST_SORTED = 1 << 30  # keys sorted at a time: CuPy takes fewer than 2^31
 
 
 def keys_of(name: str) -> tuple[Any, int]:
@@ -42,7 +43,7 @@ def kronecker(scale: int, seed: int = 1) -> Any:
         sources, targets = names[ends[0]].astype(cp.int64), names[ends[1]].astype(cp.int64)
         pieces.append((sources << 32 | targets)[sources != targets])
         del ends, sources, targets
-    return both_ways(cp.concatenate(pieces))
+    return both_ways(pieces, 1 << scale)
 
 
 def lattice(side: int, share: float = 0.6, seed: int = 1) -> Any:
@@ -51,7 +52,7 @@ def lattice(side: int, share: float = 0.6, seed: int = 1) -> Any:
     node = cp.arange(side * side, dtype=cp.int64)
     right = node[(node % side < side - 1) & (random.random(node.size) < share)]
     down = node[(node < side * (side - 1)) & (random.random(node.size) < share)]
-    return both_ways(cp.concatenate([right << 32 | (right + 1), down << 32 | (down + side)]))
+    return both_ways([right << 32 | (right + 1), down << 32 | (down + side)], side * side)
 
 
 def ring(nodes: int) -> Any:
@@ -60,16 +61,22 @@ def ring(nodes: int) -> Any:
     while np.gcd(step, nodes) > 1:
         step += 2
     place = cp.arange(nodes, dtype=cp.int64) * step % nodes
-    return both_ways(place << 32 | (place + step) % nodes)
+    return both_ways([place << 32 | (place + step) % nodes], nodes)
 
 
-def both_ways(keys: Any) -> Any:
-    """Every edge in both directions, once."""
-    keys = cp.concatenate([keys, (keys & 0xFFFFFFFF) << 32 | keys >> 32])
-    keys.sort()
-    first = cp.ones(keys.size, cp.bool_)
-    first[1:] = keys[1:] != keys[:-1]
-    return keys[first]
+def both_ways(pieces: list[Any], num_nodes: int) -> Any:
+    """Every edge in both directions, once, ascending: one range of sources after the other."""
+    pieces = [*pieces, *((keys & 0xFFFFFFFF) << 32 | keys >> 32 for keys in pieces)]
+    ranges = 1 + sum(keys.size for keys in pieces) // MOST_SORTED
+    step = -(-num_nodes // ranges) << 32
+    done = []
+    for begin in range(0, num_nodes << 32, step):
+        keys = cp.concatenate([keys[(keys >= begin) & (keys < begin + step)] for keys in pieces])
+        keys.sort()
+        first = cp.ones(keys.size, cp.bool_)
+        first[1:] = keys[1:] != keys[:-1]
+        done.append(keys[first])
+    return cp.concatenate(done)
 
 
 def weights_of(keys: Any) -> Any:
@@ -109,7 +116,9 @@ def write_graph(path: str, keys: Any, num_nodes: int) -> None:
     import h5py
 
     indptr = cp.zeros(num_nodes + 1, cp.int64)
-    cp.cumsum(cp.bincount(keys >> 32, minlength=num_nodes), out=indptr[1:])
+    for first in range(0, keys.size, BATCH):
+        indptr[1:] += cp.bincount(keys[first : first + BATCH] >> 32, minlength=num_nodes)
+    cp.cumsum(indptr, out=indptr)
     with h5py.File(path, "w") as file:
         file["indptr"] = indptr.get()
         indices = file.create_dataset("indices", keys.shape, np.uint32)

@@ -77,7 +77,8 @@ struct Tally {
   }
 };
 
-// Every root becomes a tree of its own in the forest of all ranks.
+// Every root becomes a tree of its own in the forest of all ranks, if there are masters in its tree. Of mirrors alone is hardly a
+// tree but those whose edges were all left out: one mirror has nothing to unite. It is no root, and has NOBODY as its parent.
 __device__ inline void plant(i64 size, int* parents, const i64* gids, i64 rank, i64 masters, const Trees& trees) {
   u64 *names = trees.parents[rank], *members = trees.members[rank];
   i64* lowest = trees.lowest[rank];
@@ -86,11 +87,20 @@ __device__ inline void plant(i64 size, int* parents, const i64* gids, i64 rank, 
     if (parent != lid) {
       int root = settled_root(Lids{parents}, parent);
       if (root != parent) parents[lid] = root;
-      return;
+    } else if (lid < masters) {
+      names[lid] = name_of(parent, rank), lowest[lid] = gids[lid], members[lid] = 1;
+    } else {
+      names[lid] = NOBODY;
     }
-    names[lid] = name_of(parent, rank);
-    lowest[lid] = lid < masters ? gids[lid] : NO_GID;
-    members[lid] = lid < masters;
+  });
+}
+
+// Roots of several mirrors become trees, too.
+__device__ inline void plant_mirrors(i64 size, const int* parents, i64 rank, i64 masters, const Trees& trees) {
+  for_each_loaded(masters, size, [&](i64 lid) { return parents[lid]; }, [&](i64 lid, int root, bool live) {
+    if (!live || root == lid || root < masters) return;
+    trees.parents[rank][root] = name_of(root, rank);
+    trees.lowest[rank][root] = NO_GID, trees.members[rank][root] = 0;
   });
 }
 
@@ -108,22 +118,22 @@ __device__ inline void count_masters(const int* parents, const i64* gids, i64 ra
   tally.end();
 }
 
-// A mirror and its master are one node, so their roots are united. Nearly all nodes share two roots: a lane leaves out the pair
-// that it had before, and of the lanes of a warp that have the same pair, one unites it.
+// A mirror and its master are one node, so their roots are united. Nearly all mirrors share one pair of roots: a lane leaves out
+// the pair that it had before, and of the lanes of a warp that have the same new pair, one unites it.
 __device__ inline void unite_mirrors(const int* parents, const int* roots, const Peers& peers, const Proxies& proxies,
                                      Forest& forest) {
   for (int p = 0; p < peers.ranks; p++) {
     u64 held = NOBODY;
     for_each_loaded(proxies.starts[p], proxies.starts[p + 1],
                     [&](i64 lid) { return (u64)parents[lid] << 32 | (unsigned)roots[lid]; },
-                    [&](i64, u64 pair, bool live) {
-      bool fresh = live && pair != held;
+                    [&](i64 lid, u64 pair, bool live) {
+      u64 own = name_of((int)(pair >> 32), peers.rank);
+      bool fresh = live && pair != held && !((i64)(pair >> 32) == lid && forest.parent(own) == NOBODY);
       if (!__any_sync(FULL, fresh)) return;
       unsigned same = __match_any_sync(FULL, fresh ? pair : NOBODY);
       if (!fresh) return;
       held = pair;
-      if (same & below_lane()) return;
-      unite(forest, name_of((int)(pair >> 32), peers.rank), name_of((int)(unsigned)pair, p));
+      if (!(same & below_lane())) unite(forest, own, name_of((int)(unsigned)pair, p));
     });
   }
 }
@@ -203,6 +213,7 @@ unite_ranks(i64 size, int* parents, const i64* gids, const int* left_out, Trees 
   plant(size, parents, gids, peers.rank, proxies.masters, trees);
   peers.barrier(barriers, told);
   i64 to_mirrors = publish_values(peers, proxies, parents, trees.roots);
+  plant_mirrors(size, parents, peers.rank, proxies.masters, trees);
   count_masters(parents, gids, peers.rank, proxies.masters, trees);
   peers.barrier(barriers, told);
   unite_mirrors(parents, trees.roots[peers.rank], peers, proxies, forest);
@@ -210,7 +221,7 @@ unite_ranks(i64 size, int* parents, const i64* gids, const int* left_out, Trees 
   gather_trees(size, parents, trees, forest, sums);
   peers.barrier(barriers, told, [&](int, int k) {
     if (k != LEFT_OUT) return peek(&sums[k == COMPONENTS ? FOUND : MOST]);
-    return *left_out < 0 ? 0 : 1 + peek(forest.place(name_of(parents[*left_out], peers.rank)));
+    return *left_out < 0 ? 0 : 1 + settled_root(forest, name_of(parents[*left_out], peers.rank));
   });
   u64 wrong = wrong_ranks(peers, told);
   if (thread_id() == 0) found[0] = wrong, found[1] = peers.sum(told, COMPONENTS), found[2] = peers.most(told, LARGEST);

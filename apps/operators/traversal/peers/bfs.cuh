@@ -164,6 +164,7 @@ bfs_peers(const u64* index, const int* table, i64 source, Local graph, Whole who
   unsigned barriers = peers.begin(), step = 0;
   unsigned *seen = seen_of[peers.rank], *next = next_of[peers.rank];
   u64* counts = queues.progress->lowest;  // what this rank finds; three in turn, as the totals
+  queues.begin();
   for (i64 i = thread_id(); i < proxies.masters; i += num_threads()) found.hops[i] = -1;
   for (i64 i = thread_id(); found.parents && i < proxies.masters; i += num_threads()) found.parents[i] = -1;
   for (i64 i = thread_id(); i < words; i += num_threads()) seen[i] = next[i] = 0;

@@ -162,6 +162,7 @@ relax_peers(i64 source, const u64* index, const int* table, Local local, const W
     local.pending[i] = local.fallen[i] = local.fallen[words + i] = local.fallen[2 * words + i] = 0;
   if (thread_id() < 3) marks[thread_id()] = 0;
   mail.begin(peers);
+  queues.begin();
   queues.barrier();
   if (thread_id() == 0 && has_bit(index, source)) {
     int lid = lid_of(index, table, source);

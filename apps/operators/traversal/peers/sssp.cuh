@@ -100,6 +100,7 @@ settle_and_pull_peers(i64 source, const u64* index, const int* table, SortedRows
   Progress* progress = queues.progress;
   unsigned barriers = peers.begin(), step = 0, exchange = 0;
   i64 bucket = 0, words = (proxies + 31) / 32;
+  queues.begin();
   for (i64 i = thread_id(); i < proxies; i += num_threads()) search.values[i] = far;
   for (i64 i = thread_id(); i < words; i += num_threads()) fallen[i] = 0;
   if (thread_id() < 2 * peers.ranks) offers.sent[thread_id()] = 0;
