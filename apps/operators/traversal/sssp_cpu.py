@@ -144,7 +144,7 @@ def _drain(  # type: ignore[no-untyped-def]
     rows = offsets.size - 1
     while not alone and rows > 0 and offsets[rows - 1] == offsets[rows]:
         rows -= 1
-    done, head, tail, buckets, edges, width = 0, 0, 0, 0, 0, delta + 0
+    done, head, tail, buckets, edges, width = 0, 0, 0, 0, 0, delta
     while True:
         lowest, kept = far, 0
         for place in range(piled):
