@@ -190,7 +190,7 @@ def prepare(part: Partition, sync: Sync) -> Shared:
     """What all searches of one partition share. Collective."""
     frontiers = backend(Frontier, part.device)
     lengths = measure(replace(part, weights=None), sync) if frontiers.runs_ahead(part, sync) else None
-    if not frontiers.drains(sync):
+    if part.device == "gpu" and not frontiers.drains(sync):
         return Shared(frontiers.make_queue(part), lengths)
     in_edges = in_edges_of(part)
     return Shared(backend(Bfs, part.device).plan_bfs(part, in_edges and in_edges[:2], sync), lengths)

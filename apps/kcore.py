@@ -16,7 +16,7 @@ import numpy as np
 
 from apps.harness import Answer, App, main
 from apps.operators.interfaces import Frontier
-from apps.operators.structure.interfaces import Kcore
+from apps.operators.structure.interfaces import GpuKcore, Kcore
 from apps.shared.undirected import as_undirected
 from apps.verify.cores import verify_cores
 from cusp.launch import run_main
@@ -24,19 +24,19 @@ from cusp.partition import Partition
 from cusp.program.cli import positive
 from cusp.runtime.devices import backend, xp_of
 from gluon.label import Label
-from gluon.plan import SyncPlan, make_plan
+from gluon.plan import make_plan
 from gluon.reduction import ADD
 from gluon.sync import Sync
 
-MOST = int(np.iinfo(np.int32).max)  # no node has more neighbours, so no higher k makes a difference
+MOST = int(np.iinfo(np.int32).max)  # no node has as many neighbours, so no higher k makes a difference
 
 
 @dataclass(frozen=True)
 class UndirectedGraph:
-    """The graph without directions, loops and parallel edges, with its sync plan and memory of the operators."""
+    """The graph without directions, loops and parallel edges, with its sync and memory of the operators."""
 
     part: Partition
-    plan: SyncPlan
+    sync: Sync
     memory: Any
 
 
@@ -44,11 +44,11 @@ def kcore(part: Partition, sync: Sync, graph: UndirectedGraph, k: int | None = N
     """Core numbers: the largest k such that a node is in a k-core. Collective.
 
     All nodes of a k-core have k neighbours or more in it. So nodes are peeled off by ascending degree (Matula and Beck,
-    J. ACM 1983), all of the lowest degree at once. A rank peels its own until all that are left have more neighbours,
-    then masters learn what their mirrors have lost: there are at least as many rounds as distinct core numbers. On GPUs
-    that reach each other's memory, who is peeled is told to its mirrors instead, which take a neighbour from each node
-    of their rank that they touch: once in all, in 4 bytes. So ranks can peel together, each node when the round comes
-    in which one GPU would peel it.
+    J. ACM 1983), all of the lowest degree at once. Who is peeled is told to its mirrors, which take a neighbour from
+    each node of their rank that they touch: once in all. On CPUs a rank peels its own until all that are left have
+    more neighbours, as far as it knows, and then tells others. On GPUs that reach each other's memory ranks peel
+    together, each node when the round comes in which one GPU would peel it. Other GPUs also peel their own, but masters
+    then learn what their mirrors have lost: there are at least as many rounds as distinct core numbers.
 
     Parameters
     ----------
@@ -65,14 +65,13 @@ def kcore(part: Partition, sync: Sync, graph: UndirectedGraph, k: int | None = N
         ``core`` (int32) of this rank's masters, and the highest as the figure ``degeneracy``; with ``k``, ``in_core``
         (uint8, 0 or 1), and their number as the figure ``members``.
     """
-    first, last = (0, MOST) if k is None else (min(k, MOST) - 1,) * 2
-    inner = Sync(graph.plan, sync.comm)
-    inner.traffic = sync.traffic
-    if backend(Frontier, part.device).drains(inner):
+    first, last = (0, MOST - 1) if k is None else (min(k, MOST) - 1,) * 2
+    graph.sync.count_in(sync)
+    if tells_mirrors(graph.sync):
         core, rounds = backend(Kcore, part.device).peel_levels(graph.part, graph.memory, first, last)
-        inner.count_peers(rounds)
+        graph.sync.count_peers(rounds)
     else:
-        core, rounds = _peel_in_rounds(inner, graph, first, last)
+        core, rounds = _peel_in_rounds(graph, first, last)
     if k is None:
         highest = sync.highest(int(core.max()) if core.size else 0)
         return Answer({"core": core}, None, rounds, {"degeneracy": highest})
@@ -80,10 +79,16 @@ def kcore(part: Partition, sync: Sync, graph: UndirectedGraph, k: int | None = N
     return Answer({"in_core": (core < 0).astype(np.uint8)}, None, rounds, {"members": members})
 
 
-def _peel_in_rounds(sync: Sync, graph: UndirectedGraph, level: int, last: int) -> tuple[Any, int]:
+def tells_mirrors(sync: Sync) -> bool:
+    """Whether who is peeled is told to its mirrors: on CPUs, and on GPUs that reach each other's memory."""
+    device = sync.plan.device
+    return device == "cpu" or backend(Frontier, device).drains(sync)
+
+
+def _peel_in_rounds(graph: UndirectedGraph, level: int, last: int) -> tuple[Any, int]:
     """Core numbers from ``level`` on, up to ``last``, and the number of rounds. Collective."""
-    part = graph.part
-    ops, end = backend(Kcore, part.device), part.num_masters
+    part, sync = graph.part, graph.sync
+    ops, end = backend(GpuKcore, part.device), part.num_masters
     degrees = Label(part, np.int32, 0, ADD)
     degrees.values[:end] = part.degrees
     core, rounds = xp_of(part.device).full(end, -1, np.int32), 0
@@ -103,15 +108,15 @@ def prepare(part: Partition, sync: Sync) -> UndirectedGraph:
     """The undirected graph, made once. Collective."""
     graph = as_undirected(part, sync.comm, weights=False)
     plan = make_plan(graph, sync.comm, sync.plan.transport)
-    frontiers, inner = backend(Frontier, part.device), Sync(plan, sync.comm)
-    if frontiers.drains(inner):
-        return UndirectedGraph(graph, plan, backend(Kcore, part.device).plan_levels(graph, inner))
-    return UndirectedGraph(graph, plan, frontiers.make_queue(graph))
+    inner = Sync(plan, sync.comm)
+    if tells_mirrors(inner):
+        return UndirectedGraph(graph, inner, backend(Kcore, part.device).plan_levels(graph, inner))
+    return UndirectedGraph(graph, inner, backend(Frontier, part.device).make_queue(graph))
 
 
 def verify(part: Partition, sync: Sync, answer: Answer, graph: UndirectedGraph, k: int | None) -> None:
     """Check an answer of :func:`kcore`. Collective."""
-    inner = Sync(graph.plan, sync.comm)
+    inner = Sync(graph.sync.plan, sync.comm)
     if k is None:
         verify_cores(graph.part, inner, answer.labels["core"], **answer.figures)
     else:

@@ -15,7 +15,7 @@ Values are left out where the receiver knows them (the level of a BFS).
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -59,43 +59,86 @@ def block_words(entries: int, itemsize: int) -> int:
     return 1 + -(-entries // 64) + -(-entries * itemsize // 8)
 
 
+class Listed(NamedTuple):
+    """A list of local ids, and where in it each of them is.
+
+    Attributes
+    ----------
+    lids : (n,) int32, distinct
+    first : int
+        The first word of bits of proxies in which one of them is.
+    members : (words,) uint64
+        Their bits, from that word on.
+    before : (words,) int32
+        How many of them are in earlier words.
+    places : (n,) int32
+        Where in ``lids`` each is, in ascending order of local ids.
+    """
+
+    lids: np.ndarray
+    first: int
+    members: np.ndarray
+    before: np.ndarray
+    places: np.ndarray
+
+
+def listed(lids: np.ndarray) -> Listed:
+    first, end = (int(lids.min()) >> 6, (int(lids.max()) >> 6) + 1) if lids.size else (0, 0)
+    members, before, places = no_bits(64 * (end - first)), np.empty(end - first, np.int32), np.empty_like(lids)
+    _find_places(lids, first, members, before, places)
+    return Listed(lids, first, members, before, places)
+
+
 @njit(cache=True, nogil=True)
-def extract(lids, values, updated, with_values, reset, identity, words, halves, items, start):  # type: ignore[no-untyped-def]
+def _find_places(lids, first, members, before, places):  # type: ignore[no-untyped-def]
+    for lid in lids:
+        members[(lid >> 6) - first] |= np.uint64(1) << np.uint64(lid & 63)
+    entries = 0
+    for word in range(members.size):
+        before[word] = entries
+        entries += np.int64(popcount(members[word]))
+    for place in range(lids.size):
+        places[_rank_of(lids[place] - 64 * first, members, before)] = place
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _rank_of(bit, members, before):  # type: ignore[no-untyped-def]
+    """How many members come before that of a bit."""
+    below = (np.uint64(1) << np.uint64(bit & 63)) - np.uint64(1)
+    return before[bit >> 6] + np.int64(popcount(members[bit >> 6] & below))
+
+
+@njit(cache=True, nogil=True)
+def extract(  # type: ignore[no-untyped-def]
+    lids, first, members, before, places, values, updated, with_values, reset, identity, words, halves, items, start
+):
     """Write one block from word ``start`` on; returns the word after it.
 
     ``halves`` and ``items`` are the memory of ``words`` seen as uint32 and as the label's type. With
-    ``reset``, what was sent goes back to the identity and is no longer updated.
+    ``reset``, what was sent goes back to the identity and is no longer updated. A few entries are found by their bits,
+    without a look at the whole list.
     """
-    chosen = np.zeros((lids.size + 63) // 64, np.uint64)
-    count = 0
-    for i in range(lids.size):
-        bit = (updated[lids[i] >> 6] >> np.uint64(lids[i] & 63)) & np.uint64(1)
-        chosen[i >> 6] |= bit << np.uint64(i & 63)
-        count += np.int64(bit)
-    mode = NONE
-    at = start + 1
-    if count == lids.size and count > 0:
-        mode = ALL
-    elif count > 0 and (count + 1) // 2 < chosen.size:
-        mode = OFFSETS
-    elif count > 0:
-        mode = BITSET
-        for word in range(chosen.size):  # a slice would make numba compile the text of its errors
-            words[at + word] = chosen[word]
-        at += chosen.size
+    own = updated[first : first + members.size]
+    marked = np.uint64(0)
+    for word in range(members.size):
+        marked += popcount(own[word] & members[word])
+    count = np.int64(marked)
+    mode = mode_of(count, lids.size)
     words[start] = np.uint64(mode | (count << 8))
-    half = 2 * at
-    if mode == OFFSETS:
-        at += (count + 1) // 2
+    begin, half = start + 1, 2 * (start + 1)
+    at = begin + position_words(mode, count, lids.size)
     item = at * 8 // values.itemsize
-    for word in range(chosen.size if mode != NONE else 0):
-        bits = chosen[word]
+    few = mode == OFFSETS
+    for word in range(members.size if few else (lids.size + 63) // 64 if count else 0):
+        bits = own[word] & members[word] if few else _bits_of(lids[64 * word : 64 * word + 64], updated)
+        if mode == BITSET:
+            words[begin + word] = bits
         while bits:
-            i = word * 64 + first_bit(bits)
+            bit = word * 64 + first_bit(bits)
             bits &= bits - np.uint64(1)
-            lid = lids[i]
-            if mode == OFFSETS:
-                halves[half] = i
+            lid = first * 64 + bit if few else lids[bit]
+            if few:
+                halves[half] = places[_rank_of(bit, members, before)]
                 half += 1
             if with_values:
                 items[item] = values[lid]
@@ -104,6 +147,33 @@ def extract(lids, values, updated, with_values, reset, identity, words, halves, 
                 values[lid] = identity
                 updated[lid >> 6] &= ~(np.uint64(1) << np.uint64(lid & 63))
     return at + ((count * values.itemsize + 7) // 8 if with_values else 0)
+
+
+@njit(cache=True, nogil=True)
+def _bits_of(lids, updated):  # type: ignore[no-untyped-def]
+    """Which of up to 64 local ids are updated, a bit for each."""
+    bits = np.uint64(0)
+    for i in range(lids.size):
+        bits |= ((updated[lids[i] >> 6] >> np.uint64(lids[i] & 63)) & np.uint64(1)) << np.uint64(i)
+    return bits
+
+
+@njit(cache=True, nogil=True)
+def mode_of(count, entries):  # type: ignore[no-untyped-def]
+    """The smallest form of a block with ``count`` of the ``entries`` of a list."""
+    if count == 0:
+        return NONE
+    if count == entries:
+        return ALL
+    return OFFSETS if (count + 1) // 2 < (entries + 63) // 64 else BITSET
+
+
+@njit(cache=True, nogil=True)
+def position_words(mode, count, entries):  # type: ignore[no-untyped-def]
+    """Words that say which entries they are."""
+    if mode == OFFSETS:
+        return (count + 1) // 2
+    return (entries + 63) // 64 if mode == BITSET else 0
 
 
 combine_one: Any = None  # compiled_with puts that of a reduction in its place
@@ -116,10 +186,7 @@ def _combine(lids, values, updated, with_values, implied, words, halves, items, 
     at = start + 1
     bitset = at
     half = 2 * at
-    if mode == BITSET:
-        at += (lids.size + 63) // 64
-    elif mode == OFFSETS:
-        at += (count + 1) // 2
+    at += position_words(mode, count, lids.size)
     item = at * 8 // values.itemsize
     if mode == BITSET:
         for word in range((lids.size + 63) // 64):

@@ -26,13 +26,14 @@ class Route(NamedTuple):
     ----------
     out, into : (ranks,) int
         Words of the largest message to, and from, each rank; 0 if there is no list.
-    targets, sources : list of (rank, lids)
+    targets : list of (rank, Listed)
+    sources : list of (rank, lids)
         Those that there is a list for, in the order of ranks.
     """
 
     out: tuple[int, ...]
     into: tuple[int, ...]
-    targets: list[tuple[int, np.ndarray]]
+    targets: list[tuple[int, device.Listed]]
     sources: list[tuple[int, np.ndarray]]
 
 
@@ -45,8 +46,8 @@ class Exchange:
         route = self._route(kind, labels, lists)
         out, into = self.transport.buffers("out", route.out), self.transport.buffers("in", route.into)
         words = [0] * self.comm.size
-        for rank, lids in route.targets:
-            words[rank] = _extract(kind, labels, lids, implied, out, rank)
+        for rank, where in route.targets:
+            words[rank] = _extract(kind, labels, where, implied, out, rank)
         self.transport.exchange(out, words, into)
         for rank, lids in route.sources:  # in the order of ranks: the same in every run
             _combine(kind, labels, lids, implied, into, rank)
@@ -63,12 +64,13 @@ class Exchange:
                 tuple(sum(device.block_words(lids.size, size) for size in key[1:]) if lids.size else 0 for lids in side)
                 for side in lists.ends(kind)
             ]
-            known[key] = Route(words[0], words[1], ends[0], ends[1])
+            targets = [(rank, device.listed(lids)) for rank, lids in ends[0]]
+            known[key] = Route(words[0], words[1], targets, ends[1])
         return known[key]
 
 
 def _extract(
-    kind: str, labels: "tuple[Label, ...]", lids: np.ndarray, implied: float | None, out: "Buffers", rank: int
+    kind: str, labels: "tuple[Label, ...]", where: device.Listed, implied: float | None, out: "Buffers", rank: int
 ) -> int:
     """Write the message for a rank; returns its words."""
     at, words, halves = 0, out.pieces[rank], out.seen_as(HALF)[rank]
@@ -77,7 +79,7 @@ def _extract(
         reset = kind == "reduce" and not label.reduction.idempotent
         identity = label.reduction.identity(dtype) if reset else dtype.type(0)
         items = out.seen_as(dtype)[rank]
-        at = device.extract(lids, values, label.updated, implied is None, reset, identity, words, halves, items, at)
+        at = device.extract(*where, values, label.updated, implied is None, reset, identity, words, halves, items, at)
     return at
 
 

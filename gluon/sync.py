@@ -114,6 +114,10 @@ class Sync:
             new, self._shown = self.traffic[self._shown :], len(self.traffic)
             running.end_round(**facts, **_summed(new))
 
+    def count_in(self, other: "Sync") -> None:
+        """From now on, the traffic of another sync counts what this one sends."""
+        self.traffic, self._shown = other.traffic, len(other.traffic)
+
     def count_peers(self, rounds: Any = None) -> None:
         """Add to the traffic what the last kernel of the peers has stored, if there are any.
 

@@ -22,8 +22,8 @@ from scripts.bench.shared.rows import ROWS, keep, kept, read_rows, table
 
 APPS = ("bfs", "sssp", "cc", "pagerank", "kcore", "triangles", "betweenness")
 FIGURES = ("source", "reached", "components", "largest", "degeneracy", "triangles")  # the same on any number of ranks
-KEPT = ("app", "graph", "nodes", "edges", "policy", "ranks", "threads", "device", "transport", "trial", "seconds", "rounds",
-        "commit", *FIGURES)  # fmt: skip
+KEPT = ("app", "graph", "nodes", "edges", "policy", "ranks", "threads", "device", "transport", "trial", "seconds",
+        "rounds", "commit", *FIGURES)  # fmt: skip
 SETTINGS = {"bfs": ["--sources", "4"], "sssp": ["--sources", "4"], "betweenness": ["--sources", "4"]}
 
 

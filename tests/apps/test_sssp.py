@@ -191,6 +191,26 @@ def test_edges_before_a_sync(solve, monkeypatch, at_once):
     np.testing.assert_array_equal(solve(graph, 0, "cvc", 9), graphs.serial_distances(graph, 0))
 
 
+@pytest.mark.mpi(min_size=2)
+@pytest.mark.skipif(parts.DEVICE == "gpu", reason="a rank drains one bucket there")
+@pytest.mark.parametrize("weight", ["i4", "f4"])
+@pytest.mark.parametrize("policy", ["oec", "iec", "cvc"])
+def test_running_ahead(comm, shared_tmp, monkeypatch, policy, weight):
+    """Fewer rounds, and the same distances, where ranks may run ahead once fewer and fewer nodes are pending."""
+    graph = graphs.random_directed(200, 2400, 8)
+    path = graphs.write(shared_tmp / "g.h5", graph, weight=weight)
+    part = parts.partition_graph(path, parts.policy_of(policy), comm)
+    monkeypatch.setattr(sssp_cpu, "AT_ONCE", 0)
+    rounds = []
+    for share in 1, 10**9:  # all edges of a rank, none of them
+        monkeypatch.setattr(sssp_cpu, "SYNCS", share)
+        sync = parts.make_sync(part)
+        answer = sssp(part, sync, 3, measure(part, sync, 1))
+        np.testing.assert_array_equal(parts.gather(part, answer.labels["distance"]), graphs.serial_distances(graph, 3))
+        rounds.append(answer.rounds)
+    assert rounds[0] < rounds[1]
+
+
 @pytest.mark.mpi
 @policies
 def test_zero_weights(solve, policy):

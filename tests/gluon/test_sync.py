@@ -284,7 +284,7 @@ def round_trip(
     words = np.full(start + device.block_words(entries, values.itemsize), 0xAAAAAAAAAAAAAAAA, np.uint64)
     views = words, words.view(np.uint32), words.view(dtype)
     identity = reduction.identity(values.dtype) if reset else values.dtype.type(0)
-    end = device.extract(lids, values, updated, with_values, reset, identity, *views, start)
+    end = device.extract(*device.listed(lids), values, updated, with_values, reset, identity, *views, start)
     assert end <= words.size
     assert end - start == expected_words(entries, chosen.size, values.itemsize if with_values else 0)
     assert (words[:start] == 0xAAAAAAAAAAAAAAAA).all() and (words[end:] == 0xAAAAAAAAAAAAAAAA).all()
@@ -346,7 +346,9 @@ def test_mode_of_a_block(count, mode):
     for lid in range(count):
         updated[lid >> 6] |= np.uint64(1 << (lid & 63))
     words = np.zeros(device.block_words(128, 4), np.uint64)
-    device.extract(lids, values, updated, True, False, np.int32(0), words, words.view("u4"), words.view("i4"), 0)
+    device.extract(
+        *device.listed(lids), values, updated, True, False, np.int32(0), words, words.view("u4"), words.view("i4"), 0
+    )
     assert (int(words[0]) & 255, int(words[0]) >> 8) == (mode, count)
 
 

@@ -68,18 +68,6 @@ class GpuCc(Cc, Protocol):
 class Kcore(Protocol):
     """k-core: nodes are peeled off, and so are those that this leaves with too few neighbours."""
 
-    def find_left(self, end: int, core: Array, degrees: Array) -> tuple[int, int]:
-        """Lowest degree among the masters below ``end`` that are left, and the last of them + 1; 0, 0 if none is."""
-
-    def peel(
-        self, level: int, end: int, masters: int, offsets: Array, targets: Array, core: Array, degrees: Array,
-        updated: Array, queue: Any,
-    ) -> None:  # fmt: skip
-        """Peel masters that have at most ``level`` neighbours until all that are left have more; a drain.
-
-        Their core number is ``level``. A mirror counts the neighbours that it loses below 0, for its master.
-        """
-
     def plan_levels(self, part: "Partition", sync: "Sync") -> Any:
         """What the calls of :meth:`peel_levels` for one graph share. Collective.
 
@@ -99,6 +87,22 @@ class Kcore(Protocol):
         core : (masters,) int32
             Core numbers, those below ``first`` as ``first``; -1 where it is above ``last``.
         rounds : number
+        """
+
+
+class GpuKcore(Kcore, Protocol):
+    """What only the GPU offers: a level at a time, for ranks that do not reach each other's memory."""
+
+    def find_left(self, end: int, core: Array, degrees: Array) -> tuple[int, int]:
+        """Lowest degree among the masters below ``end`` that are left, and the last of them + 1; 0, 0 if none is."""
+
+    def peel(
+        self, level: int, end: int, masters: int, offsets: Array, targets: Array, core: Array, degrees: Array,
+        updated: Array, queue: Any,
+    ) -> None:  # fmt: skip
+        """Peel masters that have at most ``level`` neighbours until all that are left have more; a drain.
+
+        Their core number is ``level``. A mirror counts the neighbours that it loses below 0, for its master.
         """
 
 
@@ -211,7 +215,7 @@ if TYPE_CHECKING:
     _cc_cpu: Cc = cc_cpu
     _cc_gpu: GpuCc = cc_gpu
     _kcore_cpu: Kcore = kcore_cpu
-    _kcore_gpu: Kcore = kcore_gpu
+    _kcore_gpu: GpuKcore = kcore_gpu
     _triangles_cpu: Triangles = triangles_cpu
     _triangles_gpu: Triangles = triangles_gpu
     _communities_cpu: Communities = communities_cpu

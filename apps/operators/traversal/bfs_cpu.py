@@ -56,22 +56,25 @@ def bfs_pull(
 ) -> None:  # fmt: skip
     rest = (frontier, sources, gids, gid_mask, level, unreached)
 
-    def pull(first: int, last: int) -> None:
-        _pull_bits(offsets[first : last + 1], values[first:last], updated[first >> 6 : (last + 63) >> 6], *rest)
+    def pull(begin: int, end: int) -> None:
+        rows, words = slice(begin, end + 1), slice(begin >> 6, (end + 63) >> 6)
+        _pull_bits(offsets[rows], queue.first[begin:end], values[begin:end], updated[words], *rest)
 
-    in_parallel(pull, whole_words(ranges(offsets.size - 1)))
+    in_parallel(pull, whole_words(ranges(queue.first.size)))
 
 
 @njit(cache=True, nogil=True)
-def _pull_bits(offsets, values, updated, frontier, sources, gids, gid_mask, level, unreached):  # type: ignore[no-untyped-def]
-    for target in range(offsets.size - 1):
-        if values[target] == unreached:
-            for edge in range(offsets[target], offsets[target + 1]):
+def _pull_bits(offsets, first, values, updated, frontier, sources, gids, gid_mask, level, unreached):  # type: ignore[no-untyped-def]
+    for target in range(first.size):
+        if values[target] == unreached and first[target] >= 0:
+            source = first[target]
+            edge, end = offsets[target] + 1, offsets[target + 1]
+            while not get_bit(frontier, source) and edge < end:
                 source = sources[edge]
-                if get_bit(frontier, source):
-                    values[target] = level | (gids[source] & gid_mask)
-                    set_bit(updated, target)
-                    break
+                edge += 1
+            if get_bit(frontier, source):
+                values[target] = level | (gids[source] & gid_mask)
+                set_bit(updated, target)
 
 
 def plan_bfs(part: Partition, in_edges: Any, sync: Sync) -> BfsPlan:

@@ -75,8 +75,9 @@ class Sssp(Protocol):
     ) -> None:  # fmt: skip
         """Relax the out-edges of pending nodes below ``limit`` until none is left; a drain of one bucket.
 
-        Sums that do not stay below ``far`` are not distances. On a CPU the next buckets, ``delta`` wide, follow while
-        there were few edges: distances that other ranks lower later are relaxed again, but there are fewer rounds.
+        Sums that do not stay below ``far`` are not distances. On a CPU the next buckets, ``delta`` wide or more, follow
+        while there were few edges: distances that other ranks lower later are relaxed again, but there are fewer
+        rounds.
         """
 
     def shortest_paths(self, part: "Partition", source: int, lengths: Any) -> tuple[Array, Any]:

@@ -20,6 +20,8 @@ from gluon.device_cpu import no_bits
 from gluon.sync import Sync
 
 AT_ONCE = 1 << 15  # edges that a rank relaxes without a sync, at least, if it has them: about as long as a sync takes
+SYNCS = 32  # in graphs with many edges per node, a rank that runs ahead relaxes at most this part of its edges
+NARROW = 1 / 4  # of the usual bucket, there: what other ranks lower later is relaxed again
 ALL = np.iinfo(np.int64).max
 NOTHING = np.empty(0, np.uint64)
 
@@ -33,18 +35,27 @@ class Relaxing:
     ring : (proxies + 1,) int32
         Valid local ids everywhere, also where it is empty.
     pile : (proxies,) int32
+    ahead : int
+        AT_ONCE of buckets that leave fewer nodes pending than there were.
+    scale : float
+        How many times wider than usual buckets are.
     """
 
     ring: np.ndarray
     pile: np.ndarray
+    ahead: int
+    scale: float
 
 
 def bucket_scale(queue: Relaxing, ranks: int) -> float:
-    return 1.0
+    return queue.scale
 
 
 def plan_relaxing(part: Partition, sync: Sync, weights: np.ndarray, dtype: np.dtype) -> Relaxing:
-    return Relaxing(np.zeros(part.num_proxies + 1, np.int32), np.empty(part.num_proxies, np.int32))
+    ring, pile = np.zeros(part.num_proxies + 1, np.int32), np.empty(part.num_proxies, np.int32)
+    if sync.comm.size == 1 or is_sparse(part):
+        return Relaxing(ring, pile, AT_ONCE, 1.0)
+    return Relaxing(ring, pile, max(AT_ONCE, part.num_local_edges // SYNCS), NARROW)
 
 
 def drains(queue: Any, ranks: int) -> bool:
@@ -66,8 +77,8 @@ def shortest_paths(part: Partition, source: int, lengths: Any) -> tuple[np.ndarr
         return values, drain_in_parallel(part, delta, far, lengths.weights, values, pending, queue)
     set_bit(pending, lid)
     buckets = _drain(
-        1, delta, delta, far, ALL, part.offsets, part.targets, lengths.weights, values, values[:0], pending, NOTHING,
-        queue.ring, queue.pile,
+        1, delta, delta, far, ALL, ALL, part.offsets, part.targets, lengths.weights, values, values[:0], pending,
+        NOTHING, queue.ring, queue.pile,
     )  # fmt: skip
     return values, buckets
 
@@ -97,22 +108,43 @@ def relax_below(
     number = values.dtype.type
     piled = in_order(pending, number(far), values, queue.pile)
     _drain(
-        piled, number(limit), number(min(delta, far)), number(far), AT_ONCE, offsets, targets, weights, values,
-        relaxed_at, pending, updated, queue.ring, queue.pile,
+        piled, number(limit), number(min(delta, far)), number(far), AT_ONCE, queue.ahead, offsets, targets, weights,
+        values, relaxed_at, pending, updated, queue.ring, queue.pile,
     )  # fmt: skip
 
 
 @njit(cache=True, nogil=True)
 def _drain(  # type: ignore[no-untyped-def]
-    piled, limit, delta, far, at_once, offsets, targets, weights, values, relaxed_at, pending, updated, ring, pile
+    piled,
+    limit,
+    delta,
+    far,
+    at_once,
+    ahead,
+    offsets,
+    targets,
+    weights,
+    values,
+    relaxed_at,
+    pending,
+    updated,
+    ring,
+    pile,
 ):
     """Relax what is in the pile below ``limit``, then bucket after bucket up to ``at_once`` edges; returns buckets.
+
+    While there are fewer and fewer in the pile, up to ``ahead`` edges; and if that is more, a bucket with fewer edges
+    than there are nodes in the pile, which is looked through for each, is followed by one twice as wide. A proxy after
+    the last one with out-edges is never pending.
 
     A node is pending while it is in the ring or in the pile. One that falls below the limit while it is in the pile
     goes into the ring as well; the pile forgets it when it is next looked through.
     """
     alone, last = updated.size == 0, ring.size - 1
-    done, head, tail, buckets, edges = 0, 0, 0, 0, 0
+    rows = offsets.size - 1
+    while not alone and rows > 0 and offsets[rows - 1] == offsets[rows]:
+        rows -= 1
+    done, head, tail, buckets, edges, width = 0, 0, 0, 0, 0, delta
     while True:
         lowest, kept = far, 0
         for place in range(piled):
@@ -125,7 +157,7 @@ def _drain(  # type: ignore[no-untyped-def]
             elif value >= done:
                 ring[tail] = node
                 tail += 1
-        piled, done = kept, limit
+        piled, done, taken, opened_at = kept, limit, tail, edges
         if tail == 0:
             if piled == 0 or edges >= at_once:
                 return buckets
@@ -155,6 +187,9 @@ def _drain(  # type: ignore[no-untyped-def]
                     values[target] = candidate
                     if not alone:
                         set_bit(updated, target)
+                        if target >= rows:
+                            relaxed_at[target] = candidate
+                            continue
                     waits = get_bit(pending, target)
                     if candidate < limit:
                         if not waits or old >= limit:
@@ -165,9 +200,12 @@ def _drain(  # type: ignore[no-untyped-def]
                         piled += 1
                     set_bit(pending, target)
         head = tail = 0
-        if edges >= at_once:
+        shrinks = piled - kept < taken
+        if edges >= (ahead if shrinks else at_once):
             return buckets
-        limit = limit + delta if far - limit > delta else far
+        wider = shrinks and edges - opened_at < piled and at_once < ahead and width < (far - limit) / 4
+        width = width + width if wider else delta
+        limit = limit + width if far - limit > width else far
 
 
 @njit(cache=True, nogil=True)
