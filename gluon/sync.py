@@ -111,8 +111,7 @@ class Sync:
     def end_round(self, **facts: Any) -> None:
         """Say that a round has ended: a timeline that runs shows it, with what was sent in it and these facts."""
         if running := timeline.running():
-            new, self._shown = self.traffic[self._shown :], len(self.traffic)
-            running.end_round(**facts, **_summed(new))
+            running.end_round(**facts, **self._sent_since())
 
     def count_in(self, other: "Sync") -> None:
         """From now on, the traffic of another sync counts what this one sends."""
@@ -126,17 +125,16 @@ class Sync:
         rounds : int or () array, optional
             Those of a drain that has just ended, for a timeline.
         """
-        new: list[Traffic] = []
         if self.peers is not None:
             messages, to_masters, to_mirrors = self.peers.sent()
-            new = [Traffic("reduce", messages, to_masters), Traffic("broadcast", 0, to_mirrors)]
-            self.traffic += new
+            self.traffic += [Traffic("reduce", messages, to_masters), Traffic("broadcast", 0, to_mirrors)]
         if rounds is not None and (running := timeline.running()):
-            running.tell_last(timeline.OPERATOR, rounds=int(rounds), **_summed(new))
+            running.tell_last(timeline.OPERATOR, rounds=int(rounds), **self._sent_since())
 
-
-def _summed(traffic: list[Traffic]) -> dict[str, int]:
-    return {"messages": sum(each.messages for each in traffic), "bytes": sum(each.bytes for each in traffic)}
+    def _sent_since(self) -> dict[str, int]:
+        """What was sent since this was called last."""
+        new, self._shown = self.traffic[self._shown :], len(self.traffic)
+        return {"messages": sum(each.messages for each in new), "bytes": sum(each.bytes for each in new)}
 
 
 def peers_of(plan: SyncPlan, comm: MPI.Intracomm) -> "Peers | None":
