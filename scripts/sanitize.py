@@ -40,6 +40,11 @@ RUNS = (
     ("apps.sssp", "{graph}", "--verify"),
     ("apps.kcore", "{graph}", "--verify"),
     ("cusp", "{graph}"),
+    ("apps.cc", "{graph}", "--verify"),
+    ("apps.communities", "{graph}", "--verify"),
+    ("apps.triangles", "{graph}", "--verify"),
+    ("apps.betweenness", "{graph}", "--verify"),
+    ("apps.pagerank", "{graph}", "--verify"),
 )
 
 
