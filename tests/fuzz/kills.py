@@ -28,7 +28,8 @@ PATIENCE = 5.0  # seconds in which all ranks have to end
 MARK = "CUSP_KILLS"
 TRACES = re.compile(r"Traceback|Exception ignored|Fatal Python error|Segmentation")
 SHARED_MEMORY = Path("/dev/shm")
-CODES = {"INT": (130, 0), "KILL": (137, -9, 9, 0), "TERM": (143, 0)}  # 0: it was at its end
+CODES = {"INT": (130, 0), "KILL": (137, -9, 9, 255, 0), "TERM": (143, 0)}  # 0: it was at its end; 255: MPICH's launcher
+# gives up when a rank goes that it is just talking to
 OPEN_MPI_CODES = {"INT": (1, 0)}  # its launcher ends all ranks by itself
 
 
