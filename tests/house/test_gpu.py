@@ -136,7 +136,7 @@ def test_answers_equal_those_of_the_cpu(comm, shared_tmp, policy, order):
 def test_steps_are_counted_anew(comm, shared_tmp):
     """After very many steps, before a stamp comes back; barriers leave their counter as it was, but for one bit."""
     host, gpu = both(shared_tmp, "random", "cvc", comm)
-    sync = Sync(make_plan(gpu, comm), comm)
+    sync = Sync(make_plan(gpu, comm, "mpi"), comm)  # in rounds
     lengths, expected = measure(gpu, sync), graphs.serial_distances(graphs.HARD["random"](), 3)
     progress, stamps = lengths.queue.queue.progress.view(np.uint32), lengths.queue.stamps
     for steps in (2**30 - 2, 2**30, 2**30 + 4, 2**32 - 1):
