@@ -10,8 +10,9 @@ import numpy as np
 from numba import njit
 
 from apps.operators.frontier_cpu import get_bit, set_bit
-from cusp.kernels.bits import first_bit, prefetch
+from cusp.kernels.bits import prefetch
 from cusp.partition import Partition, transpose
+from gluon.device_cpu import move_bits
 from gluon.label import Label
 from gluon.reduction import MAX
 from gluon.sync import Sync
@@ -160,12 +161,7 @@ def _lose(level, filled, end, left, offsets, neighbours, mirrored, core, degrees
 def _take_mirrors(masters, updated, queue):  # type: ignore[no-untyped-def]
     """Mirrors that are gone, into the queue; returns how many. All bits are cleared."""
     filled = 0
-    for word in range(updated.size):
-        bits = updated[word]
-        if bits:
-            updated[word] = 0
-            while bits:
-                queue[filled] = word * 64 + first_bit(bits)
-                filled += np.int64(queue[filled] >= masters)
-                bits &= bits - np.uint64(1)
+    for place in range(move_bits(updated, queue)):
+        queue[filled] = queue[place]
+        filled += np.int64(queue[filled] >= masters)
     return filled

@@ -3,11 +3,12 @@
 
 constexpr double UNIT = 1152921504606846976.0;  // 2^60: floats are added up as whole numbers, so their order does not matter
 
-// The first ``senders`` masters have out-edges. Publishes by how much the ranks changed and the sum of those of the other
-// nodes, in units of 2^-60.
 struct Node {
   VALUE sum, teleport, rank, factor;
 };
+
+// The first ``senders`` masters have out-edges. Publishes by how much the ranks changed and the sum of those of the other
+// nodes, in units of 2^-60.
 extern "C" __global__ void new_ranks(i64 masters, i64 senders, VALUE kept, const VALUE* teleport, const VALUE* factors,
                                      VALUE* sums, VALUE* ranks, VALUE* contributions, u64* totals, u64* host) {
   double change = 0, dangling = 0;

@@ -77,8 +77,8 @@ struct Tally {
   }
 };
 
-// Every root becomes a tree of its own in the forest of all ranks, if there are masters in its tree. Of mirrors alone is hardly a
-// tree but those whose edges were all left out: one mirror has nothing to unite. It is no root, and has NOBODY as its parent.
+// A master that is a root becomes a tree of its own in the forest of all ranks. A mirror that is a root does not: nearly always
+// its edges were left out, so that it is alone, and has nothing to unite. Its parent is NOBODY.
 __device__ inline void plant(i64 size, int* parents, const i64* gids, i64 rank, i64 masters, const Trees& trees) {
   u64 *names = trees.parents[rank], *members = trees.members[rank];
   i64* lowest = trees.lowest[rank];
@@ -95,7 +95,7 @@ __device__ inline void plant(i64 size, int* parents, const i64* gids, i64 rank, 
   });
 }
 
-// Roots of several mirrors become trees, too.
+// A mirror that is the root of other mirrors becomes a tree, too.
 __device__ inline void plant_mirrors(i64 size, const int* parents, i64 rank, i64 masters, const Trees& trees) {
   for_each_loaded(masters, size, [&](i64 lid) { return parents[lid]; }, [&](i64 lid, int root, bool live) {
     if (!live || root == lid || root < masters) return;
