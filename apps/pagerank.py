@@ -156,23 +156,18 @@ def push_alone(part: Partition, sync: Sync, walk: Walk, damping: float = 0.85, t
     own, shares = residuals.values[masters], passed_on[masters] * 0
     own[:] = ((1 - damping) * UNIT * walk.teleport).astype(np.int64)
     settled = own * 0
-    mirrors = Label(part, np.uint8, 0, MAX)
-    mirrors.mark(xp_of(part.device).arange(part.num_masters, part.num_proxies))
     least = max(tolerance * (1 - damping) * UNIT / (2 * max(part.num_edges, 1)), 1 / damping + 1)
     edges = max(int(part.degrees.sum()), 1)
 
     def step() -> bool:
         residuals.swap_updated()
-        frontier = given.swap_updated()
-        frontier &= mirrors.updated
+        ops.push_shares(given.swap_updated(), part.offsets, part.targets, given.values - passed_on, residuals.values,
+                        residuals.updated, part.num_masters, walk.queue)  # fmt: skip
+        passed_on[:] = given.values
         shares[:] = 0
         threshold = max(SPARED * int(abs(own).sum()) / edges, least)
         moved, _ = ops.settle(threshold, damping, part.degrees, own, settled, shares, given.updated)
         given.values[masters] += shares
-        frontier |= given.updated
-        ops.push_shares(frontier, part.offsets, part.targets, given.values - passed_on, residuals.values,
-                        residuals.updated, part.num_masters, walk.queue)  # fmt: skip
-        passed_on[:] = given.values
         return moved > 0
 
     rounds = until_quiet(sync, step, Channel("reduce", residuals, "dst"), Channel("broadcast", given, "src"))
