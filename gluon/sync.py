@@ -10,6 +10,7 @@ from mpi4py import MPI
 from cusp.runtime import timeline, watchdog
 from cusp.runtime.devices import backend
 from cusp.runtime.exchange import kept
+from gluon import exchange_mixed
 from gluon.interfaces import Exchange, LabelExchange
 from gluon.label import Label
 from gluon.plan import Lists, SyncPlan
@@ -139,7 +140,7 @@ class Sync:
 
 def peers_of(plan: SyncPlan, comm: MPI.Intracomm) -> "Peers | None":
     """The ranks as peers, where the transport of a plan is ``peer`` and each has a GPU of its own."""
-    if plan.device != "gpu" or plan.transport != "peer":
+    if {*plan.devices} != {"gpu"} or plan.transport != "peer":
         return None
     from gluon.peers import memory_gpu
 
@@ -150,9 +151,11 @@ def exchange_of(plan: SyncPlan, comm: MPI.Intracomm) -> LabelExchange:
     """What carries labels by a plan's transport; kept with the communicator, for all that sync by it."""
     made = kept(comm, "exchanges", dict)
     traced = timeline.running() is not None
-    key = plan.device, plan.transport, traced
+    key = plan.devices, plan.transport, traced
     if key not in made:
-        make = partial(backend(Exchange, plan.device).Exchange, comm)
-        transport = get_transport(plan.transport, comm, plan.device)
-        made[key] = TracedExchange(make, transport, plan.device) if traced else make(transport)
+        device = plan.devices[comm.rank]
+        kind: Exchange = exchange_mixed if plan.mixed and device == "cpu" else backend(Exchange, device)
+        make = partial(kind.Exchange, comm)
+        transport = get_transport(plan.transport, comm, device)
+        made[key] = TracedExchange(make, transport, device) if traced else make(transport)
     return made[key]

@@ -23,8 +23,9 @@ from cusp.runtime.environment import cache_folder
 from gluon.plan import make_plan
 from gluon.sync import Sync
 
-DEVICE = os.environ["CUSP_DEVICE"]  # where the tests of algorithms compute
-PLACEMENT = choose_device(DEVICE, ranks.COMM)  # a GPU that cannot be used is an error here, not a test that is skipped
+# A GPU that cannot be used is an error here, not a test that is skipped.
+PLACEMENT = choose_device(os.environ["CUSP_DEVICE"], ranks.COMM)
+DEVICE = PLACEMENT.device  # where the tests of algorithms compute
 FOLDER = Path(__file__).resolve().parent / "user_policies"
 SIZE = ranks.COMM.size
 GRIDS = [(rows, SIZE // rows) for rows in range(1, SIZE + 1) if SIZE % rows == 0]

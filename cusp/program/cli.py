@@ -26,8 +26,11 @@ def add_partition_options(parser: argparse.ArgumentParser) -> None:
     limit = "bytes that a rank may use for its part of the graph; its edges then stay in files (default: all it needs)"
     parser.add_argument("--memory-limit", type=num_bytes, metavar="4G", help=limit)
     default = os.environ.get("CUSP_DEVICE") or "auto"
-    device = f"where to compute; auto takes GPUs if every rank can use one (default: $CUSP_DEVICE, now {default})"
-    parser.add_argument("--device", type=_device, choices=DEVICES, default=default, help=device)
+    device = (
+        "where to compute: cpu, gpu, or auto, which takes GPUs if every rank can use one; or a list such as gpu,gpu,cpu, "
+        f"which the ranks of each host go through in turn (default: $CUSP_DEVICE, now {default})"
+    )
+    parser.add_argument("--device", type=_device, metavar="DEVICE", default=default, help=device)
     threads = "threads of a rank on CPUs (default: $CUSP_THREADS, else its share of the cores of its host)"
     parser.add_argument("--threads", type=whole(1, MOST_THREADS), metavar="N", help=threads)
     add_policy_options(parser)
@@ -121,10 +124,10 @@ def between(lowest: float, highest: float) -> Callable[[str], float]:
 
 
 def _device(text: str) -> str:
-    """Any of DEVICES; argparse does not compare a default, here the value of a variable, with the choices."""
-    if text not in DEVICES:
-        what = f"{shortened(text)!r}: choose one of {', '.join(DEVICES)}; the default is that of $CUSP_DEVICE"
-        raise argparse.ArgumentTypeError(what)
+    """Any of DEVICES, or a list of devices."""
+    if text not in DEVICES and not {*text.split(",")} <= {"cpu", "gpu"}:
+        what = f"choose one of {', '.join(DEVICES)}, or a list such as gpu,gpu,cpu; the default is that of $CUSP_DEVICE"
+        raise argparse.ArgumentTypeError(f"{shortened(text)!r}: {what}")
     return text
 
 

@@ -47,19 +47,19 @@ class Relaxing:
     scale: float
 
 
-def bucket_scale(queue: Relaxing, ranks: int) -> float:
+def bucket_scale(queue: Relaxing, sync: Sync) -> float:
     return queue.scale
 
 
 def plan_relaxing(part: Partition, sync: Sync, weights: np.ndarray, dtype: np.dtype) -> Relaxing:
     ring, pile = np.zeros(part.num_proxies + 1, np.int32), np.empty(part.num_proxies, np.int32)
-    if sync.comm.size == 1 or is_sparse(part):
+    if sync.plan.apart or is_sparse(part):
         return Relaxing(ring, pile, AT_ONCE, 1.0)
     return Relaxing(ring, pile, max(AT_ONCE, part.num_local_edges // SYNCS), NARROW)
 
 
-def drains(queue: Any, ranks: int) -> bool:
-    return ranks == 1
+def drains(queue: Any, sync: Sync) -> bool:
+    return sync.plan.apart
 
 
 def settles(queue: Relaxing) -> bool:
@@ -70,8 +70,10 @@ def settles(queue: Relaxing) -> bool:
 def shortest_paths(part: Partition, source: int, lengths: Any) -> tuple[np.ndarray, int]:
     number, queue = lengths.dtype.type, lengths.queue
     values, pending = np.full(part.num_proxies, lengths.far, lengths.dtype), no_bits(part.num_proxies)
-    queue.pile[0] = lid = part.lid(source)
-    values[lid] = 0
+    lid = part.lid(source)
+    if lid < 0:
+        return values, 0
+    queue.pile[0], values[lid] = lid, 0
     far, delta = number(lengths.far), number(min(lengths.delta, lengths.far))
     if part.num_edges >= many() and lengths.dtype.kind != "f" and not is_sparse(part):
         return values, drain_in_parallel(part, delta, far, lengths.weights, values, pending, queue)
