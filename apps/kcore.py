@@ -47,8 +47,9 @@ def kcore(part: Partition, sync: Sync, graph: UndirectedGraph, k: int | None = N
     J. ACM 1983), all of the lowest degree at once. Who is peeled is told to its mirrors, which take a neighbour from
     each node of their rank that they touch: once in all. On CPUs a rank peels its own until all that are left have
     more neighbours, as far as it knows, and then tells others. On GPUs that reach each other's memory ranks peel
-    together, each node when the round comes in which one GPU would peel it. Other GPUs, and the ranks of mixed jobs, also
-    peel their own, but masters then learn what their mirrors have lost: there are at least as many rounds as distinct core numbers.
+    together, each node when the round comes in which one GPU would peel it. Other GPUs, and the ranks of mixed jobs,
+    also peel their own, but masters then learn what their mirrors have lost: there are at least as many rounds as
+    distinct core numbers.
 
     Parameters
     ----------

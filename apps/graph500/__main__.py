@@ -44,7 +44,7 @@ from cusp.program.cli import add_partition_options, add_timeout, add_trace, inpu
 from cusp.program.traced import traced
 from cusp.program.warm_up import warm_up
 from cusp.runtime import timeline
-from cusp.runtime.devices import backend, choose_device, move
+from cusp.runtime.devices import backend, choose_device, is_mixed, move
 from cusp.runtime.stopwatch import Stopwatch
 from cusp.runtime.threads import ordered_map
 from gluon.interfaces import Device
@@ -124,7 +124,7 @@ def rehearse(options: argparse.Namespace, policy: Policy, device: str, comm: MPI
     )
     index = index_dtype(2**options.scale)
     header = GraphHeader("kron", 2**options.scale, 0, True, index, np.dtype(np.uint32), False)
-    alone = replace(policy, grid=None)
+    alone = replace(policy, grid=None, shares=None)
     warm_up(comm, header, lambda few, path: benchmark(small, alone, device, few))
 
 
@@ -197,11 +197,11 @@ def generate(options: argparse.Namespace, weighted: bool, device: str, comm: MPI
 def construct(tuples: EdgeTuples, policy: Policy, options: argparse.Namespace, comm: MPI.Intracomm) -> Graph:
     """Kernel 1: from the edge list to the partition, the sync plan and what searches share. Collective."""
     lengths = None if tuples.weights is None else (tuples.weights / np.float32(UNIT)).astype(np.uint32)
-    slices = backend(Slices, tuples.device)
-    ends = (tuples.sources, tuples.targets)
-    edges = [slices.undirected_slice(*ends, lengths, tuples.num_nodes, comm)]
-    del lengths
-    part = partition_slice(edges.pop(), policy, comm, options.order, device=tuples.device)
+    device = "cpu" if is_mixed(comm.allgather(tuples.device)) else tuples.device
+    sources, targets, lengths = (move(array, device) for array in (tuples.sources, tuples.targets, lengths))
+    edges = [backend(Slices, device).undirected_slice(sources, targets, lengths, tuples.num_nodes, comm)]
+    del sources, targets, lengths
+    part = partition_slice(edges.pop(), policy, comm, options.order, device=tuples.device, split=options.split)
     plan = make_plan(part, comm, options.transport)
     sync = Sync(plan, comm)
     return Graph(part, plan, prepare_bfs(part, sync), None if part.weights is None else measure(part, sync))

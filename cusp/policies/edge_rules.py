@@ -90,8 +90,8 @@ def degree_hashed(prop, src, dst, src_master, dst_master, estate):  # type: igno
     account of who is whose neighbour.
     """
     if prop.neighbor_degree(src) < prop.neighbor_degree(dst):
-        return scramble(src) % prop.num_parts
-    return scramble(dst) % prop.num_parts
+        return prop.pick(scramble(src))
+    return prop.pick(scramble(dst))
 
 
 HdrfState = namedtuple("HdrfState", "edges degree replicas")
@@ -137,7 +137,8 @@ def hdrf(prop, src, dst, src_master, dst_master, estate):  # type: ignore[no-unt
     best = 0
     best_score = -1.0
     for rank in range(prop.num_parts):
-        if 10 * estate.edges[rank] * prop.num_parts > 11 * total + prop.num_edges:
+        share_of_rank = prop.share(rank)
+        if 10 * estate.edges[rank] * prop.all_shares > share_of_rank * (11 * total + prop.num_edges):
             continue
         bit = np.uint64(1) << np.uint64(rank & 63)
         score = (most - estate.edges[rank]) / (1.0 + most - least)

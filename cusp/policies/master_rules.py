@@ -42,7 +42,7 @@ def hashed(prop, node, mstate, masters):  # type: ignore[no-untyped-def]
 
     Balanced in nodes, and in edges where no hub holds a large share. Weakness: cuts nearly all edges.
     """
-    return scramble(node) % prop.num_parts
+    return prop.pick(scramble(node))
 
 
 def mapped(prop, node, mstate, masters):  # type: ignore[no-untyped-def]

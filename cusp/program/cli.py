@@ -27,8 +27,8 @@ def add_partition_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--memory-limit", type=num_bytes, metavar="4G", help=limit)
     default = os.environ.get("CUSP_DEVICE") or "auto"
     device = (
-        "where to compute: cpu, gpu, or auto, which takes GPUs if every rank can use one; or a list such as gpu,gpu,cpu, "
-        f"which the ranks of each host go through in turn (default: $CUSP_DEVICE, now {default})"
+        "where to compute: cpu, gpu, or auto, which takes GPUs if every rank can use one; or a list such as "
+        f"gpu,gpu,cpu, which the ranks of each host go through in turn (default: $CUSP_DEVICE, now {default})"
     )
     parser.add_argument("--device", type=_device, metavar="DEVICE", default=default, help=device)
     threads = "threads of a rank on CPUs (default: $CUSP_THREADS, else its share of the cores of its host)"

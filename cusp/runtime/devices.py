@@ -157,7 +157,9 @@ def choose_device(wanted: str, comm: "Intracomm", threads: int | None = None) ->
         return Placement("cpu", ("cpu",) * comm.size, all_threads)
     with together(comm):
         if why:
-            raise DeviceError(f"--device {wanted}: rank {comm.rank} on {host} cannot use a GPU: {why}; try --device cpu")
+            raise DeviceError(
+                f"--device {wanted}: rank {comm.rank} on {host} cannot use a GPU: {why}; try --device cpu"
+            )
     raise AssertionError("some rank has raised")
 
 
