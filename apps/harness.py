@@ -97,7 +97,7 @@ def prepare_job(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> J
     report.progress(comm.rank, "opening")
     with timeline.phase("open"):
         placement = choose_device(wanted_device(options), comm, options.threads)
-        source = open_input(comm, options, app.weighted, placement.device, app.generate)
+        source = open_input(comm, options, app.weighted, placement, app.generate)
         open_transport(options.transport, comm, placement.device)  # connects the GPUs before a clock runs
     report.progress(comm.rank, "loading compiled code (compiled once, then kept)")
     device = placement.device
@@ -120,8 +120,10 @@ def prepare_job(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> J
     report.progress(comm.rank, "")
     report.say(comm.rank, report.describe_graph(source.name, source.header))
     report.say(comm.rank, report.partition_table(quality, source.policy.name, seconds, phases))
+    if source.shares:
+        report.say(comm.rank, source.shares)
     report.say(comm.rank, f"start-up: {startup:.2f} s to load compiled code")
-    report.say(comm.rank, report.describe_placement(placement, source.compiled.where))
+    report.say(comm.rank, report.describe_placement(placement, source.compiled.where, comm))
     if placement.name != "cpu":
         report.say(comm.rank, f"transport: {plan.transport}")
     report.warn_of_idle_ranks(part, comm.size, comm.rank)

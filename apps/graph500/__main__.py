@@ -41,6 +41,7 @@ from cusp.partitioner import partition_slice
 from cusp.policies import Policy
 from cusp.program import report
 from cusp.program.cli import add_partition_options, add_timeout, add_trace, inputs_of, integer, positive, scale
+from cusp.program.shares import with_shares
 from cusp.program.traced import traced
 from cusp.program.warm_up import warm_up
 from cusp.runtime import timeline
@@ -88,14 +89,18 @@ def run_benchmark(policy: Policy, comm: MPI.Intracomm, options: argparse.Namespa
     """Rehearse, run and write as the options say. Collective."""
     placement = choose_device(options.device, comm, options.threads)
     open_transport(options.transport, comm, placement.device)
+    header, edges = header_for(options), 2 * options.edgefactor << options.scale
+    policy, shares = with_shares(policy, options.shares, replace(header, num_edges=edges), placement, comm)
     report.progress(comm.rank, "loading compiled code (compiled once, then kept)")
     with timeline.phase("start-up"):
         rehearse(options, policy, placement.device, comm)
     outcome = benchmark(options, policy, placement.device, comm, lambda text: report.progress(comm.rank, text))
     report.progress(comm.rank, "")
+    if shares:
+        report.say(comm.rank, shares)
     report.say(comm.rank, official_output(options, comm.size, outcome))
     if options.rows:
-        append_rows(options.rows, rows_of(options, placement.device, comm.size, outcome), comm)
+        append_rows(options.rows, rows_of(options, placement.name, comm.size, outcome), comm)
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -122,10 +127,14 @@ def rehearse(options: argparse.Namespace, policy: Policy, device: str, comm: MPI
     small = argparse.Namespace(
         **vars(options) | {"scale": min(REHEARSAL, options.scale), "keys": 1, "transport": "mpi"}
     )
-    index = index_dtype(2**options.scale)
-    header = GraphHeader("kron", 2**options.scale, 0, True, index, np.dtype(np.uint32), False)
     alone = replace(policy, grid=None, shares=None)
-    warm_up(comm, header, lambda few, path: benchmark(small, alone, device, few))
+    warm_up(comm, header_for(options), lambda few, path: benchmark(small, alone, device, few))
+
+
+def header_for(options: argparse.Namespace) -> GraphHeader:
+    """What is known of the graph before it is generated; its edges are not."""
+    nodes = 2**options.scale
+    return GraphHeader("kron", nodes, 0, True, index_dtype(nodes), np.dtype(np.uint32), False)
 
 
 def benchmark(

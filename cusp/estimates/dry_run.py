@@ -140,7 +140,7 @@ def fraction_within(header: GraphHeader, limit: float) -> float:
     nodes, edges, weight = header.num_nodes, header.num_edges, weight_bytes(header)
     for_nodes = 2 * (nodes * NODE_BYTES + nodes // 4)
     for_all = 2 * edges * (TARGET_BYTES + weight) + 1.25 * (edges * (header.index_dtype.itemsize + weight) + nodes * 8)
-    return min(1.0, max(0.0, limit - for_nodes) / max(for_all, 1))
+    return max(0.0, min(1.0, (limit - for_nodes) / max(for_all, 1)))
 
 
 def weight_bytes(header: GraphHeader) -> int:

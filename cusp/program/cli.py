@@ -64,6 +64,11 @@ def add_policy_options(parser: argparse.ArgumentParser) -> None:
     )
     add("--node-map", metavar="FILE", help="rank of each node, for the master rule map: text or .npy")
     add("--strict", action="store_true", help="stop if a rule cannot be compiled, instead of interpreting it")
+    shares = (
+        "what each rank gets in proportion to the others: whole numbers such as 8,8,1, or auto, which measures them at "
+        "each start, so that partitions differ from run to run (default: all the same)"
+    )
+    add("--shares", type=_shares, metavar="A,B,...", help=shares)
     add("--split", default="edges", help="reading split: edges, nodes, weighted or NODE:EDGE (default: edges)")
 
 
@@ -129,6 +134,16 @@ def _device(text: str) -> str:
         what = f"choose one of {', '.join(DEVICES)}, or a list such as gpu,gpu,cpu; the default is that of $CUSP_DEVICE"
         raise argparse.ArgumentTypeError(f"{shortened(text)!r}: {what}")
     return text
+
+
+def _shares(text: str) -> str | tuple[int, ...]:
+    """``auto``, or the shares of all ranks."""
+    if text == "auto":
+        return text
+    words = text.split(",")
+    if not all(word.isdecimal() and len(word) < 10 for word in words) or not any(map(int, words)):
+        raise argparse.ArgumentTypeError(f"{shortened(text)}: expected auto, or whole numbers such as 8,8,1, not all 0")
+    return tuple(map(int, words))
 
 
 def node_list(text: str) -> list[int]:

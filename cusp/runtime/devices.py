@@ -4,6 +4,7 @@ What a pair of modules ``*_cpu`` and ``*_gpu`` offers is stated by a Protocol in
 """
 
 import importlib
+import math
 import os
 import re
 import socket
@@ -60,8 +61,13 @@ class Placement:
 
     @property
     def name(self) -> str:
-        """``cpu``, ``gpu`` or, in a mixed job, a list of those of all ranks."""
-        return ",".join(self.devices) if is_mixed(self.devices) else self.device
+        """Of the devices, for people and rows: see :func:`name_of`."""
+        return name_of(self.devices)
+
+
+def name_of(devices: tuple[str, ...]) -> str:
+    """``cpu``, ``gpu`` or, if these differ, a list of those of all ranks."""
+    return ",".join(devices) if is_mixed(devices) else devices[0]
 
 
 def is_mixed(devices: Iterable[str]) -> bool:
@@ -112,6 +118,14 @@ def xp_of(device: str) -> Any:
 def to_host(array: Any) -> Any:
     """The same array in the host's memory: NumPy arrays as they are, CuPy's are copied."""
     return array.get() if hasattr(array, "get") else array
+
+
+def free_bytes(placement: Placement, rank: int) -> float:
+    """Memory that this rank can have of its GPU; infinite on a CPU. Ranks that share a GPU get parts of it."""
+    if placement.device == "cpu":
+        return math.inf
+    ranks = placement.places.count(placement.places[rank]) if placement.shared else 1
+    return float(xp_of("gpu").cuda.runtime.memGetInfo()[0]) / ranks
 
 
 def device_of(array: Any) -> str:
