@@ -89,7 +89,10 @@ def _type_of(value: Any) -> types.Type:
 
 
 def _always(method: Callable) -> Callable:
-    return lambda self, node: method
+    """What ``overload`` takes: a function whose parameters have the same names."""
+    code = method.__code__
+    always: Callable = eval(f"lambda {', '.join(code.co_varnames[: code.co_argcount])}: method", {"method": method})
+    return always
 
 
 def _for_type(struct_type: type, method: Callable) -> Callable:
