@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from mpi4py import MPI
 
+from cusp.errors import OptionError
 from cusp.runtime import timeline, watchdog
 from cusp.runtime.devices import backend
 from cusp.runtime.exchange import kept
@@ -41,9 +42,13 @@ class Sync:
     write, read : {'src', 'dst', 'any'}
         Which end of an edge u -> v the operators write and read: push and pull along an edge both
         read u and write v.
+    execution : {'bulk', 'async'}
+        Mixed jobs run in bulk.
 
     Attributes
     ----------
+    asynchronous : bool
+        Whether algorithms that can should not run in rounds (:func:`gluon.mail.until_quiet`).
     traffic : list of Traffic
         One entry per exchange.
     exchange : Exchange
@@ -52,8 +57,13 @@ class Sync:
         The ranks, if their kernels can wait for each other and store into each other's memory.
     """
 
-    def __init__(self, plan: SyncPlan, comm: MPI.Intracomm, write: str = "dst", read: str = "src") -> None:
+    def __init__(
+        self, plan: SyncPlan, comm: MPI.Intracomm, write: str = "dst", read: str = "src", execution: str = "bulk"
+    ) -> None:
         self.plan, self.comm = plan, comm
+        self.asynchronous = execution == "async" and comm.size > 1
+        if self.asynchronous and plan.mixed:
+            raise OptionError("--execution async is for jobs on one kind of device; use --execution bulk")
         self.exchange = exchange_of(plan, comm)
         self.peers = peers_of(plan, comm)
         self.write, self.read = write, read

@@ -80,6 +80,12 @@ class Sssp(Protocol):
         rounds.
         """
 
+    def relax_some(
+        self, limit: Any, delta: Any, far: Any, offsets: Array, targets: Array, weights: Array, values: Array,
+        relaxed_at: Array, pending: Array, updated: Array, queue: Any,
+    ) -> None:  # fmt: skip
+        """As :meth:`relax_below`, but on a CPU only until about as many edges were relaxed as a message is worth."""
+
     def shortest_paths(self, part: "Partition", source: int, lengths: Any) -> tuple[Array, Any]:
         """Distances of all proxies, ``lengths.far`` where there is no path, and the number of buckets.
 
