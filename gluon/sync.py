@@ -11,7 +11,6 @@ from cusp.errors import OptionError
 from cusp.runtime import timeline, watchdog
 from cusp.runtime.devices import backend
 from cusp.runtime.exchange import kept
-from gluon import exchange_mixed
 from gluon.interfaces import Exchange, LabelExchange
 from gluon.label import Label
 from gluon.plan import Lists, SyncPlan
@@ -164,8 +163,16 @@ def exchange_of(plan: SyncPlan, comm: MPI.Intracomm) -> LabelExchange:
     key = plan.devices, plan.transport, traced
     if key not in made:
         device = plan.devices[comm.rank]
-        kind: Exchange = exchange_mixed if plan.mixed and device == "cpu" else backend(Exchange, device)
-        make = partial(kind.Exchange, comm)
+        make = partial(_exchange_for(plan, device).Exchange, comm)
         transport = get_transport(plan.transport, comm, device)
         made[key] = TracedExchange(make, transport, device) if traced else make(transport)
     return made[key]
+
+
+def _exchange_for(plan: SyncPlan, device: str) -> Exchange:
+    """The module of a rank on a device: ranks on CPUs do as those on GPUs do, where there are some."""
+    if plan.mixed and device == "cpu":
+        from gluon import exchange_mixed
+
+        return exchange_mixed
+    return backend(Exchange, device)

@@ -73,6 +73,11 @@ def fennel_state(prop):  # type: ignore[no-untyped-def]
     return FennelState(np.zeros(parts, np.int64), np.zeros(parts, np.int64), np.zeros(parts), per_node)
 
 
+def scaled(load, per_node):  # type: ignore[no-untyped-def]
+    """A load as it counts on a rank; without a share, any is too much."""
+    return load * per_node if per_node < math.inf else math.inf
+
+
 def fennel(prop, node, mstate, masters):  # type: ignore[no-untyped-def]
     """Where most neighbours are, minus a price for load (Tsourakakis et al., WSDM 2014; CuSP, rule FennelEB).
 
@@ -100,10 +105,9 @@ def fennel(prop, node, mstate, masters):  # type: ignore[no-untyped-def]
         best = 0
         for rank in range(prop.num_parts):
             load = (mstate.nodes[rank] + nodes_an_edge * mstate.edges[rank]) / 2
-            if mstate.per_node[rank] == math.inf:
-                mstate.score[rank] = -math.inf
-            else:
-                mstate.score[rank] -= price * math.sqrt(load * mstate.per_node[rank])
+            if prop.has_shares:
+                load = scaled(load, mstate.per_node[rank])
+            mstate.score[rank] -= price * math.sqrt(load)
             if mstate.score[rank] >= mstate.score[best]:
                 best = rank
     mstate.nodes[best] += 1
@@ -135,9 +139,9 @@ def ldg(prop, node, mstate, masters):  # type: ignore[no-untyped-def]
     best_score = -math.inf
     for rank in range(prop.num_parts):
         load = (mstate.nodes[rank] + nodes_an_edge * mstate.edges[rank]) / 2
-        if mstate.per_node[rank] == math.inf:
-            continue
-        left = 1.0 - load * mstate.per_node[rank] / capacity
+        if prop.has_shares:
+            load = scaled(load, mstate.per_node[rank])
+        left = 1.0 - load / capacity
         score = mstate.score[rank] * left if left > 0.0 else left
         if score > best_score:
             best, best_score = rank, score

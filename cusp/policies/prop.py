@@ -7,12 +7,22 @@ import copy
 from itertools import accumulate
 
 import numpy as np
+from numba import njit
 
 from cusp.input.edge_slice import EdgeSlice
 from cusp.kernels.bits import popcount
 from cusp.policies.value_struct import value_struct
 
 GUESSES = 4096
+
+
+@njit(cache=True, nogil=True)
+def _rank_with(starts, number):  # type: ignore[no-untyped-def]
+    """The last rank that begins at a number or before it; a function of its own, since loops are seldom inlined."""
+    rank = 0
+    while number >= starts[rank + 1]:
+        rank += 1
+    return rank
 
 
 class Prop:
@@ -32,12 +42,15 @@ class Prop:
         Degree above which a node counts as a hub.
     all_shares : int
         Sum of :meth:`share` over the parts.
+    has_shares : int
+        1 if some parts get more than others, else 0.
     num_places : int
         Number of nodes that this rank's slice touches, see :meth:`place`.
     """
 
     __slots__ = (
         "num_nodes", "num_edges", "num_parts", "rank", "rows", "columns", "threshold", "num_places", "all_shares",
+        "has_shares",
         "first_node", "shift", "bounds", "guess", "indptr", "targets",
         "neighbor_index", "neighbor_degrees", "in_degrees", "node_map", "share_starts",
     )  # fmt: skip
@@ -69,7 +82,7 @@ class Prop:
         self.node_map = np.empty(0, np.int32) if node_map is None else node_map
         # for share() and pick(): where each rank's share begins, and the last one ends; empty if all are 1
         self.share_starts = np.array([*accumulate(shares, initial=0)] if shares else [], np.int64)
-        self.all_shares = sum(shares) or num_parts
+        self.all_shares, self.has_shares = sum(shares) or num_parts, int(bool(shares))
         # for reader(): which rank reads the first node of each block of 2**shift nodes
         self.bounds = edges.bounds if bounds is None else bounds
         self.shift = max(0, (edges.num_nodes - 1).bit_length() - GUESSES.bit_length() + 1)
@@ -110,12 +123,7 @@ class Prop:
         Where all shares are the same, ``number % num_parts``.
         """
         rest = number % self.all_shares
-        if self.share_starts.size == 0:
-            return rest
-        rank = 0
-        while rest >= self.share_starts[rank + 1]:
-            rank += 1
-        return rank
+        return _rank_with(self.share_starts, rest) if self.share_starts.size else rest
 
     def out_degree(self, node):  # type: ignore[no-untyped-def]
         """Number of out-edges of a node of this rank's slice (every ``src`` is one); -1 for any other."""

@@ -11,7 +11,7 @@ from cusp.policies.translate_rules import translate
 
 NUMBERS = (
     "num_nodes", "num_edges", "num_parts", "rank", "rows", "columns", "threshold", "num_places", "all_shares",
-    "first_node",
+    "has_shares", "first_node",
 )  # fmt: skip
 NUM_FIELDS = len(NUMBERS) + 17
 NOTHING_WRONG = (1 << 63) - 1

@@ -59,7 +59,7 @@ def value_struct(cls: type, methods: Iterable[Callable] = ()) -> None:
         if method.__name__ == "__getitem__":
             overload(getitem)(_for_type(StructType, method))
         else:
-            overload_method(StructType, method.__name__)(_always(method))
+            overload_method(StructType, method.__name__, inline="always")(_always(method))
 
 
 def _make_attribute(struct_type: Any, name: str) -> None:

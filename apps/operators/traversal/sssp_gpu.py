@@ -106,8 +106,8 @@ def drains(queue: Relaxing, sync: Sync) -> bool:
 
 
 def _weighs_the_same(part: Partition, sync: Sync, weights: Any) -> bool:
-    """Whether every edge and its reverse have the same weight. Collective, but for mixed jobs, which have no use for it
-    unless no edge leads to another rank.
+    """Whether every edge and its reverse have the same weight. Collective, but not in a mixed job: only a rank that
+    shares no node with others asks there.
     """
     total = cp.zeros(1, np.uint64)
     kernel = _sorted(np.int32, weights.dtype).weight_asymmetry
