@@ -62,7 +62,7 @@ def bfs(
         ``parents`` (int64), the source being its own.
     """
     prepared = prepare(part, sync) if prepared is None else prepared
-    if sync.asynchronous or (prepared.lengths is not None and direction == "auto" and not parents):
+    if prepared.lengths is not None and (sync.asynchronous or (direction == "auto" and not parents)):
         return _by_distances(part, sync, source, prepared.lengths, parents)
     if backend(Frontier, part.device).drains(sync):
         return _drain(part, sync, source, direction, parents, prepared.memory)
@@ -193,7 +193,7 @@ class Shared(NamedTuple):
 def prepare(part: Partition, sync: Sync) -> Shared:
     """What all searches of one partition share. Collective."""
     frontiers = backend(Frontier, part.device)
-    ahead = sync.asynchronous or frontiers.runs_ahead(part, sync)
+    ahead = frontiers.runs_ahead(part, sync)
     lengths = measure(replace(part, weights=None), sync) if ahead else None
     if part.device == "gpu" and not frontiers.drains(sync):
         return Shared(frontiers.make_queue(part), lengths)
@@ -222,7 +222,9 @@ APP = App(
     verify=lambda part, sync, source, answer, _, options: verify_hops(part, sync, source, **answer.labels),
     add_options=add_options,
     needs_csc=lambda options, symmetric: options.direction != "push" and not symmetric,
-    needs_rounds=lambda options: "" if options.direction == "auto" else f"--direction {options.direction} is about them",
+    needs_rounds=lambda options: (
+        "" if options.direction == "auto" else f"--direction {options.direction} is about them"
+    ),
 )
 
 if __name__ == "__main__":

@@ -18,6 +18,8 @@ from cusp.errors import OptionError
 from cusp.partition import Partition
 from cusp.runtime import timeline
 from cusp.runtime.devices import backend, finisher
+from gluon.label import Label
+from gluon.mail import both_ways, until_quiet
 from gluon.sync import Sync
 
 
@@ -122,6 +124,9 @@ class EdgeOperator:
     def until_quiet(self, part: Partition, sync: Sync, /, **given: Any) -> int:
         """Run from the updated nodes on, sync, and again until no node changes. Collective; returns the rounds.
 
+        If ``sync`` is asynchronous, there are none: a rank runs and tells others until all are quiet. Then it returns
+        the most runs of a rank.
+
         Raises
         ------
         OptionError
@@ -132,6 +137,9 @@ class EdgeOperator:
             raise OptionError(
                 f"{self}: until_quiet is for idempotent reductions; {self.into} has {label.reduction.name}"
             )
+        if sync.asynchronous:
+            channels = both_ways(label, self.write, self.read)
+            return until_quiet(sync, lambda: self._step(part, label, given), *channels)
         rounds = 0
         while (frontier := sync.total(label.num_updated_masters())[0]) > 0:
             self(part, frontier=label.swap_updated(), **given)
@@ -140,3 +148,8 @@ class EdgeOperator:
             sync.end_round(frontier=frontier)
             rounds += 1
         return rounds
+
+    def _step(self, part: Partition, label: Label, given: dict[str, Any]) -> bool:
+        """Run from the updated nodes on; whether that changed any."""
+        self(part, frontier=label.swap_updated(), **given)
+        return label.device.count_bits(label.updated, part.num_proxies) > 0

@@ -57,14 +57,15 @@ def distances_from(part: Partition, sync: Sync, source: int, lengths: Lengths) -
     Those of mirrors may be stale.
     """
     ops = backend(Sssp, part.device)
-    if sync.asynchronous:
-        search = DeltaStepping(part, sync, source, lengths)
-        return search.distances.values, until_quiet(sync, search.relax_own, *both_ways(sync, search.distances))
     if ops.drains(lengths.queue, sync):
-        found = ops.shortest_paths(part, source, lengths)
+        found = ops.shortest_paths(part, sync, source, lengths)
         sync.count_peers(found[1])
         return found
     search = DeltaStepping(part, sync, source, lengths)
+    if sync.asynchronous:
+        return search.distances.values, until_quiet(
+            sync, search.relax_own, *both_ways(search.distances, sync.write, sync.read)
+        )
     if ops.settles(lengths.queue):
         search.settle_and_pull()
     else:

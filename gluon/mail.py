@@ -39,9 +39,9 @@ class Channel(NamedTuple):
     location: str
 
 
-def both_ways(sync: "Sync", label: "Label") -> tuple[Channel, Channel]:
+def both_ways(label: "Label", write: str, read: str) -> tuple[Channel, Channel]:
     """A label that is reduced where operators write, and broadcast where they read."""
-    return Channel("reduce", label, sync.write), Channel("broadcast", label, sync.read)
+    return Channel("reduce", label, write), Channel("broadcast", label, read)
 
 
 def until_quiet(sync: "Sync", step: Callable[[], bool], *channels: Channel) -> int:
@@ -96,12 +96,13 @@ class Post:
 
     def __init__(self, sync: "Sync", channels: tuple[Channel, ...]) -> None:
         device = backend(Mail, sync.plan.devices[sync.comm.rank])
-        self.comm: MPI.Intracomm = kept(sync.comm, "mail", lambda: _private(sync.comm))
+        self.comm: MPI.Intracomm = kept(sync.comm, "mail", lambda: private(sync.comm))
         memory = kept(sync.comm, "mailboxes", device.Memory)
         self.boxes = [device.Mailbox(memory, kind, label, sync.plan.lists(at)) for kind, label, at in channels]
         self.sent: dict[tuple[int, int], MPI.Request] = {}  # by channel and rank: what is under way
         self.coming: dict[tuple[int, int], tuple[MPI.Request, int]] = {}  # and how many words come
         self.messages, self.words = [0] * len(channels), [0] * len(channels)
+        self.came = False  # something was read that :meth:`receive` has not reported
         self.worked = True  # since it joined the last snapshot
         self.joined, self.others = np.zeros(1, np.int64), np.zeros(1, np.int64)
         self.snapshot: MPI.Request | None = None
@@ -133,15 +134,16 @@ class Post:
         status = MPI.Status()
         while message := self.comm.Improbe(MPI.ANY_SOURCE, MPI.ANY_TAG, status):
             rank, channel, words = status.Get_source(), status.Get_tag(), status.Get_count(MPI.UINT64_T)
-            self.worked = True
+            if (channel, rank) in self.coming:  # the sender knows that the one before was found, and it is all but here
+                self.coming[channel, rank][0].Wait()
+                self._read(channel, rank)
             self.coming[channel, rank] = message.Irecv(self.boxes[channel].into(rank)[:words]), words
-        here = [at for at, (request, _) in self.coming.items() if request.Test()]
-        for channel, rank in here:
-            _, words = self.coming.pop((channel, rank))
-            self.boxes[channel].read(rank, words)
-        if here:
+        for channel, rank in [at for at, (request, _) in self.coming.items() if request.Test()]:
+            self._read(channel, rank)
+        came, self.came = self.came, False
+        if came:
             self._pass_on()
-        return bool(here)
+        return came
 
     def wait(self) -> bool:
         """Wait until something has come, or all is over; whether it is. Gives up the core to those who have work."""
@@ -156,6 +158,12 @@ class Post:
     def traffic(self) -> list[Traffic]:
         """What was sent, for each channel."""
         return [Traffic(box.kind, *sent) for box, *sent in zip(self.boxes, self.messages, [8 * n for n in self.words])]
+
+    def _read(self, channel: int, rank: int) -> None:
+        """Combine a message that is here."""
+        _, words = self.coming.pop((channel, rank))
+        self.boxes[channel].read(rank, words)
+        self.came = self.worked = True
 
     def _pass_on(self) -> None:
         """What came to masters is owed to their mirrors; the bits of labels say what has come."""
@@ -188,7 +196,7 @@ class Post:
         return not any(box.owes for box in self.boxes)
 
 
-def _private(comm: MPI.Intracomm) -> MPI.Intracomm:
+def private(comm: MPI.Intracomm) -> MPI.Intracomm:
     """A communicator with the same ranks for nothing but mail."""
-    private: MPI.Intracomm = comm.Dup()
-    return private
+    duplicate: MPI.Intracomm = comm.Dup()
+    return duplicate

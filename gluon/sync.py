@@ -41,13 +41,14 @@ class Sync:
     write, read : {'src', 'dst', 'any'}
         Which end of an edge u -> v the operators write and read: push and pull along an edge both
         read u and write v.
-    execution : {'bulk', 'async'}
-        Mixed jobs run in bulk.
+    execution : {'auto', 'bulk', 'async'}
+        In rounds or without, where algorithms can; ``auto``: as an algorithm is faster.
+        Mixed jobs go in rounds.
 
     Attributes
     ----------
     asynchronous : bool
-        Whether algorithms that can should not run in rounds (:func:`gluon.mail.until_quiet`).
+        Whether algorithms that can should run without rounds (:func:`gluon.mail.until_quiet`).
     traffic : list of Traffic
         One entry per exchange.
     exchange : Exchange
@@ -57,9 +58,10 @@ class Sync:
     """
 
     def __init__(
-        self, plan: SyncPlan, comm: MPI.Intracomm, write: str = "dst", read: str = "src", execution: str = "bulk"
+        self, plan: SyncPlan, comm: MPI.Intracomm, write: str = "dst", read: str = "src", execution: str = "auto"
     ) -> None:
         self.plan, self.comm = plan, comm
+        self.execution = execution
         self.asynchronous = execution == "async" and comm.size > 1
         if self.asynchronous and plan.mixed:
             raise OptionError("--execution async is for jobs on one kind of device; use --execution bulk")
@@ -118,14 +120,20 @@ class Sync:
         sent = self.exchange(kind, labels, lists, implied)
         self.traffic.append(Traffic(kind, len(sent), sum(sent)))
 
+    def add_traffic(self, kind: str, messages: int, sent: int) -> None:
+        """Count what was sent otherwise: messages and bytes."""
+        self.traffic.append(Traffic(kind, messages, sent))
+
     def end_round(self, **facts: Any) -> None:
         """Say that a round has ended: a timeline that runs shows it, with what was sent in it and these facts."""
         if running := timeline.running():
             running.end_round(**facts, **self._sent_since())
 
-    def count_in(self, other: "Sync") -> None:
-        """From now on, the traffic of another sync counts what this one sends."""
-        self.traffic, self._shown = other.traffic, len(other.traffic)
+    def on(self, plan: SyncPlan) -> "Sync":
+        """The same along the lists of another plan; the traffic of this one counts what that sends."""
+        other = Sync(plan, self.comm, self.write, self.read, self.execution)
+        other.traffic, other._shown = self.traffic, len(self.traffic)
+        return other
 
     def count_peers(self, rounds: Any = None) -> None:
         """Add to the traffic what the last kernel of the peers has stored, if there are any.

@@ -100,7 +100,9 @@ class App:
         """Raise OptionError if the app cannot run as the option ``execution`` says."""
         why = self.needs_rounds(options) if options.execution == "async" else ""
         if why:
-            raise OptionError(f"--execution async: {self.name} cannot do without rounds: {why}; use --execution bulk")
+            raise OptionError(
+                f"--execution async: {self.name} cannot do without rounds: {why}; use --execution bulk or auto"
+            )
 
     def check(
         self, part: Partition, sync: Sync, source: Any, answer: Answer, prepared: Any, options: argparse.Namespace

@@ -9,7 +9,7 @@ from cusp.program.cli import add_partition_options, add_timeout, add_trace, inte
 from gluon.transports import CHOICES as TRANSPORTS
 
 DEFAULT_SCALE = 16
-EXECUTIONS = ("bulk", "async")
+EXECUTIONS = ("auto", "bulk", "async")
 
 
 def check_nodes(part: Partition, nodes: Iterable[int], name: str) -> None:
@@ -47,8 +47,9 @@ def make_parser(name: str, summary: str, needs_source: bool = True) -> argparse.
     run.add_argument("--trials", type=positive, default=1, metavar="N", help=trials)
     run.add_argument("--verify", action="store_true", help=f"check the answer of the first trial{of_source}")
     add_transport_option(run)
-    execution = "wait for all ranks after each round, or for nobody: values then travel as they change (default: bulk)"
-    run.add_argument("--execution", choices=EXECUTIONS, default="bulk", help=execution)
+    execution = "bulk: rounds that all ranks end together; async: values travel as they change, and no rank waits for "
+    execution += "others; auto: bulk, but searches of long graphs without rounds where CPU ranks share memory"
+    run.add_argument("--execution", choices=EXECUTIONS, default="auto", help=execution + " (default: auto)")
     add_timeout(run)
     out = parser.add_argument_group("output")
     out.add_argument("--output", metavar="FILE", help="write the last answer (HDF5, N entries by global id)")

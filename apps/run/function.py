@@ -57,13 +57,13 @@ def function_of(app: App, text: str | None = None) -> Callable[..., Result]:
         return Result(answer, part.part, part.names, part.comm, seconds, gather)
 
     def with_source(
-        part: PartitionedGraph, source: Any, *, gather: bool = True, verify: bool = False, execution: str = "bulk",
+        part: PartitionedGraph, source: Any, *, gather: bool = True, verify: bool = False, execution: str = "auto",
         trace: Name | None = None, **options: Any,
     ) -> Result:  # fmt: skip
         return run(part, source, gather, verify, execution, trace, options)
 
     def without(
-        part: PartitionedGraph, *, gather: bool = True, verify: bool = False, execution: str = "bulk",
+        part: PartitionedGraph, *, gather: bool = True, verify: bool = False, execution: str = "auto",
         trace: Name | None = None, **options: Any,
     ) -> Result:  # fmt: skip
         return run(part, None, gather, verify, execution, trace, options)
@@ -95,7 +95,7 @@ def _help(app: App, parser: Keywords, text: str) -> str:
         *(["source : the node to start from, by global id or name"] if app.needs_source else []),
         "gather : the labels of all nodes go to every rank; else each keeps its own",
         "verify : check the answer by invariants, which raises VerificationError",
-        "execution : bulk: all ranks end each round together; async: no rank waits for others, values travel as they change",
+        "execution : in rounds (bulk), without (async), or as is faster: see ``--execution``",
         "trace : a file for what each rank does when in this call, as ``--trace`` writes it",
         *(f"{action.dest} : {(action.help or '').replace('%%', '%')}" for action in parser.actions),
     ]

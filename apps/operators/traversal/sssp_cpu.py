@@ -13,6 +13,8 @@ from numba import njit
 from apps.operators.frontier_cpu import get_bit, set_bit
 from apps.operators.interfaces import is_sparse
 from apps.operators.traversal.buckets_cpu import bucket_end, drain_in_parallel, in_order
+from apps.operators.traversal.peers.relax_cpu import PeerRelaxing, plan_peers
+from apps.operators.traversal.peers.relax_cpu import shortest_paths as over_peers
 from cusp.kernels.bits import first_bit, prefetch
 from cusp.partition import Partition
 from cusp.runtime.threads import many
@@ -42,6 +44,8 @@ class Relaxing:
         How many times wider than usual buckets are.
     rows : int
         Proxies up to the last one with out-edges: mirrors that have none are never relaxed.
+    peers : PeerRelaxing or None
+        What a search over several ranks in one call needs, where that can be and pays.
     """
 
     ring: np.ndarray
@@ -49,6 +53,7 @@ class Relaxing:
     ahead: int
     scale: float
     rows: int
+    peers: PeerRelaxing | None = None
 
 
 def bucket_scale(queue: Relaxing, sync: Sync) -> float:
@@ -58,13 +63,16 @@ def bucket_scale(queue: Relaxing, sync: Sync) -> float:
 def plan_relaxing(part: Partition, sync: Sync, weights: np.ndarray, dtype: np.dtype) -> Relaxing:
     ring, pile = np.zeros(part.num_proxies + 1, np.int32), np.empty(part.num_proxies, np.int32)
     rows = int(np.searchsorted(part.offsets, part.num_local_edges))
-    if sync.plan.apart or is_sparse(part):
+    if sync.plan.apart:
         return Relaxing(ring, pile, AT_ONCE, 1.0, rows)
+    if is_sparse(part):
+        peers = None if sync.execution == "bulk" or sync.plan.mixed else plan_peers(part, sync, ring, pile, rows)
+        return Relaxing(ring, pile, AT_ONCE, 1.0, rows, peers)
     return Relaxing(ring, pile, max(AT_ONCE, part.num_local_edges // SYNCS), NARROW, rows)
 
 
 def drains(queue: Any, sync: Sync) -> bool:
-    return sync.plan.apart
+    return sync.plan.apart or queue.peers is not None
 
 
 def settles(queue: Relaxing) -> bool:
@@ -72,8 +80,10 @@ def settles(queue: Relaxing) -> bool:
     return False
 
 
-def shortest_paths(part: Partition, source: int, lengths: Any) -> tuple[np.ndarray, int]:
+def shortest_paths(part: Partition, sync: Sync, source: int, lengths: Any) -> tuple[np.ndarray, int]:
     number, queue = lengths.dtype.type, lengths.queue
+    if queue.peers is not None:
+        return over_peers(part, sync, source, lengths, queue.peers)
     values, pending = np.full(part.num_proxies, lengths.far, lengths.dtype), no_bits(part.num_proxies)
     lid = part.lid(source)
     if lid < 0:
@@ -84,8 +94,8 @@ def shortest_paths(part: Partition, source: int, lengths: Any) -> tuple[np.ndarr
         return values, drain_in_parallel(part, delta, far, lengths.weights, values, pending, queue)
     set_bit(pending, lid)
     buckets = _drain(
-        1, delta, delta, far, ALL, ALL, ALL, queue.rows, part.offsets, part.targets, lengths.weights, values, values[:0], pending,
-        NOTHING, queue.ring, queue.pile,
+        1, delta, delta, far, ALL, ALL, ALL, queue.rows, part.offsets, part.targets, lengths.weights, values,
+        values[:0], pending, NOTHING, queue.ring, queue.pile,
     )  # fmt: skip
     return values, buckets
 
@@ -121,7 +131,8 @@ def relax_some(
     pending: Any, updated: Any, queue: Relaxing,
 ) -> None:  # fmt: skip
     graph = (offsets, targets, weights, values, relaxed_at, pending, updated, queue)
-    _relax(limit, delta, far, SOME, SOME, SOME, *graph)
+    some = max(SOME, queue.ahead - AT_ONCE)
+    _relax(limit, delta, far, some, some, some, *graph)
 
 
 def _relax(

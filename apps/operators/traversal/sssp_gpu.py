@@ -189,7 +189,7 @@ def _threads(size: int) -> int:
     return min(max(size, 1), many_threads())
 
 
-def shortest_paths(part: Partition, source: int, lengths: Any) -> tuple[Any, Any]:
+def shortest_paths(part: Partition, sync: Sync, source: int, lengths: Any) -> tuple[Any, Any]:
     far, relaxing = lengths.dtype.type(lengths.far), lengths.queue
     queue = relaxing.queue
     delta = lengths.dtype.type(min(lengths.delta, lengths.far))
