@@ -235,7 +235,7 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Wanted:
         scale /= max(others, 1)
     elif part.symmetric:
         scale /= 2
-    small = backend(Betweenness, part.device).sweeps(part.num_nodes, part.num_edges)
+    small = backend(Betweenness, part.device).sweeps(part, sync)
     return Wanted(sources, scale, whole_graph(part, sync.comm) if small else None, prepare_bfs(part, sync))
 
 

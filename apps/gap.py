@@ -29,6 +29,7 @@ from cusp.output.whole_file import check_targets
 from cusp.program import report
 from cusp.program.cli import add_partition_options, add_timeout, add_trace, inputs_of, integer, positive, scale
 from cusp.program.traced import traced
+from cusp.runtime.devices import name_of
 
 SOURCES = 64
 ROOTS = 4  # per trial of betweenness
@@ -169,7 +170,7 @@ def trials_of(
         arguments = rules.arguments(trial, sources)
         result = run(part, **arguments, gather=False, verify=verify)
         rows.append({
-            "app": f"gap-{kernel}", "trial": trial, "ranks": comm.size, "device": part.part.device,
+            "app": f"gap-{kernel}", "trial": trial, "ranks": comm.size, "device": name_of(part.plan.devices),
             "seconds": result.seconds, "preparation_seconds": part.preparation_seconds[rules.app],
             "rounds": result.rounds, "arguments": arguments, "verified": verify or None,
         })  # fmt: skip

@@ -100,7 +100,7 @@ def prepare_job(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> J
     report.progress(comm.rank, "opening")
     with timeline.phase("open"):
         placement = choose_device(wanted_device(options), comm, options.threads)
-        source = open_input(comm, options, app.weighted, placement.device, app.generate)
+        source = open_input(comm, options, app.weighted, placement, app.generate)
         open_transport(options.transport, comm, placement.device)  # connects the GPUs before a clock runs
     report.progress(comm.rank, "loading compiled code (compiled once, then kept)")
     device = placement.device
@@ -123,9 +123,11 @@ def prepare_job(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> J
     report.progress(comm.rank, "")
     report.say(comm.rank, report.describe_graph(source.name, source.header))
     report.say(comm.rank, report.partition_table(quality, source.policy.name, seconds, phases))
+    if source.shares:
+        report.say(comm.rank, source.shares)
     report.say(comm.rank, f"start-up: {startup:.2f} s to load compiled code")
-    report.say(comm.rank, report.describe_placement(placement, source.compiled.where))
-    if part.device == "gpu":
+    report.say(comm.rank, report.describe_placement(placement, source.compiled.where, comm))
+    if placement.name != "cpu":
         report.say(comm.rank, f"transport: {plan.transport}")
     report.warn_of_idle_ranks(part, comm.size, comm.rank)
     return Job(source.name, source.policy, placement, part, plan, prepared, quality, seconds, phases, startup)
@@ -158,14 +160,15 @@ def run_trial(
     own = slice(None) if answer.reached is None else answer.reached[: job.part.num_masters]
     degrees = job.part.degrees[own]
     reached, traversed = sync.total(degrees.size, int(degrees.sum()))
+    rounds = sync.highest(int(answer.rounds))
     answer = answer.on_host()
     row = {
         "app": app.name, "graph": job.graph, "nodes": job.part.num_nodes, "edges": job.part.num_edges,
         "policy": job.policy.name, "ranks": comm.size,
-        "threads": max(job.placement.threads), "device": job.placement.device, "transport": job.plan.transport,
+        "threads": max(job.placement.threads), "device": job.placement.name, "transport": job.plan.transport,
         "execution": options.execution, "source": source, "trial": trial,
         "seconds": seconds, "partition_seconds": job.partition_seconds, "phases": job.phases,
-        "startup_seconds": job.startup_seconds, "rounds": answer.rounds, "messages": messages,
+        "startup_seconds": job.startup_seconds, "rounds": rounds, "messages": messages,
         "mb_sent": (reduced + broadcast) / 1e6, "mb_reduced": reduced / 1e6, "mb_broadcast": broadcast / 1e6,
         "reached": reached, "traversed_edges": traversed, "replication": job.quality.replication,
         "edge_balance": job.quality.edge_balance, "peak_mb": comm.allreduce(peak_mb(), MPI.MAX),

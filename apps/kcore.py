@@ -16,7 +16,7 @@ import numpy as np
 
 from apps.harness import Answer, App, main
 from apps.operators.interfaces import Frontier
-from apps.operators.structure.interfaces import Cores, GpuKcore, Kcore
+from apps.operators.structure.interfaces import Cores, Kcore
 from apps.shared.undirected import as_undirected
 from apps.verify.cores import verify_cores
 from cusp.launch import run_main
@@ -48,8 +48,9 @@ def kcore(part: Partition, sync: Sync, graph: UndirectedGraph, k: int | None = N
     J. ACM 1983), all of the lowest degree at once. Who is peeled is told to its mirrors, which take a neighbour from
     each node of their rank that they touch: once in all. On CPUs a rank peels its own until all that are left have
     more neighbours, as far as it knows, and then tells others. On GPUs that reach each other's memory ranks peel
-    together, each node when the round comes in which one GPU would peel it. Other GPUs also peel their own, but masters
-    then learn what their mirrors have lost: there are at least as many rounds as distinct core numbers.
+    together, each node when the round comes in which one GPU would peel it. Other GPUs, and the ranks of mixed jobs,
+    also peel their own, but masters then learn what their mirrors have lost: there are at least as many rounds as
+    distinct core numbers.
 
     Asynchronously, every node has an estimate, its degree at first, and lowers it where too few neighbours have one as
     high (Montresor, De Pellegrini, Miorandi, IEEE TPDS 2013): that needs no order.
@@ -88,8 +89,8 @@ def kcore(part: Partition, sync: Sync, graph: UndirectedGraph, k: int | None = N
 
 def tells_mirrors(sync: Sync) -> bool:
     """Whether who is peeled is told to its mirrors: on CPUs, and on GPUs that reach each other's memory."""
-    device = sync.plan.device
-    return device == "cpu" or backend(Frontier, device).drains(sync)
+    device = sync.plan.devices[sync.comm.rank]
+    return not sync.plan.mixed and (device == "cpu" or backend(Frontier, device).drains(sync))
 
 
 def _lower_estimates(graph: UndirectedGraph, sync: Sync) -> tuple[Any, int]:
@@ -111,7 +112,7 @@ def _lower_estimates(graph: UndirectedGraph, sync: Sync) -> tuple[Any, int]:
 def _peel_in_rounds(graph: UndirectedGraph, sync: Sync, level: int, last: int) -> tuple[Any, int]:
     """Core numbers from ``level`` on, up to ``last``, and the number of rounds. Collective."""
     part = graph.part
-    ops, end = backend(GpuKcore, part.device), part.num_masters
+    ops, end = backend(Kcore, part.device), part.num_masters
     degrees = Label(part, np.int32, 0, ADD)
     degrees.values[:end] = part.degrees
     core, rounds = xp_of(part.device).full(end, -1, np.int32), 0

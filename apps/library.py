@@ -136,7 +136,8 @@ def partition_graph(
     comm = MPI.COMM_WORLD if comm is None else comm
     with together(comm):
         chosen = partition_keywords().read(options | {"policy": policy})
-    device = choose_device(wanted_device(chosen), comm, chosen.threads).device
+    placement = choose_device(wanted_device(chosen), comm, chosen.threads)
+    device = placement.device
     open_transport(chosen.transport, comm, device)
     names = None
     if named_everywhere(graph, comm):
@@ -144,7 +145,7 @@ def partition_graph(
             if num_nodes is not None or symmetrize or share:
                 raise OptionError("num_nodes, symmetrize and share are for graphs in memory; scripts.convert does so")
         chosen.graph = str(graph)
-        source = open_input(comm, chosen, weights, device)
+        source = open_input(comm, chosen, weights, placement)
     else:
         with together(comm):
             compiled = compile_policy(policy_for(comm, chosen), device)
@@ -156,7 +157,7 @@ def partition_graph(
             edges = slice_in_memory(
                 graph, comm, num_nodes=num_nodes, symmetrize=symmetrize, share=share, weights=weights
             )
-        source = open_slice(comm, "memory", edges, compiled, chosen, device)
+        source = open_slice(comm, "memory", edges, compiled, chosen, placement)
     _warm_up(source.header, source.policy, weights, comm, device)
     return PartitionedGraph(source.build(Stopwatch(), False), comm, source.policy, names, chosen.transport)
 

@@ -57,7 +57,7 @@ def distances_from(part: Partition, sync: Sync, source: int, lengths: Lengths) -
     Those of mirrors may be stale.
     """
     ops = backend(Sssp, part.device)
-    if ops.drains(lengths.queue, sync.comm.size):
+    if ops.drains(lengths.queue, sync):
         found = ops.shortest_paths(part, sync, source, lengths)
         sync.count_peers(found[1])
         return found

@@ -38,6 +38,7 @@ from cusp.program.cli import (
     policy_parameters,
     wanted_device,
 )
+from cusp.program.shares import told_shares, with_shares
 from cusp.program.template import write_template
 from cusp.program.traced import traced
 from cusp.program.warm_up import tiny_policy, warm_up
@@ -93,11 +94,14 @@ def partition_as_told(comm: MPI.Intracomm, options: argparse.Namespace) -> None:
         policy.grid_for(parts)
     report.say(comm.rank, report.describe_graph(options.graph, header))
     if options.dry_run:
+        with together(comm):
+            policy = told_shares(policy, options.shares, parts)
         result = dry_run(header, policy, parts, options.split, int(options.sample * 1e6), comm)
         report.say(comm.rank, report.dry_run(result, policy.name))
         return
     placement = choose_device(wanted_device(options), comm, options.threads)
     device = placement.device
+    policy, shares = with_shares(policy, options.shares, header, placement, comm)
     with together(comm):
         compiled = compile_policy(policy, device)
     with timeline.phase("start-up"):
@@ -115,7 +119,9 @@ def partition_as_told(comm: MPI.Intracomm, options: argparse.Namespace) -> None:
     quality = measure_quality(part, comm)
     report.say(comm.rank, report.partition_table(quality, policy.name, seconds, phases))
     peak = comm.allreduce(peak_mb(), MPI.MAX)
-    report.say(comm.rank, report.describe_placement(placement, compiled.where))
+    if shares:
+        report.say(comm.rank, shares)
+    report.say(comm.rank, report.describe_placement(placement, compiled.where, comm))
     report.say(comm.rank, f"memory: up to {peak:,.0f} MB per rank, the program included")
     if options.json:
         figures = {"graph": options.graph, "policy": policy.name, "partition_seconds": seconds, "phases": phases}
@@ -148,7 +154,9 @@ def compare(comm: MPI.Intracomm, argv: list[str]) -> int:
     parts = options.ranks or comm.size
     check_targets(comm, {"--json": options.json, "--plot": options.plot}, inputs_of(options))
     with together(comm):
-        policies = [load_policy(name, **policy_parameters(options)) for name in options.policies.split(",")]
+        names = options.policies.split(",")
+        policies = [load_policy(name, **policy_parameters(options)) for name in names]
+        policies = [told_shares(policy, options.shares, parts) for policy in policies]
         for policy in policies:
             policy.grid_for(parts)
         compiled = [compile_policy(policy) for policy in policies]

@@ -123,6 +123,10 @@ class Partition:
         """Local id of a node, or -1 if it has no proxy here."""
         return int(self.lid_map.lids(np.array([gid], np.int64))[0])
 
+    def has_node(self, gid: int) -> bool:
+        """Whether a node has a proxy here; where all nodes are, nothing is looked up."""
+        return self.num_masters == self.num_nodes or self.lid(gid) >= 0
+
     def with_csc(self) -> "Partition":
         """The same partition with the local CSC, the transpose of the local CSR."""
         return replace(self, csc=transpose(self))

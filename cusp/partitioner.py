@@ -9,6 +9,7 @@ from cusp.construct import construct, exchange_edges, number_proxies
 from cusp.errors import OptionError, together
 from cusp.input.edge_slice import EdgeSlice, read_slice
 from cusp.input.memory_input import is_path, named_everywhere, slice_in_memory
+from cusp.input.split import bounds_of_parts
 from cusp.partition import Partition
 from cusp.policies.compile_rules import CompiledPolicy, compile_policy
 from cusp.policies.policy import Policy
@@ -56,10 +57,10 @@ def partition_graph(
     watch : Stopwatch, optional
         Gets the seconds of each phase.
     memory_limit : int, optional
-        Bytes that each rank may use for the graph, see :mod:`cusp.runtime.storage`. The partition is the same.
+        Bytes that each rank on a CPU may use for the graph, see :mod:`cusp.runtime.storage`. The partition is the same.
     device : {'cpu', 'gpu'}
-        Where the partition is made and stays. It is the same on both, bit for bit. Rules that cannot run on the
-        GPU run on the host, see :mod:`cusp.policies.translate_rules`.
+        Where the partition of this rank is made and stays. It is the same on both, bit for bit. Rules that cannot run
+        on the GPU run on the host, see :mod:`cusp.policies.translate_rules`.
 
     Raises
     ------
@@ -80,18 +81,20 @@ def partition_graph(
     """
     watch = watch or Stopwatch()
     with watch("read"):
+        devices = comm.allgather(device)
         with together(comm):
-            if memory_limit is not None and device != "cpu":
+            if memory_limit is not None and "cpu" not in devices:
                 raise OptionError("--memory-limit is for partitions on the CPU; leave it out, or use --device cpu")
             if memory_limit is not None and not is_path(graph):
                 raise OptionError("--memory-limit is for graph files; this graph is in memory")
             compiled = compile_policy(policy, device)
+            shares = compiled.policy.shares_for(comm.size)
         if named_everywhere(graph, comm):
-            in_degrees = compiled.uses.in_degrees
-            edges = [read_slice(graph, comm, split, weights, in_degrees, memory_limit, compiled.device)]
+            in_degrees, limit = compiled.uses.in_degrees, memory_limit if device == "cpu" else None
+            edges = [read_slice(graph, comm, split, weights, in_degrees, limit, compiled.device, shares)]
         else:
             edges = [graph if isinstance(graph, EdgeSlice) else slice_in_memory(graph, comm, weights=weights)]
-    return partition_slice(edges.pop(), compiled, comm, order, csc, watch, device)
+    return partition_slice(edges.pop(), compiled, comm, order, csc, watch, device, split)
 
 
 def partition_slice(
@@ -102,13 +105,19 @@ def partition_slice(
     csc: bool = False,
     watch: Stopwatch | None = None,
     device: str = "cpu",
+    split: str = "edges",
 ) -> Partition:
-    """Partition a graph that the ranks already hold in slices; see :func:`partition_graph`. Collective."""
+    """Partition a graph that the ranks already hold in slices; see :func:`partition_graph`. Collective.
+
+    Blocks of nodes are those that ranks hold; if ranks have shares, then those that ``split`` and the shares say.
+    """
     watch = watch or Stopwatch()
     with watch("assign_masters"):
         with together(comm):
             compiled = compile_policy(policy, device)
-        rules = prepare_rules(edges, compiled, comm)
+            shares = compiled.policy.shares_for(comm.size)
+        bounds = bounds_of_parts(edges, comm.size, split, comm, shares) if shares else None
+        rules = prepare_rules(edges, compiled, comm, bounds)
         edges = rules.edges
         masters = assign_masters(rules, comm)
     with watch("assign_edges"):

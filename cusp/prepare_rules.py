@@ -68,12 +68,12 @@ def prepare_rules(
     policy, uses = compiled.policy, compiled.uses
     num_parts = comm.size if bounds is None else bounds.size - 1
     with together(comm):
-        grid = policy.grid_for(num_parts)
+        grid, shares = policy.grid_for(num_parts), policy.shares_for(num_parts)
         edges = edges.on(compiled.device)
         node_map = move(read_node_map(policy.node_map, edges), edges.device) if policy.node_map else None
     neighbors = find_neighbors(edges, comm) if uses.neighbors or with_neighbors else None
     facts = {} if neighbors is None else _facts_on_neighbors(edges, neighbors, uses, comm)
-    prop = Prop(edges, num_parts, comm.rank, grid, policy.threshold, bounds, node_map=node_map, **facts)
+    prop = Prop(edges, num_parts, comm.rank, grid, policy.threshold, bounds, node_map=node_map, shares=shares, **facts)
     return PreparedRules(compiled, edges, prop, neighbors)
 
 

@@ -95,7 +95,7 @@ class Post:
     """What this rank sends and receives on some channels, and whether the end has come."""
 
     def __init__(self, sync: "Sync", channels: tuple[Channel, ...]) -> None:
-        device = backend(Mail, sync.plan.device)
+        device = backend(Mail, sync.plan.devices[sync.comm.rank])
         self.comm: MPI.Intracomm = kept(sync.comm, "mail", lambda: private(sync.comm))
         memory = kept(sync.comm, "mailboxes", device.Memory)
         self.boxes = [device.Mailbox(memory, kind, label, sync.plan.lists(at)) for kind, label, at in channels]

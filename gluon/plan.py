@@ -7,7 +7,7 @@ import numpy as np
 
 from cusp.errors import PolicyError, together
 from cusp.partition import Partition
-from cusp.runtime.devices import to_host
+from cusp.runtime.devices import is_mixed, to_host
 from cusp.runtime.exchange import all_to_all
 from gluon.transports import get_transport
 
@@ -49,19 +49,27 @@ class SyncPlan:
 
     Attributes
     ----------
-    device : {'cpu', 'gpu'}
-        Of the partition.
+    devices : tuple of {'cpu', 'gpu'}
+        Where the partition of each rank is.
+    apart : bool
+        No rank shares a node with another: there is nothing to sync.
     transport : str
         Name of what carries messages along the lists.
     src, dst, any : Lists
         For labels that are read or written at this end of edges, or at either.
     """
 
-    device: str
+    devices: tuple[str, ...]
+    apart: bool
     transport: str
     src: Lists
     dst: Lists
     any: Lists
+
+    @property
+    def mixed(self) -> bool:
+        """Whether some ranks compute on CPUs and others on GPUs: then all have to go the same way."""
+        return is_mixed(self.devices)
 
     def lists(self, location: str) -> Lists:
         """Lists of the mirrors that play a role: ``src``, ``dst`` or ``any``."""
@@ -104,7 +112,8 @@ def make_plan(part: Partition, comm: "Intracomm", transport: str = "auto") -> Sy
     def playing(role: int) -> Lists:
         return Lists(_chosen(mirrors, mirror_roles, role), _chosen(masters, master_roles, role))
 
-    return SyncPlan(part.device, chosen, playing(HAS_OUT), playing(HAS_IN), playing(HAS_OUT | HAS_IN))
+    devices, alone = zip(*comm.allgather((part.device, part.num_proxies == part.num_masters)))
+    return SyncPlan(devices, all(alone), chosen, playing(HAS_OUT), playing(HAS_IN), playing(HAS_OUT | HAS_IN))
 
 
 def _chosen(lids: list[np.ndarray], roles: list[np.ndarray], role: int) -> tuple[np.ndarray, ...]:

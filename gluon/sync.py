@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from mpi4py import MPI
 
+from cusp.errors import OptionError
 from cusp.runtime import timeline, watchdog
 from cusp.runtime.devices import backend
 from cusp.runtime.exchange import kept
@@ -42,6 +43,7 @@ class Sync:
         read u and write v.
     execution : {'auto', 'bulk', 'async'}
         In rounds or without, where algorithms can; ``auto``: as an algorithm is faster.
+        Mixed jobs go in rounds.
 
     Attributes
     ----------
@@ -61,6 +63,8 @@ class Sync:
         self.plan, self.comm = plan, comm
         self.execution = execution
         self.asynchronous = execution == "async" and comm.size > 1
+        if self.asynchronous and plan.mixed:
+            raise OptionError("--execution async is for jobs on one kind of device; use --execution bulk")
         self.exchange = exchange_of(plan, comm)
         self.peers = peers_of(plan, comm)
         self.write, self.read = write, read
@@ -153,7 +157,7 @@ class Sync:
 
 def peers_of(plan: SyncPlan, comm: MPI.Intracomm) -> "Peers | None":
     """The ranks as peers, where the transport of a plan is ``peer`` and each has a GPU of its own."""
-    if plan.device != "gpu" or plan.transport != "peer":
+    if {*plan.devices} != {"gpu"} or plan.transport != "peer":
         return None
     from gluon.peers import memory_gpu
 
@@ -164,9 +168,19 @@ def exchange_of(plan: SyncPlan, comm: MPI.Intracomm) -> LabelExchange:
     """What carries labels by a plan's transport; kept with the communicator, for all that sync by it."""
     made = kept(comm, "exchanges", dict)
     traced = timeline.running() is not None
-    key = plan.device, plan.transport, traced
+    key = plan.devices, plan.transport, traced
     if key not in made:
-        make = partial(backend(Exchange, plan.device).Exchange, comm)
-        transport = get_transport(plan.transport, comm, plan.device)
-        made[key] = TracedExchange(make, transport, plan.device) if traced else make(transport)
+        device = plan.devices[comm.rank]
+        make = partial(_exchange_for(plan, device).Exchange, comm)
+        transport = get_transport(plan.transport, comm, device)
+        made[key] = TracedExchange(make, transport, device) if traced else make(transport)
     return made[key]
+
+
+def _exchange_for(plan: SyncPlan, device: str) -> Exchange:
+    """The module of a rank on a device: ranks on CPUs do as those on GPUs do, where there are some."""
+    if plan.mixed and device == "cpu":
+        from gluon import exchange_mixed
+
+        return exchange_mixed
+    return backend(Exchange, device)

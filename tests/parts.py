@@ -23,8 +23,9 @@ from cusp.runtime.environment import cache_folder
 from gluon.plan import make_plan
 from gluon.sync import Sync
 
-DEVICE = os.environ["CUSP_DEVICE"]  # where the tests of algorithms compute
-PLACEMENT = choose_device(DEVICE, ranks.COMM)  # a GPU that cannot be used is an error here, not a test that is skipped
+WANTED = os.environ["CUSP_DEVICE"]  # where the tests of algorithms compute: a device, or a list of those of the ranks
+PLACEMENT = choose_device(WANTED, ranks.COMM)  # a GPU that cannot be used is an error here, not a test that is skipped
+DEVICE = PLACEMENT.device
 FOLDER = Path(__file__).resolve().parent / "user_policies"
 SIZE = ranks.COMM.size
 GRIDS = [(rows, SIZE // rows) for rows in range(1, SIZE + 1) if SIZE % rows == 0]
@@ -71,7 +72,7 @@ def share(cases: Iterable[Any]) -> list[Any]:
 
 # Each hard graph with one policy, and the graph that has most with all.
 ONCE = list(zip(HARD, SOME * 9))
-if DEVICE == "cpu":
+if WANTED == "cpu":
     ONCE = sorted({*ONCE, *(("random", policy) for policy in SOME)})
 
 

@@ -41,10 +41,11 @@ from cusp.partitioner import partition_slice
 from cusp.policies import Policy
 from cusp.program import report
 from cusp.program.cli import add_partition_options, add_timeout, add_trace, inputs_of, integer, positive, scale
+from cusp.program.shares import with_shares
 from cusp.program.traced import traced
 from cusp.program.warm_up import warm_up
 from cusp.runtime import timeline
-from cusp.runtime.devices import backend, choose_device, move
+from cusp.runtime.devices import backend, choose_device, is_mixed, move
 from cusp.runtime.stopwatch import Stopwatch
 from cusp.runtime.threads import ordered_map
 from gluon.interfaces import Device
@@ -88,14 +89,18 @@ def run_benchmark(policy: Policy, comm: MPI.Intracomm, options: argparse.Namespa
     """Rehearse, run and write as the options say. Collective."""
     placement = choose_device(options.device, comm, options.threads)
     open_transport(options.transport, comm, placement.device)
+    header, edges = header_for(options), 2 * options.edgefactor << options.scale
+    policy, shares = with_shares(policy, options.shares, replace(header, num_edges=edges), placement, comm)
     report.progress(comm.rank, "loading compiled code (compiled once, then kept)")
     with timeline.phase("start-up"):
         rehearse(options, policy, placement.device, comm)
     outcome = benchmark(options, policy, placement.device, comm, lambda text: report.progress(comm.rank, text))
     report.progress(comm.rank, "")
+    if shares:
+        report.say(comm.rank, shares)
     report.say(comm.rank, official_output(options, comm.size, outcome))
     if options.rows:
-        append_rows(options.rows, rows_of(options, placement.device, comm.size, outcome), comm)
+        append_rows(options.rows, rows_of(options, placement.name, comm.size, outcome), comm)
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -122,10 +127,14 @@ def rehearse(options: argparse.Namespace, policy: Policy, device: str, comm: MPI
     small = argparse.Namespace(
         **vars(options) | {"scale": min(REHEARSAL, options.scale), "keys": 1, "transport": "mpi"}
     )
-    index = index_dtype(2**options.scale)
-    header = GraphHeader("kron", 2**options.scale, 0, True, index, np.dtype(np.uint32), False)
-    alone = replace(policy, grid=None)
-    warm_up(comm, header, lambda few, path: benchmark(small, alone, device, few))
+    alone = replace(policy, grid=None, shares=None)
+    warm_up(comm, header_for(options), lambda few, path: benchmark(small, alone, device, few))
+
+
+def header_for(options: argparse.Namespace) -> GraphHeader:
+    """What is known of the graph before it is generated; its edges are not."""
+    nodes = 2**options.scale
+    return GraphHeader("kron", nodes, 0, True, index_dtype(nodes), np.dtype(np.uint32), False)
 
 
 def benchmark(
@@ -197,11 +206,11 @@ def generate(options: argparse.Namespace, weighted: bool, device: str, comm: MPI
 def construct(tuples: EdgeTuples, policy: Policy, options: argparse.Namespace, comm: MPI.Intracomm) -> Graph:
     """Kernel 1: from the edge list to the partition, the sync plan and what searches share. Collective."""
     lengths = None if tuples.weights is None else (tuples.weights / np.float32(UNIT)).astype(np.uint32)
-    slices = backend(Slices, tuples.device)
-    ends = (tuples.sources, tuples.targets)
-    edges = [slices.undirected_slice(*ends, lengths, tuples.num_nodes, comm)]
-    del lengths
-    part = partition_slice(edges.pop(), policy, comm, options.order, device=tuples.device)
+    device = "cpu" if is_mixed(comm.allgather(tuples.device)) else tuples.device
+    sources, targets, lengths = (move(array, device) for array in (tuples.sources, tuples.targets, lengths))
+    edges = [backend(Slices, device).undirected_slice(sources, targets, lengths, tuples.num_nodes, comm)]
+    del sources, targets, lengths
+    part = partition_slice(edges.pop(), policy, comm, options.order, device=tuples.device, split=options.split)
     plan = make_plan(part, comm, options.transport)
     sync = Sync(plan, comm)
     return Graph(part, plan, prepare_bfs(part, sync), None if part.weights is None else measure(part, sync))

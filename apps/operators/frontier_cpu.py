@@ -10,11 +10,11 @@ from gluon.sync import Sync
 
 
 def drains(sync: Sync) -> bool:
-    return sync.comm.size == 1
+    return sync.plan.apart
 
 
 def runs_ahead(part: Partition, sync: Sync) -> bool:
-    return sync.comm.size > 1 and is_sparse(part)
+    return not sync.plan.apart and is_sparse(part)
 
 
 def make_queue(part: Partition) -> np.ndarray:

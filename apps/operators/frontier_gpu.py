@@ -60,11 +60,11 @@ def require_countable(nodes: int, edges: int) -> None:
 
 
 def drains(sync: Sync) -> bool:
-    return sync.comm.size == 1 or sync.peers is not None
+    return sync.plan.apart or sync.peers is not None
 
 
 def runs_ahead(part: Partition, sync: Sync) -> bool:
-    return sync.peers is not None and is_sparse(part)
+    return (sync.peers is not None or (sync.plan.mixed and not sync.plan.apart)) and is_sparse(part)
 
 
 def frontier_size(updated: Any, degrees: Any) -> tuple[int, int]:

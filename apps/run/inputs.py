@@ -24,6 +24,8 @@ from cusp.policies import Policy, load_policy
 from cusp.policies.compile_rules import CompiledPolicy, compile_policy
 from cusp.policies.policy import is_built_in
 from cusp.program.cli import policy_parameters
+from cusp.program.shares import with_shares
+from cusp.runtime.devices import Placement
 from cusp.runtime.stopwatch import Stopwatch
 
 DEFAULT_POLICY = "oec"  # of --policy
@@ -41,11 +43,14 @@ class Input:
     compiled : CompiledPolicy
     build : function (stopwatch, csc) -> Partition
         Collective.
+    shares : str or None
+        A line about the shares of ranks, if they are not those that were asked for.
     """
 
     header: GraphHeader
     compiled: CompiledPolicy
     build: Callable[[Stopwatch, bool], Partition]
+    shares: str | None = None
 
     @property
     def policy(self) -> Policy:
@@ -59,8 +64,9 @@ class Input:
 
 
 def open_input(
-    comm: MPI.Intracomm, options: argparse.Namespace, weighted: bool, device: str, generate: Generate | None = None
-) -> Input:
+    comm: MPI.Intracomm, options: argparse.Namespace, weighted: bool, placement: Placement,
+    generate: Generate | None = None,
+) -> Input:  # fmt: skip
     """Check what the command line names, and generate the graph if there is no file. Collective.
 
     Raises
@@ -70,16 +76,16 @@ def open_input(
     """
     is_file = bool(options.graph) and generate is None
     if is_file and os.path.isdir(options.graph):
-        return _open_saved(comm, options, weighted, device)
+        return _open_saved(comm, options, weighted, placement)
     with together(comm):
         if options.memory_limit and not is_file:
             raise OptionError("--memory-limit: needs a graph file; a graph that is generated now is in memory")
-        compiled = compile_policy(policy_for(comm, options), device)
+        compiled = compile_policy(policy_for(comm, options), placement.device)
         header = read_header(options.graph) if is_file else None
     if header is not None:
-        return _open_file(comm, header, compiled, options, weighted, device)
+        return _open_file(comm, header, compiled, options, weighted, placement)
     name, rows = (generate or _small_rmat(weighted))(comm, options)
-    return open_slice(comm, name, slice_of_rows(rows, comm), compiled, options, device)
+    return open_slice(comm, name, slice_of_rows(rows, comm), compiled, options, placement)
 
 
 def policy_for(comm: MPI.Intracomm, options: argparse.Namespace) -> Policy:
@@ -95,15 +101,27 @@ def policy_for(comm: MPI.Intracomm, options: argparse.Namespace) -> Policy:
     return policy
 
 
+def _with_shares(
+    compiled: CompiledPolicy, options: argparse.Namespace, header: GraphHeader, placement: Placement,
+    comm: MPI.Intracomm,
+) -> tuple[CompiledPolicy, str | None]:  # fmt: skip
+    """The policy with the shares of ranks, and a line about them: see :func:`cusp.program.shares.with_shares`."""
+    policy, line = with_shares(compiled.policy, options.shares, header, placement, comm)
+    return (compiled if policy is compiled.policy else compile_policy(policy, placement.device)), line
+
+
 def open_slice(
-    comm: MPI.Intracomm, name: str, edges: EdgeSlice, compiled: CompiledPolicy, options: argparse.Namespace, device: str
-) -> Input:
-    """A graph in memory, as if it were in a file."""
+    comm: MPI.Intracomm, name: str, edges: EdgeSlice, compiled: CompiledPolicy, options: argparse.Namespace,
+    placement: Placement,
+) -> Input:  # fmt: skip
+    """A graph in memory, as if it were in a file. Collective."""
+    header, device = header_of(name, edges), placement.device
+    compiled, line = _with_shares(compiled, options, header, placement, comm)
 
     def build(watch: Stopwatch, csc: bool) -> Partition:
-        return partition_slice(edges, compiled, comm, options.order, csc, watch, device)
+        return partition_slice(edges, compiled, comm, options.order, csc, watch, device, options.split)
 
-    return Input(header_of(name, edges), compiled, build)
+    return Input(header, compiled, build, line)
 
 
 def header_of(name: str, graph: EdgeSlice | Partition) -> GraphHeader:
@@ -119,8 +137,10 @@ def _open_file(
     compiled: CompiledPolicy,
     options: argparse.Namespace,
     weighted: bool,
-    device: str,
+    placement: Placement,
 ) -> Input:
+    compiled, line = _with_shares(compiled, options, header, placement, comm)
+
     def build(watch: Stopwatch, csc: bool) -> Partition:
         return partition_graph(
             header.path,
@@ -132,33 +152,37 @@ def _open_file(
             csc,
             watch,
             options.memory_limit,
-            device,
+            placement.device,
         )
 
-    return Input(header, compiled, build)
+    return Input(header, compiled, build, line)
 
 
-def _open_saved(comm: MPI.Intracomm, options: argparse.Namespace, weighted: bool, device: str) -> Input:
+def _open_saved(comm: MPI.Intracomm, options: argparse.Namespace, weighted: bool, placement: Placement) -> Input:
     """A saved partition as it is or, on another number of ranks, made again from its graph."""
-    folder = options.graph
+    folder, device = options.graph, placement.device
     with together(comm):
         manifest = read_manifest(folder)
         if manifest.ranks != comm.size:
             check_regular(folder, manifest.graph)
             policy, again = _policy_again(comm, manifest, options)
-            return _open_file(
-                comm, read_header(manifest.graph), compile_policy(policy, device), again, weighted, device
-            )
-        known = is_built_in(manifest.policy)
-        policy = load_policy(manifest.policy if known else STAND_IN, **_parameters(manifest))
-        compiled = compile_policy(replace(policy, name=manifest.policy), device)
+            header = read_header(manifest.graph)
+        else:
+            if options.shares:
+                raise OptionError(f"--shares: the partition in {folder} is made already; --save one with other shares")
+            known = is_built_in(manifest.policy)
+            policy = load_policy(manifest.policy if known else STAND_IN, **_parameters(manifest))
+            policy, header = replace(policy, name=manifest.policy), manifest.header()
+        compiled = compile_policy(policy, device)
+    if manifest.ranks != comm.size:
+        return _open_file(comm, header, compiled, again, weighted, placement)
 
     def load(watch: Stopwatch, csc: bool) -> Partition:
         with watch("read"):
             part = load_partition(folder, comm, weighted, options.memory_limit).on(device)
             return part.with_csc() if csc else part
 
-    return Input(manifest.header(), compiled, load)
+    return Input(header, compiled, load)
 
 
 def _policy_again(

@@ -15,6 +15,7 @@ from cusp.estimates.quality import Quality, measure_quality
 from cusp.partition import Partition
 from cusp.policies import Policy
 from cusp.program.warm_up import warm_up
+from cusp.runtime.devices import name_of
 from cusp.runtime.stopwatch import Stopwatch
 from gluon.plan import SyncPlan, make_plan
 from gluon.sync import Sync
@@ -48,7 +49,7 @@ class PartitionedGraph:
         part = self.part
         return (
             f"PartitionedGraph({part.num_nodes:,} nodes, {part.num_edges:,} edges; {self.policy.name} on "
-            f"{part.num_ranks} rank(s), {part.device}, replication {self.quality.replication:.2f})"
+            f"{part.num_ranks} rank(s), {name_of(self.plan.devices)}, replication {self.quality.replication:.2f})"
         )
 
     def gid(self, node: Any) -> int:

@@ -79,7 +79,8 @@ def measure(part: Partition, sync: Sync, delta: float | None = None) -> Lengths:
     if delta is not None and not delta > 0:
         raise OptionError(f"--delta {delta:g}: the width of a bucket must be above 0")
     queue = ops.plan_relaxing(part, sync, weights, dtype)
-    delta = delta or ops.bucket_scale(queue, sync.comm.size) * choose_delta(mean, part.num_edges / part.num_nodes)
+    scale = sync.highest(ops.bucket_scale(queue, sync))  # in a mixed job ranks may differ
+    delta = delta or scale * choose_delta(mean, part.num_edges / part.num_nodes)
     if dtype.kind != "f":
         delta = max(1, round(min(delta, far)))
     may_overflow = dtype.kind != "f" and longest >= LONGEST

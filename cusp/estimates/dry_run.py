@@ -1,5 +1,6 @@
 """What a partition will need, before it is made: an estimate from a small part of the file, and bounds."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -75,9 +76,10 @@ def dry_run(header: GraphHeader, policy: Policy, parts: int, split: str, limit: 
 
     If the whole graph fits into the limit, it is read and the rules are asked about every edge.
     """
-    bounds = bounds_of(header, parts)
     with together(comm):
         compiled = compile_policy(policy)
+        shares = policy.shares_for(parts)
+    bounds = bounds_of(header, parts, shares)
     needed = header.num_edges * header.index_dtype.itemsize + 8 * (header.num_nodes + comm.size)
     if needed <= limit:
         edges = read_slice(header.path, comm, split, weights=False, in_degrees=compiled.uses.in_degrees)
@@ -114,22 +116,31 @@ def _from_sample(
     return estimate_from_sample(sample, compiled, parts, split), source
 
 
-def bounds_of(header: GraphHeader, parts: int) -> Bounds:
-    """Bounds that hold for any policy; those on memory for policies that balance the edges."""
+def bounds_of(header: GraphHeader, parts: int, shares: Sequence[int] = ()) -> Bounds:
+    """Bounds that hold for any policy; those on memory for policies that balance the edges, or keep to shares."""
     nodes, edges = header.num_nodes, header.num_edges
-    most_edges, masters = -(-edges // parts), -(-nodes // parts)
+    most, of = (max(shares), sum(shares)) if shares else (1, parts)
+    most_edges, masters = -(-edges * most // of), -(-nodes * most // of)
     proxies = min(nodes, masters + 2 * most_edges)
     memory = (most_edges * (TARGET_BYTES + weight_bytes(header)) + proxies * NODE_BYTES + nodes // 4) / 1e6
     ends = min(2 * edges, 2 * nodes * (parts - 1))
     replication = min(float(parts), 1 + 2 * edges / nodes)
-    return Bounds(replication, memory, peak(header, parts, memory), ends * LABEL_BYTES / 1e6)
+    return Bounds(replication, memory, peak(header, of / most, memory), ends * LABEL_BYTES / 1e6)
 
 
-def peak(header: GraphHeader, parts: int, memory_mb: float) -> float:
+def peak(header: GraphHeader, parts: float, memory_mb: float) -> float:
     """Most memory of a rank while its part of the graph is built, in MB: what it reads, what it makes, the program."""
     width = header.index_dtype.itemsize + weight_bytes(header)
     slice_mb = (header.num_edges * width + header.num_nodes * 8) / parts / 1e6
     return 1.25 * slice_mb + 2 * memory_mb + PROGRAM_MB
+
+
+def fraction_within(header: GraphHeader, limit: float) -> float:
+    """The share of a graph that a rank can partition within so many bytes, 0 to 1, if it met all nodes at worst."""
+    nodes, edges, weight = header.num_nodes, header.num_edges, weight_bytes(header)
+    for_nodes = 2 * (nodes * NODE_BYTES + nodes // 4)
+    for_all = 2 * edges * (TARGET_BYTES + weight) + 1.25 * (edges * (header.index_dtype.itemsize + weight) + nodes * 8)
+    return max(0.0, min(1.0, (limit - for_nodes) / max(for_all, 1)))
 
 
 def weight_bytes(header: GraphHeader) -> int:

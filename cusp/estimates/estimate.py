@@ -11,7 +11,7 @@ from cusp.assign_masters import Masters, assign_masters
 from cusp.errors import together
 from cusp.estimates.quality import Quality
 from cusp.input.edge_slice import EdgeSlice
-from cusp.input.split import split_weights
+from cusp.input.split import bounds_of_parts
 from cusp.kernels import build_cpu as build
 from cusp.kernels.bits import popcount
 from cusp.neighbors import Neighbors
@@ -51,14 +51,17 @@ def estimate(
         If compiled, for the CPU.
     num_parts : int
     split : str
-        The reading split, applied to the parts if there are not as many as ranks.
+        The reading split, applied to the parts if there are not as many as ranks, or if they have shares.
     watch : Stopwatch, optional
         Gets the seconds of assign_masters and assign_edges, as in a partition, and of counting.
     """
     watch = watch or Stopwatch()
     with together(comm):
         compiled = compile_policy(policy)
-    bounds = part_bounds(edges, num_parts, split, comm) if num_parts != comm.size else None
+    with together(comm):
+        shares = compiled.policy.shares_for(num_parts)
+    own_blocks = num_parts == comm.size and not shares
+    bounds = None if own_blocks else bounds_of_parts(edges, num_parts, split, comm, shares)
     with watch("assign_masters" if compiled.uses.neighbors else "count"):  # counting needs the neighbours too
         rules = prepare_rules(edges, compiled, comm, bounds, with_neighbors=True)
     with watch("assign_masters"):
@@ -70,19 +73,6 @@ def estimate(
     with watch("count"):
         assert rules.neighbors is not None
         return _count(rules, rules.neighbors, masters, owners, comm)
-
-
-def part_bounds(edges: EdgeSlice, num_parts: int, split: str, comm: "Intracomm") -> np.ndarray:
-    """(num_parts + 1,) int64: blocks of consecutive nodes of equal weight. Collective."""
-    node_weight, edge_weight = split_weights(split, edges.num_nodes, edges.num_edges)
-    first_edge = int(comm.exscan(edges.targets.size) or 0)
-    nodes = np.arange(edges.first_node, edges.first_node + edges.indptr.size)
-    weight = nodes * node_weight + (edges.indptr + first_edge) * edge_weight
-    total = edges.num_nodes * node_weight + edges.num_edges * edge_weight
-    targets = -(-total * np.arange(1, num_parts) // num_parts)
-    place = np.searchsorted(weight, targets)
-    firsts = np.where(place < weight.size, nodes[np.minimum(place, weight.size - 1)], edges.num_nodes)
-    return np.array([0, *np.min(comm.allgather(firsts), axis=0), edges.num_nodes], np.int64)
 
 
 def _count(

@@ -1,6 +1,7 @@
 """A small sample of a graph file: blocks of rows from everywhere in it, for estimates before the graph is read."""
 
 import bisect
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -74,13 +75,13 @@ class Sample:
         """Edges in all blocks."""
         return sum(block.out.ends.size for block in self.blocks)
 
-    def part_bounds(self, num_parts: int, split: str) -> np.ndarray:
+    def part_bounds(self, num_parts: int, split: str, shares: Sequence[int] = ()) -> np.ndarray:
         """(num_parts + 1,) int64: nodes that each of ``num_parts`` ranks would read. Looks up some 20 offsets each."""
         header = self.header
         with explained(header.path, "/indptr"), open_hdf5(header.path) as file:
             prefix_at = (file["indptr"] if self.offsets is None else self.offsets).__getitem__
             graph = (prefix_at, header.num_nodes, header.num_edges)
-            firsts = [first_node_of(*graph, part, num_parts, split) for part in range(num_parts)]
+            firsts = [first_node_of(*graph, part, num_parts, split, shares) for part in range(num_parts)]
         return np.array([*firsts, header.num_nodes], np.int64)
 
 

@@ -115,7 +115,8 @@ class _SampledRules:
         self.sample, self.compiled, self.num_parts = sample, compiled, num_parts
         self.policy = compiled.policy
         self.sees_in_edges = sample.header.symmetric or sample.header.has_transpose
-        self.bounds = sample.part_bounds(num_parts, split)
+        self.shares = self.policy.shares_for(num_parts)
+        self.bounds = sample.part_bounds(num_parts, split, self.shares)
         nothing = np.empty(0, sample.blocks[0].out.ends.dtype if sample.blocks else np.uint32)
         self.nowhere = SampledRows(np.zeros(1, np.int64) if sample.offsets is None else sample.offsets, nothing)
         self.thinning = thinning_of(sample)
@@ -127,7 +128,8 @@ class _SampledRules:
         if self.sample.offsets is not None:
             first_node, rows = 0, self.nowhere
         edges = EdgeSlice(*graph, self.bounds, first_node, rows.indptr, rows.ends, None)
-        return Prop(edges, self.num_parts, 0, policy.grid_for(self.num_parts), policy.threshold, self.bounds)
+        grid = policy.grid_for(self.num_parts)
+        return Prop(edges, self.num_parts, 0, grid, policy.threshold, self.bounds, shares=self.shares)
 
     def masters(self, prop: Prop, nodes: np.ndarray) -> np.ndarray:
         """Masters of any nodes."""

@@ -3,6 +3,7 @@
 The contents of the file are checked while they are read: HDF5 itself reads flipped bits without noticing.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -85,6 +86,7 @@ def read_slice(
     in_degrees: bool = False,
     memory_limit: int | None = None,
     device: str = "cpu",
+    shares: Sequence[int] = (),
 ) -> EdgeSlice:
     """Read this rank's slice of the graph and check it. Collective.
 
@@ -105,6 +107,8 @@ def read_slice(
         Bytes that each rank may use for the graph; edges are then read again whenever they are needed.
     device : {'cpu', 'gpu'}
         Whose memory the slice is read into.
+    shares : (ranks,) of int, optional
+        How much each rank reads, in proportion to the others.
 
     Raises
     ------
@@ -115,7 +119,7 @@ def read_slice(
         header = read_header(path)
         file = open_hdf5(path)
     with file:
-        bounds = share_nodes(file["indptr"], header, comm, split)
+        bounds = share_nodes(file["indptr"], header, comm, split, shares)
         first, last = bounds[comm.rank : comm.rank + 2].tolist()
         with together(comm):
             storage = memory_of(device)

@@ -90,8 +90,8 @@ def degree_hashed(prop, src, dst, src_master, dst_master, estate):  # type: igno
     account of who is whose neighbour.
     """
     if prop.neighbor_degree(src) < prop.neighbor_degree(dst):
-        return scramble(src) % prop.num_parts
-    return scramble(dst) % prop.num_parts
+        return prop.pick(scramble(src))
+    return prop.pick(scramble(dst))
 
 
 HdrfState = namedtuple("HdrfState", "edges degree replicas")
@@ -117,10 +117,10 @@ def hdrf(prop, src, dst, src_master, dst_master, estate):  # type: ignore[no-unt
         g(v, r)  = 2 - degree(v) / (degree(src) + degree(dst)) if v has an edge on r, else 0
 
     Degrees are those seen so far by this rank. A rank gets no edge while it is above the mean so far by more
-    than a tenth of that mean plus a tenth of its final share: without this limit, a stream in which neighbours
-    follow each other, as in a mesh, goes to one rank. Bound: edge balance of 1.2, plus what ranks assign
-    between two rounds without hearing of each other. Weakness: ranks know only their own replicas, so the more
-    ranks, the less they find; it costs num_parts steps per edge.
+    than a tenth of that mean plus a tenth of its final share, all in proportion to the shares of ranks: without
+    this limit, a stream in which neighbours follow each other, as in a mesh, goes to one rank. Bound: edge balance
+    of 1.2, plus what ranks assign between two rounds without hearing of each other. Weakness: ranks know only
+    their own replicas, so the more ranks, the less they find; it costs num_parts steps per edge.
     """
     words = (prop.num_parts + 63) // 64
     a, b = prop.place(src), prop.place(dst)
@@ -137,7 +137,8 @@ def hdrf(prop, src, dst, src_master, dst_master, estate):  # type: ignore[no-unt
     best = 0
     best_score = -1.0
     for rank in range(prop.num_parts):
-        if 10 * estate.edges[rank] * prop.num_parts > 11 * total + prop.num_edges:
+        part = prop.share(rank)
+        if part == 0 or 10 * estate.edges[rank] * prop.all_shares > part * (11 * total + prop.num_edges):
             continue
         bit = np.uint64(1) << np.uint64(rank & 63)
         score = (most - estate.edges[rank]) / (1.0 + most - least)

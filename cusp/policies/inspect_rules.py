@@ -18,7 +18,10 @@ from cusp.policies.prop import Prop
 MASTER_ARGUMENTS = ("prop", "node", "mstate", "masters")
 EDGE_ARGUMENTS = ("prop", "src", "dst", "src_master", "dst_master", "estate")
 # of a Prop, what any rank can say; a master rule that asks for anything else is not computed
-KNOWN_EVERYWHERE = ("num_nodes", "num_edges", "num_parts", "rows", "columns", "threshold", "reader")
+KNOWN_EVERYWHERE = (
+    "num_nodes", "num_edges", "num_parts", "rows", "columns", "threshold", "all_shares", "has_shares", "reader",
+    "share", "pick",
+)  # fmt: skip
 KNOWN = sys.stdlib_module_names | {"numpy", "numba", "builtins"}  # their functions count by name
 
 

@@ -42,7 +42,7 @@ def hashed(prop, node, mstate, masters):  # type: ignore[no-untyped-def]
 
     Balanced in nodes, and in edges where no hub holds a large share. Weakness: cuts nearly all edges.
     """
-    return scramble(node) % prop.num_parts
+    return prop.pick(scramble(node))
 
 
 def mapped(prop, node, mstate, masters):  # type: ignore[no-untyped-def]
@@ -58,14 +58,24 @@ def mapped(prop, node, mstate, masters):  # type: ignore[no-untyped-def]
     return prop.mapped(node)
 
 
-FennelState = namedtuple("FennelState", "nodes edges score")
-FENNEL_COMBINE = {"score": "local"}
+FennelState = namedtuple("FennelState", "nodes edges score per_node")
+FENNEL_COMBINE = {"score": "local", "per_node": "local"}
 
 
 def fennel_state(prop):  # type: ignore[no-untyped-def]
-    """Nodes and edges of which each rank is the master so far, and scratch space for one score per rank."""
+    """Nodes and edges of which each rank is the master so far, scratch space for one score per rank, and what a node
+    weighs on each: 1, or where ranks have shares, the mean share / its own, and infinity where that is 0.
+    """
     parts = prop.num_parts
-    return FennelState(np.zeros(parts, np.int64), np.zeros(parts, np.int64), np.zeros(parts, np.float64))
+    shares = np.array([prop.share(rank) for rank in range(parts)])
+    with np.errstate(divide="ignore"):
+        per_node = prop.all_shares / parts / shares
+    return FennelState(np.zeros(parts, np.int64), np.zeros(parts, np.int64), np.zeros(parts), per_node)
+
+
+def scaled(load, per_node):  # type: ignore[no-untyped-def]
+    """A load as it counts on a rank; without a share, any is too much."""
+    return load * per_node if per_node < math.inf else math.inf
 
 
 def fennel(prop, node, mstate, masters):  # type: ignore[no-untyped-def]
@@ -76,7 +86,8 @@ def fennel(prop, node, mstate, masters):  # type: ignore[no-untyped-def]
         score(r) = neighbours with master r - alpha * gamma * sqrt(load(r))
         load(r)  = (nodes(r) + edges(r) * N / E) / 2,   gamma = 1.5,   alpha = E * sqrt(P / N**3)
 
-    Nodes above the threshold stay with their reader, but count as load. Bound: none. The sum of nodes
+    Nodes above the threshold stay with their reader, but count as load. Where ranks have shares, a load counts for
+    more on a rank with a small one. Bound: none. The sum of nodes
     and edges is balanced, not each: on a Kronecker graph one rank can get twice the mean number of edges.
     Weakness: ranks see each other's choices only between rounds.
     """
@@ -94,6 +105,8 @@ def fennel(prop, node, mstate, masters):  # type: ignore[no-untyped-def]
         best = 0
         for rank in range(prop.num_parts):
             load = (mstate.nodes[rank] + nodes_an_edge * mstate.edges[rank]) / 2
+            if prop.has_shares:
+                load = scaled(load, mstate.per_node[rank])
             mstate.score[rank] -= price * math.sqrt(load)
             if mstate.score[rank] >= mstate.score[best]:
                 best = rank
@@ -109,9 +122,9 @@ def ldg(prop, node, mstate, masters):  # type: ignore[no-untyped-def]
 
         score(r) = (1 + neighbours with master r) * (1 - load(r) / capacity),   capacity = 1.1 * mean load
 
-    Load is counted as in ``fennel``. Bound: no rank above its capacity, as far as the loads after the last
-    round show, in the sum of nodes and edges, not in each. Weakness: as for ``fennel``, and the order of
-    the stream matters more.
+    Load is counted as in ``fennel``, where ranks have shares, too. Bound: no rank above its capacity, as far as
+    the loads after the last round show, in the sum of nodes and edges, not in each. Weakness: as for ``fennel``,
+    and the order of the stream matters more.
     """
     degree = prop.out_degree(node)
     nodes_an_edge = prop.num_nodes / max(prop.num_edges, 1)
@@ -126,6 +139,8 @@ def ldg(prop, node, mstate, masters):  # type: ignore[no-untyped-def]
     best_score = -math.inf
     for rank in range(prop.num_parts):
         load = (mstate.nodes[rank] + nodes_an_edge * mstate.edges[rank]) / 2
+        if prop.has_shares:
+            load = scaled(load, mstate.per_node[rank])
         left = 1.0 - load / capacity
         score = mstate.score[rank] * left if left > 0.0 else left
         if score > best_score:

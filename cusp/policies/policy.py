@@ -12,6 +12,7 @@ combines built-in rules, for example ``contiguous+hybrid``.
 
 import hashlib
 import importlib
+import math
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -93,6 +94,8 @@ class Policy:
         How many times masters are assigned; from the second pass on, the rule knows the masters of the one before.
     node_map : str or None
         File with a rank for each node, for ``prop.mapped``: text with one number per line, or ``.npy``.
+    shares : tuple of int, or None
+        What each rank gets in proportion to the others, for ``prop.share``; None: all the same.
     strict : bool
         Stop at a rule that numba cannot compile, instead of interpreting it with a warning.
     """
@@ -109,6 +112,15 @@ class Policy:
     passes: int = 1
     node_map: str | None = None
     strict: bool = False
+    shares: tuple[int, ...] | None = None
+
+    def shares_for(self, ranks: int) -> tuple[int, ...]:
+        """The share of each of ``ranks`` ranks, in lowest terms; empty if all are the same."""
+        shares = self.shares or ()
+        if shares and len(shares) != ranks:
+            given = ",".join(map(str, shares))
+            raise OptionError(f"--shares {given}: {len(shares)} shares, but there are {ranks} ranks; give one for each")
+        return () if len({*shares}) <= 1 else tuple(share // math.gcd(*shares) for share in shares)
 
     def grid_for(self, ranks: int) -> tuple[int, int]:
         """Rows and columns of the grid of ``ranks`` ranks."""

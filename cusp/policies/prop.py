@@ -4,14 +4,25 @@ An ordinary Python class that numba also understands, see :mod:`cusp.policies.va
 """
 
 import copy
+from itertools import accumulate
 
 import numpy as np
+from numba import njit
 
 from cusp.input.edge_slice import EdgeSlice
 from cusp.kernels.bits import popcount
 from cusp.policies.value_struct import value_struct
 
 GUESSES = 4096
+
+
+@njit(cache=True, nogil=True)
+def _rank_with(starts, number):  # type: ignore[no-untyped-def]
+    """The last rank that begins at a number or before it; a function of its own, since loops are seldom inlined."""
+    rank = 0
+    while number >= starts[rank + 1]:
+        rank += 1
+    return rank
 
 
 class Prop:
@@ -29,14 +40,19 @@ class Prop:
         The grid of ranks for two-dimensional cuts: ``rows * columns == num_parts``.
     threshold : int
         Degree above which a node counts as a hub.
+    all_shares : int
+        Sum of :meth:`share` over the parts.
+    has_shares : int
+        1 if some parts get more than others, else 0.
     num_places : int
         Number of nodes that this rank's slice touches, see :meth:`place`.
     """
 
     __slots__ = (
-        "num_nodes", "num_edges", "num_parts", "rank", "rows", "columns", "threshold", "num_places",
+        "num_nodes", "num_edges", "num_parts", "rank", "rows", "columns", "threshold", "num_places", "all_shares",
+        "has_shares",
         "first_node", "shift", "bounds", "guess", "indptr", "targets",
-        "neighbor_index", "neighbor_degrees", "in_degrees", "node_map",
+        "neighbor_index", "neighbor_degrees", "in_degrees", "node_map", "share_starts",
     )  # fmt: skip
 
     def __init__(
@@ -52,6 +68,7 @@ class Prop:
         neighbor_degrees: np.ndarray | None = None,
         in_degrees: np.ndarray | None = None,
         node_map: np.ndarray | None = None,
+        shares: tuple[int, ...] = (),
     ) -> None:
         self.num_nodes, self.num_edges = edges.num_nodes, edges.num_edges
         self.num_parts, self.rank, self.threshold = num_parts, rank, threshold
@@ -63,6 +80,9 @@ class Prop:
         self.neighbor_degrees = np.empty(0, np.int64) if neighbor_degrees is None else neighbor_degrees
         self.in_degrees = np.empty(0, np.int64) if in_degrees is None else in_degrees
         self.node_map = np.empty(0, np.int32) if node_map is None else node_map
+        # for share() and pick(): where each rank's share begins, and the last one ends; empty if all are 1
+        self.share_starts = np.array([*accumulate(shares, initial=0)] if shares else [], np.int64)
+        self.all_shares, self.has_shares = sum(shares) or num_parts, int(bool(shares))
         # for reader(): which rank reads the first node of each block of 2**shift nodes
         self.bounds = edges.bounds if bounds is None else bounds
         self.shift = max(0, (edges.num_nodes - 1).bit_length() - GUESSES.bit_length() + 1)
@@ -77,11 +97,12 @@ class Prop:
         return other
 
     def reader(self, node):  # type: ignore[no-untyped-def]
-        """Rank that reads a node: contiguous blocks, with equal numbers of edges unless --split says otherwise.
+        """Rank that reads a node: contiguous blocks, equal numbers of edges unless --split or --shares say otherwise.
 
         -1 for a node that does not exist.
 
-        If the number of parts is not the number of ranks, the blocks are those of the parts.
+        The blocks are those of the parts if there are not as many as ranks, or if the graph is in memory and parts have
+        shares.
         """
         if node < 0 or node >= self.num_nodes:
             return -1
@@ -89,6 +110,20 @@ class Prop:
         while node >= self.bounds[rank + 1]:
             rank += 1
         return rank
+
+    def share(self, rank):  # type: ignore[no-untyped-def]
+        """What a rank gets in proportion to the others, a whole number: as --shares says in lowest terms, else 1."""
+        if rank < 0 or rank >= self.num_parts:
+            return 0
+        return self.share_starts[rank + 1] - self.share_starts[rank] if self.share_starts.size else 1
+
+    def pick(self, number):  # type: ignore[no-untyped-def]
+        """The rank on which a number falls when all whole numbers are dealt out, to each rank as many as its share.
+
+        Where all shares are the same, ``number % num_parts``.
+        """
+        rest = number % self.all_shares
+        return _rank_with(self.share_starts, rest) if self.share_starts.size else rest
 
     def out_degree(self, node):  # type: ignore[no-untyped-def]
         """Number of out-edges of a node of this rank's slice (every ``src`` is one); -1 for any other."""
@@ -154,6 +189,8 @@ value_struct(
     Prop,
     (
         Prop.reader,
+        Prop.share,
+        Prop.pick,
         Prop.out_degree,
         Prop.out_neighbors,
         Prop.place,

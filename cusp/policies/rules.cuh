@@ -5,14 +5,15 @@
 
 // What rules may ask, see prop.py. Every field has 8 bytes; rules_gpu.py fills them in, in this order.
 struct Prop {
-  i64 num_nodes, num_edges, num_parts, rank, rows, columns, threshold, num_places, first_node;
-  i64 num_rows, shift, num_words, num_in_degrees, num_mapped;
+  i64 num_nodes, num_edges, num_parts, rank, rows, columns, threshold, num_places, all_shares, has_shares, first_node;
+  i64 num_rows, shift, num_words, num_in_degrees, num_mapped, num_share_starts;
   const int* guess;
   const i64 *bounds, *indptr;
   const GID* targets;
   const u64* neighbor_index;
   const i64 *neighbor_degrees, *in_degrees;
   const int* node_map;
+  const i64* share_starts;
   const RANK *own, *neighbor_masters;
 };
 static_assert(sizeof(Prop) == 8 * NUM_FIELDS, "as many fields as cusp/policies/rules_gpu.py fills in");
@@ -21,6 +22,21 @@ __device__ inline i64 prop_reader(const Prop& prop, i64 node) {
   if (node < 0 || node >= prop.num_nodes) return -1;
   i64 rank = prop.guess[node >> prop.shift];
   while (node >= prop.bounds[rank + 1]) rank++;
+  return rank;
+}
+
+__device__ inline i64 prop_share(const Prop& prop, i64 rank) {
+  if (rank < 0 || rank >= prop.num_parts) return 0;
+  return prop.num_share_starts ? prop.share_starts[rank + 1] - prop.share_starts[rank] : 1;
+}
+
+__device__ inline i64 prop_pick(const Prop& prop, i64 number) {
+  bool narrow = ((number | prop.all_shares) >> 32) == 0;  // a division of 32 bits is much faster
+  i64 rest = narrow ? (i64)((unsigned)number % (unsigned)prop.all_shares) : number % prop.all_shares;
+  if (rest < 0) rest += prop.all_shares;
+  if (!prop.num_share_starts) return rest;
+  i64 rank = 0;
+  while (rest >= prop.share_starts[rank + 1]) rank++;
   return rank;
 }
 

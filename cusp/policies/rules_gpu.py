@@ -9,8 +9,11 @@ from cusp.kernels.cuda import c_type, load, struct, threads_for_edges
 from cusp.policies.policy import Policy
 from cusp.policies.translate_rules import translate
 
-NUMBERS = ("num_nodes", "num_edges", "num_parts", "rank", "rows", "columns", "threshold", "num_places", "first_node")
-NUM_FIELDS = len(NUMBERS) + 15
+NUMBERS = (
+    "num_nodes", "num_edges", "num_parts", "rank", "rows", "columns", "threshold", "num_places", "all_shares",
+    "has_shares", "first_node",
+)  # fmt: skip
+NUM_FIELDS = len(NUMBERS) + 17
 NOTHING_WRONG = (1 << 63) - 1
 DIVISIONS = ("", "integer division by zero", "integer modulo by zero", "division by zero")
 SOURCES = ("unused", "computed", "stored")  # where the master of an edge's target comes from, as in rules.cuh
@@ -84,10 +87,12 @@ def _struct(prop: Any, own: Any, masters: Any) -> np.ndarray:
     """The struct Prop of rules.cuh."""
     arrays = [
         cp.asarray(prop.guess, cp.int32), cp.asarray(prop.bounds, cp.int64), prop.indptr, prop.targets,
-        prop.neighbor_index, prop.neighbor_degrees, prop.in_degrees, prop.node_map, own,
+        prop.neighbor_index, prop.neighbor_degrees, prop.in_degrees, prop.node_map,
+        cp.asarray(prop.share_starts, cp.int64), own,
         None if masters is None else masters.table,
     ]  # fmt: skip
     sizes = [prop.indptr.size - 1, prop.shift, prop.neighbor_index.size, prop.in_degrees.size, prop.node_map.size]
+    sizes.append(prop.share_starts.size)
     numbers = [getattr(prop, name) for name in NUMBERS]
     on_device = [array if isinstance(array, cp.ndarray) else None for array in arrays]  # others are empty
     return struct(*numbers, *sizes, *on_device)

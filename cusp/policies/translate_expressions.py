@@ -13,7 +13,7 @@ import numpy as np
 INT, UNSIGNED, FLOAT, BOOL, PROP, NOTHING = "int", "unsigned", "float", "bool", "prop", "nothing"
 C_TYPES = {INT: "Int", UNSIGNED: "Unsigned", FLOAT: "double", BOOL: "bool", PROP: "const Prop &"}  # of rules.cuh
 NUMBERS = ("num_nodes", "num_edges", "num_parts", "rank", "rows", "columns", "threshold", "num_places", "first_node")
-METHODS = ("reader", "out_degree", "place", "neighbor_degree", "in_degree", "mapped")
+METHODS = ("reader", "share", "pick", "out_degree", "place", "neighbor_degree", "in_degree", "mapped")
 ARITHMETIC: dict[type, tuple[str, bool, tuple[str, ...]]] = {  # name, whether it can raise, for which types
     ast.Add: ("add", False, (INT, UNSIGNED, FLOAT)),
     ast.Sub: ("sub", False, (INT, UNSIGNED, FLOAT)),

@@ -59,7 +59,7 @@ def value_struct(cls: type, methods: Iterable[Callable] = ()) -> None:
         if method.__name__ == "__getitem__":
             overload(getitem)(_for_type(StructType, method))
         else:
-            overload_method(StructType, method.__name__)(_always(method))
+            overload_method(StructType, method.__name__, inline="always")(_always(method))
 
 
 def _make_attribute(struct_type: Any, name: str) -> None:
@@ -89,7 +89,10 @@ def _type_of(value: Any) -> types.Type:
 
 
 def _always(method: Callable) -> Callable:
-    return lambda self, node: method
+    """What ``overload`` takes: a function whose parameters have the same names."""
+    code = method.__code__
+    always: Callable = eval(f"lambda {', '.join(code.co_varnames[: code.co_argcount])}: method", {"method": method})
+    return always
 
 
 def _for_type(struct_type: type, method: Callable) -> Callable:

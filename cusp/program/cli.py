@@ -26,8 +26,11 @@ def add_partition_options(parser: argparse.ArgumentParser) -> None:
     limit = "bytes that a rank may use for its part of the graph; its edges then stay in files (default: all it needs)"
     parser.add_argument("--memory-limit", type=num_bytes, metavar="4G", help=limit)
     default = os.environ.get("CUSP_DEVICE") or "auto"
-    device = f"where to compute; auto takes GPUs if every rank can use one (default: $CUSP_DEVICE, now {default})"
-    parser.add_argument("--device", type=_device, choices=DEVICES, default=default, help=device)
+    device = (
+        "where to compute: cpu, gpu, or auto, which takes GPUs if every rank can use one; or a list such as "
+        f"gpu,gpu,cpu, which the ranks of each host go through in turn (default: $CUSP_DEVICE, now {default})"
+    )
+    parser.add_argument("--device", type=_device, metavar="DEVICE", default=default, help=device)
     threads = "threads of a rank on CPUs (default: $CUSP_THREADS, else its share of the cores of its host)"
     parser.add_argument("--threads", type=whole(1, MOST_THREADS), metavar="N", help=threads)
     add_policy_options(parser)
@@ -61,6 +64,11 @@ def add_policy_options(parser: argparse.ArgumentParser) -> None:
     )
     add("--node-map", metavar="FILE", help="rank of each node, for the master rule map: text or .npy")
     add("--strict", action="store_true", help="stop if a rule cannot be compiled, instead of interpreting it")
+    shares = (
+        "what each rank gets in proportion to the others: whole numbers such as 8,8,1, or auto, which measures them at "
+        "each start, so that partitions differ from run to run (default: all the same)"
+    )
+    add("--shares", type=_shares, metavar="A,B,...", help=shares)
     add("--split", default="edges", help="reading split: edges, nodes, weighted or NODE:EDGE (default: edges)")
 
 
@@ -121,11 +129,21 @@ def between(lowest: float, highest: float) -> Callable[[str], float]:
 
 
 def _device(text: str) -> str:
-    """Any of DEVICES; argparse does not compare a default, here the value of a variable, with the choices."""
-    if text not in DEVICES:
-        what = f"{shortened(text)!r}: choose one of {', '.join(DEVICES)}; the default is that of $CUSP_DEVICE"
-        raise argparse.ArgumentTypeError(what)
+    """Any of DEVICES, or a list of devices."""
+    if text not in DEVICES and not {*text.split(",")} <= {"cpu", "gpu"}:
+        what = f"choose one of {', '.join(DEVICES)}, or a list such as gpu,gpu,cpu; the default is that of $CUSP_DEVICE"
+        raise argparse.ArgumentTypeError(f"{shortened(text)!r}: {what}")
     return text
+
+
+def _shares(text: str) -> str | tuple[int, ...]:
+    """``auto``, or the shares of all ranks."""
+    if text == "auto":
+        return text
+    words = text.split(",")
+    if not all(word.isdecimal() and len(word) < 10 for word in words) or not any(map(int, words)):
+        raise argparse.ArgumentTypeError(f"{shortened(text)}: expected auto, or whole numbers such as 8,8,1, not all 0")
+    return tuple(map(int, words))
 
 
 def node_list(text: str) -> list[int]:

@@ -46,14 +46,15 @@ def describe_graph(name: str, header: GraphHeader) -> str:
     return f"graph {name}: {header.num_nodes:,} nodes, {header.num_edges:,} edges, {kinds}"
 
 
-def describe_placement(placement: Placement, rules: str) -> str:
-    """Where the ranks compute, and where the rules of the policy ran."""
-    if placement.device == "cpu":
+def describe_placement(placement: Placement, rules: str, comm: "Intracomm") -> str:
+    """Where the ranks compute, and where the rules of the policy ran, on GPUs if there are any. Collective."""
+    if placement.name == "cpu":
         least, most = min(placement.threads), max(placement.threads)
         number = f"{most} thread{'s' * (most > 1)}" if least == most else f"{least} to {most} threads"
         return f"device: cpu, {number}{' per rank' * (len(placement.places) > 1)}"
+    rules = comm.bcast(rules, placement.devices.index("gpu"))
     ranks = ", ".join(f"rank {rank}: {place}" for rank, place in enumerate(placement.places))
-    return f"device: gpu ({ranks}); rules: {rules}"
+    return f"device: {placement.name} ({ranks}); rules: {rules}"
 
 
 def partition_table(quality: Quality, policy: str, seconds: float, phases: dict[str, float]) -> str:

@@ -46,7 +46,7 @@ def warm_up(comm: MPI.Intracomm, header: GraphHeader, rehearse: Rehearsal) -> No
 def tiny_policy(policy: Policy, path: str) -> Policy:
     """The policy with parameters that fit the tiny graph at ``path`` and any number of ranks."""
     node_map = path + ".map" if policy.node_map else None
-    return replace(policy, grid=None, threshold=8, node_map=node_map, rounds=2)
+    return replace(policy, grid=None, threshold=8, node_map=node_map, rounds=2, shares=None)
 
 
 def _run(comm: MPI.Intracomm, header: GraphHeader, rehearse: Rehearsal) -> None:

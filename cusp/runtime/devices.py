@@ -4,15 +4,17 @@ What a pair of modules ``*_cpu`` and ``*_gpu`` offers is stated by a Protocol in
 """
 
 import importlib
+import math
 import os
 import re
 import socket
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from cusp.errors import InputError, together
+from cusp.errors import InputError, OptionError, together
 from cusp.runtime import timeline
 from cusp.runtime.environment import cache_folder
 from cusp.runtime.files import has_space
@@ -33,13 +35,14 @@ class DeviceError(InputError):
 
 @dataclass(frozen=True)
 class Placement:
-    """Which devices the ranks compute on, the same answer on every rank.
+    """Which devices the ranks compute on.
 
     Attributes
     ----------
     device : {'cpu', 'gpu'}
+        That of this rank.
     places : tuple of str
-        Where each rank computes, for people.
+        Where each rank computes, for people: ``cpu``, or the bus and name of a GPU.
     threads : tuple of int
         Of each rank, for what runs on its host.
     shared : bool
@@ -50,6 +53,26 @@ class Placement:
     places: tuple[str, ...]
     threads: tuple[int, ...]
     shared: bool = False
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """That of each rank."""
+        return tuple("cpu" if place == "cpu" else "gpu" for place in self.places)
+
+    @property
+    def name(self) -> str:
+        """Of the devices, for people and rows: see :func:`name_of`."""
+        return name_of(self.devices)
+
+
+def name_of(devices: tuple[str, ...]) -> str:
+    """``cpu``, ``gpu`` or, if these differ, a list of those of all ranks."""
+    return ",".join(devices) if is_mixed(devices) else devices[0]
+
+
+def is_mixed(devices: Iterable[str]) -> bool:
+    """Whether a job is mixed: some ranks compute on CPUs and others on GPUs."""
+    return len({*devices}) > 1
 
 
 def backend(interface: Callable[..., Interface], device: str) -> Interface:
@@ -97,6 +120,14 @@ def to_host(array: Any) -> Any:
     return array.get() if hasattr(array, "get") else array
 
 
+def free_bytes(placement: Placement, rank: int) -> float:
+    """Memory that this rank can have of its GPU; infinite on a CPU. Ranks that share a GPU get parts of it."""
+    if placement.device == "cpu":
+        return math.inf
+    ranks = placement.places.count(placement.places[rank]) if placement.shared else 1
+    return float(xp_of("gpu").cuda.runtime.memGetInfo()[0]) / ranks
+
+
 def device_of(array: Any) -> str:
     """Where an array is: cpu or gpu."""
     return "gpu" if hasattr(array, "get") else "cpu"
@@ -110,34 +141,52 @@ def move(array: Any, device: str) -> Any:
 
 
 def choose_device(wanted: str, comm: "Intracomm", threads: int | None = None) -> Placement:
-    """Give every rank its device and its threads; a rank takes the GPU that its number on its host says. Collective.
+    """Give every rank its device and its threads; the ranks of a host take its GPUs in turn. Collective.
 
-    ``auto`` takes GPUs if every rank can use one, ``gpu`` insists. ``threads`` holds for this process from now on.
+    ``auto`` takes GPUs if every rank can use one, ``gpu`` insists; a list such as ``gpu,gpu,cpu`` names the devices of
+    the ranks of a host, one after the other, and begins again where there are more ranks. ``threads`` holds for this
+    process from now on.
 
     Raises
     ------
     DeviceError, OptionError
-        On every rank: a GPU was asked for and some rank has none; ``$CUSP_THREADS`` is no number of threads.
+        On every rank: a GPU was asked for and some rank has none; no host has as many ranks as a list has devices;
+        ``$CUSP_THREADS`` is no number of threads.
     """
     host = socket.gethostname()
     with together(comm):
         number_of_threads = use_threads(threads)
-    all_threads = tuple(comm.allgather(number_of_threads))
-    if wanted == "cpu":
-        return Placement("cpu", ("cpu",) * comm.size, all_threads)
-    number = comm.allgather(host)[: comm.rank].count(host)
-    found, why = _use_gpu(number)
-    everywhere = comm.allgather((found, why, host))
-    if all(place for place, _, _ in everywhere):
-        places = tuple(place for place, _, _ in everywhere)
-        physical = {(place.split(" ", 1)[0], name) for place, _, name in everywhere}
-        return Placement("gpu", places, all_threads, len(physical) < comm.size)
+    everywhere = comm.allgather((host, number_of_threads))
+    hosts, all_threads = [name for name, _ in everywhere], tuple(number for _, number in everywhere)
+    with together(comm):
+        devices = _devices_of(wanted, hosts)
+    found, why = "cpu", None
+    if devices[comm.rank] == "gpu":
+        found, why = _use_gpu([*zip(hosts, devices)][: comm.rank].count((host, "gpu")))
+    places = tuple(comm.allgather(found))
+    if all(places):
+        gpus = [(place.split(" ", 1)[0], name) for place, name in zip(places, hosts) if place != "cpu"]
+        return Placement(devices[comm.rank], places, all_threads, len({*gpus}) < len(gpus))
     if wanted == "auto":
         return Placement("cpu", ("cpu",) * comm.size, all_threads)
     with together(comm):
         if why:
-            raise DeviceError(f"--device gpu: rank {comm.rank} on {host} cannot use a GPU: {why}; try --device cpu")
+            raise DeviceError(
+                f"--device {wanted}: rank {comm.rank} on {host} cannot use a GPU: {why}; try --device cpu"
+            )
     raise AssertionError("some rank has raised")
+
+
+def _devices_of(wanted: str, hosts: list[str]) -> list[str]:
+    """The device of each rank, given its host; for ``auto`` GPUs, which are to be tried."""
+    listed = ["gpu"] if wanted == "auto" else wanted.split(",")
+    ranks, host = max((number, name) for name, number in Counter(hosts).items())
+    if len(listed) > ranks:
+        raise OptionError(
+            f"--device {wanted}: {len(listed)} devices, but no host has more than {ranks} rank{'s' * (ranks > 1)} "
+            f"({host}); name one for each rank of a host"
+        )
+    return [listed[hosts[:rank].count(name) % len(listed)] for rank, name in enumerate(hosts)]
 
 
 def _use_gpu(number: int) -> tuple[str, str | None]:

@@ -7,7 +7,7 @@
 ``reach``     -          memory that processes of one host share
 ``flags``     -          what tells them that there is something new in it
 ``shared``    peer       ranks on CPUs: memory that both share within a host, MPI between hosts
-``host``      mpi        ranks on CPUs: MPI
+``host``      mpi        ranks on CPUs: MPI; also what they do in a mixed job, where the others do what ``staged`` says
 ``peer_gpu``  peer       memory of GPUs of one host that all its ranks reach (CUDA IPC)
 ``nccl``      nccl       NCCL send and receive on device buffers; needs a GPU of its own for every rank
 ``cuda``      cuda-mpi   MPI on device buffers, where the MPI library says that it can (a wrong guess would be a

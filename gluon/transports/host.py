@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from mpi4py import MPI
 
-from cusp.runtime.exchange import wait_all
+from cusp.runtime.exchange import post, tell_counts, wait_all
 from gluon.transports.memory import Buffers, Memory
 
 TAG = 11
@@ -43,3 +43,20 @@ class HostMpi(Memory):
         for source, status in zip(sources, statuses):
             arrived[source] = status.Get_count(MPI.UINT64_T)  # of bytes there may be too many for MPI to count
         return arrived
+
+
+class MixedMpi(Memory):
+    """What a rank on a CPU does where others do what ``staged`` says: first all tell how long their messages are."""
+
+    name, xp = "mpi", np
+
+    def exchange(
+        self, out: Buffers, out_words: Sequence[int], into: Buffers, in_words: Sequence[int] | None = None
+    ) -> Sequence[int]:
+        in_words = tell_counts(self.comm, out_words) if in_words is None else in_words
+        leaving, coming = (
+            [piece[:words] for piece, words in zip(side.pieces, sizes)]
+            for side, sizes in ((out, out_words), (into, in_words))
+        )
+        wait_all(post(self.comm, leaving, coming))
+        return in_words

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cusp.errors import InputError, together
+from cusp.runtime.devices import is_mixed
 from cusp.runtime.exchange import kept
 from gluon.transports.memory import Buffers
 
@@ -20,6 +21,10 @@ TRANSPORTS = {
         "cuda-mpi": "gluon.transports.cuda:CudaAwareMpi",
         "mpi": "gluon.transports.staged:StagedMpi",
     },
+}
+MIXED = {  # the same for a job in which some ranks compute on CPUs and others on GPUs
+    "cpu": {"mpi": "gluon.transports.host:MixedMpi"},
+    "gpu": {"mpi": "gluon.transports.staged:StagedMpi"},
 }
 CHOICES = ("auto", *dict.fromkeys(name for names in reversed(TRANSPORTS.values()) for name in names))
 
@@ -106,26 +111,31 @@ def open_transport(wanted: str, comm: "Intracomm", device: str) -> Transport:
 
 def get_transport(wanted: str, comm: "Intracomm", device: str) -> Transport:
     """As :func:`open_transport`, but edges go by what they went by before. Collective."""
-    names = TRANSPORTS[device]
+    devices = tuple(comm.allgather(device))
+    names = (MIXED if is_mixed(devices) else TRANSPORTS)[device]
     with together(comm):
         if wanted not in ("auto", *names):
-            other = next(iter(set(TRANSPORTS) - {device}))
-            raise TransportError(
-                f"--transport {wanted} is for ranks on {other.upper()}s; "
-                f"those on {device.upper()}s use {', '.join(names)}"
-            )
+            raise TransportError(f"--transport {wanted} {_not_for(devices)} use {', '.join(names)}")
     opened = kept(comm, "transports", dict)
     for name in names if wanted == "auto" else [wanted]:
-        if (device, name) in opened:
-            return opened[device, name]
+        if (devices, name) in opened:
+            return opened[devices, name]
         kind = _load(names[name])
         reasons = [why for why in comm.allgather(kind.why_unusable(comm)) if why]
         if not reasons:
-            return opened.setdefault((device, name), kind(comm))
+            return opened.setdefault((devices, name), kind(comm))
         with together(comm):
             if wanted != "auto":
                 raise TransportError(f"--transport {wanted} cannot be used: {reasons[0]}")
     raise AssertionError("one can always be used")
+
+
+def _not_for(devices: tuple[str, ...]) -> str:
+    """For whom a transport is, if it is not for ranks on these devices, and who these are."""
+    if is_mixed(devices):
+        return "is for jobs on one kind of device; ranks on CPUs and ranks on GPUs"
+    other = next(iter(set(TRANSPORTS) - {*devices}))
+    return f"is for ranks on {other.upper()}s; those on {devices[0].upper()}s"
 
 
 def _load(place: str) -> Any:

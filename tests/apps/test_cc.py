@@ -36,7 +36,7 @@ def serial_components(graph: graphs.Graph, connection: str = "weak") -> np.ndarr
 def ways(part) -> Iterator[Sync]:
     """How trees of several ranks meet: as the device does best, and by rounds, which all devices know. Collective."""
     yield parts.make_sync(part)
-    if parts.DEVICE == "gpu" and ranks.COMM.size > 1:
+    if parts.WANTED != "cpu" and ranks.COMM.size > 1:
         yield Sync(make_plan(part, ranks.COMM, "mpi"), ranks.COMM)
 
 
@@ -188,4 +188,4 @@ def test_one_sync_for_many_runs(comm, shared_tmp):
 @pytest.mark.mpi
 def test_command(comm, shared_tmp):
     """The program itself, on the graph that it makes, without options that choose a source."""
-    assert program.main(program.APP, comm, ["--verify", "--device", parts.DEVICE, "--trials", "2"]) == 0
+    assert program.main(program.APP, comm, ["--verify", "--device", parts.WANTED, "--trials", "2"]) == 0

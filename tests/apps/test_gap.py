@@ -13,7 +13,7 @@ from cusp.errors import OptionError
 def run(comm, shared_tmp, *arguments) -> list[dict]:
     """Rows of a run of the program on the device under test. Collective."""
     rows = shared_tmp / "rows.jsonl"
-    assert gap.main(comm, [*arguments, "--device", parts.DEVICE, "--rows", str(rows)]) == 0
+    assert gap.main(comm, [*arguments, "--device", parts.WANTED, "--rows", str(rows)]) == 0
     comm.Barrier()
     return [json.loads(line) for line in rows.read_text().splitlines()]
 

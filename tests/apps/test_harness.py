@@ -51,7 +51,7 @@ def test_rows(run, comm, app):
         assert row.keys() >= KEYS
         assert row["phases"].keys() == PHASES
         assert (row["app"], row["graph"], row["policy"], row["ranks"], row["device"]) == (
-            app, "my_graph", "iec", comm.size, parts.DEVICE,
+            app, "my_graph", "iec", comm.size, parts.PLACEMENT.name,
         )  # fmt: skip
         assert (row["nodes"], row["edges"], row["trial"]) == (graph.num_nodes, graph.num_edges, place % 2)
         assert row["verified"] is (True if row["trial"] == 0 else None)

@@ -145,4 +145,4 @@ def test_wrong_answers_are_refused(comm, shared_tmp, mistake):
 def test_command(comm, shared_tmp):
     """The program itself, on the graph that it makes: all core numbers, and one core."""
     for more in [], ["--k", "5"]:
-        assert program.main(program.APP, comm, ["--verify", "--device", parts.DEVICE, *more]) == 0
+        assert program.main(program.APP, comm, ["--verify", "--device", parts.WANTED, *more]) == 0

@@ -26,7 +26,7 @@ EDGES = (GRAPH.sources, GRAPH.targets, GRAPH.weights)
 
 def divide(graph=EDGES, policy="cvc", **options):
     """A partition on the device under test. Collective."""
-    return partition_graph(graph, policy, comm=ranks.COMM, device=parts.DEVICE, **options)
+    return partition_graph(graph, policy, comm=ranks.COMM, device=parts.WANTED, **options)
 
 
 @pytest.mark.mpi

@@ -92,4 +92,4 @@ def test_wrong_answers_are_refused(comm, shared_tmp, mistake):
 @pytest.mark.mpi
 def test_command(comm, shared_tmp):
     """The program itself, on the graph that it makes."""
-    assert program.main(program.APP, comm, ["--verify", "--device", parts.DEVICE]) == 0
+    assert program.main(program.APP, comm, ["--verify", "--device", parts.WANTED]) == 0

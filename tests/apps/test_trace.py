@@ -198,7 +198,7 @@ def test_line_about_waiting(size):
 def test_partitioner(comm, shared_tmp, capfd):
     """The phases of the table, in their order; what is read, kept and sent is as without a trace."""
     path, trace = graphs.write(shared_tmp / "g.h5", graphs.random_directed()), shared_tmp / "t.json"
-    arguments = [path, "--policy", "cvc", "--device", parts.DEVICE, "--json"]
+    arguments = [path, "--policy", "cvc", "--device", parts.WANTED, "--json"]
     assert cusp_program.main(comm, [*arguments, str(shared_tmp / "a"), "--trace", str(trace)]) == 0
     assert cusp_program.main(comm, [*arguments, str(shared_tmp / "b")]) == 0
     comm.Barrier()
@@ -232,7 +232,7 @@ def test_the_answer_is_the_same(run, comm, shared_tmp):
     """With a trace and without; and a run after a traced one leaves no spans."""
     graph, source = graphs.random_directed(), 3
     part = partition_graph((graph.sources, graph.targets), "cvc", comm=comm, num_nodes=graph.num_nodes,
-                           device=parts.DEVICE)  # fmt: skip
+                           device=parts.WANTED)  # fmt: skip
     plain = bfs_of(part, source=source)
     seen = bfs_of(part, source=source, trace=str(shared_tmp / "t.json"))
     again = bfs_of(part, source=source)

@@ -71,7 +71,7 @@ def test_app(comm, shared_tmp, tutorial, policy):
     graph = likely()
     path = graphs.write(shared_tmp / "g.h5", graph, weight="f8")
     output = str(shared_tmp / "chance.h5")
-    arguments = [path, "--policy", policy, "--source", "5", "--verify", "--output", output, "--device", parts.DEVICE]
+    arguments = [path, "--policy", policy, "--source", "5", "--verify", "--output", output, "--device", parts.WANTED]
     assert harness.main(tutorial.APP, comm, arguments) == 0
     with h5py.File(output) as file:
         found = file["chance"][:]

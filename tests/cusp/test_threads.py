@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mpi4py import MPI
 
 from cusp.errors import OptionError
 from cusp.program.report import describe_placement
@@ -105,7 +106,7 @@ def test_the_line_that_names_the_device():
     lines = {(1,): "1 thread", (4,): "4 threads", (2, 2): "2 threads per rank", (1, 3): "1 to 3 threads per rank"}
     for numbers, text in lines.items():
         placement = Placement("cpu", ("cpu",) * len(numbers), numbers)
-        assert describe_placement(placement, "host") == f"device: cpu, {text}"
+        assert describe_placement(placement, "host", MPI.COMM_SELF) == f"device: cpu, {text}"
 
 
 def test_number_of_threads(monkeypatch):

@@ -89,12 +89,11 @@ class Kcore(Protocol):
         rounds : number
         """
 
-
-class GpuKcore(Kcore, Protocol):
-    """What only the GPU offers: a level at a time, for ranks that do not reach each other's memory."""
-
     def find_left(self, end: int, core: Array, degrees: Array) -> tuple[int, int]:
-        """Lowest degree among the masters below ``end`` that are left, and the last of them + 1; 0, 0 if none is."""
+        """A level at a time, for GPUs that do not reach each other's memory and for mixed jobs: this, and :meth:`peel`.
+
+        Lowest degree among the masters below ``end`` that are left, and the last of them + 1; 0, 0 if none is.
+        """
 
     def peel(
         self, level: int, end: int, masters: int, offsets: Array, targets: Array, core: Array, degrees: Array,
@@ -237,7 +236,7 @@ if TYPE_CHECKING:
     _cc_cpu: Cc = cc_cpu
     _cc_gpu: GpuCc = cc_gpu
     _kcore_cpu: Kcore = kcore_cpu
-    _kcore_gpu: GpuKcore = kcore_gpu
+    _kcore_gpu: Kcore = kcore_gpu
     _cores_cpu: Cores = cores_cpu
     _cores_gpu: Cores = cores_gpu
     _triangles_cpu: Triangles = triangles_cpu

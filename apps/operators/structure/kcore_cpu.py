@@ -156,6 +156,39 @@ def _lose(level, filled, end, left, offsets, neighbours, mirrored, core, degrees
 
 
 @njit(cache=True, nogil=True)
+def find_left(end, core, degrees):  # type: ignore[no-untyped-def]
+    lowest, last = NOBODY, 0
+    for lid in range(end):
+        if core[lid] < 0:
+            lowest, last = min(lowest, np.int64(degrees[lid])), lid + 1
+    return lowest if last else 0, last
+
+
+@njit(cache=True, nogil=True)
+def peel(level, end, masters, offsets, targets, core, degrees, updated, queue):  # type: ignore[no-untyped-def]
+    """Only masters that are peeled are in the queue, each once: it has space for all."""
+    filled = 0
+    for lid in range(end):
+        if core[lid] < 0 and degrees[lid] <= level:
+            core[lid] = level
+            queue[filled] = lid
+            filled += 1
+    head = 0
+    while head < filled:
+        lid = queue[head]
+        head += 1
+        for edge in range(offsets[lid], offsets[lid + 1]):
+            target = targets[edge]
+            degrees[target] -= 1
+            if target >= masters:
+                set_bit(updated, target)
+            elif core[target] < 0 and degrees[target] <= level:
+                core[target] = level
+                queue[filled] = target
+                filled += 1
+
+
+@njit(cache=True, nogil=True)
 def _take_mirrors(masters, updated, queue):  # type: ignore[no-untyped-def]
     """Mirrors that are gone, into the queue; returns how many. All bits are cleared."""
     filled = 0

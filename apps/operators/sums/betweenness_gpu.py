@@ -6,12 +6,14 @@ import cupy as cp
 import numpy as np
 
 from cusp.kernels.cuda import load
+from cusp.partition import Partition
 from cusp.runtime.devices import to_host
+from gluon.sync import Sync
 
 BETWEENNESS = "apps/operators/sums/betweenness.cuh"
 
 
-def sweeps(num_nodes: int, num_edges: int) -> bool:
+def sweeps(part: Partition, sync: Sync) -> bool:
     """A level has the GPU to itself."""
     return False
 

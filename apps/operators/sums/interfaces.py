@@ -5,6 +5,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cusp.runtime.devices import Array
 
+if TYPE_CHECKING:
+    from cusp.partition import Partition
+    from gluon.sync import Sync
+
 
 class Rows(Protocol):
     """Sums over rows of a CSR or CSC: what every node gets from its neighbours."""
@@ -66,7 +70,7 @@ class Pagerank(Protocol):
 class Betweenness(Protocol):
     """Betweenness centrality: nodes by level, and what the masters of a level do with sums over their rows."""
 
-    def sweeps(self, num_nodes: int, num_edges: int) -> bool:
+    def sweeps(self, part: "Partition", sync: "Sync") -> bool:
         """Whether each rank adds some of the sources by itself, in one call: in a small graph, of which it has a copy.
 
         Then the methods of :class:`CpuBetweenness` are there.

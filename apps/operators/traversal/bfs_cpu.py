@@ -89,13 +89,14 @@ def bfs_drain(
     """The largest number stands for what is not reached: seen as a signed one it is -1."""
     shift = part.num_nodes.bit_length() if with_parents else 0
     values: Any = np.full(part.num_proxies, -1, np.int64 if with_parents else np.int32)
-    unsigned, source = values.view(f"u{values.itemsize}"), part.lid(source)
-    unsigned[source] = part.gids[source] if shift else 0
-    plan.queue[0] = source
+    unsigned, lid = values.view(f"u{values.itemsize}"), part.lid(source)
+    degree = 0
+    if lid >= 0:
+        unsigned[lid] = source if shift else 0
+        plan.queue[0], degree = lid, int(part.offsets[lid + 1] - part.offsets[lid])
     choice = (DIRECTIONS[direction] if plan.in_edges else PUSH, alpha, beta, part.num_nodes, many())
     in_edges = plan.in_edges or (part.offsets, part.targets)
-    degree = int(part.offsets[source + 1] - part.offsets[source])
-    found = Found(False, 0, 1, 0, 1, degree, 0, part.num_edges)
+    found = Found(False, 0, 1, 0, int(lid >= 0), degree, 0, part.num_edges)
     while found.nodes:
         found = Found(*_search(
             *found, *choice, part.offsets, part.targets, *in_edges, plan.first, part.gids, shift, unsigned, plan.queue,

@@ -86,6 +86,10 @@ def bfs_drain(
     if plan.peers:
         plan.peers.run(int(source), way, alpha, beta, hops, parents if with_parents else None, queue, levels)
         return hops, parents, levels[0]
+    if not part.has_node(source):
+        hops.fill(-1)
+        parents.fill(-1)
+        return hops, parents, 0
     _bfs(np.int32).resident("bfs_drain")(
         part.lid_map.index, part.lid_map.table, int(source), part.num_proxies, plan.rows, part.num_edges, part.offsets,
         part.targets, *(plan.in_edges or (part.offsets, part.targets)), plan.first, way, alpha, beta, hops, part.gids,

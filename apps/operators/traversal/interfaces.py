@@ -54,13 +54,13 @@ class Bfs(Protocol):
 class Sssp(Protocol):
     """Shortest paths by delta-stepping. A node is pending if its value fell since its edges were last relaxed."""
 
-    def bucket_scale(self, queue: Any, ranks: int) -> float:
+    def bucket_scale(self, queue: Any, sync: "Sync") -> float:
         """How many times wider than usual buckets should be."""
 
     def plan_relaxing(self, part: "Partition", sync: "Sync", weights: Array, dtype: np.dtype) -> Any:
         """The ``queue`` of the operators here, for distances of a type. Collective."""
 
-    def drains(self, queue: Any, ranks: int) -> bool:
+    def drains(self, queue: Any, sync: "Sync") -> bool:
         """Whether :meth:`shortest_paths` can be called."""
 
     def settles(self, queue: Any) -> bool:

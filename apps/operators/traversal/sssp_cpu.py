@@ -56,23 +56,23 @@ class Relaxing:
     peers: PeerRelaxing | None = None
 
 
-def bucket_scale(queue: Relaxing, ranks: int) -> float:
+def bucket_scale(queue: Relaxing, sync: Sync) -> float:
     return queue.scale
 
 
 def plan_relaxing(part: Partition, sync: Sync, weights: np.ndarray, dtype: np.dtype) -> Relaxing:
     ring, pile = np.zeros(part.num_proxies + 1, np.int32), np.empty(part.num_proxies, np.int32)
     rows = int(np.searchsorted(part.offsets, part.num_local_edges))
-    if sync.comm.size == 1:
+    if sync.plan.apart:
         return Relaxing(ring, pile, AT_ONCE, 1.0, rows)
     if is_sparse(part):
-        peers = None if sync.execution == "bulk" else plan_peers(part, sync, ring, pile, rows)
+        peers = None if sync.execution == "bulk" or sync.plan.mixed else plan_peers(part, sync, ring, pile, rows)
         return Relaxing(ring, pile, AT_ONCE, 1.0, rows, peers)
     return Relaxing(ring, pile, max(AT_ONCE, part.num_local_edges // SYNCS), NARROW, rows)
 
 
-def drains(queue: Any, ranks: int) -> bool:
-    return ranks == 1 or queue.peers is not None
+def drains(queue: Any, sync: Sync) -> bool:
+    return sync.plan.apart or queue.peers is not None
 
 
 def settles(queue: Relaxing) -> bool:
@@ -85,8 +85,10 @@ def shortest_paths(part: Partition, sync: Sync, source: int, lengths: Any) -> tu
     if queue.peers is not None:
         return over_peers(part, sync, source, lengths, queue.peers)
     values, pending = np.full(part.num_proxies, lengths.far, lengths.dtype), no_bits(part.num_proxies)
-    queue.pile[0] = lid = part.lid(source)
-    values[lid] = 0
+    lid = part.lid(source)
+    if lid < 0:
+        return values, 0
+    queue.pile[0], values[lid] = lid, 0
     far, delta = number(lengths.far), number(min(lengths.delta, lengths.far))
     if part.num_edges >= many() and lengths.dtype.kind != "f" and not is_sparse(part):
         return values, drain_in_parallel(part, delta, far, lengths.weights, values, pending, queue)

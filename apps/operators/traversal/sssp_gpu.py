@@ -29,13 +29,13 @@ MOST_BUCKETS = 64  # before that, at most
 SORTED_AT_ONCE = 1 << 27  # edges
 
 
-def bucket_scale(queue: "Relaxing", ranks: int) -> float:
+def bucket_scale(queue: "Relaxing", sync: Sync) -> float:
     """Wider, where an exchange costs what many edges do.
 
     Two H200, scale 24: 10.3 ms at twice the usual width, 12.8 at 4 times that, 15.9 at 8 times; without sorted rows
     71 ms at the usual width, 39 at 9 times that, 48 at 18 times.
     """
-    return 1.0 if drains(queue, ranks) else 2.0 if settles(queue) else 8.0
+    return 1.0 if drains(queue, sync) else 2.0 if settles(queue) else 8.0
 
 
 def find_pending(lowered: Any, values: Any, relaxed_at: Any, pending: Any, far: Any) -> Any:
@@ -88,7 +88,7 @@ class Relaxing:
 
 def plan_relaxing(part: Partition, sync: Sync, weights: Any, dtype: np.dtype) -> Relaxing:
     stamps, rounds = cp.zeros(part.num_proxies, np.int32), cp.zeros(1, np.int64)
-    pays = part.symmetric and part.num_edges >= DENSE * part.num_nodes
+    pays = part.symmetric and part.num_edges >= DENSE * part.num_nodes and (sync.plan.apart or not sync.plan.mixed)
     exact = dtype.kind == "i" and (weights.dtype.itemsize <= 4 or part.weights is None)
     by_weight = _sort_rows(part, weights) if pays and exact and _weighs_the_same(part, sync, weights) else None
     peers: PeerPaths | PeerRelaxing | None = None
@@ -101,16 +101,19 @@ def plan_relaxing(part: Partition, sync: Sync, weights: Any, dtype: np.dtype) ->
     return Relaxing(make_queue(part), stamps, rounds, by_weight, peers)
 
 
-def drains(queue: Relaxing, ranks: int) -> bool:
-    return queue.peers is not None or ranks == 1
+def drains(queue: Relaxing, sync: Sync) -> bool:
+    return queue.peers is not None or sync.plan.apart
 
 
 def _weighs_the_same(part: Partition, sync: Sync, weights: Any) -> bool:
-    """Whether every edge and its reverse have the same weight. Collective."""
+    """Whether every edge and its reverse have the same weight. Collective, but not in a mixed job: only a rank that
+    shares no node with others asks there.
+    """
     total = cp.zeros(1, np.uint64)
     kernel = _sorted(np.int32, weights.dtype).weight_asymmetry
     kernel(many_threads(), part.num_proxies, part.gids, part.offsets, part.targets, weights, total)
-    return sync.total(read(total).view(np.int64)[0])[0] == 0
+    own = read(total).view(np.int64)[0]
+    return (own if sync.plan.mixed else sync.total(own)[0]) == 0
 
 
 def _sort_rows(part: Partition, weights: Any) -> tuple[Any, Any]:
@@ -192,6 +195,8 @@ def shortest_paths(part: Partition, sync: Sync, source: int, lengths: Any) -> tu
     delta = lengths.dtype.type(min(lengths.delta, lengths.far))
     if relaxing.peers is not None:
         return relaxing.peers.run(int(source), far, delta, queue, relaxing.rounds), relaxing.rounds[0]
+    if not part.has_node(source):
+        return full(part.num_proxies, far, lengths.dtype), 0
     if relaxing.by_weight is not None:
         values = cp.empty(part.num_proxies, lengths.dtype)
         rows, enough = _rows(part, relaxing, queue.capacity), int(part.num_edges * ENOUGH)
