@@ -8,17 +8,23 @@
     rounds = relax.until_quiet(part, sync, distance=distance)
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 from apps.operators.expressions.binding import SPECIAL, Binding
 from apps.operators.expressions.expression import ENDS, Expression
-from apps.operators.expressions.interfaces import Edges
+from apps.operators.expressions.interfaces import Drain, Drains, Edges
 from cusp.errors import OptionError
 from cusp.partition import Partition
 from cusp.runtime import timeline
 from cusp.runtime.devices import backend, finisher
+from gluon.label import Label
 from gluon.sync import Sync
+
+ALL = 1 << 62
+AT_ONCE = 1 << 15  # edges between two syncs, at least
+SYNCS = 32
 
 
 class EdgeOperator:
@@ -74,14 +80,24 @@ class EdgeOperator:
     [(0, 0), (1, 2), (2, 5)]
     """
 
-    def __init__(self, expression: str, into: str = "dst.value", where: str | None = None) -> None:
+    def __init__(
+        self, expression: str, into: str = "dst.value", where: str | None = None, *, priority: str | None = None,
+        delta: float | None = None,
+    ) -> None:  # fmt: skip
         self.expression = Expression(expression)
         self.where = None if where is None else Expression(where)
+        self.priority = None if priority is None else Expression(priority)
+        self.delta = delta
         end, _, name = into.partition(".")
         if end not in ENDS or not name.isidentifier() or name in SPECIAL:
             raise OptionError(f'into="{into}": expected "dst.NAME" or "src.NAME"')
         self.into, self.write, self.read = name, end, ENDS[1 - ENDS.index(end)]
         self._compiled: dict[tuple, Callable[..., None]] = {}
+        for name, column in self.priority.names.items() if self.priority else ():
+            if name.end == self.write or str(name) == "weight":
+                self.priority.refuse(column, f"{name}: a priority is that of a node, and sees values at {self.read} only")
+        if delta is not None and not 0 < delta < math.inf:
+            raise OptionError(f"delta={delta}: the width of a bucket must be above 0")
 
     def __repr__(self) -> str:
         where = f", where {self.where.text}" if self.where else ""
@@ -132,11 +148,37 @@ class EdgeOperator:
             raise OptionError(
                 f"{self}: until_quiet is for idempotent reductions; {self.into} has {label.reduction.name}"
             )
+        if self.priority is not None:
+            return self._until_drained(part, sync, label, given)
         rounds = 0
         while (frontier := sync.total(label.num_updated_masters())[0]) > 0:
             self(part, frontier=label.swap_updated(), **given)
             sync.reduce(label, write=self.write)
             sync.broadcast(label, read=self.read)
+            sync.end_round(frontier=frontier)
+            rounds += 1
+        return rounds
+
+    def drain(self, part: Partition, /, **given: Any) -> Drain:
+        """What keeps the nodes of this rank that are still to be relaxed, and relaxes them by priority.
+
+        Raises
+        ------
+        OptionError
+            As for a call; or a node's edges are not together in this partition.
+        """
+        return backend(Drains, part.device).Drain(part, Binding(self, part, given).ordered(), self.delta)
+
+    def _until_drained(self, part: Partition, sync: Sync, label: Label, given: dict[str, Any]) -> int:
+        """Relax by priority, as much at a time as takes about as long as a sync. Collective; returns the rounds."""
+        drain, rounds = self.drain(part, **given), 0
+        drain.add(label.swap_updated())
+        most = max(AT_ONCE, part.num_local_edges // SYNCS) if part.num_ranks > 1 else ALL
+        while (frontier := sync.total(drain.count())[0]) > 0:
+            timeline.call(self.expression.text, timeline.OPERATOR, finisher(part.device), drain.run, most)
+            sync.reduce(label, write=self.write)
+            sync.broadcast(label, read=self.read)
+            drain.add(label.swap_updated())
             sync.end_round(frontier=frontier)
             rounds += 1
         return rounds
