@@ -74,6 +74,12 @@ def is_empty(bags: Bags) -> bool:
     return not (bags.full.any() or bags.opened.any())
 
 
+def lowest_bag(bags: Bags) -> int:
+    """The lowest bag of any thread that is not empty, or SLOTS."""
+    words = np.bitwise_or.reduce(bags.full | bags.opened)
+    return int(_lowest(words))
+
+
 def forget(bags: Bags) -> None:
     """Empty all bags."""
     for array in (bags.full, bags.opened):

@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from apps.operators.expressions.bags_cpu import ACTIVE, EDGES, SLOTS, forget, is_empty, make_bags, steal_order
+from apps.operators.expressions.bags_cpu import ACTIVE, EDGES, SLOTS, forget, is_empty, lowest_bag, make_bags, steal_order
 from apps.operators.expressions.edges_cpu import _indented, _loads, _of_each_edge
 from apps.operators.expressions.interfaces import Ordered
-from apps.shared.lengths import choose_delta
+from apps.shared.lengths import width_of_steps
 from cusp.partition import Partition
 from cusp.runtime.generated import import_text
-from cusp.runtime.threads import in_parallel, many, num_threads
+from cusp.runtime.threads import in_parallel, many, num_threads, socket_here
 from gluon.device_cpu import count_bits, no_bits
 from gluon.reduction_cpu import text_of
 
@@ -170,8 +170,8 @@ SAMPLE_SIZE = 1 << 10  # edges
 
 
 class Drain:
-    def __init__(self, part: Partition, ordered: Ordered, delta: float | None, strict: bool = False) -> None:
-        self._part, self._ordered, self._delta, self._strict = part, ordered, delta, strict
+    def __init__(self, part: Partition, ordered: Ordered, delta: float | None) -> None:
+        self._part, self._ordered, self.strict = part, ordered, False
         self._offsets, self._columns, self._label = ordered.offsets, ordered.columns, ordered.label
         self._rows = int(np.searchsorted(self._offsets, self._offsets[-1]))  # the last ones may have no edges
         self._pending, self._relaxed_at = no_bits(part.num_proxies), self._label.values[:0]
@@ -214,13 +214,9 @@ class Drain:
     def _guess(self) -> float:
         """A width of buckets: it follows from how much higher priorities are behind edges of pending nodes."""
         self._guesses += 1
-        found, part = np.empty(SAMPLE_SIZE), self._part
-        loops, label, given = _loops(self._ordered, False), self._label, self._ordered.given
-        size = loops.steps(self._pending, self._offsets, self._columns, label.values, found, *given)
-        higher = found[:size][(found[:size] > 0) & np.isfinite(found[:size])]
-        step = float(np.median(higher)) if higher.size else 1.0
-        width = choose_delta(step, part.num_edges / max(part.num_nodes, 1))
-        return max(width, 1.0) if self._ordered.priority.whole else width
+        loops, found = _loops(self._ordered, False), np.empty(SAMPLE_SIZE)
+        size = loops.steps(self._pending, self._offsets, self._columns, self._label.values, found, *self._ordered.given)
+        return width_of_steps(found[:size], self._part, self._ordered.priority.whole)
 
     def _add(self, bits: np.ndarray, relaxed_at: np.ndarray) -> None:
         """Make nodes pending, and put those of this window into bags."""
@@ -230,19 +226,20 @@ class Drain:
 
     def _relax(self, most: int) -> None:
         """Work on bags until they are empty or about ``most`` edges are relaxed: alone first, then with all threads."""
-        threads = self._sockets.size
-        self._bags.counters[EDGES] = self._bags.counters[ACTIVE] = 0
+        bags, threads = self._bags, self._sockets.size
+        limit = lowest_bag(bags) if self.strict else SLOTS - 1
+        bags.counters[EDGES] = bags.counters[ACTIVE] = 0
         short = min(most, many())
-        self._work(_loops(self._ordered, False), 0, np.empty(0, np.int64), short)
-        if short < most and threads > 1 and not is_empty(self._bags):
+        self._work(_loops(self._ordered, False), 0, limit, short)
+        if short < most and bags.counters[EDGES] >= short:
             loops = _loops(self._ordered, True)
-            pieces = [(loops, thread, steal_order(thread, self._sockets), most) for thread in range(threads)]
-            in_parallel(self._work, pieces)
-        self.edges += int(self._bags.counters[EDGES])
+            in_parallel(self._work, [(loops, thread, limit, most) for thread in range(threads)])
+        self.edges += int(bags.counters[EDGES])
 
-    def _work(self, loops: Any, me: int, others: np.ndarray, most: int) -> None:
-        label = self._label
-        limit = SLOTS - 1
+    def _work(self, loops: Any, me: int, limit: int, most: int) -> None:
+        """What one thread does."""
+        self._sockets[me] = socket_here()
+        others, label = steal_order(me, self._sockets), self._label
         loops.relax(me, others, limit, most, *self._window, self._rows, self._bags, self._pending, self._relaxed_at,
                     self._offsets, self._columns, label.values, label.updated, *self._ordered.given)  # fmt: skip
 
