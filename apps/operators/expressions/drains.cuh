@@ -17,7 +17,7 @@ extern "C" __global__ void add_bits(const unsigned* bits, i64 size, const Value*
                                     unsigned* pending) {
   for (i64 word = thread_id() / 32; word * 32 < size; word += num_threads() / 32) {
     i64 node = word * 32 + lane_id();
-    bool chosen = bits[word] >> lane_id() & 1;
+    bool chosen = bits[word] >> lane_id() & 1 && node < size;
     if (chosen && relaxed_at) chosen = values[node] != relaxed_at[node];
     unsigned more = __ballot_sync(FULL, chosen);
     if (lane_id() == 0 && more) pending[word] |= more;
