@@ -95,7 +95,9 @@ class EdgeOperator:
         self._compiled: dict[tuple, Callable[..., None]] = {}
         for name, column in self.priority.names.items() if self.priority else ():
             if name.end == self.write or str(name) == "weight":
-                self.priority.refuse(column, f"{name}: a priority is that of a node, and sees values at {self.read} only")
+                self.priority.refuse(
+                    column, f"{name}: a priority is that of a node, and sees values at {self.read} only"
+                )
         if delta is not None and not 0 < delta < math.inf:
             raise OptionError(f"delta={delta}: the width of a bucket must be above 0")
 

@@ -8,7 +8,17 @@ import ranks
 
 import apps.edge_operator
 from apps.edge_operator import EdgeOperator
-from apps.operators.expressions.bags_cpu import CHUNK, SLOTS, forget, is_empty, lowest_bag, make_bags, put, steal_order, take
+from apps.operators.expressions.bags_cpu import (
+    CHUNK,
+    SLOTS,
+    forget,
+    is_empty,
+    lowest_bag,
+    make_bags,
+    put,
+    steal_order,
+    take,
+)
 from cusp.errors import OptionError
 from cusp.runtime import threads
 from cusp.runtime.devices import to_host
@@ -225,4 +235,3 @@ def test_mistakes(shared_tmp):
     )
     with pytest.raises(OptionError, match='"near", column 1: near is not given; given are distance'):
         EdgeOperator("distance", "dst.distance", priority="near").drain(part, distance=Label(part, "i4", 0, MIN))
-

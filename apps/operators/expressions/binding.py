@@ -148,7 +148,9 @@ class Binding:
         operator, part = self._operator, self._part
         out_edges = operator.read == "src"
         if not out_edges and part.csc is None:
-            self._refuse("its nodes read at dst, and this partition has no in-edges of a node together: ask for csc=True")
+            self._refuse(
+                "its nodes read at dst, and this partition has no in-edges of a node together: ask for csc=True"
+            )
         rows = (part.offsets, part.targets) if out_edges else (part.csc.offsets, part.csc.sources)  # type: ignore[union-attr]
         return Ordered(self.edges(operator.read, True), self.priority(), self.label, *rows, self.values(out_edges))
 

@@ -4,9 +4,19 @@ from typing import Any
 
 import numpy as np
 
-from apps.operators.expressions.bags_cpu import ACTIVE, EDGES, SLOTS, forget, is_empty, lowest_bag, make_bags, steal_order
+from apps.operators.expressions.bags_cpu import (
+    ACTIVE,
+    EDGES,
+    SLOTS,
+    forget,
+    is_empty,
+    lowest_bag,
+    make_bags,
+    steal_order,
+)
 from apps.operators.expressions.edges_cpu import _indented, _loads, _of_each_edge
 from apps.operators.expressions.interfaces import Ordered
+from apps.operators.interfaces import is_sparse
 from apps.shared.lengths import width_of_steps
 from cusp.partition import Partition
 from cusp.runtime.generated import import_text
@@ -175,8 +185,8 @@ class Drain:
         self._offsets, self._columns, self._label = ordered.offsets, ordered.columns, ordered.label
         self._rows = int(np.searchsorted(self._offsets, self._offsets[-1]))  # the last ones may have no edges
         self._pending, self._relaxed_at = no_bits(part.num_proxies), self._label.values[:0]
-        self._bags = make_bags(num_threads(), part.num_proxies)
-        self._sockets = np.zeros(num_threads(), np.int64)
+        threads = 1 if is_sparse(part) else num_threads()  # there, no bucket has enough nodes for several
+        self._bags, self._sockets = make_bags(threads, part.num_proxies), np.zeros(threads, np.int64)
         self._guesses = 0 if delta is None else len(GUESSES)
         self._window = (-np.inf, 1 / (delta or 1))  # where the first bag begins, and bags per unit of priority
         self.edges = 0
@@ -230,7 +240,8 @@ class Drain:
         limit = lowest_bag(bags) if self.strict else SLOTS - 1
         bags.counters[EDGES] = bags.counters[ACTIVE] = 0
         short = min(most, many())
-        self._work(_loops(self._ordered, False), 0, limit, short)
+        for thread in range(threads):
+            self._work(_loops(self._ordered, False), thread, limit, short)
         if short < most and bags.counters[EDGES] >= short:
             loops = _loops(self._ordered, True)
             in_parallel(self._work, [(loops, thread, limit, most) for thread in range(threads)])
@@ -252,7 +263,9 @@ def _loops(ordered: Ordered, shared: bool) -> Any:
 
     def over_edges(depth: int, body: str) -> str:
         text = EDGES_OF_ROW.format(
-            **loads, candidate=edges.candidate, edge_body=_indented(body.format(parameters=parameters).splitlines(), 1).strip()
+            **loads,
+            candidate=edges.candidate,
+            edge_body=_indented(body.format(parameters=parameters).splitlines(), 1).strip(),
         )
         return _indented((line for line in text.splitlines() if line.strip()), depth)
 

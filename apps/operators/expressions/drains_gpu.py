@@ -51,7 +51,9 @@ class Drain:
         self._size, self._threads = part.num_proxies, threads_for(part.num_proxies)
         self._pending, self._frontier, self._fresh = (no_bits(self._size) for _ in range(3))
         self._relaxed_at: Any = None
-        self._queue = queue_for(int(cp.count_nonzero(ordered.offsets[1:] > ordered.offsets[:-1])), part.num_local_edges, 1)
+        self._queue = queue_for(
+            int(cp.count_nonzero(ordered.offsets[1:] > ordered.offsets[:-1])), part.num_local_edges, 1
+        )
         self._lowest = cp.empty(1, np.uint64)
         self._guesses = 0 if delta is None else len(GUESSES)
         self.edges = 0
