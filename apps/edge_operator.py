@@ -41,6 +41,13 @@ class EdgeOperator:
         The end and label that are written: ``dst.NAME`` or ``src.NAME``. The other end is the one that is read.
     where : str, optional
         A condition: other edges are left out.
+    priority : str, optional
+        What :meth:`until_quiet` goes by: of its nodes, each rank relaxes those first for which this is lowest. It sees
+        numbers, values at the end that is read, and the global id there. The answer is the same in any order.
+    delta : float, optional
+        Nodes count as equal whose priorities are between the same two multiples of this, from the lowest one on. By
+        default it follows from how much higher priorities are behind edges, and from the edges per node, as in
+        delta-stepping; for priorities that are whole numbers it is at least 1.
 
     Raises
     ------
@@ -93,11 +100,11 @@ class EdgeOperator:
             raise OptionError(f'into="{into}": expected "dst.NAME" or "src.NAME"')
         self.into, self.write, self.read = name, end, ENDS[1 - ENDS.index(end)]
         self._compiled: dict[tuple, Callable[..., None]] = {}
-        for name, column in self.priority.names.items() if self.priority else ():
-            if name.end == self.write or str(name) == "weight":
-                self.priority.refuse(
-                    column, f"{name}: a priority is that of a node, and sees values at {self.read} only"
-                )
+        if self.priority is not None:
+            for read, column in self.priority.names.items():
+                if read.end == self.write or str(read) == "weight":
+                    why = f"{read}: a priority is that of a node, and sees values at {self.read} only"
+                    self.priority.refuse(column, why)
         if delta is not None and not 0 < delta < math.inf:
             raise OptionError(f"delta={delta}: the width of a bucket must be above 0")
 

@@ -92,11 +92,12 @@ def choose_delta(mean_weight: float, mean_degree: float) -> float:
 
 
 def width_of_steps(steps: np.ndarray, part: Partition, whole: bool) -> float:
-    """Width of a bucket, of whole numbers at least 1, where edges lead so much higher; what they say otherwise is left out.
+    """Width of a bucket of priorities; of those that are whole numbers at least 1.
 
     Parameters
     ----------
     steps : (any,) float64
+        How much higher priorities are behind some edges. Edges that do not lead to higher ones do not count.
     """
     higher = steps[(steps > 0) & np.isfinite(steps)]
     width = choose_delta(float(np.median(higher)), part.num_edges / part.num_nodes) if higher.size else 1.0

@@ -41,7 +41,7 @@ def atomic_add(array, place, value):  # type: ignore[no-untyped-def]
 
 
 def replaced(array, place, old, new):  # type: ignore[no-untyped-def]
-    """Write ``new`` if ``array[place]`` still is ``old``, bit for bit; returns whether it was. ``place`` is not negative."""
+    """Write ``new`` where ``old`` still is, bit for bit; returns whether it was. ``place`` is not negative."""
     array[place] = new
     return True
 

@@ -174,7 +174,7 @@ def socket_here() -> int:
 
 @functools.cache
 def _sockets(folder: Path) -> dict[int, int]:
-    """Core -> socket, of the cores that this process may use, as Linux describes them; empty if there is only one socket."""
+    """Core -> socket, of the cores that this process may use, as Linux has them; empty if they are on one."""
     found = {}
     for core in os.sched_getaffinity(0):
         path = folder / f"cpu{core}" / "topology" / "physical_package_id"

@@ -91,7 +91,7 @@ KINDS = {  # type, first value, value of the source, reduction, priority, oracle
 @pytest.mark.mpi
 @pytest.mark.parametrize("kind", KINDS)
 def test_widths(comm, shared_tmp, short_runs, kind):
-    """Floats, reductions without an atomic operation of their own, and orders that have nothing to do with the answer."""
+    """Floats, reductions without an atomic operation of their own, orders that have nothing to do with the answer."""
     dtype, lowest, largest, reduction, priority = KINDS[kind]
     graph = graphs.random_directed(300, 1500, seed=2)
     part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of("cvc"), comm)

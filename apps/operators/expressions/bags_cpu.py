@@ -1,9 +1,9 @@
-"""Bags of nodes by priority, for threads that drain a rank together: OBIM, the ordered-by-integer-metric work list of
-Nguyen, Lenharth, Pingali (SOSP 2013).
+"""Bags of nodes by priority, for threads that drain a rank together.
 
-Every thread has a bag for each of SLOTS consecutive buckets. A bag is a list of full chunks, first in, first out, and one
-that is being filled, which nobody else sees. A thread works on its lowest bag; before it goes on to a higher one it takes
-a full chunk of a lower bag from another thread, if there is one. Nobody waits until a bucket is empty everywhere.
+They are like OBIM, the work list of Nguyen, Lenharth, Pingali (SOSP 2013). Every thread has a bag for each of SLOTS
+consecutive buckets. A bag is a list of full chunks, first in, first out, and one that is being filled, which nobody
+else sees. A thread works on its lowest bag; before it goes on to a higher one it takes a full chunk of a lower bag from
+another thread, if there is one. Nobody waits until a bucket is empty everywhere.
 
 An entry is a hint: what counts is the bit of a node in ``pending``. So a node may be in several bags, as its priority
 has fallen meanwhile, and if chunks run out, bags are emptied and made again from the bits.
@@ -61,12 +61,15 @@ class Bags(NamedTuple):
 def make_bags(threads: int, num_nodes: int) -> Bags:
     """Empty bags, with chunks for at least twice as many entries as there are nodes."""
     chunks = 2 * (num_nodes // CHUNK) + 2 * SLOTS * threads
-    bags, words = (threads, SLOTS), (threads, SLOTS // 64)
-    return Bags(
-        np.empty((chunks, CHUNK), np.int32), np.empty(chunks, np.int32), *np.full((4, *bags), NONE, np.int32),
-        *np.zeros((2, *words), np.uint64), np.zeros(threads * LINE, np.int64), np.full(threads * LINE, NONE, np.int64),
+    firsts, lasts, opens, sizes = np.full((4, threads, SLOTS), NONE, np.int32)
+    full, opened = np.zeros((2, threads, SLOTS // 64), np.uint64)
+    locks, free, counters = (
+        np.zeros(threads * LINE, np.int64),
+        np.full(threads * LINE, NONE),
         np.zeros(3 * LINE, np.int64),
-    )  # fmt: skip
+    )
+    nodes, links = np.empty((chunks, CHUNK), np.int32), np.empty(chunks, np.int32)
+    return Bags(nodes, links, firsts, lasts, opens, sizes, full, opened, locks, free, counters)
 
 
 def is_empty(bags: Bags) -> bool:
@@ -125,7 +128,7 @@ def put(bags, me, slot, node):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def take(bags, me, others, held, limit):  # type: ignore[no-untyped-def]
-    """A chunk to work on, of a bag up to ``limit``: its index or -1, its nodes, the bag. ``held``: the bag before it."""
+    """A chunk to work on, of a bag up to ``limit``: its index or -1, its size, the bag. ``held``: the bag before."""
     slot = min(_lowest(bags.full[me]), _lowest(bags.opened[me]))
     if slot > held:
         for other in others:
@@ -190,7 +193,7 @@ def _append(bags, me, slot, chunk):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _first(bags, owner, slot, patient):  # type: ignore[no-untyped-def]
-    """Take the first full chunk of a bag, or -1: it has none any more, or someone else is at it and we are not patient."""
+    """Take the first full chunk of a bag, or -1: it has none, or someone else is at it and we are not patient."""
     word, bit = slot >> 6, np.uint64(1) << np.uint64(slot & 63)
     if not bags.full[owner, word] & bit:
         return EMPTY

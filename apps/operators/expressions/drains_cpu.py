@@ -14,7 +14,7 @@ from apps.operators.expressions.bags_cpu import (
     make_bags,
     steal_order,
 )
-from apps.operators.expressions.edges_cpu import _indented, _loads, _of_each_edge
+from apps.operators.expressions.edges_cpu import indented, loads_of, of_each_edge
 from apps.operators.expressions.interfaces import Ordered
 from apps.operators.interfaces import is_sparse
 from apps.shared.lengths import width_of_steps
@@ -180,6 +180,14 @@ SAMPLE_SIZE = 1 << 10  # edges
 
 
 class Drain:
+    """Bags, and the bits that say what is pending.
+
+    Attributes
+    ----------
+    strict : bool
+        No bag opens before all threads have emptied the one below it; for comparisons.
+    """
+
     def __init__(self, part: Partition, ordered: Ordered, delta: float | None) -> None:
         self._part, self._ordered, self.strict = part, ordered, False
         self._offsets, self._columns, self._label = ordered.offsets, ordered.columns, ordered.label
@@ -189,6 +197,7 @@ class Drain:
         self._bags, self._sockets = make_bags(threads, part.num_proxies), np.zeros(threads, np.int64)
         self._guesses = 0 if delta is None else len(GUESSES)
         self._window = (-np.inf, 1 / (delta or 1))  # where the first bag begins, and bags per unit of priority
+        self._alone = loops_of(ordered, False)
         self.edges = 0
 
     def add(self, bits: np.ndarray) -> None:
@@ -214,25 +223,24 @@ class Drain:
         if not self._pending.any():
             return False
         forget(self._bags)
-        loops, label, scale = _loops(self._ordered, False), self._label, self._window[1]
+        label, scale = self._label, self._window[1]
         if guess:
             scale = 1 / self._guess()
-        self._window = (loops.lowest(self._pending, label.values, *self._ordered.given), scale)
+        self._window = (self._alone.lowest(self._pending, label.values, *self._ordered.given), scale)
         self._add(self._pending, label.values[:0])
         return True
 
     def _guess(self) -> float:
         """A width of buckets: it follows from how much higher priorities are behind edges of pending nodes."""
         self._guesses += 1
-        loops, found = _loops(self._ordered, False), np.empty(SAMPLE_SIZE)
-        size = loops.steps(self._pending, self._offsets, self._columns, self._label.values, found, *self._ordered.given)
+        label, found = self._label, np.empty(SAMPLE_SIZE)
+        size = self._alone.steps(self._pending, self._offsets, self._columns, label.values, found, *self._ordered.given)
         return width_of_steps(found[:size], self._part, self._ordered.priority.whole)
 
     def _add(self, bits: np.ndarray, relaxed_at: np.ndarray) -> None:
         """Make nodes pending, and put those of this window into bags."""
-        loops, label = _loops(self._ordered, False), self._label
-        loops.add(*self._window, self._rows, self._bags, bits, self._pending, relaxed_at, label.values,
-                  *self._ordered.given)  # fmt: skip
+        self._alone.add(*self._window, self._rows, self._bags, bits, self._pending, relaxed_at, self._label.values,
+                        *self._ordered.given)  # fmt: skip
 
     def _relax(self, most: int) -> None:
         """Work on bags until they are empty or about ``most`` edges are relaxed: alone first, then with all threads."""
@@ -241,9 +249,9 @@ class Drain:
         bags.counters[EDGES] = bags.counters[ACTIVE] = 0
         short = min(most, many())
         for thread in range(threads):
-            self._work(_loops(self._ordered, False), thread, limit, short)
+            self._work(self._alone, thread, limit, short)
         if short < most and bags.counters[EDGES] >= short:
-            loops = _loops(self._ordered, True)
+            loops = loops_of(self._ordered, True)
             in_parallel(self._work, [(loops, thread, limit, most) for thread in range(threads)])
         self.edges += int(bags.counters[EDGES])
 
@@ -255,22 +263,22 @@ class Drain:
                     self._offsets, self._columns, label.values, label.updated, *self._ordered.given)  # fmt: skip
 
 
-def _loops(ordered: Ordered, shared: bool) -> Any:
+def loops_of(ordered: Ordered, shared: bool) -> Any:
     """The module of a drain: for threads that work at the same time, or for one."""
     edges, priority = ordered.edges, ordered.priority
     parameters = "".join(f", {name}" for name, _ in edges.parameters)
-    loads = {"row_loads": _indented(_loads(edges.row_loads), 0), "edge_loads": _indented(_of_each_edge(edges), 1)}
+    loads = {"row_loads": indented(loads_of(edges.row_loads), 0), "edge_loads": indented(of_each_edge(edges), 1)}
 
     def over_edges(depth: int, body: str) -> str:
         text = EDGES_OF_ROW.format(
             **loads,
             candidate=edges.candidate,
-            edge_body=_indented(body.format(parameters=parameters).splitlines(), 1).strip(),
+            edge_body=indented(body.format(parameters=parameters).splitlines(), 1).strip(),
         )
-        return _indented((line for line in text.splitlines() if line.strip()), depth)
+        return indented((line for line in text.splitlines() if line.strip()), depth)
 
     return import_text(TEMPLATE.format(
         title=edges.title, value=edges.dtype.name, reduction=text_of(edges.reduction), changed=edges.reduction.changed,
-        parameters=parameters, priority_loads=_indented(_loads(priority.loads), 1), priority=priority.text,
+        parameters=parameters, priority_loads=indented(loads_of(priority.loads), 1), priority=priority.text,
         alone="" if shared else ALONE, body=over_edges(3, RELAX), sample=over_edges(3, SAMPLE),
     ), [])  # fmt: skip

@@ -1,7 +1,7 @@
 """Drains on the GPU, see interfaces.py: each pass takes the lowest bucket of what is pending, near before far.
 
-The near and the far pile of Davidson, Baxter, Garland, Owens (IPDPS 2014), as bits: a bucket begins at the lowest priority
-of a pending node, whatever came before. The kernels are in drains.cuh and edges.cuh.
+The near and the far pile of Davidson, Baxter, Garland, Owens (IPDPS 2014), as bits: a bucket begins at the lowest
+priority of a pending node, whatever came before. The kernels are in drains.cuh and edges.cuh.
 """
 
 from typing import Any

@@ -62,8 +62,16 @@ class Pass:
 
 @dataclass(frozen=True)
 class Priority:
-    """What is generated for the priority of a node: ``text`` is a float; the place of the node is ``node``, its value in
-    the label that is written ``value``."""
+    """The priority of a node, a float, as it is generated.
+
+    Attributes
+    ----------
+    loads : tuple of Load
+    text : str
+        The place of the node is ``node``; its value in the label that is written is ``value``.
+    whole : bool
+        Priorities are whole numbers.
+    """
 
     loads: tuple[Load, ...]
     text: str
@@ -103,7 +111,7 @@ class Edges(Protocol):
 
 
 class Drain(Protocol):
-    """The nodes of a rank that are pending, and the way to relax them: the lowest bucket of priorities first.
+    """The pending nodes of a rank, to be relaxed: those in the lowest bucket of priorities first.
 
     Attributes
     ----------
@@ -114,7 +122,7 @@ class Drain(Protocol):
     edges: int
 
     def add(self, bits: Array) -> None:
-        """Make nodes pending: of the first frontier all; later those whose value is not that at which they were relaxed.
+        """Make nodes pending: all of the first frontier, later those whose value has changed since they were relaxed.
 
         Parameters
         ----------
