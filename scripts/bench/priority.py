@@ -6,7 +6,7 @@ Four ways, on one rank: the app sssp, which is written by hand (``app``); bags b
 others (``soft``); the same bags, each opened when all threads have finished the one before (``strict``); one bag for
 all (``none``). Buckets are as wide as the app's, times --factors; the line without a width is what each way chooses.
 Work is relaxed edges / edges of reached nodes, which is the least there can be. The ways take turns; a row is one
-trial, of which ``none`` has only one. Graphs: a Kronecker graph, the roads of New York with random weights, since
+trial, of which ``none`` has only one, and that gives up after long. Graphs: a Kronecker graph, the roads of New York with random weights, since
 their file has none, and a lattice with gaps.
 """
 
@@ -21,6 +21,7 @@ from scripts.bench.shared.rows import add_file_options, call, keep, kept, table
 
 WAYS = ("app", "soft", "strict", "none")
 ALL, FEW = 1 << 62, 1000  # edges
+ENOUGH = 25  # times the edges of the graph, after which ``none`` gives up
 KEY = ("graph", "threads", "way", "factor", "trial")
 
 
@@ -98,27 +99,27 @@ def measure(graph: Path, options: argparse.Namespace) -> list[dict]:
             for way, factor in cases:
                 if way == "none" and trial > 0:
                     continue
-                most = FEW if way == "none" and trial < 0 else ALL
+                most = ALL if way != "none" else FEW if trial < 0 else ENOUGH * part.num_edges
                 began = time.perf_counter()
                 if way == "app":
-                    distances, work = sssp(part, sync, source, lengths).labels["distance"], None
+                    distances, work, left = sssp(part, sync, source, lengths).labels["distance"], None, False
                 else:
-                    distances, work = drained(part, source, way, factor and factor * lengths.delta, most)
+                    distances, work, left = drained(part, source, way, factor and factor * lengths.delta, most)
                 seconds = time.perf_counter() - began
                 if way == "app":
                     expected, least = distances, int(part.degrees[distances >= 0].sum())
-                elif most == ALL and not np.array_equal(expected, distances):
+                elif not left and not np.array_equal(expected, distances):
                     raise AssertionError(f"{graph.stem}: {way} at {factor} differs from the app")
                 if trial >= 0:
                     rows.append(about | {
                         "threads": threads, "way": way, "factor": factor, "delta": factor and factor * lengths.delta,
-                        "trial": trial, "seconds": seconds, "work": work and work / least,
+                        "trial": trial, "seconds": seconds, "work": work and work / least, "ended": not left,
                     })  # fmt: skip
     return rows
 
 
-def drained(part: Any, source: int, way: str, delta: float | None, most: int = ALL) -> tuple[Any, int]:
-    """Distances, -1 where there is no path, and how many edges were relaxed; ``delta`` None is chosen by the drain."""
+def drained(part: Any, source: int, way: str, delta: float | None, most: int = ALL) -> tuple[Any, int, bool]:
+    """Distances, -1 where there is none, edges that were relaxed, whether there are more; without ``delta`` one is chosen."""
     import numpy as np
 
     from apps.edge_operator import EdgeOperator
@@ -134,11 +135,12 @@ def drained(part: Any, source: int, way: str, delta: float | None, most: int = A
     drain = relax.drain(part, distance=label)
     drain.strict = way == "strict"  # type: ignore[attr-defined]
     drain.add(label.swap_updated())
-    drain.run(most)
-    return np.where(label.masters() == far, -1, label.masters()), drain.edges
+    left = drain.run(most)
+    return np.where(label.masters() == far, -1, label.masters()), drain.edges, left
 
 
 def cell(rows: list[dict]) -> str:
     """Milliseconds of the best trial, and the median of the work."""
-    work = [row["work"] for row in rows if row["work"]]
-    return f"{min(row['seconds'] for row in rows) * 1e3:.1f}" + (f" ({statistics.median(work):.2f})" if work else "")
+    work, more = [row["work"] for row in rows if row["work"]], "" if all(row["ended"] for row in rows) else ">"
+    shown = f"{more}{min(row['seconds'] for row in rows) * 1e3:.1f}"
+    return shown + (f" ({more}{statistics.median(work):.2f})" if work else "")
