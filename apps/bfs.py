@@ -20,6 +20,7 @@ from apps.operators.interfaces import Frontier
 from apps.operators.traversal.interfaces import Bfs
 from apps.shared.in_edges import in_edges_of
 from apps.shared.lengths import Lengths, measure
+from apps.shared.tree import find_parents
 from apps.sssp import distances_from
 from apps.verify.paths import verify_hops
 from cusp.launch import run_main
@@ -61,8 +62,8 @@ def bfs(
         ``parents`` (int64), the source being its own.
     """
     prepared = prepare(part, sync) if prepared is None else prepared
-    if prepared.lengths is not None and direction == "auto" and not parents:
-        return _run_ahead(part, sync, source, prepared.lengths)
+    if prepared.lengths is not None and (sync.asynchronous or (direction == "auto" and not parents)):
+        return _by_distances(part, sync, source, prepared.lengths, parents)
     if backend(Frontier, part.device).drains(sync):
         return _drain(part, sync, source, direction, parents, prepared.memory)
     search = BreadthFirstSearch(part, sync, source, parents, prepared.memory)
@@ -172,11 +173,14 @@ def _drain(part: Partition, sync: Sync, source: int, direction: str, parents: bo
     return Answer({"hops": hops} | ({"parents": parent} if parents else {}), -1, levels)
 
 
-def _run_ahead(part: Partition, sync: Sync, source: int, lengths: Lengths) -> Answer:
+def _by_distances(part: Partition, sync: Sync, source: int, lengths: Lengths, parents: bool) -> Answer:
     """Hops as distances. Collective."""
     distances, rounds = distances_from(part, sync, source, lengths)
     own, where = distances[: part.num_masters], xp_of(part.device).where
-    return Answer({"hops": where(own == lengths.far, -1, own).astype(np.int32)}, -1, rounds)
+    labels = {"hops": where(own == lengths.far, -1, own).astype(np.int32)}
+    if parents:
+        labels["parents"] = find_parents(part, sync, source, labels["hops"])
+    return Answer(labels, -1, rounds)
 
 
 class Shared(NamedTuple):
@@ -189,7 +193,8 @@ class Shared(NamedTuple):
 def prepare(part: Partition, sync: Sync) -> Shared:
     """What all searches of one partition share. Collective."""
     frontiers = backend(Frontier, part.device)
-    lengths = measure(replace(part, weights=None), sync) if frontiers.runs_ahead(part, sync) else None
+    ahead = frontiers.runs_ahead(part, sync)
+    lengths = measure(replace(part, weights=None), sync) if ahead else None
     if part.device == "gpu" and not frontiers.drains(sync):
         return Shared(frontiers.make_queue(part), lengths)
     in_edges = in_edges_of(part)
@@ -217,6 +222,9 @@ APP = App(
     verify=lambda part, sync, source, answer, _, options: verify_hops(part, sync, source, **answer.labels),
     add_options=add_options,
     needs_csc=lambda options, symmetric: options.direction != "push" and not symmetric,
+    needs_rounds=lambda options: (
+        "" if options.direction == "auto" else f"--direction {options.direction} is about them"
+    ),
 )
 
 if __name__ == "__main__":

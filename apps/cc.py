@@ -23,6 +23,7 @@ from cusp.partition import Partition
 from cusp.runtime.devices import backend, move, to_host
 from gluon.interfaces import Device
 from gluon.label import Label
+from gluon.mail import both_ways, until_quiet
 from gluon.reduction import MIN
 from gluon.sync import Sync
 
@@ -114,6 +115,8 @@ class Rounds:
         """Lower labels until all nodes of a tree, and all proxies of a node, have the same; returns rounds."""
         label, sync, ops = self.label, self.sync, self.ops
         ops.flatten(parents)
+        if sync.asynchronous:
+            return until_quiet(sync, lambda: self._lower(parents), *both_ways(label, "any", "any"))
         rounds, shortcut = 0, None
         while True:
             label.swap_updated()
@@ -129,6 +132,14 @@ class Rounds:
             sync.broadcast(label, read="any")
             sync.end_round(lowered=lowered[0])
             rounds += 1
+
+    def _lower(self, parents: Any) -> bool:
+        """Lower the labels of trees and then of their nodes; nothing is left to do then."""
+        label = self.label
+        label.swap_updated()
+        self.ops.lower_roots(parents, label.values, label.updated)
+        self.ops.spread_roots(parents, label.values, label.updated)
+        return False
 
     def _wrong_ranks(self, left_out: Any) -> int:
         """Ranks, as bits, that left out another component than the first of those that left out any."""
@@ -190,7 +201,12 @@ def prepare(part: Partition, sync: Sync) -> Shared:
     words = np.packbits(marks, bitorder="little").view(device.no_bits(1).dtype)
     queue = backend(Frontier, part.device).make_queue(part)
     lids, bits = move(np.flatnonzero(marks).astype(np.int32), part.device), move(words, part.device)
-    return Shared(lids, bits, queue, backend(GpuCc, part.device).plan_peers(part, sync) if sync.peers else None)
+    return Shared(
+        lids,
+        bits,
+        queue,
+        backend(GpuCc, part.device).plan_peers(part, sync) if sync.peers and not sync.asynchronous else None,
+    )
 
 
 APP = App(
@@ -202,6 +218,7 @@ APP = App(
         part, sync, answer.labels["component"], **answer.figures
     ),
     needs_source=False,
+    needs_rounds=lambda options: "",
 )
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from cusp.partition import Partition
 from cusp.runtime import timeline
 from cusp.runtime.devices import backend, finisher
 from gluon.label import Label
+from gluon.mail import both_ways, until_quiet
 from gluon.sync import Sync
 
 ALL = 1 << 62
@@ -147,6 +148,9 @@ class EdgeOperator:
     def until_quiet(self, part: Partition, sync: Sync, /, **given: Any) -> int:
         """Run from the updated nodes on, sync, and again until no node changes. Collective; returns the rounds.
 
+        If ``sync`` is asynchronous, there are none: a rank runs and tells others until all are quiet. Then it returns
+        the most runs of a rank.
+
         Raises
         ------
         OptionError
@@ -159,6 +163,9 @@ class EdgeOperator:
             )
         if self.priority is not None:
             return self._until_drained(part, sync, label, given)
+        if sync.asynchronous:
+            channels = both_ways(label, self.write, self.read)
+            return until_quiet(sync, lambda: self._step(part, label, given), *channels)
         rounds = 0
         while (frontier := sync.total(label.num_updated_masters())[0]) > 0:
             self(part, frontier=label.swap_updated(), **given)
@@ -181,13 +188,26 @@ class EdgeOperator:
     def _until_drained(self, part: Partition, sync: Sync, label: Label, given: dict[str, Any]) -> int:
         """Relax by priority, as much at a time as takes about as long as a sync. Collective; returns the rounds."""
         drain, rounds = self.drain(part, **given), 0
-        drain.add(label.swap_updated())
         most = max(AT_ONCE, part.num_local_edges // SYNCS) if part.num_ranks > 1 else ALL
+
+        def run() -> bool:
+            drain.add(label.swap_updated())
+            name = self.expression.text
+            return timeline.call(name, timeline.OPERATOR, finisher(part.device), drain.run, most)  # type: ignore[no-any-return]
+
+        if sync.asynchronous:
+            return until_quiet(sync, run, *both_ways(label, self.write, self.read))
+        drain.add(label.swap_updated())
         while (frontier := sync.total(drain.count())[0]) > 0:
-            timeline.call(self.expression.text, timeline.OPERATOR, finisher(part.device), drain.run, most)
+            run()
             sync.reduce(label, write=self.write)
             sync.broadcast(label, read=self.read)
             drain.add(label.swap_updated())
             sync.end_round(frontier=frontier)
             rounds += 1
         return rounds
+
+    def _step(self, part: Partition, label: Label, given: dict[str, Any]) -> bool:
+        """Run from the updated nodes on; whether that changed any."""
+        self(part, frontier=label.swap_updated(), **given)
+        return label.device.count_bits(label.updated, part.num_proxies) > 0

@@ -74,6 +74,7 @@ APP = App(
     add_options=add_options,
     needs_source=False,
     rehearsed={"roots": [FAR_NODE]},
+    needs_rounds=lambda options: "",
 )
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from apps.run.cli import make_parser
 from apps.run.inputs import open_input
 from apps.run.output import append_rows, commit, trial_line, write_labels
 from apps.run.sources import choose_sources
+from cusp.errors import together
 from cusp.estimates.quality import Quality, measure_quality
 from cusp.input.graph_file import read_header
 from cusp.launch import parse_together
@@ -58,6 +59,8 @@ def main(app: App, comm: MPI.Intracomm, argv: list[str]) -> int:
     parser = make_parser(app.name, app.summary, app.needs_source)
     app.add_options(parser)
     options = parse_together(comm, parser, argv)
+    with together(comm):
+        app.check_execution(options)
     targets = {"--output": options.output, "--rows": options.rows, "--trace": options.trace}
     check_targets(comm, targets, inputs_of(options))
     with traced(comm, options.trace) as ranks:
@@ -113,7 +116,7 @@ def prepare_job(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> J
         with watch("plan"):
             plan = make_plan(part, comm, options.transport)
         with watch("prepare"):
-            prepared = app.prepare(part, Sync(plan, comm), options)
+            prepared = app.prepare(part, Sync(plan, comm, execution=options.execution), options)
         seconds = comm.allreduce(time.perf_counter() - began, MPI.MAX)
     phases = {name: comm.allreduce(watch.seconds.get(name, 0.0), MPI.MAX) for name in PHASES}
     quality = measure_quality(part, comm)
@@ -137,9 +140,9 @@ def rehearse(
     csc = app.needs_csc(options, symmetric)
     part = partition_graph(path, tiny_policy(policy, path), comm, weights=app.weighted, csc=csc, device=device)
     plan = make_plan(part, comm, "mpi")
-    prepared = app.prepare(part, Sync(plan, comm), options)
+    prepared = app.prepare(part, Sync(plan, comm, execution=options.execution), options)
     source = FAR_NODE if app.needs_source else None
-    answer = app.run(part, Sync(plan, comm), source, prepared, options)
+    answer = app.run(part, Sync(plan, comm, execution=options.execution), source, prepared, options)
     if options.verify:
         app.check(part, Sync(plan, comm), source, answer, prepared, options)
 
@@ -148,7 +151,7 @@ def run_trial(
     app: App, comm: MPI.Intracomm, job: Job, options: argparse.Namespace, source: int | None, trial: int
 ) -> tuple[Answer, dict]:
     """One timed run, on the clock of the slowest rank. Collective."""
-    sync = Sync(job.plan, comm)
+    sync = Sync(job.plan, comm, execution=options.execution)
     answer, seconds = timed_run(app, job.part, sync, source, job.prepared, options, trial=trial)
     messages = sync.total(sum(exchange.messages for exchange in sync.traffic))[0]
     reduced, broadcast = sync.total(*(sync.bytes_sent(kind) for kind in ("reduce", "broadcast")))
@@ -159,7 +162,7 @@ def run_trial(
     row = {
         "app": app.name, "graph": job.graph, "nodes": job.part.num_nodes, "edges": job.part.num_edges,
         "policy": job.policy.name, "ranks": comm.size,
-        "threads": max(job.placement.threads), "device": job.placement.device, "transport": job.plan.transport,
+        "threads": max(job.placement.threads), "device": job.placement.device, "transport": job.plan.transport, "execution": options.execution,
         "source": source, "trial": trial,
         "seconds": seconds, "partition_seconds": job.partition_seconds, "phases": job.phases,
         "startup_seconds": job.startup_seconds, "rounds": answer.rounds, "messages": messages,

@@ -120,6 +120,7 @@ APP = App(
     add_options=add_options,
     needs_csc=lambda options, symmetric: not (options.hops and symmetric),
     weighted=True,
+    needs_rounds=lambda options: "",
 )
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from cusp.launch import run_main
 from cusp.partition import Partition
 from cusp.runtime.devices import backend, to_host, xp_of
 from gluon.label import Label
+from gluon.mail import both_ways, until_quiet
 from gluon.reduction import MAX, MIN
 from gluon.sync import Sync
 
@@ -57,10 +58,14 @@ def distances_from(part: Partition, sync: Sync, source: int, lengths: Lengths) -
     """
     ops = backend(Sssp, part.device)
     if ops.drains(lengths.queue, sync.comm.size):
-        found = ops.shortest_paths(part, source, lengths)
+        found = ops.shortest_paths(part, sync, source, lengths)
         sync.count_peers(found[1])
         return found
     search = DeltaStepping(part, sync, source, lengths)
+    if sync.asynchronous:
+        return search.distances.values, until_quiet(
+            sync, search.relax_own, *both_ways(search.distances, sync.write, sync.read)
+        )
     if ops.settles(lengths.queue):
         search.settle_and_pull()
     else:
@@ -89,6 +94,18 @@ class DeltaStepping:
         device = self.distances.device
         self.relaxed_at = device.full(part.num_proxies, lengths.far, lengths.dtype)
         self.pending = device.no_bits(part.num_proxies)
+
+    def relax_own(self) -> bool:
+        """Relax some pending nodes in the lowest bucket of this rank; false if it had none."""
+        part, lengths = self.part, self.lengths
+        lowered, values = self.distances.swap_updated(), self.distances.values
+        lowest = self.ops.find_pending(lowered, values, self.relaxed_at, self.pending, lengths.far)
+        if lowest == lengths.far:
+            return False
+        limit = lengths.dtype.type(lengths.bucket_end(lowest))
+        self.ops.relax_some(limit, lengths.delta, lengths.far, part.offsets, part.targets, lengths.weights, values,
+                            self.relaxed_at, self.pending, self.distances.updated, lengths.queue)  # fmt: skip
+        return True
 
     def lowest_pending(self) -> Any:
         """Lowest distance of a pending node of any rank, ``lengths.far`` if there is none. Collective."""
@@ -200,6 +217,7 @@ APP = App(
     verify=lambda part, sync, source, answer, lengths, options: verify_distances(part, sync, source, **answer.labels),
     add_options=add_options,
     weighted=True,
+    needs_rounds=lambda options: "",
 )
 
 if __name__ == "__main__":

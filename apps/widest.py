@@ -50,6 +50,7 @@ APP = App(
         part, sync, source, answer.labels["width"]
     ),
     weighted=True,
+    needs_rounds=lambda options: "",
 )
 
 if __name__ == "__main__":

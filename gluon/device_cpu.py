@@ -81,6 +81,10 @@ class Listed(NamedTuple):
     before: np.ndarray
     places: np.ndarray
 
+    def of(self, bits: np.ndarray) -> np.ndarray:
+        """Of the bits of proxies the words in which its members are, not a copy."""
+        return bits[self.first : self.first + self.members.size]
+
 
 def listed(lids: np.ndarray) -> Listed:
     first, end = (int(lids.min()) >> 6, (int(lids.max()) >> 6) + 1) if lids.size else (0, 0)
@@ -110,15 +114,14 @@ def _rank_of(bit, members, before):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def extract(  # type: ignore[no-untyped-def]
-    lids, first, members, before, places, values, updated, with_values, reset, identity, words, halves, items, start
+    lids, first, members, before, places, values, own, with_values, reset, identity, words, halves, items, start
 ):
     """Write one block from word ``start`` on; returns the word after it.
 
-    ``halves`` and ``items`` are the memory of ``words`` seen as uint32 and as the label's type. With
-    ``reset``, what was sent goes back to the identity and is no longer updated. A few entries are found by their bits,
-    without a look at the whole list.
+    ``own`` says what was updated, from word ``first`` on, as ``members`` does. ``halves`` and ``items`` are the memory
+    of ``words`` seen as uint32 and as the label's type. With ``reset``, what was sent goes back to the identity and is
+    no longer updated. A few entries are found by their bits, without a look at the whole list.
     """
-    own = updated[first : first + members.size]
     marked = np.uint64(0)
     for word in range(members.size):
         marked += popcount(own[word] & members[word])
@@ -130,7 +133,7 @@ def extract(  # type: ignore[no-untyped-def]
     item = at * 8 // values.itemsize
     few = mode == OFFSETS
     for word in range(members.size if few else (lids.size + 63) // 64 if count else 0):
-        bits = own[word] & members[word] if few else _bits_of(lids[64 * word : 64 * word + 64], updated)
+        bits = own[word] & members[word] if few else _bits_of(lids[64 * word : 64 * word + 64], first, own)
         if mode == BITSET:
             words[begin + word] = bits
         while bits:
@@ -145,16 +148,16 @@ def extract(  # type: ignore[no-untyped-def]
                 item += 1
             if reset:
                 values[lid] = identity
-                updated[lid >> 6] &= ~(np.uint64(1) << np.uint64(lid & 63))
+                own[(lid >> 6) - first] &= ~(np.uint64(1) << np.uint64(lid & 63))
     return at + ((count * values.itemsize + 7) // 8 if with_values else 0)
 
 
 @njit(cache=True, nogil=True)
-def _bits_of(lids, updated):  # type: ignore[no-untyped-def]
+def _bits_of(lids, first, own):  # type: ignore[no-untyped-def]
     """Which of up to 64 local ids are updated, a bit for each."""
     bits = np.uint64(0)
     for i in range(lids.size):
-        bits |= ((updated[lids[i] >> 6] >> np.uint64(lids[i] & 63)) & np.uint64(1)) << np.uint64(i)
+        bits |= ((own[(lids[i] >> 6) - first] >> np.uint64(lids[i] & 63)) & np.uint64(1)) << np.uint64(i)
     return bits
 
 

@@ -79,7 +79,8 @@ def _extract(
         reset = kind == "reduce" and not label.reduction.idempotent
         identity = label.reduction.identity(dtype) if reset else dtype.type(0)
         items = out.seen_as(dtype)[rank]
-        at = device.extract(*where, values, label.updated, implied is None, reset, identity, words, halves, items, at)
+        own = where.of(label.updated)
+        at = device.extract(*where, values, own, implied is None, reset, identity, words, halves, items, at)
     return at
 
 

@@ -40,9 +40,13 @@ class Sync:
     write, read : {'src', 'dst', 'any'}
         Which end of an edge u -> v the operators write and read: push and pull along an edge both
         read u and write v.
+    execution : {'auto', 'bulk', 'async'}
+        In rounds or without, where algorithms can; ``auto``: as an algorithm is faster.
 
     Attributes
     ----------
+    asynchronous : bool
+        Whether algorithms that can should run without rounds (:func:`gluon.mail.until_quiet`).
     traffic : list of Traffic
         One entry per exchange.
     exchange : Exchange
@@ -51,8 +55,12 @@ class Sync:
         The ranks, if their kernels can wait for each other and store into each other's memory.
     """
 
-    def __init__(self, plan: SyncPlan, comm: MPI.Intracomm, write: str = "dst", read: str = "src") -> None:
+    def __init__(
+        self, plan: SyncPlan, comm: MPI.Intracomm, write: str = "dst", read: str = "src", execution: str = "auto"
+    ) -> None:
         self.plan, self.comm = plan, comm
+        self.execution = execution
+        self.asynchronous = execution == "async" and comm.size > 1
         self.exchange = exchange_of(plan, comm)
         self.peers = peers_of(plan, comm)
         self.write, self.read = write, read
@@ -107,6 +115,10 @@ class Sync:
         watchdog.step()
         sent = self.exchange(kind, labels, lists, implied)
         self.traffic.append(Traffic(kind, len(sent), sum(sent)))
+
+    def add_traffic(self, kind: str, messages: int, sent: int) -> None:
+        """Count what was sent otherwise: messages and bytes."""
+        self.traffic.append(Traffic(kind, messages, sent))
 
     def end_round(self, **facts: Any) -> None:
         """Say that a round has ended: a timeline that runs shows it, with what was sent in it and these facts."""

@@ -9,6 +9,7 @@ import numpy as np
 from mpi4py import MPI
 
 from cusp.edge_lists.csr_builder import CsrSlice
+from cusp.errors import OptionError
 from cusp.partition import Partition
 from cusp.runtime.devices import move, to_host
 from gluon.sync import Sync
@@ -65,6 +66,8 @@ class App:
         the run had.
     show : function (part, sync, source, answer, options) -> list of str
         Lines to print below the trials of a source, the same on every rank. Collective.
+    needs_rounds : function (options) -> str
+        Why it cannot run asynchronously; empty if it can.
     generate : function (comm, options) -> (name, CsrSlice), or None
         Makes the graph instead of the harness. Collective.
     needs_source : bool
@@ -90,7 +93,16 @@ class App:
     needs_source: bool = True
     rehearsed: dict[str, Any] = field(default_factory=dict)
     show: Callable[[Partition, Sync, Any, Answer, argparse.Namespace], list[str]] = lambda *arguments: []
+    needs_rounds: Callable[[argparse.Namespace], str] = lambda options: "each of its rounds needs all of the one before"
     generate: Callable[[MPI.Intracomm, argparse.Namespace], tuple[str, CsrSlice]] | None = None
+
+    def check_execution(self, options: argparse.Namespace) -> None:
+        """Raise OptionError if the app cannot run as the option ``execution`` says."""
+        why = self.needs_rounds(options) if options.execution == "async" else ""
+        if why:
+            raise OptionError(
+                f"--execution async: {self.name} cannot do without rounds: {why}; use --execution bulk or auto"
+            )
 
     def check(
         self, part: Partition, sync: Sync, source: Any, answer: Answer, prepared: Any, options: argparse.Namespace

@@ -9,6 +9,7 @@ from cusp.program.cli import add_partition_options, add_timeout, add_trace, inte
 from gluon.transports import CHOICES as TRANSPORTS
 
 DEFAULT_SCALE = 16
+EXECUTIONS = ("auto", "bulk", "async")
 
 
 def check_nodes(part: Partition, nodes: Iterable[int], name: str) -> None:
@@ -16,6 +17,13 @@ def check_nodes(part: Partition, nodes: Iterable[int], name: str) -> None:
     for node in nodes:
         if not 0 <= node < part.num_nodes:
             raise OptionError(f"{name} {node}: the graph has the nodes 0 to {part.num_nodes - 1}")
+
+
+def check_execution(name: str) -> str:
+    """The name of a way to execute, if it is one."""
+    if name not in EXECUTIONS:
+        raise OptionError(f"execution={name!r}: choose one of {', '.join(EXECUTIONS)}")
+    return name
 
 
 def make_parser(name: str, summary: str, needs_source: bool = True) -> argparse.ArgumentParser:
@@ -39,6 +47,9 @@ def make_parser(name: str, summary: str, needs_source: bool = True) -> argparse.
     run.add_argument("--trials", type=positive, default=1, metavar="N", help=trials)
     run.add_argument("--verify", action="store_true", help=f"check the answer of the first trial{of_source}")
     add_transport_option(run)
+    execution = "bulk: rounds that all ranks end together; async: values travel as they change, and no rank waits for "
+    execution += "others; auto: bulk, but searches of long graphs without rounds where CPU ranks share memory"
+    run.add_argument("--execution", choices=EXECUTIONS, default="auto", help=execution + " (default: auto)")
     add_timeout(run)
     out = parser.add_argument_group("output")
     out.add_argument("--output", metavar="FILE", help="write the last answer (HDF5, N entries by global id)")

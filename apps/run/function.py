@@ -7,6 +7,7 @@ from typing import Any
 from mpi4py import MPI
 
 from apps.harness import App, timed_run
+from apps.run.cli import check_execution
 from apps.run.keywords import Keywords
 from apps.run.partitioned_graph import PartitionedGraph
 from apps.run.result import Result
@@ -30,38 +31,42 @@ def function_of(app: App, text: str | None = None) -> Callable[..., Result]:
     nodes = {action.dest for action in parser.actions if action.type is node_list}
 
     def run(
-        part: PartitionedGraph, source: Any, gather: bool, verify: bool, trace: Name | None, options: dict[str, Any]
-    ) -> Result:
+        part: PartitionedGraph, source: Any, gather: bool, verify: bool, execution: str, trace: Name | None,
+        options: dict[str, Any],
+    ) -> Result:  # fmt: skip
         if trace is not None:
             check_target(trace, part.comm)
         with traced(part.comm, trace, say=False) as comm:
-            return run_on(comm, part, source, gather, verify, options)
+            return run_on(comm, part, source, gather, verify, execution, options)
 
     def run_on(
-        comm: MPI.Intracomm, part: PartitionedGraph, source: Any, gather: bool, verify: bool, options: dict[str, Any]
-    ) -> Result:
+        comm: MPI.Intracomm, part: PartitionedGraph, source: Any, gather: bool, verify: bool, execution: str,
+        options: dict[str, Any],
+    ) -> Result:  # fmt: skip
         with together(comm):
             named = {name: [part.gid(node) for node in options[name]] for name in nodes & options.keys()}
             chosen = parser.read(options | named)
-            chosen.verify = False
+            chosen.verify, chosen.execution = False, check_execution(execution)
+            app.check_execution(chosen)
             gid = part.gid(source) if app.needs_source else None
         state = part.prepared(app, chosen)
-        answer, seconds = timed_run(app, part.part, Sync(part.plan, comm), gid, state, chosen)
+        answer, seconds = timed_run(app, part.part, Sync(part.plan, comm, execution=execution), gid, state, chosen)
         answer = answer.on_host()
         if verify:
             app.check(part.part, Sync(part.plan, comm), gid, answer, state, chosen)
         return Result(answer, part.part, part.names, part.comm, seconds, gather)
 
     def with_source(
-        part: PartitionedGraph, source: Any, *, gather: bool = True, verify: bool = False, trace: Name | None = None,
-        **options: Any,
+        part: PartitionedGraph, source: Any, *, gather: bool = True, verify: bool = False, execution: str = "auto",
+        trace: Name | None = None, **options: Any,
     ) -> Result:  # fmt: skip
-        return run(part, source, gather, verify, trace, options)
+        return run(part, source, gather, verify, execution, trace, options)
 
     def without(
-        part: PartitionedGraph, *, gather: bool = True, verify: bool = False, trace: Name | None = None, **options: Any
-    ) -> Result:
-        return run(part, None, gather, verify, trace, options)
+        part: PartitionedGraph, *, gather: bool = True, verify: bool = False, execution: str = "auto",
+        trace: Name | None = None, **options: Any,
+    ) -> Result:  # fmt: skip
+        return run(part, None, gather, verify, execution, trace, options)
 
     function: Any = with_source if app.needs_source else without
     function.__name__ = function.__qualname__ = app.name
@@ -90,6 +95,7 @@ def _help(app: App, parser: Keywords, text: str) -> str:
         *(["source : the node to start from, by global id or name"] if app.needs_source else []),
         "gather : the labels of all nodes go to every rank; else each keeps its own",
         "verify : check the answer by invariants, which raises VerificationError",
+        "execution : in rounds (bulk), without (async), or as is faster: see ``--execution``",
         "trace : a file for what each rank does when in this call, as ``--trace`` writes it",
         *(f"{action.dest} : {(action.help or '').replace('%%', '%')}" for action in parser.actions),
     ]

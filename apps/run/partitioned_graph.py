@@ -91,7 +91,7 @@ class PartitionedGraph:
             self._ready.clear()
         watch = Stopwatch()
         with watch("prepare"):
-            state = app.prepare(self.part, Sync(self.plan, self.comm), options)
+            state = app.prepare(self.part, Sync(self.plan, self.comm, execution=options.execution), options)
             wait(self.part)
         self.preparation_seconds[app.name] = self.comm.allreduce(watch.seconds["prepare"], MPI.MAX)
         return state

@@ -6,8 +6,8 @@ Four ways, on one rank: the app sssp, which is written by hand (``app``); bags b
 others (``soft``); the same bags, each opened when all threads have finished the one before (``strict``); one bag for
 all (``none``). Buckets are as wide as the app's, times --factors; the line without a width is what each way chooses.
 Work is relaxed edges / edges of reached nodes, which is the least there can be. The ways take turns; a row is one
-trial, of which ``none`` has only one, and that gives up after long. Graphs: a Kronecker graph, the roads of New York with random weights, since
-their file has none, and a lattice with gaps.
+trial, of which ``none`` has only one, and that gives up after long. Graphs: a Kronecker graph, the roads of New York
+with random weights, since their file has none, and a lattice with gaps.
 """
 
 import argparse
@@ -119,7 +119,7 @@ def measure(graph: Path, options: argparse.Namespace) -> list[dict]:
 
 
 def drained(part: Any, source: int, way: str, delta: float | None, most: int = ALL) -> tuple[Any, int, bool]:
-    """Distances, -1 where there is none, edges that were relaxed, whether there are more; without ``delta`` one is chosen."""
+    """Distances, -1 where there is none; edges that were relaxed; whether more are left."""
     import numpy as np
 
     from apps.edge_operator import EdgeOperator

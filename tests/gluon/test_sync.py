@@ -284,7 +284,8 @@ def round_trip(
     words = np.full(start + device.block_words(entries, values.itemsize), 0xAAAAAAAAAAAAAAAA, np.uint64)
     views = words, words.view(np.uint32), words.view(dtype)
     identity = reduction.identity(values.dtype) if reset else values.dtype.type(0)
-    end = device.extract(*device.listed(lids), values, updated, with_values, reset, identity, *views, start)
+    listed = device.listed(lids)
+    end = device.extract(*listed, values, listed.of(updated), with_values, reset, identity, *views, start)
     assert end <= words.size
     assert end - start == expected_words(entries, chosen.size, values.itemsize if with_values else 0)
     assert (words[:start] == 0xAAAAAAAAAAAAAAAA).all() and (words[end:] == 0xAAAAAAAAAAAAAAAA).all()

@@ -80,10 +80,16 @@ class Sssp(Protocol):
         rounds.
         """
 
-    def shortest_paths(self, part: "Partition", source: int, lengths: Any) -> tuple[Array, Any]:
+    def relax_some(
+        self, limit: Any, delta: Any, far: Any, offsets: Array, targets: Array, weights: Array, values: Array,
+        relaxed_at: Array, pending: Array, updated: Array, queue: Any,
+    ) -> None:  # fmt: skip
+        """As :meth:`relax_below`, but on a CPU only until about as many edges were relaxed as a message is worth."""
+
+    def shortest_paths(self, part: "Partition", sync: "Sync", source: int, lengths: Any) -> tuple[Array, Any]:
         """Distances of all proxies, ``lengths.far`` where there is no path, and the number of buckets.
 
-        A whole search, where :meth:`~apps.operators.interfaces.Frontier.drains` says so.
+        A whole search, where :meth:`drains` says so. Collective.
         """
 
     def mark_too_far(

@@ -13,6 +13,8 @@ from numba import njit
 from apps.operators.frontier_cpu import get_bit, set_bit
 from apps.operators.interfaces import is_sparse
 from apps.operators.traversal.buckets_cpu import bucket_end, drain_in_parallel, in_order
+from apps.operators.traversal.peers.relax_cpu import PeerRelaxing, plan_peers
+from apps.operators.traversal.peers.relax_cpu import shortest_paths as over_peers
 from cusp.kernels.bits import first_bit, prefetch
 from cusp.partition import Partition
 from cusp.runtime.threads import many
@@ -20,6 +22,7 @@ from gluon.device_cpu import no_bits
 from gluon.sync import Sync
 
 AT_ONCE = 1 << 15  # edges that a rank relaxes without a sync, at least, if it has them: about as long as a sync takes
+SOME = 1 << 12  # edges that it relaxes between two looks for messages
 SYNCS = 32  # in graphs with many edges per node, a rank that runs ahead relaxes at most this part of its edges
 NARROW = 1 / 4  # of the usual bucket, there: what other ranks lower later is relaxed again
 ALL = np.iinfo(np.int64).max
@@ -39,12 +42,18 @@ class Relaxing:
         AT_ONCE of buckets that leave fewer nodes pending than there were.
     scale : float
         How many times wider than usual buckets are.
+    rows : int
+        Proxies up to the last one with out-edges: mirrors that have none are never relaxed.
+    peers : PeerRelaxing or None
+        What a search over several ranks in one call needs, where that can be and pays.
     """
 
     ring: np.ndarray
     pile: np.ndarray
     ahead: int
     scale: float
+    rows: int
+    peers: PeerRelaxing | None = None
 
 
 def bucket_scale(queue: Relaxing, ranks: int) -> float:
@@ -53,13 +62,17 @@ def bucket_scale(queue: Relaxing, ranks: int) -> float:
 
 def plan_relaxing(part: Partition, sync: Sync, weights: np.ndarray, dtype: np.dtype) -> Relaxing:
     ring, pile = np.zeros(part.num_proxies + 1, np.int32), np.empty(part.num_proxies, np.int32)
-    if sync.comm.size == 1 or is_sparse(part):
-        return Relaxing(ring, pile, AT_ONCE, 1.0)
-    return Relaxing(ring, pile, max(AT_ONCE, part.num_local_edges // SYNCS), NARROW)
+    rows = int(np.searchsorted(part.offsets, part.num_local_edges))
+    if sync.comm.size == 1:
+        return Relaxing(ring, pile, AT_ONCE, 1.0, rows)
+    if is_sparse(part):
+        peers = None if sync.execution == "bulk" else plan_peers(part, sync, ring, pile, rows)
+        return Relaxing(ring, pile, AT_ONCE, 1.0, rows, peers)
+    return Relaxing(ring, pile, max(AT_ONCE, part.num_local_edges // SYNCS), NARROW, rows)
 
 
 def drains(queue: Any, ranks: int) -> bool:
-    return ranks == 1
+    return ranks == 1 or queue.peers is not None
 
 
 def settles(queue: Relaxing) -> bool:
@@ -67,8 +80,10 @@ def settles(queue: Relaxing) -> bool:
     return False
 
 
-def shortest_paths(part: Partition, source: int, lengths: Any) -> tuple[np.ndarray, int]:
+def shortest_paths(part: Partition, sync: Sync, source: int, lengths: Any) -> tuple[np.ndarray, int]:
     number, queue = lengths.dtype.type, lengths.queue
+    if queue.peers is not None:
+        return over_peers(part, sync, source, lengths, queue.peers)
     values, pending = np.full(part.num_proxies, lengths.far, lengths.dtype), no_bits(part.num_proxies)
     queue.pile[0] = lid = part.lid(source)
     values[lid] = 0
@@ -77,7 +92,7 @@ def shortest_paths(part: Partition, source: int, lengths: Any) -> tuple[np.ndarr
         return values, drain_in_parallel(part, delta, far, lengths.weights, values, pending, queue)
     set_bit(pending, lid)
     buckets = _drain(
-        1, delta, delta, far, ALL, ALL, part.offsets, part.targets, lengths.weights, values, values[:0], pending,
+        1, delta, delta, far, ALL, ALL, ALL, queue.rows, part.offsets, part.targets, lengths.weights, values, values[:0], pending,
         NOTHING, queue.ring, queue.pile,
     )  # fmt: skip
     return values, buckets
@@ -105,11 +120,28 @@ def relax_below(
     limit: Any, delta: Any, far: Any, offsets: Any, targets: Any, weights: Any, values: Any, relaxed_at: Any,
     pending: Any, updated: Any, queue: Relaxing,
 ) -> None:  # fmt: skip
+    graph = (offsets, targets, weights, values, relaxed_at, pending, updated, queue)
+    _relax(limit, delta, far, ALL, AT_ONCE, queue.ahead, *graph)
+
+
+def relax_some(
+    limit: Any, delta: Any, far: Any, offsets: Any, targets: Any, weights: Any, values: Any, relaxed_at: Any,
+    pending: Any, updated: Any, queue: Relaxing,
+) -> None:  # fmt: skip
+    graph = (offsets, targets, weights, values, relaxed_at, pending, updated, queue)
+    some = max(SOME, queue.ahead - AT_ONCE)
+    _relax(limit, delta, far, some, some, some, *graph)
+
+
+def _relax(
+    limit: Any, delta: Any, far: Any, most: int, at_once: int, ahead: int, offsets: Any, targets: Any, weights: Any,
+    values: Any, relaxed_at: Any, pending: Any, updated: Any, queue: Relaxing,
+) -> None:  # fmt: skip
     number = values.dtype.type
-    piled = in_order(pending, number(far), values, queue.pile)
     _drain(
-        piled, number(limit), number(min(delta, far)), number(far), AT_ONCE, queue.ahead, offsets, targets, weights,
-        values, relaxed_at, pending, updated, queue.ring, queue.pile,
+        in_order(pending, number(far), values, queue.pile), number(limit), number(min(delta, far)), number(far),
+        most, at_once, ahead, queue.rows, offsets, targets, weights, values, relaxed_at, pending, updated, queue.ring,
+        queue.pile,
     )  # fmt: skip
 
 
@@ -119,8 +151,10 @@ def _drain(  # type: ignore[no-untyped-def]
     limit,
     delta,
     far,
+    most,
     at_once,
     ahead,
+    rows,
     offsets,
     targets,
     weights,
@@ -134,16 +168,13 @@ def _drain(  # type: ignore[no-untyped-def]
     """Relax what is in the pile below ``limit``, then bucket after bucket up to ``at_once`` edges; returns buckets.
 
     While there are fewer and fewer in the pile, up to ``ahead`` edges; and if that is more, a bucket with fewer edges
-    than there are nodes in the pile, which is looked through for each, is followed by one twice as wide. A proxy after
-    the last one with out-edges is never pending.
+    than there are nodes in the pile, which is looked through for each, is followed by one twice as wide. After ``most``
+    edges the rest stays pending.
 
     A node is pending while it is in the ring or in the pile. One that falls below the limit while it is in the pile
     goes into the ring as well; the pile forgets it when it is next looked through.
     """
     alone, last = updated.size == 0, ring.size - 1
-    rows = offsets.size - 1
-    while not alone and rows > 0 and offsets[rows - 1] == offsets[rows]:
-        rows -= 1
     done, head, tail, buckets, edges, width = 0, 0, 0, 0, 0, delta
     while True:
         lowest, kept = far, 0
@@ -166,7 +197,7 @@ def _drain(  # type: ignore[no-untyped-def]
         if tail > pending.size >> 3:
             tail = in_order(pending, limit, values, ring)
         buckets += 1
-        while head != tail:
+        while head != tail and edges < most:
             prefetch(offsets, ring[min(head + 8, last)])
             soon = offsets[ring[min(head + 4, last)]]
             prefetch(targets, soon)
@@ -199,6 +230,8 @@ def _drain(  # type: ignore[no-untyped-def]
                         pile[piled] = target
                         piled += 1
                     set_bit(pending, target)
+        if head != tail:
+            return buckets
         head = tail = 0
         shrinks = piled - kept < taken
         if edges >= (ahead if shrinks else at_once):

@@ -60,6 +60,9 @@ def relax_below(
     _relax(0, limit, far, far, offsets, targets, weights, values, relaxed_at, pending, updated, queue)
 
 
+relax_some = relax_below
+
+
 @dataclass(frozen=True)
 class Relaxing:
     """What shortest paths of one partition share.
@@ -89,7 +92,9 @@ def plan_relaxing(part: Partition, sync: Sync, weights: Any, dtype: np.dtype) ->
     exact = dtype.kind == "i" and (weights.dtype.itemsize <= 4 or part.weights is None)
     by_weight = _sort_rows(part, weights) if pays and exact and _weighs_the_same(part, sync, weights) else None
     peers: PeerPaths | PeerRelaxing | None = None
-    if sync.peers and by_weight is None:
+    if sync.asynchronous:
+        by_weight = None
+    elif sync.peers and by_weight is None:
         peers = PeerRelaxing(part, sync, weights, dtype, stamps)
     elif sync.peers and by_weight and not mirrors_have_rows(part, sync.comm):
         peers = PeerPaths(part, sync, dtype, by_weight, int(part.num_edges * ENOUGH), MOST_BUCKETS)
@@ -181,7 +186,7 @@ def _threads(size: int) -> int:
     return min(max(size, 1), many_threads())
 
 
-def shortest_paths(part: Partition, source: int, lengths: Any) -> tuple[Any, Any]:
+def shortest_paths(part: Partition, sync: Sync, source: int, lengths: Any) -> tuple[Any, Any]:
     far, relaxing = lengths.dtype.type(lengths.far), lengths.queue
     queue = relaxing.queue
     delta = lengths.dtype.type(min(lengths.delta, lengths.far))
