@@ -23,7 +23,9 @@ from cusp.errors import OptionError
 from cusp.runtime import threads
 from cusp.runtime.devices import to_host
 from gluon.label import Label
+from gluon.plan import make_plan
 from gluon.reduction import MAX, MIN, Reduction
+from gluon.sync import Sync
 
 FAR = 2**31 - 1
 CPU_ONLY = pytest.mark.skipif(parts.DEVICE == "gpu", reason="bags and threads of a CPU")
@@ -64,6 +66,17 @@ def test_distances(comm, shared_tmp, short_runs, name, policy):
     for delta in WIDTHS.values():
         found = distances(part, sync, relaxing(delta=delta), source)
         np.testing.assert_array_equal(found, graphs.serial_distances(graph, source))
+
+
+@CPU_ONLY
+@pytest.mark.mpi(min_size=2)
+@pytest.mark.parametrize("policy", ["oec", "mixed"])
+def test_without_rounds(comm, shared_tmp, short_runs, policy):
+    """Where ranks do not wait for each other either."""
+    graph = graphs.random_directed(500, 3000, seed=3)
+    part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of(policy), comm)
+    sync = Sync(make_plan(part, comm), comm, execution="async")
+    np.testing.assert_array_equal(distances(part, sync, relaxing(delta=3), 3), graphs.serial_distances(graph, 3))
 
 
 @pytest.mark.mpi
