@@ -162,8 +162,8 @@ def run_trial(
     row = {
         "app": app.name, "graph": job.graph, "nodes": job.part.num_nodes, "edges": job.part.num_edges,
         "policy": job.policy.name, "ranks": comm.size,
-        "threads": max(job.placement.threads), "device": job.placement.device, "transport": job.plan.transport, "execution": options.execution,
-        "source": source, "trial": trial,
+        "threads": max(job.placement.threads), "device": job.placement.device, "transport": job.plan.transport,
+        "execution": options.execution, "source": source, "trial": trial,
         "seconds": seconds, "partition_seconds": job.partition_seconds, "phases": job.phases,
         "startup_seconds": job.startup_seconds, "rounds": answer.rounds, "messages": messages,
         "mb_sent": (reduced + broadcast) / 1e6, "mb_reduced": reduced / 1e6, "mb_broadcast": broadcast / 1e6,

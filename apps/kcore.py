@@ -16,7 +16,7 @@ import numpy as np
 
 from apps.harness import Answer, App, main
 from apps.operators.interfaces import Frontier
-from apps.operators.structure.interfaces import GpuKcore, Kcore
+from apps.operators.structure.interfaces import Cores, GpuKcore, Kcore
 from apps.shared.undirected import as_undirected
 from apps.verify.cores import verify_cores
 from cusp.launch import run_main
@@ -24,8 +24,9 @@ from cusp.partition import Partition
 from cusp.program.cli import positive
 from cusp.runtime.devices import backend, xp_of
 from gluon.label import Label
-from gluon.plan import make_plan
-from gluon.reduction import ADD
+from gluon.mail import Channel, until_quiet
+from gluon.plan import SyncPlan, make_plan
+from gluon.reduction import ADD, MIN
 from gluon.sync import Sync
 
 MOST = int(np.iinfo(np.int32).max)  # no node has as many neighbours, so no higher k makes a difference
@@ -33,10 +34,10 @@ MOST = int(np.iinfo(np.int32).max)  # no node has as many neighbours, so no high
 
 @dataclass(frozen=True)
 class UndirectedGraph:
-    """The graph without directions, loops and parallel edges, with its sync and memory of the operators."""
+    """The graph without directions, loops and parallel edges, with its sync plan and memory of the operators."""
 
     part: Partition
-    sync: Sync
+    plan: SyncPlan
     memory: Any
 
 
@@ -49,6 +50,9 @@ def kcore(part: Partition, sync: Sync, graph: UndirectedGraph, k: int | None = N
     more neighbours, as far as it knows, and then tells others. On GPUs that reach each other's memory ranks peel
     together, each node when the round comes in which one GPU would peel it. Other GPUs also peel their own, but masters
     then learn what their mirrors have lost: there are at least as many rounds as distinct core numbers.
+
+    Asynchronously, every node has an estimate, its degree at first, and lowers it where too few neighbours have one as
+    high (Montresor, De Pellegrini, Miorandi, IEEE TPDS 2013): that needs no order.
 
     Parameters
     ----------
@@ -66,12 +70,15 @@ def kcore(part: Partition, sync: Sync, graph: UndirectedGraph, k: int | None = N
         (uint8, 0 or 1), and their number as the figure ``members``.
     """
     first, last = (0, MOST - 1) if k is None else (min(k, MOST) - 1,) * 2
-    graph.sync.count_in(sync)
-    if tells_mirrors(graph.sync):
-        core, rounds = backend(Kcore, part.device).peel_levels(graph.part, graph.memory, first, last)
-        graph.sync.count_peers(rounds)
+    inner = sync.on(graph.plan)
+    if sync.asynchronous:
+        core, rounds = _lower_estimates(graph, inner)
+        core[core > last] = -1
+    elif tells_mirrors(inner):
+        core, rounds = backend(Kcore, part.device).peel_levels(graph.part, inner, graph.memory, first, last)
+        inner.count_peers(rounds)
     else:
-        core, rounds = _peel_in_rounds(graph, first, last)
+        core, rounds = _peel_in_rounds(graph, inner, first, last)
     if k is None:
         highest = sync.highest(int(core.max()) if core.size else 0)
         return Answer({"core": core}, None, rounds, {"degeneracy": highest})
@@ -85,9 +92,25 @@ def tells_mirrors(sync: Sync) -> bool:
     return device == "cpu" or backend(Frontier, device).drains(sync)
 
 
-def _peel_in_rounds(graph: UndirectedGraph, level: int, last: int) -> tuple[Any, int]:
+def _lower_estimates(graph: UndirectedGraph, sync: Sync) -> tuple[Any, int]:
+    """Core numbers from estimates, which are degrees at first, and the most steps of a rank. Collective."""
+    part, ops = graph.part, backend(Cores, graph.part.device)
+    cores = Label(part, np.int32, MOST, MIN)
+    cores.values[: part.num_masters] = part.degrees
+    cores.mark_all()
+    sync.broadcast(cores, read="any")
+
+    def step() -> bool:
+        ops.lower_cores(part, graph.memory, cores.swap_updated(), cores.values, cores.updated)
+        return part.device == "gpu" and cores.device.count_bits(cores.updated, part.num_proxies) > 0
+
+    rounds = until_quiet(sync, step, Channel("broadcast", cores, "any"))
+    return cores.masters(), rounds
+
+
+def _peel_in_rounds(graph: UndirectedGraph, sync: Sync, level: int, last: int) -> tuple[Any, int]:
     """Core numbers from ``level`` on, up to ``last``, and the number of rounds. Collective."""
-    part, sync = graph.part, graph.sync
+    part = graph.part
     ops, end = backend(GpuKcore, part.device), part.num_masters
     degrees = Label(part, np.int32, 0, ADD)
     degrees.values[:end] = part.degrees
@@ -108,15 +131,17 @@ def prepare(part: Partition, sync: Sync) -> UndirectedGraph:
     """The undirected graph, made once. Collective."""
     graph = as_undirected(part, sync.comm, weights=False)
     plan = make_plan(graph, sync.comm, sync.plan.transport)
-    inner = Sync(plan, sync.comm)
+    inner = sync.on(plan)
+    if sync.asynchronous:
+        return UndirectedGraph(graph, plan, backend(Cores, part.device).plan_cores(graph))
     if tells_mirrors(inner):
-        return UndirectedGraph(graph, inner, backend(Kcore, part.device).plan_levels(graph, inner))
-    return UndirectedGraph(graph, inner, backend(Frontier, part.device).make_queue(graph))
+        return UndirectedGraph(graph, plan, backend(Kcore, part.device).plan_levels(graph, inner))
+    return UndirectedGraph(graph, plan, backend(Frontier, part.device).make_queue(graph))
 
 
 def verify(part: Partition, sync: Sync, answer: Answer, graph: UndirectedGraph, k: int | None) -> None:
     """Check an answer of :func:`kcore`. Collective."""
-    inner = Sync(graph.sync.plan, sync.comm)
+    inner = sync.on(graph.plan)
     if k is None:
         verify_cores(graph.part, inner, answer.labels["core"], **answer.figures)
     else:
@@ -136,6 +161,7 @@ APP = App(
     verify=lambda part, sync, _, answer, graph, options: verify(part, sync, answer, graph, options.k),
     add_options=add_options,
     needs_source=False,
+    needs_rounds=lambda options: "",
 )
 
 if __name__ == "__main__":

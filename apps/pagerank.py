@@ -25,7 +25,8 @@ from cusp.partition import Partition
 from cusp.program.cli import between, positive
 from cusp.runtime.devices import backend, move, xp_of
 from gluon.label import Label
-from gluon.reduction import ADD, ASSIGN
+from gluon.mail import Channel, until_quiet
+from gluon.reduction import ADD, ASSIGN, MAX
 from gluon.sync import Sync
 
 UNIT = 2**62  # residuals are whole numbers, this many for a rank of 1
@@ -133,6 +134,52 @@ def push_residuals(
     return Answer({"pagerank": settled / float(whole)}, None, rounds, {"l1_change": left / whole})
 
 
+def push_alone(part: Partition, sync: Sync, walk: Walk, damping: float = 0.85, tolerance: float = 1e-6) -> Answer:
+    """Ranks of all nodes by pushing residuals, every rank at its own pace. Collective.
+
+    As :func:`push_residuals`, but nodes without out-edges keep what they get: what a walk from there would do is what
+    it does from the start, so ranks only have to be scaled to add up to 1 (Del Corso, Gulli, Romani, Internet
+    Mathematics 2005, section 2). Then nobody has to know the sum of all residuals before the end, which comes when all
+    are small: with what is left of them, one more iteration would change ranks by less than ``tolerance``. Until then,
+    residuals that are small beside others of this rank wait.
+
+    A node tells its mirrors what it has given to each out-neighbour in all; they give on what has been added since.
+
+    Returns
+    -------
+    Answer
+        As that of :func:`pagerank`; ``l1_change`` bounds what one more iteration would change.
+    """
+    ops = backend(Pagerank, part.device)
+    residuals, given = Label(part, np.int64, 0, ADD), Label(part, np.int64, 0, MAX)
+    masters, passed_on = slice(0, part.num_masters), given.values.copy()
+    own, shares = residuals.values[masters], passed_on[masters] * 0
+    own[:] = ((1 - damping) * UNIT * walk.teleport).astype(np.int64)
+    settled = own * 0
+    mirrors = Label(part, np.uint8, 0, MAX)
+    mirrors.mark(xp_of(part.device).arange(part.num_masters, part.num_proxies))
+    least = max(tolerance * (1 - damping) * UNIT / (2 * max(part.num_edges, 1)), 1 / damping + 1)
+    edges = max(int(part.degrees.sum()), 1)
+
+    def step() -> bool:
+        residuals.swap_updated()
+        frontier = given.swap_updated()
+        frontier &= mirrors.updated
+        shares[:] = 0
+        threshold = max(SPARED * int(abs(own).sum()) / edges, least)
+        moved, _ = ops.settle(threshold, damping, part.degrees, own, settled, shares, given.updated)
+        given.values[masters] += shares
+        frontier |= given.updated
+        ops.push_shares(frontier, part.offsets, part.targets, given.values - passed_on, residuals.values,
+                        residuals.updated, part.num_masters, walk.queue)  # fmt: skip
+        passed_on[:] = given.values
+        return moved > 0
+
+    rounds = until_quiet(sync, step, Channel("reduce", residuals, "dst"), Channel("broadcast", given, "src"))
+    left, whole = sync.total(int(abs(own).sum()), int(settled.sum()))
+    return Answer({"pagerank": settled / float(whole)}, None, rounds, {"l1_change": 2 * left / whole})
+
+
 def _positive_degrees(part: Partition) -> Any:
     """Out-degrees of the masters that have out-edges, which come first."""
     return part.degrees[: int((part.degrees > 0).sum())]
@@ -178,6 +225,8 @@ def run(part: Partition, sync: Sync, walk: Walk, options: argparse.Namespace) ->
     limits = (options.damping, options.tolerance, options.iterations)
     if options.algorithm == "pull":
         return pagerank(part, sync, walk, *limits, options.precision)
+    if sync.asynchronous:
+        return push_alone(part, sync, walk, options.damping, options.tolerance)
     return push_residuals(part, sync, walk, *limits)
 
 
@@ -188,6 +237,13 @@ def verify(part: Partition, sync: Sync, answer: Answer, walk: Walk, options: arg
         tolerance = max(tolerance, answer.figures["l1_change"])
     noise = LEAST[answer.labels["pagerank"].dtype.name]
     verify_pagerank(part, sync, answer.labels["pagerank"], walk.teleport, options.damping, tolerance + noise)
+
+
+def needs_rounds(options: argparse.Namespace) -> str:
+    """Why the options ask for rounds."""
+    if options.algorithm == "pull":
+        return "it pulls along all edges; --algorithm push-residual does not"
+    return "--iterations counts them" if options.iterations else ""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -241,6 +297,7 @@ APP = App(
     add_options=add_options,
     needs_csc=lambda options, symmetric: options.algorithm == "pull" and not symmetric,
     needs_source=False,
+    needs_rounds=needs_rounds,
     rehearsed={"personalize": None},
 )
 

@@ -83,8 +83,6 @@ class Mailbox(Protocol):
         Ranks to which this one may have to send.
     arrived : bits of proxies
         Those whose values have been changed by what was read.
-    owes : bool
-        Whether anything is left to write.
     """
 
     kind: str
@@ -93,9 +91,8 @@ class Mailbox(Protocol):
     arrived: Array
 
     @property
-    def owes(self) -> bool: ...
-
-    def __init__(self, memory: Any, kind: str, label: "Label", lists: "Lists") -> None: ...
+    def owes(self) -> bool:
+        """Whether anything is left to write."""
 
     def owe(self, bits: Array) -> None:
         """Of these proxies, owe those to others that are in the lists from which this channel sends."""
@@ -117,16 +114,13 @@ class Mailbox(Protocol):
 
 
 class Mail(Protocol):
-    """Messages to ranks that do not wait for them.
+    """Messages to ranks that do not wait for them."""
 
-    Attributes
-    ----------
-    Memory : type
-        What mailboxes share; kept with the communicator.
-    """
+    def Memory(self) -> Any:  # noqa: N802
+        """What mailboxes share; kept with the communicator."""
 
-    Memory: Any
-    Mailbox: type[Mailbox]
+    def Mailbox(self, memory: Any, kind: str, label: "Label", lists: "Lists") -> Mailbox:  # noqa: N802
+        """The mailbox of a channel, for one run."""
 
 
 class Exchange(Protocol):
@@ -137,10 +131,11 @@ class Exchange(Protocol):
 
 
 if TYPE_CHECKING:
-    from gluon import device_cpu, device_gpu, exchange_cpu, exchange_gpu, mail_cpu
+    from gluon import device_cpu, device_gpu, exchange_cpu, exchange_gpu, mail_cpu, mail_gpu
 
     _device_cpu: Device = device_cpu
     _device_gpu: Device = device_gpu
     _mail_cpu: Mail = mail_cpu
+    _mail_gpu: Mail = mail_gpu
     _exchange_cpu: Exchange = exchange_cpu
     _exchange_gpu: Exchange = exchange_gpu

@@ -125,9 +125,11 @@ class Sync:
         if running := timeline.running():
             running.end_round(**facts, **self._sent_since())
 
-    def count_in(self, other: "Sync") -> None:
-        """From now on, the traffic of another sync counts what this one sends."""
-        self.traffic, self._shown = other.traffic, len(other.traffic)
+    def on(self, plan: SyncPlan) -> "Sync":
+        """The same along the lists of another plan; the traffic of this one counts what that sends."""
+        other = Sync(plan, self.comm, self.write, self.read, self.execution)
+        other.traffic, other._shown = self.traffic, len(self.traffic)
+        return other
 
     def count_peers(self, rounds: Any = None) -> None:
         """Add to the traffic what the last kernel of the peers has stored, if there are any.

@@ -29,12 +29,12 @@ class StagedMpi(Memory):
         leaving, coming = self._staged("out", out_words), self._staged("in", in_words)
         for buffer, staged in zip(out.pieces, leaving):
             if staged.size:
-                _copy(staged.ctypes.data, buffer.data.ptr, staged.nbytes, stream)
+                copy(staged.ctypes.data, buffer.data.ptr, staged.nbytes, stream)
         stream.synchronize()  # also: what arrived in the last exchange has left the memory that is written now
         wait_all(post(self.comm, leaving, coming))
         for buffer, staged in zip(into.pieces, coming):
             if staged.size:
-                _copy(buffer.data.ptr, staged.ctypes.data, staged.nbytes, stream)
+                copy(buffer.data.ptr, staged.ctypes.data, staged.nbytes, stream)
         return in_words
 
     def _staged(self, direction: str, words: Sequence[int]) -> list[np.ndarray]:
@@ -46,5 +46,6 @@ class StagedMpi(Memory):
         return np.split(self._host[direction][:needed], np.cumsum(words)[:-1])
 
 
-def _copy(to: int, source: int, size: int, stream: Any) -> None:
+def copy(to: int, source: int, size: int, stream: Any) -> None:
+    """Bytes from one address to another, on whatever devices, in the order of a stream."""
     cp.cuda.runtime.memcpyAsync(to, source, size, cp.cuda.runtime.memcpyDefault, stream.ptr)

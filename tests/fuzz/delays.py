@@ -31,7 +31,7 @@ from cusp.policies.policy import POLICIES
 from gluon import mail
 
 LIMIT = 120.0  # seconds for a graph: much is compiled for the first
-APPS = ("bfs", "sssp", "cc", "forest", "widest")
+APPS = ("bfs", "sssp", "cc", "forest", "widest", "kcore", "pagerank")
 RUNS_OF_A_GRAPH = 10
 TOLERANCE = 1e-9  # of PageRank, of which there are two algorithms
 
@@ -94,7 +94,7 @@ def case(seed: int, number: int, late: Delaying) -> Iterator[tuple[str, str]]:
     if random.random() < 0.3:  # a path, or several
         ends = [np.arange(nodes - 1), np.arange(1, nodes)]
     weights = random.integers(0, random.choice([2, 100]), ends[0].size)
-    policy, transport = random.choice([*POLICIES]), random.choice(["auto", "mpi"])
+    policy, transport = random.choice([name for name in POLICIES if name != "map"]), random.choice(["auto", "mpi"])
     graph = library.partition_graph(
         (*ends, weights), policy=str(policy), num_nodes=nodes, symmetrize=bool(random.random() < 0.5), share=True,
         transport=str(transport), device="cpu", threads=1,
@@ -109,7 +109,7 @@ def case(seed: int, number: int, late: Delaying) -> Iterator[tuple[str, str]]:
         function = getattr(library, app)
         right = function(graph, execution="bulk", **asked[app])
         for _ in range(RUNS_OF_A_GRAPH):
-            late.most = int(random.choice([1, 3, 30]))
+            late.most = int(random.choice([1, 3, 10]))
             found = function(graph, execution="async", **asked[app])
             what = f"{app} of {nodes} nodes, {policy}, {transport}, {asked[app]}, looks up to {late.most}"
             yield what, _difference(app, right, found, graph, asked[app])
@@ -117,8 +117,8 @@ def case(seed: int, number: int, late: Delaying) -> Iterator[tuple[str, str]]:
 
 def _difference(app: str, right: Any, found: Any, graph: Any, options: dict) -> str:
     """Where an answer is not the one of rounds; parents may differ, where they are parents."""
-    for name, values in right.labels.items():
-        other = found.labels[name]
+    for name, values in right.values.items():
+        other = found.values[name]
         if name == "parents":
             continue
         same = np.abs(values - other).sum() < 20 * TOLERANCE if app == "pagerank" else np.array_equal(values, other)

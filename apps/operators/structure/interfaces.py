@@ -77,7 +77,7 @@ class Kcore(Protocol):
             What :func:`~apps.shared.undirected.as_undirected` made.
         """
 
-    def peel_levels(self, part: "Partition", plan: Any, first: int, last: int) -> tuple[Array, Any]:
+    def peel_levels(self, part: "Partition", sync: "Sync", plan: Any, first: int, last: int) -> tuple[Array, Any]:
         """Peel from level ``first`` on, up to level ``last``. Collective.
 
         A whole peeling, where :meth:`~apps.operators.interfaces.Frontier.drains` says so.
@@ -103,6 +103,26 @@ class GpuKcore(Kcore, Protocol):
         """Peel masters that have at most ``level`` neighbours until all that are left have more; a drain.
 
         Their core number is ``level``. A mirror counts the neighbours that it loses below 0, for its master.
+        """
+
+
+class Cores(Protocol):
+    """Core numbers from estimates that are never too low (Montresor, De Pellegrini, Miorandi, IEEE TPDS 2013)."""
+
+    def plan_cores(self, part: "Partition") -> Any:
+        """What runs on an undirected graph share."""
+
+    def lower_cores(self, part: "Partition", plan: Any, lowered: Array, cores: Array, updated: Array) -> None:
+        """Masters with neighbours among the ``lowered`` look whether they still have enough.
+
+        The estimate of a node falls to the largest k such that k neighbours have estimates of k or more, if that is
+        lower. On CPUs until no master of this rank changes any more; on GPUs once for each.
+
+        Parameters
+        ----------
+        lowered : bits of proxies
+        cores : (proxies,) int32
+        updated : bits of proxies
         """
 
 
@@ -206,6 +226,8 @@ if TYPE_CHECKING:
         cc_gpu,
         communities_cpu,
         communities_gpu,
+        cores_cpu,
+        cores_gpu,
         kcore_cpu,
         kcore_gpu,
         triangles_cpu,
@@ -216,6 +238,8 @@ if TYPE_CHECKING:
     _cc_gpu: GpuCc = cc_gpu
     _kcore_cpu: Kcore = kcore_cpu
     _kcore_gpu: GpuKcore = kcore_gpu
+    _cores_cpu: Cores = cores_cpu
+    _cores_gpu: Cores = cores_gpu
     _triangles_cpu: Triangles = triangles_cpu
     _triangles_gpu: Triangles = triangles_gpu
     _communities_cpu: Communities = communities_cpu

@@ -27,7 +27,6 @@ class KcorePlan:
 
     Attributes
     ----------
-    sync : Sync
     offsets, neighbours : CSR of proxies
     mirrored : bits of proxies
         Masters that have mirrors.
@@ -35,7 +34,6 @@ class KcorePlan:
         Valid local ids everywhere, also where it is empty.
     """
 
-    sync: Sync
     offsets: np.ndarray
     neighbours: np.ndarray
     mirrored: np.ndarray
@@ -51,10 +49,10 @@ def plan_levels(part: Partition, sync: Sync) -> KcorePlan:
     mirrored = Label(part, np.uint8, 0, MAX)
     for lids in sync.plan.any.masters:
         mirrored.mark(lids)
-    return KcorePlan(sync, *rows, mirrored.updated, np.zeros(part.num_proxies + 1, np.int32))
+    return KcorePlan(*rows, mirrored.updated, np.zeros(part.num_proxies + 1, np.int32))
 
 
-def peel_levels(part: Partition, plan: KcorePlan, first: int, last: int) -> tuple[np.ndarray, int]:
+def peel_levels(part: Partition, sync: Sync, plan: KcorePlan, first: int, last: int) -> tuple[np.ndarray, int]:
     """A rank peels until only others can tell it more; they do so at once, if anybody has something to tell."""
     core, degrees = Label(part, np.int32, -1, MAX), part.degrees.astype(np.int32)
     level, before, end, left, rounds = first, -1, degrees.size, degrees.size, 0
@@ -63,9 +61,9 @@ def peel_levels(part: Partition, plan: KcorePlan, first: int, last: int) -> tupl
             level, before, end, left, plan.offsets, plan.neighbours, plan.mirrored, core.values, degrees, core.updated,
             plan.queue,
         )  # fmt: skip
-        before, level = level, int(plan.sync.lowest(next_level))
+        before, level = level, int(sync.lowest(next_level))
         if level == before:
-            plan.sync.broadcast(core, read="any", implied=level)
+            sync.broadcast(core, read="any", implied=level)
         rounds += 1
     return core.masters(), rounds
 

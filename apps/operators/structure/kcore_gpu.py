@@ -72,7 +72,7 @@ def plan_levels(part: Partition, sync: Sync) -> KcorePlan:
     return KcorePlan(rows, queue, degrees, lists, cp.zeros(3, np.uint64), peers)
 
 
-def peel_levels(part: Partition, plan: KcorePlan, first: int, last: int) -> tuple[Any, Any]:
+def peel_levels(part: Partition, sync: Sync, plan: KcorePlan, first: int, last: int) -> tuple[Any, Any]:
     core, rounds = cp.empty(part.num_masters, np.int32), cp.zeros(1, np.int64)
     own = plan.peeling(part, core)
     if plan.peers:

@@ -92,8 +92,8 @@ def shortest_paths(part: Partition, sync: Sync, source: int, lengths: Any) -> tu
         return values, drain_in_parallel(part, delta, far, lengths.weights, values, pending, queue)
     set_bit(pending, lid)
     buckets = _drain(
-        1, delta, delta, far, ALL, ALL, ALL, queue.rows, part.offsets, part.targets, lengths.weights, values, values[:0], pending,
-        NOTHING, queue.ring, queue.pile,
+        1, delta, delta, far, ALL, ALL, ALL, queue.rows, part.offsets, part.targets, lengths.weights, values,
+        values[:0], pending, NOTHING, queue.ring, queue.pile,
     )  # fmt: skip
     return values, buckets
 

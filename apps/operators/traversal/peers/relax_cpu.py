@@ -25,13 +25,13 @@ from gluon.peers.rings_cpu import (
     is_over,
     look,
     may_go_on,
-    tell_progress,
     num_unread,
     put,
     rings_of,
     set_working,
     show,
     take,
+    tell_progress,
 )
 
 if TYPE_CHECKING:
@@ -108,8 +108,8 @@ def shortest_paths(part: Partition, sync: "Sync", source: int, lengths: Any, pla
 
 @njit(cache=True, nogil=True)
 def search(  # type: ignore[no-untyped-def]
-    polls, patience, run, words, items, rank, ranks, begins, partners, shared, starts, lids, rows, offsets, targets, weights,
-    delta, far, values, waits, later, owes, near, pile, owing, news, state, limits
+    polls, patience, run, words, items, rank, ranks, begins, partners, shared, starts, lids, rows, offsets, targets,
+    weights, delta, far, values, waits, later, owes, near, pile, owing, news, state, limits
 ):  # fmt: skip
     """Relax, tell and listen until all is over, or there was nothing to do for so many looks."""
     numbers, last = np.zeros(ranks, np.int64), near.size - 1
@@ -174,7 +174,7 @@ def search(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _take_in(entries, source, words, items, rank, ranks, starts, lids, values, news):  # type: ignore[no-untyped-def]
-    """Take in what a rank has told this one. Returns how many proxies are lower for it, in ``news``: ~lid of mirrors."""
+    """Take in what a rank has told this one. Returns how many proxies fell for it: ``news``, ~lid of mirrors."""
     new = 0
     for entry in range(entries):
         name, value = look(words, items, ranks, source, rank, entry)
@@ -220,7 +220,7 @@ def _admit(  # type: ignore[no-untyped-def]
 def _open_bucket(  # type: ignore[no-untyped-def]
     words, rank, ranks, delta, far, values, waits, later, near, pile, piled, limit, patient
 ):  # fmt: skip
-    """Take the nodes of the lowest bucket from the pile; not if others have not come so far, while this rank is patient.
+    """Take the nodes of the lowest bucket from the pile; if ``patient``, not before others have come so far.
 
     Returns head and tail of those near, how many are on the pile, and the limit.
     """

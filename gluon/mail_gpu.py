@@ -1,0 +1,112 @@
+"""Mailboxes of ranks that compute on GPUs: see interfaces.py. Messages are those of rounds, and go through the host."""
+
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import cupy as cp
+import numpy as np
+
+from cusp.kernels.cuda import Sums, many_threads, pinned
+from gluon import device_gpu as device
+from gluon.exchange_gpu import EACH, Joined, most_entries
+from gluon.transports.staged import copy
+
+if TYPE_CHECKING:
+    from gluon.label import Label
+    from gluon.plan import Lists
+
+
+class Memory:
+    """Lists on the device, which mailboxes share."""
+
+    def __init__(self) -> None:
+        self.lengths, self.counts, self.taken = Sums(1), cp.zeros(1, np.int64), cp.zeros(1, np.int64)
+        self._known: WeakKeyDictionary[Lists, dict[str, Any]] = WeakKeyDictionary()
+
+    def of(self, lists: "Lists", kind: str) -> tuple[dict[int, Joined], dict[int, Any]]:
+        """The lists from which a kind sends, by rank, and those into which it receives."""
+        known = self._known.setdefault(lists, {})
+        if kind not in known:
+            out, into = lists.ends(kind)
+            known[kind] = (
+                {rank: Joined.of((lids,)) for rank, lids in enumerate(out) if lids.size},
+                {rank: Joined.of((lids,)) for rank, lids in enumerate(into) if lids.size},
+            )
+        return known[kind]
+
+
+class Mailbox:
+    def __init__(self, memory: Memory, kind: str, label: "Label", lists: "Lists") -> None:
+        self.kind, self.label, self._memory = kind, label, memory
+        self._out, self._in = memory.of(lists, kind)
+        self.targets = [*self._out]
+        self.arrived = cp.zeros_like(label.updated)
+        self._owed = {rank: cp.zeros_like(label.updated) for rank in self._out}
+        self._marked = dict.fromkeys(self._out, False)
+        self._room: dict[tuple[str, int], tuple[Any, Any, np.ndarray]] = {}
+        dtype = label.values.dtype
+        self._combine = device.combine_by(label.reduction, dtype)
+        self._reset = kind == "reduce" and not label.reduction.idempotent
+        self._identity = label.reduction.identity(dtype) if self._reset else dtype.type(0)
+
+    @property
+    def owes(self) -> bool:
+        return any(self._marked.values())
+
+    def owe(self, bits: Any) -> None:
+        for rank, owed in self._owed.items():
+            owed |= bits
+            self._marked[rank] = True
+
+    def write(self, rank: int) -> np.ndarray | None:
+        if not self._marked[rank]:
+            return None
+        where, owed, label, memory = self._out[rank], self._owed[rank], self.label, self._memory
+        buffer, address, landing = self._room_for("out", rank)
+        kernels, lists, lengths = (
+            device.kernels(label.values.dtype),
+            (where.lids, where.starts, where.sizes, 1),
+            memory.lengths,
+        )
+        kernels.count_updated(
+            min(max(where.entries // EACH, 1), many_threads()), where.entries, *lists, owed, lengths.counters,
+            memory.counts, memory.taken, lengths.address,
+        )  # fmt: skip
+        kernels.extract_values(
+            where.entries // EACH, *lists, address, memory.counts, memory.taken, label.values, owed, int(self._reset),
+            self._identity,
+        )  # fmt: skip
+        (words,) = lengths.read()
+        device.clear(owed)
+        self._marked[rank] = False
+        if words == 0:
+            return None
+        stream = cp.cuda.get_current_stream()
+        copy(landing.ctypes.data, buffer.data.ptr, 8 * words, stream)
+        stream.synchronize()
+        return landing[:words]
+
+    def into(self, rank: int) -> np.ndarray:
+        return self._room_for("in", rank)[2]
+
+    def read(self, rank: int, words: int) -> None:
+        (lids,), values = self._in[rank].pieces, self.label.values
+        buffer, _, landing = self._room_for("in", rank)
+        stream = cp.cuda.get_current_stream()
+        copy(buffer.data.ptr, landing.ctypes.data, 8 * words, stream)
+        threads = most_entries(lids.size, words, values.itemsize)
+        self._combine.combine_values(threads, lids.size, lids, buffer, values, self.arrived)
+        stream.synchronize()  # the next message may be written into the same memory
+
+    def admit(self) -> None:
+        self.label.updated |= self.arrived
+        device.clear(self.arrived)
+
+    def _room_for(self, direction: str, rank: int) -> tuple[Any, Any, np.ndarray]:
+        """Room for the largest message to or from a rank: on the device, its address there, and on the host."""
+        if (direction, rank) not in self._room:
+            where = self._out[rank] if direction == "out" else self._in[rank]
+            (words,) = where.value_buffers[self.label.values.itemsize]
+            buffer = cp.empty(words, np.uint64)
+            self._room[direction, rank] = buffer, cp.array([buffer.data.ptr], np.uint64), pinned(words, np.uint64)
+        return self._room[direction, rank]
