@@ -8,12 +8,13 @@
     rounds = relax.until_quiet(part, sync, distance=distance)
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 from apps.operators.expressions.binding import SPECIAL, Binding
 from apps.operators.expressions.expression import ENDS, Expression
-from apps.operators.expressions.interfaces import Edges
+from apps.operators.expressions.interfaces import Drain, Drains, Edges
 from cusp.errors import OptionError
 from cusp.partition import Partition
 from cusp.runtime import timeline
@@ -21,6 +22,10 @@ from cusp.runtime.devices import backend, finisher
 from gluon.label import Label
 from gluon.mail import both_ways, until_quiet
 from gluon.sync import Sync
+
+ALL = 1 << 62
+AT_ONCE = 1 << 15  # edges between two syncs, at least
+SYNCS = 32
 
 
 class EdgeOperator:
@@ -37,6 +42,13 @@ class EdgeOperator:
         The end and label that are written: ``dst.NAME`` or ``src.NAME``. The other end is the one that is read.
     where : str, optional
         A condition: other edges are left out.
+    priority : str, optional
+        What :meth:`until_quiet` goes by: of its nodes, each rank relaxes those first for which this is lowest. It sees
+        numbers, values at the end that is read, and the global id there. The answer is the same in any order.
+    delta : float, optional
+        Nodes count as equal whose priorities are between the same two multiples of this, from the lowest one on. By
+        default it follows from how much higher priorities are behind edges, and from the edges per node, as in
+        delta-stepping; for priorities that are whole numbers it is at least 1.
 
     Raises
     ------
@@ -76,14 +88,26 @@ class EdgeOperator:
     [(0, 0), (1, 2), (2, 5)]
     """
 
-    def __init__(self, expression: str, into: str = "dst.value", where: str | None = None) -> None:
+    def __init__(
+        self, expression: str, into: str = "dst.value", where: str | None = None, *, priority: str | None = None,
+        delta: float | None = None,
+    ) -> None:  # fmt: skip
         self.expression = Expression(expression)
         self.where = None if where is None else Expression(where)
+        self.priority = None if priority is None else Expression(priority)
+        self.delta = delta
         end, _, name = into.partition(".")
         if end not in ENDS or not name.isidentifier() or name in SPECIAL:
             raise OptionError(f'into="{into}": expected "dst.NAME" or "src.NAME"')
         self.into, self.write, self.read = name, end, ENDS[1 - ENDS.index(end)]
         self._compiled: dict[tuple, Callable[..., None]] = {}
+        if self.priority is not None:
+            for read, column in self.priority.names.items():
+                if read.end == self.write or str(read) == "weight":
+                    why = f"{read}: a priority is that of a node, and sees values at {self.read} only"
+                    self.priority.refuse(column, why)
+        if delta is not None and not 0 < delta < math.inf:
+            raise OptionError(f"delta={delta}: the width of a bucket must be above 0")
 
     def __repr__(self) -> str:
         where = f", where {self.where.text}" if self.where else ""
@@ -137,6 +161,8 @@ class EdgeOperator:
             raise OptionError(
                 f"{self}: until_quiet is for idempotent reductions; {self.into} has {label.reduction.name}"
             )
+        if self.priority is not None:
+            return self._until_drained(part, sync, label, given)
         if sync.asynchronous:
             channels = both_ways(label, self.write, self.read)
             return until_quiet(sync, lambda: self._step(part, label, given), *channels)
@@ -145,6 +171,38 @@ class EdgeOperator:
             self(part, frontier=label.swap_updated(), **given)
             sync.reduce(label, write=self.write)
             sync.broadcast(label, read=self.read)
+            sync.end_round(frontier=frontier)
+            rounds += 1
+        return rounds
+
+    def drain(self, part: Partition, /, **given: Any) -> Drain:
+        """What keeps the nodes of this rank that are still to be relaxed, and relaxes them by priority.
+
+        Raises
+        ------
+        OptionError
+            As for a call; or a node's edges are not together in this partition.
+        """
+        return backend(Drains, part.device).Drain(part, Binding(self, part, given).ordered(), self.delta)
+
+    def _until_drained(self, part: Partition, sync: Sync, label: Label, given: dict[str, Any]) -> int:
+        """Relax by priority, as much at a time as takes about as long as a sync. Collective; returns the rounds."""
+        drain, rounds = self.drain(part, **given), 0
+        most = max(AT_ONCE, part.num_local_edges // SYNCS) if part.num_ranks > 1 else ALL
+
+        def run() -> bool:
+            drain.add(label.swap_updated())
+            name = self.expression.text
+            return timeline.call(name, timeline.OPERATOR, finisher(part.device), drain.run, most)  # type: ignore[no-any-return]
+
+        if sync.asynchronous:
+            return until_quiet(sync, run, *both_ways(label, self.write, self.read))
+        drain.add(label.swap_updated())
+        while (frontier := sync.total(drain.count())[0]) > 0:
+            run()
+            sync.reduce(label, write=self.write)
+            sync.broadcast(label, read=self.read)
+            drain.add(label.swap_updated())
             sync.end_round(frontier=frontier)
             rounds += 1
         return rounds

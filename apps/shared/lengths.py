@@ -92,6 +92,19 @@ def choose_delta(mean_weight: float, mean_degree: float) -> float:
     return max(1.7 * mean_weight / max(mean_degree, 1.0), 1e-300)
 
 
+def width_of_steps(steps: np.ndarray, part: Partition, whole: bool) -> float:
+    """Width of a bucket of priorities; of those that are whole numbers at least 1.
+
+    Parameters
+    ----------
+    steps : (any,) float64
+        How much higher priorities are behind some edges. Edges that do not lead to higher ones do not count.
+    """
+    higher = steps[(steps > 0) & np.isfinite(steps)]
+    width = choose_delta(float(np.median(higher)), part.num_edges / part.num_nodes) if higher.size else 1.0
+    return max(width, 1.0) if whole else width
+
+
 def _refuse_unfit(part: Partition, sync: Sync, weights: np.ndarray) -> None:
     """Raise if a weight is below 0 or infinite. Collective."""
     lowest, highest = (weights.min().item(), weights.max().item()) if weights.size else (0, 0)

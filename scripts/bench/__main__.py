@@ -5,6 +5,7 @@ quality        replication, balance and seconds of every policy on real graphs a
 rounds         what the number of rounds of state costs and gains
 user-file      a policy in a user's file beside the built-in one of the same rules
 semiring       BFS, SSSP and PageRank as products of a matrix and vectors, beside the apps
+priority       shortest paths by soft priorities, beside strict buckets and no order
 compare-trees  partitionings and searches of this checkout beside those of another one
 gpu            algorithms on one GPU; on several: mpirun -n 4 python -m scripts.bench.gpus, or .gpu_partition GRAPH
                seven algorithms on a folder of graphs: mpirun -n 2 python -m scripts.bench.many FOLDER
@@ -13,7 +14,7 @@ gpu            algorithms on one GPU; on several: mpirun -n 4 python -m scripts.
 import argparse
 import sys
 
-from scripts.bench import compare_trees, cpu, gpu, quality, rounds, semiring, user_file
+from scripts.bench import compare_trees, cpu, gpu, priority, quality, rounds, semiring, user_file
 
 BENCHMARKS = {
     "cpu": cpu,
@@ -21,6 +22,7 @@ BENCHMARKS = {
     "rounds": rounds,
     "user-file": user_file,
     "semiring": semiring,
+    "priority": priority,
     "compare-trees": compare_trees,
     "gpu": gpu,
 }

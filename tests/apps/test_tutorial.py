@@ -96,6 +96,22 @@ def test_its_verifier(comm, shared_tmp, tutorial):
 
 
 @pytest.mark.mpi
+@pytest.mark.parametrize("policy", ["oec", "mixed"])
+def test_blocks_with_an_order(comm, shared_tmp, tutorial, policy):
+    """The same chances in another order; energies are the distances along squared weights."""
+    graph = likely()
+    part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph, weight="f8"), parts.policy_of(policy), comm)
+    sync = parts.make_sync(part)
+    found = parts.gather(part, tutorial.reliable_in_order(part, sync, 5).labels["chance"])
+    np.testing.assert_allclose(found, serial_chances(graph, 5), rtol=1e-12)
+    graph = graphs.HARD["random"]()
+    part = parts.partition_graph(graphs.write(shared_tmp / "h.h5", graph), parts.policy_of(policy), comm)
+    found = parts.gather(part, tutorial.least_energy(part, parts.make_sync(part), 3).labels["energy"])
+    squared = graph._replace(weights=graph.weights.astype(np.int64) ** 2)
+    np.testing.assert_array_equal(np.where(np.isinf(found), -1, found), graphs.serial_distances(squared, 3))
+
+
+@pytest.mark.mpi
 @pytest.mark.parametrize("policy", ["cvc", "mixed"])
 def test_other_blocks(comm, shared_tmp, tutorial, policy):
     """What leaves a node, and the number of shortest paths: walks of that length, by powers of the matrix."""

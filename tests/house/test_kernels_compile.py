@@ -20,6 +20,7 @@ import json, sys
 from types import SimpleNamespace
 import numpy as np
 from apps.edge_operator import Binding, EdgeOperator
+from apps.operators.expressions.drains_gpu import drain_text
 from apps.operators.expressions.edges_gpu import defines_of, text_of
 from gluon.label import Label
 from gluon.reduction import ADD, ASSIGN, MAX, MIN, Reduction
@@ -42,15 +43,22 @@ for each, values in ((ASSIGN, ["int"]), (MIN, ["double"]), (MUL, ["int", "float"
     for value in values:
         text = source("gluon/kernels/combine.cuh")
         found.append((f"combine.cuh, {each.name}", text, options(VALUE=value, **each.macros())))
+part = SimpleNamespace(num_proxies=4, device="cpu", csc=None, gids=np.zeros(4, np.int64), weights=np.zeros(0, "u1"),
+                       offsets=np.zeros(5, np.int64), targets=np.zeros(0, np.int32))
 def passes(expression, into, where, dtype, reduction, names, ways):
     operator = EdgeOperator(expression, into, where)
-    part = SimpleNamespace(num_proxies=4, device="cpu", csc=None, gids=np.zeros(4, np.int64), weights=np.zeros(0, "u1"))
     given = {name: np.zeros(4, kind) if kind else 2.5 for name, kind in names.items()}
     binding = Binding(operator, part, {operator.into: Label(part, dtype, 0, reductions[reduction]), **given})
     return [binding.edges(row_end, filtered) for row_end, filtered in ways]
 for edges in [edges for expression in json.loads(sys.argv[2]) for edges in passes(*expression)]:
     text = source("apps/operators/expressions/edges.cuh") + text_of(edges)
     found.append((edges.title, text, options(**defines_of(edges))))
+for dtype in "i4", "u4", "i8", "f4", "f8":
+    operator = EdgeOperator("min(best, weight)", "dst.best", "src.seen", priority="-best * rate + src.near % 7")
+    given = {"best": Label(part, dtype, 0, MAX), "seen": np.zeros(4, "b1"), "near": np.zeros(4, "i2"), "rate": 0.5}
+    ordered = Binding(operator, part, given).ordered()
+    text = source("apps/operators/expressions/drains.cuh") + drain_text(ordered)
+    found.append((f"drain of {dtype}", text, options(**defines_of(ordered.edges))))
 print(json.dumps(found))
 """
 PUSH_ALL, PUSH_QUEUE, PULL, PULL_FILTERED = ("src", False), ("src", True), ("dst", False), ("dst", True)
@@ -72,7 +80,7 @@ DISTANCES = [
         ("int", "unsigned char"), ("int", "int"), ("long long", "unsigned"), ("double", "float"), ("double", "double"),
     )
 ]  # fmt: skip
-VARIANTS = {  # of each file of kernels but rules.cuh and edges.cuh, which get more text: the types that it is made for
+VARIANTS = {  # of each file of kernels but rules.cuh, edges.cuh and drains.cuh, which get more text: its types
     "cusp/kernels/build.cuh": [{"GID": gid} for gid in ("unsigned", "unsigned long long", "long long")],
     "cusp/input/check.cuh": [{"VALUE": value} for value in BITS],
     "cusp/kernels/move.cuh": [{"VALUE": value} for value in BITS],

@@ -6,8 +6,8 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 
 from apps.operators.expressions.expression import Expression, Name
-from apps.operators.expressions.interfaces import Load, Pass
-from apps.operators.expressions.terms import BOOL, FLOAT, INT, Term, loaded, number, stored
+from apps.operators.expressions.interfaces import Load, Ordered, Pass, Priority
+from apps.operators.expressions.terms import BOOL, FLOAT, INT, Term, as_float, loaded, number, stored
 from cusp.errors import OptionError
 from cusp.partition import Partition
 from cusp.runtime.devices import device_of
@@ -25,6 +25,7 @@ class Operator(Protocol):
 
     expression: Expression
     where: Expression | None
+    priority: Expression | None
     into: str
     write: str
     read: str
@@ -43,7 +44,8 @@ class Binding:
 
     def __init__(self, operator: Operator, part: Partition, given: dict[str, Any]) -> None:
         self._operator, self._part = operator, part
-        self._expressions = [operator.expression, *([operator.where] if operator.where else [])]
+        expressions = (operator.expression, operator.where, operator.priority)
+        self._expressions = [expression for expression in expressions if expression]
         for expression in self._expressions:
             for name, column in expression.names.items():
                 _check_name(expression, name, column, given)
@@ -115,7 +117,8 @@ class Binding:
     def edges(self, row_end: str, filtered: bool) -> Pass:
         """What is to be generated for a walk through rows that hold this end of the edges."""
         operator, label, dtype = self._operator, self.label, self.label.values.dtype
-        loads = {name: self._load(name, row_end) for name in self._names()}
+        names = {*operator.expression.names, *(operator.where.names if operator.where else ())}
+        loads = {name: self._load(name, row_end) for name in sorted(names)}
         terms = {name: term for name, (term, _) in loads.items()}
         row_loads = tuple(load for load in _distinct(loads, loads) if "[row]" in load.text)
         return Pass(
@@ -128,6 +131,29 @@ class Binding:
             where=operator.where.condition(terms) if operator.where else "", candidate=self._candidate(terms),
         )  # fmt: skip
 
+    def priority(self) -> Priority:
+        """What is to be generated for the priority of a node: 0 without one."""
+        expression, loads = self._operator.priority, {}
+        if expression is None:
+            return Priority((), "Float(0)", True)
+        for name in expression.names:
+            loads[name] = self._load(name, self._operator.read, "node")
+            if name.name == self._operator.into:
+                loads[name] = loaded("value", self.label.values.dtype), None
+        priority = expression.typed({name: term for name, (term, _) in loads.items()})
+        return Priority(_distinct(loads, loads), as_float(priority).text, priority.kind != FLOAT)
+
+    def ordered(self) -> Ordered:
+        """A pass from nodes in the order of their priority, with what it works on."""
+        operator, part = self._operator, self._part
+        out_edges = operator.read == "src"
+        if not out_edges and part.csc is None:
+            self._refuse(
+                "its nodes read at dst, and this partition has no in-edges of a node together: ask for csc=True"
+            )
+        rows = (part.offsets, part.targets) if out_edges else (part.csc.offsets, part.csc.sources)  # type: ignore[union-attr]
+        return Ordered(self.edges(operator.read, True), self.priority(), self.label, *rows, self.values(out_edges))
+
     def _candidate(self, terms: Mapping[Name, Term]) -> str:
         """The text of the candidate as a value of the label."""
         operator, dtype = self._operator, self.label.values.dtype
@@ -137,14 +163,14 @@ class Binding:
             operator.expression.refuse(1, f"this is a float, and {operator.into} is {dtype}: {advice}")
         return candidate
 
-    def _load(self, name: Name, row_end: str) -> tuple[Term, Load | None]:
-        """What stands for a name in the text, and how its value is looked up."""
+    def _load(self, name: Name, row_end: str, row: str = "row") -> tuple[Term, Load | None]:
+        """What stands for a name in the text, and how its value is looked up; ``row`` is the place of the row's end."""
         if str(name) == "weight":
             if self._part.weights is None:
                 return number(1), None
             return _looked_up("edge_weight", "weight", "edge", self._part.weights.dtype)
         end = name.end or self._operator.read
-        place = "row" if end == row_end else "col"
+        place = row if end == row_end else "col"
         if name.name == "gid":
             term, load = _looked_up(f"{end}_gid", "gid", place, np.dtype(np.int64))
             return Term(term.text, INT, 0, GID_LIMIT), load

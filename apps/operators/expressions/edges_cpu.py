@@ -62,15 +62,15 @@ combine_one(row, Value(total), values, updated)"""
 
 def compile_pass(edges: Pass) -> Callable[..., None]:
     body = (PULL if edges.into_row else PUSH).format(
-        row_loads="\n".join(_loads(edges.row_loads)), edge_loads=_indented(_of_each_edge(edges), 1),
+        row_loads="\n".join(loads_of(edges.row_loads)), edge_loads=indented(of_each_edge(edges), 1),
         candidate=edges.candidate, wide=edges.wide, identity=edges.identity,
     )  # fmt: skip
     rows = FRONTIER_ROWS if edges.filtered and not edges.into_row else ALL_ROWS
-    lines = rows.format(body=_indented(body.splitlines(), 2)).splitlines()
+    lines = rows.format(body=indented(body.splitlines(), 2)).splitlines()
     text = TEMPLATE.format(
         title=edges.title, value=edges.dtype.name, reduction=text_of(edges.reduction),
         parameters="".join(f", {name}" for name, _ in edges.parameters),
-        rows=_indented((line for line in lines if line.strip()), 1),
+        rows=indented((line for line in lines if line.strip()), 1),
     )  # fmt: skip
     loop = import_text(text, []).over_edges
 
@@ -80,21 +80,23 @@ def compile_pass(edges: Pass) -> Callable[..., None]:
     return run
 
 
-def _of_each_edge(edges: Pass) -> list[str]:
-    """What is looked up for an edge, until the frontier or the condition leaves it out."""
+def of_each_edge(edges: Pass) -> list[str]:
+    """Lines: what is looked up for an edge, until the frontier or the condition leaves it out."""
     lines = []
     if edges.filtered and edges.into_row:
         lines += ["if not get_bit(frontier, col):", "    continue"]
-    lines += _loads(load for load in edges.where_loads if load not in edges.row_loads)
+    lines += loads_of(load for load in edges.where_loads if load not in edges.row_loads)
     if edges.where:
         lines += [f"if not {edges.where}:", "    continue"]
     known = (*edges.row_loads, *edges.where_loads)
-    return lines + _loads(load for load in edges.loads if load not in known)
+    return lines + loads_of(load for load in edges.loads if load not in known)
 
 
-def _loads(loads: Iterable[Load]) -> list[str]:
+def loads_of(loads: Iterable[Load]) -> list[str]:
+    """Lines that set the variables."""
     return [f"{load.variable} = {load.text}" for load in loads]
 
 
-def _indented(lines: Iterable[str], depth: int) -> str:
+def indented(lines: Iterable[str], depth: int) -> str:
+    """The lines as a text, so many steps to the right."""
     return "\n".join("    " * depth + line for line in lines)

@@ -87,14 +87,14 @@ def text_of(edges: Pass) -> str:
     return TEMPLATE.format(
         identity=edges.identity, filtered=str(edges.filtered and edges.into_row).lower(),
         conditional=str(bool(edges.where)).lower(), members="\n".join(f"  {member};" for member in declared),
-        where_loads=_lines(edges.where_loads), where=edges.where or "true", loads=_lines(edges.loads),
+        where_loads=lines_of(edges.where_loads), where=edges.where or "true", loads=lines_of(edges.loads),
         candidate=edges.candidate, memory=WAYS[way], parameters="".join(f", {member}" for member in declared), way=way,
         arguments=", ".join(name for name, _ in edges.parameters),
         passed=", ".join(part.split()[-1] for part in WAYS[way].split(",")),
     )  # fmt: skip
 
 
-def _lines(loads: Iterable[Load]) -> str:
+def lines_of(loads: Iterable[Load]) -> str:
     return "\n".join(f"    const {load.kind} {load.variable} = {load.text};" for load in loads)
 
 

@@ -2,11 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from cusp.runtime.devices import Array
 from gluon.reduction import Reduction
+
+if TYPE_CHECKING:
+    from cusp.partition import Partition
+    from gluon.label import Label
 
 
 @dataclass(frozen=True)
@@ -55,11 +60,90 @@ class Pass:
     candidate: str
 
 
+@dataclass(frozen=True)
+class Priority:
+    """The priority of a node, a float, as it is generated.
+
+    Attributes
+    ----------
+    loads : tuple of Load
+    text : str
+        The place of the node is ``node``; its value in the label that is written is ``value``.
+    whole : bool
+        Priorities are whole numbers.
+    """
+
+    loads: tuple[Load, ...]
+    text: str
+    whole: bool
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """A pass in the order of priorities, with what it works on.
+
+    Attributes
+    ----------
+    edges : Pass
+        Pushes from the frontier.
+    priority : Priority
+    label : Label
+        The one that is written.
+    offsets, columns : arrays
+        The rows of the nodes that are read.
+    given : list of arrays and numbers
+        The parameters of the pass.
+    """
+
+    edges: Pass
+    priority: Priority
+    label: "Label"
+    offsets: Array
+    columns: Array
+    given: list[Any]
+
+
 class Edges(Protocol):
     """Edge operators: code generated around an expression."""
 
     def compile_pass(self, edges: Pass) -> Callable[..., None]:
         """The code of a pass: ``run(part, frontier, offsets, columns, values, updated, *parameters)``."""
+
+
+class Drain(Protocol):
+    """The pending nodes of a rank, to be relaxed: those in the lowest bucket of priorities first.
+
+    Attributes
+    ----------
+    edges : int
+        How many have been relaxed.
+    """
+
+    edges: int
+
+    def add(self, bits: Array) -> None:
+        """Make nodes pending: all of the first frontier, later those whose value has changed since they were relaxed.
+
+        Parameters
+        ----------
+        bits : bits of proxies
+        """
+
+    def run(self, edges: int) -> bool:
+        """Relax pending nodes until none is left or about so many edges are relaxed; returns whether any is left.
+
+        What changes is marked in the label's ``updated``.
+        """
+
+    def count(self) -> int:
+        """How many nodes are pending."""
+
+
+class Drains(Protocol):
+    """Edge operators that work through their nodes by priority."""
+
+    def Drain(self, part: "Partition", ordered: Ordered, delta: float | None, /) -> Drain:  # noqa: N802 - a class
+        """See :class:`Drain`. ``delta``: the width of a bucket; None lets it be chosen."""
 
 
 if TYPE_CHECKING:
