@@ -23,7 +23,7 @@ from cusp.partition import Partition
 from cusp.runtime.devices import backend, move, to_host
 from gluon.interfaces import Device
 from gluon.label import Label
-from gluon.mail import both_ways, until_quiet
+from gluon.mail.post import both_ways, until_quiet
 from gluon.reduction import MIN
 from gluon.sync import Sync
 

@@ -20,7 +20,7 @@ from cusp.partition import Partition
 from cusp.runtime import timeline
 from cusp.runtime.devices import backend, finisher
 from gluon.label import Label
-from gluon.mail import both_ways, until_quiet
+from gluon.mail.post import both_ways, until_quiet
 from gluon.sync import Sync
 
 ALL = 1 << 62

@@ -24,7 +24,7 @@ from cusp.partition import Partition
 from cusp.program.cli import positive
 from cusp.runtime.devices import backend, xp_of
 from gluon.label import Label
-from gluon.mail import Channel, until_quiet
+from gluon.mail.post import Channel, until_quiet
 from gluon.plan import SyncPlan, make_plan
 from gluon.reduction import ADD, MIN
 from gluon.sync import Sync

@@ -25,7 +25,7 @@ from cusp.partition import Partition
 from cusp.program.cli import between, positive
 from cusp.runtime.devices import backend, move, xp_of
 from gluon.label import Label
-from gluon.mail import Channel, until_quiet
+from gluon.mail.post import Channel, until_quiet
 from gluon.reduction import ADD, ASSIGN, MAX
 from gluon.sync import Sync
 

@@ -22,7 +22,7 @@ from cusp.launch import run_main
 from cusp.partition import Partition
 from cusp.runtime.devices import backend, to_host, xp_of
 from gluon.label import Label
-from gluon.mail import both_ways, until_quiet
+from gluon.mail.post import both_ways, until_quiet
 from gluon.reduction import MAX, MIN
 from gluon.sync import Sync
 

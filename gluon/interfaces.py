@@ -72,57 +72,6 @@ class LabelExchange(Protocol):
         """
 
 
-class Mailbox(Protocol):
-    """What this rank owes to others on one channel, and what they have sent: see :mod:`gluon.mail`.
-
-    Attributes
-    ----------
-    kind : {'reduce', 'broadcast'}
-    label : Label
-    targets : list of int
-        Ranks to which this one may have to send.
-    arrived : bits of proxies
-        Those whose values have been changed by what was read.
-    """
-
-    kind: str
-    label: "Label"
-    targets: list[int]
-    arrived: Array
-
-    @property
-    def owes(self) -> bool:
-        """Whether anything is left to write."""
-
-    def owe(self, bits: Array) -> None:
-        """Of these proxies, owe those to others that are in the lists from which this channel sends."""
-
-    def write(self, rank: int) -> np.ndarray | None:
-        """A message with all that is owed to a rank, (words,) uint64 in memory of the host; None if that is nothing.
-
-        It is valid until the next one to that rank.
-        """
-
-    def into(self, rank: int) -> np.ndarray:
-        """Memory of the host for the largest message from a rank."""
-
-    def read(self, rank: int, words: int) -> None:
-        """Combine the message of so many words that :meth:`into` has got from a rank."""
-
-    def admit(self) -> None:
-        """Set the bits of the label that ``arrived`` has; it has none afterwards."""
-
-
-class Mail(Protocol):
-    """Messages to ranks that do not wait for them."""
-
-    def Memory(self) -> Any:  # noqa: N802
-        """What mailboxes share; kept with the communicator."""
-
-    def Mailbox(self, memory: Any, kind: str, label: "Label", lists: "Lists") -> Mailbox:  # noqa: N802
-        """The mailbox of a channel, for one run."""
-
-
 class Exchange(Protocol):
     """How labels travel between devices of one kind."""
 
@@ -131,11 +80,9 @@ class Exchange(Protocol):
 
 
 if TYPE_CHECKING:
-    from gluon import device_cpu, device_gpu, exchange_cpu, exchange_gpu, mail_cpu, mail_gpu
+    from gluon import device_cpu, device_gpu, exchange_cpu, exchange_gpu
 
     _device_cpu: Device = device_cpu
     _device_gpu: Device = device_gpu
-    _mail_cpu: Mail = mail_cpu
-    _mail_gpu: Mail = mail_gpu
     _exchange_cpu: Exchange = exchange_cpu
     _exchange_gpu: Exchange = exchange_gpu

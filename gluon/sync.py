@@ -48,7 +48,7 @@ class Sync:
     Attributes
     ----------
     asynchronous : bool
-        Whether algorithms that can should run without rounds (:func:`gluon.mail.until_quiet`).
+        Whether algorithms that can should run without rounds (:func:`gluon.mail.post.until_quiet`).
     traffic : list of Traffic
         One entry per exchange.
     exchange : Exchange

@@ -13,7 +13,7 @@ from mpi4py import MPI
 from cusp.runtime import timeline, watchdog
 from cusp.runtime.devices import backend
 from cusp.runtime.exchange import LOOKS, kept, pauses
-from gluon.interfaces import Mail
+from gluon.mail.interfaces import Mailboxes
 from gluon.sync import Traffic
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Post:
     """What this rank sends and receives on some channels, and whether the end has come."""
 
     def __init__(self, sync: "Sync", channels: tuple[Channel, ...]) -> None:
-        device = backend(Mail, sync.plan.devices[sync.comm.rank])
+        device = backend(Mailboxes, sync.plan.devices[sync.comm.rank])
         self.comm: MPI.Intracomm = kept(sync.comm, "mail", lambda: private(sync.comm))
         memory = kept(sync.comm, "mailboxes", device.Memory)
         self.boxes = [device.Mailbox(memory, kind, label, sync.plan.lists(at)) for kind, label, at in channels]

@@ -1,0 +1,1 @@
+"""Labels that travel without rounds."""
