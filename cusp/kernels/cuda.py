@@ -194,9 +194,17 @@ def sums_of(size: int) -> Sums:
     return Sums(size)
 
 
+_TAKEN: list[int] = []  # the GPU of this process, once it has one
+
+
 def use(number: int) -> str:
-    """Make the GPU ``number`` (modulo how many there are) this process's own; returns its bus and name."""
-    device = cp.cuda.Device(number % cp.cuda.runtime.getDeviceCount())
+    """Make the GPU ``number`` (modulo how many there are) this process's own; returns its bus and name.
+
+    Of several calls, the first decides: kernels that are loaded, and memory that is kept, are on that GPU.
+    """
+    if not _TAKEN:
+        _TAKEN.append(number % cp.cuda.runtime.getDeviceCount())
+    device = cp.cuda.Device(_TAKEN[0])
     device.use()
     name = cp.cuda.runtime.getDeviceProperties(device.id)["name"].decode()
     return f"{device.pci_bus_id} {name}"

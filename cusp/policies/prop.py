@@ -198,6 +198,7 @@ value_struct(
         Prop.in_degree,
         Prop.mapped,
     ),
+    inlined=(Prop.share, Prop.pick),
 )
 
 

@@ -1,7 +1,7 @@
 """Plain Python classes that numba understands: attributes and methods work the same, compiled or not."""
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from operator import getitem
 from typing import Any
 
@@ -13,7 +13,7 @@ from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import NativeValue, models, overload, overload_method, register_model, typeof_impl, unbox
 
 
-def value_struct(cls: type, methods: Iterable[Callable] = ()) -> None:
+def value_struct(cls: type, methods: Iterable[Callable] = (), inlined: Container[Callable] = ()) -> None:
     """Let numba pass instances of a class by value.
 
     Parameters
@@ -23,6 +23,8 @@ def value_struct(cls: type, methods: Iterable[Callable] = ()) -> None:
     methods : functions
         Methods of ``cls`` that numba can compile: the same function is run by Python and compiled by
         numba. ``__getitem__`` may be one of them.
+    inlined : container of functions
+        Those of them that are so short that a call would cost most: it passes the whole instance.
     """
 
     class StructType(types.Type):
@@ -59,7 +61,8 @@ def value_struct(cls: type, methods: Iterable[Callable] = ()) -> None:
         if method.__name__ == "__getitem__":
             overload(getitem)(_for_type(StructType, method))
         else:
-            overload_method(StructType, method.__name__, inline="always")(_always(method))
+            inline = "always" if method in inlined else "never"
+            overload_method(StructType, method.__name__, inline=inline)(_always(method))
 
 
 def _make_attribute(struct_type: Any, name: str) -> None:

@@ -21,7 +21,9 @@ from cusp.runtime.devices import move, to_host
 from gluon.sync import Sync
 
 COMM = ranks.COMM
-OPTIONS = Namespace(scale=6, edgefactor=4, seed=3, order="degree", transport="auto", keys=5, skip_sssp=False)
+OPTIONS = Namespace(
+    scale=6, edgefactor=4, seed=3, order="degree", split="edges", transport="auto", keys=5, skip_sssp=False
+)
 POLICIES = ["oec", "cvc"]
 
 

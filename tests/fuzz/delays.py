@@ -26,7 +26,7 @@ import numpy as np
 from fuzz.differential import rehearsed_once
 
 from apps import library
-from apps.operators.traversal.peers import relax_cpu
+from apps.operators.traversal.peers import search_cpu
 from cusp.policies.policy import POLICIES
 from gluon.mail import post as mail
 
@@ -73,7 +73,7 @@ class Delaying:
 @contextlib.contextmanager
 def delays(comm: Any, seed: int) -> Iterator[Delaying]:
     """While this context lasts, mail of ranks is late, and ranks that share memory sleep now and then."""
-    search, late = relax_cpu.search, Delaying(comm.Dup())
+    search, late = search_cpu.search, Delaying(comm.Dup())
     late.random = np.random.default_rng((seed, comm.rank))
 
     def slow(polls: int, patience: int, *rest: Any) -> int:
@@ -81,7 +81,7 @@ def delays(comm: Any, seed: int) -> Iterator[Delaying]:
             time.sleep(late.random.random() * 1e-3)
         return search(late._looks() - 1, late._looks() if late.most > 1 else patience, *rest)
 
-    with mock.patch.object(mail, "private", lambda _: late), mock.patch.object(relax_cpu, "search", slow):
+    with mock.patch.object(mail, "private", lambda _: late), mock.patch.object(search_cpu, "search", slow):
         yield late
 
 

@@ -98,6 +98,7 @@ VARIANTS = {  # of each file of kernels but rules.cuh, edges.cuh and drains.cuh,
     "apps/operators/structure/cc.cuh": [{"VALUE": value} for value in ("int", "long long")],
     "apps/operators/structure/peers/cc.cuh": [{"VALUE": "int"}],
     "apps/operators/structure/communities.cuh": [{"SHORT": "128", "JOB": job} for job in ("Choose", "Join")],
+    "apps/operators/structure/cores.cuh": [{}],
     "apps/operators/structure/kcore.cuh": [{}],
     "apps/operators/structure/peers/kcore.cuh": [{}],
     "apps/operators/traversal/tree.cuh": [

@@ -13,8 +13,8 @@ from numba import njit
 from apps.operators.frontier_cpu import get_bit, set_bit
 from apps.operators.interfaces import is_sparse
 from apps.operators.traversal.buckets_cpu import bucket_end, drain_in_parallel, in_order
-from apps.operators.traversal.peers.relax_cpu import PeerRelaxing, plan_peers
-from apps.operators.traversal.peers.relax_cpu import shortest_paths as over_peers
+from apps.operators.traversal.peers.search_cpu import PeerRelaxing, plan_peers
+from apps.operators.traversal.peers.search_cpu import shortest_paths as over_peers
 from cusp.kernels.bits import first_bit, prefetch
 from cusp.partition import Partition
 from cusp.runtime.threads import many
