@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from apps.harness import Answer, App, main
+from apps.operators.interfaces import without_rounds
 from apps.operators.traversal.interfaces import GpuSssp, Sssp
 from apps.shared.lengths import Lengths, measure
 from apps.verify.paths import verify_distances
@@ -62,7 +63,7 @@ def distances_from(part: Partition, sync: Sync, source: int, lengths: Lengths) -
         sync.count_peers(found[1])
         return found
     search = DeltaStepping(part, sync, source, lengths)
-    if sync.asynchronous:
+    if without_rounds(part, sync):
         return search.distances.values, until_quiet(
             sync, search.relax_own, *both_ways(search.distances, sync.write, sync.read)
         )

@@ -64,7 +64,8 @@ def drains(sync: Sync) -> bool:
 
 
 def runs_ahead(part: Partition, sync: Sync) -> bool:
-    return (sync.peers is not None or (sync.plan.mixed and not sync.plan.apart)) and is_sparse(part)
+    goes_ahead = sync.asynchronous or sync.peers is not None or (sync.plan.mixed and not sync.plan.apart)
+    return goes_ahead and is_sparse(part)
 
 
 def frontier_size(updated: Any, degrees: Any) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Who must be told when a proxy changes, for compiled loops that write to rings, and what they are told there."""
+"""Who must be told when a proxy changes, for compiled loops that write to inboxes, and what they are told there."""
 
 from typing import TYPE_CHECKING, NamedTuple
 

@@ -131,8 +131,7 @@ def relax_some(
     pending: Any, updated: Any, queue: Relaxing,
 ) -> None:  # fmt: skip
     graph = (offsets, targets, weights, values, relaxed_at, pending, updated, queue)
-    some = max(SOME, queue.ahead - AT_ONCE)
-    _relax(limit, delta, far, some, some, some, *graph)
+    _relax(limit, delta, far, SOME, SOME, SOME, *graph)
 
 
 def _relax(

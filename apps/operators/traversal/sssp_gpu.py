@@ -13,6 +13,7 @@ import cupy as cp
 import numpy as np
 
 from apps.operators.frontier_gpu import Queue, make_queue, threads_for
+from apps.operators.interfaces import without_rounds
 from apps.operators.traversal.peers.relax_gpu import PeerRelaxing
 from apps.operators.traversal.peers.sssp_gpu import PeerPaths
 from cusp.kernels.cuda import Struct, c_type, load, many_threads, struct, sums_of
@@ -92,9 +93,8 @@ def plan_relaxing(part: Partition, sync: Sync, weights: Any, dtype: np.dtype) ->
     exact = dtype.kind == "i" and (weights.dtype.itemsize <= 4 or part.weights is None)
     by_weight = _sort_rows(part, weights) if pays and exact and _weighs_the_same(part, sync, weights) else None
     peers: PeerPaths | PeerRelaxing | None = None
-    if sync.asynchronous:
-        by_weight = None
-    elif sync.peers and by_weight is None:
+    alone = without_rounds(part, sync)
+    if sync.peers and by_weight is None and not alone:
         peers = PeerRelaxing(part, sync, weights, dtype, stamps)
     elif sync.peers and by_weight and not mirrors_have_rows(part, sync.comm):
         peers = PeerPaths(part, sync, dtype, by_weight, int(part.num_edges * ENOUGH), MOST_BUCKETS)

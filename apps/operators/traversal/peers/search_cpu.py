@@ -1,7 +1,7 @@
 """Shortest paths over CPU ranks that share memory: one call for a whole search, without rounds.
 
 A rank relaxes its pending nodes bucket by bucket, as on its own (sssp_cpu.py), and after a few of them takes in what
-others have lowered, and tells them what it has. Who has nothing to do looks for more until all is over: rings_cpu.py.
+others have lowered, and tells them what it has. Who has nothing to do looks for more until all is over: inboxes_cpu.py.
 """
 
 from dataclasses import dataclass
@@ -17,22 +17,22 @@ from cusp.partition import Partition
 from cusp.runtime import watchdog
 from cusp.runtime.exchange import pauses
 from gluon.device_cpu import no_bits
-from gluon.peers.proxies_cpu import TO_MASTER, PeerProxies, proxies_of
-from gluon.peers.rings_cpu import ENTRIES as MOST_UNREAD
-from gluon.peers.rings_cpu import (
-    Rings,
+from gluon.peers.inboxes_cpu import ENTRIES as MOST_UNREAD
+from gluon.peers.inboxes_cpu import (
+    Inboxes,
+    inboxes_of,
     is_full,
     is_over,
     look,
     may_go_on,
     num_unread,
     put,
-    rings_of,
     set_working,
     show,
     take,
     tell_progress,
 )
+from gluon.peers.proxies_cpu import TO_MASTER, PeerProxies, proxies_of
 
 if TYPE_CHECKING:
     from gluon.sync import Sync
@@ -58,7 +58,7 @@ class PeerRelaxing:
         Proxies up to the last one with out-edges.
     """
 
-    rings: Rings
+    inboxes: Inboxes
     proxies: PeerProxies
     near: np.ndarray
     pile: np.ndarray
@@ -69,18 +69,18 @@ class PeerRelaxing:
 
 def plan_peers(part: Partition, sync: "Sync", near: np.ndarray, pile: np.ndarray, rows: int) -> PeerRelaxing | None:
     """What searches of a partition share, if its ranks share memory. Collective."""
-    rings = rings_of(sync.comm) if sync.plan.transport == "peer" else None
-    if rings is None:
+    inboxes = inboxes_of(sync.comm) if sync.plan.transport == "peer" else None
+    if inboxes is None:
         return None
     owing = np.empty(part.num_proxies + 1, np.int32)
     longest = int(np.diff(part.offsets).max(initial=0))
     news = np.empty(max(MOST_UNREAD, EDGES + longest), np.int32)
-    return PeerRelaxing(rings, proxies_of(part, sync), near, pile, owing, news, rows)
+    return PeerRelaxing(inboxes, proxies_of(part, sync), near, pile, owing, news, rows)
 
 
 def shortest_paths(part: Partition, sync: "Sync", source: int, lengths: Any, plan: PeerRelaxing) -> tuple[Any, int]:
     """Distances of all proxies, and the most buckets of a rank. Collective."""
-    number, rings = lengths.dtype.type, plan.rings
+    number, inboxes = lengths.dtype.type, plan.inboxes
     far, delta = number(lengths.far), number(min(lengths.delta, lengths.far))
     values, (waits, later, owes) = np.full(part.num_proxies, far), [no_bits(part.num_proxies) for _ in range(3)]
     state, limits = np.zeros(8, np.int64), np.array([delta], lengths.dtype)
@@ -92,9 +92,9 @@ def shortest_paths(part: Partition, sync: "Sync", source: int, lengths: Any, pla
             plan.near[0], state[TAIL] = lid, 1
     graph = (plan.rows, part.offsets, part.targets, lengths.weights, delta, far, values, waits, later, owes)
     places = (plan.near, plan.pile, plan.owing, plan.news, state, limits)
-    memory = (rings.words, rings.words.view(lengths.dtype), rings.rank, rings.ranks)
-    patience = (POLLS, PATIENCE) if rings.cores >= rings.ranks else (0, LITTLE_PATIENCE)
-    run = rings.begin(sync)
+    memory = (inboxes.words, inboxes.words.view(lengths.dtype), inboxes.rank, inboxes.ranks)
+    patience = (POLLS, PATIENCE) if inboxes.cores >= inboxes.ranks else (0, LITTLE_PATIENCE)
+    run = inboxes.begin(sync)
     result = WORKED
     while result != OVER:
         for _ in pauses():

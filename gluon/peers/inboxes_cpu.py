@@ -1,17 +1,17 @@
 """Memory of CPU ranks of one host through which compiled loops tell each other values, without MPI and without rounds.
 
-From each rank to each other one there is a ring of entries: where a node is in the list that both ranks have of it, and
-its value. One side writes, the other reads, so a flag for each side is all they need. A full ring makes its writer keep
-what it has: see :mod:`gluon.peers.owed_cpu`.
+Each rank has an inbox for what each other one tells it: entries of where a node is in the list that both ranks have of
+it, and its value. One side writes, the other reads, so a flag for each side is all they need. Who finds an inbox full
+keeps what it owes.
 
-**The end.** A rank that has nothing to do, owes nothing and finds its rings empty *rests*. It numbers its changes
-between work and rest: the number is odd while it works, and it is raised before an entry is taken from a ring. Who
-rests looks at the numbers of all ranks, then at all rings, then at the numbers again. If all were even, the rings
+**The end.** A rank that has nothing to do, owes nothing and finds its inboxes empty *rests*. It numbers its changes
+between work and rest: the number is odd while it works, and it is raised before an entry is taken from an inbox. Who
+rests looks at the numbers of all ranks, then at all inboxes, then at the numbers again. If all were even, the inboxes
 empty, and no number has changed, all is over:
 
     No rank has worked between the first look at its number and the second, or the number would have grown. So nobody
-    worked while the rings were looked at. Only who works writes entries, and only who works takes them. So a ring that
-    was found empty then was empty all the time; and nothing is left that could make anybody work.
+    worked while the inboxes were looked at. Only who works writes entries, and only who works takes them. So an inbox
+    that was found empty then was empty all the time; and nothing is left that could make anybody work.
 """
 
 from dataclasses import dataclass
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
     from gluon.sync import Sync
 
-ENTRIES = 1 << 12  # of a ring, a power of two
+ENTRIES = 1 << 12  # of an inbox, a power of two
 PLACE, VALUE, WORDS = 0, 1, 2  # of an entry
 
 
 @dataclass(frozen=True, eq=False)
-class Rings:
-    """The rings of all ranks of a host.
+class Inboxes:
+    """The inboxes of all ranks of a host.
 
     Attributes
     ----------
@@ -44,8 +44,8 @@ class Rings:
     cores : int
         That they may use, all together.
     words : int64
-        The memory: a line for the number of each rank, one for the last run that is over, for each ring the entries
-        that were read and those that were written; then the rings.
+        The memory: a line for the number of each rank, one for the last run that is over, for each inbox the entries
+        that were read and those that were written; then the inboxes.
     """
 
     rank: int
@@ -61,24 +61,24 @@ class Rings:
         return int(self.words[self.ranks * LINE]) + 1
 
 
-def rings_of(comm: "Intracomm") -> Rings | None:
-    """The rings between the ranks of a communicator, if they are on one host; kept with it. Collective."""
+def inboxes_of(comm: "Intracomm") -> Inboxes | None:
+    """The inboxes between the ranks of a communicator, if they are on one host; kept with it. Collective."""
 
-    def make() -> Rings | None:
+    def make() -> Inboxes | None:
         host = SharedMemory.host_of(comm)
         here, cores = host.size, num_cores(host)
         host.Free()
         if here < comm.size:
             return None
         words = (here + 1 + 2 * here**2) * LINE + here**2 * ENTRIES * WORDS
-        return Rings(comm.rank, here, cores, common_memory(comm, words).view(np.int64))
+        return Inboxes(comm.rank, here, cores, common_memory(comm, words).view(np.int64))
 
-    return kept(comm, "rings", make)  # type: ignore[no-any-return]
+    return kept(comm, "inboxes", make)  # type: ignore[no-any-return]
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _ring(ranks, source, target):  # type: ignore[no-untyped-def]
-    """The words of a ring's flags, read and written, and the first of its entries."""
+def _inbox(ranks, source, target):  # type: ignore[no-untyped-def]
+    """The words of an inbox's flags, read and written, and the first of its entries."""
     number = source * ranks + target
     read = (ranks + 1 + 2 * number) * LINE
     return read, read + LINE, (ranks + 1 + 2 * ranks * ranks) * LINE + number * ENTRIES * WORDS
@@ -87,14 +87,14 @@ def _ring(ranks, source, target):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True, inline="always")
 def is_full(words, ranks, source, target, more):  # type: ignore[no-untyped-def]
     """Whether there is no room for another entry, after ``more`` that were put but not shown."""
-    read, written, _ = _ring(ranks, source, target)
+    read, written, _ = _inbox(ranks, source, target)
     return words[written] + more - load(words, read) >= ENTRIES
 
 
 @njit(cache=True, nogil=True, inline="always")
 def put(words, items, ranks, source, target, more, place, value):  # type: ignore[no-untyped-def]
     """Write an entry, which is not shown yet. ``items`` is the memory of the words as values."""
-    _, written, first = _ring(ranks, source, target)
+    _, written, first = _inbox(ranks, source, target)
     entry = first + ((words[written] + more) & (ENTRIES - 1)) * WORDS
     words[entry + PLACE] = place
     items[(entry + VALUE) * (8 // items.itemsize)] = value
@@ -103,20 +103,20 @@ def put(words, items, ranks, source, target, more, place, value):  # type: ignor
 @njit(cache=True, nogil=True, inline="always")
 def show(words, ranks, source, target, more):  # type: ignore[no-untyped-def]
     """Show the reader what was put."""
-    _, written, _ = _ring(ranks, source, target)
+    _, written, _ = _inbox(ranks, source, target)
     store(words, written, words[written] + more)
 
 
 @njit(cache=True, nogil=True, inline="always")
 def num_unread(words, ranks, source, target):  # type: ignore[no-untyped-def]
-    read, written, _ = _ring(ranks, source, target)
+    read, written, _ = _inbox(ranks, source, target)
     return load(words, written) - load(words, read)
 
 
 @njit(cache=True, nogil=True, inline="always")
 def look(words, items, ranks, source, target, entry):  # type: ignore[no-untyped-def]
     """Place and value of an unread entry."""
-    read, _, first = _ring(ranks, source, target)
+    read, _, first = _inbox(ranks, source, target)
     entry = first + ((words[read] + entry) & (ENTRIES - 1)) * WORDS
     return words[entry + PLACE], items[(entry + VALUE) * (8 // items.itemsize)]
 
@@ -124,7 +124,7 @@ def look(words, items, ranks, source, target, entry):  # type: ignore[no-untyped
 @njit(cache=True, nogil=True, inline="always")
 def take(words, ranks, source, target, entries):  # type: ignore[no-untyped-def]
     """These have been read."""
-    read, _, _ = _ring(ranks, source, target)
+    read, _, _ = _inbox(ranks, source, target)
     store(words, read, words[read] + entries)
 
 
