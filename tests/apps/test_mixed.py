@@ -62,7 +62,7 @@ def make(comm, shared_tmp, device):
 
 
 @pytest.mark.mpi(min_size=2)
-@pytest.mark.parametrize("policy", ["oec", "hvc-2", "mixed", "dbh", "fec", "hdrf", "shares"])
+@pytest.mark.parametrize("policy", parts.share(["oec", "hvc-2", "mixed", "dbh", "fec", "hdrf", "shares"]))
 @pytest.mark.limit(300)
 def test_partitions(comm, make, policy):
     """Bit for bit those of CPUs, whether rules are pure, ask about neighbours, keep state or ask for shares."""
@@ -121,7 +121,7 @@ def assert_same(app, mixed: Partition, plain: Partition, options: dict) -> None:
 
 
 @pytest.mark.mpi(min_size=2)
-@pytest.mark.parametrize("name", list(APPS))
+@pytest.mark.parametrize("name", parts.share(APPS))
 @pytest.mark.limit(300)
 def test_answers(make, name):
     """Every app finds what it finds on CPUs: of a directed graph, and of a symmetric one."""
@@ -144,7 +144,7 @@ def test_road_maps(make):
 
 
 @pytest.mark.mpi(min_size=2)
-@pytest.mark.parametrize("name", ["bfs", "sssp", "kcore", "pagerank"])
+@pytest.mark.parametrize("name", parts.share(["bfs", "sssp", "kcore", "pagerank"]))
 def test_one_rank_has_all(make, name):
     """With shares of 1 and 0 there is nothing to send, so the rank that has all goes its way alone."""
     app, shares = app_of(name), (1, *[0] * (parts.SIZE - 1))

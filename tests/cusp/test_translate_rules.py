@@ -108,7 +108,13 @@ def bodies(tmp_path_factory):
     path.write_text(HEAD + functions + function_of(RULE, "\n".join([*choices, "return 0"])))
     module = load_module(str(path))
     text = translate_rules.translate(node_itself, module.get_edge_owner)
-    types = {"GID": "unsigned", "RANK": "signed char", "OWNER": "unsigned char", "DST_MASTER": "1", "NUM_FIELDS": "24"}
+    types = {
+        "GID": "unsigned",
+        "RANK": "signed char",
+        "OWNER": "unsigned char",
+        "DST_MASTER": "1",
+        "NUM_FIELDS": str(NUM_FIELDS),
+    }
     return module, cuda.load("cusp/policies/rules.cuh", text + KERNEL, **types)
 
 
