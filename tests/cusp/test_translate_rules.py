@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from cusp.policies import POLICIES, load_policy, translate_rules
 from cusp.policies.compile_rules import jit
 from cusp.policies.policy import load_module
+from cusp.policies.rules_gpu import NUM_FIELDS
 
 cp = pytest.importorskip("cupy")
 cuda = pytest.importorskip("cusp.kernels.cuda")
