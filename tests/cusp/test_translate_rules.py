@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from cusp.policies import POLICIES, load_policy, translate_rules
 from cusp.policies.compile_rules import jit
 from cusp.policies.policy import load_module
-from cusp.policies.rules_gpu import NUM_FIELDS
 
 cp = pytest.importorskip("cupy")
 cuda = pytest.importorskip("cusp.kernels.cuda")
@@ -114,7 +113,7 @@ def bodies(tmp_path_factory):
         "RANK": "signed char",
         "OWNER": "unsigned char",
         "DST_MASTER": "1",
-        "NUM_FIELDS": str(NUM_FIELDS),
+        "NUM_FIELDS": str(rules_gpu.NUM_FIELDS),
     }
     return module, cuda.load("cusp/policies/rules.cuh", text + KERNEL, **types)
 
