@@ -9,14 +9,20 @@ import numpy as np
 from mpi4py import MPI
 
 from cusp.errors import together
+from cusp.names.names import SortedNames
+from cusp.names.numbering import slab_of
 from cusp.output.dataset_writer import DatasetWriter
 from cusp.output.gid_order import in_gid_order
 from cusp.output.whole_file import append_lines
 from cusp.partition import Partition
 
 
-def write_labels(path: str, part: Partition, labels: dict[str, np.ndarray], comm: MPI.Intracomm) -> None:
+def write_labels(
+    path: str, part: Partition, labels: dict[str, np.ndarray], comm: MPI.Intracomm, names: SortedNames | None = None
+) -> None:
     """Write one dataset per label, with entry v for node v; a file of that name is replaced in the end. Collective.
+
+    The names of nodes are written as in a graph file.
 
     Parameters
     ----------
@@ -30,7 +36,12 @@ def write_labels(path: str, part: Partition, labels: dict[str, np.ndarray], comm
         On every rank; nothing is left behind.
     """
     shapes = {name: (part.num_nodes, values.dtype) for name, values in labels.items()}
+    bounds = [part.num_nodes * rank // comm.size for rank in (comm.rank, comm.rank + 1)]
+    slab = None if names is None else slab_of(names.packed(*bounds), comm)
+    shapes |= {} if slab is None else slab.shapes()
     with DatasetWriter(path, comm, shapes, {"num_nodes": part.num_nodes}) as writer:
+        if slab is not None:
+            slab.write(writer)
         for name, values in labels.items():
             writer.write(name, *in_gid_order(part, values, comm))
 

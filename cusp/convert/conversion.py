@@ -154,7 +154,7 @@ def _fill_builder(comm: "Intracomm", request: Request) -> "tuple[CsrBuilder, Edg
         return builder, source, slab
     with together(comm):
         names = source.stored_names(comm.rank, comm.size)
-    return builder, source, names and slab_of(names, comm)
+    return builder, source, None if names is None else slab_of(names, comm)
 
 
 def _fill(

@@ -218,10 +218,10 @@ class CsrBuilder:
         with GraphWriter(
             path, self._comm, num_nodes=plan.num_nodes, num_edges=num_edges,
             weight_dtype=self._options.weight_dtype, symmetric=self._symmetric, transpose=transpose,
-            name_bytes=None if names is None else names.num_bytes,
+            names=names,
         ) as writer:  # fmt: skip
             if names is not None:
-                writer.write_names(names)
+                names.write(writer)
             self._write_group(writer, "", spool, buckets, first_edge)
             if swap:
                 drop_buckets(spool, buckets)

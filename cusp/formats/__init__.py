@@ -105,6 +105,15 @@ def _check_readable(path: Path) -> None:
         raise GraphFileError(f"{path}: is empty (0 bytes); there is no graph in it")
 
 
+def is_graph_file(path: str | Path) -> bool:
+    """Whether a file is no file of a known other format: a graph file, or none at all."""
+    try:
+        _check_readable(Path(path))
+        return recognise(Path(path)) == "hdf5"
+    except GraphFileError:
+        return True
+
+
 def recognise(path: Path) -> str:
     """Name the format of a file by its content first, then by its extension without ``.gz``.
 

@@ -43,8 +43,8 @@ def choose_columns(where: object, names: list[str], wanted: list[str] | None = N
     """
     if wanted and wanted[:2] == ["", ""]:
         weight = _named(names, wanted[2]) or ""
-        ends = choose_columns(where, [name for name in names if name != weight])[:2]
-        return choose_columns(where, names, [*ends, weight])
+        usual = choose_columns(where, [name for name in names if name != weight])
+        return choose_columns(where, names, [*usual[:2], weight])
     there = f"{where} has the columns {shortened(', '.join(names))}"
     if wanted is not None:
         chosen = [_named(names, column) for column in wanted]

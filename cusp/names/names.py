@@ -36,8 +36,8 @@ class Names(ABC):
     def __iter__(self) -> Iterator[Hashable]:
         return (self[gid] for gid in range(len(self)))
 
-    def gid(self, name: Any) -> int:
-        """The node of this name.
+    def gid(self, name: Any, option: str = "node") -> int:
+        """The node of this name, which was given for an option.
 
         Raises
         ------
@@ -47,9 +47,9 @@ class Names(ABC):
         found = self.find(name)
         if found is not None:
             return found
-        similar = get_close_matches(str(name), self.near(str(name)), SHOWN, 0.5)
+        similar = get_close_matches(str(name), self.near(str(name)), SHOWN)
         advice = f"; similar: {', '.join(similar)}" if similar else ""
-        raise OptionError(f"{shortened(repr(name))}: no node of the graph has this name{advice}")
+        raise OptionError(f"{option} {shortened(repr(name))}: no node of the graph has this name{advice}")
 
     def of(self, gids: Iterable[int]) -> list[Hashable]:
         """The names of nodes; None for negative numbers, which are no nodes."""
@@ -84,14 +84,17 @@ class SortedNames(Names):
     def near(self, name: str) -> list[str]:
         """See :meth:`Names.near`."""
         place = self._place(name)
-        first, last = max(place - NEAR, 0), min(place + NEAR, len(self))
-        return Packed(self._packed.offsets[first : last + 1], self._packed.text).take(np.arange(last - first)).strings()
+        return self.packed(max(place - NEAR, 0), min(place + NEAR, len(self))).strings()
 
     def of(self, gids: Iterable[int]) -> list[Hashable]:
         """See :meth:`Names.of`; all at once."""
         places = np.asarray(gids, np.int64)
         known = iter(self._packed.take(places[places >= 0]).strings())
         return [next(known) if place >= 0 else None for place in places.tolist()]
+
+    def packed(self, first: int, last: int) -> Packed:
+        """The names of nodes ``first`` to ``last`` (exclusive)."""
+        return self._packed.take(np.arange(first, last))
 
     def _place(self, name: str) -> int:
         """Nodes whose names come before this one."""

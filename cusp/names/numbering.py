@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cusp.names.packed import Packed, sort_names
+from cusp.names.packed import OFFSETS, TEXT, Packed, sort_names
 from cusp.runtime.exchange import all_to_all, pieces
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
+
+    from cusp.output.dataset_writer import DatasetWriter
 
 SAMPLES = 64  # names that each rank contributes, for each rank, to the choice of the ranges
 
@@ -26,6 +28,8 @@ class NameSlab:
 
     Attributes
     ----------
+    rank : int
+        Of the slab.
     first_node, first_byte : int
         Nodes, and bytes of names, on the ranks before.
     num_nodes, num_bytes : int
@@ -33,18 +37,29 @@ class NameSlab:
     names : Packed
     """
 
+    rank: int
     first_node: int
     first_byte: int
     num_nodes: int
     num_bytes: int
     names: Packed
 
+    def shapes(self) -> dict[str, tuple[int, np.dtype]]:
+        """The datasets that hold the names of all nodes in a file."""
+        return {OFFSETS: (self.num_nodes + 1, np.dtype(np.int64)), TEXT: (self.num_bytes, np.dtype(np.uint8))}
+
+    def write(self, writer: "DatasetWriter") -> None:
+        """Write the names of this slab into those datasets."""
+        first = min(self.rank, 1)  # the 0 before all names is for rank 0 to write
+        writer.write(OFFSETS, self.first_node + first, self.first_byte + self.names.offsets[first:])
+        writer.write(TEXT, self.first_byte, self.names.text)
+
 
 def slab_of(names: Packed, comm: "Intracomm") -> NameSlab:
     """The slab of a rank that has these names. Collective."""
     sizes = comm.allgather((len(names), names.text.size))
     nodes, text = ([0, *accumulate(column)] for column in zip(*sizes))
-    return NameSlab(nodes[comm.rank], text[comm.rank], nodes[-1], text[-1], names)
+    return NameSlab(comm.rank, nodes[comm.rank], text[comm.rank], nodes[-1], text[-1], names)
 
 
 def number_names(known: Packed, comm: "Intracomm") -> tuple[np.ndarray, NameSlab]:

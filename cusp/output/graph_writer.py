@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cusp.input.graph_file import FORMAT_VERSION
-from cusp.names.packed import OFFSETS, TEXT
 from cusp.output.dataset_writer import DatasetWriter
 
 if TYPE_CHECKING:
@@ -37,8 +36,8 @@ class GraphWriter(DatasetWriter):
         Whether each edge has its reverse; stored as an attribute.
     transpose : bool
         Whether there is also a group ``csc`` with the transpose.
-    name_bytes : int or None
-        Bytes of the names of all nodes; None if they have none.
+    names : NameSlab or None
+        What nodes are called, for which :meth:`NameSlab.write` writes the datasets.
     """
 
     def __init__(
@@ -51,7 +50,7 @@ class GraphWriter(DatasetWriter):
         weight_dtype: np.dtype | type | None = None,
         symmetric: bool = False,
         transpose: bool = False,
-        name_bytes: int | None = None,
+        names: "NameSlab | None" = None,
     ) -> None:
         group = {"indptr": (num_nodes + 1, np.dtype(np.int64)), "indices": (num_edges, index_dtype(num_nodes))}
         if weight_dtype is not None:
@@ -64,13 +63,6 @@ class GraphWriter(DatasetWriter):
             "format_version": np.int64(FORMAT_VERSION),
         }
         shapes = {prefix + name: group[name] for prefix in prefixes for name in group}
-        if name_bytes is not None:
-            shapes |= {OFFSETS: (num_nodes + 1, np.dtype(np.int64)), TEXT: (name_bytes, np.dtype(np.uint8))}
+        if names is not None:
+            shapes |= names.shapes()
         super().__init__(path, comm, shapes, attributes)
-
-    def write_names(self, slab: "NameSlab") -> None:
-        """Write the names of this rank's nodes."""
-        own = slab.names
-        first = min(self._comm.rank, 1)  # the 0 before all names is for rank 0 to write
-        self.write(OFFSETS, slab.first_node + first, slab.first_byte + own.offsets[first:])
-        self.write(TEXT, slab.first_byte, own.text)
