@@ -129,8 +129,9 @@ def open_csv(path: Path, format: str, columns: list[str] | None, real_weights: b
     words = (word for name in source.columns[:2] if types[name].kind not in "iuf" for word in head[name].dropna())
     if names or not all(is_number(str(word)) for word in words):
         source.dictionary = Dictionary()
+        head = read_csv(source, nrows=1000)  # again, as names are read
     if len(source.columns) > 2:
-        dtype = np.float64 if real_weights else types[source.columns[2]]
+        dtype = np.float64 if real_weights else head.dtypes[source.columns[2]]
         if not isinstance(dtype, np.dtype | type) or np.dtype(dtype).kind not in "iuf":
             raise GraphFileError(f"{path}: column {source.columns[2]!r} holds {dtype}, a weight is a number")
         source.weight_dtype = np.dtype(dtype)
