@@ -136,7 +136,7 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_mistakes_are_told_on_every_rank(comm, name):
     graph, message = WRONG[name]
-    with pytest.raises(GraphError, match=message):
+    with pytest.raises(InputError, match=message):
         slice_in_memory(graph, comm, num_nodes=5)
 
 
