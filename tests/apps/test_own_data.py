@@ -75,7 +75,7 @@ def same(found: dict, expected: dict, missing: Any = None) -> None:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", parts.share(CASES))
 def test_answers_by_name(comm, shared_tmp, name):
     graph, source, target = CASES[name]
     path, both = write(shared_tmp, name), graph.to_undirected()
