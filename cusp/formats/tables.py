@@ -29,15 +29,15 @@ class TableSource(EdgeSource):
         """Yield pieces of this rank's rows: column name -> values."""
         raise NotImplementedError
 
-    def numbered(self, frame: dict[str, Any]) -> list[np.ndarray]:
-        """Sources and targets of a piece whose ids are names, as numbers in the dictionary."""
+    def texts(self, column: Any) -> Any:
+        """A column of a piece as an Arrow array of large strings."""
         raise NotImplementedError
 
     def chunks(self, rank: int = 0, size: int = 1) -> Iterator[Chunk]:
         """See :meth:`EdgeSource.chunks`."""
         for frame in ahead(partial(self.frames, rank, size)):
             if self.dictionary is not None:
-                sources, targets = self.numbered(frame)
+                sources, targets = self._numbers(frame, self.dictionary)
             else:
                 sources, targets = (self._ids(frame, name) for name in self.columns[:2])
             self.edges_read += len(sources)
@@ -53,14 +53,21 @@ class TableSource(EdgeSource):
         check_ids(self.path, ids, self.num_nodes)
         return ids
 
-    def number(self, names: list[str]) -> np.ndarray:
-        """Numbers of names in the dictionary; none may be empty."""
-        assert self.dictionary is not None
-        if "" in names:
+    def _numbers(self, frame: dict[str, Any], dictionary: "Dictionary") -> list[np.ndarray]:
+        """Sources and targets of a piece whose ids are names."""
+        import pyarrow
+
+        with explained(self.path, "the names"):
+            ends = pyarrow.concat_arrays([self.texts(frame[name]) for name in self.columns[:2]])
+            encoded = ends.dictionary_encode()
+            names = encoded.dictionary
+            offsets = np.frombuffer(names.buffers()[1], np.int64)[names.offset :][: len(names) + 1]
+        if ends.null_count or (np.diff(offsets) == 0).any():
             raise GraphFileError(
                 f"{self.path}: a value is missing in the columns {', '.join(self.columns[:2])}, or is an empty name"
             )
-        return self.dictionary.number(Packed.of(names))
+        numbers = dictionary.number(Packed(offsets, np.frombuffer(names.buffers()[2] or b"", np.uint8)))
+        return np.split(numbers[encoded.indices.to_numpy()], 2)
 
 
 class CsvSource(TableSource):
@@ -83,13 +90,14 @@ class CsvSource(TableSource):
             advice = "" if self.named else "; if node ids are names, say so with --names"
             raise (FractionalWeightError if integers else GraphFileError)(f"{error}{advice}") from None
 
-    def numbered(self, frame: dict[str, Any]) -> list[np.ndarray]:
-        """See :meth:`TableSource.numbered`; blanks around names do not count."""
-        import pandas
+    def texts(self, column: Any) -> Any:
+        """See :meth:`TableSource.texts`; blanks around names do not count."""
+        import pyarrow
+        from pyarrow import compute
 
-        ends = pandas.concat([frame[name].str.strip() for name in self.columns[:2]])
-        codes, names = pandas.factorize(ends)
-        return np.split(self.number(names.tolist())[codes], 2)
+        array = pyarrow.array(column, pyarrow.large_string(), from_pandas=True)
+        array = array.combine_chunks() if isinstance(array, pyarrow.ChunkedArray) else array
+        return compute.utf8_trim_whitespace(array)
 
 
 def read_csv(source: EdgeSource, **options: Any) -> Any:
@@ -151,14 +159,11 @@ class ParquetSource(TableSource):
                     raise GraphFileError(f"{self.path}: a value is missing in the columns {', '.join(self.columns)}")
                 yield {name: batch.column(name) for name in self.columns}
 
-    def numbered(self, frame: dict[str, Any]) -> list[np.ndarray]:
-        """See :meth:`TableSource.numbered`."""
+    def texts(self, column: Any) -> Any:
+        """See :meth:`TableSource.texts`."""
         import pyarrow
 
-        with explained(self.path, "the names"):
-            ends = [frame[name].cast(pyarrow.large_string()) for name in self.columns[:2]]
-            encoded = pyarrow.concat_arrays(ends).dictionary_encode()
-        return np.split(self.number(encoded.dictionary.to_pylist())[encoded.indices.to_numpy()], 2)
+        return column.cast(pyarrow.large_string())
 
 
 def open_parquet(path: Path, format: str, columns: list[str] | None, real_weights: bool, names: bool) -> EdgeSource:
