@@ -12,7 +12,7 @@ from apps.run.cli import make_parser, with_gids
 from apps.run.inputs import open_input
 from apps.run.output import append_rows, commit, trial_line, write_labels
 from apps.run.sources import choose_sources
-from cusp.errors import together
+from cusp.errors import shortened, together
 from cusp.estimates.quality import Quality, measure_quality
 from cusp.input.graph_file import read_header
 from cusp.launch import parse_together
@@ -92,7 +92,10 @@ def run_trials(app: App, comm: MPI.Intracomm, options: argparse.Namespace, parse
                 row["verified"] = True
             rows.append(row)
             report.say(comm.rank, trial_line(row, answer.figures))
-        for line in app.show(job.part, Sync(job.plan, comm), source, answer, options, job.name_of):
+        shown = app.show(
+            job.part, Sync(job.plan, comm), source, answer, options, lambda gid: shortened(job.name_of(gid))
+        )
+        for line in shown:
             report.say(comm.rank, line)
     if options.output:
         write_labels(options.output, job.part, answer.labels, comm, job.names)

@@ -69,20 +69,17 @@ def paths_to(part: Partition, sync: Sync, answer: Answer, targets: list[int]) ->
 
 
 def show(
-    part: Partition, sync: Sync, source: int, answer: Answer, options: argparse.Namespace, name_of: Callable[[int], Any]
+    part: Partition, sync: Sync, source: int, answer: Answer, options: argparse.Namespace, name_of: Callable[[int], str]
 ) -> list[str]:
     """A line for each target. Collective."""
     lines = []
     unit = "distance" if "distance" in answer.labels else "hops"
     for target, (path, distance) in zip(options.targets, paths_to(part, sync, answer, options.targets)):
-        nodes = [str(name_of(node)) for node in path.tolist()]
+        nodes = [name_of(node) for node in path.tolist()]
         if len(nodes) > SHOWN:
             nodes[SHOWN // 2 : -SHOWN // 2] = [f"({len(nodes) - SHOWN:,} more)"]
-        lines.append(
-            f"{unit} {distance}: {' -> '.join(nodes)}"
-            if nodes
-            else f"there is no path from {name_of(source)} to {name_of(target)}"
-        )
+        way = f"{unit} {distance}: {' -> '.join(nodes)}"
+        lines.append(way if nodes else f"there is no path from {name_of(source)} to {name_of(target)}")
     return lines
 
 

@@ -71,8 +71,8 @@ class App:
     nodes : tuple of str
         Labels whose values are nodes, or -1.
     show : function (part, sync, source, answer, options, name_of) -> list of str
-        Lines to print below the trials of a source, the same on every rank. ``name_of(gid)`` is what a node is called.
-        Collective.
+        Lines to print below the trials of a source, the same on every rank. ``name_of(gid)`` is what a
+        node is called. Collective.
     needs_rounds : function (options) -> str
         Why it cannot run asynchronously; empty if it can.
     generate : function (comm, options) -> (name, CsrSlice), or None
@@ -100,7 +100,7 @@ class App:
     needs_source: bool = True
     rehearsed: dict[str, Any] = field(default_factory=dict)
     nodes: tuple[str, ...] = ()
-    show: Callable[[Partition, Sync, Any, Answer, argparse.Namespace, Callable[[int], Any]], list[str]] = (
+    show: Callable[[Partition, Sync, Any, Answer, argparse.Namespace, Callable[[int], str]], list[str]] = (
         lambda *arguments: []
     )
     needs_rounds: Callable[[argparse.Namespace], str] = lambda options: "each of its rounds needs all of the one before"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from cusp.errors import together
+from cusp.errors import shortened, together
 from cusp.names.names import SortedNames
 from cusp.names.numbering import slab_of
 from cusp.output.dataset_writer import DatasetWriter
@@ -55,7 +55,7 @@ def trial_line(row: dict, figures: dict[str, Any]) -> str:
         for name, value in figures.items()
     )
     parts = [
-        f"{row['app']}{'' if source is None else f' from {source}'}: {row['seconds'] * 1e3:.2f} ms", *values,
+        f"{row['app']}{'' if source is None else f' from {shortened(source)}'}: {row['seconds'] * 1e3:.2f} ms", *values,
         f"{row['rounds']} rounds", f"{row['messages']} messages", f"{row['mb_sent']:.3f} MB sent", *reached,
         f"{row['traversed_edges'] / row['seconds'] / 1e6:,.1f} M edges/s", *(["verified"] if row["verified"] else []),
     ]  # fmt: skip

@@ -48,7 +48,7 @@ class Names(ABC):
         if found is not None:
             return found
         similar = get_close_matches(str(name), self.near(str(name)), SHOWN)
-        advice = f"; similar: {', '.join(similar)}" if similar else ""
+        advice = f"; similar: {', '.join(map(shortened, similar))}" if similar else ""
         raise OptionError(f"{option} {shortened(repr(name))}: no node of the graph has this name{advice}")
 
     def of(self, gids: Iterable[int]) -> list[Hashable]:
