@@ -113,7 +113,6 @@ def _read(comm: "Intracomm", request: Request, finish: "Callable[[CsrBuilder, Ed
 
 def _fill_builder(comm: "Intracomm", request: Request) -> "tuple[CsrBuilder, EdgeSource, NameSlab | None]":
     from cusp.edge_lists.csr_builder import CsrBuilder, memory_for_one
-    from cusp.names.numbering import number_names, slab_of
 
     limit = request.memory_limit or memory_for_one()
     with together(comm):
@@ -148,13 +147,20 @@ def _fill_builder(comm: "Intracomm", request: Request) -> "tuple[CsrBuilder, Edg
                 f"{source.path}: is an undirected graph by its header, but not every edge is listed at both "
                 "ends; correct the file, or convert it as a list of edges with --symmetrize --dedup"
             )
+    return builder, source, _names(comm, source, builder)
+
+
+def _names(comm: "Intracomm", source: EdgeSource, builder: "CsrBuilder") -> "NameSlab | None":
+    """The names of nodes, if they have some: those that were read, by which nodes are now numbered. Collective."""
+    from cusp.names.numbering import number_names, slab_of
+
     if source.dictionary is not None:
         numbers, slab = number_names(source.dictionary.known(), comm)
         builder.renumber(numbers, slab.num_nodes)
-        return builder, source, slab
+        return slab
     with together(comm):
         names = source.stored_names(comm.rank, comm.size)
-    return builder, source, None if names is None else slab_of(names, comm)
+    return None if names is None else slab_of(names, comm)
 
 
 def _fill(
