@@ -140,6 +140,8 @@ def _edges_of(arrays: list[np.ndarray]) -> EdgeList:
     wrong = next((name for name in names if not isinstance(name, (str, int)) or name == ""), None)
     if wrong is not None:
         raise GraphError(f"{wrong!r} is the id of a node; expected a text that is not empty, or a whole number")
+    if not any(isinstance(name, str) for name in names):
+        return EdgeList(None, False, *np.split(np.array(names), 2), weights)
     dictionary = Dictionary()
     numbers = dictionary.number(Packed.of(map(str, names)))
     return EdgeList(None, False, numbers[: sources.size], numbers[sources.size :], weights, dictionary)

@@ -35,6 +35,9 @@ def as_networkx(graph: graphs.Graph) -> Any:
 
 FORMS = {
     "arrays": as_tuple,
+    "objects": lambda g: pd.DataFrame(dict(zip(("source", "target", "weight"), as_tuple(g)))).astype(
+        {"source": object}
+    ),
     "frame": lambda g: pd.DataFrame({"weight": g.weights, "target": g.targets, "source": g.sources}),
     "coo": lambda g: sp.coo_matrix((g.weights, (g.sources, g.targets)), (g.num_nodes, g.num_nodes)),
     "csr": lambda g: sp.csr_array((g.weights, g.targets, g.indptr), (g.num_nodes, g.num_nodes)),
@@ -118,6 +121,7 @@ WRONG = {
     "negative": (([0, 1, -4], [1, 2, 0]), "edge 2 goes from node -4 to node 0.* are 0 to 4"),
     "too large": (([0, 1], [1, 7]), "edge 1 goes from node 1 to node 7.* are 0 to 4"),
     "real": (([0.0, 1.0], [1.0, 2.0]), "sources: .*float64; ids of nodes are integers"),
+    "huge objects": (pd.DataFrame({"source": [1, 2**70], "target": [2, 3]}), "sources: .* of object; ids of nodes"),
     "names and num_nodes": (pd.DataFrame({"source": ["a"], "target": ["b"]}), "nodes have names"),
     "empty name": (pd.DataFrame({"source": ["a"], "target": [""]}), "'' is the id of a node"),
     "missing name": (pd.DataFrame({"source": ["a", "b"], "target": ["b", None]}), "nan is the id of a node"),
