@@ -40,7 +40,8 @@ NAMES = {
     "print": ["apps/harness.py", "cusp/program/report.py", "cusp/launch.py", "*/__main__.py", "scripts/*", "tests/*",
               "benchmarks/*"],
     "perf_counter": ["apps/harness.py", "cusp/program/report.py", "cusp/launch.py", "cusp/runtime/stopwatch.py",
-                     "cusp/runtime/watchdog.py", "cusp/runtime/progress.py", "cusp/runtime/leftovers.py", "cusp/runtime/timeline.py",
+                     "cusp/runtime/watchdog.py", "cusp/runtime/progress.py", "cusp/runtime/leftovers.py",
+                     "cusp/runtime/timeline.py",
                      "*/__main__.py", "scripts/*", "tests/*", "benchmarks/*"],
 }  # fmt: skip
 NAMES |= dict.fromkeys(["time", "monotonic", "process_time", "perf_counter_ns"], NAMES["perf_counter"])
