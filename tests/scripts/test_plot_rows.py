@@ -26,6 +26,7 @@ def test_medians():
     assert [*series.values()] == [{1: 1.0, 2: 0.5, 4: 0.25}, {4: 8.0, 8: 2.0}]
     assert [*next(iter(series.values()))] == [1, 2, 4]
     assert labels(series) == ["oec", "cvc"]
+    assert [*medians([row(1, 1.0, transport="mpi"), row(2, 0.5)]).values()] == [{1: 1.0, 2: 0.5}]
     assert labels(medians([*ROWS, row(1, 1.0, threads=2)])) == ["oec, 1 thread", "cvc, 1 thread", "oec, 2 threads"]
     lines = [line.split() for line in table(series).splitlines()[1:]]
     assert lines == [
