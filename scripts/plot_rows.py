@@ -100,8 +100,8 @@ def _any_transport(kind: tuple) -> tuple:
 
 def labels(series: Series) -> list[str]:
     """What tells the lines apart, in words."""
-    told = [place for place in range(len(KIND)) if len({kind[place] for kind in series}) > 1] or [0]
-    return [", ".join(_words(place, kind[place]) for place in told) for kind in series]
+    told = [place for place in range(len(KIND)) if len({kind[place] for kind in series} - {None}) > 1] or [0]
+    return [", ".join(_words(place, kind[place]) for place in told if kind[place] is not None) for kind in series]
 
 
 def _words(place: int, value: Any) -> str:
