@@ -137,13 +137,11 @@ def _edges_of(arrays: list[np.ndarray]) -> EdgeList:
     if not any(ids.dtype.kind in "OUT" and ids.ndim == 1 for ids in (sources, targets)):
         return EdgeList(None, False, sources, targets, weights)
     names = [*sources.tolist(), *targets.tolist()]
-    wrong = next((name for name in names if not isinstance(name, (str, int)) or name == ""), None)
-    if wrong is not None:
-        raise GraphError(f"{wrong!r} is the id of a node; expected a text that is not empty, or a whole number")
-    if not any(isinstance(name, str) for name in names):
-        return EdgeList(None, False, *np.split(np.array(names), 2), weights)
-    dictionary = Dictionary()
-    numbers = dictionary.number(Packed.of(map(str, names)))
+    for name in names:
+        if not isinstance(name, (str, int)) or name == "":
+            raise GraphError(f"{name!r} is the id of a node; expected a text that is not empty, or a whole number")
+    dictionary = Dictionary() if any(isinstance(name, str) for name in names) else None
+    numbers = np.array(names) if dictionary is None else dictionary.number(Packed.of(map(str, names)))
     return EdgeList(None, False, numbers[: sources.size], numbers[sources.size :], weights, dictionary)
 
 

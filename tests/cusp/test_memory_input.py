@@ -122,6 +122,8 @@ WRONG = {
     "too large": (([0, 1], [1, 7]), "edge 1 goes from node 1 to node 7.* are 0 to 4"),
     "real": (([0.0, 1.0], [1.0, 2.0]), "sources: .*float64; ids of nodes are integers"),
     "huge objects": (pd.DataFrame({"source": [1, 2**70], "target": [2, 3]}), "sources: .* of object; ids of nodes"),
+    "no name": ((np.array(["a", None], object), ["b", "c"]), "None is the id of a node"),
+    "names of other lengths": ((["a", "b"], ["c"]), "nodes have names|2 sources, but 1 targets"),
     "names and num_nodes": (pd.DataFrame({"source": ["a"], "target": ["b"]}), "nodes have names"),
     "empty name": (pd.DataFrame({"source": ["a"], "target": [""]}), "'' is the id of a node"),
     "missing name": (pd.DataFrame({"source": ["a", "b"], "target": ["b", None]}), "nan is the id of a node"),
