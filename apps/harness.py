@@ -54,11 +54,16 @@ class Job:
     startup_seconds: float
 
 
-def main(app: App, comm: MPI.Intracomm, argv: list[str]) -> int:
-    """Run an app from its command line. Collective; returns the exit code."""
+def parser_of(app: App) -> argparse.ArgumentParser:
+    """The command line of an app."""
     parser = make_parser(app.name, app.summary, app.needs_source)
     app.add_options(parser)
-    options = parse_together(comm, parser, argv)
+    return parser
+
+
+def main(app: App, comm: MPI.Intracomm, argv: list[str]) -> int:
+    """Run an app from its command line. Collective; returns the exit code."""
+    options = parse_together(comm, parser_of(app), argv)
     with together(comm):
         app.check_execution(options)
     targets = {"--output": options.output, "--rows": options.rows, "--trace": options.trace}
