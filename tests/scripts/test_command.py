@@ -1,7 +1,5 @@
 """The command ``cusp``: it knows every program, starts in no time, and completes what a user types."""
 
-import ast
-import importlib
 import subprocess
 import sys
 import time
@@ -72,8 +70,8 @@ def test_runs_on_ranks_beside_folders_of_the_user(cusp, shared_tmp):
     assert (done.returncode, done.stderr) == (0, "")
     done = cusp("bfs", "star.h5", "--source", "0", "--verify", ranks=2)
     assert (done.returncode, done.stderr) == (0, "") and "50 nodes reached" in done.stdout
-    done = cusp("compare", "star.h5", "--ranks", "3", "--policies", "oec,mine:get_master")
-    assert "of the user" not in done.stderr
+    done = cusp("compare", "star.h5", "--ranks", "3", "--policies", "oec,mine:")
+    assert (done.returncode, done.stderr) == (0, "") and "mine:" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -120,9 +118,3 @@ def test_completion_scripts_are_printed(cusp):
     assert "bashcompinit" in zsh and zsh.endswith(bash.partition("\n")[2])
     assert subprocess.run(["bash", "-n"], input=bash, text=True).returncode == 0
 
-
-def test_summaries_are_short():
-    """One line of the help each, which begins like the others."""
-    for name, entry in command.COMMANDS.items():
-        assert len(f"  {name:13}{entry.summary}") <= 80 and not entry.summary.endswith(".")
-        assert ast.get_docstring(ast.parse(Path(importlib.import_module(entry.target.split(":")[0]).__file__).read_text()))
