@@ -48,7 +48,7 @@ def check_plot(path: str, comm: "Intracomm") -> None:
     """
     with together(comm):
         if comm.rank == 0:
-            known = _pyplot(path).figure().canvas.get_supported_filetypes()
+            known = pyplot_for("--plot", path).figure().canvas.get_supported_filetypes()
             kind = Path(path).suffix.lstrip(".").lower()
             if kind not in known:
                 raise OutputError(
@@ -60,7 +60,7 @@ def plot_comparison(path: str, graph: str, figures: list[dict], comm: "Intracomm
     """Draw replication, balance, traffic and memory by policy. Collective."""
     with together(comm):
         if comm.rank == 0:
-            pyplot = _pyplot(path)
+            pyplot = pyplot_for("--plot", path)
             size = (13, 1.7 + 0.34 * len(figures))
             drawn, axes = pyplot.subplots(1, len(PANELS), figsize=size, sharey=True, layout="constrained")
             for axis, panel in zip(axes, PANELS):
@@ -74,12 +74,19 @@ def plot_comparison(path: str, graph: str, figures: list[dict], comm: "Intracomm
                 pyplot.close("all")
 
 
-def _pyplot(path: str) -> Any:
+def pyplot_for(option: str, path: str) -> Any:
+    """Matplotlib's ``pyplot``, to draw the picture that an option asks for.
+
+    Raises
+    ------
+    OutputError
+        There is no matplotlib.
+    """
     try:
         importlib.import_module("matplotlib").use("Agg")
         return importlib.import_module("matplotlib.pyplot")
     except ImportError:
-        raise OutputError(f"--plot {path}: needs matplotlib, which is not installed: pip install matplotlib") from None
+        raise OutputError(f"{option} {path}: needs matplotlib; install it: pip install matplotlib") from None
 
 
 def _draw(axis: Any, panel: Panel, figures: list[dict]) -> None:

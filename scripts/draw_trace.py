@@ -1,0 +1,203 @@
+"""Draw what ``--trace`` wrote: a band for each rank, with what it does at each moment as a colour.
+
+::
+
+    python -m scripts.draw_trace trace.json -o trace.png              # the last run
+    python -m scripts.draw_trace trace.json -o trace.png --phase partition --first 0 --last 200
+
+A column of a band is a stretch of time, divided into colours by the time that was spent so: rounds much shorter than a
+column show as a mixture. What lies inside another span counts for itself only. Needs matplotlib.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cusp.errors import InputError
+from cusp.estimates.plot import FAINT, INK, pyplot_for
+from cusp.output.whole_file import OutputError, whole_file
+from cusp.runtime.timeline import COMPILE, OPERATOR, PHASE, ROUND, SYNC, WAIT
+
+COLUMNS = 900
+KINDS = {  # of spans, from the bottom of a band to its top: what the key says, colour
+    OPERATOR: ("operator", "#2f7d4f"),
+    SYNC: ("extract, combine", "#e3a33b"),
+    COMPILE: ("compile", "#7d5ba6"),
+    PHASE: ("other", "#d9d9d9"),
+    WAIT: ("wait, messages included", "#c8503c"),
+}
+US_PER_MS = 1000
+
+
+class Band(NamedTuple):
+    """One rank in the stretch of time that is drawn.
+
+    Attributes
+    ----------
+    name : str
+    shares : (kinds, columns) float64
+        How much of each column was spent on each of ``KINDS``.
+    """
+
+    name: str
+    shares: np.ndarray
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Draw one picture of one trace."""
+    parser = argparse.ArgumentParser(
+        prog="python -m scripts.draw_trace", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("trace", help="a file that --trace wrote")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE.png", help="or .svg, .pdf")
+    parser.add_argument("--phase", default="run", help="the phase to draw, the last of its name (default: %(default)s)")
+    parser.add_argument("--first", type=float, default=0.0, metavar="MS", help="from here in the phase (default: 0)")
+    parser.add_argument("--last", type=float, metavar="MS", help="to here in the phase (default: its end)")
+    parser.add_argument("--title", help="default: the file and the phase")
+    options = parser.parse_args(arguments)
+    try:
+        events = read_events(options.trace)
+        begin, end = stretch(events, options)
+        bands = [band(events, rank, name, np.linspace(begin, end, COLUMNS + 1)) for rank, name in ranks_of(events)]
+        title = options.title or f"{Path(options.trace).name}: {options.phase}"
+        draw(options.output, bands, options.first, options.first + (end - begin) / US_PER_MS, title)
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def read_events(path: str) -> list[dict[str, Any]]:
+    """The events of a trace.
+
+    Raises
+    ------
+    InputError
+        There is no such file, or it is not a trace of ours.
+    """
+    try:
+        events = json.loads(Path(path).read_text())["traceEvents"]
+        for event in events:
+            event["pid"], event["name"], event["ph"] == "M" or (event["cat"], event["ts"], event["dur"])
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError):
+        raise InputError(f"{path}: is not a timeline that --trace wrote") from None
+    return list(events)
+
+
+def ranks_of(events: Iterable[dict[str, Any]]) -> list[tuple[int, str]]:
+    """Number and name of each rank, in order."""
+    return sorted((event["pid"], event["args"]["name"]) for event in events if event["name"] == "process_name")
+
+
+def stretch(events: list[dict[str, Any]], options: argparse.Namespace) -> tuple[float, float]:
+    """The microseconds to draw, from the last phase of the name that was asked for.
+
+    Raises
+    ------
+    InputError
+        There is no such phase, or it ends before the stretch begins.
+    """
+    phases = [event for event in events if event["ph"] == "X" and event["cat"] == PHASE]
+    chosen = [event for event in phases if event["name"] == options.phase]
+    if not chosen:
+        known = ", ".join(dict.fromkeys(event["name"] for event in phases)) or "none"
+        raise InputError(f"{options.trace}: has no phase {options.phase!r}; its phases are {known}")
+    begin = max(event["ts"] for event in chosen)
+    end = max(event["ts"] + event["dur"] for event in chosen)
+    last = end if options.last is None else min(end, begin + options.last * US_PER_MS)
+    first = begin + options.first * US_PER_MS
+    if not begin <= first < last:
+        raise InputError(
+            f"--first {options.first:g} --last {options.last or 0:g}: phase {options.phase!r} takes "
+            f"{(end - begin) / US_PER_MS:.4g} ms"
+        )
+    return first, last
+
+
+def band(events: Iterable[dict[str, Any]], rank: int, name: str, edges: np.ndarray) -> Band:
+    """What one rank does between the times ``edges``."""
+    spent: dict[str, list[tuple[float, float]]] = {kind: [] for kind in KINDS}
+    own = (event for event in events if event["ph"] == "X" and event["pid"] == rank and not event["tid"])
+    for kind, begin, end in innermost(event for event in own if event["cat"] != ROUND):
+        spent[kind].append((begin, end))
+    shares = np.array([covered(spans, edges) for spans in spent.values()]) / np.diff(edges)
+    other = list(KINDS).index(PHASE)
+    shares[other] += 1 - shares.sum(axis=0)  # the time between spans
+    return Band(name, np.clip(shares, 0, 1))
+
+
+def innermost(events: Iterable[dict[str, Any]]) -> Iterator[tuple[str, float, float]]:
+    """Kind, begin and end of the stretches in which no span inside of another ends or begins; waits count whole."""
+    open_spans: list[tuple[str, float]] = []  # kind and end, from the outermost on
+    at = 0.0
+    for event in [*sorted(events, key=lambda event: (event["ts"], -event["dur"])), None]:
+        begin = np.inf if event is None else event["ts"]
+        while open_spans and open_spans[-1][1] <= begin:
+            kind, end = open_spans.pop()
+            if end > at:
+                yield kind, at, end
+                at = end
+        if event is None:
+            return
+        if open_spans and begin > at:
+            yield open_spans[-1][0], at, begin
+        inside_wait = bool(open_spans) and open_spans[-1][0] == WAIT
+        open_spans.append((WAIT if inside_wait else event["cat"], begin + event["dur"]))
+        at = begin
+
+
+def covered(spans: list[tuple[float, float]], edges: np.ndarray) -> np.ndarray:
+    """How much of each column some spans take, which follow each other."""
+    if not spans:
+        return np.zeros(edges.size - 1)
+    times = np.array(spans)
+    before = np.concatenate([[0], np.cumsum(times[:, 1] - times[:, 0])])
+    return np.diff(np.interp(edges, times.ravel(), np.repeat(before, 2)[1:-1]))
+
+
+def draw(path: str, bands: list[Band], first: float, last: float, title: str) -> None:
+    """Draw the bands one below the other.
+
+    Raises
+    ------
+    OutputError
+        There is no matplotlib, or it does not know the format.
+    """
+    pyplot = pyplot_for("-o", path)
+    drawn, axes = pyplot.subplots(
+        len(bands), 1, figsize=(11, 1.3 + 0.75 * len(bands)), sharex=True, squeeze=False, layout="constrained"
+    )
+    times = np.linspace(first, last, COLUMNS + 1)
+    for axis, (name, shares) in zip(axes.flat, bands):
+        steps = np.repeat(shares, 2, axis=1)
+        colors = [color for _, color in KINDS.values()]
+        axis.stackplot(np.repeat(times, 2)[1:-1], steps, colors=colors, linewidth=0)
+        waited = shares[list(KINDS).index(WAIT)].mean()
+        axis.set_ylabel(f"{name.split(' on ')[0]}\nwaits {waited:.0%}", rotation=0, ha="right", va="center", color=INK)
+        axis.set(xlim=(first, last), ylim=(0, 1), yticks=[])
+        axis.spines[:].set_color(FAINT)
+        axis.tick_params(labelcolor=INK, color=FAINT)
+    axes[-1, 0].set_xlabel("milliseconds", color=INK)
+    axes[0, 0].set_title(title, color=INK, fontsize=11, loc="left")
+    shown = [number for number in range(len(KINDS)) if any(band.shares[number].mean() > 0.001 for band in bands)]
+    patches = [pyplot.Rectangle((0, 0), 1, 1, color=list(KINDS.values())[number][1]) for number in shown]
+    names = [list(KINDS.values())[number][0] for number in shown]
+    drawn.legend(patches, names, loc="outside lower center", ncols=len(shown), frameon=False, fontsize=9)
+    try:
+        with whole_file(path) as file:
+            drawn.savefig(file, dpi=110, format=Path(path).suffix.lstrip(".").lower())
+    except ValueError:
+        raise OutputError(f"-o {path}: unknown kind of picture; the name must end with .png, .svg or .pdf") from None
+    finally:
+        pyplot.close("all")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
