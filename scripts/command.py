@@ -98,7 +98,7 @@ def about(name: str, argv: list[str]) -> tuple[int, str]:
     if name == "completion":
         return 2, "error: cusp completion bash, or cusp completion zsh"
     if os.path.exists(name):
-        return 2, f"error: {name}: say what to do with it, such as cusp partition {name}; cusp --help lists all commands"
+        return 2, f"error: {name}: what to do with it? cusp partition {name} divides it; cusp --help lists all commands"
     near = difflib.get_close_matches(name, COMMANDS, 1)
     return 2, f"error: no command {name!r}{f', but {near[0]!r}' if near else ''}; cusp --help lists all commands"
 

@@ -27,8 +27,10 @@ _cusp() {{
 }}
 complete -o default -F _cusp cusp
 """
-ZSH = "# Completes cusp in zsh. For every new shell: cusp completion zsh > ~/.cusp.zsh, and in ~/.zshrc: . ~/.cusp.zsh\n"
-ZSH += "autoload -Uz compinit bashcompinit && compinit && bashcompinit\n"
+ZSH = """\
+# Completes cusp in zsh. For every new shell: cusp completion zsh > ~/.cusp.zsh, and in ~/.zshrc: source ~/.cusp.zsh
+autoload -Uz compinit bashcompinit && compinit && bashcompinit
+"""
 
 
 def script(shell: str, parsers: Mapping[str, argparse.ArgumentParser]) -> str:

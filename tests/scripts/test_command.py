@@ -78,7 +78,7 @@ def test_runs_on_ranks_beside_folders_of_the_user(cusp, shared_tmp):
     ("words", "says"),
     [
         (["bsf"], "error: no command 'bsf', but 'bfs'; cusp --help lists all commands\n"),
-        (["here.h5"], "error: here.h5: say what to do with it, such as cusp partition here.h5; "),
+        (["here.h5"], "error: here.h5: what to do with it? cusp partition here.h5 divides it; "),
         (["completion", "fish"], "error: cusp completion bash, or cusp completion zsh\n"),
         (["bfs", "--sorce", "1"], "usage: cusp bfs "),
     ],
@@ -117,4 +117,3 @@ def test_completion_scripts_are_printed(cusp):
     bash, zsh = (done.stdout for done in scripts)
     assert "bashcompinit" in zsh and zsh.endswith(bash.partition("\n")[2])
     assert subprocess.run(["bash", "-n"], input=bash, text=True).returncode == 0
-
