@@ -2,7 +2,7 @@
 
 import argparse
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mpi4py import MPI
@@ -26,6 +26,7 @@ from cusp.program.traced import traced
 from cusp.program.warm_up import FAR_NODE, tiny_policy, warm_up
 from cusp.runtime import timeline, watchdog
 from cusp.runtime.devices import Placement, backend, choose_device
+from cusp.runtime.exchange import given
 from cusp.runtime.stopwatch import Stopwatch
 from cusp.runtime.storage import peak_mb
 from gluon.interfaces import Device
@@ -65,7 +66,7 @@ def main(app: App, comm: MPI.Intracomm, argv: list[str]) -> int:
     """Run an app from its command line. Collective; returns the exit code."""
     options = parse_together(comm, parser_of(app), argv)
     with together(comm):
-        app.check_execution(options)
+        app.check_options(options)
     targets = {"--output": options.output, "--rows": options.rows, "--trace": options.trace}
     check_targets(comm, targets, inputs_of(options))
     with traced(comm, options.trace) as ranks:
@@ -161,7 +162,7 @@ def run_trial(
     sync = Sync(job.plan, comm, execution=options.execution)
     answer, seconds = timed_run(app, job.part, sync, source, job.prepared, options, trial=trial)
     messages = sync.total(sum(exchange.messages for exchange in sync.traffic))[0]
-    reduced, broadcast = sync.total(*(sync.bytes_sent(kind) for kind in ("reduce", "broadcast")))
+    reduced, broadcast, other = sync.total(*(sync.bytes_sent(kind) for kind in ("reduce", "broadcast", "other")))
     own = slice(None) if answer.reached is None else answer.reached[: job.part.num_masters]
     degrees = job.part.degrees[own]
     reached, traversed = sync.total(degrees.size, int(degrees.sum()))
@@ -174,7 +175,7 @@ def run_trial(
         "execution": options.execution, "source": source, "trial": trial,
         "seconds": seconds, "partition_seconds": job.partition_seconds, "phases": job.phases,
         "startup_seconds": job.startup_seconds, "rounds": rounds, "messages": messages,
-        "mb_sent": (reduced + broadcast) / 1e6, "mb_reduced": reduced / 1e6, "mb_broadcast": broadcast / 1e6,
+        "mb_sent": (reduced + broadcast + other) / 1e6, "mb_reduced": reduced / 1e6, "mb_broadcast": broadcast / 1e6,
         "reached": reached, "traversed_edges": traversed, "replication": job.quality.replication,
         "edge_balance": job.quality.edge_balance, "peak_mb": comm.allreduce(peak_mb(), MPI.MAX),
         "verified": None, "commit": commit(),
@@ -191,12 +192,15 @@ def timed_run(
     """
     sync.comm.Barrier()
     watchdog.phase("run")
+    before = replace(given(sync.comm))
     began = time.perf_counter()
     with timeline.phase("run", app=app.name, source=source, **facts) as facts_of_run:
         answer = app.run(part, sync, source, prepared, options)
         wait(part)
         seconds = sync.comm.allreduce(time.perf_counter() - began, MPI.MAX)
     facts_of_run["rounds"] = int(answer.rounds)
+    after = given(sync.comm)
+    sync.add_traffic("other", after.messages - before.messages, after.bytes - before.bytes)
     return answer, seconds
 
 

@@ -21,7 +21,7 @@ from cusp.input.edge_slice import read_slice
 from cusp.input.graph_file import read_header
 from cusp.launch import parse_together, program, run_main
 from cusp.output.export import EXPORTS, export, export_names
-from cusp.output.saved import save_partition
+from cusp.output.saved import save_partition, saved_before
 from cusp.output.whole_file import check_targets
 from cusp.partitioner import partition_graph
 from cusp.policies.compile_rules import compile_policy
@@ -157,11 +157,12 @@ def partition_as_told(comm: MPI.Intracomm, options: argparse.Namespace) -> None:
         figures["peak_mb"] = peak
         report.write_json(options.json, figures | quality.summary(), comm)
     if options.save:
+        before = saved_before(options.save) if comm.rank == 0 else None
         save_partition(
             options.save, part, comm, graph=options.graph, policy=options.policy, parameters=parameters,
             order=options.order, split=options.split,
         )  # fmt: skip
-        report.say(comm.rank, f"saved to {options.save}")
+        report.say(comm.rank, f"saved to {options.save}{before and f', in place of {before}' or ''}")
     if options.export:
         path = export(options.export, options.export_to, part, comm)
         report.say(comm.rank, f"wrote {path}")

@@ -1,12 +1,12 @@
 """Phase 2: every reader asks the edge rule which rank stores each edge of its slice."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cusp.assign_masters import Masters
 from cusp.errors import PolicyError, together
-from cusp.policies.state import block_starts, combine_state, start_state
+from cusp.policies.state import block_starts, combine_state, copy_state, start_state
 from cusp.prepare_rules import PreparedRules
 from cusp.runtime.devices import to_host
 from cusp.runtime.threads import in_parallel, row_spans
@@ -34,13 +34,16 @@ def assign_edges(rules: PreparedRules, masters: Masters, comm: "Intracomm") -> n
         owners = edges.storage.empty(edges.targets.size, np.uint8 if num_parts <= 256 else np.uint16)
     travels = False
     state, before = start_state(policy.make_estate, rules.prop, policy, comm)
-    rest = (num_parts, masters.view, masters.of_slice, state, owners)
 
-    def ask(begin: int, end: int) -> int:
-        return int(rules.run("assign_edges", begin, end, *rest))
+    def ask(begin: int, end: int, state: Any = state) -> int:
+        return int(rules.run("assign_edges", begin, end, num_parts, masters.view, masters.of_slice, state, owners))
 
     blocks = block_starts(edges.bounds, 1 if state is None else policy.rounds)
     rows = blocks[comm.rank] - edges.first_node
+    again = rules.rows_to_repeat(policy.edge, 0, int(rows[1]))
+    with together(comm):
+        ask(0, again, copy_state(state))
+        said = owners[: edges.indptr[again]].copy()
     for block in range(rows.size - 1):
         with together(comm):
             for span in edges.storage.rows(edges.indptr, rows[block], rows[block + 1]):
@@ -50,15 +53,22 @@ def assign_edges(rules: PreparedRules, masters: Masters, comm: "Intracomm") -> n
                         raise _not_a_rank(rules, wrong)
                 here = slice(*(int(edges.indptr[row]) for row in span))
                 travels = travels or bool((owners[here] != comm.rank).any())
+        if block == 0:
+            with together(comm):
+                rules.check_repeated(lambda edge: _question(rules, edge), said, owners[: said.size])
         if state is not None:
             before = combine_state(state, before, policy.combine, comm)
     return owners if comm.allreduce(int(travels)) else None
 
 
 def _not_a_rank(rules: PreparedRules, wrong: int) -> PolicyError:
-    edges = rules.edges
-    source = edges.first_node + int(np.searchsorted(to_host(edges.indptr), wrong, side="right")) - 1
     return PolicyError(
-        f"policy {rules.compiled.policy.name}: get_edge_owner of the edge {source:,} -> {int(edges.targets[wrong]):,} "
-        f"is not one of the ranks 0 to {rules.prop.num_parts - 1}"
+        f"policy {rules.compiled.policy.name}: {_question(rules, wrong)} is not one of the ranks 0 to "
+        f"{rules.prop.num_parts - 1}"
     )
+
+
+def _question(rules: PreparedRules, edge: int) -> str:
+    edges = rules.edges
+    source = edges.first_node + int(np.searchsorted(to_host(edges.indptr), edge, side="right")) - 1
+    return f"get_edge_owner of the edge {source:,} -> {int(edges.targets[edge]):,}"

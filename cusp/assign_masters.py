@@ -10,7 +10,7 @@ from cusp.errors import PolicyError, together
 from cusp.kernels.interfaces import Build
 from cusp.neighbors import Neighbors, exchange_block, fetch_from_readers
 from cusp.policies.prop import MastersView
-from cusp.policies.state import block_starts, combine_state, start_state
+from cusp.policies.state import block_starts, combine_state, copy_state, start_state
 from cusp.prepare_rules import PreparedRules
 from cusp.runtime.devices import backend, device_of, move, to_host
 
@@ -119,6 +119,16 @@ def _assign_in_rounds(rules: PreparedRules, neighbors: Neighbors, view: MastersV
 def _assign_rows(
     rules: PreparedRules, begin: int, end: int, state: Any, view: MastersView | None, own: np.ndarray
 ) -> None:
+    """Ask about some rows, and about the first rows of the slice once more, before and with a copy of the state."""
+    again = rules.rows_to_repeat(rules.compiled.policy.master, begin, end) if begin == 0 else 0
+    before = own[:again].copy()
+    _ask(rules, 0, again, copy_state(state), view, own)
+    said, own[:again] = own[:again].copy(), before
+    _ask(rules, begin, end, state, view, own)
+    rules.check_repeated(lambda row: f"get_master of node {rules.edges.first_node + row:,}", said, own[:again])
+
+
+def _ask(rules: PreparedRules, begin: int, end: int, state: Any, view: MastersView | None, own: np.ndarray) -> None:
     edges, num_parts = rules.edges, rules.prop.num_parts
     for first, last in edges.storage.rows(edges.indptr, begin, end):
         wrong = rules.run("assign_masters", first, last, num_parts, state, view, own)

@@ -1,21 +1,26 @@
 """Before the first phase: whatever the rules ask about a slice and its neighbours is read, counted or exchanged."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cusp.errors import together
+from cusp.errors import PolicyError, together
 from cusp.input.edge_slice import EdgeSlice
 from cusp.input.node_map import read_node_map
 from cusp.neighbors import Neighbors, exchange_neighbors, find_neighbors, in_degrees_of
-from cusp.policies.compile_rules import CompiledPolicy
+from cusp.policies.compile_rules import CompiledPolicy, is_ours
 from cusp.policies.inspect_rules import Uses
 from cusp.policies.prop import Prop
 from cusp.runtime.devices import move, xp_of
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
+
+
+REPEATED_ROWS = 251  # prime: a rule that counts its calls modulo the number of ranks says something else afterwards
+REPEATED_EDGES = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,33 @@ class PreparedRules:
     def run(self, loop: str, *arguments: Any) -> Any:
         """Call one of the loops of :class:`~cusp.policies.compile_rules.CompiledPolicy` with this ``prop``."""
         return self.compiled.run(loop, self.prop, *arguments)
+
+    def rows_to_repeat(self, rule: Callable, begin: int, end: int) -> int:
+        """Of some rows of the slice, how many a rule is asked about before all, to compare: 0 if it is one of ours.
+
+        A rule that draws random numbers, or keeps what it saw anywhere but in its state, says something else then.
+        Rules that run on a GPU can do neither.
+        """
+        if is_ours(rule) or self.edges.device != "cpu":
+            return 0
+        last = int(np.searchsorted(self.edges.indptr, self.edges.indptr[begin] + REPEATED_EDGES, side="right")) - 1
+        return min(max(last - begin, 1), REPEATED_ROWS, end - begin)
+
+    def check_repeated(self, asked: Callable[[int], str], before: np.ndarray, now: np.ndarray) -> None:
+        """Compare what a rule said, twice, of the same nodes or edges; ``asked`` names the question by its place.
+
+        Raises
+        ------
+        PolicyError
+            Something else.
+        """
+        other = np.flatnonzero(before != now)
+        if other.size:
+            at = int(other[0])
+            raise PolicyError(
+                f"policy {self.compiled.policy.name}: {asked(at)} is {before[at]}, and {now[at]} when asked again; "
+                "what a rule says must not depend on random numbers, or on anything that it changes but its state"
+            )
 
 
 def prepare_rules(

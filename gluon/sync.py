@@ -77,7 +77,7 @@ class Sync:
         self.broadcast(*labels)
 
     def bytes_sent(self, kind: str) -> int:
-        """Bytes that this rank sent in all exchanges of a kind, ``reduce`` or ``broadcast``."""
+        """Bytes that this rank sent in all exchanges of a kind: ``reduce``, ``broadcast``, or what is no label."""
         return sum(exchange.bytes for exchange in self.traffic if exchange.kind == kind)
 
     def total(self, *values: Any) -> tuple:

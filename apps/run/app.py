@@ -63,7 +63,7 @@ class App:
     run : function (part, sync, source, prepared, options) -> Answer
     verify : function (part, sync, source, answer, prepared, options)
         Raises VerificationError. The arrays of the answer are on the device of the partition, and ``prepared`` is what
-        the run had.
+        the run had. Without one, ``--verify`` is refused.
     show : function (part, sync, source, answer, options) -> list of str
         Lines to print below the trials of a source, the same on every rank. Collective.
     needs_rounds : function (options) -> str
@@ -85,7 +85,7 @@ class App:
     name: str
     summary: str
     run: Callable[[Partition, Sync, Any, Any, argparse.Namespace], Answer]
-    verify: Callable[[Partition, Sync, Any, Answer, Any, argparse.Namespace], None]
+    verify: Callable[[Partition, Sync, Any, Answer, Any, argparse.Namespace], None] | None = None
     prepare: Callable[[Partition, Sync, argparse.Namespace], Any] = lambda part, sync, options: None
     add_options: Callable[[argparse.ArgumentParser], None] = lambda parser: None
     needs_csc: Callable[[argparse.Namespace, bool], bool] = lambda options, symmetric: False
@@ -96,8 +96,13 @@ class App:
     needs_rounds: Callable[[argparse.Namespace], str] = lambda options: "each of its rounds needs all of the one before"
     generate: Callable[[MPI.Intracomm, argparse.Namespace], tuple[str, CsrSlice]] | None = None
 
-    def check_execution(self, options: argparse.Namespace) -> None:
-        """Raise OptionError if the app cannot run as the option ``execution`` says."""
+    def check_options(self, options: argparse.Namespace) -> None:
+        """Raise OptionError if the app cannot run as the option ``execution`` says, or not ``verify``."""
+        if options.verify and self.verify is None:
+            raise OptionError(
+                f"--verify: {self.name} has no verifier; leave it out, or give its App a function verify(part, sync, "
+                "source, answer, prepared, options) that raises VerificationError"
+            )
         why = self.needs_rounds(options) if options.execution == "async" else ""
         if why:
             raise OptionError(
@@ -114,4 +119,5 @@ class App:
         VerificationError
             On every rank.
         """
+        assert self.verify is not None  # see check_options
         self.verify(part, sync, source, answer.on(part.device), prepared, options)

@@ -11,7 +11,7 @@ from apps.run.cli import check_execution
 from apps.run.keywords import Keywords, annotation_of
 from apps.run.partitioned_graph import PartitionedGraph
 from apps.run.result import Result
-from cusp.errors import together
+from cusp.errors import OptionError, together
 from cusp.output.whole_file import Name, check_target
 from cusp.program.cli import node_list
 from cusp.program.traced import traced
@@ -34,6 +34,11 @@ def function_of(app: App, text: str | None = None) -> Callable[..., Result]:
         part: PartitionedGraph, source: Any, gather: bool, verify: bool, execution: str, trace: Name | None,
         options: dict[str, Any],
     ) -> Result:  # fmt: skip
+        if not isinstance(part, PartitionedGraph):
+            raise OptionError(
+                f"{app.name} takes what partition_graph returned, not {type(part).__name__}; call "
+                f"{app.name}(partition_graph(graph), ...)"
+            )
         if trace is not None:
             check_target(trace, part.comm)
         with traced(part.comm, trace, say=False) as comm:
@@ -46,8 +51,8 @@ def function_of(app: App, text: str | None = None) -> Callable[..., Result]:
         with together(comm):
             named = {name: [part.gid(node) for node in options[name]] for name in nodes & options.keys()}
             chosen = parser.read(options | named)
-            chosen.verify, chosen.execution = False, check_execution(execution)
-            app.check_execution(chosen)
+            chosen.verify, chosen.execution = verify, check_execution(execution)
+            app.check_options(chosen)
             gid = part.gid(source) if app.needs_source else None
         state = part.prepared(app, chosen)
         answer, seconds = timed_run(app, part.part, Sync(part.plan, comm, execution=execution), gid, state, chosen)

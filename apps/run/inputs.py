@@ -23,6 +23,7 @@ from cusp.partitioner import partition_graph, partition_slice
 from cusp.policies import Policy, load_policy
 from cusp.policies.compile_rules import CompiledPolicy, compile_policy
 from cusp.policies.policy import is_built_in
+from cusp.program import report
 from cusp.program.cli import policy_parameters
 from cusp.program.shares import with_shares
 from cusp.runtime.devices import Placement
@@ -175,6 +176,10 @@ def _open_saved(comm: MPI.Intracomm, options: argparse.Namespace, weighted: bool
             policy, header = replace(policy, name=manifest.policy), manifest.header()
         compiled = compile_policy(policy, device)
     if manifest.ranks != comm.size:
+        report.warn(
+            comm.rank, f"{folder}: was saved for {manifest.ranks} ranks; the graph {manifest.graph} is divided anew "
+            f"among {comm.size} by {policy.name}"
+        )  # fmt: skip
         return _open_file(comm, header, compiled, again, weighted, placement)
 
     def load(watch: Stopwatch, csc: bool) -> Partition:

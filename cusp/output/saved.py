@@ -74,6 +74,15 @@ def save_partition(
             raise
 
 
+def saved_before(folder: str) -> str | None:
+    """What a folder holds, in a few words; None if that is no saved partition."""
+    try:
+        manifest = read_manifest(folder)
+    except SavedError:
+        return None
+    return f"one of {manifest.graph} by {manifest.policy} for {manifest.ranks} ranks"
+
+
 def load_partition(folder: str, comm: "Intracomm", weights: bool = True, memory_limit: int | None = None) -> Partition:
     """Read this rank's part. Collective.
 

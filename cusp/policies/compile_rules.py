@@ -229,7 +229,7 @@ def jit(rule: Callable) -> Callable:
     called = {name: jit(function) for name, function in helpers_of(rule).items()}
     names = {**rule.__globals__, **called}
     function = FunctionType(rule.__code__, names, rule.__name__, rule.__defaults__, rule.__closure__)
-    return njit(nogil=True, boundscheck=not _is_ours(rule))(function)
+    return njit(nogil=True, boundscheck=not is_ours(rule))(function)
 
 
 def _compiled_loops(policy: Policy, uses: Uses) -> ModuleType:
@@ -256,7 +256,7 @@ def _text(policy: Policy, uses: Uses, imports: str, decorator: str) -> str:
     if uses.target:
         master = (COMPUTED if uses.computed else STORED) if uses.target_master else UNUSED
         row_owner, edge_owner = "", TARGET + master + OWNER_OF_EDGE
-    ours = _is_ours(policy.master) and _is_ours(policy.edge)
+    ours = is_ours(policy.master) and is_ours(policy.edge)
     return TEMPLATE.format(
         master=policy.master.__name__,
         edge=policy.edge.__name__,
@@ -278,7 +278,7 @@ def _why_not_compiled(error: Exception) -> str:
     return " ".join([cause, *lines[places[0] : places[0] + 2]] if places else [cause])
 
 
-def _is_ours(rule: Callable) -> bool:
+def is_ours(rule: Callable) -> bool:
     return rule.__module__ in (edge_rules.__name__, master_rules.__name__)
 
 

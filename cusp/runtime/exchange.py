@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,26 @@ LOOKS, OFFERS = 50, 200  # before a process that waits sleeps
 SHORTEST, LONGEST = 2e-5, 2e-4  # seconds of sleep between looks
 
 
+@dataclass
+class Given:
+    """What this rank has given to others by ``all_to_all`` of CPUs or GPUs, so far."""
+
+    messages: int = 0
+    bytes: int = 0
+
+    def add(self, rank: int, arrays: list[Any]) -> None:
+        """Count what goes to other ranks."""
+        sizes = [array.nbytes for other, array in enumerate(arrays) if other != rank and array.size]
+        self.messages += len(sizes)
+        self.bytes += sum(sizes)
+
+
+def given(comm: "Intracomm") -> Given:
+    """See :class:`Given`; of this communicator."""
+    found: Given = kept(comm, "given", Given)
+    return found
+
+
 def all_to_all(comm: "Intracomm", arrays: list[np.ndarray]) -> list[np.ndarray]:
     """Give ``arrays[r]`` to rank r and return what each rank gave to this one. Collective.
 
@@ -25,6 +46,7 @@ def all_to_all(comm: "Intracomm", arrays: list[np.ndarray]) -> list[np.ndarray]:
     arrays : list of (n_r,) arrays
         One per rank, all of one type, the same on every rank. What a rank gives to itself is not copied.
     """
+    given(comm).add(comm.rank, arrays)
     dtype = arrays[0].dtype
     counts = exchange_counts(comm, np.array([array.size for array in arrays], np.int64))
     received = [np.empty(int(count), dtype) if rank != comm.rank else arrays[rank] for rank, count in enumerate(counts)]

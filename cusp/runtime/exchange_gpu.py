@@ -38,6 +38,7 @@ def _chosen(comm: "Intracomm") -> dict[str, Carrier | None]:
 
 def all_to_all(comm: "Intracomm", arrays: list[Any]) -> list[Any]:
     """Give ``arrays[r]`` to rank r and return what each rank gave to this one. Collective."""
+    exchange.given(comm).add(comm.rank, arrays)
     counts = exchange.exchange_counts(comm, np.array([array.size for array in arrays], np.int64))
     received = [cp.empty(int(count), arrays[0].dtype) for count in counts]
     received[comm.rank] = arrays[comm.rank]

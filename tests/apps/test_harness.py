@@ -12,7 +12,7 @@ import parts
 import pytest
 import spawn
 
-from apps import bfs, sssp
+from apps import bfs, communities, sssp, triangles
 from apps.harness import main
 from apps.verify import VerificationError
 
@@ -65,6 +65,17 @@ def test_rows(run, comm, app):
         assert row["reached"] == np.count_nonzero(reached)
         assert row["traversed_edges"] == graph.degrees[reached].sum()
     assert len({row["source"] for row in rows}) == 3
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("app", [triangles.APP, communities.APP])
+def test_messages_that_are_no_labels_count(comm, shared_tmp, app):
+    """Rows of neighbours, and what communities tell each other."""
+    path = graphs.write(shared_tmp / "g.h5", graphs.random_directed())
+    main(app, comm, [path, "--rows", str(shared_tmp / "rows")])
+    comm.Barrier()
+    row = json.loads((shared_tmp / "rows").read_text())
+    assert (row["messages"] > 0) == (row["mb_sent"] > row["mb_reduced"] + row["mb_broadcast"]) == (comm.size > 1)
 
 
 @pytest.mark.mpi

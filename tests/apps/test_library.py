@@ -109,6 +109,7 @@ WHOLE = App(
     add_options=_add_options,
     needs_source=False,
 )
+UNCHECKED = App("anything", "any", run=lambda *arguments: Answer({}, None, 1), needs_source=False)
 
 
 @pytest.mark.mpi
@@ -141,6 +142,11 @@ def test_any_app_becomes_a_function(comm):
         (lambda part: divide(memory_limit="1G"), "this graph is in memory"),
         (lambda part: divide("g.h5", symmetrize=True), "are for graphs in memory"),
         (lambda part: divide("g.h5"), "g.h5"),
+        (
+            lambda part: bfs(part.part, 0),
+            r"bfs takes what partition_graph returned, not Partition; call bfs\(partition_",
+        ),
+        (lambda part: function_of(UNCHECKED)(part, verify=True), "--verify: anything has no verifier"),
     ],
 )
 def test_mistakes(comm, call, message):

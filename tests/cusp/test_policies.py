@@ -222,6 +222,25 @@ def test_rank_that_is_not_a_number(comm, shared_tmp, user_policy, line):
         partition_graph(path, user_policy(master(line)), comm)
 
 
+HIDDEN = {
+    "random": "import random\n" + master("return random.randrange(prop.num_parts)"),
+    "random_edges": "import numpy as np\n" + owner("return np.random.randint(0, prop.num_parts)"),
+    "list": "seen = []\n" + master("seen.append(node)\n    return len(seen) % prop.num_parts"),
+    "dict": "seen = {}\n" + owner("seen[src] = dst\n    return len(seen) % prop.num_parts"),
+    "object": "from itertools import count\nnumbers = count()\n" + master("return next(numbers) % prop.num_parts"),
+}
+
+
+@pytest.mark.mpi(min_size=2)
+@pytest.mark.parametrize("kind", HIDDEN)
+@pytest.mark.filterwarnings("ignore:.*numba cannot compile")
+def test_hidden_state_is_found(comm, shared_tmp, user_policy, kind):
+    """A rule that says something else when it is asked again is an error on every rank, and names the question."""
+    path = graphs.write(shared_tmp / "g.h5", graphs.random_directed())
+    with pytest.raises(PolicyError, match="get_(master of node|edge_owner of the edge) .* when asked again"):
+        partition_graph(path, user_policy(HIDDEN[kind]), comm)
+
+
 @pytest.mark.mpi
 def test_file_in_a_folder_with_a_plus(comm, shared_tmp):
     """A path is a path, also if it has a plus in it."""

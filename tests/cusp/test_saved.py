@@ -16,7 +16,10 @@ import pytest
 import ranks
 import spawn
 
+from apps.bfs import APP as BFS
 from apps.bfs import bfs
+from apps.harness import main
+from cusp.__main__ import main as program
 from cusp.errors import together
 from cusp.output.manifest import MANIFEST, SavedError, read_manifest
 from cusp.output.saved import load_partition, save_partition
@@ -79,6 +82,23 @@ def test_saved_again(comm, shared_tmp):
     comm.Barrier()
     expected = [LOCK, MANIFEST, *read_manifest(shared_tmp / "parts").parts]
     assert sorted(os.listdir(shared_tmp / "parts")) == sorted(expected)
+
+
+@pytest.mark.mpi
+def test_says_what_it_does(comm, shared_tmp, capfd):
+    """Saving in place of another partition is said; so is dividing anew, on other ranks than it was saved for."""
+    path, folder = graphs.write(shared_tmp / "g.h5", graphs.random_directed()), str(shared_tmp / "parts")
+    alone = comm.Split(comm.rank)
+    if comm.rank == 0:
+        for policy in ("oec", "iec"):
+            assert program(alone, [path, "--save", folder, "--policy", policy]) == 0
+        assert f"saved to {folder}, in place of one of {path} by oec for 1 ranks" in capfd.readouterr().out
+    comm.Barrier()
+    assert main(BFS, comm, [folder, "--source", "0"]) == 0
+    said = capfd.readouterr().err
+    assert ("was saved for 1 ranks" in said) == (comm.rank == 0 and comm.size > 1)
+    assert (f"is divided anew among {comm.size} by iec" in said) == (comm.rank == 0 and comm.size > 1)
+    alone.Free()
 
 
 @pytest.mark.mpi
