@@ -1,4 +1,4 @@
-"""Draw docs/images/speed.svg: the figures of docs/performance.md beside those of other systems.
+"""Draw docs/pictures/speed.svg: the figures of docs/performance.md beside those of other systems.
 
 python -m scripts.draw_speed
 """
@@ -6,7 +6,7 @@ python -m scripts.draw_speed
 from pathlib import Path
 from typing import NamedTuple
 
-TARGET = Path(__file__).resolve().parents[1] / "docs" / "images" / "speed.svg"
+TARGET = Path(__file__).resolve().parents[1] / "docs" / "pictures" / "speed.svg"
 OURS = "cusp-gluon"
 COLORS = {
     OURS: "#1f5f99", "gapbs": "#e3a33b", "D-Galois": "#c8503c", "GSWITCH": "#7d5ba6", "cuGraph": "#2f7d4f",
