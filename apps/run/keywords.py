@@ -43,13 +43,13 @@ def annotation_of(action: argparse.Action) -> Any:
     """The type of the keyword that an option becomes, for signatures; nodes may be names."""
     if action.nargs == 0:
         return bool
-    kind = action.type if isinstance(action.type, type) else get_type_hints(action.type or _text).get("return")
+    kind: Any = action.type if isinstance(action.type, type) else get_type_hints(action.type or _text).get("return")
     if action.choices:
         kind = Literal[tuple(action.choices)]
     if kind == list[int]:
         kind = Sequence[Any]
     elif action.nargs is not None:
-        kind = Sequence[kind]  # type: ignore[valid-type]
+        kind = Sequence[kind]
     return kind if action.required or action.default is not None else kind | None
 
 
