@@ -61,9 +61,7 @@ def main() -> NoReturn:
     if name in COMMANDS:
         run(name, argv)
     code, text = about(name, argv)
-    if signals.launched()[1] == 0:
-        print(text, file=sys.stderr if code else sys.stdout)
-    sys.exit(code)
+    sys.exit(say(text, code) if signals.launched()[1] == 0 else code)
 
 
 def run(name: str, argv: list[str]) -> NoReturn:
@@ -101,6 +99,17 @@ def about(name: str, argv: list[str]) -> tuple[int, str]:
         return 2, f"error: {name}: what to do with it? cusp partition {name} divides it; cusp --help lists all commands"
     near = difflib.get_close_matches(name, COMMANDS, 1)
     return 2, f"error: no command {name!r}{f', but {near[0]!r}' if near else ''}; cusp --help lists all commands"
+
+
+def say(text: str, code: int) -> int | str:
+    """Write to standard output, or to that of errors with a code that is not 0; what ``sys.exit`` gets then."""
+    try:
+        os.write(2 if code else 1, f"{text}\n".encode())
+    except BrokenPipeError:  # the reader has left, as in "| head"
+        return 1
+    except OSError as error:
+        return f"error: standard output: cannot be written: {error.strerror}"
+    return code
 
 
 def usage() -> str:
