@@ -14,10 +14,7 @@ from mpi4py import MPI
 
 from cusp.errors import OptionError, together
 from cusp.estimates.dry_run import dry_run
-from cusp.estimates.estimate import estimate
-from cusp.estimates.plot import check_plot, plot_comparison
 from cusp.estimates.quality import measure_quality
-from cusp.input.edge_slice import read_slice
 from cusp.input.graph_file import read_header
 from cusp.launch import parse_together, program, run_main
 from cusp.output.export import EXPORTS, export, export_names
@@ -29,7 +26,6 @@ from cusp.policies.policy import installed_policies, load_policy
 from cusp.program import report
 from cusp.program.cli import (
     add_partition_options,
-    add_policy_options,
     add_timeout,
     add_trace,
     between,
@@ -38,6 +34,7 @@ from cusp.program.cli import (
     policy_parameters,
     wanted_device,
 )
+from cusp.program.compare import compare
 from cusp.program.shares import told_shares, with_shares
 from cusp.program.template import write_template
 from cusp.program.traced import traced
@@ -55,14 +52,12 @@ def main(comm: MPI.Intracomm, argv: list[str]) -> int:
 
 
 def make_parser(command: str) -> argparse.ArgumentParser:
-    """The command line of one of ``COMMANDS``."""
+    """The command line of one of ``COMMANDS`` that is in this file."""
     whole = "cusp" if command == "partition" else f"cusp {command}"
     parser = argparse.ArgumentParser(prog=program(whole), description=COMMANDS[command].__doc__)
     if command == "partition":
         parser.epilog = f"other commands: {', '.join(COMMANDS)}; each has --help"
         add_partition_arguments(parser)
-    elif command == "compare":
-        add_compare_arguments(parser)
     elif command == "new-policy":
         parser.add_argument("name", help="NAME.py and test_NAME.py are written into this folder")
     return parser
@@ -84,19 +79,6 @@ def add_partition_arguments(parser: argparse.ArgumentParser) -> None:
     dry.add_argument("--ranks", type=num_parts, metavar="P", help="for this many ranks (default: as many as there are)")
     dry.add_argument(
         "--sample", type=between(0, 1e12), default=64, metavar="MB", help="of the file, at most (default: 64; 0: none)"
-    )
-
-
-def add_compare_arguments(parser: argparse.ArgumentParser) -> None:
-    """Those of ``compare``."""
-    parser.add_argument("graph", help="graph file")
-    parser.add_argument("--ranks", type=num_parts, default=None, metavar="P", help="parts (default: as many as ranks)")
-    parser.add_argument("--policies", default="oec,iec,cvc,hvc", help="names or files, separated by commas")
-    add_policy_options(parser)
-    add_timeout(parser)
-    parser.add_argument("--json", metavar="FILE", help="write the figures")
-    parser.add_argument(
-        "--plot", metavar="FILE.png", help="draw replication, balance, traffic and memory (needs matplotlib)"
     )
 
 
@@ -166,38 +148,6 @@ def partition_as_told(comm: MPI.Intracomm, options: argparse.Namespace) -> None:
     if options.export:
         path = export(options.export, options.export_to, part, comm)
         report.say(comm.rank, f"wrote {path}")
-
-
-def compare(comm: MPI.Intracomm, argv: list[str]) -> int:
-    """The figures of several policies, for any number of parts."""
-    options = parse_together(comm, make_parser("compare"), argv)
-    parts = options.ranks or comm.size
-    check_targets(comm, {"--json": options.json, "--plot": options.plot}, inputs_of(options))
-    with together(comm):
-        names = options.policies.split(",")
-        policies = [load_policy(name, **policy_parameters(options)) for name in names]
-        policies = [told_shares(policy, options.shares, parts) for policy in policies]
-        for policy in policies:
-            policy.grid_for(parts)
-        compiled = [compile_policy(policy) for policy in policies]
-        in_degrees = any(rules.uses.in_degrees for rules in compiled)
-    if options.plot:
-        check_plot(options.plot, comm)
-    edges = read_slice(options.graph, comm, options.split, weights=False, in_degrees=in_degrees)
-    figures = []
-    for policy, rules in zip(policies, compiled):
-        comm.Barrier()
-        began = time.perf_counter()
-        result = estimate(edges, rules, parts, options.split, comm)
-        seconds = comm.allreduce(time.perf_counter() - began, MPI.MAX)
-        entry = {"policy": policy.name, "seconds": seconds, "cut_edges": result.cut_edges} | result.quality.summary()
-        figures.append(entry)
-    report.say(comm.rank, report.comparison_table(options.graph, figures))
-    if options.json:
-        report.write_json(options.json, figures, comm)
-    if options.plot:
-        plot_comparison(options.plot, options.graph, figures, comm)
-    return 0
 
 
 def policies(comm: MPI.Intracomm, argv: list[str]) -> int:

@@ -28,7 +28,7 @@ class Command(NamedTuple):
 PARTITIONS, GRAPHS, APPS, BENCHMARKS = "Partitions", "Graph files", "Algorithms", "Benchmarks"
 COMMANDS = {
     "partition": Command("cusp.__main__:partition", PARTITIONS, "partition a graph; save or export the result"),
-    "compare": Command("cusp.__main__:compare", PARTITIONS, "the figures of several policies side by side"),
+    "compare": Command("cusp.program.compare:compare", PARTITIONS, "the figures of several policies side by side"),
     "policies": Command("cusp.__main__:policies", PARTITIONS, "all that --policy knows"),
     "new-policy": Command("cusp.__main__:new_policy", PARTITIONS, "a commented policy file and its test"),
     "convert": Command("scripts.convert.__main__:main", GRAPHS, "any known format to a graph file; or what is in it"),

@@ -116,17 +116,6 @@ def dry_run(result: DryRun, policy: str) -> str:
     return "\n".join(lines)
 
 
-def comparison_table(graph: str, figures: list[dict]) -> str:
-    """One line per policy."""
-    names = ("replication", "node_balance", "edge_balance", "master_balance", "partners", "mb_a_round", "memory_mb")
-    lines = [f"{graph} in {figures[0]['parts']} parts (estimated, nothing was built)"]
-    lines.append(f"{'policy':<20}" + "".join(f"{name:>16}" for name in names) + f"{'cut_edges':>16}{'seconds':>10}")
-    for entry in figures:
-        values = "".join(f"{entry[name]:>16.3f}" for name in names)
-        lines.append(f"{entry['policy']:<20}{values}{entry['cut_edges']:>16,}{entry['seconds']:>10.3f}")
-    return "\n".join(lines)
-
-
 def policy_list(policies: list[tuple[str, str]]) -> str:
     """One line per policy."""
     return "\n".join(f"{name:<10} {text}" for name, text in policies)
