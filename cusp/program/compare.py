@@ -2,13 +2,14 @@
 
 import argparse
 import contextlib
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from mpi4py import MPI
 
 from cusp.errors import InputError, OptionError, together
 from cusp.estimates.estimate import estimate
-from cusp.estimates.plot import check_plot, plot_comparison, short_name
+from cusp.estimates.plot import check_plot, megabytes, plot_comparison, short_name
 from cusp.input.edge_slice import read_slice
 from cusp.input.graph_file import read_header
 from cusp.launch import parse_together, program
@@ -28,19 +29,19 @@ class Column(NamedTuple):
     key: str
     title: str
     width: int
-    form: str
+    show: Callable[[float], str]
 
 
 COLUMNS = (
-    Column("replication", "replication", 13, ".3f"),
-    Column("node_balance", "nodes", 9, ".2f"),
-    Column("edge_balance", "edges", 9, ".2f"),
-    Column("master_balance", "masters", 9, ".2f"),
-    Column("cut", "cut edges", 11, ".1%"),
-    Column("partners", "partners", 10, ".1f"),
-    Column("mb_a_round", "MB/round", 11, ",.2f"),
-    Column("memory_mb", "MB/part", 9, ",.1f"),
-    Column("seconds", "seconds", 9, ".3f"),
+    Column("replication", "replication", 12, "{:.3f}".format),
+    Column("node_balance", "nodes", 7, "{:.2f}".format),
+    Column("edge_balance", "edges", 7, "{:.2f}".format),
+    Column("master_balance", "masters", 8, "{:.2f}".format),
+    Column("cut", "cut edges", 10, "{:.1%}".format),
+    Column("partners", "partners", 9, "{:.1f}".format),
+    Column("mb_a_round", "MB/round", 9, megabytes),
+    Column("memory_mb", "MB/part", 8, megabytes),
+    Column("seconds", "seconds", 8, "{:.3f}".format),
 )
 FIRST = 10  # characters of a policy's name that always fit
 
@@ -137,8 +138,8 @@ def comparison_table(graph: str, parts: int, num_edges: int, figures: list[dict]
     """A line for each policy, by what they send; the best of each column is marked, unless all are the same."""
     rows = [entry | {"cut": entry["cut_edges"] / max(num_edges, 1)} for entry in figures]
     rows.sort(key=lambda entry: (entry["mb_a_round"], entry["replication"]))
-    shown = {column.key: [format(entry[column.key], column.form) for entry in rows] for column in COLUMNS}
-    best = {column.key: format(min(entry[column.key] for entry in rows), column.form) for column in COLUMNS}
+    shown = {column.key: [column.show(entry[column.key]) for entry in rows] for column in COLUMNS}
+    best = {column.key: column.show(min(entry[column.key] for entry in rows)) for column in COLUMNS}
     names = [short_name(entry["policy"]) for entry in rows]
     first = max(FIRST, *map(len, names))
     before, balance = first + COLUMNS[0].width, sum(column.width for column in COLUMNS[1:4])
