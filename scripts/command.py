@@ -56,7 +56,7 @@ def main() -> NoReturn:
     """Run the command that the first argument names, on every rank."""
     signals.end_on_signals()
     if not sys.flags.safe_path:
-        sys.path.append(os.getcwd())  # last: for --policy package.module:NAME
+        sys.path.append("")  # the current folder, last: for --policy package.module:NAME
     name, argv = (sys.argv[1:] or ["--help"])[0], sys.argv[2:]
     if name in COMMANDS:
         run(name, argv)
