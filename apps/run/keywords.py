@@ -7,6 +7,7 @@ from typing import Any, Literal, NoReturn, get_type_hints
 import numpy as np
 
 from cusp.errors import OptionError
+from cusp.program.cli import node_list
 
 
 class Keywords(argparse.ArgumentParser):
@@ -46,7 +47,7 @@ def annotation_of(action: argparse.Action) -> Any:
     kind: Any = action.type if isinstance(action.type, type) else get_type_hints(action.type or _text).get("return")
     if action.choices:
         kind = Literal[tuple(action.choices)]
-    if kind == list[int]:
+    if action.type is node_list:
         kind = Sequence[Any]
     elif action.nargs is not None:
         kind = Sequence[kind]
