@@ -64,7 +64,8 @@ def parser_of(app: App) -> argparse.ArgumentParser:
 
 def main(app: App, comm: MPI.Intracomm, argv: list[str]) -> int:
     """Run an app from its command line. Collective; returns the exit code."""
-    options = parse_together(comm, parser_of(app), argv)
+    parser = parser_of(app)
+    options = parse_together(comm, parser, argv)
     with together(comm):
         app.check_options(options)
     targets = {"--output": options.output, "--rows": options.rows, "--trace": options.trace}

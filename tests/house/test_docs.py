@@ -4,6 +4,7 @@ import doctest
 import importlib.util
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -38,7 +39,7 @@ def commands(path: Path) -> Iterator[tuple[str, list[str]]]:
     spans = re.findall(r"`([^`\n]+)`", FENCE.sub("", text))
     for line in [*indented(text), *spans]:
         if found := PROGRAM.fullmatch(line):
-            yield found[1], (found[2] or "").split()
+            yield found[1], shlex.split(found[2] or "")
 
 
 @pytest.mark.parametrize("path", [*PAGES, *ROOT.glob("docs/how-to/*.*")], ids=name_of)
@@ -61,7 +62,7 @@ def test_job_scripts():
     started = 0
     for name in ("slurm.sh", "mpijob.yaml"):
         for line in re.findall(r"^[^#\n]*\bcusp (\w+ .*)$", (folder / name).read_text(), re.MULTILINE):
-            words = line.split()
+            words = shlex.split(line)
             command.load(words[0])[1].parse_args(words[1:])
             started += 1
     assert started == 4
