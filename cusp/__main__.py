@@ -26,8 +26,8 @@ from cusp.policies.policy import installed_policies, load_policy
 from cusp.program import report
 from cusp.program.cli import (
     add_partition_options,
-    add_timeout,
     add_trace,
+    add_watching,
     between,
     inputs_of,
     num_parts,
@@ -67,7 +67,7 @@ def add_partition_arguments(parser: argparse.ArgumentParser) -> None:
     """Those of ``partition``."""
     parser.add_argument("graph", help="graph file")
     add_partition_options(parser)
-    add_timeout(parser)
+    add_watching(parser)
     out = parser.add_argument_group("output")
     add_trace(out)
     out.add_argument("--save", metavar="FOLDER", help="save the partition: apps take the folder in place of a graph")

@@ -17,7 +17,7 @@ from cusp.output.whole_file import check_targets
 from cusp.policies.compile_rules import CompiledPolicy, compile_policy
 from cusp.policies.policy import installed_policies, load_policy
 from cusp.program import report
-from cusp.program.cli import add_policy_options, add_timeout, inputs_of, num_parts, policy_parameters
+from cusp.program.cli import add_policy_options, add_watching, inputs_of, num_parts, policy_parameters
 from cusp.program.shares import told_shares
 from cusp.program.warm_up import warm_up
 from cusp.runtime.stopwatch import Stopwatch
@@ -57,7 +57,7 @@ def make_parser() -> argparse.ArgumentParser:
         help="names or files, separated by commas, or all (default: %(default)s)",
     )
     add_policy_options(parser)
-    add_timeout(parser)
+    add_watching(parser)
     parser.add_argument("--json", metavar="FILE", help="write the figures")
     parser.add_argument(
         "--plot", metavar="FILE.png", help="draw replication, balance, traffic and memory (needs matplotlib)"

@@ -10,6 +10,7 @@ from cusp.estimates.quality import Quality
 from cusp.input.graph_file import GraphHeader
 from cusp.output.whole_file import OutputError, whole_file
 from cusp.partition import Partition
+from cusp.runtime import progress as show_progress
 from cusp.runtime.devices import Placement
 
 if TYPE_CHECKING:
@@ -28,9 +29,9 @@ def say(rank: int, text: str) -> None:
 
 
 def progress(rank: int, text: str) -> None:
-    """Show what is being done, on a terminal only; the next line overwrites it."""
-    if rank == 0 and sys.stderr.isatty():
-        print(f"\r\033[K{text}", end="\r" if not text else " ...", file=sys.stderr, flush=True)
+    """Say what is being done, to those who watch (:mod:`cusp.runtime.progress`); nothing before a result is printed."""
+    if rank == 0:
+        show_progress.begin(text)
 
 
 def warn(rank: int, text: str) -> None:
