@@ -25,6 +25,6 @@ export CUSP_THREADS=$SLURM_CPUS_PER_TASK
 # Compile once for all nodes, on one rank; the home folder must be the same on all of them.
 srun --ntasks=1 --nodes=1 cusp bfs --source 0
 
-# Partition once, then search often. A rank that gets no further for ten minutes ends the job.
-"${on_all_ranks[@]}" cusp partition "$graph" --policy "$policy" --save "$parts" --timeout 600
-"${on_all_ranks[@]}" cusp bfs "$parts" --sources 16 --verify --rows "bfs-$SLURM_JOB_ID.jsonl" --timeout 600
+# Partition once, then search often. --log shows what it is at; a rank that gets no further for ten minutes ends it.
+"${on_all_ranks[@]}" cusp partition "$graph" --policy "$policy" --save "$parts" --log --timeout 600
+"${on_all_ranks[@]}" cusp bfs "$parts" --sources 16 --verify --rows "bfs-$SLURM_JOB_ID.jsonl" --log --timeout 600
