@@ -89,7 +89,7 @@ def _signature(function: Callable[..., Result], parser: Keywords) -> inspect.Sig
             inspect.Parameter.KEYWORD_ONLY,
             annotation=annotation_of(action),
             default=inspect.Parameter.empty if action.required else action.default,
-        )  # fmt: skip
+        )
         for action in parser.actions
     ]
     kept = [parameter for parameter in plain.parameters.values() if parameter.kind != parameter.VAR_KEYWORD]
