@@ -39,7 +39,7 @@ PANELS = (
 )
 
 
-def check_plot(path: str, comm: "Intracomm") -> None:
+def check_plot(path: str, comm: "Intracomm", option: str = "--plot") -> None:
     """Find out before the work whether a picture can be drawn. Collective.
 
     Raises
@@ -49,11 +49,11 @@ def check_plot(path: str, comm: "Intracomm") -> None:
     """
     with together(comm):
         if comm.rank == 0:
-            known = pyplot_for("--plot", path).figure().canvas.get_supported_filetypes()
+            known = pyplot_for(option, path).figure().canvas.get_supported_filetypes()
             kind = Path(path).suffix.lstrip(".").lower()
             if kind not in known:
                 raise OutputError(
-                    f"--plot {path}: unknown kind of picture; the name must end with one of .{', .'.join(known)}"
+                    f"{option} {path}: unknown kind of picture; the name must end with one of .{', .'.join(known)}"
                 )
 
 
