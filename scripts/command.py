@@ -25,7 +25,8 @@ class Command(NamedTuple):
     summary: str
 
 
-PARTITIONS, GRAPHS, APPS, BENCHMARKS = "Partitions", "Graph files", "Algorithms", "Benchmarks"
+PARTITIONS, GRAPHS, APPS = "Partitions", "Graph files", "Algorithms"
+BENCHMARKS, PICTURES = "Benchmarks", "Pictures"
 COMMANDS = {
     "partition": Command("cusp.__main__:partition", PARTITIONS, "partition a graph; save or export the result"),
     "compare": Command("cusp.program.compare:compare", PARTITIONS, "the figures of several policies side by side"),
@@ -49,6 +50,8 @@ COMMANDS = {
     "semiring": Command("apps.semiring:APP", APPS, "some of these as products of matrices and vectors"),
     "graph500": Command("apps.graph500.__main__:main", BENCHMARKS, "Graph500: BFS and SSSP, validated"),
     "gap": Command("apps.gap:main", BENCHMARKS, "the kernels of the GAP benchmark suite"),
+    "plot": Command("scripts.plot_rows:main", PICTURES, "time and speed-up over ranks, of what --rows wrote"),
+    "draw-trace": Command("scripts.draw_trace:main", PICTURES, "what each rank did when, of what --trace wrote"),
 }
 
 

@@ -1,5 +1,6 @@
 """The command ``cusp``: it knows every program, starts in no time, and completes what a user types."""
 
+import re
 import subprocess
 import sys
 import time
@@ -26,10 +27,10 @@ def cusp(shared_tmp):
 
 
 def programs() -> set[str]:
-    """The modules of ours that can be started, but for those for developers."""
-    found = [ROOT / "scripts" / "generate.py", ROOT / "scripts" / "convert" / "__main__.py"]
-    found += [path for path in (ROOT / "apps").rglob("*.py") if "run_main(" in path.read_text()]
-    return {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in found}
+    """The modules that run on all ranks, benchmarks apart."""
+    files = [*(ROOT / "apps").rglob("*.py"), *(ROOT / "scripts").glob("*.py"), ROOT / "scripts/convert/__main__.py"]
+    found = [path for path in files if re.search(r"^    run_main\(", path.read_text(), re.MULTILINE)]
+    return {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in found} - {"scripts.command"}
 
 
 def test_every_program_has_a_command():
