@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cusp.errors import OptionError, together
-from cusp.launch import num_bytes, parse_together, run_main
+from cusp.launch import num_bytes, parse_together, program, run_main
 from scripts.convert.conversion import columns_of, convert
 from scripts.convert.weights import WEIGHT_TYPES
 from scripts.formats import FORMATS
@@ -37,7 +37,7 @@ def make_parser() -> argparse.ArgumentParser:
     """The command line."""
     known = "\n".join(f"  {name:12} {entry[3]}" for name, entry in FORMATS.items())
     parser = argparse.ArgumentParser(
-        prog="python -m scripts.convert",
+        prog=program("scripts.convert"),
         description="Convert a graph to a graph file (HDF5, CSR), or say what a file holds.",
         epilog=f"formats, recognised by content and extension, with or without .gz:\n{known}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
