@@ -61,10 +61,16 @@ class Job:
         return gid if self.names is None or gid is None else self.names[gid]
 
 
-def main(app: App, comm: MPI.Intracomm, argv: list[str]) -> int:
-    """Run an app from its command line. Collective; returns the exit code."""
+def parser_of(app: App) -> argparse.ArgumentParser:
+    """The command line of an app."""
     parser = make_parser(app.name, app.summary, app.needs_source)
     app.add_options(parser)
+    return parser
+
+
+def main(app: App, comm: MPI.Intracomm, argv: list[str]) -> int:
+    """Run an app from its command line. Collective; returns the exit code."""
+    parser = parser_of(app)
     options = parse_together(comm, parser, argv)
     with together(comm):
         app.check_options(options)

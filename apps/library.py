@@ -17,7 +17,7 @@ algorithm prepares is kept with the partition, so only its first run waits for t
 import argparse
 import importlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
@@ -41,6 +41,9 @@ from cusp.program.warm_up import tiny_policy, warm_up
 from cusp.runtime.devices import choose_device
 from cusp.runtime.stopwatch import Stopwatch
 from gluon.transports import open_transport
+
+if TYPE_CHECKING:  # made by scripts.signatures, for editors
+    from apps.run.functions import *  # noqa: F403
 
 APPS = {  # name of a function here -> module with its App
     "bfs": "apps.bfs",

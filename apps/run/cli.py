@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Iterable
 
 from cusp.errors import OptionError, shortened
+from cusp.launch import program
 from cusp.names.names import Names
 from cusp.partition import Partition
 from cusp.program.cli import add_partition_options, add_trace, add_watching, integer, node_list, one_node, positive
@@ -70,7 +71,7 @@ def check_execution(name: str) -> str:
 def make_parser(name: str, summary: str, needs_source: bool = True) -> argparse.ArgumentParser:
     """Options of every app; an app adds its own."""
     parser = argparse.ArgumentParser(
-        prog=f"python -m apps.{name}",
+        prog=program(f"apps.{name}"),
         description=f"{summary[0].upper()}{summary[1:]}. Run it on several ranks with mpirun -n RANKS.",
     )
     default = f"an RMAT graph of scale {DEFAULT_SCALE}, generated at the start"

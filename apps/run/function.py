@@ -8,7 +8,7 @@ from mpi4py import MPI
 
 from apps.harness import App, timed_run
 from apps.run.cli import check_execution, with_gids
-from apps.run.keywords import Keywords
+from apps.run.keywords import Keywords, annotation_of
 from apps.run.partitioned_graph import PartitionedGraph
 from apps.run.result import Result
 from cusp.errors import OptionError, together
@@ -84,7 +84,12 @@ def _signature(function: Callable[..., Result], parser: Keywords) -> inspect.Sig
     """That of the function, with the options of the app in the place of ``**options``."""
     plain = inspect.signature(function)
     own = [
-        inspect.Parameter(action.dest, inspect.Parameter.KEYWORD_ONLY, default=action.default)
+        inspect.Parameter(
+            action.dest,
+            inspect.Parameter.KEYWORD_ONLY,
+            annotation=annotation_of(action),
+            default=inspect.Parameter.empty if action.required else action.default,
+        )
         for action in parser.actions
     ]
     kept = [parameter for parameter in plain.parameters.values() if parameter.kind != parameter.VAR_KEYWORD]

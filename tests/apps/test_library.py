@@ -121,7 +121,7 @@ def test_any_app_becomes_a_function(comm):
     assert found.figures["options"] == [-3, [1.0, 2.5], 1e-9, None]
     assert list(found.to_pandas().columns) == ["node"]
     assert str(inspect.signature(whole)).startswith("(part: ")
-    assert "count=2, some=None, top_share=0.5" in str(inspect.signature(whole))
+    assert all(one in str(inspect.signature(whole)) for one in ("count: int = 2, ", "top_share: float = 0.5"))
     assert "top_share : at most 100 %" in whole.__doc__
     with pytest.raises(VerificationError):
         whole(part, verify=True)
