@@ -154,7 +154,9 @@ def open_graph(options: argparse.Namespace, comm: MPI.Intracomm) -> tuple[str, P
         graph = slice_of_rows(builder.build(), comm)
     chosen = {action.dest: getattr(options, action.dest) for action in partition_keywords().actions}
     name = options.graph or f"{named[0]}{options.kron or options.urand}"
-    return name, partition_graph(graph, comm=comm, **chosen)
+    part = partition_graph(graph, comm=comm, **chosen)
+    part.names = None  # sources are drawn, by number
+    return name, part
 
 
 def trials_of(

@@ -7,13 +7,13 @@ from typing import Any
 from mpi4py import MPI
 
 from apps.harness import App, timed_run
-from apps.run.cli import check_execution
+from apps.run.cli import check_execution, with_gids
 from apps.run.keywords import Keywords, annotation_of
 from apps.run.partitioned_graph import PartitionedGraph
 from apps.run.result import Result
 from cusp.errors import OptionError, together
 from cusp.output.whole_file import Name, check_target
-from cusp.program.cli import node_list
+from cusp.program.cli import node_list, one_node
 from cusp.program.traced import traced
 from gluon.sync import Sync
 
@@ -28,7 +28,7 @@ def function_of(app: App, text: str | None = None) -> Callable[..., Result]:
         What ``help`` begins with; the summary if left out.
     """
     parser = Keywords(app.name, app.add_options)
-    nodes = {action.dest for action in parser.actions if action.type is node_list}
+    nodes = {action.dest for action in parser.actions if action.type in (one_node, node_list)}
 
     def run(
         part: PartitionedGraph, source: Any, gather: bool, verify: bool, execution: str, trace: Name | None,
@@ -49,8 +49,8 @@ def function_of(app: App, text: str | None = None) -> Callable[..., Result]:
         options: dict[str, Any],
     ) -> Result:  # fmt: skip
         with together(comm):
-            named = {name: [part.gid(node) for node in options[name]] for name in nodes & options.keys()}
-            chosen = parser.read(options | named)
+            named = {name: part.gids(options[name]) for name in nodes & options.keys()}
+            chosen = with_gids(parser, parser.read(options | named), None, part.part.num_nodes)
             chosen.verify, chosen.execution = verify, check_execution(execution)
             app.check_options(chosen)
             gid = part.gid(source) if app.needs_source else None
@@ -59,7 +59,7 @@ def function_of(app: App, text: str | None = None) -> Callable[..., Result]:
         answer = answer.on_host()
         if verify:
             app.check(part.part, Sync(part.plan, comm), gid, answer, state, chosen)
-        return Result(answer, part.part, part.names, part.comm, seconds, gather)
+        return Result(answer, part.part, part.names, part.comm, seconds, gather, app.nodes)
 
     def with_source(
         part: PartitionedGraph, source: Any, *, gather: bool = True, verify: bool = False, execution: str = "auto",
