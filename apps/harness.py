@@ -169,7 +169,7 @@ def rehearse(
     symmetric = read_header(path).symmetric
     csc = app.needs_csc(options, symmetric)
     part = partition_graph(path, tiny_policy(policy, path), comm, weights=app.weighted, csc=csc, device=device)
-    plan = make_plan(part, comm, "mpi")
+    plan = make_plan(part, comm, options.transport if device == "cpu" else "mpi")
     prepared = app.prepare(part, Sync(plan, comm, execution=options.execution), options)
     source = FAR_NODE if app.needs_source else None
     answer = app.run(part, Sync(plan, comm, execution=options.execution), source, prepared, options)
