@@ -1,11 +1,13 @@
 """The cache of compiled code: whose it is, damaged files, a full disk."""
 
 import importlib.util
+import json
 import os
 import resource
 import time
 from pathlib import Path
 
+import graphs
 import numba
 import pytest
 from spawn import mpirun
@@ -190,3 +192,19 @@ def test_nobody_can_foresee_the_folder_that_stands_in(tmp_path):
     assert folders[0] != folders[1] and all(folder.is_relative_to(tmp_path) for folder in folders)
     assert all("warning: compiled code is not kept: " in one.stderr for one in done)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]  # both are gone with their process
+
+
+@pytest.mark.limit(300)
+def test_nothing_is_compiled_in_a_trial(tmp_path):
+    """With an empty cache, a search without rounds over ranks that share memory is compiled by the warm-up."""
+    graphs.write_here(tmp_path / "g.h5", graphs.HARD["path"]())
+    env = {"CUSP_CACHE": str(tmp_path / "cache")}
+    done = mpirun(
+        2, "-m", "apps.bfs", "g.h5", "--source", "0", "--trace", "trace.json", env=env, cwd=tmp_path, timeout=280
+    )
+    assert done.returncode == 0, done.stderr
+    events = [event for event in json.loads((tmp_path / "trace.json").read_text())["traceEvents"] if event["ph"] == "X"]
+    begin = min(event["ts"] for event in events if event["name"] == "run")
+    compiled = [event for event in events if event["cat"] == "compile"]
+    assert compiled and any(event["name"] == "compile search" for event in compiled)
+    assert [event["name"] for event in compiled if event["ts"] > begin] == []
