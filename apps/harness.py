@@ -101,7 +101,7 @@ def prepare_job(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> J
     report.progress(comm.rank, "opening")
     with timeline.phase("open"):
         placement = choose_device(wanted_device(options), comm, options.threads)
-        source = open_input(comm, options, app.weighted, placement, app.generate)
+        source = open_input(comm, options, app.reads_weights(options), placement, app.generate)
         open_transport(options.transport, comm, placement.device)  # connects the GPUs before a clock runs
     report.progress(comm.rank, "loading compiled code (compiled once, then kept)")
     device = placement.device
@@ -141,7 +141,8 @@ def rehearse(
     options = argparse.Namespace(**(vars(options) | app.rehearsed))
     symmetric = read_header(path).symmetric
     csc = app.needs_csc(options, symmetric)
-    part = partition_graph(path, tiny_policy(policy, path), comm, weights=app.weighted, csc=csc, device=device)
+    weights = app.reads_weights(options)
+    part = partition_graph(path, tiny_policy(policy, path), comm, weights=weights, csc=csc, device=device)
     plan = make_plan(part, comm, "mpi")
     prepared = app.prepare(part, Sync(plan, comm, execution=options.execution), options)
     source = FAR_NODE if app.needs_source else None

@@ -23,6 +23,12 @@ class Walk:
     in_edges : InEdges, or None if nothing is pulled
     rows : Any
         The rows of the in-edges, as the operators take them.
+    weights : (edges,) any number type, or None
+        Of the in-edges; None where all count the same.
+    strengths : (senders,) number
+        What the out-edges of each master that has some weigh in all; inf if they all weigh 0.
+    stuck : (n,) lids
+        Those: a walk ends there as it does without out-edges.
     queue : Any
         Memory for operators that push.
     """
@@ -30,6 +36,9 @@ class Walk:
     teleport: Any
     in_edges: InEdges | None
     rows: Any
+    weights: Any
+    strengths: Any
+    stuck: Any
     queue: Any
 
 
