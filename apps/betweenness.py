@@ -4,7 +4,7 @@
 
 >>> from apps.library import betweenness, partition_graph
 >>> graph = partition_graph(([0, 0, 1, 2], [1, 2, 3, 3]))
->>> betweenness(graph).betweenness
+>>> betweenness(graph, normalized=False).betweenness
 array([0. , 0.5, 0.5, 0. ])
 """
 
@@ -237,7 +237,8 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Wanted:
         sources = draw_sources(part, sync.comm, options.sources, options.seed)
         scale = senders / len(sources)
     others = (part.num_nodes - 1) * (part.num_nodes - 2)
-    if options.normalized:
+    normalized = not options.source if options.normalized is None else options.normalized
+    if normalized:
         scale /= max(others, 1)
     elif part.symmetric:
         scale /= 2
@@ -280,7 +281,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--source", type=integer, nargs="+", metavar="GID", help="only paths from these nodes, not scaled"
     )
-    parser.add_argument("--normalized", action="store_true", help="as a share of all pairs of other nodes, from 0 to 1")
+    parser.add_argument(
+        "--normalized",
+        action=argparse.BooleanOptionalAction,
+        help="as a share of all pairs of other nodes, from 0 to 1 (default: yes, but not with --source)",
+    )
 
 
 APP = App(

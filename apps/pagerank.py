@@ -23,7 +23,7 @@ from apps.verify.pagerank import verify_pagerank
 from cusp.errors import OptionError
 from cusp.launch import run_main
 from cusp.partition import Partition
-from cusp.program.cli import between, positive
+from cusp.program.cli import between, positive, weighted_node
 from cusp.runtime.devices import backend, move, xp_of
 from gluon.label import Label
 from gluon.mail.post import Channel, until_quiet
@@ -41,7 +41,7 @@ def pagerank(
 ) -> Answer:  # fmt: skip
     """Ranks of all nodes by the power method (Brin and Page, WWW 1998). Collective.
 
-    Every node divides ``damping`` times its rank among its out-edges, by their weights if there are any; each of several
+    Every node divides ``damping`` times its rank among its out-edges, by weight if they have weights; each of several
     parallel edges counts. The rest, and the whole rank of nodes without out-edges, or with such that weigh 0, goes to
     where the walk starts. Nodes pull: each adds up what its in-neighbours give. A symmetric graph without weights is
     pulled along its own rows.
@@ -204,9 +204,8 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Walk:
         return _weighted_walk(part, sync, teleport, senders)
     in_edges = in_edges_of(part)
     assert in_edges is not None
-    return Walk(
-        teleport, in_edges, _all_rows(part, in_edges.offsets), None, part.degrees[:senders], part.degrees[:0], None
-    )
+    rows = _all_rows(part, in_edges.offsets)
+    return Walk(teleport, in_edges, rows, None, part.degrees[:senders], part.degrees[:0], None)
 
 
 def _weighted_walk(part: Partition, sync: Sync, teleport: Any, senders: int) -> Walk:
@@ -316,7 +315,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--personalize",
         nargs="+",
-        metavar="GID",
+        type=weighted_node,
+        metavar="GID[:WEIGHT]",
         help="start walks at these nodes only; or a file with a node, and maybe a weight, on each line",
     )
 

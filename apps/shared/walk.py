@@ -71,8 +71,8 @@ def starts(part: Partition, sync: Sync, named: list[str] | None) -> np.ndarray:
 
 def read_weights(named: list[str]) -> dict[int, float]:
     """Nodes with weights, from global ids, or from a file that has a node, and maybe a weight, on each line."""
-    lines = [(f"--personalize {word}", [word]) for word in named]
-    if len(named) == 1 and not named[0].isdecimal():
+    lines = [(f"--personalize {word}", word.split(":")) for word in named]
+    if len(named) == 1 and not lines[0][1][0].isdecimal():
         try:
             with open(named[0]) as file:
                 lines = [(f"{named[0]}, line {number}", line.split()) for number, line in enumerate(file, 1)]
