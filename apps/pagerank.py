@@ -210,10 +210,9 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Walk:
 
 def _weighted_walk(part: Partition, sync: Sync, teleport: Any, senders: int) -> Walk:
     """The walk along edges by weight, also where weights of a symmetric graph depend on the direction. Collective."""
-    xp = xp_of(part.device)
+    xp, csc = xp_of(part.device), part.csc or part.with_csc().csc
+    assert part.weights is not None and csc is not None
     refuse_unfit(part, sync, part.weights, "ranks")
-    csc = part.csc or part.with_csc().csc
-    assert csc is not None
     sums, ones = Label(part, np.float64, 0, ADD), xp.ones(part.num_proxies, np.float64)
     rows = _all_rows(part, part.offsets)
     backend(Rows, part.device).sum_rows(rows, 0, part.targets, ones, sums.values, part.weights)

@@ -12,7 +12,7 @@ __all__ = ["can_run", "convert_from_nx", "convert_to_nx", "on_start_tests", "sho
 FEW_EDGES = 20_000  # NetworkX has searched such a graph before this one is converted
 UNDIRECTED = ("core_number", "clustering", "average_clustering", "transitivity", "louvain_communities",
               "asyn_lpa_communities")  # fmt: skip
-ONLY = {  # options of a function that must have these values
+ONLY: dict[str, dict] = {  # options of a function that must have these values
     "pagerank": {"nstart": None, "dangling": None},
     "betweenness_centrality": {"k": None, "endpoints": False, "weight": None},
     "clustering": {"weight": None},
@@ -62,7 +62,15 @@ def should_run(name: str, args: tuple, kwargs: dict) -> bool | str:
     return f"the graph has less than {FEW_EDGES:,} edges"
 
 
-LEFT_OUT: dict[str, str] = {}  # tests of NetworkX that cannot hold -> why
+ORDER = "expects communities in the order in which NetworkX comes to them; ours ascend by their first nodes"
+LEFT_OUT = {  # tests of NetworkX that cannot hold -> why
+    "test_strongly_connected.py::TestStronglyConnected::test_condensation_mapping_and_members":
+        "expects components in the order in which a depth-first search ends; ours ascend by their first nodes",
+    "test_louvain.py::test_karate_club_partition": ORDER,
+    "test_louvain.py::test_undirected_selfloops": ORDER,
+    "test_louvain.py::test_none_weight_param": ORDER,
+    "test_louvain.py::test_multigraph": "expects the same communities of two graphs that weigh an edge 10 and 13",
+}  # fmt: skip
 
 
 def on_start_tests(items: list) -> None:

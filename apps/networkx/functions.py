@@ -187,9 +187,15 @@ def louvain_communities(
     G: Graph, weight: Any = "weight", resolution: float = 1, threshold: float = 1e-7, max_level: Any = None,
     seed: Any = None,
 ) -> list[set]:  # fmt: skip
-    return G.groups(library.communities(G.weighted_by(weight)).community)
+    return _communities(G, weight, "louvain")
 
 
 @refusing
 def asyn_lpa_communities(G: Graph, weight: Any = None, seed: Any = None) -> Iterator[set]:
-    return iter(G.groups(library.communities(G.weighted_by(weight), algorithm="label-propagation").community))
+    return iter(_communities(G, weight, "label-propagation"))
+
+
+def _communities(G: Graph, weight: Any, algorithm: str) -> list[set]:
+    if G.loops:
+        raise NotImplementedError("edges that join a node with itself do not count here")
+    return G.groups(library.communities(G.weighted_by(weight), algorithm=algorithm).community)
