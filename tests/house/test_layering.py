@@ -30,7 +30,8 @@ LIBRARIES = {
     "h5py": ["cusp/input/*.py", "cusp/output/*.py", "cusp/estimates/sample.py", "cusp/program/warm_up.py", "scripts/*",
              "tests/*"],
     "cupy": ["*_gpu.py", "gluon/transports/*.py", "cusp/kernels/cuda.py", "scripts/*", "tests/*"],
-    **dict.fromkeys(["scipy", "pandas", "networkx"], ["apps/run/result.py", "scripts/*", "tests/*"]),
+    **dict.fromkeys(["scipy", "pandas"], ["apps/run/result.py", "scripts/*", "tests/*"]),
+    "networkx": ["apps/networkx/*", "scripts/*", "tests/*"],
 }  # fmt: skip
 
 # A name that is used -> the files that may use it.
