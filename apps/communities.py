@@ -134,7 +134,9 @@ def sweep_once(level: Level, label: Label, seed: int, gravity: bool) -> int:
         moved += int((best != current.numbers[rows]).sum())
         label.values[rows] = current.names[best]
         broadcast(level, label)
-    return int(level.sync.total(moved)[0])
+    moved = int(level.sync.total(moved)[0])
+    level.sync.end_round(moved=moved)
+    return moved
 
 
 ALGORITHMS = {"louvain": louvain, "label-propagation": label_propagation}

@@ -27,7 +27,7 @@ from cusp.input.memory_input import slice_of_rows
 from cusp.launch import parse_together, run_main
 from cusp.output.whole_file import check_targets
 from cusp.program import report
-from cusp.program.cli import add_partition_options, add_timeout, add_trace, inputs_of, integer, positive, scale
+from cusp.program.cli import add_partition_options, add_trace, add_watching, inputs_of, integer, positive, scale
 from cusp.program.traced import traced
 from cusp.runtime.devices import name_of
 
@@ -122,7 +122,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_transport_option(parser)
     add_rows_option(parser, "trial")
     add_partition_options(parser)
-    add_timeout(parser)
+    add_watching(parser)
     add_trace(parser)
     return parser
 

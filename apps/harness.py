@@ -76,7 +76,10 @@ def run_trials(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> No
     rows: list[dict] = []
     for source in sources:
         for trial in range(options.trials):
+            place = len(rows) + 1
+            report.progress(comm.rank, f"{app.name}, run {place:,} of {len(sources) * options.trials:,}")
             answer, row = run_trial(app, comm, job, options, source, trial)
+            report.progress(comm.rank, "")
             if options.verify and trial == 0:
                 watchdog.phase("verify")
                 report.progress(comm.rank, "verifying")

@@ -14,10 +14,7 @@ from mpi4py import MPI
 
 from cusp.errors import OptionError, together
 from cusp.estimates.dry_run import dry_run
-from cusp.estimates.estimate import estimate
-from cusp.estimates.plot import check_plot, plot_comparison
 from cusp.estimates.quality import measure_quality
-from cusp.input.edge_slice import read_slice
 from cusp.input.graph_file import read_header
 from cusp.launch import parse_together, run_main
 from cusp.output.export import EXPORTS, export, export_names
@@ -29,15 +26,15 @@ from cusp.policies.policy import installed_policies, load_policy
 from cusp.program import report
 from cusp.program.cli import (
     add_partition_options,
-    add_policy_options,
-    add_timeout,
     add_trace,
+    add_watching,
     between,
     inputs_of,
     num_parts,
     policy_parameters,
     wanted_device,
 )
+from cusp.program.compare import compare
 from cusp.program.shares import told_shares, with_shares
 from cusp.program.template import write_template
 from cusp.program.traced import traced
@@ -60,7 +57,7 @@ def partition(comm: MPI.Intracomm, argv: list[str]) -> int:
     parser.epilog = f"other commands: {', '.join(COMMANDS)}; python -m cusp COMMAND --help"
     parser.add_argument("graph", help="graph file")
     add_partition_options(parser)
-    add_timeout(parser)
+    add_watching(parser)
     out = parser.add_argument_group("output")
     add_trace(out)
     out.add_argument("--save", metavar="FOLDER", help="save the partition: apps take the folder in place of a graph")
@@ -137,48 +134,6 @@ def partition_as_told(comm: MPI.Intracomm, options: argparse.Namespace) -> None:
     if options.export:
         path = export(options.export, options.export_to, part, comm)
         report.say(comm.rank, f"wrote {path}")
-
-
-def compare(comm: MPI.Intracomm, argv: list[str]) -> int:
-    """``python -m cusp compare``: the figures of several policies, for any number of parts."""
-    parser = argparse.ArgumentParser(prog="python -m cusp compare", description=compare.__doc__)
-    parser.add_argument("graph", help="graph file")
-    parser.add_argument("--ranks", type=num_parts, default=None, metavar="P", help="parts (default: as many as ranks)")
-    parser.add_argument("--policies", default="oec,iec,cvc,hvc", help="names or files, separated by commas")
-    add_policy_options(parser)
-    add_timeout(parser)
-    parser.add_argument("--json", metavar="FILE", help="write the figures")
-    parser.add_argument(
-        "--plot", metavar="FILE.png", help="draw replication, balance, traffic and memory (needs matplotlib)"
-    )
-    options = parse_together(comm, parser, argv)
-    parts = options.ranks or comm.size
-    check_targets(comm, {"--json": options.json, "--plot": options.plot}, inputs_of(options))
-    with together(comm):
-        names = options.policies.split(",")
-        policies = [load_policy(name, **policy_parameters(options)) for name in names]
-        policies = [told_shares(policy, options.shares, parts) for policy in policies]
-        for policy in policies:
-            policy.grid_for(parts)
-        compiled = [compile_policy(policy) for policy in policies]
-        in_degrees = any(rules.uses.in_degrees for rules in compiled)
-    if options.plot:
-        check_plot(options.plot, comm)
-    edges = read_slice(options.graph, comm, options.split, weights=False, in_degrees=in_degrees)
-    figures = []
-    for policy, rules in zip(policies, compiled):
-        comm.Barrier()
-        began = time.perf_counter()
-        result = estimate(edges, rules, parts, options.split, comm)
-        seconds = comm.allreduce(time.perf_counter() - began, MPI.MAX)
-        entry = {"policy": policy.name, "seconds": seconds, "cut_edges": result.cut_edges} | result.quality.summary()
-        figures.append(entry)
-    report.say(comm.rank, report.comparison_table(options.graph, figures))
-    if options.json:
-        report.write_json(options.json, figures, comm)
-    if options.plot:
-        plot_comparison(options.plot, options.graph, figures, comm)
-    return 0
 
 
 def policies(comm: MPI.Intracomm, argv: list[str]) -> int:

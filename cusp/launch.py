@@ -17,7 +17,7 @@ from typing import NamedTuple, NoReturn
 from mpi4py import MPI
 
 from cusp.errors import InputError, OptionError, raise_together, shortened
-from cusp.runtime import leftovers, signals, watchdog
+from cusp.runtime import leftovers, progress, signals, watchdog
 from cusp.runtime.environment import local_ranks
 from cusp.runtime.signals import INTERRUPTED, LAUNCHERS
 
@@ -116,6 +116,8 @@ def parse_together(comm: MPI.Intracomm, parser: argparse.ArgumentParser, argv: l
         raise SystemExit(code)
     if seconds := getattr(options, "timeout", None):
         watchdog.watch(seconds, lambda: end_job(comm, 1))
+    if comm.rank == 0:
+        progress.start(getattr(options, "log", False))
     return options
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from mpi4py import MPI
 
 from cusp.errors import OptionError
-from cusp.runtime import timeline, watchdog
+from cusp.runtime import progress, timeline, watchdog
 from cusp.runtime.devices import backend
 from cusp.runtime.exchange import kept
 from gluon.interfaces import Exchange, LabelExchange
@@ -125,7 +125,8 @@ class Sync:
         self.traffic.append(Traffic(kind, messages, sent))
 
     def end_round(self, **facts: Any) -> None:
-        """Say that a round has ended: a timeline that runs shows it, with what was sent in it and these facts."""
+        """Say that a round has ended: those who watch see these facts, and a timeline that runs what was sent."""
+        progress.tell(**facts)
         if running := timeline.running():
             running.end_round(**facts, **self._sent_since())
 

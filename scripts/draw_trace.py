@@ -11,16 +11,17 @@ column show as a mixture. What lies inside another span counts for itself only. 
 
 import argparse
 import json
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from mpi4py import MPI
 
-from cusp.errors import InputError
-from cusp.estimates.plot import FAINT, INK, pyplot_for
-from cusp.output.whole_file import OutputError, whole_file
+from cusp.errors import InputError, together
+from cusp.estimates.plot import FAINT, INK, check_plot, pyplot_for
+from cusp.launch import parse_together, run_main
+from cusp.output.whole_file import whole_file
 from cusp.runtime.timeline import COMPILE, OPERATOR, PHASE, ROUND, SYNC, WAIT
 
 COLUMNS = 900
@@ -48,8 +49,8 @@ class Band(NamedTuple):
     shares: np.ndarray
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Draw one picture of one trace."""
+def make_parser() -> argparse.ArgumentParser:
+    """The options."""
     parser = argparse.ArgumentParser(
         prog="python -m scripts.draw_trace", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -59,16 +60,20 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--first", type=float, default=0.0, metavar="MS", help="from here in the phase (default: 0)")
     parser.add_argument("--last", type=float, metavar="MS", help="to here in the phase (default: its end)")
     parser.add_argument("--title", help="default: the file and the phase")
-    options = parser.parse_args(arguments)
-    try:
+    return parser
+
+
+def main(comm: MPI.Intracomm, argv: list[str]) -> int:
+    """Draw one picture of one trace. Collective."""
+    options = parse_together(comm, make_parser(), argv)
+    check_plot(options.output, comm, "-o")
+    with together(comm):
         events = read_events(options.trace)
         begin, end = stretch(events, options)
         bands = [band(events, rank, name, np.linspace(begin, end, COLUMNS + 1)) for rank, name in ranks_of(events)]
         title = options.title or f"{Path(options.trace).name}: {options.phase}"
-        draw(options.output, bands, options.first, options.first + (end - begin) / US_PER_MS, title)
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+        if comm.rank == 0:
+            draw(options.output, bands, options.first, options.first + (end - begin) / US_PER_MS, title)
     return 0
 
 
@@ -163,13 +168,7 @@ def covered(spans: list[tuple[float, float]], edges: np.ndarray) -> np.ndarray:
 
 
 def draw(path: str, bands: list[Band], first: float, last: float, title: str) -> None:
-    """Draw the bands one below the other.
-
-    Raises
-    ------
-    OutputError
-        There is no matplotlib, or it does not know the format.
-    """
+    """Draw the bands one below the other."""
     pyplot = pyplot_for("-o", path)
     drawn, axes = pyplot.subplots(
         len(bands), 1, figsize=(11, 1.3 + 0.75 * len(bands)), sharex=True, squeeze=False, layout="constrained"
@@ -193,11 +192,9 @@ def draw(path: str, bands: list[Band], first: float, last: float, title: str) ->
     try:
         with whole_file(path) as file:
             drawn.savefig(file, dpi=110, format=Path(path).suffix.lstrip(".").lower())
-    except ValueError:
-        raise OutputError(f"-o {path}: unknown kind of picture; the name must end with .png, .svg or .pdf") from None
     finally:
         pyplot.close("all")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

@@ -40,7 +40,7 @@ from cusp.partition import Partition
 from cusp.partitioner import partition_slice
 from cusp.policies import Policy
 from cusp.program import report
-from cusp.program.cli import add_partition_options, add_timeout, add_trace, inputs_of, integer, positive, scale
+from cusp.program.cli import add_partition_options, add_trace, add_watching, inputs_of, integer, positive, scale
 from cusp.program.shares import with_shares
 from cusp.program.traced import traced
 from cusp.program.warm_up import warm_up
@@ -117,7 +117,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_transport_option(parser)
     add_rows_option(parser, "search")
     add_partition_options(parser)
-    add_timeout(parser)
+    add_watching(parser)
     add_trace(parser)
     return parser
 

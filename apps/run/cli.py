@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from cusp.errors import OptionError
 from cusp.partition import Partition
-from cusp.program.cli import add_partition_options, add_timeout, add_trace, integer, positive
+from cusp.program.cli import add_partition_options, add_trace, add_watching, integer, positive
 from gluon.transports import CHOICES as TRANSPORTS
 
 DEFAULT_SCALE = 16
@@ -50,7 +50,7 @@ def make_parser(name: str, summary: str, needs_source: bool = True) -> argparse.
     execution = "bulk: rounds that all ranks end together; async: values travel as they change, and no rank waits for "
     execution += "others; auto: bulk, but searches of long graphs without rounds where CPU ranks share memory"
     run.add_argument("--execution", choices=EXECUTIONS, default="auto", help=execution + " (default: auto)")
-    add_timeout(run)
+    add_watching(run)
     out = parser.add_argument_group("output")
     out.add_argument("--output", metavar="FILE", help="write the last answer (HDF5, N entries by global id)")
     add_rows_option(out, "trial")

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
 INK, FAINT, BAR, BEST = "#222222", "#999999", "#8fb3d1", "#1f5f99"
+MARKERS = "osD^v<>ph*X"  # one for each line in turn
 LONGEST = 22  # characters of a policy's name that fit beside the bars
 
 
@@ -38,7 +39,7 @@ PANELS = (
 )
 
 
-def check_plot(path: str, comm: "Intracomm") -> None:
+def check_plot(path: str, comm: "Intracomm", option: str = "--plot") -> None:
     """Find out before the work whether a picture can be drawn. Collective.
 
     Raises
@@ -48,25 +49,31 @@ def check_plot(path: str, comm: "Intracomm") -> None:
     """
     with together(comm):
         if comm.rank == 0:
-            known = pyplot_for("--plot", path).figure().canvas.get_supported_filetypes()
+            known = pyplot_for(option, path).figure().canvas.get_supported_filetypes()
             kind = Path(path).suffix.lstrip(".").lower()
             if kind not in known:
                 raise OutputError(
-                    f"--plot {path}: unknown kind of picture; the name must end with one of .{', .'.join(known)}"
+                    f"{option} {path}: unknown kind of picture; the name must end with one of .{', .'.join(known)}"
                 )
 
 
 def plot_comparison(path: str, graph: str, figures: list[dict], comm: "Intracomm") -> None:
-    """Draw replication, balance, traffic and memory by policy. Collective."""
+    """Draw replication, balance, traffic and memory: bars by policy, or lines over numbers of parts. Collective."""
     with together(comm):
         if comm.rank == 0:
             pyplot = pyplot_for("--plot", path)
-            size = (13, 1.7 + 0.34 * len(figures))
-            drawn, axes = pyplot.subplots(1, len(PANELS), figsize=size, sharey=True, layout="constrained")
+            sizes = sorted({entry["parts"] for entry in figures})
+            height = 1.7 + 0.34 * len(figures) if len(sizes) == 1 else 4.5
+            drawn, axes = pyplot.subplots(
+                1, len(PANELS), figsize=(13, height), sharey=len(sizes) == 1, layout="constrained"
+            )
             for axis, panel in zip(axes, PANELS):
-                _draw(axis, panel, figures)
-            axes[0].invert_yaxis()
-            drawn.suptitle(f"{Path(graph).name} in {_parts(figures)}", color=INK, fontsize=13)
+                (_draw if len(sizes) == 1 else _draw_series)(axis, panel, figures)
+            if len(sizes) == 1:
+                axes[0].invert_yaxis()
+            else:
+                drawn.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=6, frameon=False)
+            drawn.suptitle(f"{Path(graph).name} in {_parts(sizes)} (less is better)", color=INK, fontsize=13)
             try:
                 with whole_file(path) as file:
                     drawn.savefig(file, dpi=150, format=Path(path).suffix.lstrip(".").lower())
@@ -96,7 +103,7 @@ def _draw(axis: Any, panel: Panel, figures: list[dict]) -> None:
     colors = [BEST if text == panel.show(min(values)) else BAR for text in shown]
     bars = axis.barh(range(len(values)), [value - panel.origin for value in values], 0.66, panel.origin, color=colors)
     axis.bar_label(bars, shown, padding=3, fontsize=9, color=INK)
-    axis.set_yticks(range(len(values)), [_short(entry["policy"]) for entry in figures])
+    axis.set_yticks(range(len(values)), [short_name(entry["policy"]) for entry in figures])
     axis.set_xlim(panel.origin, panel.origin + 1.22 * max(max(values) - panel.origin, 0.01))
     axis.set_xticks([])  # the values are beside the bars
     axis.set_title(panel.title, fontsize=11, color=INK)
@@ -106,12 +113,32 @@ def _draw(axis: Any, panel: Panel, figures: list[dict]) -> None:
     axis.spines["left"].set_color(FAINT)
 
 
-def _parts(figures: list[dict]) -> str:
-    number = figures[0]["parts"]
-    return f"{number} part{'s' * (number > 1)}"
+def _draw_series(axis: Any, panel: Panel, figures: list[dict]) -> None:
+    """Draw a line for each policy, over the numbers of parts, each twice as far as the half of it."""
+    sizes = sorted({entry["parts"] for entry in figures})
+    for place, policy in enumerate(dict.fromkeys(entry["policy"] for entry in figures)):
+        some = sorted((entry for entry in figures if entry["policy"] == policy), key=lambda entry: entry["parts"])
+        parts, values = [entry["parts"] for entry in some], [entry[panel.key] for entry in some]
+        marker = MARKERS[place % len(MARKERS)]
+        axis.plot(parts, values, label=short_name(policy), marker=marker, markersize=5, linewidth=1.5)
+    axis.set_xscale("log", base=2)
+    axis.set_xticks(sizes, [f"{size:,}" for size in sizes])
+    axis.minorticks_off()
+    axis.set_ylim(bottom=panel.origin)
+    axis.set_title(panel.title, fontsize=11, color=INK)
+    axis.set_ylabel(panel.unit, fontsize=9, color=INK)
+    axis.set_xlabel("parts", fontsize=9, color=INK)
+    axis.tick_params(labelsize=9, labelcolor=INK, color=FAINT)
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.spines[["left", "bottom"]].set_color(FAINT)
 
 
-def _short(policy: str) -> str:
+def _parts(sizes: list[int]) -> str:
+    words = [f"{size:,}" for size in sizes]
+    return f"{', '.join(words[:-1])}{' and ' * (len(words) > 1)}{words[-1]} part{'s' * (sizes[-1] > 1)}"
+
+
+def short_name(policy: str) -> str:
     """The name of a policy, or of its file, shortened in the middle if it is long."""
     name = Path(policy).name if policy.endswith(".py") else policy
     return name if len(name) <= LONGEST else f"{name[: LONGEST // 2]}…{name[-LONGEST // 2 + 1 :]}"

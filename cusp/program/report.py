@@ -10,6 +10,7 @@ from cusp.estimates.quality import Quality
 from cusp.input.graph_file import GraphHeader
 from cusp.output.whole_file import OutputError, whole_file
 from cusp.partition import Partition
+from cusp.runtime import progress as show_progress
 from cusp.runtime.devices import Placement
 
 if TYPE_CHECKING:
@@ -28,9 +29,9 @@ def say(rank: int, text: str) -> None:
 
 
 def progress(rank: int, text: str) -> None:
-    """Show what is being done, on a terminal only; the next line overwrites it."""
-    if rank == 0 and sys.stderr.isatty():
-        print(f"\r\033[K{text}", end="\r" if not text else " ...", file=sys.stderr, flush=True)
+    """Say what is being done, to those who watch (:mod:`cusp.runtime.progress`); nothing before a result is printed."""
+    if rank == 0:
+        show_progress.begin(text)
 
 
 def warn(rank: int, text: str) -> None:
@@ -125,17 +126,6 @@ def dry_run(result: DryRun, policy: str) -> str:
     if quality is not None and result.low < result.high:
         lines.append(f"the replication factor is likely between {result.low:.2f} and {result.high:.2f}")
     lines.append("at most: for any policy; memory: for any that balances the edges, without --memory-limit")
-    return "\n".join(lines)
-
-
-def comparison_table(graph: str, figures: list[dict]) -> str:
-    """One line per policy."""
-    names = ("replication", "node_balance", "edge_balance", "master_balance", "partners", "mb_a_round", "memory_mb")
-    lines = [f"{graph} in {figures[0]['parts']} parts (estimated, nothing was built)"]
-    lines.append(f"{'policy':<20}" + "".join(f"{name:>16}" for name in names) + f"{'cut_edges':>16}{'seconds':>10}")
-    for entry in figures:
-        values = "".join(f"{entry[name]:>16.3f}" for name in names)
-        lines.append(f"{entry['policy']:<20}{values}{entry['cut_edges']:>16,}{entry['seconds']:>10.3f}")
     return "\n".join(lines)
 
 

@@ -40,6 +40,8 @@ def prepare() -> None:
         os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
     # A warning of mpi4py about a launcher of another library; cusp.launch has a clearer one.
     warnings.filterwarnings("ignore", message="suspicious MPI execution environment", category=RuntimeWarning)
+    # numba's, about code that it made itself out of ours.
+    warnings.filterwarnings("ignore", message="variable '.*' is not in scope")
     os.environ.setdefault("HDF5_USE_FILE_LOCKING", "BEST_EFFORT")
     if CACHING in sys.modules:
         _take_over_cache()

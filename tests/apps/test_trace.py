@@ -138,7 +138,8 @@ def test_rounds_are_those_of_the_answer(run, comm, shared_tmp, name):
         for one in rounds:
             assert {"operator", "sync"} <= {event["cat"] for event in inside(events, one)}
     if name != "scc":  # which also sends before its first round
-        assert (messages, size / 1e6) == (row["messages"], pytest.approx(row["mb_sent"]))
+        assert size / 1e6 == pytest.approx(row["mb_reduced"] + row["mb_broadcast"])
+        assert messages == row["messages"] or (name == "cc" and messages < row["messages"])  # its figures travel, too
 
 
 @pytest.mark.mpi(min_size=2)

@@ -10,7 +10,7 @@ import ranks
 import spawn
 
 from cusp.__main__ import main
-from cusp.errors import OptionError, PolicyError
+from cusp.errors import InputError, OptionError, PolicyError
 from cusp.estimates.dry_run import dry_run
 from cusp.estimates.estimate import estimate
 from cusp.estimates.quality import measure_quality
@@ -19,6 +19,7 @@ from cusp.input.graph_file import read_header
 from cusp.partitioner import partition_graph
 from cusp.policies import POLICIES as BUILT_IN
 from cusp.policies import load_policy
+from cusp.program.compare import comparison_table
 
 SIZE = ranks.COMM.size
 NAMES = ["oec", "iec", "cvc", "hvc", "fec", "gvc", "svc", "ldg", "dbh", "hdrf", "random", "random2d"]
@@ -59,6 +60,45 @@ def test_more_parts_than_ranks(comm, shared_tmp, policy, num_parts):
     assert found.cut_edges == alone.cut_edges
     assert found.quality.edges.sum() == graph.num_edges
     assert found.quality.masters.sum() == graph.num_nodes
+
+
+def test_comparison_is_a_table():
+    """By what they send, no line above 100 characters, the best of a column marked unless all are the same."""
+    names = ("oec", "folder/of/somebody/with_a_very_long_name_indeed.py", "hdrf")
+    figures = [
+        {
+            "policy": name, "cut_edges": cut, "replication": 2.0, "node_balance": 1.0, "edge_balance": 1.004,
+            "master_balance": 1.0 + cut / 1e6, "partners": 3.0, "mb_a_round": sent, "memory_mb": 123456.0,
+            "seconds": 1.0,
+        }
+        for name, cut, sent in zip(names, (10**6, 0, 10**5), (12345.678, 1.0, 7.0))
+    ]  # fmt: skip
+    lines = comparison_table("g.h5", 4, 10**6, figures).splitlines()
+    assert [line.split()[0] for line in lines[3:]] == ["with_a_very…_indeed.py", "hdrf", "oec"]
+    assert max(map(len, lines)) <= 100 and len({len(line) for line in lines[3:]}) <= 2
+    assert "in 4 parts" in lines[0]
+    columns = [line.split()[1:] for line in lines[3:]]
+    assert [values[4] for values in columns] == ["0.0%*", "10.0%", "100.0%"]
+    assert [values[3] for values in columns] == ["1.00*", "1.10", "2.00"]
+    assert {values[0] for values in columns} == {"2.000"}
+
+
+@pytest.mark.mpi
+def test_several_numbers_of_parts(comm, shared_tmp, capfd):
+    """A table and rows for each, of all policies that need no file."""
+    path, rows = graphs.write(shared_tmp / "g.h5", graphs.random_directed()), shared_tmp / "rows.json"
+    assert main(comm, ["compare", path, "--ranks", "5,2", "--policies", "all", "--json", str(rows)]) == 0
+    comm.Barrier()
+    found = json.loads(rows.read_text())
+    assert [row["parts"] for row in found] == [5] * len(found[: len(found) // 2]) + [2] * (len(found) // 2)
+    assert {row["policy"] for row in found} >= {"oec", "hdrf", "fec", "random2d"}
+    assert all(row["replication"] >= 1 and row["cut_edges"] >= 0 for row in found)
+    if comm.rank == 0:
+        out = capfd.readouterr().out
+        assert out.index("in 5 parts") < out.index("in 2 parts")
+    for wrong in ("", "4,,8", "x", "0"):
+        with pytest.raises(InputError, match="--ranks"):
+            main(comm, ["compare", path, f"--ranks={wrong},"])
 
 
 @pytest.mark.mpi

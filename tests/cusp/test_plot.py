@@ -6,7 +6,7 @@ import graphs
 import pytest
 
 from cusp.__main__ import main
-from cusp.estimates.plot import PANELS, _draw, _short, megabytes
+from cusp.estimates.plot import PANELS, _draw, _draw_series, megabytes, short_name
 from cusp.output.whole_file import OutputError
 
 
@@ -67,10 +67,31 @@ def test_what_is_drawn():
     pyplot.close(drawn)
 
 
-def test_short_names():
+def testshort_name_names():
     """A name that fits stays; the folder of a file is left out."""
-    assert _short("contiguous+hybrid") == "contiguous+hybrid" and _short("a/b/mine.py") == "mine.py"
-    assert len(_short("x" * 60)) == 22
+    assert short_name("contiguous+hybrid") == "contiguous+hybrid" and short_name("a/b/mine.py") == "mine.py"
+    assert len(short_name("x" * 60)) == 22
+
+
+def test_lines_over_numbers_of_parts(tmp_path):
+    """A line for each policy, through its values, by ascending number of parts; the axis says which."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    drawn, axis = pyplot.subplots()
+    figures = [
+        {"policy": policy, "parts": parts, "replication": first * parts}
+        for parts in (16, 4) for policy, first in (("oec", 1.0), ("a/b/mine.py", 0.5))
+    ]  # fmt: skip
+    _draw_series(axis, PANELS[0], figures)
+    drawn.draw_without_rendering()
+    assert [line.get_label() for line in axis.lines] == ["oec", "mine.py"]
+    assert [line.get_xydata().tolist() for line in axis.lines] == [[[4, 4], [16, 16]], [[4, 2], [16, 8]]]
+    assert [label.get_text() for label in axis.get_xticklabels()] == ["4", "16"]
+    assert axis.get_xlabel() == "parts" and axis.get_ylim()[0] == 1
+    pyplot.close("all")
 
 
 def test_megabytes():

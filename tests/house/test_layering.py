@@ -41,7 +41,8 @@ NAMES = {
     "print": ["apps/harness.py", "cusp/program/report.py", "cusp/launch.py", "*/__main__.py", "scripts/*", "tests/*",
               "benchmarks/*"],
     "perf_counter": ["apps/harness.py", "cusp/program/report.py", "cusp/launch.py", "cusp/runtime/stopwatch.py",
-                     "cusp/runtime/watchdog.py", "cusp/runtime/leftovers.py", "cusp/runtime/timeline.py",
+                     "cusp/runtime/watchdog.py", "cusp/runtime/progress.py", "cusp/runtime/leftovers.py",
+                     "cusp/runtime/timeline.py",
                      "*/__main__.py", "scripts/*", "tests/*", "benchmarks/*"],
 }  # fmt: skip
 NAMES |= dict.fromkeys(["time", "monotonic", "process_time", "perf_counter_ns"], NAMES["perf_counter"])
@@ -49,7 +50,7 @@ NAMES |= dict.fromkeys(["time", "monotonic", "process_time", "perf_counter_ns"],
 MOST_FILES = 12  # of a folder, .py and .cuh, __init__.py apart
 # Folders that may have more -> how many, and why.
 MORE_FILES = {
-    "cusp/runtime": (15, "devices, files and the cache, and how a process starts and ends"),
+    "cusp/runtime": (16, "devices, files and the cache, and how a process starts, is watched and ends"),
     "apps": (20, "the programs that users start by name: python -m apps.NAME"),
     "apps/operators/traversal": (14, "levels and buckets of one rank by several threads are files of their own"),
     "apps/operators/structure": (16, "five algorithms with kernels of their own, and their interfaces"),

@@ -4,8 +4,10 @@ import json
 
 import graphs
 import numpy as np
+import pytest
 import spawn
 
+from cusp.errors import InputError
 from scripts.draw_trace import KINDS, band, covered, innermost, main
 
 ORDER = list(KINDS)
@@ -39,7 +41,7 @@ def test_columns():
     assert np.allclose(shares.sum(axis=0), 1)
 
 
-def test_draws_a_run(shared_tmp, capsys):
+def test_draws_a_run(comm, shared_tmp):
     """A run's trace becomes a picture with the colours of its bands, of each phase; other files are refused."""
     from matplotlib import image
 
@@ -47,7 +49,7 @@ def test_draws_a_run(shared_tmp, capsys):
     graphs.write(graph, graphs.random_directed())
     spawn.mpirun(2, "-m", "apps.kcore", graph, "--execution", "bulk", "--trace", trace)
     for phase in ("run", "partition"):
-        assert main([trace, "-o", picture, "--phase", phase]) == 0
+        assert main(comm, [trace, "-o", picture, "--phase", phase]) == 0
         pixels = (image.imread(picture)[..., :3] * 255).round().astype(int)
         for _, color in (KINDS["wait"], KINDS["operator"]):
             rgb = [int(color[at : at + 2], 16) for at in (1, 3, 5)]
@@ -61,5 +63,5 @@ def test_draws_a_run(shared_tmp, capsys):
         ([trace, "-o", picture, "--first", "1e9"], "takes"),
         ([trace, "-o", str(shared_tmp / "picture.xyz")], "unknown kind of picture"),
     ):
-        assert main(arguments) == 1
-        assert said in capsys.readouterr().err
+        with pytest.raises(InputError, match=said):
+            main(comm, arguments)

@@ -1,0 +1,153 @@
+"""``python -m cusp compare``: what several policies make of a graph, for any numbers of parts; nothing is built."""
+
+import argparse
+import contextlib
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from mpi4py import MPI
+
+from cusp.errors import InputError, OptionError, together
+from cusp.estimates.estimate import estimate
+from cusp.estimates.plot import check_plot, megabytes, plot_comparison, short_name
+from cusp.input.edge_slice import read_slice
+from cusp.input.graph_file import read_header
+from cusp.launch import parse_together
+from cusp.output.whole_file import check_targets
+from cusp.policies.compile_rules import CompiledPolicy, compile_policy
+from cusp.policies.policy import installed_policies, load_policy
+from cusp.program import report
+from cusp.program.cli import add_policy_options, add_watching, inputs_of, num_parts, policy_parameters
+from cusp.program.shares import told_shares
+from cusp.program.warm_up import warm_up
+from cusp.runtime.stopwatch import Stopwatch
+
+
+class Column(NamedTuple):
+    """A figure in the table: the less, the better."""
+
+    key: str
+    title: str
+    width: int
+    show: Callable[[float], str]
+
+
+COLUMNS = (
+    Column("replication", "replication", 12, "{:.3f}".format),
+    Column("node_balance", "nodes", 7, "{:.2f}".format),
+    Column("edge_balance", "edges", 7, "{:.2f}".format),
+    Column("master_balance", "masters", 8, "{:.2f}".format),
+    Column("cut", "cut edges", 10, "{:.1%}".format),
+    Column("partners", "partners", 9, "{:.1f}".format),
+    Column("mb_a_round", "MB/round", 9, megabytes),
+    Column("memory_mb", "MB/part", 8, megabytes),
+    Column("seconds", "seconds", 8, "{:.3f}".format),
+)
+FIRST = 10  # characters of a policy's name that always fit
+
+
+def compare(comm: MPI.Intracomm, argv: list[str]) -> int:
+    """The figures of several policies, for any numbers of parts."""
+    parser = argparse.ArgumentParser(prog="python -m cusp compare", description=compare.__doc__)
+    parser.add_argument("graph", help="graph file")
+    parser.add_argument("--ranks", metavar="P,...", help="numbers of parts (default: as many as ranks)")
+    parser.add_argument(
+        "--policies",
+        default="oec,iec,cvc,hvc",
+        help="names or files, separated by commas, or all (default: %(default)s)",
+    )
+    add_policy_options(parser)
+    add_watching(parser)
+    parser.add_argument("--json", metavar="FILE", help="write the figures")
+    parser.add_argument(
+        "--plot", metavar="FILE.png", help="draw replication, balance, traffic and memory (needs matplotlib)"
+    )
+    options = parse_together(comm, parser, argv)
+    check_targets(comm, {"--json": options.json, "--plot": options.plot}, inputs_of(options))
+    if options.plot:
+        check_plot(options.plot, comm)
+    with together(comm):
+        sizes = _numbers_of_parts(options.ranks) if options.ranks else [comm.size]
+        compiled = {parts: [compile_policy(policy) for policy in _policies(options, parts)] for parts in sizes}
+        header = read_header(options.graph)
+    figures = _measure(comm, options, compiled)
+    for parts in sizes:
+        some = [entry for entry in figures if entry["parts"] == parts]
+        report.say(comm.rank, comparison_table(options.graph, parts, header.num_edges, some))
+    if options.json:
+        report.write_json(options.json, figures, comm)
+    if options.plot:
+        plot_comparison(options.plot, options.graph, figures, comm)
+    return 0
+
+
+def _numbers_of_parts(text: str) -> list[int]:
+    try:
+        return [*dict.fromkeys(num_parts(number) for number in text.split(","))]
+    except (ValueError, argparse.ArgumentTypeError) as error:
+        raise OptionError(f"--ranks {text}: numbers of parts, separated by commas, such as 4,16,64: {error}") from None
+
+
+def _policies(options: argparse.Namespace, parts: int) -> list[Any]:
+    names = options.policies.split(",")
+    if names == ["all"]:
+        names = [name for name, _ in installed_policies() if name != "map" or options.node_map]
+    policies = [load_policy(name, **policy_parameters(options)) for name in names]
+    policies = [told_shares(policy, options.shares, parts) for policy in policies]
+    for policy in policies:
+        policy.grid_for(parts)
+    return policies
+
+
+def _measure(comm: MPI.Intracomm, options: argparse.Namespace, compiled: dict[int, list[CompiledPolicy]]) -> list[dict]:
+    """A row for each policy and number of parts; its seconds are without compilation. Collective."""
+    in_degrees = any(rules.uses.in_degrees for policies in compiled.values() for rules in policies)
+
+    def rehearse(few: MPI.Intracomm, path: str) -> None:
+        tiny = read_slice(path, few, options.split, weights=False, in_degrees=in_degrees)
+        for parts, policies in compiled.items():
+            for rules in policies:
+                with contextlib.suppress(InputError):  # of the tiny graph; that of the real one is reported
+                    estimate(tiny, rules, parts, options.split, few)
+
+    with together(comm):
+        header = read_header(options.graph)
+    warm_up(comm, header, rehearse)
+    edges = read_slice(options.graph, comm, options.split, weights=False, in_degrees=in_degrees)
+    figures = []
+    for parts, policies in compiled.items():
+        for rules in policies:
+            report.progress(comm.rank, f"{rules.policy.name} in {parts} parts")
+            comm.Barrier()
+            watch = Stopwatch()
+            with watch("estimate"):
+                result = estimate(edges, rules, parts, options.split, comm)
+            seconds = comm.allreduce(watch.seconds["estimate"], MPI.MAX)
+            row = {"policy": rules.policy.name, "seconds": seconds, "cut_edges": result.cut_edges}
+            figures.append(row | result.quality.summary())
+    report.progress(comm.rank, "")
+    return figures
+
+
+def comparison_table(graph: str, parts: int, num_edges: int, figures: list[dict]) -> str:
+    """A line for each policy, by what they send; the best of each column is marked, unless all are the same."""
+    rows = [entry | {"cut": entry["cut_edges"] / max(num_edges, 1)} for entry in figures]
+    rows.sort(key=lambda entry: (entry["mb_a_round"], entry["replication"]))
+    shown = {column.key: [column.show(entry[column.key]) for entry in rows] for column in COLUMNS}
+    best = {column.key: column.show(min(entry[column.key] for entry in rows)) for column in COLUMNS}
+    names = [short_name(entry["policy"]) for entry in rows]
+    first = max(FIRST, *map(len, names))
+    before, balance = first + COLUMNS[0].width, sum(column.width for column in COLUMNS[1:4])
+    lines = [
+        f"{graph} in {parts} part{'s' * (parts > 1)}, estimated, by MB/round; best marked *",
+        f"{'':<{before}}{'largest part / mean of':^{balance}}".rstrip(),
+        f"{'policy':<{first}}" + "".join(f"{column.title:>{column.width}}" for column in COLUMNS),
+    ]
+    for place, name in enumerate(names):
+        cells = []
+        for column in COLUMNS:
+            text = shown[column.key][place]
+            mark = "*" if text == best[column.key] and len({*shown[column.key]}) > 1 else " "
+            cells.append(f"{text + mark:>{column.width}}")
+        lines.append(f"{name:<{first}}" + "".join(cells).rstrip())
+    return "\n".join(lines)

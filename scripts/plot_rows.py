@@ -1,0 +1,159 @@
+"""Draw what ``--rows`` wrote: time and speed-up over the number of ranks, a line for each way in which an app was run.
+
+::
+
+    mpirun -n 1 python -m apps.bfs graph.h5 --sources 16 --rows rows.jsonl
+    mpirun -n 4 python -m apps.bfs graph.h5 --sources 16 --rows rows.jsonl
+    python -m scripts.plot_rows rows.jsonl -o rows.png
+
+A point is the median of all rows of one kind, which is what the table shows, too. Speed-up is against the fewest ranks
+of the same kind. Needs matplotlib; without ``-o``, there is the table only.
+"""
+
+import argparse
+import json
+import statistics
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+from mpi4py import MPI
+
+from cusp.errors import InputError, OptionError, together
+from cusp.estimates.plot import FAINT, INK, MARKERS, check_plot, pyplot_for
+from cusp.launch import parse_together, run_main
+from cusp.output.whole_file import whole_file
+from cusp.program import report
+
+KIND = ("app", "graph", "policy", "device", "threads", "transport", "execution")  # what tells one line from another
+Series = dict[tuple, dict[int, float]]  # what was run -> by number of ranks, median seconds
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The options."""
+    parser = argparse.ArgumentParser(
+        prog="python -m scripts.plot_rows", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("rows", nargs="+", help="files that --rows wrote")
+    parser.add_argument("-o", "--output", metavar="FILE.png", help="the picture; or .svg, .pdf")
+    parser.add_argument("--app", help="rows of this app only")
+    return parser
+
+
+def main(comm: MPI.Intracomm, argv: list[str]) -> int:
+    """Print one table and draw one picture. Collective."""
+    options = parse_together(comm, make_parser(), argv)
+    if options.output:
+        check_plot(options.output, comm, "-o")
+    with together(comm):
+        series = medians(row for path in options.rows for row in read_rows(path) if options.app in (None, row["app"]))
+        if not series:
+            raise OptionError(f"--app {options.app}: no rows of it in {', '.join(options.rows)}")
+        if comm.rank == 0 and options.output:
+            draw(options.output, series)
+    report.say(comm.rank, table(series))
+    return 0
+
+
+def read_rows(path: str) -> list[dict[str, Any]]:
+    """The rows of a file.
+
+    Raises
+    ------
+    InputError
+        There is no such file, or a line of it is no row of an app.
+    """
+    rows = []
+    try:
+        lines = Path(path).read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: {getattr(error, 'strerror', None) or 'is not a file of rows'}") from None
+    for number, line in enumerate(lines, 1):
+        try:
+            row = json.loads(line)
+            row["app"], row["ranks"] + 0, row["seconds"] + 0
+        except (ValueError, KeyError, TypeError):
+            raise InputError(f"{path}, line {number}: is not a row that an app wrote with --rows") from None
+        rows.append(row)
+    return rows
+
+
+def medians(rows: Any) -> Series:
+    """Median seconds of each kind of row, by the number of ranks; one rank belongs to every transport."""
+    found: dict[tuple, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    alone: dict[tuple, list[float]] = defaultdict(list)
+    for row in rows:
+        kind = tuple(row.get(name) for name in KIND)
+        (alone[_any_transport(kind)] if row["ranks"] == 1 else found[kind][row["ranks"]]).append(row["seconds"])
+    for kind, seconds in alone.items():
+        for other in [other for other in found if _any_transport(other) == kind] or [kind]:
+            found[other][1] = seconds
+    return {
+        kind: {ranks: statistics.median(seconds) for ranks, seconds in sorted(by_ranks.items())}
+        for kind, by_ranks in found.items()
+    }
+
+
+def _any_transport(kind: tuple) -> tuple:
+    return tuple(None if name == "transport" else value for name, value in zip(KIND, kind))
+
+
+def labels(series: Series) -> list[str]:
+    """What tells the lines apart, in words."""
+    told = [place for place in range(len(KIND)) if len({kind[place] for kind in series} - {None}) > 1] or [0]
+    return [", ".join(_words(place, kind[place]) for place in told if kind[place] is not None) for kind in series]
+
+
+def _words(place: int, value: Any) -> str:
+    if KIND[place] == "graph":
+        return Path(str(value)).stem
+    return f"{value} thread{'s' * (value != 1)}" if KIND[place] == "threads" else str(value)
+
+
+def table(series: Series) -> str:
+    """A line for each kind and number of ranks."""
+    names = labels(series)
+    width = max(10, *map(len, names))
+    lines = [f"{'':<{width}}{'ranks':>8}{'ms':>12}{'speed-up':>10}"]
+    for name, points in zip(names, series.values()):
+        first = next(iter(points.values()))
+        for ranks, seconds in points.items():
+            lines.append(f"{name:<{width}}{ranks:>8,}{seconds * 1e3:>12,.4g}{first / seconds:>10.2f}")
+            name = ""
+    return "\n".join(lines)
+
+
+def draw(path: str, series: Series) -> None:
+    """Time on the left, on scales that double, speed-up on the right, with the line of perfect speed-up."""
+    pyplot = pyplot_for("-o", path)
+    drawn, (times, gains) = pyplot.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
+    sizes = sorted({ranks for points in series.values() for ranks in points})
+    for place, (name, points) in enumerate(zip(labels(series), series.values())):
+        style = {"marker": MARKERS[place % len(MARKERS)], "markersize": 5, "linewidth": 1.5, "label": name}
+        first = next(iter(points.values()))
+        times.plot([*points], [seconds * 1e3 for seconds in points.values()], **style)
+        gains.plot([*points], [first / seconds for seconds in points.values()], **style)
+    gains.plot(sizes, [ranks / sizes[0] for ranks in sizes], color=FAINT, linestyle="--", linewidth=1)
+    gains.annotate("perfect", (sizes[-1], sizes[-1] / sizes[0]), color=FAINT, fontsize=9, ha="right", va="bottom")
+    times.set_yscale("log")
+    times.set_title("median time, milliseconds (less is better)", fontsize=11, color=INK)
+    gains.set_title("speed-up over the fewest ranks of a line (more is better)", fontsize=11, color=INK)
+    gains.set_ylim(bottom=0)
+    for axis in (times, gains):
+        axis.set_xscale("log", base=2)
+        axis.set_xticks(sizes, [f"{size:,}" for size in sizes])
+        axis.xaxis.set_minor_locator(pyplot.NullLocator())
+        axis.set_xlabel("ranks", color=INK, fontsize=9)
+        axis.tick_params(labelsize=9, labelcolor=INK, color=FAINT)
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.spines[["left", "bottom"]].set_color(FAINT)
+    drawn.legend(*times.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=9)
+    try:
+        with whole_file(path) as file:
+            drawn.savefig(file, dpi=130, format=Path(path).suffix.lstrip(".").lower())
+    finally:
+        pyplot.close("all")
+
+
+if __name__ == "__main__":
+    run_main(main)

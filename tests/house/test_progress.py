@@ -1,0 +1,92 @@
+"""What is shown of a job that takes long (cusp/runtime/progress.py)."""
+
+import os
+import pty
+import re
+import subprocess
+import sys
+import time
+
+import graphs
+import spawn
+
+from cusp.runtime import progress
+
+
+class Terminal:
+    """Standard error that is a terminal, or is not."""
+
+    def __init__(self, is_terminal: bool) -> None:
+        self.text, self.is_terminal = "", is_terminal
+
+    def write(self, text: str) -> None:
+        self.text += text
+
+    def flush(self) -> None:
+        pass
+
+    def isatty(self) -> bool:
+        return self.is_terminal
+
+
+def shown(monkeypatch, is_terminal: bool, log: bool) -> str:
+    """What is written while something takes long, and something else does not."""
+    terminal = Terminal(is_terminal)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(progress, "AFTER", 0.2)
+    monkeypatch.setattr(progress, "EVERY", 0.02)
+    monkeypatch.setattr(progress._Now, "running", False)
+    monkeypatch.setattr(progress._Now, "log", False)
+    progress.start(log)
+    progress.begin("quick")
+    progress.begin("walk")
+    progress.tell(frontier=12345, change=0.25)
+    time.sleep(0.5)
+    progress.tell(done=1, of=4)
+    time.sleep(0.1)
+    progress.begin("")
+    text = terminal.text
+    time.sleep(0.1)
+    assert terminal.text == text
+    progress._Now.running = False  # ends the thread
+    time.sleep(0.05)
+    return text
+
+
+def test_a_line_on_a_terminal(monkeypatch):
+    """The same line again and again, erased at the end; nothing about what is quick."""
+    text = shown(monkeypatch, True, False)
+    lines = text.split(progress.ERASE)
+    assert lines[0] == lines[-1] == "" and "\n" not in text and "quick" not in text
+    assert lines[1] == "walk: 0 s, 1 round, frontier 12,345, change 0.25"
+    assert re.fullmatch(r"walk: [01] s, 1 of 4, about [123] s left", lines[-2])
+
+
+def test_lines_with_the_time(monkeypatch):
+    """One when it has taken long, and one at the end."""
+    first, last, rest = shown(monkeypatch, False, True).split("\n")
+    assert rest == "" and re.fullmatch(r"\d\d:\d\d:\d\d walk: 0 s, 1 round, frontier 12,345, change 0.25", first)
+    assert re.fullmatch(r"\d\d:\d\d:\d\d walk: [01] s, 1 of 4, about [123] s left, done", last)
+
+
+def test_nothing_in_pipes(monkeypatch):
+    """Unless asked for."""
+    assert shown(monkeypatch, False, False) == ""
+
+
+def test_a_program_on_a_terminal(tmp_path):
+    """Loading compiled code takes a while; results are on standard output, whole."""
+    graphs.write_here(tmp_path / "g.h5", graphs.random_directed())
+    slow = (
+        "import runpy, sys, time; from cusp.runtime import progress; progress.AFTER = 0.0; progress.EVERY = 0.3; "
+        "sys.argv = ['bfs', 'g.h5', '--source', '0']; runpy.run_module('apps.bfs', run_name='__main__')"
+    )
+    ours, theirs = pty.openpty()
+    words = [sys.executable, "-c", slow]
+    env = os.environ | {"PYTHONPATH": str(spawn.ROOT)}
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=theirs, cwd=tmp_path, env=env, text=True, timeout=100)
+    os.close(theirs)
+    text = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+    assert done.returncode == 0 and "nodes reached" in done.stdout
+    assert "loading compiled code" in text and text.endswith(progress.ERASE)
