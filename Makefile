@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed-from-pyproject
+DEV := $(VENV)/installed-for-tests
 RUN := $(BIN)/mpirun -n 4 $(BIN)/python -m apps.bfs
 
 BY_CPU := $(foreach what,partition_gpu build_gpu peers limits gpu translate_rules,tests/*/test_$(what).py)
@@ -15,10 +16,10 @@ run: $(STAMP)  ## breadth-first search on 4 ranks
 	@echo '$(RUN)'
 	@$(RUN)
 
-test: $(STAMP)  ## every test at 1, 2, 3 and 4 ranks
+test: $(DEV)  ## every test at 1, 2, 3 and 4 ranks
 	$(BIN)/python -m scripts.test
 
-check: $(STAMP)  ## lint, format, types, the tests at 1 and 2 ranks, and the GPU code, run by a CPU, at 1 and 2
+check: $(DEV)  ## lint, format, types, the tests at 1 and 2 ranks, and the GPU code, run by a CPU, at 1 and 2
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -30,16 +31,24 @@ gpu-check:  ## the tests of the GPU code on a GPU, then compute-sanitizer; GPU_P
 	$(GPU_PYTHON) -m scripts.test --device gpu --ranks 1,2,4
 	$(GPU_PYTHON) -m scripts.sanitize
 
-bench: $(STAMP)  ## the benchmarks that need no GPU
+bench: $(DEV)  ## the benchmarks that need no GPU
 	$(BIN)/python -m scripts.bench cpu
 
 clean:  ## everything that can be made again
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml | $(BIN)/pip
+	@echo 'installing NumPy, numba, h5py, mpi4py and MPICH into $(VENV): about 360 MB'
+	$(BIN)/python -m pip install -e '.[mpich]'
+	@touch $@
+
+$(DEV): pyproject.toml | $(BIN)/pip
+	@echo 'installing what tests need besides: about 1 GB more'
+	$(BIN)/python -m pip install -e '.[mpich,dev]'
+	@touch $(STAMP) $@
+
+$(BIN)/pip:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo 'error: "$(PYTHON)" is not Python 3.11 or later; install one and say: make $(MAKECMDGOALS) PYTHON=/path/to/it'; exit 1; }
-	@test -x $(BIN)/pip || { echo '$(PYTHON) -m venv $(VENV)'; $(PYTHON) -m venv $(VENV); } || { \
+	@echo '$(PYTHON) -m venv $(VENV)'; $(PYTHON) -m venv $(VENV) || { \
 	  echo 'error: no venv module; on Debian or Ubuntu: apt install python3-venv, then say make again'; exit 1; }
-	$(BIN)/python -m pip install --quiet -e '.[mpich,dev]'
-	@touch $@

@@ -219,6 +219,7 @@ APP = App(
     run=lambda part, sync, source, prepared, options: bfs(
         part, sync, source, options.direction, options.parents, prepared
     ),
+    nodes=("parents",),
     verify=lambda part, sync, source, answer, _, options: verify_hops(part, sync, source, **answer.labels),
     add_options=add_options,
     needs_csc=lambda options, symmetric: options.direction != "push" and not symmetric,

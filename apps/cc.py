@@ -214,6 +214,7 @@ APP = App(
     summary="connected components: the smallest node of each, edges taken both ways",
     prepare=lambda part, sync, options: prepare(part, sync),
     run=lambda part, sync, _, shared, options: cc(part, sync, shared),
+    nodes=("component",),
     verify=lambda part, sync, _, answer, shared, options: verify_components(
         part, sync, answer.labels["component"], **answer.figures
     ),

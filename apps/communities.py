@@ -203,6 +203,7 @@ APP = App(
     summary="communities by Louvain or label propagation, and their modularity",
     prepare=lambda part, sync, options: as_undirected(part, sync.comm),
     run=lambda part, sync, _, graph, options: communities(part, sync, options.algorithm, graph, options.seed),
+    nodes=("community",),
     verify=lambda part, sync, _, answer, graph, options: verify_communities(
         graph, sync, answer.labels["community"], **answer.figures, least=options.algorithm == "louvain"
     ),

@@ -63,7 +63,7 @@ def forest(part: Partition, sync: Sync, roots: list[int]) -> Answer:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of this app alone."""
-    parser.add_argument("--roots", type=node_list, required=True, metavar="GID,GID...", help="the sources")
+    parser.add_argument("--roots", type=node_list, required=True, metavar="NODE,NODE...", help="the sources")
 
 
 APP = App(
@@ -73,6 +73,7 @@ APP = App(
     verify=lambda part, sync, _, answer, prepared, options: verify_forest(part, sync, options.roots, **answer.labels),
     add_options=add_options,
     needs_source=False,
+    nodes=("root",),
     rehearsed={"roots": [FAR_NODE]},
     needs_rounds=lambda options: "",
 )

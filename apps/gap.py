@@ -24,7 +24,7 @@ from apps.run.sources import draw_sources
 from cusp.edge_lists.generators import generate
 from cusp.errors import OptionError, together
 from cusp.input.memory_input import slice_of_rows
-from cusp.launch import parse_together, run_main
+from cusp.launch import parse_together, program, run_main
 from cusp.output.whole_file import check_targets
 from cusp.program import report
 from cusp.program.cli import add_partition_options, add_trace, add_watching, inputs_of, integer, positive, scale
@@ -104,7 +104,7 @@ def run_kernels(names: list[str], comm: MPI.Intracomm, options: argparse.Namespa
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m apps.gap", description="The GAP benchmark. Run it on several ranks with mpirun -n RANKS."
+        prog=program("apps.gap"), description="The GAP benchmark. Run it on several ranks with mpirun -n RANKS."
     )
     add = parser.add_argument
     add("graph", nargs="?", help="graph file, or folder of a saved partition")
@@ -154,7 +154,9 @@ def open_graph(options: argparse.Namespace, comm: MPI.Intracomm) -> tuple[str, P
         graph = slice_of_rows(builder.build(), comm)
     chosen = {action.dest: getattr(options, action.dest) for action in partition_keywords().actions}
     name = options.graph or f"{named[0]}{options.kron or options.urand}"
-    return name, partition_graph(graph, comm=comm, **chosen)
+    part = partition_graph(graph, comm=comm, **chosen)
+    part.names = None  # sources are drawn, by number
+    return name, part
 
 
 def trials_of(

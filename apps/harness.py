@@ -8,14 +8,15 @@ from typing import Any
 from mpi4py import MPI
 
 from apps.run.app import Answer, App
-from apps.run.cli import make_parser
+from apps.run.cli import make_parser, with_gids
 from apps.run.inputs import open_input
 from apps.run.output import append_rows, commit, trial_line, write_labels
 from apps.run.sources import choose_sources
-from cusp.errors import together
+from cusp.errors import shortened, together
 from cusp.estimates.quality import Quality, measure_quality
 from cusp.input.graph_file import read_header
 from cusp.launch import parse_together
+from cusp.names.names import SortedNames
 from cusp.output.whole_file import check_targets
 from cusp.partition import Partition
 from cusp.partitioner import partition_graph
@@ -53,25 +54,36 @@ class Job:
     partition_seconds: float
     phases: dict[str, float]
     startup_seconds: float
+    names: SortedNames | None
+
+    def name_of(self, gid: int | None) -> Any:
+        """What a node is called: its number if it has no name."""
+        return gid if self.names is None or gid is None else self.names[gid]
+
+
+def parser_of(app: App) -> argparse.ArgumentParser:
+    """The command line of an app."""
+    parser = make_parser(app.name, app.summary, app.needs_source)
+    app.add_options(parser)
+    return parser
 
 
 def main(app: App, comm: MPI.Intracomm, argv: list[str]) -> int:
     """Run an app from its command line. Collective; returns the exit code."""
-    parser = make_parser(app.name, app.summary, app.needs_source)
-    app.add_options(parser)
+    parser = parser_of(app)
     options = parse_together(comm, parser, argv)
     with together(comm):
         app.check_options(options)
     targets = {"--output": options.output, "--rows": options.rows, "--trace": options.trace}
     check_targets(comm, targets, inputs_of(options))
     with traced(comm, options.trace) as ranks:
-        run_trials(app, ranks, options)
+        run_trials(app, ranks, options, parser)
     return 0
 
 
-def run_trials(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> None:
+def run_trials(app: App, comm: MPI.Intracomm, options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     """Partition, run, verify and write as the options say. Collective."""
-    job = prepare_job(app, comm, options)
+    job, options = prepare_job(app, comm, options, parser)
     sources = [*choose_sources(job.part, comm, options)] if app.needs_source else [None]
     rows: list[dict] = []
     for source in sources:
@@ -89,22 +101,29 @@ def run_trials(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> No
                 row["verified"] = True
             rows.append(row)
             report.say(comm.rank, trial_line(row, answer.figures))
-        for line in app.show(job.part, Sync(job.plan, comm), source, answer, options):
+        shown = app.show(
+            job.part, Sync(job.plan, comm), source, answer, options, lambda gid: shortened(job.name_of(gid))
+        )
+        for line in shown:
             report.say(comm.rank, line)
     if options.output:
-        write_labels(options.output, job.part, answer.labels, comm)
+        write_labels(options.output, job.part, answer.labels, comm, job.names)
         report.say(comm.rank, f"wrote {', '.join(answer.labels)} to {options.output}")
     if options.rows:
         append_rows(options.rows, rows, comm)
 
 
-def prepare_job(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> Job:
-    """Load compiled code, partition the graph and show the table. Collective."""
+def prepare_job(
+    app: App, comm: MPI.Intracomm, options: argparse.Namespace, parser: argparse.ArgumentParser
+) -> tuple[Job, argparse.Namespace]:
+    """Load compiled code, partition the graph and show the table; the options with nodes by number. Collective."""
     began = time.perf_counter()
     report.progress(comm.rank, "opening")
     with timeline.phase("open"):
         placement = choose_device(wanted_device(options), comm, options.threads)
         source = open_input(comm, options, app.reads_weights(options), placement, app.generate)
+        with together(comm):
+            options = with_gids(parser, options, source.names, source.header.num_nodes)
         open_transport(options.transport, comm, placement.device)  # connects the GPUs before a clock runs
     report.progress(comm.rank, "loading compiled code (compiled once, then kept)")
     device = placement.device
@@ -125,7 +144,9 @@ def prepare_job(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> J
     phases = {name: comm.allreduce(watch.seconds.get(name, 0.0), MPI.MAX) for name in PHASES}
     quality = measure_quality(part, comm)
     report.progress(comm.rank, "")
-    report.say(comm.rank, report.describe_graph(source.name, source.header))
+    if source.note:
+        report.say(comm.rank, source.note)
+    report.say(comm.rank, report.describe_graph(source.name, source.header, source.names is not None))
     report.say(comm.rank, report.partition_table(quality, source.policy.name, seconds, phases))
     if source.shares:
         report.say(comm.rank, source.shares)
@@ -134,7 +155,10 @@ def prepare_job(app: App, comm: MPI.Intracomm, options: argparse.Namespace) -> J
     if placement.name != "cpu":
         report.say(comm.rank, f"transport: {plan.transport}")
     report.warn_of_idle_ranks(part, comm.size, comm.rank)
-    return Job(source.name, source.policy, placement, part, plan, prepared, quality, seconds, phases, startup)
+    job = Job(
+        source.name, source.policy, placement, part, plan, prepared, quality, seconds, phases, startup, source.names
+    )
+    return job, options
 
 
 def rehearse(
@@ -171,7 +195,7 @@ def run_trial(
         "app": app.name, "graph": job.graph, "nodes": job.part.num_nodes, "edges": job.part.num_edges,
         "policy": job.policy.name, "ranks": comm.size,
         "threads": max(job.placement.threads), "device": job.placement.name, "transport": job.plan.transport,
-        "execution": options.execution, "source": source, "trial": trial,
+        "execution": options.execution, "source": job.name_of(source), "trial": trial,
         "seconds": seconds, "partition_seconds": job.partition_seconds, "phases": job.phases,
         "startup_seconds": job.startup_seconds, "rounds": rounds, "messages": messages,
         "mb_sent": (reduced + broadcast + other) / 1e6, "mb_reduced": reduced / 1e6, "mb_broadcast": broadcast / 1e6,

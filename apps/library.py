@@ -7,7 +7,7 @@
     graph = partition_graph(matrix, policy="cvc")     # or a graph file, a NetworkX graph, a data frame, arrays
     result = bfs(graph, source=17)
     result.hops                                       # (nodes,) int32 by global id, on every rank
-    result.to_dataframe()
+    result.to_pandas()                                # with names, where nodes have some
 
 Every function is collective: call it on all ranks, with the same arguments. Its keywords are the options of the
 program of the same name, ``python -m apps.bfs --help``, with ``_`` for ``-``; ``help(bfs)`` lists them. What an
@@ -16,8 +16,8 @@ algorithm prepares is kept with the partition, so only its first run waits for t
 
 import argparse
 import importlib
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
@@ -32,7 +32,8 @@ from cusp import partitioner
 from cusp.errors import OptionError, together
 from cusp.input.edge_slice import EdgeSlice
 from cusp.input.graph_file import GraphHeader
-from cusp.input.memory_input import named_everywhere, node_names, slice_in_memory
+from cusp.input.memory_input import named_everywhere, named_slice
+from cusp.names.names import Names
 from cusp.policies import Policy
 from cusp.policies.compile_rules import compile_policy
 from cusp.program.cli import add_partition_options, wanted_device
@@ -40,6 +41,9 @@ from cusp.program.warm_up import tiny_policy, warm_up
 from cusp.runtime.devices import choose_device
 from cusp.runtime.stopwatch import Stopwatch
 from gluon.transports import open_transport
+
+if TYPE_CHECKING:  # made by scripts.signatures, for editors
+    from apps.run.functions import *  # noqa: F403
 
 APPS = {  # name of a function here -> module with its App
     "bfs": "apps.bfs",
@@ -94,6 +98,7 @@ def partition_graph(
     num_nodes: int | None = None,
     symmetrize: bool = False,
     share: bool = False,
+    columns: str | Sequence[str] | None = None,
     **options: Any,
 ) -> PartitionedGraph:
     """Divide a graph among the ranks. Collective.
@@ -101,16 +106,22 @@ def partition_graph(
     Parameters
     ----------
     graph : str or graph in memory
-        A graph file, the folder of a saved partition, or what :func:`cusp.input.memory_input.slice_in_memory` takes or
-        makes: a SciPy sparse matrix, a NetworkX graph, a data frame or arrays; an EdgeSlice.
+        A graph file, the folder of a saved partition, a file of any format that ``scripts.convert`` takes, or what
+        :func:`cusp.input.memory_input.named_slice` takes or makes: a SciPy sparse matrix, a NetworkX graph, a data
+        frame, an Arrow table or arrays; an EdgeSlice. Ids of nodes may be names.
     policy : str
         ``oec``, ``cvc`` ...: see ``python -m cusp --help``.
     comm : Intracomm, optional
         The ranks; all of the job if left out, which is one without mpirun.
     weights : bool
         Take the weights of edges, if they have some.
-    num_nodes, symmetrize, share
-        Of a graph in memory, see :func:`cusp.input.memory_input.slice_in_memory`.
+    num_nodes, share
+        Of a graph in memory, see :func:`cusp.input.memory_input.named_slice`.
+    symmetrize : bool
+        Add the reverse of every edge, unless the graph is in a graph file.
+    columns : str or list of str, optional
+        Columns of a table: source, target and perhaps weight, such as ``"from,to,km"``; those with the usual headings
+        if left out.
     options
         Those of the command line: device, order, grid, threshold, memory_limit, transport ...
 
@@ -139,13 +150,16 @@ def partition_graph(
     placement = choose_device(wanted_device(chosen), comm, chosen.threads)
     device = placement.device
     open_transport(chosen.transport, comm, device)
-    names = None
+    names: Names | None = None
+    chosen.columns = columns if columns is None or isinstance(columns, str) else ",".join(columns)
+    chosen.symmetrize = symmetrize
     if named_everywhere(graph, comm):
         with together(comm):
-            if num_nodes is not None or symmetrize or share:
-                raise OptionError("num_nodes, symmetrize and share are for graphs in memory; scripts.convert does so")
+            if num_nodes is not None or share:
+                raise OptionError("num_nodes and share are for graphs in memory")
         chosen.graph = str(graph)
         source = open_input(comm, chosen, weights, placement)
+        names = source.names
     else:
         with together(comm):
             compiled = compile_policy(policy_for(comm, chosen), device)
@@ -153,10 +167,10 @@ def partition_graph(
                 raise OptionError("memory_limit is for graph files; this graph is in memory")
         edges = graph
         if not isinstance(graph, EdgeSlice):
-            names = node_names(graph, comm)
-            edges = slice_in_memory(
-                graph, comm, num_nodes=num_nodes, symmetrize=symmetrize, share=share, weights=weights
-            )
+            edges, names = named_slice(
+                graph, comm, num_nodes=num_nodes, symmetrize=symmetrize, share=share, weights=weights,
+                columns=chosen.columns and chosen.columns.split(","),
+            )  # fmt: skip
         source = open_slice(comm, "memory", edges, compiled, chosen, placement)
     _warm_up(source.header, source.policy, weights, comm, device)
     return PartitionedGraph(source.build(Stopwatch(), False), comm, source.policy, names, chosen.transport)

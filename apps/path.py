@@ -9,6 +9,7 @@
 """
 
 import argparse
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -67,17 +68,18 @@ def paths_to(part: Partition, sync: Sync, answer: Answer, targets: list[int]) ->
     return [(path, known[place]) for place, path in enumerate(paths)]
 
 
-def show(part: Partition, sync: Sync, source: int, answer: Answer, options: argparse.Namespace) -> list[str]:
+def show(
+    part: Partition, sync: Sync, source: int, answer: Answer, options: argparse.Namespace, name_of: Callable[[int], str]
+) -> list[str]:
     """A line for each target. Collective."""
     lines = []
     unit = "distance" if "distance" in answer.labels else "hops"
     for target, (path, distance) in zip(options.targets, paths_to(part, sync, answer, options.targets)):
-        nodes = [str(node) for node in path.tolist()]
+        nodes = [name_of(node) for node in path.tolist()]
         if len(nodes) > SHOWN:
             nodes[SHOWN // 2 : -SHOWN // 2] = [f"({len(nodes) - SHOWN:,} more)"]
-        lines.append(
-            f"{unit} {distance}: {' -> '.join(nodes)}" if nodes else f"there is no path from {source} to {target}"
-        )
+        way = f"{unit} {distance}: {' -> '.join(nodes)}"
+        lines.append(way if nodes else f"there is no path from {name_of(source)} to {name_of(target)}")
     return lines
 
 
@@ -105,7 +107,7 @@ def verify(part: Partition, sync: Sync, source: int, answer: Answer, prepared: t
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of this app alone."""
     parser.add_argument(
-        "--targets", type=node_list, default=[], metavar="GID,GID...", help="show the path to each of these"
+        "--targets", type=node_list, default=[], metavar="NODE,NODE...", help="show the path to each of these"
     )
     parser.add_argument("--hops", action="store_true", help="count edges, whatever their weights")
 
@@ -116,6 +118,7 @@ APP = App(
     prepare=prepare,
     run=lambda part, sync, source, prepared, options: shortest_tree(part, sync, source, *prepared),
     verify=verify,
+    nodes=("parents",),
     show=show,
     add_options=add_options,
     needs_csc=lambda options, symmetric: not (options.hops and symmetric),

@@ -241,6 +241,7 @@ APP = App(
     summary="strongly connected components: the smallest node of each",
     prepare=lambda part, sync, options: prepare(part, sync),
     run=lambda part, sync, _, colors, options: scc(part, sync, colors),
+    nodes=("component",),
     verify=lambda part, sync, _, answer, colors, options: verify_strong_components(
         part, sync, answer.labels["component"], **answer.figures
     ),

@@ -4,8 +4,9 @@
 
 >>> from apps.library import partition_graph, triangles
 >>> graph = partition_graph(([0, 1, 2, 2], [1, 2, 0, 3]))
->>> triangles(graph).figures
-{'triangles': 1, 'transitivity': 0.6}
+>>> found = triangles(graph, per_node=True)
+>>> found.triangles, found.transitivity, found.node_triangles
+(1, 0.6, array([1, 1, 1, 0]))
 """
 
 import argparse
@@ -55,8 +56,8 @@ def triangles(part: Partition, sync: Sync, per_node: bool = False, oriented: Ori
     -------
     Answer
         figures: ``triangles``; ``transitivity``, the share of paths of two edges that are closed, 0 if there are none.
-        With ``per_node`` also ``average_clustering``, and for this rank's masters ``triangles`` (int64) and
-        ``clustering`` (float64): the share of pairs of neighbours that are neighbours, 0 where there is no pair.
+        With ``per_node`` also ``average_clustering``, and for this rank's masters ``node_triangles`` (int64)
+        and ``clustering`` (float64): the share of pairs of neighbours that are neighbours, 0 where there is no pair.
     """
     comm = sync.comm
     graph, shares = oriented or prepare(part, sync)
@@ -76,7 +77,7 @@ def triangles(part: Partition, sync: Sync, per_node: bool = False, oriented: Ori
     at_node = return_to_masters(shares, counts, graph.num_masters, comm)
     clustering = at_node / xp.maximum(pairs, 1)
     figures["average_clustering"] = sync.total(float(clustering.sum()))[0] / part.num_nodes
-    return Answer({"triangles": at_node, "clustering": clustering}, None, rounds, figures)
+    return Answer({"node_triangles": at_node, "clustering": clustering}, None, rounds, figures)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

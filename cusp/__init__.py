@@ -6,4 +6,6 @@ before numba and mpi4py are imported, because both read their settings at import
 
 from cusp.runtime import environment
 
+__version__ = "0.1.0"
+
 environment.prepare()

@@ -16,7 +16,7 @@ from cusp.errors import OptionError, together
 from cusp.estimates.dry_run import dry_run
 from cusp.estimates.quality import measure_quality
 from cusp.input.graph_file import read_header
-from cusp.launch import parse_together, run_main
+from cusp.launch import parse_together, program, run_main
 from cusp.output.export import EXPORTS, export, export_names
 from cusp.output.saved import save_partition, saved_before
 from cusp.output.whole_file import check_targets
@@ -51,10 +51,20 @@ def main(comm: MPI.Intracomm, argv: list[str]) -> int:
     return command(comm, argv[1:]) if command else partition(comm, argv)
 
 
-def partition(comm: MPI.Intracomm, argv: list[str]) -> int:
-    """``python -m cusp graph.h5``: partition, print the table, save and export on request."""
-    parser = argparse.ArgumentParser(prog="python -m cusp", description=__doc__.split("\n\n")[0])
-    parser.epilog = f"other commands: {', '.join(COMMANDS)}; python -m cusp COMMAND --help"
+def make_parser(command: str) -> argparse.ArgumentParser:
+    """The command line of one of ``COMMANDS`` that is in this file."""
+    whole = "cusp" if command == "partition" else f"cusp {command}"
+    parser = argparse.ArgumentParser(prog=program(whole), description=COMMANDS[command].__doc__)
+    if command == "partition":
+        parser.epilog = f"other commands: {', '.join(COMMANDS)}; each has --help"
+        add_partition_arguments(parser)
+    elif command == "new-policy":
+        parser.add_argument("name", help="NAME.py and test_NAME.py are written into this folder")
+    return parser
+
+
+def add_partition_arguments(parser: argparse.ArgumentParser) -> None:
+    """Those of ``partition``."""
     parser.add_argument("graph", help="graph file")
     add_partition_options(parser)
     add_watching(parser)
@@ -70,7 +80,11 @@ def partition(comm: MPI.Intracomm, argv: list[str]) -> int:
     dry.add_argument(
         "--sample", type=between(0, 1e12), default=64, metavar="MB", help="of the file, at most (default: 64; 0: none)"
     )
-    options = parse_together(comm, parser, argv)
+
+
+def partition(comm: MPI.Intracomm, argv: list[str]) -> int:
+    """Partition a graph and look at the result; save it, or export it, on request."""
+    options = parse_together(comm, make_parser("partition"), argv)
     exported = export_names(options.export, options.export_to, comm.size) if options.export else []
     targets = {"--save": options.save, "--json": options.json, "--trace": options.trace}
     check_targets(comm, targets | {f"--export-to {name}": name for name in exported}, inputs_of(options))
@@ -137,17 +151,15 @@ def partition_as_told(comm: MPI.Intracomm, options: argparse.Namespace) -> None:
 
 
 def policies(comm: MPI.Intracomm, argv: list[str]) -> int:
-    """``python -m cusp policies``: all that --policy knows, one line each."""
-    parse_together(comm, argparse.ArgumentParser(prog="python -m cusp policies", description=policies.__doc__), argv)
+    """All that --policy knows, one line each."""
+    parse_together(comm, make_parser("policies"), argv)
     report.say(comm.rank, report.policy_list(installed_policies()))
     return 0
 
 
 def new_policy(comm: MPI.Intracomm, argv: list[str]) -> int:
-    """``python -m cusp new-policy NAME``: a commented policy file and its test, to start from."""
-    parser = argparse.ArgumentParser(prog="python -m cusp new-policy", description=new_policy.__doc__)
-    parser.add_argument("name", help="NAME.py and test_NAME.py are written into this folder")
-    options = parse_together(comm, parser, argv)
+    """Write a commented policy file and its test, to start from."""
+    options = parse_together(comm, make_parser("new-policy"), argv)
     with together(comm):
         written = write_template(options.name) if comm.rank == 0 else []
     for line in written:
@@ -156,6 +168,7 @@ def new_policy(comm: MPI.Intracomm, argv: list[str]) -> int:
 
 
 COMMANDS: dict[str, Callable[[MPI.Intracomm, list[str]], int]] = {
+    "partition": partition,
     "compare": compare,
     "policies": policies,
     "new-policy": new_policy,

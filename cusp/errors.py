@@ -19,7 +19,7 @@ class GraphFileError(InputError):
     """
 
     def __init__(self, message: object) -> None:
-        text = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in str(message))
+        text = printable(message)
         super().__init__(text if len(text) <= 2000 else f"{text[:1000]} ... {text[-900:]}")
 
 
@@ -31,9 +31,14 @@ class OptionError(InputError):
     """An option that contradicts the graph or another option."""
 
 
+def printable(text: object) -> str:
+    """A text whose letters are harmless on a terminal: escapes stand for those that cannot be printed."""
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in str(text))
+
+
 def shortened(value: object) -> str:
-    """What a user wrote, as one line that is not too long for a message."""
-    text = " ".join(str(value).split())
+    """What a user or a file says, as one line that is not too long for a message."""
+    text = printable(" ".join(str(value).split()))
     return text if len(text) <= 300 else f"{text[:200]} ... {text[-80:]}"
 
 

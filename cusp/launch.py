@@ -67,6 +67,11 @@ def run_main(main: Callable[[MPI.Intracomm, list[str]], int]) -> NoReturn:
     sys.exit(code)
 
 
+def program(module: str) -> str:
+    """What a user types to start the program of a module: ``cusp NAME``, which that command leaves in ``sys.argv``."""
+    return sys.argv[0] if sys.argv[0].startswith("cusp ") else f"python -m {module}"
+
+
 def num_bytes(text: str) -> int:
     """Read a number of bytes such as ``500M`` or ``2G`` (powers of 1024)."""
     digits = text.upper().removesuffix("B").removesuffix("I")

@@ -20,7 +20,7 @@ from mpi4py import MPI
 
 from cusp.errors import InputError, together
 from cusp.estimates.plot import FAINT, INK, check_plot, pyplot_for
-from cusp.launch import parse_together, run_main
+from cusp.launch import parse_together, program, run_main
 from cusp.output.whole_file import whole_file
 from cusp.runtime.timeline import COMPILE, OPERATOR, PHASE, ROUND, SYNC, WAIT
 
@@ -52,7 +52,7 @@ class Band(NamedTuple):
 def make_parser() -> argparse.ArgumentParser:
     """The options."""
     parser = argparse.ArgumentParser(
-        prog="python -m scripts.draw_trace", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+        prog=program("scripts.draw_trace"), description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("trace", help="a file that --trace wrote")
     parser.add_argument("-o", "--output", required=True, metavar="FILE.png", help="or .svg, .pdf")

@@ -9,7 +9,7 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from cusp.launch import num_bytes, parse_together, run_main
+from cusp.launch import num_bytes, parse_together, program, run_main
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -41,7 +41,7 @@ KINDS: dict[str, tuple[str, dict]] = {
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m scripts.generate",
+        prog=program("scripts.generate"),
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

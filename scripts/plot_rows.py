@@ -21,7 +21,7 @@ from mpi4py import MPI
 
 from cusp.errors import InputError, OptionError, together
 from cusp.estimates.plot import FAINT, INK, MARKERS, check_plot, pyplot_for
-from cusp.launch import parse_together, run_main
+from cusp.launch import parse_together, program, run_main
 from cusp.output.whole_file import whole_file
 from cusp.program import report
 
@@ -32,7 +32,7 @@ Series = dict[tuple, dict[int, float]]  # what was run -> by number of ranks, me
 def make_parser() -> argparse.ArgumentParser:
     """The options."""
     parser = argparse.ArgumentParser(
-        prog="python -m scripts.plot_rows", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+        prog=program("scripts.plot_rows"), description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("rows", nargs="+", help="files that --rows wrote")
     parser.add_argument("-o", "--output", metavar="FILE.png", help="the picture; or .svg, .pdf")

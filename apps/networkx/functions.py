@@ -38,14 +38,14 @@ def _nearest_first(G: Graph, values: np.ndarray, reached: np.ndarray, cutoff: An
 @refusing
 def single_source_shortest_path_length(G: Graph, source: Any, cutoff: Any = None) -> dict:
     node_of(G, source, "Source {} is not in G")
-    hops = library.bfs(G.weighted_by(None), source=source).hops
+    hops = library.bfs(G.weighted_by(None), source=G.numbers[source]).hops
     return _nearest_first(G, hops, hops >= 0, cutoff)
 
 
 @refusing
 def single_source_dijkstra_path_length(G: Graph, source: Any, cutoff: Any = None, weight: Any = "weight") -> dict:
     node_of(G, source, "Node {} not found in graph")
-    distance = library.sssp(G.weighted_by(weight), source=source).distance
+    distance = library.sssp(G.weighted_by(weight), source=G.numbers[source]).distance
     reached = distance >= 0 if distance.dtype.kind == "i" else distance < np.inf
     return _nearest_first(G, distance, reached, cutoff)
 
@@ -131,7 +131,7 @@ def _of_nodes(G: Graph, values: np.ndarray, nodes: Any) -> Any:
 
 
 def triangles(G: Graph, nodes: Any = None) -> Any:
-    return _of_nodes(G, _at_nodes(G)["triangles"], nodes)
+    return _of_nodes(G, _at_nodes(G)["node_triangles"], nodes)
 
 
 def clustering(G: Graph, nodes: Any = None, weight: Any = None) -> Any:
@@ -150,8 +150,7 @@ def transitivity(G: Graph) -> float:
 
 @refusing
 def _at_nodes(G: Graph) -> dict[str, np.ndarray]:
-    columns = library.triangles(G.weighted_by(None), per_node=True).columns()
-    return {name: np.asarray(columns[name]) for name in list(columns)[1:]}
+    return library.triangles(G.weighted_by(None), per_node=True).values
 
 
 @refusing
@@ -159,9 +158,9 @@ def pagerank(
     G: Graph, alpha: float = 0.85, personalization: dict | None = None, max_iter: int = 100, tol: float = 1e-6,
     nstart: Any = None, weight: Any = "weight", dangling: Any = None,
 ) -> dict:  # fmt: skip
-    starts = None
+    starts: Any = None
     if personalization is not None:
-        starts = {node: value for node, value in personalization.items() if node in G and value}
+        starts = {G.numbers[node]: value for node, value in personalization.items() if node in G and value}
         if sum(starts.values()) == 0:
             raise ZeroDivisionError
     tolerance = min(max(len(G) * tol, LEAST_CHANGE), 1.0)
@@ -195,7 +194,7 @@ def asyn_lpa_communities(G: Graph, weight: Any = None, seed: Any = None) -> Iter
     return iter(_communities(G, weight, "label-propagation"))
 
 
-def _communities(G: Graph, weight: Any, algorithm: str) -> list[set]:
+def _communities(G: Graph, weight: Any, algorithm: Any) -> list[set]:
     if G.loops:
         raise NotImplementedError("edges that join a node with itself do not count here")
     return G.groups(library.communities(G.weighted_by(weight), algorithm=algorithm).community)

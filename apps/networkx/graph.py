@@ -34,7 +34,6 @@ class PartitionedNxGraph:
         arrays = edges_of(graph, attribute, default)
         self.loops = bool((arrays[0] == arrays[1]).any())
         self._weighted = partition_graph(arrays, num_nodes=len(self.names))
-        self._weighted.names = self.names
 
     def is_directed(self) -> bool:
         """Whether edges have a direction."""
@@ -79,7 +78,7 @@ class PartitionedNxGraph:
             return given
         csc = given.part.csc and replace(given.part.csc, weights=None)
         part = replace(given.part, weights=None, csc=csc)
-        return PartitionedGraph(part, given.comm, given.policy, self.names, given.plan.transport)
+        return PartitionedGraph(part, given.comm, given.policy, None, given.plan.transport)
 
     def by_name(self, values: np.ndarray) -> dict:
         """(nodes,) values as a dictionary."""

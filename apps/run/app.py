@@ -35,6 +35,10 @@ class Answer:
     rounds: Any
     figures: dict[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        both = self.labels.keys() & self.figures.keys()
+        assert not both, f"both a label and a figure are called {both}: a result has one attribute of each name"
+
     @property
     def reached(self) -> Any:
         """(masters,) bool, or None for all: nodes whose out-edges were traversed, for the rate of traversed edges."""
@@ -64,8 +68,11 @@ class App:
     verify : function (part, sync, source, answer, prepared, options)
         Raises VerificationError. The arrays of the answer are on the device of the partition, and ``prepared`` is what
         the run had. Without one, ``--verify`` is refused.
-    show : function (part, sync, source, answer, options) -> list of str
-        Lines to print below the trials of a source, the same on every rank. Collective.
+    nodes : tuple of str
+        Labels whose values are nodes, or -1.
+    show : function (part, sync, source, answer, options, name_of) -> list of str
+        Lines to print below the trials of a source, the same on every rank. ``name_of(gid)`` is what a
+        node is called. Collective.
     needs_rounds : function (options) -> str
         Why it cannot run asynchronously; empty if it can.
     generate : function (comm, options) -> (name, CsrSlice), or None
@@ -92,7 +99,10 @@ class App:
     weighted: bool = False
     needs_source: bool = True
     rehearsed: dict[str, Any] = field(default_factory=dict)
-    show: Callable[[Partition, Sync, Any, Answer, argparse.Namespace], list[str]] = lambda *arguments: []
+    nodes: tuple[str, ...] = ()
+    show: Callable[[Partition, Sync, Any, Answer, argparse.Namespace, Callable[[int], str]], list[str]] = (
+        lambda *arguments: []
+    )
     needs_rounds: Callable[[argparse.Namespace], str] = lambda options: "each of its rounds needs all of the one before"
     generate: Callable[[MPI.Intracomm, argparse.Namespace], tuple[str, CsrSlice]] | None = None
 

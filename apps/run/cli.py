@@ -3,9 +3,11 @@
 import argparse
 from collections.abc import Iterable
 
-from cusp.errors import OptionError
+from cusp.errors import OptionError, shortened
+from cusp.launch import program
+from cusp.names.names import Names
 from cusp.partition import Partition
-from cusp.program.cli import add_partition_options, add_trace, add_watching, integer, positive
+from cusp.program.cli import add_partition_options, add_trace, add_watching, integer, node_list, one_node, positive
 from gluon.transports import CHOICES as TRANSPORTS
 
 DEFAULT_SCALE = 16
@@ -19,6 +21,46 @@ def check_nodes(part: Partition, nodes: Iterable[int], name: str) -> None:
             raise OptionError(f"{name} {node}: the graph has the nodes 0 to {part.num_nodes - 1}")
 
 
+def with_gids(
+    parser: argparse.ArgumentParser, options: argparse.Namespace, names: Names | None, num_nodes: int
+) -> argparse.Namespace:
+    """The options with global ids in place of the nodes that a user named.
+
+    Raises
+    ------
+    OptionError
+        There is no such node.
+    """
+    chosen = argparse.Namespace(**vars(options))
+    for action in parser._actions:
+        given = getattr(options, action.dest, None)
+        if action.type not in (one_node, node_list) or given is None:
+            continue
+        words = [given] if isinstance(given, str) else given
+        gids = [gid_of(word, names, num_nodes, action.option_strings[-1]) for word in words]
+        setattr(chosen, action.dest, gids[0] if isinstance(given, str) else gids)
+    return chosen
+
+
+def gid_of(word: str, names: Names | None, num_nodes: int, option: str) -> int:
+    """Global id of a node that a user named in an option.
+
+    Raises
+    ------
+    OptionError
+        There is no such node.
+    """
+    if names is not None:
+        return names.gid(word, option)
+    try:
+        gid = int(word)
+    except ValueError:
+        gid = -1
+    if not 0 <= gid < num_nodes:
+        raise OptionError(f"{option} {shortened(word)}: the graph has the nodes 0 to {num_nodes - 1}")
+    return gid
+
+
 def check_execution(name: str) -> str:
     """The name of a way to execute, if it is one."""
     if name not in EXECUTIONS:
@@ -29,17 +71,22 @@ def check_execution(name: str) -> str:
 def make_parser(name: str, summary: str, needs_source: bool = True) -> argparse.ArgumentParser:
     """Options of every app; an app adds its own."""
     parser = argparse.ArgumentParser(
-        prog=f"python -m apps.{name}",
+        prog=program(f"apps.{name}"),
         description=f"{summary[0].upper()}{summary[1:]}. Run it on several ranks with mpirun -n RANKS.",
     )
     default = f"an RMAT graph of scale {DEFAULT_SCALE}, generated at the start"
-    parser.add_argument("graph", nargs="?", help=f"graph file, or folder of a saved partition (default: {default})")
+    files = "graph file, folder of a saved partition, or any file that scripts.convert takes"
+    parser.add_argument("graph", nargs="?", help=f"{files} (default: {default})")
+    other = parser.add_argument_group("files of other formats")
+    columns = "columns of a table or edge list: names, or numbers from 1 (default: those with the usual headings)"
+    other.add_argument("--columns", metavar="S,T[,W]", help=columns)
+    other.add_argument("--symmetrize", action="store_true", help="add the reverse of every edge")
     add_partition_options(parser)
     run = parser.add_argument_group("run")
     of_source = " per source" if needs_source else ""
     if needs_source:
         which = run.add_mutually_exclusive_group()
-        which.add_argument("--source", type=integer, metavar="GID", help="start from this node")
+        which.add_argument("--source", type=one_node, metavar="NODE", help="start from this node, by name or number")
         several = "start from K seeded nodes that have out-edges"
         which.add_argument("--sources", type=positive, metavar="K", help=several)
     run.add_argument("--seed", type=integer, default=1, help="seed of everything random (default: 1)")

@@ -7,13 +7,13 @@ from typing import Any
 from mpi4py import MPI
 
 from apps.harness import App, timed_run
-from apps.run.cli import check_execution
-from apps.run.keywords import Keywords
+from apps.run.cli import check_execution, with_gids
+from apps.run.keywords import Keywords, annotation_of
 from apps.run.partitioned_graph import PartitionedGraph
 from apps.run.result import Result
 from cusp.errors import OptionError, together
 from cusp.output.whole_file import Name, check_target
-from cusp.program.cli import node_list, weighted_node
+from cusp.program.cli import node_list, one_node, weighted_node
 from cusp.program.traced import traced
 from gluon.sync import Sync
 
@@ -28,7 +28,7 @@ def function_of(app: App, text: str | None = None) -> Callable[..., Result]:
         What ``help`` begins with; the summary if left out.
     """
     parser = Keywords(app.name, app.add_options)
-    nodes = {action.dest for action in parser.actions if action.type is node_list}
+    nodes = {action.dest for action in parser.actions if action.type in (one_node, node_list)}
     weighted = {action.dest for action in parser.actions if action.type is weighted_node}
 
     def run(
@@ -50,9 +50,9 @@ def function_of(app: App, text: str | None = None) -> Callable[..., Result]:
         options: dict[str, Any],
     ) -> Result:  # fmt: skip
         with together(comm):
-            named = {name: [part.gid(node) for node in options[name]] for name in nodes & options.keys()}
+            named = {name: part.gids(options[name]) for name in nodes & options.keys()}
             named |= {name: _with_weights(part, options[name]) for name in weighted & options.keys()}
-            chosen = parser.read(options | named)
+            chosen = with_gids(parser, parser.read(options | named), None, part.part.num_nodes)
             chosen.verify, chosen.execution = verify, check_execution(execution)
             app.check_options(chosen)
             gid = part.gid(source) if app.needs_source else None
@@ -61,7 +61,7 @@ def function_of(app: App, text: str | None = None) -> Callable[..., Result]:
         answer = answer.on_host()
         if verify:
             app.check(part.part, Sync(part.plan, comm), gid, answer, state, chosen)
-        return Result(answer, part.part, part.names, part.comm, seconds, gather)
+        return Result(answer, part.part, part.names, part.comm, seconds, gather, app.nodes)
 
     def with_source(
         part: PartitionedGraph, source: Any, *, gather: bool = True, verify: bool = False, execution: str = "auto",
@@ -93,7 +93,12 @@ def _signature(function: Callable[..., Result], parser: Keywords) -> inspect.Sig
     """That of the function, with the options of the app in the place of ``**options``."""
     plain = inspect.signature(function)
     own = [
-        inspect.Parameter(action.dest, inspect.Parameter.KEYWORD_ONLY, default=action.default)
+        inspect.Parameter(
+            action.dest,
+            inspect.Parameter.KEYWORD_ONLY,
+            annotation=annotation_of(action),
+            default=inspect.Parameter.empty if action.required else action.default,
+        )
         for action in parser.actions
     ]
     kept = [parameter for parameter in plain.parameters.values() if parameter.kind != parameter.VAR_KEYWORD]

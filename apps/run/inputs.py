@@ -9,11 +9,16 @@ from typing import Any
 from mpi4py import MPI
 
 from apps.run.cli import DEFAULT_SCALE
+from cusp.convert.conversion import Request, read_graph
 from cusp.edge_lists.csr_builder import CsrSlice
-from cusp.errors import OptionError, PolicyError, together
+from cusp.errors import GraphFileError, OptionError, PolicyError, together
+from cusp.formats import is_graph_file
 from cusp.input.edge_slice import EdgeSlice
 from cusp.input.graph_file import GraphHeader, read_header
 from cusp.input.memory_input import slice_of_rows
+from cusp.names.graph_names import read_names
+from cusp.names.names import SortedNames
+from cusp.names.numbering import whole_names
 from cusp.output.fingerprint import check_regular
 from cusp.output.graph_writer import index_dtype
 from cusp.output.manifest import Manifest, read_manifest
@@ -46,12 +51,18 @@ class Input:
         Collective.
     shares : str or None
         A line about the shares of ranks, if they are not those that were asked for.
+    names : SortedNames or None
+        What the nodes are called.
+    note : str or None
+        A line about the file, if it is not a graph file.
     """
 
     header: GraphHeader
     compiled: CompiledPolicy
     build: Callable[[Stopwatch, bool], Partition]
     shares: str | None = None
+    names: SortedNames | None = None
+    note: str | None = None
 
     @property
     def policy(self) -> Policy:
@@ -76,15 +87,21 @@ def open_input(
         On every rank.
     """
     is_file = bool(options.graph) and generate is None
-    if is_file and os.path.isdir(options.graph):
-        return _open_saved(comm, options, weighted, placement)
+    is_folder = is_file and os.path.isdir(options.graph)
     with together(comm):
-        if options.memory_limit and not is_file:
-            raise OptionError("--memory-limit: needs a graph file; a graph that is generated now is in memory")
-        compiled = compile_policy(policy_for(comm, options), placement.device)
-        header = read_header(options.graph) if is_file else None
+        foreign = is_file and not is_folder and not is_graph_file(options.graph)
+        if not foreign and (options.columns or options.symmetrize):
+            raise OptionError("--columns and --symmetrize are for files of other formats; scripts.convert has them too")
+        if options.memory_limit and (foreign or not is_file):
+            raise OptionError("--memory-limit: needs a graph file, from scripts.convert; this graph is in memory")
+        compiled = None if is_folder else compile_policy(policy_for(comm, options), placement.device)
+        header = read_header(options.graph) if is_file and not is_folder and not foreign else None
+    if compiled is None:
+        return _open_saved(comm, options, weighted, placement)
     if header is not None:
         return _open_file(comm, header, compiled, options, weighted, placement)
+    if foreign:
+        return _open_foreign(comm, compiled, options, weighted, placement)
     name, rows = (generate or _small_rmat(weighted))(comm, options)
     return open_slice(comm, name, slice_of_rows(rows, comm), compiled, options, placement)
 
@@ -125,6 +142,19 @@ def open_slice(
     return Input(header, compiled, build, line)
 
 
+def _open_foreign(
+    comm: MPI.Intracomm, compiled: CompiledPolicy, options: argparse.Namespace, weighted: bool, placement: Placement
+) -> Input:
+    """A file of another format, read into memory. Collective."""
+    path, columns = options.graph, options.columns and options.columns.split(",")
+    request = Request(path, columns=columns, symmetrize=options.symmetrize, weights="keep" if weighted else "none")
+    rows, slab, file = read_graph(comm, request)
+    source = open_slice(comm, path, slice_of_rows(rows, comm), compiled, options, placement)
+    names = None if slab is None else SortedNames(whole_names(slab, comm))
+    note = f"{path}: {file.format}, read edge by edge; python -m scripts.convert makes a graph file, which opens faster"
+    return replace(source, names=names, note=note)
+
+
 def header_of(name: str, graph: EdgeSlice | Partition) -> GraphHeader:
     """What the file of a graph would say."""
     weights = None if graph.weights is None else graph.weights.dtype
@@ -156,7 +186,7 @@ def _open_file(
             placement.device,
         )
 
-    return Input(header, compiled, build, line)
+    return Input(header, compiled, build, line, read_names(header.path, comm, header.num_nodes))
 
 
 def _open_saved(comm: MPI.Intracomm, options: argparse.Namespace, weighted: bool, placement: Placement) -> Input:
@@ -187,7 +217,15 @@ def _open_saved(comm: MPI.Intracomm, options: argparse.Namespace, weighted: bool
             part = load_partition(folder, comm, weighted, options.memory_limit).on(device)
             return part.with_csc() if csc else part
 
-    return Input(header, compiled, load)
+    return Input(header, compiled, load, names=_names_of(manifest, comm))
+
+
+def _names_of(manifest: Manifest, comm: MPI.Intracomm) -> SortedNames | None:
+    """The names of nodes in the graph that was saved, if it is still there; loading checks it. Collective."""
+    try:
+        return read_names(manifest.graph, comm, manifest.num_nodes)
+    except GraphFileError:
+        return None
 
 
 def _policy_again(

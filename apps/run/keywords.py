@@ -1,12 +1,13 @@
 """Options of a command line as keyword arguments of a function."""
 
 import argparse
-from collections.abc import Callable
-from typing import Any, NoReturn
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NoReturn, get_type_hints
 
 import numpy as np
 
 from cusp.errors import OptionError
+from cusp.program.cli import node_list, one_node
 
 
 class Keywords(argparse.ArgumentParser):
@@ -37,6 +38,27 @@ class Keywords(argparse.ArgumentParser):
                 raise OptionError(f"{self.prog}: no option {name}; there are {', '.join(known) or 'none'}")
             argv += _texts(known[name], value)
         return self.parse_args(argv)
+
+
+def annotation_of(action: argparse.Action) -> Any:
+    """The type of the keyword that an option becomes, for signatures; nodes may be names."""
+    if action.nargs == 0:
+        return bool
+    kind: Any = action.type if isinstance(action.type, type) else get_type_hints(action.type or _text).get("return")
+    if action.choices:
+        kind = Literal[tuple(action.choices)]
+    if action.type is one_node:
+        kind = Any
+    if action.type is node_list:
+        kind = Sequence[Any]
+    elif action.nargs is not None:
+        kind = Sequence[kind]
+    return kind if action.required or action.default is not None else kind | None
+
+
+def _text(value: str) -> str:
+    """What an option without a type is."""
+    return value
 
 
 def _texts(action: argparse.Action, value: Any) -> list[str]:

@@ -8,15 +8,21 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from cusp.errors import together
+from cusp.errors import shortened, together
+from cusp.names.names import SortedNames
+from cusp.names.numbering import slab_of
 from cusp.output.dataset_writer import DatasetWriter
 from cusp.output.gid_order import in_gid_order
 from cusp.output.whole_file import append_lines
 from cusp.partition import Partition
 
 
-def write_labels(path: str, part: Partition, labels: dict[str, np.ndarray], comm: MPI.Intracomm) -> None:
+def write_labels(
+    path: str, part: Partition, labels: dict[str, np.ndarray], comm: MPI.Intracomm, names: SortedNames | None = None
+) -> None:
     """Write one dataset per label, with entry v for node v; a file of that name is replaced in the end. Collective.
+
+    The names of nodes are written as in a graph file.
 
     Parameters
     ----------
@@ -30,7 +36,12 @@ def write_labels(path: str, part: Partition, labels: dict[str, np.ndarray], comm
         On every rank; nothing is left behind.
     """
     shapes = {name: (part.num_nodes, values.dtype) for name, values in labels.items()}
+    bounds = [part.num_nodes * rank // comm.size for rank in (comm.rank, comm.rank + 1)]
+    slab = None if names is None else slab_of(names.packed(*bounds), comm)
+    shapes |= {} if slab is None else slab.shapes()
     with DatasetWriter(path, comm, shapes, {"num_nodes": part.num_nodes}) as writer:
+        if slab is not None:
+            slab.write(writer)
         for name, values in labels.items():
             writer.write(name, *in_gid_order(part, values, comm))
 
@@ -44,7 +55,7 @@ def trial_line(row: dict, figures: dict[str, Any]) -> str:
         for name, value in figures.items()
     )
     parts = [
-        f"{row['app']}{'' if source is None else f' from {source}'}: {row['seconds'] * 1e3:.2f} ms", *values,
+        f"{row['app']}{'' if source is None else f' from {shortened(source)}'}: {row['seconds'] * 1e3:.2f} ms", *values,
         f"{row['rounds']} rounds", f"{row['messages']} messages", f"{row['mb_sent']:.3f} MB sent", *reached,
         f"{row['traversed_edges'] / row['seconds'] / 1e6:,.1f} M edges/s", *(["verified"] if row["verified"] else []),
     ]  # fmt: skip

@@ -2,9 +2,9 @@
 
 import argparse
 import operator
-from collections.abc import Hashable
 from typing import Any
 
+import numpy as np
 from mpi4py import MPI
 
 from apps.harness import App, rehearse, wait
@@ -12,6 +12,7 @@ from apps.run.cli import check_nodes
 from apps.run.inputs import header_of
 from cusp.errors import OptionError
 from cusp.estimates.quality import Quality, measure_quality
+from cusp.names.names import Names
 from cusp.partition import Partition
 from cusp.policies import Policy
 from cusp.program.warm_up import warm_up
@@ -28,21 +29,20 @@ class PartitionedGraph:
     ----------
     part : Partition
         What this rank has of it.
-    names : list or None
-        What the nodes 0, 1, 2 ... of a NetworkX graph are called.
+    names : Names or None
+        What the nodes 0, 1, 2 ... are called, if they have names.
     quality : Quality
     preparation_seconds : dict of float
         By name of an app, how long it prepared for its runs, on the slowest rank.
     """
 
     def __init__(
-        self, part: Partition, comm: MPI.Intracomm, policy: Policy, names: list[Hashable] | None, transport: str
+        self, part: Partition, comm: MPI.Intracomm, policy: Policy, names: Names | None, transport: str
     ) -> None:
         self.part, self.comm, self.policy, self.names = part, comm, policy, names
         self.plan: SyncPlan = make_plan(part, comm, transport)
         self.quality: Quality = measure_quality(part, comm)
         self.preparation_seconds: dict[str, float] = {}
-        self._numbers: dict[Hashable, int] | None = None
         self._ready: dict[str, tuple[argparse.Namespace, Any]] = {}
 
     def __repr__(self) -> str:
@@ -61,16 +61,19 @@ class PartitionedGraph:
             There is no such node.
         """
         if self.names is not None:
-            self._numbers = self._numbers or {name: number for number, name in enumerate(self.names)}
-            if node not in self._numbers:
-                raise OptionError(f"{node!r}: no node of the graph has this name")
-            return self._numbers[node]
+            return self.names.gid(node)
         try:
             number = operator.index(node)
         except TypeError:
             raise OptionError(f"{node!r}: nodes are integers, 0 to {self.part.num_nodes - 1}") from None
         check_nodes(self.part, [number], "node")
         return number
+
+    def gids(self, nodes: Any) -> Any:
+        """The same of each node in a list; None, or one node, is taken too."""
+        if isinstance(nodes, (list, set, np.ndarray)):
+            return [self.gid(node) for node in nodes]
+        return None if nodes is None else self.gid(nodes)
 
     def prepared(self, app: App, options: argparse.Namespace) -> Any:
         """What an app prepares for all its runs; kept until its options change. Collective."""

@@ -9,6 +9,7 @@ from mpi4py import MPI
 
 from apps.run.app import Answer
 from cusp.errors import together
+from cusp.names.names import Names
 from cusp.output.gid_order import in_gid_order
 from cusp.output.whole_file import OutputError, whole_file
 from cusp.partition import Partition
@@ -16,7 +17,9 @@ from cusp.runtime.devices import to_host
 
 
 class Result:
-    """What an algorithm found. Its labels are attributes: ``result.hops`` holds those of all nodes by global id.
+    """What an algorithm found: ``result.hops`` has the hops of all nodes by global id, ``result.modularity`` a figure.
+
+    Tables and dictionaries call nodes by their names, if they have some.
 
     Attributes
     ----------
@@ -38,29 +41,34 @@ class Result:
     array([0, 1, 1, 2], dtype=int32)
     >>> result.path(2)
     [0, 2]
-    >>> result.to_dataframe()["hops"].max()
+    >>> result.to_dict()
+    {0: 0, 1: 1, 2: 1, 3: 2}
+    >>> result.to_pandas()["hops"].max()
     np.int32(2)
     """
 
     def __init__(
-        self, answer: Answer, part: Partition, names: list[Hashable] | None, comm: MPI.Intracomm, seconds: float,
-        gather: bool = True,
+        self, answer: Answer, part: Partition, names: Names | None, comm: MPI.Intracomm, seconds: float,
+        gather: bool = True, nodes: tuple[str, ...] = (),
     ) -> None:  # fmt: skip
         self.local = {"node": to_host(part.gids[: part.num_masters])} | answer.labels
         self.values = (
             {name: gather_by_gid(part, label, comm) for name, label in answer.labels.items()} if gather else {}
         )
         self.figures, self.rounds, self.seconds = answer.figures, int(answer.rounds), seconds
-        self._nodes = np.arange(part.num_nodes) if gather else self.local["node"]
-        self._comm, self._names, self._gathered = comm, names, gather
+        self._gids = np.arange(part.num_nodes) if gather else self.local["node"]
+        self._comm, self._names, self._gathered, self._nodes = comm, names, gather, nodes
 
-    def __getattr__(self, name: str) -> np.ndarray:
-        values = self.__dict__.get("values", {})
-        if name in values:
-            return values[name]
+    def __getattr__(self, name: str) -> Any:
+        known = {**self.__dict__.get("figures", {}), **self.__dict__.get("values", {})}
+        if name in known:
+            return known[name]
         if name in self.__dict__.get("local", {}):
             raise AttributeError(f"{name} was not gathered (gather=False); this rank's part is local[{name!r}]")
-        raise AttributeError(f"no {name!r} in the result, which has {', '.join(values) or 'figures only'}")
+        raise AttributeError(f"no {name!r} in the result, which has {', '.join(known) or 'nothing'}")
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.figures, *self.values]
 
     def __repr__(self) -> str:
         labels = [name for name in self.local if name != "node"]
@@ -68,28 +76,57 @@ class Result:
         return f"Result({', '.join([*labels, *figures])}; {self.rounds} rounds, {self.seconds * 1e3:.3g} ms)"
 
     def columns(self) -> dict[str, Any]:
-        """``node``, which is a name where nodes have names, and every label: of all nodes, or of this rank's."""
-        nodes = self._nodes if self._names is None else [self._names[gid] for gid in self._nodes]
+        """``node`` and every label, of all nodes or, with ``gather=False``, of this rank's.
+
+        Where nodes have names, lists of names take the place of their numbers, also in labels such as ``parents`` and
+        ``component``, which is the name of its smallest node; None where there is no node.
+        """
         labels = self.values if self._gathered else self.local
-        return {"node": nodes} | {name: labels[name] for name in labels if name != "node"}
+        columns = {"node": self._gids} | {name: labels[name] for name in labels if name != "node"}
+        if self._names is None:
+            return columns
+        return {name: self._names.of(v) if name in ("node", *self._nodes) else v for name, v in columns.items()}
 
     def path(self, target: Any) -> list:
         """Nodes from the source to ``target``, both included, by the ``parents`` of a search; empty without a path."""
         parents = self.parents
-        node = target if self._names is None else self._names.index(target)
+        node = target if self._names is None else self._names.gid(target)
         path = [node] if parents[node] >= 0 else []
         while path and parents[path[-1]] != path[-1]:
             path.append(int(parents[path[-1]]))
-        return [gid if self._names is None else self._names[gid] for gid in reversed(path)]
+        return path[::-1] if self._names is None else self._names.of(path[::-1])
 
-    def to_dataframe(self) -> Any:
-        """The same as a pandas DataFrame."""
+    def to_dict(self, label: str | None = None) -> dict[Hashable, Any]:
+        """Node -> value of a label, as NetworkX returns them; the first label if none is named."""
+        columns = self.columns()
+        labels = [*columns][1:]
+        if not labels or label not in (None, *labels):
+            raise AttributeError(
+                f"no label {label or ''} in the result, which has {', '.join(labels) or 'figures only'}"
+            )
+        plain = (columns[name] for name in ("node", label or labels[0]))
+        return dict(zip(*(column.tolist() if isinstance(column, np.ndarray) else column for column in plain)))
+
+    def to_pandas(self) -> Any:
+        """:meth:`columns` as a pandas DataFrame."""
         import pandas
 
         return pandas.DataFrame(self.columns())
 
+    def to_arrow(self) -> Any:
+        """:meth:`columns` as a table of pyarrow; names of several types become strings."""
+        import pyarrow
+
+        columns = self.columns()
+        for name in (name for name, column in columns.items() if isinstance(column, list)):
+            try:
+                columns[name] = pyarrow.array(columns[name])
+            except (pyarrow.ArrowException, TypeError):
+                columns[name] = pyarrow.array([None if each is None else str(each) for each in columns[name]])
+        return pyarrow.table(columns)
+
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
-        """Write :meth:`columns` with pyarrow: rank 0 one file or, with ``gather=False``, each rank its own. Collective.
+        """Write :meth:`to_arrow`: rank 0 one file or, with ``gather=False``, each rank its own. Collective.
 
         The files of the ranks are ``path`` with ``.0``, ``.1`` ... before the suffix.
 
@@ -103,18 +140,17 @@ class Result:
         with together(self._comm):
             try:
                 if self._comm.rank == 0 or not self._gathered:
-                    write_parquet(file, self.columns())
+                    write_parquet(file, self.to_arrow())
             except ImportError as error:
                 raise OutputError(f"{file}: cannot be written: {error}") from error
 
 
-def write_parquet(path: str, columns: dict[str, Any]) -> None:
-    """Write columns of one length to a file."""
-    import pyarrow
+def write_parquet(path: str, table: Any) -> None:
+    """Write a table of pyarrow to a file."""
     import pyarrow.parquet
 
     with whole_file(path) as temporary, open(temporary, "wb") as file:
-        pyarrow.parquet.write_table(pyarrow.table(columns), file)
+        pyarrow.parquet.write_table(table, file)
 
 
 def gather_by_gid(part: Partition, values: np.ndarray, comm: MPI.Intracomm) -> np.ndarray:

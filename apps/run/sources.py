@@ -5,7 +5,6 @@ import argparse
 import numpy as np
 from mpi4py import MPI
 
-from apps.run.cli import check_nodes
 from apps.shared.splitmix64 import splitmix64
 from cusp.errors import OptionError
 from cusp.partition import Partition
@@ -19,10 +18,9 @@ def choose_sources(part: Partition, comm: MPI.Intracomm, options: argparse.Names
     Raises
     ------
     OptionError
-        On every rank: there is no such node, or none has an out-edge.
+        On every rank: no node has an out-edge.
     """
     if options.source is not None:
-        check_nodes(part, [options.source], "--source")
         return [options.source]
     return draw_sources(part, comm, options.sources or 1, options.seed)
 

@@ -36,7 +36,7 @@ def verify_triangles(graph: Partition, sync: Sync, figures: dict[str, Any], labe
         On every rank.
     """
     graph = graph.on("cpu")
-    counts, clustering = (to_host(labels[name]) for name in ("triangles", "clustering"))
+    counts, clustering = (to_host(labels[name]) for name in ("node_triangles", "clustering"))
     pairs = graph.degrees * (graph.degrees - 1) // 2
     total, paths = sync.total(int(counts.sum()), int(pairs.sum()))
     triangles = figures["triangles"]

@@ -15,6 +15,7 @@ from cusp.edge_lists.edge_store import Chunk, EdgeStore
 from cusp.edge_lists.spool import Budget, Spool
 from cusp.edge_lists.weight_codes import WEIGHT_TYPES
 from cusp.errors import together
+from cusp.names.numbering import NameSlab
 from cusp.output.graph_writer import GraphWriter, index_dtype
 from cusp.output.whole_file import check_target
 from cusp.runtime.environment import local_ranks
@@ -23,6 +24,11 @@ from cusp.runtime.threads import num_threads, ordered_map
 CHUNK_EDGES = 2**20
 CHUNK_BYTES = 128  # at most, for each edge of a chunk that is being scattered and exchanged
 RECORD_BYTES = 64  # at most, for each record of a bucket that is being sorted
+
+
+def memory_for_one() -> int:
+    """Bytes: this rank's share of half the memory of its host."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2 // local_ranks()
 
 
 @dataclass(frozen=True)
@@ -114,7 +120,7 @@ class CsrBuilder:
         if dtype is not None and dtype not in WEIGHT_TYPES:
             raise ValueError(f"weights of type {dtype} are not supported")
         if memory_limit is None:
-            memory_limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2 // local_ranks()
+            memory_limit = memory_for_one()
         at_work = memory_limit // 2 // (num_threads() + 2)  # bytes for one thread to work in
         self._comm = comm
         self._num_nodes = num_nodes
@@ -146,6 +152,15 @@ class CsrBuilder:
         """
         self._edges.add(sources, targets, weights)
 
+    def renumber(self, numbers: np.ndarray, num_nodes: int) -> None:
+        """What this rank has added as node ``i`` is node ``numbers[i]`` of a graph with this many nodes.
+
+        For nodes whose numbers are known only once all ranks have read their edges. Every rank calls it, after its
+        last edge.
+        """
+        self._num_nodes = num_nodes
+        self._edges.renumber(numbers.astype(index_dtype(num_nodes)))
+
     def build(self) -> CsrSlice:
         """Return this rank's rows. Collective.
 
@@ -172,8 +187,17 @@ class CsrBuilder:
         spool.close()
         return CsrSlice(plan.num_nodes, num_edges, first_node, first_edge, indptr, indices, weights, self._symmetric)
 
-    def write(self, path: str | os.PathLike[str], transpose: bool = False) -> tuple[int, int]:
+    def write(
+        self, path: str | os.PathLike[str], transpose: bool = False, names: NameSlab | None = None
+    ) -> tuple[int, int]:
         """Write the graph into a graph file, with the transpose in the group ``csc`` on request. Collective.
+
+        Parameters
+        ----------
+        path : str or path
+        transpose : bool
+        names : NameSlab, optional
+            What the nodes are called.
 
         Returns
         -------
@@ -194,7 +218,10 @@ class CsrBuilder:
         with GraphWriter(
             path, self._comm, num_nodes=plan.num_nodes, num_edges=num_edges,
             weight_dtype=self._options.weight_dtype, symmetric=self._symmetric, transpose=transpose,
+            names=names,
         ) as writer:  # fmt: skip
+            if names is not None:
+                names.write(writer)
             self._write_group(writer, "", spool, buckets, first_edge)
             if swap:
                 drop_buckets(spool, buckets)

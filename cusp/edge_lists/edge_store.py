@@ -41,6 +41,7 @@ class EdgeStore:
         self._chunk_edges = chunk_edges
         self._spool = spool
         self._chunks: list[tuple[Stored, Stored, Stored | None]] = []
+        self._numbers: np.ndarray | None = None
         self.num_edges = 0
         self.max_id = -1
         self.code_range = (2**64, -1)
@@ -66,6 +67,10 @@ class EdgeStore:
             part = slice(first, first + self._chunk_edges)
             self._add_chunk(sources[part], targets[part], None if weights is None else weights[part])
 
+    def renumber(self, numbers: np.ndarray) -> None:
+        """From now on, the node that was added as ``i`` is ``numbers[i]``."""
+        self._numbers = numbers
+
     def chunks(self, swap: bool, keep: bool) -> Iterator[Chunk]:
         """Yield the chunks, with sources and targets swapped if ``swap``; forget each unless ``keep``."""
         waiting = deque(self._chunks)
@@ -74,6 +79,8 @@ class EdgeStore:
         while waiting:
             chunk = waiting.popleft()
             sources, targets = self._spool.get(chunk[0]), self._spool.get(chunk[1])
+            if self._numbers is not None:
+                sources, targets = self._numbers[sources], self._numbers[targets]
             codes = None if chunk[2] is None else self._spool.get(chunk[2])
             if not keep:
                 self._spool.drop(*chunk)

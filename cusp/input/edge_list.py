@@ -1,4 +1,4 @@
-"""Graphs in memory as arrays of edges: SciPy matrices, NetworkX graphs, data frames and NumPy arrays, checked.
+"""Graphs in memory as arrays of edges: SciPy matrices, NetworkX graphs, data frames, NumPy arrays, checked.
 
 None of these libraries is imported here: a graph is recognized by the methods that it has.
 """
@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 
 from cusp.errors import InputError
+from cusp.formats.columns import choose_columns
+from cusp.names.dictionary import Dictionary
+from cusp.names.packed import Packed
 
 KINDS = (
-    "a SciPy sparse matrix, a NetworkX graph, a data frame with the columns source, target and perhaps weight, or a "
-    "tuple of arrays (sources, targets) or (sources, targets, weights)"
+    "a SciPy sparse matrix, a NetworkX graph, a data frame or Arrow table with columns of sources, targets and perhaps "
+    "weights, or a tuple of arrays (sources, targets) or (sources, targets, weights)"
 )
 
 
@@ -32,6 +35,8 @@ class EdgeList:
         Each edge stands for its reverse too.
     sources, targets : (edges,) any integer type
     weights : (edges,) any number type, or None
+    dictionary : Dictionary or None
+        Ids were names, which it has numbered; other ranks may have numbered them otherwise.
     """
 
     num_nodes: int | None
@@ -39,6 +44,7 @@ class EdgeList:
     sources: np.ndarray
     targets: np.ndarray
     weights: np.ndarray | None
+    dictionary: Dictionary | None = None
 
     @property
     def weight_dtype(self) -> np.dtype | None:
@@ -46,7 +52,7 @@ class EdgeList:
         return None if self.weights is None else self.weights.dtype
 
 
-def edge_list_of(graph: Any, num_nodes: int | None = None) -> EdgeList:
+def edge_list_of(graph: Any, num_nodes: int | None = None, columns: list[str] | None = None) -> EdgeList:
     """The edges of a graph of any known kind, checked.
 
     >>> edges = edge_list_of(([0, 1], [1, 2], [0.5, 2.0]))
@@ -59,8 +65,10 @@ def edge_list_of(graph: Any, num_nodes: int | None = None) -> EdgeList:
         Not a graph; ids that are not integers, negative or too large; weights that are not numbers, or more or
         fewer than edges.
     """
-    edges = _arrays_of(graph)
+    edges = _arrays_of(graph, columns)
     _check_shapes(edges)
+    if num_nodes is not None and edges.dictionary is not None:
+        raise GraphError(f"num_nodes is {num_nodes:,}, but nodes have names, and are as many as names; leave it out")
     if num_nodes is not None and edges.num_nodes not in (None, num_nodes):
         raise GraphError(f"num_nodes is {num_nodes:,}, but the graph has {edges.num_nodes:,} nodes; leave it out")
     edges = replace(edges, num_nodes=edges.num_nodes if num_nodes is None else num_nodes)
@@ -79,16 +87,21 @@ def is_networkx(graph: Any) -> bool:
     return hasattr(graph, "is_directed") and hasattr(graph, "nodes")
 
 
-def _arrays_of(graph: Any) -> EdgeList:
+def _arrays_of(graph: Any, columns: list[str] | None) -> EdgeList:
     if hasattr(graph, "tocoo"):
         return _matrix_edges(graph)
     if is_networkx(graph):
         return _networkx_edges(graph)
+    if hasattr(graph, "column_names"):  # of Arrow
+        return _table_edges(graph, list(graph.column_names), columns)
+    if hasattr(graph, "__arrow_c_stream__") and not hasattr(graph, "to_numpy"):  # no data frame, but can become a table
+        import pyarrow
+
+        return _arrays_of(pyarrow.table(graph), columns)
     if hasattr(graph, "columns"):
-        return _data_frame_edges(graph)
+        return _table_edges(graph, list(graph.columns), columns)
     if isinstance(graph, tuple) and len(graph) in (2, 3):
-        arrays = [np.asarray(array) for array in graph]
-        return EdgeList(None, False, arrays[0], arrays[1], arrays[2] if len(arrays) == 3 else None)
+        return _edges_of([np.asarray(array) for array in graph])
     raise GraphError(f"a graph in memory is {KINDS}; this is of type {type(graph).__name__}")
 
 
@@ -111,23 +124,33 @@ def _networkx_edges(graph: Any) -> EdgeList:
     return EdgeList(len(number), not graph.is_directed(), sources, targets, weights)
 
 
-def _data_frame_edges(graph: Any) -> EdgeList:
-    missing = [name for name in ("source", "target") if name not in graph.columns]
-    if missing:
-        raise GraphError(
-            f"the data frame has no column {missing[0]!r}, only {', '.join(map(str, graph.columns))}; "
-            "name the columns of the ends of edges source and target, and that of weights weight"
-        )
-    weights = np.asarray(graph["weight"]) if "weight" in graph.columns else None
-    return EdgeList(None, False, np.asarray(graph["source"]), np.asarray(graph["target"]), weights)
+def _table_edges(graph: Any, names: list[Any], columns: list[str] | None) -> EdgeList:
+    by_text = {str(name): name for name in names}
+    chosen = choose_columns("the table", list(by_text), columns)
+    return _edges_of([np.asarray(graph[by_text[name]]) for name in chosen])
+
+
+def _edges_of(arrays: list[np.ndarray]) -> EdgeList:
+    """Arrays of sources, targets and perhaps weights; names are numbered."""
+    sources, targets, weights = (*arrays, None)[:3]
+    assert sources is not None and targets is not None
+    if not any(ids.dtype.kind in "OUT" and ids.ndim == 1 for ids in (sources, targets)):
+        return EdgeList(None, False, sources, targets, weights)
+    names = [*sources.tolist(), *targets.tolist()]
+    for name in names:
+        if not isinstance(name, (str, int)) or name == "":
+            raise GraphError(f"{name!r} is the id of a node; expected a text that is not empty, or a whole number")
+    dictionary = Dictionary() if any(isinstance(name, str) for name in names) else None
+    numbers = np.array(names) if dictionary is None else dictionary.number(Packed.of(map(str, names)))
+    return EdgeList(None, False, numbers[: sources.size], numbers[sources.size :], weights, dictionary)
 
 
 def _check_shapes(edges: EdgeList) -> None:
     for name, ids in (("sources", edges.sources), ("targets", edges.targets)):
         if ids.ndim != 1 or (ids.dtype.kind not in "iu" and ids.size):
             raise GraphError(
-                f"{name}: {ids.ndim} dimension(s) of {ids.dtype}; ids of nodes are integers in an array of one "
-                "dimension, from 0 on (pandas.factorize numbers names)"
+                f"{name}: {ids.ndim} dimension(s) of {ids.dtype}; ids of nodes are integers from 0 on, or names, in an "
+                "array of one dimension"
             )
     if edges.sources.size != edges.targets.size:
         raise GraphError(f"there are {edges.sources.size:,} sources, but {edges.targets.size:,} targets")

@@ -6,6 +6,8 @@ Layout, with SciPy's names, so that ``scipy.sparse.csr_matrix((data, indices, in
     /indices   (E,)     uint32 or int64    target of each edge
     /data      (E,)     optional           edge weights: int8 ... int64, uint8 ... uint64, float32, float64
     /csc/...   the same three datasets for the transpose, optional
+    /names/offsets (N + 1,) int64, /names/bytes uint8    optional: the name of node v, in UTF-8, is
+                                       bytes[offsets[v] : offsets[v + 1]]; the names are sorted by their bytes
     attributes  num_nodes, num_edges, symmetric, format_version; 'checksum' on each dataset
 
 Only ``indptr`` and ``indices`` are required: a file that anyone wrote with h5py is accepted as it is.

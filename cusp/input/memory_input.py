@@ -1,7 +1,6 @@
 """Slices of graphs that are in memory already, on one rank or on all: a rank's share of their edges, sorted."""
 
 import os
-from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,9 @@ from cusp.input.checksum import as_bits, combine
 from cusp.input.edge_list import GraphError, edge_list_of, is_networkx
 from cusp.input.edge_slice import EdgeSlice
 from cusp.input.read_cpu import asymmetry
+from cusp.names.dictionary import Dictionary
+from cusp.names.names import ListedNames, Names, SortedNames
+from cusp.names.numbering import number_names, whole_names
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -27,6 +29,7 @@ class _Summary:
     both_ways: bool
     num_edges: int
     weight_dtype: np.dtype | None
+    named: bool
 
 
 def is_path(graph: Any) -> bool:
@@ -42,7 +45,12 @@ def named_everywhere(graph: Any, comm: "Intracomm") -> bool:
     return all(names)
 
 
-def slice_in_memory(
+def slice_in_memory(graph: Any, comm: "Intracomm", **options: Any) -> EdgeSlice:
+    """This rank's slice of a graph in memory, as :func:`named_slice` makes it. Collective."""
+    return named_slice(graph, comm, **options)[0]
+
+
+def named_slice(
     graph: Any,
     comm: "Intracomm",
     *,
@@ -50,15 +58,16 @@ def slice_in_memory(
     symmetrize: bool = False,
     share: bool = False,
     weights: bool = True,
-) -> EdgeSlice:
-    """This rank's slice of a graph in memory. Collective.
+    columns: list[str] | None = None,
+) -> tuple[EdgeSlice, Names | None]:
+    """This rank's slice of a graph in memory, and what its nodes are called, if they have names. Collective.
 
     Checks whether the graph is symmetric. Loops and parallel edges stay.
 
     >>> from mpi4py.MPI import COMM_SELF
-    >>> edges = slice_in_memory(([0, 1], [1, 2]), COMM_SELF, symmetrize=True)
-    >>> edges.indptr, edges.targets, edges.symmetric
-    (array([0, 1, 3, 4]), array([1, 0, 2, 1], dtype=uint32), True)
+    >>> edges, names = named_slice((["c", "b"], ["b", "a"]), COMM_SELF, symmetrize=True)
+    >>> edges.indptr, edges.targets, edges.symmetric, list(names)
+    (array([0, 1, 3, 4]), array([1, 0, 2, 1], dtype=uint32), True, ['a', 'b', 'c'])
 
     Parameters
     ----------
@@ -66,8 +75,9 @@ def slice_in_memory(
         The same on every rank, or on rank 0 alone with None on the others. A SciPy sparse matrix has an edge
         row -> column for each stored entry, whose value is its weight, unless it is bool. The nodes of a NetworkX
         graph are numbered in the order of ``graph.nodes``; the weight of an edge is its attribute ``weight``, or 1
-        if only others have one; undirected edges stand for both directions. Data frames (pandas, Polars) have the
-        columns ``source``, ``target`` and perhaps ``weight``.
+        if only others have one; undirected edges stand for both directions. Data frames (pandas, Polars) and Arrow
+        tables have columns of sources, targets and perhaps weights. There and in arrays, ids that are texts are
+        names: nodes are then numbered in their order.
     num_nodes : int, optional
         For edge lists whose last nodes have no edges.
     symmetrize : bool
@@ -76,6 +86,9 @@ def slice_in_memory(
         Every rank gives edges of its own, or None; together they are the graph. For data frames and arrays.
     weights : bool
         Use the weights, if there are any.
+    columns : list of str, optional
+        Of a table: source, target and perhaps weight; else those with the usual headings, see
+        :func:`cusp.formats.columns.choose_columns`.
 
     Raises
     ------
@@ -86,18 +99,20 @@ def slice_in_memory(
     from cusp.edge_lists.csr_builder import CsrBuilder
 
     with together(comm):
-        edges = None if graph is None else edge_list_of(graph, num_nodes)
+        edges = None if graph is None else edge_list_of(graph, num_nodes, columns)
         if edges is not None and share and edges.num_nodes is not None and num_nodes is None:
             raise GraphError("share=True is for data frames and arrays: a matrix or NetworkX graph is whole")
         if edges is not None and not weights:
             edges = replace(edges, weights=None)
-    summary = edges and _Summary(edges.num_nodes, edges.both_ways, edges.sources.size, edges.weight_dtype)
+    summary = edges and _Summary(
+        edges.num_nodes, edges.both_ways, edges.sources.size, edges.weight_dtype, edges.dictionary is not None
+    )
     summaries = comm.allgather(summary)
     with together(comm):
         given = {rank: other for rank, other in enumerate(summaries) if other is not None}
         _check_agreement(given, comm.size, share)
         first_given = given[min(given)]
-        with_edges = [other for other in given.values() if other.num_edges] or given.values()
+        with_edges = [other for other in given.values() if other.num_edges] or list(given.values())
         dtype = _common_type([other.weight_dtype for other in with_edges])
         both_ways = symmetrize or first_given.both_ways
         builder = CsrBuilder(comm, num_nodes=first_given.num_nodes, weight_dtype=dtype, symmetrize=both_ways)
@@ -107,18 +122,26 @@ def slice_in_memory(
             values = None if dtype is None or edges.weights is None else edges.weights[first:last].astype(dtype)
             if last > first:
                 builder.add(edges.sources[first:last], edges.targets[first:last], values)
+    names: Names | None = None
+    if with_edges[0].named:
+        known = Dictionary() if edges is None or edges.dictionary is None else edges.dictionary
+        numbers, slab = number_names(known.known(), comm)
+        builder.renumber(numbers, slab.num_nodes)
+        names = SortedNames(whole_names(slab, comm))
     rows = slice_of_rows(builder.build(), comm)
     with together(comm):
         if rows.num_nodes == 0:
             raise GraphError("the graph has no nodes; give num_nodes, or edges")
-    return rows
+    return rows, names or _networkx_names(graph, comm)
 
 
-def node_names(graph: Any, comm: "Intracomm") -> list[Hashable] | None:
+def _networkx_names(graph: Any, comm: "Intracomm") -> Names | None:
     """What a NetworkX graph calls the nodes 0, 1, 2 ...; None for other graphs. Collective."""
     names = list(graph.nodes) if is_networkx(graph) else None
     known = comm.allgather(names is not None)
-    return names if all(known) or not any(known) else comm.bcast(names, root=known.index(True))
+    if not all(known) and any(known):
+        names = comm.bcast(names, root=known.index(True))
+    return None if names is None else ListedNames(names)
 
 
 def slice_of_rows(rows: "CsrSlice", comm: "Intracomm") -> EdgeSlice:
@@ -136,6 +159,8 @@ def _check_agreement(given: dict[int, _Summary], num_ranks: int, share: bool) ->
         raise GraphError("no rank brings a graph; give it on every rank, or on rank 0 and None on the others")
     first = min(given)
     for rank, summary in given.items():
+        if summary.named != given[first].named and summary.num_edges and given[first].num_edges:
+            raise GraphError(f"of ranks {first} and {rank}, only one brings nodes with names; bring them on both")
         if share and (summary.num_nodes, summary.both_ways) != (given[first].num_nodes, given[first].both_ways):
             raise GraphError(
                 f"ranks {first} and {rank} bring edges of {given[first].num_nodes} and {summary.num_nodes} nodes"

@@ -11,6 +11,8 @@ from cusp.output.dataset_writer import DatasetWriter
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
+    from cusp.names.numbering import NameSlab
+
 NARROW_NODES = 2**32  # up to this many nodes, ids fit into the uint32 of /indices
 
 
@@ -34,6 +36,8 @@ class GraphWriter(DatasetWriter):
         Whether each edge has its reverse; stored as an attribute.
     transpose : bool
         Whether there is also a group ``csc`` with the transpose.
+    names : NameSlab or None
+        What nodes are called, for which :meth:`NameSlab.write` writes the datasets.
     """
 
     def __init__(
@@ -46,6 +50,7 @@ class GraphWriter(DatasetWriter):
         weight_dtype: np.dtype | type | None = None,
         symmetric: bool = False,
         transpose: bool = False,
+        names: "NameSlab | None" = None,
     ) -> None:
         group = {"indptr": (num_nodes + 1, np.dtype(np.int64)), "indices": (num_edges, index_dtype(num_nodes))}
         if weight_dtype is not None:
@@ -57,4 +62,7 @@ class GraphWriter(DatasetWriter):
             "symmetric": np.bool_(symmetric),
             "format_version": np.int64(FORMAT_VERSION),
         }
-        super().__init__(path, comm, {prefix + name: group[name] for prefix in prefixes for name in group}, attributes)
+        shapes = {prefix + name: group[name] for prefix in prefixes for name in group}
+        if names is not None:
+            shapes |= names.shapes()
+        super().__init__(path, comm, shapes, attributes)

@@ -123,7 +123,9 @@ class Prop:
         Where all shares are the same, ``number % num_parts``.
         """
         rest = number % self.all_shares
-        return _rank_with(self.share_starts, rest) if self.share_starts.size else rest
+        if self.share_starts.size:
+            return _rank_with(self.share_starts, rest)
+        return rest
 
     def out_degree(self, node):  # type: ignore[no-untyped-def]
         """Number of out-edges of a node of this rank's slice (every ``src`` is one); -1 for any other."""

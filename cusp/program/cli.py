@@ -1,6 +1,7 @@
 """Options that say how a graph is partitioned, shared by all programs that do."""
 
 import argparse
+import csv
 import os
 import re
 from collections.abc import Callable
@@ -148,15 +149,16 @@ def _shares(text: str) -> str | tuple[int, ...]:
     return tuple(map(int, words))
 
 
-def node_list(text: str) -> list[int]:
-    """Global ids from ``3,17,4``."""
-    try:
-        nodes = [int(word) for word in text.split(",")]
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{shortened(text)} is not a list of nodes such as 3,17,4") from None
-    for node in nodes:
-        if not 0 <= node <= LARGEST:
-            raise argparse.ArgumentTypeError(f"{node} is not a node; nodes count from 0")
+def one_node(text: str) -> str:
+    """Type of an option: a node, by its name or number, which is looked up when the graph is known."""
+    return text
+
+
+def node_list(text: str) -> list[str]:
+    """Nodes from ``3,17,4`` or ``Anna,"Doe, Jane"``."""
+    nodes = [word for words in csv.reader([text], skipinitialspace=True) for word in words]
+    if not nodes or "" in nodes:
+        raise argparse.ArgumentTypeError(f"{shortened(text)!r} is not a list of nodes such as 3,17,4")
     return nodes
 
 

@@ -12,7 +12,7 @@ from cusp.estimates.estimate import estimate
 from cusp.estimates.plot import check_plot, megabytes, plot_comparison, short_name
 from cusp.input.edge_slice import read_slice
 from cusp.input.graph_file import read_header
-from cusp.launch import parse_together
+from cusp.launch import parse_together, program
 from cusp.output.whole_file import check_targets
 from cusp.policies.compile_rules import CompiledPolicy, compile_policy
 from cusp.policies.policy import installed_policies, load_policy
@@ -46,9 +46,9 @@ COLUMNS = (
 FIRST = 10  # characters of a policy's name that always fit
 
 
-def compare(comm: MPI.Intracomm, argv: list[str]) -> int:
-    """The figures of several policies, for any numbers of parts."""
-    parser = argparse.ArgumentParser(prog="python -m cusp compare", description=compare.__doc__)
+def make_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog=program("cusp compare"), description=compare.__doc__)
     parser.add_argument("graph", help="graph file")
     parser.add_argument("--ranks", metavar="P,...", help="numbers of parts (default: as many as ranks)")
     parser.add_argument(
@@ -62,7 +62,12 @@ def compare(comm: MPI.Intracomm, argv: list[str]) -> int:
     parser.add_argument(
         "--plot", metavar="FILE.png", help="draw replication, balance, traffic and memory (needs matplotlib)"
     )
-    options = parse_together(comm, parser, argv)
+    return parser
+
+
+def compare(comm: MPI.Intracomm, argv: list[str]) -> int:
+    """The figures of several policies, for any numbers of parts."""
+    options = parse_together(comm, make_parser(), argv)
     check_targets(comm, {"--json": options.json, "--plot": options.plot}, inputs_of(options))
     if options.plot:
         check_plot(options.plot, comm)

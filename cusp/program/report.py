@@ -52,11 +52,12 @@ def shown_seconds(seconds: float) -> str:
     return f"{seconds:.1f} s"
 
 
-def describe_graph(name: str, header: GraphHeader) -> str:
+def describe_graph(name: str, header: GraphHeader, named: bool = False) -> str:
     """One line on the graph."""
+    nodes = f"{header.num_nodes:,} nodes{' with names' if named else ''}"
     kinds = "symmetric" if header.symmetric else "directed"
     kinds += "" if header.weight_dtype is None else f", {header.weight_dtype} weights"
-    return f"graph {name}: {header.num_nodes:,} nodes, {header.num_edges:,} edges, {kinds}"
+    return f"graph {name}: {nodes}, {header.num_edges:,} edges, {kinds}"
 
 
 def describe_placement(placement: Placement, rules: str, comm: "Intracomm") -> str:

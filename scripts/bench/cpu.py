@@ -1,4 +1,4 @@
-"""Partitioning, every app of README's table, and the conversion of an edge list, on a Kronecker graph.
+"""Partitioning, the apps in docs/performance.md, and the conversion of an edge list, on a Kronecker graph.
 
 python -m scripts.bench cpu
 

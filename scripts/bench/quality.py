@@ -51,7 +51,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     every = "comma list of METIS, KaHIP, Mt-KaHyPar, or none (default: those that are installed)"
     parser.add_argument("--offline", type=names, default=list(offline.METHODS), help=every)
     parser.add_argument("--limit", type=float, default=180, help="seconds for one offline partition (default: 180)")
-    parser.add_argument("--markdown", action="store_true", help="print the tables as README has them")
+    parser.add_argument("--markdown", action="store_true", help="print the tables as docs/policies.md has them")
     add_file_options(parser, "quality", show=True)
 
 
@@ -66,7 +66,7 @@ def numbers(text: str) -> list[int]:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Measure and keep, unless --show says that there is enough; print a table per graph, or README's."""
+    """Measure and keep, unless --show says that there is enough; print a table per graph, or one for docs."""
     for name in [] if options.show else options.graphs:
         with tempfile.TemporaryDirectory() as target:
             keep(measure(name, Path(target), options), options.rows)
@@ -140,7 +140,7 @@ def offline_maps(
 
 
 def markdown(rows: list[dict], graphs: list[str], parts: list[int]) -> list[list[str]]:
-    """README's table: replication factor and balance of edges, then the seconds for the last number of parts."""
+    """As in docs/policies.md: replication factor and balance of edges, then seconds for the last number of parts."""
     shown = tuple(METRICS)[:2]
     columns = [
         Column(f"{name}, {number} parts" if number == parts[0] else str(number), name, number, shown)

@@ -5,14 +5,15 @@ Runs on any number of ranks; all take part in sorting and writing, and in readin
 
 import argparse
 import time
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cusp.convert.conversion import Request, convert
+from cusp.convert.weights import WEIGHT_TYPES, is_column
 from cusp.errors import OptionError, together
-from cusp.launch import num_bytes, parse_together, run_main
-from scripts.convert.conversion import columns_of, convert
-from scripts.convert.weights import WEIGHT_TYPES
-from scripts.formats import FORMATS
+from cusp.formats import FORMATS
+from cusp.launch import num_bytes, parse_together, program, run_main
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -37,7 +38,7 @@ def make_parser() -> argparse.ArgumentParser:
     """The command line."""
     known = "\n".join(f"  {name:12} {entry[3]}" for name, entry in FORMATS.items())
     parser = argparse.ArgumentParser(
-        prog="python -m scripts.convert",
+        prog=program("scripts.convert"),
         description="Convert a graph to a graph file (HDF5, CSR), or say what a file holds.",
         epilog=f"formats, recognised by content and extension, with or without .gz:\n{known}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -49,6 +50,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("--check", action="store_true", help="with --info: also compare the checksums of a graph file")
     add("--format", choices=list(FORMATS), metavar="FORMAT", help="format of INPUT (default: recognised)")
     add("--columns", metavar="S,T[,W]", help="columns of an edge list or table: names, or numbers from 1")
+    add("--names", action="store_true", help="node ids are names (default: if they are not whole numbers)")
     add("--symmetrize", action="store_true", help="add the reverse of every edge")
     add("--drop-loops", action="store_true", help="leave out edges from a node to itself")
     add("--dedup", action="store_true", help="keep one of parallel edges, that of the smallest weight")
@@ -80,12 +82,24 @@ def main(comm: "Intracomm", argv: list[str]) -> int:
         return 0
     if options.output is None:
         raise OptionError("name the graph file to write with -o GRAPH.h5, or ask for --info")
+    from cusp.names.graph_names import has_names
+
     started = time.perf_counter()
-    num_nodes, num_edges = convert(comm, options)
+    num_nodes, num_edges = convert(comm, request_of(options), options.output, options.transpose)
     if comm.rank == 0:
         seconds = time.perf_counter() - started
-        print(f"{options.output}: {num_nodes:,} nodes, {num_edges:,} edges ({seconds:.2f} s)")
+        named = " with names" if has_names(options.output) else ""
+        print(f"{options.output}: {num_nodes:,} nodes{named}, {num_edges:,} edges ({seconds:.2f} s)")
     return 0
+
+
+def request_of(options: argparse.Namespace) -> Request:
+    """What the command line asks for; a column that --weights names replaces the third."""
+    given = {field.name: getattr(options, field.name) for field in fields(Request) if hasattr(options, field.name)}
+    columns = options.columns.split(",") if options.columns else None
+    if is_column(options.weights):
+        columns = (columns or ["", ""])[:2] + [options.weights]
+    return Request(**given | {"columns": columns})
 
 
 def _print_info(comm: "Intracomm", options: argparse.Namespace) -> None:
@@ -93,7 +107,7 @@ def _print_info(comm: "Intracomm", options: argparse.Namespace) -> None:
         if comm.rank == 0:
             from scripts.convert.info import describe
 
-            print(describe(Path(options.input), options.format, columns_of(options), options.check))
+            print(describe(Path(options.input), options.format, request_of(options).columns, options.check))
 
 
 if __name__ == "__main__":

@@ -5,13 +5,15 @@ from pathlib import Path
 import h5py
 import numpy as np
 
+from cusp.formats import FORMATS, open_edges
+from cusp.formats.binary import check_offsets
+from cusp.formats.source import CHUNK_EDGES, EdgeSource, is_gzip
 from cusp.input.checksum import checksum
 from cusp.input.edge_slice import compare_sums
 from cusp.input.graph_file import GraphHeader, read_direct, read_header
 from cusp.input.hdf5 import explained, open_hdf5, stored_checksum
-from scripts.formats import FORMATS, open_edges
-from scripts.formats.binary import check_offsets
-from scripts.formats.source import CHUNK_EDGES, EdgeSource, is_gzip
+from cusp.names.graph_names import has_names
+from cusp.names.packed import OFFSETS, TEXT
 
 
 def describe(path: Path, format: str | None = None, columns: list[str] | None = None, check: bool = False) -> str:
@@ -40,6 +42,7 @@ def header_facts(source: EdgeSource) -> list[tuple[str, str]]:
         ("stored edges", "not stated" if source.stored_edges is None else f"{source.stored_edges:,}"),
         ("weights", "none" if source.weight_dtype is None else str(source.weight_dtype)),
         ("symmetric", "yes" if source.symmetric else "not stated"),
+        ("node ids", "names" if source.named else "numbers"),
     ]
 
 
@@ -59,6 +62,7 @@ def graph_file_facts(path: Path, check: bool) -> list[tuple[str, str]]:
         ("edges", f"{header.num_edges:,}"),
         ("weights", "none" if header.weight_dtype is None else str(header.weight_dtype)),
         ("symmetric", "yes" if header.symmetric else "not stated"),
+        ("node names", "yes" if has_names(str(path)) else "no"),
         ("transpose stored", "yes" if header.has_transpose else "no"),
         ("checksums", sums),
         ("out-degree", f"max {int(degrees.max()):,}, mean {mean:.2f}"),
@@ -77,7 +81,8 @@ def _degrees(path: Path, file: h5py.File, name: str, header: GraphHeader) -> np.
 
 
 def _checksums(path: Path, file: h5py.File, check: bool) -> str:
-    names = [group + name for group in ("", "csc/") for name in ("indptr", "indices", "data") if group + name in file]
+    names = [group + name for group in ("", "csc/") for name in ("indptr", "indices", "data")] + [OFFSETS, TEXT]
+    names = [name for name in names if name in file]
     summed = [name for name in names if "checksum" in file[name].attrs]
     if not summed:
         return "none"

@@ -157,9 +157,9 @@ def test_one_conversion_serves_several_calls(comm):
         assert nx.pagerank(graph, nstart=dict.fromkeys(graph, 1)) == pytest.approx(nx.pagerank(graph), abs=1e-4)
 
 
-def test_readme():
+def test_documentation():
     """What its lines say."""
-    section = (ROOT / "README.md").read_text().split("### NetworkX\n")[1]
+    section = (ROOT / "docs" / "python.md").read_text().split("## NetworkX\n")[1]
     code = section.split("```python\n")[1].split("```")[0]
     scope: dict = {}
     exec(code, scope)

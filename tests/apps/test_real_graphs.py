@@ -18,12 +18,12 @@ from apps.bfs import bfs
 from apps.pagerank import pagerank, prepare
 from apps.sssp import measure, sssp
 from apps.triangles import triangles
+from cusp.convert.conversion import convert
 from cusp.partition import Partition
 from cusp.policies import load_policy
 from cusp.runtime.devices import to_host
 from scripts.bench.shared.graphs import FILES
-from scripts.convert.__main__ import make_parser
-from scripts.convert.conversion import convert
+from scripts.convert.__main__ import make_parser, request_of
 
 POLICIES = ["oec", "iec", "cvc", "hvc", "fec", "hdrf"]
 if parts.SIZE == 2:  # where it takes least
@@ -44,7 +44,7 @@ def converted(real_graphs):
             reference = json.loads((real_graphs / f"{name}.reference.json").read_text())
             if ranks.COMM.rank == 0:
                 alone = ranks.MPI.COMM_SELF
-                convert(alone, make_parser().parse_args([str(real_graphs / source), "-o", str(path), *options]))
+                convert(alone, request_of(make_parser().parse_args([str(real_graphs / source), *options])), str(path))
                 add_weights(path, reference)
             ranks.COMM.Barrier()
             done[name] = str(path), reference

@@ -32,7 +32,7 @@ def check(part, comm, graph) -> None:
     assert plain.figures["triangles"] == sum(at_nodes.values()) // 3
     assert plain.figures["transitivity"] == pytest.approx(networkx.transitivity(expected))
     assert full.figures["average_clustering"] == pytest.approx(networkx.average_clustering(expected))
-    found = parts.gather(part, full.labels["triangles"])
+    found = parts.gather(part, full.labels["node_triangles"])
     assert found.dtype == np.int64
     assert found.tolist() == [at_nodes[node] for node in range(graph.num_nodes)]
     coefficients = networkx.clustering(expected)
@@ -97,12 +97,12 @@ def test_verifier_refuses(comm, shared_tmp):
         with pytest.raises(VerificationError, match=match):
             verifier.verify_triangles(made, sync, answer.figures | figures, answer.labels | labels)
 
-    shifted = answer.labels["triangles"].copy()
+    shifted = answer.labels["node_triangles"].copy()
     for gid, change in (3, 3), (4, -3):
         shifted[to_host(made.gids[: made.num_masters]) == gid] += change
     coefficients = shifted / 55
     average = {"average_clustering": 1.0}
-    refused("at node [34] there are 55 triangles", average, triangles=shifted, clustering=coefficients)
+    refused("at node [34] there are 55 triangles", average, node_triangles=shifted, clustering=coefficients)
     refused("are not 3 times", {"triangles": 221})
     refused("transitivity", {"transitivity": 0.5})
     refused("the average clustering", {"average_clustering": 0.9})

@@ -1,4 +1,4 @@
-"""The blocks of code in apps/TUTORIAL.md, run as they stand there."""
+"""The blocks of code in docs/tutorial/algorithms.md, run as they are."""
 
 import heapq
 import importlib.util
@@ -16,7 +16,7 @@ from apps import harness
 from apps.verify.check import VerificationError
 from gluon.reduction import ADD, MIN
 
-TUTORIAL = Path(harness.__file__).with_name("TUTORIAL.md")
+TUTORIAL = Path(harness.__file__).resolve().parents[1] / "docs" / "tutorial" / "algorithms.md"
 BLOCKS = re.findall(r"^```python\n(.*?)^```", TUTORIAL.read_text(), re.DOTALL | re.MULTILINE)
 
 

@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cusp.errors import GraphFileError, InputError, OptionError
+from cusp.formats import open_edges
 from cusp.input.checksum import checksum, combine
 from cusp.input.edge_slice import read_slice
 from cusp.input.graph_file import read_header
 from cusp.input.read_cpu import asymmetry
 from cusp.input.split import first_node_of, split_weights
-from scripts.formats import open_edges
 
 GRAPH = damage.GRAPH
 

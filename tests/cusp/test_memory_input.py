@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from cusp.errors import InputError
 from cusp.input.edge_list import GraphError, edge_list_of
-from cusp.input.memory_input import node_names, slice_in_memory
+from cusp.input.memory_input import named_slice, slice_in_memory
 from cusp.partitioner import partition_graph
 
 GRAPH = graphs.random_directed(40, 150, seed=5)  # with loops, parallel edges and nodes without edges
@@ -35,6 +35,9 @@ def as_networkx(graph: graphs.Graph) -> Any:
 
 FORMS = {
     "arrays": as_tuple,
+    "objects": lambda g: pd.DataFrame(dict(zip(("source", "target", "weight"), as_tuple(g)))).astype(
+        {"source": object}
+    ),
     "frame": lambda g: pd.DataFrame({"weight": g.weights, "target": g.targets, "source": g.sources}),
     "coo": lambda g: sp.coo_matrix((g.weights, (g.sources, g.targets)), (g.num_nodes, g.num_nodes)),
     "csr": lambda g: sp.csr_array((g.weights, g.targets, g.indptr), (g.num_nodes, g.num_nodes)),
@@ -70,10 +73,10 @@ def test_undirected_graphs_and_names(comm):
     """Nodes are numbered in the order of G.nodes; a missing weight is 1; rank 0's names reach all ranks."""
     graph = nx.Graph([("b", "a", {"weight": 2.5}), ("a", "c"), ("c", "c")])
     mine = graph if RANK == 0 else None
-    edges = slice_in_memory(mine, comm)
+    edges, names = named_slice(mine, comm)
     assert edges.symmetric
-    assert node_names(mine, comm) == ["b", "a", "c"]
-    assert node_names(as_tuple(GRAPH), comm) is None
+    assert list(names) == ["b", "a", "c"]
+    assert named_slice(as_tuple(GRAPH), comm)[1] is None
     expected = graphs.make(3, [(0, 1), (1, 0), (1, 2), (2, 1), (2, 2)], [2.5, 2.5, 1, 1, 1])
     parts.check_partition(partition_graph(edges, "cvc", comm), expected)
 
@@ -118,12 +121,17 @@ WRONG = {
     "negative": (([0, 1, -4], [1, 2, 0]), "edge 2 goes from node -4 to node 0.* are 0 to 4"),
     "too large": (([0, 1], [1, 7]), "edge 1 goes from node 1 to node 7.* are 0 to 4"),
     "real": (([0.0, 1.0], [1.0, 2.0]), "sources: .*float64; ids of nodes are integers"),
-    "texts": (pd.DataFrame({"source": ["a"], "target": ["b"]}), "ids of nodes are integers"),
+    "huge objects": (pd.DataFrame({"source": [1, 2**70], "target": [2, 3]}), "sources: .* of object; ids of nodes"),
+    "no name": ((np.array(["a", None], object), ["b", "c"]), "None is the id of a node"),
+    "names of other lengths": ((["a", "b"], ["c"]), "nodes have names|2 sources, but 1 targets"),
+    "names and num_nodes": (pd.DataFrame({"source": ["a"], "target": ["b"]}), "nodes have names"),
+    "empty name": (pd.DataFrame({"source": ["a"], "target": [""]}), "'' is the id of a node"),
+    "missing name": (pd.DataFrame({"source": ["a", "b"], "target": ["b", None]}), "nan is the id of a node"),
     "lengths": (([0, 1], [1]), "2 sources, but 1 targets"),
     "weights": (([0, 1], [1, 2], [5]), r"shape \(1,\), but there are 2 edges"),
     "nan": (([0, 1], [1, 2], [5, np.nan]), "weight of edge 1 is not a number"),
     "complex": (([0, 1], [1, 2], [5, 1j]), "weights of type complex128"),
-    "columns": (pd.DataFrame({"from": [1], "to": [2]}), "no column 'source', only from, to"),
+    "columns": (pd.DataFrame({"this": [1], "that": [2]}), "has the columns this, that; name those"),
     "oblong": (sp.csr_matrix((3, 5)), r"shape \(3, 5\)"),
     "other size": (sp.csr_matrix((3, 3)), "num_nodes is 5, but the graph has 3"),
     "nothing": (None, "no rank brings a graph"),
@@ -134,7 +142,7 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_mistakes_are_told_on_every_rank(comm, name):
     graph, message = WRONG[name]
-    with pytest.raises(GraphError, match=message):
+    with pytest.raises(InputError, match=message):
         slice_in_memory(graph, comm, num_nodes=5)
 
 

@@ -89,6 +89,8 @@ def _serialized(random: np.random.Generator) -> bytes:
 FILES: dict[str, Callable[[np.random.Generator], bytes]] = {
     "edges.txt": _text(lambda nodes, edges: "# a comment\n", "{u} {v}", 0),
     "edges.wel": _text(lambda nodes, edges: "", "{u}\t{v}\t{w}", 0),
+    "names.txt": _text(lambda nodes, edges: "", "n {u}\tn {v}\t{w}", 0),
+    "names.csv": _text(lambda nodes, edges: "from,to\n", "n{u},n{v}", 0),
     "table.csv": _text(lambda nodes, edges: "source,target,weight\n", "{u},{v},{w}", 0),
     "table.tsv": _text(lambda nodes, edges: "source\ttarget\n", "{u}\t{v}", 0),
     "m.mtx": _text(lambda n, m: f"%%MatrixMarket matrix coordinate integer general\n{n} {n} {m}\n", "{u} {v} {w}", 1),

@@ -19,7 +19,7 @@ TYPES = ("f2", "f4", "f8", "i1", "u1", "i2", ">i4", ">u8", "u8", "?", "c8", "S4"
 def make_case(random: np.random.Generator) -> Case:
     """A random graph file, one to three faults in it, and an app that reads it."""
     graph = random_graph(random, 50, 150)
-    weighted, sums, transpose = (bool(random.integers(2)) for _ in range(3))
+    weighted, sums, transpose, named = (bool(random.integers(2)) for _ in range(4))
     if random.integers(3) == 0:
         graph = graphs.both_ways(graph)
     if random.integers(4) == 0:
@@ -28,6 +28,10 @@ def make_case(random: np.random.Generator) -> Case:
 
     def make(folder: Path) -> None:
         graphs.write_here(folder / "g.h5", graph, weight=weight, sums=sums, transpose=transpose)
+        if named:
+            with h5py.File(folder / "g.h5", "r+") as file:
+                file["names/offsets"] = np.arange(0, 3 * graph.num_nodes + 1, 3)
+                file["names/bytes"] = np.frombuffer(b"".join(b"%03d" % gid for gid in range(graph.num_nodes)), np.uint8)
 
     steps = [_damage(random) for _ in range(random.integers(1, 4))]
     name = str(
@@ -47,7 +51,7 @@ def make_case(random: np.random.Generator) -> Case:
             return programs.command("cusp", path, "--policy", "cvc")
         if name == "dry":
             return programs.command("cusp", path, "--dry-run", "--ranks", 3)
-        more = ["--source", 0] if name in ("bfs", "sssp") else []
+        more = ["--source", "000" if named else 0] if name in ("bfs", "sssp") else []
         return programs.app(name, path, *more, "--output", folder / "out.h5")
 
     def check(folder: Path) -> str:
@@ -81,8 +85,21 @@ def _as_read_by_h5py(path: Path, weighted: bool) -> graphs.Graph | None:
 
 
 def _damage(random: np.random.Generator) -> Step:
-    kinds = (_attribute, _entry, _retype, _resize, _replace, _claim, _link, _bytes, _cut, _transpose)
+    kinds = (_attribute, _entry, _retype, _resize, _replace, _claim, _link, _bytes, _cut, _transpose, _names)
     return kinds[random.integers(len(kinds))](random)
+
+
+def _names(random: np.random.Generator) -> Step:
+    name, value = str(random.choice(["names/offsets", "names/bytes"])), int(random.choice([-(2**63), -1, 0, 50, 2**62]))
+    at, kind = int(random.integers(150)), str(random.choice(TYPES))
+
+    def change(file: h5py.File) -> None:
+        values = file[name][...]
+        values[at % values.size] = value if name.endswith("offsets") else value % 256
+        del file[name]
+        file[name] = values if random.integers(4) else values[: at // 2].astype(kind)
+
+    return _inside(f"{name} changed at {at} to {value} {kind}", change)
 
 
 def _inside(name: str, change: Callable[[h5py.File], None]) -> Step:

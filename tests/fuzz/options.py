@@ -12,6 +12,8 @@ import numpy as np
 from fuzz import programs
 from fuzz.case import Case
 
+from cusp.program import compare
+
 ODD = (
     "", "0", "-1", "1", "nan", "inf", "-inf", "1e20", "1e400", "9" * 25, "9223372036854775807", "9223372036854775808",
     "-9223372036854775808", "4294967296", "x", "0.5", "2x2", "1x1", "0x0", "1:2", "-1:5", ":", "a" * 5000, "/dev/null",
@@ -82,7 +84,7 @@ def actions_of(name: str) -> list[argparse.Action]:
         found.append(parser)
         raise InterruptedError
 
-    with mock.patch.object(module, "parse_together", caught):
+    with mock.patch.object(module, "parse_together", caught), mock.patch.object(compare, "parse_together", caught):
         try:
             if name in COMMANDS:
                 module.main(programs.comm(), first)

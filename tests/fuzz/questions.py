@@ -126,7 +126,7 @@ def ask_triangles(random: Random, oracle: Oracle, symmetric: bool) -> Question:
             found.append(result.figures["average_clustering"])
             expected.append(networkx.average_clustering(other))
             shares = oracle.by_node(networkx.clustering(other))
-            return differs(result.triangles, at_node) or near(result.clustering, shares) or near(found, expected)
+            return differs(result.node_triangles, at_node) or near(result.clustering, shares) or near(found, expected)
         return near(found, expected)
 
     return Question("triangles" + " --per-node" * per_node, "NetworkX", (), {"per_node": per_node}, wrong)

@@ -77,6 +77,9 @@ def test_policy_file(refused, good, fault):
 OPTIONS = {
     "source_too_large": (["--source", 40], "--source 40: .* 0 to 39"),
     "source_negative": (["--source", -1], "--source -1"),
+    "source_far": (["--source", 2**63], "--source 9223372036854775808: .* 0 to 39"),
+    "source_long": (["--source", "9" * 5000], r"--source 999.* \.\.\. 999.*: the graph has the nodes 0 to 39"),
+    "source_with_a_name": (["--source", "Anna"], "--source Anna: the graph has the nodes 0 to 39"),
     "unknown_policy": (["--policy", "metis"], "metis.*oec"),
     "unknown_master_rule": (["--policy", "nobody+source"], "nobody"),
     "unknown_edge_rule": (["--policy", "contiguous+nowhere"], "nowhere"),
@@ -116,9 +119,9 @@ def test_usage(comm, good, arguments, capfd):
 
 
 REFUSED = (
-    "bfs --trials -1", "bfs --source 9223372036854775808", "bfs --seed 1e3", "bfs --threshold -1", "bfs --device frob",
+    "bfs --trials -1", "bfs --seed 1e3", "bfs --threshold -1", "bfs --device frob",
     "bfs --state-rounds 10000000", "kcore --k 1e20", "kcore --k 0", "pagerank --damping 2", "pagerank --tolerance nan",
-    "pagerank --damping nan", "path --targets 1,9223372036854775808", "forest --roots -1", "maze --width 1000000",
+    "pagerank --damping nan", "maze --width 1000000",
     "semiring --tolerance nan",
 )  # fmt: skip
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import spawn
 
+from cusp.convert.conversion import convert
 from cusp.errors import GraphFileError, InputError, OptionError
 from cusp.input.checksum import checksum
-from scripts.convert.__main__ import main, make_parser
-from scripts.convert.conversion import convert
+from scripts.convert.__main__ import main, make_parser, request_of
 from scripts.convert.info import describe
 
 RNG = np.random.default_rng(7)
@@ -26,7 +26,8 @@ BOTH_OPTIONS = ["--symmetrize", "--drop-loops", "--dedup"]
 
 def run(comm, source: Path, output: Path, *options: str) -> tuple[int, int]:
     """Convert on all ranks."""
-    return convert(comm, make_parser().parse_args([str(source), "-o", str(output), *map(str, options)]))
+    chosen = make_parser().parse_args([str(source), *map(str, options)])
+    return convert(comm, request_of(chosen), str(output), chosen.transpose)
 
 
 def rows(path: Path, group: str = "") -> list[tuple]:
@@ -273,7 +274,7 @@ def test_edge_list_in_bounded_memory(comm, tmp_path):
     assert float(done.stdout.split()[-1]) < 600
 
 
-@pytest.mark.parametrize(("content", "code", "ranks"), [("0 1\n", 0, 3), ("0 x\n", 1, 1), ("0 x\n", 1, 3)])
+@pytest.mark.parametrize(("content", "code", "ranks"), [("0 1\n", 0, 3), ("0 1\n0 x\n", 1, 1), ("0 1\n0 x\n", 1, 3)])
 def test_command(tmp_path, content, code, ranks):
     """Exit code, and one line of error without a traceback."""
     (tmp_path / "a.txt").write_text(content)
@@ -281,7 +282,7 @@ def test_command(tmp_path, content, code, ranks):
     assert done.returncode == code
     assert (tmp_path / "a.h5").exists() == (code == 0)
     if code:
-        error = f"error: {tmp_path}/a.txt, line 1: expected 'source target', found '0 x'"
+        error = f"error: {tmp_path}/a.txt, line 2: expected 'source target', found '0 x'; if node ids are names"
         assert done.stderr.startswith(error)
         assert len(done.stderr.strip().splitlines()) == 1
 

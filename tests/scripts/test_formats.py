@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cusp.errors import GraphFileError, InputError, OptionError
-from scripts.formats import FORMATS, open_edges, text
-from scripts.formats.source import EdgeSource
+from cusp.formats import FORMATS, open_edges, text
+from cusp.formats.source import EdgeSource
 
 EDGES = [(0, 1), (0, 2), (2, 1), (3, 3), (2, 1)]  # a parallel edge, a loop, and node 4 has no edge
 WEIGHTS = [7, 1, 250, 3, 9]
@@ -211,7 +211,9 @@ def test_table(tmp_path, kind):
         table.to_parquet(path, row_group_size=2)
     else:
         table.to_csv(path, sep="," if kind == "csv" else "\t", index=False)
-    assert collect(open_edges(path), 2) == weighted()
+    assert collect(open_edges(path, columns=["src", "dst", "cost"]), 2) == weighted()
+    with pytest.raises(OptionError, match="cost, name, length; name those that are its weight: --columns"):
+        open_edges(path)
     assert collect(open_edges(path, columns=["dst", "src"])) == sorted((v, u) for u, v in EDGES)
     lengths = open_edges(path, columns=["1", "2", "length"])
     assert lengths.weight_dtype == np.float64
@@ -433,4 +435,4 @@ def test_table_of_formats_is_complete():
     from importlib import import_module
 
     for module, function, _, _ in FORMATS.values():
-        assert callable(getattr(import_module(f"scripts.formats.{module}"), function))
+        assert callable(getattr(import_module(f"cusp.formats.{module}"), function))

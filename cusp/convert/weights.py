@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cusp.errors import GraphFileError, OptionError
-from scripts.formats.source import EdgeSource
+from cusp.formats.source import EdgeSource
 
 if TYPE_CHECKING:
     from cusp.edge_lists.random_weights import WeightRule
@@ -63,6 +63,11 @@ def make_weigher(weights: str, weight_type: str | None, seed: int, source: EdgeS
         from cusp.edge_lists.random_weights import WeightRule
 
         rule = WeightRule.parse(weights)
+        if source.dictionary is not None:
+            raise OptionError(
+                f"--weights {weights}: random weights depend on the numbers of nodes, which the names in {source.path} "
+                "get at the end; convert it without, then the graph file with them"
+            )
         _refuse_rounding(weights, rule.dtype, requested)
         return Weigher(requested or rule.dtype, rule, seed)
     if weights == "none" or source.weight_dtype is None:

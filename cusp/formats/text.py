@@ -9,7 +9,7 @@ from typing import NoReturn
 import numpy as np
 
 from cusp.errors import GraphFileError
-from scripts.formats.source import Chunk, EdgeSource, ahead, both_ways, is_gzip, readable, share
+from cusp.formats.source import Chunk, EdgeSource, ahead, both_ways, is_gzip, readable, share
 
 BLOCK_BYTES = 1 << 24
 MAX_ID = 10**18
@@ -63,7 +63,7 @@ class LineSource(EdgeSource):
                 yield edges
 
     def _parse(self, data: np.ndarray, offset: int) -> Chunk:
-        from scripts.formats.parse import INFINITE, OK, parse_lines
+        from cusp.formats.parse import INFINITE, OK
 
         capacity = data.size // 4 + 1
         sources, targets = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
@@ -72,12 +72,7 @@ class LineSource(EdgeSource):
         integers = weights if weights is not None and not real else np.empty(0, np.int64)
         reals = weights if weights is not None and real else np.empty(0)
         inexact = np.empty((capacity if real else 0, 2), np.int64)
-        comments = (self.comments[0], self.comments[-1])
-        end_id = MAX_ID if self.num_nodes is None else self.num_nodes + self.base
-        edges, rounds, code, position = parse_lines(
-            data, self.letter[0] if self.letter else 0, comments, self.columns, self.which, self.base, end_id,
-            sources, targets, integers, reals, inexact,
-        )  # fmt: skip
+        edges, rounds, code, position = self._parse_into(data, sources, targets, integers, reals, inexact)
         if code != OK:
             self._refuse(code, data, position, offset)
         raw = data.tobytes() if rounds else b""
@@ -87,8 +82,23 @@ class LineSource(EdgeSource):
                 self._refuse(INFINITE, data, at, offset)
         return sources[:edges], targets[:edges], None if weights is None else weights[:edges]
 
+    def _parse_into(
+        self, data: np.ndarray, sources: np.ndarray, targets: np.ndarray, integers: np.ndarray, reals: np.ndarray,
+        inexact: np.ndarray,
+    ) -> tuple[int, int, int, int]:  # fmt: skip
+        """See :func:`cusp.formats.parse.parse_lines`."""
+        from cusp.formats.parse import parse_lines
+
+        letter = self.letter[0] if self.letter else 0
+        comments = (self.comments[0], self.comments[-1])
+        end_id = MAX_ID if self.num_nodes is None else self.num_nodes + self.base
+        return parse_lines(  # type: ignore[no-any-return]
+            data, letter, comments, self.columns, self.which, self.base, end_id, sources, targets, integers, reals,
+            inexact,
+        )  # fmt: skip
+
     def _refuse(self, code: int, data: np.ndarray, position: int, offset: int) -> NoReturn:
-        from scripts.formats.parse import FRACTION, INFINITE, OUT_OF_RANGE, TOO_LARGE
+        from cusp.formats.parse import FRACTION, INFINITE, OUT_OF_RANGE, TOO_LARGE
 
         line, number = line_at(self.path, data, position, offset)
         shape = f"{self.letter.decode()} " if self.letter else ""
@@ -97,6 +107,7 @@ class LineSource(EdgeSource):
             for i in range(self.columns)
         )
         reason = f"expected '{expected}'"
+        advice = "; if node ids are names, say so with --names" if self.takes_names and not self.named else ""
         if code == TOO_LARGE:
             reason = "a number has more than 18 digits"
         elif code == INFINITE:
@@ -108,7 +119,7 @@ class LineSource(EdgeSource):
         elif code == OUT_OF_RANGE:
             last = "" if self.num_nodes is None else f" to {self.num_nodes - 1 + self.base:,}"
             reason = f"node ids must run from {self.base}{last}"
-        raise GraphFileError(f"{self.path}, line {number:,}: {reason}, found {line!r}")
+        raise GraphFileError(f"{self.path}, line {number:,}: {reason}, found {line!r}{advice}")
 
 
 def line_range(path: Path, start: int, rank: int, size: int) -> tuple[int, int]:

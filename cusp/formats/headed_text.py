@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 
 from cusp.errors import GraphFileError
-from scripts.formats.source import EdgeSource, read_head
-from scripts.formats.text import LineSource
+from cusp.formats.source import EdgeSource, read_head
+from cusp.formats.text import LineSource
 
 _HEAD_BYTES = 1 << 20
 
@@ -33,7 +33,9 @@ def whole_numbers(path: Path, words: list[str], what: str) -> list[int]:
     return [int(word) for word in words]
 
 
-def open_matrix_market(path: Path, format: str, columns: list[str] | None, real_weights: bool) -> EdgeSource:
+def open_matrix_market(
+    path: Path, format: str, columns: list[str] | None, real_weights: bool, names: bool
+) -> EdgeSource:
     """Open a square coordinate matrix: entry (i, j) is the edge ``i - 1 -> j - 1``.
 
     ``pattern`` has no weights, ``integer`` has int64 and ``real`` float64. ``symmetric`` stores one
@@ -82,7 +84,7 @@ PROBLEMS = {
 }
 
 
-def open_problem(path: Path, format: str, columns: list[str] | None, real_weights: bool) -> EdgeSource:
+def open_problem(path: Path, format: str, columns: list[str] | None, real_weights: bool, names: bool) -> EdgeSource:
     """Open a DIMACS or PACE file: comment lines ``c``, one problem line ``p KIND nodes edges``, the edges.
 
     DIMACS ``sp`` has directed, weighted lines ``a source target weight``; ``edge`` and ``col`` have

@@ -12,9 +12,9 @@ from typing import IO
 import numpy as np
 
 from cusp.errors import GraphFileError
+from cusp.formats.binary import BinaryFile, check_ids, check_offsets, expand, open_binary
+from cusp.formats.source import CHUNK_EDGES, Chunk, EdgeSource, ahead, share
 from cusp.input.hdf5 import believable, explained
-from scripts.formats.binary import BinaryFile, check_ids, check_offsets, expand, open_binary
-from scripts.formats.source import CHUNK_EDGES, Chunk, EdgeSource, ahead, share
 
 _PAIR_NAMES = [("sources", "targets"), ("src", "dst"), ("row", "col")]
 _WEIGHT_NAMES = ["weights", "weight", "data"]
@@ -57,7 +57,7 @@ class PairSource(ArraySource):
         return pairs[::2].copy(), pairs[1::2].copy(), None
 
 
-def open_pairs(path: Path, format: str, columns: list[str] | None, real_weights: bool) -> EdgeSource:
+def open_pairs(path: Path, format: str, columns: list[str] | None, real_weights: bool, names: bool) -> EdgeSource:
     """Open raw pairs of int32 (``pairs32``) or int64 (``pairs64``)."""
     dtype = "<i4" if format == "pairs32" else "<i8"
     file = BinaryFile(path)
@@ -91,7 +91,7 @@ class ColumnSource(ArraySource):
         return ids
 
 
-def open_npy(path: Path, format: str, columns: list[str] | None, real_weights: bool) -> EdgeSource:
+def open_npy(path: Path, format: str, columns: list[str] | None, real_weights: bool, names: bool) -> EdgeSource:
     """Open an array of shape (edges, 2), or (edges, 3) with weights last; it is mapped, not loaded."""
     with explained(path, "the NumPy array"):
         table = _mapped(path)
@@ -148,7 +148,7 @@ def _from_columns(path: Path, format: str, columns: tuple[np.ndarray, ...], num_
     return ColumnSource(path, format, num_nodes, stored_edges=sizes.pop(), weight_dtype=weight_dtype, columns=columns)
 
 
-def open_npz(path: Path, format: str, columns: list[str] | None, real_weights: bool) -> EdgeSource:
+def open_npz(path: Path, format: str, columns: list[str] | None, real_weights: bool, names: bool) -> EdgeSource:
     """Open ``scipy.sparse.save_npz`` (csr, csc, coo: entry (i, j) is the edge i -> j), or arrays ``sources``
     and ``targets`` with optional ``weights`` and ``num_nodes``. The file is read whole: it may be compressed.
     """

@@ -11,8 +11,8 @@ from typing import BinaryIO, cast
 import numpy as np
 
 from cusp.errors import GraphFileError
+from cusp.formats.source import CHUNK_EDGES, Chunk, EdgeSource, ahead, is_gzip, readable, share
 from cusp.runtime.files import read_at
-from scripts.formats.source import CHUNK_EDGES, Chunk, EdgeSource, ahead, is_gzip, readable, share
 
 
 class BinaryFile:

@@ -7,6 +7,7 @@ One file per family::
     arrays.py        raw pairs, .npy, .npz                 tables.py        CSV, TSV, Parquet
     hdf5.py          our own graph files
     source.py        EdgeSource, the interface of them all
+    columns.py       which columns of a table are meant
     text.py, parse.py                    what text formats share: blocks of lines, and their parser
     binary.py                            what binary formats share: numbers at known positions, rows behind offsets
 """
@@ -17,8 +18,8 @@ from importlib import import_module
 from pathlib import Path
 
 from cusp.errors import GraphFileError, OptionError
+from cusp.formats.source import EdgeSource, is_number, read_head
 from cusp.input.hdf5 import check_regular
-from scripts.formats.source import EdgeSource, read_head
 
 __all__ = ["FORMATS", "EdgeSource", "open_edges", "recognise"]
 
@@ -49,12 +50,14 @@ FORMATS: dict[str, tuple[str, str, tuple[str, ...], str]] = {
 }
 _MAGIC = {b"\x89HDF\r\n": "hdf5", b"\x93NUMPY": "npy", b"PK\x03\x04": "npz", b"PAR1": "parquet"}
 _WITH_COLUMNS = ("edges", "csv", "tsv", "parquet", "npz")
+_WITH_NAMES = ("edges", "csv", "tsv", "parquet")
 _BY_EXTENSION = {extension: name for name, entry in FORMATS.items() for extension in entry[2]}
 
 
 def open_edges(
-    path: str | Path, format: str | None = None, columns: list[str] | None = None, real_weights: bool = False
-) -> EdgeSource:
+    path: str | Path, format: str | None = None, columns: list[str] | None = None, real_weights: bool = False,
+    names: bool = False,
+) -> EdgeSource:  # fmt: skip
     """Open a graph file of any known format.
 
     Parameters
@@ -67,6 +70,8 @@ def open_edges(
         Source, target and (optional) weight column of an edge list or table: names, or numbers from 1.
     real_weights : bool
         Read weights as float64 even where the first ones, or the format, say that they are integers.
+    names : bool
+        Node ids are names, even where the first ones are whole numbers.
 
     Raises
     ------
@@ -85,8 +90,10 @@ def open_edges(
     if columns is not None and format not in _WITH_COLUMNS:
         raise OptionError(f"--columns: {path} is {format}, only {', '.join(_WITH_COLUMNS)} have columns to choose")
     module, function = FORMATS[format][:2]
-    opener = getattr(import_module(f"scripts.formats.{module}"), function)
-    source: EdgeSource = opener(path, format, columns, real_weights)
+    opener = getattr(import_module(f"cusp.formats.{module}"), function)
+    if names and format not in _WITH_NAMES:
+        raise OptionError(f"--names: {path} is {format}, only in {', '.join(_WITH_NAMES)} may node ids be names")
+    source: EdgeSource = opener(path, format, columns, real_weights, names)
     return source
 
 
@@ -96,6 +103,15 @@ def _check_readable(path: Path) -> None:
         raise GraphFileError(f"{path}: no permission to read it")
     if path.stat().st_size == 0:
         raise GraphFileError(f"{path}: is empty (0 bytes); there is no graph in it")
+
+
+def is_graph_file(path: str | Path) -> bool:
+    """Whether a file is no file of a known other format: a graph file, or none at all."""
+    try:
+        _check_readable(Path(path))
+        return recognise(Path(path)) == "hdf5"
+    except GraphFileError:
+        return True
 
 
 def recognise(path: Path) -> str:
@@ -134,16 +150,8 @@ def _recognise_text(head: bytes, extension: str) -> str | None:
     if named not in (None, "csv", "tsv", "edges"):
         return named
     first = b" ".join(plain[0]).replace(b",", b" ").split() if plain else []
-    if named in ("csv", "tsv") and not all(_is_number(word) for word in first):
+    if named in ("csv", "tsv") and not all(is_number(word) for word in first):
         return named
-    if named is not None or not first or all(_is_number(word) for word in first):
+    if named is not None or not first or all(is_number(word) for word in first):
         return "edges"
     return None
-
-
-def _is_number(word: bytes) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True

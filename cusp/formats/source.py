@@ -8,11 +8,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 import numpy as np
 
 from cusp.errors import GraphFileError
+
+if TYPE_CHECKING:
+    from cusp.names.dictionary import Dictionary
+    from cusp.names.packed import Packed
 
 Chunk = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 T = TypeVar("T")
@@ -27,7 +31,7 @@ class EdgeSource:
     Attributes
     ----------
     path, format
-        The file, and the name of its format (a key of :data:`scripts.formats.FORMATS`).
+        The file, and the name of its format (a key of :data:`cusp.formats.FORMATS`).
     num_nodes : int or None
         Nodes that the header states; None where the format states none.
     min_nodes : int
@@ -44,6 +48,10 @@ class EdgeSource:
         Stored edges that ``chunks()`` has yielded so far on this rank.
     sums : dict
         Checksums, by dataset, of what this rank read, where the format stores any.
+    dictionary : Dictionary or None
+        Node ids are names: ``chunks()`` numbers them as this rank reads them, and these are their names.
+    takes_names : bool
+        Node ids of this format may be names.
     """
 
     path: Path
@@ -56,11 +64,22 @@ class EdgeSource:
     reverse_stored: bool = False
     edges_read: int = 0
     sums: dict[str, int] = field(default_factory=dict, repr=False)
+    dictionary: "Dictionary | None" = field(default=None, repr=False)
+    takes_names: bool = False
 
     @property
     def weighted(self) -> bool:
         """Whether the edges carry weights."""
         return self.weight_dtype is not None
+
+    @property
+    def named(self) -> bool:
+        """Whether nodes have names."""
+        return self.dictionary is not None
+
+    def stored_names(self, rank: int, size: int) -> "Packed | None":
+        """The names of this rank's even share of the nodes, where the file has some beside the edges."""
+        return None
 
     def chunks(self, rank: int = 0, size: int = 1) -> Iterator[Chunk]:
         """Yield ``(sources, targets, weights or None)`` of this rank's share of the edges, ids from 0.
@@ -89,6 +108,15 @@ def both_ways(sources: np.ndarray, targets: np.ndarray, weights: np.ndarray | No
     real = sources != targets
     back = None if weights is None else np.concatenate([weights, weights[real]])
     return np.concatenate([sources, targets[real]]), np.concatenate([targets, sources[real]]), back
+
+
+def is_number(word: str | bytes) -> bool:
+    """Whether a word stands for a number of any kind."""
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
 
 
 def is_gzip(path: Path) -> bool:

@@ -1,0 +1,246 @@
+"""The functions of ``apps.library``, written by ``python -m scripts.signatures``."""
+
+from collections.abc import Sequence
+from os import PathLike
+from typing import Any, Literal
+
+from apps.run.partitioned_graph import PartitionedGraph
+from apps.run.result import Result
+
+def bfs(
+    part: PartitionedGraph,
+    source: Any,
+    *,
+    gather: bool = True,
+    verify: bool = False,
+    execution: str = "auto",
+    trace: str | PathLike[str] | None = None,
+    direction: Literal["auto", "push", "pull"] = "auto",
+    parents: bool = False,
+) -> Result:
+    """Breadth-first search: hops from a source to every node, or parents; push, pull or whichever is cheaper.
+
+    source : the node to start from, by global id or name
+    gather : the labels of all nodes go to every rank; else each keeps its own
+    verify : check the answer by invariants, which raises VerificationError
+    execution : in rounds (bulk), without (async), or as is faster: see ``--execution``
+    trace : a file for what each rank does when in this call, as ``--trace`` writes it
+    direction : pull scans the unvisited nodes, push the frontier (default: whichever is cheaper)
+    parents : find a parent of each node too
+    """
+
+def sssp(
+    part: PartitionedGraph,
+    source: Any,
+    *,
+    gather: bool = True,
+    verify: bool = False,
+    execution: str = "auto",
+    trace: str | PathLike[str] | None = None,
+    delta: float | None = None,
+) -> Result:
+    """Single-source shortest paths by delta-stepping, with buckets that all ranks agree on.
+
+    source : the node to start from, by global id or name
+    gather : the labels of all nodes go to every rank; else each keeps its own
+    verify : check the answer by invariants, which raises VerificationError
+    execution : in rounds (bulk), without (async), or as is faster: see ``--execution``
+    trace : a file for what each rank does when in this call, as ``--trace`` writes it
+    delta : width of a bucket (default: chosen from weights and degrees)
+    """
+
+def widest(
+    part: PartitionedGraph,
+    source: Any,
+    *,
+    gather: bool = True,
+    verify: bool = False,
+    execution: str = "auto",
+    trace: str | PathLike[str] | None = None,
+) -> Result:
+    """Widest paths: the width of the widest path from a source to every node. A path is as wide as its narrowest edge.
+
+    source : the node to start from, by global id or name
+    gather : the labels of all nodes go to every rank; else each keeps its own
+    verify : check the answer by invariants, which raises VerificationError
+    execution : in rounds (bulk), without (async), or as is faster: see ``--execution``
+    trace : a file for what each rank does when in this call, as ``--trace`` writes it
+    """
+
+def forest(
+    part: PartitionedGraph,
+    *,
+    gather: bool = True,
+    verify: bool = False,
+    execution: str = "auto",
+    trace: str | PathLike[str] | None = None,
+    roots: Sequence[Any],
+) -> Result:
+    """Breadth-first search from many sources at once: hops to the nearest of them, and which one that is.
+
+    gather : the labels of all nodes go to every rank; else each keeps its own
+    verify : check the answer by invariants, which raises VerificationError
+    execution : in rounds (bulk), without (async), or as is faster: see ``--execution``
+    trace : a file for what each rank does when in this call, as ``--trace`` writes it
+    roots : the sources
+    """
+
+def path(
+    part: PartitionedGraph,
+    source: Any,
+    *,
+    gather: bool = True,
+    verify: bool = False,
+    execution: str = "auto",
+    trace: str | PathLike[str] | None = None,
+    targets: Sequence[Any] = [],
+    hops: bool = False,
+) -> Result:
+    """Shortest paths as lists of nodes: a search from the source, then back-tracking from each target.
+
+    source : the node to start from, by global id or name
+    gather : the labels of all nodes go to every rank; else each keeps its own
+    verify : check the answer by invariants, which raises VerificationError
+    execution : in rounds (bulk), without (async), or as is faster: see ``--execution``
+    trace : a file for what each rank does when in this call, as ``--trace`` writes it
+    targets : show the path to each of these
+    hops : count edges, whatever their weights
+    """
+
+def cc(
+    part: PartitionedGraph,
+    *,
+    gather: bool = True,
+    verify: bool = False,
+    execution: str = "auto",
+    trace: str | PathLike[str] | None = None,
+) -> Result:
+    """Connected components: the smallest node of each node's component, edges taken both ways.
+
+    gather : the labels of all nodes go to every rank; else each keeps its own
+    verify : check the answer by invariants, which raises VerificationError
+    execution : in rounds (bulk), without (async), or as is faster: see ``--execution``
+    trace : a file for what each rank does when in this call, as ``--trace`` writes it
+    """
+
+def scc(
+    part: PartitionedGraph,
+    *,
+    gather: bool = True,
+    verify: bool = False,
+    execution: str = "auto",
+    trace: str | PathLike[str] | None = None,
+) -> Result:
+    """Strongly connected components: the smallest node of each node's component, every edge in its own direction.
+
+    gather : the labels of all nodes go to every rank; else each keeps its own
+    verify : check the answer by invariants, which raises VerificationError
+    execution : in rounds (bulk), without (async), or as is faster: see ``--execution``
+    trace : a file for what each rank does when in this call, as ``--trace`` writes it
+    """
+
+def kcore(
+    part: PartitionedGraph,
+    *,
+    gather: bool = True,
+    verify: bool = False,
+    execution: str = "auto",
+    trace: str | PathLike[str] | None = None,
+    k: int | None = None,
+) -> Result:
+    """k-core: the core number of every node, edges taken both ways; or the nodes in the core of one k.
+
+    gather : the labels of all nodes go to every rank; else each keeps its own
+    verify : check the answer by invariants, which raises VerificationError
+    execution : in rounds (bulk), without (async), or as is faster: see ``--execution``
+    trace : a file for what each rank does when in this call, as ``--trace`` writes it
+    k : only find the core of this k (default: all core numbers)
+    """
+
+def triangles(
+    part: PartitionedGraph,
+    *,
+    gather: bool = True,
+    verify: bool = False,
+    execution: str = "auto",
+    trace: str | PathLike[str] | None = None,
+    per_node: bool = False,
+) -> Result:
+    """Triangles: how many there are, in all and at each node, and how often neighbours of a node are neighbours
+    themselves.
+
+    gather : the labels of all nodes go to every rank; else each keeps its own
+    verify : check the answer by invariants, which raises VerificationError
+    execution : in rounds (bulk), without (async), or as is faster: see ``--execution``
+    trace : a file for what each rank does when in this call, as ``--trace`` writes it
+    per_node : also count at each node, with clustering coefficients (implied by --output)
+    """
+
+def communities(
+    part: PartitionedGraph,
+    *,
+    gather: bool = True,
+    verify: bool = False,
+    execution: str = "auto",
+    trace: str | PathLike[str] | None = None,
+    algorithm: Literal["louvain", "label-propagation"] = "louvain",
+) -> Result:
+    """Communities: groups of nodes with more edges among themselves than to others, by Louvain or label propagation.
+
+    gather : the labels of all nodes go to every rank; else each keeps its own
+    verify : check the answer by invariants, which raises VerificationError
+    execution : in rounds (bulk), without (async), or as is faster: see ``--execution``
+    trace : a file for what each rank does when in this call, as ``--trace`` writes it
+    algorithm : louvain seeks a high modularity, label-propagation is quick (default: louvain)
+    """
+
+def pagerank(
+    part: PartitionedGraph,
+    *,
+    gather: bool = True,
+    verify: bool = False,
+    execution: str = "auto",
+    trace: str | PathLike[str] | None = None,
+    damping: float = 0.85,
+    tolerance: float = 1e-06,
+    iterations: int | None = None,
+    algorithm: Literal["pull", "push-residual"] = "pull",
+    precision: Literal["float32", "float64"] = "float64",
+    personalize: Sequence[str] | None = None,
+) -> Result:
+    """PageRank: how likely a random walk is to be at each node, if each step follows an edge or, sometimes, starts
+    anew.
+
+    gather : the labels of all nodes go to every rank; else each keeps its own
+    verify : check the answer by invariants, which raises VerificationError
+    execution : in rounds (bulk), without (async), or as is faster: see ``--execution``
+    trace : a file for what each rank does when in this call, as ``--trace`` writes it
+    damping : probability that a walk goes on at a node (default: 0.85)
+    tolerance : stop when the changes of all ranks in one iteration add up to less (default: 1e-6)
+    iterations : stop after N; with --tolerance 0, do exactly N (default: no limit)
+    algorithm : pull along all edges, or push along those of nodes with large residuals (default: pull)
+    precision : of the ranks; float32 is faster, and right to about six digits (default: float64)
+    personalize : start walks at these nodes only; or a file with a node, and maybe a weight, on each line
+    """
+
+def betweenness(
+    part: PartitionedGraph,
+    *,
+    gather: bool = True,
+    verify: bool = False,
+    execution: str = "auto",
+    trace: str | PathLike[str] | None = None,
+    sources: int | str = 4,
+    source: Sequence[int] | None = None,
+    normalized: bool = False,
+) -> Result:
+    """Betweenness centrality: how large a share of the shortest paths between other nodes each node is on.
+
+    gather : the labels of all nodes go to every rank; else each keeps its own
+    verify : check the answer by invariants, which raises VerificationError
+    execution : in rounds (bulk), without (async), or as is faster: see ``--execution``
+    trace : a file for what each rank does when in this call, as ``--trace`` writes it
+    sources : estimate it from K seeded nodes that have out-edges (default: 4), or 'all': exactly
+    source : only paths from these nodes, not scaled
+    normalized : as a share of all pairs of other nodes, from 0 to 1
+    """

@@ -1,0 +1,218 @@
+"""From the edges of any format to rows of a graph, in a graph file or in memory: read, weigh, sort on all ranks."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
+
+from cusp.convert.weights import Weigher, make_weigher
+from cusp.edge_lists.csr_plan import check_num_nodes
+from cusp.errors import GraphFileError, OptionError, together
+from cusp.formats import EdgeSource, open_edges
+from cusp.formats.text import FractionalWeightError
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+    from cusp.edge_lists.csr_builder import CsrBuilder, CsrSlice
+    from cusp.names.numbering import NameSlab
+
+T = TypeVar("T")
+
+SMALL = 1 << 30  # bytes of offsets that any file may ask for
+LONELY = 1000  # bytes of offsets for each byte of the file: most nodes would have no edge
+
+
+class SparseIdsError(GraphFileError):
+    """A file's comment counts the nodes that occur, and an id is larger: ids are not dense."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be read, and what is to become of it; see ``python -m scripts.convert --help``.
+
+    Attributes
+    ----------
+    input : str
+    format : str, optional
+    columns : list of str, optional
+        Source, target and perhaps weight.
+    names : bool
+        Node ids are names, even if all of them are whole numbers.
+    symmetrize, drop_loops, dedup : bool
+    nodes : int, optional
+    weights : str
+        ``keep``, ``none`` or ``LOW:HIGH``.
+    weight_type : str, optional
+    seed : int
+    memory_limit : int, optional
+        Bytes of one rank.
+    scratch : str, optional
+    real, dense : bool
+        Weights are floats; the comment ``# Nodes: N`` of a text file counts all ids.
+    """
+
+    input: str
+    format: str | None = None
+    columns: list[str] | None = None
+    names: bool = False
+    symmetrize: bool = False
+    drop_loops: bool = False
+    dedup: bool = False
+    nodes: int | None = None
+    weights: str = "keep"
+    weight_type: str | None = None
+    seed: int = 1
+    memory_limit: int | None = None
+    scratch: str | None = None
+    real: bool = False
+    dense: bool = True
+
+
+def convert(comm: "Intracomm", request: Request, output: str, transpose: bool = False) -> tuple[int, int]:
+    """Write a graph file; return the numbers of nodes and edges. Collective.
+
+    Raises
+    ------
+    InputError
+        On every rank.
+    """
+    from cusp.output.whole_file import check_target
+
+    check_target(output, comm)  # which may be the input: it is replaced when the new file is complete
+    return _read(comm, request, lambda builder, source, names: builder.write(output, transpose, names))
+
+
+def read_graph(comm: "Intracomm", request: Request) -> "tuple[CsrSlice, NameSlab | None, EdgeSource]":
+    """This rank's rows in memory, the names of its nodes if they have some, and the file. Collective.
+
+    Raises
+    ------
+    InputError
+        On every rank.
+    """
+    return _read(comm, request, lambda builder, source, names: (builder.build(), names, source))
+
+
+def _read(comm: "Intracomm", request: Request, finish: "Callable[[CsrBuilder, EdgeSource, NameSlab | None], T]") -> T:
+    """Read all edges and finish. Collective.
+
+    Two guesses from the first lines of a text file may prove wrong further down: that weights are
+    integers, and that its comment ``# Nodes: N`` counts all ids. If so, the file is read again without the guess.
+    """
+    request = replace(request, real=(request.weight_type or "").startswith("float"))
+    while True:
+        try:
+            return finish(*_fill_builder(comm, request))
+        except FractionalWeightError:
+            if request.real:
+                raise
+            request = replace(request, real=True)
+        except SparseIdsError:
+            request = replace(request, dense=False)
+
+
+def _fill_builder(comm: "Intracomm", request: Request) -> "tuple[CsrBuilder, EdgeSource, NameSlab | None]":
+    from cusp.edge_lists.csr_builder import CsrBuilder, memory_for_one
+
+    limit = request.memory_limit or memory_for_one()
+    with together(comm):
+        source = open_edges(request.input, request.format, request.columns, request.real, request.names)
+        stated = source.min_nodes if request.dense else 0
+        num_nodes = _num_nodes(request, source) or stated or None
+        weigh = make_weigher(request.weights, request.weight_type, request.seed, source)
+        if source.dictionary is not None:
+            source.dictionary.limit = limit // 2
+            limit //= 2
+        builder = CsrBuilder(
+            comm,
+            num_nodes=num_nodes,
+            weight_dtype=weigh.dtype,
+            symmetrize=request.symmetrize and not source.symmetric,
+            drop_loops=request.drop_loops,
+            dedup=request.dedup,
+            memory_limit=limit,
+            scratch=request.scratch,
+            symmetric=source.symmetric,
+        )
+    with together(comm):
+        asymmetry = _fill(builder, source, weigh, comm, request.nodes, 0 if request.nodes else stated)
+    edges_read, asymmetry = comm.allreduce(source.edges_read), comm.allreduce(asymmetry) % 2**64
+    sums = comm.allgather(source.sums)
+    with together(comm):
+        source.check_complete(edges_read, sums)
+        if edges_read == 0 and not num_nodes:
+            raise GraphFileError(f"{source.path}: has no edges and states no nodes; give their number with --nodes")
+        if asymmetry:
+            raise GraphFileError(
+                f"{source.path}: is an undirected graph by its header, but not every edge is listed at both "
+                "ends; correct the file, or convert it as a list of edges with --symmetrize --dedup"
+            )
+    return builder, source, _names(comm, source, builder)
+
+
+def _names(comm: "Intracomm", source: EdgeSource, builder: "CsrBuilder") -> "NameSlab | None":
+    """The names of nodes, if they have some: those that were read, by which nodes are now numbered. Collective."""
+    from cusp.names.numbering import number_names, slab_of
+
+    if source.dictionary is not None:
+        numbers, slab = number_names(source.dictionary.known(), comm)
+        builder.renumber(numbers, slab.num_nodes)
+        return slab
+    with together(comm):
+        names = source.stored_names(comm.rank, comm.size)
+    return None if names is None else slab_of(names, comm)
+
+
+def _fill(
+    builder: "CsrBuilder",
+    source: EdgeSource,
+    weigh: Weigher,
+    comm: "Intracomm",
+    nodes: int | None,
+    stated: int,
+) -> int:
+    """Add this rank's share of the edges: ``nodes`` is the requested number, ``stated`` the file's guess.
+
+    Returns their asymmetry: 0 in sum over all ranks if the file lists each edge at both ends as it should.
+    """
+    unpaired = 0
+    for sources, targets, weights in source.chunks(comm.rank, comm.size):
+        if sources.size == 0:
+            continue
+        largest = max(int(sources.max()), int(targets.max()))
+        if stated and largest >= stated:
+            raise SparseIdsError(f"{source.path}: states {stated:,} nodes but has the id {largest:,}")
+        if nodes is not None and largest >= nodes:
+            raise OptionError(f"--nodes {nodes}: {source.path} has the id {largest:,}, so at least {largest + 1} nodes")
+        if nodes is None:
+            _check_size(source, largest + 1)
+        if source.reverse_stored:
+            from cusp.convert.symmetry import asymmetry
+
+            unpaired += asymmetry(sources, targets, weights)
+        builder.add(sources, targets, weigh(sources, targets, weights))
+    return unpaired
+
+
+def _num_nodes(request: Request, source: EdgeSource) -> int | None:
+    if source.named and request.nodes is not None:
+        raise OptionError(f"--nodes {request.nodes}: the nodes of {source.path} have names, and are as many as names")
+    if source.num_nodes is not None:
+        if request.nodes is not None and request.nodes < source.num_nodes:
+            raise OptionError(f"--nodes {request.nodes}: {source.path} states {source.num_nodes:,} nodes")
+        if request.nodes is None:
+            _check_size(source, source.num_nodes)
+    return request.nodes if request.nodes is not None else source.num_nodes
+
+
+def _check_size(source: EdgeSource, num_nodes: int) -> None:
+    """Refuse a number of nodes that the file is too small to mean, unless --nodes confirms it."""
+    check_num_nodes(num_nodes, str(source.path))
+    size = source.path.stat().st_size
+    if 8 * num_nodes > max(SMALL, LONELY * size):
+        names = ", or take ids as names with --names" if source.takes_names else ""
+        raise GraphFileError(
+            f"{source.path}: a file of {size:,} bytes has the id {num_nodes - 1:,}, or states as many nodes: their "
+            f"offsets take {8 * num_nodes / 1e9:,.1f} GB; number the nodes from 0 without gaps first, or confirm "
+            f"with --nodes {num_nodes}{names}"
+        )

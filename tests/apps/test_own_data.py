@@ -1,0 +1,193 @@
+"""Files whose node ids are names, through the algorithms: the answers are those of NetworkX, by name."""
+
+import math
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import h5py
+import networkx as nx
+import numpy as np
+import parts
+import pytest
+import ranks
+
+from apps import library
+from apps.harness import main
+from apps.library import app_of, partition_graph
+from cusp.errors import InputError, OptionError
+from scripts.convert.__main__ import main as convert
+
+pandas = pytest.importorskip("pandas")
+
+
+class Case(NamedTuple):
+    """A graph, the node to start from, and another one."""
+
+    graph: nx.Graph
+    source: str
+    target: str
+
+
+def trips() -> nx.DiGraph:
+    """A directed graph whose names have blanks, signs and letters of all kinds."""
+    random, graph = np.random.default_rng(2), nx.DiGraph()
+    cities = ["Zürich", "San José", "NA", "東京", "C#", "O'Fallon, MO", '"The Hague"', *map(str, range(30))]
+    for _ in range(120):
+        start, end = random.choice(len(cities), 2, replace=False)
+        graph.add_edge(cities[start], cities[end], weight=int(random.integers(1, 90)))
+    return graph
+
+
+CASES = {
+    "characters.csv": Case(nx.les_miserables_graph(), "Valjean", "Gribier"),
+    "club.parquet": Case(nx.davis_southern_women_graph(), "Olivia Carleton", "Flora Price"),
+    "trips.csv.gz": Case(trips(), "Zürich", "NA"),
+}
+
+
+def write(folder: Path, name: str) -> str:
+    """The edges as a table, from rank 0. Collective."""
+    path, graph = folder / name, CASES[name].graph
+    if ranks.COMM.rank == 0:
+        columns = ["From", "To", "km"] if graph.is_directed() else ["source", "target", "weight"]
+        table = pandas.DataFrame([(u, v, data.get("weight", 1)) for u, v, data in graph.edges(data=True)])
+        table = table.set_axis(columns, axis=1).assign(note="é")
+        if name.endswith("parquet"):
+            table.to_parquet(path, row_group_size=30)
+        else:
+            table.to_csv(path, index=False)
+    ranks.COMM.Barrier()
+    return str(path)
+
+
+def groups(labels: dict[str, str]) -> set[frozenset]:
+    """Nodes by the name of their group, which is that of the smallest member."""
+    found: dict[str, set] = {}
+    for node, name in labels.items():
+        found.setdefault(name, set()).add(node)
+    assert all(min(members) == name for name, members in found.items())
+    return set(map(frozenset, found.values()))
+
+
+def same(found: dict, expected: dict, missing: Any = None) -> None:
+    """The same numbers for all nodes, up to rounding; ``missing`` for those that are not expected."""
+    assert found == pytest.approx({node: expected.get(node, missing) for node in found}, abs=1e-9)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("name", parts.share(CASES))
+def test_answers_by_name(comm, shared_tmp, name):
+    graph, source, target = CASES[name]
+    path, both = write(shared_tmp, name), graph.to_undirected()
+    where = {"policy": "cvc", "device": parts.WANTED, "comm": comm, "symmetrize": not graph.is_directed()}
+    part, plain = partition_graph(path, **where), partition_graph(path, weights=False, **where)
+    assert list(part.names) == sorted(graph)
+
+    def run(name: str, given: Any = part, **options: Any) -> Any:
+        return getattr(library, name)(given, **options)
+
+    hops, far = nx.single_source_shortest_path_length(graph, source), run("bfs", source=source, parents=True)
+    same(far.to_dict(), hops, -1)
+    parents = far.to_dict("parents")
+    assert all(parents[node] == node or hops[parents[node]] == hops[node] - 1 for node in hops)
+    lengths = nx.single_source_dijkstra_path_length(graph, source)
+    same(run("sssp", source=source).to_dict(), lengths, -1)
+    way = run("path", source=source).path(target)
+    assert (way[0], way[-1]) == (source, target)
+    assert sum(graph.edges[edge].get("weight", 1) for edge in zip(way[:-1], way[1:])) == lengths[target]
+    trees, back = run("forest", roots=[source, target]), nx.single_source_shortest_path_length(graph, target)
+    same(trees.to_dict(), {node: min(hops.get(node, math.inf), back.get(node, math.inf)) for node in hops | back}, -1)
+    assert {*trees.to_dict("root").values()} - {None} == {source, target}
+    assert groups(run("cc").to_dict()) == set(map(frozenset, nx.connected_components(both)))
+    strong = nx.strongly_connected_components(graph.to_directed())
+    assert groups(run("scc").to_dict()) == set(map(frozenset, strong))
+    same(run("kcore").to_dict(), nx.core_number(both))
+    found = run("triangles", per_node=True)
+    same(found.to_dict("node_triangles"), nx.triangles(both))
+    same(found.to_dict("clustering"), nx.clustering(both))
+    assert found.triangles * 3 == sum(nx.triangles(both).values())
+    same(run("pagerank", plain, tolerance=1e-12).to_dict(), nx.pagerank(graph, weight=None, tol=1e-13, max_iter=1000))
+    shares = nx.betweenness_centrality(graph)
+    same(run("betweenness", sources="all", normalized=True).to_dict(), shares)
+    louvain = run("communities", plain)
+    assert louvain.modularity == pytest.approx(nx.community.modularity(both, groups(louvain.to_dict()), weight=None))
+
+
+@pytest.mark.mpi
+def test_from_the_command_line(comm, shared_tmp, capsys):
+    """A table and the graph file made of it; names in options, in what is printed, in the output, in mistakes."""
+    table, graph = write(shared_tmp, "characters.csv"), str(shared_tmp / "g.h5")
+    assert convert(comm, [table, "--symmetrize", "-o", graph]) == 0
+    names = sorted(CASES["characters.csv"].graph)
+    run = [*("--device", parts.WANTED), "--source", "Valjean", "--verify"]
+    for given in ([table, "--symmetrize"], [graph]):
+        output = str(shared_tmp / "hops.h5")
+        assert main(app_of("path"), comm, [*given, *run, "--targets", "Gribier,Myriel", "--output", output]) == 0
+        printed = capsys.readouterr().out
+        if comm.rank == 0:
+            assert "77 nodes with names" in printed and "path from Valjean:" in printed
+            assert "distance 5: Valjean -> Myriel" in printed
+            assert ("csv, read edge by edge" in printed) == (given != [graph])
+            with h5py.File(output) as file:
+                ends, text = file["names/offsets"][:], file["names/bytes"][:].tobytes()
+                assert [text[a:b].decode() for a, b in zip(ends, ends[1:])] == names
+                assert file["distance"].size == len(names)
+    for options, message in (
+        (["--source", "Valjaen"], "--source 'Valjaen': no node of the graph has this name; similar: Valjean"),
+        (["--source", "7"], "--source '7': no node"),
+        (["--source", "Myriel", "--targets", "Gribier,gribier"], "--targets 'gribier'.*similar: Gribier"),
+        (["--symmetrize"], "--columns and --symmetrize are for files of other formats"),
+    ):
+        with pytest.raises(OptionError, match=message):
+            main(app_of("path"), comm, [graph, *options])
+    with pytest.raises(OptionError, match="--columns source: expected SOURCE,TARGET"):
+        partition_graph(table, columns="source", comm=comm)
+    for options, message in (
+        (["--memory-limit", "1M"], "--memory-limit: needs a graph file"),
+        (["--columns", "source,to"], "has the columns source, target, weight, note"),
+    ):
+        with pytest.raises(InputError, match=message):
+            main(app_of("bfs"), comm, [table, *options])
+
+
+@pytest.mark.mpi
+def test_saved_partitions_keep_names(comm, shared_tmp):
+    """They are those of the graph file."""
+    from cusp.__main__ import main as partition
+
+    table, graph, folder = write(shared_tmp, "club.parquet"), str(shared_tmp / "g.h5"), str(shared_tmp / "parts")
+    convert(comm, [table, "--symmetrize", "-o", graph])
+    partition(comm, [graph, "--save", folder, "--device", "cpu"])
+    part = partition_graph(folder, comm=comm)
+    hops = nx.single_source_shortest_path_length(CASES["club.parquet"].graph, "Flora Price")
+    same(library.bfs(part, "Flora Price").to_dict(), hops)
+
+
+class Relation:
+    """What only Arrow's interface can read."""
+
+    def __init__(self, table: Any) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, schema: Any = None) -> Any:
+        return self._table.__arrow_c_stream__(schema)
+
+
+@pytest.mark.mpi
+def test_tables_in_memory(comm):
+    """pandas, Arrow and what turns into Arrow; columns by any name; on one rank or shared."""
+    pyarrow = pytest.importorskip("pyarrow")
+    frame = pandas.DataFrame({"to": ["b", "c", "a"], "from": ["a", "b", "c"], "km": [1.5, 2.0, 4.0], "x": [0, 0, 0]})
+    table = pyarrow.table(frame)
+    for graph in (frame, table, Relation(table), frame.astype({"to": "category"})):
+        mine = graph if comm.rank == comm.size - 1 else None
+        found = library.sssp(partition_graph(mine, comm=comm), "b")
+        assert found.to_dict() == {"a": 6.0, "b": 0.0, "c": 2.0}
+        assert found.to_arrow().to_pydict() == {"node": ["a", "b", "c"], "distance": [6.0, 0.0, 2.0]}
+    shares = frame[comm.rank :: comm.size] if comm.rank < 3 else None
+    assert list(partition_graph(shares, share=True, comm=comm).names) == ["a", "b", "c"]
+    reverse = partition_graph(frame, columns=["to", "from"], comm=comm)
+    assert library.bfs(reverse, "b", parents=True).to_dict("parents") == {"a": "b", "b": "b", "c": "a"}
+    mixed = library.bfs(partition_graph(nx.Graph([(1, "one"), ((2, 3), 1)]), comm=comm), "one")
+    assert mixed.to_dict() == {1: 1, "one": 0, (2, 3): 2}
+    assert mixed.to_arrow()["node"].to_pylist() == ["1", "one", "(2, 3)"]

@@ -1,0 +1,135 @@
+"""README.md and docs/: their commands exist and run, their Python prints what they say, their links lead somewhere."""
+
+import doctest
+import importlib.util
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from scripts import command, draw_speed, mpirun
+
+ROOT = Path(command.__file__).resolve().parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+FROM_TOP_TO_BOTTOM = [ROOT / "README.md", ROOT / "docs" / "tutorial" / "users.md"]
+PROGRAM = re.compile(r"(?:(?:mpirun|srun)(?: -\S+ \S+)* )?(cusp|python -m scripts\.[\w.]+)( .*)?")
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\((?!https?:)([^)#]*)#?([^)]*)\)|!\[[^\]]*\]\(([^)]*)\)")
+
+
+def name_of(path: Path) -> str:
+    """The path inside the repository."""
+    return path.relative_to(ROOT).as_posix()
+
+
+def indented(text: str) -> list[str]:
+    """The lines of code outside fences, without comments behind them."""
+    lines = FENCE.sub("", text).splitlines()
+    return [re.sub(r"\s{2,}#.*", "", line).strip() for line in lines if line.startswith("    ")]
+
+
+def commands(path: Path) -> Iterator[tuple[str, list[str]]]:
+    """Program and arguments of every command in a page, in code of its own or in a sentence."""
+    text = path.read_text()
+    spans = re.findall(r"`([^`\n]+)`", FENCE.sub("", text))
+    for line in [*indented(text), *spans]:
+        if found := PROGRAM.fullmatch(line):
+            yield found[1], shlex.split(found[2] or "")
+
+
+@pytest.mark.parametrize("path", [*PAGES, *ROOT.glob("docs/how-to/*.*")], ids=name_of)
+def test_commands_are_known(path):
+    """Every command of ours can be parsed; every script exists."""
+    for program, words in commands(path):
+        if program != "cusp":
+            assert importlib.util.find_spec(program.removeprefix("python -m ")), program
+        elif words and words[0] in command.COMMANDS:
+            if words[1:] and "--help" not in words:
+                command.load(words[0])[1].parse_args(words[1:])
+        else:
+            assert not words or words[0] in ("COMMAND", "NAME", "--help", "--version", "completion"), (program, words)
+
+
+def test_job_scripts():
+    """The shell reads them, and what they start can be parsed."""
+    folder = ROOT / "docs" / "how-to"
+    subprocess.run(["bash", "-n", folder / "slurm.sh"], check=True)
+    started = 0
+    for name in ("slurm.sh", "mpijob.yaml"):
+        for line in re.findall(r"^[^#\n]*\bcusp (\w+ .*)$", (folder / name).read_text(), re.MULTILINE):
+            words = shlex.split(line)
+            command.load(words[0])[1].parse_args(words[1:])
+            started += 1
+    assert started == 4
+
+
+@pytest.mark.limit(600)  # compiles a policy
+@pytest.mark.parametrize("path", FROM_TOP_TO_BOTTOM, ids=name_of)
+def test_pages_run_from_top_to_bottom(path, tmp_path, monkeypatch):
+    """Every command, with only what the page has made before it; then the Python of the page."""
+    program = tmp_path / "bin" / "cusp"
+    program.parent.mkdir()
+    program.write_text(f"#!{sys.executable}\nfrom scripts.command import main\nmain()\n")
+    program.chmod(0o755)
+    search = os.pathsep.join([str(program.parent), str(Path(mpirun.mpirun_path()).parent), os.environ["PATH"]])
+    more = {"PATH": search, "PYTHONPATH": str(ROOT)}
+    if mpirun.is_open_mpi():
+        more |= {"OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
+    text = path.read_text()
+    for name, code in re.findall(r"`(\w+\.py)`:\n\n```python\n(.*?)```", text, re.DOTALL):
+        (tmp_path / name).write_text(code)
+    lines = [line for line in indented(text) if line.startswith(("cusp ", "mpirun ", "printf "))]
+    assert len(lines) >= 5
+    for line in lines:
+        done = subprocess.run(
+            ["bash", "-euc", line], cwd=tmp_path, env=mpirun.environment(more), capture_output=True, text=True
+        )
+        assert (done.returncode, done.stderr) == (0, ""), f"{line}\n{done.stdout}{done.stderr}"
+    monkeypatch.chdir(tmp_path)
+    examples = doctest.DocTestParser().get_doctest(
+        "".join(code for kind, code in FENCE.findall(text) if kind == "pycon"), {}, path.name, str(path), 0
+    )
+    report: list[str] = []
+    doctest.DocTestRunner().run(examples, out=report.append)
+    assert examples.examples and not report, "".join(report)
+
+
+def anchors(path: Path) -> set[str]:
+    """What ``#name`` may say in a link to a page."""
+    titles = re.findall(r"^#+ (.*)$", FENCE.sub("", path.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def test_links(path):
+    """Files and headings that are linked exist."""
+    for target, anchor, picture in LINK.findall(FENCE.sub("", path.read_text())):
+        linked = (path.parent / (target or picture)).resolve() if target or picture else path
+        assert linked.exists(), f"{name_of(path)} links {target or picture}"
+        assert not anchor or anchor in anchors(linked), f"{name_of(path)} links {target}#{anchor}"
+
+
+def test_site(tmp_path):
+    """MkDocs builds it, and warns of nothing: every page has its place, every name in the reference is found."""
+    pytest.importorskip("mkdocs", reason="no MkDocs: pip install -e '.[docs]'")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path / "site"],
+        cwd=ROOT, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "partition_graph" in (tmp_path / "site" / "api" / "index.html").read_text()
+
+
+def test_chart():
+    """The chart is drawn from the figures in the page that shows it."""
+    assert draw_speed.TARGET.read_text() == draw_speed.svg(), "python -m scripts.draw_speed draws it anew"
+    text = (ROOT / "docs" / "performance.md").read_text()
+    for panel in draw_speed.PANELS:
+        for algorithm, systems in panel.milliseconds.items():
+            for system, value in systems.items():
+                assert re.search(rf"(?<![\d.]){re.escape(f'{value:,g}')}(?![\d])", text), (algorithm, system, value)
