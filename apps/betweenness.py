@@ -4,12 +4,12 @@
 
 >>> from apps.library import betweenness, partition_graph
 >>> graph = partition_graph(([0, 0, 1, 2], [1, 2, 3, 3]))
->>> betweenness(graph, sources="all").betweenness
+>>> betweenness(graph, normalized=False).betweenness
 array([0. , 0.5, 0.5, 0. ])
 """
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,11 +26,17 @@ from apps.verify.betweenness import verify_betweenness
 from cusp.errors import GraphFileError, together
 from cusp.launch import run_main
 from cusp.partition import Partition
+from cusp.program import report
 from cusp.program.cli import integer, positive
 from cusp.runtime.devices import backend, to_host
+from cusp.runtime.stopwatch import Stopwatch
+from gluon.interfaces import Device
 from gluon.label import Label
 from gluon.reduction import ADD, ASSIGN
 from gluon.sync import Sync
+
+MANY = 256  # sources: as a sample, enough to tell the first nodes from the others
+LONG = 30.0  # seconds that are worth a word
 
 
 @dataclass(frozen=True)
@@ -231,12 +237,32 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Wanted:
         sources = draw_sources(part, sync.comm, options.sources, options.seed)
         scale = senders / len(sources)
     others = (part.num_nodes - 1) * (part.num_nodes - 2)
-    if options.normalized:
+    normalized = not options.source if options.normalized is None else options.normalized
+    if normalized:
         scale /= max(others, 1)
     elif part.symmetric:
         scale /= 2
     small = backend(Betweenness, part.device).sweeps(part, sync)
-    return Wanted(sources, scale, whole_graph(part, sync.comm) if small else None, prepare_bfs(part, sync))
+    wanted = Wanted(sources, scale, whole_graph(part, sync.comm) if small else None, prepare_bfs(part, sync))
+    if options.sources == "all" and not options.source and senders > MANY:
+        _tell_duration(part, sync, wanted)
+    return wanted
+
+
+def _tell_duration(part: Partition, sync: Sync, wanted: Wanted) -> None:
+    """Try some of many sources; where all would take long, say how long, and how to sample them. Collective."""
+    watch, tried = Stopwatch(), wanted.sources[:: len(wanted.sources) // (2 * sync.comm.size)]
+    with watch("try"):
+        betweenness(part, sync, replace(wanted, sources=tried))
+        backend(Device, part.device).wait()
+    seconds = sync.highest(watch.seconds["try"] / len(tried))
+    if len(wanted.sources) * seconds > LONG:
+        whole, sample = (report.shown_seconds(number * seconds) for number in (len(wanted.sources), MANY))
+        report.warn(
+            sync.comm.rank,
+            f"exact betweenness, from {len(wanted.sources):,} nodes, will take about {whole}; an estimate from {MANY} "
+            f"of them, about {sample}: --sources {MANY}, or sources={MANY} in Python",
+        )
 
 
 def _number_or_all(text: str) -> int | str:
@@ -248,14 +274,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sources",
         type=_number_or_all,
-        default=4,
+        default="all",
         metavar="K",
-        help="estimate it from K seeded nodes that have out-edges (default: 4), or 'all': exactly",
+        help="estimate it from K seeded nodes that have out-edges; or 'all', the default: exactly",
     )
     parser.add_argument(
         "--source", type=integer, nargs="+", metavar="GID", help="only paths from these nodes, not scaled"
     )
-    parser.add_argument("--normalized", action="store_true", help="as a share of all pairs of other nodes, from 0 to 1")
+    parser.add_argument(
+        "--normalized",
+        action=argparse.BooleanOptionalAction,
+        help="as a share of all pairs of other nodes, from 0 to 1 (default: yes, but not with --source)",
+    )
 
 
 APP = App(

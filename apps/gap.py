@@ -60,7 +60,7 @@ def from_roots(trial: int, sources: list[int]) -> Arguments:
 KERNELS = {
     "bfs": Kernel("bfs", SOURCES, lambda trial, sources: from_source(trial, sources) | {"parents": True}),
     "sssp": Kernel("sssp", SOURCES, from_source),
-    "pr": Kernel("pagerank", 16, lambda trial, sources: {"tolerance": 1e-4, "iterations": 1000}),
+    "pr": Kernel("pagerank", 16, lambda trial, sources: {"tolerance": 1e-4, "iterations": 1000, "unweighted": True}),
     "cc": Kernel("cc", 16, lambda trial, sources: {}),
     "bc": Kernel("betweenness", 16, from_roots),
     "tc": Kernel("triangles", 3, lambda trial, sources: {}),

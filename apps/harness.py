@@ -121,14 +121,15 @@ def prepare_job(
     report.progress(comm.rank, "opening")
     with timeline.phase("open"):
         placement = choose_device(wanted_device(options), comm, options.threads)
-        source = open_input(comm, options, app.weighted, placement, app.generate)
+        source = open_input(comm, options, app.reads_weights(options), placement, app.generate)
         with together(comm):
             options = with_gids(parser, options, source.names, source.header.num_nodes)
         open_transport(options.transport, comm, placement.device)  # connects the GPUs before a clock runs
     report.progress(comm.rank, "loading compiled code (compiled once, then kept)")
     device = placement.device
     with timeline.phase("start-up"):
-        warm_up(comm, source.header, lambda few, path: rehearse(app, few, source.policy, options, path, device))
+        how = device, options.transport
+        warm_up(comm, source.header, lambda few, path: rehearse(app, few, source.policy, options, path, *how))
     startup = comm.allreduce(time.perf_counter() - began, MPI.MAX)
     report.progress(comm.rank, "partitioning")
     watch = Stopwatch(lambda phase: report.progress(comm.rank, f"partitioning: {phase}"))
@@ -162,14 +163,15 @@ def prepare_job(
 
 
 def rehearse(
-    app: App, comm: MPI.Intracomm, policy: Policy, options: argparse.Namespace, path: str, device: str
+    app: App, comm: MPI.Intracomm, policy: Policy, options: argparse.Namespace, path: str, device: str, transport: str
 ) -> None:
     """Call everything that a run calls, on a tiny graph. Collective."""
     options = argparse.Namespace(**(vars(options) | app.rehearsed))
     symmetric = read_header(path).symmetric
     csc = app.needs_csc(options, symmetric)
-    part = partition_graph(path, tiny_policy(policy, path), comm, weights=app.weighted, csc=csc, device=device)
-    plan = make_plan(part, comm, options.transport if device == "cpu" else "mpi")
+    weights = app.reads_weights(options)
+    part = partition_graph(path, tiny_policy(policy, path), comm, weights=weights, csc=csc, device=device)
+    plan = make_plan(part, comm, transport if device == "cpu" else "mpi")  # GPUs would be connected again
     prepared = app.prepare(part, Sync(plan, comm, execution=options.execution), options)
     source = FAR_NODE if app.needs_source else None
     answer = app.run(part, Sync(plan, comm, execution=options.execution), source, prepared, options)

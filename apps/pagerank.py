@@ -16,13 +16,14 @@ import numpy as np
 from apps.harness import Answer, App, main
 from apps.operators.interfaces import Frontier
 from apps.operators.sums.interfaces import Pagerank, Rows
-from apps.shared.in_edges import in_edges_of
+from apps.shared.in_edges import InEdges, in_edges_of
+from apps.shared.lengths import refuse_unfit
 from apps.shared.walk import Walk, starts
 from apps.verify.pagerank import verify_pagerank
 from cusp.errors import OptionError
 from cusp.launch import run_main
 from cusp.partition import Partition
-from cusp.program.cli import between, positive
+from cusp.program.cli import between, positive, weighted_node
 from cusp.runtime.devices import backend, move, xp_of
 from gluon.label import Label
 from gluon.mail.post import Channel, until_quiet
@@ -40,9 +41,10 @@ def pagerank(
 ) -> Answer:  # fmt: skip
     """Ranks of all nodes by the power method (Brin and Page, WWW 1998). Collective.
 
-    Every node divides ``damping`` times its rank among its out-edges; each of several parallel edges counts. The rest,
-    and the whole rank of nodes without out-edges, goes to where the walk starts. Nodes pull: each adds up what its
-    in-neighbours give. A symmetric graph is pulled along its own rows.
+    Every node divides ``damping`` times its rank among its out-edges, by weight if they have weights; each of several
+    parallel edges counts. The rest, and the whole rank of nodes without out-edges, or with such that weigh 0, goes to
+    where the walk starts. Nodes pull: each adds up what its in-neighbours give. A symmetric graph without weights is
+    pulled along its own rows.
 
     Parameters
     ----------
@@ -65,18 +67,24 @@ def pagerank(
     _, sources, read, write = walk.in_edges
     contributions, sums = Label(part, precision, 0, ASSIGN), Label(part, precision, 0, ADD)
     teleport = walk.teleport.astype(precision)
-    factors = damping / _positive_degrees(part).astype(precision)
+    factors = damping / walk.strengths.astype(precision)
     ranks = teleport * 0
     state = (teleport, factors, sums.values, ranks, contributions.values)
-    change, dangling = sync.total(*ops.new_ranks(1, *state))
+
+    def step(kept: float) -> tuple[float, float]:
+        change, dangling = ops.new_ranks(kept, *state)
+        stuck = float(ranks[walk.stuck].sum(dtype=np.float64)) if walk.stuck.size else 0.0
+        return sync.total(change, dangling + stuck)
+
+    change, dangling = step(1)
     rounds = 0
     while change >= tolerance and rounds != iterations:
         contributions.mark_all()
         sync.broadcast(contributions, read=read)
-        rows.sum_rows(walk.rows, 0, sources, contributions.values, sums.values)
+        rows.sum_rows(walk.rows, 0, sources, contributions.values, sums.values, walk.weights)
         sums.mark_all()
         sync.reduce(sums, write=write)
-        change, dangling = sync.total(*ops.new_ranks(1 - damping + damping * dangling, *state))
+        change, dangling = step(1 - damping + damping * dangling)
         sync.end_round(change=change)
         rounds += 1
     return Answer({"pagerank": ranks}, None, rounds, {"l1_change": change})
@@ -175,11 +183,6 @@ def push_alone(part: Partition, sync: Sync, walk: Walk, damping: float = 0.85, t
     return Answer({"pagerank": settled / float(whole)}, None, rounds, {"l1_change": 2 * left / whole})
 
 
-def _positive_degrees(part: Partition) -> Any:
-    """Out-degrees of the masters that have out-edges, which come first."""
-    return part.degrees[: int((part.degrees > 0).sum())]
-
-
 def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Walk:
     """Check the options, and prepare the walk for them. Collective.
 
@@ -187,23 +190,52 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Walk:
     ------
     OptionError
         On every rank.
+    GraphFileError
+        On every rank: a weight is negative or infinite.
     """
     pull = options.algorithm == "pull"
-    _check(part, options, pull)
-    teleport = move(starts(part, sync, options.personalize), part.device)
+    weighted = not options.unweighted and sync.total(int(part.weights is None)) == (0,)
+    _check(part, options, pull, weighted)
+    teleport, senders = move(starts(part, sync, options.personalize), part.device), int((part.degrees > 0).sum())
     if not pull:
-        return Walk(teleport, None, None, backend(Frontier, part.device).make_queue(part))
+        queue = backend(Frontier, part.device).make_queue(part)
+        return Walk(teleport, None, None, None, part.degrees[:senders], part.degrees[:0], queue)
+    if weighted:
+        return _weighted_walk(part, sync, teleport, senders)
     in_edges = in_edges_of(part)
     assert in_edges is not None
-    offsets, xp = in_edges.offsets, xp_of(part.device)
-    lids = xp.flatnonzero(offsets[1:] > offsets[:-1]).astype(np.int32)
-    rows = backend(Rows, part.device).group_rows(lids, [0, lids.size], offsets)
-    return Walk(teleport, in_edges, rows, None)
+    rows = _all_rows(part, in_edges.offsets)
+    return Walk(teleport, in_edges, rows, None, part.degrees[:senders], part.degrees[:0], None)
 
 
-def _check(part: Partition, options: argparse.Namespace, pull: bool) -> None:
+def _weighted_walk(part: Partition, sync: Sync, teleport: Any, senders: int) -> Walk:
+    """The walk along edges by weight, also where weights of a symmetric graph depend on the direction. Collective."""
+    xp, csc = xp_of(part.device), part.csc or part.with_csc().csc
+    assert part.weights is not None and csc is not None
+    refuse_unfit(part, sync, part.weights, "ranks")
+    sums, ones = Label(part, np.float64, 0, ADD), xp.ones(part.num_proxies, np.float64)
+    rows = _all_rows(part, part.offsets)
+    backend(Rows, part.device).sum_rows(rows, 0, part.targets, ones, sums.values, part.weights)
+    sums.mark_all()
+    sync.reduce(sums, write="src")
+    strengths = sums.masters()[:senders].copy()
+    stuck = xp.flatnonzero(strengths == 0)
+    strengths[stuck] = np.inf
+    in_edges = InEdges(csc.offsets, csc.sources, "src", "dst")
+    return Walk(teleport, in_edges, _all_rows(part, csc.offsets), csc.weights, strengths, stuck, None)
+
+
+def _all_rows(part: Partition, offsets: Any) -> Any:
+    """All rows of a CSR or CSC that have edges, as one group."""
+    lids = xp_of(part.device).flatnonzero(offsets[1:] > offsets[:-1]).astype(np.int32)
+    return backend(Rows, part.device).group_rows(lids, [0, lids.size], offsets)
+
+
+def _check(part: Partition, options: argparse.Namespace, pull: bool, weighted: bool) -> None:
     """Raise if options do not go together."""
     tolerance = options.tolerance
+    if weighted and not pull:
+        raise OptionError("--algorithm push-residual takes all edges to weigh the same: use --unweighted, or pull")
     if tolerance == 0 and not (pull and options.iterations):
         raise OptionError("--tolerance 0 never ends: give --iterations, with --algorithm pull")
     if pull:
@@ -231,7 +263,8 @@ def verify(part: Partition, sync: Sync, answer: Answer, walk: Walk, options: arg
     if answer.rounds == options.iterations:
         tolerance = max(tolerance, answer.figures["l1_change"])
     noise = LEAST[answer.labels["pagerank"].dtype.name]
-    verify_pagerank(part, sync, answer.labels["pagerank"], walk.teleport, options.damping, tolerance + noise)
+    ranks, weighted = answer.labels["pagerank"], walk.weights is not None
+    verify_pagerank(part, sync, ranks, walk.teleport, options.damping, tolerance + noise, weighted)
 
 
 def needs_rounds(options: argparse.Namespace) -> str:
@@ -276,9 +309,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="of the ranks; float32 is faster, and right to about six digits (default: float64)",
     )
     parser.add_argument(
+        "--unweighted", action="store_true", help="follow all edges of a node alike, whatever their weights"
+    )
+    parser.add_argument(
         "--personalize",
         nargs="+",
-        metavar="GID",
+        type=weighted_node,
+        metavar="GID[:WEIGHT]",
         help="start walks at these nodes only; or a file with a node, and maybe a weight, on each line",
     )
 
@@ -292,6 +329,7 @@ APP = App(
     add_options=add_options,
     needs_csc=lambda options, symmetric: options.algorithm == "pull" and not symmetric,
     needs_source=False,
+    weighted=True,
     needs_rounds=needs_rounds,
     rehearsed={"personalize": None},
 )

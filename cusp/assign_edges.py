@@ -43,7 +43,7 @@ def assign_edges(rules: PreparedRules, masters: Masters, comm: "Intracomm") -> n
     again = rules.rows_to_repeat(policy.edge, 0, int(rows[1]))
     with together(comm):
         ask(0, again, copy_state(state))
-        said = owners[: edges.indptr[again]].copy()
+        said = owners[: int(edges.indptr[again])].copy()
     for block in range(rows.size - 1):
         with together(comm):
             for span in edges.storage.rows(edges.indptr, rows[block], rows[block + 1]):

@@ -65,9 +65,8 @@ class PreparedRules:
         PolicyError
             Something else.
         """
-        other = np.flatnonzero(before != now)
-        if other.size:
-            at = int(other[0])
+        if before.size and (before != now).any():
+            at = int((before != now).argmax())
             raise PolicyError(
                 f"policy {self.compiled.policy.name}: {asked(at)} is {before[at]}, and {now[at]} when asked again; "
                 "what a rule says must not depend on random numbers, or on anything that it changes but its state"

@@ -43,8 +43,9 @@ RUNS = (
     ("apps.cc", "{graph}", "--verify"),
     ("apps.communities", "{graph}", "--verify"),
     ("apps.triangles", "{graph}", "--verify"),
-    ("apps.betweenness", "{graph}", "--verify"),
+    ("apps.betweenness", "{graph}", "--sources", "4", "--verify"),
     ("apps.pagerank", "{graph}", "--verify"),
+    ("apps.pagerank", "{graph}", "--unweighted", "--verify"),
 )
 
 

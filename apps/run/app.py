@@ -84,7 +84,7 @@ class App:
     add_options : function (parser)
     needs_csc : function (options, symmetric) -> bool
     weighted : bool
-        Edge weights are read.
+        Edge weights are read, unless there is an option ``unweighted`` that says otherwise.
     rehearsed : dict of options
         Values for the warm-up in place of those that may not fit its tiny graph, such as nodes by number.
     """
@@ -105,6 +105,10 @@ class App:
     )
     needs_rounds: Callable[[argparse.Namespace], str] = lambda options: "each of its rounds needs all of the one before"
     generate: Callable[[MPI.Intracomm, argparse.Namespace], tuple[str, CsrSlice]] | None = None
+
+    def reads_weights(self, options: argparse.Namespace) -> bool:
+        """Whether edge weights are read."""
+        return self.weighted and not getattr(options, "unweighted", False)
 
     def check_options(self, options: argparse.Namespace) -> None:
         """Raise OptionError if the app cannot run as the option ``execution`` says, or not ``verify``."""

@@ -13,7 +13,7 @@ from apps.run.partitioned_graph import PartitionedGraph
 from apps.run.result import Result
 from cusp.errors import OptionError, together
 from cusp.output.whole_file import Name, check_target
-from cusp.program.cli import node_list, one_node
+from cusp.program.cli import node_list, one_node, weighted_node
 from cusp.program.traced import traced
 from gluon.sync import Sync
 
@@ -29,6 +29,7 @@ def function_of(app: App, text: str | None = None) -> Callable[..., Result]:
     """
     parser = Keywords(app.name, app.add_options)
     nodes = {action.dest for action in parser.actions if action.type in (one_node, node_list)}
+    weighted = {action.dest for action in parser.actions if action.type is weighted_node}
 
     def run(
         part: PartitionedGraph, source: Any, gather: bool, verify: bool, execution: str, trace: Name | None,
@@ -50,6 +51,7 @@ def function_of(app: App, text: str | None = None) -> Callable[..., Result]:
     ) -> Result:  # fmt: skip
         with together(comm):
             named = {name: part.gids(options[name]) for name in nodes & options.keys()}
+            named |= {name: _with_weights(part, options[name]) for name in weighted & options.keys()}
             chosen = with_gids(parser, parser.read(options | named), None, part.part.num_nodes)
             chosen.verify, chosen.execution = verify, check_execution(execution)
             app.check_options(chosen)
@@ -78,6 +80,13 @@ def function_of(app: App, text: str | None = None) -> Callable[..., Result]:
     function.__signature__ = _signature(function, parser)
     function.__doc__ = _help(app, parser, text or f"{app.summary[0].upper()}{app.summary[1:]}.")
     return function  # type: ignore[no-any-return]
+
+
+def _with_weights(part: PartitionedGraph, given: Any) -> Any:
+    """Nodes, or a dictionary of nodes with their weights, as a command line has them; the name of a file as it is."""
+    if isinstance(given, dict):
+        return [f"{part.gid(node)}:{weight}" for node, weight in given.items()]
+    return given if given is None or isinstance(given, str) else [str(part.gid(node)) for node in given]
 
 
 def _signature(function: Callable[..., Result], parser: Keywords) -> inspect.Signature:

@@ -69,6 +69,8 @@ def _texts(action: argparse.Action, value: Any) -> list[str]:
     if action.nargs == 0:
         if not isinstance(value, (bool, np.bool_)):
             raise OptionError(f"{action.dest}={value!r}: expected True or False")
+        if isinstance(action, argparse.BooleanOptionalAction):
+            return [action.option_strings[0] if value else flag]
         return [flag] if value else []
     if isinstance(value, (list, tuple, np.ndarray)):
         if action.nargs is None:

@@ -86,8 +86,8 @@ class PartitionedGraph:
 
     def _rehearse(self, app: App, options: argparse.Namespace) -> None:
         """Load the code of an app, compiled by few ranks for all. Collective."""
-        header, device = header_of(app.name, self.part), self.part.device
-        warm_up(self.comm, header, lambda few, path: rehearse(app, few, self.policy, options, path, device))
+        header, how = header_of(app.name, self.part), (self.part.device, self.plan.transport)
+        warm_up(self.comm, header, lambda few, path: rehearse(app, few, self.policy, options, path, *how))
 
     def _prepare(self, app: App, options: argparse.Namespace) -> Any:
         if app.needs_csc(options, self.part.symmetric) and self.part.csc is None:

@@ -66,7 +66,7 @@ def measure(part: Partition, sync: Sync, delta: float | None = None) -> Lengths:
     """
     ops, device = backend(Sssp, part.device), backend(Device, part.device)
     weights = device.full(part.num_local_edges, 1, np.dtype(np.uint8)) if part.weights is None else part.weights
-    _refuse_unfit(part, sync, weights)
+    refuse_unfit(part, sync, weights, "shortest paths")
     if weights.dtype == np.uint64:  # what int64 cannot hold is too long for any path
         weights = weights.clip(None, np.uint64(LONGEST)).astype(np.int64)
     largest = sync.highest(weights.max().item() if weights.size else 0)
@@ -105,8 +105,8 @@ def width_of_steps(steps: np.ndarray, part: Partition, whole: bool) -> float:
     return max(width, 1.0) if whole else width
 
 
-def _refuse_unfit(part: Partition, sync: Sync, weights: np.ndarray) -> None:
-    """Raise if a weight is below 0 or infinite. Collective."""
+def refuse_unfit(part: Partition, sync: Sync, weights: np.ndarray, what: str) -> None:
+    """Raise if one of the weights, which ``what`` needs, is below 0 or infinite. Collective."""
     lowest, highest = (weights.min().item(), weights.max().item()) if weights.size else (0, 0)
     with together(sync.comm):
         if lowest < 0 or highest == np.inf:
@@ -115,5 +115,5 @@ def _refuse_unfit(part: Partition, sync: Sync, weights: np.ndarray) -> None:
             source = part.gids[np.searchsorted(part.offsets, edge, side="right") - 1]
             raise GraphFileError(
                 f"the edge {source:,} -> {part.gids[part.targets[edge]]:,} has the weight {weights[edge]}; "
-                "shortest paths need finite weights of 0 or more"
+                f"{what} need finite weights of 0 or more"
             )

@@ -23,6 +23,12 @@ class Walk:
     in_edges : InEdges, or None if nothing is pulled
     rows : Any
         The rows of the in-edges, as the operators take them.
+    weights : (edges,) any number type, or None
+        Of the in-edges; None where all count the same.
+    strengths : (senders,) number
+        What the out-edges of each master that has some weigh in all; inf if they all weigh 0.
+    stuck : (n,) lids
+        Those: a walk ends there as it does without out-edges.
     queue : Any
         Memory for operators that push.
     """
@@ -30,6 +36,9 @@ class Walk:
     teleport: Any
     in_edges: InEdges | None
     rows: Any
+    weights: Any
+    strengths: Any
+    stuck: Any
     queue: Any
 
 
@@ -62,8 +71,8 @@ def starts(part: Partition, sync: Sync, named: list[str] | None) -> np.ndarray:
 
 def read_weights(named: list[str]) -> dict[int, float]:
     """Nodes with weights, from global ids, or from a file that has a node, and maybe a weight, on each line."""
-    lines = [(f"--personalize {word}", [word]) for word in named]
-    if len(named) == 1 and not named[0].isdecimal():
+    lines = [(f"--personalize {word}", word.split(":")) for word in named]
+    if len(named) == 1 and not lines[0][1][0].isdecimal():
         try:
             with open(named[0]) as file:
                 lines = [(f"{named[0]}, line {number}", line.split()) for number, line in enumerate(file, 1)]

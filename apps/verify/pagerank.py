@@ -13,9 +13,13 @@ from gluon.reduction import ADD
 from gluon.sync import Sync
 
 STEP = EdgeOperator("share", into="dst.arrived")
+WEIGHTED_STEP = EdgeOperator("share * weight", into="dst.arrived")
+WEIGH = EdgeOperator("weight", into="src.strength")
 
 
-def verify_pagerank(part: Partition, sync: Sync, ranks: Any, teleport: Any, damping: float, tolerance: float) -> None:
+def verify_pagerank(
+    part: Partition, sync: Sync, ranks: Any, teleport: Any, damping: float, tolerance: float, weighted: bool = False
+) -> None:
     """Check that ranks are a fixed point. Collective.
 
     1. No rank is below 0. 2. Their sum is 1, to ``tolerance``. 3. One more step of the walk, edge by edge in the
@@ -25,6 +29,8 @@ def verify_pagerank(part: Partition, sync: Sync, ranks: Any, teleport: Any, damp
     ----------
     ranks : (masters,) float
     teleport : (masters,) float64
+    weighted : bool
+        The walk follows edges by weight.
 
     Raises
     ------
@@ -36,13 +42,22 @@ def verify_pagerank(part: Partition, sync: Sync, ranks: Any, teleport: Any, damp
     wrong = xp.flatnonzero(~(ranks >= 0))
     negative = f"the rank of node {int(part.gids[wrong[0]])} is {float(ranks[wrong[0]])}" if wrong.size else None
     raise_first(sync, negative)
-    total, kept = sync.total(float(ranks.sum()), float(ranks[part.degrees == 0].sum()))
+    strengths = _strengths(part, sync) if weighted else part.degrees
+    total, kept = sync.total(float(ranks.sum()), float(ranks[strengths == 0].sum()))
     raise_first(sync, None if abs(total - 1) <= tolerance else f"the sum of the ranks is {total!r}")
-    share = everywhere(part, sync, damping * ranks / xp.maximum(part.degrees, 1), 0)
+    share = everywhere(part, sync, damping * ranks / xp.where(strengths == 0, 1, strengths), 0)
     arrived = Label(part, np.float64, 0, ADD)
-    STEP(part, share=share, arrived=arrived)
+    (WEIGHTED_STEP if weighted else STEP)(part, share=share, arrived=arrived)
     sync.reduce(arrived, write="dst")
     after = arrived.masters() + (1 - damping + damping * kept) * teleport
     (change,) = sync.total(float(abs(after - ranks).sum()))
     message = f"one more step changes the ranks by {change:.3g} in all, but {tolerance:.3g} was asked for"
     raise_first(sync, None if change <= tolerance else message)
+
+
+def _strengths(part: Partition, sync: Sync) -> Any:
+    """(masters,) float64: what the out-edges of each node weigh in all. Collective."""
+    strength = Label(part, np.float64, 0, ADD)
+    WEIGH(part, strength=strength)
+    sync.reduce(strength, write="src")
+    return strength.masters()

@@ -162,6 +162,11 @@ def node_list(text: str) -> list[str]:
     return nodes
 
 
+def weighted_node(text: str) -> str:
+    """A node, and maybe a weight, as in ``17:0.5``; or the name of a file of them. As it is typed."""
+    return text
+
+
 def grid(text: str) -> tuple[int, int]:
     """Rows and columns from ``RxC``."""
     match = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", text)

@@ -40,6 +40,18 @@ def warn(rank: int, text: str) -> None:
         print(f"warning: {text}", file=sys.stderr, flush=True)
 
 
+def shown_seconds(seconds: float) -> str:
+    """A time to read.
+
+    >>> shown_seconds(0.21), shown_seconds(5000)
+    ('0.2 s', '1.4 h')
+    """
+    for size, unit in ((86_400, "days"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.1f} s"
+
+
 def describe_graph(name: str, header: GraphHeader, named: bool = False) -> str:
     """One line on the graph."""
     nodes = f"{header.num_nodes:,} nodes{' with names' if named else ''}"

@@ -19,14 +19,14 @@ from scripts.bench.shared.rows import add_file_options, app_rows, call, keep, ta
 
 POLICIES = ("oec", "cvc", "hvc", "iec")
 COLUMNS = {(1, 1): "1 rank", (1, 2): "1 rank, 2 threads", (2, 1): "2 ranks"}  # (ranks, threads of each) -> title
-PAGERANK = ("--iterations", "8", "--tolerance", "0", "--precision")
+PAGERANK = ("--unweighted", "--iterations", "8", "--tolerance", "0", "--precision")
 WHOLE = {  # what the table calls it -> an app that needs no source, and its options
     "cc": ("cc", ()),
     "pagerank float32": ("pagerank", (*PAGERANK, "float32")),
     "pagerank float64": ("pagerank", (*PAGERANK, "float64")),
     "triangles": ("triangles", ()),
     "kcore": ("kcore", ()),
-    "betweenness": ("betweenness", ()),
+    "betweenness": ("betweenness", ("--sources", "4")),
 }
 
 

@@ -24,7 +24,8 @@ APPS = ("bfs", "sssp", "cc", "pagerank", "kcore", "triangles", "betweenness")
 FIGURES = ("source", "reached", "components", "largest", "degeneracy", "triangles")  # the same on any number of ranks
 KEPT = ("app", "graph", "nodes", "edges", "policy", "ranks", "threads", "device", "transport", "trial", "seconds",
         "rounds", "commit", *FIGURES)  # fmt: skip
-SETTINGS = {"bfs": ["--sources", "4"], "sssp": ["--sources", "4"], "betweenness": ["--sources", "4"]}
+FEW = ["--sources", "4"]
+SETTINGS = {"bfs": FEW, "sssp": FEW, "betweenness": FEW, "pagerank": ["--unweighted"]}
 
 
 def main(comm: MPI.Intracomm, argv: list[str]) -> int:

@@ -23,7 +23,7 @@ def counted(graph: graphs.Graph, sources: list[int] | None = None) -> np.ndarray
 def run(part, **options) -> tuple[np.ndarray, dict]:
     """Run, also without a copy of the graph, and verify; the answer for all nodes, and the figures. Collective."""
     sync = parts.make_sync(part)
-    wanted = prepare(part, sync, parts.options_of(APP, **options))
+    wanted = prepare(part, sync, parts.options_of(APP, **{"normalized": False} | options))
     assert wanted.whole is None or parts.DEVICE == "cpu"
     answer, by_level = (betweenness(part, sync, each).on_host() for each in (wanted, replace(wanted, whole=None)))
     verify_betweenness(part, sync, answer.labels["betweenness"], wanted.sources, wanted.scale)
@@ -77,7 +77,7 @@ def test_some_sources(comm, shared_tmp):
         named, _ = run(part, source=[3, 17, 3])
         np.testing.assert_allclose(named, counted(graph, [3, 17]), rtol=1e-12, atol=1e-12)
         sync = parts.make_sync(part)
-        wanted = prepare(part, sync, parts.options_of(APP, sources=5))
+        wanted = prepare(part, sync, parts.options_of(APP, sources=5, normalized=False))
         assert len(set(wanted.sources)) == 5 and wanted.scale == 30 / 5
         estimate, _ = run(part, sources=5)
         np.testing.assert_allclose(estimate, 6 * counted(graph, wanted.sources), rtol=1e-12, atol=1e-12)

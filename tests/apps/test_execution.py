@@ -22,7 +22,7 @@ OPTIONS = {
     "forest": {"roots": [0]},
     "cc": {},
     "kcore": {},
-    "pagerank": {"algorithm": "push-residual"},
+    "pagerank": {"algorithm": "push-residual", "unweighted": True},
 }
 PAIRS = [("random", "cvc"), ("path", "oec"), ("loops_and_doubles", "iec")]
 

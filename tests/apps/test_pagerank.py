@@ -1,5 +1,7 @@
 """PageRank on hard graphs against linear equations, and the sums over rows that it is made of."""
 
+from typing import Any
+
 import graphs
 import numpy as np
 import parts
@@ -9,25 +11,27 @@ import ranks
 from apps.operators.sums.interfaces import Rows
 from apps.pagerank import APP, pagerank, prepare, push_residuals, run, verify
 from apps.verify.check import VerificationError
-from cusp.errors import OptionError
+from cusp.errors import GraphFileError, OptionError
 from cusp.runtime.devices import backend, move, to_host
 
 
-def matrix(graph: graphs.Graph, damping: float, teleport: np.ndarray) -> np.ndarray:
+def matrix(graph: graphs.Graph, damping: float, teleport: np.ndarray, weights: Any = 1.0) -> np.ndarray:
     """The whole matrix of the walk, column by column: where a node's rank goes."""
     walk = np.zeros((graph.num_nodes, graph.num_nodes))
-    np.add.at(walk, (graph.targets, graph.sources), 1.0)
-    degrees = graph.degrees
-    walk[:, degrees > 0] /= degrees[degrees > 0]
-    walk[:, degrees == 0] = teleport[:, None]
+    np.add.at(walk, (graph.targets, graph.sources), weights)
+    given = walk.sum(axis=0)
+    walk[:, given > 0] /= given[given > 0]
+    walk[:, given == 0] = teleport[:, None]
     return damping * walk + (1 - damping) * teleport[:, None]
 
 
-def fixed_point(graph: graphs.Graph, damping: float = 0.85, teleport: np.ndarray | None = None) -> np.ndarray:
+def fixed_point(
+    graph: graphs.Graph, damping: float = 0.85, teleport: np.ndarray | None = None, weights: Any = 1.0
+) -> np.ndarray:
     """Ranks by the solution of linear equations: those of a fixed point, and that the sum is 1."""
     size = graph.num_nodes
     teleport = np.full(size, 1 / size) if teleport is None else teleport
-    equations = np.vstack([matrix(graph, damping, teleport) - np.eye(size), np.ones(size)])
+    equations = np.vstack([matrix(graph, damping, teleport, weights) - np.eye(size), np.ones(size)])
     return np.linalg.lstsq(equations, np.append(np.zeros(size), 1.0), rcond=None)[0]
 
 
@@ -86,6 +90,33 @@ def test_symmetric(comm, shared_tmp, name, policy):
 
 
 @pytest.mark.mpi
+@pytest.mark.parametrize(("weight", "policy"), [("i8", "cvc"), ("f8", "oec"), ("u1", "mixed"), ("f4", "iec")])
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_weights(comm, shared_tmp, weight, policy, symmetric):
+    """Edges count by weight: parallel ones, some of 0, all of some nodes 0, and not the same in both directions."""
+    graph = graphs.random_directed(40, 200, seed=3)
+    graph = graphs.both_ways(graph) if symmetric else graph
+    weights = np.random.default_rng(4).integers(0, 9, graph.num_edges) * (graph.sources % 7 > 0)
+    graph = graph._replace(weights=weights)
+    path = graphs.write(shared_tmp / "g.h5", graph, weight=weight, symmetric=symmetric)
+    part = parts.partition_graph(path, parts.policy_of(policy), comm, csc=not symmetric)
+    expected = fixed_point(graph, weights=weights)
+    assert abs(expected - fixed_point(graph)).sum() > 0.01
+    rank(comm, part, expected, tolerance=1e-9)
+    rank(comm, part, fixed_point(graph, 0.5, weights=weights), tolerance=1e-6, precision="float32", damping=0.5)
+    rank(comm, part, fixed_point(graph), tolerance=1e-9, unweighted=True)
+
+
+@pytest.mark.mpi
+def test_weights_below_0(comm, shared_tmp):
+    graph = graphs.random_directed()
+    path = graphs.write(shared_tmp / "g.h5", graph._replace(weights=graph.weights - 5))
+    part = parts.partition_graph(path, parts.policy_of("oec"), comm, csc=True)
+    with pytest.raises(GraphFileError, match="has the weight -4; ranks need finite weights of 0 or more"):
+        prepare(part, parts.make_sync(part), parts.options_of(APP))
+
+
+@pytest.mark.mpi
 def test_pushes_do_not_depend_on_the_policy(comm, shared_tmp):
     """Sums of whole numbers: one rank and many, and any policy, give the same bits."""
     graph = graphs.random_directed(80, 300)
@@ -111,7 +142,7 @@ def test_given_number_of_iterations(comm, shared_tmp):
     graph = graphs.random_directed()
     part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of("cvc"), comm, csc=True)
     sync = parts.make_sync(part)
-    walk = prepare(part, sync, parts.options_of(APP, tolerance=0.0, iterations=3))
+    walk = prepare(part, sync, parts.options_of(APP, tolerance=0.0, iterations=3, unweighted=True))
     answer = pagerank(part, sync, walk, tolerance=0, iterations=3).on_host()
     start = np.full(graph.num_nodes, 1 / graph.num_nodes)
     expected = np.linalg.matrix_power(matrix(graph, 0.85, start), 3) @ start
@@ -132,8 +163,8 @@ def test_personalized(comm, shared_tmp, algorithm):
         (shared_tmp / "starts.txt").write_text("# node weight\n41\n\n50 2\n3 1.0\n")
     comm.Barrier()
     expected = fixed_point(graph, 0.7, teleport)
-    for named in (["41", "50", "3", "50"], [str(shared_tmp / "starts.txt")]):
-        rank(comm, part, expected, damping=0.7, tolerance=2e-9, algorithm=algorithm, personalize=named)
+    for named in (["41", "50", "3", "50"], ["50:2", "41", "3:1"], [str(shared_tmp / "starts.txt")]):
+        rank(comm, part, expected, damping=0.7, tolerance=2e-9, algorithm=algorithm, personalize=named, unweighted=True)
 
 
 @pytest.mark.mpi
@@ -141,9 +172,10 @@ def test_personalized(comm, shared_tmp, algorithm):
     ("options", "message"),
     [
         ({"tolerance": 0.0}, "never ends: give --iterations"),
-        ({"tolerance": 0.0, "iterations": 5, "algorithm": "push-residual"}, "never ends"),
+        ({"tolerance": 0.0, "iterations": 5, "algorithm": "push-residual", "unweighted": True}, "never ends"),
         ({"tolerance": 1e-9, "precision": "float32"}, "float32 are exact to 1e-06 only"),
-        ({"tolerance": 1e-20, "algorithm": "push-residual"}, "residuals on 300 edges are exact to"),
+        ({"tolerance": 1e-20, "algorithm": "push-residual", "unweighted": True}, "residuals on 300 edges are exact to"),
+        ({"algorithm": "push-residual"}, "takes all edges to weigh the same: use --unweighted, or pull"),
         ({"personalize": ["3", "60"]}, "no node 60; the graph has the nodes 0 to 59"),
         ({"personalize": ["nowhere.txt"]}, "nowhere.txt: neither a node nor a file to read"),
         ({"personalize": ["3", "x"]}, "expected a node and maybe a weight, found 'x'"),
@@ -199,8 +231,9 @@ def test_verifier_finds_wrong_ranks(comm, shared_tmp):
         verify(part, sync, early, walk, options)
 
 
+@pytest.mark.parametrize("weight", [None, "u1", "f8"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_sums_over_rows(monkeypatch, dtype):
+def test_sums_over_rows(monkeypatch, dtype, weight):
     """Rows that go over several warps, many in one, empty ones, in groups and in any order."""
     ops, rng = backend(Rows, parts.DEVICE), np.random.default_rng(1)
     if hasattr(ops, "MOST_WARPS"):
@@ -210,14 +243,17 @@ def test_sums_over_rows(monkeypatch, dtype):
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     columns = rng.integers(0, sizes.size, offsets[-1]).astype(np.int32)
     values = rng.random(sizes.size).astype(dtype)
+    weights = np.ones(columns.size) if weight is None else rng.integers(0, 9, columns.size).astype(weight)
+    given = () if weight is None else (move(weights, parts.DEVICE),)
     lids = rng.permutation(sizes.size).astype(np.int32)
     bounds = [0, 0, 1, 500, lids.size - 2]
     rows = ops.group_rows(move(lids, parts.DEVICE), bounds, move(offsets, parts.DEVICE))
     sums = move(np.full(sizes.size, -1, dtype), parts.DEVICE)
     expected = np.full(sizes.size, -1.0)
     for group in range(len(bounds) - 1):
-        ops.sum_rows(rows, group, move(columns, parts.DEVICE), move(values, parts.DEVICE), sums)
+        ops.sum_rows(rows, group, move(columns, parts.DEVICE), move(values, parts.DEVICE), sums, *given)
         for row in lids[bounds[group] : bounds[group + 1]]:
             if sizes[row]:
-                expected[row] = values[columns[offsets[row] : offsets[row + 1]]].sum(dtype=np.float64)
+                edges = slice(offsets[row], offsets[row + 1])
+                expected[row] = values[columns[edges]].astype(np.float64) @ weights[edges]
         np.testing.assert_allclose(to_host(sums), expected, rtol=1e-5 if dtype == "float32" else 1e-13)

@@ -74,7 +74,13 @@ def test_algorithms(comm, shared_tmp, name, policy):
     sync = parts.make_sync(part)
     A = Matrix(part, sync)
     options = argparse.Namespace(
-        damping=0.85, tolerance=1e-11, iterations=None, algorithm="pull", precision="float64", personalize=None
+        damping=0.85,
+        tolerance=1e-11,
+        iterations=None,
+        algorithm="pull",
+        precision="float64",
+        personalize=None,
+        unweighted=True,
     )
     native = {
         "bfs": bfs(part, sync, 3),

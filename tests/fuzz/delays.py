@@ -103,7 +103,7 @@ def case(seed: int, number: int, late: Delaying) -> Iterator[tuple[str, str]]:
     asked = {app: {"source": source} if library.app_of(app).needs_source else {} for app in APPS}
     asked["forest"] = {"roots": [source, int(random.integers(0, nodes))]}
     asked["bfs"]["parents"] = bool(random.random() < 0.3)
-    asked["pagerank"] = {"algorithm": "push-residual", "tolerance": TOLERANCE}
+    asked["pagerank"] = {"algorithm": "push-residual", "tolerance": TOLERANCE, "unweighted": True}
     for app in random.permutation([*APPS])[:3].tolist():
         late.most = 1
         function = getattr(library, app)

@@ -151,7 +151,7 @@ def ask_communities(random: Random, oracle: Oracle, symmetric: bool) -> Question
 def ask_pagerank(random: Random, oracle: Oracle, symmetric: bool) -> Question:
     damping = [0.85, 0.5, 0.99][random.integers(3)]
     starts = random.integers(0, oracle.size, 2).tolist() if random.integers(4) == 0 else None
-    options: dict[str, Any] = {"damping": damping, "tolerance": 1e-10, "personalize": starts}
+    options: dict[str, Any] = {"damping": damping, "tolerance": 1e-10, "personalize": starts, "unweighted": True}
     way = int(random.integers(5))
     name, other, error = "pagerank", "NumPy, the equations solved", 1e-10 / (1 - damping) + 1e-12
     rounds = None

@@ -66,7 +66,7 @@ RUNS = [
     Run("kcore"),
     Run("triangles", "--per-node"),
     Run("communities"),
-    Run("pagerank", "--algorithm push-residual"),  # in whole numbers
+    Run("pagerank", "--algorithm push-residual --unweighted"),  # in whole numbers
     Run("pagerank", "--algorithm pull", ("pagerank",)),
     Run("pagerank", "--algorithm pull --precision float32", ("pagerank",)),
     Run("betweenness", "--sources 5", ("betweenness",)),

@@ -93,7 +93,11 @@ VARIANTS = {  # of each file of kernels but rules.cuh, edges.cuh and drains.cuh,
     "apps/operators/traversal/bfs.cuh": [{"VALUE": value} for value in ("int", "long long")],
     "apps/operators/traversal/peers/bfs.cuh": [{"VALUE": "int"}],
     "apps/operators/sums/betweenness.cuh": [{}],
-    "apps/operators/sums/rows.cuh": [{"VALUE": value} for value in ("float", "double")],
+    "apps/operators/sums/rows.cuh": [
+        {"VALUE": value} | weight
+        for value in ("float", "double")
+        for weight in ({}, {"WEIGHT": "unsigned char"}, {"WEIGHT": "long long"}, {"WEIGHT": "double"})
+    ],
     "apps/operators/sums/pagerank.cuh": [{"VALUE": value} for value in ("float", "double")],
     "apps/operators/structure/cc.cuh": [{"VALUE": value} for value in ("int", "long long")],
     "apps/operators/structure/peers/cc.cuh": [{"VALUE": "int"}],

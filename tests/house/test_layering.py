@@ -31,7 +31,8 @@ LIBRARIES = {
              "cusp/formats/hdf5.py", "scripts/*", "tests/*"],
     "cupy": ["*_gpu.py", "gluon/transports/*.py", "cusp/kernels/cuda.py", "scripts/*", "tests/*"],
     "pandas": ["apps/run/result.py", "cusp/formats/tables.py", "scripts/*", "tests/*"],
-    **dict.fromkeys(["scipy", "networkx"], ["scripts/*", "tests/*"]),
+    "scipy": ["scripts/*", "tests/*"],
+    "networkx": ["apps/networkx/*", "scripts/*", "tests/*"],
 }  # fmt: skip
 
 # A name that is used -> the files that may use it.

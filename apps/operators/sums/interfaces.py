@@ -16,10 +16,13 @@ class Rows(Protocol):
     def group_rows(self, lids: Array, bounds: Sequence[int], offsets: Array) -> Any:
         """Those of the rows ``lids`` that have edges; group g is ``lids[bounds[g] : bounds[g + 1]]``."""
 
-    def sum_rows(self, rows: Any, group: int, columns: Array, values: Array, sums: Array) -> None:
+    def sum_rows(
+        self, rows: Any, group: int, columns: Array, values: Array, sums: Array, weights: Array | None = None
+    ) -> None:
         """``sums[v]`` = sum of ``values[columns[e]]`` over the edges e of v, for the rows v of a group.
 
-        Other entries are left as they are. ``rows`` is what :meth:`group_rows` returned.
+        Each is multiplied by ``weights[e]``, a number of any type, if there are weights. Other entries are left as they
+        are. ``rows`` is what :meth:`group_rows` returned.
         """
 
 

@@ -36,9 +36,15 @@ def group_rows(lids: np.ndarray, bounds: Sequence[int], offsets: np.ndarray) -> 
     return RowGroups(lids, offsets, [row_spans(before, *group) for group in pairwise(firsts)])
 
 
-def sum_rows(rows: RowGroups, group: int, columns: np.ndarray, values: np.ndarray, sums: np.ndarray) -> None:
+def sum_rows(
+    rows: RowGroups, group: int, columns: np.ndarray, values: np.ndarray, sums: np.ndarray,
+    weights: np.ndarray | None = None,
+) -> None:  # fmt: skip
     lids, rest = rows.lids.view(np.uint32), (rows.offsets.view(np.uint64), columns.view(np.uint32), values, sums)
-    in_parallel(lambda first, last: _sum_rows(lids[first:last], *rest), rows.groups[group])
+    if weights is None:
+        in_parallel(lambda first, last: _sum_rows(lids[first:last], *rest), rows.groups[group])
+    else:
+        in_parallel(lambda first, last: _sum_weighted_rows(lids[first:last], *rest, weights), rows.groups[group])
 
 
 @njit(cache=True, nogil=True)
@@ -59,3 +65,20 @@ def _sum_rows(lids, offsets, columns, values, sums):  # type: ignore[no-untyped-
             a += values[columns[edge]]
             edge += one
         sums[row] = (a + b) + (c + d)
+
+
+@njit(cache=True, nogil=True)
+def _sum_weighted_rows(lids, offsets, columns, values, sums, weights):  # type: ignore[no-untyped-def]
+    """As :func:`_sum_rows`, with two sums: each edge is two loads from memory already."""
+    one, two = np.uint64(1), np.uint64(2)
+    for place in range(lids.size):
+        row = lids[place]
+        a = b = 0.0
+        edge, end = offsets[row], offsets[row + one]
+        while edge + two <= end:
+            a += values[columns[edge]] * weights[edge]
+            b += values[columns[edge + one]] * weights[edge + one]
+            edge += two
+        if edge < end:
+            a += values[columns[edge]] * weights[edge]
+        sums[row] = a + b

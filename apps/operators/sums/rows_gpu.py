@@ -55,11 +55,13 @@ def group_rows(lids: Any, bounds: Sequence[int], offsets: Any) -> RowGroups:
     return RowGroups(lids, starts, offsets[lids] - starts[:-1], to_host(places).tolist(), edges, *memory)
 
 
-def sum_rows(rows: RowGroups, group: int, columns: Any, values: Any, sums: Any) -> None:
-    kernels, warps, first = _rows(values.dtype), _warps(rows.edges[group]), rows.bounds[group]
+def sum_rows(rows: RowGroups, group: int, columns: Any, values: Any, sums: Any, weights: Any = None) -> None:
+    given = () if weights is None else (weights,)
+    kernels = _rows(values.dtype, *(array.dtype for array in given))
+    warps, first = _warps(rows.edges[group]), rows.bounds[group]
     kernels.sum_rows(
-        32 * warps, first, rows.bounds[group + 1] - first, rows.lids, rows.starts, rows.shifts, columns, values, sums,
-        rows.piece_lids, rows.pieces,
+        32 * warps, first, rows.bounds[group + 1] - first, rows.lids, rows.starts, rows.shifts, columns, *given, values,
+        sums, rows.piece_lids, rows.pieces,
     )  # fmt: skip
     kernels.add_pieces(warps, warps, rows.piece_lids, rows.pieces, sums)
 
@@ -69,5 +71,6 @@ def _warps(edges: int) -> int:
 
 
 @functools.cache
-def _rows(dtype: Any) -> Any:
-    return load(KERNELS, VALUE=c_type(dtype))
+def _rows(dtype: Any, weight: Any = None) -> Any:
+    types = {} if weight is None else {"WEIGHT": c_type(weight)}
+    return load(KERNELS, VALUE=c_type(dtype), **types)

@@ -1,0 +1,1 @@
+"""NetworkX's functions, answered by our algorithms: ``networkx.pagerank(graph, backend="cusp")``."""

@@ -1,0 +1,83 @@
+"""What NetworkX calls: conversions, functions, and which of their options are ours."""
+
+import inspect
+from collections.abc import Callable
+
+from apps.networkx import functions
+from apps.networkx.graph import PartitionedNxGraph, convert_from_nx, convert_to_nx
+from apps.networkx.info import FUNCTIONS
+
+__all__ = ["can_run", "convert_from_nx", "convert_to_nx", "on_start_tests", "should_run"]
+
+FEW_EDGES = 20_000  # NetworkX has searched such a graph before this one is converted
+UNDIRECTED = ("core_number", "clustering", "average_clustering", "transitivity", "louvain_communities",
+              "asyn_lpa_communities")  # fmt: skip
+ONLY: dict[str, dict] = {  # options of a function that must have these values
+    "pagerank": {"nstart": None, "dangling": None},
+    "betweenness_centrality": {"k": None, "endpoints": False, "weight": None},
+    "clustering": {"weight": None},
+    "average_clustering": {"weight": None},
+    "louvain_communities": {"resolution": 1, "max_level": None, "threshold": 1e-7},
+}
+METHODS = ("dijkstra", "bellman-ford")
+
+
+def __getattr__(name: str) -> Callable:
+    """The functions that NetworkX looks for here."""
+    if name not in FUNCTIONS:
+        raise AttributeError(name)
+    function: Callable = getattr(functions, name)
+    return function
+
+
+def can_run(name: str, args: tuple, kwargs: dict) -> bool | str:
+    """Whether the backend follows the options of a call; else why not."""
+    given = inspect.signature(getattr(functions, name)).bind(*args, **kwargs)
+    given.apply_defaults()
+    options = given.arguments
+    graph = options["G"]
+    if len(graph) == 0:
+        return "the graph has no nodes"
+    if callable(options.get("weight")):
+        return "weights are an attribute of edges, not a function"
+    if name in UNDIRECTED and graph.is_directed():
+        return "the graph is directed"
+    if name == "betweenness_centrality" and graph.is_multigraph():
+        return "each of parallel edges would be a path of its own"
+    if name == "shortest_path_length" and (options["source"] is None or options["method"] not in METHODS):
+        return "paths start at one source, and are found as Dijkstra's are"
+    if name == "pagerank" and not (0 < options["alpha"] <= 1 and options["max_iter"] > 0):
+        return "alpha is above 0 and at most 1, max_iter above 0"
+    for option, value in ONLY.get(name, {}).items():
+        if options[option] != value:
+            return f"{option} is {value!r} only"
+    return True
+
+
+def should_run(name: str, args: tuple, kwargs: dict) -> bool | str:
+    """Whether a call gains by the backend; asked if NetworkX may choose."""
+    graph = args[0] if args else kwargs["G"]
+    if isinstance(graph, PartitionedNxGraph) or graph.number_of_edges() >= FEW_EDGES:
+        return True
+    return f"the graph has less than {FEW_EDGES:,} edges"
+
+
+ORDER = "expects communities in the order in which NetworkX comes to them; ours ascend by their first nodes"
+LEFT_OUT = {  # tests of NetworkX that cannot hold -> why
+    "test_strongly_connected.py::TestStronglyConnected::test_condensation_mapping_and_members":
+        "expects components in the order in which a depth-first search ends; ours ascend by their first nodes",
+    "test_louvain.py::test_karate_club_partition": ORDER,
+    "test_louvain.py::test_undirected_selfloops": ORDER,
+    "test_louvain.py::test_none_weight_param": ORDER,
+    "test_louvain.py::test_multigraph": "expects the same communities of two graphs that weigh an edge 10 and 13",
+}  # fmt: skip
+
+
+def on_start_tests(items: list) -> None:
+    """Mark those of NetworkX's tests that cannot hold."""
+    import pytest
+
+    for item in items:
+        for name, reason in LEFT_OUT.items():
+            if item.nodeid.endswith(name):
+                item.add_marker(pytest.mark.xfail(reason=reason, strict=True))

@@ -1,0 +1,200 @@
+"""NetworkX's functions on divided graphs. Collective; parameters, results and errors are those of NetworkX."""
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import networkx
+import numpy as np
+
+from apps import library
+from apps.networkx.graph import PartitionedNxGraph, node_of
+from cusp.errors import InputError
+
+Graph = PartitionedNxGraph
+LEAST_CHANGE = 1e-14  # rounding changes ranks by nearly as much
+
+
+def refusing(function: Callable) -> Callable:
+    """The function; what an algorithm of ours refuses, such as weights below 0, is left to NetworkX."""
+
+    @functools.wraps(function)
+    def run(*arguments: Any, **options: Any) -> Any:
+        try:
+            return function(*arguments, **options)
+        except InputError as error:
+            raise NotImplementedError(str(error)) from error
+
+    return run
+
+
+def _nearest_first(G: Graph, values: np.ndarray, reached: np.ndarray, cutoff: Any) -> dict:
+    """What is reached, by ascending distance."""
+    nodes = np.flatnonzero(reached if cutoff is None else reached & (values <= cutoff))
+    nodes = nodes[np.argsort(values[nodes], kind="stable")]
+    return dict(zip((G.names[node] for node in nodes.tolist()), values[nodes].tolist()))
+
+
+@refusing
+def single_source_shortest_path_length(G: Graph, source: Any, cutoff: Any = None) -> dict:
+    node_of(G, source, "Source {} is not in G")
+    hops = library.bfs(G.weighted_by(None), source=G.numbers[source]).hops
+    return _nearest_first(G, hops, hops >= 0, cutoff)
+
+
+@refusing
+def single_source_dijkstra_path_length(G: Graph, source: Any, cutoff: Any = None, weight: Any = "weight") -> dict:
+    node_of(G, source, "Node {} not found in graph")
+    distance = library.sssp(G.weighted_by(weight), source=G.numbers[source]).distance
+    reached = distance >= 0 if distance.dtype.kind == "i" else distance < np.inf
+    return _nearest_first(G, distance, reached, cutoff)
+
+
+def shortest_path_length(
+    G: Graph, source: Any = None, target: Any = None, weight: Any = None, method: str = "dijkstra"
+) -> Any:
+    node_of(G, source, "Source {} is not in G")
+    if target is not None:
+        node_of(G, target, "Target {} is not in G")
+    found = (
+        single_source_shortest_path_length(G, source)
+        if weight is None
+        else single_source_dijkstra_path_length(G, source, weight=weight)
+    )
+    if target is None:
+        return found
+    if target not in found:
+        raise networkx.NetworkXNoPath(f"Node {target} not reachable from {source}")
+    return found[target]
+
+
+def _components(G: Graph) -> list[set]:
+    return G.groups(library.cc(G.weighted_by(None)).component)
+
+
+def connected_components(G: Graph) -> Iterator[set]:
+    yield from _components(G)
+
+
+def number_connected_components(G: Graph) -> int:
+    return len(_components(G))
+
+
+def is_connected(G: Graph) -> bool:
+    return len(_components(G)) == 1
+
+
+def node_connected_component(G: Graph, n: Any) -> set:
+    if n not in G:
+        raise KeyError(n)
+    return next(nodes for nodes in _components(G) if n in nodes)
+
+
+weakly_connected_components = connected_components
+number_weakly_connected_components = number_connected_components
+is_weakly_connected = is_connected
+
+
+def _strong_components(G: Graph) -> list[set]:
+    return G.groups(library.scc(G.weighted_by(None)).component)
+
+
+def strongly_connected_components(G: Graph) -> Iterator[set]:
+    yield from _strong_components(G)
+
+
+def number_strongly_connected_components(G: Graph) -> int:
+    return len(_strong_components(G))
+
+
+def is_strongly_connected(G: Graph) -> bool:
+    return len(_strong_components(G)) == 1
+
+
+@refusing
+def core_number(G: Graph) -> dict:
+    if G.loops:
+        raise networkx.NetworkXNotImplemented(
+            "Input graph has self loops which is not permitted; Consider using "
+            "G.remove_edges_from(nx.selfloop_edges(G))."
+        )
+    return G.by_name(library.kcore(G.weighted_by(None)).core)
+
+
+def _of_nodes(G: Graph, values: np.ndarray, nodes: Any) -> Any:
+    """Values of all nodes, of one, or of those of several that are in the graph."""
+    if nodes is None:
+        return G.by_name(values)
+    if nodes in G:
+        return values[G.numbers[nodes]].item()
+    return {node: values[G.numbers[node]].item() for node in nodes if node in G}
+
+
+def triangles(G: Graph, nodes: Any = None) -> Any:
+    return _of_nodes(G, _at_nodes(G)["node_triangles"], nodes)
+
+
+def clustering(G: Graph, nodes: Any = None, weight: Any = None) -> Any:
+    return _of_nodes(G, _at_nodes(G)["clustering"], nodes)
+
+
+def average_clustering(G: Graph, nodes: Any = None, weight: Any = None, count_zeros: bool = True) -> float:
+    values = list(_of_nodes(G, _at_nodes(G)["clustering"], nodes).values())
+    values = values if count_zeros else [value for value in values if value]
+    return sum(values) / len(values)
+
+
+def transitivity(G: Graph) -> float:
+    return float(library.triangles(G.weighted_by(None)).figures["transitivity"])
+
+
+@refusing
+def _at_nodes(G: Graph) -> dict[str, np.ndarray]:
+    return library.triangles(G.weighted_by(None), per_node=True).values
+
+
+@refusing
+def pagerank(
+    G: Graph, alpha: float = 0.85, personalization: dict | None = None, max_iter: int = 100, tol: float = 1e-6,
+    nstart: Any = None, weight: Any = "weight", dangling: Any = None,
+) -> dict:  # fmt: skip
+    starts: Any = None
+    if personalization is not None:
+        starts = {G.numbers[node]: value for node, value in personalization.items() if node in G and value}
+        if sum(starts.values()) == 0:
+            raise ZeroDivisionError
+    tolerance = min(max(len(G) * tol, LEAST_CHANGE), 1.0)
+    found = library.pagerank(
+        G.weighted_by(weight), damping=alpha, tolerance=tolerance, iterations=max_iter, personalize=starts
+    )
+    if found.figures["l1_change"] >= tolerance:
+        raise networkx.PowerIterationFailedConvergence(max_iter)
+    return G.by_name(found.pagerank)
+
+
+@refusing
+def betweenness_centrality(
+    G: Graph, k: Any = None, normalized: bool = True, weight: Any = None, endpoints: bool = False, seed: Any = None
+) -> dict:
+    graph, pairs = G.weighted_by(None), (len(G) - 1) * (len(G) - 2)
+    sums = library.betweenness(graph, normalized=False).betweenness * (2 if graph.part.symmetric else 1)
+    return G.by_name(sums / (max(pairs, 1) if normalized else 1 if G.is_directed() else 2))
+
+
+@refusing
+def louvain_communities(
+    G: Graph, weight: Any = "weight", resolution: float = 1, threshold: float = 1e-7, max_level: Any = None,
+    seed: Any = None,
+) -> list[set]:  # fmt: skip
+    return _communities(G, weight, "louvain")
+
+
+@refusing
+def asyn_lpa_communities(G: Graph, weight: Any = None, seed: Any = None) -> Iterator[set]:
+    return iter(_communities(G, weight, "label-propagation"))
+
+
+def _communities(G: Graph, weight: Any, algorithm: Any) -> list[set]:
+    if G.loops:
+        raise NotImplementedError("edges that join a node with itself do not count here")
+    return G.groups(library.communities(G.weighted_by(weight), algorithm=algorithm).community)

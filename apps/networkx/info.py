@@ -1,0 +1,40 @@
+"""What NetworkX shows of the backend; it asks when it is imported, so nothing of ours is loaded here."""
+
+from typing import Any
+
+FUNCTIONS = {  # a function of NetworkX -> what it leaves to NetworkX, or what differs
+    "single_source_shortest_path_length": "",
+    "single_source_dijkstra_path_length": "Not functions as weights, nor weights below 0.",
+    "shortest_path_length": "From one source only. Not functions as weights, nor weights below 0.",
+    "connected_components": "",
+    "number_connected_components": "",
+    "is_connected": "",
+    "node_connected_component": "",
+    "weakly_connected_components": "",
+    "number_weakly_connected_components": "",
+    "is_weakly_connected": "",
+    "strongly_connected_components": "",
+    "number_strongly_connected_components": "",
+    "is_strongly_connected": "",
+    "core_number": "Undirected graphs only.",
+    "triangles": "",
+    "clustering": "Undirected graphs without weights only.",
+    "average_clustering": "Undirected graphs without weights only.",
+    "transitivity": "Undirected graphs only.",
+    "pagerank": "Not ``nstart`` nor ``dangling``, and no weights below 0.",
+    "betweenness_centrality": "Not ``k``, ``endpoints`` nor ``weight``, and no multigraphs.",
+    "louvain_communities": "Undirected graphs, without ``resolution``, ``max_level`` and ``threshold``. Other random "
+    "numbers: communities differ, their modularity hardly.",
+    "asyn_lpa_communities": "Undirected graphs. Other random numbers, so communities differ.",
+}
+
+
+def get_info() -> dict[str, Any]:
+    """The backend in the words that NetworkX's documentation takes."""
+    return {
+        "backend_name": "cusp",
+        "project": "cusp-gluon",
+        "package": "apps.networkx",
+        "short_summary": "Graphs divided among the ranks of MPI, or among the threads of one process.",
+        "functions": {name: {"additional_docs": text} if text else {} for name, text in FUNCTIONS.items()},
+    }
