@@ -182,4 +182,4 @@ def _warm_up(header: GraphHeader, policy: Policy, weights: bool, comm: MPI.Intra
     def partition_tiny(few: MPI.Intracomm, path: str) -> None:
         partitioner.partition_graph(path, tiny_policy(policy, path), few, weights=weights, device=device)
 
-    warm_up(comm, header, partition_tiny)
+    warm_up(comm, header, partition_tiny, (policy.master, policy.edge, weights, device))

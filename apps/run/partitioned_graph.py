@@ -87,7 +87,11 @@ class PartitionedGraph:
     def _rehearse(self, app: App, options: argparse.Namespace) -> None:
         """Load the code of an app, compiled by few ranks for all. Collective."""
         header, how = header_of(app.name, self.part), (self.part.device, self.plan.transport)
-        warm_up(self.comm, header, lambda few, path: rehearse(app, few, self.policy, options, path, *how))
+        rules = self.policy.master, self.policy.edge
+        warm_up(
+            self.comm, header, lambda few, path: rehearse(app, few, self.policy, options, path, *how),
+            (app.name, app.run, rules, how, repr(sorted(vars(options).items()))),
+        )  # fmt: skip
 
     def _prepare(self, app: App, options: argparse.Namespace) -> Any:
         if app.needs_csc(options, self.part.symmetric) and self.part.csc is None:

@@ -3,7 +3,7 @@
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 
 import h5py
@@ -14,6 +14,7 @@ from cusp.errors import InputError, together
 from cusp.input.graph_file import GraphHeader
 from cusp.output.whole_file import explained
 from cusp.policies.policy import Policy
+from cusp.runtime.exchange import kept
 from cusp.runtime.leftovers import scratch_folder
 from cusp.runtime.threads import ranges_of_any_size
 
@@ -24,12 +25,18 @@ FAR_NODE = NODES - 1
 Rehearsal = Callable[[MPI.Intracomm, str], object]
 
 
-def warm_up(comm: MPI.Intracomm, header: GraphHeader, rehearse: Rehearsal) -> None:
+def warm_up(comm: MPI.Intracomm, header: GraphHeader, rehearse: Rehearsal, what: Hashable = None) -> None:
     """Call ``rehearse(comm, path)`` for a tiny graph file of the types of ``header``. Collective.
 
-    The first two ranks of each host go first: they compile what is not in the cache yet, and the others find it
-    there. They are two so that the code that communicates is called too.
+    Not again for the same communicator, types and ``what``, which is the same on all ranks, unless that is None. The
+    first two ranks of each host go first: they compile what is not in the cache yet, and the others find it there.
+    They are two so that the code that communicates is called too.
     """
+    done: set[Hashable] = kept(comm, "rehearsed", set)
+    key = what, header.index_dtype.str, str(header.weight_dtype), header.symmetric, round(2 * _edges_per_node(header))
+    if what is not None and key in done:
+        return
+    done.add(key)
     host = comm.Split_type(MPI.COMM_TYPE_SHARED)
     first = comm.Split(0 if host.rank < 2 else MPI.UNDEFINED, comm.rank)
     if isinstance(first, MPI.Intracomm) and first != MPI.COMM_NULL:
@@ -63,6 +70,10 @@ def _run(comm: MPI.Intracomm, header: GraphHeader, rehearse: Rehearsal) -> None:
             pass  # a rule or an option that does not fit the tiny graph; the real run will report it
 
 
+def _edges_per_node(header: GraphHeader) -> float:
+    return min(header.num_edges / max(header.num_nodes, 1), MOST_EDGES)
+
+
 def write_tiny_graph(path: str, header: GraphHeader) -> None:
     """A ring, a hub, a path that leads from ``FAR_NODE`` to it, and far links, with the types of the real graph.
 
@@ -73,7 +84,7 @@ def write_tiny_graph(path: str, header: GraphHeader) -> None:
     ring = np.stack([node, (node + 1) % node.size])
     tail = np.arange(NODES - TAIL, NODES)
     pairs = np.concatenate([ring, [node * 0, node], [tail, np.append(0, tail[:-1])]], axis=1)
-    wanted = min(header.num_edges / header.num_nodes, MOST_EDGES) * NODES / (2 if header.symmetric else 1)
+    wanted = _edges_per_node(header) * NODES / (2 if header.symmetric else 1)
     far = np.concatenate([[node, node * step % node.size] for step in range(37, 37 + MOST_EDGES)], axis=1)
     pairs = np.concatenate([pairs, far[:, : max(math.ceil(wanted) - pairs.shape[1], 0)]], axis=1)
     pairs = np.concatenate([pairs, pairs[::-1]], axis=1) if header.symmetric else pairs

@@ -11,12 +11,14 @@ import pandas as pd
 import parts
 import pytest
 import ranks
+from mpi4py import MPI
 from spawn import mpirun
 
 from apps import library
 from apps.bfs import APP as BFS
 from apps.harness import Answer, App
 from apps.library import bfs, function_of, partition_graph, sssp
+from apps.run import partitioned_graph
 from apps.verify.check import VerificationError
 from cusp.errors import InputError, OptionError
 
@@ -110,6 +112,23 @@ WHOLE = App(
     needs_source=False,
 )
 UNCHECKED = App("anything", "any", run=lambda *arguments: Answer({}, None, 1), needs_source=False)
+
+
+@pytest.mark.mpi
+def test_rehearsed_once(comm, monkeypatch):
+    """Another graph of the same types starts at once; other options and other communicators do not."""
+    calls = []
+    monkeypatch.setattr(partitioned_graph, "rehearse", lambda app, *rest: calls.append(app.name))
+
+    def rehearsals(ranks: MPI.Intracomm, **options: bool) -> int:
+        calls.clear()
+        bfs(partition_graph(EDGES, comm=ranks, device=parts.WANTED), 0, **options)
+        return len(calls)
+
+    own, first = comm.Dup(), 2 if comm.size > 2 and comm.rank < 2 else 1  # few ranks before all
+    assert [rehearsals(own), rehearsals(own)] == [first, 0]
+    assert [rehearsals(own, parents=True), rehearsals(own, parents=True), rehearsals(own)] == [first, 0, 0]
+    assert rehearsals(comm.Dup()) == first
 
 
 @pytest.mark.mpi
