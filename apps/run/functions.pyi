@@ -206,6 +206,7 @@ def pagerank(
     iterations: int | None = None,
     algorithm: Literal["pull", "push-residual"] = "pull",
     precision: Literal["float32", "float64"] = "float64",
+    unweighted: bool = False,
     personalize: Sequence[str] | None = None,
 ) -> Result:
     """PageRank: how likely a random walk is to be at each node, if each step follows an edge or, sometimes, starts
@@ -220,6 +221,7 @@ def pagerank(
     iterations : stop after N; with --tolerance 0, do exactly N (default: no limit)
     algorithm : pull along all edges, or push along those of nodes with large residuals (default: pull)
     precision : of the ranks; float32 is faster, and right to about six digits (default: float64)
+    unweighted : follow all edges of a node alike, whatever their weights
     personalize : start walks at these nodes only; or a file with a node, and maybe a weight, on each line
     """
 
@@ -230,9 +232,9 @@ def betweenness(
     verify: bool = False,
     execution: str = "auto",
     trace: str | PathLike[str] | None = None,
-    sources: int | str = 4,
+    sources: int | str = "all",
     source: Sequence[int] | None = None,
-    normalized: bool = False,
+    normalized: bool | None = None,
 ) -> Result:
     """Betweenness centrality: how large a share of the shortest paths between other nodes each node is on.
 
@@ -240,7 +242,7 @@ def betweenness(
     verify : check the answer by invariants, which raises VerificationError
     execution : in rounds (bulk), without (async), or as is faster: see ``--execution``
     trace : a file for what each rank does when in this call, as ``--trace`` writes it
-    sources : estimate it from K seeded nodes that have out-edges (default: 4), or 'all': exactly
+    sources : estimate it from K seeded nodes that have out-edges; or 'all', the default: exactly
     source : only paths from these nodes, not scaled
-    normalized : as a share of all pairs of other nodes, from 0 to 1
+    normalized : as a share of all pairs of other nodes, from 0 to 1 (default: yes, but not with --source)
     """

@@ -43,7 +43,7 @@ class Keywords(argparse.ArgumentParser):
 def annotation_of(action: argparse.Action) -> Any:
     """The type of the keyword that an option becomes, for signatures; nodes may be names."""
     if action.nargs == 0:
-        return bool
+        return bool if action.default is not None else bool | None
     kind: Any = action.type if isinstance(action.type, type) else get_type_hints(action.type or _text).get("return")
     if action.choices:
         kind = Literal[tuple(action.choices)]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from apps.bfs import bfs
 from apps.verify.paths import verify_hops
+from gluon.sync import Sync
 
 policies = pytest.mark.parametrize("policy", parts.SOME)
 DIRECTIONS = ["auto", "push", "pull"]
@@ -144,7 +145,7 @@ def test_ranks_run_ahead(comm, shared_tmp, policy):
     part = parts.partition_graph(
         graphs.write(shared_tmp / "g.h5", graph, symmetric=True), parts.policy_of(policy), comm, weights=False
     )
-    sync = parts.make_sync(part)
+    sync = Sync(parts.make_sync(part).plan, comm, execution="bulk")
     ahead, by_level = (bfs(part, sync, 0, parents=parents) for parents in (False, True))
     np.testing.assert_array_equal(parts.gather(part, ahead.labels["hops"]), graphs.serial_hops(graph, 0))
     np.testing.assert_array_equal(ahead.labels["hops"], by_level.labels["hops"])

@@ -104,6 +104,8 @@ def answer_of(app, part: Partition, options: dict) -> tuple[dict[str, np.ndarray
     """What an app finds, verified, for all nodes, and its figures. Collective."""
     sync = parts.make_sync(part)
     chosen = Keywords(app.name, app.add_options).read(options)
+    if "roots" in options:  # words, which become nodes once the graph is known
+        chosen.roots = [int(root) for root in options["roots"].split(",")]
     prepared = app.prepare(part, sync, chosen)
     answer = app.run(part, sync, 3 if app.needs_source else None, prepared, chosen)
     app.check(part, parts.make_sync(part), 3 if app.needs_source else None, answer, prepared, chosen)

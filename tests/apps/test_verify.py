@@ -271,6 +271,7 @@ def test_edges_stay_on_the_device(comm, shared_tmp, monkeypatch, name):
     app = app_of(name)
     chosen = {"bfs": {"parents": True}, "forest": {"roots": [3, 7]}, "path": {"targets": [5]}}.get(name, {})
     options = Keywords(app.name, app.add_options).read(chosen)
+    options.roots = chosen.get("roots")  # the options are words, which become nodes once the graph is known
     path = graphs.write(shared_tmp / "g.h5", graphs.random_directed(40, 4000))
     csc = app.needs_csc(options, False)
     part = parts.partition_graph(path, parts.policy_of("cvc"), comm, weights=app.weighted, csc=csc)

@@ -201,10 +201,10 @@ def test_signal_to_one_rank_ends_those_that_wait_for_it(tmp_path, number, rank):
 @pytest.mark.parametrize("hang", ["os.kill(os.getpid(), signal.SIGSTOP)", "while True: pass"])
 def test_a_rank_that_hangs_is_reported(tmp_path, hang):
     body = f"""
-from cusp.program.cli import add_timeout
+from cusp.program.cli import add_watching
 from cusp.runtime.stopwatch import Stopwatch
 parser = argparse.ArgumentParser()
-add_timeout(parser)
+add_watching(parser)
 parse_together(comm, parser, argv)
 with Stopwatch()("waiting"):
     if comm.rank == 1:

@@ -198,7 +198,7 @@ def test_nobody_can_foresee_the_folder_that_stands_in(tmp_path):
 def test_nothing_is_compiled_in_a_trial(tmp_path):
     """With an empty cache, a search without rounds over ranks that share memory is compiled by the warm-up."""
     graphs.write_here(tmp_path / "g.h5", graphs.HARD["path"]())
-    env = {"CUSP_CACHE": str(tmp_path / "cache")}
+    env = {"CUSP_CACHE": str(tmp_path / "cache"), "NUMBA_CACHE_DIR": str(tmp_path / "numba")}
     done = mpirun(
         2, "-m", "apps.bfs", "g.h5", "--source", "0", "--trace", "trace.json", env=env, cwd=tmp_path, timeout=280
     )

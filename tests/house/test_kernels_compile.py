@@ -31,10 +31,11 @@ from cusp.policies.translate_rules import translate, why_not
 chosen = json.loads(sys.argv[1])
 found = [(path, source(path), options(**defines)) for path in chosen for defines in chosen[path]]
 types = {"RANK": "signed char", "OWNER": "unsigned char", "NUM_FIELDS": str(NUM_FIELDS)}
-for policy in map(load_policy, POLICIES):
+WAYS = ("unsigned", "0"), ("unsigned", "1"), ("unsigned long long", "2")
+for place, policy in enumerate(map(load_policy, POLICIES)):
     if not why_not(policy.master, policy.edge):
         text = source("cusp/policies/rules.cuh") + translate(policy.master, policy.edge)
-        for gid, way in ("unsigned", "0"), ("unsigned", "1"), ("unsigned long long", "2"):
+        for gid, way in WAYS if policy.name == "oec" else WAYS[place % 3 :][:1]:
             found.append((policy.name, text, options(**types, GID=gid, DST_MASTER=way)))
 MUL = Reduction("mul", "old * value", 1, False)
 NEAR = Reduction("near", "old if old < value else value", MIN.neutral, True)
