@@ -132,8 +132,12 @@ def _end_all(kind: type[BaseException], error: BaseException, trace: TracebackTy
     """End the job after an error that nobody caught: the other ranks would wait for this one."""
     if issubclass(kind, KeyboardInterrupt):
         leave(INTERRUPTED)
-    sys.__excepthook__(kind, error, trace)
-    sys.stderr.flush()
+    import traceback  # takes time, which programs without errors save
+
+    with contextlib.suppress(OSError):
+        sys.stderr.write("".join(traceback.format_exception(kind, error, trace)))  # at once
+        sys.stderr.flush()
+    time.sleep(0.1)  # the launcher, once told of the end, no longer reads what ranks have written
     if hydra_socket() is None:
         importlib.import_module("mpi4py.MPI")  # if it was not imported yet, the others wait there for this rank
     leave(1)
