@@ -19,9 +19,8 @@ import numpy as np
 from mpi4py import MPI
 
 from cusp.errors import InputError, together
-from cusp.estimates.plot import FAINT, INK, check_plot, pyplot_for
+from cusp.estimates.plot import FAINT, INK, check_plot, pyplot_for, save_picture
 from cusp.launch import parse_together, program, run_main
-from cusp.output.whole_file import whole_file
 from cusp.runtime.timeline import COMPILE, OPERATOR, PHASE, ROUND, SYNC, WAIT
 
 COLUMNS = 900
@@ -189,11 +188,7 @@ def draw(path: str, bands: list[Band], first: float, last: float, title: str) ->
     patches = [pyplot.Rectangle((0, 0), 1, 1, color=list(KINDS.values())[number][1]) for number in shown]
     names = [list(KINDS.values())[number][0] for number in shown]
     drawn.legend(patches, names, loc="outside lower center", ncols=len(shown), frameon=False, fontsize=9)
-    try:
-        with whole_file(path) as file:
-            drawn.savefig(file, dpi=110, format=Path(path).suffix.lstrip(".").lower())
-    finally:
-        pyplot.close("all")
+    save_picture(path, pyplot, drawn, 110)
 
 
 if __name__ == "__main__":

@@ -20,9 +20,8 @@ from typing import Any
 from mpi4py import MPI
 
 from cusp.errors import InputError, OptionError, together
-from cusp.estimates.plot import FAINT, INK, MARKERS, check_plot, pyplot_for
+from cusp.estimates.plot import FAINT, INK, MARKERS, check_plot, draw_sizes, pyplot_for, save_picture
 from cusp.launch import parse_together, program, run_main
-from cusp.output.whole_file import whole_file
 from cusp.program import report
 
 KIND = ("app", "graph", "policy", "device", "threads", "transport", "execution")  # what tells one line from another
@@ -140,19 +139,9 @@ def draw(path: str, series: Series) -> None:
     gains.set_title("speed-up over the fewest ranks of a line (more is better)", fontsize=11, color=INK)
     gains.set_ylim(bottom=0)
     for axis in (times, gains):
-        axis.set_xscale("log", base=2)
-        axis.set_xticks(sizes, [f"{size:,}" for size in sizes])
-        axis.xaxis.set_minor_locator(pyplot.NullLocator())
-        axis.set_xlabel("ranks", color=INK, fontsize=9)
-        axis.tick_params(labelsize=9, labelcolor=INK, color=FAINT)
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.spines[["left", "bottom"]].set_color(FAINT)
+        draw_sizes(axis, sizes, "ranks")
     drawn.legend(*times.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=9)
-    try:
-        with whole_file(path) as file:
-            drawn.savefig(file, dpi=130, format=Path(path).suffix.lstrip(".").lower())
-    finally:
-        pyplot.close("all")
+    save_picture(path, pyplot, drawn, 130)
 
 
 if __name__ == "__main__":

@@ -74,11 +74,7 @@ def plot_comparison(path: str, graph: str, figures: list[dict], comm: "Intracomm
             else:
                 drawn.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=6, frameon=False)
             drawn.suptitle(f"{Path(graph).name} in {_parts(sizes)} (less is better)", color=INK, fontsize=13)
-            try:
-                with whole_file(path) as file:
-                    drawn.savefig(file, dpi=150, format=Path(path).suffix.lstrip(".").lower())
-            finally:
-                pyplot.close("all")
+            save_picture(path, pyplot, drawn, 150)
 
 
 def pyplot_for(option: str, path: str) -> Any:
@@ -121,16 +117,30 @@ def _draw_series(axis: Any, panel: Panel, figures: list[dict]) -> None:
         parts, values = [entry["parts"] for entry in some], [entry[panel.key] for entry in some]
         marker = MARKERS[place % len(MARKERS)]
         axis.plot(parts, values, label=short_name(policy), marker=marker, markersize=5, linewidth=1.5)
-    axis.set_xscale("log", base=2)
-    axis.set_xticks(sizes, [f"{size:,}" for size in sizes])
-    axis.minorticks_off()
+    draw_sizes(axis, sizes, "parts")
     axis.set_ylim(bottom=panel.origin)
     axis.set_title(panel.title, fontsize=11, color=INK)
     axis.set_ylabel(panel.unit, fontsize=9, color=INK)
-    axis.set_xlabel("parts", fontsize=9, color=INK)
+
+
+def draw_sizes(axis: Any, sizes: list[int], of: str) -> None:
+    """Let an axis show numbers of parts or ranks, each twice as far as the half of it, without a frame."""
+    axis.set_xscale("log", base=2)
+    axis.set_xticks(sizes, [f"{size:,}" for size in sizes])
+    axis.tick_params(axis="x", which="minor", bottom=False)
+    axis.set_xlabel(of, fontsize=9, color=INK)
     axis.tick_params(labelsize=9, labelcolor=INK, color=FAINT)
     axis.spines[["top", "right"]].set_visible(False)
     axis.spines[["left", "bottom"]].set_color(FAINT)
+
+
+def save_picture(path: str, pyplot: Any, drawn: Any, dpi: int) -> None:
+    """Write a picture in the format that its name ends with, whole or not at all, and forget it."""
+    try:
+        with whole_file(path) as file:
+            drawn.savefig(file, dpi=dpi, format=Path(path).suffix.lstrip(".").lower())
+    finally:
+        pyplot.close("all")
 
 
 def _parts(sizes: list[int]) -> str:

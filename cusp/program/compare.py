@@ -11,7 +11,7 @@ from cusp.errors import InputError, OptionError, together
 from cusp.estimates.estimate import estimate
 from cusp.estimates.plot import check_plot, megabytes, plot_comparison, short_name
 from cusp.input.edge_slice import read_slice
-from cusp.input.graph_file import read_header
+from cusp.input.graph_file import GraphHeader, read_header
 from cusp.launch import parse_together, program
 from cusp.output.whole_file import check_targets
 from cusp.policies.compile_rules import CompiledPolicy, compile_policy
@@ -75,7 +75,7 @@ def compare(comm: MPI.Intracomm, argv: list[str]) -> int:
         sizes = _numbers_of_parts(options.ranks) if options.ranks else [comm.size]
         compiled = {parts: [compile_policy(policy) for policy in _policies(options, parts)] for parts in sizes}
         header = read_header(options.graph)
-    figures = _measure(comm, options, compiled)
+    figures = _measure(comm, options, header, compiled)
     for parts in sizes:
         some = [entry for entry in figures if entry["parts"] == parts]
         report.say(comm.rank, comparison_table(options.graph, parts, header.num_edges, some))
@@ -104,7 +104,9 @@ def _policies(options: argparse.Namespace, parts: int) -> list[Any]:
     return policies
 
 
-def _measure(comm: MPI.Intracomm, options: argparse.Namespace, compiled: dict[int, list[CompiledPolicy]]) -> list[dict]:
+def _measure(
+    comm: MPI.Intracomm, options: argparse.Namespace, header: GraphHeader, compiled: dict[int, list[CompiledPolicy]]
+) -> list[dict]:
     """A row for each policy and number of parts; its seconds are without compilation. Collective."""
     in_degrees = any(rules.uses.in_degrees for policies in compiled.values() for rules in policies)
 
@@ -115,8 +117,6 @@ def _measure(comm: MPI.Intracomm, options: argparse.Namespace, compiled: dict[in
                 with contextlib.suppress(InputError):  # of the tiny graph; that of the real one is reported
                     estimate(tiny, rules, parts, options.split, few)
 
-    with together(comm):
-        header = read_header(options.graph)
     warm_up(comm, header, rehearse)
     edges = read_slice(options.graph, comm, options.split, weights=False, in_degrees=in_degrees)
     figures = []
