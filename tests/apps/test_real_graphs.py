@@ -1,6 +1,5 @@
 """Real graphs, converted by our converter: answers from every policy against published reference hashes."""
 
-import argparse
 import hashlib
 import json
 import shutil
@@ -15,7 +14,7 @@ import ranks
 
 from apps import cc, kcore, scc
 from apps.bfs import bfs
-from apps.pagerank import pagerank, prepare
+from apps.pagerank import APP, pagerank, prepare
 from apps.sssp import measure, sssp
 from apps.triangles import triangles
 from cusp.convert.conversion import convert
@@ -154,8 +153,8 @@ def test_pagerank(converted, comm, name, policy):
     expected = reference["pagerank"]
     part = parts.partition_graph(path, load_policy(policy, threshold=100), comm, csc=reference["directed"])
     sync = parts.make_sync(part)
-    options = argparse.Namespace(algorithm="pull", personalize=None, precision="float64", damping=expected["damping"],
-                                 tolerance=expected["tol_l1"], iterations=None)  # fmt: skip
+    chosen = {"precision": "float64", "damping": expected["damping"], "tolerance": expected["tol_l1"]}
+    options = parts.options_of(APP, algorithm="pull", unweighted=True, **chosen)
     walk = prepare(part, sync, options)
     answer = pagerank(part, sync, walk, options.damping, options.tolerance).on_host()
     assert (answer.rounds, answer.figures["l1_change"]) == (

@@ -73,15 +73,7 @@ def test_algorithms(comm, shared_tmp, name, policy):
     part = parts.partition_graph(path, parts.policy_of(policy), comm, csc=name not in graphs.SYMMETRIC)
     sync = parts.make_sync(part)
     A = Matrix(part, sync)
-    options = argparse.Namespace(
-        damping=0.85,
-        tolerance=1e-11,
-        iterations=None,
-        algorithm="pull",
-        precision="float64",
-        personalize=None,
-        unweighted=True,
-    )
+    options = parts.options_of(native_pagerank.APP, algorithm="pull", unweighted=True, tolerance=1e-11)
     native = {
         "bfs": bfs(part, sync, 3),
         "sssp": sssp(part, sync, 3, measure(part, sync)),
