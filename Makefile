@@ -35,7 +35,7 @@ bench: $(DEV)  ## the benchmarks that need no GPU
 	$(BIN)/python -m scripts.bench cpu
 
 clean:  ## everything that can be made again
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
 
 $(STAMP): pyproject.toml | $(BIN)/pip
 	@echo 'installing NumPy, numba, h5py, mpi4py and MPICH into $(VENV): about 360 MB'

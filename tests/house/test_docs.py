@@ -9,8 +9,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import nbformat
 import pytest
+from nbclient import NotebookClient
 
 from scripts import command, draw_speed, mpirun
 
@@ -68,10 +71,9 @@ def test_job_scripts():
     assert started == 4
 
 
-@pytest.mark.limit(600)  # compiles a policy
-@pytest.mark.parametrize("path", FROM_TOP_TO_BOTTOM, ids=name_of)
-def test_pages_run_from_top_to_bottom(path, tmp_path, monkeypatch):
-    """Every command, with only what the page has made before it; then the Python of the page."""
+@pytest.fixture
+def environment(tmp_path):
+    """Variables with which a shell finds the commands ``cusp`` and ``mpirun``."""
     program = tmp_path / "bin" / "cusp"
     program.parent.mkdir()
     program.write_text(f"#!{sys.executable}\nfrom scripts.command import main\nmain()\n")
@@ -80,15 +82,20 @@ def test_pages_run_from_top_to_bottom(path, tmp_path, monkeypatch):
     more = {"PATH": search, "PYTHONPATH": str(ROOT)}
     if mpirun.is_open_mpi():
         more |= {"OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
+    return mpirun.environment(more)
+
+
+@pytest.mark.limit(600)  # compiles a policy
+@pytest.mark.parametrize("path", FROM_TOP_TO_BOTTOM, ids=name_of)
+def test_pages_run_from_top_to_bottom(path, environment, tmp_path, monkeypatch):
+    """Every command, with only what the page has made before it; then the Python of the page."""
     text = path.read_text()
     for name, code in re.findall(r"`(\w+\.py)`:\n\n```python\n(.*?)```", text, re.DOTALL):
         (tmp_path / name).write_text(code)
     lines = [line for line in indented(text) if line.startswith(("cusp ", "mpirun ", "printf "))]
     assert len(lines) >= 5
     for line in lines:
-        done = subprocess.run(
-            ["bash", "-euc", line], cwd=tmp_path, env=mpirun.environment(more), capture_output=True, text=True
-        )
+        done = subprocess.run(["bash", "-euc", line], cwd=tmp_path, env=environment, capture_output=True, text=True)
         assert (done.returncode, done.stderr) == (0, ""), f"{line}\n{done.stdout}{done.stderr}"
     monkeypatch.chdir(tmp_path)
     examples = doctest.DocTestParser().get_doctest(
@@ -97,6 +104,23 @@ def test_pages_run_from_top_to_bottom(path, tmp_path, monkeypatch):
     report: list[str] = []
     doctest.DocTestRunner().run(examples, out=report.append)
     assert examples.examples and not report, "".join(report)
+
+
+def printed(cell: dict[str, Any]) -> str:
+    """What a cell of a notebook shows as text."""
+    texts = [output.get("text") or output["data"]["text/plain"] for output in cell.get("outputs", [])]
+    return "".join("".join(text) for text in texts)
+
+
+@pytest.mark.limit(600)  # compiles a policy
+@pytest.mark.parametrize("path", sorted(ROOT.glob("docs/notebooks/*.ipynb")), ids=name_of)
+def test_notebooks(path, environment, tmp_path):
+    """Every cell runs; what it prints is in the notebook, but for cells with the tag "varies", which print times."""
+    book = nbformat.read(path, as_version=4)
+    before = [printed(cell) for cell in book.cells]
+    NotebookClient(book, timeout=300, resources={"metadata": {"path": tmp_path}}).execute(env=environment)
+    for cell, expected in zip(book.cells, before, strict=True):
+        assert expected == printed(cell) or "varies" in cell.metadata.get("tags", []), cell.source
 
 
 def anchors(path: Path) -> set[str]:
@@ -116,7 +140,6 @@ def test_links(path):
 
 def test_site(tmp_path):
     """MkDocs builds it, and warns of nothing: every page has its place, every name in the reference is found."""
-    pytest.importorskip("mkdocs", reason="no MkDocs: pip install -e '.[docs]'")
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path / "site"],
         cwd=ROOT, capture_output=True, text=True,
