@@ -17,8 +17,9 @@ from apps.operators.expressions.expression import ENDS, Expression
 from apps.operators.expressions.interfaces import Drain, Drains, Edges
 from cusp.errors import OptionError
 from cusp.partition import Partition
-from cusp.runtime import timeline
+from cusp.runtime import debugging, timeline
 from cusp.runtime.devices import backend, finisher
+from gluon import checks
 from gluon.label import Label
 from gluon.mail.post import both_ways, until_quiet
 from gluon.sync import Sync
@@ -131,6 +132,28 @@ class EdgeOperator:
         OptionError
             Names or types do not fit the expression, or a label belongs to another partition.
         """
+        if not debugging.on():
+            self._run(part, frontier, given)
+            return
+        label = Binding(self, part, given).label
+        for name, ends in self._reads().items():
+            if isinstance(given[name], Label):
+                checks.read(str(self), name, given[name], ends)
+        before = checks.before_write(label)
+        self._run(part, frontier, given)
+        checks.written(str(self), self.into, label, self.write, before)
+
+    def _reads(self) -> dict[str, set[str]]:
+        """Of each name, the ends at which it is read."""
+        ends: dict[str, set[str]] = {}
+        for expression in (self.expression, self.where):
+            for name in expression.names if expression else ():
+                if name.name not in SPECIAL:
+                    ends.setdefault(name.name, set()).add(name.end or self.read)
+        return ends
+
+    def _run(self, part: Partition, frontier: Any, given: dict[str, Any]) -> None:
+        """Run over the edges of this rank."""
         bound = Binding(self, part, given)
         out_edges = part.csc is None or (self.read if frontier is not None else self.write) == "src"
         key = (part.device, out_edges, frontier is not None, *bound.types)
@@ -168,7 +191,7 @@ class EdgeOperator:
             return until_quiet(sync, lambda: self._step(part, label, given), *channels)
         rounds = 0
         while (frontier := sync.total(label.num_updated_masters())[0]) > 0:
-            self(part, frontier=label.swap_updated(), **given)
+            self._run(part, label.swap_updated(), given)
             sync.reduce(label, write=self.write)
             sync.broadcast(label, read=self.read)
             sync.end_round(frontier=frontier)
@@ -209,5 +232,5 @@ class EdgeOperator:
 
     def _step(self, part: Partition, label: Label, given: dict[str, Any]) -> bool:
         """Run from the updated nodes on; whether that changed any."""
-        self(part, frontier=label.swap_updated(), **given)
+        self._run(part, label.swap_updated(), given)
         return label.device.count_bits(label.updated, part.num_proxies) > 0

@@ -25,7 +25,7 @@ from cusp.program import report
 from cusp.program.cli import inputs_of, wanted_device
 from cusp.program.traced import traced
 from cusp.program.warm_up import FAR_NODE, tiny_policy, warm_up
-from cusp.runtime import timeline, watchdog
+from cusp.runtime import debugging, timeline, watchdog
 from cusp.runtime.devices import Placement, backend, choose_device
 from cusp.runtime.exchange import given
 from cusp.runtime.stopwatch import Stopwatch
@@ -220,8 +220,11 @@ def timed_run(
     began = time.perf_counter()
     with timeline.phase("run", app=app.name, source=source, **facts) as facts_of_run:
         answer = app.run(part, sync, source, prepared, options)
+        debugging.agree(sync.comm, "ends the run")
         wait(part)
         seconds = sync.comm.allreduce(time.perf_counter() - began, MPI.MAX)
+    with together(sync.comm):
+        app.check_answer(part, answer)
     facts_of_run["rounds"] = int(answer.rounds)
     after = given(sync.comm)
     sync.add_traffic("other", after.messages - before.messages, after.bytes - before.bytes)

@@ -38,6 +38,7 @@ from cusp.policies import Policy
 from cusp.policies.compile_rules import compile_policy
 from cusp.program.cli import add_partition_options, wanted_device
 from cusp.program.warm_up import tiny_policy, warm_up
+from cusp.runtime import debugging
 from cusp.runtime.devices import choose_device
 from cusp.runtime.stopwatch import Stopwatch
 from gluon.transports import open_transport
@@ -147,6 +148,7 @@ def partition_graph(
     comm = MPI.COMM_WORLD if comm is None else comm
     with together(comm):
         chosen = partition_keywords().read(options | {"policy": policy})
+        debugging.start(chosen.debug)
     placement = choose_device(wanted_device(chosen), comm, chosen.threads)
     device = placement.device
     open_transport(chosen.transport, comm, device)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cusp.assign_masters import Masters
-from cusp.errors import PolicyError, together
+from cusp.errors import together
 from cusp.policies.state import block_starts, combine_state, copy_state, start_state
 from cusp.prepare_rules import PreparedRules
 from cusp.runtime.devices import to_host
@@ -35,8 +35,8 @@ def assign_edges(rules: PreparedRules, masters: Masters, comm: "Intracomm") -> n
     travels = False
     state, before = start_state(policy.make_estate, rules.prop, policy, comm)
 
-    def ask(begin: int, end: int, state: Any = state) -> int:
-        return int(rules.run("assign_edges", begin, end, num_parts, masters.view, masters.of_slice, state, owners))
+    def ask(begin: int, end: int, state: Any = state) -> None:
+        rules.run("assign_edges", begin, end, num_parts, masters.view, masters.of_slice, state, owners)
 
     blocks = block_starts(edges.bounds, 1 if state is None else policy.rounds)
     rows = blocks[comm.rank] - edges.first_node
@@ -48,9 +48,7 @@ def assign_edges(rules: PreparedRules, masters: Masters, comm: "Intracomm") -> n
         with together(comm):
             for span in edges.storage.rows(edges.indptr, rows[block], rows[block + 1]):
                 spans = row_spans(edges.indptr, *span) if state is None and edges.device == "cpu" else [span]
-                for wrong in in_parallel(ask, spans):
-                    if wrong >= 0:
-                        raise _not_a_rank(rules, wrong)
+                in_parallel(ask, spans)
                 here = slice(*(int(edges.indptr[row]) for row in span))
                 travels = travels or bool((owners[here] != comm.rank).any())
         if block == 0:
@@ -59,13 +57,6 @@ def assign_edges(rules: PreparedRules, masters: Masters, comm: "Intracomm") -> n
         if state is not None:
             before = combine_state(state, before, policy.combine, comm)
     return owners if comm.allreduce(int(travels)) else None
-
-
-def _not_a_rank(rules: PreparedRules, wrong: int) -> PolicyError:
-    return PolicyError(
-        f"policy {rules.compiled.policy.name}: {_question(rules, wrong)} is not one of the ranks 0 to "
-        f"{rules.prop.num_parts - 1}"
-    )
 
 
 def _question(rules: PreparedRules, edge: int) -> str:

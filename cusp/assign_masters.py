@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cusp.errors import PolicyError, together
+from cusp.errors import together
 from cusp.kernels.interfaces import Build
 from cusp.neighbors import Neighbors, exchange_block, fetch_from_readers
 from cusp.policies.prop import MastersView
@@ -129,11 +129,6 @@ def _assign_rows(
 
 
 def _ask(rules: PreparedRules, begin: int, end: int, state: Any, view: MastersView | None, own: np.ndarray) -> None:
-    edges, num_parts = rules.edges, rules.prop.num_parts
+    edges = rules.edges
     for first, last in edges.storage.rows(edges.indptr, begin, end):
-        wrong = rules.run("assign_masters", first, last, num_parts, state, view, own)
-        if wrong >= 0:
-            raise PolicyError(
-                f"policy {rules.compiled.policy.name}: get_master of node {edges.first_node + wrong:,} is not one of "
-                f"the ranks 0 to {num_parts - 1}"
-            )
+        rules.run("assign_masters", first, last, rules.prop.num_parts, state, view, own)

@@ -2,10 +2,20 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
+
+
+ROOT = Path(__file__).resolve().parents[1]
+FRAMEWORK = tuple(
+    f"{ROOT}/{name}" for name in ("cusp/", "gluon/", "apps/edge_operator.py", "apps/harness.py", "apps/operators/", "apps/run/")
+)
+    f"{ROOT}/{name}" for name in ("cusp/", "gluon/", "apps/edge_operator.py", "apps/run/", "apps/harness")
+)
 
 
 class InputError(Exception):
@@ -40,6 +50,13 @@ def shortened(value: object) -> str:
     """What a user or a file says, as one line that is not too long for a message."""
     text = printable(" ".join(str(value).split()))
     return text if len(text) <= 300 else f"{text[:200]} ... {text[-80:]}"
+
+
+def caller(frame: FrameType | None) -> str:
+    """File and line, outside of the framework, that have led to a frame; empty if there are none."""
+    while frame and frame.f_code.co_filename.startswith((*FRAMEWORK, "<")):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename.removeprefix(f'{ROOT}/')}:{frame.f_lineno}" if frame else ""
 
 
 def raise_together(comm: "Intracomm", error: BaseException | None) -> None:

@@ -17,7 +17,7 @@ from typing import NamedTuple, NoReturn
 from mpi4py import MPI
 
 from cusp.errors import InputError, OptionError, raise_together, shortened
-from cusp.runtime import leftovers, progress, signals, watchdog
+from cusp.runtime import debugging, leftovers, progress, signals, watchdog
 from cusp.runtime.environment import local_ranks
 from cusp.runtime.signals import INTERRUPTED, LAUNCHERS
 
@@ -44,10 +44,13 @@ def run_main(main: Callable[[MPI.Intracomm, list[str]], int]) -> NoReturn:
     stop_if_ranks_are_apart(comm.size, os.environ)
     ending_comm = comm.Dup()  # so that no message of the program is mistaken for one of ours
     warnings.showwarning = lambda message, *_: say(f"warning: {message}") if comm.rank == 0 else None
+    if comm.size > 1:
+        watchdog.tell_of_waiting()
     if comm.rank % local_ranks() == 0:
         leftovers.sweep_all()
     try:
         ending = Ending(main(comm, sys.argv[1:]) or 0)
+        debugging.agree_on_end(comm)
         flush_output()
     except InputError as error:
         ending = Ending(1, f"error: {error}")
@@ -121,6 +124,7 @@ def parse_together(comm: MPI.Intracomm, parser: argparse.ArgumentParser, argv: l
         raise SystemExit(code)
     if seconds := getattr(options, "timeout", None):
         watchdog.watch(seconds, lambda: end_job(comm, 1))
+    debugging.start(getattr(options, "debug", False))
     if comm.rank == 0:
         progress.start(getattr(options, "log", False))
     return options
@@ -162,6 +166,7 @@ def end_together(comm: MPI.Intracomm, ending: Ending) -> int:
     A rank that failed, or left by ``sys.exit``, gives the others GRACE seconds: they may be waiting for it inside
     ``main`` for ever.
     """
+    watchdog.phase(watchdog.END)
     arrived = comm.Ibarrier()
     limit = time.monotonic() + GRACE + 0.1 * min(comm.rank, 10)  # the lowest rank speaks first
     while not arrived.Test():

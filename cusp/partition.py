@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from cusp.errors import OptionError
 from cusp.input.checksum import as_bits
 from cusp.kernels.interfaces import Build
 from cusp.lid_map import LidMap
@@ -120,8 +121,20 @@ class Partition:
         return self.offsets[1:] > self.offsets[:-1]
 
     def lid(self, gid: int) -> int:
-        """Local id of a node, or -1 if it has no proxy here."""
+        """Local id of a node, or -1 if it has no proxy here.
+
+        Raises
+        ------
+        OptionError
+            The graph has no such node.
+        """
+        self.check_node(gid)
         return int(self.lid_map.lids(np.array([gid], np.int64))[0])
+
+    def check_node(self, gid: int, name: str = "node") -> None:
+        """Raise OptionError if the graph has no node of this global id, which the user knows by ``name``."""
+        if not 0 <= gid < self.num_nodes:
+            raise OptionError(f"{name} {gid}: the graph has the nodes 0 to {self.num_nodes - 1}")
 
     def has_node(self, gid: int) -> bool:
         """Whether a node has a proxy here; where all nodes are, nothing is looked up."""

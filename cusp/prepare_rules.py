@@ -42,9 +42,9 @@ class PreparedRules:
     prop: Prop
     neighbors: Neighbors | None
 
-    def run(self, loop: str, *arguments: Any) -> Any:
+    def run(self, loop: str, *arguments: Any) -> None:
         """Call one of the loops of :class:`~cusp.policies.compile_rules.CompiledPolicy` with this ``prop``."""
-        return self.compiled.run(loop, self.prop, *arguments)
+        self.compiled.run(loop, self.prop, *arguments)
 
     def rows_to_repeat(self, rule: Callable, begin: int, end: int) -> int:
         """Of some rows of the slice, how many a rule is asked about before all, to compare: 0 if it is one of ours.

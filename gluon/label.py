@@ -31,7 +31,7 @@ class Label:
     Raises
     ------
     ReductionError
-        ``reduction`` is something else, or not for values of this type.
+        ``reduction`` is something else, or the values are not numbers of a type that it is for.
     """
 
     def __init__(self, part: Partition, dtype: DTypeLike, fill: float, reduction: Reduction) -> None:
@@ -44,7 +44,14 @@ class Label:
         self._other: Any = None  # words for the bits after the next swap
 
     def write(self, gid: int, value: float) -> None:
-        """Give a node a value, at each of its proxies: call it on every rank."""
+        """Give a node a value, at each of its proxies: call it on every rank.
+
+        Raises
+        ------
+        OptionError
+            The graph has no such node.
+        """
+        self.part.check_node(gid)
         self.device.write(self.part, gid, value, self.values, self.updated)
 
     def mark(self, lids: Any) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cusp.errors import PolicyError, together
+from cusp.errors import OptionError, PolicyError, together
 from cusp.partition import Partition
 from cusp.runtime.devices import is_mixed, to_host
 from cusp.runtime.exchange import all_to_all
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
 HAS_OUT, HAS_IN = 1, 2
+ENDS = ("src", "dst", "any")
+MEANT = {"source": "src", "target": "dst", "dest": "dst", "destination": "dst", "both": "any", "all": "any"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +74,19 @@ class SyncPlan:
         return is_mixed(self.devices)
 
     def lists(self, location: str) -> Lists:
-        """Lists of the mirrors that play a role: ``src``, ``dst`` or ``any``."""
-        return {"src": self.src, "dst": self.dst, "any": self.any}[location]
+        """Lists of the mirrors that play a role: ``src``, ``dst`` or ``any``.
+
+        Raises
+        ------
+        OptionError
+            Something else.
+        """
+        if location not in ENDS:
+            meant = MEANT.get(location)
+            advice = f"; did you mean {meant!r}?" if meant else ""
+            raise OptionError(f"{location!r} is no end of an edge; choose one of {', '.join(ENDS)}{advice}")
+        found: Lists = getattr(self, location)
+        return found
 
     def partners(self, location: str = "any") -> int:
         """Number of ranks with which this one exchanges labels."""

@@ -157,6 +157,8 @@ def require_reduction(reduction: Any, dtype: np.dtype) -> None:
     """
     if not isinstance(reduction, Reduction):
         raise ReductionError(f"{reduction!r} is not a Reduction such as gluon.reduction.MIN")
+    if dtype.kind not in "biuf":
+        raise ReductionError(f"a label holds numbers, not {dtype}; take a type such as numpy.int64 or numpy.float64")
     if reduction.neutral is not None:
         reduction.identity(dtype)
 

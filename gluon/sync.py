@@ -8,12 +8,13 @@ import numpy as np
 from mpi4py import MPI
 
 from cusp.errors import OptionError
-from cusp.runtime import progress, timeline, watchdog
+from cusp.runtime import debugging, progress, timeline, watchdog
 from cusp.runtime.devices import backend
 from cusp.runtime.exchange import kept
+from gluon import checks
 from gluon.interfaces import Exchange, LabelExchange
 from gluon.label import Label
-from gluon.plan import Lists, SyncPlan
+from gluon.plan import SyncPlan
 from gluon.traced import TracedExchange
 from gluon.transports import get_transport
 from gluon.transports.numbers import HIGHEST, LOWEST, SUM
@@ -69,6 +70,7 @@ class Sync:
         self.peers = peers_of(plan, comm)
         self.write, self.read = write, read
         self.traffic: list[Traffic] = []
+        debugging.agree(comm, "makes a Sync")
         self._shown = 0  # exchanges that the rounds of a timeline have shown
 
     def __call__(self, *labels: Label) -> None:
@@ -82,17 +84,17 @@ class Sync:
 
     def total(self, *values: Any) -> tuple:
         """Sums over the ranks, added in their order. Collective."""
-        watchdog.step()
+        self._begin("total")
         return self.exchange.transport.combine(SUM, *values)
 
     def lowest(self, value: Any, dtype: Any = None) -> Any:
         """Minimum over the ranks, of numbers as a type has them if there is one. Collective."""
-        watchdog.step()
+        self._begin("lowest")
         return self.exchange.transport.combine(LOWEST, value if dtype is None else np.dtype(dtype).type(value))[0]
 
     def highest(self, value: Any) -> Any:
         """Maximum over the ranks. Collective."""
-        watchdog.step()
+        self._begin("highest")
         return self.exchange.transport.combine(HIGHEST, value)[0]
 
     def reduce(self, *labels: Label, write: str | None = None, implied: float | None = None) -> None:
@@ -107,17 +109,27 @@ class Sync:
         implied : number, optional
             The value of everything updated, if all ranks know it: then no values are sent.
         """
-        lists = self.plan.lists(write or self.write)
-        self._exchange("reduce", labels, lists, implied)
+        self._exchange("reduce", labels, write or self.write, implied)
 
     def broadcast(self, *labels: Label, read: str | None = None, implied: float | None = None) -> None:
         """Give the values of updated masters to their mirrors. Collective."""
-        lists = self.plan.lists(read or self.read)
-        self._exchange("broadcast", labels, lists, implied)
+        self._exchange("broadcast", labels, read or self.read, implied)
 
-    def _exchange(self, kind: str, labels: tuple[Label, ...], lists: Lists, implied: float | None) -> None:
+    def _begin(self, call: str) -> None:
         watchdog.step()
+        debugging.agree(self.comm, f"calls sync.{call}")
+
+    def _exchange(self, kind: str, labels: tuple[Label, ...], end: str, implied: float | None) -> None:
+        lists = self.plan.lists(end)
+        for label in labels:
+            if not isinstance(label, Label):
+                raise OptionError(
+                    f"sync.{kind} takes Labels, not {type(label).__name__}; pass the Label, not its values"
+                )
+        self._begin(kind)
         sent = self.exchange(kind, labels, lists, implied)
+        if debugging.on():
+            checks.synced(kind, labels, end)
         self.traffic.append(Traffic(kind, len(sent), sum(sent)))
 
     def add_traffic(self, kind: str, messages: int, sent: int) -> None:

@@ -123,6 +123,21 @@ class App:
                 f"--execution async: {self.name} cannot do without rounds: {why}; use --execution bulk or auto"
             )
 
+    def check_answer(self, part: Partition, answer: Any) -> None:
+        """Raise OptionError unless an answer has one value for each master."""
+        if not isinstance(answer, Answer):
+            raise OptionError(
+                f"{self.name}: run returned {type(answer).__name__}; it returns an Answer({{name: label.masters()}}, "
+                "unreached, rounds)"
+            )
+        for name, values in answer.labels.items():
+            shape = np.shape(values)
+            if shape != (part.num_masters,):
+                raise OptionError(
+                    f"{self.name}: {name} in the answer has the shape {shape}, and this rank has {part.num_masters:,} "
+                    f"masters of {part.num_proxies:,} proxies; give it label.masters()"
+                )
+
     def check(
         self, part: Partition, sync: Sync, source: Any, answer: Answer, prepared: Any, options: argparse.Namespace
     ) -> None:

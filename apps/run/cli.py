@@ -17,8 +17,7 @@ EXECUTIONS = ("auto", "bulk", "async")
 def check_nodes(part: Partition, nodes: Iterable[int], name: str) -> None:
     """Raise OptionError if one of ``nodes``, which the user knows by ``name``, is not in the graph."""
     for node in nodes:
-        if not 0 <= node < part.num_nodes:
-            raise OptionError(f"{name} {node}: the graph has the nodes 0 to {part.num_nodes - 1}")
+        part.check_node(node, name)
 
 
 def with_gids(

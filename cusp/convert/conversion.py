@@ -4,9 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
+import numpy as np
+
 from cusp.convert.weights import Weigher, make_weigher
 from cusp.edge_lists.csr_plan import check_num_nodes
-from cusp.errors import GraphFileError, OptionError, together
+from cusp.errors import GraphFileError, OptionError, shortened, together
 from cusp.formats import EdgeSource, open_edges
 from cusp.formats.text import FractionalWeightError
 
@@ -190,8 +192,18 @@ def _fill(
             from cusp.convert.symmetry import asymmetry
 
             unpaired += asymmetry(sources, targets, weights)
-        builder.add(sources, targets, weigh(sources, targets, weights))
+        weighed = weigh(sources, targets, weights)
+        _check_weights(source, sources, targets, weighed)
+        builder.add(sources, targets, weighed)
     return unpaired
+
+
+def _check_weights(source: EdgeSource, sources: np.ndarray, targets: np.ndarray, weights: np.ndarray | None) -> None:
+    if weights is not None and weights.dtype.kind == "f" and np.isnan(weights).any():
+        at = int(np.isnan(weights).argmax())
+        names = None if source.dictionary is None else source.dictionary.known()
+        ends = (str(end) if names is None else shortened(names[end].decode()) for end in (sources[at], targets[at]))
+        raise GraphFileError(f"{source.path}: the edge {' -> '.join(ends)} has no weight, or one that is not a number")
 
 
 def _num_nodes(request: Request, source: EdgeSource) -> int | None:

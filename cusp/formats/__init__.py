@@ -106,12 +106,15 @@ def _check_readable(path: Path) -> None:
 
 
 def is_graph_file(path: str | Path) -> bool:
-    """Whether a file is no file of a known other format: a graph file, or none at all."""
-    try:
-        _check_readable(Path(path))
-        return recognise(Path(path)) == "hdf5"
-    except GraphFileError:
-        return True
+    """Whether a file is no file of another format.
+
+    Raises
+    ------
+    GraphFileError
+        It cannot be read, or its format cannot be told.
+    """
+    _check_readable(Path(path))
+    return recognise(Path(path)) == "hdf5"
 
 
 def recognise(path: Path) -> str:
@@ -134,7 +137,10 @@ def recognise(path: Path) -> str:
     text = b"\0" not in head and extension not in (".bin", ".raw")
     format = _recognise_text(head, extension) if text else None
     if format is None:
-        raise GraphFileError(f"{path}: cannot tell its format; name it with --format: {', '.join(FORMATS)}")
+        raise GraphFileError(
+            f"{path}: cannot tell its format; scripts.convert takes it if you name that with --format: "
+            f"{', '.join(FORMATS)}"
+        )
     return format
 
 

@@ -125,5 +125,5 @@ def check_ids(path: Path, ids: np.ndarray, num_nodes: int | None) -> None:
         return
     low, high = int(ids.min()), int(ids.max())
     if low < 0 or (num_nodes is not None and high >= num_nodes):
-        known = "" if num_nodes is None else f" to {num_nodes - 1:,}"
+        known = " and above" if num_nodes is None else f" to {num_nodes - 1:,}"
         raise GraphFileError(f"{path}: node ids run from {low:,} to {high:,}, expected 0{known}")

@@ -5,6 +5,9 @@ A small module is generated for each pair of rules, see :mod:`cusp.runtime.gener
 
 import importlib
 import operator
+import os
+import re
+import traceback
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +25,7 @@ from cusp.policies.inspect_rules import Uses, fingerprint, helpers_of, uses_of
 from cusp.policies.interfaces import Loops
 from cusp.policies.policy import Policy, load_module, load_policy
 from cusp.policies.translate_expressions import UntranslatableError
+from cusp.runtime import debugging
 from cusp.runtime.devices import to_host
 from cusp.runtime.generated import import_text
 
@@ -38,6 +42,7 @@ def assign_masters(prop, begin, end, num_parts, mstate, masters, own, at):
     for row in range(begin, end):
 {at_row}        rank = whole(get_master(prop, np.int64(prop.first_node + row), mstate, masters))
         if rank < 0 or rank >= num_parts:
+            at[1] = rank
             return row
         own[row] = rank
     return -1
@@ -60,6 +65,7 @@ def assign_edges(prop, begin, end, num_parts, masters, own, estate, owners, at):
         for e in range(prop.indptr[row], prop.indptr[row + 1]):
 {at_e}{edge_owner}
             if rank < 0 or rank >= num_parts:
+                at[1] = rank
                 return e
             owners[e] = rank
     return -1
@@ -71,6 +77,7 @@ def owners_of(prop, num_parts, sources, targets, source_masters, target_masters,
 {at_edge}        src, dst = np.int64(sources[e]), np.int64(targets[e])
         rank = whole(get_edge_owner(prop, src, dst, np.int64(source_masters[e]), np.int64(target_masters[e]), None))
         if rank < 0 or rank >= num_parts:
+            at[1] = rank
             return e
         owners[e] = rank
     return -1
@@ -88,6 +95,13 @@ AT = {  # where a rule of a user is, so that an error can say it
     "at_e": "            at[0] = e\n",
     "at_edge": "        at[0] = e\n",
 }
+
+
+INTERPRETED = "cusp_interpreted"  # module of loops that numba has not compiled
+COLORS = re.compile(r"\x1b\[[0-9;]*m")
+NO_RANK = np.iinfo(np.int64).min
+NOT_COMPILED = (numba.core.errors.NumbaError, numba.core.errors.UnsupportedBytecodeError)
+ROOT = Path(__file__).resolve().parents[1]
 
 
 class CompiledPolicy:
@@ -120,7 +134,10 @@ class CompiledPolicy:
         self.policy = policy
         self.uses = uses_of(policy)
         self.device, self.where = "cpu", "host"
-        self._loops = self._device_loops(device) or _compiled_loops(policy, self.uses)
+        if debugging.on():
+            self._loops: Loops | ModuleType = self._interpreted()
+        else:
+            self._loops = self._device_loops(device) or _compiled_loops(policy, self.uses)
 
     def _device_loops(self, device: str) -> Loops | None:
         """The loops for a device other than the host; None if the rules have to run on the host."""
@@ -140,38 +157,83 @@ class CompiledPolicy:
         self.device, self.where = device, "device"
         return loops
 
-    def run(self, loop: str, *args: Any) -> Any:
+    def run(self, loop: str, *args: Any) -> None:
         """Call one of the loops; a rule that numba cannot compile is interpreted from then on, with a warning.
 
         Raises
         ------
         PolicyError
-            A rule raised; or it cannot be compiled and the policy is ``strict``.
+            A rule raised, or said what is not a rank; or it cannot be compiled and the policy is ``strict``.
         """
         try:
             return self._call(loop, args)
-        except numba.core.errors.NumbaError as error:
+        except NOT_COMPILED as error:
             reason = _why_not_compiled(error)
         if self.policy.strict:
             raise PolicyError(f"policy {self.policy.name}: numba cannot compile a rule: {reason}")
+        self._loops = self._interpreted()
+        self._call(loop, args)  # says more of a mistake than numba does
         warnings.warn(
             f"policy {self.policy.name}: numba cannot compile a rule, so both are interpreted, some hundred times "
             f"slower (--strict stops instead): {reason}"
         )
-        self._loops = _exec_loops(self.policy, self.uses, "", lambda rule: rule)
-        return self._call(loop, args)
 
-    def _call(self, loop: str, args: tuple[Any, ...]) -> Any:
-        at = np.full(1, -1)
+    def _interpreted(self) -> ModuleType:
+        return _exec_loops(self.policy, self.uses, "", lambda rule: rule)
+
+    def _call(self, loop: str, args: tuple[Any, ...]) -> None:
+        at = np.array([-1, NO_RANK])
         try:
-            return getattr(self._loops, loop)(*args, at)
-        except (KeyboardInterrupt, numba.core.errors.NumbaError):
+            with np.errstate(divide="raise", invalid="raise"):  # as numba does
+                wrong = getattr(self._loops, loop)(*args, at)
+        except (KeyboardInterrupt, *NOT_COMPILED):
             raise
         except BaseException as error:
             if self.device != "cpu" and not isinstance(error, ArithmeticError):
                 raise  # not the rule's
-            raised = f"{_where(loop, args, int(at[0]))} raised {type(error).__name__}: {shortened(error)}"
+            told = self._told(error, loop, args, int(at[0]))
+            raised = f"{_where(loop, args, int(at[0]))} raised {type(told).__name__}: {shortened(told)}{_line_of(told)}"
             raise PolicyError(f"policy {self.policy.name}: {raised}") from error
+        if wrong is not None and wrong >= 0:
+            value = "" if at[1] == NO_RANK else f"{at[1]}, "
+            ranks = f"not one of the ranks 0 to {args[0].num_parts - 1}"
+            raise PolicyError(f"policy {self.policy.name}: {_where(loop, args, int(wrong))} is {value}{ranks}")
+
+    def _told(self, error: BaseException, loop: str, args: tuple[Any, ...], at: int) -> BaseException:
+        """An error of a compiled rule as Python raises it for the same question, with the line; else as it is."""
+        if at < 0 or self.device != "cpu" or getattr(self._loops, "__name__", "") == INTERPRETED:
+            return error
+        try:
+            with np.errstate(divide="raise", invalid="raise"):
+                getattr(self._interpreted(), loop)(*_one(loop, args, at), np.full(2, -1))
+        except KeyboardInterrupt:
+            raise
+        except BaseException as again:
+            if isinstance(error, ArithmeticError) and isinstance(again, ArithmeticError):
+                return error.with_traceback(again.__traceback__)  # Python's and NumPy's numbers say it in other words
+            return again if type(again) is type(error) else error
+        return error
+
+
+def _one(loop: str, args: tuple[Any, ...], at: int) -> tuple[Any, ...]:
+    """The arguments of a loop that asks about one node, or about the edges of one."""
+    if loop == "masters_of":
+        return args[0], *(array[at : at + 1] for array in args[1:])
+    if loop == "owners_of":
+        return *args[:2], *(array[at : at + 1] for array in args[2:])
+    row = at if loop == "assign_masters" else _row_of(args[0], at)
+    return args[0], row, row + 1, *args[3:]
+
+
+def _row_of(prop: Any, edge: int) -> int:
+    return int(np.searchsorted(to_host(prop.indptr), edge, side="right")) - 1
+
+
+def _line_of(error: BaseException) -> str:
+    """Where in a user's file an error was raised, and that line; empty if it is not known."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not frame.filename.startswith((f"{ROOT}{os.sep}", "<"))]
+    return f", at {own[-1].filename}:{own[-1].lineno}: {shortened(own[-1].line)}" if own else ""
 
 
 def _where(loop: str, args: tuple[Any, ...], at: int) -> str:
@@ -185,8 +247,7 @@ def _where(loop: str, args: tuple[Any, ...], at: int) -> str:
         return f"get_master of node {int(args[1][at]):,}"
     if loop == "owners_of":
         return f"get_edge_owner of the edge {int(args[2][at]):,} -> {int(args[3][at]):,}"
-    source = prop.first_node + int(np.searchsorted(to_host(prop.indptr), at, side="right")) - 1
-    return f"get_edge_owner of the edge {source:,} -> {int(prop.targets[at]):,}"
+    return f"get_edge_owner of the edge {prop.first_node + _row_of(prop, at):,} -> {int(prop.targets[at]):,}"
 
 
 def whole(rank):  # type: ignore[no-untyped-def]
@@ -245,7 +306,7 @@ def _compiled_loops(policy: Policy, uses: Uses) -> ModuleType:
 
 
 def _exec_loops(policy: Policy, uses: Uses, decorator: str, wrap: Callable) -> ModuleType:
-    module = ModuleType("cusp_generated")
+    module = ModuleType("cusp_generated" if decorator else INTERPRETED)
     module.__dict__.update(get_master=wrap(policy.master), get_edge_owner=wrap(policy.edge))
     exec(compile(_text(policy, uses, "", decorator), "<cusp.policies.compile_rules>", "exec"), module.__dict__)
     return module
@@ -270,7 +331,7 @@ def _text(policy: Policy, uses: Uses, imports: str, decorator: str) -> str:
 
 def _why_not_compiled(error: Exception) -> str:
     """The cause and the place in the user's file, out of numba's long message."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = [line.strip() for line in COLORS.sub("", str(error)).splitlines() if line.strip()]
     noise = ("Failed in nopython", "No implementation", "- Resolution", "There are", "None", "During", ">>>", "-")
     cause = next((line for line in lines if not line.startswith(noise)), type(error).__name__)
     ours = ("compile_rules", "cusp_generated", "prop.py")

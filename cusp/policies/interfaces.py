@@ -8,7 +8,8 @@ from cusp.runtime.devices import Array
 class Loops(Protocol):
     """The rules of one policy in loops over a slice; ``prop`` is what a rule may ask.
 
-    Where a rule raises, ``at[0]`` is the row, the node's place or the edge that it was asked about.
+    Where a rule raises, ``at[0]`` is the row, the node's place or the edge that it was asked about. Where what it
+    says is not a rank, ``at[1]`` is that, on a CPU.
     """
 
     def assign_masters(

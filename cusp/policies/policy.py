@@ -17,6 +17,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import FunctionType, MappingProxyType, ModuleType
@@ -27,6 +28,7 @@ from cusp.policies import edge_rules, master_rules
 
 DEFAULT_THRESHOLD = 1000  # as in the shipped CuSP; PowerLyra uses 100
 DEFAULT_ROUNDS = 100  # as in CuSP
+RULES = ("get_master", "get_edge_owner")
 PLUGINS = "cusp.policies"  # the entry-point group of installed packages
 
 
@@ -220,7 +222,9 @@ def _from_module(name: str, module: Any, parameters: dict[str, Any]) -> Policy:
     if not (hasattr(module, "get_master") or hasattr(module, "get_edge_owner")):
         found = [key for key in dir(module) if isinstance(getattr(module, key, None), FunctionType)]
         instead = f", only {shortened(', '.join(found))}" if found else ""
-        raise PolicyError(f"{name}: defines neither get_master nor get_edge_owner{instead}")
+        meant = [rule for rule in RULES for each in found if get_close_matches(rule, [each.lower()])]
+        advice = f"; did you mean {meant[0]}?" if meant else ""
+        raise PolicyError(f"{name}: defines neither get_master nor get_edge_owner{instead}{advice}")
     combine, mstate, estate = (getattr(module, key, None) for key in ("combine", "make_mstate", "make_estate"))
     if not isinstance(combine, Mapping | None):
         raise PolicyError(f"{name}: combine is {shortened(repr(combine))}, not a dict such as {{'load': 'max'}}")

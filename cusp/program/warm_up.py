@@ -14,6 +14,7 @@ from cusp.errors import InputError, together
 from cusp.input.graph_file import GraphHeader
 from cusp.output.whole_file import explained
 from cusp.policies.policy import Policy
+from cusp.runtime import debugging
 from cusp.runtime.exchange import kept
 from cusp.runtime.leftovers import scratch_folder
 from cusp.runtime.threads import ranges_of_any_size
@@ -66,6 +67,7 @@ def _run(comm: MPI.Intracomm, header: GraphHeader, rehearse: Rehearsal) -> None:
         try:
             with ranges_of_any_size():
                 rehearse(comm, path)
+                debugging.agree(comm, "ends its rehearsal")
         except InputError:
             pass  # a rule or an option that does not fit the tiny graph; the real run will report it
 

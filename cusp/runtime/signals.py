@@ -57,8 +57,8 @@ def end_quietly_if_ours() -> None:
 
     An error that nobody catches ends all ranks in any case.
     """
-    if launched()[0] > 1 and sys.excepthook is sys.__excepthook__:
-        sys.excepthook = _end_all
+    if sys.excepthook is sys.__excepthook__:
+        sys.excepthook = _end_all if launched()[0] > 1 else _tell
     options = sys.orig_argv[1:]
     module = options[options.index("-m") + 1] if "-m" in options[:-1] else ""
     if any(f"{module}.".startswith(f"{program}.") for program in PROGRAMS):
@@ -132,12 +132,24 @@ def _end_all(kind: type[BaseException], error: BaseException, trace: TracebackTy
     """End the job after an error that nobody caught: the other ranks would wait for this one."""
     if issubclass(kind, KeyboardInterrupt):
         leave(INTERRUPTED)
-    import traceback  # takes time, which programs without errors save
-
     with contextlib.suppress(OSError):
-        sys.stderr.write("".join(traceback.format_exception(kind, error, trace)))  # at once
-        sys.stderr.flush()
+        _tell(kind, error, trace)
     time.sleep(0.1)  # the launcher, once told of the end, no longer reads what ranks have written
     if hydra_socket() is None:
         importlib.import_module("mpi4py.MPI")  # if it was not imported yet, the others wait there for this rank
     leave(1)
+
+
+def _tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Write the traceback of an error; of one that the user can correct, a line."""
+    import traceback  # takes time, which programs without errors save
+
+    from cusp.errors import InputError, caller
+
+    text = "".join(traceback.format_exception(kind, error, trace))
+    if issubclass(kind, InputError):
+        while trace and trace.tb_next:
+            trace = trace.tb_next
+        text = prefixed(f"error: {error} ({caller(trace and trace.tb_frame)})")
+    sys.stderr.write(text)  # at once
+    sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""``--timeout``: a rank that gets no further says where it is and ends the job."""
+"""A rank that gets no further says where it is; with ``--timeout`` it ends the job, too."""
 
 import sys
 import threading
@@ -6,10 +6,15 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from cusp.errors import caller
 from cusp.runtime.signals import prefixed
 
 ROOT = Path(__file__).resolve().parents[2]
+WAITS = 60.0  # seconds after which a rank that waits for others says so
 SPEAK = 1.5  # seconds in which other ranks can say where they are, too
+
+
+END = "end"
 
 
 class _Progress:
@@ -27,6 +32,38 @@ def phase(name: str) -> None:
 def step() -> None:
     """Say that this rank has come further."""
     _Progress.steps += 1
+
+
+def tell_of_waiting() -> None:
+    """Say from now on, once each time, where this rank waits for others so long that they may never come."""
+    threading.Thread(target=_tell_of_waiting, daemon=True).start()
+
+
+def _tell_of_waiting() -> None:
+    seen, since = -1, time.monotonic()
+    while True:
+        time.sleep(min(1.0, WAITS / 4))
+        if _Progress.steps != seen:
+            seen, since = _Progress.steps, time.monotonic()
+        elif time.monotonic() - since >= WAITS:
+            since = float("inf")
+            if where := _waits():
+                advice = "unless all ranks come there, this never ends; --debug says why, --timeout SECONDS ends it"
+                sys.stderr.write(prefixed(f"note: has waited {WAITS:g} s for other ranks {where}: {advice}"))
+                sys.stderr.flush()
+
+
+def _waits() -> str:
+    """Where the main thread waits for other ranks, if it does."""
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    if _Progress.phase == END:
+        return "at the end of the program"
+    inner = frame
+    while inner and inner.f_code.co_filename != f"{ROOT}/gluon/sync.py":
+        inner = inner.f_back
+    while inner and inner.f_code.co_name.startswith("_"):
+        inner = inner.f_back
+    return f"in sync.{inner.f_code.co_name} at {caller(inner)}" if inner else ""
 
 
 def watch(seconds: float, end: Callable[[], object]) -> None:
