@@ -11,11 +11,8 @@ if TYPE_CHECKING:
 
 
 ROOT = Path(__file__).resolve().parents[1]
-FRAMEWORK = tuple(
-    f"{ROOT}/{name}" for name in ("cusp/", "gluon/", "apps/edge_operator.py", "apps/harness.py", "apps/operators/", "apps/run/")
-)
-    f"{ROOT}/{name}" for name in ("cusp/", "gluon/", "apps/edge_operator.py", "apps/run/", "apps/harness")
-)
+INSIDE = ("cusp/", "gluon/", "apps/edge_operator.py", "apps/harness.py", "apps/operators/", "apps/run/")
+FRAMEWORK = tuple(f"{ROOT}/{name}" for name in INSIDE)
 
 
 class InputError(Exception):

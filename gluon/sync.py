@@ -123,9 +123,7 @@ class Sync:
         lists = self.plan.lists(end)
         for label in labels:
             if not isinstance(label, Label):
-                raise OptionError(
-                    f"sync.{kind} takes Labels, not {type(label).__name__}; pass the Label, not its values"
-                )
+                raise OptionError(f"sync.{kind} takes Labels, not {type(label).__name__}; pass a Label, not values")
         self._begin(kind)
         sent = self.exchange(kind, labels, lists, implied)
         if debugging.on():
