@@ -27,7 +27,7 @@ from cusp.errors import GraphFileError, together
 from cusp.launch import run_main
 from cusp.partition import Partition
 from cusp.program import report
-from cusp.program.cli import integer, positive
+from cusp.program.cli import one_node, positive
 from cusp.runtime.devices import backend, to_host
 from cusp.runtime.stopwatch import Stopwatch
 from gluon.interfaces import Device
@@ -279,7 +279,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="estimate it from K seeded nodes that have out-edges; or 'all', the default: exactly",
     )
     parser.add_argument(
-        "--source", type=integer, nargs="+", metavar="GID", help="only paths from these nodes, not scaled"
+        "--source",
+        type=one_node,
+        nargs="+",
+        metavar="NODE",
+        help="only paths from these nodes, by name or number; not scaled",
     )
     parser.add_argument(
         "--normalized",

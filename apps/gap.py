@@ -24,7 +24,7 @@ from apps.run.sources import draw_sources
 from cusp.edge_lists.generators import generate
 from cusp.errors import OptionError, together
 from cusp.input.memory_input import slice_of_rows
-from cusp.launch import parse_together, program, run_main
+from cusp.launch import Parser, parse_together, program, run_main
 from cusp.output.whole_file import check_targets
 from cusp.program import report
 from cusp.program.cli import add_partition_options, add_trace, add_watching, inputs_of, integer, positive, scale
@@ -103,7 +103,7 @@ def run_kernels(names: list[str], comm: MPI.Intracomm, options: argparse.Namespa
 
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=program("apps.gap"), description="The GAP benchmark. Run it on several ranks with mpirun -n RANKS."
     )
     add = parser.add_argument

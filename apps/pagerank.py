@@ -315,8 +315,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--personalize",
         nargs="+",
         type=weighted_node,
-        metavar="GID[:WEIGHT]",
-        help="start walks at these nodes only; or a file with a node, and maybe a weight, on each line",
+        metavar="NODE[:WEIGHT]",
+        help="start walks at these nodes only, by name or number; or a file with one, and maybe a weight, on each line",
     )
 
 

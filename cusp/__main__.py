@@ -16,7 +16,7 @@ from cusp.errors import OptionError, together
 from cusp.estimates.dry_run import dry_run
 from cusp.estimates.quality import measure_quality
 from cusp.input.graph_file import read_header
-from cusp.launch import parse_together, program, run_main
+from cusp.launch import Parser, parse_together, program, run_main
 from cusp.output.export import EXPORTS, export, export_names
 from cusp.output.saved import save_partition, saved_before
 from cusp.output.whole_file import check_targets
@@ -54,7 +54,7 @@ def main(comm: MPI.Intracomm, argv: list[str]) -> int:
 def make_parser(command: str) -> argparse.ArgumentParser:
     """The command line of one of ``COMMANDS`` that is in this file."""
     whole = "cusp" if command == "partition" else f"cusp {command}"
-    parser = argparse.ArgumentParser(prog=program(whole), description=COMMANDS[command].__doc__)
+    parser = Parser(prog=program(whole), description=COMMANDS[command].__doc__)
     if command == "partition":
         parser.epilog = f"other commands: {', '.join(COMMANDS)}; each has --help"
         add_partition_arguments(parser)

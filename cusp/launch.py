@@ -12,6 +12,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from typing import NamedTuple, NoReturn
 
 from mpi4py import MPI
@@ -95,6 +96,18 @@ def num_seconds(text: str) -> float:
 
 num_seconds.__name__ = "number of seconds"
 num_bytes.__name__ = "number of bytes"  # what argparse calls it in its message
+
+
+class Parser(argparse.ArgumentParser):
+    """A command line that says in one line what is wrong with it, and what was probably meant."""
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with 2."""
+        known = [option for action in self._actions for option in action.option_strings]
+        wrong = [word.partition("=")[0] for word in message.split() if word.startswith("--")]
+        meant = [near for word in wrong if word not in known for near in get_close_matches(word, known, 1)]
+        advice = f"; did you mean {meant[0]}?" if meant else ""
+        self.exit(2, f"error: {shortened(message)}{advice} ({self.prog} --help lists the options)\n")
 
 
 def parse_together(comm: MPI.Intracomm, parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespace:

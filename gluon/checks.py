@@ -80,8 +80,8 @@ def synced(kind: str, labels: "Iterable[Label]", end: str) -> None:
     for label in labels:
         state = _state(label)
         if kind == "reduce":
-            if state.written - ends:
-                wrote = "any" if len(state.written) > 1 else min(state.written)
+            if state.written and not state.written & ends:
+                wrote = min(state.written)
                 _warn(f"sync.reduce(write={end!r}): an operator wrote at {wrote}; say write={wrote!r}")
             state.written -= ends
         else:

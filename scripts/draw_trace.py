@@ -20,7 +20,7 @@ from mpi4py import MPI
 
 from cusp.errors import InputError, together
 from cusp.estimates.plot import FAINT, INK, check_plot, pyplot_for, save_picture
-from cusp.launch import parse_together, program, run_main
+from cusp.launch import Parser, parse_together, program, run_main
 from cusp.runtime.timeline import COMPILE, OPERATOR, PHASE, ROUND, SYNC, WAIT
 
 COLUMNS = 900
@@ -50,7 +50,7 @@ class Band(NamedTuple):
 
 def make_parser() -> argparse.ArgumentParser:
     """The options."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=program("scripts.draw_trace"), description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("trace", help="a file that --trace wrote")

@@ -9,7 +9,7 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from cusp.launch import num_bytes, parse_together, program, run_main
+from cusp.launch import Parser, num_bytes, parse_together, program, run_main
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -40,7 +40,7 @@ KINDS: dict[str, tuple[str, dict]] = {
 
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=program("scripts.generate"),
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -21,7 +21,7 @@ from mpi4py import MPI
 
 from cusp.errors import InputError, OptionError, together
 from cusp.estimates.plot import FAINT, INK, MARKERS, check_plot, draw_sizes, pyplot_for, save_picture
-from cusp.launch import parse_together, program, run_main
+from cusp.launch import Parser, parse_together, program, run_main
 from cusp.program import report
 
 KIND = ("app", "graph", "policy", "device", "threads", "transport", "execution")  # what tells one line from another
@@ -30,7 +30,7 @@ Series = dict[tuple, dict[int, float]]  # what was run -> by number of ranks, me
 
 def make_parser() -> argparse.ArgumentParser:
     """The options."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=program("scripts.plot_rows"), description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("rows", nargs="+", help="files that --rows wrote")

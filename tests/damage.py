@@ -68,7 +68,7 @@ NO_FIRST = GRAPH.indptr + (np.arange(GRAPH.num_nodes + 1) == 0)
 FILES: dict[str, tuple[Callable[[Path], object], str]] = {
     "missing": (lambda path: None, "no such file"),
     "folder": (lambda path: path.mkdir(), "folder|no partition is saved"),
-    "empty": (_text(""), "not an HDF5 file"),
+    "empty": (_text(""), "is empty|not an HDF5 file"),
     "text": (_text("0 1\n1 2\n"), "not an HDF5 file"),
     "cut_in_half": (_cut(0.5), "cut short"),
     "cut_at_the_end": (_cut(0.99), "cut short"),

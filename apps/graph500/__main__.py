@@ -33,7 +33,7 @@ from cusp.edge_lists import random_kernels
 from cusp.edge_lists.generators import BATCH, MAX_SCALE, rmat
 from cusp.errors import OptionError, together
 from cusp.input.graph_file import GraphHeader
-from cusp.launch import parse_together, program, run_main
+from cusp.launch import Parser, parse_together, program, run_main
 from cusp.output.graph_writer import index_dtype
 from cusp.output.whole_file import check_targets
 from cusp.partition import Partition
@@ -105,7 +105,7 @@ def run_benchmark(policy: Policy, comm: MPI.Intracomm, options: argparse.Namespa
 
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=program("apps.graph500"), description="Graph500. Run it on several ranks with mpirun -n RANKS."
     )
     add = parser.add_argument

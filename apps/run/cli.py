@@ -1,13 +1,23 @@
 """The command line that all apps share."""
 
 import argparse
+import os
 from collections.abc import Iterable
 
 from cusp.errors import OptionError, shortened
-from cusp.launch import program
+from cusp.launch import Parser, program
 from cusp.names.names import Names
 from cusp.partition import Partition
-from cusp.program.cli import add_partition_options, add_trace, add_watching, integer, node_list, one_node, positive
+from cusp.program.cli import (
+    add_partition_options,
+    add_trace,
+    add_watching,
+    integer,
+    node_list,
+    one_node,
+    positive,
+    weighted_node,
+)
 from gluon.transports import CHOICES as TRANSPORTS
 
 DEFAULT_SCALE = 16
@@ -33,12 +43,71 @@ def with_gids(
     chosen = argparse.Namespace(**vars(options))
     for action in parser._actions:
         given = getattr(options, action.dest, None)
-        if action.type not in (one_node, node_list) or given is None:
+        if action.type not in (one_node, node_list, weighted_node) or given is None:
             continue
-        words = [given] if isinstance(given, str) else given
-        gids = [gid_of(word, names, num_nodes, action.option_strings[-1]) for word in words]
+        words, option = [given] if isinstance(given, str) else given, action.option_strings[-1]
+        if action.type is weighted_node:
+            setattr(chosen, action.dest, weights_of(words, names, num_nodes, option))
+            continue
+        gids = [gid_of(word, names, num_nodes, option) for word in words]
         setattr(chosen, action.dest, gids[0] if isinstance(given, str) else gids)
     return chosen
+
+
+def weights_of(words: list[str], names: Names | None, num_nodes: int, option: str) -> dict[int, float]:
+    """Weights by global id, from ``NODE`` and ``NODE:WEIGHT``, or a file with a node, and maybe a weight, a line.
+
+    What is the name of a node as it stands has the weight 1.
+
+    Raises
+    ------
+    OptionError
+        There is no such node, and no such file; or a weight is no number from 0 on.
+    """
+    lines = [(option, word.rsplit(":", 1), word) for word in words]
+    alone = len(words) == 1 and not _is_node(words[0], names, num_nodes)
+    if alone and os.path.isfile(words[0]):
+        lines, alone = _lines_of(words[0], option), False
+    weights: dict[int, float] = {}
+    for where, (node, *weight), whole in lines:
+        if _is_node(whole, names, num_nodes):
+            node, weight = whole, []
+        try:
+            gid = gid_of(node.rstrip(), names, num_nodes, where)
+        except OptionError as error:
+            raise OptionError(f"{error}{'; nor is there such a file' if alone else ''}") from None
+        weights[gid] = weights.get(gid, 0.0) + _weight(where, weight)
+    return weights
+
+
+def _lines_of(path: str, option: str) -> list[tuple[str, list[str], str]]:
+    """Where each line of a file is that says something, that in front of its last word, and the line."""
+    try:
+        with open(path) as file:
+            lines = [(f"{path}, line {number}", line.strip()) for number, line in enumerate(file, 1)]
+    except (OSError, UnicodeDecodeError) as error:
+        raise OptionError(f"{option} {shortened(path)}: cannot be read: {error}") from None
+    return [(where, line.rsplit(None, 1), line) for where, line in lines if line and not line.startswith("#")]
+
+
+def _is_node(word: str, names: Names | None, num_nodes: int) -> bool:
+    """Whether a word as it stands is a node."""
+    try:
+        gid_of(word, names, num_nodes, "")
+    except OptionError:
+        return False
+    return True
+
+
+def _weight(where: str, words: list[str]) -> float:
+    """The weight that was given, 1 if there is none."""
+    try:
+        weight = float(words[0]) if words else 1.0
+    except ValueError:
+        raise OptionError(f"{where}: the weight {shortened(words[0])!r} is not a number") from None
+    if not weight >= 0:
+        raise OptionError(f"{where}: the weight {weight:g} is below 0")
+    return weight
 
 
 def gid_of(word: str, names: Names | None, num_nodes: int, option: str) -> int:
@@ -69,7 +138,7 @@ def check_execution(name: str) -> str:
 
 def make_parser(name: str, summary: str, needs_source: bool = True) -> argparse.ArgumentParser:
     """Options of every app; an app adds its own."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=program(f"apps.{name}"),
         description=f"{summary[0].upper()}{summary[1:]}. Run it on several ranks with mpirun -n RANKS.",
     )

@@ -51,7 +51,8 @@ def function_of(app: App, text: str | None = None) -> Callable[..., Result]:
     ) -> Result:  # fmt: skip
         with together(comm):
             named = {name: part.gids(options[name]) for name in nodes & options.keys()}
-            named |= {name: _with_weights(part, options[name]) for name in weighted & options.keys()}
+            for name in weighted & options.keys():
+                named[name] = part.weights_of(options[name], f"--{name}")
             chosen = with_gids(parser, parser.read(options | named), None, part.part.num_nodes)
             chosen.verify, chosen.execution = verify, check_execution(execution)
             app.check_options(chosen)
@@ -80,13 +81,6 @@ def function_of(app: App, text: str | None = None) -> Callable[..., Result]:
     function.__signature__ = _signature(function, parser)
     function.__doc__ = _help(app, parser, text or f"{app.summary[0].upper()}{app.summary[1:]}.")
     return function  # type: ignore[no-any-return]
-
-
-def _with_weights(part: PartitionedGraph, given: Any) -> Any:
-    """Nodes, or a dictionary of nodes with their weights, as a command line has them; the name of a file as it is."""
-    if isinstance(given, dict):
-        return [f"{part.gid(node)}:{weight}" for node, weight in given.items()]
-    return given if given is None or isinstance(given, str) else [str(part.gid(node)) for node in given]
 
 
 def _signature(function: Callable[..., Result], parser: Keywords) -> inspect.Signature:

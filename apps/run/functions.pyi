@@ -207,7 +207,7 @@ def pagerank(
     algorithm: Literal["pull", "push-residual"] = "pull",
     precision: Literal["float32", "float64"] = "float64",
     unweighted: bool = False,
-    personalize: Sequence[str] | None = None,
+    personalize: Any = None,
 ) -> Result:
     """PageRank: how likely a random walk is to be at each node, if each step follows an edge or, sometimes, starts
     anew.
@@ -222,7 +222,8 @@ def pagerank(
     algorithm : pull along all edges, or push along those of nodes with large residuals (default: pull)
     precision : of the ranks; float32 is faster, and right to about six digits (default: float64)
     unweighted : follow all edges of a node alike, whatever their weights
-    personalize : start walks at these nodes only; or a file with a node, and maybe a weight, on each line
+    personalize : start walks at these nodes only, by name or number; or a file with one, and maybe a weight, on
+        each line
     """
 
 def betweenness(
@@ -233,7 +234,7 @@ def betweenness(
     execution: str = "auto",
     trace: str | PathLike[str] | None = None,
     sources: int | str = "all",
-    source: Sequence[int] | None = None,
+    source: Sequence[Any] | None = None,
     normalized: bool | None = None,
 ) -> Result:
     """Betweenness centrality: how large a share of the shortest paths between other nodes each node is on.
@@ -243,6 +244,6 @@ def betweenness(
     execution : in rounds (bulk), without (async), or as is faster: see ``--execution``
     trace : a file for what each rank does when in this call, as ``--trace`` writes it
     sources : estimate it from K seeded nodes that have out-edges; or 'all', the default: exactly
-    source : only paths from these nodes, not scaled
+    source : only paths from these nodes, by name or number; not scaled
     normalized : as a share of all pairs of other nodes, from 0 to 1 (default: yes, but not with --source)
     """

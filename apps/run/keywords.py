@@ -7,7 +7,7 @@ from typing import Any, Literal, NoReturn, get_type_hints
 import numpy as np
 
 from cusp.errors import OptionError
-from cusp.program.cli import node_list, one_node
+from cusp.program.cli import node_list, one_node, weighted_node
 
 
 class Keywords(argparse.ArgumentParser):
@@ -47,6 +47,8 @@ def annotation_of(action: argparse.Action) -> Any:
     kind: Any = action.type if isinstance(action.type, type) else get_type_hints(action.type or _text).get("return")
     if action.choices:
         kind = Literal[tuple(action.choices)]
+    if action.type is weighted_node:
+        return Any
     if action.type is one_node:
         kind = Any
     if action.type is node_list:

@@ -2,13 +2,15 @@
 
 import argparse
 import operator
+import os
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from mpi4py import MPI
 
 from apps.harness import App, rehearse, wait
-from apps.run.cli import check_nodes
+from apps.run.cli import check_nodes, weights_of
 from apps.run.inputs import header_of
 from cusp.errors import OptionError
 from cusp.estimates.quality import Quality, measure_quality
@@ -70,10 +72,27 @@ class PartitionedGraph:
         return number
 
     def gids(self, nodes: Any) -> Any:
-        """The same of each node in a list; None, or one node, is taken too."""
-        if isinstance(nodes, (list, set, np.ndarray)):
-            return [self.gid(node) for node in nodes]
-        return None if nodes is None else self.gid(nodes)
+        """The same of each node in a list, array or series; None, or one node, is taken too."""
+        several = isinstance(nodes, Iterable) and not isinstance(nodes, (str, bytes))
+        if nodes is None or not several or self._is_node(nodes):
+            return None if nodes is None else self.gid(nodes)
+        return [self.gid(node) for node in (np.asarray(nodes).tolist() if hasattr(nodes, "__array__") else nodes)]
+
+    def weights_of(self, nodes: Any, option: str) -> list[str] | None:
+        """Nodes with weights, from a dictionary, nodes that weigh the same, or a file, as a command line has them."""
+        if nodes is None:
+            return None
+        if isinstance(nodes, os.PathLike) or (isinstance(nodes, str) and not self._is_node(nodes)):
+            weights = weights_of([os.fspath(nodes)], self.names, self.part.num_nodes, option)
+        elif isinstance(nodes, Mapping):
+            weights = {self.gid(node): float(weight) for node, weight in nodes.items()}
+        else:
+            gids = self.gids(nodes)
+            weights = dict.fromkeys(gids if isinstance(gids, list) else [gids], 1.0)
+        return [f"{gid}:{weight}" for gid, weight in weights.items()]
+
+    def _is_node(self, node: Any) -> bool:
+        return self.names is not None and self.names.find(node) is not None
 
     def prepared(self, app: App, options: argparse.Namespace) -> Any:
         """What an app prepares for all its runs; kept until its options change. Collective."""

@@ -92,6 +92,8 @@ def _arrays_of(graph: Any, columns: list[str] | None) -> EdgeList:
         return _matrix_edges(graph)
     if is_networkx(graph):
         return _networkx_edges(graph)
+    if hasattr(graph, "collect_schema") and hasattr(graph, "collect"):  # lazy, of Polars
+        return _arrays_of(graph.collect(), columns)
     if hasattr(graph, "column_names"):  # of Arrow
         return _table_edges(graph, list(graph.column_names), columns)
     if hasattr(graph, "__arrow_c_stream__") and not hasattr(graph, "to_numpy"):  # no data frame, but can become a table
@@ -147,6 +149,8 @@ def _edges_of(arrays: list[np.ndarray]) -> EdgeList:
 
 def _check_shapes(edges: EdgeList) -> None:
     for name, ids in (("sources", edges.sources), ("targets", edges.targets)):
+        if ids.ndim == 1 and ids.dtype.kind == "f" and np.isnan(ids).any():
+            raise GraphError(f"{name}: that of edge {int(np.isnan(ids).argmax()):,} is missing (null or NaN)")
         if ids.ndim != 1 or (ids.dtype.kind not in "iu" and ids.size):
             raise GraphError(
                 f"{name}: {ids.ndim} dimension(s) of {ids.dtype}; ids of nodes are integers from 0 on, or names, in an "

@@ -12,7 +12,7 @@ from cusp.estimates.estimate import estimate
 from cusp.estimates.plot import check_plot, megabytes, plot_comparison, short_name
 from cusp.input.edge_slice import read_slice
 from cusp.input.graph_file import GraphHeader, read_header
-from cusp.launch import parse_together, program
+from cusp.launch import Parser, parse_together, program
 from cusp.output.whole_file import check_targets
 from cusp.policies.compile_rules import CompiledPolicy, compile_policy
 from cusp.policies.policy import installed_policies, load_policy
@@ -48,7 +48,7 @@ FIRST = 10  # characters of a policy's name that always fit
 
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(prog=program("cusp compare"), description=compare.__doc__)
+    parser = Parser(prog=program("cusp compare"), description=compare.__doc__)
     parser.add_argument("graph", help="graph file")
     parser.add_argument("--ranks", metavar="P,...", help="numbers of parts (default: as many as ranks)")
     parser.add_argument(

@@ -13,7 +13,7 @@ from cusp.convert.conversion import Request, convert
 from cusp.convert.weights import WEIGHT_TYPES, is_column
 from cusp.errors import OptionError, together
 from cusp.formats import FORMATS
-from cusp.launch import num_bytes, parse_together, program, run_main
+from cusp.launch import Parser, num_bytes, parse_together, program, run_main
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -37,7 +37,7 @@ _count.__name__ = "number of nodes"  # as argparse names it in its message
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
     known = "\n".join(f"  {name:12} {entry[3]}" for name, entry in FORMATS.items())
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=program("scripts.convert"),
         description="Convert a graph to a graph file (HDF5, CSR), or say what a file holds.",
         epilog=f"formats, recognised by content and extension, with or without .gz:\n{known}",

@@ -10,8 +10,11 @@ import ranks
 
 from apps.operators.sums.interfaces import Rows
 from apps.pagerank import APP, pagerank, prepare, push_residuals, run, verify
+from apps.run.cli import weights_of
 from apps.verify.check import VerificationError
 from cusp.errors import GraphFileError, OptionError
+from cusp.names.names import SortedNames
+from cusp.names.packed import Packed
 from cusp.runtime.devices import backend, move, to_host
 
 
@@ -164,7 +167,10 @@ def test_personalized(comm, shared_tmp, algorithm):
     comm.Barrier()
     expected = fixed_point(graph, 0.7, teleport)
     for named in (["41", "50", "3", "50"], ["50:2", "41", "3:1"], [str(shared_tmp / "starts.txt")]):
-        rank(comm, part, expected, damping=0.7, tolerance=2e-9, algorithm=algorithm, personalize=named, unweighted=True)
+        chosen = weights_of(named, None, graph.num_nodes, "--personalize")
+        rank(
+            comm, part, expected, damping=0.7, tolerance=2e-9, algorithm=algorithm, personalize=chosen, unweighted=True
+        )
 
 
 @pytest.mark.mpi
@@ -176,9 +182,8 @@ def test_personalized(comm, shared_tmp, algorithm):
         ({"tolerance": 1e-9, "precision": "float32"}, "float32 are exact to 1e-06 only"),
         ({"tolerance": 1e-20, "algorithm": "push-residual", "unweighted": True}, "residuals on 300 edges are exact to"),
         ({"algorithm": "push-residual"}, "takes all edges to weigh the same: use --unweighted, or pull"),
-        ({"personalize": ["3", "60"]}, "no node 60; the graph has the nodes 0 to 59"),
-        ({"personalize": ["nowhere.txt"]}, "nowhere.txt: neither a node nor a file to read"),
-        ({"personalize": ["3", "x"]}, "expected a node and maybe a weight, found 'x'"),
+        ({"personalize": {3: 1.0, 60: 1.0}}, "--personalize 60: the graph has the nodes 0 to 59"),
+        ({"personalize": {3: 0.0}}, "a sum above 0"),
     ],
 )
 def test_options_that_do_not_fit(comm, shared_tmp, options, message):
@@ -189,18 +194,33 @@ def test_options_that_do_not_fit(comm, shared_tmp, options, message):
         prepare(part, parts.make_sync(part), parts.options_of(APP, **options))
 
 
-@pytest.mark.mpi
-def test_weights_of_a_file_are_checked(comm, shared_tmp):
-    """Below 0, or all 0: an error that names the place."""
-    part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graphs.random_directed()), parts.policy_of("oec"),
-                                 comm, csc=True)  # fmt: skip
-    for text, message in (("3 1\n4 -1\n", "line 2: the weight -1 is below 0"), ("3 0\n", "a sum above 0")):
-        if comm.rank == 0:
-            (shared_tmp / "starts.txt").write_text(text)
-        comm.Barrier()
-        with pytest.raises(OptionError, match=message):
-            prepare(part, parts.make_sync(part), parts.options_of(APP, personalize=[str(shared_tmp / "starts.txt")]))
-        comm.Barrier()
+NAMED = SortedNames(Packed.of(["Anna", "Doe, John", "a:2", "b"]))
+
+
+@pytest.mark.parametrize(
+    ("words", "weights"),
+    [
+        (["Anna", "b:0.5", "Anna:2"], {0: 3.0, 3: 0.5}),
+        (["a:2"], {2: 1.0}),  # a name as it stands
+        (["a:2:3"], {2: 3.0}),
+        ("Anna\n# none\n\nDoe, John 2\nDoe, John\n", {0: 1.0, 1: 3.0}),
+        (["Ana"], "--personalize 'Ana': no node of the graph has this name; similar: Anna; nor is there such a file"),
+        (["b", "Ana"], "no node of the graph has this name; similar: Anna$"),
+        (["b:x"], "the weight 'x' is not a number"),
+        ("b\nAnna -1\n", "line 2: the weight -1 is below 0"),
+        ("b\nAna 1\n", "line 2 'Ana': no node of the graph"),
+    ],
+)
+def test_nodes_by_name_with_weights(tmp_path, words, weights):
+    """On a command line, or in a file."""
+    if isinstance(words, str):
+        (tmp_path / "starts.txt").write_text(words)
+        words = [str(tmp_path / "starts.txt")]
+    if isinstance(weights, dict):
+        assert weights_of(words, NAMED, 4, "--personalize") == weights
+    else:
+        with pytest.raises(OptionError, match=weights):
+            weights_of(words, NAMED, 4, "--personalize")
 
 
 @pytest.mark.mpi

@@ -125,7 +125,5 @@ def _kind(status: int | None, text: str) -> str:
     if code == 0:
         return "done"
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("warning: ")]
-    if code == 2 and lines and lines[0].startswith("usage:"):
-        return "refused"
     told = [line.startswith("error: ") for line in lines]
     return "refused" if code in (1, 2) and told[:1] == [True] and sum(told) == 1 and len(lines) <= LINES else "babble"

@@ -115,7 +115,7 @@ def test_usage(comm, good, arguments, capfd):
     with pytest.raises(SystemExit) as caught:
         main(RUN["bfs"], comm, [good, *arguments])
     assert caught.value.code == 2
-    assert ("usage:" in capfd.readouterr().err) == (comm.rank == 0)
+    assert ("error: " in capfd.readouterr().err) == (comm.rank == 0)
 
 
 REFUSED = (

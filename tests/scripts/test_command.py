@@ -81,7 +81,10 @@ def test_runs_on_ranks_beside_folders_of_the_user(cusp, shared_tmp):
         (["bsf"], "error: no command 'bsf', but 'bfs'; cusp --help lists all commands\n"),
         (["here.h5"], "error: here.h5: what to do with it? cusp partition here.h5 divides it; "),
         (["completion", "fish"], "error: cusp completion bash, or cusp completion zsh\n"),
-        (["bfs", "--sorce", "1"], "usage: cusp bfs "),
+        (
+            ["bfs", "--sorce", "1"],
+            "error: unrecognized arguments: --sorce 1; did you mean --source? (cusp bfs --help lists",
+        ),
     ],
 )
 def test_mistakes_are_said_once(cusp, shared_tmp, words, says):
