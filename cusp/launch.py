@@ -104,7 +104,7 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Exit with 2."""
         known = [option for action in self._actions for option in action.option_strings]
-        wrong = [word.partition("=")[0] for word in message.split() if word.startswith("--")]
+        wrong = [word.partition("=")[0].strip(":,") for word in message.split() if word.startswith("--")]
         meant = [near for word in wrong if word not in known for near in get_close_matches(word, known, 1)]
         advice = f"; did you mean {meant[0]}?" if meant else ""
         self.exit(2, f"error: {shortened(message)}{advice} ({self.prog} --help lists the options)\n")

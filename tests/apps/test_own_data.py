@@ -173,13 +173,25 @@ class Relation:
         return self._table.__arrow_c_stream__(schema)
 
 
+class Lazy(NamedTuple):
+    """Stands for a LazyFrame of Polars: a table once it is collected."""
+
+    table: Any
+
+    def collect_schema(self) -> Any:
+        return self.table.columns
+
+    def collect(self) -> Any:
+        return self.table
+
+
 @pytest.mark.mpi
 def test_tables_in_memory(comm):
     """pandas, Arrow and what turns into Arrow; columns by any name; on one rank or shared."""
     pyarrow = pytest.importorskip("pyarrow")
     frame = pandas.DataFrame({"to": ["b", "c", "a"], "from": ["a", "b", "c"], "km": [1.5, 2.0, 4.0], "x": [0, 0, 0]})
     table = pyarrow.table(frame)
-    for graph in (frame, table, Relation(table), frame.astype({"to": "category"})):
+    for graph in (frame, table, Relation(table), Lazy(frame), frame.astype({"to": "category"})):
         mine = graph if comm.rank == comm.size - 1 else None
         found = library.sssp(partition_graph(mine, comm=comm), "b")
         assert found.to_dict() == {"a": 6.0, "b": 0.0, "c": 2.0}
@@ -191,3 +203,18 @@ def test_tables_in_memory(comm):
     mixed = library.bfs(partition_graph(nx.Graph([(1, "one"), ((2, 3), 1)]), comm=comm), "one")
     assert mixed.to_dict() == {1: 1, "one": 0, (2, 3): 2}
     assert mixed.to_arrow()["node"].to_pylist() == ["1", "one", "(2, 3)"]
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("kind", [list, tuple, set, np.array, pandas.Series, pandas.Index])
+def test_lists_of_nodes(comm, kind):
+    """Of any kind, by name, wherever nodes are taken."""
+    graph = partition_graph(pandas.DataFrame({"source": ["a", "b", "c"], "target": ["b", "c", "d"]}), comm=comm)
+    nodes = kind(["a", "c"])
+    assert library.forest(graph, roots=nodes).to_dict() == {"a": 0, "b": 1, "c": 0, "d": 1}
+    assert library.betweenness(graph, source=nodes).to_dict() == {"a": 0.0, "b": 2.0, "c": 1.0, "d": 0.0}
+    by_name = library.pagerank(graph, personalize=nodes, tolerance=1e-9).to_dict()
+    by_weight = library.pagerank(graph, personalize={"c": 2, "a": 2.0}, tolerance=1e-9).to_dict()
+    assert by_name == by_weight and by_name["a"] < by_name["c"]
+    with pytest.raises(OptionError, match="no node of the graph has this name; similar: a"):
+        library.betweenness(graph, source=kind(["a", "aa"]))
