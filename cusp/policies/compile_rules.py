@@ -184,7 +184,7 @@ class CompiledPolicy:
     def _call(self, loop: str, args: tuple[Any, ...]) -> None:
         at = np.array([-1, NO_RANK])
         try:
-            with np.errstate(divide="raise", invalid="raise"):  # as numba does
+            with np.errstate(divide="raise"):  # as numba does
                 wrong = getattr(self._loops, loop)(*args, at)
         except (KeyboardInterrupt, *NOT_COMPILED):
             raise
@@ -204,7 +204,7 @@ class CompiledPolicy:
         if at < 0 or self.device != "cpu" or getattr(self._loops, "__name__", "") == INTERPRETED:
             return error
         try:
-            with np.errstate(divide="raise", invalid="raise"):
+            with np.errstate(divide="raise"):
                 getattr(self._interpreted(), loop)(*_one(loop, args, at), np.full(2, -1))
         except KeyboardInterrupt:
             raise

@@ -11,6 +11,7 @@ import time
 from types import TracebackType
 from typing import NoReturn
 
+from cusp.errors import InputError, caller
 from cusp.runtime.leftovers import remove_unfinished
 
 PROGRAMS = ("cusp", "apps", "scripts.convert", "scripts.generate")  # python -m ...
@@ -132,6 +133,8 @@ def _end_all(kind: type[BaseException], error: BaseException, trace: TracebackTy
     """End the job after an error that nobody caught: the other ranks would wait for this one."""
     if issubclass(kind, KeyboardInterrupt):
         leave(INTERRUPTED)
+    if issubclass(kind, InputError) and launched()[1] > 0:
+        time.sleep(0.5)  # if all ranks have made the same mistake, rank 0 speaks for them
     with contextlib.suppress(OSError):
         _tell(kind, error, trace)
     time.sleep(0.1)  # the launcher, once told of the end, no longer reads what ranks have written
@@ -143,8 +146,6 @@ def _end_all(kind: type[BaseException], error: BaseException, trace: TracebackTy
 def _tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """Write the traceback of an error; of one that the user can correct, a line."""
     import traceback  # takes time, which programs without errors save
-
-    from cusp.errors import InputError, caller
 
     text = "".join(traceback.format_exception(kind, error, trace))
     if issubclass(kind, InputError):
