@@ -117,7 +117,8 @@ class Sync:
 
     def _begin(self, call: str) -> None:
         watchdog.step()
-        debugging.agree(self.comm, f"calls sync.{call}")
+        if debugging.on():
+            debugging.agree(self.comm, f"calls sync.{call}")
 
     def _exchange(self, kind: str, labels: tuple[Label, ...], end: str, implied: float | None) -> None:
         lists = self.plan.lists(end)

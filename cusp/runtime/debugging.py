@@ -31,7 +31,7 @@ def on() -> bool:
 
 
 def agree(comm: "Intracomm", call: str) -> None:
-    """With ``--debug``, compare what the ranks call before they do. Collective.
+    """With ``--debug``, compare what the ranks call, before they do. Collective.
 
     Raises
     ------

@@ -56,7 +56,7 @@ MORE_FILES = {
     "apps": (20, "the programs that users start by name: python -m apps.NAME"),
     "apps/operators/traversal": (14, "levels and buckets of one rank by several threads are files of their own"),
     "apps/operators/structure": (16, "five algorithms with kernels of their own, and their interfaces"),
-    "cusp/policies": (13, "rules, what they may ask, and what compiles and translates them"),
+    "cusp/policies": (14, "rules, what they may ask, what compiles and translates them, and what they do wrong"),
 }
 
 
