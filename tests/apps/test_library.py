@@ -159,7 +159,6 @@ def test_any_app_becomes_a_function(comm):
         (lambda part: divide(policy="best"), "unknown; choose one of oec"),
         (lambda part: divide(grid=(3, 7)), "--grid 3x7 is for 21 ranks"),
         (lambda part: divide(memory_limit="1G"), "this graph is in memory"),
-        (lambda part: divide("g.h5", symmetrize=True), "for files of other formats"),
         (lambda part: divide("g.h5"), "g.h5"),
         (
             lambda part: bfs(part.part, 0),

@@ -132,7 +132,8 @@ def test_numbers_out_of_range(line, capsys):
     with pytest.raises(SystemExit) as caught:
         parser_of(line.split()[0]).parse_args(line.split()[1:])
     assert caught.value.code == 2
-    assert capsys.readouterr().err.splitlines()[-1].startswith(f"python -m apps.{line.split()[0]}: error: argument")
+    error = capsys.readouterr().err
+    assert error.startswith(f"error: argument {line.split()[1]}: ") and error.count("\n") == 1
 
 
 def test_unknown_device_in_the_environment(monkeypatch, capsys):
