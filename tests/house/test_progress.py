@@ -107,4 +107,4 @@ def test_a_program_on_a_terminal(tmp_path, ranks):
     assert done.returncode == 0 and "nodes reached" in done.stdout
     assert "loading compiled code" in text, text
     hint = "few for 2 ranks"
-    assert (text.endswith(progress.ERASE) if ranks == 1 else hint in text), text
+    assert text.endswith(progress.ERASE) if ranks == 1 else hint in text, text
