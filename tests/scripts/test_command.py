@@ -84,7 +84,7 @@ def test_runs_on_ranks_beside_folders_of_the_user(cusp, shared_tmp):
         (["completion", "fish"], "error: cusp completion bash, or cusp completion zsh\n"),
         (
             ["bfs", "--sorce", "1"],
-            "error: unrecognized arguments: --sorce 1; did you mean --source? (cusp bfs --help lists",
+            "error: unrecognized arguments: --sorce; did you mean --source? (cusp bfs --help lists",
         ),
     ],
 )
