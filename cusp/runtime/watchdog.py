@@ -94,5 +94,5 @@ def _where() -> str:
     line = "?"
     if frame:
         name = frame.f_code.co_filename.removeprefix(f"{ROOT}/")
-        line = f"{name}:{frame.f_lineno} ({frame.f_code.co_name})"
+        line = f"{name}:{frame.f_lineno} ({frame.f_code.co_name}), called from {caller(frame)}"
     return f'in the phase "{_Progress.phase}", after {_Progress.steps} steps, at {line}'
