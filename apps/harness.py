@@ -8,7 +8,8 @@ from typing import Any
 from mpi4py import MPI
 
 from apps.run.app import Answer, App
-from apps.run.cli import make_parser, with_gids
+from apps.run.checkpoint import open_checkpoint
+from apps.run.cli import make_parser, refuse_checkpoints, with_gids
 from apps.run.inputs import open_input
 from apps.run.output import append_rows, commit, trial_line, write_labels
 from apps.run.sources import choose_sources
@@ -25,7 +26,7 @@ from cusp.program import report
 from cusp.program.cli import inputs_of, wanted_device
 from cusp.program.traced import traced
 from cusp.program.warm_up import FAR_NODE, tiny_policy, warm_up
-from cusp.runtime import timeline, watchdog
+from cusp.runtime import signals, timeline, watchdog
 from cusp.runtime.devices import Placement, backend, choose_device
 from cusp.runtime.exchange import given
 from cusp.runtime.stopwatch import Stopwatch
@@ -65,6 +66,8 @@ def parser_of(app: App) -> argparse.ArgumentParser:
     """The command line of an app."""
     parser = make_parser(app.name, app.summary, app.needs_source)
     app.add_options(parser)
+    if "--checkpoint" not in parser._option_string_actions:
+        refuse_checkpoints(parser, app.name)
     return parser
 
 
@@ -74,7 +77,8 @@ def main(app: App, comm: MPI.Intracomm, argv: list[str]) -> int:
     options = parse_together(comm, parser, argv)
     with together(comm):
         app.check_options(options)
-    targets = {"--output": options.output, "--rows": options.rows, "--trace": options.trace}
+    names = ("output", "rows", "trace", "checkpoint")
+    targets = {f"--{name}": getattr(options, name) for name in names}
     check_targets(comm, targets, inputs_of(options))
     with traced(comm, options.trace) as ranks:
         run_trials(app, ranks, options, parser)
@@ -85,6 +89,9 @@ def run_trials(app: App, comm: MPI.Intracomm, options: argparse.Namespace, parse
     """Partition, run, verify and write as the options say. Collective."""
     job, options = prepare_job(app, comm, options, parser)
     sources = [*choose_sources(job.part, comm, options)] if app.needs_source else [None]
+    options.checkpoint = checkpoint = open_checkpoint(app, job.part, comm, sources[0], options)
+    if checkpoint and checkpoint.goes_on:
+        report.say(comm.rank, f"{app.name} {checkpoint}")
     rows: list[dict] = []
     for source in sources:
         for trial in range(options.trials):
@@ -99,6 +106,8 @@ def run_trials(app: App, comm: MPI.Intracomm, options: argparse.Namespace, parse
                     app.check(job.part, Sync(job.plan, comm), source, answer, job.prepared, options)
                 report.progress(comm.rank, "")
                 row["verified"] = True
+            if checkpoint and checkpoint.goes_on:
+                row["resumed_after"] = checkpoint.rounds
             rows.append(row)
             report.say(comm.rank, trial_line(row, answer.figures))
         shown = app.show(
@@ -111,6 +120,8 @@ def run_trials(app: App, comm: MPI.Intracomm, options: argparse.Namespace, parse
         report.say(comm.rank, f"wrote {', '.join(answer.labels)} to {options.output}")
     if options.rows:
         append_rows(options.rows, rows, comm)
+    if checkpoint:
+        checkpoint.remove()
 
 
 def prepare_job(
@@ -166,7 +177,7 @@ def rehearse(
     app: App, comm: MPI.Intracomm, policy: Policy, options: argparse.Namespace, path: str, device: str, transport: str
 ) -> None:
     """Call everything that a run calls, on a tiny graph. Collective."""
-    options = argparse.Namespace(**(vars(options) | app.rehearsed))
+    options = argparse.Namespace(**(vars(options) | app.rehearsed | {"checkpoint": None}))
     symmetric = read_header(path).symmetric
     csc = app.needs_csc(options, symmetric)
     weights = app.reads_weights(options)
@@ -220,6 +231,7 @@ def timed_run(
     began = time.perf_counter()
     with timeline.phase("run", app=app.name, source=source, **facts) as facts_of_run:
         answer = app.run(part, sync, source, prepared, options)
+        signals.end_at_once()
         wait(part)
         seconds = sync.comm.allreduce(time.perf_counter() - began, MPI.MAX)
     facts_of_run["rounds"] = int(answer.rounds)

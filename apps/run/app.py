@@ -111,7 +111,7 @@ class App:
         return self.weighted and not getattr(options, "unweighted", False)
 
     def check_options(self, options: argparse.Namespace) -> None:
-        """Raise OptionError if the app cannot run as the option ``execution`` says, or not ``verify``."""
+        """Raise OptionError if the app cannot run as ``execution`` and ``checkpoint`` say, or not ``verify``."""
         if options.verify and self.verify is None:
             raise OptionError(
                 f"--verify: {self.name} has no verifier; leave it out, or give its App a function verify(part, sync, "
@@ -122,6 +122,15 @@ class App:
             raise OptionError(
                 f"--execution async: {self.name} cannot do without rounds: {why}; use --execution bulk or auto"
             )
+
+        several = getattr(options, "trials", 1) > 1 or (self.needs_source and (getattr(options, "sources", 1) or 1) > 1)
+        if getattr(options, "checkpoint", None) is None:
+            if getattr(options, "every", None) is not None:
+                raise OptionError("--every: says how often a checkpoint is written; name its file with --checkpoint")
+        elif several:
+            raise OptionError("--checkpoint: is for one run; leave out --trials and --sources")
+        elif options.execution == "async":
+            raise OptionError("--checkpoint: is written at the end of a round; use --execution bulk or auto")
 
     def check(
         self, part: Partition, sync: Sync, source: Any, answer: Answer, prepared: Any, options: argparse.Namespace
