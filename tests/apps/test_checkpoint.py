@@ -29,7 +29,7 @@ CASES = {  # app, graph, options, and the checkpoint after which it is interrupt
     "louvain, third level": (communities.APP, CIRCLE, [], 9),
     "label propagation": (communities.APP, GRAPH, ["--algorithm", "label-propagation"], 1),
     "betweenness by level": (betweenness.APP, GRAPH, ["--sources", "20", "--policy", "cvc"], 6),
-    "betweenness alone": (betweenness.APP, GRAPH, ["--policy", "iec"], 1),
+    "betweenness alone": (betweenness.APP, GRAPH, ["--sources", "12", "--policy", "iec"], 1),
 }
 ROUNDED = {"pull": 1e-9, "pull by weight": 1e-4, "betweenness by level": 1e-12, "betweenness alone": 1e-12}
 
