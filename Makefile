@@ -19,11 +19,11 @@ run: $(STAMP)  ## breadth-first search on 4 ranks
 test: $(DEV)  ## every test at 1, 2, 3 and 4 ranks
 	$(BIN)/python -m scripts.test
 
-check: $(DEV)  ## lint, format, types, the tests at 1 and 2 ranks, and the GPU code, run by a CPU, at 1 and 2
+check: $(DEV)  ## lint, format, types, all but slow tests at 1 and 2 ranks, and the GPU code, run by a CPU, at 1 and 2
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m scripts.test --ranks 1,2
+	$(BIN)/python -m scripts.test --ranks 1,2 -m 'not slow'
 	$(BIN)/python -m scripts.test --device gpu --ranks 1,2 $(BY_CPU)
 
 gpu-check:  ## the tests of the GPU code on a GPU, then compute-sanitizer; GPU_PYTHON is a Python that has CuPy

@@ -27,6 +27,7 @@ from cusp.program.cli import inputs_of, wanted_device
 from cusp.program.traced import traced
 from cusp.program.warm_up import FAR_NODE, tiny_policy, warm_up
 from cusp.runtime import signals, timeline, watchdog
+from cusp.runtime.compiled_code import CodeFiles
 from cusp.runtime.devices import Placement, backend, choose_device
 from cusp.runtime.exchange import given
 from cusp.runtime.stopwatch import Stopwatch
@@ -142,6 +143,7 @@ def prepare_job(
         how = device, options.transport
         warm_up(comm, source.header, lambda few, path: rehearse(app, few, source.policy, options, path, *how))
     startup = comm.allreduce(time.perf_counter() - began, MPI.MAX)
+    compiled = comm.allreduce(CodeFiles.compiled)
     report.progress(comm.rank, "partitioning")
     watch = Stopwatch(lambda phase: report.progress(comm.rank, f"partitioning: {phase}"))
     comm.Barrier()
@@ -162,7 +164,8 @@ def prepare_job(
     report.say(comm.rank, report.partition_table(quality, source.policy.name, seconds, phases))
     if source.shares:
         report.say(comm.rank, source.shares)
-    report.say(comm.rank, f"start-up: {startup:.2f} s to load compiled code")
+    what = f"to compile {compiled} functions, which are kept for later runs" if compiled else "to load compiled code"
+    report.say(comm.rank, f"start-up: {startup:.2f} s {what}")
     report.say(comm.rank, report.describe_placement(placement, source.compiled.where, comm))
     if placement.name != "cpu":
         report.say(comm.rank, f"transport: {plan.transport}")

@@ -44,6 +44,7 @@ class CodeFiles(caching.IndexDataCacheFile):
     """The index and the entries of one function."""
 
     tell: Callable[[str], object]
+    compiled = 0  # functions, for given types, since the start of this process
 
     def load(self, key: Any) -> Any:
         """The entry of a signature; None if there is none that is whole."""
@@ -55,6 +56,7 @@ class CodeFiles(caching.IndexDataCacheFile):
 
     def save(self, key: Any, data: Any) -> None:
         """Add an entry; one process at a time, as what two add at once, one of them loses."""
+        CodeFiles.compiled += 1
         try:
             with open(os.path.join(self._cache_path, "lock"), "w") as file:
                 fcntl.flock(file, fcntl.LOCK_EX)

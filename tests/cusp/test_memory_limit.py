@@ -330,6 +330,7 @@ def files(tmp_path_factory) -> dict[str, str]:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.limit(600)
 @pytest.mark.parametrize(("policy", "size"), [("cvc", 1), ("hash+hybrid", 2)])
 def test_peak_memory(files, policy, size):

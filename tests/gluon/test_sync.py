@@ -322,7 +322,7 @@ def test_wire_sizes(entries, dtype):
                 round_trip(entries, np.sort(order[:count]), dtype, with_values, MIN, False, 0)
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(
     chosen=st.lists(st.booleans(), max_size=200),
     dtype=st.sampled_from(["u1", "i2", "f4", "i8"]),

@@ -68,6 +68,7 @@ def test_damaged_files_of_numba_are_made_anew(tmp_path, twice):
         assert hits(twice()) == 0 and hits(twice()) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.limit(300)
 @pytest.mark.parametrize(("group", "damage"), [("*.nbc", "zeroed")])
 def test_a_program_with_a_damaged_cache(tmp_path, group, damage):

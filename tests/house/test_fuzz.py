@@ -13,6 +13,7 @@ SEED = 1
 ANSWERS = 15  # at each number of ranks
 
 
+@pytest.mark.slow
 @pytest.mark.limit(300)
 @pytest.mark.parametrize(
     ("classes", "most"),

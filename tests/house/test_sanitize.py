@@ -38,6 +38,7 @@ def test_what_is_found(statement):
     assert FAULTS[statement] in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.limit(600)
 def test_one_program():
     """All of it is ``python -m scripts.sanitize --stand-in --tests``."""

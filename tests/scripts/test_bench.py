@@ -54,6 +54,7 @@ def test_cpu(monkeypatch, tmp_path, capsys):
     assert shown.items() >= words.items()
 
 
+@pytest.mark.slow
 @pytest.mark.limit(300)
 def test_semiring(monkeypatch, tmp_path, capsys):
     """A row for the app and one for the product of matrix and vector, from the same sources."""
@@ -76,6 +77,7 @@ with open(sys.argv[sys.argv.index(option) + 1], "a") as file:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.limit(300)
 def test_compare_trees(monkeypatch, tmp_path, capsys):
     """Programs of this checkout beside those of another, here ones that claim to take hours."""
@@ -96,6 +98,7 @@ def test_compare_trees(monkeypatch, tmp_path, capsys):
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.limit(300)
 def test_quality(monkeypatch, tmp_path, capsys):
     """A row for each policy and number of parts; the later of two rows is shown; real graphs need not be there."""
@@ -159,6 +162,7 @@ def test_metis_file(tmp_path):
     assert path.read_text() == "4 2 10\n2 2 3\n1 1\n1 1\n1\n"
 
 
+@pytest.mark.slow
 @pytest.mark.limit(300)
 def test_rounds(monkeypatch, tmp_path, capsys):
     """A row for each policy, number of rounds and of ranks."""
@@ -172,6 +176,7 @@ def test_rounds(monkeypatch, tmp_path, capsys):
     assert sum(line.startswith("hdrf") for line in capsys.readouterr().out.splitlines()) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.limit(300)
 def test_user_file(monkeypatch, tmp_path, capsys):
     """Built-in policies and files in turn, for each trial."""
