@@ -10,7 +10,6 @@ array([0, 0, 0, 3, 3, 3])
 
 import argparse
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,12 +27,11 @@ from apps.shared.community_graph import (
     modularity,
     new_label,
     number,
-    quotient,
     round_weights,
     smallest_members,
     totals_of,
 )
-from apps.shared.kept_communities import take_up, to_keep
+from apps.shared.kept_communities import Climb, begin, climb_to_keep, compose, join, take_up, take_up_climb, to_keep
 from apps.shared.splitmix64 import splitmix64
 from apps.shared.undirected import as_undirected
 from apps.verify.communities import verify_communities
@@ -76,30 +74,6 @@ def label_propagation(level: Level, seed: int = 1, checkpoint: Checkpoint | None
     return label, sweep
 
 
-@dataclass
-class Climb:
-    """How far the sweeps of a level have come.
-
-    Attributes
-    ----------
-    label : Label
-        Names of communities now.
-    best : Any
-        The best ones so far.
-    start, reached : float
-        Modularity before the level, and that of the best.
-    sweeps, grown : int
-        How many there were, and which one was the last to gain much: the first if none did.
-    """
-
-    label: Label
-    best: Any
-    start: float
-    reached: float
-    sweeps: int = 0
-    grown: int = 1
-
-
 def louvain(level: Level, seed: int = 1, checkpoint: Checkpoint | None = None) -> tuple[Label, int]:
     """Nodes move to where modularity grows most, then communities move as nodes, until it stops growing. Collective.
 
@@ -109,17 +83,15 @@ def louvain(level: Level, seed: int = 1, checkpoint: Checkpoint | None = None) -
     """
     first, sweeps = level, 0
     moves: list[tuple[Level, Any]] = []  # of the levels before
-    climb = _begin(level, modularity(level, number(level, new_label(level))))
+    climb = begin(level, modularity(level, number(level, new_label(level))))
     if checkpoint and checkpoint.goes_on:
-        level, moves, climb = _take_up(first, checkpoint)
+        level, moves, climb = take_up_climb(checkpoint, first)
         sweeps = checkpoint.rounds - climb.sweeps
 
     def keep() -> None:
         if checkpoint and checkpoint.is_due(first.sync):
-            labels = {"now": to_keep(first, level, climb.label.values), "best": to_keep(first, level, climb.best)}
-            labels |= {"joined": to_keep(first, first, _compose(moves))} if moves else {}
-            facts = {name: getattr(climb, name) for name in ("start", "reached", "sweeps", "grown")}
-            checkpoint.write(sweeps + climb.sweeps, labels, joined=len(moves), **facts)
+            labels, facts = climb_to_keep(first, level, moves, climb)
+            checkpoint.write(sweeps + climb.sweeps, labels, **facts)
 
     while True:
         _move(level, climb, seed + sweeps, keep)
@@ -127,18 +99,12 @@ def louvain(level: Level, seed: int = 1, checkpoint: Checkpoint | None = None) -
         moves.append((level, climb.best))
         if climb.reached < climb.start + LEAST_GAIN:
             break
-        level = _join(level, climb.best)
-        climb = _begin(level, climb.reached)
+        level = join(level, climb.best)
+        climb = begin(level, climb.reached)
     label = new_label(first)
-    label.values[: first.graph.num_masters] = _compose(moves)
+    label.values[: first.graph.num_masters] = compose(moves)
     broadcast(first, label)
     return label, sweeps
-
-
-def _begin(level: Level, reached: float) -> Climb:
-    """Each node is a community of its own."""
-    label = new_label(level)
-    return Climb(label, label.values.copy(), reached, reached)
 
 
 def _move(level: Level, climb: Climb, seed: int, keep: Callable[[], None]) -> None:
@@ -154,38 +120,6 @@ def _move(level: Level, climb: Climb, seed: int, keep: Callable[[], None]) -> No
         if moved == 0 or climb.sweeps - climb.grown >= PATIENCE:
             break
         keep()
-
-
-def _join(level: Level, values: Any) -> Level:
-    """The level whose nodes are the communities with these names. Collective."""
-    label = new_label(level)
-    label.values[...] = values
-    return quotient(level, number(level, label))
-
-
-def _compose(moves: list[tuple[Level, Any]]) -> Any:
-    """(masters,) names of the communities that the nodes of the first level have come to. Collective."""
-    above, values = moves[-1]
-    names = values[: above.graph.num_masters]
-    for below, values in reversed(moves[:-1]):
-        distinct, places = below.xp.unique(values[: below.graph.num_masters], return_inverse=True)
-        above, names = below, get_from_owners(above, distinct, names)[places]
-    return names
-
-
-def _take_up(first: Level, checkpoint: Checkpoint) -> tuple[Level, list[tuple[Level, Any]], Climb]:
-    """The level that was worked on, what came before it as one level, and its sweeps. Collective."""
-    level, moves = first, []
-    if checkpoint.fact("joined", int):
-        joined = new_label(first)
-        take_up(checkpoint, first, first, "joined", joined)
-        level, moves = _join(first, joined.values), [(first, joined.values)]
-    label, best = new_label(level), new_label(level)
-    take_up(checkpoint, first, level, "now", label)
-    take_up(checkpoint, first, level, "best", best)
-    floats, whole = ([checkpoint.fact(name, kind) for name in names] for kind, names in
-                     ((float, ("start", "reached")), (int, ("sweeps", "grown"))))  # fmt: skip
-    return level, moves, Climb(label, best.values, *floats, *whole)
 
 
 def sweep_once(level: Level, label: Label, seed: int, gravity: bool) -> int:

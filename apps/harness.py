@@ -101,14 +101,10 @@ def run_trials(app: App, comm: MPI.Intracomm, options: argparse.Namespace, parse
             answer, row = run_trial(app, comm, job, options, source, trial)
             report.progress(comm.rank, "")
             if options.verify and trial == 0:
-                watchdog.phase("verify")
-                report.progress(comm.rank, "verifying")
-                with timeline.phase("verify"):
-                    app.check(job.part, Sync(job.plan, comm), source, answer, job.prepared, options)
-                report.progress(comm.rank, "")
+                verify(app, comm, job, source, answer, options)
                 row["verified"] = True
             if checkpoint and checkpoint.goes_on:
-                row["resumed_after"] = checkpoint.rounds
+                row["rounds_before"] = checkpoint.rounds
             rows.append(row)
             report.say(comm.rank, trial_line(row, answer.figures))
         shown = app.show(
@@ -219,6 +215,23 @@ def run_trial(
         "verified": None, "commit": commit(),
     }  # fmt: skip
     return answer, row | answer.figures
+
+
+def verify(
+    app: App, comm: MPI.Intracomm, job: Job, source: int | None, answer: Answer, options: argparse.Namespace
+) -> None:
+    """Check an answer. Collective.
+
+    Raises
+    ------
+    VerificationError
+        On every rank.
+    """
+    watchdog.phase("verify")
+    report.progress(comm.rank, "verifying")
+    with timeline.phase("verify"):
+        app.check(job.part, Sync(job.plan, comm), source, answer, job.prepared, options)
+    report.progress(comm.rank, "")
 
 
 def timed_run(

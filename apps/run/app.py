@@ -122,14 +122,17 @@ class App:
             raise OptionError(
                 f"--execution async: {self.name} cannot do without rounds: {why}; use --execution bulk or auto"
             )
+        self._check_checkpoint(options)
 
-        several = getattr(options, "trials", 1) > 1 or (self.needs_source and (getattr(options, "sources", 1) or 1) > 1)
+    def _check_checkpoint(self, options: argparse.Namespace) -> None:
         if getattr(options, "checkpoint", None) is None:
             if getattr(options, "every", None) is not None:
                 raise OptionError("--every: says how often a checkpoint is written; name its file with --checkpoint")
-        elif several:
+            return
+        sources = options.sources if self.needs_source else None
+        if max(getattr(options, "trials", 1), sources or 1) > 1:
             raise OptionError("--checkpoint: is for one run; leave out --trials and --sources")
-        elif options.execution == "async":
+        if options.execution == "async":
             raise OptionError("--checkpoint: is written at the end of a round; use --execution bulk or auto")
 
     def check(

@@ -1,7 +1,6 @@
 """``--checkpoint``: what a long run has computed so far, in a file from which it goes on, on any ranks and devices."""
 
 import argparse
-import hashlib
 import json
 import os
 from collections.abc import Iterator
@@ -14,12 +13,10 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from apps.operators.sums.interfaces import Rows
 from apps.run.app import App
-from apps.run.keywords import Keywords
-from apps.shared.splitmix64 import splitmix64
+from apps.run.marks import marks_of
 from cusp.errors import GraphFileError, InputError, shortened, together
-from cusp.input.checksum import as_bits, combine
+from cusp.input.checksum import combine
 from cusp.input.hdf5 import explained, find_dataset, open_hdf5, stored_checksum
 from cusp.input.read_cpu import read_checked
 from cusp.launch import say
@@ -28,14 +25,13 @@ from cusp.output.gid_order import at_gids, in_gid_order
 from cusp.output.whole_file import explained as explained_output
 from cusp.partition import Partition
 from cusp.runtime import signals
-from cusp.runtime.devices import backend, move, to_host, xp_of
+from cusp.runtime.devices import move, to_host
 from cusp.runtime.stopwatch import Interval
 from cusp.runtime.storage import IN_MEMORY
 from gluon.sync import Sync
 
 USUAL = 600.0  # seconds between two checkpoints
 ABOUT = "checkpoint"  # dataset: JSON about the run
-AT_ONCE = 1 << 20  # weights
 MOST_BYTES = 1 << 26  # of the JSON
 
 
@@ -233,39 +229,4 @@ def open_checkpoint(
     path = getattr(options, "checkpoint", None)
     if path is None:
         return None
-    run = {"app": app.name, "nodes": part.num_nodes, "edges": part.num_edges}
-    weights = part.weights if app.reads_weights(options) else None
-    run["edges that add up to"] = combine(comm.allgather(checksum_of_edges(part, weights)))
-    run |= {"--source": source} if app.needs_source else {}
-    for action in Keywords(app.name, app.add_options).actions:
-        if action.dest not in ("checkpoint", "every"):
-            run[f"--{action.dest.replace('_', '-')}"] = _told(getattr(options, action.dest))
-    run["--seed"] = options.seed
-    return Checkpoint(path, options.every or USUAL, comm.bcast(run), part, comm)
-
-
-def checksum_of_edges(part: Partition, weights: Any) -> int:
-    """This rank's part of a sum (mod 2**64) that depends on all edges and weights, but not on who has them.
-
-    Every edge counts a number for its source times one for its target; these are short, so that sums over rows are
-    exact. Weights count by their bits, wherever they are.
-    """
-    xp, rows = xp_of(part.device), backend(Rows, part.device)
-    codes, sums = splitmix64(part.gids, 0), xp.zeros(part.num_proxies, np.float64)
-    lids = xp.flatnonzero(part.offsets[1:] > part.offsets[:-1]).astype(np.int32)
-    short = (codes >> np.uint64(44)).astype(np.float64)
-    rows.sum_rows(rows.group_rows(lids, [0, lids.size], part.offsets), 0, part.targets, short, sums)
-    total = int((sums.astype(np.uint64) * codes).sum())
-    for some in part.storage.parts(0 if weights is None else weights.size, AT_ONCE):
-        bits = as_bits(weights[some]).astype(np.uint64)
-        total += int((bits * (bits + np.uint64(1))).sum())
-    return total
-
-
-def _told(value: Any) -> Any:
-    """The value of an option; a file that it names counts by what is in it."""
-    if isinstance(value, list):
-        return [_told(each) for each in value]
-    if isinstance(value, str) and not value[:1].isdecimal() and os.path.isfile(value):
-        return hashlib.blake2b(Path(value).read_bytes(), digest_size=8).hexdigest()
-    return value
+    return Checkpoint(path, options.every or USUAL, marks_of(app, part, comm, source, options), part, comm)

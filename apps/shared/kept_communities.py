@@ -1,16 +1,93 @@
-"""Names of communities in a checkpoint: global ids there, which any number of ranks can take up."""
+"""How far community detection has come, and what a checkpoint holds of that: names of communities as global ids."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from apps.run.checkpoint import Checkpoint
-from apps.shared.community_graph import Level, broadcast
+from apps.shared.community_graph import Level, broadcast, get_from_owners, new_label, number, quotient
 from cusp.output.gid_order import at_gids, in_gid_order
 from cusp.runtime.devices import move, to_host
 from gluon.label import Label
 
+Moves = list[tuple[Level, Any]]  # levels that are done, and the names of the communities that their proxies are in
 NOBODY = -1  # the community of a node that has joined another one in a level before
+REALS, WHOLE = ("start", "reached"), ("sweeps", "grown")  # of a Climb
+
+
+@dataclass
+class Climb:
+    """How far the sweeps of a level have come.
+
+    Attributes
+    ----------
+    label : Label
+        Names of communities now.
+    best : Any
+        The best ones so far.
+    start, reached : float
+        Modularity before the level, and that of the best.
+    sweeps, grown : int
+        How many there were, and which one was the last to gain much: the first if none did.
+    """
+
+    label: Label
+    best: Any
+    start: float
+    reached: float
+    sweeps: int = 0
+    grown: int = 1
+
+
+def begin(level: Level, reached: float) -> Climb:
+    """Each node is a community of its own."""
+    label = new_label(level)
+    return Climb(label, label.values.copy(), reached, reached)
+
+
+def join(level: Level, values: Any) -> Level:
+    """The level whose nodes are the communities with these names. Collective."""
+    label = new_label(level)
+    label.values[...] = values
+    return quotient(level, number(level, label))
+
+
+def compose(moves: Moves) -> Any:
+    """(masters,) names of the communities that the nodes of the first level have come to. Collective."""
+    above, values = moves[-1]
+    names = values[: above.graph.num_masters]
+    for below, values in reversed(moves[:-1]):
+        distinct, places = below.xp.unique(values[: below.graph.num_masters], return_inverse=True)
+        above, names = below, get_from_owners(above, distinct, names)[places]
+    return names
+
+
+def climb_to_keep(first: Level, level: Level, moves: Moves, climb: Climb) -> tuple[dict[str, Any], dict[str, float]]:
+    """What a checkpoint holds of Louvain: labels, and facts. Collective."""
+    labels = {"now": to_keep(first, level, climb.label.values), "best": to_keep(first, level, climb.best)}
+    labels |= {"joined": to_keep(first, first, compose(moves))} if moves else {}
+    return labels, {"joined": len(moves)} | {name: getattr(climb, name) for name in (*REALS, *WHOLE)}
+
+
+def take_up_climb(checkpoint: Checkpoint, first: Level) -> tuple[Level, Moves, Climb]:
+    """The level that was worked on, what came before it as a single move, and how far it has come. Collective.
+
+    Raises
+    ------
+    CheckpointError
+        On every rank.
+    """
+    level, moves = first, []
+    if checkpoint.fact("joined", int):
+        joined = new_label(first)
+        take_up(checkpoint, first, first, "joined", joined)
+        level, moves = join(first, joined.values), [(first, joined.values)]
+    now, best = new_label(level), new_label(level)
+    take_up(checkpoint, first, level, "now", now)
+    take_up(checkpoint, first, level, "best", best)
+    reals, whole = (checkpoint.fact(name) for name in REALS), (checkpoint.fact(name, int) for name in WHOLE)
+    return level, moves, Climb(now, best.values, *reals, *whole)
 
 
 def to_keep(first: Level, level: Level, names: Any) -> Any:
