@@ -247,7 +247,7 @@ def timed_run(
     began = time.perf_counter()
     with timeline.phase("run", app=app.name, source=source, **facts) as facts_of_run:
         answer = app.run(part, sync, source, prepared, options)
-        signals.end_at_once()
+        signals.end_at_once()  # there are no more rounds for whose end they could wait
         wait(part)
         seconds = sync.comm.allreduce(time.perf_counter() - began, MPI.MAX)
     facts_of_run["rounds"] = int(answer.rounds)

@@ -125,7 +125,7 @@ class App:
         self._check_checkpoint(options)
 
     def _check_checkpoint(self, options: argparse.Namespace) -> None:
-        if getattr(options, "checkpoint", None) is None:
+        if not getattr(options, "checkpoint", None):
             if getattr(options, "every", None) is not None:
                 raise OptionError("--every: says how often a checkpoint is written; name its file with --checkpoint")
             return

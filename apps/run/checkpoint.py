@@ -227,6 +227,6 @@ def open_checkpoint(
         On every rank: the file is damaged, or of another graph or app, or of options that give another answer.
     """
     path = getattr(options, "checkpoint", None)
-    if path is None:
+    if not path:
         return None
     return Checkpoint(path, options.every or USUAL, marks_of(app, part, comm, source, options), part, comm)
