@@ -40,6 +40,7 @@ from cusp.program.cli import add_partition_options, wanted_device
 from cusp.program.warm_up import tiny_policy, warm_up
 from cusp.runtime.devices import choose_device
 from cusp.runtime.stopwatch import Stopwatch
+from gluon.plan import make_plan
 from gluon.transports import open_transport
 
 if TYPE_CHECKING:  # made by scripts.signatures, for editors
@@ -172,14 +173,18 @@ def partition_graph(
                 columns=chosen.columns and chosen.columns.split(","),
             )  # fmt: skip
         source = open_slice(comm, "memory", edges, compiled, chosen, placement)
-    _warm_up(source.header, source.policy, weights, comm, device)
-    return PartitionedGraph(source.build(Stopwatch(), False), comm, source.policy, names, chosen.transport)
+    _warm_up(source.header, source.policy, weights, comm, device, chosen.transport)
+    watch = Stopwatch()
+    return PartitionedGraph(source.build(watch, False), comm, source.policy, names, chosen.transport, watch)
 
 
-def _warm_up(header: GraphHeader, policy: Policy, weights: bool, comm: MPI.Intracomm, device: str) -> None:
-    """Load the partitioner, compiled by few ranks for all. Collective."""
+def _warm_up(
+    header: GraphHeader, policy: Policy, weights: bool, comm: MPI.Intracomm, device: str, transport: str
+) -> None:
+    """Load the partitioner and what makes the plan, compiled by few ranks for all. Collective."""
 
     def partition_tiny(few: MPI.Intracomm, path: str) -> None:
-        partitioner.partition_graph(path, tiny_policy(policy, path), few, weights=weights, device=device)
+        part = partitioner.partition_graph(path, tiny_policy(policy, path), few, weights=weights, device=device)
+        make_plan(part, few, transport if device == "cpu" else "mpi")  # GPUs would be connected again
 
-    warm_up(comm, header, partition_tiny, (policy.master, policy.edge, weights, device))
+    warm_up(comm, header, partition_tiny, (policy.master, policy.edge, weights, device, transport))

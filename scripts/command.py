@@ -51,6 +51,7 @@ COMMANDS = {
     "graph500": Command("apps.graph500.__main__:main", BENCHMARKS, "Graph500: BFS and SSSP, validated"),
     "gap": Command("apps.gap:main", BENCHMARKS, "the kernels of the GAP benchmark suite"),
     "plot": Command("scripts.plot_rows:main", PICTURES, "time and speed-up over ranks, of what --rows wrote"),
+    "report": Command("scripts.report.__main__:main", PICTURES, "a page about a partition and runs on it"),
     "draw-trace": Command("scripts.draw_trace:main", PICTURES, "what each rank did when, of what --trace wrote"),
 }
 

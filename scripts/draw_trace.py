@@ -68,7 +68,7 @@ def main(comm: MPI.Intracomm, argv: list[str]) -> int:
     check_plot(options.output, comm, "-o")
     with together(comm):
         events = read_events(options.trace)
-        begin, end = stretch(events, options)
+        begin, end = stretch(events, options.trace, options.phase, options.first, options.last)
         bands = [band(events, rank, name, np.linspace(begin, end, COLUMNS + 1)) for rank, name in ranks_of(events)]
         title = options.title or f"{Path(options.trace).name}: {options.phase}"
         if comm.rank == 0:
@@ -100,8 +100,10 @@ def ranks_of(events: Iterable[dict[str, Any]]) -> list[tuple[int, str]]:
     return sorted((event["pid"], event["args"]["name"]) for event in events if event["name"] == "process_name")
 
 
-def stretch(events: list[dict[str, Any]], options: argparse.Namespace) -> tuple[float, float]:
-    """The microseconds to draw, from the last phase of the name that was asked for.
+def stretch(
+    events: list[dict[str, Any]], trace: str, phase: str, first: float = 0.0, last: float | None = None
+) -> tuple[float, float]:
+    """The microseconds to draw of the last phase of a name: all, or from its millisecond ``first`` to ``last``.
 
     Raises
     ------
@@ -109,20 +111,19 @@ def stretch(events: list[dict[str, Any]], options: argparse.Namespace) -> tuple[
         There is no such phase, or it ends before the stretch begins.
     """
     phases = [event for event in events if event["ph"] == "X" and event["cat"] == PHASE]
-    chosen = [event for event in phases if event["name"] == options.phase]
+    chosen = [event for event in phases if event["name"] == phase]
     if not chosen:
         known = ", ".join(dict.fromkeys(event["name"] for event in phases)) or "none"
-        raise InputError(f"{options.trace}: has no phase {options.phase!r}; its phases are {known}")
+        raise InputError(f"{trace}: has no phase {phase!r}; its phases are {known}")
     begin = max(event["ts"] for event in chosen)
     end = max(event["ts"] + event["dur"] for event in chosen)
-    last = end if options.last is None else min(end, begin + options.last * US_PER_MS)
-    first = begin + options.first * US_PER_MS
-    if not begin <= first < last:
+    to = end if last is None else min(end, begin + last * US_PER_MS)
+    since = begin + first * US_PER_MS
+    if not begin <= since < to:
         raise InputError(
-            f"--first {options.first:g} --last {options.last or 0:g}: phase {options.phase!r} takes "
-            f"{(end - begin) / US_PER_MS:.4g} ms"
+            f"--first {first:g} --last {last or 0:g}: phase {phase!r} takes {(end - begin) / US_PER_MS:.4g} ms"
         )
-    return first, last
+    return since, to
 
 
 def band(events: Iterable[dict[str, Any]], rank: int, name: str, edges: np.ndarray) -> Band:

@@ -11,6 +11,7 @@ import numpy as np
 
 from apps.library import partition_graph
 from apps.run.partitioned_graph import PartitionedGraph
+from cusp.runtime.stopwatch import Stopwatch
 
 
 class PartitionedNxGraph:
@@ -78,7 +79,7 @@ class PartitionedNxGraph:
             return given
         csc = given.part.csc and replace(given.part.csc, weights=None)
         part = replace(given.part, weights=None, csc=csc)
-        return PartitionedGraph(part, given.comm, given.policy, None, given.plan.transport)
+        return PartitionedGraph(part, given.comm, given.policy, None, given.plan.transport, Stopwatch())
 
     def by_name(self, values: np.ndarray) -> dict:
         """(nodes,) values as a dictionary."""

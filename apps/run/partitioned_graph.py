@@ -32,15 +32,20 @@ class PartitionedGraph:
     names : Names or None
         What the nodes 0, 1, 2 ... are called, if they have names.
     quality : Quality
+    seconds : dict of float
+        By phase, how long this rank took to make it.
     preparation_seconds : dict of float
         By name of an app, how long it prepared for its runs, on the slowest rank.
     """
 
     def __init__(
-        self, part: Partition, comm: MPI.Intracomm, policy: Policy, names: Names | None, transport: str
-    ) -> None:
+        self, part: Partition, comm: MPI.Intracomm, policy: Policy, names: Names | None, transport: str,
+        watch: Stopwatch,
+    ) -> None:  # fmt: skip
         self.part, self.comm, self.policy, self.names = part, comm, policy, names
-        self.plan: SyncPlan = make_plan(part, comm, transport)
+        with watch("plan"):
+            self.plan: SyncPlan = make_plan(part, comm, transport)
+        self.seconds = watch.seconds
         self.quality: Quality = measure_quality(part, comm)
         self.preparation_seconds: dict[str, float] = {}
         self._ready: dict[str, tuple[argparse.Namespace, Any]] = {}

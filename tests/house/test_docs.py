@@ -115,12 +115,12 @@ def printed(cell: dict[str, Any]) -> str:
 @pytest.mark.limit(600)  # compiles a policy
 @pytest.mark.parametrize("path", sorted(ROOT.glob("docs/notebooks/*.ipynb")), ids=name_of)
 def test_notebooks(path, environment, tmp_path):
-    """Every cell runs; what it prints is in the notebook, but for cells with the tag "varies", which print times."""
+    """Every cell runs; what it prints is in the notebook, but for cells with `varies` in their metadata: times."""
     book = nbformat.read(path, as_version=4)
     before = [printed(cell) for cell in book.cells]
     NotebookClient(book, timeout=300, resources={"metadata": {"path": tmp_path}}).execute(env=environment)
     for cell, expected in zip(book.cells, before, strict=True):
-        assert expected == printed(cell) or "varies" in cell.metadata.get("tags", []), cell.source
+        assert expected == printed(cell) or cell.metadata.get("varies"), cell.source
 
 
 def anchors(path: Path) -> set[str]:

@@ -28,7 +28,8 @@ def cusp(shared_tmp):
 
 def programs() -> set[str]:
     """The modules that run on all ranks, benchmarks apart."""
-    files = [*(ROOT / "apps").rglob("*.py"), *(ROOT / "scripts").glob("*.py"), ROOT / "scripts/convert/__main__.py"]
+    folders = [ROOT / "scripts" / name / "__main__.py" for name in ("convert", "report")]
+    files = [*(ROOT / "apps").rglob("*.py"), *(ROOT / "scripts").glob("*.py"), *folders]
     found = [path for path in files if re.search(r"^    run_main\(", path.read_text(), re.MULTILINE)]
     return {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in found} - {"scripts.command"}
 

@@ -1,0 +1,246 @@
+"""The page: sentences, charts and tables, made of the figures."""
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from cusp import __version__
+from cusp.runtime.timeline import COMPILE, OPERATOR, PHASE, SYNC, WAIT
+from scripts.draw_trace import KINDS
+from scripts.report import charts
+from scripts.report.figures import Figures, Run
+
+MOST_ROUNDS = 400  # that a chart has room for
+CLASSES = {OPERATOR: "c1", SYNC: "c2", COMPILE: "c4", PHASE: "c5", WAIT: "c3"}  # of the kinds of spans
+STYLE = """
+:root { --ink: #1f2428; --soft: #667079; --grid: #dfe3e6; --page: #ffffff; --card: #f6f7f8;
+  --c0: #2f6f9f; --c1: #2f7d4f; --c2: #e3a33b; --c3: #c8503c; --c4: #7d5ba6; --c5: #c3c9ce; --c6: #8fb3d1; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6e8ea; --soft: #9aa4ad; --grid: #3a4147; --page: #16191c;
+  --card: #1f2428; --c0: #5b9bd0; --c1: #57a877; --c2: #e3a33b; --c3: #dd6b56; --c4: #a486cc; --c5: #59626a;
+  --c6: #3f6485; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; max-width: 860px; padding: 2rem 1rem 4rem; background: var(--page); color: var(--ink);
+  font: 16px/1.5 system-ui, sans-serif; }
+h1 { font-size: 1.6rem; margin: 0; } h2 { font-size: 1.2rem; margin: 2.6rem 0 .3rem; } h3 { margin: 2rem 0 .3rem; }
+p { margin: .3rem 0 .8rem; } .soft, figcaption, footer { color: var(--soft); font-size: .9rem; }
+.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(230px, 1fr)); gap: .7rem; margin: 1.4rem 0; }
+.card { background: var(--card); border-radius: 8px; padding: .7rem .9rem; }
+.card b { display: block; font-size: 1.4rem; }
+figure { margin: .6rem 0 1rem; } svg { width: 100%; height: auto; font: 12px system-ui, sans-serif; }
+svg text { fill: var(--soft); } svg .on-dark { fill: var(--page); } svg .on-light { fill: var(--ink); }
+.grid { stroke: var(--grid); } .cell { fill: var(--c0); }
+.c0 { fill: var(--c0); background: var(--c0); } .c1 { fill: var(--c1); background: var(--c1); }
+.c2 { fill: var(--c2); background: var(--c2); } .c3 { fill: var(--c3); background: var(--c3); }
+.c4 { fill: var(--c4); background: var(--c4); } .c5 { fill: var(--c5); background: var(--c5); }
+.c6 { fill: var(--c6); background: var(--c6); }
+.key span { white-space: nowrap; }
+.key i { display: inline-block; width: .8rem; height: .8rem; border-radius: 2px; margin: 0 .35rem 0 .9rem; }
+.scroll { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .9rem; }
+th, td { text-align: right; padding: .15rem .7rem; border-bottom: 1px solid var(--grid); }
+th { font-weight: 600; color: var(--soft); } summary { cursor: pointer; color: var(--soft); font-size: .9rem; }
+@media print { details { display: block; } figure { break-inside: avoid; } }
+"""
+
+
+def page(figures: Figures) -> str:
+    """The whole page, in HTML 5, with nothing outside it."""
+    title = f"{figures.graph}, {figures.policy} on {counted(figures.quality.masters.size, 'rank')}"
+    body = "\n".join(
+        [head(title, figures), load(figures), partners(figures), degrees(figures), phases(figures), runs(figures)]
+    )
+    return (
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>{escape(title)}</title>'
+        f"<style>{STYLE}</style></head><body>\n{body}\n<footer>Made by cusp report {__version__}.</footer>\n"
+        "</body></html>\n"
+    )
+
+
+def head(title: str, figures: Figures) -> str:
+    """Title, a sentence and the figures that matter most."""
+    quality = figures.quality
+    kind = "symmetric" if figures.symmetric else "directed"
+    cards = {
+        "replication factor": (f"{quality.replication:.2f}", "ranks that a node is on; 1 is least"),
+        "balance of edges": (f"{quality.edge_balance:.2f}", "largest part / mean; 1 is best"),
+        "balance of nodes": (f"{quality.node_balance:.2f}", "largest part / mean, mirrors included"),
+        "partners": (f"{quality.partners.mean():.1f}", f"of a rank, of {max(quality.masters.size - 1, 0)}"),
+        "a sync": (size(quality.mb_a_round * 1e6), "at most, by all ranks"),
+        "memory": (size(quality.memory_mb() * 1e6), "of the largest part, without weights"),
+    }
+    shown = "".join(
+        f'<div class="card">{name}<b>{value}</b><span class="soft">{note}</span></div>'
+        for name, (value, note) in cards.items()
+    )
+    return (
+        f"<h1>{escape(title)}</h1><p>{figures.nodes:,} nodes and {figures.edges:,} edges, {kind}, on "
+        f'{escape(figures.device)}.</p><div class="cards">{shown}</div>'
+    )
+
+
+def load(figures: Figures) -> str:
+    """What each rank has."""
+    quality = figures.quality
+    names = [f"{rank}" for rank in range(quality.masters.size)]
+    mirrors = quality.proxies - quality.masters
+    nodes = charts.bars(names, {"masters": quality.masters, "mirrors": mirrors}, short, "rank")
+    edges = charts.bars(names, {"edges": quality.edges}, short, "rank")
+    cells = [quality.masters, mirrors, quality.edges, quality.partners]
+    return (
+        "<h2>Load</h2><p>A round takes as long as its slowest rank, so even bars are good. Mirrors are the price of "
+        f"dividing the graph: the fewer, the better. The largest part has {quality.edge_balance - 1:.1%} more edges "
+        f"than the mean.</p>{key({'masters': 'c0', 'mirrors': 'c1'})}{figure(nodes, 'Nodes of each rank')}"
+        f"{figure(edges, 'Edges of each rank')}"
+        + table(["rank", "masters", "mirrors", "edges", "partners"], zip(names, *cells))
+    )
+
+
+def partners(figures: Figures) -> str:
+    """Who talks to whom."""
+    traffic = figures.traffic
+    most = traffic.max(initial=0)
+    if not most:
+        return "<h2>Who talks to whom</h2><p>No rank shares a node with another: there is nothing to send.</p>"
+    row, column = np.unravel_index(traffic.argmax(), traffic.shape)
+    names = [f"{rank}" for rank in range(len(traffic))]
+    return (
+        "<h2>Who talks to whom</h2><p>Bytes from rank to rank if every mirror that can be written or read is synced "
+        f"once, with 4 bytes a node; a round that changes little sends less. The busiest pair is {row} to {column} "
+        f"with {size(most)}; {(traffic > 0).sum():,} of {traffic.size - len(traffic):,} pairs talk.</p>"
+        f"{figure(charts.matrix(traffic, size), 'Rows send, columns receive')}"
+        + table(["from \\ to", *names], ([name, *map(size, sent)] for name, sent in zip(names, traffic)))
+    )
+
+
+def degrees(figures: Figures) -> str:
+    """Replication by degree."""
+    names = [span(each.lowest, each.highest) for each in figures.degrees]
+    starts = [short(each.lowest) for each in figures.degrees]
+    series = {"ranks": [each.replication for each in figures.degrees]}
+    drawn = charts.bars(starts, series, "{:.3g}".format, "out-edges: so many, to less than the next number")
+    rows = [(name, f"{each.nodes:,}", f"{each.replication:.2f}") for name, each in zip(names, figures.degrees)]
+    return (
+        "<h2>Replication by degree</h2><p>How many ranks a node is on, in the mean, by the number of its out-edges. "
+        "Hubs are on many ranks; a good policy keeps the many small nodes on few.</p>"
+        + figure(drawn, "Ranks of a node")
+        + table(["out-edges", "nodes", "ranks"], rows)
+    )
+
+
+def phases(figures: Figures) -> str:
+    """Seconds of the partitioning."""
+    names = [*dict.fromkeys(name for each in figures.phases for name in each)]
+    ranks = [f"rank {rank}" for rank in range(len(figures.phases))]
+    series = {name: [each.get(name, 0.0) for each in figures.phases] for name in names}
+    classes = {name.replace("_", " "): f"c{place}" for place, name in enumerate(names)}
+    drawn = charts.rows(ranks, series, milliseconds, "time")
+    cells = ([rank, *(milliseconds(values[row]) for values in series.values())] for row, rank in enumerate(ranks))
+    return (
+        "<h2>Partitioning</h2><p>The phases of each rank, from the file to the plan of the sync, after compilation. A "
+        f"rank that is done early waits inside a phase for others.</p>{key(classes)}"
+        + figure(drawn, "Phases of each rank")
+        + table(["", *(name.replace("_", " ") for name in names)], cells)
+    )
+
+
+def runs(figures: Figures) -> str:
+    """A section for each algorithm."""
+    return "".join(f"<h2>{escape(title_of(run))}</h2>{body_of(run)}" for run in figures.runs)
+
+
+def title_of(run: Run) -> str:
+    """Name and source."""
+    return run.app if run.source is None else f"{run.app} from {run.source}"
+
+
+def body_of(run: Run) -> str:
+    """Time, rounds, and what each rank did when."""
+    waits = [band.shares[list(KINDS).index(WAIT)].mean() for band in run.bands]
+    sent = f"{size(run.sent)} sent in messages" if run.sent else "no messages"
+    facts = "".join(f", {name.replace('_', ' ')} {shown(value)}" for name, value in run.results.items())
+    text = (
+        f"<p>{1000 * run.seconds:,.4g} ms with a timeline, which costs some time; {counted(run.rounds, 'round')}, "
+        f"{sent}{escape(facts)}. Ranks wait {np.mean(waits):.0%} of the time for others.</p>"
+    )
+    if 1 < len(run.round_ms) <= MOST_ROUNDS:
+        names = [f"{number}" for number in range(1, len(run.round_ms) + 1)]
+        text += figure(charts.bars(names, {"time": run.round_ms}, ms, "round", 180), "Time of each round")
+        if any(run.round_bytes):
+            text += figure(
+                charts.bars(names, {"sent": run.round_bytes}, size, "round", 180), "Bytes sent in each round"
+            )
+    kinds = {KINDS[kind][0]: name for kind, name in CLASSES.items()}
+    drawn = charts.bands(
+        [f"rank {rank}" for rank in range(len(run.bands))], [band.shares for band in run.bands],
+        [CLASSES[kind] for kind in KINDS], run.seconds,
+    )  # fmt: skip
+    return text + key(kinds) + figure(drawn, "What each rank did when")
+
+
+def figure(drawn: str, caption: str) -> str:
+    """A chart with its title."""
+    return f"<figure><figcaption>{escape(caption)}</figcaption>{drawn}</figure>"
+
+
+def key(classes: dict[str, str]) -> str:
+    """What the colours mean."""
+    return (
+        '<div class="key soft">'
+        + "".join(f'<span><i class="{kind}"></i>{name}</span> ' for name, kind in classes.items())
+        + "</div>"
+    )
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """The numbers of a chart, to unfold."""
+    top = "".join(f"<th>{escape(name)}</th>" for name in columns)
+    body = "".join("<tr>" + "".join(f"<td>{escape(shown(cell))}</td>" for cell in row) + "</tr>" for row in rows)
+    return (
+        f'<details><summary>as a table</summary><div class="scroll"><table><tr>{top}</tr>{body}</table></div></details>'
+    )
+
+
+def shown(value: Any) -> str:
+    """A cell: whole numbers with commas, others with four digits."""
+    if isinstance(value, str):
+        return value
+    return f"{value:,}" if float(value).is_integer() else f"{value:.4g}"
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def span(lowest: int, highest: int) -> str:
+    """Some degrees."""
+    return f"{short(lowest)}" if lowest == highest else f"{short(lowest)}–{short(highest)}"
+
+
+def short(value: float) -> str:
+    """A count of three digits or so.
+
+    >>> short(17), short(4096), short(2_500_000)
+    ('17', '4.1k', '2.5M')
+    """
+    for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= unit:
+            return f"{value / unit:.3g}{name}" if value >= 100 * unit else f"{value / unit:.2g}{name}"
+    return f"{value:.3g}"
+
+
+def size(value: float) -> str:
+    """A number of bytes."""
+    return f"{short(value).replace('k', ' k').replace('M', ' M').replace('G', ' G')}{'B' if value >= 1e3 else ' B'}"
+
+
+def ms(value: float) -> str:
+    """Milliseconds."""
+    return f"{value:.3g} ms"
+
+
+def milliseconds(seconds: float) -> str:
+    """Seconds as milliseconds."""
+    return ms(1000 * seconds)

@@ -1,0 +1,114 @@
+"""The page about a partition: its numbers, that it is whole, and what is refused."""
+
+import re
+from html.parser import HTMLParser
+
+import graphs
+import numpy as np
+import parts
+import pytest
+
+from apps.library import partition_graph
+from cusp.errors import InputError
+from scripts.report.__main__ import main
+from scripts.report.figures import collect
+
+ALONE = {"meta"}  # elements that have no end
+
+
+class Checked(HTMLParser):
+    """Raises if elements do not end where they should; keeps the words and the cells of tables."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open, self.words, self.cells = [], [], []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in ALONE:
+            self.open.append(tag)
+        assert not {"src", "href"} & dict(attrs).keys(), "the page needs nothing else"
+
+    def handle_startendtag(self, tag, attrs):
+        assert tag in {"rect", "line", "polygon"}
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+        if self.open and self.open[-1] == "td":
+            self.cells.append(data)
+
+
+@pytest.fixture
+def graph(comm, shared_tmp):
+    """A random graph with hubs, in a file whose name has to be escaped."""
+    return graphs.write(shared_tmp / "a<b>&.h5", graphs.HARD["random"](), symmetric="random" in graphs.SYMMETRIC)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("policy", ["cvc", "oec"])
+def test_figures(comm, graph, policy):
+    """Every node has a degree; the ranks that nodes are on add up; what is sent is what the plan says."""
+    part = partition_graph(graph, policy=policy, comm=comm, device=parts.DEVICE)
+    found = collect(part, graph, ["bfs", "pagerank"], None)
+    header = part.part
+    assert sum(each.nodes for each in found.degrees) == header.num_nodes
+    proxies = sum(each.nodes * each.replication for each in found.degrees)
+    assert proxies == pytest.approx(part.quality.replication * header.num_nodes)
+    assert all(each.lowest <= each.highest and 1 <= each.replication <= comm.size for each in found.degrees)
+    assert found.traffic.sum() == pytest.approx(1e6 * part.quality.mb_a_round) and not found.traffic.diagonal().any()
+    assert all(each.keys() >= {"read", "construct", "plan"} for each in found.phases)
+    bfs, pagerank = found.runs
+    assert (bfs.app, pagerank.source) == ("bfs", None) and bfs.source is not None and pagerank.rounds > 1
+    if comm.rank == 0:
+        assert len(pagerank.round_ms) == pagerank.rounds and len(pagerank.bands) == comm.size
+        assert sum(pagerank.round_bytes) <= pagerank.sent and (pagerank.sent > 0) == (comm.size > 1)
+        for band in bfs.bands:
+            assert np.allclose(band.shares.sum(axis=0), 1, atol=0.01)
+
+
+@pytest.mark.mpi
+def test_page(comm, graph, shared_tmp):
+    """All elements end, nothing comes from outside, names are escaped, and the numbers are those of the partition."""
+    target = shared_tmp / "report.html"
+    assert main(comm, [graph, "--policy", "cvc", "--apps", "bfs", "-o", str(target), "--device", parts.DEVICE]) == 0
+    comm.Barrier()
+    text = target.read_text()
+    page = Checked(text)
+    assert "a<b>&.h5" in "".join(page.words) and "http" not in text and "<b>&" not in text
+    quality = partition_graph(graph, policy="cvc", comm=comm, device=parts.DEVICE).quality
+    assert f"{quality.replication:.2f}" in page.words
+    for count in [*quality.masters, *quality.edges]:
+        assert f"{count:,}" in page.cells
+    assert len(re.findall("<h2>", text)) == 5
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--apps", "bfs,pagrank", "-o", "r.html"], "there is no 'pagrank'"),
+        (["-o", "r.txt"], "has to end with .html"),
+        (["-o", "missing/r.html"], "missing"),
+        (["--source", "-1", "-o", "r.html"], "--source -1: the graph has the nodes 0 to"),
+    ],
+)
+def test_errors(comm, graph, shared_tmp, monkeypatch, words, message):
+    """Before the work, on every rank; nothing is written."""
+    monkeypatch.chdir(shared_tmp)
+    with pytest.raises(InputError, match=re.escape(message)):
+        main(comm, [graph, *words, "--device", parts.DEVICE])
+    assert not list(shared_tmp.glob("*.html"))
+
+
+def test_many_ranks():
+    """Labels thin out, and numbers leave the cells."""
+    from scripts.report import charts
+
+    drawn = charts.matrix(np.arange(64 * 64).reshape(64, 64), str)
+    assert drawn.count("<text") < 40 and drawn.count("<rect") == 64 * 64
+    assert charts.bars([str(rank) for rank in range(64)], {"edges": np.arange(64)}, str, "rank").count("<text") < 40
