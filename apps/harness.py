@@ -1,6 +1,7 @@
 """Runs any app: partition, warm-up, sources, timed trials, verification, rows. It knows no algorithm."""
 
 import argparse
+import os
 import time
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,13 +23,14 @@ from cusp.output.whole_file import check_targets
 from cusp.partition import Partition
 from cusp.partitioner import partition_graph
 from cusp.policies import Policy
-from cusp.program import report
+from cusp.program import hints, report
 from cusp.program.cli import inputs_of, wanted_device
 from cusp.program.traced import traced
 from cusp.program.warm_up import FAR_NODE, tiny_policy, warm_up
 from cusp.runtime import signals, timeline, watchdog
 from cusp.runtime.compiled_code import CodeFiles
 from cusp.runtime.devices import Placement, backend, choose_device
+from cusp.runtime.environment import local_ranks
 from cusp.runtime.exchange import given
 from cusp.runtime.stopwatch import Stopwatch
 from cusp.runtime.storage import peak_mb
@@ -107,6 +109,9 @@ def run_trials(app: App, comm: MPI.Intracomm, options: argparse.Namespace, parse
                 row["rounds_before"] = checkpoint.rounds
             rows.append(row)
             report.say(comm.rank, trial_line(row, answer.figures))
+            if len(rows) == 1 and job.placement.name == "cpu":
+                local = local_ranks(), len(os.sched_getaffinity(0))
+                report.hint(comm.rank, hints.about_run(job.quality, job.part.num_edges, *local))
         shown = app.show(
             job.part, Sync(job.plan, comm), source, answer, options, lambda gid: shortened(job.name_of(gid))
         )
@@ -166,6 +171,7 @@ def prepare_job(
     if placement.name != "cpu":
         report.say(comm.rank, f"transport: {plan.transport}")
     report.warn_of_idle_ranks(part, comm.size, comm.rank)
+    report.hint(comm.rank, hints.about_partition(source.policy, quality))
     job = Job(
         source.name, source.policy, placement, part, plan, prepared, quality, seconds, phases, startup, source.names
     )

@@ -23,7 +23,7 @@ from cusp.output.whole_file import check_targets
 from cusp.partitioner import partition_graph
 from cusp.policies.compile_rules import compile_policy
 from cusp.policies.policy import installed_policies, load_policy
-from cusp.program import report
+from cusp.program import hints, report
 from cusp.program.cli import (
     add_partition_options,
     add_trace,
@@ -129,6 +129,7 @@ def partition_as_told(comm: MPI.Intracomm, options: argparse.Namespace) -> None:
     phases = {name: comm.allreduce(value, MPI.MAX) for name, value in watch.seconds.items()}
     quality = measure_quality(part, comm)
     report.say(comm.rank, report.partition_table(quality, policy.name, seconds, phases))
+    report.hint(comm.rank, hints.about_partition(policy, quality))
     peak = comm.allreduce(peak_mb(), MPI.MAX)
     if shares:
         report.say(comm.rank, shares)

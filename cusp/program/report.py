@@ -34,6 +34,13 @@ def progress(rank: int, text: str) -> None:
         show_progress.begin(text)
 
 
+def hint(rank: int, texts: list[str]) -> None:
+    """Tell those who watch what they might do otherwise (:mod:`cusp.program.hints`)."""
+    if rank == 0:
+        for text in texts:
+            show_progress.hint(text)
+
+
 def warn(rank: int, text: str) -> None:
     """Point out what the user may not have meant."""
     if rank == 0:

@@ -1,17 +1,20 @@
 """What a job is doing, for a person who waits: a line on a terminal or, with ``--log``, lines with the time.
 
 A thread of rank 0 shows it, so whoever works only says what it has come to, and looks at no clock. What goes into a
-pipe gets nothing, unless asked for.
+pipe gets nothing, unless asked for; the pipe between a rank and its launcher does not count.
 """
 
+import os
 import sys
 import threading
 import time
-from typing import Any
+from pathlib import Path
+from typing import Any, TextIO
 
 AFTER, EVERY = 2.0, 0.5  # seconds until something is shown on a terminal, and between two looks
 LOGGED_EVERY = 10.0  # seconds between two lines about the same
 ERASE = "\r\033[K"
+LAUNCHERS = ("mpirun", "mpiexec", "orterun", "prterun")  # how the names of their processes begin
 
 
 class _Now:
@@ -23,14 +26,24 @@ class _Now:
     line = ""  # that is on the terminal
     logged = 0.0  # when the last line about it was written
     log = running = False
+    out: TextIO | None = None  # where it is shown
     lock = threading.Lock()
 
 
 def start(log: bool) -> None:
     """Show from now on what this process does: as lines with the time, or on standard error if that is a terminal."""
-    if not _Now.running and (log or sys.stderr.isatty()):
-        _Now.log, _Now.running = log, True
+    out = sys.stderr if log else _terminal()
+    if not _Now.running and out is not None:
+        _Now.log, _Now.running, _Now.out = log, True, out
         threading.Thread(target=_show, daemon=True).start()
+
+
+def hint(text: str) -> None:
+    """Tell a person who watches what would be better."""
+    if _Now.running:
+        with _Now.lock:
+            _erase()
+            _write(f"hint: {text}") if _Now.log else _put(f"hint: {text}\n")
 
 
 def begin(text: str) -> None:
@@ -90,8 +103,26 @@ def _write(text: str) -> None:
 
 
 def _put(text: str) -> None:
+    assert _Now.out is not None
     try:
-        sys.stderr.write(text)
-        sys.stderr.flush()
+        _Now.out.write(text)
+        _Now.out.flush()
     except OSError:  # nobody reads it any more
         _Now.text = ""
+
+
+def _terminal() -> TextIO | None:
+    """Standard error, or that of the launcher of this rank on this host, if it is a terminal."""
+    if sys.stderr.isatty():
+        return sys.stderr
+    process = os.getppid()
+    try:
+        while process > 1:
+            name, _, rest = Path(f"/proc/{process}/stat").read_text().partition("(")[2].rpartition(")")
+            if name.startswith(LAUNCHERS):
+                path = os.readlink(f"/proc/{process}/fd/2")
+                return open(path, "w") if path.startswith(("/dev/pts/", "/dev/tty")) else None
+            process = int(rest.split()[1])
+    except OSError:  # another user's
+        pass
+    return None

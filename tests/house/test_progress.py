@@ -1,5 +1,6 @@
 """What is shown of a job that takes long (cusp/runtime/progress.py)."""
 
+import contextlib
 import os
 import pty
 import re
@@ -8,9 +9,11 @@ import sys
 import time
 
 import graphs
+import pytest
 import spawn
 
 from cusp.runtime import progress
+from scripts import mpirun
 
 
 class Terminal:
@@ -33,6 +36,7 @@ def shown(monkeypatch, is_terminal: bool, log: bool) -> str:
     """What is written while something takes long, and something else does not."""
     terminal = Terminal(is_terminal)
     monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(progress, "LAUNCHERS", ())  # of these tests
     monkeypatch.setattr(progress, "AFTER", 0.2)
     monkeypatch.setattr(progress, "EVERY", 0.02)
     monkeypatch.setattr(progress._Now, "running", False)
@@ -74,19 +78,33 @@ def test_nothing_in_pipes(monkeypatch):
     assert shown(monkeypatch, False, False) == ""
 
 
-def test_a_program_on_a_terminal(tmp_path):
-    """Loading compiled code takes a while; results are on standard output, whole."""
+SLOW = (
+    "import runpy, sys, time; from cusp.runtime import progress; progress.AFTER = 0.0; progress.EVERY = 0.3; "
+    "sys.argv = ['bfs', 'g.h5', '--source', '0']; runpy.run_module('apps.bfs', run_name='__main__')"
+)
+
+
+def read_all(terminal: int) -> str:
+    """What was written to a terminal whose other end is closed; a read gives 4 KiB at most."""
+    text = b""
+    with contextlib.suppress(OSError):
+        while True:
+            text += os.read(terminal, 1 << 16)
+    return text.decode()
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_program_on_a_terminal(tmp_path, ranks):
+    """Loading compiled code takes a while; a launcher's terminal will do. Results are on standard output, whole."""
     graphs.write_here(tmp_path / "g.h5", graphs.random_directed())
-    slow = (
-        "import runpy, sys, time; from cusp.runtime import progress; progress.AFTER = 0.0; progress.EVERY = 0.3; "
-        "sys.argv = ['bfs', 'g.h5', '--source', '0']; runpy.run_module('apps.bfs', run_name='__main__')"
-    )
     ours, theirs = pty.openpty()
-    words = [sys.executable, "-c", slow]
-    env = os.environ | {"PYTHONPATH": str(spawn.ROOT)}
+    words = [*(mpirun.command(ranks) if ranks > 1 else []), sys.executable, "-c", SLOW]
+    env = mpirun.environment({"PYTHONPATH": str(spawn.ROOT)})
     done = subprocess.run(words, stdout=subprocess.PIPE, stderr=theirs, cwd=tmp_path, env=env, text=True, timeout=100)
     os.close(theirs)
-    text = os.read(ours, 1 << 16).decode()
+    text = read_all(ours)
     os.close(ours)
     assert done.returncode == 0 and "nodes reached" in done.stdout
-    assert "loading compiled code" in text and text.endswith(progress.ERASE)
+    assert "loading compiled code" in text, text
+    hint = "few for 2 ranks"
+    assert text.endswith(progress.ERASE) if ranks == 1 else hint in text, text

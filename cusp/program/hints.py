@@ -1,0 +1,58 @@
+"""What a person who watches a run might want to do otherwise; shown on terminals, and by ``--log``."""
+
+from cusp.estimates.quality import Quality
+from cusp.policies.inspect_rules import attributes_used
+from cusp.policies.policy import Policy
+
+FEW_EDGES = 1_000_000  # of a rank: a round takes less than its messages
+MANY_PARTNERS = 5  # ranks, from which on a grid saves messages
+MUCH = 0.75  # of all ranks, that a node is on
+
+
+def about_partition(policy: Policy, quality: Quality) -> list[str]:
+    """Hints about how a graph was divided."""
+    ranks = quality.masters.size
+    found = []
+    if ranks >= MANY_PARTNERS and uses_grid(policy) and 1 in policy.grid_for(ranks):
+        better = " or ".join(f"{near} ({'x'.join(map(str, grid_of(near)))})" for near in (ranks - 1, ranks + 1))
+        found.append(
+            f"{ranks} ranks make a grid of {'x'.join(map(str, policy.grid_for(ranks)))}, so that all ranks are "
+            f"partners; policy {policy.name} is made for numbers such as {better}"
+        )
+    elif ranks >= MANY_PARTNERS and quality.replication > MUCH * ranks:
+        found.append(
+            f"a node is on {quality.replication:.1f} of {ranks} ranks; cusp compare --policies all may find a policy "
+            "that divides this graph better, or take fewer ranks"
+        )
+    return found
+
+
+def about_run(quality: Quality, edges: int, local: int, cores: int) -> list[str]:
+    """Hints about a run on CPUs.
+
+    Parameters
+    ----------
+    edges : int
+        Of the whole graph.
+    local, cores : int
+        Ranks and cores of the host of rank 0.
+    """
+    ranks = quality.masters.size
+    if local > cores:
+        return [f"{local} ranks share {cores} cores here and wait for each other; take {cores} ranks or fewer"]
+    if 1 < ranks == local and edges < FEW_EDGES * ranks:
+        return [
+            f"{edges:,} edges are few for {ranks} ranks: messages take longer than the work; one rank with --threads "
+            f"{cores} has nothing to send"
+        ]
+    return []
+
+
+def uses_grid(policy: Policy) -> bool:
+    """Whether a rule looks at the rows and columns of the grid."""
+    return any({"rows", "columns"} & attributes_used(rule) for rule in (policy.master, policy.edge))
+
+
+def grid_of(ranks: int) -> tuple[int, int]:
+    """The squarest grid."""
+    return Policy("", about_partition, about_partition).grid_for(ranks)
