@@ -178,16 +178,21 @@ OTHERS = {
 
 @pytest.fixture
 def rank_by(comm, shared_tmp, monkeypatch):
-    """Function (graph, **options) -> PageRank from Python on all ranks; a checkpoint of ``GRAPH`` is there."""
+    """Function (graph, **options) -> PageRank from Python on all ranks, with the checkpoint of a round of ``GRAPH``."""
 
     def rank(graph: graphs.Graph, **options):
         edges = graph.sources, graph.targets, graph.weights
         part = library.partition_graph(edges, num_nodes=graph.num_nodes, device=parts.DEVICE)
-        return library.pagerank(part, checkpoint=shared_tmp / "run.ckpt", every=1e-9, **options)
+        return library.pagerank(part, checkpoint=shared_tmp / "run.ckpt", **options)
 
-    with monkeypatch.context() as patched:
-        patched.setattr(Checkpoint, "remove", lambda self: None)
-        rank(GRAPH)
+    def write_and_stop(*arguments, **facts) -> None:
+        write(*arguments, **facts)
+        raise InterruptedRunError
+
+    write = Checkpoint.write
+    with monkeypatch.context() as patched, pytest.raises(InterruptedRunError):
+        patched.setattr(Checkpoint, "write", write_and_stop)
+        rank(GRAPH, every=1e-9)
     comm.Barrier()
     return rank
 
@@ -224,7 +229,7 @@ def test_a_disk_that_fills_up_on_one_rank(rank_by, comm, shared_tmp, monkeypatch
     with monkeypatch.context() as patched:
         patched.setattr(dataset_writer, "write_at", fail_later)
         with pytest.raises(OutputError, match="run.ckpt: cannot be written: No space left on device; free some space"):
-            rank_by(GRAPH)
+            rank_by(GRAPH, every=1e-9)
     assert [path.name for path in shared_tmp.iterdir()] == ["run.ckpt"]
     comm.Barrier()
     found = rank_by(GRAPH)
