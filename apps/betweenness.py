@@ -18,7 +18,8 @@ from apps.bfs import bfs
 from apps.bfs import prepare as prepare_bfs
 from apps.harness import Answer, App, main
 from apps.operators.sums.interfaces import Betweenness, CpuBetweenness, Rows
-from apps.run.cli import check_nodes
+from apps.run.checkpoint import Checkpoint
+from apps.run.cli import add_checkpoint_options, check_nodes
 from apps.run.sources import draw_sources
 from apps.shared.in_edges import InEdges, in_edges_of
 from apps.shared.whole_graph import sum_of_copies, whole_graph
@@ -36,6 +37,7 @@ from gluon.reduction import ADD, ASSIGN
 from gluon.sync import Sync
 
 MANY = 256  # sources: as a sample, enough to tell the first nodes from the others
+BATCH = 1 << 28  # edges that each rank walks along by itself before the sums of all are added up: a few seconds
 LONG = 30.0  # seconds that are worth a word
 
 
@@ -110,13 +112,27 @@ class Sweeps:
         self.sums = Label(part, np.float64, 0, ADD)
         self.centrality = self.paths.masters() * 0
 
-    def add(self, source: int, hops: Any) -> int:
-        """Add the dependencies of a source, given the hops of the masters; returns the number of levels. Collective."""
-        levels = self._levels(hops)
+    def add(self, source: int, prepared: Any) -> int:
+        """Add the dependencies of a source; returns the number of levels. Collective.
+
+        ``prepared`` is what :func:`apps.bfs.prepare` returned.
+        """
+        levels = self._levels(bfs(self.part, self.sync, source, prepared=prepared).labels["hops"])
         self._count_paths(source, levels)
         self._refuse_overflow(source)
         self._add_dependencies(levels)
         return levels.deepest
+
+    def add_alone(self, whole: tuple[Any, Any], sources: list[int]) -> int:
+        """Add those of several sources, each rank some by itself; returns the number of levels. Collective."""
+        comm, sums = self.sync.comm, np.zeros(self.part.num_nodes)
+        own = np.array(sources[comm.rank :: comm.size], np.int64)
+        levels, wrong = backend(CpuBetweenness, self.part.device).sweep(*whole, own, sums)
+        wrong = self.sync.lowest(self.part.num_nodes if wrong < 0 else int(own[wrong]))
+        if wrong < self.part.num_nodes:
+            raise _too_many_paths(wrong)
+        self.centrality += sum_of_copies(self.part, comm, sums)
+        return int(self.sync.total(levels)[0])
 
     def _levels(self, hops: Any) -> "Levels":
         """The proxies of every level, and the rows of their in-edges and out-edges. Collective."""
@@ -174,7 +190,7 @@ def _too_many_paths(source: int) -> GraphFileError:
     return GraphFileError(f"there are more than 1.8e308 shortest paths from node {source:,}: too many to count")
 
 
-def betweenness(part: Partition, sync: Sync, wanted: Wanted) -> Answer:
+def betweenness(part: Partition, sync: Sync, wanted: Wanted, checkpoint: Checkpoint | None = None) -> Answer:
     """Betweenness of all nodes. Collective.
 
     Each of several parallel edges makes a path of its own, as in igraph; loops make none.
@@ -185,6 +201,8 @@ def betweenness(part: Partition, sync: Sync, wanted: Wanted) -> Answer:
         With ``csc`` if the graph is not symmetric.
     wanted : Wanted
         What :func:`prepare` returned.
+    checkpoint : Checkpoint, optional
+        Where to go on from, and to write to.
 
     Returns
     -------
@@ -196,25 +214,18 @@ def betweenness(part: Partition, sync: Sync, wanted: Wanted) -> Answer:
     GraphFileError
         More shortest paths than float64 can count.
     """
-    if wanted.whole is not None:
-        centrality, levels = _sweep(part, sync, wanted.whole, wanted.sources)
-    else:
-        sweeps = Sweeps(part, sync)
-        levels = sum(
-            sweeps.add(source, bfs(part, sync, source, prepared=wanted.bfs).labels["hops"]) for source in wanted.sources
-        )
-        centrality = sweeps.centrality
-    return Answer({"betweenness": centrality * wanted.scale}, None, levels, {"sources": len(wanted.sources)})
-
-
-def _sweep(part: Partition, sync: Sync, whole: tuple[Any, Any], sources: list[int]) -> tuple[np.ndarray, int]:
-    """Sum of the dependencies of the sources, of which each rank adds some, and levels. Collective."""
-    own, centrality = np.array(sources[sync.comm.rank :: sync.comm.size], np.int64), np.zeros(part.num_nodes)
-    levels, wrong = backend(CpuBetweenness, part.device).sweep(*whole, own, centrality)
-    wrong = sync.lowest(part.num_nodes if wrong < 0 else int(own[wrong]))
-    if wrong < part.num_nodes:
-        raise _too_many_paths(wrong)
-    return sum_of_copies(part, sync.comm, centrality), sync.total(levels)[0]
+    sweeps = Sweeps(part, sync)
+    done = levels = 0
+    if checkpoint and checkpoint.goes_on:
+        sweeps.centrality[:] = checkpoint.label("centrality", np.float64)
+        levels, done = checkpoint.rounds, checkpoint.fact("sources", int)
+    step = 1 if wanted.whole is None else sync.comm.size * max(1, BATCH // max(part.num_edges, 1))
+    for first in range(done, len(wanted.sources), step):
+        some = wanted.sources[first : first + step]
+        levels += sweeps.add_alone(wanted.whole, some) if wanted.whole else sweeps.add(some[0], wanted.bfs)
+        if checkpoint and checkpoint.is_due(sync):
+            checkpoint.write(levels, {"centrality": sweeps.centrality}, sources=first + len(some))
+    return Answer({"betweenness": sweeps.centrality * wanted.scale}, None, levels, {"sources": len(wanted.sources)})
 
 
 def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Wanted:
@@ -290,13 +301,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action=argparse.BooleanOptionalAction,
         help="as a share of all pairs of other nodes, from 0 to 1 (default: yes, but not with --source)",
     )
+    add_checkpoint_options(parser)
 
 
 APP = App(
     name="betweenness",
     summary="betweenness centrality of every node",
     prepare=prepare,
-    run=lambda part, sync, source, wanted, options: betweenness(part, sync, wanted),
+    run=lambda part, sync, source, wanted, options: betweenness(part, sync, wanted, options.checkpoint),
     verify=lambda part, sync, source, answer, wanted, options: verify_betweenness(
         part, sync, answer.labels["betweenness"], wanted.sources, wanted.scale
     ),

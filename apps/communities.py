@@ -9,12 +9,15 @@ array([0, 0, 0, 3, 3, 3])
 """
 
 import argparse
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from apps.harness import Answer, App, main
 from apps.operators.structure import interfaces
+from apps.run.checkpoint import Checkpoint
+from apps.run.cli import add_checkpoint_options
 from apps.shared.community_graph import (
     Level,
     broadcast,
@@ -24,11 +27,11 @@ from apps.shared.community_graph import (
     modularity,
     new_label,
     number,
-    quotient,
     round_weights,
     smallest_members,
     totals_of,
 )
+from apps.shared.kept_communities import Climb, begin, climb_to_keep, compose, join, take_up, take_up_climb, to_keep
 from apps.shared.splitmix64 import splitmix64
 from apps.shared.undirected import as_undirected
 from apps.verify.communities import verify_communities
@@ -46,7 +49,7 @@ MOST_SWEEPS = 100
 STILL = 100_000  # label propagation ends when no more than one in this many nodes has moved
 
 
-def label_propagation(level: Level, seed: int = 1) -> tuple[Label, int]:
+def label_propagation(level: Level, seed: int = 1, checkpoint: Checkpoint | None = None) -> tuple[Label, int]:
     """Nodes join the community that most of their neighbours, by weight, are in, until hardly any moves. Collective.
 
     Raghavan, Albert and Kumara, Phys. Rev. E 76, 2007. Nodes move in turns: all at once, neighbours would swap
@@ -57,56 +60,66 @@ def label_propagation(level: Level, seed: int = 1) -> tuple[Label, int]:
     label, sweeps
         Names of communities, see :mod:`apps.shared.community_graph`.
     """
-    label = new_label(level)
-    for sweep in range(MOST_SWEEPS):
-        if sweep_once(level, label, seed + sweep, gravity=False) * STILL <= level.graph.num_nodes:
+    label, sweep = new_label(level), 0
+    if checkpoint and checkpoint.goes_on:
+        sweep = checkpoint.rounds
+        take_up(checkpoint, level, level, "now", label)
+    while sweep < MOST_SWEEPS:
+        moved = sweep_once(level, label, seed + sweep, gravity=False)
+        sweep += 1
+        if moved * STILL <= level.graph.num_nodes:
             break
-    return label, sweep + 1
+        if checkpoint and checkpoint.is_due(level.sync):
+            checkpoint.write(sweep, {"now": to_keep(level, level, label.values)})
+    return label, sweep
 
 
-def louvain(level: Level, seed: int = 1) -> tuple[Label, int]:
+def louvain(level: Level, seed: int = 1, checkpoint: Checkpoint | None = None) -> tuple[Label, int]:
     """Nodes move to where modularity grows most, then communities move as nodes, until it stops growing. Collective.
 
     Blondel et al., J. Stat. Mech. 2008; on several ranks, Ghosh et al. (Vite, IPDPS 2018). A node knows the strengths
     of communities as they were before its turn, so modularity may fall in a sweep: the best one seen counts. Unlike
     with Leiden, a community may fall apart when the node that connected it leaves.
     """
-    first, sweeps, best = level, 0, modularity(level, number(level, new_label(level)))
-    moves: list[tuple[Level, Any]] = []
+    first, sweeps = level, 0
+    moves: list[tuple[Level, Any]] = []  # of the levels before
+    climb = begin(level, modularity(level, number(level, new_label(level))))
+    if checkpoint and checkpoint.goes_on:
+        level, moves, climb = take_up_climb(checkpoint, first)
+        sweeps = checkpoint.rounds - climb.sweeps
+
+    def keep() -> None:
+        if checkpoint and checkpoint.is_due(first.sync):
+            labels, facts = climb_to_keep(first, level, moves, climb)
+            checkpoint.write(sweeps + climb.sweeps, labels, **facts)
+
     while True:
-        start = best
-        values, best, more = _move(level, seed + sweeps, best)
-        sweeps += more
-        moves.append((level, values))
-        if best < start + LEAST_GAIN:
+        _move(level, climb, seed + sweeps, keep)
+        sweeps += climb.sweeps
+        moves.append((level, climb.best))
+        if climb.reached < climb.start + LEAST_GAIN:
             break
-        label = new_label(level)
-        label.values[...] = values
-        level = quotient(level, number(level, label))
-    above, names = level, values[: level.graph.num_masters]
-    for below, values in reversed(moves[:-1]):  # what the community of a node is in at the level above
-        distinct, places = below.xp.unique(values[: below.graph.num_masters], return_inverse=True)
-        above, names = below, get_from_owners(above, distinct, names)[places]
+        level = join(level, climb.best)
+        climb = begin(level, climb.reached)
     label = new_label(first)
-    label.values[: first.graph.num_masters] = names
+    label.values[: first.graph.num_masters] = compose(moves)
     broadcast(first, label)
     return label, sweeps
 
 
-def _move(level: Level, seed: int, best: float) -> tuple[Any, float, int]:
-    """Sweep until modularity hardly grows; the best names of the proxies, their modularity, the sweeps. Collective."""
-    label = new_label(level)
-    values, grown = label.values.copy(), 0
-    for sweep in range(MOST_SWEEPS):
-        moved = sweep_once(level, label, seed + sweep, gravity=True)
-        reached = modularity(level, number(level, label))
-        if reached >= best + LEAST_GAIN:
-            grown = sweep
-        if reached > best:
-            values, best = label.values.copy(), reached
-        if moved == 0 or sweep - grown >= PATIENCE:
+def _move(level: Level, climb: Climb, seed: int, keep: Callable[[], None]) -> None:
+    """Sweep until modularity hardly grows; ``keep`` is called between two sweeps. Collective."""
+    while climb.sweeps < MOST_SWEEPS:
+        moved = sweep_once(level, climb.label, seed + climb.sweeps, gravity=True)
+        climb.sweeps += 1
+        reached = modularity(level, number(level, climb.label))
+        if reached >= climb.reached + LEAST_GAIN:
+            climb.grown = climb.sweeps
+        if reached > climb.reached:
+            climb.best, climb.reached = climb.label.values.copy(), reached
+        if moved == 0 or climb.sweeps - climb.grown >= PATIENCE:
             break
-    return values, best, sweep + 1
+        keep()
 
 
 def sweep_once(level: Level, label: Label, seed: int, gravity: bool) -> int:
@@ -143,8 +156,9 @@ ALGORITHMS = {"louvain": louvain, "label-propagation": label_propagation}
 
 
 def communities(
-    part: Partition, sync: Sync, algorithm: str = "louvain", graph: Partition | None = None, seed: int = 1
-) -> Answer:
+    part: Partition, sync: Sync, algorithm: str = "louvain", graph: Partition | None = None, seed: int = 1,
+    checkpoint: Checkpoint | None = None,
+) -> Answer:  # fmt: skip
     """Communities of the graph without directions and loops; weights, if there are any, are summed. Collective.
 
     Parameters
@@ -154,6 +168,8 @@ def communities(
         What :func:`~apps.shared.undirected.as_undirected` makes of ``part``, if that has been done.
     seed : int
         Of the turns of nodes, and of choices among equals.
+    checkpoint : Checkpoint, optional
+        Where to go on from, and to write to.
 
     Returns
     -------
@@ -171,7 +187,7 @@ def communities(
     graph = round_weights(graph, sync)
     xp = xp_of(graph.device)
     level = make_level(graph, xp.zeros(graph.num_masters, np.float64), sync)
-    label, sweeps = ALGORITHMS[algorithm](level, seed)
+    label, sweeps = ALGORITHMS[algorithm](level, seed, checkpoint)
     figures = {
         "modularity": modularity(level, number(level, label)),
         "communities": count_communities(level, label),
@@ -196,13 +212,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--algorithm", choices=tuple(ALGORITHMS), default="louvain",
         help="louvain seeks a high modularity, label-propagation is quick (default: louvain)",
     )  # fmt: skip
+    add_checkpoint_options(parser)
 
 
 APP = App(
     name="communities",
     summary="communities by Louvain or label propagation, and their modularity",
     prepare=lambda part, sync, options: as_undirected(part, sync.comm),
-    run=lambda part, sync, _, graph, options: communities(part, sync, options.algorithm, graph, options.seed),
+    run=lambda part, sync, _, graph, options: communities(
+        part, sync, options.algorithm, graph, options.seed, options.checkpoint
+    ),
     nodes=("community",),
     verify=lambda part, sync, _, answer, graph, options: verify_communities(
         graph, sync, answer.labels["community"], **answer.figures, least=options.algorithm == "louvain"

@@ -9,7 +9,8 @@ from typing import Any
 from mpi4py import MPI
 
 from apps.run.app import Answer, App
-from apps.run.cli import make_parser, with_gids
+from apps.run.checkpoint import open_checkpoint
+from apps.run.cli import make_parser, refuse_checkpoints, with_gids
 from apps.run.inputs import open_input
 from apps.run.output import append_rows, commit, trial_line, write_labels
 from apps.run.sources import choose_sources
@@ -26,7 +27,7 @@ from cusp.program import hints, report
 from cusp.program.cli import inputs_of, wanted_device
 from cusp.program.traced import traced
 from cusp.program.warm_up import FAR_NODE, tiny_policy, warm_up
-from cusp.runtime import debugging, timeline, watchdog
+from cusp.runtime import debugging, signals, timeline, watchdog
 from cusp.runtime.compiled_code import CodeFiles
 from cusp.runtime.devices import Placement, backend, choose_device
 from cusp.runtime.environment import local_ranks
@@ -68,6 +69,8 @@ def parser_of(app: App) -> argparse.ArgumentParser:
     """The command line of an app."""
     parser = make_parser(app.name, app.summary, app.needs_source)
     app.add_options(parser)
+    if "--checkpoint" not in parser._option_string_actions:
+        refuse_checkpoints(parser, app.name)
     return parser
 
 
@@ -77,7 +80,8 @@ def main(app: App, comm: MPI.Intracomm, argv: list[str]) -> int:
     options = parse_together(comm, parser, argv)
     with together(comm):
         app.check_options(options)
-    targets = {"--output": options.output, "--rows": options.rows, "--trace": options.trace}
+    names = ("output", "rows", "trace", "checkpoint")
+    targets = {f"--{name}": getattr(options, name) for name in names}
     check_targets(comm, targets, inputs_of(options))
     with traced(comm, options.trace) as ranks:
         run_trials(app, ranks, options, parser)
@@ -88,6 +92,9 @@ def run_trials(app: App, comm: MPI.Intracomm, options: argparse.Namespace, parse
     """Partition, run, verify and write as the options say. Collective."""
     job, options = prepare_job(app, comm, options, parser)
     sources = [*choose_sources(job.part, comm, options)] if app.needs_source else [None]
+    options.checkpoint = checkpoint = open_checkpoint(app, job.part, comm, sources[0], options)
+    if checkpoint and checkpoint.goes_on:
+        report.say(comm.rank, f"{app.name} {checkpoint}")
     rows: list[dict] = []
     for source in sources:
         for trial in range(options.trials):
@@ -96,12 +103,10 @@ def run_trials(app: App, comm: MPI.Intracomm, options: argparse.Namespace, parse
             answer, row = run_trial(app, comm, job, options, source, trial)
             report.progress(comm.rank, "")
             if options.verify and trial == 0:
-                watchdog.phase("verify")
-                report.progress(comm.rank, "verifying")
-                with timeline.phase("verify"):
-                    app.check(job.part, Sync(job.plan, comm), source, answer, job.prepared, options)
-                report.progress(comm.rank, "")
+                verify(app, comm, job, source, answer, options)
                 row["verified"] = True
+            if checkpoint and checkpoint.goes_on:
+                row["rounds_before"] = checkpoint.rounds
             rows.append(row)
             report.say(comm.rank, trial_line(row, answer.figures))
             if len(rows) == 1 and job.placement.name == "cpu":
@@ -117,6 +122,8 @@ def run_trials(app: App, comm: MPI.Intracomm, options: argparse.Namespace, parse
         report.say(comm.rank, f"wrote {', '.join(answer.labels)} to {options.output}")
     if options.rows:
         append_rows(options.rows, rows, comm)
+    if checkpoint:
+        checkpoint.remove()
 
 
 def prepare_job(
@@ -175,7 +182,7 @@ def rehearse(
     app: App, comm: MPI.Intracomm, policy: Policy, options: argparse.Namespace, path: str, device: str, transport: str
 ) -> None:
     """Call everything that a run calls, on a tiny graph. Collective."""
-    options = argparse.Namespace(**(vars(options) | app.rehearsed))
+    options = argparse.Namespace(**(vars(options) | app.rehearsed | {"checkpoint": None}))
     symmetric = read_header(path).symmetric
     csc = app.needs_csc(options, symmetric)
     weights = app.reads_weights(options)
@@ -216,6 +223,23 @@ def run_trial(
     return answer, row | answer.figures
 
 
+def verify(
+    app: App, comm: MPI.Intracomm, job: Job, source: int | None, answer: Answer, options: argparse.Namespace
+) -> None:
+    """Check an answer. Collective.
+
+    Raises
+    ------
+    VerificationError
+        On every rank.
+    """
+    watchdog.phase("verify")
+    report.progress(comm.rank, "verifying")
+    with timeline.phase("verify"):
+        app.check(job.part, Sync(job.plan, comm), source, answer, job.prepared, options)
+    report.progress(comm.rank, "")
+
+
 def timed_run(
     app: App, part: Partition, sync: Sync, source: int | None, prepared: Any, options: argparse.Namespace, **facts: Any
 ) -> tuple[Answer, float]:
@@ -230,6 +254,7 @@ def timed_run(
     with timeline.phase("run", app=app.name, source=source, **facts) as facts_of_run:
         answer = app.run(part, sync, source, prepared, options)
         debugging.agree(sync.comm, "ends the run")
+        signals.end_at_once()  # there are no more rounds for whose end they could wait
         wait(part)
         seconds = sync.comm.allreduce(time.perf_counter() - began, MPI.MAX)
     with together(sync.comm):

@@ -16,6 +16,8 @@ import numpy as np
 from apps.harness import Answer, App, main
 from apps.operators.interfaces import Frontier
 from apps.operators.sums.interfaces import Pagerank, Rows
+from apps.run.checkpoint import Checkpoint
+from apps.run.cli import add_checkpoint_options
 from apps.shared.in_edges import InEdges, in_edges_of
 from apps.shared.lengths import refuse_unfit
 from apps.shared.walk import Walk, starts
@@ -37,7 +39,7 @@ LEAST = {"float32": 1e-6, "float64": 1e-14}  # smallest tolerance: rounding chan
 
 def pagerank(
     part: Partition, sync: Sync, walk: Walk, damping: float = 0.85, tolerance: float = 1e-6,
-    iterations: int | None = None, precision: str = "float64",
+    iterations: int | None = None, precision: str = "float64", checkpoint: Checkpoint | None = None,
 ) -> Answer:  # fmt: skip
     """Ranks of all nodes by the power method (Brin and Page, WWW 1998). Collective.
 
@@ -56,6 +58,8 @@ def pagerank(
         Stop after this many. With tolerance 0, exactly this many are done.
     precision : {'float32', 'float64'}
         Of the ranks and of the values that travel.
+    checkpoint : Checkpoint, optional
+        Where to go on from, and to write to.
 
     Returns
     -------
@@ -78,6 +82,10 @@ def pagerank(
 
     change, dangling = step(1)
     rounds = 0
+    if checkpoint and checkpoint.goes_on:
+        sums.masters()[:] = checkpoint.label("pagerank", precision)
+        _, dangling = step(0)  # the ranks are these sums
+        rounds, change = checkpoint.rounds, checkpoint.fact("l1_change")
     while change >= tolerance and rounds != iterations:
         contributions.mark_all()
         sync.broadcast(contributions, read=read)
@@ -87,12 +95,14 @@ def pagerank(
         change, dangling = step(1 - damping + damping * dangling)
         sync.end_round(change=change)
         rounds += 1
+        if checkpoint and checkpoint.is_due(sync):
+            checkpoint.write(rounds, {"pagerank": ranks}, l1_change=change)
     return Answer({"pagerank": ranks}, None, rounds, {"l1_change": change})
 
 
 def push_residuals(
     part: Partition, sync: Sync, walk: Walk, damping: float = 0.85, tolerance: float = 1e-6,
-    iterations: int | None = None,
+    iterations: int | None = None, checkpoint: Checkpoint | None = None,
 ) -> Answer:  # fmt: skip
     """Ranks of all nodes by pushing residuals. Collective.
 
@@ -121,6 +131,9 @@ def push_residuals(
     settled = own * 0
     lowest = 1 / damping + 1  # per out-edge: a node with less has nothing to give to each out-neighbour
     threshold, pending, whole, rounds = -1.0, 0.0, 0, 0  # in the first round, all settle where walks start
+    if checkpoint and checkpoint.goes_on:
+        own[:], settled[:] = checkpoint.label("residual", np.int64), checkpoint.label("settled", np.int64)
+        rounds, pending, whole = checkpoint.rounds, checkpoint.fact("pending"), checkpoint.fact("whole")
     while True:
         (left,) = sync.total(ops.collect(pending, walk.teleport, own))
         if rounds > 0:
@@ -139,6 +152,8 @@ def push_residuals(
         pending = (1 - damping) * moved + damping * dangling - (UNIT if rounds == 0 else 0)
         whole += moved
         rounds += 1
+        if checkpoint and checkpoint.is_due(sync):
+            checkpoint.write(rounds, {"residual": own, "settled": settled}, pending=pending, whole=whole)
     return Answer({"pagerank": settled / float(whole)}, None, rounds, {"l1_change": left / whole})
 
 
@@ -251,10 +266,10 @@ def run(part: Partition, sync: Sync, walk: Walk, options: argparse.Namespace) ->
     """Run the algorithm that the options name. Collective."""
     limits = (options.damping, options.tolerance, options.iterations)
     if options.algorithm == "pull":
-        return pagerank(part, sync, walk, *limits, options.precision)
+        return pagerank(part, sync, walk, *limits, options.precision, options.checkpoint)
     if sync.asynchronous:
         return push_alone(part, sync, walk, options.damping, options.tolerance)
-    return push_residuals(part, sync, walk, *limits)
+    return push_residuals(part, sync, walk, *limits, options.checkpoint)
 
 
 def verify(part: Partition, sync: Sync, answer: Answer, walk: Walk, options: argparse.Namespace) -> None:
@@ -318,6 +333,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="NODE[:WEIGHT]",
         help="start walks at these nodes only, by name or number; or a file with one, and maybe a weight, on each line",
     )
+    add_checkpoint_options(parser)
 
 
 APP = App(

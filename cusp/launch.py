@@ -6,6 +6,7 @@ A program ends with ``if __name__ == "__main__": run_main(main)``; ``main(comm, 
 import argparse
 import contextlib
 import os
+import re
 import shutil
 import sys
 import time
@@ -23,6 +24,7 @@ from cusp.runtime.environment import local_ranks
 from cusp.runtime.signals import INTERRUPTED, LAUNCHERS
 
 GRACE = 2.0  # seconds that a failing rank waits for the others to come to the end by themselves
+TIMES = {"": 1, "s": 1, "min": 60, "h": 3600, "d": 86_400}
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
@@ -87,14 +89,14 @@ def num_bytes(text: str) -> int:
 
 
 def num_seconds(text: str) -> float:
-    """Read a number of seconds above 0."""
-    seconds = float(text)
+    """Read a time above 0, in seconds: ``90``, ``90s``, ``1.5min``, ``2h`` or ``1d``."""
+    found = re.fullmatch(r"(\d+\.?\d*(?:e[-+]?\d+)?|\.\d+) ?(s|min|h|d|)", text)
+    seconds = float(found[1]) * TIMES[found[2]] if found else 0.0
     if not 0 < seconds < float("inf"):
-        raise ValueError(text)
+        raise argparse.ArgumentTypeError(f"{shortened(text)}: expected a time above 0, such as 90, 30s, 5min or 2h")
     return seconds
 
 
-num_seconds.__name__ = "number of seconds"
 num_bytes.__name__ = "number of bytes"  # what argparse calls it in its message
 
 

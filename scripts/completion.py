@@ -58,7 +58,8 @@ def script(shell: str, parsers: Mapping[str, argparse.ArgumentParser]) -> str:
 def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
     """The options and arguments of a command line, and those of its subcommands."""
     for action in parser._actions:
-        yield action
+        if action.help is not argparse.SUPPRESS:
+            yield action
         if isinstance(action, argparse._SubParsersAction):
             for sub in action.choices.values():
                 yield from _actions(sub)

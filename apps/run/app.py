@@ -111,7 +111,7 @@ class App:
         return self.weighted and not getattr(options, "unweighted", False)
 
     def check_options(self, options: argparse.Namespace) -> None:
-        """Raise OptionError if the app cannot run as the option ``execution`` says, or not ``verify``."""
+        """Raise OptionError if the app cannot run as ``execution`` and ``checkpoint`` say, or not ``verify``."""
         if options.verify and self.verify is None:
             raise OptionError(
                 f"--verify: {self.name} has no verifier; leave it out, or give its App a function verify(part, sync, "
@@ -122,6 +122,18 @@ class App:
             raise OptionError(
                 f"--execution async: {self.name} cannot do without rounds: {why}; use --execution bulk or auto"
             )
+        self._check_checkpoint(options)
+
+    def _check_checkpoint(self, options: argparse.Namespace) -> None:
+        if not getattr(options, "checkpoint", None):
+            if getattr(options, "every", None) is not None:
+                raise OptionError("--every: says how often a checkpoint is written; name its file with --checkpoint")
+            return
+        sources = options.sources if self.needs_source else None
+        if max(getattr(options, "trials", 1), sources or 1) > 1:
+            raise OptionError("--checkpoint: is for one run; leave out --trials and --sources")
+        if options.execution == "async":
+            raise OptionError("--checkpoint: is written at the end of a round; use --execution bulk or auto")
 
     def check_answer(self, part: Partition, answer: Any) -> None:
         """Raise OptionError unless an answer has one value for each master."""

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable
 
 from cusp.errors import OptionError, shortened
-from cusp.launch import Parser, program
+from cusp.launch import Parser, num_seconds, program
 from cusp.names.names import Names
 from cusp.partition import Partition
 from cusp.program.cli import (
@@ -171,6 +171,23 @@ def make_parser(name: str, summary: str, needs_source: bool = True) -> argparse.
     add_rows_option(out, "trial")
     add_trace(out)
     return parser
+
+
+def add_checkpoint_options(parser: argparse.ArgumentParser) -> None:
+    """The options of an app that writes checkpoints: see :mod:`apps.run.checkpoint`."""
+    text = "keep what was computed in this file, now and then; if it is there, go on from it; removed after the run"
+    parser.add_argument("--checkpoint", metavar="FILE", help=text)
+    text = "between two checkpoints, such as 30s, 5min or 2h (default: 10min)"
+    parser.add_argument("--every", type=num_seconds, metavar="TIME", help=text)
+
+
+def refuse_checkpoints(parser: argparse.ArgumentParser, name: str) -> None:
+    """Say why an app has no such options, instead of not knowing them."""
+
+    def refuse(text: str) -> str:
+        raise argparse.ArgumentTypeError(f"{name} writes no checkpoints: its runs are short; use --output")
+
+    parser.add_argument("--checkpoint", type=refuse, help=argparse.SUPPRESS)
 
 
 def add_transport_option(parser: argparse._ActionsContainer) -> None:

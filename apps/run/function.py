@@ -1,5 +1,6 @@
 """An app as a function: its options are keyword arguments, its help is made of them."""
 
+import argparse
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 from mpi4py import MPI
 
 from apps.harness import App, timed_run
+from apps.run.checkpoint import open_checkpoint
 from apps.run.cli import check_execution, with_gids
 from apps.run.keywords import Keywords, annotation_of
 from apps.run.partitioned_graph import PartitionedGraph
@@ -40,8 +42,9 @@ def function_of(app: App, text: str | None = None) -> Callable[..., Result]:
                 f"{app.name} takes what partition_graph returned, not {type(part).__name__}; call "
                 f"{app.name}(partition_graph(graph), ...)"
             )
-        if trace is not None:
-            check_target(trace, part.comm)
+        for path in (trace, options.get("checkpoint")):
+            if path is not None:
+                check_target(path, part.comm)
         with traced(part.comm, trace, say=False) as comm:
             return run_on(comm, part, source, gather, verify, execution, options)
 
@@ -57,11 +60,16 @@ def function_of(app: App, text: str | None = None) -> Callable[..., Result]:
             chosen.verify, chosen.execution = verify, check_execution(execution)
             app.check_options(chosen)
             gid = part.gid(source) if app.needs_source else None
+        checkpoint = open_checkpoint(app, part.part, comm, gid, chosen)
+        chosen = argparse.Namespace(**vars(chosen) | {"checkpoint": None, "every": None})
         state = part.prepared(app, chosen)
+        chosen = argparse.Namespace(**vars(chosen) | {"checkpoint": checkpoint})
         answer, seconds = timed_run(app, part.part, Sync(part.plan, comm, execution=execution), gid, state, chosen)
         answer = answer.on_host()
         if verify:
             app.check(part.part, Sync(part.plan, comm), gid, answer, state, chosen)
+        if checkpoint:
+            checkpoint.remove()
         return Result(answer, part.part, part.names, part.comm, seconds, gather, app.nodes)
 
     def with_source(

@@ -184,6 +184,8 @@ def communities(
     execution: str = "auto",
     trace: str | PathLike[str] | None = None,
     algorithm: Literal["louvain", "label-propagation"] = "louvain",
+    checkpoint: str | None = None,
+    every: float | None = None,
 ) -> Result:
     """Communities: groups of nodes with more edges among themselves than to others, by Louvain or label propagation.
 
@@ -192,6 +194,9 @@ def communities(
     execution : in rounds (bulk), without (async), or as is faster: see ``--execution``
     trace : a file for what each rank does when in this call, as ``--trace`` writes it
     algorithm : louvain seeks a high modularity, label-propagation is quick (default: louvain)
+    checkpoint : keep what was computed in this file, now and then; if it is there, go on from it; removed after
+        the run
+    every : between two checkpoints, such as 30s, 5min or 2h (default: 10min)
     """
 
 def pagerank(
@@ -208,6 +213,8 @@ def pagerank(
     precision: Literal["float32", "float64"] = "float64",
     unweighted: bool = False,
     personalize: Any = None,
+    checkpoint: str | None = None,
+    every: float | None = None,
 ) -> Result:
     """PageRank: how likely a random walk is to be at each node, if each step follows an edge or, sometimes, starts
     anew.
@@ -224,6 +231,9 @@ def pagerank(
     unweighted : follow all edges of a node alike, whatever their weights
     personalize : start walks at these nodes only, by name or number; or a file with one, and maybe a weight, on
         each line
+    checkpoint : keep what was computed in this file, now and then; if it is there, go on from it; removed after
+        the run
+    every : between two checkpoints, such as 30s, 5min or 2h (default: 10min)
     """
 
 def betweenness(
@@ -236,6 +246,8 @@ def betweenness(
     sources: int | str = "all",
     source: Sequence[Any] | None = None,
     normalized: bool | None = None,
+    checkpoint: str | None = None,
+    every: float | None = None,
 ) -> Result:
     """Betweenness centrality: how large a share of the shortest paths between other nodes each node is on.
 
@@ -246,4 +258,7 @@ def betweenness(
     sources : estimate it from K seeded nodes that have out-edges; or 'all', the default: exactly
     source : only paths from these nodes, by name or number; not scaled
     normalized : as a share of all pairs of other nodes, from 0 to 1 (default: yes, but not with --source)
+    checkpoint : keep what was computed in this file, now and then; if it is there, go on from it; removed after
+        the run
+    every : between two checkpoints, such as 30s, 5min or 2h (default: 10min)
     """

@@ -38,6 +38,8 @@ class DatasetWriter:
         Length and type of each dataset, by name; the same on all ranks.
     attributes : dict
         Of the file.
+    durable : bool
+        Wait until the disk has it all: for a file that replaces the only other one of its kind.
 
     Raises
     ------
@@ -51,11 +53,13 @@ class DatasetWriter:
         comm: "Intracomm",
         shapes: Mapping[str, tuple[int, np.dtype]],
         attributes: Mapping[str, Any] | None = None,
+        durable: bool = False,
     ) -> None:
         self._path = Path(path)
         self._comm = comm
         self._shapes = dict(shapes)
         self._attributes = dict(attributes or {})
+        self._durable = durable
         self._sums = dict.fromkeys(self._shapes, 0)
         self._counts = dict.fromkeys(self._shapes, 0)
         self._offsets: dict[str, int | None] = {}
@@ -152,7 +156,11 @@ class DatasetWriter:
 
     def _close(self) -> None:
         file, self._file = self._file, -1
-        os.close(file)
+        try:
+            if self._durable:
+                os.fsync(file)
+        finally:
+            os.close(file)
 
     def _complete(self, totals: list[tuple[dict[str, int], dict[str, int]]]) -> None:
         with h5py.File(self._temporary, "r+") as file:
@@ -161,6 +169,9 @@ class DatasetWriter:
                 if count != size:
                     raise OutputError(f"{self._path}: {count:,} of {size:,} values of /{name} were written")
                 file[name].attrs["checksum"] = np.uint64(combine([sums[name] for sums, _ in totals]))
+        if self._durable:
+            with open(self._temporary, "rb") as written:
+                os.fsync(written.fileno())
         os.replace(self._temporary, self._path)
         self._ending.close()
 

@@ -1,4 +1,4 @@
-"""Values of masters in the order of global ids, whichever rank has them."""
+"""Values of masters in the order of global ids, whichever rank has them, and back."""
 
 from typing import TYPE_CHECKING
 
@@ -14,10 +14,31 @@ if TYPE_CHECKING:
 
 def in_gid_order(part: Partition, values: np.ndarray, comm: "Intracomm") -> tuple[int, np.ndarray]:
     """First node of this rank's even share of all nodes, and the values of that share by global id. Collective."""
-    bounds = np.array([part.num_nodes * rank // comm.size for rank in range(comm.size + 1)])
+    bounds = _bounds(part.num_nodes, comm)
     gids, values = to_host(part.gids[: part.num_masters]), to_host(values)
-    share = np.searchsorted(bounds, gids, side="right") - 1
+    share = _share(bounds, gids)
     received = [all_to_all(comm, [array[share == rank] for rank in range(comm.size)]) for array in (gids, values)]
     slab = np.empty(bounds[comm.rank + 1] - bounds[comm.rank], values.dtype)
     slab[np.concatenate(received[0]) - bounds[comm.rank]] = np.concatenate(received[1])
     return int(bounds[comm.rank]), slab
+
+
+def at_gids(slab: np.ndarray, gids: np.ndarray, num_nodes: int, comm: "Intracomm") -> np.ndarray:
+    """Values of some nodes, in their order, where each rank has those of its even share by global id. Collective."""
+    bounds = _bounds(num_nodes, comm)
+    share = _share(bounds, gids)
+    asked = all_to_all(comm, [gids[share == rank] for rank in range(comm.size)])
+    values = np.empty(gids.size, slab.dtype)
+    for rank, answer in enumerate(all_to_all(comm, [slab[some - bounds[comm.rank]] for some in asked])):
+        values[share == rank] = answer
+    return values
+
+
+def _bounds(num_nodes: int, comm: "Intracomm") -> np.ndarray:
+    """(ranks + 1,) int64: the first node of each rank's even share."""
+    return np.array([num_nodes * rank // comm.size for rank in range(comm.size + 1)])
+
+
+def _share(bounds: np.ndarray, gids: np.ndarray) -> np.ndarray:
+    """(n,) int64: the rank in whose share each node is."""
+    return np.searchsorted(bounds, gids, side="right") - 1

@@ -41,8 +41,8 @@ def add_watching(parser: argparse._ActionsContainer) -> None:
     """The options of those who watch a job: what it does, and the end of one that hangs."""
     text = "write what is being done to standard error, as lines with the time; a terminal shows it anyway"
     parser.add_argument("--log", action="store_true", help=text)
-    text = "end the job when a rank gets no further for so long, and say where it is (default: never)"
-    parser.add_argument("--timeout", type=num_seconds, metavar="SECONDS", help=text)
+    text = "end the job when a rank gets no further for so long, such as 5min, and say where it is (default: never)"
+    parser.add_argument("--timeout", type=num_seconds, metavar="TIME", help=text)
 
 
 def add_trace(parser: argparse._ActionsContainer) -> None:

@@ -8,6 +8,7 @@ import stat
 import sys
 import threading
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import NoReturn
 
@@ -20,10 +21,17 @@ LAUNCHERS = (  # (number of ranks, rank) as a launcher writes them into the envi
     ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),
     ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID"),
 )
-PATIENCE = 1.0  # seconds that MPI gets to end the job
+PATIENCE = 1.0  # seconds that MPI gets to end the job; and within which a signal that comes again is the same one
+LONGEST_ROUND = 20.0  # seconds that a run gets to come to the end of its round: schedulers wait for 30
 INTERRUPTED = 128 + signal.SIGINT
 
 _ending = threading.Lock()
+
+
+class _Round:
+    """Whether a signal waits for the end of a round, which one has come, and whether another one ends at once."""
+
+    awaited, number, again = False, 0, False
 
 
 def launched() -> tuple[int, int]:
@@ -72,7 +80,7 @@ def end_on_signals() -> None:
         if signal.getsignal(number) not in (signal.SIG_DFL, signal.default_int_handler):
             return  # somebody else's, or ignored as in a job in the background, or already ours
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda number, frame: _end_by(number))
+        signal.signal(number, lambda number, frame: None if _Round.awaited else _end_by(number))
     told, tell = os.pipe()
     os.set_blocking(tell, False)
     signal.set_wakeup_fd(tell, warn_on_full_buffer=False)  # Python's handlers wait for the main thread, this does not
@@ -83,6 +91,23 @@ def ignore_signals() -> None:
     """Let a program whose work is done and whose exit code is known come to its end."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # Python would end by the signal's default once it takes itself apart
+
+
+def asked_to_end() -> int:
+    """The signal that has asked this process to end, or 0; for who asks at the end of every round, and leaves then.
+
+    From the first call on, signals wait for that: until :func:`end_at_once`, for ``LONGEST_ROUND``, or until one comes
+    again.
+    """
+    _Round.awaited = True
+    return _Round.number
+
+
+def end_at_once() -> None:
+    """Let signals end the process at once again; also one that has waited."""
+    _Round.awaited = False
+    if _Round.number:
+        _end_by(_Round.number)
 
 
 def leave(code: int) -> NoReturn:
@@ -114,8 +139,25 @@ def hydra_socket() -> int | None:
 
 def _wait(told: int) -> None:
     while number := os.read(told, 1):
-        if number[0] in (signal.SIGINT, signal.SIGTERM):
+        if number[0] not in (signal.SIGINT, signal.SIGTERM):
+            continue
+        if not _Round.awaited or _Round.again:
             _end_by(number[0])
+        elif not _Round.number:
+            _Round.number = number[0]
+            _later(PATIENCE, _expect_another)
+            _later(LONGEST_ROUND, _end_by, number[0])
+
+
+def _expect_another() -> None:
+    _Round.again = True
+
+
+def _later(seconds: float, call: Callable[..., object], *arguments: object) -> None:
+    """Call a function from another thread, unless the process has come to its end before."""
+    timer = threading.Timer(seconds, call, arguments)
+    timer.daemon = True
+    timer.start()
 
 
 def _end_by(number: int) -> None:

@@ -1,5 +1,6 @@
 """How a program starts and ends on one rank and on several (cusp/launch.py)."""
 
+import argparse
 import subprocess
 import sys
 import time
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 from spawn import ROOT, mpirun
 
+from cusp.launch import num_seconds
 from scripts.mpirun import environment
 
 HEAD = """
@@ -31,6 +33,20 @@ def run_program(folder: Path, body: str, ranks: int, *args: str, **options):
     done = mpirun(ranks, program, *args, timeout=60, launcher=ranks > 1, **options)
     print(done.stdout, done.stderr, file=sys.stderr, sep="\n")
     return done, time.monotonic() - started
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90", 90), ("0.5", 0.5), ("1e-9", 1e-9), ("30s", 30), ("1.5min", 90), ("2 h", 7200), ("1d", 86_400)],
+)
+def test_times(text, seconds):
+    assert num_seconds(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "5m", "min", "nan", "inf", "1e999", "1.2.3", "2 hh"])
+def test_what_is_no_time(text):
+    with pytest.raises(argparse.ArgumentTypeError, match="expected a time above 0, such as 90, 30s, 5min or 2h"):
+        num_seconds(text)
 
 
 def said(done) -> str:

@@ -8,7 +8,7 @@ import graphs
 import pytest
 from spawn import mpirun
 
-from apps import bfs
+from apps import bfs, pagerank
 from apps.harness import main as run_app
 from cusp.__main__ import main as partition
 from cusp.output.whole_file import OutputError
@@ -49,6 +49,9 @@ def fill(folder: Path) -> None:
 
 
 OUTPUTS = {
+    "--checkpoint": (
+        lambda graph, to: (run_app, (pagerank.APP,), [graph, "--checkpoint", to, "--every", "1e-9", "--device", "cpu"])
+    ),
     "--output": (lambda graph, to: (run_app, (bfs.APP,), [graph, "--source", "0", "--output", to])),
     "--rows": (lambda graph, to: (run_app, (bfs.APP,), [graph, "--source", "0", "--rows", to])),
     "--json": (lambda graph, to: (partition, (), [graph, "--json", to])),

@@ -111,6 +111,32 @@ def test_other_programs_keep_their_signals():
     assert done.stdout == "True\n"
 
 
+@pytest.mark.parametrize(
+    ("then", "sent"),
+    [
+        ("time.sleep(60)", 99),  # the second one ends at once, wherever the process is
+        ("signals.end_at_once()", 1),  # no more rounds come
+        ("time.sleep(60)", 1),  # the round takes too long
+    ],
+)
+def test_a_signal_waits_for_the_end_of_a_round(then, sent):
+    text = (
+        "from cusp.runtime import signals; import time\n"
+        f"signals.PATIENCE, signals.LONGEST_ROUND = 0.01, {60 if sent > 1 else 0.3}\n"
+        "signals.end_on_signals(); signals.asked_to_end(); print('x', end='', flush=True)\n"
+        "while not signals.asked_to_end(): time.sleep(1e-3)\n"
+        f"print(signals.asked_to_end(), flush=True); {then}\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT)
+    assert process.stdout and process.stderr and process.stdout.read(1) == b"x"
+    process.terminate()
+    assert process.stdout.readline() == b"15\n"
+    while sent > 1 and process.poll() is None:
+        process.terminate()
+        time.sleep(1e-3)
+    assert process.wait(10) == 143 and process.stderr.read() == b"error: ended by SIGTERM\n"
+
+
 def test_what_is_unfinished_goes_with_the_process(tmp_path):
     text = (
         "from cusp.runtime import leftovers, signals; import os, time\n"

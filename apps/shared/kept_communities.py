@@ -1,0 +1,121 @@
+"""How far community detection has come, and what a checkpoint holds of that: names of communities as global ids."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from apps.run.checkpoint import Checkpoint
+from apps.shared.community_graph import Level, broadcast, get_from_owners, new_label, number, quotient
+from cusp.output.gid_order import at_gids, in_gid_order
+from cusp.runtime.devices import move, to_host
+from gluon.label import Label
+
+Moves = list[tuple[Level, Any]]  # levels that are done, and the names of the communities that their proxies are in
+NOBODY = -1  # the community of a node that has joined another one in a level before
+REALS, WHOLE = ("start", "reached"), ("sweeps", "grown")  # of a Climb
+
+
+@dataclass
+class Climb:
+    """How far the sweeps of a level have come.
+
+    Attributes
+    ----------
+    label : Label
+        Names of communities now.
+    best : Any
+        The best ones so far.
+    start, reached : float
+        Modularity before the level, and that of the best.
+    sweeps, grown : int
+        How many there were, and which one was the last to gain much: the first if none did.
+    """
+
+    label: Label
+    best: Any
+    start: float
+    reached: float
+    sweeps: int = 0
+    grown: int = 1
+
+
+def begin(level: Level, reached: float) -> Climb:
+    """Each node is a community of its own."""
+    label = new_label(level)
+    return Climb(label, label.values.copy(), reached, reached)
+
+
+def join(level: Level, values: Any) -> Level:
+    """The level whose nodes are the communities with these names. Collective."""
+    label = new_label(level)
+    label.values[...] = values
+    return quotient(level, number(level, label))
+
+
+def compose(moves: Moves) -> Any:
+    """(masters,) names of the communities that the nodes of the first level have come to. Collective."""
+    above, values = moves[-1]
+    names = values[: above.graph.num_masters]
+    for below, values in reversed(moves[:-1]):
+        distinct, places = below.xp.unique(values[: below.graph.num_masters], return_inverse=True)
+        above, names = below, get_from_owners(above, distinct, names)[places]
+    return names
+
+
+def climb_to_keep(first: Level, level: Level, moves: Moves, climb: Climb) -> tuple[dict[str, Any], dict[str, float]]:
+    """What a checkpoint holds of Louvain: labels, and facts. Collective."""
+    labels = {"now": to_keep(first, level, climb.label.values), "best": to_keep(first, level, climb.best)}
+    labels |= {"joined": to_keep(first, first, compose(moves))} if moves else {}
+    return labels, {"joined": len(moves)} | {name: getattr(climb, name) for name in (*REALS, *WHOLE)}
+
+
+def take_up_climb(checkpoint: Checkpoint, first: Level) -> tuple[Level, Moves, Climb]:
+    """The level that was worked on, what came before it as a single move, and how far it has come. Collective.
+
+    Raises
+    ------
+    CheckpointError
+        On every rank.
+    """
+    level, moves = first, []
+    if checkpoint.fact("joined", int):
+        joined = new_label(first)
+        take_up(checkpoint, first, first, "joined", joined)
+        level, moves = join(first, joined.values), [(first, joined.values)]
+    now, best = new_label(level), new_label(level)
+    take_up(checkpoint, first, level, "now", now)
+    take_up(checkpoint, first, level, "best", best)
+    reals, whole = (checkpoint.fact(name) for name in REALS), (checkpoint.fact(name, int) for name in WHOLE)
+    return level, moves, Climb(now, best.values, *reals, *whole)
+
+
+def to_keep(first: Level, level: Level, names: Any) -> Any:
+    """(masters of the first level,) int64: global ids that name the communities of the nodes of a level."""
+    kept = first.xp.full(first.graph.num_masters, NOBODY, np.int64)
+    kept[_lids(first, level)] = names[: level.graph.num_masters] % first.graph.num_nodes
+    return kept
+
+
+def take_up(checkpoint: Checkpoint, first: Level, level: Level, what: str, label: Label) -> None:
+    """Fill a label of a level with what :func:`to_keep` has made, on any number of ranks. Collective.
+
+    Raises
+    ------
+    CheckpointError
+        On every rank: a node has no community.
+    """
+    graph, comm = first.graph, first.comm
+    gids = to_host(checkpoint.label(what, np.int64)[_lids(first, level)])
+    wrong = int(((gids < 0) | (gids >= graph.num_nodes)).sum())
+    if first.sync.total(wrong)[0]:
+        raise checkpoint.damaged(f"/{what} does not say of each node in which community it is")
+    _, owners = in_gid_order(graph, np.full(graph.num_masters, comm.rank, np.int64), comm)
+    names = at_gids(owners, gids, graph.num_nodes, comm) * graph.num_nodes + gids
+    label.values[: level.graph.num_masters] = move(names, graph.device)
+    broadcast(level, label)
+
+
+def _lids(first: Level, level: Level) -> Any:
+    """Local ids, at the first level, of this rank's nodes of a level."""
+    return first.graph.lid_map.lids(level.graph.gids[: level.graph.num_masters])
