@@ -149,8 +149,8 @@ def _open_foreign(
     path, columns = options.graph, options.columns and options.columns.split(",")
     request = Request(path, columns=columns, symmetrize=options.symmetrize, weights="keep" if weighted else "none")
     rows, slab, file = read_graph(comm, request)
-    source = open_slice(comm, path, slice_of_rows(rows, comm), compiled, options, placement)
     names = None if slab is None else SortedNames(whole_names(slab, comm))
+    source = open_slice(comm, path, slice_of_rows(rows, comm, names), compiled, options, placement)
     note = f"{path}: {file.format}, read edge by edge; python -m scripts.convert makes a graph file, which opens faster"
     return replace(source, names=names, note=note)
 

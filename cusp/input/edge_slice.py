@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import h5py
     from mpi4py.MPI import Intracomm
 
+    from cusp.names.names import Names
+
 
 @dataclass(frozen=True)
 class EdgeSlice:
@@ -47,6 +49,8 @@ class EdgeSlice:
     storage : Storage
         Where ``targets``, ``weights`` and what the partitioner makes of them are kept, and how much of them is
         worked on at a time.
+    names : Names or str, or None
+        What the nodes are called, or the graph file that may say so.
     """
 
     num_nodes: int
@@ -59,6 +63,7 @@ class EdgeSlice:
     weights: np.ndarray | None
     in_degrees: np.ndarray | None = None
     storage: Storage = IN_MEMORY
+    names: "Names | str | None" = None
 
     @property
     def device(self) -> str:
@@ -141,7 +146,7 @@ def read_slice(
     if header.symmetric:
         _check_symmetric(path, comm, first, indptr, targets, storage)
     graph = (header.num_nodes, header.num_edges, header.symmetric)
-    return EdgeSlice(*graph, bounds, first, indptr, targets, values, degrees, storage)
+    return EdgeSlice(*graph, bounds, first, indptr, targets, values, degrees, storage, path)
 
 
 def _read_indptr(

@@ -128,11 +128,12 @@ def named_slice(
         numbers, slab = number_names(known.known(), comm)
         builder.renumber(numbers, slab.num_nodes)
         names = SortedNames(whole_names(slab, comm))
-    rows = slice_of_rows(builder.build(), comm)
+    names = names or _networkx_names(graph, comm)
+    rows = slice_of_rows(builder.build(), comm, names)
     with together(comm):
         if rows.num_nodes == 0:
             raise GraphError("the graph has no nodes; give num_nodes, or edges")
-    return rows, names or _networkx_names(graph, comm)
+    return rows, names
 
 
 def _networkx_names(graph: Any, comm: "Intracomm") -> Names | None:
@@ -144,13 +145,13 @@ def _networkx_names(graph: Any, comm: "Intracomm") -> Names | None:
     return None if names is None else ListedNames(names)
 
 
-def slice_of_rows(rows: "CsrSlice", comm: "Intracomm") -> EdgeSlice:
+def slice_of_rows(rows: "CsrSlice", comm: "Intracomm", names: Names | None = None) -> EdgeSlice:
     """Rows that a builder has sorted, in the form that the partitioner takes. Collective."""
     bounds = np.array([*comm.allgather(rows.first_node), rows.num_nodes], np.int64)
     targets = as_bits(rows.indices)
     symmetric = rows.symmetric or combine(comm.allgather(int(asymmetry(rows.first_node, rows.indptr, targets)))) == 0
     graph = (rows.num_nodes, rows.num_edges, symmetric)
-    return EdgeSlice(*graph, bounds, rows.first_node, rows.indptr, targets, rows.weights)
+    return EdgeSlice(*graph, bounds, rows.first_node, rows.indptr, targets, rows.weights, names=names)
 
 
 def _check_agreement(given: dict[int, _Summary], num_ranks: int, share: bool) -> None:

@@ -65,7 +65,7 @@ def add_policy_options(parser: argparse.ArgumentParser) -> None:
         default=1,
         help="times that masters are assigned, each time knowing the last (default: 1)",
     )
-    add("--node-map", metavar="FILE", help="rank of each node, for the master rule map: text or .npy")
+    add("--node-map", metavar="FILE", help="rank of each node, for the master rule map: text, also with names, or .npy")
     debug = "run rules as Python, and find calls that only some ranks make, and labels that no sync brought; slow"
     add("--debug", action="store_true", help=debug)
     add("--strict", action="store_true", help="stop if a rule cannot be compiled, instead of interpreting it")

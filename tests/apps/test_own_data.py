@@ -218,3 +218,41 @@ def test_lists_of_nodes(comm, kind):
     assert by_name == by_weight and by_name["a"] < by_name["c"]
     with pytest.raises(OptionError, match="no node of the graph has this name; similar: a"):
         library.betweenness(graph, source=kind(["a", "aa"]))
+
+
+@pytest.mark.mpi
+def test_a_rank_for_each_name(comm, shared_tmp):
+    """A node map by names, for a table in a file and in memory, and for a graph file; what it lacks is named."""
+    path, file = write(shared_tmp, "trips.csv.gz"), str(shared_tmp / "trips.h5")
+    assert convert(comm, [path, "-o", file, "--columns", "From,To,km"]) == 0
+    graph = CASES["trips.csv.gz"].graph
+    wanted = {name: place % comm.size for place, name in enumerate(graph)}
+    lines = [f"{name} {rank}" if rank else f"{name}, {rank}" for name, rank in wanted.items()]
+    texts = {
+        "whole.txt": lines,
+        "short.txt": lines[1:],
+        "twice.txt": [*lines, lines[2]],
+        "strange.txt": [*lines[:3], "Atlantis 0"],
+        "bare.txt": [*lines[:3], "Atlantis"],
+    }
+    if comm.rank == 0:
+        for name, some in texts.items():
+            (shared_tmp / name).write_text("\n".join(some) + "\n")
+    comm.Barrier()
+    options = {"policy": "map", "comm": comm, "device": parts.DEVICE}
+    frame = pandas.DataFrame([(*ends, 1) for ends in graph.edges], columns=["source", "target", "weight"])
+    for given in (path, file, frame):
+        columns = "From,To,km" if given is path else None
+        part = partition_graph(given, node_map=str(shared_tmp / "whole.txt"), columns=columns, **options)
+        own = part.part.gids[: part.part.num_masters]
+        assert {wanted[part.names[int(gid)]] for gid in own} <= {comm.rank}
+        assert comm.allreduce(own.size) == len(graph)
+    first, other = next(iter(wanted)), "no node of the graph has this name"
+    for name, message in {
+        "short.txt": f"no rank for {first}, and 0 others",
+        "twice.txt": f"line {len(lines) + 1}: .* has a rank already",
+        "strange.txt": f"line 4: 'Atlantis': {other}",
+        "bare.txt": "line 4: expected the name of a node and its rank, found 'Atlantis'",
+    }.items():
+        with pytest.raises(InputError, match=message):
+            partition_graph(file, node_map=str(shared_tmp / name), **options)
