@@ -78,6 +78,11 @@ def program(module: str) -> str:
     return sys.argv[0] if sys.argv[0].startswith("cusp ") else f"python -m {module}"
 
 
+def description(text: str | None, module: str) -> str:
+    """The docstring of a program's module for its help: with its examples as a user types them."""
+    return (text or "").replace("::\n\n", "").replace(f"python -m {module}", program(module))
+
+
 def num_bytes(text: str) -> int:
     """Read a number of bytes such as ``500M`` or ``2G`` (powers of 1024)."""
     digits = text.upper().removesuffix("B").removesuffix("I")

@@ -20,7 +20,7 @@ from mpi4py import MPI
 
 from cusp.errors import InputError, together
 from cusp.estimates.plot import FAINT, INK, check_plot, pyplot_for, save_picture
-from cusp.launch import Parser, parse_together, program, run_main
+from cusp.launch import Parser, description, parse_together, program, run_main
 from cusp.runtime.timeline import COMPILE, OPERATOR, PHASE, ROUND, SYNC, WAIT
 
 COLUMNS = 900
@@ -51,7 +51,9 @@ class Band(NamedTuple):
 def make_parser() -> argparse.ArgumentParser:
     """The options."""
     parser = Parser(
-        prog=program("scripts.draw_trace"), description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+        prog=program("scripts.draw_trace"),
+        description=description(__doc__, "scripts.draw_trace"),
+        formatter_class=argparse.RawTextHelpFormatter,
     )
     parser.add_argument("trace", help="a file that --trace wrote")
     parser.add_argument("-o", "--output", required=True, metavar="FILE.png", help="or .svg, .pdf")

@@ -9,7 +9,7 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from cusp.launch import Parser, num_bytes, parse_together, program, run_main
+from cusp.launch import Parser, description, num_bytes, parse_together, program, run_main
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -42,7 +42,7 @@ def make_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = Parser(
         prog=program("scripts.generate"),
-        description=__doc__,
+        description=description(__doc__, "scripts.generate"),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     kinds = parser.add_subparsers(dest="kind", required=True, metavar="KIND")

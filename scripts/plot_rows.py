@@ -2,8 +2,8 @@
 
 ::
 
-    mpirun -n 1 python -m apps.bfs graph.h5 --sources 16 --rows rows.jsonl
-    mpirun -n 4 python -m apps.bfs graph.h5 --sources 16 --rows rows.jsonl
+    mpirun -n 1 cusp bfs graph.h5 --sources 16 --rows rows.jsonl
+    mpirun -n 4 cusp bfs graph.h5 --sources 16 --rows rows.jsonl
     python -m scripts.plot_rows rows.jsonl -o rows.png
 
 A point is the median of all rows of one kind, which is what the table shows, too. Speed-up is against the fewest ranks
@@ -21,7 +21,7 @@ from mpi4py import MPI
 
 from cusp.errors import InputError, OptionError, together
 from cusp.estimates.plot import FAINT, INK, MARKERS, check_plot, draw_sizes, pyplot_for, save_picture
-from cusp.launch import Parser, parse_together, program, run_main
+from cusp.launch import Parser, description, parse_together, program, run_main
 from cusp.program import report
 
 KIND = ("app", "graph", "policy", "device", "threads", "transport", "execution")  # what tells one line from another
@@ -31,7 +31,9 @@ Series = dict[tuple, dict[int, float]]  # what was run -> by number of ranks, me
 def make_parser() -> argparse.ArgumentParser:
     """The options."""
     parser = Parser(
-        prog=program("scripts.plot_rows"), description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+        prog=program("scripts.plot_rows"),
+        description=description(__doc__, "scripts.plot_rows"),
+        formatter_class=argparse.RawTextHelpFormatter,
     )
     parser.add_argument("rows", nargs="+", help="files that --rows wrote")
     parser.add_argument("-o", "--output", metavar="FILE.png", help="the picture; or .svg, .pdf")

@@ -16,7 +16,7 @@ from mpi4py import MPI
 from apps.library import APPS, partition_graph, partition_keywords
 from apps.run.cli import add_transport_option
 from cusp.errors import OptionError, together
-from cusp.launch import Parser, parse_together, program, run_main
+from cusp.launch import Parser, description, parse_together, program, run_main
 from cusp.output.whole_file import OutputError, check_targets, whole_file
 from cusp.program import report
 from cusp.program.cli import add_partition_options, add_watching, inputs_of, one_node
@@ -26,7 +26,11 @@ from scripts.report.page import page
 
 def make_parser() -> argparse.ArgumentParser:
     """The options."""
-    parser = Parser(prog=program("scripts.report"), description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = Parser(
+        prog=program("scripts.report"),
+        description=description(__doc__, "scripts.report"),
+        formatter_class=argparse.RawTextHelpFormatter,
+    )
     parser.add_argument("graph", help="graph file, folder of a saved partition, or any file that scripts.convert takes")
     parser.add_argument("-o", "--output", required=True, metavar="FILE.html", help="the page")
     parser.add_argument(
