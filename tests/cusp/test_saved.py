@@ -187,7 +187,7 @@ def test_on_other_numbers_of_ranks(tmp_path):
             assert np.array_equal(file["hops"][...], graphs.serial_hops(graph, 0))
 
 
-@pytest.mark.parametrize("delay", [0.0, 0.1])
+@pytest.mark.parametrize("delay", [pytest.param(0.0, marks=pytest.mark.slow), 0.1])
 def test_killed_while_saving(tmp_path, delay):
     """kill -9 of a rank at some moment of a second save: the first partition is still intact, or the second is."""
     graphs.write_here(tmp_path / "g.h5", graphs.random_directed(20_000, 200_000), sums=True)

@@ -195,6 +195,7 @@ def test_nobody_can_foresee_the_folder_that_stands_in(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["file"]  # both are gone with their process
 
 
+@pytest.mark.slow
 @pytest.mark.limit(300)
 def test_nothing_is_compiled_in_a_trial(tmp_path):
     """With an empty cache, a search without rounds over ranks that share memory is compiled by the warm-up."""

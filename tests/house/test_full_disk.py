@@ -61,7 +61,7 @@ OUTPUTS = {
 }
 
 
-@pytest.mark.parametrize("state", ["full", pytest.param("with some space", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("state", ["full", "with some space"])
 @pytest.mark.parametrize("option", OUTPUTS)
 def test_an_output_is_whole_or_not_there(disk, graph, comm, option, state):
     """One error, and nothing under a final or a temporary name; small outputs fit if there is some space.
@@ -82,7 +82,8 @@ def test_an_output_is_whole_or_not_there(disk, graph, comm, option, state):
     assert not left or (option == "--rows" and left == {disk / "made"} and not (disk / "made").read_bytes())
 
 
-@pytest.mark.parametrize("state", ["full", pytest.param("with some space", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("state", ["full", "with some space"])
 def test_compiled_code_is_not_kept(disk, tmp_path, graph, state):
     """One warning, the right answer, and no half entry; with space again, it is kept."""
     if state == "full":

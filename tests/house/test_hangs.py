@@ -59,7 +59,7 @@ def compiled(tmp_path_factory):
     [
         ("nothing", STOP, RULE, PARTITION),
         ("", STOP, "oec", "run"),
-        ("verifying", LOOP, "oec", "verify"),
+        pytest.param("verifying", LOOP, "oec", "verify", marks=pytest.mark.slow),
     ],
     ids=["rule-loop", "sync-stop", "verify-loop"],
 )

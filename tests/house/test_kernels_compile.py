@@ -165,6 +165,7 @@ def test_our_kernels_compile(variants):
     assert not list(errors([variant for variant in variants if variant not in firsts], "compute_90"))
 
 
+@pytest.mark.slow
 def test_our_kernels_compile_for_the_oldest_gpus(variants):
     """Types make no difference there."""
     assert not list(errors(first_choices(variants), "compute_80"))

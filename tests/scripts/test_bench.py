@@ -34,6 +34,7 @@ def test_table():
     assert table(lines, markdown=True) == "| policy | s |\n|---|---|\n| oec | 12.5 |"
 
 
+@pytest.mark.slow
 @pytest.mark.limit(300)
 def test_cpu(monkeypatch, tmp_path, capsys):
     """Every trial is a row, each BFS under a policy times a partitioning, and the table shows all of it."""

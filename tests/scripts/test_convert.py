@@ -257,6 +257,7 @@ def test_info_of_a_damaged_file(comm, tmp_path):
         describe(tmp_path / "a.h5", check=True)
 
 
+@pytest.mark.slow
 def test_edge_list_in_bounded_memory(comm, tmp_path):
     """The command reads 80 MB of text in less memory than its edges and text would take."""
     block = np.random.default_rng(5).integers(10**6, 2 * 10**6, (500_000, 2))
