@@ -192,17 +192,23 @@ class CompiledPolicy:
             )
             raise PolicyError(f"policy {self.policy.name}: {raised}") from error
         if wrong is not None and wrong >= 0:
-            value = "" if at[1] == NO_RANK else f"{at[1]}, "
+            value = self._asked_again(loop, args, int(wrong)) if self.device != "cpu" else at[1]
             ranks = f"not one of the ranks 0 to {args[0].num_parts - 1}"
-            raise PolicyError(f"policy {self.policy.name}: {question(loop, args, int(wrong))} is {value}{ranks}")
+            raise PolicyError(f"policy {self.policy.name}: {question(loop, args, int(wrong))} is {value}, {ranks}")
+
+    def _asked_again(self, loop: str, args: tuple[Any, ...], at: int) -> int:
+        """What a rule says in Python that is not a rank; it may raise there."""
+        said = np.array([-1, NO_RANK])
+        with np.errstate(divide="raise"):
+            getattr(self._interpreted(), loop)(*one_question(loop, args, at), said)
+        return int(said[1])
 
     def _told(self, error: BaseException, loop: str, args: tuple[Any, ...], at: int) -> BaseException:
         """An error of a compiled rule as Python raises it for the same question, with the line; else as it is."""
-        if at < 0 or self.device != "cpu" or getattr(self._loops, "__name__", "") == INTERPRETED:
+        if at < 0 or getattr(self._loops, "__name__", "") == INTERPRETED:
             return error
         try:
-            with np.errstate(divide="raise"):
-                getattr(self._interpreted(), loop)(*one_question(loop, args, at), np.full(2, -1))
+            self._asked_again(loop, args, at)
         except KeyboardInterrupt:
             raise
         except BaseException as again:

@@ -1,5 +1,6 @@
 """What went wrong in a rule, in words: what it was asked, in which line of the user's file, and why numba gave up."""
 
+import copy
 import os
 import re
 import traceback
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from cusp.errors import shortened
+from cusp.policies.prop import MastersView, Prop
 from cusp.runtime.devices import to_host
 
 COLORS = re.compile(r"\x1b\[[0-9;]*m")
@@ -30,13 +32,23 @@ def question(loop: str, args: tuple[Any, ...], at: int) -> str:
 
 
 def one_question(loop: str, args: tuple[Any, ...], at: int) -> tuple[Any, ...]:
-    """The arguments of a loop that asks about one node, or about the edges of one."""
+    """The arguments, on the host, of a loop that asks about one node, or about the edges of one."""
+    args = tuple(map(_on_host, args))
     if loop == "masters_of":
         return args[0], *(array[at : at + 1] for array in args[1:])
     if loop == "owners_of":
         return *args[:2], *(array[at : at + 1] for array in args[2:])
     row = at if loop == "assign_masters" else _row_of(args[0], at)
     return args[0], row, row + 1, *args[3:]
+
+
+def _on_host(value: Any) -> Any:
+    if not isinstance(value, (Prop, MastersView)):
+        return to_host(value)
+    other = copy.copy(value)
+    for name in value.__slots__:
+        setattr(other, name, to_host(getattr(value, name)))
+    return other
 
 
 def _row_of(prop: Any, edge: int) -> int:
