@@ -44,7 +44,7 @@ $(STAMP): pyproject.toml | $(BIN)/pip
 
 $(DEV): pyproject.toml | $(BIN)/pip
 	@echo 'installing what tests need besides: about 1 GB more'
-	$(BIN)/python -m pip install -e '.[mpich,dev]'
+	$(BIN)/python -m pip install --no-compile -e '.[mpich,dev]'
 	@touch $(STAMP) $@
 
 $(BIN)/pip:
