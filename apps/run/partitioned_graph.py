@@ -3,7 +3,7 @@
 import argparse
 import operator
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -77,11 +77,15 @@ class PartitionedGraph:
         return number
 
     def gids(self, nodes: Any) -> Any:
-        """The same of each node in a list, array or series; None, or one node, is taken too."""
+        """The same of each node in a list, array or series; None, or one node, is taken too.
+
+        Those of a set by number: ranks may go through a set of texts in different orders.
+        """
         several = isinstance(nodes, Iterable) and not isinstance(nodes, (str, bytes))
         if nodes is None or not several or self._is_node(nodes):
             return None if nodes is None else self.gid(nodes)
-        return [self.gid(node) for node in (np.asarray(nodes).tolist() if hasattr(nodes, "__array__") else nodes)]
+        found = [self.gid(node) for node in (np.asarray(nodes).tolist() if hasattr(nodes, "__array__") else nodes)]
+        return sorted(found) if isinstance(nodes, Set) else found
 
     def weights_of(self, nodes: Any, option: str) -> list[str] | None:
         """Nodes with weights, from a dictionary, nodes that weigh the same, or a file, as a command line has them."""
@@ -94,7 +98,7 @@ class PartitionedGraph:
         else:
             gids = self.gids(nodes)
             weights = dict.fromkeys(gids if isinstance(gids, list) else [gids], 1.0)
-        return [f"{gid}:{weight}" for gid, weight in weights.items()]
+        return [f"{gid}:{weight}" for gid, weight in sorted(weights.items())]
 
     def _is_node(self, node: Any) -> bool:
         return self.names is not None and self.names.find(node) is not None
