@@ -1,5 +1,7 @@
 """What a person who watches a run might want to do otherwise; shown on terminals, and by ``--log``."""
 
+from dataclasses import replace
+
 from cusp.estimates.quality import Quality
 from cusp.policies.inspect_rules import attributes_used
 from cusp.policies.policy import Policy
@@ -14,7 +16,8 @@ def about_partition(policy: Policy, quality: Quality) -> list[str]:
     ranks = quality.masters.size
     found = []
     if ranks >= MANY_PARTNERS and uses_grid(policy) and 1 in policy.grid_for(ranks):
-        better = " or ".join(f"{near} ({'x'.join(map(str, grid_of(near)))})" for near in (ranks - 1, ranks + 1))
+        squarest = replace(policy, grid=None).grid_for
+        better = " or ".join(f"{near} ({'x'.join(map(str, squarest(near)))})" for near in (ranks - 1, ranks + 1))
         found.append(
             f"{ranks} ranks make a grid of {'x'.join(map(str, policy.grid_for(ranks)))}, so that all ranks are "
             f"partners; policy {policy.name} is made for numbers such as {better}"
@@ -51,8 +54,3 @@ def about_run(quality: Quality, edges: int, local: int, cores: int) -> list[str]
 def uses_grid(policy: Policy) -> bool:
     """Whether a rule looks at the rows and columns of the grid."""
     return any({"rows", "columns"} & attributes_used(rule) for rule in (policy.master, policy.edge))
-
-
-def grid_of(ranks: int) -> tuple[int, int]:
-    """The squarest grid."""
-    return Policy("", about_partition, about_partition).grid_for(ranks)
