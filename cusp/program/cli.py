@@ -77,11 +77,6 @@ def add_policy_options(parser: argparse.ArgumentParser) -> None:
     add("--split", default="edges", help="reading split: edges, nodes, weighted or NODE:EDGE (default: edges)")
 
 
-def wanted_device(options: argparse.Namespace) -> str:
-    """The requested device; with a limit on the memory of the host, ``auto`` means the CPU."""
-    return "cpu" if options.memory_limit and options.device == "auto" else options.device
-
-
 def policy_parameters(options: argparse.Namespace) -> dict[str, Any]:
     """The options that are parameters of a policy, see :func:`cusp.policies.load_policy`."""
     return {

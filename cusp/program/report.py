@@ -4,6 +4,7 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
+from cusp.card.interfaces import Card
 from cusp.errors import together
 from cusp.estimates.dry_run import DryRun
 from cusp.estimates.quality import Quality
@@ -11,7 +12,7 @@ from cusp.input.graph_file import GraphHeader
 from cusp.output.whole_file import OutputError, whole_file
 from cusp.partition import Partition
 from cusp.runtime import progress as show_progress
-from cusp.runtime.devices import Placement
+from cusp.runtime.devices import Placement, backend
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -76,6 +77,20 @@ def describe_placement(placement: Placement, rules: str, comm: "Intracomm") -> s
     rules = comm.bcast(rules, placement.devices.index("gpu"))
     ranks = ", ".join(f"rank {rank}: {place}" for rank, place in enumerate(placement.places))
     return f"device: {placement.name} ({ranks}); rules: {rules}"
+
+
+def describe_card(device: str, comm: "Intracomm") -> list[str]:
+    """A line on where the edges are, if some GPU has a limit. Collective."""
+    everyone = comm.allgather(backend(Card, device).usage() if device == "gpu" else None)
+    usages = [usage._asdict() for usage in everyone if usage]
+    if not usages:
+        return []
+    resident, hosted, limit = (sum(usage[field] for usage in usages) / 1e6 for field in ("resident", "hosted", "limit"))
+    rate = min(usage["rate"] for usage in usages) / 1e9
+    return [
+        f"memory: {resident:,.1f} MB of edges on the card{'s' * (len(usages) > 1)}, of which {limit:,.1f} MB may be used, "
+        f"and {hosted:,.1f} MB in page-locked memory of the host, read at {rate:,.1f} GB/s"
+    ]
 
 
 def partition_table(quality: Quality, policy: str, seconds: float, phases: dict[str, float]) -> str:

@@ -7,21 +7,23 @@ so that no more than a chunk of each is ever resident. The loops see plain array
 """
 
 import mmap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import DTypeLike
 
+from cusp.card.interfaces import Card
 from cusp.errors import OptionError
 from cusp.runtime import watchdog
-from cusp.runtime.devices import Array, xp_of
+from cusp.runtime.devices import Array, backend, device_of, move, xp_of
 from cusp.runtime.files import ScratchFile
 
 ROW_BYTES = 17  # kept for each node that a rank reads: where its edges begin, how many there are, its master
 EDGE_BYTES = 40  # needed for each edge of a chunk: read, grouped, in transit, received, written
 LEAST_CHUNK = 1 << 12
+TAKEN_AT_ONCE = 1 << 24  # edges that are copied from one device to another
 ALL = 1 << 62  # a chunk that is never full
 NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)  # a mapped graph file may be larger than all memory
 
@@ -43,6 +45,25 @@ class Storage:
     def empty(self, size: int, dtype: DTypeLike) -> Array:
         """A new array of one dimension."""
         return xp_of(self.device).empty(size, dtype)
+
+    def take(self, array: Array | None) -> Array | None:
+        """An array of any device, copied into this storage if it is of another; None stays None."""
+        if array is None or device_of(array) == self.device:
+            return array
+        taken = self.empty(array.size, array.dtype)
+        for part in self.parts(array.size, TAKEN_AT_ONCE):
+            taken[part] = move(array[part], self.device)
+        return taken
+
+    def prefer(self, arrays: Sequence[Array]) -> None:
+        """Keep these arrays, or their last rows, where they are read fastest: see ``cusp/card/interfaces.py``."""
+
+    def settle(self) -> None:
+        """Bring back what had to make room for arrays that are gone."""
+
+    def at_once(self, most: int, entry_bytes: int) -> int:
+        """How many entries, at most ``most``, to work on at a time if each needs ``entry_bytes``."""
+        return most
 
     def map_file(self, path: str, offset: int, size: int, dtype: DTypeLike) -> np.ndarray | None:
         """Part of a file as an array; writing to it does not change the file. None where arrays live in memory."""
@@ -157,8 +178,28 @@ class FileStorage(Storage):
         return np.frombuffer(mapped, dtype, size, offset)
 
 
+class CardStorage(Storage):
+    """Arrays that kernels read, on the card or, where its memory has a limit, some of them in that of the host."""
+
+    def empty(self, size: int, dtype: DTypeLike) -> Array:
+        """A new array of one dimension."""
+        return backend(Card, self.device).empty(size, dtype)
+
+    def prefer(self, arrays: Sequence[Array]) -> None:
+        """Keep the last rows of these arrays on the card, as many as fit."""
+        backend(Card, self.device).prefer(arrays)
+
+    def settle(self) -> None:
+        """Bring back what had to leave the card for arrays that are gone."""
+        backend(Card, self.device).settle()
+
+    def at_once(self, most: int, entry_bytes: int) -> int:
+        """Fewer where the card has a limit."""
+        return backend(Card, self.device).at_once(most, entry_bytes)
+
+
 IN_MEMORY = Storage()
-ON_GPU = Storage(device="gpu")
+ON_GPU = CardStorage(device="gpu")
 
 
 def memory_of(device: str) -> Storage:

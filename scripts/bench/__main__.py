@@ -8,6 +8,7 @@ semiring       BFS, SSSP and PageRank as products of a matrix and vectors, besid
 priority       shortest paths by soft priorities, beside strict buckets and no order
 compare-trees  partitionings and searches of this checkout beside those of another one
 gpu            algorithms on one GPU; on several: mpirun -n 4 python -m scripts.bench.gpus, or .gpu_partition GRAPH
+               graphs larger than the memory of a card: python -m scripts.bench.limited
                seven algorithms on a folder of graphs: mpirun -n 2 python -m scripts.bench.many FOLDER
 """
 

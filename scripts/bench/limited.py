@@ -1,0 +1,141 @@
+"""Algorithms on graphs that are larger than what they may use of a card: ``python -m scripts.bench.limited``.
+
+Each one runs with all edges in the memory of the card, then with shares of them, the rest of which comes over the link.
+Answers are compared. For a graph that does not fit at all, ``--limit`` says how much of the card is used.
+"""
+
+import argparse
+import ctypes
+import statistics
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from apps import library
+from apps.harness import choose_sources, commit
+from apps.run.partitioned_graph import PartitionedGraph
+from cusp.card.interfaces import Card
+from cusp.launch import num_bytes, parse_together, run_main
+from cusp.runtime.devices import backend
+from cusp.runtime.storage import peak_mb
+from scripts.bench.gpus import make_graph
+from scripts.bench.shared.rows import ROWS, keep
+
+SETTINGS: dict[str, dict[str, Any]] = {"pagerank": {"iterations": 5, "tolerance": 0.0, "unweighted": True}}
+WITH_SOURCE = ("bfs", "sssp")
+WEIGHTED = ("sssp",)
+RECEIVED = 198  # the field of NVML: bytes that came over PCIe, in KiB
+
+
+def main(comm: MPI.Intracomm, argv: list[str]) -> int:
+    """Measure every graph and app; rank 0 prints and keeps rows. Collective."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--graphs", default="kron26", help="kronSCALE, roadSIDE and ringNODES, with commas")
+    parser.add_argument("--apps", default="bfs,sssp,cc,pagerank")
+    parser.add_argument("--shares", default="1,0.25,0", help="of the edges that are on the card (default: %(default)s)")
+    parser.add_argument("--limit", type=num_bytes, help="of the card, for the whole graph; instead of shares")
+    parser.add_argument("--sources", type=int, default=4)
+    parser.add_argument("--trials", type=int, default=3, help="of apps without sources")
+    parser.add_argument("--folder", default=tempfile.gettempdir(), help="for the graphs, which may be large")
+    parser.add_argument("--rows", type=Path, default=ROWS / "limited.jsonl", help="rows are appended here")
+    options = parse_together(comm, parser, argv)
+    for name in options.graphs.split(","):
+        path = make_graph(name, options.folder, comm)
+        apps = options.apps.split(",")
+        for weighted in sorted({app in WEIGHTED for app in apps}):
+            for row in measure(name, path, [app for app in apps if (app in WEIGHTED) == weighted], options, comm):
+                if comm.rank == 0:
+                    keep([row], options.rows)
+                    print(line_of(row), flush=True)
+    return 0
+
+
+def measure(name: str, path: str, apps: list[str], options: argparse.Namespace, comm: MPI.Intracomm) -> Iterator[dict]:
+    """A row for each app and share, or for each app under the limit. Collective."""
+    card = backend(Card, "gpu")
+    shares = [None] if options.limit else [float(share) for share in options.shares.split(",")]
+    limit = options.limit or int(0.9 * free_of_card())
+    how = {"comm": comm, "device": "gpu", "memory_limit": limit, "weights": any(app in WEIGHTED for app in apps)}
+    before = card.usage()
+    graph = library.partition_graph(path, **how)
+    seconds = sum(graph.seconds.values()) if hasattr(graph, "seconds") else None
+    chosen = argparse.Namespace(source=None, sources=options.sources, seed=1)
+    sources = choose_sources(graph.part, comm, chosen)
+    for app in apps:
+        expected = None
+        for share in shares:
+            run_all(app, graph, sources[:1], 1)  # prepares
+            if share is not None:
+                card.settle(share)
+            received = bytes_received()
+            times, sums = run_all(app, graph, sources, options.trials)
+            received = bytes_received() - received
+            usage = card.usage()
+            assert usage is not None
+            expected = expected or sums
+            yield {
+                "graph": name, "app": app, "ranks": comm.size, "nodes": graph.part.num_nodes,
+                "edges": graph.part.num_edges, "share": share, "ms": statistics.median(times) * 1e3,
+                "verified": sums == expected, "gb_received": received / 1e9 / len(times), "partition_seconds": seconds,
+                "peak_mb": peak_mb(), "commit": commit(), **usage._asdict(),
+            }  # fmt: skip
+    del graph, before
+
+
+def run_all(app: str, graph: PartitionedGraph, sources: list[int], trials: int) -> tuple[list[float], list[Any]]:
+    """Seconds and checksums of an app from each source, or of so many trials. Collective."""
+    function, settings = getattr(library, app), SETTINGS.get(app, {})
+    calls = [{"source": source} for source in sources] if app in WITH_SOURCE else [{}] * trials
+    times, sums = [], []
+    for call in calls:
+        result = function(graph, gather=False, **call, **settings)
+        times.append(result.seconds)
+        labels = [label for name, label in result.local.items() if name != "node"]
+        sums.append([label.astype(np.int64 if label.dtype.kind == "i" else np.float64).sum().item() for label in labels])
+    return times, sums
+
+
+def free_of_card() -> int:
+    """Bytes."""
+    import cupy as cp
+
+    return int(cp.cuda.runtime.memGetInfo()[0])
+
+
+class _Field(ctypes.Structure):
+    """``nvmlFieldValue_t``."""
+
+    _fields_ = (
+        ("field", ctypes.c_uint), ("scope", ctypes.c_uint), ("time", ctypes.c_longlong), ("latency", ctypes.c_longlong),
+        ("type", ctypes.c_uint), ("code", ctypes.c_uint), ("value", ctypes.c_ulonglong),
+    )  # fmt: skip
+
+
+def bytes_received() -> float:
+    """Bytes that the first GPU has received over PCIe since the driver was loaded; NaN where it does not count them."""
+    try:
+        nvml = ctypes.CDLL("libnvidia-ml.so.1")
+    except OSError:
+        return float("nan")
+    device, field = ctypes.c_void_p(), _Field(field=RECEIVED)
+    calls = nvml.nvmlInit_v2(), nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(device))
+    calls += (nvml.nvmlDeviceGetFieldValues(device, 1, ctypes.byref(field)),)
+    return float("nan") if any(calls) or field.code else field.value * 1024.0
+
+
+def line_of(row: dict[str, Any]) -> str:
+    """One row as a line of the table."""
+    share = "limit" if row["share"] is None else f"{row['share']:.0%}"
+    return (
+        f"{row['graph']} {row['app']:<9} {share:>5} on the card: {row['ms']:9.3f} ms, {row['resident'] / 1e9:6.2f} GB there, "
+        f"{row['hosted'] / 1e9:6.2f} GB hosted, {row['gb_received']:.3f} GB received, link {row['rate'] / 1e9:.1f} GB/s"
+        f"{'' if row['verified'] else ' WRONG ANSWER'}"
+    )
+
+
+if __name__ == "__main__":
+    run_main(main)
