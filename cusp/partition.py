@@ -11,6 +11,7 @@ from cusp.lid_map import LidMap
 from cusp.runtime.devices import backend, move
 from cusp.runtime.storage import IN_MEMORY, Storage, memory_of
 
+RUN_BYTES = 32  # for each proxy: labels of a run and its answer
 OF_NODES, OF_EDGES = ("gids", "offsets", "has_in", "degrees"), ("targets", "weights")
 
 
@@ -110,7 +111,7 @@ class Partition:
     def kept(self) -> "Partition":
         """This partition, whose last rows are kept where they are read fastest: see :meth:`.Storage.prefer`."""
         edges = [self.targets, self.weights, self.csc and self.csc.sources, self.csc and self.csc.weights]
-        self.storage.prefer([array for array in edges if array is not None])
+        self.storage.prefer([array for array in edges if array is not None], RUN_BYTES * self.num_proxies)
         return self
 
     @property

@@ -8,6 +8,7 @@ whatever an algorithm makes, it is right; the more of it fits onto the card, the
 Hosted memory that is not used any more is kept for the next array, since page-locked memory is slow to make (3 GB/s).
 """
 
+import itertools
 import socket
 import weakref
 from collections.abc import Sequence
@@ -25,6 +26,7 @@ from cusp.runtime.devices import Array
 RESERVE = 1 << 29  # bytes for the driver, libraries and partners, at least
 RESERVED_SHARE = 16  # or this part of the card, if that is more
 PROBE = 1 << 26  # bytes by which the rate of the link is measured
+AT_LEAST = 32  # this part of the limit is made free at a time
 WASTE = 1.25  # of kept memory: an array gets up to this times what it needs
 OutOfMemoryError = cp.cuda.memory.OutOfMemoryError
 
@@ -37,7 +39,8 @@ class Memory:
         self.pool = cp.cuda.MemoryPool()
         self._resident: list[tuple[Hosted, int]] = []  # pieces on the card; those that are wanted most come first
         self._used: weakref.WeakSet[_Lease] = weakref.WeakSet()
-        self._preferred: weakref.WeakSet[_Lease] = weakref.WeakSet()
+        self._preferred: list[weakref.WeakSet[_Lease]] = []  # groups of arrays; those preferred last come first
+        self._headroom = 0
         self._returned: list[Hosted] = []  # of arrays that are gone: they may go at any time, so nothing is done then
         self._kept: list[Hosted] = []
         self.resize(limit)
@@ -88,25 +91,25 @@ class Memory:
         while self._kept:
             self._kept.pop().free()
 
-    def prefer(self, arrays: Sequence[Array]) -> None:
+    def prefer(self, arrays: Sequence[Array], headroom: int) -> None:
         """See interfaces.py."""
         addresses = [array.data.ptr for array in arrays]
-        self._preferred = weakref.WeakSet(lease for lease in list(self._used) if lease.block.address in addresses)
+        group = weakref.WeakSet(lease for lease in list(self._used) if lease.block.address in addresses)
+        self._preferred = [group, *(older for older in self._preferred if len(older) > 0)]
+        self._headroom = max(headroom, self._headroom)
         self.settle()
 
     def settle(self, share: float = 1.0) -> None:
         """See interfaces.py."""
         self._take_back()
-        wanted = [lease.block for lease in list(self._preferred)]
-        pieces = [(block, number) for block in wanted for number in range(block.pieces)]
         self.pool.free_all_blocks()
-        room = min(self.limit - self.pool.total_bytes(), int(share * sum(block.size for block in wanted)))
-        chosen: list[tuple[Hosted, int]] = []
-        for block, number in sorted(pieces, key=lambda piece: piece[1] / piece[0].pieces, reverse=True):
-            room -= block.bytes_of(number)
-            if room < 0:
-                break
-            chosen.append((block, number))
+        groups = [[lease.block for lease in list(group)] for group in self._preferred if len(group) > 0]
+        room = self.limit - self.pool.total_bytes() - self._headroom
+        if share < 1 and groups:
+            room = min(room, int(share * sum(block.size for block in groups[0])))
+        pieces = list(itertools.chain.from_iterable(map(last_rows_first, groups)))
+        ends = itertools.accumulate(block.bytes_of(number) for block, number in pieces)
+        chosen = [piece for piece, end in zip(pieces, ends) if end <= room]
         for block, number in set(self._resident) - set(chosen):
             block.send_back(number)
         self._resident = [(block, number) for block, number in chosen if block.bring(number)]
@@ -126,7 +129,8 @@ class Memory:
         """Send edges back until the pool may grow by ``size``; whether there were any on the card."""
         self._take_back()
         self.pool.free_all_blocks()
-        return self._send_back(size + self.pool.used_bytes() - self.pool.get_limit()) > 0
+        missing = size + self.pool.used_bytes() - self.pool.get_limit()
+        return self._send_back(max(missing, self.limit // AT_LEAST)) > 0
 
     def _send_back(self, wanted: int) -> int:
         """Move pieces into the host's memory until ``wanted`` bytes are free; how many became free."""
@@ -165,6 +169,12 @@ class Memory:
         end.record()
         end.synchronize()
         self.rate = numbers.nbytes / max(cp.cuda.get_elapsed_time(begin, end) / 1e3, 1e-9)
+
+
+def last_rows_first(blocks: list[Hosted]) -> list[tuple[Hosted, int]]:
+    """The pieces of arrays that have the same rows, by which to keep first."""
+    pieces = [(block, number) for block in blocks for number in range(block.pieces)]
+    return sorted(pieces, key=lambda piece: piece[1] / piece[0].pieces, reverse=True)
 
 
 class _Lease:
@@ -209,9 +219,9 @@ def empty(size: int, dtype: DTypeLike) -> Array:
     return cp.ndarray(size, dtype, _memory[0].host(size * np.dtype(dtype).itemsize))
 
 
-def prefer(arrays: Sequence[Array]) -> None:
+def prefer(arrays: Sequence[Array], headroom: int = 0) -> None:
     if _memory:
-        _memory[0].prefer(arrays)
+        _memory[0].prefer(arrays, headroom)
 
 
 def settle(share: float = 1.0) -> None:

@@ -61,11 +61,12 @@ class Card(Protocol):
             Neither the card nor the host has so much memory.
         """
 
-    def prefer(self, arrays: Sequence[Array]) -> None:
-        """Keep the last rows of these arrays on the card, as many as fit, instead of those of all others.
+    def prefer(self, arrays: Sequence[Array], headroom: int = 0) -> None:
+        """Keep the last rows of these arrays on the card, as many as fit, rather than those of others.
 
         Hubs come first, so the last rows are the short ones. They are asked for most often: a pull seldom looks at a
-        hub, which is reached early, and most nodes are reached by their first neighbors.
+        hub, which is reached early, and most nodes are reached by their first neighbors. ``headroom`` bytes are left
+        for what a run makes.
         """
 
     def settle(self, share: float = 1.0) -> None:

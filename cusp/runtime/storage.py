@@ -55,7 +55,7 @@ class Storage:
             taken[part] = move(array[part], self.device)
         return taken
 
-    def prefer(self, arrays: Sequence[Array]) -> None:
+    def prefer(self, arrays: Sequence[Array], headroom: int = 0) -> None:
         """Keep these arrays, or their last rows, where they are read fastest: see ``cusp/card/interfaces.py``."""
 
     def settle(self) -> None:
@@ -185,9 +185,9 @@ class CardStorage(Storage):
         """A new array of one dimension."""
         return backend(Card, self.device).empty(size, dtype)
 
-    def prefer(self, arrays: Sequence[Array]) -> None:
-        """Keep the last rows of these arrays on the card, as many as fit."""
-        backend(Card, self.device).prefer(arrays)
+    def prefer(self, arrays: Sequence[Array], headroom: int = 0) -> None:
+        """Keep the last rows of these arrays on the card, as many as fit beside ``headroom`` bytes."""
+        backend(Card, self.device).prefer(arrays, headroom)
 
     def settle(self) -> None:
         """Bring back what had to leave the card for arrays that are gone."""

@@ -5,7 +5,6 @@ Answers are compared. For a graph that does not fit at all, ``--limit`` says how
 """
 
 import argparse
-import ctypes
 import statistics
 import tempfile
 from collections.abc import Iterator
@@ -28,7 +27,6 @@ from scripts.bench.shared.rows import ROWS, keep
 SETTINGS: dict[str, dict[str, Any]] = {"pagerank": {"iterations": 5, "tolerance": 0.0, "unweighted": True}}
 WITH_SOURCE = ("bfs", "sssp")
 WEIGHTED = ("sssp",)
-RECEIVED = 198  # the field of NVML: bytes that came over PCIe, in KiB
 
 
 def main(comm: MPI.Intracomm, argv: list[str]) -> int:
@@ -60,9 +58,8 @@ def measure(name: str, path: str, apps: list[str], options: argparse.Namespace, 
     shares = [None] if options.limit else [float(share) for share in options.shares.split(",")]
     limit = options.limit or int(0.9 * free_of_card())
     how = {"comm": comm, "device": "gpu", "memory_limit": limit, "weights": any(app in WEIGHTED for app in apps)}
-    before = card.usage()
     graph = library.partition_graph(path, **how)
-    seconds = sum(graph.seconds.values()) if hasattr(graph, "seconds") else None
+    seconds = sum(graph.seconds.values())
     chosen = argparse.Namespace(source=None, sources=options.sources, seed=1)
     sources = choose_sources(graph.part, comm, chosen)
     for app in apps:
@@ -71,19 +68,16 @@ def measure(name: str, path: str, apps: list[str], options: argparse.Namespace, 
             run_all(app, graph, sources[:1], 1)  # prepares
             if share is not None:
                 card.settle(share)
-            received = bytes_received()
             times, sums = run_all(app, graph, sources, options.trials)
-            received = bytes_received() - received
             usage = card.usage()
             assert usage is not None
             expected = expected or sums
             yield {
                 "graph": name, "app": app, "ranks": comm.size, "nodes": graph.part.num_nodes,
                 "edges": graph.part.num_edges, "share": share, "ms": statistics.median(times) * 1e3,
-                "verified": sums == expected, "gb_received": received / 1e9 / len(times), "partition_seconds": seconds,
+                "verified": sums == expected, "partition_seconds": seconds,
                 "peak_mb": peak_mb(), "commit": commit(), **usage._asdict(),
             }  # fmt: skip
-    del graph, before
 
 
 def run_all(app: str, graph: PartitionedGraph, sources: list[int], trials: int) -> tuple[list[float], list[Any]]:
@@ -106,33 +100,12 @@ def free_of_card() -> int:
     return int(cp.cuda.runtime.memGetInfo()[0])
 
 
-class _Field(ctypes.Structure):
-    """``nvmlFieldValue_t``."""
-
-    _fields_ = (
-        ("field", ctypes.c_uint), ("scope", ctypes.c_uint), ("time", ctypes.c_longlong), ("latency", ctypes.c_longlong),
-        ("type", ctypes.c_uint), ("code", ctypes.c_uint), ("value", ctypes.c_ulonglong),
-    )  # fmt: skip
-
-
-def bytes_received() -> float:
-    """Bytes that the first GPU has received over PCIe since the driver was loaded; NaN where it does not count them."""
-    try:
-        nvml = ctypes.CDLL("libnvidia-ml.so.1")
-    except OSError:
-        return float("nan")
-    device, field = ctypes.c_void_p(), _Field(field=RECEIVED)
-    calls = nvml.nvmlInit_v2(), nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(device))
-    calls += (nvml.nvmlDeviceGetFieldValues(device, 1, ctypes.byref(field)),)
-    return float("nan") if any(calls) or field.code else field.value * 1024.0
-
-
 def line_of(row: dict[str, Any]) -> str:
     """One row as a line of the table."""
     share = "limit" if row["share"] is None else f"{row['share']:.0%}"
     return (
         f"{row['graph']} {row['app']:<9} {share:>5} on the card: {row['ms']:9.3f} ms, {row['resident'] / 1e9:6.2f} GB there, "
-        f"{row['hosted'] / 1e9:6.2f} GB hosted, {row['gb_received']:.3f} GB received, link {row['rate'] / 1e9:.1f} GB/s"
+        f"{row['hosted'] / 1e9:6.2f} GB hosted, link {row['rate'] / 1e9:.1f} GB/s"
         f"{'' if row['verified'] else ' WRONG ANSWER'}"
     )
 

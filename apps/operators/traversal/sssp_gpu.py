@@ -132,7 +132,8 @@ def _sort_rows(part: Partition, weights: Any) -> tuple[Any, Any]:
         keys[begins] = 1
         keys = cp.cumsum(keys) << 32 | weights[edges]
         order = cp.argsort(keys)
-        targets[edges], sorted_weights[edges] = part.targets[edges][order], weights[edges][order]
+        for given, ordered in ((part.targets, targets), (weights, sorted_weights)):
+            ordered[edges] = given[edges].copy()[order]  # a copy, as rows may lie in the memory of the host
         row = end
     part.storage.prefer([targets, sorted_weights])
     return targets, sorted_weights
