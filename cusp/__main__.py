@@ -107,7 +107,7 @@ def partition_as_told(comm: MPI.Intracomm, options: argparse.Namespace) -> None:
         with together(comm):
             policy = told_shares(policy, options.shares, parts)
         result = dry_run(header, policy, parts, options.split, int(options.sample * 1e6), comm)
-        report.say(comm.rank, report.dry_run(result, policy.name))
+        report.say(comm.rank, report.dry_run(result, policy.name, options.memory_limit))
         return
     placement = choose_device(options.device, comm, options.threads)
     device = placement.device

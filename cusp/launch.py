@@ -79,8 +79,8 @@ def out_of_memory(rank: int, error: MemoryError) -> str:
     """What a user can do about it, after what was to be allocated."""
     what = " ".join(str(error).split()) or "an array could not be allocated"
     return (
-        f"rank {rank} is out of memory: {what}; with --memory-limit a graph file may be larger than the memory of a host "
-        "or of a GPU, and more ranks need less each"
+        f"rank {rank} is out of memory: {what}; with --memory-limit a graph file may be larger than the memory of a "
+        "host or of a GPU, and more ranks need less each"
     )
 
 

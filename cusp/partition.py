@@ -109,10 +109,12 @@ class Partition:
         return replace(self, **moved, lid_map=lid_map, csc=csc, storage=storage, device=device).kept()
 
     def kept(self) -> "Partition":
-        """This partition, whose last rows are kept where they are read fastest: see :meth:`.Storage.prefer`."""
+        """The same partition with its arrays where they are read fastest, if memory is short: see :class:`.Storage`."""
+        aside = {name: self.storage.aside(getattr(self, name)) for name in ("gids", "degrees")}
+        lid_map = LidMap(self.lid_map.index, self.storage.aside(self.lid_map.table))
         edges = [self.targets, self.weights, self.csc and self.csc.sources, self.csc and self.csc.weights]
         self.storage.prefer([array for array in edges if array is not None], RUN_BYTES * self.num_proxies)
-        return self
+        return replace(self, **aside, lid_map=lid_map)
 
     @property
     def num_proxies(self) -> int:

@@ -25,7 +25,8 @@ from cusp.runtime.devices import Array
 
 RESERVE = 1 << 29  # bytes for the driver, libraries and partners, at least
 RESERVED_SHARE = 16  # or this part of the card, if that is more
-PROBE = 1 << 26  # bytes by which the rate of the link is measured
+ASIDE = 8  # an array of more than this part of the limit may be put aside
+PROBE = 1 << 27  # bytes by which the rate of the link is measured
 AT_LEAST = 32  # this part of the limit is made free at a time
 WASTE = 1.25  # of kept memory: an array gets up to this times what it needs
 OutOfMemoryError = cp.cuda.memory.OutOfMemoryError
@@ -204,8 +205,8 @@ def set_limit(limit: int | None, needed: int, sharing: int) -> None:
     why = driver_gpu.why_not()
     if why:
         raise CardError(
-            f"the graph needs up to {needed:,} bytes, and {limit:,} of the GPU may be used; the rest would lie in memory "
-            f"of the host, which this driver does not offer ({why}): use more ranks, or --device cpu"
+            f"the graph needs up to {needed:,} bytes, and {limit:,} of the GPU may be used; its driver cannot take memory "
+            f"of the host for the rest ({why}): use more ranks, or --device cpu"
         )
     if _memory:
         _memory[0].resize(limit)
@@ -217,6 +218,11 @@ def empty(size: int, dtype: DTypeLike) -> Array:
     if not _memory or size == 0:
         return cp.empty(size, dtype)
     return cp.ndarray(size, dtype, _memory[0].host(size * np.dtype(dtype).itemsize))
+
+
+def aside(size: int, dtype: DTypeLike) -> Array:
+    large = _memory and size * np.dtype(dtype).itemsize > _memory[0].limit // ASIDE
+    return empty(size, dtype) if large else cp.empty(size, dtype)
 
 
 def prefer(arrays: Sequence[Array], headroom: int = 0) -> None:

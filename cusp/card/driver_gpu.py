@@ -120,5 +120,3 @@ def why_not() -> str | None:
     except (OSError, AttributeError, DriverError) as error:
         return str(error)
     return None
-
-

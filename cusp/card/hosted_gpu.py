@@ -20,8 +20,8 @@ class CardError(InputError):
 
 def _too_little(left: int, needed: int) -> CardError:
     return CardError(
-        f"the host has {left:,} bytes left for page-locked memory, and {needed:,} are needed for an array that does not "
-        "fit onto the GPU: use ranks on more hosts, or a larger --memory-limit"
+        f"the host has {left:,} bytes left for page-locked memory, and {needed:,} are needed for an array that does "
+        "not fit onto the GPU: use ranks on more hosts, or a larger --memory-limit"
     )
 
 

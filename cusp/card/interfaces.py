@@ -1,4 +1,4 @@
-"""What the memory of a GPU offers where it has a limit: the module ``card_gpu``. CPUs have ``cusp/runtime/storage.py``."""
+"""What the memory of a device offers, with a limit where that is a GPU's: ``card_cpu`` and ``card_gpu``."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
@@ -58,8 +58,11 @@ class Card(Protocol):
         Raises
         ------
         CardError
-            Neither the card nor the host has so much memory.
+            Neither the card nor its host has so much memory.
         """
+
+    def aside(self, size: int, dtype: DTypeLike) -> Array:
+        """A new array with entries for nodes that are seldom needed, or few of them: hosted, if it is large."""
 
     def prefer(self, arrays: Sequence[Array], headroom: int = 0) -> None:
         """Keep the last rows of these arrays on the card, as many as fit, rather than those of others.

@@ -21,15 +21,24 @@ def limit_card(header: GraphHeader, device: str, limit: int | None, comm: "Intra
     CardError
         On every rank: the limit is more than the card has.
     """
-    card = backend(Card, device) if device == "gpu" else None
-    places = comm.allgather(card and card.place())
+    card = backend(Card, device)
+    places = comm.allgather((device, card.place()))
     with together(comm):
-        if card:
-            card.set_limit(limit, bytes_needed(header, comm.size), places.count(card.place()))
+        card.set_limit(limit, bytes_needed(header, comm.size), places.count((device, card.place())))
+
+
+def edge_bytes(header: GraphHeader, ranks: int) -> int:
+    """Bytes of the edges of a rank, once they are partitioned."""
+    return header.num_edges * (4 + (header.weight_dtype.itemsize if header.weight_dtype else 0)) // ranks
+
+
+def resident_bytes(header: GraphHeader, ranks: int, limit: int) -> int:
+    """How many of them stay on the card under a limit, at least."""
+    return min(max(limit - header.num_nodes * NODE_BYTES, 0), edge_bytes(header, ranks))
 
 
 def bytes_needed(header: GraphHeader, ranks: int) -> int:
     """Bytes of the card that a rank needs while a graph is partitioned: what it reads, receives and makes."""
     weight = header.weight_dtype.itemsize if header.weight_dtype else 0
-    for_edge = (header.index_dtype.itemsize + weight) * (1 + (ranks > 1)) + 4 + weight
-    return header.num_edges * for_edge // ranks + header.num_nodes * NODE_BYTES
+    read = header.num_edges * (header.index_dtype.itemsize + weight) // ranks
+    return read * (1 + (ranks > 1)) + edge_bytes(header, ranks) + header.num_nodes * NODE_BYTES

@@ -9,6 +9,7 @@ so that no more than a chunk of each is ever resident. The loops see plain array
 import mmap
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from typing import Any
 from weakref import WeakSet
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import DTypeLike
 from cusp.card.interfaces import Card
 from cusp.errors import OptionError
 from cusp.runtime import watchdog
-from cusp.runtime.devices import Array, backend, device_of, move, xp_of
+from cusp.runtime.devices import Array, backend, device_of, move
 from cusp.runtime.files import ScratchFile
 
 ROW_BYTES = 17  # kept for each node that a rank reads: where its edges begin, how many there are, its master
@@ -44,9 +45,9 @@ class Storage:
 
     def empty(self, size: int, dtype: DTypeLike) -> Array:
         """A new array of one dimension."""
-        return xp_of(self.device).empty(size, dtype)
+        return backend(Card, self.device).empty(size, dtype)
 
-    def take(self, array: Array | None) -> Array | None:
+    def take(self, array: Any) -> Any:
         """An array of any device, copied into this storage if it is of another; None stays None."""
         if array is None or device_of(array) == self.device:
             return array
@@ -57,13 +58,24 @@ class Storage:
 
     def prefer(self, arrays: Sequence[Array], headroom: int = 0) -> None:
         """Keep these arrays, or their last rows, where they are read fastest: see ``cusp/card/interfaces.py``."""
+        backend(Card, self.device).prefer(arrays, headroom)
 
     def settle(self) -> None:
         """Bring back what had to make room for arrays that are gone."""
+        backend(Card, self.device).settle()
 
     def at_once(self, most: int, entry_bytes: int) -> int:
         """How many entries, at most ``most``, to work on at a time if each needs ``entry_bytes``."""
-        return most
+        return backend(Card, self.device).at_once(most, entry_bytes)
+
+    def aside(self, array: Array) -> Array:
+        """The same array, elsewhere if it is seldom needed and memory is short."""
+        card = backend(Card, self.device)
+        if card.usage() is None:
+            return array
+        moved = card.aside(array.size, array.dtype)
+        moved[...] = array
+        return moved
 
     def map_file(self, path: str, offset: int, size: int, dtype: DTypeLike) -> np.ndarray | None:
         """Part of a file as an array; writing to it does not change the file. None where arrays live in memory."""
@@ -178,28 +190,8 @@ class FileStorage(Storage):
         return np.frombuffer(mapped, dtype, size, offset)
 
 
-class CardStorage(Storage):
-    """Arrays that kernels read, on the card or, where its memory has a limit, some of them in that of the host."""
-
-    def empty(self, size: int, dtype: DTypeLike) -> Array:
-        """A new array of one dimension."""
-        return backend(Card, self.device).empty(size, dtype)
-
-    def prefer(self, arrays: Sequence[Array], headroom: int = 0) -> None:
-        """Keep the last rows of these arrays on the card, as many as fit beside ``headroom`` bytes."""
-        backend(Card, self.device).prefer(arrays, headroom)
-
-    def settle(self) -> None:
-        """Bring back what had to leave the card for arrays that are gone."""
-        backend(Card, self.device).settle()
-
-    def at_once(self, most: int, entry_bytes: int) -> int:
-        """Fewer where the card has a limit."""
-        return backend(Card, self.device).at_once(most, entry_bytes)
-
-
 IN_MEMORY = Storage()
-ON_GPU = CardStorage(device="gpu")
+ON_GPU = Storage(device="gpu")
 
 
 def memory_of(device: str) -> Storage:

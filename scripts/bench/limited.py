@@ -57,8 +57,8 @@ def measure(name: str, path: str, apps: list[str], options: argparse.Namespace, 
     card = backend(Card, "gpu")
     shares = [None] if options.limit else [float(share) for share in options.shares.split(",")]
     limit = options.limit or int(0.9 * free_of_card())
-    how = {"comm": comm, "device": "gpu", "memory_limit": limit, "weights": any(app in WEIGHTED for app in apps)}
-    graph = library.partition_graph(path, **how)
+    weights = any(app in WEIGHTED for app in apps)
+    graph = library.partition_graph(path, comm=comm, weights=weights, device="gpu", memory_limit=limit)
     seconds = sum(graph.seconds.values())
     chosen = argparse.Namespace(source=None, sources=options.sources, seed=1)
     sources = choose_sources(graph.part, comm, chosen)
@@ -89,7 +89,9 @@ def run_all(app: str, graph: PartitionedGraph, sources: list[int], trials: int) 
         result = function(graph, gather=False, **call, **settings)
         times.append(result.seconds)
         labels = [label for name, label in result.local.items() if name != "node"]
-        sums.append([label.astype(np.int64 if label.dtype.kind == "i" else np.float64).sum().item() for label in labels])
+        sums.append(
+            [label.astype(np.int64 if label.dtype.kind == "i" else np.float64).sum().item() for label in labels]
+        )
     return times, sums
 
 
@@ -104,8 +106,8 @@ def line_of(row: dict[str, Any]) -> str:
     """One row as a line of the table."""
     share = "limit" if row["share"] is None else f"{row['share']:.0%}"
     return (
-        f"{row['graph']} {row['app']:<9} {share:>5} on the card: {row['ms']:9.3f} ms, {row['resident'] / 1e9:6.2f} GB there, "
-        f"{row['hosted'] / 1e9:6.2f} GB hosted, link {row['rate'] / 1e9:.1f} GB/s"
+        f"{row['graph']} {row['app']:<9} {share:>5} on the card: {row['ms']:9.3f} ms, {row['resident'] / 1e9:6.2f} GB "
+        f"there, {row['hosted'] / 1e9:6.2f} GB hosted, link {row['rate'] / 1e9:.1f} GB/s"
         f"{'' if row['verified'] else ' WRONG ANSWER'}"
     )
 

@@ -30,7 +30,7 @@ OPTIONS = {
 
 @pytest.fixture
 def card(monkeypatch) -> Iterator[object]:
-    """The module for the card, with small pieces and without a limit; what a test limits is unlimited again after it."""
+    """The module for the card, with small pieces and no limit; what a test limits is unlimited again after it."""
     import cupy as cp
 
     from cusp.card import hosted_gpu
@@ -166,5 +166,3 @@ def test_without_a_limit(comm, shared_tmp, card, monkeypatch):
     assert card.usage().limit < 40_000 * comm.size and sum(card.usage()[1:3]) > 0
     assert_same(part.on("cpu"), whole.on("cpu"))
     assert to_host(part.targets).size == part.num_local_edges
-
-
