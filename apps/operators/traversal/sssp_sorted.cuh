@@ -190,6 +190,8 @@ __device__ inline void pull_edges(Rows queued, VALUE far, SortedRows rows, VALUE
   });
 }
 
+constexpr u64 OFFER = 1ull << 40;  // added to a number of edges by each warp that knows a next distance
+
 // Shortest paths of an undirected graph whose rows are sorted by weight, in one kernel.
 //
 // Distances are settled bucket after bucket. A bucket [low, high) relaxes of every node that is settled just the edges
@@ -218,13 +220,15 @@ settle_and_pull(i64 source, const u64* index, const int* table, SortedRows rows,
     if (thread_id() == 0) progress->lowest[(bucket + 1) % 3] = 0;
     VALUE next = far;
     u64 settled = append_windows(window, low, high, far, rows, values, next);
-    settled = sum_of_warp(settled);
-    if (lane_id() == 0 && settled) atomicAdd(&progress->lowest[bucket % 3], settled);
+    u64 found = sum_of_warp(settled) + (__any_sync(FULL, next < far) ? OFFER : 0);
+    if (lane_id() == 0 && found) atomicAdd(&progress->lowest[bucket % 3], found);
     queues.barrier();
-    if ((i64)peek(&progress->lowest[bucket % 3]) >= enough) break;
+    found = peek(&progress->lowest[bucket % 3]);
+    if (found < OFFER) low = far;  // nobody offers a distance that is not settled: all that can be reached is
+    if (low == far || (i64)(found % OFFER) >= enough) break;
     relax_all(queues, step, high, far, rows, values, fallen, nullptr, nullptr);
   }
-  for (bool pulled = false;; pulled = true) {  // those that are not settled pull; then they push what they have
+  for (bool pulled = low == far;; pulled = true) {  // those that are not settled pull; then they push what they have
     append_unsettled(queues.next(step), low, far, pulled, rows, values);
     queues.barrier();
     if (pulled) break;
