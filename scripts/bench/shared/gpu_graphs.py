@@ -1,4 +1,4 @@
-"""Graphs made on the GPU where they are measured: Kronecker graphs and a road-like lattice, with masters by degree."""
+"""Graphs made on the GPU where they are measured: Kronecker, uniform, and like a road map, with masters by degree."""
 
 from typing import Any
 
@@ -15,10 +15,12 @@ MOST_SORTED = 1 << 30  # keys sorted at a time: CuPy takes fewer than 2^31
 
 
 def keys_of(name: str) -> tuple[Any, int]:
-    """Keys and number of nodes of the graph ``kronSCALE``, ``roadSIDE`` or ``ringNODES``."""
+    """Keys and number of nodes of the graph ``kronSCALE``, ``randSCALE``, ``roadSIDE`` or ``ringNODES``."""
     size = int(name[4:])
     if name.startswith("kron"):
         return kronecker(size), 1 << size
+    if name.startswith("rand"):
+        return uniform(size), 1 << size
     if name.startswith("road"):
         return lattice(size), size * size
     return ring(size), size
@@ -43,6 +45,17 @@ def kronecker(scale: int, seed: int = 1) -> Any:
         sources, targets = names[ends[0]].astype(cp.int64), names[ends[1]].astype(cp.int64)
         pieces.append((sources << 32 | targets)[sources != targets])
         del ends, sources, targets
+    return both_ways(pieces, 1 << scale)
+
+
+def uniform(scale: int, seed: int = 1) -> Any:
+    """Keys of a uniform random graph, 16 edges per node: both ends of an edge are hashes of its number."""
+    pieces = []
+    for first in range(0, 16 << scale, BATCH):
+        number = cp.arange(first, min(first + BATCH, 16 << scale), dtype=cp.uint64) + np.uint64(seed << 40)
+        ends = mixed(number) >> np.uint64(64 - 2 * scale)
+        sources, targets = (ends >> np.uint64(scale)).astype(cp.int64), ends.astype(cp.int64) & ((1 << scale) - 1)
+        pieces.append((sources << 32 | targets)[sources != targets])
     return both_ways(pieces, 1 << scale)
 
 
@@ -82,10 +95,15 @@ def both_ways(pieces: list[Any], num_nodes: int) -> Any:
 def weights_of(keys: Any) -> Any:
     """(edges,) uint8 from 1 to WEIGHTS, a hash of both ends."""
     sources, targets = keys >> 32, keys & 0xFFFFFFFF
-    mixed = (cp.minimum(sources, targets) << 32 | cp.maximum(sources, targets)).astype(cp.uint64)
-    mixed = (mixed ^ mixed >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ mixed >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
-    return ((mixed ^ mixed >> np.uint64(31)) % np.uint64(WEIGHTS) + np.uint64(1)).astype(np.uint8)
+    pairs = (cp.minimum(sources, targets) << 32 | cp.maximum(sources, targets)).astype(cp.uint64)
+    return (mixed(pairs) % np.uint64(WEIGHTS) + np.uint64(1)).astype(np.uint8)
+
+
+def mixed(numbers: Any) -> Any:
+    """A hash of uint64 numbers: the last steps of SplitMix64."""
+    numbers = (numbers ^ numbers >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+    numbers = (numbers ^ numbers >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    return numbers ^ numbers >> np.uint64(31)
 
 
 def partition_of(keys: Any, num_nodes: int) -> Partition:
