@@ -22,7 +22,7 @@ def spread() -> graphs.Graph:
 
 
 def dense() -> graphs.Graph:
-    """Most edges of a level lead back, so that a search in both directions pulls, and then pushes again to a long tail."""
+    """Most edges of a level lead back, so that a search in both directions pulls, and pushes again to a long tail."""
     rng = np.random.default_rng(3)
     tail = [(v, v + 1) for v in range(599, 620)]
     return graphs.make(630, [*rng.integers(0, 600, (6000, 2)).tolist(), *tail])
@@ -112,7 +112,9 @@ def test_the_program(measure, monkeypatch, tmp_path, capsys):
     monkeypatch.setattr("sys.argv", [*command, "--graphs", "ring24,rand6", "--sources", "2"])
     assert bench.main() == 0
     found = read_rows(rows)
-    assert [(row["graph"], row["rung"]) for row in found] == [(g, r) for g in ("ring24", "rand6") for r in measure.RUNGS]
+    assert [(row["graph"], row["rung"]) for row in found] == [
+        (g, r) for g in ("ring24", "rand6") for r in measure.RUNGS
+    ]
     assert all(row["best_ms"] <= row["ms"] and len(row["levels"]) == 2 and row["cut"] is None for row in found)
     assert found[0]["inspected"] == 13 * 48 and found[0]["gb_s"] > 0
     capsys.readouterr()
@@ -125,7 +127,15 @@ def test_the_program(measure, monkeypatch, tmp_path, capsys):
 
 def test_tables_say_what_is_only_a_bound():
     """Of a search that was cut, its time is a lower bound, and so are factors beside it; between two there is none."""
-    base = {"graph": "road9", "nodes": 81, "edges": 200, "gpu": "some GPU", "gb_s": None, "inspected": None, "levels": [9]}
+    base = {
+        "graph": "road9",
+        "nodes": 81,
+        "edges": 200,
+        "gpu": "some GPU",
+        "gb_s": None,
+        "inspected": None,
+        "levels": [9],
+    }
     rows = [
         base | {"rung": "a", "place": 0, "ms": 3000.0, "cut": 70},
         base | {"rung": "b", "place": 1, "ms": 3000.0, "cut": 90},

@@ -1,1 +1,1 @@
-"""Breadth-first search on one GPU in every textbook form, one rung above the other: ``python -m scripts.bench ladder``."""
+"""Breadth-first search on one GPU in every textbook form, as the rungs of a ladder."""

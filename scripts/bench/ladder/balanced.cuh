@@ -31,14 +31,14 @@ __device__ inline void append_by_degree(const Graph& graph, int* queues, u64* fo
 }
 
 // ``together`` threads have a row: 1, or those of a warp, or of a block.
-extern "C" __global__ void push_bucket(Graph graph, int* hops, i64 level, i64 together, const int* queue, i64 count,
-                                       int* next, u64* counters) {
+extern "C" __global__ void push_bucket(Graph graph, int* hops, i64 level, i64 bucket, i64 together, const int* queues,
+                                       i64 count, int* next, u64* counters) {
   u64* found = found_by(counters, level);
   Count seen{graph};
   i64 row = thread_id() / together, edge = thread_id() % together, end = 0;
   if (row < count) {
     if (edge == 0) seen.add(0, 20);
-    int node = queue[row];
+    int node = queues[bucket * graph.nodes + row];
     edge += graph.offsets[node], end = graph.offsets[node + 1];
   }
   for (; __any_sync(FULL, edge < end); edge += together)
@@ -111,16 +111,15 @@ push_gathered(Graph graph, int* hops, i64 level, const int* queue, i64 count, in
 }
 
 // One block goes on from level to level until a frontier is empty, or larger than ``most``. Its barrier takes a hundredth of the
-// time of a launch. The queue of an even level is the first half of ``queues``, that of an odd one the second. Leaves the size
-// of the last frontier and its level.
+// time of a launch. Leaves the size of the last frontier and its level.
 extern "C" __global__ void __launch_bounds__(1024)
-push_levels(Graph graph, int* hops, i64 level, int* queues, i64 count, i64 most, u64* counters) {
+push_levels(Graph graph, int* hops, i64 level, int* even, int* odd, i64 count, i64 most, u64* counters) {
   constexpr int THREADS = 1024;
   __shared__ u64 found;
   Count seen{graph};
   for (;; level++) {
-    const int* queue = queues + (level - 1) % 2 * graph.nodes;
-    int* next = queues + level % 2 * graph.nodes;
+    const int* queue = level % 2 ? even : odd;
+    int* next = level % 2 ? odd : even;
     if (threadIdx.x == 0) found = 0;
     __syncthreads();
     for (i64 first = 0; first < count; first += THREADS) {

@@ -13,22 +13,23 @@ ONE_BLOCK = 1024  # its threads
 
 
 def buckets(graph: Graph, source: Source) -> Found:
-    """A queue for rows of less than 32 edges, of less than 1024, and of more: a thread, a warp, a block has a row of it.
+    """A queue for rows of fewer than 32 edges, of fewer than 1024, and of more: a thread, a warp or a block has a row.
 
-    Enterprise (Liu, Huang, SC 2015) and cuGraph divide frontiers so. Rows of a launch are of the same size, more or less. The price: up to three launches
-    for a level, and the degree of each node is looked up when it is found.
+    Enterprise (Liu, Huang, SC 2015) and cuGraph divide frontiers so. Now rows of a launch are of a similar length.
+    The price is up to three launches for a level, and that the degree of each node is looked up when it is found.
     """
     kernels, hops, counters = graph.kernels("balanced"), graph.hops, graph.counters
-    queues = graph.array("buckets", 6 * graph.nodes, np.int32).reshape(2, 3, -1)
+    queues = graph.pair("buckets", 3 * graph.nodes, np.int32)
     graph.begin(source)
-    kernels.begin_buckets(1, graph.struct, source.lid, queues, counters, block=1)
+    kernels.begin_buckets(1, graph.struct, source.lid, queues[0], counters, block=1)
     counts = graph.found(0)
 
     def advance(level: int) -> int:
         nonlocal counts
-        for together, queue, count in zip(TOGETHER, queues[1 - level % 2], counts):
-            arguments = together, queue, count, queues[level % 2], counters
-            kernels.push_bucket(together * count, graph.struct, hops, level, *arguments)
+        last, new = queues[1 - level % 2], queues[level % 2]
+        for bucket, (together, count) in enumerate(zip(TOGETHER, counts)):
+            arguments = hops, level, bucket, together, last, count, new, counters
+            kernels.push_bucket(together * count, graph.struct, *arguments)
         counts = graph.found(level)
         return sum(counts)
 
@@ -38,8 +39,8 @@ def buckets(graph: Graph, source: Source) -> Found:
 def gathered(graph: Graph, source: Source) -> Found:
     """A block takes 256 rows: its long ones together, middling ones by warps, the edges of all others by a scan.
 
-    Merrill, Garland, Grimshaw (PPoPP 2012, section 5). One launch for a level, no lane without an edge, and one queue. A scan and a few
-    barriers for every 256 rows are what it costs.
+    Merrill, Garland, Grimshaw (PPoPP 2012, section 5). One launch for a level, no lane without an edge, and one
+    queue. A scan and a few barriers for every 256 rows are what it costs.
     """
     graph.begin(source)
     count = 1
@@ -55,11 +56,10 @@ def gathered(graph: Graph, source: Source) -> Found:
 def one_block(graph: Graph, source: Source) -> Found:
     """The same, but frontiers of up to 4,096 nodes are the work of one block, which goes on to the next level itself.
 
-    A launch and a look at the counter take about 15 us; a barrier of a block takes 0.1 us. Hence the levels of a road network cost a fraction, and
-    graphs of few and large levels gain nothing.
+    A launch and a look at the counter take about 15 us; a barrier of a block takes 0.1 us. Hence the levels of a road
+    network cost a fraction, and graphs of few and large levels gain nothing.
     """
     kernels, hops, counters = graph.kernels("balanced"), graph.hops, graph.counters
-    queues = graph.queues
     graph.begin(source)
     count, level = 1, 0
     while count:
@@ -67,7 +67,7 @@ def one_block(graph: Graph, source: Source) -> Found:
         graph.require_time(level)
         if count <= MOST:
             kernels.push_levels(
-                ONE_BLOCK, graph.struct, hops, level, queues, count, MOST, counters, block=ONE_BLOCK
+                ONE_BLOCK, graph.struct, hops, level, *graph.queues, count, MOST, counters, block=ONE_BLOCK
             )
             count, level, _ = graph.read()[9:]
         else:
@@ -78,8 +78,9 @@ def one_block(graph: Graph, source: Source) -> Found:
 def compacted(graph: Graph, source: Source) -> Found:
     """A level only sets flags, and the nodes with flags are then selected: a scan, as CUB's DeviceSelect has one.
 
-    CuPy's ``flatnonzero`` does it, with a scan of its own and a kernel that writes; it does not call CUB. No atomics at all, and the queue is
-    in order, so that neighbouring lanes have neighbouring rows. But each level reads the flags of all nodes: work for large frontiers only.
+    CuPy's ``flatnonzero`` does it, with a scan of its own and a kernel that writes; it does not call CUB. No atomics
+    at all, and the queue is in order, so that neighbouring lanes have neighbouring rows. But each level reads the
+    flags of all nodes: work for large frontiers only.
     """
     kernels, hops = graph.kernels("balanced"), graph.hops
     marked = graph.array("marked", graph.nodes, bool)
@@ -99,12 +100,13 @@ def compacted(graph: Graph, source: Source) -> Found:
 def either_way(graph: Graph, source: Source) -> Found:
     """Large levels pull, all others push (Beamer, Asanovic, Patterson, SC 2012), with a launch or two for a level.
 
-    Where most edges of a level lead to nodes that are reached, the nodes that are not look for one of the frontier, and stop at the
-    first: of a Kronecker graph a few edges in a hundred are left to inspect. A road network never has such a level.
+    Where most edges of a level lead to nodes that are reached, the nodes that are not look for one of the frontier,
+    and stop at the first: of a Kronecker graph a few edges in a hundred are left to inspect. A road network never has
+    such a level.
     """
     kernels, hops, counters, queues = graph.kernels("every_node"), graph.hops, graph.counters, graph.queues
     words = -(-graph.nodes // 32)
-    bits = graph.array("bits", 2 * words, np.uint32).reshape(2, -1)
+    bits = graph.pair("bits", words, np.uint32)
     graph.begin(source)
     nodes, edges, before, unexplored, pulled = 1, 0, 0, graph.part.num_edges, False
 

@@ -30,7 +30,7 @@ class Found(NamedTuple):
     levels: int
 
 
-class TimeIsUp(Exception):
+class SearchCutError(Exception):
     """A search was cut at its deadline; its argument is the level that it had reached."""
 
 
@@ -85,24 +85,28 @@ class Graph:
         """(size,) memory with a name, which keeps what the last search left there."""
         return self.once(name, lambda: cp.empty(size, dtype))
 
+    def pair(self, name: str, size: int, dtype: Any) -> tuple[Any, Any]:
+        """Memory twice, for even levels and for odd ones."""
+        return self.array(f"{name} of even levels", size, dtype), self.array(f"{name} of odd levels", size, dtype)
+
     @property
     def hops(self) -> Any:
         """(nodes,) int32: where a search leaves its answer."""
         return self.array("hops", self.nodes, np.int32)
 
     @property
-    def queues(self) -> Any:
-        """(2, nodes) int32: the queue of even levels, and of odd ones."""
-        return self.array("queues", 2 * self.nodes, np.int32).reshape(2, -1)
+    def queues(self) -> tuple[Any, Any]:
+        """(nodes,) int32 twice."""
+        return self.pair("queues", self.nodes, np.int32)
 
     @property
     def counters(self) -> Any:
-        """(12,) uint64: three counters of each of three levels in turn; and what one block leaves that goes through several."""
+        """(12,) uint64: three counters of each of three levels in turn, then three for a kernel of several levels."""
         return self.array("counters", 12, np.uint64)
 
     def begin(self, source: Source) -> None:
         """Make everything ready for the first level."""
-        arguments = source.lid, self.hops, self.queues, self.counters
+        arguments = source.lid, self.hops, self.queues[0], self.counters
         self.kernels("shared").begin(many_threads(), self.struct, *arguments)
 
     def read(self) -> list[int]:
@@ -120,7 +124,7 @@ class Graph:
 
         Raises
         ------
-        TimeIsUp
+        SearchCutError
             The deadline has passed.
         """
         level = 0
@@ -131,9 +135,9 @@ class Graph:
                 return Found(self.hops, level)
 
     def require_time(self, level: int) -> None:
-        """Raise ``TimeIsUp`` behind the deadline."""
+        """Raise ``SearchCutError`` behind the deadline."""
         if time.monotonic() > self.deadline:
-            raise TimeIsUp(level)
+            raise SearchCutError(level)
 
 
 def make_graph(part: Partition, sync: Sync) -> Graph:

@@ -16,7 +16,7 @@ from gluon.plan import make_plan
 from gluon.sync import Sync
 from scripts.bench.gpu import check
 from scripts.bench.ladder import balanced, every_node, queues, whole
-from scripts.bench.ladder.graph import PLACES, Found, Graph, Source, TimeIsUp, make_graph
+from scripts.bench.ladder.graph import PLACES, Found, Graph, SearchCutError, Source, make_graph
 from scripts.bench.shared import gpu_graphs
 
 MOST_TRIED = 64  # nodes that may become sources
@@ -103,8 +103,17 @@ def measure(name: str, graph: Graph, expected: dict[Source, Any], limit: float) 
         them ``inspected`` edges, ``moved`` bytes and ``gb_s``, their number over its time. ``cut`` is None; or if the
         warm-up took too long, the level that it had reached, and ``ms`` the time until then.
     """
-    rung, times, levels = RUNGS[name], [], []
-    row: dict[str, Any] = {"rung": name, "place": [*RUNGS].index(name), "cut": None, "inspected": None, "moved": None, "gb_s": None}
+    rung = RUNGS[name]
+    times: list[float] = []
+    levels: list[int] = []
+    row: dict[str, Any] = {
+        "rung": name,
+        "place": [*RUNGS].index(name),
+        "cut": None,
+        "inspected": None,
+        "moved": None,
+        "gb_s": None,
+    }
     ended = time.monotonic() + limit
     first = next(iter(expected))
     try:
@@ -116,7 +125,7 @@ def measure(name: str, graph: Graph, expected: dict[Source, Any], limit: float) 
             require_same(name, source, found, hops)
             times.append(spent)
             levels.append(found.levels)
-    except TimeIsUp as cut:
+    except SearchCutError as cut:
         return row | {"cut": cut.args[0], "ms": limit * 1e3, "best_ms": None, "all_ms": [], "levels": []}
     if rung.counts:
         inspected, moved = count(rung, graph, first)
@@ -137,10 +146,10 @@ def timed(rung: Rung, graph: Graph, source: Source) -> tuple[Found, float]:
 def count(rung: Rung, graph: Graph, source: Source) -> tuple[int, int]:
     """Edges that a search inspects, and bytes that it reads or writes, by kernels that are compiled to count.
 
-    An entry of an array counts at its own width each time that a thread asks for it: the targets of edges, hops, flags, rows'
-    offsets, entries of queues. What is not counted: the reset of the hops, the host's look at counters, and the scan of
-    ``flatnonzero``. So the rate is that of the useful traffic; caches may serve it faster than memory could, and sectors of
-    32 bytes that are read for 4 make it lower.
+    An entry of an array counts at its own width each time that a thread asks for it: the targets of edges, hops,
+    flags, rows' offsets, entries of queues. What is not counted: the reset of the hops, the host's look at counters,
+    and the scan of ``flatnonzero``. So the rate is that of the useful traffic; caches may serve it faster than memory
+    could, and sectors of 32 bytes that are read for 4 make it lower.
     """
     tally = cp.zeros(2 * PLACES, np.uint64)
     rung.run(replace(graph, tally=tally), source)

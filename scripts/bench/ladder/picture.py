@@ -71,10 +71,11 @@ def picture(rows: list[dict[str, Any]]) -> str:
 def bar(y: float, row: dict[str, Any], length: float) -> list[str]:
     """The bar of a rung, with its name and milliseconds."""
     color = OURS if row["rung"] == LIBRARY else COLOR
+    shown = cells(row, None)[1].replace(">", "&gt;")
     return [
         f'<text x="{LEFT - 8}" y="{y + BAR - 6}" text-anchor="end">{row["rung"]}</text>',
         f'<rect x="{LEFT}" y="{y}" width="{length:.1f}" height="{BAR - 4}" fill="{color}"/>',
-        f'<text x="{LEFT + length + 6:.0f}" y="{y + BAR - 6}" font-size="11">{cells(row, None)[1].replace(">", "&gt;")}</text>',
+        f'<text x="{LEFT + length + 6:.0f}" y="{y + BAR - 6}" font-size="11">{shown}</text>',
     ]
 
 

@@ -6,8 +6,9 @@ from scripts.bench.ladder.graph import Found, Graph, Source
 def queue(graph: Graph, source: Source) -> Found:
     """The frontier is a queue, with a thread for each of its nodes; one counter says where the next one goes.
 
-    A level costs what its frontier costs, not what the graph does: with thousands of small levels that is the largest step of all.
-    In large levels all threads queue up for the one counter, since atomics on one address follow each other.
+    A level costs what its frontier costs, not what the graph does: with thousands of small levels that is the largest
+    step of all. In large levels all threads queue up for the one counter, since atomics on one address follow each
+    other.
     """
     return _level_by_level(graph, source, "push_queue", 1)
 
@@ -15,8 +16,8 @@ def queue(graph: Graph, source: Source) -> Found:
 def private_queue(graph: Graph, source: Source) -> Found:
     """Each block collects in shared memory, and takes room in the queue once for all of it (Luo, Wong, Hwu, DAC 2010).
 
-    A level has an atomic on the common counter per block rather than per node, and writes its queue in streams. Rows are as
-    unbalanced as before, and small levels have two more barriers.
+    A level has an atomic on the common counter per block rather than per node, and writes its queue in streams. Rows
+    are as unbalanced as before, and small levels have two more barriers.
     """
     return _level_by_level(graph, source, "push_private", 1)
 
@@ -24,8 +25,8 @@ def private_queue(graph: Graph, source: Source) -> Found:
 def warps(graph: Graph, source: Source) -> Found:
     """A warp has a row (Hong, Kim, Oguntebi, Olukotun, PPoPP 2011), and a ballot appends with one atomic.
 
-    Lanes read neighbouring targets, and a hub takes a 32nd of the time. Where rows have three edges, as those of roads, 29 lanes
-    of 32 have nothing to do.
+    Lanes read neighbouring targets, and a hub takes a 32nd of the time. Where rows have three edges, as those of
+    roads, 29 lanes of 32 have nothing to do.
     """
     return _level_by_level(graph, source, "push_warps", 32)
 
