@@ -1,5 +1,8 @@
 """The rungs of the ladder: every one of them finds the hops that a serial search finds, and counts what it looks at."""
 
+from itertools import pairwise
+from xml.etree import ElementTree
+
 import graphs
 import numpy as np
 import parts
@@ -9,7 +12,7 @@ from scripts.bench import __main__ as bench
 from scripts.bench.ladder.picture import cells, picture, tables
 from scripts.bench.shared.rows import read_rows
 
-WIDE = 5000  # leaves: more than one block takes alone, and than a block's own queue holds
+WIDE = 3000  # leaves: more than a block's own queue holds, and than a block of the largest size has threads
 
 
 def spread() -> graphs.Graph:
@@ -68,6 +71,41 @@ def test_every_rung_finds_the_hops_of_a_serial_search(measure, shape):
             assert np.array_equal(found.hops.get(), expected[gids]), (name, gid)
             least = expected.max() + (name not in ("cusp bfs", "matrix products"))
             assert least <= found.levels <= expected.max() + 1, (name, gid)
+
+
+def test_one_block_and_the_grid_take_turns(measure, monkeypatch):
+    """Here frontiers of four nodes are too large for a block; small and large ones follow each other in every order."""
+    monkeypatch.setattr("scripts.bench.ladder.balanced.MOST", 3)
+    sizes = [1, 5, 2, 2, 6, 1, 7, 7, 3, 5, 5, 5, 1, 1, 1, 4, 2, 6]
+    layers = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
+    pairs = [(u, v) for near, far in pairwise(layers) for u in near for v in far]
+    there = on_device(measure, graphs.both_ways(graphs.make(sum(sizes), pairs)))
+    gids = there.part.gids.get()
+    found = measure.RUNGS["one block"].run(there, measure.Source(0, int(np.flatnonzero(gids == 0)[0])))
+    assert np.array_equal(found.hops.get(), np.repeat(np.arange(len(sizes)), sizes)[gids])
+    assert found.levels == len(sizes)
+
+
+def counters_of(measure, monkeypatch, name: str, graph: graphs.Graph):
+    """The three counters that a search reads after each level, and the degrees of the nodes that it finds."""
+    there = on_device(measure, graph)
+    ((source, hops),) = measure.choose_sources(there, 1).items()
+    seen, found = [], type(there).found
+    monkeypatch.setattr(type(there), "found", lambda *of: seen.append(found(*of)) or seen[-1])
+    measure.RUNGS[name].run(there, source)
+    degrees = there.part.degrees.get()
+    return np.array(seen), degrees[hops.get() > 0], degrees[source.lid]
+
+
+def test_each_row_is_in_the_bucket_of_its_degree(measure, monkeypatch):
+    seen, degrees, first = counters_of(measure, monkeypatch, "buckets by degree", graphs.both_ways(spread()))
+    sizes = np.histogram([*degrees, first], [0, 32, 1024, WIDE * 2])[0]
+    assert seen.sum(axis=0).tolist() == sizes.tolist() and all(sizes)
+
+
+def test_edges_of_a_frontier_are_counted_in_both_directions(measure, monkeypatch):
+    seen, degrees, _ = counters_of(measure, monkeypatch, "either way", graphs.both_ways(dense()))
+    assert seen.sum(axis=0).tolist() == [degrees.size, degrees.sum(), 0]
 
 
 def test_a_counting_run_counts_each_edge_as_often_as_its_rung_looks_at_it(measure):
@@ -149,4 +187,5 @@ def test_tables_say_what_is_only_a_bound():
         ["c", "1,000", "9", "", "", "> 3"],
         ["d", "2", "9", "5", "7", "500"],
     ]
-    assert "&gt; 3,000" in picture(rows)
+    texts = [text.text for text in ElementTree.fromstring(picture(rows)).iter("{http://www.w3.org/2000/svg}text")]
+    assert texts[1:] == ["road9", "a", "> 3,000", "b", "> 3,000", "c", "1,000", "d", "2"]

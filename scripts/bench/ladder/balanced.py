@@ -39,8 +39,8 @@ def buckets(graph: Graph, source: Source) -> Found:
 def gathered(graph: Graph, source: Source) -> Found:
     """A block takes 256 rows: its long ones together, middling ones by warps, the edges of all others by a scan.
 
-    Merrill, Garland, Grimshaw (PPoPP 2012, section 5). One launch for a level, no lane without an edge, and one
-    queue. A scan and a few barriers for every 256 rows are what it costs.
+    Merrill, Garland, Grimshaw (PPoPP 2012). One launch for a level, no lane without an edge, and one queue. A scan
+    and a few barriers for every 256 rows are what it costs.
     """
     graph.begin(source)
     count = 1
@@ -101,8 +101,8 @@ def either_way(graph: Graph, source: Source) -> Found:
     """Large levels pull, all others push (Beamer, Asanovic, Patterson, SC 2012), with a launch or two for a level.
 
     Where most edges of a level lead to nodes that are reached, the nodes that are not look for one of the frontier,
-    and stop at the first: of a Kronecker graph a few edges in a hundred are left to inspect. A road network never has
-    such a level.
+    and stop at the first: of a Kronecker graph a few edges in a hundred are left to inspect. A road network hardly
+    ever has such a level.
     """
     kernels, hops, counters, queues = graph.kernels("every_node"), graph.hops, graph.counters, graph.queues
     words = -(-graph.nodes // 32)
