@@ -24,7 +24,7 @@ from cusp.partition import Partition
 from cusp.partitioner import partition_graph
 from cusp.policies import Policy
 from cusp.program import hints, report
-from cusp.program.cli import inputs_of, wanted_device
+from cusp.program.cli import inputs_of
 from cusp.program.traced import traced
 from cusp.program.warm_up import FAR_NODE, tiny_policy, warm_up
 from cusp.runtime import debugging, signals, timeline, watchdog
@@ -133,7 +133,7 @@ def prepare_job(
     began = time.perf_counter()
     report.progress(comm.rank, "opening")
     with timeline.phase("open"):
-        placement = choose_device(wanted_device(options), comm, options.threads)
+        placement = choose_device(options.device, comm, options.threads)
         source = open_input(comm, options, app.reads_weights(options), placement, app.generate)
         with together(comm):
             options = with_gids(parser, options, source.names, source.header.num_nodes)
@@ -155,6 +155,7 @@ def prepare_job(
             plan = make_plan(part, comm, options.transport)
         with watch("prepare"):
             prepared = app.prepare(part, Sync(plan, comm, execution=options.execution), options)
+            part.storage.settle()
         seconds = comm.allreduce(time.perf_counter() - began, MPI.MAX)
     phases = {name: comm.allreduce(watch.seconds.get(name, 0.0), MPI.MAX) for name in PHASES}
     quality = measure_quality(part, comm)
@@ -170,6 +171,8 @@ def prepare_job(
     report.say(comm.rank, report.describe_placement(placement, source.compiled.where, comm))
     if placement.name != "cpu":
         report.say(comm.rank, f"transport: {plan.transport}")
+    for line in report.describe_card(device, comm):
+        report.say(comm.rank, line)
     report.warn_of_idle_ranks(part, comm.size, comm.rank)
     report.hint(comm.rank, hints.about_partition(source.policy, quality))
     job = Job(

@@ -36,7 +36,7 @@ from cusp.input.memory_input import named_everywhere, named_slice
 from cusp.names.names import Names
 from cusp.policies import Policy
 from cusp.policies.compile_rules import compile_policy
-from cusp.program.cli import add_partition_options, wanted_device
+from cusp.program.cli import add_partition_options
 from cusp.program.warm_up import tiny_policy, warm_up
 from cusp.runtime import debugging
 from cusp.runtime.devices import choose_device
@@ -150,7 +150,7 @@ def partition_graph(
     with together(comm):
         chosen = partition_keywords().read(options | {"policy": policy})
         debugging.start(chosen.debug)
-    placement = choose_device(wanted_device(chosen), comm, chosen.threads)
+    placement = choose_device(chosen.device, comm, chosen.threads)
     device = placement.device
     open_transport(chosen.transport, comm, device)
     names: Names | None = None

@@ -32,7 +32,6 @@ from cusp.program.cli import (
     inputs_of,
     num_parts,
     policy_parameters,
-    wanted_device,
 )
 from cusp.program.compare import compare
 from cusp.program.shares import told_shares, with_shares
@@ -108,9 +107,9 @@ def partition_as_told(comm: MPI.Intracomm, options: argparse.Namespace) -> None:
         with together(comm):
             policy = told_shares(policy, options.shares, parts)
         result = dry_run(header, policy, parts, options.split, int(options.sample * 1e6), comm)
-        report.say(comm.rank, report.dry_run(result, policy.name))
+        report.say(comm.rank, report.dry_run(result, policy.name, options.memory_limit))
         return
-    placement = choose_device(wanted_device(options), comm, options.threads)
+    placement = choose_device(options.device, comm, options.threads)
     device = placement.device
     policy, shares = with_shares(policy, options.shares, header, placement, comm)
     with together(comm):
@@ -134,6 +133,8 @@ def partition_as_told(comm: MPI.Intracomm, options: argparse.Namespace) -> None:
     if shares:
         report.say(comm.rank, shares)
     report.say(comm.rank, report.describe_placement(placement, compiled.where, comm))
+    for line in report.describe_card(device, comm):
+        report.say(comm.rank, line)
     report.say(comm.rank, f"memory: up to {peak:,.0f} MB per rank, the program included")
     if options.json:
         figures = {"graph": options.graph, "policy": policy.name, "partition_seconds": seconds, "phases": phases}

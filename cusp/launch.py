@@ -57,6 +57,8 @@ def run_main(main: Callable[[MPI.Intracomm, list[str]], int]) -> NoReturn:
         flush_output()
     except InputError as error:
         ending = Ending(1, f"error: {error}")
+    except MemoryError as error:  # CuPy's are such, too
+        ending = Ending(1, f"error: {out_of_memory(comm.rank, error)}")
     except SystemExit as leaving:
         ending = ending_of(leaving)
     except KeyboardInterrupt:
@@ -71,6 +73,15 @@ def run_main(main: Callable[[MPI.Intracomm, list[str]], int]) -> NoReturn:
     code = end_together(ending_comm, ending)
     signals.ignore_signals()
     sys.exit(code)
+
+
+def out_of_memory(rank: int, error: MemoryError) -> str:
+    """What a user can do about it, after what was to be allocated."""
+    what = " ".join(str(error).split()) or "an array could not be allocated"
+    return (
+        f"rank {rank} is out of memory: {what}; with --memory-limit a graph file may be larger than the memory of a "
+        "host or of a GPU, and more ranks need less each"
+    )
 
 
 def program(module: str) -> str:

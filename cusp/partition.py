@@ -11,7 +11,8 @@ from cusp.lid_map import LidMap
 from cusp.runtime.devices import backend, move
 from cusp.runtime.storage import IN_MEMORY, Storage, memory_of
 
-ARRAYS = ("gids", "offsets", "targets", "weights", "has_in", "degrees")
+RUN_BYTES = 32  # for each proxy: labels of a run and its answer
+OF_NODES, OF_EDGES = ("gids", "offsets", "has_in", "degrees"), ("targets", "weights")
 
 
 @dataclass(frozen=True)
@@ -98,12 +99,22 @@ class Partition:
         """The same partition with its arrays on another device."""
         if device == self.device:
             return self
-        moved = {name: move(getattr(self, name), device) for name in ARRAYS}
+        storage = memory_of(device)
+        moved = {name: move(getattr(self, name), device) for name in OF_NODES}
+        moved |= {name: storage.take(getattr(self, name)) for name in OF_EDGES}
         lid_map = LidMap(move(self.lid_map.index, device), move(self.lid_map.table, device))
         csc = self.csc and Csc(
-            *(move(array, device) for array in (self.csc.offsets, self.csc.sources, self.csc.weights))
+            move(self.csc.offsets, device), storage.take(self.csc.sources), storage.take(self.csc.weights)
         )
-        return replace(self, **moved, lid_map=lid_map, csc=csc, storage=memory_of(device), device=device)
+        return replace(self, **moved, lid_map=lid_map, csc=csc, storage=storage, device=device).kept()
+
+    def kept(self) -> "Partition":
+        """The same partition with its arrays where they are read fastest, if memory is short: see :class:`.Storage`."""
+        aside = {name: self.storage.aside(getattr(self, name)) for name in ("gids", "degrees")}
+        lid_map = LidMap(self.lid_map.index, self.storage.aside(self.lid_map.table))
+        edges = [self.targets, self.weights, self.csc and self.csc.sources, self.csc and self.csc.weights]
+        self.storage.prefer([array for array in edges if array is not None], RUN_BYTES * self.num_proxies)
+        return replace(self, **aside, lid_map=lid_map)
 
     @property
     def num_proxies(self) -> int:

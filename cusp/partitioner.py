@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING, Any
 from cusp.allocate import allocate
 from cusp.assign_edges import assign_edges
 from cusp.assign_masters import assign_masters
+from cusp.card.limit import limit_card
 from cusp.construct import construct, exchange_edges, number_proxies
 from cusp.errors import OptionError, together
 from cusp.input.edge_slice import EdgeSlice, read_slice
+from cusp.input.graph_file import read_header
 from cusp.input.memory_input import is_path, named_everywhere, slice_in_memory
 from cusp.input.split import bounds_of_parts
 from cusp.partition import Partition
@@ -57,7 +59,8 @@ def partition_graph(
     watch : Stopwatch, optional
         Gets the seconds of each phase.
     memory_limit : int, optional
-        Bytes that each rank on a CPU may use for the graph, see :mod:`cusp.runtime.storage`. The partition is the same.
+        Bytes that each rank may use for the graph: on a CPU of memory, see :mod:`cusp.runtime.storage`; on a GPU of the
+        card, see :mod:`cusp.card`. The partition is the same.
     device : {'cpu', 'gpu'}
         Where the partition of this rank is made and stays. It is the same on both, bit for bit. Rules that cannot run
         on the GPU run on the host, see :mod:`cusp.policies.translate_rules`.
@@ -81,15 +84,15 @@ def partition_graph(
     """
     watch = watch or Stopwatch()
     with watch("read"):
-        devices = comm.allgather(device)
         with together(comm):
-            if memory_limit is not None and "cpu" not in devices:
-                raise OptionError("--memory-limit is for partitions on the CPU; leave it out, or use --device cpu")
             if memory_limit is not None and not is_path(graph):
                 raise OptionError("--memory-limit is for graph files; this graph is in memory")
             compiled = compile_policy(policy, device)
             shares = compiled.policy.shares_for(comm.size)
         if named_everywhere(graph, comm):
+            with together(comm):
+                header = read_header(graph)
+            limit_card(header, device, memory_limit, comm)
             in_degrees, limit = compiled.uses.in_degrees, memory_limit if device == "cpu" else None
             edges = [read_slice(graph, comm, split, weights, in_degrees, limit, compiled.device, shares)]
         else:
@@ -136,4 +139,5 @@ def partition_slice(
         proxies = number_proxies(edges, arrivals, masters, layout, order, comm)
         del masters
         part = construct(edges, arrivals, proxies, layout, order, comm)
-        return part.with_csc() if csc else part
+        del edges, arrivals, proxies
+        return part.with_csc().kept() if csc else part.kept()

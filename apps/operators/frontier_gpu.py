@@ -7,9 +7,11 @@ import cupy as cp
 import numpy as np
 
 from apps.operators.interfaces import is_sparse
+from cusp.card.interfaces import Card
 from cusp.errors import OptionError
 from cusp.kernels.cuda import Struct, load, many_threads, struct, sums_of
 from cusp.partition import Partition
+from cusp.runtime.devices import backend
 from gluon.sync import Sync
 
 FRONTIER = "apps/operators/frontier.cuh"
@@ -48,7 +50,8 @@ def queue_for(rows: int, edges: int, frontiers: int) -> Queue:
     """
     require_countable(rows, edges)
     capacity, progress = max(rows, 1), cp.zeros(PROGRESS_WORDS, np.uint64)
-    nodes, starts, shifts = (cp.empty(frontiers * capacity, dtype) for dtype in (np.int32, np.int64, np.int64))
+    aside = backend(Card, "gpu").aside  # large frontiers are rare
+    nodes, starts, shifts = (aside(frontiers * capacity, dtype) for dtype in (np.int32, np.int64, np.int64))
     return Queue(capacity, progress, struct(nodes, starts, shifts, capacity, progress))
 
 

@@ -83,8 +83,8 @@ struct Pieces {
 template <class T, class Piece, class Start, class Values, class Join, class Close>
 __device__ inline void reduce_rows(Rows rows, T identity, Pieces<Piece> pieces, Start start, Values values, Join join,
                                    Close close) {
-  i64 warp = thread_id() / 32;
-  Run run = even_run(rows.begin, rows.end, TILE);
+  i64 warp = scattered_warp();
+  Run run = even_run(rows.begin, rows.end, TILE, warp);
   if (lane_id() == 0) pieces.lids[warp] = -1;
   if (run.begin >= run.end) return;
   i64 slot = slot_of(rows.starts, rows.count, run.begin);

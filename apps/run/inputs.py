@@ -9,6 +9,7 @@ from typing import Any
 from mpi4py import MPI
 
 from apps.run.cli import DEFAULT_SCALE
+from cusp.card.limit import limit_card
 from cusp.convert.conversion import Request, read_graph
 from cusp.edge_lists.csr_builder import CsrSlice
 from cusp.errors import GraphFileError, OptionError, PolicyError, together
@@ -214,7 +215,9 @@ def _open_saved(comm: MPI.Intracomm, options: argparse.Namespace, weighted: bool
 
     def load(watch: Stopwatch, csc: bool) -> Partition:
         with watch("read"):
-            part = load_partition(folder, comm, weighted, options.memory_limit).on(device)
+            limit_card(manifest.header(), device, options.memory_limit, comm)
+            limit = options.memory_limit if device == "cpu" else None
+            part = load_partition(folder, comm, weighted, limit).on(device)
             return part.with_csc() if csc else part
 
     return Input(header, compiled, load, names=_names_of(manifest, comm))

@@ -128,6 +128,7 @@ class PartitionedGraph:
         watch = Stopwatch()
         with watch("prepare"):
             state = app.prepare(self.part, Sync(self.plan, self.comm, execution=options.execution), options)
+            self.part.storage.settle()
             wait(self.part)
         self.preparation_seconds[app.name] = self.comm.allreduce(watch.seconds["prepare"], MPI.MAX)
         return state

@@ -10,7 +10,6 @@ from apps.operators.traversal.interfaces import Sssp
 from cusp.errors import GraphFileError, OptionError, together
 from cusp.partition import Partition
 from cusp.runtime.devices import backend
-from gluon.interfaces import Device
 from gluon.reduction import MIN
 from gluon.sync import Sync
 
@@ -64,8 +63,11 @@ def measure(part: Partition, sync: Sync, delta: float | None = None) -> Lengths:
     OptionError
         ``delta`` is not above 0.
     """
-    ops, device = backend(Sssp, part.device), backend(Device, part.device)
-    weights = device.full(part.num_local_edges, 1, np.dtype(np.uint8)) if part.weights is None else part.weights
+    ops = backend(Sssp, part.device)
+    weights = part.weights
+    if weights is None:
+        weights = part.storage.empty(part.num_local_edges, np.uint8)
+        weights.fill(1)
     refuse_unfit(part, sync, weights, "shortest paths")
     if weights.dtype == np.uint64:  # what int64 cannot hold is too long for any path
         weights = weights.clip(None, np.uint64(LONGEST)).astype(np.int64)

@@ -74,9 +74,10 @@ class EdgeSlice:
         """The same slice with its arrays on another device."""
         if device == self.device:
             return self
-        names = ("indptr", "targets", "weights", "in_degrees")
-        moved = {name: move(getattr(self, name), device) for name in names}
-        return replace(self, **moved, storage=memory_of(device))
+        storage = memory_of(device)
+        moved = {name: move(getattr(self, name), device) for name in ("indptr", "in_degrees")}
+        moved |= {name: storage.take(getattr(self, name)) for name in ("targets", "weights")}
+        return replace(self, **moved, storage=storage)
 
     def without_edges(self) -> "EdgeSlice":
         """The same slice without its edges, so that their memory can be freed."""

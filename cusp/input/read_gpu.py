@@ -30,7 +30,7 @@ NO_LIMIT = -1  # as an unsigned number: the largest
 
 def read_offsets(dataset: "h5py.Dataset", begin: int, end: int) -> Any:
     """Entries ``begin`` to ``end - 1`` as int64."""
-    return _read(dataset, begin, end - begin, np.dtype(np.int64))
+    return _read(dataset, begin, cp.empty(end - begin, np.int64))
 
 
 def read_checked(
@@ -46,7 +46,8 @@ def read_checked(
     ``check(chunk, begin)`` raises if an entry of a chunk is wrong: above ``most``, or, if that is None, not a number.
     It gets the first entry that the GPU found wrong, on the host.
     """
-    values = _read(dataset, begin, end - begin, dataset.dtype.newbyteorder("="))
+    dtype = dataset.dtype.newbyteorder("=")
+    values = _read(dataset, begin, storage.empty(end - begin, dtype))
     mask, limit = _all_numbers(values.dtype) if most is None else (-1, most)
     total, wrong = _check(values, begin, mask, limit)
     if wrong >= 0:
@@ -63,7 +64,7 @@ class Lane:
 
     def send(self, values: Any, places: range, step: int, fetch: Fetch, first: int) -> None:
         """Fill ``values[at : at + step]`` for each place ``at`` with what ``fetch`` reads from ``first + at`` on."""
-        copy, to_device = cp.cuda.runtime.memcpyAsync, cp.cuda.runtime.memcpyHostToDevice
+        copy, to_device = cp.cuda.runtime.memcpyAsync, cp.cuda.runtime.memcpyDefault
         try:
             for turn, at in enumerate(places):
                 buffer, arrived = self.halves[turn % 2]
@@ -88,9 +89,9 @@ def most_threads(past_hdf5: bool) -> int:
     return min(THREADS, num_threads()) if past_hdf5 else 1
 
 
-def _read(dataset: "h5py.Dataset", begin: int, size: int, dtype: np.dtype) -> Any:
-    """Entries in the memory of the GPU: each thread reads pieces into the two buffers of its lane in turn."""
-    values = cp.empty(size, dtype)
+def _read(dataset: "h5py.Dataset", begin: int, values: Any) -> Any:
+    """``values``, filled from entry ``begin`` on: each thread reads pieces into the two buffers of its lane in turn."""
+    size, dtype = values.size, values.dtype
     cp.cuda.get_current_stream().synchronize()  # nothing uses the memory of the new array any more
     step, device = max(PIECE // dtype.itemsize, 1), cp.cuda.Device().id
     with fetching(dataset, dtype) as (fetch, past_hdf5):

@@ -6,16 +6,24 @@ struct Run {
   i64 begin, end;
 };
 
-// The run of this warp among the edges begin to end - 1, where every warp takes ``size`` of them.
-__device__ inline Run run_of_warp(i64 begin, i64 end, i64 size) {
-  begin += thread_id() / 32 * size;
+// The run of a warp among the edges begin to end - 1, where every warp takes ``size`` of them.
+__device__ inline Run run_of_warp(i64 begin, i64 end, i64 size, i64 warp = thread_id() / 32) {
+  begin += warp * size;
   return {begin, min(begin + size, end)};
 }
 
-// The run of this warp where all warps have the same share of the edges, rounded up to a multiple of ``unit``.
-__device__ inline Run even_run(i64 begin, i64 end, i64 unit) {
+// The run of a warp where all warps have the same share of the edges, rounded up to a multiple of ``unit``.
+__device__ inline Run even_run(i64 begin, i64 end, i64 unit, i64 warp = thread_id() / 32) {
   i64 warps = num_threads() / 32;
-  return run_of_warp(begin, end, ((end - begin + warps - 1) / warps + unit - 1) / unit * unit);
+  return run_of_warp(begin, end, ((end - begin + warps - 1) / warps + unit - 1) / unit * unit, warp);
+}
+
+// The number of a warp where blocks that run together have places far apart: some read edges on the card while others wait for
+// edges of the host. The factor is a prime above the number of blocks, so each place is taken once.
+constexpr i64 FAR_APART = 131101;
+__device__ inline i64 scattered_warp() {
+  i64 block = gridDim.x < FAR_APART ? blockIdx.x * FAR_APART % gridDim.x : blockIdx.x;
+  return (block * blockDim.x + threadIdx.x) / 32;
 }
 
 // The last of ``count`` ascending starts that is not above ``edge``; starts[0] is not. The whole warp calls it: it probes 32

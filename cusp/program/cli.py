@@ -24,7 +24,10 @@ def add_partition_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--policy", default="oec", help=known)
     order = "local ids of masters: hubs first, in rows too; or by global id; without out-edges last (default: degree)"
     parser.add_argument("--order", choices=ORDERS, default="degree", help=order)
-    limit = "bytes that a rank may use for its part of the graph; its edges then stay in files (default: all it needs)"
+    limit = (
+        "bytes that a rank may use for its part of the graph: of memory, where edges then stay in files, or of a GPU, "
+        "where they then stay in the memory of the host (default: all it needs)"
+    )
     parser.add_argument("--memory-limit", type=num_bytes, metavar="4G", help=limit)
     default = os.environ.get("CUSP_DEVICE") or "auto"
     device = (
@@ -75,11 +78,6 @@ def add_policy_options(parser: argparse.ArgumentParser) -> None:
     )
     add("--shares", type=_shares, metavar="A,B,...", help=shares)
     add("--split", default="edges", help="reading split: edges, nodes, weighted or NODE:EDGE (default: edges)")
-
-
-def wanted_device(options: argparse.Namespace) -> str:
-    """The requested device; with a limit on the memory of the host, ``auto`` means the CPU."""
-    return "cpu" if options.memory_limit and options.device == "auto" else options.device
 
 
 def policy_parameters(options: argparse.Namespace) -> dict[str, Any]:

@@ -4,6 +4,8 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
+from cusp.card.interfaces import Card
+from cusp.card.limit import edge_bytes, resident_bytes
 from cusp.errors import together
 from cusp.estimates.dry_run import DryRun
 from cusp.estimates.quality import Quality
@@ -11,7 +13,9 @@ from cusp.input.graph_file import GraphHeader
 from cusp.output.whole_file import OutputError, whole_file
 from cusp.partition import Partition
 from cusp.runtime import progress as show_progress
-from cusp.runtime.devices import Placement
+from cusp.runtime.devices import Placement, backend
+
+LINK = 50e9  # bytes per second that a GPU reads over PCIe 5
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -78,6 +82,20 @@ def describe_placement(placement: Placement, rules: str, comm: "Intracomm") -> s
     return f"device: {placement.name} ({ranks}); rules: {rules}"
 
 
+def describe_card(device: str, comm: "Intracomm") -> list[str]:
+    """A line on where the edges are, if some GPU has a limit. Collective."""
+    everyone = comm.allgather(backend(Card, device).usage())
+    usages = [usage._asdict() for usage in everyone if usage]
+    if not usages:
+        return []
+    resident, hosted, limit = (sum(usage[field] for usage in usages) / 1e6 for field in ("resident", "hosted", "limit"))
+    rate = min(usage["rate"] for usage in usages) / 1e9
+    return [
+        f"memory: {resident:,.1f} MB of edges on GPUs, of which {limit:,.1f} MB may be used, and {hosted:,.1f} MB in "
+        f"page-locked memory of the host, read at {rate:,.1f} GB/s"
+    ]
+
+
 def partition_table(quality: Quality, policy: str, seconds: float, phases: dict[str, float]) -> str:
     """The partition as a table: one line per rank (if there are many, those that stand out), then a summary."""
     lines = [f"{'rank':>6} {'masters':>14} {'mirrors':>14} {'edges':>16} {'partners':>9}"]
@@ -116,8 +134,8 @@ def warn_of_idle_ranks(part: Partition, ranks: int, rank: int) -> None:
         warn(rank, f"{ranks} ranks for {part.num_nodes} nodes: some ranks are not the master of any")
 
 
-def dry_run(result: DryRun, policy: str) -> str:
-    """What a partition will need: estimates where there are any, and bounds."""
+def dry_run(result: DryRun, policy: str, limit: int | None = None) -> str:
+    """What a partition will need: estimates where there are any, and bounds; on GPUs of which ``limit`` may be used."""
     bounds, quality = result.bounds, result.quality
     lines = [f"policy {policy} on {result.parts} rank{'s' * (result.parts > 1)}: {result.source}"]
     rows = [
@@ -134,6 +152,13 @@ def dry_run(result: DryRun, policy: str) -> str:
     if quality is not None and result.low < result.high:
         lines.append(f"the replication factor is likely between {result.low:.2f} and {result.high:.2f}")
     lines.append("at most: for any policy; memory: for any that balances the edges, without --memory-limit")
+    if limit is not None:
+        resident, edges = resident_bytes(result.header, result.parts, limit), edge_bytes(result.header, result.parts)
+        lines.append(
+            f"on a GPU with --memory-limit {limit / 1e6:,.1f}M, of a rank's {edges / 1e6:,.1f} MB of edges at least "
+            f"{resident / 1e6:,.1f} MB stay on the card; the rest takes {(edges - resident) / LINK * 1e3:,.3g} ms each "
+            f"time that all are read, at {LINK / 1e9:g} GB/s"
+        )
     return "\n".join(lines)
 
 

@@ -7,21 +7,24 @@ so that no more than a chunk of each is ever resident. The loops see plain array
 """
 
 import mmap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
+from typing import Any
 from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import DTypeLike
 
+from cusp.card.interfaces import Card
 from cusp.errors import OptionError
 from cusp.runtime import watchdog
-from cusp.runtime.devices import Array, xp_of
+from cusp.runtime.devices import Array, backend, device_of, move
 from cusp.runtime.files import ScratchFile
 
 ROW_BYTES = 17  # kept for each node that a rank reads: where its edges begin, how many there are, its master
 EDGE_BYTES = 40  # needed for each edge of a chunk: read, grouped, in transit, received, written
 LEAST_CHUNK = 1 << 12
+TAKEN_AT_ONCE = 1 << 24  # edges that are copied from one device to another
 ALL = 1 << 62  # a chunk that is never full
 NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)  # a mapped graph file may be larger than all memory
 
@@ -42,7 +45,37 @@ class Storage:
 
     def empty(self, size: int, dtype: DTypeLike) -> Array:
         """A new array of one dimension."""
-        return xp_of(self.device).empty(size, dtype)
+        return backend(Card, self.device).empty(size, dtype)
+
+    def take(self, array: Any) -> Any:
+        """An array of any device, copied into this storage if it is of another; None stays None."""
+        if array is None or device_of(array) == self.device:
+            return array
+        taken = self.empty(array.size, array.dtype)
+        for part in self.parts(array.size, TAKEN_AT_ONCE):
+            taken[part] = move(array[part], self.device)
+        return taken
+
+    def prefer(self, arrays: Sequence[Array], headroom: int = 0) -> None:
+        """Keep these arrays, or their last rows, where they are read fastest: see ``cusp/card/interfaces.py``."""
+        backend(Card, self.device).prefer(arrays, headroom)
+
+    def settle(self) -> None:
+        """Bring back what had to make room for arrays that are gone."""
+        backend(Card, self.device).settle()
+
+    def at_once(self, most: int, entry_bytes: int) -> int:
+        """How many entries, at most ``most``, to work on at a time if each needs ``entry_bytes``."""
+        return backend(Card, self.device).at_once(most, entry_bytes)
+
+    def aside(self, array: Array) -> Array:
+        """The same array, elsewhere if it is seldom needed and memory is short."""
+        card = backend(Card, self.device)
+        if card.usage() is None:
+            return array
+        moved = card.aside(array.size, array.dtype)
+        moved[...] = array
+        return moved
 
     def map_file(self, path: str, offset: int, size: int, dtype: DTypeLike) -> np.ndarray | None:
         """Part of a file as an array; writing to it does not change the file. None where arrays live in memory."""

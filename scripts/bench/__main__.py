@@ -9,6 +9,7 @@ priority       shortest paths by soft priorities, beside strict buckets and no o
 compare-trees  partitionings and searches of this checkout beside those of another one
 ladder         breadth-first search on one GPU in every textbook form
 gpu            algorithms on one GPU; on several: mpirun -n 4 python -m scripts.bench.gpus, or .gpu_partition GRAPH
+               graphs larger than the memory of a card: python -m scripts.bench.limited
                seven algorithms on a folder of graphs: mpirun -n 2 python -m scripts.bench.many FOLDER
 """
 

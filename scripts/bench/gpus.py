@@ -72,7 +72,7 @@ def make_graph(name: str, folder: str, comm: MPI.Intracomm) -> str:
 
     path = os.path.join(folder, f"{name}.h5")
     if comm.rank == 0 and not os.path.exists(path):
-        gpu_graphs.write_graph(path + ".new", *gpu_graphs.keys_of(name))
+        gpu_graphs.write_graph(path + ".new", name)
         os.replace(path + ".new", path)
         cp.get_default_memory_pool().free_all_blocks()
     comm.Barrier()

@@ -9,7 +9,7 @@ import parts
 import pytest
 from test_partition import assert_same
 
-from cusp.errors import InputError, OptionError, together
+from cusp.errors import InputError, together
 from cusp.output.saved import load_partition, save_partition
 from cusp.partition import Partition
 from cusp.partitioner import partition_graph
@@ -189,14 +189,6 @@ def test_saved_from_the_gpu(comm, shared_tmp):
     loaded = load_partition(folder, comm)
     assert_same(loaded, part.on("cpu"))
     assert_same(loaded.on("gpu").on("cpu"), loaded)
-
-
-@pytest.mark.mpi
-def test_a_memory_limit_is_refused(comm, shared_tmp):
-    """It is about memory of the host."""
-    path = graphs.write(shared_tmp / "g.h5", graphs.HARD["random"]())
-    with pytest.raises(OptionError, match="--memory-limit"):
-        partition_graph(path, load_policy("oec"), comm, device="gpu", memory_limit=1 << 20)
 
 
 @pytest.mark.mpi

@@ -51,6 +51,7 @@ NAMES |= dict.fromkeys(["time", "monotonic", "process_time", "perf_counter_ns"],
 MOST_FILES = 12  # of a folder, .py and .cuh, __init__.py apart
 # Folders that may have more -> how many, and why.
 MORE_FILES = {
+    "scripts/bench": (13, "one benchmark per file"),
     "cusp/runtime": (17, "devices, files and the cache, and how a process starts, is watched, debugged and ends"),
     "gluon": (13, "labels and their sync, for each device, and what --debug checks of them"),
     "apps": (20, "the programs that users start by name: python -m apps.NAME"),

@@ -8,8 +8,9 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
+from cusp.card.interfaces import Card
 from cusp.kernels.cuda import BLOCK, c_type, load
-from cusp.runtime.devices import to_host
+from cusp.runtime.devices import backend, to_host
 
 KERNELS = "apps/operators/sums/rows.cuh"
 BLOCK_EDGES, BLOCK_WARPS = 1024, BLOCK // 32  # edges that a block takes at a time, 128 per warp
@@ -47,12 +48,15 @@ def group_rows(lids: Any, bounds: Sequence[int], offsets: Any) -> RowGroups:
     filled = cp.flatnonzero(sizes)
     lids, sizes = lids[filled], sizes[filled]
     places = cp.searchsorted(filled, cp.asarray(list(bounds)))
-    starts = cp.zeros(lids.size + 1, np.int64)
+    aside = backend(Card, "gpu").aside  # they are read once, one after the other
+    starts, shifts = aside(lids.size + 1, np.int64), aside(lids.size, np.int64)
+    starts[0] = 0
     cp.cumsum(sizes, out=starts[1:])
     edges = np.diff(to_host(starts[places])).tolist()
     warps = _warps(max(edges, default=0))
     memory = cp.empty(warps, np.int32), cp.empty(warps, np.float64)
-    return RowGroups(lids, starts, offsets[lids] - starts[:-1], to_host(places).tolist(), edges, *memory)
+    cp.subtract(offsets[lids], starts[:-1], out=shifts)
+    return RowGroups(lids, starts, shifts, to_host(places).tolist(), edges, *memory)
 
 
 def sum_rows(rows: RowGroups, group: int, columns: Any, values: Any, sums: Any, weights: Any = None) -> None:

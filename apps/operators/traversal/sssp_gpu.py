@@ -27,7 +27,7 @@ SSSP, SORTED = (f"apps/operators/traversal/{name}.cuh" for name in ("sssp", "sss
 DENSE = 8  # edges per node from which on hubs have most of all edges, as a rule
 ENOUGH = 0.85  # share of the edges that belong to settled nodes when the others begin to pull
 MOST_BUCKETS = 64  # before that, at most
-SORTED_AT_ONCE = 1 << 27  # edges
+SORTED_AT_ONCE, SORTING_BYTES = 1 << 27, 64  # edges, at most, and the memory that sorting one takes
 
 
 def bucket_scale(queue: "Relaxing", sync: Sync) -> float:
@@ -118,11 +118,12 @@ def _weighs_the_same(part: Partition, sync: Sync, weights: Any) -> bool:
 
 def _sort_rows(part: Partition, weights: Any) -> tuple[Any, Any]:
     """Targets and weights with each row sorted by weight: a chunk of whole rows at a time, by one sort of both."""
-    targets, sorted_weights = cp.empty_like(part.targets), cp.empty_like(weights)
+    targets, sorted_weights = (part.storage.empty(array.size, array.dtype) for array in (part.targets, weights))
+    at_once = part.storage.at_once(SORTED_AT_ONCE, SORTING_BYTES)
     offsets = to_host(part.offsets)
     row = 0
     while row < part.num_proxies:
-        end = int(np.searchsorted(offsets, offsets[row] + SORTED_AT_ONCE, side="right")) - 1
+        end = int(np.searchsorted(offsets, offsets[row] + at_once, side="right")) - 1
         end = min(max(end, row + 1), part.num_proxies)
         edges = slice(int(offsets[row]), int(offsets[end]))
         begins = part.offsets[row:end] - edges.start
@@ -131,8 +132,10 @@ def _sort_rows(part: Partition, weights: Any) -> tuple[Any, Any]:
         keys[begins] = 1
         keys = cp.cumsum(keys) << 32 | weights[edges]
         order = cp.argsort(keys)
-        targets[edges], sorted_weights[edges] = part.targets[edges][order], weights[edges][order]
+        for given, ordered in ((part.targets, targets), (weights, sorted_weights)):
+            ordered[edges] = given[edges].copy()[order]  # a copy, as rows may lie in the memory of the host
         row = end
+    part.storage.prefer([targets, sorted_weights])
     return targets, sorted_weights
 
 

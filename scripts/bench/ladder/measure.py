@@ -14,10 +14,9 @@ from cusp.partition import Partition
 from cusp.runtime.devices import to_host
 from gluon.plan import make_plan
 from gluon.sync import Sync
-from scripts.bench.gpu import check
+from scripts.bench import gpu
 from scripts.bench.ladder import balanced, every_node, queues, whole
 from scripts.bench.ladder.graph import PLACES, Found, Graph, SearchCutError, Source, make_graph
-from scripts.bench.shared import gpu_graphs
 
 MOST_TRIED = 64  # nodes that may become sources
 
@@ -72,13 +71,13 @@ def choose_sources(graph: Graph, number: int) -> dict[Source, Any]:
     if not chosen:
         raise SystemExit(f"no component has most of the nodes: of {MOST_TRIED} none is a source worth a search")
     first = next(iter(chosen))
-    check(part, first.gid, chosen[first], None)
+    gpu.check(part, first.gid, chosen[first], None)
     return chosen
 
 
 def compile_all() -> None:
     """Search a small graph by every rung, with and without counts: later ones find all kernels compiled."""
-    graph = graph_of(gpu_graphs.partition_of(gpu_graphs.ring(64), 64))
+    graph = graph_of(gpu.make_part("ring64"))
     for name, rung in RUNGS.items():
         for source, hops in choose_sources(graph, 1).items():
             require_same(name, source, rung.run(graph, source), hops)

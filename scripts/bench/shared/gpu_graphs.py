@@ -1,5 +1,6 @@
 """Graphs made on the GPU where they are measured: Kronecker, uniform, and like a road map, with masters by degree."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import cupy as cp
@@ -15,7 +16,17 @@ MOST_SORTED = 1 << 30  # keys sorted at a time: CuPy takes fewer than 2^31
 
 
 def keys_of(name: str) -> tuple[Any, int]:
-    """Keys and number of nodes of the graph ``kronSCALE``, ``randSCALE``, ``roadSIDE`` or ``ringNODES``."""
+    """Keys source << 32 | target of a graph, ascending, and its number of nodes.
+
+    Its name is ``kronSCALE``, ``randSCALE``, ``roadSIDE`` or ``ringNODES``. It has every edge in both directions, once,
+    and no loops.
+    """
+    pieces, num_nodes = pieces_of(name)
+    return cp.concatenate(list(both_ways(pieces, num_nodes))), num_nodes
+
+
+def pieces_of(name: str) -> tuple[list[Any], int]:
+    """Keys of a graph in one direction, in any order, and its number of nodes."""
     size = int(name[4:])
     if name.startswith("kron"):
         return kronecker(size), 1 << size
@@ -26,13 +37,10 @@ def keys_of(name: str) -> tuple[Any, int]:
     return ring(size), size
 
 
-def kronecker(scale: int, seed: int = 1) -> Any:
-    """Keys source << 32 | target of an RMAT graph (0.57, 0.19, 0.19; 16 edges per node), ascending.
-
-    Both directions, no loops, no parallel edges; node numbers are scrambled.
-    """
+def kronecker(scale: int, seed: int = 1) -> list[Any]:
+    """An RMAT graph (0.57, 0.19, 0.19; 16 edges per node) with scrambled node numbers."""
     random = cp.random.default_rng(seed)
-    names = random.permutation(1 << scale) if hasattr(random, "permutation") else cp.random.permutation(1 << scale)
+    names = cp.argsort(random.random(1 << scale))
     pieces = []
     for first in range(0, 16 << scale, BATCH):
         size = min(BATCH, (16 << scale) - first)
@@ -45,51 +53,55 @@ def kronecker(scale: int, seed: int = 1) -> Any:
         sources, targets = names[ends[0]].astype(cp.int64), names[ends[1]].astype(cp.int64)
         pieces.append((sources << 32 | targets)[sources != targets])
         del ends, sources, targets
-    return both_ways(pieces, 1 << scale)
+    return pieces
 
 
-def uniform(scale: int, seed: int = 1) -> Any:
-    """Keys of a uniform random graph, 16 edges per node: both ends of an edge are hashes of its number."""
+def uniform(scale: int, seed: int = 1) -> list[Any]:
+    """A uniform random graph, 16 edges per node: both ends of an edge are hashes of its number."""
     pieces = []
     for first in range(0, 16 << scale, BATCH):
         number = cp.arange(first, min(first + BATCH, 16 << scale), dtype=cp.uint64) + np.uint64(seed << 40)
         ends = mixed(number) >> np.uint64(64 - 2 * scale)
         sources, targets = (ends >> np.uint64(scale)).astype(cp.int64), ends.astype(cp.int64) & ((1 << scale) - 1)
         pieces.append((sources << 32 | targets)[sources != targets])
-    return both_ways(pieces, 1 << scale)
+    return pieces
 
 
-def lattice(side: int, share: float = 0.6, seed: int = 1) -> Any:
-    """Keys of a square lattice that has each of its edges with probability ``share``: as deep as a road network."""
+def lattice(side: int, share: float = 0.6, seed: int = 1) -> list[Any]:
+    """A square lattice that has each of its edges with probability ``share``: as deep as a road network."""
     random = cp.random.default_rng(seed)
     node = cp.arange(side * side, dtype=cp.int64)
     right = node[(node % side < side - 1) & (random.random(node.size) < share)]
     down = node[(node < side * (side - 1)) & (random.random(node.size) < share)]
-    return both_ways([right << 32 | (right + 1), down << 32 | (down + side)], side * side)
+    return [right << 32 | (right + 1), down << 32 | (down + side)]
 
 
-def ring(nodes: int) -> Any:
-    """Keys of a ring whose neighbours have numbers far apart."""
+def ring(nodes: int) -> list[Any]:
+    """A ring whose neighbours have numbers far apart."""
     step = int(nodes * 0.618) | 1
     while np.gcd(step, nodes) > 1:
         step += 2
     place = cp.arange(nodes, dtype=cp.int64) * step % nodes
-    return both_ways([place << 32 | (place + step) % nodes], nodes)
+    return [place << 32 | (place + step) % nodes]
 
 
-def both_ways(pieces: list[Any], num_nodes: int) -> Any:
+def both_ways(pieces: list[Any], num_nodes: int) -> Iterator[Any]:
     """Every edge in both directions, once, ascending: one range of sources after the other."""
-    pieces = [*pieces, *((keys & 0xFFFFFFFF) << 32 | keys >> 32 for keys in pieces)]
-    ranges = 1 + sum(keys.size for keys in pieces) // MOST_SORTED
+    ranges = 1 + 2 * sum(keys.size for keys in pieces) // MOST_SORTED
     step = -(-num_nodes // ranges) << 32
-    done = []
     for begin in range(0, num_nodes << 32, step):
-        keys = cp.concatenate([keys[(keys >= begin) & (keys < begin + step)] for keys in pieces])
+        within = [ways[(ways >= begin) & (ways < begin + step)] for keys in pieces for ways in (keys, reverse(keys))]
+        keys = cp.concatenate(within)
+        del within
         keys.sort()
         first = cp.ones(keys.size, cp.bool_)
         first[1:] = keys[1:] != keys[:-1]
-        done.append(keys[first])
-    return cp.concatenate(done)
+        yield keys[first]
+
+
+def reverse(keys: Any) -> Any:
+    """The same edges in the other direction."""
+    return (keys & 0xFFFFFFFF) << 32 | keys >> 32
 
 
 def weights_of(keys: Any) -> Any:
@@ -129,20 +141,26 @@ def partition_of(keys: Any, num_nodes: int) -> Partition:
     )  # fmt: skip
 
 
-def write_graph(path: str, keys: Any, num_nodes: int) -> None:
-    """Write a graph made here as a graph file, with weights."""
+def write_graph(path: str, name: str) -> None:
+    """Write a graph as a graph file, with weights. Its edges are sorted twice, as they are counted first."""
     import h5py
 
+    pieces, num_nodes = pieces_of(name)
     indptr = cp.zeros(num_nodes + 1, cp.int64)
-    for first in range(0, keys.size, BATCH):
-        indptr[1:] += cp.bincount(keys[first : first + BATCH] >> 32, minlength=num_nodes)
+    for keys in both_ways(pieces, num_nodes):
+        for first in range(0, keys.size, BATCH):
+            indptr[1:] += cp.bincount(keys[first : first + BATCH] >> 32, minlength=num_nodes)
     cp.cumsum(indptr, out=indptr)
     with h5py.File(path, "w") as file:
         file["indptr"] = indptr.get()
-        indices = file.create_dataset("indices", keys.shape, np.uint32)
-        data = file.create_dataset("data", keys.shape, np.uint8)
-        for first in range(0, keys.size, BATCH):
-            piece = keys[first : first + BATCH]
-            indices[first : first + piece.size] = (piece & 0xFFFFFFFF).astype(cp.uint32).get()
-            data[first : first + piece.size] = weights_of(piece).get()
+        indices, data = (
+            file.create_dataset(name, int(indptr[-1]), to) for name, to in (("indices", "u4"), ("data", "u1"))
+        )
+        written = 0
+        for keys in both_ways(pieces, num_nodes):
+            for first in range(0, keys.size, BATCH):
+                piece = keys[first : first + BATCH]
+                indices[written : written + piece.size] = (piece & 0xFFFFFFFF).astype(cp.uint32).get()
+                data[written : written + piece.size] = weights_of(piece).get()
+                written += piece.size
         file.attrs["symmetric"] = True

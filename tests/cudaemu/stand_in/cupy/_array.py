@@ -21,8 +21,7 @@ class ndarray:  # noqa: N801
 
     def __init__(self, shape, dtype=float, memptr=None, strides=None, order="C"):
         if memptr is None:
-            host = fill_pattern(np.empty(shape, dtype, order))
-            self._set(host, memory.Memory.of(host))
+            self._set(*memory.placed(fill_pattern(np.empty(shape, dtype, order))))
         else:
             size = int(np.prod(shape)) * np.dtype(dtype).itemsize
             host = np.ndarray(shape, dtype, memory.raw_bytes(memptr.ptr, size), strides=strides, order=order)
@@ -215,7 +214,7 @@ def box(host, owner=None):
     if owner is not None and host.base is not None and np.may_share_memory(host, owner._host):
         array._set(host, owner._memory)
     else:
-        array._set(host, memory.Memory.of(host))
+        array._set(*memory.placed(host))
     return array
 
 

@@ -91,6 +91,14 @@ def runtime() -> ctypes.CDLL:
 
 
 @functools.cache
+def driver() -> ctypes.CDLL:
+    """What loads as ``libcuda.so.1`` from now on."""
+    text = (HERE / "driver" / "libcuda.cpp").read_text()
+    path = build("libcuda", ["-std=c++17", "-Wl,-soname,libcuda.so.1"], text, "")
+    return ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
+
+
+@functools.cache
 def headers() -> str:
     """The text of all our headers: part of every key."""
     return "".join(path.read_text() for path in sorted(INCLUDE.rglob("*")) if path.is_file())

@@ -1,6 +1,9 @@
 """CUDA's driver: its error, and how many blocks fit on a multiprocessor."""
 
+from cupy._build import driver
 from cupy.cuda import runtime
+
+driver()
 
 
 class CUDADriverError(RuntimeError):

@@ -36,8 +36,8 @@ class BaseMemory:
 class Memory(BaseMemory):
     """Memory that counts as used while it lives."""
 
-    def __init__(self, size, host=None):
-        pool = _pool
+    def __init__(self, size, host=None, pool=None):
+        pool = pool or _pool
         if pool.limit and pool.used_bytes() + size > pool.limit or pool.used_bytes() + size > TOTAL:
             raise OutOfMemoryError(f"Out of memory allocating {size:,} bytes (allocated so far: {pool.used_bytes():,}"
                                    f" bytes, limit set to: {pool.limit or TOTAL:,} bytes).")  # fmt: skip
@@ -65,6 +65,10 @@ class UnownedMemory(BaseMemory):
 
     def __init__(self, ptr, size, owner, device_id=-1):
         super().__init__(ptr, size, owner)
+        register(ptr, size)
+
+    def __del__(self):
+        unregister(self.ptr, self.size)
 
 
 _known = Counter()  # (address, size) of memory that kernels may use -> how often it was registered
@@ -166,7 +170,7 @@ class MemoryPool:
 
     def malloc(self, size):
         """New memory."""
-        return MemoryPointer(Memory(size), 0)
+        return MemoryPointer(Memory(size, pool=self), 0)
 
     def used_bytes(self):
         """Bytes of living arrays on the current device."""
@@ -198,19 +202,32 @@ class MemoryPool:
 
 def alloc(size):
     """Memory on the current device."""
-    return MemoryPointer(Memory(size), 0)
+    return get_allocator()(size)
+
+
+def placed(host):
+    """What a function returned, and its memory: of a pool, or where a program's own allocator wants it."""
+    if _own is None:
+        return host, Memory.of(host)
+    pointer, fortran = _own(host.nbytes), host.flags.f_contiguous and not host.flags.c_contiguous
+    copy = np.ndarray(host.shape, host.dtype, raw_bytes(pointer.ptr, host.nbytes), order="F" if fortran else "C")
+    copy[...] = host
+    return copy, pointer.mem
 
 
 def set_allocator(allocator=None):
-    """Take memory from the pool whose ``malloc`` this is; None: from none, which counts in a new one."""
-    global _pool
+    """Take memory from the pool whose ``malloc`` this is, or as a function says; None: from a new pool."""
+    global _pool, _own
     pool = getattr(allocator, "__self__", None)
-    _pool = pool if isinstance(pool, MemoryPool) else MemoryPool()
+    if allocator is None or isinstance(pool, MemoryPool):
+        _pool, _own = pool or MemoryPool(), None
+    else:
+        _own = allocator
 
 
 def get_allocator():
     """The function that gives memory."""
-    return _pool.malloc
+    return _own or _pool.malloc
 
 
 def get_pool():
@@ -219,3 +236,4 @@ def get_pool():
 
 
 _pool = MemoryPool()
+_own = None  # a program's own allocator

@@ -1,0 +1,44 @@
+"""How much of its card a rank may use for a graph."""
+
+from typing import TYPE_CHECKING
+
+from cusp.card.interfaces import Card
+from cusp.errors import together
+from cusp.input.graph_file import GraphHeader
+from cusp.runtime.devices import backend
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+NODE_BYTES = 64  # for each proxy: ids, offsets, degrees, and what a traversal keeps; at most all nodes are on a rank
+
+
+def limit_card(header: GraphHeader, device: str, limit: int | None, comm: "Intracomm") -> None:
+    """Prepare the GPU of this rank, if it has one, for a graph; ``limit`` as ``--memory-limit`` says. Collective.
+
+    Raises
+    ------
+    CardError
+        On every rank: the limit is more than the card has.
+    """
+    card = backend(Card, device)
+    places = comm.allgather((device, card.place()))
+    with together(comm):
+        card.set_limit(limit, bytes_needed(header, comm.size), places.count((device, card.place())))
+
+
+def edge_bytes(header: GraphHeader, ranks: int) -> int:
+    """Bytes of the edges of a rank, once they are partitioned."""
+    return header.num_edges * (4 + (header.weight_dtype.itemsize if header.weight_dtype else 0)) // ranks
+
+
+def resident_bytes(header: GraphHeader, ranks: int, limit: int) -> int:
+    """How many of them stay on the card under a limit, at least."""
+    return min(max(limit - header.num_nodes * NODE_BYTES, 0), edge_bytes(header, ranks))
+
+
+def bytes_needed(header: GraphHeader, ranks: int) -> int:
+    """Bytes of the card that a rank needs while a graph is partitioned: what it reads, receives and makes."""
+    weight = header.weight_dtype.itemsize if header.weight_dtype else 0
+    read = header.num_edges * (header.index_dtype.itemsize + weight) // ranks
+    return read * (1 + (ranks > 1)) + edge_bytes(header, ranks) + header.num_nodes * NODE_BYTES

@@ -1,0 +1,168 @@
+"""Graphs larger than what may be used of a card: the same partitions and answers, bit for bit, and clear errors."""
+
+import gc
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import graphs
+import numpy as np
+import parts
+import pytest
+from test_partition import assert_same
+
+from apps import library
+from cusp.card.interfaces import Card
+from cusp.errors import InputError
+from cusp.partitioner import partition_graph
+from cusp.runtime.devices import backend, is_mixed, to_host
+from cusp.runtime.storage import ON_GPU
+
+pytestmark = pytest.mark.skipif(
+    parts.DEVICE != "gpu" or is_mixed(parts.PLACEMENT.devices), reason="is about ranks that compute on GPUs"
+)
+LARGE = graphs.random_directed(400, 6000, seed=7)
+LIMITS = {"nothing fits": 1 << 12, "some fits": 150_000, "all fits": 64 << 20}
+OPTIONS = {
+    "bfs": {"source": 3}, "sssp": {"source": 3}, "path": {"source": 3, "targets": [5]}, "forest": {"roots": [1, 2]},
+    "widest": {"source": 3}, "betweenness": {"sources": 2}, "pagerank": {"iterations": 4},
+}  # fmt: skip
+
+
+@pytest.fixture
+def card(monkeypatch) -> Iterator[object]:
+    """The module for the card, with small pieces and no limit; what a test limits is unlimited again after it."""
+    import cupy as cp
+
+    from cusp.card import hosted_gpu
+
+    module, before = backend(Card, "gpu"), cp.cuda.get_allocator()
+    monkeypatch.setattr(hosted_gpu, "PIECE", 1)
+    monkeypatch.setattr(module, "PROBE", 1 << 16)
+    yield module
+    lift(module)
+    cp.cuda.set_allocator(before)
+
+
+def lift(card: object) -> None:
+    """No limit any more."""
+    while card._memory:
+        memory = card._memory.pop()
+        gc.collect()
+        memory.usage()
+        memory.give_back()
+
+
+def on_each_limit(card: object, make: Callable[[int | None], object], same: Callable[[object, object], None]) -> None:
+    """``make(limit)`` makes the same without a limit and with each."""
+    expected = make(None)
+    for limit in LIMITS.values():
+        same(expected, make(limit))
+        lift(card)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("policy", parts.share(parts.SOME))
+def test_partitions(comm, shared_tmp, card, policy):
+    """With weights and in-edges."""
+    path = graphs.write(shared_tmp / "g.h5", LARGE, sums=True)
+    make = partial(partition_graph, path, parts.policy_of(policy), comm, csc=True, device="gpu")
+    on_each_limit(
+        card, lambda limit: make(memory_limit=limit).on("cpu"), lambda one, other: assert_same(other, one)
+    )  # fmt: skip
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("app", parts.share(sorted({*library.APPS} - {"maze"})))
+def test_answers(comm, shared_tmp, card, app, symmetric):
+    """Of every app."""
+    graph = graphs.both_ways(LARGE) if symmetric else LARGE
+    path = graphs.write(shared_tmp / "g.h5", graph, symmetric=symmetric)
+
+    def answer(limit: int | None) -> dict[str, np.ndarray]:
+        part = library.partition_graph(path, "cvc", comm=comm, device="gpu", memory_limit=limit)
+        return getattr(library, app)(part, **OPTIONS.get(app, {})).values
+
+    on_each_limit(card, answer, np.testing.assert_equal)
+
+
+def test_what_is_where(card):
+    """The last rows lie on the card; other arrays push them off, and they come back."""
+    import cupy as cp
+
+    from cusp.card.driver_gpu import granularity
+
+    unit = granularity()
+    card.set_limit(256 * unit, 0, 1)
+    memory, size = card._memory[0], 100 * unit
+    edges = ON_GPU.empty(size, np.int32)
+    edges[...] = cp.arange(size, dtype=np.int32)
+    assert card.usage().resident == 0
+    ON_GPU.prefer([edges])
+    block = next(lease.block for lease in memory._used if lease.block.address == edges.data.ptr)
+    resident = sorted(block.resident)
+    assert 0 < len(resident) < block.pieces and resident == list(range(block.pieces - len(resident), block.pieces))
+    assert card.usage().resident + memory.pool.total_bytes() <= 256 * unit
+    other = cp.full(150 * unit, 7, np.uint8)
+    assert len(block.resident) < len(resident) and card.usage().resident + other.nbytes <= 256 * unit
+    larger = cp.arange(75 * unit, dtype=np.int64)  # does not fit at all
+    assert int(larger.sum()) == 75 * unit * (75 * unit - 1) // 2 and int(other.sum()) == 7 * 150 * unit
+    np.testing.assert_array_equal(edges.get(), np.arange(size))
+    del other, larger
+    ON_GPU.settle()
+    assert sorted(block.resident) == resident
+    np.testing.assert_array_equal(edges.get(), np.arange(size))
+
+
+def test_memory_is_used_again(card):
+    """Page-locked memory of arrays that are gone serves the next ones, and is given back when the host has no more."""
+    from cusp.card import hosted_gpu
+
+    card.set_limit(1 << 20, 0, 1)
+    memory = card._memory[0]
+    first = ON_GPU.empty(100_000, np.int32)
+    address = first.data.ptr
+    del first
+    assert ON_GPU.empty(90_000, np.int32).data.ptr == address
+    with pytest.MonkeyPatch.context() as patch:
+        sizes = iter([0, 1 << 40])
+        patch.setattr(hosted_gpu, "host_memory_left", lambda: next(sizes))
+        large = ON_GPU.empty(1_000_000, np.int32)
+    assert large.data.ptr != address and not memory._kept
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(
+    ("left", "limit", "words"),
+    [
+        (1000, 1 << 20, "the host has 1,000 bytes left for page-locked memory, and "),
+        (1 << 40, 1 << 50, "--memory-limit: 1,125,899,906,842,624 bytes, but the GPU has "),
+    ],
+)
+def test_errors(comm, shared_tmp, card, monkeypatch, left, limit, words):
+    """On every rank, also if only one has too little."""
+    from cusp.card import hosted_gpu
+
+    path = graphs.write(shared_tmp / "g.h5", LARGE)
+    if comm.rank == comm.size - 1:
+        monkeypatch.setattr(hosted_gpu, "host_memory_left", lambda: left)
+    with pytest.raises(InputError) as caught:
+        partition_graph(path, parts.policy_of("oec"), comm, device="gpu", memory_limit=limit)
+    assert str(caught.value).startswith(words)
+
+
+@pytest.mark.mpi
+def test_without_a_limit(comm, shared_tmp, card, monkeypatch):
+    """A graph that does not fit gets one by itself; another one does not."""
+    path = graphs.write(shared_tmp / "g.h5", LARGE)
+    make = partial(partition_graph, path, parts.policy_of("oec"), comm, device="gpu")
+    whole = make()
+    assert card.usage() is None
+    import cupy as cp
+
+    monkeypatch.setattr(cp.cuda.runtime, "memGetInfo", lambda: (40_000 * comm.size, 40_000 * comm.size))
+    monkeypatch.setattr(card, "RESERVE", 1000)
+    part = make()
+    assert card.usage().limit < 40_000 * comm.size and sum(card.usage()[1:3]) > 0
+    assert_same(part.on("cpu"), whole.on("cpu"))
+    assert to_host(part.targets).size == part.num_local_edges
