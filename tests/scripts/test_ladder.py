@@ -1,6 +1,8 @@
 """The rungs of the ladder: every one of them finds the hops that a serial search finds, and counts what it looks at."""
 
+import re
 from itertools import pairwise
+from pathlib import Path
 from xml.etree import ElementTree
 
 import graphs
@@ -189,3 +191,8 @@ def test_tables_say_what_is_only_a_bound():
     ]
     texts = [text.text for text in ElementTree.fromstring(picture(rows)).iter("{http://www.w3.org/2000/svg}text")]
     assert texts[1:] == ["road9", "a", "> 3,000", "b", "> 3,000", "c", "1,000", "d", "2"]
+
+
+def test_the_page_explains_every_rung_in_order(measure):
+    page = (Path(bench.__file__).parents[2] / "docs" / "ladder.md").read_text()
+    assert [name.lower() for name in re.findall(r"^\*\*(.+)\.\*\*", page, re.MULTILINE)] == [*measure.RUNGS]

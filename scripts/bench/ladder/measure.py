@@ -102,34 +102,37 @@ def measure(name: str, graph: Graph, expected: dict[Source, Any], limit: float) 
         them ``inspected`` edges, ``moved`` bytes and ``gb_s``, their number over its time. ``cut`` is None; or if the
         warm-up took too long, the level that it had reached, and ``ms`` the time until then.
     """
-    rung = RUNGS[name]
-    times: list[float] = []
-    levels: list[int] = []
-    row: dict[str, Any] = {
-        "rung": name,
-        "place": [*RUNGS].index(name),
-        "cut": None,
-        "inspected": None,
-        "moved": None,
-        "gb_s": None,
-    }
-    ended = time.monotonic() + limit
-    first = next(iter(expected))
+    row: dict[str, Any] = {"rung": name, "place": [*RUNGS].index(name)}
+    row |= dict.fromkeys(("cut", "inspected", "moved", "gb_s"))
     try:
-        timed(rung, replace(graph, deadline=ended), first)
-        for source, hops in expected.items():
-            if times and time.monotonic() > ended:
-                break
-            found, spent = timed(rung, graph, source)
-            require_same(name, source, found, hops)
-            times.append(spent)
-            levels.append(found.levels)
+        times, levels = search_all(name, graph, expected, limit)
     except SearchCutError as cut:
         return row | {"cut": cut.args[0], "ms": limit * 1e3, "best_ms": None, "all_ms": [], "levels": []}
-    if rung.counts:
-        inspected, moved = count(rung, graph, first)
+    if RUNGS[name].counts:
+        inspected, moved = count(RUNGS[name], graph, next(iter(expected)))
         row |= {"inspected": inspected, "moved": moved, "gb_s": moved / times[0] / 1e6}
     return row | {"ms": float(np.median(times)), "best_ms": min(times), "all_ms": times, "levels": levels}
+
+
+def search_all(name: str, graph: Graph, expected: dict[Source, Any], limit: float) -> tuple[list[float], list[int]]:
+    """Milliseconds and levels of a search from each source, or of as many as ``limit`` is enough for, at least one.
+
+    Raises
+    ------
+    SearchCutError
+        The warm-up has taken longer.
+    """
+    rung, times, levels = RUNGS[name], [], []
+    ended = time.monotonic() + limit
+    timed(rung, replace(graph, deadline=ended), next(iter(expected)))
+    for source, hops in expected.items():
+        if times and time.monotonic() > ended:
+            break
+        found, spent = timed(rung, graph, source)
+        require_same(name, source, found, hops)
+        times.append(spent)
+        levels.append(found.levels)
+    return times, levels
 
 
 def timed(rung: Rung, graph: Graph, source: Source) -> tuple[Found, float]:
