@@ -26,7 +26,7 @@ from cusp.runtime.devices import Array
 RESERVE = 1 << 29  # bytes for the driver, libraries and partners, at least
 RESERVED_SHARE = 16  # or this part of the card, if that is more
 ASIDE = 8  # an array of more than this part of the limit may be put aside
-PROBE = 1 << 27  # bytes by which the rate of the link is measured
+PROBE = 1 << 26  # bytes by which the rate of the link is measured
 AT_LEAST = 32  # this part of the limit is made free at a time
 WASTE = 1.25  # of kept memory: an array gets up to this times what it needs
 OutOfMemoryError = cp.cuda.memory.OutOfMemoryError
@@ -200,13 +200,14 @@ def set_limit(limit: int | None, needed: int, sharing: int) -> None:
         if needed <= (_memory[0].limit if _memory else most):
             return
         limit = most
-    if limit > free:
-        raise CardError(f"--memory-limit: {limit:,} bytes, but the GPU has {free:,} of {whole:,} left")
+    if not 0 < limit <= free:
+        what = f"--memory-limit: {limit:,} bytes" if limit > 0 else f"the graph needs up to {needed:,} bytes"
+        raise CardError(f"{what}, but the GPU has {free:,} of {whole:,} left, for {sharing} rank{'s' * (sharing > 1)}")
     why = driver_gpu.why_not()
     if why:
         raise CardError(
-            f"the graph needs up to {needed:,} bytes, and {limit:,} of the GPU may be used; its driver cannot take memory "
-            f"of the host for the rest ({why}): use more ranks, or --device cpu"
+            f"the graph needs up to {needed:,} bytes, and {limit:,} of the GPU may be used; its driver cannot take "
+            f"memory of the host for the rest ({why}): use more ranks, or --device cpu"
         )
     if _memory:
         _memory[0].resize(limit)

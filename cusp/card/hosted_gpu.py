@@ -11,18 +11,12 @@ from cusp.card import driver_gpu as driver
 from cusp.card.driver_gpu import CARD, HOST, DriverError
 from cusp.errors import InputError
 
+RESERVE = 1 << 30  # bytes of the host's memory that are left to others
 PIECE = 16  # units of the driver, which are 2 MiB: 32 MiB
 
 
 class CardError(InputError):
     """The memory of the card or of the host is too small for a graph."""
-
-
-def _too_little(left: int, needed: int) -> CardError:
-    return CardError(
-        f"the host has {left:,} bytes left for page-locked memory, and {needed:,} are needed for an array that does "
-        "not fit onto the GPU: use ranks on more hosts, or a larger --memory-limit"
-    )
 
 
 def host_memory_left() -> int:
@@ -50,20 +44,22 @@ class Hosted:
         self.address = driver.reserve(self.size)
         self._handles: list[int] = []
         self.resident: set[int] = set()
-        left = host_memory_left()
         try:
-            if self.size > left:
-                raise _too_little(left, size)
             for number in range(-(-self.size // self.piece)):
+                if host_memory_left() < self.bytes_of(number) + RESERVE:  # of some hosts, memory grows as it is used
+                    raise CardError
                 handle = driver.create(HOST, self.bytes_of(number))
                 driver.show(self._at(number), self.bytes_of(number), handle)
                 self._handles.append(handle)
         except (CardError, DriverError) as error:
             made = self.piece * len(self._handles)
             self.free()
-            if isinstance(error, DriverError) and error.out_of_memory:
-                raise _too_little(made, size) from None
-            raise
+            if isinstance(error, DriverError) and not error.out_of_memory:
+                raise
+            raise CardError(
+                f"the host has {made:,} bytes left for page-locked memory, and {size:,} are needed for an array that "
+                "does not fit onto the GPU: use ranks on more hosts, or a larger --memory-limit"
+            ) from None
 
     def free(self) -> None:
         """Give all memory back."""

@@ -125,8 +125,8 @@ def test_memory_is_used_again(card):
     del first
     assert ON_GPU.empty(90_000, np.int32).data.ptr == address
     with pytest.MonkeyPatch.context() as patch:
-        sizes = iter([0, 1 << 40])
-        patch.setattr(hosted_gpu, "host_memory_left", lambda: next(sizes))
+        sizes = iter([0])
+        patch.setattr(hosted_gpu, "host_memory_left", lambda: next(sizes, 1 << 40))
         large = ON_GPU.empty(1_000_000, np.int32)
     assert large.data.ptr != address and not memory._kept
 
@@ -135,7 +135,7 @@ def test_memory_is_used_again(card):
 @pytest.mark.parametrize(
     ("left", "limit", "words"),
     [
-        (1000, 1 << 20, "the host has 1,000 bytes left for page-locked memory, and "),
+        (1000, 1 << 20, "the host has 0 bytes left for page-locked memory, and 65,536 are needed "),
         (1 << 40, 1 << 50, "--memory-limit: 1,125,899,906,842,624 bytes, but the GPU has "),
     ],
 )
@@ -149,6 +149,26 @@ def test_errors(comm, shared_tmp, card, monkeypatch, left, limit, words):
     with pytest.raises(InputError) as caught:
         partition_graph(path, parts.policy_of("oec"), comm, device="gpu", memory_limit=limit)
     assert str(caught.value).startswith(words)
+
+
+@pytest.mark.mpi
+def test_a_card_in_use(comm, shared_tmp, card, monkeypatch):
+    """If others take the memory of the card, edges stay with the host."""
+    from cusp.card import driver_gpu
+
+    path = graphs.write(shared_tmp / "g.h5", LARGE)
+    make = partial(partition_graph, path, parts.policy_of("cvc"), comm, device="gpu")
+    whole, create = make().on("cpu"), driver_gpu.create
+
+    def refuse(place: int, size: int) -> int:
+        if place == driver_gpu.CARD:
+            raise driver_gpu.DriverError("cuMemCreate", driver_gpu.OUT_OF_MEMORY)
+        return create(place, size)
+
+    monkeypatch.setattr(driver_gpu, "create", refuse)
+    part = make(memory_limit=1 << 20)
+    assert card.usage().resident == 0
+    assert_same(part.on("cpu"), whole)
 
 
 @pytest.mark.mpi
