@@ -122,7 +122,9 @@ def search_all(name: str, graph: Graph, expected: dict[Source, Any], limit: floa
     SearchCutError
         The warm-up has taken longer.
     """
-    rung, times, levels = RUNGS[name], [], []
+    rung = RUNGS[name]
+    times: list[float] = []
+    levels: list[int] = []
     ended = time.monotonic() + limit
     timed(rung, replace(graph, deadline=ended), next(iter(expected)))
     for source, hops in expected.items():
