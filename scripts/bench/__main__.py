@@ -7,6 +7,7 @@ user-file      a policy in a user's file beside the built-in one of the same rul
 semiring       BFS, SSSP and PageRank as products of a matrix and vectors, beside the apps
 priority       shortest paths by soft priorities, beside strict buckets and no order
 compare-trees  partitionings and searches of this checkout beside those of another one
+ladder         breadth-first search on one GPU in every textbook form
 gpu            algorithms on one GPU; on several: mpirun -n 4 python -m scripts.bench.gpus, or .gpu_partition GRAPH
                graphs larger than the memory of a card: python -m scripts.bench.limited
                seven algorithms on a folder of graphs: mpirun -n 2 python -m scripts.bench.many FOLDER
@@ -16,6 +17,7 @@ import argparse
 import sys
 
 from scripts.bench import compare_trees, cpu, gpu, priority, quality, rounds, semiring, user_file
+from scripts.bench.ladder import bench as ladder
 
 BENCHMARKS = {
     "cpu": cpu,
@@ -26,6 +28,7 @@ BENCHMARKS = {
     "priority": priority,
     "compare-trees": compare_trees,
     "gpu": gpu,
+    "ladder": ladder,
 }
 
 

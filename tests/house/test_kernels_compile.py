@@ -13,7 +13,7 @@ import pytest
 from cudaemu import nvrtc
 
 ROOT = Path(__file__).resolve().parents[2]
-PRODUCT = sorted(path.relative_to(ROOT).as_posix() for floor in ("cusp", "gluon", "apps")
+PRODUCT = sorted(path.relative_to(ROOT).as_posix() for floor in ("cusp", "gluon", "apps", "scripts")
                  for path in (ROOT / floor).rglob("*.cuh"))  # fmt: skip
 LIST_VARIANTS = """
 import json, sys
@@ -119,6 +119,7 @@ VARIANTS = {  # of each file of kernels but rules.cuh, edges.cuh and drains.cuh,
     "apps/operators/traversal/sssp_sorted.cuh": DISTANCES,
     "apps/operators/traversal/peers/sssp.cuh": DISTANCES[1:3],
     "apps/operators/traversal/peers/relax.cuh": [DISTANCES[0], DISTANCES[4]],
+    **{f"scripts/bench/ladder/{name}.cuh": [{}, {"COUNT": "1"}] for name in ("every_node", "queues", "balanced")},
 }  # fmt: skip
 
 pytestmark = pytest.mark.limit(300)

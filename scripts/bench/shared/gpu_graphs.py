@@ -1,4 +1,4 @@
-"""Graphs made on the GPU where they are measured: Kronecker graphs and a road-like lattice, with masters by degree."""
+"""Graphs made on the GPU where they are measured: Kronecker, uniform, and like a road map, with masters by degree."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,9 +16,10 @@ MOST_SORTED = 1 << 30  # keys sorted at a time: CuPy takes fewer than 2^31
 
 
 def keys_of(name: str) -> tuple[Any, int]:
-    """Keys source << 32 | target, ascending, and number of nodes of ``kronSCALE``, ``roadSIDE`` or ``ringNODES``.
+    """Keys source << 32 | target of a graph, ascending, and its number of nodes.
 
-    The graph has every edge in both directions, once, and no loops.
+    Its name is ``kronSCALE``, ``randSCALE``, ``roadSIDE`` or ``ringNODES``. It has every edge in both directions, once,
+    and no loops.
     """
     pieces, num_nodes = pieces_of(name)
     return cp.concatenate(list(both_ways(pieces, num_nodes))), num_nodes
@@ -29,6 +30,8 @@ def pieces_of(name: str) -> tuple[list[Any], int]:
     size = int(name[4:])
     if name.startswith("kron"):
         return kronecker(size), 1 << size
+    if name.startswith("rand"):
+        return uniform(size), 1 << size
     if name.startswith("road"):
         return lattice(size), size * size
     return ring(size), size
@@ -50,6 +53,17 @@ def kronecker(scale: int, seed: int = 1) -> list[Any]:
         sources, targets = names[ends[0]].astype(cp.int64), names[ends[1]].astype(cp.int64)
         pieces.append((sources << 32 | targets)[sources != targets])
         del ends, sources, targets
+    return pieces
+
+
+def uniform(scale: int, seed: int = 1) -> list[Any]:
+    """A uniform random graph, 16 edges per node: both ends of an edge are hashes of its number."""
+    pieces = []
+    for first in range(0, 16 << scale, BATCH):
+        number = cp.arange(first, min(first + BATCH, 16 << scale), dtype=cp.uint64) + np.uint64(seed << 40)
+        ends = mixed(number) >> np.uint64(64 - 2 * scale)
+        sources, targets = (ends >> np.uint64(scale)).astype(cp.int64), ends.astype(cp.int64) & ((1 << scale) - 1)
+        pieces.append((sources << 32 | targets)[sources != targets])
     return pieces
 
 
@@ -93,10 +107,15 @@ def reverse(keys: Any) -> Any:
 def weights_of(keys: Any) -> Any:
     """(edges,) uint8 from 1 to WEIGHTS, a hash of both ends."""
     sources, targets = keys >> 32, keys & 0xFFFFFFFF
-    mixed = (cp.minimum(sources, targets) << 32 | cp.maximum(sources, targets)).astype(cp.uint64)
-    mixed = (mixed ^ mixed >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ mixed >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
-    return ((mixed ^ mixed >> np.uint64(31)) % np.uint64(WEIGHTS) + np.uint64(1)).astype(np.uint8)
+    pairs = (cp.minimum(sources, targets) << 32 | cp.maximum(sources, targets)).astype(cp.uint64)
+    return (mixed(pairs) % np.uint64(WEIGHTS) + np.uint64(1)).astype(np.uint8)
+
+
+def mixed(numbers: Any) -> Any:
+    """A hash of uint64 numbers: the last steps of SplitMix64."""
+    numbers = (numbers ^ numbers >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+    numbers = (numbers ^ numbers >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    return numbers ^ numbers >> np.uint64(31)
 
 
 def partition_of(keys: Any, num_nodes: int) -> Partition:

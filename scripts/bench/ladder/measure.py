@@ -1,0 +1,168 @@
+"""Run a rung of the ladder: how long it takes, how many levels, edges and bytes, and whether its answer is right."""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import islice
+from typing import Any, NamedTuple
+
+import cupy as cp
+import numpy as np
+
+from apps.shared.splitmix64 import splitmix64
+from cusp.partition import Partition
+from cusp.runtime.devices import to_host
+from gluon.plan import make_plan
+from gluon.sync import Sync
+from scripts.bench import gpu
+from scripts.bench.ladder import balanced, every_node, queues, whole
+from scripts.bench.ladder.graph import PLACES, Found, Graph, SearchCutError, Source, make_graph
+
+MOST_TRIED = 64  # nodes that may become sources
+
+
+class Rung(NamedTuple):
+    """A way to search; ``counts`` says that its kernels can count what they look at."""
+
+    run: Callable[[Graph, Source], Found]
+    counts: bool = True
+
+
+RUNGS = {
+    "edge-centric": Rung(every_node.edge_centric),
+    "push by flags": Rung(every_node.push_flags),
+    "pull by flags": Rung(every_node.pull_flags),
+    "queue": Rung(queues.queue),
+    "private queue": Rung(queues.private_queue),
+    "warp per row": Rung(queues.warps),
+    "buckets by degree": Rung(balanced.buckets),
+    "gathered": Rung(balanced.gathered),
+    "one block": Rung(balanced.one_block),
+    "compacted": Rung(balanced.compacted),
+    "either way": Rung(balanced.either_way),
+    "cusp bfs": Rung(whole.library, counts=False),
+    "matrix products": Rung(whole.products, counts=False),
+}
+
+
+def graph_of(part: Partition) -> Graph:
+    """A graph for all rungs."""
+    from mpi4py import MPI
+
+    return make_graph(part, Sync(make_plan(part, MPI.COMM_SELF), MPI.COMM_SELF))
+
+
+def choose_sources(graph: Graph, number: int) -> dict[Source, Any]:
+    """Sources from which most nodes are reached that have edges, and the library's hops from each.
+
+    Those of the first are checked, edge by edge.
+    """
+    part = graph.part
+    lids = to_host(cp.flatnonzero(part.degrees > 0))
+    gids = to_host(part.gids)[lids]
+    chosen: dict[Source, Any] = {}
+    for place in islice(np.argsort(splitmix64(gids, 1)), MOST_TRIED):
+        source = Source(int(gids[place]), int(lids[place]))
+        hops = whole.library(graph, source).hops
+        if 2 * int((hops >= 0).sum()) > lids.size:
+            chosen[source] = hops
+        if len(chosen) == number:
+            break
+    if not chosen:
+        raise SystemExit(f"no component has most of the nodes: of {MOST_TRIED} none is a source worth a search")
+    first = next(iter(chosen))
+    gpu.check(part, first.gid, chosen[first], None)
+    return chosen
+
+
+def compile_all() -> None:
+    """Search a small graph by every rung, with and without counts: later ones find all kernels compiled."""
+    graph = graph_of(gpu.make_part("ring64"))
+    for name, rung in RUNGS.items():
+        for source, hops in choose_sources(graph, 1).items():
+            require_same(name, source, rung.run(graph, source), hops)
+            if rung.counts:
+                count(rung, graph, source)
+
+
+def measure(name: str, graph: Graph, expected: dict[Source, Any], limit: float) -> dict[str, Any]:
+    """The row of a rung: milliseconds of a search from each source, after a warm-up from the first.
+
+    Parameters
+    ----------
+    expected : dict
+        The sources, and the hops from each.
+    limit : float
+        Seconds after which a search is cut, and no other is begun.
+
+    Returns
+    -------
+    dict
+        ``ms``, ``best_ms`` and ``all_ms`` by events of the device, ``levels`` of each search, and of the first of
+        them ``inspected`` edges, ``moved`` bytes and ``gb_s``, their number over its time. ``cut`` is None; or if the
+        warm-up took too long, the level that it had reached, and ``ms`` the time until then.
+    """
+    row: dict[str, Any] = {"rung": name, "place": [*RUNGS].index(name)}
+    row |= dict.fromkeys(("cut", "inspected", "moved", "gb_s"))
+    try:
+        times, levels = search_all(name, graph, expected, limit)
+    except SearchCutError as cut:
+        return row | {"cut": cut.args[0], "ms": limit * 1e3, "best_ms": None, "all_ms": [], "levels": []}
+    if RUNGS[name].counts:
+        inspected, moved = count(RUNGS[name], graph, next(iter(expected)))
+        row |= {"inspected": inspected, "moved": moved, "gb_s": moved / times[0] / 1e6}
+    return row | {"ms": float(np.median(times)), "best_ms": min(times), "all_ms": times, "levels": levels}
+
+
+def search_all(name: str, graph: Graph, expected: dict[Source, Any], limit: float) -> tuple[list[float], list[int]]:
+    """Milliseconds and levels of a search from each source, or of as many as ``limit`` is enough for, at least one.
+
+    Raises
+    ------
+    SearchCutError
+        The warm-up has taken longer.
+    """
+    rung = RUNGS[name]
+    times: list[float] = []
+    levels: list[int] = []
+    ended = time.monotonic() + limit
+    timed(rung, replace(graph, deadline=ended), next(iter(expected)))
+    for source, hops in expected.items():
+        if times and time.monotonic() > ended:
+            break
+        found, spent = timed(rung, graph, source)
+        require_same(name, source, found, hops)
+        times.append(spent)
+        levels.append(found.levels)
+    return times, levels
+
+
+def timed(rung: Rung, graph: Graph, source: Source) -> tuple[Found, float]:
+    """What a search finds, and its milliseconds."""
+    begin, end = cp.cuda.Event(), cp.cuda.Event()
+    begin.record()
+    found = rung.run(graph, source)
+    end.record()
+    end.synchronize()
+    return found, cp.cuda.get_elapsed_time(begin, end)
+
+
+def count(rung: Rung, graph: Graph, source: Source) -> tuple[int, int]:
+    """Edges that a search inspects, and bytes that it reads or writes, by kernels that are compiled to count.
+
+    An entry of an array counts at its own width each time that a thread asks for it: the targets of edges, hops,
+    flags, rows' offsets, entries of queues. What is not counted: the reset of the hops, the host's look at counters,
+    and the scan of ``flatnonzero``. So the rate is that of the useful traffic; caches may serve it faster than memory
+    could, and sectors of 32 bytes that are read for 4 make it lower.
+    """
+    tally = cp.zeros(2 * PLACES, np.uint64)
+    rung.run(replace(graph, tally=tally), source)
+    edges, moved = to_host(tally).reshape(-1, 2).sum(axis=0).tolist()
+    return edges, moved
+
+
+def require_same(name: str, source: Source, found: Found, hops: Any) -> None:
+    """Exit unless a search has found these hops."""
+    wrong = int((found.hops != hops).sum())
+    if wrong:
+        raise SystemExit(f"{name}: {wrong} wrong hops from node {source.gid}")
