@@ -38,6 +38,8 @@ def main(comm: MPI.Intracomm, argv: list[str]) -> int:
     parser.add_argument("--limit", type=num_bytes, help="of the card, for the whole graph; instead of shares")
     parser.add_argument("--sources", type=int, default=4)
     parser.add_argument("--trials", type=int, default=3, help="of apps without sources")
+    parser.add_argument("--precision", default="float64", help="of pagerank (default: %(default)s)")
+    parser.add_argument("--verify", action="store_true", help="check an answer of each app")
     parser.add_argument("--folder", default=tempfile.gettempdir(), help="for the graphs, which may be large")
     parser.add_argument("--rows", type=Path, default=ROWS / "limited.jsonl", help="rows are appended here")
     options = parse_together(comm, parser, argv)
@@ -65,10 +67,10 @@ def measure(name: str, path: str, apps: list[str], options: argparse.Namespace, 
     for app in apps:
         expected = None
         for share in shares:
-            run_all(app, graph, sources[:1], 1)  # prepares
+            run_all(app, graph, sources[:1], 1, options.precision, options.verify)  # prepares
             if share is not None:
                 card.settle(share)
-            times, sums = run_all(app, graph, sources, options.trials)
+            times, sums = run_all(app, graph, sources, options.trials, options.precision)
             usage = card.usage()
             assert usage is not None
             expected = expected or sums
@@ -76,13 +78,17 @@ def measure(name: str, path: str, apps: list[str], options: argparse.Namespace, 
                 "graph": name, "app": app, "ranks": comm.size, "nodes": graph.part.num_nodes,
                 "edges": graph.part.num_edges, "share": share, "ms": statistics.median(times) * 1e3,
                 "verified": sums == expected, "partition_seconds": seconds,
-                "peak_mb": peak_mb(), "commit": commit(), **usage._asdict(),
+                "peak_mb": peak_mb(), "card_used": used_of_card(), "source": sources[0], "commit": commit(),
+                **usage._asdict(),
             }  # fmt: skip
 
 
-def run_all(app: str, graph: PartitionedGraph, sources: list[int], trials: int) -> tuple[list[float], list[Any]]:
+def run_all(
+    app: str, graph: PartitionedGraph, sources: list[int], trials: int, precision: str, verify: bool = False
+) -> tuple[list[float], list[Any]]:
     """Seconds and checksums of an app from each source, or of so many trials. Collective."""
-    function, settings = getattr(library, app), SETTINGS.get(app, {})
+    function, settings = getattr(library, app), SETTINGS.get(app, {}) | {"verify": verify}
+    settings |= {"precision": precision} if app == "pagerank" else {}
     calls = [{"source": source} for source in sources] if app in WITH_SOURCE else [{}] * trials
     times, sums = [], []
     for call in calls:
@@ -100,6 +106,14 @@ def free_of_card() -> int:
     import cupy as cp
 
     return int(cp.cuda.runtime.memGetInfo()[0])
+
+
+def used_of_card() -> int:
+    """Bytes, by all programs."""
+    import cupy as cp
+
+    free, whole = cp.cuda.runtime.memGetInfo()
+    return int(whole - free)
 
 
 def line_of(row: dict[str, Any]) -> str:
