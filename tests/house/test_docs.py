@@ -16,6 +16,8 @@ import pytest
 from nbclient import NotebookClient
 
 from scripts import command, draw_speed, mpirun
+from scripts.bench.ladder.picture import picture, tables
+from scripts.bench.shared.rows import ROWS, kept
 
 ROOT = Path(command.__file__).resolve().parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -146,6 +148,15 @@ def test_site(tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "partition_graph" in (tmp_path / "site" / "api" / "index.html").read_text()
+
+
+def test_ladder():
+    """The page has the tables of the rows that are kept, and their picture."""
+    rows = kept(ROWS / "ladder.jsonl", lambda row: (row["graph"], row["rung"]))
+    assert (ROOT / "docs" / "pictures" / "ladder.svg").read_text() == picture(rows)
+    text = (ROOT / "docs" / "ladder.md").read_text()
+    lines = [line for line in tables(rows, markdown=True).splitlines() if line.startswith("|")]
+    assert len(lines) > 30 and all(line in text for line in lines)
 
 
 def test_chart():
