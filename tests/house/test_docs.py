@@ -16,7 +16,7 @@ import pytest
 from nbclient import NotebookClient
 
 from scripts import command, draw_speed, mpirun
-from scripts.bench.ladder.picture import picture, tables
+from scripts.bench.ladder import picture as ladder
 from scripts.bench.shared.rows import ROWS, kept
 
 ROOT = Path(command.__file__).resolve().parents[1]
@@ -153,9 +153,9 @@ def test_site(tmp_path):
 def test_ladder():
     """The page has the tables of the rows that are kept, and their picture."""
     rows = kept(ROWS / "ladder.jsonl", lambda row: (row["graph"], row["rung"]))
-    assert (ROOT / "docs" / "pictures" / "ladder.svg").read_text() == picture(rows)
+    assert (ROOT / "docs" / "pictures" / "ladder.svg").read_text() == ladder.picture(rows)
     text = (ROOT / "docs" / "ladder.md").read_text()
-    lines = [line for line in tables(rows, markdown=True).splitlines() if line.startswith("|")]
+    lines = [line for line in ladder.tables(rows, markdown=True).splitlines() if line.startswith("|")]
     assert len(lines) > 30 and all(line in text for line in lines)
 
 
