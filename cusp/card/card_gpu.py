@@ -5,7 +5,8 @@ their last rows are brought onto the card while there is room. All other arrays 
 reached the limit, edges make room for it; when there are none left on the card, the new array is hosted itself. So
 whatever an algorithm makes, it is right; the more of it fits onto the card, the faster.
 
-Hosted memory that is not used any more is kept for the next array, since page-locked memory is slow to make (3 GB/s).
+Hosted memory that is not used any more is kept for the next array, since page-locked memory is slow to make (3 GB/s),
+and given back when an algorithm is prepared.
 """
 
 import itertools
@@ -234,6 +235,7 @@ def prefer(arrays: Sequence[Array], headroom: int = 0) -> None:
 def settle(share: float = 1.0) -> None:
     if _memory:
         _memory[0].settle(share)
+        _memory[0].give_back()
 
 
 def at_once(most: int, entry_bytes: int) -> int:

@@ -109,9 +109,11 @@ def test_changes_of_direction(comm, shared_tmp, symmetric, policy):
             check(part, parts.make_sync(part), graph, source, "auto", parents)
 
 
-@pytest.mark.skipif(parts.WANTED != "cpu", reason="parents depend on timing there")
-def test_lowest_parent(comm, shared_tmp):
-    """On one rank a push finds all parents of a level, and takes the lowest, whatever the order of local ids."""
+@pytest.mark.parametrize("seed", ["0", "3", "4"])
+def test_lowest_parent(comm, shared_tmp, monkeypatch, seed):
+    """On one rank a push finds all parents of a level, and takes the lowest, whatever the order of ids and threads."""
+    monkeypatch.setenv("CUDAEMU_SEED", seed)
+    monkeypatch.setenv("CUDAEMU_PREEMPT", "3" if seed > "0" else "")
     graph = graphs.random_directed(200, 1500, seed=5)
     part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of("oec"), comm, weights=False)
     found = bfs(part, parts.make_sync(part), 3, "push", parents=True).labels["parents"]

@@ -134,7 +134,15 @@ __device__ inline void queue_new(Queue out, i64 begin, i64 end, const unsigned* 
   }
 }
 
-// hops from ``source``, -1 where there is no path, and parents likewise, if wanted. direction: 0 whichever is cheaper, 1 push,
+// The lowest of those that lead to a node in this level becomes its parent, whoever comes first. A node without hops is one of
+// this level too: whoever claims it writes them a little later. As an unsigned number, no parent, -1, is the highest.
+__device__ inline void offer_parent(const int* hops, i64* parents, int target, int level, i64 parent) {
+  int known = *(const volatile int*)&hops[target];
+  if (known < 0 || known == level) atomicMin((u64*)&parents[target], (u64)parent);
+}
+
+// hops from ``source``, -1 where there is no path, and parents likewise, if wanted: in a push the lowest, in a pull the first
+// in-neighbour of the row. direction: 0 whichever is cheaper, 1 push,
 // 2 pull. ``bitmaps`` are two of ``words`` words each. The rule that chooses is that of apps/bfs.py.
 extern "C" __global__ void __launch_bounds__(512, 2)
 bfs_drain(const u64* index, const int* table, i64 source, i64 proxies, i64 rows, i64 edges, const i64* offsets,
@@ -197,8 +205,9 @@ bfs_drain(const u64* index, const int* table, i64 source, i64 proxies, i64 rows,
         for (int k = 0; k < K; k++) {
           fresh[k] = fresh[k] && claim_bit(seen, target[k]);
           if (fresh[k]) hops[target[k]] = level;
-          if (fresh[k] && parents) parents[target[k]] = gids[edges.node[k]];
         }
+        for (int k = 0; parents && k < K; k++)
+          if (edges.active[k]) offer_parent(hops, parents, target[k], level, gids[edges.node[k]]);
         append_all(out, fresh, target, offsets);
       });
     }
