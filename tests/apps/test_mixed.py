@@ -10,7 +10,7 @@ from apps.library import APPS, app_of
 from apps.run.keywords import Keywords
 from cusp.errors import OptionError
 from cusp.output.saved import load_partition, save_partition
-from cusp.partition import ARRAYS, Partition
+from cusp.partition import OF_EDGES, OF_NODES, Partition
 from cusp.partitioner import partition_graph
 from cusp.policies import Policy
 from cusp.runtime.devices import choose_device, to_host
@@ -69,7 +69,7 @@ def test_partitions(comm, make, policy):
     name = parts.user_file(ASKS_FOR_SHARES) if policy == "shares" else parts.POLICIES[policy][0]
     given = parts.load_policy(name, threshold=5, shares=(5, *[2] * (comm.size - 1)))
     mixed, plain = make(graphs.random_directed(), given, csc=True)
-    for name in ARRAYS:
+    for name in OF_NODES + OF_EDGES:
         np.testing.assert_array_equal(to_host(getattr(mixed, name)), getattr(plain, name))
     np.testing.assert_array_equal(to_host(mixed.csc.sources), plain.csc.sources)
 
@@ -165,7 +165,7 @@ def test_saved(comm, shared_tmp, make, device):
     how = {"policy": "cvc", "parameters": {}, "order": "degree", "split": "edges"}
     save_partition(folder, mixed, comm, graph=str(shared_tmp / "g.h5"), **how)
     again = load_partition(folder, comm, True, None).on(device)
-    for name in ARRAYS:
+    for name in OF_NODES + OF_EDGES:
         np.testing.assert_array_equal(to_host(getattr(again, name)), getattr(plain, name))
 
 
@@ -173,7 +173,7 @@ def test_saved(comm, shared_tmp, make, device):
 def test_memory_limit(comm, make, device):
     """It holds for ranks on CPUs; those on GPUs need what they need."""
     mixed, plain = make(graphs.random_directed(100, 2000, 3), "cvc", memory_limit=1 << 20)
-    for name in ARRAYS:
+    for name in OF_NODES + OF_EDGES:
         np.testing.assert_array_equal(to_host(getattr(mixed, name)), getattr(plain, name))
     assert type(mixed.storage).__name__ == ("Storage" if device == "gpu" else "FileStorage")
 
