@@ -219,7 +219,9 @@ class EdgeOperator:
             return timeline.call(name, timeline.OPERATOR, finisher(part.device), drain.run, most)  # type: ignore[no-any-return]
 
         if sync.asynchronous:
-            return until_quiet(sync, run, *both_ways(label, self.write, self.read))
+            rounds = until_quiet(sync, run, *both_ways(label, self.write, self.read))
+            label.swap_updated()  # what the last runs have changed was relaxed in them, and all know it
+            return rounds
         drain.add(label.swap_updated())
         while (frontier := sync.total(drain.count())[0]) > 0:
             run()
