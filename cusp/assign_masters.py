@@ -73,8 +73,8 @@ def assign_masters(rules: PreparedRules, comm: "Intracomm") -> Masters:
     else:
         with together(comm):
             _assign_rows(rules, 0, of_slice.size, None, None, of_slice)
-    nodes = xp.arange(edges.first_node, edges.first_node + of_slice.size)
-    degrees = xp.diff(edges.indptr)
+    nodes = edges.storage.aside(xp.arange(edges.first_node, edges.first_node + of_slice.size))
+    degrees = edges.storage.aside(xp.diff(edges.indptr))
     if comm.allreduce(int(xp.count_nonzero(of_slice != comm.rank))) > 0:
         nodes, degrees = (
             xp.concatenate(build.all_to_all(comm, [values[of_slice == rank] for rank in range(comm.size)]))

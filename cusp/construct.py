@@ -69,7 +69,9 @@ def number_proxies(
     targeted = index[::2].copy()
     build.mark(index, layout.row_gids)
     build.mark(index, masters.my_nodes)
-    ascending = xp.empty(build.count_below(index), layout.row_gids.dtype)
+    num_proxies = build.count_below(index)
+    table = xp.empty(num_proxies, np.int32)  # made first: what is looked up most keeps its place if a card gets full
+    ascending = xp.empty(num_proxies, layout.row_gids.dtype)
     build.list_marked(index, ascending)
 
     num_masters = masters.my_nodes.size
@@ -80,16 +82,15 @@ def number_proxies(
     by_lid = xp.empty(ascending.size, np.int32)
     build.sort_masters(masters.my_degrees, HIGHEST[order], master_places, by_lid)
     by_lid[num_masters:] = mirror_places[xp.argsort(mirror_ranks, kind="stable")]
-    table = xp.empty(ascending.size, np.int32)
     table[by_lid] = xp.arange(ascending.size, dtype=np.int32)
-    gids = ascending[by_lid].astype(np.int64)
+    gids = graph.storage.aside(ascending[by_lid].astype(np.int64))
     has_in = xp.empty(gids.size, np.bool_)
     build.test_bits(targeted, gids, has_in)
     mirror_starts = np.full(comm.size + 1, num_masters, np.int64)
     mirror_starts[1:] += np.cumsum(build.count_owners(mirror_ranks, comm.size))
     degrees = xp.empty(num_masters, np.int64)
     degrees[table[master_places]] = masters.my_degrees
-    return Proxies(LidMap(index, table), gids, mirror_starts, has_in, degrees)
+    return Proxies(LidMap(index, table), gids, mirror_starts, has_in, graph.storage.aside(degrees))
 
 
 def construct(

@@ -114,6 +114,7 @@ class Partition:
         lid_map = LidMap(self.lid_map.index, self.storage.aside(self.lid_map.table))
         edges = [self.targets, self.weights, self.csc and self.csc.sources, self.csc and self.csc.weights]
         self.storage.prefer([array for array in edges if array is not None], RUN_BYTES * self.num_proxies)
+        self.storage.look_up(self.offsets)
         return replace(self, **aside, lid_map=lid_map)
 
     @property
@@ -163,15 +164,16 @@ def transpose(part: Partition) -> Csc:
     """
     build = backend(Build, part.device)
     storage, offsets = part.storage, build.xp.zeros(part.num_proxies + 1, np.int64)
-    for edges in storage.parts(part.targets.size):
+    walk = storage if part.device == "cpu" else IN_MEMORY  # a GPU's kernels sort piece by piece themselves
+    for edges in walk.parts(part.targets.size):
         build.count_in_edges(part.targets[edges], offsets)
     build.xp.cumsum(offsets, out=offsets)
     sources = storage.empty(part.targets.size, part.targets.dtype)
     weights = build.xp.empty(0, np.uint8) if part.weights is None else part.weights
     in_weights = storage.empty(weights.size, weights.dtype)
     place = offsets[:-1].copy()
-    for first, last in storage.rows(offsets):
-        for row, end in storage.rows(part.offsets):
+    for first, last in walk.rows(offsets):
+        for row, end in walk.rows(part.offsets):
             build.transpose(
                 row, part.offsets[row : end + 1], part.targets, as_bits(weights), first, last, place, sources,
                 as_bits(in_weights),

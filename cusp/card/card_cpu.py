@@ -25,8 +25,16 @@ def empty(size: int, dtype: DTypeLike) -> Array:
 aside = empty
 
 
+def put_aside(array: Array) -> Array:
+    return array
+
+
 def prefer(arrays: Sequence[Array], headroom: int = 0) -> None:
     """Nothing: all are there."""
+
+
+def look_up(array: Array) -> None:
+    """Nothing."""
 
 
 def settle(share: float = 1.0) -> None:

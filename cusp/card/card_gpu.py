@@ -41,6 +41,7 @@ class Memory:
         self.pool = cp.cuda.MemoryPool()
         self._resident: list[tuple[Hosted, int]] = []  # pieces on the card; those that are wanted most come first
         self._used: weakref.WeakSet[_Lease] = weakref.WeakSet()
+        self._looked_up: weakref.WeakSet[_Lease] = weakref.WeakSet()
         self._preferred: list[weakref.WeakSet[_Lease]] = []  # groups of arrays; those preferred last come first
         self._headroom = 0
         self._returned: list[Hosted] = []  # of arrays that are gone: they may go at any time, so nothing is done then
@@ -88,6 +89,14 @@ class Memory:
         self._used.add(lease)
         return block.pointer(lease)
 
+    def hosts(self, array: Array) -> bool:
+        """Whether an array begins where hosted memory does."""
+        return len(self._leases([array])) > 0
+
+    def _leases(self, arrays: Sequence[Array]) -> "list[_Lease]":
+        addresses = [array.data.ptr for array in arrays]
+        return [lease for lease in list(self._used) if lease.block.address in addresses]
+
     def give_back(self) -> None:
         """Free the hosted memory that no array uses."""
         while self._kept:
@@ -95,10 +104,14 @@ class Memory:
 
     def prefer(self, arrays: Sequence[Array], headroom: int) -> None:
         """See interfaces.py."""
-        addresses = [array.data.ptr for array in arrays]
-        group = weakref.WeakSet(lease for lease in list(self._used) if lease.block.address in addresses)
+        group = weakref.WeakSet(self._leases(arrays))
         self._preferred = [group, *(older for older in self._preferred if len(older) > 0)]
         self._headroom = max(headroom, self._headroom)
+        self.settle()
+
+    def look_up(self, array: Array) -> None:
+        """See interfaces.py."""
+        self._looked_up.update(self._leases([array]))
         self.settle()
 
     def settle(self, share: float = 1.0) -> None:
@@ -106,12 +119,12 @@ class Memory:
         self._take_back()
         self.pool.free_all_blocks()
         groups = [[lease.block for lease in list(group)] for group in self._preferred if len(group) > 0]
-        room = self.limit - self.pool.total_bytes() - self._headroom
+        room = self.limit - self.pool.total_bytes()
+        chosen = fitting(last_rows_first([lease.block for lease in list(self._looked_up)]), room)
+        room -= bytes_of(chosen) + self._headroom
         if share < 1 and groups:
             room = min(room, int(share * sum(block.size for block in groups[0])))
-        pieces = list(itertools.chain.from_iterable(map(last_rows_first, groups)))
-        ends = itertools.accumulate(block.bytes_of(number) for block, number in pieces)
-        chosen = [piece for piece, end in zip(pieces, ends) if end <= room]
+        chosen += fitting(list(itertools.chain.from_iterable(map(last_rows_first, groups))), room)
         for block, number in set(self._resident) - set(chosen):
             block.send_back(number)
         self._resident = [(block, number) for block, number in chosen if block.bring(number)]
@@ -148,7 +161,7 @@ class Memory:
         self.pool.set_limit(size=max(self.limit - self._resident_bytes(), 1))
 
     def _resident_bytes(self) -> int:
-        return sum(block.bytes_of(number) for block, number in self._resident)
+        return bytes_of(self._resident)
 
     def _take_back(self) -> None:
         """Keep the memory of arrays that are gone."""
@@ -177,6 +190,17 @@ def last_rows_first(blocks: list[Hosted]) -> list[tuple[Hosted, int]]:
     """The pieces of arrays that have the same rows, by which to keep first."""
     pieces = [(block, number) for block in blocks for number in range(block.pieces)]
     return sorted(pieces, key=lambda piece: piece[1] / piece[0].pieces, reverse=True)
+
+
+def bytes_of(pieces: list[tuple[Hosted, int]]) -> int:
+    """Of all of them."""
+    return sum(block.bytes_of(number) for block, number in pieces)
+
+
+def fitting(pieces: list[tuple[Hosted, int]], room: int) -> list[tuple[Hosted, int]]:
+    """As many of the first as have room."""
+    ends = itertools.accumulate(block.bytes_of(number) for block, number in pieces)
+    return [piece for piece, end in zip(pieces, ends) if end <= room]
 
 
 class _Lease:
@@ -223,13 +247,29 @@ def empty(size: int, dtype: DTypeLike) -> Array:
 
 
 def aside(size: int, dtype: DTypeLike) -> Array:
-    large = _memory and size * np.dtype(dtype).itemsize > _memory[0].limit // ASIDE
-    return empty(size, dtype) if large else cp.empty(size, dtype)
+    return empty(size, dtype) if _large(size * np.dtype(dtype).itemsize) else cp.empty(size, dtype)
+
+
+def put_aside(array: Array) -> Array:
+    if not _large(array.nbytes) or _memory[0].hosts(array):
+        return array
+    moved = empty(array.size, array.dtype)
+    moved[...] = array
+    return moved
+
+
+def _large(size: int) -> bool:
+    return bool(_memory) and size > _memory[0].limit // ASIDE
 
 
 def prefer(arrays: Sequence[Array], headroom: int = 0) -> None:
     if _memory:
         _memory[0].prefer(arrays, headroom)
+
+
+def look_up(array: Array) -> None:
+    if _memory:
+        _memory[0].look_up(array)
 
 
 def settle(share: float = 1.0) -> None:

@@ -62,7 +62,10 @@ class Card(Protocol):
         """
 
     def aside(self, size: int, dtype: DTypeLike) -> Array:
-        """A new array with entries for nodes that are seldom needed, or few of them: hosted, if it is large."""
+        """A new array with entries for nodes that is read in order, or seldom: hosted, if it is large."""
+
+    def put_aside(self, array: Array) -> Array:
+        """Such an array from one that may lie on the card: itself, or a copy."""
 
     def prefer(self, arrays: Sequence[Array], headroom: int = 0) -> None:
         """Keep the last rows of these arrays on the card, as many as fit, rather than those of others.
@@ -71,6 +74,9 @@ class Card(Protocol):
         hub, which is reached early, and most nodes are reached by their first neighbors. ``headroom`` bytes are left
         for what a run makes.
         """
+
+    def look_up(self, array: Array) -> None:
+        """An array of nodes that is read in any order: it comes onto the card before any edges, whatever is left."""
 
     def settle(self, share: float = 1.0) -> None:
         """Bring back what had to make room for arrays that are gone, and give back what no array uses.

@@ -163,7 +163,7 @@ def _read_indptr(
             f"{header.path}: /{name} goes from {before:,} to {after:,} at entry {first + wrong:,}; "
             f"it must rise from 0 to the number of edges, {header.num_edges:,}"
         )
-    return indptr, {name: reader.checksum(indptr if at_end else indptr[:-1], first)}
+    return memory_of(device).aside(indptr), {name: reader.checksum(indptr if at_end else indptr[:-1], first)}
 
 
 def _read_edges(

@@ -15,7 +15,7 @@ import numpy as np
 
 from cusp.input.checksum import as_bits
 from cusp.input.graph_file import Fetch, fetching
-from cusp.kernels.cuda import c_type, load, many_threads, pinned, threads_for_edges
+from cusp.kernels.cuda import c_type, load, many_threads, pinned, threads_for_rows
 from cusp.runtime.storage import Storage
 from cusp.runtime.threads import num_threads
 
@@ -139,7 +139,7 @@ def asymmetry(first_node: int, indptr: Any, targets: Any) -> int:
     """See :func:`cusp.input.read_cpu.asymmetry`."""
     total = cp.zeros(1, cp.uint64)
     kernels = load("cusp/input/check.cuh", VALUE=c_type(targets.dtype))
-    kernels.asymmetry(threads_for_edges(targets.size), first_node, indptr, indptr.size - 1, targets, total)
+    kernels.asymmetry(threads_for_rows(indptr), first_node, indptr, indptr.size - 1, targets, total)
     return int(total[0])
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from cusp.kernels.cuda import c_type, load, threads_for_edges
+from cusp.kernels.cuda import c_type, load, threads_for_edges, threads_for_rows
 from cusp.runtime.exchange_gpu import all_to_all, post, wait_all
 
 __all__ = [
@@ -59,7 +59,7 @@ def _edges_by_owner(indptr: Any, owners: Any, num_parts: int) -> Any:
     rows = indptr.size - 1
     counts = cp.zeros((num_parts, rows), cp.uint32)
     load("cusp/kernels/rows_by_owner.cuh", OWNER=c_type(owners.dtype)).count_by_owner(
-        threads_for_edges(owners.size), indptr, rows, owners, counts
+        threads_for_rows(indptr), indptr, rows, owners, counts
     )
     return counts
 
@@ -149,8 +149,9 @@ def find_masters(gids: Any, my_nodes: Any, places: Any, mirrors: Any) -> None:
 
 def sort_masters(degrees: Any, highest: int, places: Any, by_lid: Any) -> None:
     """Places of the masters by local id: higher degrees first, all from ``highest`` on being equal."""
-    keys = (highest - cp.minimum(degrees, highest)).astype(cp.uint32)
-    by_lid[: places.size] = places[cp.argsort(keys)]
+    keys = cp.minimum(degrees, highest).astype(cp.uint32)
+    cp.subtract(highest, keys, out=keys)
+    by_lid[: places.size] = places[sort(keys, highest.bit_length())[1]]
 
 
 def test_bits(words: Any, gids: Any, found: Any) -> None:
@@ -175,7 +176,7 @@ def relabel(
     rows = row_lids.size
     lowest = cp.full(rows if hubs_first else 1, 0xFFFFFFFFFFFFFFFF, cp.uint64)
     _kernels(arrived).relabel(
-        threads_for_edges(arrived.size), index, table, row_lids, row_offsets, rows, arrived, offsets, targets,
+        threads_for_rows(row_offsets), index, table, row_lids, row_offsets, rows, arrived, offsets, targets,
         int(hubs_first), lowest,
     )  # fmt: skip
     fronts.fill(0)
@@ -187,7 +188,7 @@ def move_rows(row_lids: Any, row_offsets: Any, arrived: Any, offsets: Any, value
     """Write every row of weights to its place in lid order, in the order of its targets."""
     kernels = load("cusp/kernels/move.cuh", VALUE=c_type(values.dtype))
     kernels.move_rows(
-        threads_for_edges(arrived.size), row_lids, row_offsets, row_lids.size, arrived, offsets, fronts, values
+        threads_for_rows(row_offsets), row_lids, row_offsets, row_lids.size, arrived, offsets, fronts, values
     )  # fmt: skip
 
 

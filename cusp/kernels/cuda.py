@@ -135,6 +135,11 @@ def threads_for_edges(edges: int) -> int:
     return 32 * -(-edges // RUN)
 
 
+def threads_for_rows(offsets: cp.ndarray) -> int:
+    """Threads of such a kernel for the rows of some offsets."""
+    return threads_for_edges(int(offsets[-1]) - int(offsets[0]))
+
+
 class Struct(np.ndarray):
     """A struct that a kernel takes by value: one element, which CuPy copies. It keeps the arrays to which it points."""
 

@@ -5,7 +5,7 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from cusp.kernels.cuda import c_type, load, struct, threads_for_edges
+from cusp.kernels.cuda import c_type, load, struct, threads_for_rows
 from cusp.policies.policy import Policy
 from cusp.policies.translate_rules import translate
 
@@ -60,8 +60,9 @@ class Loops:
         wrong = cp.full(1, NOTHING_WRONG, cp.int64)
         kernels = self._kernels(prop, own.dtype, owners.dtype)
         kernels.assign_edges(
-            threads_for_edges(owners.size), _struct(prop, own, masters), int(begin), int(end), own, owners, wrong
-        )
+            threads_for_rows(prop.indptr[begin : end + 1]), _struct(prop, own, masters), int(begin), int(end), own,
+            owners, wrong,
+        )  # fmt: skip
         return _first_wrong(wrong, at)
 
     def _kernels(self, prop: Any, rank: np.dtype, owner: np.dtype) -> Any:

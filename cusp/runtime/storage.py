@@ -34,14 +34,17 @@ class Storage:
 
     Attributes
     ----------
-    chunk : int
-        Edges that are worked on at a time. A row is never cut: if it is longer, it is a chunk of its own.
     device : {'cpu', 'gpu'}
         Whose memory it is.
     """
 
     def __init__(self, chunk: int = ALL, device: str = "cpu") -> None:
-        self.chunk, self.device = chunk, device
+        self._chunk, self.device = chunk, device
+
+    @property
+    def chunk(self) -> int:
+        """Edges that are worked on at a time. A row is never cut: if it is longer, it is a chunk of its own."""
+        return self.at_once(self._chunk, EDGE_BYTES)
 
     def empty(self, size: int, dtype: DTypeLike) -> Array:
         """A new array of one dimension."""
@@ -60,6 +63,10 @@ class Storage:
         """Keep these arrays, or their last rows, where they are read fastest: see ``cusp/card/interfaces.py``."""
         backend(Card, self.device).prefer(arrays, headroom)
 
+    def look_up(self, array: Array) -> None:
+        """Keep this array of nodes where it is read fastest, before all edges."""
+        backend(Card, self.device).look_up(array)
+
     def settle(self) -> None:
         """Bring back what had to make room for arrays that are gone."""
         backend(Card, self.device).settle()
@@ -69,13 +76,8 @@ class Storage:
         return backend(Card, self.device).at_once(most, entry_bytes)
 
     def aside(self, array: Array) -> Array:
-        """The same array, elsewhere if it is seldom needed and memory is short."""
-        card = backend(Card, self.device)
-        if card.usage() is None:
-            return array
-        moved = card.aside(array.size, array.dtype)
-        moved[...] = array
-        return moved
+        """The same array of nodes, elsewhere if memory is short: it is read in order, or seldom."""
+        return backend(Card, self.device).put_aside(array)
 
     def map_file(self, path: str, offset: int, size: int, dtype: DTypeLike) -> np.ndarray | None:
         """Part of a file as an array; writing to it does not change the file. None where arrays live in memory."""

@@ -1,12 +1,14 @@
 """Algorithms on graphs that are larger than what they may use of a card: ``python -m scripts.bench.limited``.
 
 Each one runs with all edges in the memory of the card, then with shares of them, the rest of which comes over the link.
-Answers are compared. For a graph that does not fit at all, ``--limit`` says how much of the card is used.
+Answers are compared. For a graph that does not fit at all, ``--limit`` says how much of the card is used; where a card
+is large enough, ``--unlimited`` shows the same without: each line ends with a fingerprint of the answers.
 """
 
 import argparse
 import statistics
 import tempfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,8 +19,9 @@ from mpi4py import MPI
 from apps import library
 from apps.harness import choose_sources, commit
 from apps.run.partitioned_graph import PartitionedGraph
-from cusp.card.interfaces import Card
+from cusp.card.interfaces import Card, Usage
 from cusp.launch import num_bytes, parse_together, run_main
+from cusp.partition import Partition
 from cusp.runtime.devices import backend
 from cusp.runtime.storage import peak_mb
 from scripts.bench.gpus import make_graph
@@ -36,6 +39,7 @@ def main(comm: MPI.Intracomm, argv: list[str]) -> int:
     parser.add_argument("--apps", default="bfs,sssp,cc,pagerank")
     parser.add_argument("--shares", default="1,0.25,0", help="of the edges that are on the card (default: %(default)s)")
     parser.add_argument("--limit", type=num_bytes, help="of the card, for the whole graph; instead of shares")
+    parser.add_argument("--unlimited", action="store_true", help="all in the memory of the card; instead of shares")
     parser.add_argument("--sources", type=int, default=4)
     parser.add_argument("--trials", type=int, default=3, help="of apps without sources")
     parser.add_argument("--precision", default="float64", help="of pagerank (default: %(default)s)")
@@ -57,8 +61,8 @@ def main(comm: MPI.Intracomm, argv: list[str]) -> int:
 def measure(name: str, path: str, apps: list[str], options: argparse.Namespace, comm: MPI.Intracomm) -> Iterator[dict]:
     """A row for each app and share, or for each app under the limit. Collective."""
     card = backend(Card, "gpu")
-    shares = [None] if options.limit else [float(share) for share in options.shares.split(",")]
-    limit = options.limit or int(0.9 * free_of_card())
+    shares = [None] if options.limit or options.unlimited else [float(share) for share in options.shares.split(",")]
+    limit = None if options.unlimited else options.limit or int(0.9 * card_memory()[0])
     weights = any(app in WEIGHTED for app in apps)
     graph = library.partition_graph(path, comm=comm, weights=weights, device="gpu", memory_limit=limit)
     seconds = sum(graph.seconds.values())
@@ -71,14 +75,13 @@ def measure(name: str, path: str, apps: list[str], options: argparse.Namespace, 
             if share is not None:
                 card.settle(share)
             times, sums = run_all(app, graph, sources, options.trials, options.precision)
-            usage = card.usage()
-            assert usage is not None
+            usage = card.usage() or Usage(0, edge_bytes(graph.part), 0, 0)
             expected = expected or sums
             yield {
                 "graph": name, "app": app, "ranks": comm.size, "nodes": graph.part.num_nodes,
                 "edges": graph.part.num_edges, "share": share, "ms": statistics.median(times) * 1e3,
-                "verified": sums == expected, "partition_seconds": seconds,
-                "peak_mb": peak_mb(), "card_used": used_of_card(), "source": sources[0], "commit": commit(),
+                "verified": sums == expected, "answers": fingerprint(sums), "partition_seconds": seconds,
+                "peak_mb": peak_mb(), "card_used": card_memory()[1], "source": sources[0], "commit": commit(),
                 **usage._asdict(),
             }  # fmt: skip
 
@@ -101,19 +104,22 @@ def run_all(
     return times, sums
 
 
-def free_of_card() -> int:
-    """Bytes."""
-    import cupy as cp
-
-    return int(cp.cuda.runtime.memGetInfo()[0])
+def edge_bytes(part: Partition) -> int:
+    """Of the local CSR."""
+    return int(part.targets.nbytes + (0 if part.weights is None else part.weights.nbytes))
 
 
-def used_of_card() -> int:
-    """Bytes, by all programs."""
+def fingerprint(sums: list[Any]) -> str:
+    """The same for the same checksums."""
+    return f"{zlib.crc32(repr(sums).encode()):08x}"
+
+
+def card_memory() -> tuple[int, int]:
+    """Bytes that are free, and that all programs use."""
     import cupy as cp
 
     free, whole = cp.cuda.runtime.memGetInfo()
-    return int(whole - free)
+    return int(free), int(whole - free)
 
 
 def line_of(row: dict[str, Any]) -> str:
@@ -121,7 +127,9 @@ def line_of(row: dict[str, Any]) -> str:
     share = "limit" if row["share"] is None else f"{row['share']:.0%}"
     return (
         f"{row['graph']} {row['app']:<9} {share:>5} on the card: {row['ms']:9.3f} ms, {row['resident'] / 1e9:6.2f} GB "
-        f"there, {row['hosted'] / 1e9:6.2f} GB hosted, link {row['rate'] / 1e9:.1f} GB/s"
+        f"there, {row['hosted'] / 1e9:6.2f} GB hosted, link {row['rate'] / 1e9:.1f} GB/s, "
+        f"partition {row['partition_seconds']:.1f} s, host {row['peak_mb'] / 1e3:.1f} GB, card "
+        f"{row['card_used'] / 1e9:.1f} GB, answers {row['answers']}"
         f"{'' if row['verified'] else ' WRONG ANSWER'}"
     )
 
