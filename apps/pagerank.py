@@ -211,7 +211,8 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Walk:
     pull = options.algorithm == "pull"
     weighted = not options.unweighted and sync.total(int(part.weights is None)) == (0,)
     _check(part, options, pull, weighted)
-    teleport, senders = move(starts(part, sync, options.personalize), part.device), int((part.degrees > 0).sum())
+    teleport = part.storage.aside(move(starts(part, sync, options.personalize), part.device))
+    senders = int((part.degrees > 0).sum())
     if not pull:
         queue = backend(Frontier, part.device).make_queue(part)
         return Walk(teleport, None, None, None, part.degrees[:senders], part.degrees[:0], queue)

@@ -70,7 +70,7 @@ def number_proxies(
     build.mark(index, layout.row_gids)
     build.mark(index, masters.my_nodes)
     num_proxies = build.count_below(index)
-    table = xp.empty(num_proxies, np.int32)  # made first: what is looked up most keeps its place if a card gets full
+    table = xp.empty(num_proxies, np.int32)  # made first: what is made when a card is full lies elsewhere
     ascending = xp.empty(num_proxies, layout.row_gids.dtype)
     build.list_marked(index, ascending)
 

@@ -114,7 +114,6 @@ class Partition:
         lid_map = LidMap(self.lid_map.index, self.storage.aside(self.lid_map.table))
         edges = [self.targets, self.weights, self.csc and self.csc.sources, self.csc and self.csc.weights]
         self.storage.prefer([array for array in edges if array is not None], RUN_BYTES * self.num_proxies)
-        self.storage.look_up(self.offsets)
         return replace(self, **aside, lid_map=lid_map)
 
     @property

@@ -33,10 +33,6 @@ def prefer(arrays: Sequence[Array], headroom: int = 0) -> None:
     """Nothing: all are there."""
 
 
-def look_up(array: Array) -> None:
-    """Nothing."""
-
-
 def settle(share: float = 1.0) -> None:
     """Nothing."""
 

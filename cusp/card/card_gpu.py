@@ -1,12 +1,14 @@
 """The memory of this process's GPU, as far as it may be used: see interfaces.py.
 
 Without a limit nothing here is called. With one, arrays with an entry for each edge are hosted, see hosted_gpu.py, and
-their last rows are brought onto the card while there is room. All other arrays come from CuPy's pool. When that has
-reached the limit, edges make room for it; when there are none left on the card, the new array is hosted itself. So
-whatever an algorithm makes, it is right; the more of it fits onto the card, the faster.
+their last rows are brought onto the card while there is room. All other arrays lie on the card: small ones come from
+CuPy's pool, large ones are hosted arrays that were made on the card, so that the pool is never cut into pieces of which
+none is large enough. When the limit is reached, edges make room; when there are none left on the card, the new array
+lies in the host's memory, until there is room again. So whatever an algorithm makes, it is right; the more of it fits
+onto the card, the faster.
 
-Hosted memory that is not used any more is kept for the next array, since page-locked memory is slow to make (3 GB/s),
-and given back when an algorithm is prepared.
+Memory that is not used any more is kept for the next array, since page-locked memory is slow to make (3 GB/s), and
+given back when an algorithm is prepared; that of the card also when anything else needs it.
 """
 
 import itertools
@@ -19,8 +21,8 @@ import cupy as cp
 import numpy as np
 from numpy.typing import DTypeLike
 
-from cusp.card import driver_gpu
-from cusp.card.hosted_gpu import CardError, Hosted
+from cusp.card.driver_gpu import CARD, HOST, granularity, why_not
+from cusp.card.hosted_gpu import CardError, Hosted, whole_units
 from cusp.card.interfaces import Usage
 from cusp.runtime.devices import Array
 
@@ -28,6 +30,7 @@ RESERVE = 1 << 29  # bytes for the driver, libraries and partners, at least
 RESERVED_SHARE = 16  # or this part of the card, if that is more
 ASIDE = 8  # an array of more than this part of the limit may be put aside
 PROBE = 1 << 26  # bytes by which the rate of the link is measured
+LARGE = 64  # an array of more than this part of the limit is large
 AT_LEAST = 32  # this part of the limit is made free at a time
 WASTE = 1.25  # of kept memory: an array gets up to this times what it needs
 OutOfMemoryError = cp.cuda.memory.OutOfMemoryError
@@ -39,13 +42,14 @@ class Memory:
     def __init__(self, limit: int) -> None:
         self.limit, self.rate = limit, 0.0
         self.pool = cp.cuda.MemoryPool()
-        self._resident: list[tuple[Hosted, int]] = []  # pieces on the card; those that are wanted most come first
+        self._resident: list[tuple[Hosted, int]] = []  # pieces brought there; those that are wanted most come first
+        self._made_there: list[Hosted] = []  # used or kept
         self._used: weakref.WeakSet[_Lease] = weakref.WeakSet()
-        self._looked_up: weakref.WeakSet[_Lease] = weakref.WeakSet()
+        self._crowded_out: weakref.WeakSet[_Lease] = weakref.WeakSet()  # arrays for which there was no room
         self._preferred: list[weakref.WeakSet[_Lease]] = []  # groups of arrays; those preferred last come first
         self._headroom = 0
         self._returned: list[Hosted] = []  # of arrays that are gone: they may go at any time, so nothing is done then
-        self._kept: list[Hosted] = []
+        self._kept: dict[int, list[Hosted]] = {CARD: [], HOST: []}
         self.resize(limit)
         cp.cuda.set_allocator(self.allocate)
         self._measure()
@@ -57,50 +61,89 @@ class Memory:
 
     def allocate(self, size: int) -> Any:
         """Memory for any array, for CuPy: on the card, if there is or can be room, else hosted."""
-        try:
-            return self.pool.malloc(size)
-        except OutOfMemoryError:
-            pass
-        if self._make_room(size):
+        find = self._large if size > self.limit // LARGE else self.pool.malloc
+        for _ in range(2):
             try:
-                return self.pool.malloc(size)
-            except OutOfMemoryError:  # the card has less than the limit
-                pass
-        return self.host(size)
+                return find(size)
+            except (OutOfMemoryError, CardError):  # the limit, or the card has less than that
+                self._make_room(size)
+        return self._lend(self._hosted(size), self._crowded_out)
 
     def host(self, size: int) -> Any:
         """Hosted memory."""
-        self._take_back()
-        fitting = [block for block in self._kept if size <= block.size <= WASTE * size + driver_gpu.granularity()]
-        if fitting:
-            block = min(fitting, key=lambda block: block.size)
-            self._kept.remove(block)
+        return self._lend(self._hosted(size))
+
+    def _large(self, size: int) -> Any:
+        """Memory of the card that is not from the pool."""
+        block = self._again(CARD, size)
+        if block is None:
+            if whole_units(size) > self.limit - self.held():
+                raise CardError
+            block = Hosted(size, CARD)
+            self._made_there.append(block)
+            self._bound_pool()
+        return self._lend(block)
+
+    def _hosted(self, size: int) -> Hosted:
+        block = self._again(HOST, size)
+        if block:
             cp.cuda.runtime.deviceSynchronize()  # a kernel that read what was here may still run
-        else:
-            try:
-                block = Hosted(size)
-            except CardError:
-                if not self._kept:
-                    raise
-                self.give_back()
-                block = Hosted(size)
+            return block
+        try:
+            return Hosted(size)
+        except CardError:
+            if not self._kept[HOST]:
+                raise
+            self.give_back()
+            return Hosted(size)
+
+    def _again(self, home: int, size: int) -> Hosted | None:
+        """Kept memory of about this size."""
+        self._take_back()
+        fitting = [block for block in self._kept[home] if size <= block.size <= WASTE * size + granularity()]
+        if not fitting:
+            return None
+        block = min(fitting, key=lambda block: block.size)
+        self._kept[home].remove(block)
+        return block
+
+    def _lend(self, block: Hosted, *lists: "weakref.WeakSet[_Lease]") -> Any:
+        """A pointer that keeps a lease, which is in some lists as long as it lives."""
         lease = _Lease(block)
         weakref.finalize(lease, self._returned.append, block).atexit = False
-        self._used.add(lease)
+        for leases in (self._used, *lists):
+            leases.add(lease)
         return block.pointer(lease)
 
-    def hosts(self, array: Array) -> bool:
-        """Whether an array begins where hosted memory does."""
-        return len(self._leases([array])) > 0
+    def put_aside(self, array: Array) -> Array:
+        """See interfaces.py."""
+        for lease in self._leases([array]):
+            if lease.block.home == HOST:
+                self._crowded_out.discard(lease)
+                return array
+        moved = cp.ndarray(array.size, array.dtype, self.host(array.nbytes))
+        moved[...] = array
+        return moved
 
     def _leases(self, arrays: Sequence[Array]) -> "list[_Lease]":
         addresses = [array.data.ptr for array in arrays]
         return [lease for lease in list(self._used) if lease.block.address in addresses]
 
     def give_back(self) -> None:
-        """Free the hosted memory that no array uses."""
-        while self._kept:
-            self._kept.pop().free()
+        """Free the memory that no array uses."""
+        self._free_card()
+        while self._kept[HOST]:
+            self._kept[HOST].pop().free()
+
+    def _free_card(self) -> None:
+        """Free that of the card."""
+        self._take_back()
+        self.pool.free_all_blocks()
+        for block in self._kept[CARD]:
+            self._made_there.remove(block)
+            block.free()
+        self._kept[CARD].clear()
+        self._bound_pool()
 
     def prefer(self, arrays: Sequence[Array], headroom: int) -> None:
         """See interfaces.py."""
@@ -109,18 +152,12 @@ class Memory:
         self._headroom = max(headroom, self._headroom)
         self.settle()
 
-    def look_up(self, array: Array) -> None:
-        """See interfaces.py."""
-        self._looked_up.update(self._leases([array]))
-        self.settle()
-
     def settle(self, share: float = 1.0) -> None:
         """See interfaces.py."""
-        self._take_back()
-        self.pool.free_all_blocks()
+        self._free_card()
         groups = [[lease.block for lease in list(group)] for group in self._preferred if len(group) > 0]
-        room = self.limit - self.pool.total_bytes()
-        chosen = fitting(last_rows_first([lease.block for lease in list(self._looked_up)]), room)
+        room = self.limit - self.held() + bytes_of(self._resident)
+        chosen = fitting(last_rows_first([lease.block for lease in list(self._crowded_out)]), room)
         room -= bytes_of(chosen) + self._headroom
         if share < 1 and groups:
             room = min(room, int(share * sum(block.size for block in groups[0])))
@@ -132,46 +169,43 @@ class Memory:
 
     def held(self) -> int:
         """Bytes of the card that are taken."""
-        return int(self.pool.total_bytes()) + self._resident_bytes()
+        return int(self.pool.total_bytes()) + self._outside_pool()
 
     def usage(self) -> Usage:
         """See interfaces.py."""
         self._take_back()
-        resident = self._resident_bytes()
-        return Usage(self.limit, resident, sum(lease.block.size for lease in list(self._used)) - resident, self.rate)
+        resident = bytes_of(self._resident)
+        hosted = sum(lease.block.size for lease in list(self._used) if lease.block.home == HOST)
+        return Usage(self.limit, resident, hosted - resident, self.rate)
 
-    def _make_room(self, size: int) -> bool:
-        """Send edges back until the pool may grow by ``size``; whether there were any on the card."""
-        self._take_back()
-        self.pool.free_all_blocks()
-        missing = size + self.pool.used_bytes() - self.pool.get_limit()
-        return self._send_back(max(missing, self.limit // AT_LEAST)) > 0
-
-    def _send_back(self, wanted: int) -> int:
-        """Move pieces into the host's memory until ``wanted`` bytes are free; how many became free."""
-        freed = 0
+    def _make_room(self, size: int) -> None:
+        """Free what is not used, then send pieces back until ``size`` bytes are left."""
+        self._free_card()
+        missing = whole_units(size) - (self.limit - self.held())
+        wanted, freed = max(missing, self.limit // AT_LEAST) if missing > 0 else 0, 0
         while self._resident and freed < wanted:
             block, number = self._resident.pop()
             block.send_back(number)
             freed += block.bytes_of(number)
         self._bound_pool()
-        return freed
 
     def _bound_pool(self) -> None:
-        self.pool.set_limit(size=max(self.limit - self._resident_bytes(), 1))
+        self.pool.set_limit(size=max(self.limit - self._outside_pool(), 1))
 
-    def _resident_bytes(self) -> int:
-        return bytes_of(self._resident)
+    def _outside_pool(self) -> int:
+        """Bytes of the card that the pool does not have."""
+        return bytes_of(self._resident) + sum(block.size for block in self._made_there)
 
     def _take_back(self) -> None:
         """Keep the memory of arrays that are gone."""
         while self._returned:
             block = self._returned.pop()
             self._resident = [piece for piece in self._resident if piece[0] is not block]
-            for number in list(block.resident):
-                block.send_back(number)
-            self._kept.append(block)
-        self._bound_pool()
+            self._kept[block.home].append(block)
+            if block.home == HOST:
+                for number in list(block.resident):
+                    block.send_back(number)
+                self._bound_pool()
 
     def _measure(self) -> None:
         """How fast a kernel reads over the link."""
@@ -228,7 +262,7 @@ def set_limit(limit: int | None, needed: int, sharing: int) -> None:
     if not 0 < limit <= free:
         what = f"--memory-limit: {limit:,} bytes" if limit > 0 else f"the graph needs up to {needed:,} bytes"
         raise CardError(f"{what}, but the GPU has {free:,} of {whole:,} left, for {sharing} rank{'s' * (sharing > 1)}")
-    why = driver_gpu.why_not()
+    why = why_not()
     if why:
         raise CardError(
             f"the graph needs up to {needed:,} bytes, and {limit:,} of the GPU may be used; its driver cannot take "
@@ -251,11 +285,7 @@ def aside(size: int, dtype: DTypeLike) -> Array:
 
 
 def put_aside(array: Array) -> Array:
-    if not _large(array.nbytes) or _memory[0].hosts(array):
-        return array
-    moved = empty(array.size, array.dtype)
-    moved[...] = array
-    return moved
+    return _memory[0].put_aside(array) if _large(array.nbytes) else array
 
 
 def _large(size: int) -> bool:
@@ -265,11 +295,6 @@ def _large(size: int) -> bool:
 def prefer(arrays: Sequence[Array], headroom: int = 0) -> None:
     if _memory:
         _memory[0].prefer(arrays, headroom)
-
-
-def look_up(array: Array) -> None:
-    if _memory:
-        _memory[0].look_up(array)
 
 
 def settle(share: float = 1.0) -> None:

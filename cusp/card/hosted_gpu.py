@@ -1,6 +1,8 @@
 """Hosted arrays: they lie in page-locked memory of the host, and some pieces of them on the card instead.
 
 Kernels see one array. A piece changes its place between kernels: it is copied, and its addresses then mean the copy.
+An array that lies on the card from the first piece to the last takes no more of it than its own size: a pool whose
+memory was cut for other sizes would need more.
 """
 
 from typing import Any
@@ -25,32 +27,42 @@ def host_memory_left() -> int:
         return next(int(line.split()[1]) for line in file if line.startswith("MemAvailable:")) * 1024
 
 
+def whole_units(size: int) -> int:
+    """Bytes that an array of this size takes."""
+    unit = driver.granularity()
+    return -(-max(size, 1) // unit) * unit
+
+
 class Hosted:
-    """A range of addresses with memory behind it: all of the host's at first.
+    """A range of addresses with memory behind it: at first, all is of the host or all is of the card.
 
     Attributes
     ----------
     address, size : int
+    home : {HOST, CARD}
+        Where it was made.
     piece : int
         Bytes of each piece but the last, which may be shorter.
     resident : set of int
         The pieces that lie on the card.
     """
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, home: int = HOST) -> None:
         unit = driver.granularity()
-        self.size, self.piece = -(-max(size, 1) // unit) * unit, PIECE * unit
+        self.home, self.size, self.piece = home, whole_units(size), PIECE * unit
         self._device = cp.cuda.runtime.getDevice()
         self.address = driver.reserve(self.size)
         self._handles: list[int] = []
         self.resident: set[int] = set()
         try:
             for number in range(-(-self.size // self.piece)):
-                if host_memory_left() < self.bytes_of(number) + RESERVE:  # of some hosts, memory grows as it is used
+                if home == HOST and host_memory_left() < self.bytes_of(number) + RESERVE:  # it may grow as it is used
                     raise CardError
-                handle = driver.create(HOST, self.bytes_of(number))
+                handle = driver.create(home, self.bytes_of(number))
                 driver.show(self._at(number), self.bytes_of(number), handle)
                 self._handles.append(handle)
+            if home == CARD:
+                self.resident.update(range(self.pieces))
         except (CardError, DriverError) as error:
             made = self.piece * len(self._handles)
             self.free()

@@ -75,9 +75,6 @@ class Card(Protocol):
         for what a run makes.
         """
 
-    def look_up(self, array: Array) -> None:
-        """An array of nodes that is read in any order: it comes onto the card before any edges, whatever is left."""
-
     def settle(self, share: float = 1.0) -> None:
         """Bring back what had to make room for arrays that are gone, and give back what no array uses.
 

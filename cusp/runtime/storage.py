@@ -63,10 +63,6 @@ class Storage:
         """Keep these arrays, or their last rows, where they are read fastest: see ``cusp/card/interfaces.py``."""
         backend(Card, self.device).prefer(arrays, headroom)
 
-    def look_up(self, array: Array) -> None:
-        """Keep this array of nodes where it is read fastest, before all edges."""
-        backend(Card, self.device).look_up(array)
-
     def settle(self) -> None:
         """Bring back what had to make room for arrays that are gone."""
         backend(Card, self.device).settle()
