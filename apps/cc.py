@@ -73,7 +73,6 @@ def cc(part: Partition, sync: Sync, shared: Shared) -> Answer:
     parents, left_out = xp.arange(part.num_proxies, dtype=np.int32), xp.full(1, -1, np.int32)
     if part.symmetric:
         ops.link_first(FIRST_EDGES, part.offsets, part.targets, parents)
-        ops.flatten(parents)
         left_out = ops.most_frequent(RARE, parents)
     trees = shared.peers or Rounds(part, sync, shared)
     wrong, rounds = -1, 0  # ranks with edges to unite; at first all of them

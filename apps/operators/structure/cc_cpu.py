@@ -15,6 +15,7 @@ from cusp.kernels.atomics import atomic_min, atomic_or
 from cusp.runtime.threads import in_parallel, num_threads, ranges, row_ranges, whole_words
 
 SAMPLE = 1024
+LARGE = 4  # a tree with one in so many nodes is large
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -49,19 +50,39 @@ def _unite(alone, parents, one, other):  # type: ignore[no-untyped-def]
 
 
 def link_first(edges: int, offsets: Any, targets: Any, parents: Any) -> None:
+    """The first target of a row is its lowest, as a rule, so most trees are complete after one edge of each node.
+
+    If there is no large tree yet, the other edges are looked at, too.
+    """
     alone = num_threads() == 1
+    in_parallel(
+        lambda first, last: _link_to_first(first, offsets[first : last + 1], targets, parents[first:last]),
+        ranges(parents.size),
+    )
+    flatten(parents)
+    if most_frequent(LARGE, parents)[0] >= 0:
+        return
 
     def link(first: int, last: int) -> None:
-        _link_first(alone, edges, first, offsets[first : last + 1], targets, parents)
+        _link_next(alone, edges, first, offsets[first : last + 1], targets, parents)
 
-    in_parallel(link, ranges(offsets.size - 1))
+    in_parallel(link, ranges(parents.size))
+    flatten(parents)
 
 
 @njit(cache=True, nogil=True)
-def _link_first(alone, edges, first, offsets, targets, parents):  # type: ignore[no-untyped-def]
+def _link_to_first(first, offsets, targets, parents):  # type: ignore[no-untyped-def]
+    """``parents`` of these rows only. No node has been united with another yet."""
+    for row in range(parents.size):
+        if offsets[row] < offsets[row + 1]:
+            parents[row] = min(first + row, targets[offsets[row]])
+
+
+@njit(cache=True, nogil=True)
+def _link_next(alone, edges, first, offsets, targets, parents):  # type: ignore[no-untyped-def]
     for row in range(offsets.size - 1):
         source = first + row
-        for edge in range(offsets[row], min(offsets[row] + edges, offsets[row + 1])):
+        for edge in range(offsets[row] + 1, min(offsets[row] + edges, offsets[row + 1])):
             if parents[source] != parents[targets[edge]]:
                 _unite(alone, parents, source, targets[edge])
 
@@ -148,7 +169,14 @@ def _spread_roots(parents, own, updated, values):  # type: ignore[no-untyped-def
 
 @njit(cache=True, nogil=True)
 def count_members(parents, size):  # type: ignore[no-untyped-def]
+    """Neighbours mostly have the same root: they are counted in a register."""
     members = np.zeros(parents.size, np.int32)
+    held, count = np.int32(0), 0
     for lid in range(size):
-        members[parents[lid]] += 1
+        if parents[lid] != held:
+            members[held] += count
+            held, count = parents[lid], 0
+        count += 1
+    if size:
+        members[held] += count
     return members

@@ -18,6 +18,7 @@ SAMPLE = 1024  # as in cc.cuh
 
 def link_first(edges: int, offsets: Any, targets: Any, parents: Any) -> None:
     _cc(np.int32).link_first(threads_for(parents.size), edges, parents.size, offsets, targets, parents)
+    flatten(parents)
 
 
 def most_frequent(rare: int, parents: Any) -> Any:

@@ -13,7 +13,7 @@ class Cc(Protocol):
     """Connected components: a forest of lids, in which every node leads to a lower one of its component."""
 
     def link_first(self, edges: int, offsets: Array, targets: Array, parents: Array) -> None:
-        """Unite every node with the targets of its first few edges."""
+        """Unite every node, which is its own parent, with the targets of its first few edges; parents become roots."""
 
     def most_frequent(self, rare: int, parents: Array) -> Array:
         """(1,) int32: the root that most nodes of a sample have, the lowest of equals; parents are roots.
