@@ -75,10 +75,11 @@ def cc(part: Partition, sync: Sync, shared: Shared) -> Answer:
         ops.link_first(FIRST_EDGES, part.offsets, part.targets, parents)
         left_out = ops.most_frequent(RARE, parents)
     trees = shared.peers or Rounds(part, sync, shared)
+    both_ways = part.symmetric and part.num_ranks == 1
     wrong, rounds = -1, 0  # ranks with edges to unite; at first all of them
     while wrong:
         if wrong >> part.rank & 1:
-            ops.link_others(left_out, part.offsets, part.targets, parents, shared.queue)
+            ops.link_others(left_out, both_ways, part.offsets, part.targets, parents, shared.queue)
         wrong, more, component, figures = trees.unite(parents, left_out)
         sync.count_peers(more if shared.peers else None)
         rounds += more

@@ -47,24 +47,39 @@ __device__ inline Node settled_root(const Forest& forest, Node node) {
   return node;
 }
 
-// One thread per node.
-extern "C" __global__ void link_first(i64 edges, i64 size, const i64* offsets, const int* targets, int* parents) {
+// The parent of a node becomes the target of its first edge, if that is lower. Nodes are still alone, so no atomics are needed.
+extern "C" __global__ void link_to_first(i64 size, const i64* offsets, const int* targets, int* parents) {
+  for (i64 source = thread_id(); source < size; source += num_threads()) {
+    i64 begin = offsets[source];
+    parents[source] = begin < offsets[source + 1] ? min((int)source, targets[begin]) : (int)source;
+  }
+}
+
+// Paths become short: while all threads climb, each halves the path of the others.
+extern "C" __global__ void shorten(i64 size, int* parents) {
+  Lids lids = {parents};
+  for (i64 lid = thread_id(); lid < size; lid += num_threads()) root_of(lids, (int)lid);
+}
+
+// Unites nodes with the targets of their next few edges, unless there is a large tree. One thread per node.
+extern "C" __global__ void link_next(i64 edges, const int* large, i64 size, const i64* offsets, const int* targets, int* parents) {
+  if (*large >= 0) return;
   Lids lids = {parents};
   for (i64 source = thread_id(); source < size; source += num_threads()) {
     i64 begin = offsets[source], end = min(offsets[source + 1], begin + edges);
-    for (i64 edge = begin; edge < end; edge++) unite(lids, (int)source, targets[edge]);
+    for (i64 edge = begin + 1; edge < end; edge++) unite(lids, (int)source, targets[edge]);
   }
 }
 
 // The root that most nodes of a sample have, or -1 if less than one in ``rare`` has it. One block; a thread has a node and
-// counts the others of its root.
+// counts the others of its root. Parents may be on the way to roots.
 constexpr int SAMPLE = 1024;
 extern "C" __global__ void __launch_bounds__(SAMPLE)
-most_frequent(i64 size, i64 rare, const int* parents, int* most) {
+most_frequent(i64 size, i64 rare, int* parents, int* most) {
   __shared__ int roots[SAMPLE];
   __shared__ u64 best;
   int taken = (int)min(size, (i64)SAMPLE), own = threadIdx.x;
-  if (own < taken) roots[own] = parents[own * size / taken];
+  if (own < taken) roots[own] = settled_root(Lids{parents}, (int)(own * size / taken));
   if (own == 0) best = 0;
   __syncthreads();
   unsigned count = 0;
@@ -83,10 +98,14 @@ extern "C" __global__ void queue_others(const int* left_out, i64 size, const i64
   }
 }
 
-// Unites every node of the queue with all its out-neighbours, edges shared out among warps. The queue is empty afterwards.
-extern "C" __global__ void link_queue(Queues queues, const int* targets, int* parents) {
+// Unites every node of the queue with all its out-neighbours, edges shared out among warps. The queue is empty afterwards. Where
+// all edges are there in both directions and no node is left out, one of the two will do.
+extern "C" __global__ void link_queue(const int* left_out, i64 both_ways, Queues queues, const int* targets, int* parents) {
   Lids lids = {parents};
-  consume(queues, targets, [&](int source, int target) { unite(lids, source, target); });
+  bool twice = both_ways && *left_out < 0;
+  consume(queues, targets, [&](int source, int target) {
+    if (!twice || target < source) unite(lids, source, target);
+  });
 }
 
 extern "C" __global__ void flatten(i64 size, int* parents) {

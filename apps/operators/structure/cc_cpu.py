@@ -101,23 +101,24 @@ def most_frequent(rare, parents):  # type: ignore[no-untyped-def]
     return most
 
 
-def link_others(left_out: Any, offsets: Any, targets: Any, parents: Any, queue: Any) -> None:
+def link_others(left_out: Any, both_ways: bool, offsets: Any, targets: Any, parents: Any, queue: Any) -> None:
     """All threads leave out the tree as it is now: what they leave out does not depend on which comes first."""
     alone, skipped = num_threads() == 1, parents == left_out[0]
+    twice = both_ways and left_out[0] < 0
 
     def link(first: int, last: int) -> None:
-        _link_others(alone, first, skipped[first:last], offsets[first : last + 1], targets, parents)
+        _link_others(alone, twice, first, skipped[first:last], offsets[first : last + 1], targets, parents)
 
     in_parallel(link, row_ranges(offsets))
 
 
 @njit(cache=True, nogil=True)
-def _link_others(alone, first, skipped, offsets, targets, parents):  # type: ignore[no-untyped-def]
+def _link_others(alone, twice, first, skipped, offsets, targets, parents):  # type: ignore[no-untyped-def]
     for row in range(offsets.size - 1):
         if not skipped[row] and offsets[row] < offsets[row + 1]:
             root = _root(parents, first + row)
             for edge in range(offsets[row], offsets[row + 1]):
-                if parents[targets[edge]] != root:
+                if not (twice and targets[edge] > first + row) and parents[targets[edge]] != root:
                     root = _unite(alone, parents, root, targets[edge])
 
 

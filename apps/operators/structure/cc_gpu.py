@@ -14,10 +14,14 @@ from gluon.sync import Sync
 
 CC = "apps/operators/structure/cc.cuh"
 SAMPLE = 1024  # as in cc.cuh
+LARGE = 4  # as in cc_cpu.py
 
 
 def link_first(edges: int, offsets: Any, targets: Any, parents: Any) -> None:
-    _cc(np.int32).link_first(threads_for(parents.size), edges, parents.size, offsets, targets, parents)
+    kernels, size = _cc(np.int32), parents.size
+    kernels.link_to_first(threads_for(size), size, offsets, targets, parents)
+    kernels.shorten(threads_for(size), size, parents)
+    kernels.link_next(threads_for(size), edges, most_frequent(LARGE, parents), size, offsets, targets, parents)
     flatten(parents)
 
 
@@ -27,10 +31,10 @@ def most_frequent(rare: int, parents: Any) -> Any:
     return most
 
 
-def link_others(left_out: Any, offsets: Any, targets: Any, parents: Any, queue: Queue) -> None:
+def link_others(left_out: Any, both_ways: bool, offsets: Any, targets: Any, parents: Any, queue: Queue) -> None:
     kernels, size = _cc(np.int32), parents.size
     kernels.queue_others(threads_for(size), left_out, size, offsets, parents, queue.struct)
-    kernels.link_queue(many_threads(), queue.struct, targets, parents)
+    kernels.link_queue(many_threads(), left_out, int(both_ways), queue.struct, targets, parents)
 
 
 def flatten(parents: Any) -> None:
