@@ -33,6 +33,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sources", type=int, default=16)
     parser.add_argument("--deltas", default="", help="widths of SSSP's buckets to compare (default: the app's own)")
     parser.add_argument("--directions", default="auto", help="of BFS, with commas")
+    parser.add_argument("--parents", action="store_true", help="BFS finds parents, too")
     parser.add_argument("--rows", type=Path, default=ROWS / "gpu.jsonl", help="rows are appended here")
 
 
@@ -89,7 +90,10 @@ def searches(part: Any, sync: Any, options: argparse.Namespace) -> Iterator[tupl
 
     prepared = prepare(part, sync)
     for direction in options.directions.split(","):
-        yield direction, "hops", None, partial(bfs, part, sync, direction=direction, prepared=prepared)
+        search = partial(bfs, part, sync, direction=direction, prepared=prepared)
+        yield direction, "hops", None, search
+        if options.parents:
+            yield f"{direction}, parents", "hops", None, partial(search, parents=True)
 
 
 def paths(part: Any, sync: Any, options: argparse.Namespace) -> Iterator[tuple[str, str, Any, Callable]]:
