@@ -1,6 +1,7 @@
 """Algorithms on one GPU: device-event times after a warm-up, of BFS and SSSP from 16 sources, of others in 5 runs.
 
 python -m scripts.bench gpu --apps bfs,sssp,cc
+python -m scripts.bench gpu --suite
 
 The graphs are made on the GPU. Answers of BFS and SSSP are checked there; with ``--verify`` every app's verifier checks
 the others on the CPU.
@@ -9,6 +10,7 @@ the others on the CPU.
 import argparse
 import subprocess
 import time
+from argparse import Namespace
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -19,7 +21,13 @@ import numpy as np
 from scripts.bench.shared.rows import ROWS, keep
 
 RUNS = 5  # of an algorithm without sources
-LINE = "{:<11} {:<10} {:<20} {:>9} {:>9} {:>6} {:>10}"
+RANKS = "iterations=18,tolerance=0,precision=float"
+SUITE = [  # graphs, apps, options
+    ("kron24", "cc,kcore,triangles,bfs,sssp", ""), ("kron24", "pagerank", RANKS + "32"),
+    ("kron24", "pagerank", RANKS + "64"), ("road4898", "cc,bfs,sssp", ""), ("kron26", "bfs,sssp", ""),
+    ("kron22", "communities", ""),
+]  # fmt: skip
+LINE = "{:<11} {:<10} {:<49} {:>9} {:>9} {:>6} {:>10}"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -28,6 +36,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--graphs", default="kron22,kron24,road4898", help="kronSCALE, roadSIDE and ringNODES, with commas"
     )
     parser.add_argument("--apps", default="bfs,sssp", help="algorithms, with commas (default: bfs,sssp)")
+    parser.add_argument("--suite", action="store_true", help="instead: every algorithm on the graphs that suit it")
     parser.add_argument("--set", default="", metavar="NAME=VALUE,...", help="options of the other algorithms")
     parser.add_argument("--verify", action="store_true", help="check their answers on the CPU")
     parser.add_argument("--sources", type=int, default=16)
@@ -40,12 +49,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Measure; keep and print each row when it is there."""
     print(LINE.format("app", "graph", "variant", "ms", "best", "rounds", "G edges/s"))
-    for name in options.graphs.split(","):
-        for row in measure_graph(name, options):
-            keep([row], options.rows)
-            figures = (f"{row['ms']:.3f}", f"{row['best_ms']:.3f}", f"{np.mean(row['rounds']):.1f}")
-            rate = f"{row['edges'] / row['ms'] / 1e6:.1f}"
-            print(LINE.format(row["app"], name, row["variant"], *figures, rate), flush=True)
+    chosen = SUITE if options.suite else [(options.graphs, options.apps, options.set)]
+    for graphs, apps, settings in chosen:
+        for name in graphs.split(","):
+            for row in measure_graph(name, Namespace(**vars(options) | {"apps": apps, "set": settings})):
+                keep([row], options.rows)
+                print(line_of(name, row), flush=True)
+
+
+def line_of(name: str, row: dict[str, Any]) -> str:
+    """One row as a line of the table."""
+    figures = (f"{row['ms']:.3f}", f"{row['best_ms']:.3f}", f"{np.mean(row['rounds']):.1f}")
+    return LINE.format(row["app"], name, row["variant"], *figures, f"{row['edges'] / row['ms'] / 1e6:.1f}")
 
 
 def measure_graph(name: str, options: argparse.Namespace) -> Iterator[dict]:
