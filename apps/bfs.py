@@ -50,8 +50,7 @@ def bfs(
         Without in-edges, every level is pushed.
     parents : bool
         Find a parent of each node too. Where several nodes of a level reach a node, its parent is the lowest of those
-        that the ranks found, one each: parents, but not hops, depend on the partition. On GPUs that reach each other's
-        memory it is the first that comes: there they depend on timing.
+        that the ranks found, one each: parents, but not hops, depend on the partition. None depends on timing.
     prepared : optional
         What :func:`prepare` returned for this partition, to make it once for many searches.
 

@@ -249,8 +249,8 @@ __device__ inline void take_mirrors(const Peers& peers, const Proxies& proxies, 
 // entries each is sent at most once in a search, so every entry has a place of its own, and none is ever overwritten.
 struct Post {
   int* const* out;        // memory of rank p for entries from this one
-  const int* const* in;   // memory of this one for entries from rank p
-  i64* const* out_marks;  // a number for each entry, if wanted
+  int* const* in;         // memory of this one for entries from rank p
+  i64* const* out_marks;  // a number for each entry, if wanted, in the end
   const i64* const* in_marks;
   u64* sent;  // entries to each rank so far; in the place of this one, the bits
   unsigned* const* out_bits;  // memory of rank p for bits from this one, of even and odd levels
@@ -263,13 +263,24 @@ struct Post {
     return in_bits[p] + (level & 1) * bit_words(proxies.sizes[p]);
   }
 
-  // Every lane sends those of its mirrors that are chosen. The whole warp calls it.
+  // Every lane sends those of its mirrors that are chosen. ``kept``, if wanted, gets the local ids of all entries, those to one
+  // rank after those to another. The whole warp calls it.
   template <int SIZE>
   __device__ void send(const Peers& peers, const Proxies& proxies, const bool (&chosen)[SIZE], const int (&mirror)[SIZE],
-                       const i64 (&mark)[SIZE], bool with_marks) const {
+                       int* kept) const {
     give_places(peers, proxies, sent, chosen, mirror, [&](int to, u64 at, int k) {
       out[to][at] = (int)(mirror[k] - proxies.starts[to]);
-      if (with_marks) out_marks[to][at] = mark[k];
+      if (kept) kept[proxies.starts[to] - proxies.masters + at] = mirror[k];
     });
+  }
+
+  // Every entry gets the mark of its mirror.
+  __device__ void send_marks(const Peers& peers, const Proxies& proxies, const int* kept, const i64* marks) const {
+    for (int p = 0; p < peers.ranks; p++) {
+      const int* list = kept + (proxies.starts[p] - proxies.masters);
+      i64* there = out_marks[p];
+      for_each_loaded(0, p == peers.rank ? 0 : (i64)sent[p], [&](i64 i) { return marks[list[i]]; },
+                      [&](i64 i, i64 mark, bool live) { if (live) there[i] = mark; });
+    }
   }
 };

@@ -109,13 +109,15 @@ def test_changes_of_direction(comm, shared_tmp, symmetric, policy):
             check(part, parts.make_sync(part), graph, source, "auto", parents)
 
 
+@pytest.mark.mpi
+@pytest.mark.parametrize("policy", ["oec", "cvc", "iec"])
 @pytest.mark.parametrize("seed", ["0", "3", "4"])
-def test_lowest_parent(comm, shared_tmp, monkeypatch, seed):
-    """On one rank a push finds all parents of a level, and takes the lowest, whatever the order of ids and threads."""
+def test_lowest_parent(comm, shared_tmp, monkeypatch, seed, policy):
+    """A push finds all parents of a level, and takes the lowest, whatever the order of ids and threads."""
     monkeypatch.setenv("CUDAEMU_SEED", seed)
     monkeypatch.setenv("CUDAEMU_PREEMPT", "3" if seed > "0" else "")
     graph = graphs.random_directed(200, 1500, seed=5)
-    part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of("oec"), comm, weights=False)
+    part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of(policy), comm, weights=False)
     found = bfs(part, parts.make_sync(part), 3, "push", parents=True).labels["parents"]
     hops = graphs.serial_hops(graph, 3)
     closer = (hops[graph.targets] == hops[graph.sources] + 1) & (hops[graph.sources] >= 0)

@@ -134,11 +134,16 @@ __device__ inline void queue_new(Queue out, i64 begin, i64 end, const unsigned* 
   }
 }
 
-// The lowest of those that lead to a node in this level becomes its parent, whoever comes first. A node without hops is one of
-// this level too: whoever claims it writes them a little later. As an unsigned number, no parent, -1, is the highest.
+// Whether a node that is seen is of this level. One without hops is, too: whoever claims it writes them a little later.
+__device__ inline bool in_level(const int* hops, int node, int level) {
+  int known = *(const volatile int*)&hops[node];
+  return known < 0 || known == level;
+}
+
+// The lowest of those that lead to a node in this level becomes its parent, whoever comes first. As an unsigned number, no
+// parent, -1, is the highest.
 __device__ inline void offer_parent(const int* hops, i64* parents, int target, int level, i64 parent) {
-  int known = *(const volatile int*)&hops[target];
-  if (known < 0 || known == level) atomicMin((u64*)&parents[target], (u64)parent);
+  if (in_level(hops, target, level)) atomicMin((u64*)&parents[target], (u64)parent);
 }
 
 // hops from ``source``, -1 where there is no path, and parents likewise, if wanted: in a push the lowest, in a pull the first

@@ -80,12 +80,11 @@ def bfs_drain(
     part: Partition, plan: BfsPlan, source: int, direction: str, alpha: int, beta: int, with_parents: bool
 ) -> tuple[Any, Any, Any]:
     queue, levels = plan.queue, cp.empty(1, np.int64)
-    hops = cp.empty(part.num_masters, np.int32)
-    parents = cp.empty(part.num_masters if with_parents else 0, np.int64)
     way = DIRECTIONS[direction if plan.in_edges else "push"]
     if plan.peers:
-        plan.peers.run(int(source), way, alpha, beta, hops, parents if with_parents else None, queue, levels)
-        return hops, parents, levels[0]
+        return *plan.peers.run(int(source), way, alpha, beta, with_parents, queue, levels), levels[0]
+    hops = cp.empty(part.num_masters, np.int32)
+    parents = cp.empty(part.num_masters if with_parents else 0, np.int64)
     if not part.has_node(source):
         hops.fill(-1)
         parents.fill(-1)

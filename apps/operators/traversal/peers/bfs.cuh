@@ -33,14 +33,24 @@ struct Whole {
   i64 mirrors_push;  // whether any mirror has out-edges
 };
 
-// The answer for the masters of one rank; parents are null if they are not wanted.
+// The answer for the masters of one rank. With parents, also what this rank knows of mirrors: the levels at which it reached
+// them, the lowest parent that it has for them, and which it has sent. These are null if parents are not wanted.
 struct Found {
   int* hops;
   i64* parents;
+  int* kept;
+
+  // A mirror was reached here.
+  __device__ void reach_mirror(int lid, int level) const {
+    if (parents) hops[lid] = level;
+  }
 };
 
+// An entry that is not needed any more: its node was reached in an earlier level.
+constexpr int LATE = -1;
+
 // Masters that other ranks found by queues in the last level: those entries of each rank from taken[rank] to end(rank) - 1.
-// They join ``queue``, if that is wanted. True if there are some.
+// They join ``queue``, if that is wanted. With parents, those that come late are struck out. True if there are some.
 template <class End>
 __device__ inline bool take_entries(const Peers& peers, const Proxies& proxies, const Post& post, const i64* taken, End end,
                                     Local graph, Found found, int level, unsigned* seen, bool queued, Queue queue) {
@@ -59,14 +69,26 @@ __device__ inline bool take_entries(const Peers& peers, const Proxies& proxies, 
       for (int k = 0; k < K; k++) lid[k] = fresh[k] ? proxies.lists[p][lid[k]] : 0;
 #pragma unroll
       for (int k = 0; k < K; k++) {
-        fresh[k] = fresh[k] && claim_bit(seen, lid[k]);
+        bool came = fresh[k];
+        fresh[k] = came && claim_bit(seen, lid[k]);
+        if (came && !fresh[k] && found.parents && !in_level(found.hops, lid[k], level))
+          post.in[p][base + 32 * k + lane_id()] = LATE;
         if (fresh[k]) found.hops[lid[k]] = level;
-        if (fresh[k] && found.parents) found.parents[lid[k]] = post.in_marks[p][base + 32 * k + lane_id()];
       }
       if (queued) append_all(queue, fresh, lid, graph.offsets);
     }
   }
   return came;
+}
+
+// The lowest parent that any rank has for a master becomes its parent. All who reached it in its level have one.
+__device__ inline void take_parents(const Peers& peers, const Proxies& proxies, const Post& post, const i64* sizes,
+                                    i64* parents) {
+  for (int p = 0; p < peers.ranks; p++)
+    for (i64 i = thread_id(); p != peers.rank && i < sizes[p]; i += num_threads()) {
+      int place = post.in[p][i];
+      if (place != LATE) atomicMin((u64*)&parents[proxies.lists[p][place]], (u64)post.in_marks[p][i]);
+    }
 }
 
 // A push from queue to queue. New mirrors are sent to their masters. Returns the new masters << EDGE_BITS | their out-edges, of
@@ -77,7 +99,6 @@ __device__ inline u64 push_queue(const Peers& peers, const Proxies& proxies, con
   for_each_edge(frontier, [&](const Edges& at) {
     int target[K];
     bool fresh[K], mirror[K];
-    i64 parent[K];
 #pragma unroll
     for (int k = 0; k < K; k++) target[k] = at.active[k] ? graph.targets[at.place[k]] : 0;
 #pragma unroll
@@ -86,13 +107,14 @@ __device__ inline u64 push_queue(const Peers& peers, const Proxies& proxies, con
     for (int k = 0; k < K; k++) {
       fresh[k] = fresh[k] && claim_bit(seen, target[k]);
       mirror[k] = fresh[k] && target[k] >= proxies.masters;
-      parent[k] = fresh[k] && found.parents ? graph.gids[at.node[k]] : 0;
       fresh[k] = fresh[k] && !mirror[k];
       if (fresh[k]) found.hops[target[k]] = level, count += graph.counted(target[k]);
-      if (fresh[k] && found.parents) found.parents[target[k]] = parent[k];
+      if (mirror[k]) found.reach_mirror(target[k], level);
     }
+    for (int k = 0; found.parents && k < K; k++)
+      if (at.active[k]) offer_parent(found.hops, found.parents, target[k], level, graph.gids[at.node[k]]);
     append_all(out, fresh, target, graph.offsets);
-    post.send(peers, proxies, mirror, target, parent, found.parents);
+    post.send(peers, proxies, mirror, target, found.kept);
   });
   return count;
 }
@@ -131,10 +153,10 @@ __device__ inline u64 pull(const Peers& peers, const Proxies& proxies, const Pos
   pull_level(graph.rows, graph.first, graph.in_offsets, graph.in_sources, seen, next, [&](bool hit, i64 target, int source) {
     bool master = hit && target < proxies.masters, mirror[1] = {hit && !master};
     int lid[1] = {(int)target};
-    i64 parent[1] = {hit && found.parents ? graph.gids[source] : 0};
     if (master) found.hops[target] = level, count += 1ull << EDGE_BITS;
-    if (master && found.parents) found.parents[target] = parent[0];
-    post.send(peers, proxies, mirror, lid, parent, found.parents);
+    if (mirror[0]) found.reach_mirror(lid[0], level);
+    if (hit && found.parents) found.parents[target] = graph.gids[source];
+    post.send(peers, proxies, mirror, lid, found.kept);
   });
   for (i64 word = (graph.rows + 31) / 32 + thread_id(); word < words; word += num_threads()) next[word] = seen[word];
   return count;
@@ -155,6 +177,9 @@ __device__ inline void exchange(T& a, T& b) {
 //      sum: good enough to choose a direction; and when nothing was found or sent, the search is over.
 //
 // Where no mirror has out-edges and nothing is pulled, a level has one barrier of the GPUs.
+//
+// Parents travel once, in the end: what a rank found for a mirror is the lowest then, whoever came first, and the master takes
+// the lowest of all ranks that reached it in its level. So they do not depend on timing.
 extern "C" __global__ void __launch_bounds__(512, 2)
 bfs_peers(const u64* index, const int* table, i64 source, Local graph, Whole whole, i64 direction, i64 alpha, i64 beta,
           Found found, unsigned* const* seen_of, unsigned* const* next_of, i64 words, Queues queues, Peers peers,
@@ -165,8 +190,8 @@ bfs_peers(const u64* index, const int* table, i64 source, Local graph, Whole who
   unsigned *seen = seen_of[peers.rank], *next = next_of[peers.rank];
   u64* counts = queues.progress->lowest;  // what this rank finds; three in turn, as the totals
   queues.begin();
-  for (i64 i = thread_id(); i < proxies.masters; i += num_threads()) found.hops[i] = -1;
-  for (i64 i = thread_id(); found.parents && i < proxies.masters; i += num_threads()) found.parents[i] = -1;
+  for (i64 i = thread_id(); i < (found.parents ? graph.proxies : proxies.masters); i += num_threads()) found.hops[i] = -1;
+  for (i64 i = thread_id(); found.parents && i < graph.proxies; i += num_threads()) found.parents[i] = -1;
   for (i64 i = thread_id(); i < words; i += num_threads()) seen[i] = next[i] = 0;
   if (threadIdx.x < peers.ranks) taken[threadIdx.x] = 0;
   if (thread_id() < peers.ranks) post.sent[thread_id()] = 0;
@@ -243,6 +268,12 @@ bfs_peers(const u64* index, const int* table, i64 source, Local graph, Whole who
   }
   for (int p = 0; p < peers.ranks; p++) to_masters += p == peers.rank ? 0 : post.sent[p] * (found.parents ? 12 : 4);
   queues.barrier();
+  if (found.parents) {
+    post.send_marks(peers, proxies, found.kept, found.parents);
+    peers.barrier(barriers, told);
+    take_parents(peers, proxies, post, taken, found.parents);
+    queues.barrier();
+  }
   peers.end(barriers, to_masters, to_mirrors);
   if (thread_id() == 0) *rounds = level;
 }

@@ -24,7 +24,7 @@ class PeerSearch:
     def __init__(self, part: Partition, sync: Sync, rows: int, in_edges: Any, first: Any) -> None:
         assert sync.peers is not None
         require_countable(part.num_masters, 0)
-        self._peers, self._words = sync.peers, -(-part.num_proxies // 64) * 2
+        self._peers, self._part, self._words = sync.peers, part, -(-part.num_proxies // 64) * 2
         self._proxies = proxies_of(part, sync.plan, sync.comm)
         entries = [4 * size for size in self._proxies.sizes]
         parents = [2 * size for size in entries]
@@ -37,13 +37,12 @@ class PeerSearch:
         )
         (nodes,) = sync.total(int(cp.count_nonzero(part.degrees)))
         self._whole = struct(max(nodes, 1), part.num_edges >> shift, int(mirrors_have_rows(part, sync.comm)))
-        self._map = part.lid_map.index, part.lid_map.table
         self._kernel = load(PEERS, VALUE=c_type(np.int32)).resident("bfs_peers")
 
     def run(
-        self, source: int, direction: int, alpha: int, beta: int, hops: Any, parents: Any, queue: Queue, levels: Any
-    ) -> None:
-        """Hops and, unless they are None on all ranks, parents of this rank's masters; and the number of levels.
+        self, source: int, direction: int, alpha: int, beta: int, with_parents: bool, queue: Queue, levels: Any
+    ) -> tuple[Any, Any]:
+        """Hops and parents of this rank's masters; parents are None if not wanted. Writes the number of levels.
 
         Collective.
 
@@ -52,13 +51,17 @@ class PeerSearch:
         PeerError
             A partner did not answer.
         """
+        part = self._part
         bitmaps, post = self._arrays.addresses(self._find)
-        if parents is not None and parents.size == 0:
-            parents = self._sent  # not a null pointer: a rank without masters sends parents, too
+        known = max(part.num_proxies, 1) if with_parents else part.num_masters  # no null pointer without nodes
+        hops, parents = cp.empty(known, np.int32), cp.empty(known, np.int64) if with_parents else None
+        kept = cp.empty(known, np.int32) if with_parents else None
         self._peers.run(
-            self._kernel, *self._map, source, self._graph, self._whole, direction, alpha, beta, struct(hops, parents),
-            *bitmaps, self._words, queue.struct, self._peers.struct, self._proxies.struct, post, levels,
+            self._kernel, part.lid_map.index, part.lid_map.table, source, self._graph, self._whole, direction, alpha,
+            beta, struct(hops, parents, kept), *bitmaps, self._words, queue.struct, self._peers.struct,
+            self._proxies.struct, post, levels,
         )  # fmt: skip
+        return hops[: part.num_masters], None if parents is None else parents[: part.num_masters]
 
     def _find(self) -> tuple[tuple[Any, Any], Struct]:
         """Addresses of the bitmaps and of what is sent."""
