@@ -15,7 +15,7 @@ from mpi4py import MPI
 from apps.bfs import bfs
 from apps.bfs import prepare as prepare_bfs
 from apps.harness import Answer, App, main
-from apps.shared.trace import trace
+from apps.shared.tree import trace
 from apps.verify.check import VerificationError
 from apps.verify.paths import verify_hops
 from cusp.edge_lists.csr_builder import CsrBuilder, CsrSlice

@@ -19,8 +19,7 @@ from apps.bfs import prepare as prepare_bfs
 from apps.harness import Answer, App, main
 from apps.run.cli import check_nodes
 from apps.shared.lengths import Lengths, measure
-from apps.shared.trace import trace
-from apps.shared.tree import find_parents
+from apps.shared.tree import find_parents, trace
 from apps.sssp import sssp
 from apps.verify.paths import verify_distances, verify_hops
 from cusp.errors import together

@@ -3,9 +3,16 @@
 from typing import TYPE_CHECKING
 
 import numpy as np
+from mpi4py import MPI
 
+from cusp.input.edge_slice import EdgeSlice
 from cusp.partition import Partition
+from cusp.partitioner import partition_slice
+from cusp.policies import load_policy
+from cusp.runtime.devices import move, to_host
 from cusp.runtime.exchange import all_to_all
+from gluon.plan import make_plan
+from gluon.sync import Sync
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -13,8 +20,8 @@ if TYPE_CHECKING:
 
 def whole_graph(part: Partition, comm: "Intracomm") -> tuple[np.ndarray, np.ndarray]:
     """Offsets (int64) and targets (int32) of a CSR whose rows are all nodes, by global id. Collective."""
-    sources = np.repeat(part.gids, np.diff(part.offsets)).astype(np.int32)
-    edges = (sources, part.gids[part.targets].astype(np.int32))
+    gids, lids = to_host(part.gids).astype(np.int32), to_host(part.targets)
+    edges = (np.repeat(gids, np.diff(to_host(part.offsets))), gids[lids])
     sources, targets = (np.concatenate(all_to_all(comm, [ends] * comm.size)) for ends in edges)
     order = np.argsort(sources, kind="stable")
     offsets = np.zeros(part.num_nodes + 1, np.int64)
@@ -22,7 +29,22 @@ def whole_graph(part: Partition, comm: "Intracomm") -> tuple[np.ndarray, np.ndar
     return offsets, targets[order]
 
 
+def copy_of(part: Partition, comm: "Intracomm") -> tuple[Partition, Sync]:
+    """The whole graph as the partition of one rank, with ``csc`` if it is not symmetric, and its sync. Collective.
+
+    It has no weights, and is on the device of ``part``.
+    """
+    offsets, targets = whole_graph(part, comm)
+    bounds = np.array([0, part.num_nodes], np.int64)
+    edges = EdgeSlice(part.num_nodes, targets.size, part.symmetric, bounds, 0, offsets, targets.view(np.uint32), None)
+    copy = partition_slice(edges, load_policy("oec"), MPI.COMM_SELF, csc=not part.symmetric, device=part.device)
+    return copy, Sync(make_plan(copy, MPI.COMM_SELF), MPI.COMM_SELF)
+
+
 def sum_of_copies(part: Partition, comm: "Intracomm", values: np.ndarray) -> np.ndarray:
-    """Sums over the ranks, in their order, of numbers (nodes,) that each has, for this rank's masters. Collective."""
+    """Sums over the ranks, in their order, of numbers (nodes,) that each has. Collective.
+
+    Those of this rank's masters are returned, on their device.
+    """
     total: np.ndarray = sum(comm.allgather(values))
-    return total[part.gids[: part.num_masters]]
+    return move(total[to_host(part.gids[: part.num_masters])], part.device)

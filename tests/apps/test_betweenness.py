@@ -24,8 +24,8 @@ def run(part, **options) -> tuple[np.ndarray, dict]:
     """Run, also without a copy of the graph, and verify; the answer for all nodes, and the figures. Collective."""
     sync = parts.make_sync(part)
     wanted = prepare(part, sync, parts.options_of(APP, **{"normalized": False} | options))
-    assert wanted.whole is None or parts.DEVICE == "cpu"
-    answer, by_level = (betweenness(part, sync, each).on_host() for each in (wanted, replace(wanted, whole=None)))
+    assert parts.DEVICE == "cpu" or (wanted.alone is None) == (sync.comm.size == 1)
+    answer, by_level = (betweenness(part, sync, each).on_host() for each in (wanted, replace(wanted, alone=None)))
     verify_betweenness(part, sync, answer.labels["betweenness"], wanted.sources, wanted.scale)
     np.testing.assert_allclose(
         answer.labels["betweenness"], by_level.labels["betweenness"], rtol=1e-12, atol=1e-12, strict=True

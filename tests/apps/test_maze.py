@@ -9,7 +9,7 @@ import pytest
 
 from apps import maze
 from apps.bfs import bfs
-from apps.shared.trace import trace
+from apps.shared.tree import trace
 from cusp.errors import OptionError
 from cusp.input.memory_input import slice_of_rows
 from cusp.partitioner import partition_slice

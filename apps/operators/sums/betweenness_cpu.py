@@ -64,7 +64,7 @@ def give_shares(first, last, masters, lids, paths, sums, centrality, shares, upd
             set_bit(updated, lid)
 
 
-def sweeps(part: Partition, sync: Sync) -> bool:
+def sweeps(part: Partition, sync: Sync, sources: int) -> bool:
     """With many edges per node, levels are few, and whole rows of one are summed faster than edge by edge."""
     return not sync.plan.mixed and part.num_edges <= SMALL and part.num_edges < DENSE * part.num_nodes
 

@@ -73,10 +73,10 @@ class Pagerank(Protocol):
 class Betweenness(Protocol):
     """Betweenness centrality: nodes by level, and what the masters of a level do with sums over their rows."""
 
-    def sweeps(self, part: "Partition", sync: "Sync") -> bool:
-        """Whether each rank adds some of the sources by itself, in one call: in a small graph, of which it has a copy.
+    def sweeps(self, part: "Partition", sync: "Sync", sources: int) -> bool:
+        """Whether each rank adds some of that many sources by itself: in a small graph, of which it has a copy.
 
-        Then the methods of :class:`CpuBetweenness` are there.
+        The ranks may differ: then none does.
         """
 
     def by_level(self, levels: Array, deepest: int) -> tuple[Array, list[int]]:
