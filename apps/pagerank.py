@@ -9,24 +9,20 @@ array([0.214, 0.265, 0.308, 0.214])
 """
 
 import argparse
-from typing import Any
 
 import numpy as np
 
 from apps.harness import Answer, App, main
-from apps.operators.interfaces import Frontier
 from apps.operators.sums.interfaces import Pagerank, Rows
 from apps.run.checkpoint import Checkpoint
 from apps.run.cli import add_checkpoint_options
-from apps.shared.in_edges import InEdges, in_edges_of
-from apps.shared.lengths import refuse_unfit
-from apps.shared.walk import Walk, starts
+from apps.shared.walk import Walk, make_walk
 from apps.verify.pagerank import verify_pagerank
 from cusp.errors import OptionError
 from cusp.launch import run_main
 from cusp.partition import Partition
 from cusp.program.cli import between, positive, weighted_node
-from cusp.runtime.devices import backend, move, xp_of
+from cusp.runtime.devices import backend
 from gluon.label import Label
 from gluon.mail.post import Channel, until_quiet
 from gluon.reduction import ADD, ASSIGN, MAX
@@ -211,40 +207,7 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Walk:
     pull = options.algorithm == "pull"
     weighted = not options.unweighted and sync.total(int(part.weights is None)) == (0,)
     _check(part, options, pull, weighted)
-    teleport = part.storage.aside(move(starts(part, sync, options.personalize), part.device))
-    senders = int((part.degrees > 0).sum())
-    if not pull:
-        queue = backend(Frontier, part.device).make_queue(part)
-        return Walk(teleport, None, None, None, part.degrees[:senders], part.degrees[:0], queue)
-    if weighted:
-        return _weighted_walk(part, sync, teleport, senders)
-    in_edges = in_edges_of(part)
-    assert in_edges is not None
-    rows = _all_rows(part, in_edges.offsets)
-    return Walk(teleport, in_edges, rows, None, part.degrees[:senders], part.degrees[:0], None)
-
-
-def _weighted_walk(part: Partition, sync: Sync, teleport: Any, senders: int) -> Walk:
-    """The walk along edges by weight, also where weights of a symmetric graph depend on the direction. Collective."""
-    xp, csc = xp_of(part.device), part.csc or part.with_csc().csc
-    assert part.weights is not None and csc is not None
-    refuse_unfit(part, sync, part.weights, "ranks")
-    sums, ones = Label(part, np.float64, 0, ADD), xp.ones(part.num_proxies, np.float64)
-    rows = _all_rows(part, part.offsets)
-    backend(Rows, part.device).sum_rows(rows, 0, part.targets, ones, sums.values, part.weights)
-    sums.mark_all()
-    sync.reduce(sums, write="src")
-    strengths = sums.masters()[:senders].copy()
-    stuck = xp.flatnonzero(strengths == 0)
-    strengths[stuck] = np.inf
-    in_edges = InEdges(csc.offsets, csc.sources, "src", "dst")
-    return Walk(teleport, in_edges, _all_rows(part, csc.offsets), csc.weights, strengths, stuck, None)
-
-
-def _all_rows(part: Partition, offsets: Any) -> Any:
-    """All rows of a CSR or CSC that have edges, as one group."""
-    lids = xp_of(part.device).flatnonzero(offsets[1:] > offsets[:-1]).astype(np.int32)
-    return backend(Rows, part.device).group_rows(lids, [0, lids.size], offsets)
+    return make_walk(part, sync, options.personalize, pull, weighted)
 
 
 def _check(part: Partition, options: argparse.Namespace, pull: bool, weighted: bool) -> None:

@@ -5,10 +5,15 @@ from typing import Any
 
 import numpy as np
 
-from apps.shared.in_edges import InEdges
+from apps.operators.interfaces import Frontier
+from apps.operators.sums.interfaces import Rows
+from apps.shared.in_edges import InEdges, in_edges_of
+from apps.shared.lengths import refuse_unfit
 from cusp.errors import OptionError, together
 from cusp.partition import Partition
-from cusp.runtime.devices import move, to_host
+from cusp.runtime.devices import backend, move, to_host, xp_of
+from gluon.label import Label
+from gluon.reduction import ADD
 from gluon.sync import Sync
 
 
@@ -42,7 +47,35 @@ class Walk:
     queue: Any
 
 
-def starts(part: Partition, sync: Sync, weights: dict[int, float] | None) -> np.ndarray:
+def make_walk(part: Partition, sync: Sync, starting: dict[int, float] | None, pull: bool, weighted: bool) -> Walk:
+    """A walk that starts at some nodes, given with their weights, or at all of them. Collective.
+
+    Parameters
+    ----------
+    pull : bool
+        Along in-edges; else residuals are pushed.
+    weighted : bool
+        A step follows each edge as often as it weighs; else all alike.
+
+    Raises
+    ------
+    OptionError, GraphFileError
+        On every rank: no such node; weights that cannot be shares.
+    """
+    teleport = part.storage.aside(move(_starts(part, sync, starting), part.device))
+    senders = int((part.degrees > 0).sum())
+    if not pull:
+        queue = backend(Frontier, part.device).make_queue(part)
+        return Walk(teleport, None, None, None, part.degrees[:senders], part.degrees[:0], queue)
+    if weighted:
+        return _weighted_walk(part, sync, teleport, senders)
+    in_edges = in_edges_of(part)
+    assert in_edges is not None
+    rows = _all_rows(part, in_edges.offsets)
+    return Walk(teleport, in_edges, rows, None, part.degrees[:senders], part.degrees[:0], None)
+
+
+def _starts(part: Partition, sync: Sync, weights: dict[int, float] | None) -> np.ndarray:
     """(masters,) float64: the probability that a walk starts there, equal for all nodes if none are given. Collective.
 
     Raises
@@ -64,3 +97,26 @@ def starts(part: Partition, sync: Sync, weights: dict[int, float] | None) -> np.
     teleport = np.zeros(part.num_masters)
     teleport[lids[own]] = (values / values.sum())[own]
     return teleport
+
+
+def _weighted_walk(part: Partition, sync: Sync, teleport: Any, senders: int) -> Walk:
+    """The walk along edges by weight, also where weights of a symmetric graph depend on the direction. Collective."""
+    xp, csc = xp_of(part.device), part.csc or part.with_csc().csc
+    assert part.weights is not None and csc is not None
+    refuse_unfit(part, sync, part.weights, "ranks")
+    sums, ones = Label(part, np.float64, 0, ADD), xp.ones(part.num_proxies, np.float64)
+    rows = _all_rows(part, part.offsets)
+    backend(Rows, part.device).sum_rows(rows, 0, part.targets, ones, sums.values, part.weights)
+    sums.mark_all()
+    sync.reduce(sums, write="src")
+    strengths = sums.masters()[:senders].copy()
+    stuck = xp.flatnonzero(strengths == 0)
+    strengths[stuck] = np.inf
+    in_edges = InEdges(csc.offsets, csc.sources, "src", "dst")
+    return Walk(teleport, in_edges, _all_rows(part, csc.offsets), csc.weights, strengths, stuck, None)
+
+
+def _all_rows(part: Partition, offsets: Any) -> Any:
+    """All rows of a CSR or CSC that have edges, as one group."""
+    lids = xp_of(part.device).flatnonzero(offsets[1:] > offsets[:-1]).astype(np.int32)
+    return backend(Rows, part.device).group_rows(lids, [0, lids.size], offsets)
