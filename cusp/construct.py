@@ -11,7 +11,7 @@ from cusp.errors import together
 from cusp.input.checksum import as_bits
 from cusp.input.edge_slice import EdgeSlice
 from cusp.kernels.interfaces import Build
-from cusp.lid_map import LidMap
+from cusp.lid_map import LidMap, order_of_masters
 from cusp.partition import Partition
 from cusp.runtime.devices import backend
 from cusp.runtime.exchange import exchange_counts, pieces
@@ -59,7 +59,8 @@ def number_proxies(
 ) -> Proxies:
     """Second part: every node that occurs gets a local id. Collective.
 
-    Masters come first, in the given order; then mirrors, grouped by their master's rank.
+    Masters come first, in the given order; then mirrors, grouped by their master's rank and in the order of the masters
+    there: so what two ranks tell each other of their nodes is read and written in order on both sides.
     """
     build = backend(Build, graph.device)
     xp = build.xp
@@ -81,16 +82,21 @@ def number_proxies(
     mirror_ranks = masters.of(ascending[mirror_places].astype(np.int64)).astype(np.uint16)
     by_lid = xp.empty(ascending.size, np.int32)
     build.sort_masters(masters.my_degrees, HIGHEST[order], master_places, by_lid)
-    by_lid[num_masters:] = mirror_places[xp.argsort(mirror_ranks, kind="stable")]
-    table[by_lid] = xp.arange(ascending.size, dtype=np.int32)
+    mirror_starts = np.full(comm.size + 1, num_masters, np.int64)
+    mirror_starts[1:] += np.cumsum(build.count_owners(mirror_ranks, comm.size))
+    mirror_places = mirror_places[xp.argsort(mirror_ranks, kind="stable")]
+    lid_map = LidMap(index, table)
+    table[mirror_places] = -1
+    table[by_lid[:num_masters]] = xp.arange(num_masters, dtype=np.int32)
+    order = order_of_masters(ascending[mirror_places], mirror_starts[1:] - num_masters, lid_map, comm)
+    by_lid[num_masters:] = mirror_places[order]
+    table[by_lid[num_masters:]] = xp.arange(num_masters, ascending.size, dtype=np.int32)
     gids = graph.storage.aside(ascending[by_lid].astype(np.int64))
     has_in = xp.empty(gids.size, np.bool_)
     build.test_bits(targeted, gids, has_in)
-    mirror_starts = np.full(comm.size + 1, num_masters, np.int64)
-    mirror_starts[1:] += np.cumsum(build.count_owners(mirror_ranks, comm.size))
     degrees = xp.empty(num_masters, np.int64)
     degrees[table[master_places]] = masters.my_degrees
-    return Proxies(LidMap(index, table), gids, mirror_starts, has_in, graph.storage.aside(degrees))
+    return Proxies(lid_map, gids, mirror_starts, has_in, graph.storage.aside(degrees))
 
 
 def construct(

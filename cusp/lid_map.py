@@ -6,12 +6,17 @@ dictionary; Jacobson, FOCS 1989). Bits and counts are side by side: a look-up to
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cusp.errors import PolicyError, together
 from cusp.kernels.interfaces import Build
 from cusp.runtime.devices import backend, device_of
+from cusp.runtime.exchange import pieces
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 
 @dataclass(frozen=True)
@@ -52,3 +57,63 @@ def map_lids(num_nodes: int, gids: Any) -> LidMap:
     build.look_up(index, lids, gids, places)
     table[places] = lids
     return LidMap(index, table)
+
+
+def order_of_masters(gids: Any, ends: np.ndarray, lid_map: LidMap, comm: "Intracomm") -> Any:
+    """Mirrors in the order of their masters, so that ranks read and write what they exchange in order. Collective.
+
+    Parameters
+    ----------
+    gids : (mirrors,) uint32, uint64 or int64
+        Those of rank 0, then those of rank 1.
+    ends : (ranks,) int64
+        Those of rank r end here.
+    lid_map : LidMap
+        Knows the masters of this rank.
+
+    Returns
+    -------
+    (mirrors,) int32
+        Indices into ``gids``, by rank and then by local id there.
+
+    Raises
+    ------
+    PolicyError
+        On every rank: one takes another to be the master of a node, but it is not.
+    """
+    build = backend(Build, device_of(gids))
+    xp = build.xp
+    asked = build.all_to_all(comm, pieces(gids, ends))
+    lids = [lid_map.lids(group) for group in asked]
+    with together(comm):
+        for rank, (found, group) in enumerate(zip(lids, asked)):
+            check_masters(comm.rank, rank, found, group)
+    order = xp.arange(gids.size, dtype=np.int32)
+    for group, there in zip(pieces(order, ends), build.all_to_all(comm, lids)):
+        if group.size:
+            at = xp.full(int(there.max()) + 1, -1, np.int32)
+            at[there] = group
+            group[:] = at[at >= 0]
+    return order
+
+
+def check_masters(rank: int, asking: int, lids: Any, gids: Any) -> None:
+    """All ranks must agree on the master of a node; a rule that depends on the rank that asks breaks that.
+
+    Parameters
+    ----------
+    rank, asking : int
+        This rank, and one that takes it to be the master of ``gids``.
+    lids : (nodes,) int32
+        Their local ids here, -1 for those that are no masters.
+
+    Raises
+    ------
+    PolicyError
+    """
+    wrong = lids < 0
+    if wrong.any():
+        raise PolicyError(
+            f"rank {asking} takes rank {rank} to be the master of node {int(gids[int(wrong.argmax())]):,}, "
+            "but it is not: get_master must give the same answer on every rank"
+        )

@@ -46,7 +46,7 @@ class Partition:
     num_masters : int
         The proxies 0 to num_masters - 1 are masters; those without out-edges in the graph come last.
     mirror_starts : (ranks + 1,) int64
-        Mirrors whose master is on rank r: ``mirror_starts[r] : mirror_starts[r + 1]``, by ascending gid.
+        Mirrors whose master is on rank r: ``mirror_starts[r] : mirror_starts[r + 1]``, by their local ids there.
     gids : (proxies,) int64
     offsets : (proxies + 1,) int64
     targets : (edges,) int32

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cusp.errors import OptionError, PolicyError, together
+from cusp.errors import OptionError, together
+from cusp.lid_map import check_masters
 from cusp.partition import Partition
 from cusp.runtime.devices import is_mixed, to_host
 from cusp.runtime.exchange import all_to_all
@@ -117,7 +118,7 @@ def make_plan(part: Partition, comm: "Intracomm", transport: str = "auto") -> Sy
     masters = [part.lid_map.lids(gids) for gids in mirrored]
     with together(comm):
         for rank, (lids, requested) in enumerate(zip(masters, mirrored)):
-            _check_masters(part, rank, lids, requested)
+            check_masters(part.rank, rank, np.where(lids < part.num_masters, lids, -1), requested)
     mirrors = [np.arange(where.start, where.stop, dtype=np.int32) for where in own]
     mirror_roles = [roles[where] for where in own]
     master_roles = all_to_all(comm, mirror_roles)
@@ -133,13 +134,3 @@ def _chosen(lids: list[np.ndarray], roles: list[np.ndarray], role: int) -> tuple
     """Of each list the entries that play a role; not a copy where all do."""
     plays = [(has & role) != 0 for has in roles]
     return tuple(of if chosen.all() else of[chosen] for of, chosen in zip(lids, plays))
-
-
-def _check_masters(part: Partition, rank: int, lids: np.ndarray, gids: np.ndarray) -> None:
-    """All ranks must agree on the master of a node; a rule that depends on the rank that asks breaks that."""
-    wrong = (lids < 0) | (lids >= part.num_masters)
-    if wrong.any():
-        raise PolicyError(
-            f"rank {rank} takes rank {part.rank} to be the master of node {gids[int(np.argmax(wrong))]:,}, "
-            "but it is not: get_master must give the same answer on every rank"
-        )

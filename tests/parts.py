@@ -160,22 +160,25 @@ def check_partition(part: Partition, graph: Graph, weighted: bool = True) -> lis
     assert Counter(found) == Counter(triples(graph.sources, graph.targets, weights))
     masters = np.concatenate([p.gids[: p.num_masters] for p in parts])
     assert np.array_equal(np.sort(masters), np.arange(graph.num_nodes))
-    master_of = np.empty(graph.num_nodes, np.int64)
+    master_of, lid_there = np.empty((2, graph.num_nodes), np.int64)
     for p in parts:
         master_of[p.gids[: p.num_masters]] = p.rank
+        lid_there[p.gids[: p.num_masters]] = np.arange(p.num_masters)
     for p in parts:
-        _check_rank(p, graph, master_of, len(parts))
+        _check_rank(p, graph, master_of, lid_there, len(parts))
     return parts
 
 
-def _check_rank(p: SimpleNamespace, graph: Graph, master_of: np.ndarray, size: int) -> None:
+def _check_rank(
+    p: SimpleNamespace, graph: Graph, master_of: np.ndarray, lid_there: np.ndarray, size: int
+) -> None:  # fmt: skip
     assert np.unique(p.gids).size == p.gids.size
     assert p.mirror_starts.size == size + 1
     assert (p.mirror_starts[0], p.mirror_starts[-1]) == (p.num_masters, p.gids.size)
     for rank in range(size):
         mirrors = p.gids[p.mirror_starts[rank] : p.mirror_starts[rank + 1]]
         assert (master_of[mirrors] == rank).all()
-        assert (np.diff(mirrors) > 0).all()
+        assert (np.diff(lid_there[mirrors]) > 0).all()
     assert p.mirror_starts[p.rank] == p.mirror_starts[p.rank + 1]
     assert np.array_equal(p.has_out, np.isin(p.gids, p.sources))
     assert np.array_equal(p.has_in, np.isin(p.gids, p.targets))

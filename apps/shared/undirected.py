@@ -8,7 +8,7 @@ from mpi4py import MPI
 
 from apps.operators.interfaces import Undirected
 from cusp.kernels.interfaces import Build
-from cusp.lid_map import map_lids
+from cusp.lid_map import map_lids, order_of_masters
 from cusp.partition import Partition, transpose
 from cusp.runtime.devices import backend, move, xp_of
 from cusp.runtime.storage import memory_of
@@ -82,9 +82,12 @@ def join_rows(part: Partition, tables: list[tuple[Any, Any, Any]], comm: "Intrac
     arrived = [rows for table in tables for rows in _exchange_rows(part, names, *table, comm)]
     del tables, names
     mirrors = _find_mirrors(part, [rows.nodes for rows in arrived])
-    arrived = [replace(rows, nodes=_lids_of(part, mirrors, rows.nodes)) for rows in arrived]
+    starts, order = _order_mirrors(part, mirrors, comm)
+    lids = part.num_masters + order.argsort().astype(np.int32)
+    arrived = [replace(rows, nodes=_lids_of(part, mirrors, lids, rows.nodes)) for rows in arrived]
     offsets, targets, sums = ops.merge_rows(arrived, part.num_masters, part.num_masters + mirrors.size, weighted)
-    return _partition_of(part, mirrors, offsets, targets, sums, comm)
+    gids = xp_of(part.device).concatenate([part.gids[: part.num_masters], mirrors[order] % part.num_nodes])
+    return _partition_of(part, starts, gids, offsets, targets, sums, comm)
 
 
 def _is_undirected(part: Partition) -> bool:
@@ -95,7 +98,7 @@ def _is_undirected(part: Partition) -> bool:
 
 
 def nodes_of(part: Partition) -> Any:
-    """(proxies,) int64: rank of the master * nodes of the graph + gid, ascending in the order of mirrors."""
+    """(proxies,) int64: rank of the master * nodes of the graph + gid."""
     xp = xp_of(part.device)
     masters_on = np.repeat(np.arange(part.num_ranks), np.diff(part.mirror_starts))
     names = xp.full(part.num_proxies, part.rank, np.int64)
@@ -142,23 +145,28 @@ def _find_mirrors(part: Partition, nodes: list[Any]) -> Any:
     return xp.unique(xp.concatenate([some[some // part.num_nodes != part.rank] for some in nodes]))
 
 
-def _lids_of(part: Partition, mirrors: Any, nodes: Any) -> Any:
-    """(n,) int32: local ids of nodes; those of mirrors follow the masters, in the order of ``mirrors``."""
+def _order_mirrors(part: Partition, mirrors: Any, comm: "Intracomm") -> tuple[np.ndarray, Any]:
+    """Where the mirrors of each rank's masters begin, and which of ``mirrors`` comes where. Collective."""
+    build = backend(Build, part.device)
+    starts = build.get(build.xp.searchsorted(mirrors, build.put(np.arange(comm.size + 1) * part.num_nodes)))
+    return starts, order_of_masters(mirrors % part.num_nodes, starts[1:], part.lid_map, comm)
+
+
+def _lids_of(part: Partition, mirrors: Any, mirror_lids: Any, nodes: Any) -> Any:
+    """(n,) int32: local ids of nodes; ``mirror_lids`` are those of ``mirrors``, which ascend."""
     xp = xp_of(part.device)
     local = nodes // part.num_nodes == part.rank
-    lids = (part.num_masters + xp.searchsorted(mirrors, nodes)).astype(np.int32)
+    lids = xp.empty(nodes.size, np.int32)
     lids[local] = part.lid_map.lids(nodes[local] % part.num_nodes)
+    lids[~local] = mirror_lids[xp.searchsorted(mirrors, nodes[~local])]
     return lids
 
 
 def _partition_of(
-    part: Partition, mirrors: Any, offsets: Any, targets: Any, weights: Any, comm: "Intracomm"
+    part: Partition, starts: np.ndarray, gids: Any, offsets: Any, targets: Any, weights: Any, comm: "Intracomm"
 ) -> Partition:
-    """The partition with these rows. Collective."""
-    build = backend(Build, part.device)
-    xp, own = build.xp, part.num_masters
-    gids = xp.concatenate([part.gids[:own], mirrors % part.num_nodes])
-    starts = build.get(xp.searchsorted(mirrors, build.put(np.arange(comm.size + 1) * part.num_nodes)))
+    """The partition with these nodes and rows. Collective."""
+    xp, own = xp_of(part.device), part.num_masters
     degrees = xp.diff(offsets[: own + 1])
     has_in = xp.ones(gids.size, np.bool_)
     has_in[:own] = degrees > 0

@@ -27,15 +27,15 @@ def mark_targets(targets, words):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def first_wrong_gid(gids, mirror_starts, num_nodes):  # type: ignore[no-untyped-def]
-    """Local id of the first proxy that is no node, or of a mirror that does not come after the one before it; -1."""
+def first_wrong_gid(gids, num_nodes):  # type: ignore[no-untyped-def]
+    """Local id of the first proxy that is no node, or one that came before; -1."""
+    known = np.zeros((num_nodes + 63) // 64, np.uint64)
     for lid in range(gids.size):
-        if gids[lid] < 0 or gids[lid] >= num_nodes:
+        gid = gids[lid]
+        bit = np.uint64(1) << np.uint64(gid & 63)
+        if gid < 0 or gid >= num_nodes or known[gid >> 6] & bit != 0:
             return lid
-    for rank in range(mirror_starts.size - 1):
-        for lid in range(mirror_starts[rank] + 1, mirror_starts[rank + 1]):
-            if gids[lid] <= gids[lid - 1]:
-                return lid
+        known[gid >> 6] |= bit
     return -1
 
 
@@ -104,9 +104,9 @@ def check_proxies(
         return f"/mirror_starts must rise from {num_masters:,} masters to {gids.size:,} proxies"
     if starts[rank] != starts[rank + 1]:
         return f"/mirror_starts gives {starts[rank + 1] - starts[rank]:,} mirrors to the rank itself"
-    wrong = first_wrong_gid(gids, starts, manifest.num_nodes)
+    wrong = first_wrong_gid(gids, manifest.num_nodes)
     if wrong >= 0:
-        return f"/gids[{wrong:,}] is {gids[wrong]:,}: no node of the graph, or out of order"
+        return f"/gids[{wrong:,}] is {gids[wrong]:,}: no node of the graph, or there twice"
     wrong = first_wrong_degree(degrees, manifest.num_edges)
     if wrong >= 0:
         return (
