@@ -48,36 +48,48 @@ extern "C" __global__ void look_up(const u64* index, const int* table, const GID
   if (i < size) lids[i] = has_bit(index, (u64)gids[i]) ? lid_of(index, table, (u64)gids[i]) : -1;
 }
 
-// Every row goes to its place in lid order, its targets as local ids. lowest[row] becomes the lowest lid of the row and,
-// below it, its first place in the row: the least pair of the two, so that the order of the atomics does not matter. A warp
-// within one row finds its least pair first and needs one atomic; a read that is too old is too large, and costs an atomic
-// that changes nothing.
+// How many come before a node in its group: the last one that begins at its local id or below.
+__device__ inline i64 place_in_group(int lid, const i64* starts, i64 groups) {
+  i64 low = 0;
+  for (i64 high = groups; high - low > 1;) {
+    i64 middle = (low + high) / 2;
+    if (starts[middle] <= lid) low = middle;
+    else high = middle;
+  }
+  return lid - starts[low];
+}
+
+// Every row goes to its place in lid order, its targets as local ids. foremost[row] becomes the least place of a target in its
+// group and, below it, the first place in the row of such a one: the least pair of the two, so that the order of the atomics
+// does not matter. A warp within one row finds its least pair first and needs one atomic; a read that is too old is too large,
+// and costs an atomic that changes nothing.
 extern "C" __global__ void relabel(const u64* index, const int* table, const int* row_lids, const i64* row_offsets, i64 rows,
-                                   const GID* arrived, const i64* offsets, int* targets, i64 hubs_first, u64* lowest) {
+                                   const GID* arrived, const i64* offsets, int* targets, const i64* starts, i64 groups,
+                                   u64* foremost) {
   for_each_edge_in(row_offsets, 0, rows, [&](i64 row, i64 edge, bool live) {
     u64 pair = ~0ull;
     if (live) {
       int lid = lid_of(index, table, (u64)arrived[edge]);
       i64 place = edge - row_offsets[row];
       targets[offsets[row_lids[row]] + place] = lid;
-      pair = (u64)lid << 32 | (u64)place;
+      if (groups) pair = (u64)place_in_group(lid, starts, groups) << 32 | (u64)place;
     }
-    if (!hubs_first) return;
+    if (!groups) return;
     i64 first_row = __shfl_sync(FULL, row, 0);
     if (__all_sync(FULL, !live || row == first_row)) {
       pair = least_of_warp(pair);
       live = lane_id() == 0;
     }
-    if (live && pair < lowest[row]) atomicMin(&lowest[row], pair);
+    if (live && pair < foremost[row]) atomicMin(&foremost[row], pair);
   });
 }
 
-// Swaps the target with the lowest lid to the front of its row; fronts[row] = where it was. One thread per row.
-extern "C" __global__ void swap_hubs(const int* row_lids, i64 rows, const u64* lowest, const i64* offsets,
+// Swaps the foremost target to the front of its row; fronts[row] = where it was. One thread per row.
+extern "C" __global__ void swap_hubs(const int* row_lids, i64 rows, const u64* foremost, const i64* offsets,
                                      int* targets, i64* fronts) {
   i64 row = thread_id();
   if (row >= rows) return;
-  i64 place = (i64)(lowest[row] & 0xffffffffu), begin = offsets[row_lids[row]];
+  i64 place = (i64)(foremost[row] & 0xffffffffu), begin = offsets[row_lids[row]];
   int first = targets[begin];
   targets[begin] = targets[begin + place];
   targets[begin + place] = first;
