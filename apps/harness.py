@@ -112,13 +112,12 @@ def run_trials(app: App, comm: MPI.Intracomm, options: argparse.Namespace, parse
             if len(rows) == 1 and job.placement.name == "cpu":
                 local = local_ranks(), len(os.sched_getaffinity(0))
                 report.hint(comm.rank, hints.about_run(job.quality, job.part.num_edges, *local))
-        shown = app.show(
-            job.part, Sync(job.plan, comm), source, answer, options, lambda gid: shortened(job.name_of(gid))
-        )
-        for line in shown:
-            report.say(comm.rank, line)
+        if app.show:
+            show = Sync(job.plan, comm), source, answer.on_host(), options, lambda gid: shortened(job.name_of(gid))
+            for line in app.show(job.part, *show):
+                report.say(comm.rank, line)
     if options.output:
-        write_labels(options.output, job.part, answer.labels, comm, job.names)
+        write_labels(options.output, job.part, answer.on_host().labels, comm, job.names)
         report.say(comm.rank, f"wrote {', '.join(answer.labels)} to {options.output}")
     if options.rows:
         append_rows(options.rows, rows, comm)
@@ -201,16 +200,16 @@ def rehearse(
 def run_trial(
     app: App, comm: MPI.Intracomm, job: Job, options: argparse.Namespace, source: int | None, trial: int
 ) -> tuple[Answer, dict]:
-    """One timed run, on the clock of the slowest rank. Collective."""
+    """One timed run, on the clock of the slowest rank; the labels of the answer stay on the device. Collective."""
     sync = Sync(job.plan, comm, execution=options.execution)
     answer, seconds = timed_run(app, job.part, sync, source, job.prepared, options, trial=trial)
     messages = sync.total(sum(exchange.messages for exchange in sync.traffic))[0]
     reduced, broadcast, other = sync.total(*(sync.bytes_sent(kind) for kind in ("reduce", "broadcast", "other")))
+    answer = answer.in_numbers()
     own = slice(None) if answer.reached is None else answer.reached[: job.part.num_masters]
     degrees = job.part.degrees[own]
     reached, traversed = sync.total(degrees.size, int(degrees.sum()))
-    rounds = sync.highest(int(answer.rounds))
-    answer = answer.on_host()
+    rounds = sync.highest(answer.rounds)
     row = {
         "app": app.name, "graph": job.graph, "nodes": job.part.num_nodes, "edges": job.part.num_edges,
         "policy": job.policy.name, "ranks": comm.size,

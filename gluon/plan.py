@@ -109,18 +109,14 @@ def make_plan(part: Partition, comm: "Intracomm", transport: str = "auto") -> Sy
         On every rank.
     """
     chosen = get_transport(transport, comm, part.device).name
-    starts = part.mirror_starts
-    gids = to_host(part.gids)
-    roles = to_host(part.has_out).astype(np.uint8) * np.uint8(HAS_OUT)
-    roles += to_host(part.has_in).astype(np.uint8) * np.uint8(HAS_IN)
-    own = [slice(starts[rank], starts[rank + 1]) for rank in range(comm.size)]
-    mirrored = all_to_all(comm, [gids[where] for where in own])
+    gids, roles = _mirrors(part)
+    mirrored = all_to_all(comm, _by_rank(gids, part))
     masters = [part.lid_map.lids(gids) for gids in mirrored]
     with together(comm):
         for rank, (lids, requested) in enumerate(zip(masters, mirrored)):
             check_masters(part.rank, rank, np.where(lids < part.num_masters, lids, -1), requested)
-    mirrors = [np.arange(where.start, where.stop, dtype=np.int32) for where in own]
-    mirror_roles = [roles[where] for where in own]
+    mirrors = _by_rank(np.arange(part.num_masters, part.num_proxies, dtype=np.int32), part)
+    mirror_roles = _by_rank(roles, part)
     master_roles = all_to_all(comm, mirror_roles)
 
     def playing(role: int) -> Lists:
@@ -128,6 +124,20 @@ def make_plan(part: Partition, comm: "Intracomm", transport: str = "auto") -> Sy
 
     devices, alone = zip(*comm.allgather((part.device, part.num_proxies == part.num_masters)))
     return SyncPlan(devices, all(alone), chosen, playing(HAS_OUT), playing(HAS_IN), playing(HAS_OUT | HAS_IN))
+
+
+def _mirrors(part: Partition) -> tuple[np.ndarray, np.ndarray]:
+    """Global ids and roles (uint8) of the mirrors, on the host; nothing of the masters is copied."""
+    first = part.num_masters
+    offsets = to_host(part.offsets[first:])
+    roles = (offsets[1:] > offsets[:-1]) * np.uint8(HAS_OUT)
+    roles += to_host(part.has_in[first:]) * np.uint8(HAS_IN)
+    return to_host(part.gids[first:]), roles
+
+
+def _by_rank(values: np.ndarray, part: Partition) -> list[np.ndarray]:
+    """Split values of the mirrors by the rank of their masters."""
+    return np.split(values, part.mirror_starts[1:-1] - part.num_masters)
 
 
 def _chosen(lids: list[np.ndarray], roles: list[np.ndarray], role: int) -> tuple[np.ndarray, ...]:

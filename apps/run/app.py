@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -47,14 +47,17 @@ class Answer:
     def on(self, device: str) -> "Answer":
         """The same with its arrays in the memory of a device."""
         labels = {name: move(values, device) for name, values in self.labels.items()}
-        return Answer(labels, self.unreached, self.rounds, self.figures)
+        return replace(self, labels=labels)
+
+    def in_numbers(self) -> "Answer":
+        """The same with rounds and figures as numbers of Python; the labels stay where they are."""
+        figures = {name: to_host(value) for name, value in self.figures.items()}
+        figures = {name: value.item() if isinstance(value, np.generic) else value for name, value in figures.items()}
+        return replace(self, rounds=int(self.rounds), figures=figures)
 
     def on_host(self) -> "Answer":
         """The same in the memory of the host, with numbers of Python."""
-        figures = {name: to_host(value) for name, value in self.figures.items()}
-        figures = {name: value.item() if isinstance(value, np.generic) else value for name, value in figures.items()}
-        host = self.on("cpu")
-        return Answer(host.labels, host.unreached, int(self.rounds), figures)
+        return self.in_numbers().on("cpu")
 
 
 @dataclass(frozen=True)
@@ -70,9 +73,9 @@ class App:
         the run had. Without one, ``--verify`` is refused.
     nodes : tuple of str
         Labels whose values are nodes, or -1.
-    show : function (part, sync, source, answer, options, name_of) -> list of str
-        Lines to print below the trials of a source, the same on every rank. ``name_of(gid)`` is what a
-        node is called. Collective.
+    show : function (part, sync, source, answer, options, name_of) -> list of str, or None
+        Lines to print below the trials of a source, the same on every rank, from an answer in the memory of the host.
+        ``name_of(gid)`` is what a node is called. Collective.
     needs_rounds : function (options) -> str
         Why it cannot run asynchronously; empty if it can.
     generate : function (comm, options) -> (name, CsrSlice), or None
@@ -100,9 +103,7 @@ class App:
     needs_source: bool = True
     rehearsed: dict[str, Any] = field(default_factory=dict)
     nodes: tuple[str, ...] = ()
-    show: Callable[[Partition, Sync, Any, Answer, argparse.Namespace, Callable[[int], str]], list[str]] = (
-        lambda *arguments: []
-    )
+    show: Callable[[Partition, Sync, Any, Answer, argparse.Namespace, Callable[[int], str]], list[str]] | None = None
     needs_rounds: Callable[[argparse.Namespace], str] = lambda options: "each of its rounds needs all of the one before"
     generate: Callable[[MPI.Intracomm, argparse.Namespace], tuple[str, CsrSlice]] | None = None
 

@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,7 @@ def trial_line(row: dict, figures: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
+@cache
 def commit() -> str | None:
     """Short hash of the commit that this code is from, if it is a checkout."""
     folder = os.path.dirname(os.path.abspath(__file__))

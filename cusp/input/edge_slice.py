@@ -135,17 +135,19 @@ def read_slice(
             read_indptr = partial(_read_indptr, file, header, first, last, device, comm.rank == comm.size - 1)
             indptr, sums = read_indptr("indptr")
             storage.check_rows(indptr)
-            targets, values, more = _read_edges(file, header, int(indptr[0]), int(indptr[-1]), storage, weights)
+            begin = int(indptr[0])
+            indptr -= begin
+            targets, unpaired, more = _read_targets(file, header, begin, first, indptr, storage)
             sums |= more
-            indptr -= int(indptr[0])
+            values, more = _read_weights(file, header, begin, begin + targets.size, storage, weights)
+            sums |= more
             degrees = None
             if in_degrees and (header.symmetric or header.has_transpose):
                 begins, more = (indptr, {}) if header.symmetric else read_indptr("csc/indptr")
                 degrees = begins[1:] - begins[:-1]
                 sums |= more
         _check_sums(file, path, sums, comm)
-    if header.symmetric:
-        _check_symmetric(path, comm, first, indptr, targets, storage)
+    _check_symmetric(path, comm, unpaired)
     graph = (header.num_nodes, header.num_edges, header.symmetric)
     return EdgeSlice(*graph, bounds, first, indptr, targets, values, degrees, storage, path)
 
@@ -166,18 +168,26 @@ def _read_indptr(
     return memory_of(device).aside(indptr), {name: reader.checksum(indptr if at_end else indptr[:-1], first)}
 
 
-def _read_edges(
-    file: "h5py.File", header: GraphHeader, begin: int, end: int, storage: Storage, weights: bool
-) -> tuple[np.ndarray, np.ndarray | None, dict[str, int]]:
-    """Targets, weights if there are any, and checksums of the edges ``begin`` to ``end`` (exclusive)."""
-    read_checked = partial(backend(Read, storage.device).read_checked, begin=begin, end=end, storage=storage)
-    sums = {}
+def _read_targets(
+    file: "h5py.File", header: GraphHeader, begin: int, first: int, indptr: np.ndarray, storage: Storage
+) -> tuple[np.ndarray, int, dict[str, int]]:
+    """Targets of the rows from node ``first`` and edge ``begin`` on, their asymmetry, and their checksum."""
     most = min(header.num_nodes - 1, np.iinfo(header.index_dtype).max)  # the bits of a negative number are above
-    targets, sums["indices"] = read_checked(file["indices"], check=partial(_check_targets, header, most), most=most)
-    values = None
-    if weights and header.weight_dtype is not None:
-        values, sums["data"] = read_checked(file["data"], check=partial(_check_weights, header), most=None)
-    return as_bits(targets), values, sums
+    targets, total, unpaired = backend(Read, storage.device).read_targets(
+        file["indices"], begin, first, indptr, storage, partial(_check_targets, header, most), most, header.symmetric
+    )
+    return as_bits(targets), unpaired, {"indices": total}
+
+
+def _read_weights(
+    file: "h5py.File", header: GraphHeader, begin: int, end: int, storage: Storage, wanted: bool
+) -> tuple[np.ndarray | None, dict[str, int]]:
+    """Weights of the edges ``begin`` to ``end`` (exclusive), if wanted and there are any, and their checksum."""
+    if not wanted or header.weight_dtype is None:
+        return None, {}
+    read_checked = backend(Read, storage.device).read_checked
+    values, total = read_checked(file["data"], begin, end, storage, partial(_check_weights, header), None)
+    return values, {"data": total}
 
 
 def _check_targets(header: GraphHeader, most: int, chunk: np.ndarray, begin: int) -> None:
@@ -212,12 +222,8 @@ def compare_sums(path: str, name: str, stored: int | None, actual: int) -> None:
         )
 
 
-def _check_symmetric(
-    path: str, comm: "Intracomm", first: int, indptr: np.ndarray, targets: np.ndarray, storage: Storage
-) -> None:
-    asymmetry = backend(Read, storage.device).asymmetry
-    sums = [int(asymmetry(first + row, indptr[row : end + 1], targets)) for row, end in storage.rows(indptr)]
-    if combine(comm.allgather(combine(sums))) != 0:
+def _check_symmetric(path: str, comm: "Intracomm", unpaired: int) -> None:
+    if combine(comm.allgather(unpaired)) != 0:
         raise GraphFileError(
             f"{path}: the attribute 'symmetric' is set, but the file does not have every edge in both directions; "
             "convert it with --symmetrize or remove the attribute"

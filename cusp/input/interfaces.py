@@ -28,14 +28,20 @@ class Read(Protocol):
         is None, not a number.
         """
 
+    def read_targets(
+        self, dataset: "h5py.Dataset", begin: int, first_node: int, indptr: Array, storage: "Storage",
+        check: "Callable[[np.ndarray, int], None]", most: int, symmetric: bool,
+    ) -> tuple[Array, int, int]:  # fmt: skip
+        """The targets of some rows, whose first is entry ``begin``, as :meth:`read_checked`, and their asymmetry.
+
+        That is 0 where ``symmetric`` is False; see :func:`cusp.input.read_cpu.asymmetry`.
+        """
+
     def checksum(self, values: Array, first: int = 0) -> int:
         """See :func:`cusp.input.checksum.checksum`."""
 
     def first_descent(self, indptr: Array, num_edges: int) -> int:
         """Index of the first entry that is below the one before it or outside ``0 .. num_edges``; -1 if none."""
-
-    def asymmetry(self, first_node: int, indptr: Array, targets: Array) -> int:
-        """See :func:`cusp.input.read_cpu.asymmetry`."""
 
 
 if TYPE_CHECKING:

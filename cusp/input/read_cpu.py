@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
-from cusp.input.checksum import checksum, combine, sum_and_highest
+from cusp.input.checksum import as_bits, checksum, combine, sum_and_highest
 from cusp.input.graph_file import fetching, map_entries, read_ahead, read_direct
 from cusp.runtime.storage import Storage
 from cusp.runtime.threads import in_parallel
@@ -14,7 +14,7 @@ from cusp.runtime.threads import in_parallel
 if TYPE_CHECKING:
     import h5py
 
-__all__ = ["asymmetry", "checksum", "first_descent", "read_checked", "read_offsets"]
+__all__ = ["asymmetry", "checksum", "first_descent", "read_checked", "read_offsets", "read_targets"]
 
 CHUNK = 1 << 21  # entries read and checked at a time, where HDF5 reads them or they are mapped: a call costs much there
 SHORT = 1 << 18  # otherwise: few enough to stay in a core's own cache in between
@@ -81,6 +81,23 @@ def first_descent(indptr, num_edges):  # type: ignore[no-untyped-def]
 def _mix(x, factor):  # type: ignore[no-untyped-def]
     product = (x + np.uint64(1)) * factor
     return product ^ (product >> np.uint64(32))
+
+
+def read_targets(
+    dataset: "h5py.Dataset",
+    begin: int,
+    first_node: int,
+    indptr: np.ndarray,
+    storage: Storage,
+    check: Callable[[np.ndarray, int], None],
+    most: int,
+    symmetric: bool,
+) -> tuple[np.ndarray, int, int]:
+    """See :class:`cusp.input.interfaces.Read`."""
+    targets, total = read_checked(dataset, begin, begin + int(indptr[-1]), storage, check, most)
+    bits, chunks = as_bits(targets), storage.rows(indptr) if symmetric else ()
+    sums = [int(asymmetry(first_node + row, indptr[row : end + 1], bits)) for row, end in chunks]
+    return targets, total, combine(sums)
 
 
 @njit(cache=True, nogil=True)

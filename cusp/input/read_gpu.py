@@ -1,13 +1,13 @@
 """Reads a rank's slice into the memory of its GPU, through page-locked buffers, and checks it there.
 
-Several threads read pieces of the file into buffers while other buffers are copied to the GPU. The entries are checked
-there once all have arrived, which takes a hundredth of the time. Page-locked memory is slow to allocate (0.4 ms per
-MB), so the process keeps the buffers.
+Several threads read pieces of the file into buffers while other buffers are copied to the GPU and what has arrived is
+checked there. Page-locked memory is slow to allocate (0.4 ms per MB), so the process keeps the buffers.
 """
 
 import functools
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 import cupy as cp
@@ -15,7 +15,7 @@ import numpy as np
 
 from cusp.input.checksum import as_bits
 from cusp.input.graph_file import Fetch, fetching
-from cusp.kernels.cuda import c_type, load, many_threads, pinned, threads_for_rows
+from cusp.kernels.cuda import c_type, load, many_threads, pinned, threads_for_edges
 from cusp.runtime.storage import Storage
 from cusp.runtime.threads import num_threads
 
@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     import h5py
 
 PIECE = 4 << 20  # bytes of a buffer
+STRETCH = 8  # pieces that a thread reads one after the other, at most; they are checked together
 THREADS = 16  # at most: more of them, or smaller pieces, would wait for Python's lock
 NOTHING_WRONG = (1 << 63) - 1
 NO_LIMIT = -1  # as an unsigned number: the largest
+Visit = Callable[[int, int], None]
 
 
 def read_offsets(dataset: "h5py.Dataset", begin: int, end: int) -> Any:
@@ -46,13 +48,30 @@ def read_checked(
     ``check(chunk, begin)`` raises if an entry of a chunk is wrong: above ``most``, or, if that is None, not a number.
     It gets the first entry that the GPU found wrong, on the host.
     """
-    dtype = dataset.dtype.newbyteorder("=")
-    values = _read(dataset, begin, storage.empty(end - begin, dtype))
-    mask, limit = _all_numbers(values.dtype) if most is None else (-1, most)
-    total, wrong = _check(values, begin, mask, limit)
-    if wrong >= 0:
-        check(cp.asnumpy(values[wrong : wrong + 1]), begin + wrong)
-    return values, total
+    values = storage.empty(end - begin, dataset.dtype.newbyteorder("="))
+    return values, _read_checked(dataset, begin, values, check, most)
+
+
+def read_targets(
+    dataset: "h5py.Dataset",
+    begin: int,
+    first_node: int,
+    indptr: Any,
+    storage: Storage,
+    check: Callable[[np.ndarray, int], None],
+    most: int,
+    symmetric: bool,
+) -> tuple[Any, int, int]:
+    """See :class:`cusp.input.interfaces.Read`."""
+    targets = storage.empty(int(indptr[-1]), dataset.dtype.newbyteorder("="))
+    unpaired, bits = cp.zeros(1, cp.uint64), as_bits(targets)
+    kernel = load("cusp/input/check.cuh", VALUE=c_type(bits.dtype)).asymmetry
+
+    def pair(begin: int, end: int) -> None:
+        kernel(threads_for_edges(end - begin), first_node, indptr, indptr.size - 1, bits, begin, end, unpaired)
+
+    total = _read_checked(dataset, begin, targets, check, most, *([pair] if symmetric else []))
+    return targets, total, int(unpaired[0])
 
 
 class Lane:
@@ -62,20 +81,20 @@ class Lane:
         self.stream = cp.cuda.Stream(non_blocking=True)
         self.halves = [(pinned(size, np.uint8), cp.cuda.Event(disable_timing=True)) for _ in range(2)]
 
-    def send(self, values: Any, places: range, step: int, fetch: Fetch, first: int) -> None:
-        """Fill ``values[at : at + step]`` for each place ``at`` with what ``fetch`` reads from ``first + at`` on."""
+    def send(self, values: Any, places: range, fetch: Fetch, first: int) -> Any:
+        """Fill ``values`` from each place to the next with what ``fetch`` reads; ``values[0]`` is entry ``first``.
+
+        Returns the event after which all of it is there.
+        """
         copy, to_device = cp.cuda.runtime.memcpyAsync, cp.cuda.runtime.memcpyDefault
-        try:
-            for turn, at in enumerate(places):
-                buffer, arrived = self.halves[turn % 2]
-                piece = buffer.view(values.dtype)[: min(step, values.size - at)]
-                if turn > 1:
-                    arrived.synchronize()
-                fetch(piece, first + at)
-                copy(values.data.ptr + at * piece.itemsize, piece.ctypes.data, piece.nbytes, to_device, self.stream.ptr)
-                arrived.record(self.stream)
-        finally:
-            self.stream.synchronize()
+        for turn, at in enumerate(places):
+            buffer, arrived = self.halves[turn % 2]
+            piece = buffer.view(values.dtype)[: min(places.step, places.stop - at)]
+            arrived.synchronize()
+            fetch(piece, first + at)
+            copy(values.data.ptr + at * piece.itemsize, piece.ctypes.data, piece.nbytes, to_device, self.stream.ptr)
+            arrived.record(self.stream)
+        return arrived
 
 
 @functools.cache
@@ -89,27 +108,80 @@ def most_threads(past_hdf5: bool) -> int:
     return min(THREADS, num_threads()) if past_hdf5 else 1
 
 
-def _read(dataset: "h5py.Dataset", begin: int, values: Any) -> Any:
-    """``values``, filled from entry ``begin`` on: each thread reads pieces into the two buffers of its lane in turn."""
-    size, dtype = values.size, values.dtype
-    cp.cuda.get_current_stream().synchronize()  # nothing uses the memory of the new array any more
-    step, device = max(PIECE // dtype.itemsize, 1), cp.cuda.Device().id
-    with fetching(dataset, dtype) as (fetch, past_hdf5):
+def _read(dataset: "h5py.Dataset", begin: int, values: Any, *visits: Visit) -> Any:
+    """``values``, filled from entry ``begin`` on; the visits start kernels on what has arrived.
+
+    Threads take one stretch after the other. The current stream goes on once all is there.
+    """
+    size, current = values.size, cp.cuda.get_current_stream()
+    current.synchronize()  # nothing uses the memory of the new array any more
+    step, device = max(PIECE // values.dtype.itemsize, 1), cp.cuda.Device().id
+    with fetching(dataset, values.dtype) as (fetch, past_hdf5):
         lanes = _lanes(device, PIECE)[: most_threads(past_hdf5)]
+        stretch = step * max(min(STRETCH, size // (step * len(lanes))), 1)
+        free: SimpleQueue[Lane] = SimpleQueue()
+        for lane in lanes:
+            free.put(lane)
 
-        def work(number: int) -> None:
-            with cp.cuda.Device(device):
-                lanes[number].send(values, range(number * step, size, len(lanes) * step), step, fetch, begin)
+        def work(places: range) -> Any:
+            lane = free.get()
+            try:
+                with cp.cuda.Device(device):
+                    return lane.send(values, places, fetch, begin)
+            finally:
+                free.put(lane)
 
-        with ThreadPoolExecutor(len(lanes)) as pool:
-            for done in [pool.submit(work, number) for number in range(min(len(lanes), -(-size // step)))]:
-                done.result()
+        stretches = [range(at, min(at + stretch, size), step) for at in range(0, size, stretch)]
+        try:
+            with ThreadPoolExecutor(len(lanes)) as pool:
+                tasks = {pool.submit(work, places): places for places in stretches}
+                for task in as_completed(tasks):
+                    current.wait_event(task.result())
+                    for visit in visits:
+                        visit(tasks[task].start, tasks[task].stop)
+        finally:
+            for lane in lanes:
+                lane.stream.synchronize()
     return values
+
+
+def _read_checked(
+    dataset: "h5py.Dataset", begin: int, values: Any, check: Callable[[np.ndarray, int], None], most: int | None,
+    *visits: Visit,
+) -> int:  # fmt: skip
+    """Fill ``values`` as :func:`_read`, check what arrives as :func:`read_checked`; returns the checksum."""
+    mask, limit = _all_numbers(values.dtype) if most is None else (-1, most)
+    checks = Checks(values, begin, mask, limit)
+    _read(dataset, begin, values, checks.visit, *visits)
+    total, wrong = checks.result()
+    if wrong >= 0:
+        check(cp.asnumpy(values[wrong : wrong + 1]), begin + wrong)
+    return total
+
+
+class Checks:
+    """The checksum of entries of a dataset from ``first`` on, and which of them is the first with too large bits."""
+
+    def __init__(self, values: Any, first: int, mask: int, limit: int) -> None:
+        self._bits, self._of_all = as_bits(values), (first, mask, limit)
+        self._total, self._wrong = cp.zeros(1, cp.uint64), cp.full(1, NOTHING_WRONG, cp.int64)
+        self._check = load("cusp/input/check.cuh", VALUE=c_type(self._bits.dtype)).check
+
+    def visit(self, begin: int, end: int) -> None:
+        """Start on ``values[begin:end]``."""
+        threads = min(end - begin, many_threads())
+        self._check(threads, self._bits, begin, end, *self._of_all, self._total, self._wrong)
+
+    def result(self) -> tuple[int, int]:
+        """The sum, and the index of the first that is wrong, or -1."""
+        return int(self._total[0]), _index(self._wrong)
 
 
 def checksum(values: Any, first: int = 0) -> int:
     """See :func:`cusp.input.checksum.checksum`."""
-    return _check(values, first, 0, NO_LIMIT)[0]
+    checks = Checks(values, first, 0, NO_LIMIT)
+    checks.visit(0, values.size)
+    return checks.result()[0]
 
 
 def _all_numbers(dtype: np.dtype) -> tuple[int, int]:
@@ -120,27 +192,11 @@ def _all_numbers(dtype: np.dtype) -> tuple[int, int]:
     return (1 << (8 * dtype.itemsize - 1)) - 1, infinity
 
 
-def _check(values: Any, first: int, mask: int, limit: int) -> tuple[int, int]:
-    bits = as_bits(values)
-    total, wrong = cp.zeros(1, cp.uint64), cp.full(1, NOTHING_WRONG, cp.int64)
-    kernels = load("cusp/input/check.cuh", VALUE=c_type(bits.dtype))
-    kernels.check(min(bits.size, many_threads()), bits, bits.size, first, mask, limit, total, wrong)
-    return int(total[0]), _index(wrong)
-
-
 def first_descent(indptr: Any, num_edges: int) -> int:
     """See :func:`cusp.input.read_cpu.first_descent`."""
     wrong = cp.full(1, NOTHING_WRONG, cp.int64)
     load("cusp/input/check.cuh", VALUE="unsigned").check_rising(indptr.size, indptr, indptr.size, num_edges, wrong)
     return _index(wrong)
-
-
-def asymmetry(first_node: int, indptr: Any, targets: Any) -> int:
-    """See :func:`cusp.input.read_cpu.asymmetry`."""
-    total = cp.zeros(1, cp.uint64)
-    kernels = load("cusp/input/check.cuh", VALUE=c_type(targets.dtype))
-    kernels.asymmetry(threads_for_rows(indptr), first_node, indptr, indptr.size - 1, targets, total)
-    return int(total[0])
 
 
 def _index(wrong: Any) -> int:

@@ -2,13 +2,22 @@
 // Compiled for a type GID of global ids.
 #include "walk.cuh"
 
-// Sets the bit of each gid in the index. Any order gives the same bits. One thread per entry; most bits are set already, and
-// a plain read (from the L2 cache) is cheaper than an atomic. A stale read only costs an atomic that changes nothing.
+constexpr int EACH = 4;  // look-ups of a thread that are under way at once: see build_gpu.py
+
+// Sets the bit of each gid in the index. Any order gives the same bits. A thread has EACH entries, as many apart as there are
+// threads, and all its loads are under way at once. Most bits are set already, and a plain read (from the L2 cache) is cheaper
+// than an atomic. A stale read only costs an atomic that changes nothing.
 extern "C" __global__ void mark(u64* index, const GID* gids, i64 size) {
-  i64 i = thread_id();
-  if (i >= size) return;
-  u64 gid = (u64)gids[i];
-  if (!has_bit(index, gid)) atomicOr(&index[2 * (gid >> 6)], 1ull << (gid & 63));
+  i64 threads = num_threads(), first = thread_id();
+  u64 gid[EACH];
+  bool marked[EACH];
+#pragma unroll
+  for (int k = 0; k < EACH; k++) gid[k] = first + k * threads < size ? (u64)gids[first + k * threads] : 0;
+#pragma unroll
+  for (int k = 0; k < EACH; k++) marked[k] = first + k * threads >= size || has_bit(index, gid[k]);
+#pragma unroll
+  for (int k = 0; k < EACH; k++)
+    if (!marked[k]) atomicOr(&index[2 * (gid[k] >> 6)], 1ull << (gid[k] & 63));
 }
 
 // counts[word] = number of bits set in it; their running sum becomes the counts of the index. One thread per word.
@@ -59,29 +68,47 @@ __device__ inline i64 place_in_group(int lid, const i64* starts, i64 groups) {
   return lid - starts[low];
 }
 
+// Joins a pair with foremost[row], the least of its row: the order of the atomics does not matter. A warp within one row finds
+// its least pair first and needs one atomic; a read that is too old is too large, and costs an atomic that changes nothing.
+// Lanes that are not live pass ~0.
+__device__ inline void keep_least(u64* foremost, i64 row, u64 pair, bool live) {
+  i64 first_row = __shfl_sync(FULL, row, 0);
+  if (__all_sync(FULL, !live || row == first_row)) {
+    pair = least_of_warp(pair);
+    live = lane_id() == 0;
+  }
+  if (live && pair < foremost[row]) atomicMin(&foremost[row], pair);
+}
+
 // Every row goes to its place in lid order, its targets as local ids. foremost[row] becomes the least place of a target in its
-// group and, below it, the first place in the row of such a one: the least pair of the two, so that the order of the atomics
-// does not matter. A warp within one row finds its least pair first and needs one atomic; a read that is too old is too large,
-// and costs an atomic that changes nothing.
+// group and, below it, the first place in the row of such a one. A look-up is three dependent loads of which most miss the L1
+// cache, so each lane has EACH of them under way before it writes.
 extern "C" __global__ void relabel(const u64* index, const int* table, const int* row_lids, const i64* row_offsets, i64 rows,
                                    const GID* arrived, const i64* offsets, int* targets, const i64* starts, i64 groups,
                                    u64* foremost) {
-  for_each_edge_in(row_offsets, 0, rows, [&](i64 row, i64 edge, bool live) {
-    u64 pair = ~0ull;
-    if (live) {
-      int lid = lid_of(index, table, (u64)arrived[edge]);
-      i64 place = edge - row_offsets[row];
-      targets[offsets[row_lids[row]] + place] = lid;
-      if (groups) pair = (u64)place_in_group(lid, starts, groups) << 32 | (u64)place;
+  Run run = run_of_warp(row_offsets[0], row_offsets[rows], RUN);
+  if (run.begin >= run.end) return;
+  i64 row = slot_of(row_offsets, rows, run.begin);
+  for (i64 group = run.begin + lane_id(); group - lane_id() < run.end; group += EACH * 32) {
+    u64 gid[EACH];
+    int lid[EACH];
+#pragma unroll
+    for (int k = 0; k < EACH; k++) gid[k] = (u64)arrived[min(group + k * 32, run.end - 1)];
+#pragma unroll
+    for (int k = 0; k < EACH; k++) lid[k] = lid_of(index, table, gid[k]);
+#pragma unroll
+    for (int k = 0; k < EACH; k++) {
+      i64 edge = group + k * 32;
+      u64 pair = ~0ull;
+      if (edge < run.end) {
+        row = row_of(row_offsets, rows, row, edge);
+        i64 place = edge - row_offsets[row];
+        targets[offsets[row_lids[row]] + place] = lid[k];
+        if (groups) pair = (u64)place_in_group(lid[k], starts, groups) << 32 | (u64)place;
+      }
+      if (groups) keep_least(foremost, row, pair, edge < run.end);
     }
-    if (!groups) return;
-    i64 first_row = __shfl_sync(FULL, row, 0);
-    if (__all_sync(FULL, !live || row == first_row)) {
-      pair = least_of_warp(pair);
-      live = lane_id() == 0;
-    }
-    if (live && pair < foremost[row]) atomicMin(&foremost[row], pair);
-  });
+  }
 }
 
 // Swaps the foremost target to the front of its row; fronts[row] = where it was. One thread per row.

@@ -21,6 +21,7 @@ __all__ = [
 xp: Any = cp  # the library of arrays of this device
 CHUNK = 1 << 24  # edges of a slice that travel at a time
 TILE = 4096  # entries per block, as in split.cuh
+EACH = 4  # look-ups of a thread, as in build.cuh
 LARGE, PIECES = 1 << 24, 8  # this many edges are sorted at a time, or an eighth of all
 
 
@@ -121,7 +122,7 @@ def sort(keys: Any, bits: int) -> tuple[Any, Any]:
 
 def mark(index: Any, gids: Any) -> None:
     """Set the bit of each global id in the index of a :class:`~cusp.lid_map.LidMap`."""
-    _kernels(gids).mark(gids.size, index, gids, gids.size)
+    _kernels(gids).mark(-(-gids.size // EACH), index, gids, gids.size)
 
 
 def count_below(index: Any) -> int:

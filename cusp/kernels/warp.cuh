@@ -24,13 +24,17 @@ __device__ inline bool claim_bit(unsigned* words, i64 place) {
   return !(atomicOr(&words[place >> 5], bit) & bit);
 }
 
-// The index of a LidMap (cusp/lid_map.py): the bits of 64 nodes and, beside them, how many bits are set before. One access
-// of 16 bytes finds both.
+// The index of a LidMap (cusp/lid_map.py): the bits of 64 nodes and, beside them, how many bits are set before.
 __device__ inline bool has_bit(const u64* index, u64 gid) { return index[2 * (gid >> 6)] >> (gid & 63) & 1; }
 
+// A word of the index and its count: one load of 16 bytes brings both.
+struct alignas(16) Counted {
+  u64 bits, before;
+};
+
 __device__ inline i64 bits_below(const u64* index, u64 gid) {
-  u64 below = index[2 * (gid >> 6)] & ((1ull << (gid & 63)) - 1);
-  return (i64)(index[2 * (gid >> 6) + 1] + __popcll(below));
+  Counted word = ((const Counted*)index)[gid >> 6];
+  return (i64)(word.before + __popcll(word.bits & ((1ull << (gid & 63)) - 1)));
 }
 
 // Local id of a node that has a proxy here.
