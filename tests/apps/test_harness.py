@@ -224,6 +224,6 @@ def test_a_second_run_compiles_nothing(tmp_path):
         assert done.returncode == 0, done.stderr
         assert parts.DEVICE == "gpu" or (" s to compile " in done.stdout) == (seed == 1)
         seen.append(compiled(cache))
-    assert len(seen[0]) > 20
+    assert len(seen[0]) > 10
     assert (parts.DEVICE == "gpu") == any(".nb" not in path for path in seen[0])
     assert seen[1] == seen[0]
