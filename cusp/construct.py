@@ -116,12 +116,10 @@ def construct(
     with together(comm):
         targets = storage.empty(arrived.size, np.int32)
         weights = None if arrivals.weights is None else storage.empty(arrived.size, arrivals.weights.dtype)
-    groups = np.unique([0, *proxies.mirror_starts[:-1]]) if order == "degree" else np.zeros(0, np.int64)
-    groups = groups[groups < proxies.gids.size]
     for row, end in storage.rows(layout.row_offsets):
         rows, places, fronts = row_lids[row:end], layout.row_offsets[row : end + 1], xp.empty(end - row, np.int64)
         build.relabel(
-            lid_map.index, lid_map.table, rows, places, arrived, offsets, targets, fronts, groups
+            lid_map.index, lid_map.table, rows, places, arrived, offsets, targets, fronts, order == "degree"
         )  # fmt: skip
         if arrivals.weights is not None and weights is not None:
             build.move_rows(rows, places, as_bits(arrivals.weights), offsets, as_bits(weights), fronts)

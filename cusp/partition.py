@@ -33,9 +33,8 @@ class Partition:
         lid   0 ......... num_masters | mirrors of rank 0 | mirrors of rank 1 | ...   gids[lid]: global id
         out-edges of v: targets[offsets[v] : offsets[v + 1]], and the same of weights
 
-    With hubs first (``order="degree"``), masters of a rank have their lids by degree, and its mirrors elsewhere are in
-    the same order. Of a row, the target that comes first in this order, among the nodes of its master's rank, is the
-    first: so a search for a parent mostly ends there. In the CSC sources ascend within a row.
+    With hubs first (``order="degree"``), the target with the lowest lid comes first in its row, so a search for
+    a parent mostly ends there. In the CSC it always does: sources ascend within a row.
 
     Attributes
     ----------

@@ -103,7 +103,7 @@ def share_out(graph: Partition, places: Any, comm: "Intracomm") -> Shares:
     offsets, targets = offsets_of(all_sizes), xp.empty(entries.size, np.int32)
     build.relabel(
         index, xp.arange(here.size, dtype=np.int32), rows, offsets_of(sizes), entries, offsets, targets,
-        xp.empty(rows.size, np.int64), np.zeros(0, np.int64),
+        xp.empty(rows.size, np.int64), False,
     )  # fmt: skip
     del entries
     in_offsets, sources = _transpose(offsets, targets)

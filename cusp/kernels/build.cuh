@@ -57,35 +57,22 @@ extern "C" __global__ void look_up(const u64* index, const int* table, const GID
   if (i < size) lids[i] = has_bit(index, (u64)gids[i]) ? lid_of(index, table, (u64)gids[i]) : -1;
 }
 
-// How many come before a node in its group: the last one that begins at its local id or below.
-__device__ inline i64 place_in_group(int lid, const i64* starts, i64 groups) {
-  i64 low = 0;
-  for (i64 high = groups; high - low > 1;) {
-    i64 middle = (low + high) / 2;
-    if (starts[middle] <= lid) low = middle;
-    else high = middle;
-  }
-  return lid - starts[low];
-}
-
-// Joins a pair with foremost[row], the least of its row: the order of the atomics does not matter. A warp within one row finds
-// its least pair first and needs one atomic; a read that is too old is too large, and costs an atomic that changes nothing.
-// Lanes that are not live pass ~0.
-__device__ inline void keep_least(u64* foremost, i64 row, u64 pair, bool live) {
+// Joins (lid, place in the row) with lowest[row], the least such pair of a row: the order of the atomics does not matter. A warp
+// within one row finds its least pair first and needs one atomic; a read that is too old is too large, and costs an atomic
+// that changes nothing. Lanes that are not live pass ~0.
+__device__ inline void keep_lowest(u64* lowest, i64 row, u64 pair, bool live) {
   i64 first_row = __shfl_sync(FULL, row, 0);
   if (__all_sync(FULL, !live || row == first_row)) {
     pair = least_of_warp(pair);
     live = lane_id() == 0;
   }
-  if (live && pair < foremost[row]) atomicMin(&foremost[row], pair);
+  if (live && pair < lowest[row]) atomicMin(&lowest[row], pair);
 }
 
-// Every row goes to its place in lid order, its targets as local ids. foremost[row] becomes the least place of a target in its
-// group and, below it, the first place in the row of such a one. A look-up is three dependent loads of which most miss the L1
-// cache, so each lane has EACH of them under way before it writes.
+// Every row goes to its place in lid order, its targets as local ids; lowest[row] becomes the least pair of the row. A look-up
+// is three dependent loads of which most miss the L1 cache, so each lane has EACH of them under way before it writes.
 extern "C" __global__ void relabel(const u64* index, const int* table, const int* row_lids, const i64* row_offsets, i64 rows,
-                                   const GID* arrived, const i64* offsets, int* targets, const i64* starts, i64 groups,
-                                   u64* foremost) {
+                                   const GID* arrived, const i64* offsets, int* targets, i64 hubs_first, u64* lowest) {
   Run run = run_of_warp(row_offsets[0], row_offsets[rows], RUN);
   if (run.begin >= run.end) return;
   i64 row = slot_of(row_offsets, rows, run.begin);
@@ -98,25 +85,24 @@ extern "C" __global__ void relabel(const u64* index, const int* table, const int
     for (int k = 0; k < EACH; k++) lid[k] = lid_of(index, table, gid[k]);
 #pragma unroll
     for (int k = 0; k < EACH; k++) {
-      i64 edge = group + k * 32;
-      u64 pair = ~0ull;
-      if (edge < run.end) {
+      i64 edge = group + k * 32, place = 0;
+      bool live = edge < run.end;
+      if (live) {
         row = row_of(row_offsets, rows, row, edge);
-        i64 place = edge - row_offsets[row];
+        place = edge - row_offsets[row];
         targets[offsets[row_lids[row]] + place] = lid[k];
-        if (groups) pair = (u64)place_in_group(lid[k], starts, groups) << 32 | (u64)place;
       }
-      if (groups) keep_least(foremost, row, pair, edge < run.end);
+      if (hubs_first) keep_lowest(lowest, row, live ? (u64)lid[k] << 32 | (u64)place : ~0ull, live);
     }
   }
 }
 
-// Swaps the foremost target to the front of its row; fronts[row] = where it was. One thread per row.
-extern "C" __global__ void swap_hubs(const int* row_lids, i64 rows, const u64* foremost, const i64* offsets,
+// Swaps the target with the lowest lid to the front of its row; fronts[row] = where it was. One thread per row.
+extern "C" __global__ void swap_hubs(const int* row_lids, i64 rows, const u64* lowest, const i64* offsets,
                                      int* targets, i64* fronts) {
   i64 row = thread_id();
   if (row >= rows) return;
-  i64 place = (i64)(foremost[row] & 0xffffffffu), begin = offsets[row_lids[row]];
+  i64 place = (i64)(lowest[row] & 0xffffffffu), begin = offsets[row_lids[row]];
   int first = targets[begin];
   targets[begin] = targets[begin + place];
   targets[begin + place] = first;

@@ -146,49 +146,35 @@ def test_bits(words, gids, found):  # type: ignore[no-untyped-def]
 
 def relabel(
     index: np.ndarray, table: np.ndarray, row_lids: np.ndarray, row_offsets: np.ndarray, arrived: np.ndarray,
-    offsets: np.ndarray, targets: np.ndarray, fronts: np.ndarray, groups: np.ndarray,
+    offsets: np.ndarray, targets: np.ndarray, fronts: np.ndarray, hubs_first: bool,
 ) -> None:  # fmt: skip
     rest = (arrived, offsets, targets)
 
     def rows(first: int, last: int) -> None:
         places = row_offsets[first : last + 1]
-        _relabel(index, table, row_lids[first:last], places, *rest, fronts[first:last], groups)
+        _relabel(index, table, row_lids[first:last], places, *rest, fronts[first:last], hubs_first)
 
     in_parallel(rows, row_ranges(row_offsets))
 
 
 @njit(cache=True, nogil=True)
-def _relabel(index, table, row_lids, row_offsets, arrived, offsets, targets, fronts, groups):  # type: ignore[no-untyped-def]
+def _relabel(index, table, row_lids, row_offsets, arrived, offsets, targets, fronts, hubs_first):  # type: ignore[no-untyped-def]
     for row in range(row_lids.size):
         begin = offsets[row_lids[row]]
         to = begin - row_offsets[row]
-        foremost = np.int64(1) << 40
+        lowest = np.int64(1) << 40
         front = begin
         for edge in range(row_offsets[row], row_offsets[row + 1]):
             lid = lid_of(index, table, np.uint64(arrived[edge]))
             targets[to + edge] = lid
-            if groups.size > 0:
-                place = np.int64(lid) if groups.size == 1 else _place_in_group(lid, groups)
-                if place < foremost:
-                    foremost = place
-                    front = to + edge
-        fronts[row] = front - begin
-        first = targets[begin]
-        targets[begin] = targets[front]
-        targets[front] = first
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _place_in_group(lid, groups):  # type: ignore[no-untyped-def]
-    """How many come before a node in its group: the last one that begins at its local id or below."""
-    low, high = 0, groups.size
-    while high - low > 1:
-        middle = (low + high) // 2
-        if groups[middle] <= lid:
-            low = middle
-        else:
-            high = middle
-    return lid - groups[low]
+            if lid < lowest:
+                lowest = np.int64(lid)
+                front = to + edge
+        fronts[row] = 0
+        if hubs_first:
+            fronts[row] = front - begin
+            targets[front] = targets[begin]
+            targets[begin] = lowest
 
 
 def move_rows(

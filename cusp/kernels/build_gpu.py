@@ -167,18 +167,22 @@ def look_up(index: Any, table: Any, gids: Any, lids: Any) -> None:
 
 def relabel(
     index: Any, table: Any, row_lids: Any, row_offsets: Any, arrived: Any, offsets: Any, targets: Any, fronts: Any,
-    groups: np.ndarray,
+    hubs_first: bool,
 ) -> None:  # fmt: skip
-    """Write every row to its place in lid order, its targets as local ids, the foremost of the groups first."""
-    rows, starts = row_lids.size, cp.asarray(groups)
-    foremost = cp.full(rows if groups.size else 1, 0xFFFFFFFFFFFFFFFF, cp.uint64)
+    """Write every row to its place in lid order, its targets as local ids.
+
+    If hubs come first, the target with the lowest lid changes places with the first of its row;
+    ``fronts[row]``: its place before.
+    """
+    rows = row_lids.size
+    lowest = cp.full(rows if hubs_first else 1, 0xFFFFFFFFFFFFFFFF, cp.uint64)
     _kernels(arrived).relabel(
-        threads_for_rows(row_offsets), index, table, row_lids, row_offsets, rows, arrived, offsets, targets, starts,
-        groups.size, foremost,
+        threads_for_rows(row_offsets), index, table, row_lids, row_offsets, rows, arrived, offsets, targets,
+        int(hubs_first), lowest,
     )  # fmt: skip
     fronts.fill(0)
-    if groups.size:
-        _kernels().swap_hubs(rows, row_lids, rows, foremost, offsets, targets, fronts)
+    if hubs_first:
+        _kernels().swap_hubs(rows, row_lids, rows, lowest, offsets, targets, fronts)
 
 
 def move_rows(row_lids: Any, row_offsets: Any, arrived: Any, offsets: Any, values: Any, fronts: Any) -> None:

@@ -87,13 +87,12 @@ class Build(Protocol):
 
     def relabel(
         self, index: Array, table: Array, row_lids: Array, row_offsets: Array, arrived: Array, offsets: Array,
-        targets: Array, fronts: Array, groups: np.ndarray,
+        targets: Array, fronts: Array, hubs_first: bool,
     ) -> None:  # fmt: skip
         """Write every row to its place in lid order, its targets as local ids.
 
-        ``groups``, on the host, says at which lids groups of proxies begin that have their hubs first. The target
-        that has the fewest before it in its group changes places with the first of its row; ``fronts[row]``: its place
-        before. Without groups, nothing does.
+        If hubs come first, the target with the lowest lid changes places with the first of its row;
+        ``fronts[row]``: its place before.
         """
 
     def move_rows(
