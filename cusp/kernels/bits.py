@@ -7,6 +7,15 @@ from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
 
+def unsigned(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The same integers, none of them negative, as unsigned ones: a look-up by these is not checked for its sign.
+
+    Compiled loops that walk through rows take two thirds of the time with them. In such a loop a signed number must not
+    meet a ``uint64``, since the two make a float: use ``np.uint64(1)``.
+    """
+    return tuple(array.view(f"u{array.itemsize}") for array in arrays)
+
+
 def popcount(word):  # type: ignore[no-untyped-def]
     """Number of set bits of a uint64."""
     return int(word).bit_count()

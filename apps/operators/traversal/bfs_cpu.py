@@ -12,7 +12,7 @@ from numba import njit
 from apps.operators.frontier_cpu import get_bit, set_bit
 from apps.operators.traversal.levels_cpu import BfsPlan, Found, pull_level, pull_rows, push_level, push_rows
 from cusp.kernels.atomics import atomic_min, atomic_or
-from cusp.kernels.bits import first_bit
+from cusp.kernels.bits import first_bit, unsigned
 from cusp.partition import Partition
 from cusp.runtime.threads import in_parallel, many, ranges, row_ranges, whole_words
 from gluon.device_cpu import move_bits, no_bits
@@ -89,22 +89,20 @@ def bfs_drain(
     """The largest number stands for what is not reached: seen as a signed one it is -1."""
     shift = part.num_nodes.bit_length() if with_parents else 0
     values: Any = np.full(part.num_proxies, -1, np.int64 if with_parents else np.int32)
-    unsigned, lid = values.view(f"u{values.itemsize}"), part.lid(source)
+    (levels,), lid = unsigned(values), part.lid(source)
     degree = 0
     if lid >= 0:
-        unsigned[lid] = source if shift else 0
+        levels[lid] = source if shift else 0
         plan.queue[0], degree = lid, int(part.offsets[lid + 1] - part.offsets[lid])
     choice = (DIRECTIONS[direction] if plan.in_edges else PUSH, alpha, beta, part.num_nodes, many())
     in_edges = plan.in_edges or (part.offsets, part.targets)
     found = Found(False, 0, 1, 0, int(lid >= 0), degree, 0, part.num_edges)
+    rows, queue = unsigned(part.offsets, part.targets, *in_edges), unsigned(plan.queue)
     while found.nodes:
-        found = Found(*_search(
-            *found, *choice, part.offsets, part.targets, *in_edges, plan.first, part.gids, shift, unsigned, plan.queue,
-            *plan.bits,
-        ))  # fmt: skip
+        found = Found(*_search(*found, *choice, *rows, plan.first, part.gids, shift, levels, *queue, *plan.bits))
         if found.nodes:
             advance = pull_level if found.pulled else push_level
-            found = advance(part, plan, found, in_edges, shift, unsigned)
+            found = advance(part, plan, found, in_edges, shift, levels)
     if not with_parents:
         return values, values[:0], found.level
     return (values >> shift).astype(np.int32), np.where(values < 0, values, values & (1 << shift) - 1), found.level

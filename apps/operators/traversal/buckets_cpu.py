@@ -7,7 +7,7 @@ from numba import njit
 
 from apps.operators.frontier_cpu import set_bit
 from cusp.kernels.atomics import atomic_and, atomic_min, atomic_or
-from cusp.kernels.bits import first_bit, prefetch
+from cusp.kernels.bits import first_bit, prefetch, unsigned
 from cusp.partition import Partition
 from cusp.runtime.threads import edges_before, in_parallel, many, row_ranges
 from gluon.device_cpu import no_bits
@@ -20,8 +20,8 @@ def drain_in_parallel(part: Partition, delta: Any, far: Any, weights: Any, value
     lowered by an atomic minimum, and who sets a node's bit takes down that it waits, for this bucket or on the pile.
     Before a bucket opens, what waits depends on settled distances only; so there are as many as for one thread.
     """
-    graph = (far, part.offsets, part.targets, weights, values, waits, no_bits(part.num_proxies))
-    near, pile, spare = queue.ring, queue.pile, np.empty(queue.ring.size, np.int32)
+    graph = (far, *unsigned(part.offsets, part.targets), weights, values, waits, no_bits(part.num_proxies))
+    (near, pile), spare = unsigned(queue.ring, queue.pile), np.empty(queue.ring.size, np.uint32)
     number, done, limit, piled, buckets = values.dtype.type, values.dtype.type(0), delta, 1, 0
     set_bit(graph[-1], pile[0])
     while True:
@@ -36,18 +36,20 @@ def drain_in_parallel(part: Partition, delta: Any, far: Any, weights: Any, value
         while size > 0:
             size, piled = _few_rounds(size, piled, many(), limit, *graph, near, spare, pile)
             if size > 0:
-                size, piled = _round(size, piled, limit, graph, near, pile)
+                size, piled = _round(size, piled, limit, part.offsets, graph, near, pile)
         limit = limit + delta if far - limit > delta else far
 
 
-def _round(size: int, piled: int, limit: Any, graph: tuple[Any, ...], near: Any, pile: Any) -> tuple[int, int]:
+def _round(
+    size: int, piled: int, limit: Any, offsets: Any, graph: tuple[Any, ...], near: Any, pile: Any
+) -> tuple[int, int]:
     """Relax all that is near; returns how many nodes are near now, and how many are in the pile."""
     sources = near[:size].copy()
-    before = edges_before(graph[1], sources)
+    before = edges_before(offsets, sources)
 
     def relax(first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
         most = min(int(before[last] - before[first]), near.size)
-        nearer, later = np.empty(most, np.int32), np.empty(most, np.int32)
+        nearer, later = np.empty(most, np.uint32), np.empty(most, np.uint32)
         sizes = _relax_some(sources[first:last], limit, *graph, nearer, later)
         return nearer[: sizes[0]], later[: sizes[1]]
 
@@ -66,10 +68,10 @@ def _few_rounds(  # type: ignore[no-untyped-def]
     while size > 0:
         if size > waits.size >> 3:
             size = in_order(waits, limit, values, near)
-        edges = 0
+        edges = np.uint64(0)
         for node in near[:size]:
-            edges += offsets[node + 1] - offsets[node]
-        if edges >= many:
+            edges += offsets[node + np.uint64(1)] - offsets[node]
+        if np.int64(edges) >= many:
             break
         graph = (far, offsets, targets, weights, values, waits, later)
         size, more = _relax_some(near[:size], limit, *graph, spare, pile[piled:])
@@ -94,7 +96,7 @@ def _relax_some(sources, limit, far, offsets, targets, weights, values, waits, l
         atomic_and(waits, source >> 6, ~(np.uint64(1) << np.uint64(source & 63)))
         value = values[source]
         longest = far - value
-        for edge in range(offsets[source], offsets[source + 1]):
+        for edge in range(offsets[source], offsets[source + np.uint64(1)]):
             target = targets[edge]
             candidate = number(value + weights[edge])
             if (

@@ -12,7 +12,7 @@ from numba import njit
 
 from apps.operators.frontier_cpu import get_bit, set_bit
 from cusp.kernels.atomics import atomic_min
-from cusp.kernels.bits import prefetch
+from cusp.kernels.bits import prefetch, unsigned
 from cusp.partition import Partition
 from cusp.runtime.threads import edges_before, in_parallel, ranges, row_ranges, whole_words
 
@@ -64,12 +64,13 @@ class Found(NamedTuple):
 def pull_level(part: Partition, plan: BfsPlan, found: Found, in_edges: Any, shift: int, values: Any) -> Found:
     """One level by several threads."""
     frontier, reached = plan.bits
-    rest = (frontier, in_edges[1], part.gids, found.level, shift)
+    offsets, in_offsets, in_sources = unsigned(part.offsets, *in_edges)
+    rest = (frontier, in_sources, part.gids, found.level, shift)
 
     def pull(begin: int, end: int) -> tuple[int, int]:
         rows, words = slice(begin, end + 1), slice(begin >> 6, (end + 63) >> 6)
         first = plan.first[begin:end]
-        return pull_rows(part.offsets[rows], in_edges[0][rows], first, values[begin:end], reached[words], *rest)
+        return pull_rows(offsets[rows], in_offsets[rows], first, values[begin:end], reached[words], *rest)
 
     counts = in_parallel(pull, whole_words(ranges(plan.first.size)))
     frontier[:] = reached
@@ -80,16 +81,16 @@ def push_level(part: Partition, plan: BfsPlan, found: Found, in_edges: Any, shif
     """One level by several threads, each with a queue of its own; the next frontier has them one after the other."""
     sources = plan.queue[found.head : found.tail]
     before = edges_before(part.offsets, sources)
-    rest = (part.offsets, part.targets, part.gids, found.level, shift, values)
+    rest = (*unsigned(part.offsets, part.targets), part.gids, found.level, shift, values)
 
     def push(first: int, last: int) -> tuple[np.ndarray, int]:
-        mine = np.empty(min(before[last] - before[first] + 1, plan.queue.size), np.int32)
-        nodes, edges = _push_some(sources[first:last], *rest, mine)
+        mine = np.empty(min(before[last] - before[first] + 1, plan.queue.size), np.uint32)
+        nodes, edges = _push_some(*unsigned(sources[first:last]), *rest, mine)
         return mine[:nodes], edges
 
     pieces = in_parallel(push, row_ranges(before))
     nodes = sum(mine.size for mine, _ in pieces)
-    np.concatenate([mine for mine, _ in pieces], out=plan.queue[found.tail : found.tail + nodes])
+    np.concatenate([mine for mine, _ in pieces], out=unsigned(plan.queue)[0][found.tail : found.tail + nodes])
     edges = sum(edges for _, edges in pieces)
     return found._replace(head=found.tail, tail=found.tail + nodes, nodes=nodes, edges=edges)
 
@@ -98,64 +99,64 @@ def push_level(part: Partition, plan: BfsPlan, found: Found, in_edges: Any, shif
 def push_rows(head, tail, offsets, targets, gids, level, shift, values, queue):  # type: ignore[no-untyped-def]
     """Of several parents in the frontier, the lowest; the next frontier in the queue, and its edges.
 
-    Without branches on what is read from memory, so that it can be read ahead; the last loop fetches what the next
-    level needs.
+    Places are unsigned. Without branches on what is read from memory, so that it can be read ahead; the last loop
+    fetches what the next level needs.
     """
-    number, end, edges = values.dtype.type, tail, 0
+    number, one, end, edges = values.dtype.type, np.uint64(1), np.uint64(tail), np.uint64(0)
     unreached = number(-1)
-    for place in range(head, tail):
+    for place in range(np.uint64(head), end):
         source = queue[place]
         value = number(level)
         if shift:
             value = number((level << shift) | gids[source])
-        for edge in range(offsets[source], offsets[source + 1]):
+        for edge in range(offsets[source], offsets[source + one]):
             target = targets[edge]
             old = values[target]
             values[target] = min(old, value)
             queue[end] = target
-            end += np.int64(old == unreached)
-    for place in range(tail, end):
+            end += np.uint64(old == unreached)
+    for place in range(np.uint64(tail), end):
         source = queue[place]
-        edges += offsets[source + 1] - offsets[source]
+        edges += offsets[source + one] - offsets[source]
         prefetch(targets, offsets[source])
-    return tail, end, edges
+    return tail, np.int64(end), np.int64(edges)
 
 
 @njit(cache=True, nogil=True)
 def _push_some(sources, offsets, targets, gids, level, shift, values, found):  # type: ignore[no-untyped-def]
     """What :func:`push_rows` does, while other threads do so with other sources."""
-    number, end, edges = values.dtype.type, 0, 0
+    number, one, end, edges = values.dtype.type, np.uint64(1), np.uint64(0), np.uint64(0)
     unreached = number(-1)
     for source in sources:
         value = number(level)
         if shift:
             value = number((level << shift) | gids[source])
-        for edge in range(offsets[source], offsets[source + 1]):
+        for edge in range(offsets[source], offsets[source + one]):
             target = targets[edge]
             if value < values[target]:
                 found[end] = target
-                end += np.int64(atomic_min(values, target, value) == unreached)
-    for target in found[:end]:
-        edges += offsets[target + 1] - offsets[target]
-    return end, edges
+                end += np.uint64(atomic_min(values, target, value) == unreached)
+    for target in found[: np.int64(end)]:
+        edges += offsets[target + one] - offsets[target]
+    return np.int64(end), np.int64(edges)
 
 
 @njit(cache=True, nogil=True)
 def pull_rows(offsets, in_offsets, first, values, reached, frontier, in_sources, gids, level, shift):  # type: ignore[no-untyped-def]
     """Each unreached node takes the first in-neighbour of its row that is in the frontier."""
-    number, nodes, edges = values.dtype.type, 0, 0
+    number, one, nodes, edges = values.dtype.type, np.uint64(1), 0, np.uint64(0)
     unreached = number(-1)
     reached[:] = 0
     for target in range(first.size):
         if values[target] == unreached and first[target] >= 0:
-            parent = first[target]
-            edge, end = in_offsets[target] + 1, in_offsets[target + 1]
+            parent = np.uint32(first[target])
+            edge, end = in_offsets[target] + one, in_offsets[target + 1]
             while not get_bit(frontier, parent) and edge < end:
                 parent = in_sources[edge]
-                edge += 1
+                edge += one
             if get_bit(frontier, parent):
                 values[target] = number((level << shift) | gids[parent] if shift else level)
                 set_bit(reached, target)
                 nodes += 1
                 edges += offsets[target + 1] - offsets[target]
-    return nodes, edges
+    return nodes, np.int64(edges)

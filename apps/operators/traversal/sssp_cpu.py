@@ -15,7 +15,7 @@ from apps.operators.interfaces import is_sparse
 from apps.operators.traversal.buckets_cpu import bucket_end, drain_in_parallel, in_order
 from apps.operators.traversal.peers.search_cpu import PeerRelaxing, plan_peers
 from apps.operators.traversal.peers.search_cpu import shortest_paths as over_peers
-from cusp.kernels.bits import first_bit, prefetch
+from cusp.kernels.bits import first_bit, prefetch, unsigned
 from cusp.partition import Partition
 from cusp.runtime.threads import many
 from gluon.device_cpu import no_bits
@@ -94,8 +94,8 @@ def shortest_paths(part: Partition, sync: Sync, source: int, lengths: Any) -> tu
         return values, drain_in_parallel(part, delta, far, lengths.weights, values, pending, queue)
     set_bit(pending, lid)
     buckets = _drain(
-        1, delta, delta, far, ALL, ALL, ALL, queue.rows, part.offsets, part.targets, lengths.weights, values,
-        values[:0], pending, NOTHING, queue.ring, queue.pile,
+        1, delta, delta, far, ALL, ALL, ALL, queue.rows, *unsigned(part.offsets, part.targets), lengths.weights, values,
+        values[:0], pending, NOTHING, *unsigned(queue.ring, queue.pile),
     )  # fmt: skip
     return values, buckets
 
@@ -138,11 +138,11 @@ def _relax(
     limit: Any, delta: Any, far: Any, most: int, at_once: int, ahead: int, offsets: Any, targets: Any, weights: Any,
     values: Any, relaxed_at: Any, pending: Any, updated: Any, queue: Relaxing,
 ) -> None:  # fmt: skip
-    number = values.dtype.type
+    number, (ring, pile) = values.dtype.type, unsigned(queue.ring, queue.pile)
     _drain(
-        in_order(pending, number(far), values, queue.pile), number(limit), number(min(delta, far)), number(far),
-        most, at_once, ahead, queue.rows, offsets, targets, weights, values, relaxed_at, pending, updated, queue.ring,
-        queue.pile,
+        in_order(pending, number(far), values, pile), number(limit), number(min(delta, far)), number(far), most,
+        at_once, ahead, queue.rows, *unsigned(offsets, targets), weights, values, relaxed_at, pending, updated, ring,
+        pile,
     )  # fmt: skip
 
 
@@ -173,9 +173,9 @@ def _drain(  # type: ignore[no-untyped-def]
     edges the rest stays pending.
 
     A node is pending while it is in the ring or in the pile. One that falls below the limit while it is in the pile
-    goes into the ring as well; the pile forgets it when it is next looked through.
+    goes into the ring as well; the pile forgets it when it is next looked through. Places are unsigned.
     """
-    alone, last = updated.size == 0, ring.size - 1
+    alone, last, one = updated.size == 0, ring.size - 1, np.uint64(1)
     done, head, tail, buckets, edges, width = 0, 0, 0, 0, 0, delta
     while True:
         lowest, kept = far, 0
@@ -210,8 +210,8 @@ def _drain(  # type: ignore[no-untyped-def]
             if not alone:
                 relaxed_at[source] = value
             longest = far - value
-            edges += offsets[source + 1] - offsets[source]
-            for edge in range(offsets[source], offsets[source + 1]):
+            edges += np.int64(offsets[source + one] - offsets[source])
+            for edge in range(offsets[source], offsets[source + one]):
                 target = targets[edge]
                 candidate = value + weights[edge]
                 old = values[target]
