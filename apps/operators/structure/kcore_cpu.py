@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from apps.operators.frontier_cpu import get_bit, set_bit
-from cusp.kernels.bits import prefetch
+from cusp.kernels.bits import prefetch, unsigned
 from cusp.partition import Partition, transpose
 from gluon.device_cpu import move_bits
 from gluon.label import Label
@@ -55,11 +55,11 @@ def plan_levels(part: Partition, sync: Sync) -> KcorePlan:
 def peel_levels(part: Partition, sync: Sync, plan: KcorePlan, first: int, last: int) -> tuple[np.ndarray, int]:
     """A rank peels until only others can tell it more; they do so at once, if anybody has something to tell."""
     core, degrees = Label(part, np.int32, -1, MAX), part.degrees.astype(np.int32)
+    offsets, neighbours, queue = unsigned(plan.offsets, plan.neighbours, plan.queue)
     level, before, end, left, rounds = first, -1, degrees.size, degrees.size, 0
     while level <= last:
         next_level, end, left = _peel(
-            level, before, end, left, plan.offsets, plan.neighbours, plan.mirrored, core.values, degrees, core.updated,
-            plan.queue,
+            level, before, end, left, offsets, neighbours, plan.mirrored, core.values, degrees, core.updated, queue
         )  # fmt: skip
         before, level = level, int(sync.lowest(next_level))
         if level == before:
@@ -127,8 +127,8 @@ def _lose(level, filled, end, left, offsets, neighbours, mirrored, core, degrees
     """The neighbours of all in the queue lose one, and join it with the last that they can spare.
 
     Rows ascend, so they can be left where all that follow are gone; and once all are gone, there is nothing to lose.
-    Without branches on what is at random places in memory, so that it can be read ahead. Returns how many are left,
-    and whether other ranks have to be told something.
+    Places are unsigned. Without branches on what is at random places in memory, so that it can be read ahead. Returns
+    how many are left, and whether other ranks have to be told something.
     """
     masters, head, last = degrees.size, 0, queue.size - 1
     to_tell = np.uint64(0)
@@ -144,7 +144,7 @@ def _lose(level, filled, end, left, offsets, neighbours, mirrored, core, degrees
             to_tell |= get_bit(mirrored, lid)
         if filled == most:
             continue
-        for edge in range(offsets[lid], offsets[lid + 1]):
+        for edge in range(offsets[lid], offsets[lid + np.uint64(1)]):
             neighbour = neighbours[edge]
             if neighbour >= end:
                 break

@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 
 from apps.operators.frontier_cpu import set_bit
+from cusp.kernels.bits import unsigned
 from cusp.partition import Partition
 from gluon.sync import Sync
 
@@ -71,8 +72,9 @@ def sweeps(part: Partition, sync: Sync, sources: int) -> bool:
 
 def sweep(offsets: Any, targets: Any, sources: Any, centrality: np.ndarray) -> tuple[int, int]:
     levels, size, step = 0, offsets.size - 1, max(1, AT_ONCE // max(targets.size, 1))
-    hops, queue = np.full(size, -1, np.int32), np.empty(size + 1, np.int32)
+    hops, queue = np.full(size, -1, np.int32), np.empty(size + 1, np.uint32)
     paths, shares = np.zeros(size), np.zeros(size)
+    offsets, targets = unsigned(offsets, targets)
     for first in range(0, sources.size, step):
         some = sources[first : first + step]
         done, more = _sweep(some, offsets, targets, hops, queue, paths, shares, centrality)
@@ -86,9 +88,9 @@ def sweep(offsets: Any, targets: Any, sources: Any, centrality: np.ndarray) -> t
 def _sweep(sources, offsets, targets, hops, queue, paths, shares, centrality):  # type: ignore[no-untyped-def]
     """Forth and back through a queue of nodes by level; returns how many sources were added, and their levels.
 
-    ``hops`` are -1 and ``paths`` 0 before and after it.
+    ``hops`` are -1 and ``paths`` 0 before and after it. Places are unsigned.
     """
-    levels = 0
+    levels, one = 0, np.uint64(1)
     for number in range(sources.size):
         tail = _count_paths(sources[number], offsets, targets, hops, queue, paths)
         levels += hops[queue[tail - 1]]
@@ -96,7 +98,7 @@ def _sweep(sources, offsets, targets, hops, queue, paths, shares, centrality):  
         for place in range(tail - 1, -1, -1):
             node = queue[place]
             total, beyond = 0.0, hops[node] + 1
-            for edge in range(offsets[node], offsets[node + 1]):
+            for edge in range(offsets[node], offsets[node + one]):
                 share = shares[targets[edge]]
                 total += share if hops[targets[edge]] == beyond else 0.0
             shares[node] = 1 / paths[node] + total
@@ -117,17 +119,17 @@ def _count_paths(source, offsets, targets, hops, queue, paths):  # type: ignore[
     Without branches on what is read from memory, so that it can be read ahead.
     """
     hops[source], paths[source], queue[0] = 0, 1, source
-    head, tail = 0, 1
+    head, tail, one = np.uint64(0), np.uint64(1), np.uint64(1)
     while head < tail:
         node = queue[head]
-        head += 1
+        head += one
         beyond, here = hops[node] + 1, paths[node]
-        for edge in range(offsets[node], offsets[node + 1]):
+        for edge in range(offsets[node], offsets[node + one]):
             target = targets[edge]
             old = hops[target]
             new = beyond if old < 0 else old
             hops[target] = new
             paths[target] += here if new == beyond else 0.0
             queue[tail] = target
-            tail += np.int64(old < 0)
-    return tail
+            tail += np.uint64(old < 0)
+    return np.int64(tail)
