@@ -12,7 +12,7 @@ from numba import njit
 
 from apps.operators.frontier_cpu import get_bit, set_bit
 from apps.operators.traversal.buckets_cpu import bucket_end, in_order
-from cusp.kernels.bits import prefetch
+from cusp.kernels.bits import prefetch, unsigned
 from cusp.partition import Partition
 from cusp.runtime import watchdog
 from cusp.runtime.exchange import pauses
@@ -90,8 +90,9 @@ def shortest_paths(part: Partition, sync: "Sync", source: int, lengths: Any, pla
         if lid < plan.rows:
             waits[lid >> 6] |= np.uint64(1 << (lid & 63))
             plan.near[0], state[TAIL] = lid, 1
-    graph = (plan.rows, part.offsets, part.targets, lengths.weights, delta, far, values, waits, later, owes)
-    places = (plan.near, plan.pile, plan.owing, plan.news, state, limits)
+    rows = unsigned(part.offsets, part.targets)
+    graph = (plan.rows, *rows, lengths.weights, delta, far, values, waits, later, owes)
+    places = (*unsigned(plan.near, plan.pile, plan.owing), plan.news, state, limits)
     memory = (inboxes.words, inboxes.words.view(lengths.dtype), inboxes.rank, inboxes.ranks)
     patience = (POLLS, PATIENCE) if inboxes.cores >= inboxes.ranks else (0, LITTLE_PATIENCE)
     run = inboxes.begin(sync)
@@ -112,7 +113,7 @@ def search(  # type: ignore[no-untyped-def]
     weights, delta, far, values, waits, later, owes, near, pile, owing, news, state, limits
 ):  # fmt: skip
     """Relax, tell and listen until all is over, or there was nothing to do for so many looks."""
-    numbers, last = np.zeros(ranks, np.int64), near.size - 1
+    numbers, last, one = np.zeros(ranks, np.int64), near.size - 1, np.uint64(1)
     head, tail, piled, owed, limit = state[HEAD], state[TAIL], state[PILED], state[OWED], limits[0]
     result, left = WAITED, polls
     while True:
@@ -143,8 +144,8 @@ def search(  # type: ignore[no-untyped-def]
             value = values[node]
             waits[node >> 6] &= ~(np.uint64(1) << np.uint64(node & 63))
             longest = far - value
-            edges += offsets[node + 1] - offsets[node] + 1
-            for edge in range(offsets[node], offsets[node + 1]):
+            edges += np.int64(offsets[node + one] - offsets[node]) + 1
+            for edge in range(offsets[node], offsets[node + one]):
                 target = targets[edge]
                 candidate = value + weights[edge]
                 if candidate < values[target] and weights[edge] < longest:
