@@ -66,6 +66,40 @@ __device__ inline void for_each_edge(Rows rows, Visit visit) {
   }
 }
 
+// The same for rows most of which are short, where what counts is how many loads follow each other: each lane of ``warps`` warps,
+// of which this is number ``warp``, has a row, and finds it without a search. What is beyond K edges is left to its whole warp.
+template <class Visit>
+__device__ inline void for_each_short_row(Rows rows, i64 warp, i64 warps, Visit visit) {
+  for (i64 base = warp * 32; base < rows.count; base += warps * 32) {
+    i64 slot = base + lane_id(), begin = 0, end = 0;
+    int node = 0;
+    if (slot < rows.count) {
+      i64 shift = rows.shifts[slot], start = rows.starts[slot];
+      i64 stop = slot + 1 < rows.count ? rows.starts[slot + 1] : rows.end;
+      node = rows.lids[slot], begin = start + shift, end = stop + shift;
+    }
+    unsigned left = __ballot_sync(FULL, end - begin > K);
+    for (i64 done = 0;;) {
+      bool together = done > 0;
+      int owner = together ? __ffs(left) - 1 : (int)lane_id();
+      i64 at = __shfl_sync(FULL, begin, owner) + done, stop = __shfl_sync(FULL, end, owner);
+      int own = __shfl_sync(FULL, node, owner);
+      Edges edges;
+#pragma unroll
+      for (int k = 0; k < K; k++) {
+        edges.node[k] = own;
+        edges.place[k] = at + (together ? 32 * k + lane_id() : k);
+        edges.active[k] = edges.place[k] < stop;
+      }
+      visit(edges);
+      bool ends = together && at + TILE >= stop;
+      if (ends) left &= left - 1;
+      if (!left) break;
+      done = together && !ends ? done + TILE : K;
+    }
+  }
+}
+
 // What warps have of a row that began in another one's run: the row, or -1, and the value.
 template <class T>
 struct Pieces {
