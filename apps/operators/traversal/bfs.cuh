@@ -148,10 +148,12 @@ __device__ inline void queue_new(Queue out, i64 begin, i64 end, const unsigned* 
 }
 
 // The lowest of those that lead to a node in this level becomes its parent, whoever comes first. A node without hops is one of
-// this level too: whoever claims it writes them a little later. As an unsigned number, no parent, -1, is the highest.
+// this level too: whoever claims it writes them a little later. As an unsigned number, no parent, -1, is the highest. A look at
+// the parent before, beside that at the hops, spares those that would not win the atomic.
 __device__ inline void offer_parent(const int* hops, i64* parents, int target, int level, i64 parent) {
   int known = *(const volatile int*)&hops[target];
-  if (known < 0 || known == level) atomicMin((u64*)&parents[target], (u64)parent);
+  u64* lowest = (u64*)&parents[target];
+  if ((u64)parent < peek(lowest) && (known < 0 || known == level)) atomicMin(lowest, (u64)parent);
 }
 
 // A deep search has thousands of levels with little to do in each, so it waits for barriers and memory. From level DEEP on, a
@@ -185,7 +187,7 @@ struct Standing {
 // (edges, out, level). All blocks call it.
 template <class Push>
 __device__ inline void push_narrow(Queues queues, Standing& now, i64 alpha, Push push) {
-  unsigned blocks = min((unsigned)FEW, gridDim.x);
+  unsigned blocks = min((unsigned)FEW, (gridDim.x + 1) / 2);
   i64 warp = threadIdx.x / 32 * blocks + blockIdx.x, warps = blocks * (blockDim.x / 32);
   bool few = blockIdx.x < blocks;
   queues.barrier();  // all have read the total that led here, which the few will overwrite
