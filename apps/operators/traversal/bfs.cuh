@@ -191,11 +191,14 @@ __device__ inline void push_narrow(Queues queues, Standing& now, i64 alpha, Push
   i64 warp = threadIdx.x / 32 * blocks + blockIdx.x, warps = blocks * (blockDim.x / 32);
   bool few = blockIdx.x < blocks;
   queues.barrier();  // all have read the total that led here, which the few will overwrite
-  for (u64 total = queues.total(now.step); few; total = queues.total(now.step)) {
+  while (few) {
+    Queue last = queues.of_step(now.step);
+    Entry entry = entry_at(last.nodes, last.starts, last.shifts, warp * 32 + lane_id(), queues.capacity);
+    u64 total = queues.total(now.step);
     if (!is_narrow(total, LEAVE) || (alpha && queue_edges(total) > now.unexplored / alpha)) break;
     now.unexplored -= queue_edges(total), now.before = queue_nodes(total), now.level++;
     Queue out = queues.next(now.step);
-    for_each_short_row(queues.rows(now.step - 1, total), warp, warps,
+    for_each_short_row(queues.rows(now.step - 1, total), entry, warp, warps,
                        [&](const Edges& edges) { push(edges, out, now.level); });
     barrier_of(&queues.progress->met, blocks, 0);
   }
