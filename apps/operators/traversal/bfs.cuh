@@ -183,8 +183,8 @@ struct Standing {
   }
 };
 
-// Levels from a narrow queue on, by the first blocks only, until it is narrow no more, or cheaper to pull. ``push`` is
-// (edges, out, level). All blocks call it.
+// Levels from a narrow queue on, by the first blocks only, until it is narrow no more, or cheaper to pull (never with alpha 0).
+// ``push`` is (edges, out, level). All blocks call it.
 template <class Push>
 __device__ inline void push_narrow(Queues queues, Standing& now, i64 alpha, Push push) {
   unsigned blocks = min((unsigned)FEW, (gridDim.x + 1) / 2);
@@ -195,7 +195,7 @@ __device__ inline void push_narrow(Queues queues, Standing& now, i64 alpha, Push
     Queue last = queues.of_step(now.step);
     Entry entry = entry_at(last.nodes, last.starts, last.shifts, warp * 32 + lane_id(), queues.capacity);
     u64 total = queues.total(now.step);
-    if (!is_narrow(total, LEAVE) || (alpha && queue_edges(total) > now.unexplored / alpha)) break;
+    if (!is_narrow(total, LEAVE) || queue_edges(total) * alpha > now.unexplored) break;
     now.unexplored -= queue_edges(total), now.before = queue_nodes(total), now.level++;
     Queue out = queues.next(now.step);
     for_each_short_row(queues.rows(now.step - 1, total), entry, warp, warps,
