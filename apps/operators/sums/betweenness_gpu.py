@@ -5,10 +5,9 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from cusp.card.interfaces import Card
 from cusp.kernels.cuda import load
 from cusp.partition import Partition
-from cusp.runtime.devices import backend, to_host
+from cusp.runtime.devices import to_host
 from gluon.sync import Sync
 
 BETWEENNESS = "apps/operators/sums/betweenness.cuh"
@@ -17,10 +16,12 @@ MOST = 1 << 27  # edges of a copy
 
 
 def sweeps(part: Partition, sync: Sync, sources: int) -> bool:
-    """A copy is as much work as some sources. One rank has the GPU to itself anyhow."""
+    """A copy is as much work as some sources. One rank has the GPU to itself anyhow.
+
+    Last bits depend on it, so a limit of the card does not matter: what is too much for it lies with the host.
+    """
     own = -(-sources // sync.comm.size)
-    small = part.num_edges <= min(SMALL * own, MOST) and backend(Card, "gpu").usage() is None
-    return sync.comm.size > 1 and not sync.plan.mixed and small
+    return sync.comm.size > 1 and not sync.plan.mixed and part.num_edges <= min(SMALL * own, MOST)
 
 
 def by_level(levels: Any, deepest: int) -> tuple[Any, list[int]]:
