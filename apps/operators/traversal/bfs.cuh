@@ -74,15 +74,19 @@ extern "C" __global__ void bfs_pull(const unsigned* frontier, i64 size, const i6
 // A warp writes whole words of ``next``; ``seen`` stays as it is, so this level's hits are not taken for earlier ones.
 // The first in-neighbour, which is the one with the most edges, is in an array of its own: it nearly always decides, and
 // reading it is one stream. Whole warps call found(hit, target, in-neighbour).
-// A warp has several words under way, as for_each_loaded.
+// A warp has several words under way, as for_each_loaded. Nodes whose first in-neighbour misses are gathered from all of them, so
+// that the rest of their rows is searched by full warps.
 template <class Found>
 __device__ inline void pull_level(i64 rows, const int* first, const i64* offsets, const int* sources, const unsigned* seen,
                                   unsigned* next, Found found) {
-  constexpr int TOGETHER = 4;
+  constexpr int TOGETHER = 4, MOST_WARPS = 16;
+  __shared__ unsigned char missed[MOST_WARPS][32 * TOGETHER];  // places in the warp's words
+  __shared__ unsigned late[MOST_WARPS][TOGETHER];              // what is found for them
+  int warp = threadIdx.x / 32;
   i64 words = (rows + 31) / 32, stride = num_threads() / 32;
   for (i64 base = thread_id() / 32; base < words; base += TOGETHER * stride) {
     unsigned old[TOGETHER], hits = 0;
-    int source[TOGETHER];
+    int source[TOGETHER], misses = 0;
 #pragma unroll
     for (int k = 0; k < TOGETHER; k++) old[k] = base + k * stride < words ? seen[base + k * stride] : FULL;
 #pragma unroll
@@ -92,21 +96,30 @@ __device__ inline void pull_level(i64 rows, const int* first, const i64* offsets
     }
 #pragma unroll
     for (int k = 0; k < TOGETHER; k++) hits |= (unsigned)(source[k] >= 0 && get_bit(seen, source[k])) << k;
+    if (lane_id() < TOGETHER) late[warp][lane_id()] = 0;
 #pragma unroll
     for (int k = 0; k < TOGETHER; k++) {
-      i64 word = base + k * stride, target = word * 32 + lane_id();
-      if (word >= words) break;
-      bool hit = hits >> k & 1, on = source[k] >= 0 && !hit;
-      if (__any_sync(FULL, on)) {
-        i64 begin = 0, end = 0;
-        if (on) begin = offsets[target] + 1, end = offsets[target + 1];
-        int other = find_source(on, begin, end, sources, seen);
-        if (other >= 0) source[k] = other, hit = true;
-      }
-      found(hit, target, source[k]);
-      unsigned all = __ballot_sync(FULL, hit);
-      if (lane_id() == 0) next[word] = old[k] | all;
+      bool hit = hits >> k & 1, miss = source[k] >= 0 && !hit;
+      found(hit, (base + k * stride) * 32 + lane_id(), source[k]);
+      old[k] |= __ballot_sync(FULL, hit);
+      unsigned others = __ballot_sync(FULL, miss);
+      if (miss) missed[warp][misses + __popc(others & below_lane())] = (unsigned char)(32 * k + lane_id());
+      misses += __popc(others);
     }
+    __syncwarp();
+    for (int at = lane_id(); at - (int)lane_id() < misses; at += 32) {
+      int place = at < misses ? missed[warp][at] : 0;
+      i64 target = (base + place / 32 * stride) * 32 + place % 32, begin = 0, end = 0;
+      if (at < misses) begin = offsets[target] + 1, end = offsets[target + 1];
+      int other = find_source(begin < end, begin, end, sources, seen);
+      found(other >= 0, target, other);
+      if (other >= 0) atomicOr(&late[warp][place / 32], 1u << place % 32);
+    }
+    __syncwarp();
+#pragma unroll
+    for (int k = 0; k < TOGETHER; k++)
+      if (lane_id() == 0 && base + k * stride < words) next[base + k * stride] = old[k] | late[warp][k];
+    __syncwarp();
   }
 }
 
@@ -141,9 +154,59 @@ __device__ inline bool in_level(const int* hops, int node, int level) {
 }
 
 // The lowest of those that lead to a node in this level becomes its parent, whoever comes first. As an unsigned number, no
-// parent, -1, is the highest.
+// parent, -1, is the highest. A look at the parent before, beside that at the hops, spares those that would not win the atomic.
 __device__ inline void offer_parent(const int* hops, i64* parents, int target, int level, i64 parent) {
-  if (in_level(hops, target, level)) atomicMin((u64*)&parents[target], (u64)parent);
+  u64* lowest = (u64*)&parents[target];
+  if ((u64)parent < peek(lowest) && in_level(hops, target, level)) atomicMin(lowest, (u64)parent);
+}
+
+// A deep search has thousands of levels with little to do in each, so it waits for barriers and memory. From level DEEP on, a
+// frontier of few nodes is left to FEW blocks with a barrier of their own; the others wait at the next barrier of all.
+constexpr int FEW = 16, DEEP = 16;
+constexpr i64 ENTER = FEW * 512, LEAVE = 2 * ENTER, SHORT = 4;  // nodes, nodes, edges of a node on average
+
+__device__ inline bool is_narrow(u64 total, i64 most) {
+  i64 count = queue_nodes(total);
+  return count > 0 && count <= most && queue_edges(total) <= SHORT * count;
+}
+
+// Where a search is: what all blocks know alike.
+struct Standing {
+  i64 before, unexplored;
+  int level;
+  unsigned step;
+
+  // What the few blocks did becomes known to the others.
+  __device__ void tell(Queues queues, bool few) {
+    u64* told = queues.progress->lowest;
+    if (thread_id() == 0) told[0] = (u64)level << 32 | step, told[1] = (u64)unexplored, told[2] = (u64)before;
+    grid_barrier(&queues.progress->arrived, few ? 20 : 500);
+    u64 both = peek(&told[0]);
+    level = (int)(both >> 32), step = (unsigned)both;
+    unexplored = (i64)peek(&told[1]), before = (i64)peek(&told[2]);
+  }
+};
+
+// Levels from a narrow queue on, by the first blocks only, until it is narrow no more, or cheaper to pull (never with alpha 0).
+// ``push`` is (edges, out, level). All blocks call it.
+template <class Push>
+__device__ inline void push_narrow(Queues queues, Standing& now, i64 alpha, Push push) {
+  unsigned blocks = min((unsigned)FEW, (gridDim.x + 1) / 2);
+  i64 warp = threadIdx.x / 32 * blocks + blockIdx.x, warps = blocks * (blockDim.x / 32);
+  bool few = blockIdx.x < blocks;
+  queues.barrier();  // all have read the total that led here, which the few will overwrite
+  while (few) {
+    Queue last = queues.of_step(now.step);
+    Entry entry = entry_at(last.nodes, last.starts, last.shifts, warp * 32 + lane_id(), queues.capacity);
+    u64 total = queues.total(now.step);
+    if (!is_narrow(total, LEAVE) || queue_edges(total) * alpha > now.unexplored) break;
+    now.unexplored -= queue_edges(total), now.before = queue_nodes(total), now.level++;
+    Queue out = queues.next(now.step);
+    for_each_short_row(queues.rows(now.step - 1, total), entry, warp, warps,
+                       [&](const Edges& edges) { push(edges, out, now.level); });
+    barrier_of(&queues.progress->met, blocks, 0);
+  }
+  now.tell(queues, few);
 }
 
 // hops from ``source``, -1 where there is no path, and parents likewise, if wanted: in a push the lowest, in a pull the first
@@ -161,37 +224,61 @@ bfs_drain(const u64* index, const int* table, i64 source, i64 proxies, i64 rows,
   for (i64 i = thread_id(); parents && i < proxies; i += num_threads()) parents[i] = -1;
   for (i64 i = thread_id(); i < 2 * words; i += num_threads()) bitmaps[i] = 0;
   queues.barrier();
-  unsigned step = 0;
+  Standing now = {0, edges, 0, 0};
   if (thread_id() < 32) {
     int lid = lid_of(index, table, source);
     if (lane_id() == 0) hops[lid] = 0, seen[lid >> 5] = 1u << (lid & 31);
     if (lane_id() == 0 && parents) parents[lid] = source;
-    append(queues.of_step(step), lane_id() == 0, lid, offsets);
+    append(queues.of_step(0), lane_id() == 0, lid, offsets);
   }
   queues.barrier();
+  auto push = [&](const Edges& edges, Queue out, int level) {
+    int target[K];
+    bool fresh[K];
+    i64 begin[K], end[K];
+#pragma unroll
+    for (int k = 0; k < K; k++) target[k] = edges.active[k] ? targets[edges.place[k]] : 0;
+#pragma unroll
+    for (int k = 0; k < K; k++) fresh[k] = edges.active[k] && !get_bit(seen, target[k]);
+#pragma unroll
+    for (int k = 0; k < K; k++) {  // on the way while bits are claimed
+      begin[k] = fresh[k] ? offsets[target[k]] : 0;
+      end[k] = fresh[k] ? offsets[target[k] + 1] : 0;
+    }
+#pragma unroll
+    for (int k = 0; k < K; k++) fresh[k] = fresh[k] && claim_bit(seen, target[k]);
+#pragma unroll
+    for (int k = 0; k < K; k++) {
+      if (fresh[k]) hops[target[k]] = level;
+      else end[k] = begin[k];
+    }
+    for (int k = 0; parents && k < K; k++)
+      if (edges.active[k]) offer_parent(hops, parents, target[k], level, gids[edges.node[k]]);
+    append_all(out, target, begin, end);
+  };
   bool pulling = false, queued = true;
-  i64 before = 0, unexplored = edges;
-  int level = 0;
   for (;;) {
-    u64 total = queues.total(step);
+    if (queued && now.level >= DEEP && direction != 2 && is_narrow(queues.total(now.step), ENTER))
+      push_narrow(queues, now, direction == 0 ? alpha : 0, push);
+    u64 total = queues.total(now.step);
     i64 count = queue_nodes(total);
     if (count == 0) break;
     if (direction != 1)
-      pulling = direction == 2 || (pulling ? count >= before || count > rows / beta
-                                           : queue_edges(total) > unexplored / alpha);
-    if (queued) unexplored -= queue_edges(total);
-    before = count;
-    level++;
+      pulling = direction == 2 || (pulling ? count >= now.before || count > rows / beta
+                                           : queue_edges(total) > now.unexplored / alpha);
+    if (queued) now.unexplored -= queue_edges(total);
+    now.before = count;
+    now.level++;
     if (!pulling && !queued) {  // what the last pull found becomes a queue
-      queue_new(queues.next(step), 0, proxies, seen, next, offsets);
+      queue_new(queues.next(now.step), 0, proxies, seen, next, offsets);
       queues.barrier();
-      total = queues.total(step);
+      total = queues.total(now.step);
     }
-    Queue out = queues.next(step);
+    Queue out = queues.next(now.step);
     if (pulling) {
       i64 hits = 0;
       pull_level(rows, first, in_offsets, in_sources, seen, next, [&](bool hit, i64 target, int source) {
-        if (hit) hops[target] = level, hits++;
+        if (hit) hops[target] = now.level, hits++;
         if (hit && parents) parents[target] = gids[source];
       });
       hits = sum_of_warp(hits);
@@ -199,25 +286,10 @@ bfs_drain(const u64* index, const int* table, i64 source, i64 proxies, i64 rows,
       unsigned* older = seen;
       seen = next, next = older;
     } else {
-      for_each_edge(queues.rows(step - 1, total), [&](const Edges& edges) {
-        int target[K];
-        bool fresh[K];
-#pragma unroll
-        for (int k = 0; k < K; k++) target[k] = edges.active[k] ? targets[edges.place[k]] : 0;
-#pragma unroll
-        for (int k = 0; k < K; k++) fresh[k] = edges.active[k] && !get_bit(seen, target[k]);
-#pragma unroll
-        for (int k = 0; k < K; k++) {
-          fresh[k] = fresh[k] && claim_bit(seen, target[k]);
-          if (fresh[k]) hops[target[k]] = level;
-        }
-        for (int k = 0; parents && k < K; k++)
-          if (edges.active[k]) offer_parent(hops, parents, target[k], level, gids[edges.node[k]]);
-        append_all(out, fresh, target, offsets);
-      });
+      for_each_edge(queues.rows(now.step - 1, total), [&](const Edges& edges) { push(edges, out, now.level); });
     }
     queued = !pulling;
     queues.barrier();
   }
-  if (thread_id() == 0) *rounds = level;
+  if (thread_id() == 0) *rounds = now.level;
 }
