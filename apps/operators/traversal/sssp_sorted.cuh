@@ -163,33 +163,59 @@ __device__ inline void append_pending(unsigned* pending, Queue out, VALUE limit,
   }
 }
 
-// Appends all nodes that are not below ``low``; with ``reached`` those that are below ``far``.
-__device__ inline void append_unsettled(Queue out, VALUE low, VALUE far, bool reached, SortedRows rows, const VALUE* values) {
-  for (i64 base = (i64)blockIdx.x * blockDim.x; base < rows.size; base += num_threads()) {
-    i64 lid = base + threadIdx.x, begin = 0, end = 0;
-    if (lid < rows.size && !(values[lid] < low) && (!reached || values[lid] < far))
-      begin = rows.offsets[lid], end = rows.offsets[lid + 1];
-    append_block(out, (int)lid, begin, end);
+// The shortest path that a row offers its node, or ``value``: an edge is as long as its reverse. No path through a node below
+// ``nearest`` is news, so a row ends where its edges are too long for what is known. All lanes of a warp call it, each with a
+// row or none. A lane tries the first few edges alone; the warp goes through what is left of long rows together.
+__device__ inline VALUE best_offer(bool looking, i64 edge, i64 end, VALUE value, VALUE nearest, VALUE far, SortedRows rows,
+                                   const VALUE* values) {
+  constexpr int ALONE = 4 * K;
+  bool open = looking && edge < end;
+  for (i64 last = edge + ALONE; open && edge < last; edge += K) {
+    VALUE weight[K], near[K];
+#pragma unroll
+    for (int k = 0; k < K; k++) weight[k] = edge + k < end ? (VALUE)rows.weights[edge + k] : far;
+#pragma unroll
+    for (int k = 0; k < K; k++) near[k] = weight[k] < value - nearest ? values[rows.targets[edge + k]] : far;
+#pragma unroll
+    for (int k = 0; k < K; k++)
+      if (weight[k] < far - near[k]) value = min(value, near[k] + weight[k]);
+    open = edge + K < end && weight[K - 1] < value - nearest;
   }
-}
-
-// The nodes of a queue look through their own rows for shorter paths: an edge is as long as its reverse.
-__device__ inline void pull_edges(Rows queued, VALUE far, SortedRows rows, VALUE* values, unsigned* updated) {
-  for_each_edge(queued, [&](const Edges& edges) {
-    VALUE near[K];
-#pragma unroll
-    for (int k = 0; k < K; k++) near[k] = edges.active[k] ? values[rows.targets[edges.place[k]]] : far;
-#pragma unroll
-    for (int k = 0; k < K; k++) {
-      if (!(near[k] < far)) continue;
-      VALUE weight = (VALUE)rows.weights[edges.place[k]];
-      if (!(weight < far - near[k] && near[k] + weight < values[edges.node[k]])) continue;
-      lower(&values[edges.node[k]], near[k] + weight);
-      if (updated) set_bit(updated, edges.node[k]);
+  for (unsigned left = __ballot_sync(FULL, open); left; left &= left - 1) {
+    int owner = __ffs(left) - 1;
+    i64 at = __shfl_sync(FULL, edge, owner) + lane_id(), stop = __shfl_sync(FULL, end, owner);
+    VALUE best = __shfl_sync(FULL, value, owner);
+    for (bool more = true; more; at += 32) {
+      VALUE weight = at < stop ? (VALUE)rows.weights[at] : far;
+      VALUE near = weight < best - nearest ? values[rows.targets[at]] : far;
+      best = least_of_warp(weight < far - near ? min(best, near + weight) : best);
+      more = __shfl_sync(FULL, weight < best - nearest, 31);
     }
-  });
+    if ((int)lane_id() == owner) value = best;
+  }
+  return value;
 }
 
+// Nodes that are not below ``low`` look through their own rows. Returns how many of them this warp found a shorter path for,
+// in its first lane; theirs become the bits of ``fallen``. A warp has whole words of those.
+__device__ inline u64 pull(VALUE low, VALUE nearest, VALUE far, SortedRows rows, VALUE* values, unsigned* fallen) {
+  u64 count = 0;
+  for (i64 base = thread_id() / 32 * 32; base < rows.size; base += num_threads()) {
+    i64 lid = base + lane_id();
+    VALUE value = lid < rows.size ? values[lid] : 0;
+    bool looking = lid < rows.size && !(value < low);
+    if (!__any_sync(FULL, looking)) continue;
+    i64 begin = looking ? rows.offsets[lid] : 0, end = looking ? rows.offsets[lid + 1] : 0;
+    VALUE best = best_offer(looking, begin, end, value, nearest, far, rows, values);
+    bool shorter = looking && best < value;
+    if (shorter) values[lid] = best;
+    unsigned bits = __ballot_sync(FULL, shorter);
+    if (lane_id() == 0) fallen[base / 32] = bits, count += __popc(bits);
+  }
+  return count;
+}
+
+constexpr i64 MANY = 16;  // if more than one node in so many fell, all pull again
 constexpr u64 OFFER = 1ull << 40;  // added to a number of edges by each warp that knows a next distance
 
 // Shortest paths of an undirected graph whose rows are sorted by weight, in one kernel.
@@ -198,9 +224,11 @@ constexpr u64 OFFER = 1ull << 40;  // added to a number of edges by each warp th
 // that lead into it, which are next to each other in the row, and of every node that falls into it those that stay inside: so
 // each edge is relaxed once, and only if it is not longer than what is settled. Hubs are settled first, and with them
 // most of all edges. As soon as ``enough`` of them belong to settled nodes, the others pull: each looks through its own
-// row, which is short. What falls then is relaxed without buckets until nothing changes. Nearly all edges between
-// settled nodes are never looked at. (That distances below ``low`` are final: every path to such a node has only shorter
-// prefixes, whose edges have been relaxed in an earlier bucket.)
+// row, which is short, and only as far as its edges are shorter than the path that it knows. Then only paths through others
+// that are not settled are news: they pull again, through edges that are shorter by ``low``, until few fall. What fell last is
+// relaxed without buckets until nothing changes. Nearly all edges between settled nodes are never looked at. (That distances
+// below ``low`` are final: every path to such a node has only shorter prefixes, whose edges have been relaxed in an earlier
+// bucket.)
 extern "C" __global__ void __launch_bounds__(512, 2)
 settle_and_pull(i64 source, const u64* index, const int* table, SortedRows rows, i64 proxies, i64 enough, i64 most_buckets,
                 VALUE far, VALUE width, VALUE* values, unsigned* fallen, Queues queues, i64* rounds) {
@@ -214,29 +242,32 @@ settle_and_pull(i64 source, const u64* index, const int* table, SortedRows rows,
   queues.barrier();
   unsigned step = 0;
   VALUE low = 0;
-  for (VALUE high; bucket < most_buckets && low < far; bucket++, low = high) {
+  for (VALUE high; bucket < most_buckets && low < far; low = high) {
     high = far - low > width ? low + width : far;
-    Queue window = queues.next(step);
-    if (thread_id() == 0) progress->lowest[(bucket + 1) % 3] = 0;
+    u64* settled = &progress->lowest[bucket++ % 3];
+    if (thread_id() == 0) progress->lowest[bucket % 3] = 0;
     VALUE next = far;
-    u64 settled = append_windows(window, low, high, far, rows, values, next);
-    u64 found = sum_of_warp(settled) + (__any_sync(FULL, next < far) ? OFFER : 0);
-    if (lane_id() == 0 && found) atomicAdd(&progress->lowest[bucket % 3], found);
+    u64 edges = sum_of_warp(append_windows(queues.next(step), low, high, far, rows, values, next));
+    u64 found = edges + (__any_sync(FULL, next < far) ? OFFER : 0);
+    if (lane_id() == 0 && found) atomicAdd(settled, found);
     queues.barrier();
-    found = peek(&progress->lowest[bucket % 3]);
+    found = peek(settled);
     if (found < OFFER) low = far;  // nobody offers a distance that is not settled: all that can be reached is
     if (low == far || (i64)(found % OFFER) >= enough) break;
     relax_all(queues, step, high, far, rows, values, fallen, nullptr, nullptr);
   }
-  for (bool pulled = low == far;; pulled = true) {  // those that are not settled pull; then they push what they have
-    append_unsettled(queues.next(step), low, far, pulled, rows, values);
-    queues.barrier();
-    if (pulled) break;
-    pull_edges(queues.rows(step, queues.total(step)), far, rows, values, nullptr);
-    queues.barrier();
-  }
-  relax_all(queues, step, far, far, rows, values, fallen, nullptr, nullptr);
   if (thread_id() == 0) *rounds = bucket;
+  VALUE nearest = 0;
+  for (bool many = low < far; many; nearest = low) {
+    u64* count = &progress->lowest[bucket++ % 3];
+    if (thread_id() == 0) progress->lowest[bucket % 3] = 0;
+    add_up(count, pull(low, nearest, far, rows, values, fallen));
+    queues.barrier();
+    many = (i64)peek(count) > rows.size / MANY;
+  }
+  collect(fallen, queues.next(step), far, far, rows, values, nullptr);
+  queues.barrier();
+  relax_all(queues, step, far, far, rows, values, fallen, nullptr, nullptr);
 }
 
 // The same on several ranks, step by step: the host asks the others in between. A bucket is opened on every rank, then each
@@ -271,11 +302,7 @@ extern "C" __global__ void mark_reached(i64 size, const VALUE* values, VALUE far
   if (lane_id() == 0 && lid < size) marks[lid >> 5] = bits;
 }
 
-// Every node that is not below ``low`` looks through its own row for a shorter path: first they are queued, then they pull.
-extern "C" __global__ void queue_unsettled(VALUE low, VALUE far, SortedRows rows, const VALUE* values, Queues queues) {
-  append_unsettled(queues.of_step(0), low, far, false, rows, values);
-}
-
-extern "C" __global__ void pull_queued(VALUE far, SortedRows rows, VALUE* values, unsigned* updated, Queues queues) {
-  pull_edges(queues.rows(0, queues.total(0)), far, rows, values, updated);
+// Every node that is not below ``low`` looks through its own row for a shorter path.
+extern "C" __global__ void pull_unsettled(VALUE low, VALUE far, SortedRows rows, VALUE* values, unsigned* updated) {
+  pull(low, (VALUE)0, far, rows, values, updated);
 }

@@ -3,8 +3,9 @@
 #include "../../../../gluon/kernels/peers.cuh"
 
 // What the ranks tell each other: in an exchange, offers to all of them and to the one that is told, and whether the rank has
-// relaxed anything; where a bucket opens, how far below ``far`` the next distance is, and the edges of settled nodes.
-enum Told { SENT, FOR_YOU, BUSY, BELOW = 0, SETTLED = 1 };
+// relaxed anything; where a bucket opens, how far below ``far`` the next distance is, and the edges of settled nodes; after a
+// pull, nodes that fell, and all that have edges.
+enum Told { SENT, FOR_YOU, BUSY, BELOW = 0, SETTLED = 1, FELL = 0, ROWS = 1 };
 
 // Distances of mirrors that fell, offered to the ranks of their masters: the place in the list of the sync plan, and the
 // distance. Of every rank there is memory for two exchanges in turn; in one exchange a mirror is offered at most once.
@@ -89,8 +90,8 @@ __device__ inline void relax_everywhere(Search& search, unsigned& step, VALUE li
 }
 
 // The search of settle_and_pull, where no mirror has out-edges. A bucket is settled on each rank; then mirrors whose distance
-// fell offer it to their masters, and again, until no rank offers anything. Before nodes that are not settled pull, all mirrors
-// get the distances of their masters.
+// fell offer it to their masters, and again, until no rank offers anything. Before each pull of nodes that are not
+// settled, all mirrors get the distances of their masters.
 extern "C" __global__ void __launch_bounds__(512, 2)
 settle_and_pull_peers(i64 source, const u64* index, const int* table, SortedRows rows, i64 proxies, i64 enough,
                       i64 most_buckets, VALUE far, VALUE width, VALUE* const* values_of, unsigned* fallen, Queues queues,
@@ -123,17 +124,21 @@ settle_and_pull_peers(i64 source, const u64* index, const int* table, SortedRows
     if (next < high) relax_everywhere(search, step, high, exchange, barriers, told);
     low = next < high ? high : next;
   }
-  i64 to_mirrors = publish_values(peers, others, search.values, values_of);
-  peers.barrier(barriers, told);
-  for (bool pulled = false;; pulled = true) {  // those that are not settled pull; then they push what they have
-    append_unsettled(queues.next(step), low, far, pulled, rows, search.values);
-    queues.barrier();
-    if (pulled) break;
-    pull_edges(queues.rows(step, queues.total(step)), far, rows, search.values, nullptr);
-    queues.barrier();
+  if (thread_id() == 0) *rounds = bucket;
+  i64 to_mirrors = 0;
+  VALUE nearest = 0;
+  for (bool many = low < far; many; nearest = low) {
+    to_mirrors += publish_values(peers, others, search.values, values_of);
+    peers.barrier(barriers, told);
+    u64* fell = &progress->lowest[bucket++ % 3];
+    if (thread_id() == 0) progress->lowest[bucket % 3] = 0;
+    add_up(fell, pull(low, nearest, far, rows, search.values, fallen));
+    peers.barrier(barriers, told, [&](int, int k) { return k == FELL ? peek(fell) : k == ROWS ? (u64)rows.size : 0ull; });
+    many = peers.sum(told, FELL) > peers.sum(told, ROWS) / MANY;
   }
+  collect(fallen, queues.next(step), far, far, rows, search.values, nullptr);
+  queues.barrier();
   relax_everywhere(search, step, far, exchange, barriers, told);
   queues.barrier();
   peers.end(barriers, search.offered * (sizeof(int) + sizeof(VALUE)), to_mirrors);
-  if (thread_id() == 0) *rounds = bucket;
 }
