@@ -8,7 +8,7 @@ import numpy as np
 
 from apps.operators.frontier_gpu import Queue, threads_for
 from apps.operators.structure.peers.cc_gpu import PeerForest
-from cusp.kernels.cuda import c_type, load, many_threads
+from cusp.kernels.cuda import c_type, load, many_threads, sums_of
 from cusp.partition import Partition
 from gluon.sync import Sync
 
@@ -56,8 +56,29 @@ def count_members(parents: Any, size: int) -> Any:
     return members
 
 
-def plan_peers(part: Partition, sync: Sync) -> PeerForest:
-    return PeerForest(part, sync)
+class LoneForest:
+    """The trees of a graph that is on one GPU: nothing is left to unite."""
+
+    def __init__(self, part: Partition) -> None:
+        self._part = part
+
+    def unite(self, parents: Any, left_out: Any) -> tuple[int, int, Any, dict[str, int]]:
+        part, size = self._part, parents.size
+        dtype = np.dtype(np.int32 if part.num_nodes < 2**31 else np.int64)
+        kernels, nodes, threads, sums = _cc(dtype), part.num_nodes, threads_for(size), sums_of(2)
+        highest, members, component = cp.zeros(size, dtype), cp.zeros(size, np.int32), cp.empty(size, np.int64)
+        kernels.gather_members(threads, size, nodes, part.gids, left_out, parents, highest, members)
+        kernels.name_members(
+            threads, size, nodes, part.gids, parents, highest, members, component, sums.counters, sums.address
+        )
+        components, largest = sums.read()
+        return 0, 0, component, {"components": components, "largest": largest}
+
+
+def plan_trees(part: Partition, sync: Sync) -> LoneForest | PeerForest | None:
+    if sync.comm.size == 1:
+        return LoneForest(part)
+    return PeerForest(part, sync) if sync.peers and not sync.asynchronous else None
 
 
 @functools.cache

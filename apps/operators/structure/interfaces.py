@@ -43,12 +43,15 @@ class Cc(Protocol):
     def count_members(self, parents: Array, size: int) -> Array:
         """(proxies,) int32: how many of the first ``size`` nodes are in the tree of a root."""
 
+    def plan_trees(self, part: "Partition", sync: "Sync") -> "Trees | None":
+        """What unites trees without rounds, on one GPU or on peers; None where it takes rounds. Collective."""
 
-class PeerTrees(Protocol):
-    """The trees of ranks that are peers."""
+
+class Trees(Protocol):
+    """The trees of all ranks."""
 
     def unite(self, parents: Array, left_out: Array) -> tuple[int, int, Array, dict[str, int]]:
-        """Unite the trees of all ranks; parents become roots. Collective.
+        """Unite them; parents become roots. Collective.
 
         Returns
         -------
@@ -60,13 +63,6 @@ class PeerTrees(Protocol):
         figures : dict
             The number of ``components`` and the nodes in the ``largest``.
         """
-
-
-class GpuCc(Cc, Protocol):
-    """What only the GPU offers."""
-
-    def plan_peers(self, part: "Partition", sync: "Sync") -> PeerTrees:
-        """Memory in which the trees of all ranks are united. Collective."""
 
 
 class Kcore(Protocol):
@@ -238,7 +234,7 @@ if TYPE_CHECKING:
     )
 
     _cc_cpu: Cc = cc_cpu
-    _cc_gpu: GpuCc = cc_gpu
+    _cc_gpu: Cc = cc_gpu
     _kcore_cpu: Kcore = kcore_cpu
     _kcore_gpu: Kcore = kcore_gpu
     _cores_cpu: Cores = cores_cpu
