@@ -70,10 +70,11 @@ def cc(part: Partition, sync: Sync, shared: Shared) -> Answer:
         ``largest`` as figures.
     """
     ops, xp = backend(Cc, part.device), backend(Device, part.device).xp
-    parents, left_out = xp.arange(part.num_proxies, dtype=np.int32), xp.full(1, -1, np.int32)
     if part.symmetric:
-        ops.link_first(FIRST_EDGES, part.offsets, part.targets, parents)
+        parents = ops.link_first(FIRST_EDGES, part.offsets, part.targets)
         left_out = ops.most_frequent(RARE, parents)
+    else:
+        parents, left_out = xp.arange(part.num_proxies, dtype=np.int32), xp.full(1, -1, np.int32)
     trees = shared.trees or Rounds(part, sync, shared)
     both_ways = part.symmetric and part.num_ranks == 1
     wrong, rounds = -1, 0  # ranks with edges to unite; at first all of them

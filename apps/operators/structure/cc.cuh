@@ -73,7 +73,7 @@ extern "C" __global__ void link_next(i64 edges, const int* large, i64 size, cons
 
 // The root that most nodes of a sample have, or -1 if less than one in ``rare`` has it. One block; a thread has a node and
 // counts the others of its root. Parents may be on the way to roots.
-constexpr int SAMPLE = 1024;
+constexpr int SAMPLE = 512;
 extern "C" __global__ void __launch_bounds__(SAMPLE)
 most_frequent(i64 size, i64 rare, int* parents, int* most) {
   __shared__ int roots[SAMPLE];
@@ -89,13 +89,14 @@ most_frequent(i64 size, i64 rare, int* parents, int* most) {
   if (own == 0) *most = best ? (int)~(unsigned)best : -1;
 }
 
-// The nodes that are not in the tree of root *left_out, as a queue for link_queue. Parents are roots. One lane per node.
-extern "C" __global__ void queue_others(const int* left_out, i64 size, const i64* offsets, const int* parents, Queues queues) {
-  int root = *left_out;
-  for (i64 first = thread_id() / 32 * 32; first < size; first += num_threads()) {
-    i64 lid = first + lane_id();
-    append(queues.of_step(0), lid < size && parents[lid] != root, (int)lid, offsets);
-  }
+// The nodes that are not in the tree of root *left_out, as a queue for link_queue; roots become parents. One lane per node.
+extern "C" __global__ void queue_others(const int* left_out, i64 size, const i64* offsets, int* parents, Queues queues) {
+  int large = *left_out;
+  for_each_loaded(0, size, [&](i64 lid) { return parents[lid]; }, [&](i64 lid, int parent, bool live) {
+    int root = live ? settled_root(Lids{parents}, parent) : -1;
+    if (live && root != parent) parents[lid] = root;
+    append(queues.of_step(0), live && root != large, (int)lid, offsets);
+  });
 }
 
 // Unites every node of the queue with all its out-neighbours, edges shared out among warps. The queue is empty afterwards. Where

@@ -13,16 +13,17 @@ from cusp.partition import Partition
 from gluon.sync import Sync
 
 CC = "apps/operators/structure/cc.cuh"
-SAMPLE = 1024  # as in cc.cuh
+SAMPLE = 512  # as in cc.cuh
 LARGE = 4  # as in cc_cpu.py
 
 
-def link_first(edges: int, offsets: Any, targets: Any, parents: Any) -> None:
-    kernels, size = _cc(np.int32), parents.size
-    kernels.link_to_first(threads_for(size), size, offsets, targets, parents)
-    kernels.shorten(threads_for(size), size, parents)
-    kernels.link_next(threads_for(size), edges, most_frequent(LARGE, parents), size, offsets, targets, parents)
-    flatten(parents)
+def link_first(edges: int, offsets: Any, targets: Any) -> Any:
+    size = offsets.size - 1
+    kernels, threads, parents = _cc(np.int32), threads_for(size), cp.empty(size, np.int32)
+    kernels.link_to_first(threads, size, offsets, targets, parents)
+    kernels.shorten(threads, size, parents)
+    kernels.link_next(threads, edges, most_frequent(LARGE, parents), size, offsets, targets, parents)
+    return parents
 
 
 def most_frequent(rare: int, parents: Any) -> Any:

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 class Cc(Protocol):
     """Connected components: a forest of lids, in which every node leads to a lower one of its component."""
 
-    def link_first(self, edges: int, offsets: Array, targets: Array, parents: Array) -> None:
-        """Unite every node, which is its own parent, with the targets of its first few edges; parents become roots."""
+    def link_first(self, edges: int, offsets: Array, targets: Array) -> Array:
+        """(proxies,) int32: the parents when every node is united with the targets of its first few edges."""
 
     def most_frequent(self, rare: int, parents: Array) -> Array:
-        """(1,) int32: the root that most nodes of a sample have, the lowest of equals; parents are roots.
+        """(1,) int32: the root that most nodes of a sample have, the lowest of equals.
 
         -1 if no more than one node in ``rare`` has it: then its tree is not worth the trouble.
         """
@@ -28,7 +28,7 @@ class Cc(Protocol):
 
         ``both_ways``: each edge is here in both directions.
 
-        Parents are roots, unless ``left_out[0]`` is -1 and no node is left out.
+        Parents are as :meth:`link_first` left them, unless ``left_out[0]`` is -1 and no node is left out.
         """
 
     def flatten(self, parents: Array) -> None:

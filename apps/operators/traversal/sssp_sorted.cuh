@@ -23,8 +23,12 @@ extern "C" __global__ void weight_asymmetry(i64 rows, const i64* gids, const i64
   if (lane_id() == 0 && total) atomicAdd(sum, total);
 }
 
-// First edge of a row, sorted by weight, that is not shorter than ``length``.
+// First edge of a row, sorted by weight, that is not shorter than ``length``. It is near the begin, as a rule, and so are the
+// places looked at: steps double, then halve.
 __device__ inline i64 first_from(const WEIGHT* weights, i64 begin, i64 end, VALUE length) {
+  i64 step = 8;
+  for (; begin + step < end && (VALUE)weights[begin + step - 1] < length; step *= 2) begin += step;
+  end = min(end, begin + step);
   while (begin < end) {
     i64 middle = (begin + end) / 2;
     if ((VALUE)weights[middle] < length) begin = middle + 1;
@@ -120,20 +124,16 @@ __device__ inline void relax_all(Queues queues, unsigned& step, VALUE limit, VAL
   }
 }
 
-// Appends every node below ``high`` with its edges that lead into the bucket [low, high), and returns how many edges those
-// below ``low`` have. ``next`` becomes the lowest distance from ``low`` on that any of them offers or, if it is the
-// source, has.
-__device__ inline u64 append_windows(Queue out, VALUE low, VALUE high, VALUE far, SortedRows rows, const VALUE* values,
-                                     VALUE& next) {
-  u64 settled = 0;
+// Appends every node below ``high`` with its edges that lead into the bucket [low, high). Returns the lowest distance from
+// ``low`` on that any of them offers or, if it is the source, has; ``far`` if there is none.
+__device__ inline VALUE append_windows(Queue out, VALUE low, VALUE high, VALUE far, SortedRows rows, const VALUE* values) {
+  VALUE next = far;
   for (i64 base = (i64)blockIdx.x * blockDim.x; base < rows.size; base += num_threads()) {
     i64 lid = base + threadIdx.x, begin = 0, end = 0;
     VALUE value = lid < rows.size ? values[lid] : far;
     if (value < low) {
       i64 row_end = rows.offsets[lid + 1];
-      begin = rows.offsets[lid];
-      settled += row_end - begin;
-      begin = first_from(rows.weights, begin, row_end, low - value);
+      begin = first_from(rows.weights, rows.offsets[lid], row_end, low - value);
       end = first_from(rows.weights, begin, row_end, high - value);
       VALUE weight = begin < row_end ? (VALUE)rows.weights[begin] : far;
       if (weight < far - value) next = min(next, value + weight);
@@ -144,7 +144,16 @@ __device__ inline u64 append_windows(Queue out, VALUE low, VALUE high, VALUE far
     }
     append_block(out, (int)lid, begin, end);
   }
-  return settled;
+  return next;
+}
+
+// Edges of the nodes below ``low``, as far as this thread sees.
+__device__ inline u64 settled_edges(VALUE low, SortedRows rows, const VALUE* values) {
+  u64 edges = 0;
+  for_each_loaded(0, rows.size, [&](i64 lid) { return values[lid]; }, [&](i64 lid, VALUE value, bool live) {
+    if (live && value < low) edges += rows.offsets[lid + 1] - rows.offsets[lid];
+  });
+  return edges;
 }
 
 // Appends the nodes that are pending, and clears their bits: each with its edges that can lead below ``limit``.
@@ -216,13 +225,25 @@ __device__ inline u64 pull(VALUE low, VALUE nearest, VALUE far, SortedRows rows,
 }
 
 constexpr i64 MANY = 16;  // if more than one node in so many fell, all pull again
-constexpr u64 OFFER = 1ull << 40;  // added to a number of edges by each warp that knows a next distance
+
+// Sums over the grid, three in turn: threads add to one, it is read after a barrier, and one more barrier later nobody does so
+// any more.
+struct Sums {
+  u64* places;  // the first is 0
+  unsigned turn = 0;
+
+  __device__ u64* next() {
+    u64* place = &places[turn++ % 3];
+    if (thread_id() == 0) places[turn % 3] = 0;
+    return place;
+  }
+};
 
 // Shortest paths of an undirected graph whose rows are sorted by weight, in one kernel.
 //
 // Distances are settled bucket after bucket. A bucket [low, high) relaxes of every node that is settled just the edges
 // that lead into it, which are next to each other in the row, and of every node that falls into it those that stay inside: so
-// each edge is relaxed once, and only if it is not longer than what is settled. Hubs are settled first, and with them
+// each edge is relaxed once, and only if it is not longer than what is settled. Buckets without nodes are skipped. Hubs are settled first, and with them
 // most of all edges. As soon as ``enough`` of them belong to settled nodes, the others pull: each looks through its own
 // row, which is short, and only as far as its edges are shorter than the path that it knows. Then only paths through others
 // that are not settled are news: they pull again, through edges that are shorter by ``low``, until few fall. What fell last is
@@ -232,35 +253,34 @@ constexpr u64 OFFER = 1ull << 40;  // added to a number of edges by each warp th
 extern "C" __global__ void __launch_bounds__(512, 2)
 settle_and_pull(i64 source, const u64* index, const int* table, SortedRows rows, i64 proxies, i64 enough, i64 most_buckets,
                 VALUE far, VALUE width, VALUE* values, unsigned* fallen, Queues queues, i64* rounds) {
-  Progress* progress = queues.progress;
-  i64 bucket = 0, words = (rows.size + 31) / 32;
+  i64 buckets = 0, words = (rows.size + 31) / 32;
   queues.begin();
   for (i64 i = thread_id(); i < proxies; i += num_threads()) values[i] = far;
   for (i64 i = thread_id(); i < words; i += num_threads()) fallen[i] = 0;
   queues.barrier();
   if (thread_id() == 0) values[lid_of(index, table, source)] = 0;
   queues.barrier();
+  Sums sums = {queues.progress->lowest};
   unsigned step = 0;
   VALUE low = 0;
-  for (VALUE high; bucket < most_buckets && low < far; low = high) {
-    high = far - low > width ? low + width : far;
-    u64* settled = &progress->lowest[bucket++ % 3];
-    if (thread_id() == 0) progress->lowest[bucket % 3] = 0;
-    VALUE next = far;
-    u64 edges = sum_of_warp(append_windows(queues.next(step), low, high, far, rows, values, next));
-    u64 found = edges + (__any_sync(FULL, next < far) ? OFFER : 0);
-    if (lane_id() == 0 && found) atomicAdd(settled, found);
+  for (u64 settled = 0; buckets < most_buckets && low < far && (i64)settled < enough; buckets++) {
+    VALUE high = far - low > width ? low + width : far;
+    u64* below = sums.next();
+    keep_lowest(below, append_windows(queues.next(step), low, high, far, rows, values), far);
     queues.barrier();
-    found = peek(settled);
-    if (found < OFFER) low = far;  // nobody offers a distance that is not settled: all that can be reached is
-    if (low == far || (i64)(found % OFFER) >= enough) break;
+    low = value_below(far, peek(below));  // where nothing is before; ``far`` if nobody offers anything
+    if (low >= high) continue;
     relax_all(queues, step, high, far, rows, values, fallen, nullptr, nullptr);
+    low = high;
+    u64* edges = sums.next();
+    add_up(edges, settled_edges(low, rows, values));
+    queues.barrier();
+    settled = peek(edges);
   }
-  if (thread_id() == 0) *rounds = bucket;
+  if (thread_id() == 0) *rounds = buckets;
   VALUE nearest = 0;
   for (bool many = low < far; many; nearest = low) {
-    u64* count = &progress->lowest[bucket++ % 3];
-    if (thread_id() == 0) progress->lowest[bucket % 3] = 0;
+    u64* count = sums.next();
     add_up(count, pull(low, nearest, far, rows, values, fallen));
     queues.barrier();
     many = (i64)peek(count) > rows.size / MANY;
@@ -277,10 +297,8 @@ settle_and_pull(i64 source, const u64* index, const int* table, SortedRows rows,
 // Queues the edges that lead into a bucket. Publishes how many edges settled nodes have, and what append_windows finds next.
 extern "C" __global__ void open_bucket(VALUE low, VALUE high, VALUE far, SortedRows rows, const VALUE* values, Queues queues,
                                        u64* sums, u64* host) {
-  VALUE next = far;
-  u64 settled = append_windows(queues.of_step(0), low, high, far, rows, values, next);
-  add_up(&sums[0], settled);
-  keep_lowest(&sums[1], next, far);
+  keep_lowest(&sums[1], append_windows(queues.of_step(0), low, high, far, rows, values), far);
+  add_up(&sums[0], settled_edges(low, rows, values));
   publish(sums, 2, host);
 }
 

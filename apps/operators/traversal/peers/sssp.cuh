@@ -15,7 +15,6 @@ struct Offers {
   const int* const* in;
   const VALUE* const* in_values;
   u64* sent;   // offers to each rank, of even and odd exchanges
-  u64* below;  // ``far`` less the next distance, of three buckets in turn
 };
 
 // What a search on several ranks has at hand.
@@ -98,40 +97,38 @@ settle_and_pull_peers(i64 source, const u64* index, const int* table, SortedRows
                       Peers peers, Proxies others, Offers offers, i64* rounds) {
   __shared__ u64 told[MOST_PEERS][TOLD];
   Search search = {peers, others, offers, rows, far, values_of[peers.rank], fallen, queues, 0};
-  Progress* progress = queues.progress;
   unsigned barriers = peers.begin(), step = 0, exchange = 0;
-  i64 bucket = 0, words = (proxies + 31) / 32;
+  i64 buckets = 0, words = (proxies + 31) / 32;
   queues.begin();
   for (i64 i = thread_id(); i < proxies; i += num_threads()) search.values[i] = far;
   for (i64 i = thread_id(); i < words; i += num_threads()) fallen[i] = 0;
   if (thread_id() < 2 * peers.ranks) offers.sent[thread_id()] = 0;
-  if (thread_id() < 3) offers.below[thread_id()] = 0;
   queues.barrier();
   if (thread_id() == 0 && has_bit(index, source)) search.values[lid_of(index, table, source)] = 0;
   queues.barrier();
+  Sums sums = {queues.progress->lowest};
   VALUE low = 0;
-  while (bucket < most_buckets && low < far) {
-    VALUE high = far - low > width ? low + width : far, next = far;
-    Queue window = queues.next(step);
-    u64 *settled = &progress->lowest[bucket % 3], *below = &offers.below[bucket % 3];
-    bucket++;
-    if (thread_id() == 0) progress->lowest[bucket % 3] = offers.below[bucket % 3] = 0;
-    add_up(settled, append_windows(window, low, high, far, rows, search.values, next));
-    keep_lowest(below, next, far);
-    peers.barrier(barriers, told, [&](int, int k) { return k == SETTLED ? peek(settled) : k == BELOW ? peek(below) : 0ull; });
-    if ((i64)peers.sum(told, SETTLED) >= enough) break;
-    next = far - (VALUE)peers.most(told, BELOW);
-    if (next < high) relax_everywhere(search, step, high, exchange, barriers, told);
-    low = next < high ? high : next;
+  for (u64 settled = 0; buckets < most_buckets && low < far && (i64)settled < enough; buckets++) {
+    VALUE high = far - low > width ? low + width : far;
+    u64* below = sums.next();
+    keep_lowest(below, append_windows(queues.next(step), low, high, far, rows, search.values), far);
+    peers.barrier(barriers, told, [&](int, int k) { return k == BELOW ? peek(below) : 0ull; });
+    low = value_below(far, peers.most(told, BELOW));
+    if (low >= high) continue;
+    relax_everywhere(search, step, high, exchange, barriers, told);
+    low = high;
+    u64* edges = sums.next();
+    add_up(edges, settled_edges(low, rows, search.values));
+    peers.barrier(barriers, told, [&](int, int k) { return k == SETTLED ? peek(edges) : 0ull; });
+    settled = peers.sum(told, SETTLED);
   }
-  if (thread_id() == 0) *rounds = bucket;
+  if (thread_id() == 0) *rounds = buckets;
   i64 to_mirrors = 0;
   VALUE nearest = 0;
   for (bool many = low < far; many; nearest = low) {
     to_mirrors += publish_values(peers, others, search.values, values_of);
     peers.barrier(barriers, told);
-    u64* fell = &progress->lowest[bucket++ % 3];
-    if (thread_id() == 0) progress->lowest[bucket % 3] = 0;
+    u64* fell = sums.next();
     add_up(fell, pull(low, nearest, far, rows, search.values, fallen));
     peers.barrier(barriers, told, [&](int, int k) { return k == FELL ? peek(fell) : k == ROWS ? (u64)rows.size : 0ull; });
     many = peers.sum(told, FELL) > peers.sum(told, ROWS) / MANY;
