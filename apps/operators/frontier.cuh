@@ -4,21 +4,18 @@
 // nothing is left to do, with a barrier of all blocks (1 us) where a host would launch and read back (15 us).
 #include "runs.cuh"
 
-// The first ``blocks`` blocks wait for each other. Together they add 2^31 to ``arrived``, so its top bit changes when the last
-// one comes, and the other bits are 0 again: however often, nothing overflows. Only for kernels whose blocks are all resident.
-// Who waits for long looks seldom: ``nap`` is in ns.
-__device__ inline void barrier_of(unsigned* arrived, unsigned blocks, unsigned nap) {
+// All blocks wait for each other. Together they add 2^31 to ``arrived``, so its top bit changes when the last one comes, and
+// the other bits are 0 again: however often, nothing overflows. Only for kernels whose blocks are all resident.
+__device__ inline void grid_barrier(unsigned* arrived) {
   __syncthreads();
   if (threadIdx.x == 0) {
     __threadfence();
-    unsigned before = atomicAdd(arrived, blockIdx.x == 0 ? (1u << 31) - (blocks - 1) : 1u);
-    while (!((*(volatile unsigned*)arrived ^ before) >> 31)) __nanosleep(nap);
+    unsigned before = atomicAdd(arrived, blockIdx.x == 0 ? (1u << 31) - (gridDim.x - 1) : 1u);
+    while (!((*(volatile unsigned*)arrived ^ before) >> 31)) __nanosleep(20);
     __threadfence();
   }
   __syncthreads();
 }
-
-__device__ inline void grid_barrier(unsigned* arrived, unsigned nap = 20) { barrier_of(arrived, gridDim.x, nap); }
 
 // A compacted frontier, which nodes are appended to: once complete, it is walked through as Rows. One 64-bit counter gives a
 // node its slot and its edges their numbers in the same atomic step, so starts ascend and no scan is needed.
@@ -98,7 +95,6 @@ struct Progress {
   u64 total[3];
   u64 lowest[3];
   unsigned ended;  // blocks, of kernels that are not drains
-  unsigned met;    // few blocks, at barriers of their own
 };
 
 // Two queues, of even and odd steps. An operator that the host starts round by round uses the one of step 0.

@@ -66,52 +66,6 @@ __device__ inline void for_each_edge(Rows rows, Visit visit) {
   }
 }
 
-// What tells where a row is.
-struct Entry {
-  int lid;
-  i64 shift, start, next;  // ``next`` is where the row of the next slot starts
-};
-
-// The entry of a slot below ``most``, be it a row or not.
-__device__ inline Entry entry_at(const int* lids, const i64* starts, const i64* shifts, i64 slot, i64 most) {
-  if (slot >= most) return {0, 0, 0, 0};
-  return {lids[slot], shifts[slot], starts[slot], starts[min(slot + 1, most - 1)]};
-}
-
-// The same for rows most of which are short, where what counts is how many loads follow each other: each lane of ``warps`` warps,
-// of which this is number ``warp``, has a row, and finds it without a search. What is beyond K edges is left to its whole warp.
-// ``entry`` is that of slot 32 * warp + lane, which can be on the way before anyone knows how many rows there are.
-template <class Visit>
-__device__ inline void for_each_short_row(Rows rows, Entry entry, i64 warp, i64 warps, Visit visit) {
-  for (i64 base = warp * 32; base < rows.count; base += warps * 32) {
-    i64 slot = base + lane_id(), begin = 0, end = 0;
-    if (base > warp * 32) entry = entry_at(rows.lids, rows.starts, rows.shifts, slot, rows.count);
-    if (slot < rows.count) {
-      begin = entry.start + entry.shift;
-      end = (slot + 1 < rows.count ? entry.next : rows.end) + entry.shift;
-    }
-    unsigned left = __ballot_sync(FULL, end - begin > K);
-    for (i64 done = 0;;) {
-      bool together = done > 0;
-      int owner = together ? __ffs(left) - 1 : (int)lane_id();
-      i64 at = __shfl_sync(FULL, begin, owner) + done, stop = __shfl_sync(FULL, end, owner);
-      int own = __shfl_sync(FULL, entry.lid, owner);
-      Edges edges;
-#pragma unroll
-      for (int k = 0; k < K; k++) {
-        edges.node[k] = own;
-        edges.place[k] = at + (together ? 32 * k + lane_id() : k);
-        edges.active[k] = edges.place[k] < stop;
-      }
-      visit(edges);
-      bool ends = together && at + TILE >= stop;
-      if (ends) left &= left - 1;
-      if (!left) break;
-      done = together && !ends ? done + TILE : K;
-    }
-  }
-}
-
 // What warps have of a row that began in another one's run: the row, or -1, and the value.
 template <class T>
 struct Pieces {

@@ -154,59 +154,9 @@ __device__ inline bool in_level(const int* hops, int node, int level) {
 }
 
 // The lowest of those that lead to a node in this level becomes its parent, whoever comes first. As an unsigned number, no
-// parent, -1, is the highest. A look at the parent before, beside that at the hops, spares those that would not win the atomic.
+// parent, -1, is the highest.
 __device__ inline void offer_parent(const int* hops, i64* parents, int target, int level, i64 parent) {
-  u64* lowest = (u64*)&parents[target];
-  if ((u64)parent < peek(lowest) && in_level(hops, target, level)) atomicMin(lowest, (u64)parent);
-}
-
-// A deep search has thousands of levels with little to do in each, so it waits for barriers and memory. From level DEEP on, a
-// frontier of few nodes is left to FEW blocks with a barrier of their own; the others wait at the next barrier of all.
-constexpr int FEW = 16, DEEP = 16;
-constexpr i64 ENTER = FEW * 512, LEAVE = 2 * ENTER, SHORT = 4;  // nodes, nodes, edges of a node on average
-
-__device__ inline bool is_narrow(u64 total, i64 most) {
-  i64 count = queue_nodes(total);
-  return count > 0 && count <= most && queue_edges(total) <= SHORT * count;
-}
-
-// Where a search is: what all blocks know alike.
-struct Standing {
-  i64 before, unexplored;
-  int level;
-  unsigned step;
-
-  // What the few blocks did becomes known to the others.
-  __device__ void tell(Queues queues, bool few) {
-    u64* told = queues.progress->lowest;
-    if (thread_id() == 0) told[0] = (u64)level << 32 | step, told[1] = (u64)unexplored, told[2] = (u64)before;
-    grid_barrier(&queues.progress->arrived, few ? 20 : 500);
-    u64 both = peek(&told[0]);
-    level = (int)(both >> 32), step = (unsigned)both;
-    unexplored = (i64)peek(&told[1]), before = (i64)peek(&told[2]);
-  }
-};
-
-// Levels from a narrow queue on, by the first blocks only, until it is narrow no more, or cheaper to pull (never with alpha 0).
-// ``push`` is (edges, out, level). All blocks call it.
-template <class Push>
-__device__ inline void push_narrow(Queues queues, Standing& now, i64 alpha, Push push) {
-  unsigned blocks = min((unsigned)FEW, (gridDim.x + 1) / 2);
-  i64 warp = threadIdx.x / 32 * blocks + blockIdx.x, warps = blocks * (blockDim.x / 32);
-  bool few = blockIdx.x < blocks;
-  queues.barrier();  // all have read the total that led here, which the few will overwrite
-  while (few) {
-    Queue last = queues.of_step(now.step);
-    Entry entry = entry_at(last.nodes, last.starts, last.shifts, warp * 32 + lane_id(), queues.capacity);
-    u64 total = queues.total(now.step);
-    if (!is_narrow(total, LEAVE) || queue_edges(total) * alpha > now.unexplored) break;
-    now.unexplored -= queue_edges(total), now.before = queue_nodes(total), now.level++;
-    Queue out = queues.next(now.step);
-    for_each_short_row(queues.rows(now.step - 1, total), entry, warp, warps,
-                       [&](const Edges& edges) { push(edges, out, now.level); });
-    barrier_of(&queues.progress->met, blocks, 0);
-  }
-  now.tell(queues, few);
+  if (in_level(hops, target, level)) atomicMin((u64*)&parents[target], (u64)parent);
 }
 
 // hops from ``source``, -1 where there is no path, and parents likewise, if wanted: in a push the lowest, in a pull the first
@@ -224,61 +174,37 @@ bfs_drain(const u64* index, const int* table, i64 source, i64 proxies, i64 rows,
   for (i64 i = thread_id(); parents && i < proxies; i += num_threads()) parents[i] = -1;
   for (i64 i = thread_id(); i < 2 * words; i += num_threads()) bitmaps[i] = 0;
   queues.barrier();
-  Standing now = {0, edges, 0, 0};
+  unsigned step = 0;
   if (thread_id() < 32) {
     int lid = lid_of(index, table, source);
     if (lane_id() == 0) hops[lid] = 0, seen[lid >> 5] = 1u << (lid & 31);
     if (lane_id() == 0 && parents) parents[lid] = source;
-    append(queues.of_step(0), lane_id() == 0, lid, offsets);
+    append(queues.of_step(step), lane_id() == 0, lid, offsets);
   }
   queues.barrier();
-  auto push = [&](const Edges& edges, Queue out, int level) {
-    int target[K];
-    bool fresh[K];
-    i64 begin[K], end[K];
-#pragma unroll
-    for (int k = 0; k < K; k++) target[k] = edges.active[k] ? targets[edges.place[k]] : 0;
-#pragma unroll
-    for (int k = 0; k < K; k++) fresh[k] = edges.active[k] && !get_bit(seen, target[k]);
-#pragma unroll
-    for (int k = 0; k < K; k++) {  // on the way while bits are claimed
-      begin[k] = fresh[k] ? offsets[target[k]] : 0;
-      end[k] = fresh[k] ? offsets[target[k] + 1] : 0;
-    }
-#pragma unroll
-    for (int k = 0; k < K; k++) fresh[k] = fresh[k] && claim_bit(seen, target[k]);
-#pragma unroll
-    for (int k = 0; k < K; k++) {
-      if (fresh[k]) hops[target[k]] = level;
-      else end[k] = begin[k];
-    }
-    for (int k = 0; parents && k < K; k++)
-      if (edges.active[k]) offer_parent(hops, parents, target[k], level, gids[edges.node[k]]);
-    append_all(out, target, begin, end);
-  };
   bool pulling = false, queued = true;
+  i64 before = 0, unexplored = edges;
+  int level = 0;
   for (;;) {
-    if (queued && now.level >= DEEP && direction != 2 && is_narrow(queues.total(now.step), ENTER))
-      push_narrow(queues, now, direction == 0 ? alpha : 0, push);
-    u64 total = queues.total(now.step);
+    u64 total = queues.total(step);
     i64 count = queue_nodes(total);
     if (count == 0) break;
     if (direction != 1)
-      pulling = direction == 2 || (pulling ? count >= now.before || count > rows / beta
-                                           : queue_edges(total) > now.unexplored / alpha);
-    if (queued) now.unexplored -= queue_edges(total);
-    now.before = count;
-    now.level++;
+      pulling = direction == 2 || (pulling ? count >= before || count > rows / beta
+                                           : queue_edges(total) > unexplored / alpha);
+    if (queued) unexplored -= queue_edges(total);
+    before = count;
+    level++;
     if (!pulling && !queued) {  // what the last pull found becomes a queue
-      queue_new(queues.next(now.step), 0, proxies, seen, next, offsets);
+      queue_new(queues.next(step), 0, proxies, seen, next, offsets);
       queues.barrier();
-      total = queues.total(now.step);
+      total = queues.total(step);
     }
-    Queue out = queues.next(now.step);
+    Queue out = queues.next(step);
     if (pulling) {
       i64 hits = 0;
       pull_level(rows, first, in_offsets, in_sources, seen, next, [&](bool hit, i64 target, int source) {
-        if (hit) hops[target] = now.level, hits++;
+        if (hit) hops[target] = level, hits++;
         if (hit && parents) parents[target] = gids[source];
       });
       hits = sum_of_warp(hits);
@@ -286,10 +212,25 @@ bfs_drain(const u64* index, const int* table, i64 source, i64 proxies, i64 rows,
       unsigned* older = seen;
       seen = next, next = older;
     } else {
-      for_each_edge(queues.rows(now.step - 1, total), [&](const Edges& edges) { push(edges, out, now.level); });
+      for_each_edge(queues.rows(step - 1, total), [&](const Edges& edges) {
+        int target[K];
+        bool fresh[K];
+#pragma unroll
+        for (int k = 0; k < K; k++) target[k] = edges.active[k] ? targets[edges.place[k]] : 0;
+#pragma unroll
+        for (int k = 0; k < K; k++) fresh[k] = edges.active[k] && !get_bit(seen, target[k]);
+#pragma unroll
+        for (int k = 0; k < K; k++) {
+          fresh[k] = fresh[k] && claim_bit(seen, target[k]);
+          if (fresh[k]) hops[target[k]] = level;
+        }
+        for (int k = 0; parents && k < K; k++)
+          if (edges.active[k]) offer_parent(hops, parents, target[k], level, gids[edges.node[k]]);
+        append_all(out, fresh, target, offsets);
+      });
     }
     queued = !pulling;
     queues.barrier();
   }
-  if (thread_id() == 0) *rounds = now.level;
+  if (thread_id() == 0) *rounds = level;
 }
