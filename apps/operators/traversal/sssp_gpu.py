@@ -26,7 +26,7 @@ from gluon.sync import Sync
 
 SSSP, SORTED = (f"apps/operators/traversal/{name}.cuh" for name in ("sssp", "sssp_sorted"))
 DENSE = 8  # edges per node from which on hubs have most of all edges, as a rule
-ENOUGH = 0.85  # share of the edges that belong to settled nodes when the others begin to pull
+ENOUGH = 0.5  # share of the edges that belong to settled nodes when the others begin to pull
 MOST_BUCKETS = 64  # before that, at most
 SORTED_AT_ONCE, SORTING_BYTES = 1 << 27, 64  # edges, at most, and the memory that sorting one takes
 

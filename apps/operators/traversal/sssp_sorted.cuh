@@ -83,15 +83,16 @@ __device__ inline void relax(Rows queued, VALUE far, SortedRows rows, VALUE* val
 }
 
 // Appends the rows whose bits are set, and clears them: each with its edges that can lead below ``limit``. One lane looks
-// at a word, so words without bits cost little. ``relaxed_at`` is null where no other rank asks.
+// at a word, so words without bits cost little; those of a warp are far apart, as hubs, whose rows take long, are not.
+// ``relaxed_at`` is null where no other rank asks.
 __device__ inline void collect(unsigned* fallen, Queue out, VALUE limit, VALUE far, SortedRows rows, const VALUE* values,
                                VALUE* relaxed_at) {
-  i64 words = (rows.size + 31) / 32;
-  for (i64 base = thread_id() / 32 * 32; base < words; base += num_threads()) {
-    i64 left_rows = rows.size - (base + lane_id()) * 32;
-    unsigned bits = left_rows > 0 ? fallen[base + lane_id()] : 0;
+  i64 words = (rows.size + 31) / 32, warps = num_threads() / 32;
+  for (i64 base = thread_id() / 32; base < words; base += 32 * warps) {
+    i64 place = base + lane_id() * warps, left_rows = rows.size - place * 32;
+    unsigned bits = left_rows > 0 ? fallen[place] : 0;
     if (left_rows < 32) bits &= left_rows > 0 ? (1u << left_rows) - 1 : 0;  // the others are mirrors
-    if (bits) fallen[base + lane_id()] &= ~bits;
+    if (bits) fallen[place] &= ~bits;
     for (unsigned left = __ballot_sync(FULL, bits != 0); left;) {
       int lid[K];
       i64 begin[K], end[K];
@@ -99,7 +100,7 @@ __device__ inline void collect(unsigned* fallen, Queue out, VALUE limit, VALUE f
       for (int k = 0; k < K; k++, left &= left - 1) {
         int word = left ? __ffs(left) - 1 : 0;
         bool fell = __shfl_sync(FULL, bits, word) >> lane_id() & (left != 0);
-        lid[k] = (int)((base + word) * 32 + lane_id()), begin[k] = end[k] = 0;
+        lid[k] = (int)((base + word * warps) * 32 + lane_id()), begin[k] = end[k] = 0;
         if (!fell) continue;
         VALUE value = values[lid[k]];
         begin[k] = rows.offsets[lid[k]], end[k] = rows.offsets[lid[k] + 1];
@@ -145,6 +146,15 @@ __device__ inline VALUE append_windows(Queue out, VALUE low, VALUE high, VALUE f
     append_block(out, (int)lid, begin, end);
   }
   return next;
+}
+
+// Appends every node below ``limit`` with all its edges.
+__device__ inline void append_below(Queue out, VALUE limit, SortedRows rows, const VALUE* values) {
+  for (i64 base = (i64)blockIdx.x * blockDim.x; base < rows.size; base += num_threads()) {
+    i64 lid = base + threadIdx.x, begin = 0, end = 0;
+    if (lid < rows.size && values[lid] < limit) begin = rows.offsets[lid], end = rows.offsets[lid + 1];
+    append_block(out, (int)lid, begin, end);
+  }
 }
 
 // Edges of the nodes below ``low``, as far as this thread sees.
@@ -225,6 +235,7 @@ __device__ inline u64 pull(VALUE low, VALUE nearest, VALUE far, SortedRows rows,
 }
 
 constexpr i64 MANY = 16;  // if more than one node in so many fell, all pull again
+constexpr i64 RARE = 64;  // nodes with one edge in so many of those that are enough need not be looked for in rows
 
 // Sums over the grid, three in turn: threads add to one, it is read after a barrier, and one more barrier later nobody does so
 // any more.
@@ -245,8 +256,8 @@ struct Sums {
 // that lead into it, which are next to each other in the row, and of every node that falls into it those that stay inside: so
 // each edge is relaxed once, and only if it is not longer than what is settled. Buckets without nodes are skipped. Hubs are settled first, and with them
 // most of all edges. As soon as ``enough`` of them belong to settled nodes, the others pull: each looks through its own
-// row, which is short, and only as far as its edges are shorter than the path that it knows. Then only paths through others
-// that are not settled are news: they pull again, through edges that are shorter by ``low``, until few fall. What fell last is
+// row, which is short, and only as far as its edges are shorter than the path that it knows is longer than those to
+// hubs; the few nodes before hubs push. Then only paths through others that are not settled are news: they pull again, through edges that are shorter by ``low``, until few fall. What fell last is
 // relaxed without buckets until nothing changes. Nearly all edges between settled nodes are never looked at. (That distances
 // below ``low`` are final: every path to such a node has only shorter prefixes, whose edges have been relaxed in an earlier
 // bucket.)
@@ -262,7 +273,7 @@ settle_and_pull(i64 source, const u64* index, const int* table, SortedRows rows,
   queues.barrier();
   Sums sums = {queues.progress->lowest};
   unsigned step = 0;
-  VALUE low = 0;
+  VALUE low = 0, nearest = 0;
   for (u64 settled = 0; buckets < most_buckets && low < far && (i64)settled < enough; buckets++) {
     VALUE high = far - low > width ? low + width : far;
     u64* below = sums.next();
@@ -276,9 +287,15 @@ settle_and_pull(i64 source, const u64* index, const int* table, SortedRows rows,
     add_up(edges, settled_edges(low, rows, values));
     queues.barrier();
     settled = peek(edges);
+    if ((i64)settled < enough / RARE) nearest = low;
   }
   if (thread_id() == 0) *rounds = buckets;
-  VALUE nearest = 0;
+  if (nearest > 0 && low < far) {
+    append_below(queues.next(step), nearest, rows, values);
+    queues.barrier();
+    relax(queues.rows(step, queues.total(step)), far, rows, values, fallen, nullptr);
+    queues.barrier();
+  }
   for (bool many = low < far; many; nearest = low) {
     u64* count = sums.next();
     add_up(count, pull(low, nearest, far, rows, values, fallen));

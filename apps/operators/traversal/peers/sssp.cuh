@@ -107,7 +107,7 @@ settle_and_pull_peers(i64 source, const u64* index, const int* table, SortedRows
   if (thread_id() == 0 && has_bit(index, source)) search.values[lid_of(index, table, source)] = 0;
   queues.barrier();
   Sums sums = {queues.progress->lowest};
-  VALUE low = 0;
+  VALUE low = 0, nearest = 0;
   for (u64 settled = 0; buckets < most_buckets && low < far && (i64)settled < enough; buckets++) {
     VALUE high = far - low > width ? low + width : far;
     u64* below = sums.next();
@@ -121,10 +121,17 @@ settle_and_pull_peers(i64 source, const u64* index, const int* table, SortedRows
     add_up(edges, settled_edges(low, rows, search.values));
     peers.barrier(barriers, told, [&](int, int k) { return k == SETTLED ? peek(edges) : 0ull; });
     settled = peers.sum(told, SETTLED);
+    if ((i64)settled < enough / RARE) nearest = low;
   }
   if (thread_id() == 0) *rounds = buckets;
+  if (nearest > 0 && low < far) {
+    append_below(queues.next(step), nearest, rows, search.values);
+    queues.barrier();
+    relax(queues.rows(step, queues.total(step)), far, rows, search.values, fallen, nullptr);
+    queues.barrier();
+    exchange_offers(search, false, exchange, barriers, told);
+  }
   i64 to_mirrors = 0;
-  VALUE nearest = 0;
   for (bool many = low < far; many; nearest = low) {
     to_mirrors += publish_values(peers, others, search.values, values_of);
     peers.barrier(barriers, told);
