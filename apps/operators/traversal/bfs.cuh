@@ -159,9 +159,6 @@ __device__ inline void offer_parent(const int* hops, i64* parents, int target, i
   if (in_level(hops, target, level)) atomicMin((u64*)&parents[target], (u64)parent);
 }
 
-// With few edges a level waits for memory: what its last steps and the next level will read is on the way before.
-constexpr i64 FEW_EDGES = 1ll << 16;
-
 // hops from ``source``, -1 where there is no path, and parents likewise, if wanted: in a push the lowest, in a pull the first
 // in-neighbour of the row. direction: 0 whichever is cheaper, 1 push,
 // 2 pull. ``bitmaps`` are two of ``words`` words each. The rule that chooses is that of apps/bfs.py.
@@ -215,15 +212,11 @@ bfs_drain(const u64* index, const int* table, i64 source, i64 proxies, i64 rows,
       unsigned* older = seen;
       seen = next, next = older;
     } else {
-      bool few = queue_edges(total) < FEW_EDGES;
       for_each_edge(queues.rows(step - 1, total), [&](const Edges& edges) {
         int target[K];
         bool fresh[K];
-        i64 begin[K], end[K];
 #pragma unroll
         for (int k = 0; k < K; k++) target[k] = edges.active[k] ? targets[edges.place[k]] : 0;
-        for (int k = 0; few && k < K; k++)
-          if (edges.active[k]) prefetch(&offsets[target[k]]);
 #pragma unroll
         for (int k = 0; k < K; k++) fresh[k] = edges.active[k] && !get_bit(seen, target[k]);
 #pragma unroll
@@ -231,16 +224,9 @@ bfs_drain(const u64* index, const int* table, i64 source, i64 proxies, i64 rows,
           fresh[k] = fresh[k] && claim_bit(seen, target[k]);
           if (fresh[k]) hops[target[k]] = level;
         }
-#pragma unroll
-        for (int k = 0; k < K; k++) begin[k] = end[k] = 0;
-#pragma unroll
-        for (int k = 0; k < K; k++)
-          if (fresh[k]) begin[k] = offsets[target[k]], end[k] = offsets[target[k] + 1];
-        for (int k = 0; few && k < K; k++)
-          if (fresh[k]) prefetch(&targets[begin[k]]);
         for (int k = 0; parents && k < K; k++)
           if (edges.active[k]) offer_parent(hops, parents, target[k], level, gids[edges.node[k]]);
-        append_all(out, target, begin, end);
+        append_all(out, fresh, target, offsets);
       });
     }
     queued = !pulling;

@@ -280,6 +280,7 @@ settle_and_pull(i64 source, const u64* index, const int* table, SortedRows rows,
     keep_lowest(below, append_windows(queues.next(step), low, high, far, rows, values), far);
     queues.barrier();
     low = value_below(far, peek(below));  // where nothing is before; ``far`` if nobody offers anything
+    if ((i64)settled < enough / RARE) nearest = low;
     if (low >= high) continue;
     relax_all(queues, step, high, far, rows, values, fallen, nullptr, nullptr);
     low = high;
@@ -287,7 +288,6 @@ settle_and_pull(i64 source, const u64* index, const int* table, SortedRows rows,
     add_up(edges, settled_edges(low, rows, values));
     queues.barrier();
     settled = peek(edges);
-    if ((i64)settled < enough / RARE) nearest = low;
   }
   if (thread_id() == 0) *rounds = buckets;
   if (nearest > 0 && low < far) {

@@ -114,6 +114,7 @@ settle_and_pull_peers(i64 source, const u64* index, const int* table, SortedRows
     keep_lowest(below, append_windows(queues.next(step), low, high, far, rows, search.values), far);
     peers.barrier(barriers, told, [&](int, int k) { return k == BELOW ? peek(below) : 0ull; });
     low = value_below(far, peers.most(told, BELOW));
+    if ((i64)settled < enough / RARE) nearest = low;
     if (low >= high) continue;
     relax_everywhere(search, step, high, exchange, barriers, told);
     low = high;
@@ -121,7 +122,6 @@ settle_and_pull_peers(i64 source, const u64* index, const int* table, SortedRows
     add_up(edges, settled_edges(low, rows, search.values));
     peers.barrier(barriers, told, [&](int, int k) { return k == SETTLED ? peek(edges) : 0ull; });
     settled = peers.sum(told, SETTLED);
-    if ((i64)settled < enough / RARE) nearest = low;
   }
   if (thread_id() == 0) *rounds = buckets;
   if (nearest > 0 && low < far) {
