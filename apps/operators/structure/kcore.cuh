@@ -123,18 +123,8 @@ __device__ inline void scan_left(const Peeling& own, const Ranks& ranks, const i
 // All edges of those that left in the last round: their neighbours lose one, and leave in this round with the last that they
 // can spare; one thread takes that. A degree that is read may be an old one, which is higher: the atomic knows better. That of
 // a node that has left is lowered in vain.
-//
-// Atomics on one address follow each other, and hubs, which come first, lose some in each of many edges: a block counts what
-// they lose.
-constexpr int HUBS = K * 512;  // K for each thread of a block
-constexpr i64 MANY_EDGES = 1ll << 14;
-
 template <class Ranks>
 __device__ inline void lose_neighbours(const Peeling& own, const Ranks& ranks, Rows rows, i64 level, Queue out) {
-  __shared__ int lost[HUBS];
-  bool many = rows.end >= MANY_EDGES;
-  for (int hub = threadIdx.x; many && hub < HUBS; hub += blockDim.x) lost[hub] = 0;
-  __syncthreads();
   for_each_edge(rows, [&](const Edges& edges) {
     int target[K], degree[K];
     bool last[K];
@@ -143,24 +133,9 @@ __device__ inline void lose_neighbours(const Peeling& own, const Ranks& ranks, R
 #pragma unroll
     for (int k = 0; k < K; k++) degree[k] = target[k] >= 0 ? own.degrees[target[k]] : -1;
 #pragma unroll
-    for (int k = 0; k < K; k++) {
-      bool counted = many && degree[k] > level && target[k] < HUBS;
-      if (counted) atomicAdd(&lost[target[k]], 1);
-      last[k] = degree[k] > level && !counted && atomicSub(&own.degrees[target[k]], 1) == level + 1;
-    }
+    for (int k = 0; k < K; k++) last[k] = degree[k] > level && atomicSub(&own.degrees[target[k]], 1) == level + 1;
     leave(own, ranks, last, target, level, out);
   });
-  if (!many) return;
-  __syncthreads();
-  int hub[K];
-  bool last[K];
-#pragma unroll
-  for (int k = 0; k < K; k++) {
-    hub[k] = threadIdx.x + 512 * k;
-    int less = lost[hub[k]], before = less ? atomicSub(&own.degrees[hub[k]], less) : 0;
-    last[k] = less && before > level && before - less <= level;
-  }
-  leave(own, ranks, last, hub, level, out);
 }
 
 // Peels from ``level`` on, up to level ``last``, and returns the number of rounds. A level begins with a scan of what is left.

@@ -190,8 +190,8 @@ bfs_drain(const u64* index, const int* table, i64 source, i64 proxies, i64 rows,
     i64 count = queue_nodes(total);
     if (count == 0) break;
     if (direction != 1)
-      pulling = direction == 2 || (pulling ? count >= before || count * beta > rows
-                                           : queue_edges(total) * alpha > unexplored);
+      pulling = direction == 2 || (pulling ? count >= before || count > rows / beta
+                                           : queue_edges(total) > unexplored / alpha);
     if (queued) unexplored -= queue_edges(total);
     before = count;
     level++;
@@ -219,20 +219,14 @@ bfs_drain(const u64* index, const int* table, i64 source, i64 proxies, i64 rows,
         for (int k = 0; k < K; k++) target[k] = edges.active[k] ? targets[edges.place[k]] : 0;
 #pragma unroll
         for (int k = 0; k < K; k++) fresh[k] = edges.active[k] && !get_bit(seen, target[k]);
-        i64 begin[K], end[K];
-#pragma unroll
-        for (int k = 0; k < K; k++)  // on the way while bits are claimed
-          begin[k] = fresh[k] ? offsets[target[k]] : 0, end[k] = fresh[k] ? offsets[target[k] + 1] : 0;
-#pragma unroll
-        for (int k = 0; k < K; k++) fresh[k] = fresh[k] && claim_bit(seen, target[k]);
 #pragma unroll
         for (int k = 0; k < K; k++) {
+          fresh[k] = fresh[k] && claim_bit(seen, target[k]);
           if (fresh[k]) hops[target[k]] = level;
-          else end[k] = begin[k];
         }
         for (int k = 0; parents && k < K; k++)
           if (edges.active[k]) offer_parent(hops, parents, target[k], level, gids[edges.node[k]]);
-        append_all(out, target, begin, end);
+        append_all(out, fresh, target, offsets);
       });
     }
     queued = !pulling;
