@@ -15,7 +15,7 @@ import numpy as np
 
 from apps.harness import Answer, App, main
 from apps.operators.interfaces import Frontier
-from apps.operators.structure.interfaces import Cc, GpuCc, PeerTrees
+from apps.operators.structure.interfaces import Cc, Trees
 from apps.shared.components import Directory, largest_component
 from apps.verify.components import verify_components
 from cusp.launch import run_main
@@ -42,14 +42,14 @@ class Shared:
     bits : (ceil(proxies / 64),) uint64
     queue : Any
         Memory of the operators.
-    peers : PeerTrees or None
-        What unites the trees of ranks that are peers.
+    trees : Trees or None
+        What unites trees without rounds, where that can be.
     """
 
     lids: Any
     bits: Any
     queue: Any
-    peers: PeerTrees | None
+    trees: Trees | None
 
 
 def cc(part: Partition, sync: Sync, shared: Shared) -> Answer:
@@ -70,18 +70,19 @@ def cc(part: Partition, sync: Sync, shared: Shared) -> Answer:
         ``largest`` as figures.
     """
     ops, xp = backend(Cc, part.device), backend(Device, part.device).xp
-    parents, left_out = xp.arange(part.num_proxies, dtype=np.int32), xp.full(1, -1, np.int32)
     if part.symmetric:
-        ops.link_first(FIRST_EDGES, part.offsets, part.targets, parents)
+        parents = ops.link_first(FIRST_EDGES, part.offsets, part.targets)
         left_out = ops.most_frequent(RARE, parents)
-    trees = shared.peers or Rounds(part, sync, shared)
+    else:
+        parents, left_out = xp.arange(part.num_proxies, dtype=np.int32), xp.full(1, -1, np.int32)
+    trees = shared.trees or Rounds(part, sync, shared)
     both_ways = part.symmetric and part.num_ranks == 1
     wrong, rounds = -1, 0  # ranks with edges to unite; at first all of them
     while wrong:
         if wrong >> part.rank & 1:
             ops.link_others(left_out, both_ways, part.offsets, part.targets, parents, shared.queue)
         wrong, more, component, figures = trees.unite(parents, left_out)
-        sync.count_peers(more if shared.peers else None)
+        sync.count_peers(more if shared.trees else None)
         rounds += more
         if wrong >> part.rank & 1:
             left_out.fill(-1)
@@ -102,7 +103,7 @@ class Rounds:
         self.label.values[:] = part.gids
 
     def unite(self, parents: Any, left_out: Any) -> tuple[int, int, Any, dict[str, int]]:
-        """See :class:`~apps.operators.structure.interfaces.PeerTrees`. Collective."""
+        """See :class:`~apps.operators.structure.interfaces.Trees`. Collective."""
         rounds, masters = self._agree(parents), self.part.num_masters
         wrong = self._wrong_ranks(left_out) if self.part.symmetric else 0
         if wrong:
@@ -201,12 +202,7 @@ def prepare(part: Partition, sync: Sync) -> Shared:
     words = np.packbits(marks, bitorder="little").view(device.no_bits(1).dtype)
     queue = backend(Frontier, part.device).make_queue(part)
     lids, bits = move(np.flatnonzero(marks).astype(np.int32), part.device), move(words, part.device)
-    return Shared(
-        lids,
-        bits,
-        queue,
-        backend(GpuCc, part.device).plan_peers(part, sync) if sync.peers and not sync.asynchronous else None,
-    )
+    return Shared(lids, bits, queue, backend(Cc, part.device).plan_trees(part, sync))
 
 
 APP = App(

@@ -13,6 +13,7 @@ from cusp.runtime.devices import backend
 from gluon.reduction import MIN
 from gluon.sync import Sync
 
+NARROW = 2**31 - 1  # distances below it have 32 bits
 LONGEST = 2**63 - 1
 
 
@@ -76,7 +77,9 @@ def measure(part: Partition, sync: Sync, delta: float | None = None) -> Lengths:
         total = float(weights.sum(dtype=np.float64))
     mean = sync.total(total)[0] / max(part.num_edges, 1)
     longest = largest * part.num_nodes  # a shortest path has fewer edges than the graph has nodes
-    dtype = np.dtype("f8" if weights.dtype.kind == "f" else "i4" if longest < 2**31 - 1 else "i8")
+    if longest >= NARROW and weights.dtype.kind != "f":
+        longest = largest * ops.most_hops(part, sync)  # and is no longer than that with the fewest edges
+    dtype = np.dtype("f8" if weights.dtype.kind == "f" else "i4" if longest < NARROW else "i8")
     far: Any = MIN.identity(dtype)
     if delta is not None and not delta > 0:
         raise OptionError(f"--delta {delta:g}: the width of a bucket must be above 0")

@@ -82,7 +82,7 @@ class Kernels:
     def __init__(self, path: str, more: str = "", **defines: str) -> None:
         self._module = cp.RawModule(code=source(path) + more, options=options(**defines), backend="nvrtc")
         self._path, self._defines = path, defines
-        self._resident: dict[str, Any] = {}
+        self._resident: dict[tuple[str, int], Any] = {}
 
     def __getattr__(self, name: str) -> Any:
         function = self._module.get_function(name)
@@ -94,16 +94,17 @@ class Kernels:
         setattr(self, name, launch)
         return launch
 
-    def resident(self, name: str) -> Any:
+    def resident(self, name: str, each: int = 2) -> Any:
         """A kernel whose blocks all run at the same time, so that they can wait for each other.
 
-        It is launched with as many blocks of 512 threads as ``__launch_bounds__(512, 2)`` promises to fit.
+        It is launched with ``each`` blocks of 512 threads per multiprocessor: two, as ``__launch_bounds__(512, 2)``
+        promises to fit, or one, where waiting for each other takes longer than the work of a step.
         """
-        if name not in self._resident:
+        if (name, each) not in self._resident:
             module = _cooperative(self._path, tuple(sorted(self._defines.items())))
-            function, blocks = module.get_function(name), 2 * multiprocessors(cp.cuda.Device().id)
-            self._resident[name] = lambda *arguments: function((blocks,), (512,), arguments)
-        return self._resident[name]
+            function, blocks = module.get_function(name), each * multiprocessors(cp.cuda.Device().id)
+            self._resident[name, each] = lambda *arguments: function((blocks,), (512,), arguments)
+        return self._resident[name, each]
 
 
 @functools.cache

@@ -59,6 +59,21 @@ def test_hops(comm, shared_tmp, name, policy):
 
 
 @pytest.mark.mpi
+def test_deep(comm, shared_tmp):
+    """A path, many nodes that all know each other, another path: levels are narrow, wide, and narrow again."""
+    path, crowd = np.arange(60), np.arange(30, 45)
+    all_pairs = np.stack(np.meshgrid(crowd, crowd), axis=-1).reshape(-1, 2)
+    pairs = np.concatenate([np.stack([path[:-1], path[1:]], axis=1), all_pairs[all_pairs[:, 0] < all_pairs[:, 1]]])
+    graph = graphs.both_ways(graphs.make(path.size, pairs))
+    file = graphs.write(shared_tmp / "g.h5", graph)
+    part = parts.partition_graph(file, parts.policy_of("oec"), comm, weights=False, csc=True)
+    sync = parts.make_sync(part)
+    for direction in DIRECTIONS:
+        for parents in (False, True):
+            check(part, sync, graph, 0, direction, parents)
+
+
+@pytest.mark.mpi
 @policies
 @pytest.mark.parametrize("name", graphs.SYMMETRIC)
 def test_symmetric(comm, shared_tmp, name, policy):

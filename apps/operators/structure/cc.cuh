@@ -73,7 +73,7 @@ extern "C" __global__ void link_next(i64 edges, const int* large, i64 size, cons
 
 // The root that most nodes of a sample have, or -1 if less than one in ``rare`` has it. One block; a thread has a node and
 // counts the others of its root. Parents may be on the way to roots.
-constexpr int SAMPLE = 1024;
+constexpr int SAMPLE = 512;
 extern "C" __global__ void __launch_bounds__(SAMPLE)
 most_frequent(i64 size, i64 rare, int* parents, int* most) {
   __shared__ int roots[SAMPLE];
@@ -89,13 +89,14 @@ most_frequent(i64 size, i64 rare, int* parents, int* most) {
   if (own == 0) *most = best ? (int)~(unsigned)best : -1;
 }
 
-// The nodes that are not in the tree of root *left_out, as a queue for link_queue. Parents are roots. One lane per node.
-extern "C" __global__ void queue_others(const int* left_out, i64 size, const i64* offsets, const int* parents, Queues queues) {
-  int root = *left_out;
-  for (i64 first = thread_id() / 32 * 32; first < size; first += num_threads()) {
-    i64 lid = first + lane_id();
-    append(queues.of_step(0), lid < size && parents[lid] != root, (int)lid, offsets);
-  }
+// The nodes that are not in the tree of root *left_out, as a queue for link_queue; roots become parents. One lane per node.
+extern "C" __global__ void queue_others(const int* left_out, i64 size, const i64* offsets, int* parents, Queues queues) {
+  int large = *left_out;
+  for_each_loaded(0, size, [&](i64 lid) { return parents[lid]; }, [&](i64 lid, int parent, bool live) {
+    int root = live ? settled_root(Lids{parents}, parent) : -1;
+    if (live && root != parent) parents[lid] = root;
+    append(queues.of_step(0), live && root != large, (int)lid, offsets);
+  });
 }
 
 // Unites every node of the queue with all its out-neighbours, edges shared out among warps. The queue is empty afterwards. Where
@@ -167,4 +168,65 @@ extern "C" __global__ void count_members(i64 size, const int* parents, int* memb
   int all = sum_of_warp(same ? count : 0);
   if (same) count = lane_id() == 0 ? all : 0;
   if (count) atomicAdd(&members[held], count);
+}
+
+// What a thread knows of a tree: nodes other than the root, and the highest of their ``value``.
+struct Members {
+  int root, count = 0;
+  VALUE highest = 0;
+
+  __device__ explicit Members(int root) : root(root) {}
+  __device__ void add(VALUE value) { highest = max(highest, value), count++; }
+  __device__ void tell(VALUE* highest_of, int* members) const {
+    if (!count) return;
+    if (highest > *(volatile VALUE*)&highest_of[root]) atomicMax(&highest_of[root], highest);
+    atomicAdd(&members[root], count);
+  }
+};
+
+// Where nothing is left to unite: roots become parents, and learn of their other nodes how many there are, and the lowest gid,
+// as ``nodes`` less it: both begin with 0. Atomics on one address follow each other, so of the large tree, if there is one, a
+// warp adds once, and of others a thread adds when it meets the next.
+extern "C" __global__ void gather_members(i64 size, i64 nodes, const i64* gids, const int* left_out, int* parents,
+                                          VALUE* highest, int* members) {
+  struct Member {
+    int parent;
+    i64 gid;
+  };
+  Lids lids = {parents};
+  Members large(*left_out < 0 ? -1 : settled_root(lids, *left_out)), other(-1);
+  for_each_loaded(0, size, [&](i64 lid) { return Member{parents[lid], gids[lid]}; }, [&](i64 lid, Member own, bool live) {
+    if (!live || own.parent == lid) return;
+    int root = settled_root(lids, own.parent);
+    if (root != own.parent) parents[lid] = root;
+    if (root != large.root && root != other.root) other.tell(highest, members), other = Members(root);
+    VALUE value = (VALUE)(nodes - own.gid);
+    if (root == large.root) large.add(value);
+    else other.add(value);
+  });
+  other.tell(highest, members);
+  large.count = sum_of_warp(large.count), large.highest = largest_of_warp(large.highest);
+  if (lane_id() == 0) large.tell(highest, members);
+}
+
+// Then every node gets the lowest gid of its tree. Publishes how many trees there are, and the nodes of the largest.
+extern "C" __global__ void name_members(i64 size, i64 nodes, const i64* gids, const int* parents, const VALUE* highest,
+                                        const int* members, i64* component, u64* sums, u64* host) {
+  struct Named {
+    int root;
+    i64 gid, others;
+  };
+  u64 found = 0, most = 0;
+  for_each_loaded(0, size, [&](i64 lid) {
+    int root = parents[lid];
+    return Named{root, gids[root], nodes - (i64)highest[root]};
+  }, [&](i64 lid, Named own, bool live) {
+    if (!live) return;
+    component[lid] = min(own.gid, own.others);
+    if (own.root == lid) found++, most = max(most, (u64)members[lid] + 1);
+  });
+  add_up(&sums[0], found);
+  most = largest_of_warp(most);
+  if (lane_id() == 0 && most > peek(&sums[1])) atomicMax(&sums[1], most);
+  publish(sums, 2, host);
 }

@@ -8,21 +8,22 @@ import numpy as np
 
 from apps.operators.frontier_gpu import Queue, threads_for
 from apps.operators.structure.peers.cc_gpu import PeerForest
-from cusp.kernels.cuda import c_type, load, many_threads
+from cusp.kernels.cuda import c_type, load, many_threads, sums_of
 from cusp.partition import Partition
 from gluon.sync import Sync
 
 CC = "apps/operators/structure/cc.cuh"
-SAMPLE = 1024  # as in cc.cuh
+SAMPLE = 512  # as in cc.cuh
 LARGE = 4  # as in cc_cpu.py
 
 
-def link_first(edges: int, offsets: Any, targets: Any, parents: Any) -> None:
-    kernels, size = _cc(np.int32), parents.size
-    kernels.link_to_first(threads_for(size), size, offsets, targets, parents)
-    kernels.shorten(threads_for(size), size, parents)
-    kernels.link_next(threads_for(size), edges, most_frequent(LARGE, parents), size, offsets, targets, parents)
-    flatten(parents)
+def link_first(edges: int, offsets: Any, targets: Any) -> Any:
+    size = offsets.size - 1
+    kernels, threads, parents = _cc(np.int32), threads_for(size), cp.empty(size, np.int32)
+    kernels.link_to_first(threads, size, offsets, targets, parents)
+    kernels.shorten(threads, size, parents)
+    kernels.link_next(threads, edges, most_frequent(LARGE, parents), size, offsets, targets, parents)
+    return parents
 
 
 def most_frequent(rare: int, parents: Any) -> Any:
@@ -56,8 +57,29 @@ def count_members(parents: Any, size: int) -> Any:
     return members
 
 
-def plan_peers(part: Partition, sync: Sync) -> PeerForest:
-    return PeerForest(part, sync)
+class LoneForest:
+    """The trees of a graph that is on one GPU: nothing is left to unite."""
+
+    def __init__(self, part: Partition) -> None:
+        self._part = part
+
+    def unite(self, parents: Any, left_out: Any) -> tuple[int, int, Any, dict[str, int]]:
+        part, size = self._part, parents.size
+        dtype = np.dtype(np.int32 if part.num_nodes < 2**31 else np.int64)
+        kernels, nodes, threads, sums = _cc(dtype), part.num_nodes, threads_for(size), sums_of(2)
+        highest, members, component = cp.zeros(size, dtype), cp.zeros(size, np.int32), cp.empty(size, np.int64)
+        kernels.gather_members(threads, size, nodes, part.gids, left_out, parents, highest, members)
+        kernels.name_members(
+            threads, size, nodes, part.gids, parents, highest, members, component, sums.counters, sums.address
+        )
+        components, largest = sums.read()
+        return 0, 0, component, {"components": components, "largest": largest}
+
+
+def plan_trees(part: Partition, sync: Sync) -> LoneForest | PeerForest | None:
+    if sync.comm.size == 1:
+        return LoneForest(part)
+    return PeerForest(part, sync) if sync.peers and not sync.asynchronous else None
 
 
 @functools.cache

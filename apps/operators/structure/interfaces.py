@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 class Cc(Protocol):
     """Connected components: a forest of lids, in which every node leads to a lower one of its component."""
 
-    def link_first(self, edges: int, offsets: Array, targets: Array, parents: Array) -> None:
-        """Unite every node, which is its own parent, with the targets of its first few edges; parents become roots."""
+    def link_first(self, edges: int, offsets: Array, targets: Array) -> Array:
+        """(proxies,) int32: the parents when every node is united with the targets of its first few edges."""
 
     def most_frequent(self, rare: int, parents: Array) -> Array:
-        """(1,) int32: the root that most nodes of a sample have, the lowest of equals; parents are roots.
+        """(1,) int32: the root that most nodes of a sample have, the lowest of equals.
 
         -1 if no more than one node in ``rare`` has it: then its tree is not worth the trouble.
         """
@@ -28,7 +28,7 @@ class Cc(Protocol):
 
         ``both_ways``: each edge is here in both directions.
 
-        Parents are roots, unless ``left_out[0]`` is -1 and no node is left out.
+        Parents are as :meth:`link_first` left them, unless ``left_out[0]`` is -1 and no node is left out.
         """
 
     def flatten(self, parents: Array) -> None:
@@ -43,12 +43,15 @@ class Cc(Protocol):
     def count_members(self, parents: Array, size: int) -> Array:
         """(proxies,) int32: how many of the first ``size`` nodes are in the tree of a root."""
 
+    def plan_trees(self, part: "Partition", sync: "Sync") -> "Trees | None":
+        """What unites trees without rounds, on one GPU or on peers; None where it takes rounds. Collective."""
 
-class PeerTrees(Protocol):
-    """The trees of ranks that are peers."""
+
+class Trees(Protocol):
+    """The trees of all ranks."""
 
     def unite(self, parents: Array, left_out: Array) -> tuple[int, int, Array, dict[str, int]]:
-        """Unite the trees of all ranks; parents become roots. Collective.
+        """Unite them; parents become roots. Collective.
 
         Returns
         -------
@@ -60,13 +63,6 @@ class PeerTrees(Protocol):
         figures : dict
             The number of ``components`` and the nodes in the ``largest``.
         """
-
-
-class GpuCc(Cc, Protocol):
-    """What only the GPU offers."""
-
-    def plan_peers(self, part: "Partition", sync: "Sync") -> PeerTrees:
-        """Memory in which the trees of all ranks are united. Collective."""
 
 
 class Kcore(Protocol):
@@ -238,7 +234,7 @@ if TYPE_CHECKING:
     )
 
     _cc_cpu: Cc = cc_cpu
-    _cc_gpu: GpuCc = cc_gpu
+    _cc_gpu: Cc = cc_gpu
     _kcore_cpu: Kcore = kcore_cpu
     _kcore_gpu: Kcore = kcore_gpu
     _cores_cpu: Cores = cores_cpu

@@ -78,5 +78,5 @@ def peel_levels(part: Partition, sync: Sync, plan: KcorePlan, first: int, last: 
     if plan.peers:
         plan.peers.run(own, int(first), int(last), plan.queue, rounds)
     else:
-        load(KCORE).resident("peel_alone")(own, int(first), int(last), plan.queue.struct, rounds)
+        load(KCORE).resident("peel_alone", 1)(own, int(first), int(last), plan.queue.struct, rounds)
     return core, rounds[0]

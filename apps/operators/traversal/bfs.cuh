@@ -74,15 +74,19 @@ extern "C" __global__ void bfs_pull(const unsigned* frontier, i64 size, const i6
 // A warp writes whole words of ``next``; ``seen`` stays as it is, so this level's hits are not taken for earlier ones.
 // The first in-neighbour, which is the one with the most edges, is in an array of its own: it nearly always decides, and
 // reading it is one stream. Whole warps call found(hit, target, in-neighbour).
-// A warp has several words under way, as for_each_loaded.
+// A warp has several words under way, as for_each_loaded. Nodes whose first in-neighbour misses are gathered from all of them, so
+// that the rest of their rows is searched by full warps.
 template <class Found>
 __device__ inline void pull_level(i64 rows, const int* first, const i64* offsets, const int* sources, const unsigned* seen,
                                   unsigned* next, Found found) {
-  constexpr int TOGETHER = 4;
+  constexpr int TOGETHER = 4, MOST_WARPS = 16;
+  __shared__ unsigned char missed[MOST_WARPS][32 * TOGETHER];  // places in the warp's words
+  __shared__ unsigned late[MOST_WARPS][TOGETHER];              // what is found for them
+  int warp = threadIdx.x / 32;
   i64 words = (rows + 31) / 32, stride = num_threads() / 32;
   for (i64 base = thread_id() / 32; base < words; base += TOGETHER * stride) {
     unsigned old[TOGETHER], hits = 0;
-    int source[TOGETHER];
+    int source[TOGETHER], misses = 0;
 #pragma unroll
     for (int k = 0; k < TOGETHER; k++) old[k] = base + k * stride < words ? seen[base + k * stride] : FULL;
 #pragma unroll
@@ -92,21 +96,30 @@ __device__ inline void pull_level(i64 rows, const int* first, const i64* offsets
     }
 #pragma unroll
     for (int k = 0; k < TOGETHER; k++) hits |= (unsigned)(source[k] >= 0 && get_bit(seen, source[k])) << k;
+    if (lane_id() < TOGETHER) late[warp][lane_id()] = 0;
 #pragma unroll
     for (int k = 0; k < TOGETHER; k++) {
-      i64 word = base + k * stride, target = word * 32 + lane_id();
-      if (word >= words) break;
-      bool hit = hits >> k & 1, on = source[k] >= 0 && !hit;
-      if (__any_sync(FULL, on)) {
-        i64 begin = 0, end = 0;
-        if (on) begin = offsets[target] + 1, end = offsets[target + 1];
-        int other = find_source(on, begin, end, sources, seen);
-        if (other >= 0) source[k] = other, hit = true;
-      }
-      found(hit, target, source[k]);
-      unsigned all = __ballot_sync(FULL, hit);
-      if (lane_id() == 0) next[word] = old[k] | all;
+      bool hit = hits >> k & 1, miss = source[k] >= 0 && !hit;
+      found(hit, (base + k * stride) * 32 + lane_id(), source[k]);
+      old[k] |= __ballot_sync(FULL, hit);
+      unsigned others = __ballot_sync(FULL, miss);
+      if (miss) missed[warp][misses + __popc(others & below_lane())] = (unsigned char)(32 * k + lane_id());
+      misses += __popc(others);
     }
+    __syncwarp();
+    for (int at = lane_id(); at - (int)lane_id() < misses; at += 32) {
+      int place = at < misses ? missed[warp][at] : 0;
+      i64 target = (base + place / 32 * stride) * 32 + place % 32, begin = 0, end = 0;
+      if (at < misses) begin = offsets[target] + 1, end = offsets[target + 1];
+      int other = find_source(begin < end, begin, end, sources, seen);
+      found(other >= 0, target, other);
+      if (other >= 0) atomicOr(&late[warp][place / 32], 1u << place % 32);
+    }
+    __syncwarp();
+#pragma unroll
+    for (int k = 0; k < TOGETHER; k++)
+      if (lane_id() == 0 && base + k * stride < words) next[base + k * stride] = old[k] | late[warp][k];
+    __syncwarp();
   }
 }
 

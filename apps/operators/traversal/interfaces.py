@@ -57,6 +57,9 @@ class Sssp(Protocol):
     def bucket_scale(self, queue: Any, sync: "Sync") -> float:
         """How many times wider than usual buckets should be."""
 
+    def most_hops(self, part: "Partition", sync: "Sync") -> int:
+        """A number of hops that is enough between any two nodes with a path between them. Collective."""
+
     def plan_relaxing(self, part: "Partition", sync: "Sync", weights: Array, dtype: np.dtype) -> Any:
         """The ``queue`` of the operators here, for distances of a type. Collective."""
 

@@ -132,18 +132,22 @@ relax_drain(i64 whole, VALUE limit, VALUE far, VALUE delta, i64 proxies, const i
     width.adapt(queue_edges(queues.total(step)), far);
     drain(queues, step, [&](const Edges& edges, Queue out) {
       Candidates offers = candidates(edges, far, targets, weights, values);
+      i64 begin[K], end[K];
+      for (int k = 0; k < K; k++)
+        if (offers.value[k] < offers.old[k]) prefetch(&offsets[offers.target[k]]);
 #pragma unroll
       for (int k = 0; k < K; k++) {
         int target = offers.target[k];
-        bool again = false;
-        if (offers.apply(k, values)) {
-          bool below = offers.value[k] < limit;
-          if (!whole) set_bit(updated, target);
-          if (!whole && below) lower(&relaxed_at[target], offers.value[k]);
-          again = joins(target, below, step, stamps, pending);
-        }
-        if (__any_sync(FULL, again)) append(out, again, target, offsets);
+        begin[k] = end[k] = 0;
+        if (!offers.apply(k, values)) continue;
+        bool below = offers.value[k] < limit;
+        if (!whole) set_bit(updated, target);
+        if (!whole && below) lower(&relaxed_at[target], offers.value[k]);
+        if (joins(target, below, step, stamps, pending)) begin[k] = offsets[target], end[k] = offsets[target + 1];
       }
+      for (int k = 0; k < K; k++)
+        if (begin[k] < end[k]) prefetch(&targets[begin[k]]), prefetch(&weights[begin[k]]);
+      append_all(out, offers.target, begin, end);
     });
     buckets++;
     if (!whole) break;

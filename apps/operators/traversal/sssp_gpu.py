@@ -14,6 +14,7 @@ import numpy as np
 
 from apps.operators.frontier_gpu import Queue, make_queue, threads_for
 from apps.operators.interfaces import without_rounds
+from apps.operators.traversal.bfs_gpu import bfs_drain, plan_bfs
 from apps.operators.traversal.peers.relax_gpu import PeerRelaxing
 from apps.operators.traversal.peers.sssp_gpu import PeerPaths
 from cusp.kernels.cuda import Struct, c_type, load, many_threads, struct, sums_of
@@ -25,7 +26,7 @@ from gluon.sync import Sync
 
 SSSP, SORTED = (f"apps/operators/traversal/{name}.cuh" for name in ("sssp", "sssp_sorted"))
 DENSE = 8  # edges per node from which on hubs have most of all edges, as a rule
-ENOUGH = 0.85  # share of the edges that belong to settled nodes when the others begin to pull
+ENOUGH = 0.5  # share of the edges that belong to settled nodes when the others begin to pull
 MOST_BUCKETS = 64  # before that, at most
 SORTED_AT_ONCE, SORTING_BYTES = 1 << 27, 64  # edges, at most, and the memory that sorting one takes
 
@@ -37,6 +38,20 @@ def bucket_scale(queue: "Relaxing", sync: Sync) -> float:
     71 ms at the usual width, 39 at 9 times that, 48 at 18 times.
     """
     return 1.0 if drains(queue, sync) else 2.0 if settles(queue) else 8.0
+
+
+def most_hops(part: Partition, sync: Sync) -> int:
+    """Twice the hops to the last node from a hub, or one less than nodes that it cannot reach: distances of 32 bits
+    leave twice as many in the cache as those of 64.
+    """
+    if not part.symmetric or sync.plan.mixed or not (sync.peers or sync.comm.size == 1):
+        return part.num_nodes
+    hub = sync.highest(int(part.gids[0]) if part.num_masters else -1)
+    plan = plan_bfs(part, None, sync)
+    hops, _, levels = bfs_drain(part, plan, hub, "push", 0, 0, False)
+    filled, reached = part.degrees > 0, hops >= 0
+    (others,) = sync.total(int((filled & ~reached).sum()))
+    return max(2 * sync.highest(int(levels)), others)
 
 
 def find_pending(lowered: Any, values: Any, relaxed_at: Any, pending: Any, far: Any) -> Any:
@@ -169,22 +184,17 @@ def mark_reached(part: Partition, far: Any, values: Any, updated: Any) -> None:
 
 
 def pull(part: Partition, low: Any, far: Any, values: Any, updated: Any, queue: Relaxing) -> None:
-    number, kernels = values.dtype.type, _sorted(values.dtype, queue.by_weight[1].dtype)
-    rows, queues = _rows(part, queue, values.size), queue.queue.struct
-    _clear_totals(queue)
-    kernels.queue_unsettled(_threads(values.size), number(low), number(far), rows, values, queues)
-    kernels.pull_queued(many_threads(), number(far), rows, values, updated, queues)
-    _clear_totals(queue)
+    number = values.dtype.type
+    _sorted(values.dtype, queue.by_weight[1].dtype).pull_unsettled(
+        _threads(values.size), number(low), number(far), _rows(part, queue, values.size), values, updated
+    )
+    totals = queue.queue.progress[1:4]  # of the bucket that was opened last
+    totals.data.memset_async(0, totals.nbytes)
 
 
 def _rows(part: Partition, relaxing: Relaxing, size: int) -> Struct:
     """Struct Rows of sssp_sorted.cuh: the first ``size`` rows, sorted by weight."""
     return struct(size, part.offsets, *relaxing.by_weight)
-
-
-def _clear_totals(relaxing: Relaxing) -> None:
-    totals = relaxing.queue.progress[1:4]
-    totals.data.memset_async(0, totals.nbytes)
 
 
 def _threads(size: int) -> int:

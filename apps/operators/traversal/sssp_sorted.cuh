@@ -23,8 +23,12 @@ extern "C" __global__ void weight_asymmetry(i64 rows, const i64* gids, const i64
   if (lane_id() == 0 && total) atomicAdd(sum, total);
 }
 
-// First edge of a row, sorted by weight, that is not shorter than ``length``.
+// First edge of a row, sorted by weight, that is not shorter than ``length``. It is near the begin, as a rule, and so are the
+// places looked at: steps double, then halve.
 __device__ inline i64 first_from(const WEIGHT* weights, i64 begin, i64 end, VALUE length) {
+  i64 step = 8;
+  for (; begin + step < end && (VALUE)weights[begin + step - 1] < length; step *= 2) begin += step;
+  end = min(end, begin + step);
   while (begin < end) {
     i64 middle = (begin + end) / 2;
     if ((VALUE)weights[middle] < length) begin = middle + 1;
@@ -79,15 +83,16 @@ __device__ inline void relax(Rows queued, VALUE far, SortedRows rows, VALUE* val
 }
 
 // Appends the rows whose bits are set, and clears them: each with its edges that can lead below ``limit``. One lane looks
-// at a word, so words without bits cost little. ``relaxed_at`` is null where no other rank asks.
+// at a word, so words without bits cost little; those of a warp are far apart, as hubs, whose rows take long, are not.
+// ``relaxed_at`` is null where no other rank asks.
 __device__ inline void collect(unsigned* fallen, Queue out, VALUE limit, VALUE far, SortedRows rows, const VALUE* values,
                                VALUE* relaxed_at) {
-  i64 words = (rows.size + 31) / 32;
-  for (i64 base = thread_id() / 32 * 32; base < words; base += num_threads()) {
-    i64 left_rows = rows.size - (base + lane_id()) * 32;
-    unsigned bits = left_rows > 0 ? fallen[base + lane_id()] : 0;
+  i64 words = (rows.size + 31) / 32, warps = num_threads() / 32;
+  for (i64 base = thread_id() / 32; base < words; base += 32 * warps) {
+    i64 place = base + lane_id() * warps, left_rows = rows.size - place * 32;
+    unsigned bits = left_rows > 0 ? fallen[place] : 0;
     if (left_rows < 32) bits &= left_rows > 0 ? (1u << left_rows) - 1 : 0;  // the others are mirrors
-    if (bits) fallen[base + lane_id()] &= ~bits;
+    if (bits) fallen[place] &= ~bits;
     for (unsigned left = __ballot_sync(FULL, bits != 0); left;) {
       int lid[K];
       i64 begin[K], end[K];
@@ -95,7 +100,7 @@ __device__ inline void collect(unsigned* fallen, Queue out, VALUE limit, VALUE f
       for (int k = 0; k < K; k++, left &= left - 1) {
         int word = left ? __ffs(left) - 1 : 0;
         bool fell = __shfl_sync(FULL, bits, word) >> lane_id() & (left != 0);
-        lid[k] = (int)((base + word) * 32 + lane_id()), begin[k] = end[k] = 0;
+        lid[k] = (int)((base + word * warps) * 32 + lane_id()), begin[k] = end[k] = 0;
         if (!fell) continue;
         VALUE value = values[lid[k]];
         begin[k] = rows.offsets[lid[k]], end[k] = rows.offsets[lid[k] + 1];
@@ -120,20 +125,16 @@ __device__ inline void relax_all(Queues queues, unsigned& step, VALUE limit, VAL
   }
 }
 
-// Appends every node below ``high`` with its edges that lead into the bucket [low, high), and returns how many edges those
-// below ``low`` have. ``next`` becomes the lowest distance from ``low`` on that any of them offers or, if it is the
-// source, has.
-__device__ inline u64 append_windows(Queue out, VALUE low, VALUE high, VALUE far, SortedRows rows, const VALUE* values,
-                                     VALUE& next) {
-  u64 settled = 0;
+// Appends every node below ``high`` with its edges that lead into the bucket [low, high). Returns the lowest distance from
+// ``low`` on that any of them offers or, if it is the source, has; ``far`` if there is none.
+__device__ inline VALUE append_windows(Queue out, VALUE low, VALUE high, VALUE far, SortedRows rows, const VALUE* values) {
+  VALUE next = far;
   for (i64 base = (i64)blockIdx.x * blockDim.x; base < rows.size; base += num_threads()) {
     i64 lid = base + threadIdx.x, begin = 0, end = 0;
     VALUE value = lid < rows.size ? values[lid] : far;
     if (value < low) {
       i64 row_end = rows.offsets[lid + 1];
-      begin = rows.offsets[lid];
-      settled += row_end - begin;
-      begin = first_from(rows.weights, begin, row_end, low - value);
+      begin = first_from(rows.weights, rows.offsets[lid], row_end, low - value);
       end = first_from(rows.weights, begin, row_end, high - value);
       VALUE weight = begin < row_end ? (VALUE)rows.weights[begin] : far;
       if (weight < far - value) next = min(next, value + weight);
@@ -144,7 +145,25 @@ __device__ inline u64 append_windows(Queue out, VALUE low, VALUE high, VALUE far
     }
     append_block(out, (int)lid, begin, end);
   }
-  return settled;
+  return next;
+}
+
+// Appends every node below ``limit`` with all its edges.
+__device__ inline void append_below(Queue out, VALUE limit, SortedRows rows, const VALUE* values) {
+  for (i64 base = (i64)blockIdx.x * blockDim.x; base < rows.size; base += num_threads()) {
+    i64 lid = base + threadIdx.x, begin = 0, end = 0;
+    if (lid < rows.size && values[lid] < limit) begin = rows.offsets[lid], end = rows.offsets[lid + 1];
+    append_block(out, (int)lid, begin, end);
+  }
+}
+
+// Edges of the nodes below ``low``, as far as this thread sees.
+__device__ inline u64 settled_edges(VALUE low, SortedRows rows, const VALUE* values) {
+  u64 edges = 0;
+  for_each_loaded(0, rows.size, [&](i64 lid) { return values[lid]; }, [&](i64 lid, VALUE value, bool live) {
+    if (live && value < low) edges += rows.offsets[lid + 1] - rows.offsets[lid];
+  });
+  return edges;
 }
 
 // Appends the nodes that are pending, and clears their bits: each with its edges that can lead below ``limit``.
@@ -163,80 +182,129 @@ __device__ inline void append_pending(unsigned* pending, Queue out, VALUE limit,
   }
 }
 
-// Appends all nodes that are not below ``low``; with ``reached`` those that are below ``far``.
-__device__ inline void append_unsettled(Queue out, VALUE low, VALUE far, bool reached, SortedRows rows, const VALUE* values) {
-  for (i64 base = (i64)blockIdx.x * blockDim.x; base < rows.size; base += num_threads()) {
-    i64 lid = base + threadIdx.x, begin = 0, end = 0;
-    if (lid < rows.size && !(values[lid] < low) && (!reached || values[lid] < far))
-      begin = rows.offsets[lid], end = rows.offsets[lid + 1];
-    append_block(out, (int)lid, begin, end);
+// The shortest path that a row offers its node, or ``value``: an edge is as long as its reverse. No path through a node below
+// ``nearest`` is news, so a row ends where its edges are too long for what is known. All lanes of a warp call it, each with a
+// row or none. A lane tries the first few edges alone; the warp goes through what is left of long rows together.
+__device__ inline VALUE best_offer(bool looking, i64 edge, i64 end, VALUE value, VALUE nearest, VALUE far, SortedRows rows,
+                                   const VALUE* values) {
+  constexpr int ALONE = 4 * K;
+  bool open = looking && edge < end;
+  for (i64 last = edge + ALONE; open && edge < last; edge += K) {
+    VALUE weight[K], near[K];
+#pragma unroll
+    for (int k = 0; k < K; k++) weight[k] = edge + k < end ? (VALUE)rows.weights[edge + k] : far;
+#pragma unroll
+    for (int k = 0; k < K; k++) near[k] = weight[k] < value - nearest ? values[rows.targets[edge + k]] : far;
+#pragma unroll
+    for (int k = 0; k < K; k++)
+      if (weight[k] < far - near[k]) value = min(value, near[k] + weight[k]);
+    open = edge + K < end && weight[K - 1] < value - nearest;
   }
-}
-
-// The nodes of a queue look through their own rows for shorter paths: an edge is as long as its reverse.
-__device__ inline void pull_edges(Rows queued, VALUE far, SortedRows rows, VALUE* values, unsigned* updated) {
-  for_each_edge(queued, [&](const Edges& edges) {
-    VALUE near[K];
-#pragma unroll
-    for (int k = 0; k < K; k++) near[k] = edges.active[k] ? values[rows.targets[edges.place[k]]] : far;
-#pragma unroll
-    for (int k = 0; k < K; k++) {
-      if (!(near[k] < far)) continue;
-      VALUE weight = (VALUE)rows.weights[edges.place[k]];
-      if (!(weight < far - near[k] && near[k] + weight < values[edges.node[k]])) continue;
-      lower(&values[edges.node[k]], near[k] + weight);
-      if (updated) set_bit(updated, edges.node[k]);
+  for (unsigned left = __ballot_sync(FULL, open); left; left &= left - 1) {
+    int owner = __ffs(left) - 1;
+    i64 at = __shfl_sync(FULL, edge, owner) + lane_id(), stop = __shfl_sync(FULL, end, owner);
+    VALUE best = __shfl_sync(FULL, value, owner);
+    for (bool more = true; more; at += 32) {
+      VALUE weight = at < stop ? (VALUE)rows.weights[at] : far;
+      VALUE near = weight < best - nearest ? values[rows.targets[at]] : far;
+      best = least_of_warp(weight < far - near ? min(best, near + weight) : best);
+      more = __shfl_sync(FULL, weight < best - nearest, 31);
     }
-  });
+    if ((int)lane_id() == owner) value = best;
+  }
+  return value;
 }
 
-constexpr u64 OFFER = 1ull << 40;  // added to a number of edges by each warp that knows a next distance
+// Nodes that are not below ``low`` look through their own rows. Returns how many of them this warp found a shorter path for,
+// in its first lane; theirs become the bits of ``fallen``. A warp has whole words of those.
+__device__ inline u64 pull(VALUE low, VALUE nearest, VALUE far, SortedRows rows, VALUE* values, unsigned* fallen) {
+  u64 count = 0;
+  for (i64 base = thread_id() / 32 * 32; base < rows.size; base += num_threads()) {
+    i64 lid = base + lane_id();
+    VALUE value = lid < rows.size ? values[lid] : 0;
+    bool looking = lid < rows.size && !(value < low);
+    if (!__any_sync(FULL, looking)) continue;
+    i64 begin = looking ? rows.offsets[lid] : 0, end = looking ? rows.offsets[lid + 1] : 0;
+    VALUE best = best_offer(looking, begin, end, value, nearest, far, rows, values);
+    bool shorter = looking && best < value;
+    if (shorter) values[lid] = best;
+    unsigned bits = __ballot_sync(FULL, shorter);
+    if (lane_id() == 0) fallen[base / 32] = bits, count += __popc(bits);
+  }
+  return count;
+}
+
+constexpr i64 MANY = 16;  // if more than one node in so many fell, all pull again
+constexpr i64 RARE = 64;  // nodes with one edge in so many of those that are enough need not be looked for in rows
+
+// Sums over the grid, three in turn: threads add to one, it is read after a barrier, and one more barrier later nobody does so
+// any more.
+struct Sums {
+  u64* places;  // the first is 0
+  unsigned turn = 0;
+
+  __device__ u64* next() {
+    u64* place = &places[turn++ % 3];
+    if (thread_id() == 0) places[turn % 3] = 0;
+    return place;
+  }
+};
 
 // Shortest paths of an undirected graph whose rows are sorted by weight, in one kernel.
 //
 // Distances are settled bucket after bucket. A bucket [low, high) relaxes of every node that is settled just the edges
 // that lead into it, which are next to each other in the row, and of every node that falls into it those that stay inside: so
-// each edge is relaxed once, and only if it is not longer than what is settled. Hubs are settled first, and with them
+// each edge is relaxed once, and only if it is not longer than what is settled. Buckets without nodes are skipped. Hubs are settled first, and with them
 // most of all edges. As soon as ``enough`` of them belong to settled nodes, the others pull: each looks through its own
-// row, which is short. What falls then is relaxed without buckets until nothing changes. Nearly all edges between
-// settled nodes are never looked at. (That distances below ``low`` are final: every path to such a node has only shorter
-// prefixes, whose edges have been relaxed in an earlier bucket.)
+// row, which is short, and only as far as its edges are shorter than the path that it knows is longer than those to
+// hubs; the few nodes before hubs push. Then only paths through others that are not settled are news: they pull again, through edges that are shorter by ``low``, until few fall. What fell last is
+// relaxed without buckets until nothing changes. Nearly all edges between settled nodes are never looked at. (That distances
+// below ``low`` are final: every path to such a node has only shorter prefixes, whose edges have been relaxed in an earlier
+// bucket.)
 extern "C" __global__ void __launch_bounds__(512, 2)
 settle_and_pull(i64 source, const u64* index, const int* table, SortedRows rows, i64 proxies, i64 enough, i64 most_buckets,
                 VALUE far, VALUE width, VALUE* values, unsigned* fallen, Queues queues, i64* rounds) {
-  Progress* progress = queues.progress;
-  i64 bucket = 0, words = (rows.size + 31) / 32;
+  i64 buckets = 0, words = (rows.size + 31) / 32;
   queues.begin();
   for (i64 i = thread_id(); i < proxies; i += num_threads()) values[i] = far;
   for (i64 i = thread_id(); i < words; i += num_threads()) fallen[i] = 0;
   queues.barrier();
   if (thread_id() == 0) values[lid_of(index, table, source)] = 0;
   queues.barrier();
+  Sums sums = {queues.progress->lowest};
   unsigned step = 0;
-  VALUE low = 0;
-  for (VALUE high; bucket < most_buckets && low < far; bucket++, low = high) {
-    high = far - low > width ? low + width : far;
-    Queue window = queues.next(step);
-    if (thread_id() == 0) progress->lowest[(bucket + 1) % 3] = 0;
-    VALUE next = far;
-    u64 settled = append_windows(window, low, high, far, rows, values, next);
-    u64 found = sum_of_warp(settled) + (__any_sync(FULL, next < far) ? OFFER : 0);
-    if (lane_id() == 0 && found) atomicAdd(&progress->lowest[bucket % 3], found);
+  VALUE low = 0, nearest = 0;
+  for (u64 settled = 0; buckets < most_buckets && low < far && (i64)settled < enough; buckets++) {
+    VALUE high = far - low > width ? low + width : far;
+    u64* below = sums.next();
+    keep_lowest(below, append_windows(queues.next(step), low, high, far, rows, values), far);
     queues.barrier();
-    found = peek(&progress->lowest[bucket % 3]);
-    if (found < OFFER) low = far;  // nobody offers a distance that is not settled: all that can be reached is
-    if (low == far || (i64)(found % OFFER) >= enough) break;
+    low = value_below(far, peek(below));  // where nothing is before; ``far`` if nobody offers anything
+    if ((i64)settled < enough / RARE) nearest = low;
+    if (low >= high) continue;
     relax_all(queues, step, high, far, rows, values, fallen, nullptr, nullptr);
-  }
-  for (bool pulled = low == far;; pulled = true) {  // those that are not settled pull; then they push what they have
-    append_unsettled(queues.next(step), low, far, pulled, rows, values);
+    low = high;
+    u64* edges = sums.next();
+    add_up(edges, settled_edges(low, rows, values));
     queues.barrier();
-    if (pulled) break;
-    pull_edges(queues.rows(step, queues.total(step)), far, rows, values, nullptr);
+    settled = peek(edges);
+  }
+  if (thread_id() == 0) *rounds = buckets;
+  if (nearest > 0 && low < far) {
+    append_below(queues.next(step), nearest, rows, values);
+    queues.barrier();
+    relax(queues.rows(step, queues.total(step)), far, rows, values, fallen, nullptr);
     queues.barrier();
   }
+  for (bool many = low < far; many; nearest = low) {
+    u64* count = sums.next();
+    add_up(count, pull(low, nearest, far, rows, values, fallen));
+    queues.barrier();
+    many = (i64)peek(count) > rows.size / MANY;
+  }
+  collect(fallen, queues.next(step), far, far, rows, values, nullptr);
+  queues.barrier();
   relax_all(queues, step, far, far, rows, values, fallen, nullptr, nullptr);
-  if (thread_id() == 0) *rounds = bucket;
 }
 
 // The same on several ranks, step by step: the host asks the others in between. A bucket is opened on every rank, then each
@@ -246,10 +314,8 @@ settle_and_pull(i64 source, const u64* index, const int* table, SortedRows rows,
 // Queues the edges that lead into a bucket. Publishes how many edges settled nodes have, and what append_windows finds next.
 extern "C" __global__ void open_bucket(VALUE low, VALUE high, VALUE far, SortedRows rows, const VALUE* values, Queues queues,
                                        u64* sums, u64* host) {
-  VALUE next = far;
-  u64 settled = append_windows(queues.of_step(0), low, high, far, rows, values, next);
-  add_up(&sums[0], settled);
-  keep_lowest(&sums[1], next, far);
+  keep_lowest(&sums[1], append_windows(queues.of_step(0), low, high, far, rows, values), far);
+  add_up(&sums[0], settled_edges(low, rows, values));
   publish(sums, 2, host);
 }
 
@@ -271,11 +337,7 @@ extern "C" __global__ void mark_reached(i64 size, const VALUE* values, VALUE far
   if (lane_id() == 0 && lid < size) marks[lid >> 5] = bits;
 }
 
-// Every node that is not below ``low`` looks through its own row for a shorter path: first they are queued, then they pull.
-extern "C" __global__ void queue_unsettled(VALUE low, VALUE far, SortedRows rows, const VALUE* values, Queues queues) {
-  append_unsettled(queues.of_step(0), low, far, false, rows, values);
-}
-
-extern "C" __global__ void pull_queued(VALUE far, SortedRows rows, VALUE* values, unsigned* updated, Queues queues) {
-  pull_edges(queues.rows(0, queues.total(0)), far, rows, values, updated);
+// Every node that is not below ``low`` looks through its own row for a shorter path.
+extern "C" __global__ void pull_unsettled(VALUE low, VALUE far, SortedRows rows, VALUE* values, unsigned* updated) {
+  pull(low, (VALUE)0, far, rows, values, updated);
 }

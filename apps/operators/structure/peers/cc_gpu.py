@@ -26,7 +26,7 @@ class PeerForest:
         self._kernel = load(PEERS, VALUE=c_type(np.int32)).resident("unite_ranks")
 
     def unite(self, parents: Any, left_out: Any) -> tuple[int, int, Any, dict[str, int]]:
-        """Unite the trees of all ranks; see :class:`~apps.operators.structure.interfaces.PeerTrees`. Collective.
+        """Unite the trees of all ranks; see :class:`~apps.operators.structure.interfaces.Trees`. Collective.
 
         Raises
         ------

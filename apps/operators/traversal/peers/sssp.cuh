@@ -3,8 +3,9 @@
 #include "../../../../gluon/kernels/peers.cuh"
 
 // What the ranks tell each other: in an exchange, offers to all of them and to the one that is told, and whether the rank has
-// relaxed anything; where a bucket opens, how far below ``far`` the next distance is, and the edges of settled nodes.
-enum Told { SENT, FOR_YOU, BUSY, BELOW = 0, SETTLED = 1 };
+// relaxed anything; where a bucket opens, how far below ``far`` the next distance is, and the edges of settled nodes; after a
+// pull, nodes that fell, and all that have edges.
+enum Told { SENT, FOR_YOU, BUSY, BELOW = 0, SETTLED = 1, FELL = 0, ROWS = 1 };
 
 // Distances of mirrors that fell, offered to the ranks of their masters: the place in the list of the sync plan, and the
 // distance. Of every rank there is memory for two exchanges in turn; in one exchange a mirror is offered at most once.
@@ -14,7 +15,6 @@ struct Offers {
   const int* const* in;
   const VALUE* const* in_values;
   u64* sent;   // offers to each rank, of even and odd exchanges
-  u64* below;  // ``far`` less the next distance, of three buckets in turn
 };
 
 // What a search on several ranks has at hand.
@@ -89,51 +89,60 @@ __device__ inline void relax_everywhere(Search& search, unsigned& step, VALUE li
 }
 
 // The search of settle_and_pull, where no mirror has out-edges. A bucket is settled on each rank; then mirrors whose distance
-// fell offer it to their masters, and again, until no rank offers anything. Before nodes that are not settled pull, all mirrors
-// get the distances of their masters.
+// fell offer it to their masters, and again, until no rank offers anything. Before each pull of nodes that are not
+// settled, all mirrors get the distances of their masters.
 extern "C" __global__ void __launch_bounds__(512, 2)
 settle_and_pull_peers(i64 source, const u64* index, const int* table, SortedRows rows, i64 proxies, i64 enough,
                       i64 most_buckets, VALUE far, VALUE width, VALUE* const* values_of, unsigned* fallen, Queues queues,
                       Peers peers, Proxies others, Offers offers, i64* rounds) {
   __shared__ u64 told[MOST_PEERS][TOLD];
   Search search = {peers, others, offers, rows, far, values_of[peers.rank], fallen, queues, 0};
-  Progress* progress = queues.progress;
   unsigned barriers = peers.begin(), step = 0, exchange = 0;
-  i64 bucket = 0, words = (proxies + 31) / 32;
+  i64 buckets = 0, words = (proxies + 31) / 32;
   queues.begin();
   for (i64 i = thread_id(); i < proxies; i += num_threads()) search.values[i] = far;
   for (i64 i = thread_id(); i < words; i += num_threads()) fallen[i] = 0;
   if (thread_id() < 2 * peers.ranks) offers.sent[thread_id()] = 0;
-  if (thread_id() < 3) offers.below[thread_id()] = 0;
   queues.barrier();
   if (thread_id() == 0 && has_bit(index, source)) search.values[lid_of(index, table, source)] = 0;
   queues.barrier();
-  VALUE low = 0;
-  while (bucket < most_buckets && low < far) {
-    VALUE high = far - low > width ? low + width : far, next = far;
-    Queue window = queues.next(step);
-    u64 *settled = &progress->lowest[bucket % 3], *below = &offers.below[bucket % 3];
-    bucket++;
-    if (thread_id() == 0) progress->lowest[bucket % 3] = offers.below[bucket % 3] = 0;
-    add_up(settled, append_windows(window, low, high, far, rows, search.values, next));
-    keep_lowest(below, next, far);
-    peers.barrier(barriers, told, [&](int, int k) { return k == SETTLED ? peek(settled) : k == BELOW ? peek(below) : 0ull; });
-    if ((i64)peers.sum(told, SETTLED) >= enough) break;
-    next = far - (VALUE)peers.most(told, BELOW);
-    if (next < high) relax_everywhere(search, step, high, exchange, barriers, told);
-    low = next < high ? high : next;
+  Sums sums = {queues.progress->lowest};
+  VALUE low = 0, nearest = 0;
+  for (u64 settled = 0; buckets < most_buckets && low < far && (i64)settled < enough; buckets++) {
+    VALUE high = far - low > width ? low + width : far;
+    u64* below = sums.next();
+    keep_lowest(below, append_windows(queues.next(step), low, high, far, rows, search.values), far);
+    peers.barrier(barriers, told, [&](int, int k) { return k == BELOW ? peek(below) : 0ull; });
+    low = value_below(far, peers.most(told, BELOW));
+    if ((i64)settled < enough / RARE) nearest = low;
+    if (low >= high) continue;
+    relax_everywhere(search, step, high, exchange, barriers, told);
+    low = high;
+    u64* edges = sums.next();
+    add_up(edges, settled_edges(low, rows, search.values));
+    peers.barrier(barriers, told, [&](int, int k) { return k == SETTLED ? peek(edges) : 0ull; });
+    settled = peers.sum(told, SETTLED);
   }
-  i64 to_mirrors = publish_values(peers, others, search.values, values_of);
-  peers.barrier(barriers, told);
-  for (bool pulled = false;; pulled = true) {  // those that are not settled pull; then they push what they have
-    append_unsettled(queues.next(step), low, far, pulled, rows, search.values);
+  if (thread_id() == 0) *rounds = buckets;
+  if (nearest > 0 && low < far) {
+    append_below(queues.next(step), nearest, rows, search.values);
     queues.barrier();
-    if (pulled) break;
-    pull_edges(queues.rows(step, queues.total(step)), far, rows, search.values, nullptr);
+    relax(queues.rows(step, queues.total(step)), far, rows, search.values, fallen, nullptr);
     queues.barrier();
+    exchange_offers(search, false, exchange, barriers, told);
   }
+  i64 to_mirrors = 0;
+  for (bool many = low < far; many; nearest = low) {
+    to_mirrors += publish_values(peers, others, search.values, values_of);
+    peers.barrier(barriers, told);
+    u64* fell = sums.next();
+    add_up(fell, pull(low, nearest, far, rows, search.values, fallen));
+    peers.barrier(barriers, told, [&](int, int k) { return k == FELL ? peek(fell) : k == ROWS ? (u64)rows.size : 0ull; });
+    many = peers.sum(told, FELL) > peers.sum(told, ROWS) / MANY;
+  }
+  collect(fallen, queues.next(step), far, far, rows, search.values, nullptr);
+  queues.barrier();
   relax_everywhere(search, step, far, exchange, barriers, told);
   queues.barrier();
   peers.end(barriers, search.offered * (sizeof(int) + sizeof(VALUE)), to_mirrors);
-  if (thread_id() == 0) *rounds = bucket;
 }

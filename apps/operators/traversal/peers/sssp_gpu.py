@@ -36,7 +36,7 @@ class PeerPaths:
         places = [2 * 4 * size for size in self._proxies.sizes]
         values = [2 * dtype.itemsize * size for size in self._proxies.sizes]
         self._arrays = PeerArrays(sync.peers, [dtype.itemsize * part.num_proxies, *places, *values])
-        self._sent, self._below = cp.zeros(2 * sync.comm.size, np.uint64), cp.zeros(3, np.uint64)
+        self._sent = cp.zeros(2 * sync.comm.size, np.uint64)
         self._size, self._fallen = part.num_proxies, no_bits(part.num_proxies)
         self._rows = struct(int(cp.count_nonzero(part.has_out)), part.offsets, *by_weight)
         self._until = enough, most_buckets
@@ -63,7 +63,6 @@ class PeerPaths:
         """Addresses of the distances and of the offers."""
         arrays, places, values = self._arrays, 1, 1 + self._peers.comm.size
         offers = struct(
-            arrays.for_me(places), arrays.for_me(values), arrays.from_all(places), arrays.from_all(values), self._sent,
-            self._below,
-        )  # fmt: skip
+            arrays.for_me(places), arrays.for_me(values), arrays.from_all(places), arrays.from_all(values), self._sent
+        )
         return arrays.of_all(0), offers

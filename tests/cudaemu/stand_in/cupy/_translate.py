@@ -8,6 +8,7 @@ SHARED = re.compile(r"(?P<extern>extern\s+)?(?:static\s+)?__shared__\s+(?P<rest>
 DECLARATOR = re.compile(r"^(?P<type>.*?)(?P<name>\w+)\s*(?P<bounds>(?:\[[^\]]*\]\s*)*)$", re.DOTALL)
 ALIGNMENT = re.compile(r"(?:__align__|alignas)\s*\([^)]*\)")
 LAUNCH_BOUNDS = re.compile(r"__launch_bounds__\s*\(([^(),]*(?:\([^()]*\)[^(),]*)*)(?:,[^()]*)?\)")
+FOR_GPUS = re.compile(r"^#ifndef CUDAEMU$.*?^#endif$", re.DOTALL | re.MULTILINE)
 KERNEL = re.compile(r"__global__\s[^;{}()]*?\b(?P<name>\w+)\s*\(")
 
 
@@ -18,10 +19,10 @@ class SourceError(Exception):
 def translate(source: str, name_expressions: Sequence[str] = ()) -> str:
     """The source with its shared variables rewritten, and a table of its kernels at the end."""
     code = blank(source)
-    found = re.search(r"\basm\b", code)
+    found = re.search(r"\basm\b", FOR_GPUS.sub(lambda match: " " * len(match.group()), code))
     if found:
         raise SourceError(f"line {line_of(code, found.start())}: inline PTX cannot run on a CPU; use an intrinsic,"
-                          " cuda::atomic_ref, or another branch under #ifdef CUDAEMU")  # fmt: skip
+                          " cuda::atomic_ref, or #ifndef CUDAEMU")  # fmt: skip
     return rewrite_shared(source, code) + "\n" + kernel_table(code, name_expressions)
 
 
