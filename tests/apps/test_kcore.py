@@ -106,6 +106,18 @@ def test_any_graph(comm, shared_tmp, graph, policy, symmetric, k):
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("policy", ["oec", "cvc"])
+def test_hubs_lose_most_at_once(comm, shared_tmp, policy):
+    """Three nodes that know each other, with thousands of leaves each, and one that goes with its last leaf."""
+    leaves = np.arange(4, 28_004)
+    pairs = np.append(np.stack([leaves, leaves % 4], axis=1), [[0, 1], [1, 2], [2, 0]], axis=0)
+    graph = graphs.both_ways(graphs.make(28_004, pairs))
+    path = graphs.write(shared_tmp / "g.h5", graph, symmetric=True)
+    part = parts.partition_graph(path, parts.policy_of(policy), comm, weights=False)
+    check(part, parts.make_sync(part), graph)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("policy", ["oec", "cvc"])
 def test_many_cores(comm, shared_tmp, policy):
     """A graph with cores inside of cores and long tails, which are peeled node by node."""
     rng = np.random.default_rng(5)

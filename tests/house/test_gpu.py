@@ -305,25 +305,28 @@ def test_only_updated_values_travel(comm, shared_tmp, share):
 @pytest.mark.parametrize(
     ("nodes", "policy", "largest", "reverse"),
     parts.share(
-        [(40, "iec", largest, "same") for largest in (1, 9, 255, 60_000)]
+        [(40, "iec", largest, "same") for largest in (1, 9, 255, 60_000, 2**28)]
         + [(300, policy, 255, "same") for policy in ("oec", "cvc", "mixed")]
         + [(40, "cvc", largest, "other") for largest in (1, 255)]
     ),
 )
 def test_paths_that_settle_and_pull(shared_tmp, nodes, policy, largest, reverse):
-    """Dense undirected graphs, whose reversed edges weigh the same or not; with nodes that cannot be reached."""
+    """Dense undirected graphs, whose reversed edges weigh the same or not; of the last nodes, one is far away."""
     random = np.random.default_rng(nodes + largest)
     pairs = random.integers(0, nodes - 5, (nodes * 6, 2)) ** 2 // (nodes - 5)  # hubs have small numbers
-    graph = graphs.make(nodes, pairs, random.integers(0 if largest == 9 else 1, largest + 1, len(pairs)))
+    weights = random.integers(0 if largest == 9 else 1, largest + 1, len(pairs))
+    graph = graphs.make(nodes, np.append(pairs, [[0, nodes - 3]], axis=0), np.append(weights, largest))
     graph = graphs.both_ways(graph)
     if reverse == "other":
         graph = graph._replace(weights=random.integers(1, largest + 1, graph.num_edges))
-    path = graphs.write(shared_tmp / "g.h5", graph, weight="u2", symmetric=True)
+    path = graphs.write(shared_tmp / "g.h5", graph, weight="u4" if largest > 65_535 else "u2", symmetric=True)
     part = partitioner.partition_graph(path, parts.policy_of(policy), ranks.COMM, device="gpu")
     sync = Sync(make_plan(part, ranks.COMM), ranks.COMM)
-    for delta in (None, 1, largest / 3 + 1, 1e9):
+    for delta in (None, max(1, largest / 1000), largest / 3 + 1, 1e9):
         lengths = measure(part, sync, delta)
+        if sync.peers or sync.comm.size == 1:  # few hops are enough, so 32 bits are
+            assert lengths.dtype == np.int32
         assert (lengths.queue.by_weight is not None) == (reverse == "same" or largest == 1)
-        for source in (0, 3, nodes - 1):
+        for source in (0, 3, nodes - 3, nodes - 1):
             found = parts.gather(part, sssp(part, sync, source, lengths).on_host().labels["distance"])
             np.testing.assert_array_equal(found, graphs.serial_distances(graph, source))
