@@ -48,7 +48,7 @@ def most_hops(part: Partition, sync: Sync) -> int:
         return part.num_nodes
     hub = sync.highest(int(part.gids[0]) if part.num_masters else -1)
     plan = plan_bfs(part, None, sync)
-    hops, _, levels = bfs_drain(part, plan, hub, "push", 0, 0, False)
+    hops, _, levels = bfs_drain(part, plan, hub, "push", 1, 1, False)
     filled, reached = part.degrees > 0, hops >= 0
     (others,) = sync.total(int((filled & ~reached).sum()))
     return max(2 * sync.highest(int(levels)), others)
