@@ -125,36 +125,42 @@ __device__ inline void relax_all(Queues queues, unsigned& step, VALUE limit, VAL
   }
 }
 
+// Appends rows with those of their edges that find(lid, begin, end) names, if it does. A thread has a row at a time.
+template <class Find>
+__device__ inline void append_rows(Queue out, SortedRows rows, Find find) {
+  for (i64 base = (i64)blockIdx.x * blockDim.x; base < rows.size; base += num_threads()) {
+    i64 lid = base + threadIdx.x, begin = 0, end = 0;
+    if (lid < rows.size) find(lid, begin, end);
+    append_block(out, (int)lid, begin, end);
+  }
+}
+
 // Appends every node below ``high`` with its edges that lead into the bucket [low, high). Returns the lowest distance from
 // ``low`` on that any of them offers or, if it is the source, has; ``far`` if there is none.
 __device__ inline VALUE append_windows(Queue out, VALUE low, VALUE high, VALUE far, SortedRows rows, const VALUE* values) {
   VALUE next = far;
-  for (i64 base = (i64)blockIdx.x * blockDim.x; base < rows.size; base += num_threads()) {
-    i64 lid = base + threadIdx.x, begin = 0, end = 0;
-    VALUE value = lid < rows.size ? values[lid] : far;
+  append_rows(out, rows, [&](i64 lid, i64& begin, i64& end) {
+    VALUE value = values[lid];
+    if (!(value < high)) return;
+    i64 row_end = rows.offsets[lid + 1];
+    begin = rows.offsets[lid];
     if (value < low) {
-      i64 row_end = rows.offsets[lid + 1];
-      begin = first_from(rows.weights, rows.offsets[lid], row_end, low - value);
-      end = first_from(rows.weights, begin, row_end, high - value);
+      begin = first_from(rows.weights, begin, row_end, low - value);
       VALUE weight = begin < row_end ? (VALUE)rows.weights[begin] : far;
       if (weight < far - value) next = min(next, value + weight);
-    } else if (value < high) {
-      begin = rows.offsets[lid];
-      end = first_from(rows.weights, begin, rows.offsets[lid + 1], high - value);
+    } else {
       next = min(next, value);
     }
-    append_block(out, (int)lid, begin, end);
-  }
+    end = first_from(rows.weights, begin, row_end, high - value);
+  });
   return next;
 }
 
 // Appends every node below ``limit`` with all its edges.
 __device__ inline void append_below(Queue out, VALUE limit, SortedRows rows, const VALUE* values) {
-  for (i64 base = (i64)blockIdx.x * blockDim.x; base < rows.size; base += num_threads()) {
-    i64 lid = base + threadIdx.x, begin = 0, end = 0;
-    if (lid < rows.size && values[lid] < limit) begin = rows.offsets[lid], end = rows.offsets[lid + 1];
-    append_block(out, (int)lid, begin, end);
-  }
+  append_rows(out, rows, [&](i64 lid, i64& begin, i64& end) {
+    if (values[lid] < limit) begin = rows.offsets[lid], end = rows.offsets[lid + 1];
+  });
 }
 
 // Edges of the nodes below ``low``, as far as this thread sees.
@@ -252,15 +258,17 @@ struct Sums {
 
 // Shortest paths of an undirected graph whose rows are sorted by weight, in one kernel.
 //
-// Distances are settled bucket after bucket. A bucket [low, high) relaxes of every node that is settled just the edges
-// that lead into it, which are next to each other in the row, and of every node that falls into it those that stay inside: so
-// each edge is relaxed once, and only if it is not longer than what is settled. Buckets without nodes are skipped. Hubs are settled first, and with them
-// most of all edges. As soon as ``enough`` of them belong to settled nodes, the others pull: each looks through its own
-// row, which is short, and only as far as its edges are shorter than the path that it knows is longer than those to
-// hubs; the few nodes before hubs push. Then only paths through others that are not settled are news: they pull again, through edges that are shorter by ``low``, until few fall. What fell last is
-// relaxed without buckets until nothing changes. Nearly all edges between settled nodes are never looked at. (That distances
-// below ``low`` are final: every path to such a node has only shorter prefixes, whose edges have been relaxed in an earlier
-// bucket.)
+// Distances are settled bucket after bucket. A bucket [low, high) relaxes of every node that is settled just the edges that
+// lead into it, which are next to each other in the row, and of every node that falls into it those that stay inside: so each
+// edge is relaxed once, and only if it is not longer than what is settled. Buckets without nodes are skipped. Hubs are
+// settled first, and with them most of all edges. (That distances below ``low`` are final: every path to such a node has only shorter
+// prefixes, whose edges have been relaxed in an earlier bucket.)
+//
+// As soon as ``enough`` edges belong to settled nodes, the others pull: each looks through its own row, which is short, as far
+// as an edge and the distance of the first hub, ``nearest``, are shorter than what the node knows; the few nodes before that
+// push. Then only paths through others that are not settled are news: all pull again, through edges that are shorter by
+// ``low``, until few fall. What fell last is relaxed without buckets until nothing changes. Nearly all edges between settled
+// nodes are never looked at.
 extern "C" __global__ void __launch_bounds__(512, 2)
 settle_and_pull(i64 source, const u64* index, const int* table, SortedRows rows, i64 proxies, i64 enough, i64 most_buckets,
                 VALUE far, VALUE width, VALUE* values, unsigned* fallen, Queues queues, i64* rounds) {
