@@ -123,7 +123,7 @@ class Rounds:
             label.swap_updated()
             ops.lower_roots(parents, label.values, label.updated)
             if rounds >= PATIENCE:
-                shortcut = shortcut or Shortcut(label, _shared_roots(label, parents, self.shared), sync)
+                shortcut = shortcut or Shortcut(label, self._shared_roots(parents), sync)
                 shortcut()
             ops.spread_roots(parents, label.values, label.updated)
             lowered = sync.total(int(label.device.count_bits(label.updated & self.shared.bits, label.part.num_proxies)))
@@ -152,11 +152,14 @@ class Rounds:
     def _largest(self, parents: Any) -> int:
         """Nodes in the largest component."""
         label, members = self.label, self.ops.count_members(parents, self.part.num_masters)
-        roots = _shared_roots(label, parents, self.shared)
-        roots = roots[members[roots] > 0]
-        counted = largest_component(self.sync, to_host(label.values[roots]), to_host(members[roots]))
-        members[roots] = 0
-        return max(counted, self.sync.highest(int(members.max()) if members.size else 0))
+        roots, counts = self.ops.take_members(parents, members, self.shared.lids)
+        alone = int(members.max()) if members.size else 0
+        return largest_component(self.sync, to_host(label.values[roots]), to_host(counts), alone)
+
+    def _shared_roots(self, parents: Any) -> Any:
+        """Roots of the trees with nodes that other ranks have too: their components may go on there."""
+        everyone = self.label.device.full(parents.size, 1, parents.dtype)
+        return self.ops.take_members(parents, everyone, self.shared.lids)[0]
 
 
 class Shortcut:
@@ -181,15 +184,6 @@ class Shortcut:
     def _names(self) -> np.ndarray:
         names: np.ndarray = to_host(self.label.values[self.roots]).astype(np.int64)
         return names
-
-
-def _shared_roots(label: Label, parents: Any, shared: Shared) -> Any:
-    """Roots of the trees with nodes that other ranks have too: their components may go on there."""
-    if shared.lids.size == 0:
-        return shared.lids  # a scan of nothing takes time on a GPU, too
-    marks = label.device.xp.zeros(parents.size, bool)
-    marks[parents[shared.lids]] = True
-    return label.device.xp.flatnonzero(marks)
 
 
 def prepare(part: Partition, sync: Sync) -> Shared:

@@ -6,7 +6,7 @@ from cusp.runtime.exchange import all_to_all
 from gluon.sync import Sync
 
 
-def largest_component(sync: Sync, labels: np.ndarray, members: np.ndarray) -> int:
+def largest_component(sync: Sync, labels: np.ndarray, members: np.ndarray, alone: int = 0) -> int:
     """Size of the largest component, parts of which may be on many ranks. Collective.
 
     Parameters
@@ -15,11 +15,13 @@ def largest_component(sync: Sync, labels: np.ndarray, members: np.ndarray) -> in
         The names of components; one may occur several times.
     members : (parts,) integers
         Nodes of each part.
+    alone : int
+        Size of the largest of this rank of which no other rank has a part.
     """
     labels, members = _at_keepers(sync, labels, members)
     _, which = np.unique(labels, return_inverse=True)
     sizes = np.bincount(which, members)
-    return sync.highest(int(sizes.max()) if sizes.size else 0)
+    return sync.highest(max(int(sizes.max()), alone) if sizes.size else alone)
 
 
 class Directory:
@@ -53,10 +55,12 @@ class Directory:
         return lowest
 
 
-def _at_keepers(sync: Sync, names: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, ...]:
+def _at_keepers(sync: Sync, names: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Names and their values of all ranks, at the rank that keeps each name. Collective."""
-    places = _by_rank(names, sync.comm.size)
-    return tuple(np.concatenate(all_to_all(sync.comm, [of[sent] for sent in places])) for of in (names, values))
+    pairs = np.stack([names, values], axis=1).astype(np.int64)
+    sent = [pairs[places].ravel() for places in _by_rank(names, sync.comm.size)]
+    received = np.concatenate(all_to_all(sync.comm, sent)).reshape(-1, 2)
+    return received[:, 0], received[:, 1]
 
 
 def _by_rank(names: np.ndarray, ranks: int) -> list[np.ndarray]:

@@ -186,5 +186,17 @@ def count_members(parents, size):  # type: ignore[no-untyped-def]
     return members
 
 
+@njit(cache=True, nogil=True)
+def take_members(parents, members, lids):  # type: ignore[no-untyped-def]
+    roots, counts, taken = np.empty(lids.size, np.int32), np.empty(lids.size, np.int32), 0
+    for lid in lids:
+        root = parents[lid]
+        if members[root] > 0:
+            roots[taken], counts[taken] = root, members[root]
+            members[root] = 0
+            taken += 1
+    return roots[:taken].copy(), counts[:taken].copy()
+
+
 def plan_trees(part: Partition, sync: Sync) -> None:
     return None

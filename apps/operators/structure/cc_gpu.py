@@ -57,6 +57,17 @@ def count_members(parents: Any, size: int) -> Any:
     return members
 
 
+def take_members(parents: Any, members: Any, lids: Any) -> tuple[Any, Any]:
+    if lids.size == 0:  # a scan of nothing takes time, too
+        return lids, members[:0]
+    marks = cp.zeros(parents.size, bool)
+    marks[parents[lids]] = True
+    roots = cp.flatnonzero(marks & (members > 0))
+    counts = members[roots]
+    members[roots] = 0
+    return roots, counts
+
+
 class LoneForest:
     """The trees of a graph that is on one GPU: nothing is left to unite."""
 

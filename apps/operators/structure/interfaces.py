@@ -43,6 +43,9 @@ class Cc(Protocol):
     def count_members(self, parents: Array, size: int) -> Array:
         """(proxies,) int32: how many of the first ``size`` nodes are in the tree of a root."""
 
+    def take_members(self, parents: Array, members: Array, lids: Array) -> tuple[Array, Array]:
+        """The roots of some nodes that have members, each once, and how many; they have none afterwards."""
+
     def plan_trees(self, part: "Partition", sync: "Sync") -> "Trees | None":
         """What unites trees without rounds, on one GPU or on peers; None where it takes rounds. Collective."""
 
