@@ -17,7 +17,7 @@ import numpy as np
 
 from apps.harness import Answer, App, main
 from apps.operators.interfaces import Frontier
-from apps.operators.traversal.interfaces import Bfs
+from apps.operators.traversal.interfaces import ALPHA, BETA, Bfs
 from apps.shared.in_edges import in_edges_of
 from apps.shared.lengths import Lengths, measure
 from apps.shared.tree import find_parents
@@ -29,8 +29,6 @@ from cusp.runtime.devices import backend, xp_of
 from gluon.label import Label
 from gluon.reduction import MIN
 from gluon.sync import Sync
-
-ALPHA, BETA = 15, 18  # when to pull and when to push again (Beamer, Asanovic, Patterson, SC 2012)
 
 
 def bfs(

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from gluon.sync import Sync
 
 
+ALPHA, BETA = 15, 18  # when to pull and when to push again (Beamer, Asanovic, Patterson, SC 2012)
+
+
 class Bfs(Protocol):
     """Breadth-first search: one level along the edges of a frontier, or to it.
 

@@ -15,6 +15,7 @@ import numpy as np
 from apps.operators.frontier_gpu import Queue, make_queue, threads_for
 from apps.operators.interfaces import without_rounds
 from apps.operators.traversal.bfs_gpu import bfs_drain, plan_bfs
+from apps.operators.traversal.interfaces import ALPHA, BETA
 from apps.operators.traversal.peers.relax_gpu import PeerRelaxing
 from apps.operators.traversal.peers.sssp_gpu import PeerPaths
 from cusp.kernels.cuda import Struct, c_type, load, many_threads, struct, sums_of
@@ -47,8 +48,8 @@ def most_hops(part: Partition, sync: Sync) -> int:
     if not part.symmetric or sync.plan.mixed or not (sync.peers or sync.comm.size == 1):
         return part.num_nodes
     hub = sync.highest(int(part.gids[0]) if part.num_masters else -1)
-    plan = plan_bfs(part, None, sync)
-    hops, _, levels = bfs_drain(part, plan, hub, "push", 1, 1, False)
+    plan = plan_bfs(part, (part.offsets, part.targets), sync)
+    hops, _, levels = bfs_drain(part, plan, hub, "auto", ALPHA, BETA, False)
     filled, reached = part.degrees > 0, hops >= 0
     (others,) = sync.total(int((filled & ~reached).sum()))
     return max(2 * sync.highest(int(levels)), others)

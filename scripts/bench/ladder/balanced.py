@@ -3,7 +3,7 @@
 import cupy as cp
 import numpy as np
 
-from apps.bfs import ALPHA, BETA
+from apps.operators.traversal.interfaces import ALPHA, BETA
 from cusp.kernels.cuda import BLOCK, many_threads
 from scripts.bench.ladder.graph import Found, Graph, Source
 
