@@ -27,7 +27,8 @@ from gluon.sync import Sync
 
 SSSP, SORTED = (f"apps/operators/traversal/{name}.cuh" for name in ("sssp", "sssp_sorted"))
 DENSE = 8  # edges per node from which on hubs have most of all edges, as a rule
-ENOUGH = 0.5  # share of the edges that belong to settled nodes when the others begin to pull
+ENOUGH = 0.85  # share of the edges that belong to settled nodes when the others begin to pull, once
+ENOUGH_TO_REPEAT = 0.5  # and where they can pull again
 MOST_BUCKETS = 64  # before that, at most
 SORTED_AT_ONCE, SORTING_BYTES = 1 << 27, 64  # edges, at most, and the memory that sorting one takes
 
@@ -113,7 +114,7 @@ def plan_relaxing(part: Partition, sync: Sync, weights: Any, dtype: np.dtype) ->
     if sync.peers and by_weight is None and not alone:
         peers = PeerRelaxing(part, sync, weights, dtype, stamps)
     elif sync.peers and by_weight and not mirrors_have_rows(part, sync.comm):
-        peers = PeerPaths(part, sync, dtype, by_weight, int(part.num_edges * ENOUGH), MOST_BUCKETS)
+        peers = PeerPaths(part, sync, dtype, by_weight, int(part.num_edges * ENOUGH_TO_REPEAT), MOST_BUCKETS)
     return Relaxing(make_queue(part), stamps, rounds, by_weight, peers)
 
 
@@ -213,7 +214,7 @@ def shortest_paths(part: Partition, sync: Sync, source: int, lengths: Any) -> tu
         return full(part.num_proxies, far, lengths.dtype), 0
     if relaxing.by_weight is not None:
         values = cp.empty(part.num_proxies, lengths.dtype)
-        rows, enough = _rows(part, relaxing, queue.capacity), int(part.num_edges * ENOUGH)
+        rows, enough = _rows(part, relaxing, queue.capacity), int(part.num_edges * ENOUGH_TO_REPEAT)
         _sorted(lengths.dtype, lengths.weights.dtype).resident("settle_and_pull")(
             int(source), part.lid_map.index, part.lid_map.table, rows, part.num_proxies, enough, MOST_BUCKETS, far,
             delta, values, relaxing.stamps.view(np.uint32), queue.struct, relaxing.rounds,
