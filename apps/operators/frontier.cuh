@@ -2,7 +2,7 @@
 //
 // An operator runs in rounds, which the host starts, or in a drain: a kernel in which rounds follow each other until
 // nothing is left to do, with a barrier of all blocks (1 us) where a host would launch and read back (15 us).
-#include "runs.cuh"
+#include "burst.cuh"
 
 // All blocks wait for each other. Together they add 2^31 to ``arrived``, so its top bit changes when the last one comes, and
 // the other bits are 0 again: however often, nothing overflows. Only for kernels whose blocks are all resident.
@@ -20,6 +20,7 @@ __device__ inline void grid_barrier(unsigned* arrived) {
 // A compacted frontier, which nodes are appended to: once complete, it is walked through as Rows. One 64-bit counter gives a
 // node its slot and its edges their numbers in the same atomic step, so starts ascend and no scan is needed.
 struct Queue {
+  static constexpr bool IN_BURST = false;
   u64* counter;  // nodes << 34 | edges
   int* nodes;
   i64* starts;
@@ -77,7 +78,8 @@ __device__ inline void append_all(Queue queue, const int (&node)[K], const i64 (
 }
 
 // Every lane appends those of its K nodes that are chosen, with all their out-edges.
-__device__ inline void append_all(Queue queue, const bool (&chosen)[K], const int (&node)[K], const i64* offsets) {
+template <class Out>
+__device__ inline void append_all(Out queue, const bool (&chosen)[K], const int (&node)[K], const i64* offsets) {
   i64 begin[K], end[K];
 #pragma unroll
   for (int k = 0; k < K; k++) {
@@ -129,15 +131,26 @@ struct Queues {
   }
 };
 
-// Step by step, calls visit(edges, out) for all edges of the queue, where ``visit`` appends to ``out`` the nodes of the next
-// step; until it appends none. The queue of ``step`` is complete.
-template <class Visit>
-__device__ inline void drain(Queues queues, unsigned& step, Visit visit) {
+// A burst of each block: visit(edges, BlockQueue). Appends to ``out`` what it leaves, if claim(node) is true; of blocks that
+// leave the same node, it is for one.
+template <class Visit, class Claim>
+__device__ inline void run_burst(Rows rows, const i64* offsets, Queue out, Visit visit, Claim claim) {
+  __shared__ Burst burst;
+  burst.run(rows, IN_A_BURST, false, [&](const Edges& edges, BlockQueue found, int) { visit(edges, found); });
+  burst.append_last(out, offsets, claim);
+}
+
+// Calls visit(edges, out) for all edges of the queue, where ``visit`` appends to ``out``, a Queue or a BlockQueue, the nodes
+// whose edges come next; until it appends none. The queue of ``step`` is complete.
+template <class Visit, class Claim>
+__device__ inline void drain(Queues queues, unsigned& step, const i64* offsets, Visit visit, Claim claim) {
   for (;;) {
     u64 total = queues.total(step);
     if (queue_nodes(total) == 0) break;
     Queue out = queues.next(step);
-    for_each_edge(queues.rows(step - 1, total), [&](const Edges& edges) { visit(edges, out); });
+    Rows rows = queues.rows(step - 1, total);
+    if (is_narrow(rows)) run_burst(rows, offsets, out, visit, claim);
+    else for_each_edge(rows, [&](const Edges& edges) { visit(edges, out); });
     queues.barrier();
   }
 }

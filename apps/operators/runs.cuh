@@ -32,8 +32,8 @@ __device__ inline i64 next_start(const i64* starts, i64 slot, i64 last, i64 edge
 // Calls visit(edges) for all edges, by whole warps. From the first row of its run on, the next 32 starts say which row each of
 // the next 32 edges belongs to.
 template <class Visit>
-__device__ inline void for_each_edge(Rows rows, Visit visit) {
-  Run run = even_run(rows.begin, rows.end, 32);
+__device__ inline void for_each_edge(Rows rows, Visit visit, i64 warp = thread_id() / 32) {
+  Run run = even_run(rows.begin, rows.end, 32, warp);
   if (run.begin >= run.end) return;
   i64 slot = slot_of(rows.starts, rows.count, run.begin);
   for (i64 tile = run.begin; tile < run.end; tile += TILE) {

@@ -69,8 +69,11 @@ def _lines(path: Path, seen: set[Path]) -> Iterator[str]:
 
 
 def options(**defines: str) -> tuple[str, ...]:
-    """Options for NVRTC; ``defines`` are macros, mostly the types that a file of kernels is made for."""
-    return ("--std=c++17", *(f"-D{name}={value}" for name, value in sorted(defines.items())))
+    """Options for NVRTC; ``defines`` are macros, mostly the types that a file of kernels is made for.
+
+    NVRTC takes a lambda with ``auto`` for one of the host unless all functions are the device's.
+    """
+    return ("--std=c++17", "-default-device", *(f"-D{name}={value}" for name, value in sorted(defines.items())))
 
 
 class Kernels:
@@ -97,11 +100,11 @@ class Kernels:
     def resident(self, name: str, each: int = 2) -> Any:
         """A kernel whose blocks all run at the same time, so that they can wait for each other.
 
-        It is launched with ``each`` blocks of 512 threads per multiprocessor: two, as ``__launch_bounds__(512, 2)``
-        promises to fit, or one, where waiting for each other takes longer than the work of a step.
+        It is launched with ``each`` blocks of 512 threads per multiprocessor, for which it is compiled as the macro
+        ``RESIDENT``: two, or one, where waiting for each other takes longer than the work of a step.
         """
         if (name, each) not in self._resident:
-            module = _cooperative(self._path, tuple(sorted(self._defines.items())))
+            module = _cooperative(self._path, tuple(sorted((self._defines | {"RESIDENT": str(each)}).items())))
             function, blocks = module.get_function(name), each * multiprocessors(cp.cuda.Device().id)
             self._resident[name, each] = lambda *arguments: function((blocks,), (512,), arguments)
         return self._resident[name, each]

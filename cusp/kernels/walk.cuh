@@ -26,6 +26,9 @@ __device__ inline i64 scattered_warp() {
   return (block * blockDim.x + threadIdx.x) / 32;
 }
 
+// The number of a warp where those of different blocks follow each other: little work is spread over all multiprocessors.
+__device__ inline i64 spread_warp() { return (i64)threadIdx.x / 32 * gridDim.x + blockIdx.x; }
+
 // The last of ``count`` ascending starts that is not above ``edge``; starts[0] is not. The whole warp calls it: it probes 32
 // places at a time.
 __device__ inline i64 slot_of(const i64* starts, i64 count, i64 edge) {

@@ -5,6 +5,10 @@ typedef unsigned long long u64;
 typedef long long i64;
 constexpr unsigned FULL = 0xffffffffu;  // all lanes of a warp
 
+#ifndef RESIDENT  // blocks per multiprocessor of kernels whose blocks wait for each other, see cuda.py
+#define RESIDENT 2
+#endif
+
 __device__ inline unsigned lane_id() { return threadIdx.x & 31; }
 __device__ inline unsigned below_lane() { return (1u << lane_id()) - 1; }
 __device__ inline i64 thread_id() { return (i64)blockIdx.x * blockDim.x + threadIdx.x; }

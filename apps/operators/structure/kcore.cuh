@@ -16,7 +16,7 @@ extern "C" __global__ void find_left(i64 end, const int* core, const int* degree
 
 // A node joins the queue once: of the threads that take a neighbour from it, one takes the last that it can spare. A thread
 // that reads an old ``core`` lowers a degree that no longer matters.
-extern "C" __global__ void __launch_bounds__(512, 2)
+extern "C" __global__ void __launch_bounds__(512, RESIDENT)
 peel(i64 level, i64 end, i64 masters, const i64* offsets, const int* targets, int* core, int* degrees, unsigned* updated,
      Queues queues) {
   unsigned step = 0;
@@ -27,7 +27,7 @@ peel(i64 level, i64 end, i64 masters, const i64* offsets, const int* targets, in
     append(queues.of_step(step), chosen, (int)lid, offsets);
   }
   queues.barrier();
-  drain(queues, step, [&](const Edges& edges, Queue out) {
+  auto lose = [&](const Edges& edges, auto out) {
     int target[K];
     bool left[K];
 #pragma unroll
@@ -39,9 +39,11 @@ peel(i64 level, i64 end, i64 masters, const i64* offsets, const int* targets, in
       bool last = left[k] && atomicSub(&degrees[target[k]], 1) == level + 1 && target[k] < masters;
       if (left[k] && target[k] >= masters) set_bit(updated, target[k]);
       if (last) core[target[k]] = (int)level;
-      if (__any_sync(FULL, last)) append(out, last, target[k], offsets);
+      left[k] = last;
     }
-  });
+    append_all(out, left, target, offsets);
+  };
+  drain(queues, step, offsets, lose, [](int) { return true; });
 }
 
 // What one rank peels. A proxy's row names those masters of this rank that are its neighbours. So who is peeled lowers degrees
@@ -66,8 +68,9 @@ struct Meeting {
 
 // One rank on its own. Like all that peel_levels takes as ``ranks``: tell sends masters that were peeled to the ranks of their
 // mirrors, warp by warp; at meet, which ends a round, all wait for each other, and mirrors of what was peeled elsewhere join
-// the queue.
+// the queue. BURSTS: whether blocks may go on by themselves.
 struct Alone {
+  static constexpr bool BURSTS = true;
   Queues queues;
 
   __device__ void begin() const { queues.barrier(); }
@@ -79,9 +82,9 @@ struct Alone {
 };
 
 // The chosen masters of every lane leave. The whole warp calls it.
-template <class Ranks>
+template <class Ranks, class Out>
 __device__ inline void leave(const Peeling& own, const Ranks& ranks, const bool (&chosen)[K], const int (&lid)[K], i64 level,
-                             Queue out) {
+                             Out out) {
   bool any = false;
 #pragma unroll
   for (int k = 0; k < K; k++) any |= chosen[k];
@@ -122,10 +125,16 @@ __device__ inline void scan_left(const Peeling& own, const Ranks& ranks, const i
 
 // All edges of those that left in the last round: their neighbours lose one, and leave in this round with the last that they
 // can spare; one thread takes that. A degree that is read may be an old one, which is higher: the atomic knows better. That of
-// a node that has left is lowered in vain.
+// a node that has left is lowered in vain. So the order does not matter, and blocks may go on by themselves.
+//
+// Atomics on one address follow each other, and hubs, which come first, lose some in each of many edges: a block counts what
+// they lose.
 template <class Ranks>
 __device__ inline void lose_neighbours(const Peeling& own, const Ranks& ranks, Rows rows, i64 level, Queue out) {
-  for_each_edge(rows, [&](const Edges& edges) {
+  constexpr int HUBS = K * 512;  // K for each thread of a block
+  __shared__ int lost[HUBS];
+  bool many = !is_narrow(rows);
+  auto lose = [&](const Edges& edges, auto found) {
     int target[K], degree[K];
     bool last[K];
 #pragma unroll
@@ -133,12 +142,32 @@ __device__ inline void lose_neighbours(const Peeling& own, const Ranks& ranks, R
 #pragma unroll
     for (int k = 0; k < K; k++) degree[k] = target[k] >= 0 ? own.degrees[target[k]] : -1;
 #pragma unroll
-    for (int k = 0; k < K; k++) last[k] = degree[k] > level && atomicSub(&own.degrees[target[k]], 1) == level + 1;
-    leave(own, ranks, last, target, level, out);
-  });
+    for (int k = 0; k < K; k++) {
+      bool counted = many && degree[k] > level && target[k] < HUBS;
+      if (counted) atomicAdd(&lost[target[k]], 1);
+      last[k] = degree[k] > level && !counted && atomicSub(&own.degrees[target[k]], 1) == level + 1;
+    }
+    leave(own, ranks, last, target, level, found);
+  };
+  if (Ranks::BURSTS && !many) return run_burst(rows, own.offsets, out, lose, [](int) { return true; });
+  for (int hub = threadIdx.x; hub < HUBS; hub += blockDim.x) lost[hub] = 0;
+  __syncthreads();
+  for_each_edge(rows, [&](const Edges& edges) { lose(edges, out); });
+  if (!many) return;
+  __syncthreads();
+  int hub[K];
+  bool last[K];
+#pragma unroll
+  for (int k = 0; k < K; k++) {
+    hub[k] = threadIdx.x + 512 * k;
+    int less = lost[hub[k]], before = less ? atomicSub(&own.degrees[hub[k]], less) : 0;
+    last[k] = less && before > level && before - less <= level;
+  }
+  leave(own, ranks, last, hub, level, out);
 }
 
-// Peels from ``level`` on, up to level ``last``, and returns the number of rounds. A level begins with a scan of what is left.
+// Peels from ``level`` on, up to level ``last``, and returns the number of rounds; with bursts, in which rounds of blocks are as
+// many as it happens, that of scans. A level begins with a scan of what is left.
 // It tries the next number, as there are few gaps among core numbers; if nobody has it, the scan has found the lowest. A list
 // of which half has left is made anew.
 template <class Ranks>
@@ -167,7 +196,7 @@ __device__ inline i64 peel_levels(const Peeling& own, Ranks& ranks, Queues queue
     }
     before = level;
     level = met.busy ? level + 1 : FAR - (i64)met.below;
-    for (bool busy = met.busy; busy; rounds++) {
+    for (bool busy = met.busy; busy; rounds += !Ranks::BURSTS) {
       Rows rows = queues.rows(step, queues.total(step));
       lose_neighbours(own, ranks, rows, before, queues.next(step));
       busy = ranks.meet(step, below).busy;
@@ -177,7 +206,7 @@ __device__ inline i64 peel_levels(const Peeling& own, Ranks& ranks, Queues queue
   return rounds;
 }
 
-extern "C" __global__ void __launch_bounds__(512, 2)
+extern "C" __global__ void __launch_bounds__(512, RESIDENT)
 peel_alone(Peeling own, i64 level, i64 last, Queues queues, i64* rounds) {
   Alone alone = {queues};
   i64 count = peel_levels(own, alone, queues, level, last);

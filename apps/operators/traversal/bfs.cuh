@@ -159,10 +159,87 @@ __device__ inline void offer_parent(const int* hops, i64* parents, int target, i
   if (in_level(hops, target, level)) atomicMin((u64*)&parents[target], (u64)parent);
 }
 
-// hops from ``source``, -1 where there is no path, and parents likewise, if wanted: in a push the lowest, in a pull the first
-// in-neighbour of the row. direction: 0 whichever is cheaper, 1 push,
+constexpr int DEEP = 16;  // levels, after which narrow ones of sparse graphs are taken in bursts
+
+// Some levels in bursts, the first of which has ``level`` hops; returns how many. Nodes of the last one join ``out``, where
+// the next barrier ends it. ``cut`` is 0.
+//
+// Why hops are right: a block gives its targets the hops of its own round, however far others are, and of several the fewest
+// stay. A node d levels from here has an in-neighbour d - 1 levels from here, whose hops are right, by induction, once all
+// blocks have taken d - 1 rounds; the block that wrote them has that node in its round d. So the levels that all blocks have
+// taken are right, and what some found beyond is taken back.
+__device__ inline int take_levels(Rows rows, const i64* offsets, const int* targets, int level, int most, int* hops,
+                                  unsigned* seen, u64* cut, Queues queues, Queue out) {
+  __shared__ Burst burst;
+  burst.run(rows, most, true, [&](const Edges& edges, BlockQueue found, int before) {
+    int target[K], value = level + before;
+    i64 begin[K], end[K];
+    bool fresh[K];
+#pragma unroll
+    for (int k = 0; k < K; k++) target[k] = edges.active[k] ? targets[edges.place[k]] : -1;
+#pragma unroll
+    for (int k = 0; k < K; k++)  // on the way while hops are written
+      begin[k] = target[k] >= 0 ? offsets[target[k]] : 0, end[k] = target[k] >= 0 ? offsets[target[k] + 1] : 0;
+#pragma unroll
+    for (int k = 0; k < K; k++)  // as an unsigned number, no hops, -1, are the most
+      fresh[k] = target[k] >= 0 && atomicMin((unsigned*)&hops[target[k]], (unsigned)value) > (unsigned)value;
+    found.add(fresh, target, begin, end);
+  });
+  if (threadIdx.x == 0 && burst.cut) atomicMax(cut, (u64)(most - burst.rounds));
+  queues.barrier();
+  int taken = most - (int)peek(cut), all = burst.first + burst.count;
+  int end = taken <= burst.rounds ? burst.ends[taken - 1] : all, last = level + taken - 1;
+  for (int i = threadIdx.x; i - (int)lane_id() < all; i += blockDim.x) {
+    int node = burst.entries[min(i, all - 1)].node, known = *(const volatile int*)&hops[node];
+    bool fits = i < end && known >= 0;
+    if (fits) set_bit(seen, node);
+    else if (i < all && known > last) hops[node] = -1;
+    append(out, fits && known == last && i >= burst.begin_of(taken), node, offsets);
+  }
+  return taken;
+}
+
+// The lowest of the in-neighbours on a shortest path becomes the parent of every node with more than DEEP hops. ``step`` is
+// done with.
+__device__ inline void find_parents(i64 proxies, const i64* offsets, const int* targets, const int* hops, const i64* gids,
+                                    i64* parents, unsigned step, Queues queues) {
+  Queue out = queues.next(step);
+  for (i64 base = thread_id() / 32 * TILE; base < proxies; base += num_threads() / 32 * TILE) {
+    int node[K];
+    bool deep[K];
+#pragma unroll
+    for (int k = 0; k < K; k++) node[k] = (int)(base + 32 * k + lane_id());
+#pragma unroll
+    for (int k = 0; k < K; k++) deep[k] = node[k] < proxies && hops[node[k]] >= DEEP;
+    append_all(out, deep, node, offsets);
+  }
+  queues.barrier();
+  for_each_edge(queues.rows(step, queues.total(step)), [&](const Edges& edges) {
+    int target[K];
+#pragma unroll
+    for (int k = 0; k < K; k++) target[k] = edges.active[k] ? targets[edges.place[k]] : 0;
+#pragma unroll
+    for (int k = 0; k < K; k++)
+      if (edges.active[k] && hops[target[k]] == hops[edges.node[k]] + 1)
+        atomicMin((u64*)&parents[target[k]], (u64)gids[edges.node[k]]);
+  });
+}
+
+// The most hops of a node that has out-edges, plus 1; ``most`` is 0.
+__device__ inline int count_levels(i64 proxies, const i64* offsets, const int* hops, u64* most, Queues queues) {
+  u64 best = 0;
+  for (i64 i = thread_id(); i < proxies; i += num_threads())
+    if (hops[i] >= 0 && offsets[i] < offsets[i + 1]) best = max(best, (u64)hops[i] + 1);
+  best = largest_of_warp(best);
+  if (lane_id() == 0 && best > peek(most)) atomicMax(most, best);
+  queues.barrier();
+  return (int)peek(most);
+}
+
+// hops from ``source``, -1 where there is no path, and parents likewise, if wanted: the lowest on a shortest path; but in a
+// pull that is not DEEP, the first in-neighbour of the row. direction: 0 whichever is cheaper, 1 push,
 // 2 pull. ``bitmaps`` are two of ``words`` words each. The rule that chooses is that of apps/bfs.py.
-extern "C" __global__ void __launch_bounds__(512, 2)
+extern "C" __global__ void __launch_bounds__(512, RESIDENT)
 bfs_drain(const u64* index, const int* table, i64 source, i64 proxies, i64 rows, i64 edges, const i64* offsets,
           const int* targets, const i64* in_offsets, const int* in_sources, const int* first, i64 direction, i64 alpha,
           i64 beta, int* hops, const i64* gids, i64 with_parents, i64* parents, unsigned* bitmaps, i64 words,
@@ -184,7 +261,7 @@ bfs_drain(const u64* index, const int* table, i64 source, i64 proxies, i64 rows,
   queues.barrier();
   bool pulling = false, queued = true;
   i64 before = 0, unexplored = edges;
-  int level = 0;
+  int level = 0, most = IN_A_BURST, bursts = 0;
   for (;;) {
     u64 total = queues.total(step);
     i64 count = queue_nodes(total);
@@ -201,18 +278,27 @@ bfs_drain(const u64* index, const int* table, i64 source, i64 proxies, i64 rows,
       total = queues.total(step);
     }
     Queue out = queues.next(step);
-    if (pulling) {
+    bool names = parents && level <= DEEP;
+    Rows frontier = queues.rows(step - 1, total);
+    if (RESIDENT == 1 && !pulling && level > DEEP && is_narrow(frontier)) {  // ``unexplored`` does not count their few edges
+      u64* cut = &queues.progress->lowest[bursts % 3];  // as the totals, three in turn
+      bursts++;
+      if (thread_id() == 0) queues.progress->lowest[bursts % 3] = 0;
+      int taken = take_levels(frontier, offsets, targets, level, most, hops, seen, cut, queues, out);
+      level += taken - 1;
+      most = taken < most ? taken : min(2 * most, IN_A_BURST);
+    } else if (pulling) {
       i64 hits = 0;
       pull_level(rows, first, in_offsets, in_sources, seen, next, [&](bool hit, i64 target, int source) {
         if (hit) hops[target] = level, hits++;
-        if (hit && parents) parents[target] = gids[source];
+        if (hit && names) parents[target] = gids[source];
       });
       hits = sum_of_warp(hits);
       if (lane_id() == 0 && hits) atomicAdd(out.counter, (u64)hits << EDGE_BITS);
       unsigned* older = seen;
       seen = next, next = older;
     } else {
-      for_each_edge(queues.rows(step - 1, total), [&](const Edges& edges) {
+      for_each_edge(frontier, [&](const Edges& edges) {
         int target[K];
         bool fresh[K];
 #pragma unroll
@@ -224,7 +310,7 @@ bfs_drain(const u64* index, const int* table, i64 source, i64 proxies, i64 rows,
           fresh[k] = fresh[k] && claim_bit(seen, target[k]);
           if (fresh[k]) hops[target[k]] = level;
         }
-        for (int k = 0; parents && k < K; k++)
+        for (int k = 0; names && k < K; k++)
           if (edges.active[k]) offer_parent(hops, parents, target[k], level, gids[edges.node[k]]);
         append_all(out, fresh, target, offsets);
       });
@@ -232,5 +318,7 @@ bfs_drain(const u64* index, const int* table, i64 source, i64 proxies, i64 rows,
     queued = !pulling;
     queues.barrier();
   }
+  if (bursts) level = count_levels(proxies, offsets, hops, &queues.progress->lowest[bursts % 3], queues);
+  if (parents && level > DEEP) find_parents(proxies, offsets, targets, hops, gids, parents, step, queues);
   if (thread_id() == 0) *rounds = level;
 }

@@ -82,28 +82,28 @@ __device__ inline void append_pending(Queue out, VALUE limit, unsigned* pending,
   }
 }
 
-// A node whose value fell below ``limit`` joins the queue of this step, once: true for the thread that first stamps it. One
-// that stays above is pending.
-__device__ inline bool joins(int node, bool below, unsigned step, int* stamps, unsigned* pending) {
-  if (!below) {
-    set_bit(pending, node);
-    return false;
-  }
-  if (get_bit(pending, node)) atomicAnd(&pending[node >> 5], ~(1u << (node & 31)));
-  return atomicExch(&stamps[node], (int)step) != (int)step;
+// A node whose value fell: true if it is below ``limit``, and pending no more; one that stays above is pending.
+__device__ inline bool comes_near(int node, bool below, unsigned* pending) {
+  if (!below) set_bit(pending, node);
+  else if (get_bit(pending, node)) atomicAnd(&pending[node >> 5], ~(1u << (node & 31)));
+  return below;
 }
+
+// Such a node joins the queue of this step, once: true for the thread that first stamps it.
+__device__ inline bool stamp(int node, unsigned step, int* stamps) { return atomicExch(&stamps[node], (int)step) != (int)step; }
 
 constexpr unsigned MANY_STEPS = 1u << 30;  // after which they are counted anew: a stamp must not come back by overflow
 
 // Relaxes the out-edges of pending nodes below the limit until none is left. With ``whole``, buckets follow each other
 // until nothing is pending at all; without it one bucket, which ends at ``limit``, is drained for all ranks to agree.
 //
-// A node is appended once per step: the thread that lowers it below the limit and first stamps it with the step does that.
+// A node is appended once per step: the thread that lowers it below the limit and first stamps it with the step does that;
+// within a burst, whenever it is lowered.
 // Its value may fall while its edges are relaxed by several warps; then it is stamped for the next step and relaxed
 // again, so nothing is lost. A node that stays above the limit gets its pending bit. relaxed_at says, to those who come
 // from another rank's message, at which value a node's edges have been or will be relaxed; without other ranks nobody
 // asks.
-extern "C" __global__ void __launch_bounds__(512, 2)
+extern "C" __global__ void __launch_bounds__(512, RESIDENT)
 relax_drain(i64 whole, VALUE limit, VALUE far, VALUE delta, i64 proxies, const i64* offsets, const int* targets,
             const WEIGHT* weights, VALUE* values, VALUE* relaxed_at, unsigned* pending, unsigned* updated, int* stamps,
             Queues queues, i64* rounds) {
@@ -130,25 +130,30 @@ relax_drain(i64 whole, VALUE limit, VALUE far, VALUE delta, i64 proxies, const i
     append_pending(queues.next(step), limit, pending, words, values, whole ? nullptr : relaxed_at, offsets);
     queues.barrier();
     width.adapt(queue_edges(queues.total(step)), far);
-    drain(queues, step, [&](const Edges& edges, Queue out) {
+    auto relax = [&](const Edges& edges, auto out) {
       Candidates offers = candidates(edges, far, targets, weights, values);
       i64 begin[K], end[K];
-      for (int k = 0; k < K; k++)
-        if (offers.value[k] < offers.old[k]) prefetch(&offsets[offers.target[k]]);
+#pragma unroll
+      for (int k = 0; k < K; k++) {  // on the way while values are lowered
+        bool early = out.IN_BURST && offers.value[k] < far;
+        begin[k] = early ? offsets[offers.target[k]] : 0, end[k] = early ? offsets[offers.target[k] + 1] : 0;
+        if (!early && offers.value[k] < offers.old[k]) prefetch(&offsets[offers.target[k]]);
+      }
 #pragma unroll
       for (int k = 0; k < K; k++) {
         int target = offers.target[k];
-        begin[k] = end[k] = 0;
-        if (!offers.apply(k, values)) continue;
-        bool below = offers.value[k] < limit;
-        if (!whole) set_bit(updated, target);
-        if (!whole && below) lower(&relaxed_at[target], offers.value[k]);
-        if (joins(target, below, step, stamps, pending)) begin[k] = offsets[target], end[k] = offsets[target + 1];
+        bool fell = offers.apply(k, values), below = offers.value[k] < limit;
+        if (fell && !whole) set_bit(updated, target);
+        if (fell && !whole && below) lower(&relaxed_at[target], offers.value[k]);
+        bool near = fell && comes_near(target, below, pending) && (out.IN_BURST || stamp(target, step, stamps));
+        if (!near) begin[k] = end[k] = 0;
+        else if (!out.IN_BURST) begin[k] = offsets[target], end[k] = offsets[target + 1];
       }
       for (int k = 0; k < K; k++)
         if (begin[k] < end[k]) prefetch(&targets[begin[k]]), prefetch(&weights[begin[k]]);
       append_all(out, offers.target, begin, end);
-    });
+    };
+    drain(queues, step, offsets, relax, [&](int node) { return stamp(node, step, stamps); });
     buckets++;
     if (!whole) break;
   }

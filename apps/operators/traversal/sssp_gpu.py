@@ -13,7 +13,7 @@ import cupy as cp
 import numpy as np
 
 from apps.operators.frontier_gpu import Queue, make_queue, threads_for
-from apps.operators.interfaces import without_rounds
+from apps.operators.interfaces import is_sparse, without_rounds
 from apps.operators.traversal.bfs_gpu import bfs_drain, plan_bfs
 from apps.operators.traversal.interfaces import ALPHA, BETA
 from apps.operators.traversal.peers.relax_gpu import PeerRelaxing
@@ -91,6 +91,8 @@ class Relaxing:
     stamps : (proxies,) int32
         The step in which each was last appended.
     rounds : (1,) int64
+    blocks : int
+        Per multiprocessor, where edges are relaxed in one kernel.
     by_weight : (targets, weights), or None
         The edges with each row sorted by weight, where buckets can be settled.
     peers : PeerPaths, PeerRelaxing or None
@@ -100,6 +102,7 @@ class Relaxing:
     queue: Queue
     stamps: Any
     rounds: Any
+    blocks: int
     by_weight: Any
     peers: PeerPaths | PeerRelaxing | None = None
 
@@ -115,7 +118,7 @@ def plan_relaxing(part: Partition, sync: Sync, weights: Any, dtype: np.dtype) ->
         peers = PeerRelaxing(part, sync, weights, dtype, stamps)
     elif sync.peers and by_weight and not mirrors_have_rows(part, sync.comm):
         peers = PeerPaths(part, sync, dtype, by_weight, int(part.num_edges * ENOUGH_TO_REPEAT), MOST_BUCKETS)
-    return Relaxing(make_queue(part), stamps, rounds, by_weight, peers)
+    return Relaxing(make_queue(part), stamps, rounds, 1 if is_sparse(part) else 2, by_weight, peers)
 
 
 def drains(queue: Relaxing, sync: Sync) -> bool:
@@ -233,7 +236,7 @@ def shortest_paths(part: Partition, sync: Sync, source: int, lengths: Any) -> tu
 def _relax(whole: int, limit: Any, far: Any, delta: Any, offsets: Any, targets: Any, weights: Any, values: Any,
            relaxed_at: Any, pending: Any, updated: Any, relaxing: Relaxing) -> None:  # fmt: skip
     number = values.dtype.type
-    _sssp(values.dtype, weights.dtype).resident("relax_drain")(
+    _sssp(values.dtype, weights.dtype).resident("relax_drain", relaxing.blocks)(
         whole, number(limit), number(far), number(delta), values.size, offsets, targets, weights, values, relaxed_at,
         pending, updated, relaxing.stamps, relaxing.queue.struct, relaxing.rounds,
     )  # fmt: skip

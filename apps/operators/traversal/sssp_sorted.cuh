@@ -269,7 +269,7 @@ struct Sums {
 // push. Then only paths through others that are not settled are news: all pull again, through edges that are shorter by
 // ``low``, until few fall. What fell last is relaxed without buckets until nothing changes. Nearly all edges between settled
 // nodes are never looked at.
-extern "C" __global__ void __launch_bounds__(512, 2)
+extern "C" __global__ void __launch_bounds__(512, RESIDENT)
 settle_and_pull(i64 source, const u64* index, const int* table, SortedRows rows, i64 proxies, i64 enough, i64 most_buckets,
                 VALUE far, VALUE width, VALUE* values, unsigned* fallen, Queues queues, i64* rounds) {
   i64 buckets = 0, words = (rows.size + 31) / 32;
@@ -328,7 +328,7 @@ extern "C" __global__ void open_bucket(VALUE low, VALUE high, VALUE far, SortedR
 }
 
 // Relaxes what open_bucket has queued and the pending nodes, until none falls any more.
-extern "C" __global__ void __launch_bounds__(512, 2)
+extern "C" __global__ void __launch_bounds__(512, RESIDENT)
 settle_bucket(VALUE high, VALUE far, SortedRows rows, VALUE* values, VALUE* relaxed_at, unsigned* pending, unsigned* updated,
               Queues queues) {
   unsigned step = 0;

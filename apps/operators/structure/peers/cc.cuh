@@ -204,7 +204,7 @@ __device__ inline u64 wrong_ranks(const Peers& peers, u64 (*told)[TOLD]) {
 
 // Unites the trees of all ranks. ``found``, on the host, gets the ranks that were wrong; if there are none, then the components
 // of the graph and the masters in the largest, and ``component`` of masters the lowest gid of theirs.
-extern "C" __global__ void __launch_bounds__(512, 2)
+extern "C" __global__ void __launch_bounds__(512, RESIDENT)
 unite_ranks(i64 size, int* parents, const i64* gids, const int* left_out, Trees trees, Peers peers, Proxies proxies,
             u64* sums, i64* component, u64* found) {
   __shared__ u64 told[MOST_PEERS][TOLD];

@@ -16,6 +16,7 @@ struct Inboxes {
 
 // Ranks that take each round together. See struct Alone.
 struct Together {
+  static constexpr bool BURSTS = false;
   const Peers& peers;
   const Inboxes& boxes;
   const Peeling& own;
@@ -83,7 +84,7 @@ struct Together {
   }
 };
 
-extern "C" __global__ void __launch_bounds__(512, 2)
+extern "C" __global__ void __launch_bounds__(512, RESIDENT)
 peel_together(Peeling own, i64 level, i64 last, Queues queues, Peers peers, Inboxes boxes, i64* rounds) {
   __shared__ u64 told[MOST_PEERS][TOLD];
   __shared__ i64 taken[MOST_PEERS];

@@ -180,7 +180,7 @@ __device__ inline void exchange(T& a, T& b) {
 //
 // Parents travel once, in the end: what a rank found for a mirror is the lowest then, whoever came first, and the master takes
 // the lowest of all ranks that reached it in its level. So they do not depend on timing.
-extern "C" __global__ void __launch_bounds__(512, 2)
+extern "C" __global__ void __launch_bounds__(512, RESIDENT)
 bfs_peers(const u64* index, const int* table, i64 source, Local graph, Whole whole, i64 direction, i64 alpha, i64 beta,
           Found found, unsigned* const* seen_of, unsigned* const* next_of, i64 words, Queues queues, Peers peers,
           Proxies proxies, Post post, i64* rounds) {

@@ -101,7 +101,7 @@ __device__ inline void take(const Search& search, VALUE limit, unsigned step, Qu
       VALUE value = fell ? search.inboxes.in_values[p][slot] : search.far;
       fell = fell && value < search.local.values[lid] && value < lower(&search.local.values[lid], value);
       if (fell && lid < search.proxies.masters) mark(search, lid, fallen, any);
-      fell = fell && joins(lid, value < limit, step, search.local.stamps, search.local.pending);
+      fell = fell && comes_near(lid, value < limit, search.local.pending) && stamp(lid, step, search.local.stamps);
       append(out, fell, lid, search.local.offsets);
     }
   }
@@ -136,7 +136,7 @@ __device__ inline void relax_bucket(const Search& search, Queues queues, unsigne
         if (offers.apply(k, local.values)) {
           mark(search, target, fallen, any);
           if (target < masters || local.mirrors_push)
-            again = joins(target, offers.value[k] < limit, step, local.stamps, local.pending);
+            again = comes_near(target, offers.value[k] < limit, local.pending) && stamp(target, step, local.stamps);
         }
         if (__any_sync(FULL, again)) append(out, again, target, local.offsets);
       }
@@ -149,7 +149,7 @@ __device__ inline void relax_bucket(const Search& search, Queues queues, unsigne
   }
 }
 
-extern "C" __global__ void __launch_bounds__(512, 2)
+extern "C" __global__ void __launch_bounds__(512, RESIDENT)
 relax_peers(i64 source, const u64* index, const int* table, Local local, const WEIGHT* weights, VALUE far, VALUE delta,
             Queues queues, Peers peers, Proxies proxies, Mail mail, Inboxes inboxes, u64* marks, i64* rounds) {
   __shared__ u64 told[MOST_PEERS][TOLD];

@@ -91,7 +91,7 @@ __device__ inline void relax_everywhere(Search& search, unsigned& step, VALUE li
 // The search of settle_and_pull, where no mirror has out-edges. A bucket is settled on each rank; then mirrors whose distance
 // fell offer it to their masters, and again, until no rank offers anything. Before each pull of nodes that are not
 // settled, all mirrors get the distances of their masters.
-extern "C" __global__ void __launch_bounds__(512, 2)
+extern "C" __global__ void __launch_bounds__(512, RESIDENT)
 settle_and_pull_peers(i64 source, const u64* index, const int* table, SortedRows rows, i64 proxies, i64 enough,
                       i64 most_buckets, VALUE far, VALUE width, VALUE* const* values_of, unsigned* fallen, Queues queues,
                       Peers peers, Proxies others, Offers offers, i64* rounds) {
