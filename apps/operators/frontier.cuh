@@ -176,6 +176,24 @@ __device__ inline void consume(Queues queues, const int* targets, Visit visit) {
   });
 }
 
+// Calls visit(chosen, nodes) for the nodes of 32 words of a bitmap, the lanes' ``bits``, of which lane 0 has word ``first``: up
+// to K nodes of each lane at a time. Words without nodes cost little. The whole warp calls it.
+template <class Visit>
+__device__ inline void visit_bits(i64 first, unsigned bits, Visit visit) {
+  for (unsigned left = __ballot_sync(FULL, bits != 0); left;) {
+    bool chosen[K];
+    int node[K];
+#pragma unroll
+    for (int k = 0; k < K; k++) {
+      int other = left ? __ffs(left) - 1 : 0;
+      node[k] = (int)((first + other) * 32 + lane_id());
+      chosen[k] = __shfl_sync(FULL, bits, other) >> lane_id() & (left != 0);
+      left &= left - 1;
+    }
+    visit(chosen, node);
+  }
+}
+
 // The frontier's nodes as a queue. One lane per node of the bitmap; words without bits cost one load.
 extern "C" __global__ void queue_bits(const unsigned* frontier, i64 size, const i64* offsets, Queues queues) {
   i64 words = (size + 31) / 32;

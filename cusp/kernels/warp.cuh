@@ -22,6 +22,8 @@ __device__ inline void set_bit(unsigned* words, i64 place) {
   if (!(words[place >> 5] & bit)) atomicOr(&words[place >> 5], bit);
 }
 
+__device__ inline void clear_bit(unsigned* words, i64 place) { atomicAnd(&words[place >> 5], ~(1u << (place & 31))); }
+
 // Sets a bit; true for the one thread that does.
 __device__ inline bool claim_bit(unsigned* words, i64 place) {
   unsigned bit = 1u << (place & 31);

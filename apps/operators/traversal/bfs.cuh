@@ -124,7 +124,7 @@ __device__ inline void pull_level(i64 rows, const int* first, const i64* offsets
 }
 
 // The nodes of a bitmap that are not in ``older``, from local id ``begin`` on, are appended, and added to ``older``. The grid
-// calls it; a lane looks at a word, so words without new nodes cost little.
+// calls it.
 __device__ inline void queue_new(Queue out, i64 begin, i64 end, const unsigned* seen, unsigned* older, const i64* offsets) {
   i64 last = (end + 31) / 32;
   for (i64 base = begin / 32 + thread_id() / 32 * 32; base < last; base += num_threads()) {
@@ -132,18 +132,7 @@ __device__ inline void queue_new(Queue out, i64 begin, i64 end, const unsigned* 
     unsigned fresh = word < last ? seen[word] & ~older[word] : 0;
     if (word * 32 < begin) fresh &= ~0u << (begin & 31);
     if (fresh) older[word] |= fresh;
-    for (unsigned left = __ballot_sync(FULL, fresh != 0); left;) {
-      bool chosen[K];
-      int node[K];
-#pragma unroll
-      for (int k = 0; k < K; k++) {
-        int other = left ? __ffs(left) - 1 : 0;
-        node[k] = (int)((base + other) * 32 + lane_id());
-        chosen[k] = __shfl_sync(FULL, fresh, other) >> lane_id() & (left != 0);
-        left &= left - 1;
-      }
-      append_all(out, chosen, node, offsets);
-    }
+    visit_bits(base, fresh, [&](const bool (&chosen)[K], const int (&node)[K]) { append_all(out, chosen, node, offsets); });
   }
 }
 

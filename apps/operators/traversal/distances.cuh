@@ -18,7 +18,8 @@ __device__ inline void keep_lowest(u64* most, VALUE value, VALUE far) {
   if (lane_id() == 0 && below > peek(most)) atomicMax(most, below);
 }
 
-// What edges offer their targets: a value, ``far`` where the sum would not stay below it. K loads are under way at once.
+// What edges offer their targets: a value, ``far`` where the sum would not stay below it. K loads are under way at once. Without
+// LOOK, old values are not looked at.
 struct Candidates {
   int target[K];
   VALUE value[K], old[K];
@@ -29,6 +30,7 @@ struct Candidates {
   }
 };
 
+template <bool LOOK = true>
 __device__ inline Candidates candidates(const Edges& edges, VALUE far, const int* targets, const WEIGHT* weights,
                                         const VALUE* values) {
   Candidates result;
@@ -41,6 +43,6 @@ __device__ inline Candidates candidates(const Edges& edges, VALUE far, const int
     if (weight < far - value) result.value[k] = value + weight;
   }
 #pragma unroll
-  for (int k = 0; k < K; k++) result.old[k] = values[result.target[k]];
+  for (int k = 0; k < K; k++) result.old[k] = LOOK ? values[result.target[k]] : far;
   return result;
 }

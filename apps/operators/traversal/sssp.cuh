@@ -56,41 +56,52 @@ struct Width {
   }
 };
 
+// Calls visit(chosen, nodes) for all pending nodes, as visit_bits.
+template <class Visit>
+__device__ inline void for_each_pending(const unsigned* pending, i64 words, Visit visit) {
+  auto load = [&](i64 word) { return pending[word]; };
+  for_each_loaded(0, words, load, [&](i64 word, unsigned bits, bool) { visit_bits(word - lane_id(), bits, visit); });
+}
+
 // Lowest distance of a pending node that this thread sees; the grid looks at all.
 __device__ inline VALUE lowest_pending(const unsigned* pending, i64 words, const VALUE* values, VALUE far) {
   VALUE lowest = far;
-  for (i64 word = thread_id() / 32; word < words; word += num_threads() / 32) {
-    unsigned bits = pending[word];
-    if (bits >> lane_id() & 1) lowest = min(lowest, values[word * 32 + lane_id()]);
-  }
+  for_each_pending(pending, words, [&](const bool (&chosen)[K], const int (&node)[K]) {
+#pragma unroll
+    for (int k = 0; k < K; k++)
+      if (chosen[k]) lowest = min(lowest, values[node[k]]);
+  });
   return lowest;
 }
 
 // Appends the pending nodes below ``limit``, which are pending no more. ``relaxed_at`` is null where nobody asks.
 __device__ inline void append_pending(Queue out, VALUE limit, unsigned* pending, i64 words, const VALUE* values,
                                       VALUE* relaxed_at, const i64* offsets) {
-  for (i64 word = thread_id() / 32; word < words; word += num_threads() / 32) {
-    unsigned bits = pending[word];
-    if (bits == 0) continue;
-    i64 lid = word * 32 + lane_id();
-    bool near = bits >> lane_id() & 1 && values[lid] < limit;
-    if (near && relaxed_at) relaxed_at[lid] = values[lid];
-    unsigned chosen = __ballot_sync(FULL, near);
-    if (chosen == 0) continue;
-    if (lane_id() == 0) pending[word] = bits & ~chosen;
-    append(out, near, (int)lid, offsets);
-  }
+  for_each_pending(pending, words, [&](const bool (&chosen)[K], const int (&node)[K]) {
+    bool near[K];
+    VALUE value[K];
+#pragma unroll
+    for (int k = 0; k < K; k++) value[k] = chosen[k] ? values[node[k]] : limit;
+#pragma unroll
+    for (int k = 0; k < K; k++) {
+      near[k] = value[k] < limit;
+      if (near[k] && relaxed_at) relaxed_at[node[k]] = value[k];
+      unsigned taken = __ballot_sync(FULL, near[k]);
+      if (lane_id() == 0 && taken) pending[node[k] / 32] &= ~taken;
+    }
+    append_all(out, near, node, offsets);
+  });
 }
 
-// A node whose value fell: true if it is below ``limit``, and pending no more; one that stays above is pending.
-__device__ inline bool comes_near(int node, bool below, unsigned* pending) {
-  if (!below) set_bit(pending, node);
-  else if (get_bit(pending, node)) atomicAnd(&pending[node >> 5], ~(1u << (node & 31)));
-  return below;
-}
-
-// Such a node joins the queue of this step, once: true for the thread that first stamps it.
+// Whether a node joins the queue of this step: true for the thread that first stamps it.
 __device__ inline bool stamp(int node, unsigned step, int* stamps) { return atomicExch(&stamps[node], (int)step) != (int)step; }
+
+// The same for a node whose value fell: below ``limit`` it is pending no more, one that stays above is.
+__device__ inline bool joins(int node, bool below, unsigned step, int* stamps, unsigned* pending) {
+  if (!below) set_bit(pending, node);
+  else if (get_bit(pending, node)) clear_bit(pending, node);
+  return below && stamp(node, step, stamps);
+}
 
 constexpr unsigned MANY_STEPS = 1u << 30;  // after which they are counted anew: a stamp must not come back by overflow
 
@@ -131,23 +142,29 @@ relax_drain(i64 whole, VALUE limit, VALUE far, VALUE delta, i64 proxies, const i
     queues.barrier();
     width.adapt(queue_edges(queues.total(step)), far);
     auto relax = [&](const Edges& edges, auto out) {
-      Candidates offers = candidates(edges, far, targets, weights, values);
+      // In a burst every load is waited for: what may be needed is on the way together, and nothing is looked at first.
+      constexpr bool ALONE = decltype(out)::IN_BURST;
+      Candidates offers = candidates<!ALONE>(edges, far, targets, weights, values);
       i64 begin[K], end[K];
+      bool waits[K];
 #pragma unroll
-      for (int k = 0; k < K; k++) {  // on the way while values are lowered
-        bool early = out.IN_BURST && offers.value[k] < far;
+      for (int k = 0; k < K; k++) {
+        bool early = ALONE && offers.value[k] < far;
         begin[k] = early ? offsets[offers.target[k]] : 0, end[k] = early ? offsets[offers.target[k] + 1] : 0;
-        if (!early && offers.value[k] < offers.old[k]) prefetch(&offsets[offers.target[k]]);
+        waits[k] = early && get_bit(pending, offers.target[k]);
+        if (!ALONE && offers.value[k] < offers.old[k]) prefetch(&offsets[offers.target[k]]);
       }
 #pragma unroll
       for (int k = 0; k < K; k++) {
         int target = offers.target[k];
-        bool fell = offers.apply(k, values), below = offers.value[k] < limit;
+        bool fell = offers.apply(k, values), near = fell && offers.value[k] < limit;
         if (fell && !whole) set_bit(updated, target);
-        if (fell && !whole && below) lower(&relaxed_at[target], offers.value[k]);
-        bool near = fell && comes_near(target, below, pending) && (out.IN_BURST || stamp(target, step, stamps));
+        if (near && !whole) lower(&relaxed_at[target], offers.value[k]);
+        if (ALONE && fell && !near) set_bit(pending, target);
+        if (ALONE && near && waits[k]) clear_bit(pending, target);
+        if (!ALONE) near = fell && joins(target, near, step, stamps, pending);
         if (!near) begin[k] = end[k] = 0;
-        else if (!out.IN_BURST) begin[k] = offsets[target], end[k] = offsets[target + 1];
+        else if (!ALONE) begin[k] = offsets[target], end[k] = offsets[target + 1];
       }
       for (int k = 0; k < K; k++)
         if (begin[k] < end[k]) prefetch(&targets[begin[k]]), prefetch(&weights[begin[k]]);

@@ -101,7 +101,7 @@ __device__ inline void take(const Search& search, VALUE limit, unsigned step, Qu
       VALUE value = fell ? search.inboxes.in_values[p][slot] : search.far;
       fell = fell && value < search.local.values[lid] && value < lower(&search.local.values[lid], value);
       if (fell && lid < search.proxies.masters) mark(search, lid, fallen, any);
-      fell = fell && comes_near(lid, value < limit, search.local.pending) && stamp(lid, step, search.local.stamps);
+      fell = fell && joins(lid, value < limit, step, search.local.stamps, search.local.pending);
       append(out, fell, lid, search.local.offsets);
     }
   }
@@ -136,7 +136,7 @@ __device__ inline void relax_bucket(const Search& search, Queues queues, unsigne
         if (offers.apply(k, local.values)) {
           mark(search, target, fallen, any);
           if (target < masters || local.mirrors_push)
-            again = comes_near(target, offers.value[k] < limit, local.pending) && stamp(target, step, local.stamps);
+            again = joins(target, offers.value[k] < limit, step, local.stamps, local.pending);
         }
         if (__any_sync(FULL, again)) append(out, again, target, local.offsets);
       }
