@@ -149,7 +149,7 @@ __device__ inline void drain(Queues queues, unsigned& step, const i64* offsets, 
     if (queue_nodes(total) == 0) break;
     Queue out = queues.next(step);
     Rows rows = queues.rows(step - 1, total);
-    if (is_narrow(rows)) run_burst(rows, offsets, out, visit, claim);
+    if (BURSTS && is_narrow(rows)) run_burst(rows, offsets, out, visit, claim);
     else for_each_edge(rows, [&](const Edges& edges) { visit(edges, out); });
     queues.barrier();
   }

@@ -21,43 +21,16 @@ struct Edges {
 };
 
 constexpr i64 TILE = 32 * K;
-constexpr int NEVER = 1 << 30;  // more than any distance within a run
+constexpr i64 NEVER = 1ll << 40;  // more than any distance within a run
 
 // How far behind ``edge`` each of the 32 starts after that of ``slot`` is, one per lane; starts[last] is the last of all.
-__device__ inline int next_start(const i64* starts, i64 slot, i64 last, i64 edge) {
+__device__ inline i64 next_start(const i64* starts, i64 slot, i64 last, i64 edge) {
   i64 place = slot + 1 + lane_id();
-  return place <= last ? (int)min(starts[place] - edge, (i64)NEVER) : NEVER;
+  return place <= last ? starts[place] - edge : NEVER;
 }
 
-// Where the rows after that of ``slot`` begin in a tile: the first 32 are known, the others are loaded together.
-struct Starts {
-  int later[K];
-
-  __device__ Starts(const i64* starts, i64 slot, i64 last, i64 edge, int first) {
-    bool more = __shfl_sync(FULL, first, 31) < TILE;
-    later[0] = first;
-#pragma unroll
-    for (int k = 1; k < K; k++) later[k] = more ? next_start(starts, slot + 32 * k, last, edge) : NEVER;
-  }
-  // Bits of those of 32 edges, from ``begin`` of the tile on, with which a row begins.
-  __device__ unsigned in_group(int begin) const {
-    unsigned bits = 0;
-#pragma unroll
-    for (int k = 0; k < K; k++)
-      if ((unsigned)(later[k] - begin) < 32) bits |= 1u << (later[k] - begin);
-    return __reduce_or_sync(FULL, bits);
-  }
-  // How many begin up to the end of the tile.
-  __device__ i64 count() const {
-    i64 sum = 0;
-#pragma unroll
-    for (int k = 0; k < K; k++) sum += __popc(__ballot_sync(FULL, later[k] <= TILE));
-    return sum;
-  }
-};
-
-// Calls visit(edges) for all edges, by whole warps. From the first row of its run on, the next starts say which row each of
-// the next edges belongs to.
+// Calls visit(edges) for all edges, by whole warps. From the first row of its run on, the next 32 starts say which row each of
+// the next 32 edges belongs to.
 template <class Visit>
 __device__ inline void for_each_edge(Rows rows, Visit visit, i64 warp = thread_id() / 32) {
   Run run = even_run(rows.begin, rows.end, 32, warp);
@@ -65,7 +38,7 @@ __device__ inline void for_each_edge(Rows rows, Visit visit, i64 warp = thread_i
   i64 slot = slot_of(rows.starts, rows.count, run.begin);
   for (i64 tile = run.begin; tile < run.end; tile += TILE) {
     Edges edges;
-    int next = next_start(rows.starts, slot, rows.count - 1, tile);
+    i64 next = next_start(rows.starts, slot, rows.count - 1, tile);
     if (!__any_sync(FULL, next <= TILE)) {  // inside a hub's row
       int node = rows.lids[slot];
       i64 place = rows.shifts[slot] + tile + lane_id();
@@ -76,20 +49,18 @@ __device__ inline void for_each_edge(Rows rows, Visit visit, i64 warp = thread_i
         edges.place[k] = place + 32 * k;
       }
     } else {
-      Starts starts(rows.starts, slot, rows.count - 1, tile, next);
-      i64 own = slot;
 #pragma unroll
       for (int k = 0; k < K; k++) {
-        i64 edge = tile + 32 * k + lane_id();
-        unsigned begins = starts.in_group(32 * k);
-        i64 row = own + __popc(begins & (below_lane() | 1u << lane_id()));
-        own += __popc(begins);
-        edges.active[k] = edge < run.end;
-        if (!edges.active[k]) continue;
-        edges.node[k] = rows.lids[row];
-        edges.place[k] = edge + rows.shifts[row];
+        i64 group = tile + 32 * k;
+        edges.active[k] = group + lane_id() < run.end;
+        if (group >= run.end) continue;
+        if (k > 0) next = next_start(rows.starts, slot, rows.count - 1, group);
+        unsigned begins = __reduce_or_sync(FULL, next < 32 ? 1u << next : 0u);
+        i64 own = slot + __popc(begins & (below_lane() | 1u << lane_id()));
+        edges.node[k] = rows.lids[own];
+        edges.place[k] = group + lane_id() + rows.shifts[own];
+        slot += __popc(__ballot_sync(FULL, next <= 32));
       }
-      slot += starts.count();
     }
     visit(edges);
   }
@@ -129,7 +100,7 @@ __device__ inline void reduce_rows(Rows rows, T identity, Pieces<Piece> pieces, 
     T value[K];
     unsigned ends[K];  // lanes whose edge is the last of its row
     i64 base[K];       // row of the first lane
-    int next = next_start(rows.starts, slot, rows.count, tile);
+    i64 next = next_start(rows.starts, slot, rows.count, tile);
     if (tile + TILE <= run.end && !__any_sync(FULL, next <= TILE)) {  // inside a hub's row
       i64 place = tile + rows.shifts[slot] + lane_id();
 #pragma unroll
@@ -139,12 +110,11 @@ __device__ inline void reduce_rows(Rows rows, T identity, Pieces<Piece> pieces, 
       for (int k = 0; k < K; k++) open = join(open, value[k]);
       continue;
     }
-    Starts starts(rows.starts, slot, rows.count, tile, next);
 #pragma unroll
     for (int k = 0; k < K; k++) {
       i64 left = run.end - tile - 32 * k;
-      ends[k] = starts.in_group(32 * k + 1);
-      if (left < 32) ends[k] &= left > 0 ? (1u << left) - 1 : 0;
+      if (k > 0) next = next_start(rows.starts, slot, rows.count, tile + 32 * k);
+      ends[k] = __reduce_or_sync(FULL, next <= 32 && next <= left ? 1u << (next - 1) : 0u);
       base[k] = slot;
       i64 own = slot + __popc(ends[k] & below_lane());
       bool active = lane_id() < left;

@@ -29,21 +29,14 @@ __device__ inline i64 scattered_warp() {
 // The number of a warp where those of different blocks follow each other: little work is spread over all multiprocessors.
 __device__ inline i64 spread_warp() { return (i64)threadIdx.x / 32 * gridDim.x + blockIdx.x; }
 
-// The last of ``count`` ascending starts that is not above ``edge``; starts[0] is not. The whole warp calls it: it probes 128
-// places at a time, each lane four, as the way to memory takes longer than to look at them.
+// The last of ``count`` ascending starts that is not above ``edge``; starts[0] is not. The whole warp calls it: it probes 32
+// places at a time.
 __device__ inline i64 slot_of(const i64* starts, i64 count, i64 edge) {
-  constexpr int PROBES = 4;
   i64 slot = 0, left = count;  // the result is in slot ... slot + left - 1
   while (left > 1) {
-    i64 step = (left + 32 * PROBES - 1) / (32 * PROBES), steps = -1;
-    bool fits[PROBES];
-#pragma unroll
-    for (int k = 0; k < PROBES; k++) {
-      i64 probe = step * (lane_id() + 32 * k);
-      fits[k] = probe < left && starts[slot + probe] <= edge;
-    }
-#pragma unroll
-    for (int k = 0; k < PROBES; k++) steps += __popc(__ballot_sync(FULL, fits[k]));
+    i64 step = (left + 31) / 32, probe = slot + step * lane_id();
+    bool fits = step * lane_id() < left && starts[probe] <= edge;
+    i64 steps = __popc(__ballot_sync(FULL, fits)) - 1;
     slot += steps * step;
     left = min(step, left - steps * step);
   }

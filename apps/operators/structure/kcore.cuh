@@ -68,9 +68,8 @@ struct Meeting {
 
 // One rank on its own. Like all that peel_levels takes as ``ranks``: tell sends masters that were peeled to the ranks of their
 // mirrors, warp by warp; at meet, which ends a round, all wait for each other, and mirrors of what was peeled elsewhere join
-// the queue. BURSTS: whether blocks may go on by themselves.
+// the queue.
 struct Alone {
-  static constexpr bool BURSTS = true;
   Queues queues;
 
   __device__ void begin() const { queues.barrier(); }
@@ -149,7 +148,7 @@ __device__ inline void lose_neighbours(const Peeling& own, const Ranks& ranks, R
     }
     leave(own, ranks, last, target, level, found);
   };
-  if (Ranks::BURSTS && !many) return run_burst(rows, own.offsets, out, lose, [](int) { return true; });
+  if (BURSTS && !many) return run_burst(rows, own.offsets, out, lose, [](int) { return true; });
   for (int hub = threadIdx.x; hub < HUBS; hub += blockDim.x) lost[hub] = 0;
   __syncthreads();
   for_each_edge(rows, [&](const Edges& edges) { lose(edges, out); });
@@ -196,7 +195,7 @@ __device__ inline i64 peel_levels(const Peeling& own, Ranks& ranks, Queues queue
     }
     before = level;
     level = met.busy ? level + 1 : FAR - (i64)met.below;
-    for (bool busy = met.busy; busy; rounds += !Ranks::BURSTS) {
+    for (bool busy = met.busy; busy; rounds += !BURSTS) {
       Rows rows = queues.rows(step, queues.total(step));
       lose_neighbours(own, ranks, rows, before, queues.next(step));
       busy = ranks.meet(step, below).busy;

@@ -269,7 +269,7 @@ bfs_drain(const u64* index, const int* table, i64 source, i64 proxies, i64 rows,
     Queue out = queues.next(step);
     bool names = parents && level <= DEEP;
     Rows frontier = queues.rows(step - 1, total);
-    if (RESIDENT == 1 && !pulling && level > DEEP && is_narrow(frontier)) {  // ``unexplored`` does not count their few edges
+    if (BURSTS && !pulling && level > DEEP && is_narrow(frontier)) {  // ``unexplored`` does not count their few edges
       u64* cut = &queues.progress->lowest[bursts % 3];  // as the totals, three in turn
       bursts++;
       if (thread_id() == 0) queues.progress->lowest[bursts % 3] = 0;

@@ -40,8 +40,8 @@ __device__ inline double bucket_end(double lowest, double far, double delta) {
 }
 
 // Several buckets in a row that begin with few edges do not fill the GPU: the next one is wider. After one with many,
-// it is narrower again.
-constexpr i64 FEW_EDGES = 1ll << 16, MANY_EDGES = 1ll << 19;
+// it is narrower again. Bursts need few, and a wide bucket relaxes edges again and again: those of a lattice 19 times.
+constexpr i64 FEW_EDGES = 1ll << (BURSTS ? 11 : 16), MANY_EDGES = 8 * FEW_EDGES;
 constexpr int IN_A_ROW = 4;
 
 struct Width {

@@ -16,7 +16,6 @@ struct Inboxes {
 
 // Ranks that take each round together. See struct Alone.
 struct Together {
-  static constexpr bool BURSTS = false;
   const Peers& peers;
   const Inboxes& boxes;
   const Peeling& own;
