@@ -17,6 +17,7 @@ from gluon.sync import Sync
 FRONTIER = "apps/operators/frontier.cuh"
 MAX_EDGES, MAX_NODES = 1 << 34, 1 << 30  # what a queue's counter can hold
 PROGRESS_WORDS = 8  # of struct Progress
+DENSE = 8  # edges per node from which on hubs have most of all edges, as a rule
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,13 @@ def require_countable(nodes: int, edges: int) -> None:
     if nodes >= MAX_NODES or edges >= MAX_EDGES:
         most = f"{MAX_NODES:,} and {MAX_EDGES:,} are too many"
         raise OptionError(f"{nodes:,} nodes and {edges:,} edges on one GPU, where {most}: use more ranks")
+
+
+def blocks_for(part: Partition) -> int:
+    """Blocks per multiprocessor of a search: one, which goes in bursts, where there are many levels of few nodes, as a
+    rule: in road maps and meshes.
+    """
+    return 1 if part.num_edges < DENSE * part.num_nodes else 2
 
 
 def drains(sync: Sync) -> bool:

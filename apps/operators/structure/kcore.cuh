@@ -80,19 +80,31 @@ struct Alone {
   }
 };
 
-// The chosen masters of every lane leave. The whole warp calls it.
+// The chosen masters of every lane leave; their rows are from ``begin`` to ``end``, nothing where one is not chosen. The whole
+// warp calls it.
 template <class Ranks, class Out>
+__device__ inline void leave(const Peeling& own, const Ranks& ranks, const bool (&chosen)[K], const int (&lid)[K],
+                             const i64 (&begin)[K], const i64 (&end)[K], i64 level, Out out) {
+#pragma unroll
+  for (int k = 0; k < K; k++)
+    if (chosen[k]) own.core[lid[k]] = (int)level;
+  append_all(out, lid, begin, end);
+  ranks.tell(chosen, lid);
+}
+template <class Ranks>
 __device__ inline void leave(const Peeling& own, const Ranks& ranks, const bool (&chosen)[K], const int (&lid)[K], i64 level,
-                             Out out) {
+                             Queue out) {
   bool any = false;
+  i64 begin[K], end[K];
 #pragma unroll
   for (int k = 0; k < K; k++) any |= chosen[k];
   if (!__any_sync(FULL, any)) return;
 #pragma unroll
-  for (int k = 0; k < K; k++)
-    if (chosen[k]) own.core[lid[k]] = (int)level;
-  append_all(out, chosen, lid, own.offsets);
-  ranks.tell(chosen, lid);
+  for (int k = 0; k < K; k++) {
+    begin[k] = chosen[k] ? own.offsets[lid[k]] : 0;
+    end[k] = chosen[k] ? own.offsets[lid[k] + 1] : 0;
+  }
+  leave(own, ranks, chosen, lid, begin, end, level, out);
 }
 
 // Of the masters in ``list``, those with more than ``before`` neighbours have not been peeled; those with at most ``level``
@@ -128,12 +140,15 @@ __device__ inline void scan_left(const Peeling& own, const Ranks& ranks, const i
 //
 // Atomics on one address follow each other, and hubs, which come first, lose some in each of many edges: a block counts what
 // they lose.
+constexpr int HUBS = 2048;
+
 template <class Ranks>
-__device__ inline void lose_neighbours(const Peeling& own, const Ranks& ranks, Rows rows, i64 level, Queue out) {
-  constexpr int HUBS = K * 512;  // K for each thread of a block
+__device__ inline void lose_in_round(const Peeling& own, const Ranks& ranks, Rows rows, i64 level, Queue out) {
   __shared__ int lost[HUBS];
   bool many = !is_narrow(rows);
-  auto lose = [&](const Edges& edges, auto found) {
+  for (int hub = threadIdx.x; many && hub < HUBS; hub += blockDim.x) lost[hub] = 0;
+  __syncthreads();
+  for_each_edge(rows, [&](const Edges& edges) {
     int target[K], degree[K];
     bool last[K];
 #pragma unroll
@@ -146,23 +161,44 @@ __device__ inline void lose_neighbours(const Peeling& own, const Ranks& ranks, R
       if (counted) atomicAdd(&lost[target[k]], 1);
       last[k] = degree[k] > level && !counted && atomicSub(&own.degrees[target[k]], 1) == level + 1;
     }
-    leave(own, ranks, last, target, level, found);
-  };
-  if (BURSTS && !many) return run_burst(rows, own.offsets, out, lose, [](int) { return true; });
-  for (int hub = threadIdx.x; hub < HUBS; hub += blockDim.x) lost[hub] = 0;
+    leave(own, ranks, last, target, level, out);
+  });
   __syncthreads();
-  for_each_edge(rows, [&](const Edges& edges) { lose(edges, out); });
-  if (!many) return;
-  __syncthreads();
-  int hub[K];
-  bool last[K];
+  for (int first = threadIdx.x; many && first < HUBS; first += K * blockDim.x) {
+    int hub[K];
+    bool last[K];
 #pragma unroll
-  for (int k = 0; k < K; k++) {
-    hub[k] = threadIdx.x + 512 * k;
-    int less = lost[hub[k]], before = less ? atomicSub(&own.degrees[hub[k]], less) : 0;
-    last[k] = less && before > level && before - less <= level;
+    for (int k = 0; k < K; k++) {
+      hub[k] = first + k * blockDim.x;
+      int less = hub[k] < HUBS ? lost[hub[k]] : 0, before = less ? atomicSub(&own.degrees[hub[k]], less) : 0;
+      last[k] = less && before > level && before - less <= level;
+    }
+    leave(own, ranks, last, hub, level, out);
   }
-  leave(own, ranks, last, hub, level, out);
+}
+
+// The same in a burst. Here every load is waited for: nothing is looked at first, and offsets are on the way meanwhile.
+template <class Ranks>
+__device__ inline void lose_in_burst(const Peeling& own, const Ranks& ranks, Rows rows, i64 level, Queue out) {
+  auto lose = [&](const Edges& edges, BlockQueue found) {
+    int target[K];
+    i64 begin[K], end[K];
+    bool last[K];
+#pragma unroll
+    for (int k = 0; k < K; k++) target[k] = edges.active[k] ? own.neighbours[edges.place[k]] : -1;
+#pragma unroll
+    for (int k = 0; k < K; k++) {
+      begin[k] = target[k] >= 0 ? own.offsets[target[k]] : 0;
+      end[k] = target[k] >= 0 ? own.offsets[target[k] + 1] : 0;
+    }
+#pragma unroll
+    for (int k = 0; k < K; k++) {
+      last[k] = target[k] >= 0 && atomicSub(&own.degrees[target[k]], 1) == level + 1;
+      if (!last[k]) end[k] = begin[k];
+    }
+    leave(own, ranks, last, target, begin, end, level, found);
+  };
+  run_burst(rows, own.offsets, out, lose, [](int) { return true; });
 }
 
 // Peels from ``level`` on, up to level ``last``, and returns the number of rounds; with bursts, in which rounds of blocks are as
@@ -197,7 +233,9 @@ __device__ inline i64 peel_levels(const Peeling& own, Ranks& ranks, Queues queue
     level = met.busy ? level + 1 : FAR - (i64)met.below;
     for (bool busy = met.busy; busy; rounds += !BURSTS) {
       Rows rows = queues.rows(step, queues.total(step));
-      lose_neighbours(own, ranks, rows, before, queues.next(step));
+      Queue next = queues.next(step);
+      if (BURSTS && is_narrow(rows)) lose_in_burst(own, ranks, rows, before, next);
+      else lose_in_round(own, ranks, rows, before, next);
       busy = ranks.meet(step, below).busy;
     }
     if (met.below == 0) break;

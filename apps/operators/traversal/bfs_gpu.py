@@ -7,8 +7,7 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from apps.operators.frontier_gpu import Queue, make_queue, require_countable, threads_for
-from apps.operators.interfaces import is_sparse
+from apps.operators.frontier_gpu import Queue, blocks_for, make_queue, require_countable, threads_for
 from apps.operators.traversal.peers.bfs_gpu import PeerSearch
 from cusp.kernels.cuda import c_type, load, many_threads
 from cusp.partition import Partition
@@ -90,7 +89,7 @@ def bfs_drain(
         hops.fill(-1)
         parents.fill(-1)
         return hops, parents, 0
-    _bfs(np.int32).resident("bfs_drain", 1 if is_sparse(part) else 2)(
+    _bfs(np.int32).resident("bfs_drain", blocks_for(part))(
         part.lid_map.index, part.lid_map.table, int(source), part.num_proxies, plan.rows, part.num_edges, part.offsets,
         part.targets, *(plan.in_edges or (part.offsets, part.targets)), plan.first, way, alpha, beta, hops, part.gids,
         int(with_parents), parents, plan.bitmaps, _words(part), queue.struct, levels,

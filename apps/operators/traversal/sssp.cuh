@@ -40,19 +40,21 @@ __device__ inline double bucket_end(double lowest, double far, double delta) {
 }
 
 // Several buckets in a row that begin with few edges do not fill the GPU: the next one is wider. After one with many,
-// it is narrower again. Bursts need few, and a wide bucket relaxes edges again and again: those of a lattice 19 times.
-constexpr i64 FEW_EDGES = 1ll << (BURSTS ? 11 : 16), MANY_EDGES = 8 * FEW_EDGES;
+// it is narrower again. Bursts need few edges; there, buckets are wider if they end after few steps, as the way from one to the
+// next takes as long as some, and narrower after many, as a wide bucket relaxes edges again and again (of a lattice, 19 times).
+constexpr i64 FEW_EDGES = 1ll << 16, MANY_EDGES = 1ll << 19;
+constexpr unsigned SHORT = 4, LONG = 32;  // steps of a bucket
 constexpr int IN_A_ROW = 4;
 
 struct Width {
   VALUE usual, now;
   int few;  // buckets of late
 
-  // ``work``: edges with which the bucket began.
-  __device__ void adapt(i64 work, VALUE far) {
-    few = work < FEW_EDGES ? few + 1 : 0;
+  // ``work``: edges with which the bucket began; ``steps`` that it took.
+  __device__ void adapt(i64 work, unsigned steps, VALUE far) {
+    few = (BURSTS ? steps < SHORT : work < FEW_EDGES) ? few + 1 : 0;
     if (few >= IN_A_ROW && now < far / 4) now *= 2, few = 0;
-    if (work > MANY_EDGES && now > usual) now /= 2;
+    if ((BURSTS ? steps > LONG : work > MANY_EDGES) && now > usual) now /= 2;
   }
 };
 
@@ -140,7 +142,8 @@ relax_drain(i64 whole, VALUE limit, VALUE far, VALUE delta, i64 proxies, const i
     }
     append_pending(queues.next(step), limit, pending, words, values, whole ? nullptr : relaxed_at, offsets);
     queues.barrier();
-    width.adapt(queue_edges(queues.total(step)), far);
+    i64 work = queue_edges(queues.total(step));
+    unsigned before = step;
     auto relax = [&](const Edges& edges, auto out) {
       // In a burst every load is waited for: what may be needed is on the way together, and nothing is looked at first.
       constexpr bool ALONE = decltype(out)::IN_BURST;
@@ -171,6 +174,7 @@ relax_drain(i64 whole, VALUE limit, VALUE far, VALUE delta, i64 proxies, const i
       append_all(out, offers.target, begin, end);
     };
     drain(queues, step, offsets, relax, [&](int node) { return stamp(node, step, stamps); });
+    width.adapt(work, step - before, far);
     buckets++;
     if (!whole) break;
   }

@@ -12,8 +12,8 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from apps.operators.frontier_gpu import Queue, make_queue, threads_for
-from apps.operators.interfaces import is_sparse, without_rounds
+from apps.operators.frontier_gpu import DENSE, Queue, blocks_for, make_queue, threads_for
+from apps.operators.interfaces import without_rounds
 from apps.operators.traversal.bfs_gpu import bfs_drain, plan_bfs
 from apps.operators.traversal.interfaces import ALPHA, BETA
 from apps.operators.traversal.peers.relax_gpu import PeerRelaxing
@@ -26,7 +26,6 @@ from gluon.peers.lists_gpu import mirrors_have_rows
 from gluon.sync import Sync
 
 SSSP, SORTED = (f"apps/operators/traversal/{name}.cuh" for name in ("sssp", "sssp_sorted"))
-DENSE = 8  # edges per node from which on hubs have most of all edges, as a rule
 ENOUGH = 0.85  # share of the edges that belong to settled nodes when the others begin to pull, once
 ENOUGH_TO_REPEAT = 0.5  # and where they can pull again
 MOST_BUCKETS = 64  # before that, at most
@@ -118,7 +117,7 @@ def plan_relaxing(part: Partition, sync: Sync, weights: Any, dtype: np.dtype) ->
         peers = PeerRelaxing(part, sync, weights, dtype, stamps)
     elif sync.peers and by_weight and not mirrors_have_rows(part, sync.comm):
         peers = PeerPaths(part, sync, dtype, by_weight, int(part.num_edges * ENOUGH_TO_REPEAT), MOST_BUCKETS)
-    return Relaxing(make_queue(part), stamps, rounds, 1 if is_sparse(part) else 2, by_weight, peers)
+    return Relaxing(make_queue(part), stamps, rounds, blocks_for(part), by_weight, peers)
 
 
 def drains(queue: Relaxing, sync: Sync) -> bool:

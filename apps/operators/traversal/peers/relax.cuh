@@ -178,7 +178,7 @@ relax_peers(i64 source, const u64* index, const int* table, Local local, const W
     peers.barrier(barriers, told, [&](int, int k) { return k == BELOW ? peek(below) : k == WORK ? (u64)work : 0ull; });
     u64 most = peers.most(told, BELOW);
     if (most == 0) break;
-    if (buckets > 0) width.adapt(peers.sum(told, WORK), far);
+    if (buckets > 0) width.adapt(peers.sum(told, WORK), 0, far);
     VALUE limit = bucket_end(value_below(far, most), far, width.now);
     append_pending(queues.next(step), limit, local.pending, words, local.values, nullptr, local.offsets);
     queues.barrier();
