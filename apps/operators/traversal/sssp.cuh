@@ -43,7 +43,7 @@ __device__ inline double bucket_end(double lowest, double far, double delta) {
 // it is narrower again. Bursts need few edges; there, buckets are wider if they end after few steps, as the way from one to the
 // next takes as long as some, and narrower after many, as a wide bucket relaxes edges again and again (of a lattice, 19 times).
 constexpr i64 FEW_EDGES = 1ll << 16, MANY_EDGES = 1ll << 19;
-constexpr unsigned SHORT = 4, LONG = 32;  // steps of a bucket
+constexpr unsigned SHORT = 6, LONG = 48;  // steps of a bucket
 constexpr int IN_A_ROW = 4;
 
 struct Width {
