@@ -1,15 +1,17 @@
-// Bursts: rounds of a block on its own. In a narrow frontier, of a road map or at the end of a peeling, a round costs its
-// way: a barrier of all blocks, the search for a warp's first row, an append, one after the other, 5 us however few edges
-// there are. So each block takes a share of such a frontier and goes on from there for some rounds, with what it finds in
-// shared memory and its own threads to wait for: what is left is three loads in a row, 1.5 us. Only for operators that give the same
-// in any order: blocks do not see how far others have come.
+// Bursts: rounds that a block takes on its own.
+//
+// In a narrow frontier, as in road maps or at the end of a peeling, a round takes 5 us however few edges there are: a barrier of
+// all blocks, the search for a warp's first row, and an append follow each other. So each block takes a share of such a
+// frontier and goes on from there for some rounds. What it finds is in its shared memory, and it waits for nobody else: two
+// or three loads in a row are left, 1.5 us. That is for operators whose result does not depend on the order, as no block
+// knows how far the others have come.
 #include "runs.cuh"
 
 constexpr bool BURSTS = RESIDENT == 1;  // where there are many narrow frontiers, one block runs on each multiprocessor
-constexpr int ROOM = 1024;            // nodes that a block can hold
-constexpr i64 NARROW = ROOM;          // edges a block with which a frontier is narrow: the first round finds as many nodes, at most
-constexpr int IN_A_BURST = 16;        // rounds, until nodes are shared out anew
-constexpr int BURST_EDGE_BITS = 21;   // of a counter; the nodes of a round are above
+constexpr int ROOM = 1024;           // nodes that a block can hold
+constexpr i64 NARROW = ROOM;         // edges for each block, of which the first round finds as many nodes, at most
+constexpr int IN_A_BURST = 16;       // rounds, until nodes are shared out anew
+constexpr int BURST_EDGE_BITS = 21;  // of a counter; the nodes of a round are above
 static_assert(ROOM * (ROOM + 1) < 1 << BURST_EDGE_BITS, "edges of one round, each row cut at ROOM + 1");
 
 __device__ inline bool is_narrow(Rows rows) { return rows.end - rows.begin <= NARROW * gridDim.x; }
@@ -57,14 +59,14 @@ __device__ inline void append_all(BlockQueue queue, const int (&node)[K], const 
 // What a block holds: nodes in the order in which they were found, those of a round together.
 struct Burst {
   Entry entries[ROOM];
-  unsigned added[3];  // in each round; three counters in turn, so that one barrier is enough
-  int rounds, first, count;  // taken; where the nodes of the last one are, and how many
-  bool cut;                  // there was no room for another one
+  unsigned added[3];                // in each round; three counters in turn, so that one barrier is enough
+  int rounds, first, count;         // taken; where the nodes of the last one are, and how many
+  bool cut;                         // there was no room for another one
   unsigned short ends[IN_A_BURST];  // of the nodes of each round, with ``keeps``
 
-  // All edges of ``rows``, and then those of the nodes found, for up to ``most`` rounds in all, as long as there is room for what
-  // a round may find; with ``keeps``, behind all that was found before. Calls visit(edges, out, rounds before). The whole block
-  // calls it. There is room in the first round: the frontier is narrow.
+  // All edges of ``rows``, which are narrow, and then those of the nodes found, for up to ``most`` rounds in all, as long as
+  // there is room for what a round may find; with ``keeps``, behind all that was found before. Calls visit(edges, out, rounds
+  // before). The whole block calls it.
   template <class Visit>
   __device__ void run(Rows rows, int most, bool keeps, Visit visit) {
     __syncthreads();
@@ -110,8 +112,9 @@ struct Burst {
     return edges;
   }
 
-  // The first node of a round, counted from 1; with ``keeps``.
-  __device__ int begin_of(int round) const { return round > rounds ? first + count : round > 1 ? ends[round - 2] : 0; }
+  // With ``keeps``: how many nodes were found, in the first ``most`` rounds or in all.
+  __device__ int found() const { return first + count; }
+  __device__ int found(int most) const { return most <= rounds ? ends[most - 1] : found(); }
 
   // Appends those of the nodes found last that ``claim`` chooses. The whole block calls it.
   template <class Out, class Claim>

@@ -22,9 +22,9 @@ from cusp.runtime.threads import num_threads
 if TYPE_CHECKING:
     import h5py
 
-PIECE = 4 << 20  # bytes of a buffer
+PIECE = 8 << 20  # bytes of a buffer
 STRETCH = 8  # pieces that a thread reads one after the other, at most; they are checked together
-THREADS = 16  # at most: more of them, or smaller pieces, would wait for Python's lock
+THREADS = 12  # at most: of 16 cores; more of them, or smaller pieces, would wait for Python's lock
 NOTHING_WRONG = (1 << 63) - 1
 NO_LIMIT = -1  # as an unsigned number: the largest
 Visit = Callable[[int, int], None]

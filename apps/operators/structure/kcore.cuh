@@ -145,8 +145,8 @@ constexpr int HUBS = 2048;
 template <class Ranks>
 __device__ inline void lose_in_round(const Peeling& own, const Ranks& ranks, Rows rows, i64 level, Queue out) {
   __shared__ int lost[HUBS];
-  bool many = !is_narrow(rows);
-  for (int hub = threadIdx.x; many && hub < HUBS; hub += blockDim.x) lost[hub] = 0;
+  int hubs = is_narrow(rows) ? 0 : HUBS;  // of which a block counts what they lose; whether they have left is seen at the end
+  for (int hub = threadIdx.x; hub < hubs; hub += blockDim.x) lost[hub] = 0;
   __syncthreads();
   for_each_edge(rows, [&](const Edges& edges) {
     int target[K], degree[K];
@@ -154,23 +154,23 @@ __device__ inline void lose_in_round(const Peeling& own, const Ranks& ranks, Row
 #pragma unroll
     for (int k = 0; k < K; k++) target[k] = edges.active[k] ? own.neighbours[edges.place[k]] : -1;
 #pragma unroll
-    for (int k = 0; k < K; k++) degree[k] = target[k] >= 0 ? own.degrees[target[k]] : -1;
+    for (int k = 0; k < K; k++) degree[k] = target[k] >= hubs ? own.degrees[target[k]] : -1;
 #pragma unroll
     for (int k = 0; k < K; k++) {
-      bool counted = many && degree[k] > level && target[k] < HUBS;
+      bool counted = target[k] >= 0 && target[k] < hubs;
       if (counted) atomicAdd(&lost[target[k]], 1);
       last[k] = degree[k] > level && !counted && atomicSub(&own.degrees[target[k]], 1) == level + 1;
     }
     leave(own, ranks, last, target, level, out);
   });
   __syncthreads();
-  for (int first = threadIdx.x; many && first < HUBS; first += K * blockDim.x) {
+  for (int base = threadIdx.x; base < hubs; base += K * blockDim.x) {
     int hub[K];
     bool last[K];
 #pragma unroll
     for (int k = 0; k < K; k++) {
-      hub[k] = first + k * blockDim.x;
-      int less = hub[k] < HUBS ? lost[hub[k]] : 0, before = less ? atomicSub(&own.degrees[hub[k]], less) : 0;
+      hub[k] = base + k * blockDim.x;
+      int less = hub[k] < hubs ? lost[hub[k]] : 0, before = less ? atomicSub(&own.degrees[hub[k]], less) : 0;
       last[k] = less && before > level && before - less <= level;
     }
     leave(own, ranks, last, hub, level, out);
@@ -201,8 +201,8 @@ __device__ inline void lose_in_burst(const Peeling& own, const Ranks& ranks, Row
   run_burst(rows, own.offsets, out, lose, [](int) { return true; });
 }
 
-// Peels from ``level`` on, up to level ``last``, and returns the number of rounds; with bursts, in which rounds of blocks are as
-// many as it happens, that of scans. A level begins with a scan of what is left.
+// Peels from ``level`` on, up to level ``last``, and returns the number of rounds; with bursts, whose rounds nobody counts, that of
+// scans. A level begins with a scan of what is left.
 // It tries the next number, as there are few gaps among core numbers; if nobody has it, the scan has found the lowest. A list
 // of which half has left is made anew.
 template <class Ranks>

@@ -176,14 +176,12 @@ __device__ inline int take_levels(Rows rows, const i64* offsets, const int* targ
   });
   if (threadIdx.x == 0 && burst.cut) atomicMax(cut, (u64)(most - burst.rounds));
   queues.barrier();
-  int taken = most - (int)peek(cut), all = burst.first + burst.count;
-  int end = taken <= burst.rounds ? burst.ends[taken - 1] : all, last = level + taken - 1;
+  int taken = most - (int)peek(cut), last = level + taken - 1, all = burst.found(), in_time = burst.found(taken);
   for (int i = threadIdx.x; i - (int)lane_id() < all; i += blockDim.x) {
     int node = burst.entries[min(i, all - 1)].node, known = *(const volatile int*)&hops[node];
-    bool fits = i < end && known >= 0;
-    if (fits) set_bit(seen, node);
+    if (i < in_time) set_bit(seen, node);
     else if (i < all && known > last) hops[node] = -1;
-    append(out, fits && known == last && i >= burst.begin_of(taken), node, offsets);
+    append(out, i < in_time && known == last, node, offsets);
   }
   return taken;
 }
@@ -225,9 +223,9 @@ __device__ inline int count_levels(i64 proxies, const i64* offsets, const int* h
   return (int)peek(most);
 }
 
-// hops from ``source``, -1 where there is no path, and parents likewise, if wanted: the lowest on a shortest path; but in a
-// pull that is not DEEP, the first in-neighbour of the row. direction: 0 whichever is cheaper, 1 push,
-// 2 pull. ``bitmaps`` are two of ``words`` words each. The rule that chooses is that of apps/bfs.py.
+// hops from ``source``, -1 where there is no path, and parents likewise, if wanted: the lowest on a shortest path; but in a pull
+// of the first DEEP levels the first in-neighbour of the row. direction: 0 whichever is cheaper, 1 push, 2 pull. ``bitmaps`` are
+// two of ``words`` words each. The rule that chooses is that of apps/bfs.py.
 extern "C" __global__ void __launch_bounds__(512, RESIDENT)
 bfs_drain(const u64* index, const int* table, i64 source, i64 proxies, i64 rows, i64 edges, const i64* offsets,
           const int* targets, const i64* in_offsets, const int* in_sources, const int* first, i64 direction, i64 alpha,

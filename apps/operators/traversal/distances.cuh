@@ -18,8 +18,8 @@ __device__ inline void keep_lowest(u64* most, VALUE value, VALUE far) {
   if (lane_id() == 0 && below > peek(most)) atomicMax(most, below);
 }
 
-// What edges offer their targets: a value, ``far`` where the sum would not stay below it. K loads are under way at once. Without
-// LOOK, old values are not looked at.
+// What edges offer their targets: a value, ``far`` where the sum would not stay below it. K loads are under way at once.
+// Without LOOK, old values are not looked at.
 struct Candidates {
   int target[K];
   VALUE value[K], old[K];

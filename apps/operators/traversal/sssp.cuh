@@ -111,11 +111,10 @@ constexpr unsigned MANY_STEPS = 1u << 30;  // after which they are counted anew:
 // until nothing is pending at all; without it one bucket, which ends at ``limit``, is drained for all ranks to agree.
 //
 // A node is appended once per step: the thread that lowers it below the limit and first stamps it with the step does that;
-// within a burst, whenever it is lowered.
-// Its value may fall while its edges are relaxed by several warps; then it is stamped for the next step and relaxed
-// again, so nothing is lost. A node that stays above the limit gets its pending bit. relaxed_at says, to those who come
-// from another rank's message, at which value a node's edges have been or will be relaxed; without other ranks nobody
-// asks.
+// within a burst, whenever it is lowered. Its value may fall while its edges are relaxed by several warps; then it is
+// stamped for the next step and relaxed again, so nothing is lost. A node that stays above the limit gets its pending bit.
+// relaxed_at says, to those who come from another rank's message, at which value a node's edges have been or will be
+// relaxed; without other ranks nobody asks.
 extern "C" __global__ void __launch_bounds__(512, RESIDENT)
 relax_drain(i64 whole, VALUE limit, VALUE far, VALUE delta, i64 proxies, const i64* offsets, const int* targets,
             const WEIGHT* weights, VALUE* values, VALUE* relaxed_at, unsigned* pending, unsigned* updated, int* stamps,
@@ -163,9 +162,9 @@ relax_drain(i64 whole, VALUE limit, VALUE far, VALUE delta, i64 proxies, const i
         bool fell = offers.apply(k, values), near = fell && offers.value[k] < limit;
         if (fell && !whole) set_bit(updated, target);
         if (near && !whole) lower(&relaxed_at[target], offers.value[k]);
-        if (ALONE && fell && !near) set_bit(pending, target);
-        if (ALONE && near && waits[k]) clear_bit(pending, target);
         if (!ALONE) near = fell && joins(target, near, step, stamps, pending);
+        else if (fell && !near) set_bit(pending, target);
+        else if (near && waits[k]) clear_bit(pending, target);
         if (!near) begin[k] = end[k] = 0;
         else if (!ALONE) begin[k] = offsets[target], end[k] = offsets[target + 1];
       }

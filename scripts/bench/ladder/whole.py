@@ -8,7 +8,8 @@ def library(graph: Graph, source: Source) -> Found:
     """``cusp bfs``: the whole search in one kernel, which stays on the GPU, with a barrier of all blocks for a level.
 
     Nothing is launched or read back between levels, edges are shared out evenly over all warps by numbers that the
-    queue has anyway, and large levels pull, their first neighbours out of an array of their own.
+    queue has anyway, and large levels pull, their first neighbours out of an array of their own. Narrow levels of deep
+    searches are taken in bursts: a block goes on for some of them without waiting for the others.
     """
     prepared = graph.once("prepared", lambda: bfs.prepare(graph.part, graph.sync))
     answer = bfs.bfs(graph.part, graph.sync, source.gid, prepared=prepared)
