@@ -65,8 +65,11 @@ def number_proxies(
     build = backend(Build, graph.device)
     xp = build.xp
     index = xp.zeros(2 * (-(-graph.num_nodes // 64)), np.uint64)
-    for part in graph.storage.parts(arrivals.targets.size):
-        build.mark(index, arrivals.targets[part])
+    if comm.size == 1 and graph.symmetric:
+        build.mark(index, layout.row_gids)  # they are the targets, too, and far fewer than edges
+    else:
+        for part in graph.storage.parts(arrivals.targets.size):
+            build.mark(index, arrivals.targets[part])
     targeted = index[::2].copy()
     build.mark(index, layout.row_gids)
     build.mark(index, masters.my_nodes)
@@ -110,6 +113,8 @@ def construct(
     xp = build.xp
     arrived, lid_map, storage = arrivals.targets, proxies.lid_map, graph.storage
     row_lids = lid_map.lids(layout.row_gids)
+    every = proxies.gids.size == graph.num_nodes  # has a proxy here: then the table is one of all nodes
+    index = lid_map.index[:0] if every else lid_map.index
     offsets = xp.zeros(proxies.gids.size + 1, np.int64)
     offsets[1:][row_lids] = xp.diff(layout.row_offsets)
     xp.cumsum(offsets, out=offsets)
@@ -119,8 +124,8 @@ def construct(
     for row, end in storage.rows(layout.row_offsets):
         rows, places, fronts = row_lids[row:end], layout.row_offsets[row : end + 1], xp.empty(end - row, np.int64)
         build.relabel(
-            lid_map.index, lid_map.table, rows, places, arrived, offsets, targets, fronts, order == "degree"
-        )  # fmt: skip
+            index, lid_map.table, rows, places, arrived, offsets, targets, fronts, order == "degree"
+        )
         if arrivals.weights is not None and weights is not None:
             build.move_rows(rows, places, as_bits(arrivals.weights), offsets, as_bits(weights), fronts)
     return Partition(

@@ -70,9 +70,10 @@ __device__ inline void keep_lowest(u64* lowest, i64 row, u64 pair, bool live) {
 }
 
 // Every row goes to its place in lid order, its targets as local ids; lowest[row] becomes the least pair of the row. A look-up
-// is three dependent loads of which most miss the L1 cache, so each lane has EACH of them under way before it writes.
-extern "C" __global__ void relabel(const u64* index, const int* table, const int* row_lids, const i64* row_offsets, i64 rows,
-                                   const GID* arrived, const i64* offsets, int* targets, i64 hubs_first, u64* lowest) {
+// is three dependent loads of which most miss the L1 cache, or one where ``every`` node has a proxy, so each lane has EACH of
+// them under way before it writes.
+extern "C" __global__ void relabel(i64 every, const u64* index, const int* table, const int* row_lids, const i64* row_offsets,
+                                   i64 rows, const GID* arrived, const i64* offsets, int* targets, i64 hubs_first, u64* lowest) {
   Run run = run_of_warp(row_offsets[0], row_offsets[rows], RUN);
   if (run.begin >= run.end) return;
   i64 row = slot_of(row_offsets, rows, run.begin);
@@ -82,7 +83,7 @@ extern "C" __global__ void relabel(const u64* index, const int* table, const int
 #pragma unroll
     for (int k = 0; k < EACH; k++) gid[k] = (u64)arrived[min(group + k * 32, run.end - 1)];
 #pragma unroll
-    for (int k = 0; k < EACH; k++) lid[k] = lid_of(index, table, gid[k]);
+    for (int k = 0; k < EACH; k++) lid[k] = every ? table[gid[k]] : lid_of(index, table, gid[k]);
 #pragma unroll
     for (int k = 0; k < EACH; k++) {
       i64 edge = group + k * 32, place = 0;

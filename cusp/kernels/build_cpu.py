@@ -165,7 +165,8 @@ def _relabel(index, table, row_lids, row_offsets, arrived, offsets, targets, fro
         lowest = np.int64(1) << 40
         front = begin
         for edge in range(row_offsets[row], row_offsets[row + 1]):
-            lid = lid_of(index, table, np.uint64(arrived[edge]))
+            gid = np.uint64(arrived[edge])
+            lid = lid_of(index, table, gid) if index.size else table[gid]
             targets[to + edge] = lid
             if lid < lowest:
                 lowest = np.int64(lid)

@@ -132,8 +132,9 @@ def test_masters_among_proxies():
 @pytest.mark.parametrize("gid", [np.uint32, np.uint64])
 @pytest.mark.parametrize("hubs_first", [True, False])
 @pytest.mark.parametrize("weight", [np.uint8, np.uint16, np.uint32, np.uint64])
-def test_rows_in_lid_order(gid, hubs_first, weight):
-    """Targets as local ids, hubs first, and weights in the order of their targets."""
+@pytest.mark.parametrize("every", [True, False])
+def test_rows_in_lid_order(gid, hubs_first, weight, every):
+    """Targets as local ids, hubs first, and weights in the order of their targets; without an index the same."""
     rng = np.random.default_rng(11)
     row_offsets = rows_of(11)
     row_offsets = row_offsets[np.r_[True, np.diff(row_offsets) > 0]]  # rows that arrive have edges
@@ -150,6 +151,7 @@ def test_rows_in_lid_order(gid, hubs_first, weight):
     arrived = rng.integers(0, rows * 2, edges).astype(gid)
     weights = rng.integers(0, 255, edges).astype(weight)
     targets, moved, fronts = np.empty(edges, np.int32), np.empty_like(weights), np.empty(rows, np.int64)
+    index = index[: 0 if every else None]
     build_cpu.relabel(index, table, row_lids, row_offsets, arrived, offsets, targets, fronts, hubs_first)
     build_cpu.move_rows(row_lids, row_offsets, weights, offsets, moved, fronts)
     given = [cp.asarray(array) for array in (index, table, row_lids, row_offsets, arrived, offsets)]
