@@ -155,24 +155,31 @@ class EdgeOperator:
     def _run(self, part: Partition, frontier: Any, given: dict[str, Any]) -> None:
         """Run over the edges of this rank."""
         bound = Binding(self, part, given)
-        out_edges = part.csc is None or (self.read if frontier is not None else self.write) == "src"
-        key = (part.device, out_edges, frontier is not None, *bound.types)
-        if key not in self._compiled:
-            edges = bound.edges("src" if out_edges else "dst", frontier is not None)
-            self._compiled[key] = backend(Edges, part.device).compile_pass(edges)
-        rows = (part.offsets, part.targets) if out_edges else (part.csc.offsets, part.csc.sources)  # type: ignore[union-attr]
         label = bound.label
         bits = label.updated if frontier is None else bound.checked(frontier)
+        run, rows, values = self._bound_to(part, bound, frontier is not None, backend(Edges, part.device).compile_pass)
         timeline.call(
-            self.expression.text, timeline.OPERATOR, finisher(part.device), self._compiled[key],
-            part, bits, *rows, label.values, label.updated, *bound.values(out_edges),
+            self.expression.text, timeline.OPERATOR, finisher(part.device), run,
+            part, bits, *rows, label.values, label.updated, *values,
         )  # fmt: skip
+
+    def _bound_to(
+        self, part: Partition, bound: Binding, filtered: bool, compile_edges: Callable[[Any], Any]
+    ) -> tuple[Any, tuple[Any, Any], list[Any]]:
+        """What ``compile_edges`` makes of this operator for a partition, with the rows and values that it takes."""
+        out_edges = part.csc is None or (self.read if filtered else self.write) == "src"
+        key = (part.device, compile_edges.__name__, out_edges, filtered, *bound.types)
+        if key not in self._compiled:
+            self._compiled[key] = compile_edges(bound.edges("src" if out_edges else "dst", filtered))
+        rows = (part.offsets, part.targets) if out_edges else (part.csc.offsets, part.csc.sources)  # type: ignore[union-attr]
+        return self._compiled[key], rows, bound.values(out_edges)
 
     def until_quiet(self, part: Partition, sync: Sync, /, **given: Any) -> int:
         """Run from the updated nodes on, sync, and again until no node changes. Collective; returns the rounds.
 
         If ``sync`` is asynchronous, there are none: a rank runs and tells others until all are quiet. Then it returns
-        the most runs of a rank.
+        the most runs of a rank. On a rank without others, a GPU may run all rounds of a graph with few edges per node
+        in one go, with blocks that do not wait for each other; then it returns the most rounds of a block.
 
         Raises
         ------
@@ -189,6 +196,10 @@ class EdgeOperator:
         if sync.asynchronous:
             channels = both_ways(label, self.write, self.read)
             return until_quiet(sync, lambda: self._step(part, label, given), *channels)
+        if sync.comm.size == 1 and backend(Edges, part.device).in_one_go(part):
+            rounds = self._run_all(part, sync, given)
+            if rounds is not None:
+                return rounds
         rounds = 0
         while (frontier := sync.total(label.num_updated_masters())[0]) > 0:
             self._run(part, label.swap_updated(), given)
@@ -196,6 +207,21 @@ class EdgeOperator:
             sync.broadcast(label, read=self.read)
             sync.end_round(frontier=frontier)
             rounds += 1
+        return rounds
+
+    def _run_all(self, part: Partition, sync: Sync, given: dict[str, Any]) -> int | None:
+        """All rounds of a rank without others in one call, and their number; None if that cannot be."""
+        bound = Binding(self, part, given)
+        label = bound.label
+        run, rows, values = self._bound_to(part, bound, True, backend(Edges, part.device).compile_rounds)
+        frontier = label.num_updated_masters()
+        if run is None or frontier == 0:
+            return None if run is None else 0
+        rounds = timeline.call(
+            self.expression.text, timeline.OPERATOR, finisher(part.device), run,
+            part, label.swap_updated(), *rows, label.values, *values,
+        )  # fmt: skip
+        sync.end_round(frontier=frontier)
         return rounds
 
     def drain(self, part: Partition, /, **given: Any) -> Drain:

@@ -123,9 +123,7 @@ def construct(
         weights = None if arrivals.weights is None else storage.empty(arrived.size, arrivals.weights.dtype)
     for row, end in storage.rows(layout.row_offsets):
         rows, places, fronts = row_lids[row:end], layout.row_offsets[row : end + 1], xp.empty(end - row, np.int64)
-        build.relabel(
-            index, lid_map.table, rows, places, arrived, offsets, targets, fronts, order == "degree"
-        )
+        build.relabel(index, lid_map.table, rows, places, arrived, offsets, targets, fronts, order == "degree")
         if arrivals.weights is not None and weights is not None:
             build.move_rows(rows, places, as_bits(arrivals.weights), offsets, as_bits(weights), fronts)
     return Partition(

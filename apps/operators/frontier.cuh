@@ -132,27 +132,36 @@ struct Queues {
 };
 
 // A burst of each block: visit(edges, BlockQueue). Appends to ``out`` what it leaves, if claim(node) is true; of blocks that
-// leave the same node, it is for one.
+// leave the same node, it is for one. Returns the rounds of this block.
 template <class Visit, class Claim>
-__device__ inline void run_burst(Rows rows, const i64* offsets, Queue out, Visit visit, Claim claim) {
+__device__ inline int run_burst(Rows rows, const i64* offsets, Queue out, Visit visit, Claim claim) {
   __shared__ Burst burst;
   burst.run(rows, IN_A_BURST, false, [&](const Edges& edges, BlockQueue found, int) { visit(edges, found); });
   burst.append_last(out, offsets, claim);
+  return burst.rounds;
 }
 
+// Whether a node joins the queue of this step: true for the thread that first stamps it. For operators that would append a
+// node several times; a step number must not come back.
+__device__ inline bool stamp(int node, unsigned step, int* stamps) { return atomicExch(&stamps[node], (int)step) != (int)step; }
+
 // Calls visit(edges, out) for all edges of the queue, where ``visit`` appends to ``out``, a Queue or a BlockQueue, the nodes
-// whose edges come next; until it appends none. The queue of ``step`` is complete.
+// whose edges come next; until it appends none, or for ``most`` steps. The queue of ``step`` is complete. Returns the rounds of
+// this block, which may be several in a step.
 template <class Visit, class Claim>
-__device__ inline void drain(Queues queues, unsigned& step, const i64* offsets, Visit visit, Claim claim) {
-  for (;;) {
+__device__ inline i64 drain(Queues queues, unsigned& step, const i64* offsets, Visit visit, Claim claim, i64 most = 1ll << 62) {
+  i64 rounds = 0;
+  for (; most > 0; most--) {
     u64 total = queues.total(step);
     if (queue_nodes(total) == 0) break;
     Queue out = queues.next(step);
     Rows rows = queues.rows(step - 1, total);
-    if (BURSTS && is_narrow(rows)) run_burst(rows, offsets, out, visit, claim);
+    rounds++;
+    if (BURSTS && is_narrow(rows)) rounds += run_burst(rows, offsets, out, visit, claim) - 1;
     else for_each_edge(rows, [&](const Edges& edges) { visit(edges, out); });
     queues.barrier();
   }
+  return rounds;
 }
 
 // Calls visit(edges) for all edges of the queue of step 0, which the last block leaves empty.

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 PIECE = 8 << 20  # bytes of a buffer
 STRETCH = 8  # pieces that a thread reads one after the other, at most; they are checked together
+EVENLY = 4  # stretches for each thread, at least, where there are as many pieces
 THREADS = 12  # at most: of 16 cores; more of them, or smaller pieces, would wait for Python's lock
 NOTHING_WRONG = (1 << 63) - 1
 NO_LIMIT = -1  # as an unsigned number: the largest
@@ -118,7 +119,7 @@ def _read(dataset: "h5py.Dataset", begin: int, values: Any, *visits: Visit) -> A
     step, device = max(PIECE // values.dtype.itemsize, 1), cp.cuda.Device().id
     with fetching(dataset, values.dtype) as (fetch, past_hdf5):
         lanes = _lanes(device, PIECE)[: most_threads(past_hdf5)]
-        stretch = step * max(min(STRETCH, size // (step * len(lanes))), 1)
+        stretch = step * max(min(STRETCH, size // (step * len(lanes) * EVENLY)), 1)
         free: SimpleQueue[Lane] = SimpleQueue()
         for lane in lanes:
             free.put(lane)

@@ -177,8 +177,8 @@ def relabel(
     rows = row_lids.size
     lowest = cp.full(rows if hubs_first else 1, 0xFFFFFFFFFFFFFFFF, cp.uint64)
     _kernels(arrived).relabel(
-        threads_for_rows(row_offsets), int(index.size == 0), index, table, row_lids, row_offsets, rows, arrived, offsets,
-        targets, int(hubs_first), lowest,
+        threads_for_rows(row_offsets), int(index.size == 0), index, table, row_lids, row_offsets, rows, arrived,
+        offsets, targets, int(hubs_first), lowest,
     )  # fmt: skip
     fronts.fill(0)
     if hubs_first:

@@ -91,8 +91,9 @@ class Build(Protocol):
     ) -> None:  # fmt: skip
         """Write every row to its place in lid order, its targets as local ids.
 
-        ``index``: empty where every node has a proxy, whose place in the table is its global id then. If hubs come first, the target with the lowest lid changes places with the first of its row;
-        ``fronts[row]``: its place before.
+        ``index``: empty where every node has a proxy, whose place in the table is its global id then. If hubs come
+        first, the target with the lowest lid changes places with the first of its row; ``fronts[row]``: its place
+        before.
         """
 
     def move_rows(

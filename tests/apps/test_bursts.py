@@ -7,10 +7,13 @@ import parts
 import pytest
 
 from apps.bfs import bfs
+from apps.edge_operator import EdgeOperator
 from apps.kcore import kcore
 from apps.kcore import prepare as prepare_kcore
 from apps.shared.lengths import measure
 from apps.sssp import sssp
+from gluon.label import Label
+from gluon.reduction import MAX, MIN
 
 SEEDS = ["0", "3", "4"]  # of the order of threads, where it can be chosen
 
@@ -34,6 +37,10 @@ def partition(comm, folder, graph, symmetric):
 
 
 def choose_order(monkeypatch, seed):
+    if parts.SIZE > 1 and parts.WANTED == "gpu":
+        pytest.skip("blocks wait for other ranks there")
+    if seed > "0" and parts.WANTED == "cpu":
+        pytest.skip("there is one order only")
     monkeypatch.setenv("CUDAEMU_SEED", seed)
     monkeypatch.setenv("CUDAEMU_PREEMPT", "5" if seed > "0" else "")
 
@@ -94,3 +101,33 @@ def test_kcore(comm, shared_tmp, monkeypatch, seed):
     for node, core in networkx.core_number(simple).items():
         expected[node] = core
     np.testing.assert_array_equal(parts.gather(part, answer.labels["core"]), expected)
+
+
+FAR = 10**6
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("steps", [1, None])
+@pytest.mark.parametrize("width, end", [(7, "dst"), (80, "dst"), (30, "src")])
+def test_edge_operator(comm, shared_tmp, monkeypatch, width, end, steps, seed):
+    """Operators of users, whose rounds a GPU runs in one go; with few of them at once, too."""
+    choose_order(monkeypatch, seed)
+    if steps and parts.WANTED == "gpu":
+        monkeypatch.setattr("apps.operators.expressions.edges_gpu.AT_ONCE", steps)
+    graph = make_map(width, 2000, width == 7)
+    part = partition(comm, shared_tmp, graph, width != 7)
+    sync, source = parts.make_sync(part), int(graph.sources[0])
+    label, widest = Label(part, np.int64, FAR, MIN), Label(part, np.float32, 0, MAX)
+    label.write(source, 0)
+    widest.write(source, 1000)
+    if end == "dst":
+        EdgeOperator("min(widest, weight)", "dst.widest").until_quiet(part, sync, widest=widest)
+        found = parts.gather(part, widest.masters())
+        found[source] = (expected := graphs.serial_widths(graph, source))[source]
+        np.testing.assert_array_equal(found, np.maximum(expected, 0))
+    operator = EdgeOperator("distance + weight", f"{end}.distance", where="weight > 0")
+    assert operator.until_quiet(part, sync, distance=label) > 1
+    expected = graphs.serial_distances(graph, source)  # the graph of "src" has every edge in both directions
+    np.testing.assert_array_equal(parts.gather(part, label.masters()), np.where(expected < 0, FAR, expected))
+    assert sync.total(label.num_updated_masters())[0] == 0

@@ -107,11 +107,10 @@ __device__ inline Value join_by_swap(Value* place, Value value) {
 }
 
 // For a node that others may write at the same time. ``old`` is what was there a moment ago: a value that did not change it
-// then would have changed nothing if it had come first, and the order does not matter.
-__device__ inline void combine_atomic(i64 node, Value value, Value old, Value* values, unsigned* updated) {
-  if (!changes(old, value)) return;
-  Value before = ATOMIC == SWAP ? join_by_swap(&values[node], value) : native_join(&values[node], value);
-  if (changes(before, value)) set_bit(updated, node);
+// then would have changed nothing if it had come first, and the order does not matter. True if the node changed.
+__device__ inline bool combine_atomic(i64 node, Value value, Value old, Value* values) {
+  if (!changes(old, value)) return false;
+  return changes(ATOMIC == SWAP ? join_by_swap(&values[node], value) : native_join(&values[node], value), value);
 }
 
 // The candidates of a few edges, and which of them take part. All loads of one kind are under way before one is needed: edges
@@ -138,8 +137,9 @@ __device__ inline Candidates look(const Operator& op, const Edges& edges, const 
   return result;
 }
 
-template <class Operator>
-__device__ inline void push(const Operator& op, const Edges& edges, const int* columns, Value* values, unsigned* updated) {
+// Calls changed(column, which) with the columns of K edges and whether each was changed along them. Whole warps call it.
+template <class Operator, class Changed>
+__device__ inline void push(const Operator& op, const Edges& edges, const int* columns, Value* values, Changed changed) {
   int column[K];
 #pragma unroll
   for (int k = 0; k < K; k++) column[k] = edges.active[k] ? __ldcs(&columns[edges.place[k]]) : 0;
@@ -147,15 +147,45 @@ __device__ inline void push(const Operator& op, const Edges& edges, const int* c
   Value old[K];
 #pragma unroll
   for (int k = 0; k < K; k++) old[k] = values[column[k]];
+  bool which[K];
 #pragma unroll
   for (int k = 0; k < K; k++)
-    if (candidates.chosen[k]) combine_atomic(column[k], candidates.value[k], old[k], values, updated);
+    which[k] = candidates.chosen[k] && combine_atomic(column[k], candidates.value[k], old[k], values);
+  changed(column, which);
+}
+template <class Operator>
+__device__ inline void push(const Operator& op, const Edges& edges, const int* columns, Value* values, unsigned* updated) {
+  push(op, edges, columns, values, [&](const int (&column)[K], const bool (&which)[K]) {
+#pragma unroll
+    for (int k = 0; k < K; k++)
+      if (which[k]) set_bit(updated, column[k]);
+  });
 }
 
 // Along the edges of a queue, which is empty afterwards.
 template <class Operator>
 __device__ inline void push_queue(const Operator& op, Queues queues, const int* columns, Value* values, unsigned* updated) {
   consume(queues, [&](const Edges& edges) { push(op, edges, columns, values, updated); });
+}
+
+// Along the edges of the queue, and of those that change, until none does or for ``most`` steps. left[0] grows by the rounds of
+// the block that took most; left[1] is how many nodes are still in the queue.
+template <class Operator>
+__device__ inline void push_until_quiet(const Operator& op, Queues queues, const i64* offsets, const int* columns,
+                                        Value* values, int* stamps, i64 most, i64* left) {
+  unsigned step = queues.progress->steps;
+  i64 before = left[0];
+  auto visit = [&](const Edges& edges, auto out) {
+    push(op, edges, columns, values, [&](const int (&column)[K], const bool (&which)[K]) {
+      bool joins[K];
+#pragma unroll
+      for (int k = 0; k < K; k++) joins[k] = which[k] && (out.IN_BURST || stamp(column[k], step, stamps));
+      append_all(out, joins, column, offsets);
+    });
+  };
+  i64 rounds = drain(queues, step, offsets, visit, [&](int node) { return stamp(node, step, stamps); }, most);
+  if (threadIdx.x == 0) atomicMax(&left[0], before + rounds);  // all have read it, before the first barrier
+  if (thread_id() == 0) queues.progress->steps = step, left[1] = queue_nodes(queues.total(step));
 }
 
 // Along all edges.

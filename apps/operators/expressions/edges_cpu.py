@@ -60,6 +60,14 @@ for edge in range(first, last):
 combine_one(row, Value(total), values, updated)"""
 
 
+def compile_rounds(edges: Pass) -> None:
+    return None
+
+
+def in_one_go(part: Partition) -> bool:
+    return False
+
+
 def compile_pass(edges: Pass) -> Callable[..., None]:
     body = (PULL if edges.into_row else PUSH).format(
         row_loads="\n".join(loads_of(edges.row_loads)), edge_loads=indented(of_each_edge(edges), 1),

@@ -9,13 +9,15 @@ import cupy as cp
 import numpy as np
 
 from apps.operators.expressions.interfaces import Load, Pass
-from apps.operators.frontier_gpu import Queue, queue_for, threads_for
+from apps.operators.frontier_gpu import Queue, blocks_for, queue_for, threads_for
 from apps.operators.sums.rows_gpu import RowGroups, group_rows
 from cusp.kernels.cuda import Struct, c_type, load, many_threads, struct
 from cusp.partition import Partition
+from gluon.device_gpu import read
 from gluon.reduction import ADD, MAX, MIN
 
 EDGES = "apps/operators/expressions/edges.cuh"
+AT_ONCE = 1 << 14  # steps of all rounds in one kernel, until the host is asked whether to go on
 ATOMICS = {MIN.joined: "MINIMUM", MAX.joined: "MAXIMUM", ADD.joined: "SUM"}  # what a GPU has an atomic operation for
 TEMPLATE = """
 __device__ inline Wide identity() {{ return {identity}; }}
@@ -31,13 +33,15 @@ struct Operator {{
     return {candidate};
   }}
 }};
-extern "C" __global__ void __launch_bounds__(256, 4) over_edges({memory}{parameters}) {{
+extern "C" __global__ void __launch_bounds__({bounds}) over_edges({memory}{parameters}) {{
   {way}(Operator{{{arguments}}}, {passed});
 }}
 """
 LABEL = "const int* columns, Value* values, unsigned* updated"
 WAYS = {  # ways through the edges, with what they are given
     "push_queue": f"Queues queues, {LABEL}",
+    "push_until_quiet": "Queues queues, const i64* offsets, const int* columns, Value* values, int* stamps, i64 most, "
+    "i64* left",
     "push_all": f"Rows rows, {LABEL}",
     "pull": f"Rows rows, {LABEL}, const unsigned* frontier, int* piece_rows, Wide* pieces",
 }
@@ -65,6 +69,30 @@ def compile_pass(edges: Pass) -> Callable[..., None]:
     return run
 
 
+def in_one_go(part: Partition) -> bool:
+    return blocks_for(part) == 1
+
+
+def compile_rounds(edges: Pass) -> Callable[..., int] | None:
+    if way_of(edges) != "push_queue":
+        return None
+    kernels = functools.partial(load, EDGES, text_of(edges, "push_until_quiet"), **defines_of(edges))
+
+    def run(part: Partition, frontier: Any, offsets: Any, columns: Any, values: Any, *given: Any) -> int:
+        queue, stamps, left = _kept(part, offsets, _make_rounds)
+        for array in (queue.progress, stamps, left):
+            array.fill(0)
+        kernels().queue_bits(threads_for(values.size), frontier, values.size, offsets, queue.struct)
+        while True:
+            memory = (queue.struct, offsets, columns, values, stamps, AT_ONCE, left)
+            kernels().resident("over_edges", 1)(*memory, *given)
+            rounds, nodes = read(left).tolist()
+            if nodes == 0:
+                return int(rounds)
+
+    return run
+
+
 def way_of(edges: Pass) -> str:
     """How a pass goes through the edges."""
     return "pull" if edges.into_row else "push_queue" if edges.filtered else "push_all"
@@ -77,9 +105,9 @@ def defines_of(edges: Pass) -> dict[str, str]:
     return {"VALUE": c_type(edges.dtype), "WIDE": wide, "ATOMIC": atomic, **edges.reduction.macros()}
 
 
-def text_of(edges: Pass) -> str:
+def text_of(edges: Pass, way: str | None = None) -> str:
     """What follows edges.cuh in the source of a pass."""
-    way = way_of(edges)
+    way = way or way_of(edges)
     declared = [
         f"{kind} {name}" if isinstance(kind, str) else f"const {c_type(kind)}* {name}"
         for name, kind in edges.parameters
@@ -91,6 +119,7 @@ def text_of(edges: Pass) -> str:
         candidate=edges.candidate, memory=WAYS[way], parameters="".join(f", {member}" for member in declared), way=way,
         arguments=", ".join(name for name, _ in edges.parameters),
         passed=", ".join(part.split()[-1] for part in WAYS[way].split(",")),
+        bounds="512, RESIDENT" if way == "push_until_quiet" else "256, 4",
     )  # fmt: skip
 
 
@@ -113,6 +142,12 @@ def _kept(part: Partition, offsets: Any, make: Callable[[Partition, Any], Any]) 
 def _make_queue(part: Partition, offsets: Any) -> Queue:
     """Memory for a frontier of rows that have edges."""
     return queue_for(int(cp.count_nonzero(offsets[1:] > offsets[:-1])), part.num_local_edges, 1)
+
+
+def _make_rounds(part: Partition, offsets: Any) -> tuple[Queue, Any, Any]:
+    """Memory for two frontiers, the stamps of all proxies, and what push_until_quiet leaves."""
+    queue = queue_for(int(cp.count_nonzero(offsets[1:] > offsets[:-1])), part.num_local_edges, 2)
+    return queue, cp.empty(part.num_proxies, np.int32), cp.empty(2, np.int64)
 
 
 def _list_rows(part: Partition, offsets: Any) -> tuple[RowGroups, Struct]:

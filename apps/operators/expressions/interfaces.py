@@ -109,6 +109,15 @@ class Edges(Protocol):
     def compile_pass(self, edges: Pass) -> Callable[..., None]:
         """The code of a pass: ``run(part, frontier, offsets, columns, values, updated, *parameters)``."""
 
+    def compile_rounds(self, edges: Pass) -> Callable[..., int] | None:
+        """The code of passes from a frontier on, until nothing changes; None where the host has to start each of them.
+
+        ``run(part, frontier, offsets, columns, values, *parameters)`` returns their number.
+        """
+
+    def in_one_go(self, part: "Partition") -> bool:
+        """Whether such rounds are faster, on a rank without others, than passes that the host starts."""
+
 
 class Drain(Protocol):
     """The pending nodes of a rank, to be relaxed: those in the lowest bucket of priorities first.

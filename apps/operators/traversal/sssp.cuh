@@ -95,10 +95,8 @@ __device__ inline void append_pending(Queue out, VALUE limit, unsigned* pending,
   });
 }
 
-// Whether a node joins the queue of this step: true for the thread that first stamps it.
-__device__ inline bool stamp(int node, unsigned step, int* stamps) { return atomicExch(&stamps[node], (int)step) != (int)step; }
-
-// The same for a node whose value fell: below ``limit`` it is pending no more, one that stays above is.
+// Whether a node whose value fell joins the queue of this step: below the limit, where it is pending no more; one that stays
+// above is.
 __device__ inline bool joins(int node, bool below, unsigned step, int* stamps, unsigned* pending) {
   if (!below) set_bit(pending, node);
   else if (get_bit(pending, node)) clear_bit(pending, node);
