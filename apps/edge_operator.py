@@ -157,20 +157,21 @@ class EdgeOperator:
         bound = Binding(self, part, given)
         label = bound.label
         bits = label.updated if frontier is None else bound.checked(frontier)
-        run, rows, values = self._bound_to(part, bound, frontier is not None, backend(Edges, part.device).compile_pass)
+        run, rows, values = self._bound_to(part, bound, frontier is not None, "compile_pass")
         timeline.call(
             self.expression.text, timeline.OPERATOR, finisher(part.device), run,
             part, bits, *rows, label.values, label.updated, *values,
         )  # fmt: skip
 
     def _bound_to(
-        self, part: Partition, bound: Binding, filtered: bool, compile_edges: Callable[[Any], Any]
+        self, part: Partition, bound: Binding, filtered: bool, how: str
     ) -> tuple[Any, tuple[Any, Any], list[Any]]:
-        """What ``compile_edges`` makes of this operator for a partition, with the rows and values that it takes."""
+        """What a function of Edges makes of this operator for a partition, with the rows and values that it takes."""
         out_edges = part.csc is None or (self.read if filtered else self.write) == "src"
-        key = (part.device, compile_edges.__name__, out_edges, filtered, *bound.types)
+        key = (part.device, how, out_edges, filtered, *bound.types)
         if key not in self._compiled:
-            self._compiled[key] = compile_edges(bound.edges("src" if out_edges else "dst", filtered))
+            edges = bound.edges("src" if out_edges else "dst", filtered)
+            self._compiled[key] = getattr(backend(Edges, part.device), how)(edges)
         rows = (part.offsets, part.targets) if out_edges else (part.csc.offsets, part.csc.sources)  # type: ignore[union-attr]
         return self._compiled[key], rows, bound.values(out_edges)
 
@@ -213,7 +214,7 @@ class EdgeOperator:
         """All rounds of a rank without others in one call, and their number; None if that cannot be."""
         bound = Binding(self, part, given)
         label = bound.label
-        run, rows, values = self._bound_to(part, bound, True, backend(Edges, part.device).compile_rounds)
+        run, rows, values = self._bound_to(part, bound, True, "compile_rounds")
         frontier = label.num_updated_masters()
         if run is None or frontier == 0:
             return None if run is None else 0
