@@ -215,14 +215,13 @@ class EdgeOperator:
         bound = Binding(self, part, given)
         label = bound.label
         run, rows, values = self._bound_to(part, bound, True, "compile_rounds")
-        frontier = label.num_updated_masters()
-        if run is None or frontier == 0:
+        if run is None or label.num_updated_masters() == 0:
             return None if run is None else 0
         rounds = timeline.call(
             self.expression.text, timeline.OPERATOR, finisher(part.device), run,
             part, label.swap_updated(), *rows, label.values, *values,
         )  # fmt: skip
-        sync.end_round(frontier=frontier)
+        sync.count_peers(rounds)
         return rounds
 
     def drain(self, part: Partition, /, **given: Any) -> Drain:
