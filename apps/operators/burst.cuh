@@ -7,11 +7,11 @@
 // knows how far the others have come.
 #include "runs.cuh"
 
-constexpr bool BURSTS = RESIDENT == 1;  // where there are many narrow frontiers, one block runs on each multiprocessor
-constexpr int ROOM = 1024;           // nodes that a block can hold
-constexpr i64 NARROW = ROOM;         // edges for each block, of which the first round finds as many nodes, at most
-constexpr int IN_A_BURST = 16;       // rounds, until nodes are shared out anew
-constexpr int BURST_EDGE_BITS = 21;  // of a counter; the nodes of a round are above
+constexpr bool BURSTS = RESIDENT == 1;  // kernels that expect many narrow frontiers run one block per multiprocessor
+constexpr int ROOM = 1024;              // nodes that a block can hold
+constexpr i64 NARROW = ROOM;            // edges for each block, of which the first round finds as many nodes, at most
+constexpr int IN_A_BURST = 16;          // rounds, until nodes are shared out anew
+constexpr int BURST_EDGE_BITS = 21;     // of a counter; the nodes of a round are above
 static_assert(ROOM * (ROOM + 1) < 1 << BURST_EDGE_BITS, "edges of one round, each row cut at ROOM + 1");
 
 __device__ inline bool is_narrow(Rows rows) { return rows.end - rows.begin <= NARROW * gridDim.x; }
