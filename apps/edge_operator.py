@@ -215,8 +215,8 @@ class EdgeOperator:
         bound = Binding(self, part, given)
         label = bound.label
         run, rows, values = self._bound_to(part, bound, True, "compile_rounds")
-        if run is None or label.num_updated_masters() == 0:
-            return None if run is None else 0
+        if run is None:
+            return None
         rounds = timeline.call(
             self.expression.text, timeline.OPERATOR, finisher(part.device), run,
             part, label.swap_updated(), *rows, label.values, *values,

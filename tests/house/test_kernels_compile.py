@@ -21,7 +21,7 @@ from types import SimpleNamespace
 import numpy as np
 from apps.edge_operator import Binding, EdgeOperator
 from apps.operators.expressions.drains_gpu import drain_text
-from apps.operators.expressions.edges_gpu import defines_of, text_of
+from apps.operators.expressions.edges_gpu import defines_of, text_of, way_of
 from gluon.label import Label
 from gluon.reduction import ADD, ASSIGN, MAX, MIN, Reduction
 from cusp.kernels.cuda import options, source
@@ -52,8 +52,11 @@ def passes(expression, into, where, dtype, reduction, names, ways):
     binding = Binding(operator, part, {operator.into: Label(part, dtype, 0, reductions[reduction]), **given})
     return [binding.edges(row_end, filtered) for row_end, filtered in ways]
 for edges in [edges for expression in json.loads(sys.argv[2]) for edges in passes(*expression)]:
-    text = source("apps/operators/expressions/edges.cuh") + text_of(edges)
-    found.append((edges.title, text, options(**defines_of(edges))))
+    text = source("apps/operators/expressions/edges.cuh")
+    found.append((edges.title, text + text_of(edges), options(**defines_of(edges))))
+    if way_of(edges) == "push_queue":
+        rounds = text_of(edges, "push_until_quiet")
+        found.append((f"{edges.title}, all rounds", text + rounds, options(**defines_of(edges), RESIDENT="1")))
 for dtype in "i4", "u4", "i8", "f4", "f8":
     operator = EdgeOperator("min(best, weight)", "dst.best", "src.seen", priority="-best * rate + src.near % 7")
     given = {"best": Label(part, dtype, 0, MAX), "seen": np.zeros(4, "b1"), "near": np.zeros(4, "i2"), "rate": 0.5}
@@ -91,7 +94,7 @@ VARIANTS = {  # of each file of kernels but rules.cuh, edges.cuh and drains.cuh,
         {"VALUE": value} for value in ("int", "long long", "double", "unsigned char", "float")
     ],
     "apps/operators/frontier.cuh": [{}],
-    "apps/operators/traversal/bfs.cuh": [{"VALUE": value} for value in ("int", "long long")],
+    "apps/operators/traversal/bfs.cuh": [{"VALUE": "int"}, {"VALUE": "long long"}, {"VALUE": "int", "RESIDENT": "1"}],
     "apps/operators/traversal/peers/bfs.cuh": [{"VALUE": "int"}],
     "apps/operators/sums/betweenness.cuh": [{}],
     "apps/operators/sums/rows.cuh": [
@@ -104,7 +107,7 @@ VARIANTS = {  # of each file of kernels but rules.cuh, edges.cuh and drains.cuh,
     "apps/operators/structure/peers/cc.cuh": [{"VALUE": "int"}],
     "apps/operators/structure/communities.cuh": [{"SHORT": "128", "JOB": job} for job in ("Choose", "Join")],
     "apps/operators/structure/cores.cuh": [{}],
-    "apps/operators/structure/kcore.cuh": [{}],
+    "apps/operators/structure/kcore.cuh": [{}, {"RESIDENT": "1"}],
     "apps/operators/structure/peers/kcore.cuh": [{}],
     "apps/operators/traversal/tree.cuh": [
         {"VALUE": value, "WEIGHT": weight}
@@ -115,7 +118,7 @@ VARIANTS = {  # of each file of kernels but rules.cuh, edges.cuh and drains.cuh,
     "apps/operators/structure/triangles.cuh": [
         {"PLACE": place, "WORDS": "4096"} for place in ("unsigned", "unsigned long long")
     ],
-    "apps/operators/traversal/sssp.cuh": DISTANCES,
+    "apps/operators/traversal/sssp.cuh": [*DISTANCES, *(types | {"RESIDENT": "1"} for types in DISTANCES)],
     "apps/operators/traversal/sssp_sorted.cuh": DISTANCES,
     "apps/operators/traversal/peers/sssp.cuh": DISTANCES[1:3],
     "apps/operators/traversal/peers/relax.cuh": [DISTANCES[0], DISTANCES[4]],

@@ -139,15 +139,14 @@ def _kept(part: Partition, offsets: Any, make: Callable[[Partition, Any], Any]) 
     return _KEPT[key]
 
 
-def _make_queue(part: Partition, offsets: Any) -> Queue:
-    """Memory for a frontier of rows that have edges."""
-    return queue_for(int(cp.count_nonzero(offsets[1:] > offsets[:-1])), part.num_local_edges, 1)
+def _make_queue(part: Partition, offsets: Any, frontiers: int = 1) -> Queue:
+    """Memory for frontiers of rows that have edges."""
+    return queue_for(int(cp.count_nonzero(offsets[1:] > offsets[:-1])), part.num_local_edges, frontiers)
 
 
 def _make_rounds(part: Partition, offsets: Any) -> tuple[Queue, Any, Any]:
     """Memory for two frontiers, the stamps of all proxies, and what push_until_quiet leaves."""
-    queue = queue_for(int(cp.count_nonzero(offsets[1:] > offsets[:-1])), part.num_local_edges, 2)
-    return queue, cp.empty(part.num_proxies, np.int32), cp.empty(2, np.int64)
+    return _make_queue(part, offsets, 2), cp.empty(part.num_proxies, np.int32), cp.empty(2, np.int64)
 
 
 def _list_rows(part: Partition, offsets: Any) -> tuple[RowGroups, Struct]:
