@@ -201,9 +201,10 @@ __device__ inline void lose_in_burst(const Peeling& own, const Ranks& ranks, Row
   run_burst(rows, own.offsets, out, lose, [](int) { return true; });
 }
 
-// Peels from ``level`` on, up to level ``last``, and returns the number of rounds; with bursts, whose rounds nobody counts,
-// that of scans. A level begins with a scan of what is left. It tries the next number, as there are few gaps among core
-// numbers; if nobody has it, the scan has found the lowest. A list of which half has left is made anew.
+// Peels from ``level`` on, up to level ``last``, and returns the number of rounds; with bursts, whose rounds nobody counts, that of
+// scans. A level begins with a scan of what is left.
+// It tries the next number, as there are few gaps among core numbers; if nobody has it, the scan has found the lowest. A list
+// of which half has left is made anew.
 template <class Ranks>
 __device__ inline i64 peel_levels(const Peeling& own, Ranks& ranks, Queues queues, i64 level, i64 last) {
   unsigned step = 0;
