@@ -1,4 +1,4 @@
-# Every target is a few commands that can be typed by hand. "make run" first, then "make test".
+# You can type the commands of every target by hand. "make run" first, then "make test".
 
 PYTHON ?= python3
 VENV := .venv
@@ -34,7 +34,7 @@ gpu-check:  ## the tests of the GPU code on a GPU, then compute-sanitizer; GPU_P
 bench: $(DEV)  ## the benchmarks that need no GPU
 	$(BIN)/python -m scripts.bench cpu
 
-clean:  ## everything that can be made again
+clean:  ## remove all generated files
 	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
 
 $(STAMP): pyproject.toml | $(BIN)/pip

@@ -1,3 +1,6 @@
 """The algorithms: a main loop over operators and a sync, run by one harness."""
 
-import cusp  # noqa: F401 - prepares the process before numba and mpi4py are imported
+from cusp.runtime import signals
+
+if __name__ == "apps":  # python -m apps.bfs; as a part of the library, this is cusp.apps
+    signals.start_program()

@@ -2,7 +2,7 @@
 
 ``mpirun -n 4 python -m apps.betweenness graph.h5 --policy cvc --sources 16 --verify --output betweenness.h5``
 
->>> from apps.library import betweenness, partition_graph
+>>> from cusp import betweenness, partition_graph
 >>> graph = partition_graph(([0, 0, 1, 2], [1, 2, 3, 3]))
 >>> betweenness(graph, normalized=False).betweenness
 array([0. , 0.5, 0.5, 0. ])
@@ -14,17 +14,21 @@ from typing import Any
 
 import numpy as np
 
-from apps.bfs import prepare as prepare_bfs
-from apps.harness import Answer, App, main
-from apps.run.checkpoint import Checkpoint
-from apps.run.cli import add_checkpoint_options, check_nodes
-from apps.run.sources import draw_sources
-from apps.shared.dependencies import Alone, Sweeps, sweeps_alone
-from apps.verify.betweenness import verify_betweenness
+from cusp.apps.bfs import prepare as prepare_bfs
+from cusp.apps.harness import Answer, App, main
+from cusp.apps.run.checkpoint import Checkpoint
+from cusp.apps.run.cli import add_checkpoint_options, check_nodes
+from cusp.apps.run.sources import draw_sources
+from cusp.apps.shared.dependencies import Alone, Sweeps, TightSweeps, sweeps_alone
+from cusp.apps.shared.lengths import Lengths, measure
+from cusp.apps.verify.betweenness import verify_betweenness
+from cusp.errors import GraphFileError, OptionError, together
 from cusp.launch import run_main
 from cusp.partition import Partition
 from cusp.program import report
 from cusp.program.cli import one_node, positive
+from cusp.program.warm_up import FAR_NODE
+from cusp.runtime import progress
 from cusp.runtime.devices import backend, to_host
 from cusp.runtime.stopwatch import Stopwatch
 from gluon.interfaces import Device
@@ -41,31 +45,36 @@ class Wanted:
 
     Attributes
     ----------
+    part : Partition
+        The graph; without weights unless they count.
     sources : list of int
     scale : float
         Factor of the sum of the dependencies of the sources.
     alone : function, or None
         Where each rank has a copy of a small graph, in which it adds some of the sources by itself: see
-        :func:`~apps.shared.dependencies.sweeps_alone`.
-    bfs : Any
-        What :func:`apps.bfs.prepare` returned.
+        :func:`~cusp.apps.shared.dependencies.sweeps_alone`.
+    search : Any
+        What :func:`cusp.apps.bfs.prepare` returned; Lengths for paths by weights, and for edges.
+    edge_scale : float, or None
+        The same for edges, if they are wanted.
     """
 
+    part: Partition
     sources: list[int]
     scale: float
     alone: Alone | None
-    bfs: Any
+    search: Any
+    edge_scale: float | None = None
 
 
-def betweenness(part: Partition, sync: Sync, wanted: Wanted, checkpoint: Checkpoint | None = None) -> Answer:
+def betweenness(sync: Sync, wanted: Wanted, checkpoint: Checkpoint | None = None) -> Answer:
     """Betweenness of all nodes. Collective.
 
-    Each of several parallel edges makes a path of its own, as in igraph; loops make none.
+    Each of several parallel edges makes a path of its own, as in igraph; loops make none. In a symmetric graph, the
+    values of both directions of an edge add up to its betweenness.
 
     Parameters
     ----------
-    part : Partition
-        With ``csc`` if the graph is not symmetric.
     wanted : Wanted
         What :func:`prepare` returned.
     checkpoint : Checkpoint, optional
@@ -74,14 +83,18 @@ def betweenness(part: Partition, sync: Sync, wanted: Wanted, checkpoint: Checkpo
     Returns
     -------
     Answer
-        ``betweenness`` (float64) of this rank's masters; figure ``sources``, their number.
+        ``betweenness`` (float64) of this rank's masters, and of its edges if they are wanted; figure ``sources``, their
+        number.
 
     Raises
     ------
     GraphFileError
         More shortest paths than float64 can count.
     """
-    sweeps = Sweeps(part, sync)
+    part, edges = wanted.part, wanted.edge_scale is not None
+    if edges and checkpoint:
+        raise OptionError("--checkpoint: keeps what nodes have, not edges; leave out --checkpoint or --edges")
+    sweeps = TightSweeps(part, sync, edges) if isinstance(wanted.search, Lengths) else Sweeps(part, sync)
     done = levels = 0
     if checkpoint and checkpoint.goes_on:
         sweeps.centrality[:] = checkpoint.label("centrality", np.float64)
@@ -89,19 +102,29 @@ def betweenness(part: Partition, sync: Sync, wanted: Wanted, checkpoint: Checkpo
     step = 1 if wanted.alone is None else sync.comm.size * max(1, BATCH // max(part.num_edges, 1))
     for first in range(done, len(wanted.sources), step):
         some = wanted.sources[first : first + step]
-        levels += sweeps.add_alone(wanted.alone, some) if wanted.alone else sweeps.add(some[0], wanted.bfs)
+        levels += sweeps.add_alone(wanted.alone, some) if wanted.alone else sweeps.add(some[0], wanted.search)
+        progress.tell(first + len(some), len(wanted.sources), "source", done)
         if checkpoint and checkpoint.is_due(sync):
             checkpoint.write(levels, {"centrality": sweeps.centrality}, sources=first + len(some))
-    return Answer({"betweenness": sweeps.centrality * wanted.scale}, None, levels, {"sources": len(wanted.sources)})
+    figures = {"sources": len(wanted.sources)}
+    answer = Answer({"betweenness": sweeps.centrality * wanted.scale}, None, levels, figures)
+    return replace(answer, edges={"betweenness": sweeps.edges * wanted.edge_scale}) if edges else answer
 
 
 def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Wanted:
     """Choose the sources, and how their sum is scaled. Collective.
 
+    Parameters
+    ----------
+    part : Partition
+        With ``csc`` if the graph is not symmetric.
+
     Raises
     ------
     OptionError
         On every rank: a source is not a node.
+    GraphFileError
+        On every rank: a weight that counts is not above 0, or infinite.
     """
     check_nodes(part, options.source or [], "--source")
     local = to_host(part.gids[: part.num_masters][part.degrees > 0])
@@ -114,23 +137,43 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Wanted:
     else:
         sources = draw_sources(part, sync.comm, options.sources, options.seed)
         scale = senders / len(sources)
-    others = (part.num_nodes - 1) * (part.num_nodes - 2)
+    if part.weights is not None and not options.weighted:
+        report.hint(
+            sync.comm.rank, ["the weights do not count in this betweenness; weighted=True takes paths by weights"]
+        )
+    others = part.num_nodes - 1
     normalized = not options.source if options.normalized is None else options.normalized
-    if normalized:
-        scale /= max(others, 1)
-    elif part.symmetric:
-        scale /= 2
-    wanted = Wanted(sources, scale, sweeps_alone(part, sync, len(sources)), prepare_bfs(part, sync))
+    shares = (others * (others - 1), others * part.num_nodes) if normalized else (2, 2) if part.symmetric else (1, 1)
+    scale, edge_scale = (scale / max(share, 1) for share in shares)
+    counted = part if options.weighted else part.without_weights()
+    if options.weighted or options.edges:
+        wanted = Wanted(counted, sources, scale, None, _lengths(counted, sync), edge_scale if options.edges else None)
+    else:
+        alone = sweeps_alone(counted, sync, len(sources))
+        wanted = Wanted(counted, sources, scale, alone, prepare_bfs(counted, sync))
     if options.sources == "all" and not options.source and senders > MANY:
         _tell_duration(part, sync, wanted)
     return wanted
+
+
+def _lengths(part: Partition, sync: Sync) -> Lengths:
+    """The lengths of the edges, which are above 0. Collective."""
+    lengths = measure(part, sync)
+    (zeros,) = sync.total(int((lengths.weights == 0).sum()))
+    with together(sync.comm):
+        if zeros:
+            raise GraphFileError(
+                f"the weights of {zeros:,} edges are 0; betweenness with weights needs weights above 0, since edges of "
+                "length 0 may make endlessly many shortest paths"
+            )
+    return lengths
 
 
 def _tell_duration(part: Partition, sync: Sync, wanted: Wanted) -> None:
     """Try some of many sources; where all would take long, say how long, and how to sample them. Collective."""
     watch, tried = Stopwatch(), wanted.sources[:: len(wanted.sources) // (2 * sync.comm.size)]
     with watch("try"):
-        betweenness(part, sync, replace(wanted, sources=tried))
+        betweenness(sync, replace(wanted, sources=tried))
         backend(Device, part.device).wait()
     seconds = sync.highest(watch.seconds["try"] / len(tried))
     if len(wanted.sources) * seconds > LONG:
@@ -153,7 +196,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=_number_or_all,
         default="all",
         metavar="K",
-        help="estimate it from K seeded nodes that have out-edges; or 'all', the default: exactly",
+        help="estimate it from K random nodes with out-edges; or all, the default: exact",
     )
     parser.add_argument(
         "--source",
@@ -167,6 +210,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action=argparse.BooleanOptionalAction,
         help="as a share of all pairs of other nodes, from 0 to 1 (default: yes, but not with --source)",
     )
+    parser.add_argument(
+        "--weighted", action="store_true", help="shortest paths by weights, which are above 0 (default: by hops)"
+    )
+    parser.add_argument("--edges", action="store_true", help="also the betweenness of every edge")
     add_checkpoint_options(parser)
 
 
@@ -174,14 +221,22 @@ APP = App(
     name="betweenness",
     summary="betweenness centrality of every node",
     prepare=prepare,
-    run=lambda part, sync, source, wanted, options: betweenness(part, sync, wanted, options.checkpoint),
+    run=lambda part, sync, source, wanted, options: betweenness(sync, wanted, options.checkpoint),
     verify=lambda part, sync, source, answer, wanted, options: verify_betweenness(
-        part, sync, answer.labels["betweenness"], wanted.sources, wanted.scale
+        wanted.part,
+        sync,
+        answer.labels["betweenness"],
+        wanted.sources,
+        wanted.scale,
+        answer.edges.get("betweenness"),
+        wanted.edge_scale,
     ),
     add_options=add_options,
     needs_csc=lambda options, symmetric: not symmetric,
     needs_source=False,
-    rehearsed={"source": None},
+    weighted=True,
+    rehearsed={"source": [FAR_NODE]},
+    seeded=True,
 )
 
 if __name__ == "__main__":

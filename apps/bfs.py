@@ -2,7 +2,7 @@
 
 ``mpirun -n 4 python -m apps.bfs graph.h5 --policy cvc --source 17 --verify --output hops.h5``
 
->>> from apps.library import bfs, partition_graph
+>>> from cusp import bfs, partition_graph
 >>> graph = partition_graph(([0, 0, 1, 2], [1, 2, 3, 3]))
 >>> bfs(graph, source=0).hops
 array([0, 1, 1, 2], dtype=int32)
@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from apps.harness import Answer, App, main
-from apps.operators.interfaces import Frontier
-from apps.operators.traversal.interfaces import ALPHA, BETA, Bfs
-from apps.shared.in_edges import in_edges_of
-from apps.shared.lengths import Lengths, measure
-from apps.shared.tree import find_parents
-from apps.sssp import distances_from
-from apps.verify.paths import verify_hops
+from cusp.apps.harness import Answer, App, main
+from cusp.apps.operators.interfaces import Frontier
+from cusp.apps.operators.traversal.interfaces import ALPHA, BETA, Bfs
+from cusp.apps.shared.in_edges import in_edges_of
+from cusp.apps.shared.lengths import Lengths, measure
+from cusp.apps.shared.tree import find_parents
+from cusp.apps.sssp import distances_from
+from cusp.apps.verify.paths import verify_hops
 from cusp.launch import run_main
 from cusp.partition import Partition
 from cusp.runtime.devices import backend, xp_of
@@ -191,11 +191,13 @@ def prepare(part: Partition, sync: Sync) -> Shared:
     """What all searches of one partition share. Collective."""
     frontiers = backend(Frontier, part.device)
     ahead = frontiers.runs_ahead(part, sync)
-    lengths = measure(replace(part, weights=None), sync) if ahead else None
     if part.device == "gpu" and not frontiers.drains(sync):
-        return Shared(frontiers.make_queue(part), lengths)
-    in_edges = in_edges_of(part)
-    return Shared(backend(Bfs, part.device).plan_bfs(part, in_edges and in_edges[:2], sync), lengths)
+        memory = frontiers.make_queue(part)
+    else:
+        in_edges = in_edges_of(part)
+        memory = backend(Bfs, part.device).plan_bfs(part, in_edges and in_edges[:2], sync)
+    ahead = ahead and (sync.asynchronous or not getattr(memory, "ahead", False))  # some searches do so themselves
+    return Shared(memory, measure(replace(part, weights=None), sync) if ahead else None)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

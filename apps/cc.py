@@ -2,7 +2,7 @@
 
 ``mpirun -n 4 python -m apps.cc graph.h5 --verify --output components.h5``
 
->>> from apps.library import cc, partition_graph
+>>> from cusp import cc, partition_graph
 >>> graph = partition_graph(([0, 2, 4], [1, 1, 3]))
 >>> cc(graph).component
 array([0, 0, 0, 3, 3])
@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from apps.harness import Answer, App, main
-from apps.operators.interfaces import Frontier
-from apps.operators.structure.interfaces import Cc, Trees
-from apps.shared.components import Directory, largest_component
-from apps.verify.components import verify_components
+from cusp.apps.harness import Answer, App, main
+from cusp.apps.operators.interfaces import Frontier
+from cusp.apps.operators.structure.interfaces import Cc, Trees
+from cusp.apps.shared.components import Directory, largest_component
+from cusp.apps.verify.components import verify_components
 from cusp.launch import run_main
 from cusp.partition import Partition
 from cusp.runtime.devices import backend, move, to_host
@@ -103,7 +103,7 @@ class Rounds:
         self.label.values[:] = part.gids
 
     def unite(self, parents: Any, left_out: Any) -> tuple[int, int, Any, dict[str, int]]:
-        """See :class:`~apps.operators.structure.interfaces.Trees`. Collective."""
+        """See :class:`~cusp.apps.operators.structure.interfaces.Trees`. Collective."""
         rounds, masters = self._agree(parents), self.part.num_masters
         wrong = self._wrong_ranks(left_out) if self.part.symmetric else 0
         if wrong:

@@ -2,7 +2,7 @@
 
 ``mpirun -n 4 python -m apps.communities graph.h5 --algorithm louvain --verify --output communities.h5``
 
->>> from apps.library import communities, partition_graph
+>>> from cusp import communities, partition_graph
 >>> graph = partition_graph(([0, 1, 2, 2, 3, 4, 5], [1, 2, 0, 3, 4, 5, 3]))
 >>> communities(graph).community
 array([0, 0, 0, 3, 3, 3])
@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from apps.harness import Answer, App, main
-from apps.operators.structure import interfaces
-from apps.run.checkpoint import Checkpoint
-from apps.run.cli import add_checkpoint_options
-from apps.shared.community_graph import (
+from cusp.apps.harness import Answer, App, main
+from cusp.apps.operators.structure import interfaces
+from cusp.apps.run.checkpoint import Checkpoint
+from cusp.apps.run.cli import add_checkpoint_options
+from cusp.apps.shared.community_graph import (
     Level,
     broadcast,
     count_communities,
@@ -31,10 +31,19 @@ from apps.shared.community_graph import (
     smallest_members,
     totals_of,
 )
-from apps.shared.kept_communities import Climb, begin, climb_to_keep, compose, join, take_up, take_up_climb, to_keep
-from apps.shared.splitmix64 import splitmix64
-from apps.shared.undirected import as_undirected
-from apps.verify.communities import verify_communities
+from cusp.apps.shared.kept_communities import (
+    Climb,
+    begin,
+    climb_to_keep,
+    compose,
+    join,
+    take_up,
+    take_up_climb,
+    to_keep,
+)
+from cusp.apps.shared.splitmix64 import key_of, splitmix64
+from cusp.apps.shared.undirected import as_undirected
+from cusp.apps.verify.communities import verify_communities
 from cusp.errors import GraphFileError, together
 from cusp.launch import run_main
 from cusp.partition import Partition
@@ -43,6 +52,7 @@ from gluon.label import Label
 from gluon.sync import Sync
 
 TURNS = 4  # per sweep: in each, some of the nodes look for a better community while the others stay
+TIES = 8  # turns of label propagation: each breaks ties in its own way, or one community would win them all and spread
 LEAST_GAIN = 1e-4  # of modularity, in the sweeps of a level, and in a level
 PATIENCE = 2  # sweeps that gain less, until a level ends
 MOST_SWEEPS = 100
@@ -58,7 +68,7 @@ def label_propagation(level: Level, seed: int = 1, checkpoint: Checkpoint | None
     Returns
     -------
     label, sweeps
-        Names of communities, see :mod:`apps.shared.community_graph`.
+        Names of communities, see :mod:`cusp.apps.shared.community_graph`.
     """
     label, sweep = new_label(level), 0
     if checkpoint and checkpoint.goes_on:
@@ -129,11 +139,11 @@ def sweep_once(level: Level, label: Label, seed: int, gravity: bool) -> int:
     the same on any device and number of ranks, since sums of weights are exact: see :func:`round_weights`.
     """
     ops = backend(interfaces.Communities, level.graph.device)
-    xp, own = level.xp, level.graph.num_masters
-    turns = splitmix64(level.graph.gids[:own], seed) % np.uint64(TURNS)
+    xp, own, size = level.xp, level.graph.num_masters, TURNS if gravity else TIES
+    turns = splitmix64(level.graph.gids[:own], seed) % np.uint64(size)
     busy = xp.diff(level.graph.offsets[: own + 1]) > 0
     moved = 0
-    for turn in range(TURNS):
+    for turn in range(size):
         current = number(level, label)
         totals = xp.zeros(current.names.size, np.float64)
         if gravity:
@@ -142,7 +152,8 @@ def sweep_once(level: Level, label: Label, seed: int, gravity: bool) -> int:
         best = ops.best_communities(
             rows, level.graph.offsets, level.graph.targets, level.weights, current.numbers,
             level.strengths if gravity else xp.zeros(own, np.float64), totals,
-            splitmix64(current.names % level.graph.num_nodes, seed), level.total if gravity else 1.0,
+            splitmix64(current.names % level.graph.num_nodes, seed if gravity else seed + (turn << 32)),
+            level.total if gravity else 1.0,
         )  # fmt: skip
         moved += int((best != current.numbers[rows]).sum())
         label.values[rows] = current.names[best]
@@ -165,7 +176,7 @@ def communities(
     ----------
     algorithm : {'louvain', 'label-propagation'}
     graph : Partition, optional
-        What :func:`~apps.shared.undirected.as_undirected` makes of ``part``, if that has been done.
+        What :func:`~cusp.apps.shared.undirected.as_undirected` makes of ``part``, if that has been done.
     seed : int
         Of the turns of nodes, and of choices among equals.
     checkpoint : Checkpoint, optional
@@ -187,7 +198,7 @@ def communities(
     graph = round_weights(graph, sync)
     xp = xp_of(graph.device)
     level = make_level(graph, xp.zeros(graph.num_masters, np.float64), sync)
-    label, sweeps = ALGORITHMS[algorithm](level, seed, checkpoint)
+    label, sweeps = ALGORITHMS[algorithm](level, key_of(seed), checkpoint)
     figures = {
         "modularity": modularity(level, number(level, label)),
         "communities": count_communities(level, label),
@@ -229,6 +240,7 @@ APP = App(
     add_options=add_options,
     needs_source=False,
     weighted=True,
+    seeded=True,
 )
 
 if __name__ == "__main__":

@@ -12,21 +12,17 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from apps.operators.expressions.binding import SPECIAL, Binding
-from apps.operators.expressions.expression import ENDS, Expression
-from apps.operators.expressions.interfaces import Drain, Drains, Edges
+from cusp.apps.operators.expressions.binding import SPECIAL, Binding
+from cusp.apps.operators.expressions.expression import ENDS, Expression
+from cusp.apps.operators.expressions.interfaces import Drain, Drains, Edges
+from cusp.apps.operators.ways import relax_all, way_of
 from cusp.errors import OptionError
 from cusp.partition import Partition
 from cusp.runtime import debugging, timeline
 from cusp.runtime.devices import backend, finisher
 from gluon import checks
 from gluon.label import Label
-from gluon.mail.post import both_ways, until_quiet
 from gluon.sync import Sync
-
-ALL = 1 << 62
-AT_ONCE = 1 << 15  # edges between two syncs, at least
-SYNCS = 32
 
 
 class EdgeOperator:
@@ -74,7 +70,7 @@ class EdgeOperator:
     Shortest paths from node 0, on the ranks of one process:
 
     >>> import numpy as np
-    >>> from apps.library import partition_graph
+    >>> from cusp import partition_graph
     >>> from gluon.label import Label
     >>> from gluon.reduction import MIN
     >>> from gluon.sync import Sync
@@ -84,7 +80,7 @@ class EdgeOperator:
     >>> distance.write(0, 0)
     >>> relax = EdgeOperator("src.distance + weight", into="dst.distance")
     >>> relax.until_quiet(part, sync, distance=distance)
-    3
+    1
     >>> sorted(zip(part.gids.tolist(), distance.masters().tolist()))
     [(0, 0), (1, 2), (2, 5)]
     """
@@ -178,29 +174,29 @@ class EdgeOperator:
     def until_quiet(self, part: Partition, sync: Sync, /, **given: Any) -> int:
         """Run from the updated nodes on, sync, and again until no node changes. Collective; returns the rounds.
 
-        If ``sync`` is asynchronous, there are none: a rank runs and tells others until all are quiet. Then it returns
-        the most runs of a rank. On a rank without others, a GPU may run all rounds of a graph with few edges per node
-        in one go, with blocks that do not wait for each other; then it returns the most rounds of a block.
+        Nodes are relaxed in the order of their priority, if one was given, or if the label is reduced by MIN or MAX and
+        candidates depend on the edge: the lowest values, or the highest, come first. Then ``apps/operators/ways.py``
+        says how; on a rank without others, and over CPUs that share memory, buckets are counted in place of rounds.
+        With several threads, buckets vary where edges lead back to lower priorities; the answer does not.
+
+        If ``sync`` is asynchronous, there are no rounds: a rank runs and tells others until all are quiet. Then it
+        returns the most runs of a rank.
 
         Raises
         ------
         OptionError
             As for a call; or the reduction must not count a candidate twice, as in sums.
         """
-        label = Binding(self, part, given).label
+        bound = Binding(self, part, given)
+        label = bound.label
         if not label.reduction.idempotent:
             raise OptionError(
                 f"{self}: until_quiet is for idempotent reductions; {self.into} has {label.reduction.name}"
             )
-        if self.priority is not None:
-            return self._until_drained(part, sync, label, given)
-        if sync.asynchronous:
-            channels = both_ways(label, self.write, self.read)
-            return until_quiet(sync, lambda: self._step(part, label, given), *channels)
-        if sync.comm.size == 1 and backend(Edges, part.device).in_one_go(part):
-            rounds = self._run_all(part, sync, given)
-            if rounds is not None:
-                return rounds
+        way = way_of(part, sync, bound.has_order, bound.has_rows or self.priority is not None)
+        if way != "passes":
+            drain = self.drain(part, **given)
+            return relax_all(self.expression.text, drain, way, part, sync, label, self.write, self.read)
         rounds = 0
         while (frontier := sync.total(label.num_updated_masters())[0]) > 0:
             self._run(part, label.swap_updated(), given)
@@ -208,20 +204,6 @@ class EdgeOperator:
             sync.broadcast(label, read=self.read)
             sync.end_round(frontier=frontier)
             rounds += 1
-        return rounds
-
-    def _run_all(self, part: Partition, sync: Sync, given: dict[str, Any]) -> int | None:
-        """All rounds of a rank without others in one call, and their number; None if that cannot be."""
-        bound = Binding(self, part, given)
-        label = bound.label
-        run, rows, values = self._bound_to(part, bound, True, "compile_rounds")
-        if run is None:
-            return None
-        rounds = timeline.call(
-            self.expression.text, timeline.OPERATOR, finisher(part.device), run,
-            part, label.swap_updated(), *rows, label.values, *values,
-        )  # fmt: skip
-        sync.count_peers(rounds)
         return rounds
 
     def drain(self, part: Partition, /, **given: Any) -> Drain:
@@ -232,33 +214,6 @@ class EdgeOperator:
         OptionError
             As for a call; or a node's edges are not together in this partition.
         """
-        return backend(Drains, part.device).Drain(part, Binding(self, part, given).ordered(), self.delta)
-
-    def _until_drained(self, part: Partition, sync: Sync, label: Label, given: dict[str, Any]) -> int:
-        """Relax by priority, as much at a time as takes about as long as a sync. Collective; returns the rounds."""
-        drain, rounds = self.drain(part, **given), 0
-        most = max(AT_ONCE, part.num_local_edges // SYNCS) if part.num_ranks > 1 else ALL
-
-        def run() -> bool:
-            drain.add(label.swap_updated())
-            name = self.expression.text
-            return timeline.call(name, timeline.OPERATOR, finisher(part.device), drain.run, most)  # type: ignore[no-any-return]
-
-        if sync.asynchronous:
-            rounds = until_quiet(sync, run, *both_ways(label, self.write, self.read))
-            label.swap_updated()  # what the last runs have changed was relaxed in them, and all know it
-            return rounds
-        drain.add(label.swap_updated())
-        while (frontier := sync.total(drain.count())[0]) > 0:
-            run()
-            sync.reduce(label, write=self.write)
-            sync.broadcast(label, read=self.read)
-            drain.add(label.swap_updated())
-            sync.end_round(frontier=frontier)
-            rounds += 1
-        return rounds
-
-    def _step(self, part: Partition, label: Label, given: dict[str, Any]) -> bool:
-        """Run from the updated nodes on; whether that changed any."""
-        self._run(part, label.swap_updated(), given)
-        return label.device.count_bits(label.updated, part.num_proxies) > 0
+        bound = Binding(self, part, given)
+        delta = self.delta if bound.has_order else 1.0  # one bucket has all nodes
+        return backend(Drains, part.device).Drain(part, bound.ordered(), delta)

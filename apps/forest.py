@@ -2,7 +2,7 @@
 
 ``mpirun -n 4 python -m apps.forest graph.h5 --roots 17,99,3``
 
->>> from apps.library import forest, partition_graph
+>>> from cusp import forest, partition_graph
 >>> graph = partition_graph(([0, 1, 4], [1, 2, 3]))
 >>> trees = forest(graph, roots=[0, 4])
 >>> trees.hops
@@ -15,10 +15,10 @@ import argparse
 
 import numpy as np
 
-from apps.edge_operator import EdgeOperator
-from apps.harness import Answer, App, main
-from apps.run.cli import check_nodes
-from apps.verify.paths import verify_forest
+from cusp.apps.edge_operator import EdgeOperator
+from cusp.apps.harness import Answer, App, main
+from cusp.apps.run.cli import check_nodes
+from cusp.apps.verify.paths import verify_forest
 from cusp.errors import together
 from cusp.launch import run_main
 from cusp.partition import Partition
@@ -68,7 +68,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 APP = App(
     name="forest",
-    summary="breadth-first search from many sources: hops to the nearest, and which it is",
+    summary="breadth-first search from many sources: the nearest source of each node, and the hops to it",
     run=lambda part, sync, _, prepared, options: forest(part, sync, options.roots),
     verify=lambda part, sync, _, answer, prepared, options: verify_forest(part, sync, options.roots, **answer.labels),
     add_options=add_options,

@@ -13,14 +13,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from mpi4py import MPI
 
-from apps import library
-from apps.harness import append_rows, commit
-from apps.library import APPS, partition_graph, partition_keywords
-from apps.run.cli import add_rows_option, add_transport_option
-from apps.run.partitioned_graph import PartitionedGraph
-from apps.run.sources import draw_sources
+from cusp.apps import library
+from cusp.apps.harness import append_rows, commit
+from cusp.apps.library import APPS, partition_graph, partition_keywords
+from cusp.apps.run.cli import add_rows_option, add_transport_option
+from cusp.apps.run.partitioned_graph import PartitionedGraph
+from cusp.apps.run.sources import draw_sources
 from cusp.edge_lists.generators import generate
 from cusp.errors import OptionError, together
 from cusp.input.memory_input import slice_of_rows
@@ -30,6 +29,7 @@ from cusp.program import report
 from cusp.program.cli import add_partition_options, add_trace, add_watching, inputs_of, integer, positive, scale
 from cusp.program.traced import traced
 from cusp.runtime.devices import name_of
+from cusp.runtime.mpi import MPI
 
 SOURCES = 64
 ROOTS = 4  # per trial of betweenness
@@ -40,7 +40,7 @@ Arguments = dict[str, Any]
 
 
 class Kernel(NamedTuple):
-    """A name in :data:`apps.library.APPS`, the number of trials, and what makes the arguments of a trial's call."""
+    """A name in ``APPS`` of the library, the number of trials, and what makes the arguments of a trial's call."""
 
     app: str
     trials: int
@@ -104,7 +104,7 @@ def run_kernels(names: list[str], comm: MPI.Intracomm, options: argparse.Namespa
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = Parser(
-        prog=program("apps.gap"), description="The GAP benchmark. Run it on several ranks with mpirun -n RANKS."
+        prog=program("cusp.apps.gap"), description="The GAP benchmark. Run it on several ranks with mpirun -n RANKS."
     )
     add = parser.add_argument
     add("graph", nargs="?", help="graph file, or folder of a saved partition")
@@ -114,11 +114,11 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="SCALE",
         help=f"a Kronecker graph of 2**SCALE nodes, {DEGREE} edges per node",
     )
-    add("--urand", type=scale, metavar="SCALE", help="the same number of edges, between random nodes")
-    add("--kernels", default=",".join(KERNELS), help="which to run, separated by commas (default: %(default)s)")
-    add("--trials", type=positive, metavar="N", help="at most this many trials per kernel (default: as the rules say)")
+    add("--urand", type=scale, metavar="SCALE", help="a uniform random graph of the same size")
+    add("--kernels", default=",".join(KERNELS), help="kernels to run, separated by commas (default: %(default)s)")
+    add("--trials", type=positive, metavar="N", help="trials per kernel, at most (default: as GAP specifies)")
     add("--verify", action="store_true", help="check the answer of the first trial of each kernel")
-    add("--seed", type=integer, default=1, help="of generated graphs and sources (default: 1)")
+    add("--seed", type=integer, default=1, help="seed of generated graphs and sources (default: 1)")
     add_transport_option(parser)
     add_rows_option(parser, "trial")
     add_partition_options(parser)

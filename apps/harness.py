@@ -6,19 +6,18 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mpi4py import MPI
-
-from apps.run.app import Answer, App
-from apps.run.checkpoint import open_checkpoint
-from apps.run.cli import make_parser, refuse_checkpoints, with_gids
-from apps.run.inputs import open_input
-from apps.run.output import append_rows, commit, trial_line, write_labels
-from apps.run.sources import choose_sources
+from cusp.apps.run.app import Answer, App
+from cusp.apps.run.checkpoint import open_checkpoint
+from cusp.apps.run.cli import make_parser, refuse_checkpoints, with_gids
+from cusp.apps.run.inputs import open_input
+from cusp.apps.run.output import append_rows, commit, trial_line, write_edges, write_labels
+from cusp.apps.run.sources import choose_sources
 from cusp.errors import shortened, together
 from cusp.estimates.quality import Quality, measure_quality
 from cusp.input.graph_file import read_header
 from cusp.launch import parse_together
 from cusp.names.names import SortedNames
+from cusp.output.tables import HDF5, TABLES, check_suffix
 from cusp.output.whole_file import check_targets
 from cusp.partition import Partition
 from cusp.partitioner import partition_graph
@@ -32,6 +31,7 @@ from cusp.runtime.compiled_code import CodeFiles
 from cusp.runtime.devices import Placement, backend, choose_device
 from cusp.runtime.environment import local_ranks
 from cusp.runtime.exchange import given
+from cusp.runtime.mpi import MPI
 from cusp.runtime.stopwatch import Stopwatch
 from cusp.runtime.storage import peak_mb
 from gluon.interfaces import Device
@@ -80,7 +80,9 @@ def main(app: App, comm: MPI.Intracomm, argv: list[str]) -> int:
     options = parse_together(comm, parser, argv)
     with together(comm):
         app.check_options(options)
-    names = ("output", "rows", "trace", "checkpoint")
+        if options.output:
+            check_suffix(options.output, (*TABLES, *HDF5), "--output")
+    names = ("output", "rows", "json", "trace", "checkpoint")
     targets = {f"--{name}": getattr(options, name) for name in names}
     check_targets(comm, targets, inputs_of(options))
     with traced(comm, options.trace) as ranks:
@@ -99,7 +101,8 @@ def run_trials(app: App, comm: MPI.Intracomm, options: argparse.Namespace, parse
     for source in sources:
         for trial in range(options.trials):
             place = len(rows) + 1
-            report.progress(comm.rank, f"{app.name}, run {place:,} of {len(sources) * options.trials:,}")
+            each = f" ({report.shown_seconds(sum(row['seconds'] for row in rows) / len(rows))} each)" if rows else ""
+            report.progress(comm.rank, f"{app.name}, run {place:,} of {len(sources) * options.trials:,}{each}")
             answer, row = run_trial(app, comm, job, options, source, trial)
             report.progress(comm.rank, "")
             if options.verify and trial == 0:
@@ -117,10 +120,18 @@ def run_trials(app: App, comm: MPI.Intracomm, options: argparse.Namespace, parse
             for line in app.show(job.part, *show):
                 report.say(comm.rank, line)
     if options.output:
-        write_labels(options.output, job.part, answer.on_host().labels, comm, job.names)
+        write_labels(options.output, job.part, answer.on_host().labels, comm, job.names, app.nodes)
         report.say(comm.rank, f"wrote {', '.join(answer.labels)} to {options.output}")
+        if answer.edges:
+            path = "-edges".join(os.path.splitext(options.output))
+            write_edges(path, job.part, answer.on_host().edges, comm, job.names)
+            report.say(comm.rank, f"wrote {', '.join(answer.edges)} of every edge to {path}")
     if options.rows:
         append_rows(options.rows, rows, comm)
+    if options.json:
+        figures = {"app": app.name, "graph": job.graph, "partition_seconds": job.partition_seconds,
+                   "startup_seconds": job.startup_seconds, "phases": job.phases, "trials": rows}  # fmt: skip
+        report.write_json(options.json, job.quality.summary() | figures, comm)
     if checkpoint:
         checkpoint.remove()
 
@@ -159,9 +170,11 @@ def prepare_job(
     phases = {name: comm.allreduce(watch.seconds.get(name, 0.0), MPI.MAX) for name in PHASES}
     quality = measure_quality(part, comm)
     report.progress(comm.rank, "")
-    if source.note:
-        report.say(comm.rank, source.note)
+    for note in source.notes:
+        report.say(comm.rank, note)
     report.say(comm.rank, report.describe_graph(source.name, source.header, source.names is not None))
+    if source.header.weight_dtype is not None and not getattr(options, "weighted", True):
+        report.say(comm.rank, f"{app.name} counts edges and leaves the weights out; --weighted takes them")
     report.say(comm.rank, report.partition_table(quality, source.policy.name, seconds, phases))
     if source.shares:
         report.say(comm.rank, source.shares)

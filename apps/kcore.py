@@ -2,7 +2,7 @@
 
 ``mpirun -n 4 python -m apps.kcore graph.h5 --verify --output cores.h5``
 
->>> from apps.library import kcore, partition_graph
+>>> from cusp import kcore, partition_graph
 >>> graph = partition_graph(([0, 1, 2, 2], [1, 2, 0, 3]))
 >>> kcore(graph).core
 array([2, 2, 2, 1], dtype=int32)
@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from apps.harness import Answer, App, main
-from apps.operators.interfaces import Frontier
-from apps.operators.structure.interfaces import Cores, Kcore
-from apps.shared.undirected import as_undirected
-from apps.verify.cores import verify_cores
+from cusp.apps.harness import Answer, App, main
+from cusp.apps.operators.interfaces import Frontier
+from cusp.apps.operators.structure.interfaces import Cores, Kcore
+from cusp.apps.shared.undirected import as_undirected
+from cusp.apps.verify.cores import verify_cores
 from cusp.launch import run_main
 from cusp.partition import Partition
 from cusp.program.cli import positive

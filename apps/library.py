@@ -2,7 +2,7 @@
 
 ::
 
-    from apps.library import partition_graph, bfs, sssp
+    from cusp.apps.library import partition_graph, bfs, sssp
 
     graph = partition_graph(matrix, policy="cvc")     # or a graph file, a NetworkX graph, a data frame, arrays
     result = bfs(graph, source=17)
@@ -19,47 +19,47 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mpi4py import MPI
-
-from apps.harness import App
-from apps.run.cli import add_transport_option
-from apps.run.function import function_of
-from apps.run.inputs import open_input, open_slice, policy_for
-from apps.run.keywords import Keywords
-from apps.run.partitioned_graph import PartitionedGraph
-from apps.run.result import Result
 from cusp import partitioner
+from cusp.apps.harness import App
+from cusp.apps.run.cli import add_transport_option
+from cusp.apps.run.function import function_of
+from cusp.apps.run.inputs import open_input, open_named, policy_for
+from cusp.apps.run.keywords import Keywords
+from cusp.apps.run.partitioned_graph import PartitionedGraph
+from cusp.apps.run.result import Result
 from cusp.errors import OptionError, together
+from cusp.formats import FORMATS
 from cusp.input.edge_slice import EdgeSlice
 from cusp.input.graph_file import GraphHeader
-from cusp.input.memory_input import named_everywhere, named_slice
-from cusp.names.names import Names
+from cusp.input.memory_input import IDS, NamedSlice, named_everywhere, named_slice
 from cusp.policies import Policy
 from cusp.policies.compile_rules import compile_policy
+from cusp.program import report
 from cusp.program.cli import add_partition_options
 from cusp.program.warm_up import tiny_policy, warm_up
 from cusp.runtime import debugging
 from cusp.runtime.devices import choose_device
+from cusp.runtime.mpi import MPI
 from cusp.runtime.stopwatch import Stopwatch
 from gluon.plan import make_plan
 from gluon.transports import open_transport
 
 if TYPE_CHECKING:  # made by scripts.signatures, for editors
-    from apps.run.functions import *  # noqa: F403
+    from cusp.apps.run.functions import *  # noqa: F403
 
 APPS = {  # name of a function here -> module with its App
-    "bfs": "apps.bfs",
-    "sssp": "apps.sssp",
-    "widest": "apps.widest",
-    "forest": "apps.forest",
-    "path": "apps.path",
-    "cc": "apps.cc",
-    "scc": "apps.scc",
-    "kcore": "apps.kcore",
-    "triangles": "apps.triangles",
-    "communities": "apps.communities",
-    "pagerank": "apps.pagerank",
-    "betweenness": "apps.betweenness",
+    "bfs": "cusp.apps.bfs",
+    "sssp": "cusp.apps.sssp",
+    "widest": "cusp.apps.widest",
+    "forest": "cusp.apps.forest",
+    "path": "cusp.apps.path",
+    "cc": "cusp.apps.cc",
+    "scc": "cusp.apps.scc",
+    "kcore": "cusp.apps.kcore",
+    "triangles": "cusp.apps.triangles",
+    "communities": "cusp.apps.communities",
+    "pagerank": "cusp.apps.pagerank",
+    "betweenness": "cusp.apps.betweenness",
 }
 
 
@@ -101,6 +101,8 @@ def partition_graph(
     symmetrize: bool = False,
     share: bool = False,
     columns: str | Sequence[str] | None = None,
+    ids: str = "auto",
+    format: str | None = None,
     **options: Any,
 ) -> PartitionedGraph:
     """Divide a graph among the ranks. Collective.
@@ -108,11 +110,11 @@ def partition_graph(
     Parameters
     ----------
     graph : str or graph in memory
-        A graph file, the folder of a saved partition, a file of any format that ``scripts.convert`` takes, or what
+        A graph file, the folder of a saved partition, a file of any format that ``cusp convert`` takes, or what
         :func:`cusp.input.memory_input.named_slice` takes or makes: a SciPy sparse matrix, a NetworkX graph, a data
-        frame, an Arrow table or arrays; an EdgeSlice. Ids of nodes may be names.
+        frame, an Arrow table or arrays; an EdgeSlice; an igraph graph. Ids of nodes may be names.
     policy : str
-        ``oec``, ``cvc`` ...: see ``python -m cusp --help``.
+        ``oec``, ``cvc`` ...: see ``cusp --help``.
     comm : Intracomm, optional
         The ranks; all of the job if left out, which is one without mpirun.
     weights : bool
@@ -123,7 +125,12 @@ def partition_graph(
         Add the reverse of every edge, unless the graph is in a graph file.
     columns : str or list of str, optional
         Columns of a table: source, target and perhaps weight, such as ``"from,to,km"``; those with the usual headings
-        if left out.
+        if left out. Of a NetworkX or igraph graph: the attribute of edges that is their weight.
+    ids : str
+        What node ids that are whole numbers are: ``numbers`` from 0 on; ``names``; or ``auto``, names if one is
+        negative or fewer than half of the ids 0, 1 ... up to the largest occur.
+    format : str, optional
+        Of a file, as ``cusp convert --help`` lists them; recognised if left out.
     options
         Those of the command line: device, order, grid, threshold, memory_limit, transport ...
 
@@ -153,31 +160,40 @@ def partition_graph(
     placement = choose_device(chosen.device, comm, chosen.threads)
     device = placement.device
     open_transport(chosen.transport, comm, device)
-    names: Names | None = None
     chosen.columns = columns if columns is None or isinstance(columns, str) else ",".join(columns)
-    chosen.symmetrize = symmetrize
-    if named_everywhere(graph, comm):
+    chosen.symmetrize, chosen.ids, chosen.format, chosen.weights = symmetrize, ids, format, "keep"
+    if named_file := named_everywhere(graph, comm):
         with together(comm):
             if num_nodes is not None or share:
                 raise OptionError("num_nodes and share are for graphs in memory")
+            if ids not in IDS or format not in (None, *FORMATS):
+                raise OptionError(f"ids={ids!r}, format={format!r}: expected {', '.join(IDS)}; {', '.join(FORMATS)}")
         chosen.graph = str(graph)
-        source = open_input(comm, chosen, weights, placement)
-        names = source.names
+        source = open_input(comm, chosen, weights, placement, insist=False)
     else:
         with together(comm):
             compiled = compile_policy(policy_for(comm, chosen), device)
             if chosen.memory_limit:
                 raise OptionError("memory_limit is for graph files; this graph is in memory")
-        edges = graph
-        if not isinstance(graph, EdgeSlice):
-            edges, names = named_slice(
+            if format is not None:
+                raise OptionError("format is for files; this graph is in memory")
+        if isinstance(graph, EdgeSlice):
+            made = NamedSlice(graph, None)
+        else:
+            made = named_slice(
                 graph, comm, num_nodes=num_nodes, symmetrize=symmetrize, share=share, weights=weights,
-                columns=chosen.columns and chosen.columns.split(","),
+                columns=chosen.columns and chosen.columns.split(","), ids=ids,
             )  # fmt: skip
-        source = open_slice(comm, "memory", edges, compiled, chosen, placement)
+        source = open_named(comm, "memory", made, compiled, chosen, placement)
+    for note in source.notes[named_file:]:  # the first says how such a file opens faster
+        report.warn(comm.rank, note)
+    report.hint(comm.rank, [f"columns={columns!r} takes its last one as the weight" for columns in source.unused])
     _warm_up(source.header, source.policy, weights, comm, device, chosen.transport)
     watch = Stopwatch()
-    return PartitionedGraph(source.build(watch, False), comm, source.policy, names, chosen.transport, watch)
+    part = source.build(watch, False)
+    return PartitionedGraph(
+        part, comm, source.policy, source.names, chosen.transport, watch, source.unused if weights else ()
+    )
 
 
 def _warm_up(

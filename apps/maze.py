@@ -1,4 +1,4 @@
-"""The way through a maze: breadth-first search on a grid with blocked cells, then back-tracking from the exit.
+"""The shortest path through a maze: breadth-first search on a grid with blocked cells, then back-tracking.
 
 ``mpirun -n 4 python -m apps.maze --width 60 --height 20 --blocked 0.3``, or ``python -m apps.maze maze.txt``
 
@@ -10,14 +10,13 @@ import os
 from dataclasses import dataclass
 
 import numpy as np
-from mpi4py import MPI
 
-from apps.bfs import bfs
-from apps.bfs import prepare as prepare_bfs
-from apps.harness import Answer, App, main
-from apps.shared.tree import trace
-from apps.verify.check import VerificationError
-from apps.verify.paths import verify_hops
+from cusp.apps.bfs import bfs
+from cusp.apps.bfs import prepare as prepare_bfs
+from cusp.apps.harness import Answer, App, main
+from cusp.apps.shared.tree import trace
+from cusp.apps.verify.check import VerificationError
+from cusp.apps.verify.paths import verify_hops
 from cusp.edge_lists.csr_builder import CsrBuilder, CsrSlice
 from cusp.edge_lists.random_kernels import key_of, uniform_units
 from cusp.errors import OptionError, together
@@ -25,6 +24,7 @@ from cusp.launch import run_main
 from cusp.partition import Partition
 from cusp.program.cli import whole
 from cusp.runtime.devices import to_host
+from cusp.runtime.mpi import MPI
 from gluon.sync import Sync
 
 DRAWN = 200  # cells: a wider or higher maze is not shown
@@ -154,13 +154,13 @@ def verify_way(part: Partition, sync: Sync, maze: Maze, answer: Answer) -> None:
     at_end = hops[part.gids[: part.num_masters] == maze.end]
     far = sync.comm.allreduce(int(at_end[0]) if at_end.size else -1, MPI.MAX)
     if way.size - 1 != far or way.size - 1 != answer.figures["steps"]:
-        raise VerificationError(f"the answer is wrong: the way has {way.size - 1} steps, the end is {far} hops away")
+        raise VerificationError(f"the answer is wrong: the path has {way.size - 1} steps, the end is {far} hops away")
     if way.size and (
         (way[0], way[-1]) != (maze.start, maze.end)
         or not maze.cells[y, x].all()
         or (abs(np.diff(y)) + abs(np.diff(x)) != 1).any()
     ):
-        raise VerificationError("the answer is wrong: the way does not lead from cell to open cell to the end")
+        raise VerificationError("the answer is wrong: the path does not lead over open cells to the end")
 
 
 def draw(part: Partition, sync: Sync, maze: Maze, answer: Answer) -> list[str]:
@@ -169,7 +169,7 @@ def draw(part: Partition, sync: Sync, maze: Maze, answer: Answer) -> list[str]:
     way = way_of(part, sync.comm, answer.labels["step"])
     if not way.size:
         (y, x), (to_y, to_x) = divmod(maze.start, width), divmod(maze.end, width)
-        return [f"there is no way from row {y + 1}, column {x + 1} to row {to_y + 1}, column {to_x + 1}"]
+        return [f"there is no path from row {y + 1}, column {x + 1} to row {to_y + 1}, column {to_x + 1}"]
     if max(width, height) > DRAWN:
         return []
     letters = np.where(maze.cells, b" ", b"#").ravel()
@@ -183,7 +183,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     side = whole(1, 10**5)
     parser.add_argument("--width", type=side, default=60, help="cells in a row of a random maze (default: 60)")
     parser.add_argument("--height", type=side, default=20, help="its rows (default: 20)")
-    parser.add_argument("--blocked", type=float, default=0.3, help="share of its cells that are blocked (default: 0.3)")
+    parser.add_argument("--blocked", type=float, default=0.3, help="fraction of blocked cells (default: 0.3)")
 
 
 def generate(comm: MPI.Intracomm, options: argparse.Namespace) -> tuple[str, CsrSlice]:
@@ -195,7 +195,7 @@ def generate(comm: MPI.Intracomm, options: argparse.Namespace) -> tuple[str, Csr
 
 APP = App(
     name="maze",
-    summary="the shortest way through a maze, from a file or a random one",
+    summary="the shortest path through a maze, from a file or random",
     prepare=prepare,
     run=lambda part, sync, _, prepared, options: find_way(part, sync, *prepared),
     verify=lambda part, sync, _, answer, prepared, options: verify_way(part, sync, prepared[0], answer),

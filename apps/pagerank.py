@@ -2,7 +2,7 @@
 
 ``mpirun -n 4 python -m apps.pagerank graph.h5 --policy cvc --tolerance 1e-9 --verify --output ranks.h5``
 
->>> from apps.library import pagerank, partition_graph
+>>> from cusp import pagerank, partition_graph
 >>> graph = partition_graph(([0, 1, 2, 2], [1, 2, 0, 3]))
 >>> pagerank(graph).pagerank.round(3)
 array([0.214, 0.265, 0.308, 0.214])
@@ -12,12 +12,12 @@ import argparse
 
 import numpy as np
 
-from apps.harness import Answer, App, main
-from apps.operators.sums.interfaces import Pagerank, Rows
-from apps.run.checkpoint import Checkpoint
-from apps.run.cli import add_checkpoint_options
-from apps.shared.walk import Walk, make_walk
-from apps.verify.pagerank import verify_pagerank
+from cusp.apps.harness import Answer, App, main
+from cusp.apps.operators.sums.interfaces import Pagerank, Rows
+from cusp.apps.run.checkpoint import Checkpoint
+from cusp.apps.run.cli import add_checkpoint_options
+from cusp.apps.shared.walk import Walk, make_walk
+from cusp.apps.verify.pagerank import verify_pagerank
 from cusp.errors import OptionError
 from cusp.launch import run_main
 from cusp.partition import Partition
@@ -260,20 +260,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=between(1e-3, 1),
         default=0.85,
         metavar="D",
-        help="probability that a walk goes on at a node (default: 0.85)",
+        help="probability that a walk continues at a node (default: 0.85)",
     )
     parser.add_argument(
         "--tolerance",
         type=between(0, 1),
         default=1e-6,
         metavar="T",
-        help="stop when the changes of all ranks in one iteration add up to less (default: 1e-6)",
+        help="stop when the sum of all changes in one iteration is lower (default: 1e-6)",
     )
     parser.add_argument(
         "--iterations",
         type=positive,
         metavar="N",
-        help="stop after N; with --tolerance 0, do exactly N (default: no limit)",
+        help="stop after N iterations; with --tolerance 0, run exactly N (default: no limit)",
     )
     parser.add_argument(
         "--algorithm",
@@ -285,17 +285,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--precision",
         choices=("float32", "float64"),
         default="float64",
-        help="of the ranks; float32 is faster, and right to about six digits (default: float64)",
+        help="type of the ranks; float32 is faster, and correct to about six digits (default: float64)",
     )
     parser.add_argument(
-        "--unweighted", action="store_true", help="follow all edges of a node alike, whatever their weights"
+        "--unweighted", action="store_true", help="ignore weights: follow all edges of a node with equal probability"
     )
     parser.add_argument(
         "--personalize",
         nargs="+",
         type=weighted_node,
         metavar="NODE[:WEIGHT]",
-        help="start walks at these nodes only, by name or number; or a file with one, and maybe a weight, on each line",
+        help="start walks only at these nodes, by name or number; or a file with one NODE [WEIGHT] per line",
     )
     add_checkpoint_options(parser)
 

@@ -2,7 +2,7 @@
 
 ``mpirun -n 4 python -m apps.path graph.h5 --source 17 --targets 3,99``
 
->>> from apps.library import partition_graph, path
+>>> from cusp import partition_graph, path
 >>> graph = partition_graph(([0, 0, 1], [1, 2, 2], [2, 9, 3]))  # sources, targets, weights
 >>> path(graph, source=0).path(2)
 [0, 1, 2]
@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from apps.bfs import bfs
-from apps.bfs import prepare as prepare_bfs
-from apps.harness import Answer, App, main
-from apps.run.cli import check_nodes
-from apps.shared.lengths import Lengths, measure
-from apps.shared.tree import find_parents, trace
-from apps.sssp import sssp
-from apps.verify.paths import verify_distances, verify_hops
+from cusp.apps.bfs import bfs
+from cusp.apps.bfs import prepare as prepare_bfs
+from cusp.apps.harness import Answer, App, main
+from cusp.apps.run.cli import check_nodes
+from cusp.apps.shared.lengths import Lengths, measure
+from cusp.apps.shared.tree import find_parents, trace
+from cusp.apps.sssp import sssp
+from cusp.apps.verify.paths import verify_distances, verify_hops
 from cusp.errors import together
 from cusp.launch import run_main
 from cusp.partition import Partition
@@ -106,9 +106,9 @@ def verify(part: Partition, sync: Sync, source: int, answer: Answer, prepared: t
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of this app alone."""
     parser.add_argument(
-        "--targets", type=node_list, default=[], metavar="NODE,NODE...", help="show the path to each of these"
+        "--targets", type=node_list, default=[], metavar="NODE,NODE...", help="print the path to each of these nodes"
     )
-    parser.add_argument("--hops", action="store_true", help="count edges, whatever their weights")
+    parser.add_argument("--hops", action="store_true", help="count edges, ignoring their weights")
 
 
 APP = App(

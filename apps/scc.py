@@ -2,7 +2,7 @@
 
 ``mpirun -n 4 python -m apps.scc graph.h5 --verify --output components.h5``
 
->>> from apps.library import partition_graph, scc
+>>> from cusp import partition_graph, scc
 >>> graph = partition_graph(([0, 1, 2, 2], [1, 2, 0, 3]))
 >>> scc(graph).component
 array([0, 0, 0, 3])
@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from apps.cc import Shared, cc
-from apps.cc import prepare as prepare_cc
-from apps.edge_operator import EdgeOperator
-from apps.harness import Answer, App, main
-from apps.shared.components import largest_component
-from apps.shared.splitmix64 import splitmix64
-from apps.verify.components import verify_strong_components
+from cusp.apps.cc import Shared, cc
+from cusp.apps.cc import prepare as prepare_cc
+from cusp.apps.edge_operator import EdgeOperator
+from cusp.apps.harness import Answer, App, main
+from cusp.apps.shared.components import largest_component
+from cusp.apps.shared.splitmix64 import splitmix64
+from cusp.apps.verify.components import verify_strong_components
 from cusp.launch import run_main
 from cusp.partition import Partition
 from cusp.runtime.devices import move, to_host, xp_of
@@ -64,7 +64,7 @@ def scc(part: Partition, sync: Sync, colors: Colors | Shared) -> Answer:
     Parameters
     ----------
     part : Partition
-        With ``csc``, if the graph is not symmetric. If it is, every component is strong: :func:`apps.cc.cc` finds them.
+        With ``csc``, if the graph is not symmetric. If it is, every component is strong: ``cc`` finds them.
     colors : Colors or Shared
         What :func:`prepare` returned.
 

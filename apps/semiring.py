@@ -1,4 +1,4 @@
-"""Graph algorithms as products of a matrix and a vector over a semiring, for people who think in GraphBLAS.
+"""Graph algorithms as products of a matrix and a vector over a semiring, as in GraphBLAS.
 
 ::
 
@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from apps.edge_operator import EdgeOperator
-from apps.harness import Answer, App, main
-from apps.verify.pagerank import verify_pagerank
-from apps.verify.paths import verify_distances, verify_hops
+from cusp.apps.edge_operator import EdgeOperator
+from cusp.apps.harness import Answer, App, main
+from cusp.apps.verify.pagerank import verify_pagerank
+from cusp.apps.verify.paths import verify_distances, verify_hops
 from cusp.launch import run_main
 from cusp.partition import Partition
 from cusp.program.cli import between
@@ -67,7 +67,7 @@ class Matrix:
         Parameters
         ----------
         add, multiply : Reduction and str
-            The semiring. ``multiply`` is an edge expression (:class:`apps.edge_operator.EdgeOperator`) of ``x``,
+            The semiring. ``multiply`` is an edge expression (:class:`cusp.apps.edge_operator.EdgeOperator`) of ``x``,
             ``weight``, ``y`` (the entry that is written) and ``numbers``.
         into : Label, optional
             Combine the products into this vector, by its own reduction, instead of a new one of the type of ``x``. It

@@ -2,30 +2,35 @@
 
 ``mpirun -n 4 python -m apps.sssp graph.h5 --source 17 --delta 8 --verify --output distance.h5``
 
->>> from apps.library import partition_graph, sssp
+>>> from cusp import partition_graph, sssp
 >>> graph = partition_graph(([0, 0, 1], [1, 2, 2], [2, 9, 3]))  # sources, targets, weights
 >>> sssp(graph, source=0).distance
 array([0, 2, 5])
 """
 
 import argparse
+import sys
 from typing import Any
 
 import numpy as np
 
-from apps.harness import Answer, App, main
-from apps.operators.interfaces import without_rounds
-from apps.operators.traversal.interfaces import GpuSssp, Sssp
-from apps.shared.lengths import Lengths, measure
-from apps.verify.paths import verify_distances
+from cusp.apps.edge_operator import EdgeOperator
+from cusp.apps.harness import Answer, App, main
+from cusp.apps.operators.expressions.interfaces import Drain
+from cusp.apps.operators.interfaces import without_rounds
+from cusp.apps.operators.traversal.interfaces import GpuSssp, Sssp
+from cusp.apps.operators.ways import relax_all, way_of
+from cusp.apps.shared.lengths import Lengths, bucket_end, measure
+from cusp.apps.verify.paths import verify_distances
 from cusp.errors import GraphFileError, together
 from cusp.launch import run_main
 from cusp.partition import Partition
 from cusp.runtime.devices import backend, to_host, xp_of
 from gluon.label import Label
-from gluon.mail.post import both_ways, until_quiet
 from gluon.reduction import MAX, MIN
 from gluon.sync import Sync
+
+MARK_TOO_FAR = EdgeOperator("1", into="dst.mark", where="src.distance < far and weight >= far - src.distance")
 
 
 def sssp(part: Partition, sync: Sync, source: int, lengths: Lengths) -> Answer:
@@ -37,7 +42,7 @@ def sssp(part: Partition, sync: Sync, source: int, lengths: Lengths) -> Answer:
     Parameters
     ----------
     lengths : Lengths
-        What :func:`~apps.shared.lengths.measure` returned for this partition.
+        What :func:`~cusp.apps.shared.lengths.measure` returned for this partition.
 
     Returns
     -------
@@ -59,73 +64,97 @@ def distances_from(part: Partition, sync: Sync, source: int, lengths: Lengths) -
     """
     ops = backend(Sssp, part.device)
     if ops.drains(lengths.queue, sync):
-        found = ops.shortest_paths(part, sync, source, lengths)
+        found = backend(GpuSssp, part.device).shortest_paths(part, sync, source, lengths)
         sync.count_peers(found[1])
         return found
-    search = DeltaStepping(part, sync, source, lengths)
-    if without_rounds(part, sync):
-        return search.distances.values, until_quiet(
-            sync, search.relax_own, *both_ways(search.distances, sync.write, sync.read)
-        )
-    if ops.settles(lengths.queue):
-        search.settle_and_pull()
-    else:
-        while (lowest := search.lowest_pending()) != lengths.far:
-            search.relax_bucket(lowest)
-    return search.distances.values, search.rounds
+    distances = Label(part, lengths.dtype, lengths.far, MIN)
+    distances.write(source, 0)
+    if ops.settles(lengths.queue) and not without_rounds(part, sync):
+        return distances.values, Settling(part, sync, distances, lengths).settle_and_pull()
+    drain: Drain = Relaxing(part, distances, lengths) if part.device == "gpu" else _operator(part, distances, lengths)
+    way = way_of(part, sync)
+    rounds = relax_all(_expression(lengths), drain, way, part, sync, distances, sync.write, sync.read)
+    return distances.values, rounds
 
 
-class DeltaStepping:
-    """Distances so far, and which nodes are pending: their distance has fallen since their out-edges were relaxed.
+def _expression(lengths: Lengths) -> str:
+    return "src.distance + 1" if lengths.unit else "src.distance + weight"
+
+
+def _operator(part: Partition, distances: Label, lengths: Lengths) -> Drain:
+    """Pending nodes of the operator that shortest paths are."""
+    delta = min(lengths.delta, sys.float_info.max)
+    return EdgeOperator(_expression(lengths), "dst.distance", delta=delta).drain(part, distance=distances)
+
+
+class Relaxing:
+    """Pending nodes that the kernels of sssp.cuh relax: a Drain of operators/expressions/interfaces.py.
+
+    Attributes
+    ----------
+    relaxed_at : (proxies,) of the type of the distances
+        The distance at which a node's out-edges were last relaxed.
+    pending : bits of proxies
+    """
+
+    edges = 0
+
+    def __init__(self, part: Partition, distances: Label, lengths: Lengths) -> None:
+        self._part, self._distances, self._lengths, self._lowest = part, distances, lengths, lengths.far.item()
+        device = distances.device
+        self.relaxed_at = device.full(part.num_proxies, lengths.far, lengths.dtype)
+        self.pending = device.no_bits(part.num_proxies)
+
+    def add(self, bits: Any) -> None:
+        ops, distances = backend(GpuSssp, self._part.device), self._distances.values
+        self._lowest = ops.find_pending(bits, distances, self.relaxed_at, self.pending, self._lengths.far)
+
+    def lowest(self) -> Any:
+        return self._lengths.dtype.type(self._lowest)
+
+    def count(self) -> int:
+        return int(self._distances.device.count_bits(self.pending, self._part.num_proxies))
+
+    def bucket_end(self, lowest: Any) -> Any:
+        number = self._lengths.dtype.type
+        return bucket_end(number(lowest), number(min(self._lengths.delta, self._lengths.far)), self._lengths.far)
+
+    def run(self, edges: int) -> bool:
+        if self._lowest == self._lengths.far:
+            return False
+        self.run_below(self.bucket_end(self._lowest))
+        return True
+
+    def run_below(self, limit: Any) -> None:
+        part, lengths, distances = self._part, self._lengths, self._distances
+        backend(GpuSssp, part.device).relax_below(
+            limit, lengths.delta, lengths.far, part.offsets, part.targets, lengths.weights, distances.values,
+            self.relaxed_at, self.pending, distances.updated, lengths.queue,
+        )  # fmt: skip
+
+    def run_all(self, sync: Sync, write: str, read: str) -> int:
+        raise AssertionError("a whole search is shortest_paths")
+
+
+class Settling:
+    """Distances that are settled bucket by bucket, on GPUs.
 
     Attributes
     ----------
     distances : Label
-    relaxed_at : (proxies,) of the type of the distances
-        The distance at which a node's out-edges were last relaxed.
-    pending : bits of proxies
     rounds : int
     """
 
-    def __init__(self, part: Partition, sync: Sync, source: int, lengths: Lengths) -> None:
-        self.part, self.sync, self.lengths, self.rounds = part, sync, lengths, 0
-        self.ops = backend(Sssp, part.device)
-        self.distances = Label(part, lengths.dtype, lengths.far, MIN)
-        self.distances.write(source, 0)
-        device = self.distances.device
-        self.relaxed_at = device.full(part.num_proxies, lengths.far, lengths.dtype)
-        self.pending = device.no_bits(part.num_proxies)
-
-    def relax_own(self) -> bool:
-        """Relax some pending nodes in the lowest bucket of this rank; false if it had none."""
-        part, lengths = self.part, self.lengths
-        lowered, values = self.distances.swap_updated(), self.distances.values
-        lowest = self.ops.find_pending(lowered, values, self.relaxed_at, self.pending, lengths.far)
-        if lowest == lengths.far:
-            return False
-        limit = lengths.dtype.type(lengths.bucket_end(lowest))
-        self.ops.relax_some(limit, lengths.delta, lengths.far, part.offsets, part.targets, lengths.weights, values,
-                            self.relaxed_at, self.pending, self.distances.updated, lengths.queue)  # fmt: skip
-        return True
+    def __init__(self, part: Partition, sync: Sync, distances: Label, lengths: Lengths) -> None:
+        self.part, self.sync, self.distances, self.lengths, self.rounds = part, sync, distances, lengths, 0
+        self.drain = Relaxing(part, distances, lengths)
 
     def lowest_pending(self) -> Any:
         """Lowest distance of a pending node of any rank, ``lengths.far`` if there is none. Collective."""
-        lowered, values = self.distances.swap_updated(), self.distances.values
-        lowest = self.ops.find_pending(lowered, values, self.relaxed_at, self.pending, self.lengths.far)
-        return self.sync.lowest(lowest, self.lengths.dtype)
+        self.drain.add(self.distances.swap_updated())
+        return self.sync.lowest(self.drain.lowest())
 
-    def relax_bucket(self, lowest: float) -> None:
-        """Relax all pending nodes in the bucket of this distance until this rank has none, then sync. Collective."""
-        part, lengths = self.part, self.lengths
-        limit = lengths.dtype.type(lengths.bucket_end(lowest))
-        self.ops.relax_below(limit, lengths.delta, lengths.far, part.offsets, part.targets, lengths.weights,
-                             self.distances.values, self.relaxed_at, self.pending, self.distances.updated,
-                             lengths.queue)  # fmt: skip
-        self.sync(self.distances)
-        self.sync.end_round()
-        self.rounds += 1
-
-    def settle_and_pull(self) -> None:
+    def settle_and_pull(self) -> int:
         """Settle distances bucket by bucket until most edges belong to settled nodes; the others pull. Collective.
 
         A bucket relaxes, of every node that is settled, just the edges that lead into it, and of every node that falls
@@ -135,6 +164,7 @@ class DeltaStepping:
         low = self._settle_buckets()
         if low != self.lengths.far:
             self._pull(low)
+        return self.rounds
 
     def _settle_buckets(self) -> Any:
         """Settle until most edges belong to settled nodes; all nodes below the distance returned are. Collective."""
@@ -156,8 +186,8 @@ class DeltaStepping:
         """Relax below ``high`` until no rank has anything left to do there. Collective."""
         ops = backend(GpuSssp, self.part.device)
         while True:
-            ops.settle_bucket(self.part, high, self.lengths.far.item(), self.distances.values, self.relaxed_at,
-                                   self.pending, self.distances.updated, self.lengths.queue)  # fmt: skip
+            ops.settle_bucket(self.part, high, self.lengths.far.item(), self.distances.values, self.drain.relaxed_at,
+                              self.drain.pending, self.distances.updated, self.lengths.queue)  # fmt: skip
             self.sync(self.distances)
             self.sync.end_round()
             self.rounds += 1
@@ -190,10 +220,8 @@ def _answer(part: Partition, sync: Sync, source: int, lengths: Lengths, distance
 
 def _refuse_overflow(part: Partition, sync: Sync, source: int, lengths: Lengths, distances: Any) -> None:
     """Raise if a node was not reached only because its distance does not fit. Collective."""
-    ops = backend(Sssp, part.device)
-    marks = Label(part, np.uint8, 0, MAX)
-    ops.mark_too_far(part.offsets, part.targets, lengths.weights, distances, lengths.far, marks.values,
-                     marks.updated)  # fmt: skip
+    marks, far = Label(part, np.int32, 0, MAX), int(lengths.far)
+    MARK_TOO_FAR(part, mark=marks, distance=distances, far=far)
     sync.reduce(marks, write="dst")
     own = slice(0, part.num_masters)
     lost = np.flatnonzero(to_host((marks.values[own] == 1) & (distances[own] == lengths.far)))

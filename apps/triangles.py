@@ -2,7 +2,7 @@
 
 ``mpirun -n 4 python -m apps.triangles graph.h5 --verify --output clustering.h5``
 
->>> from apps.library import partition_graph, triangles
+>>> from cusp import partition_graph, triangles
 >>> graph = partition_graph(([0, 1, 2, 2], [1, 2, 0, 3]))
 >>> found = triangles(graph, per_node=True)
 >>> found.triangles, found.transitivity, found.node_triangles
@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from apps.harness import Answer, App, main
-from apps.operators.structure.interfaces import Triangles
-from apps.shared.oriented import Shares, place_by_degree, return_to_masters, rows_of_others, share_out
-from apps.shared.undirected import as_undirected
-from apps.verify.triangles import verify_triangles
+from cusp.apps.harness import Answer, App, main
+from cusp.apps.operators.structure.interfaces import Triangles
+from cusp.apps.shared.oriented import Shares, place_by_degree, return_to_masters, rows_of_others, share_out
+from cusp.apps.shared.undirected import as_undirected
+from cusp.apps.verify.triangles import verify_triangles
 from cusp.launch import run_main
 from cusp.partition import Partition
 from cusp.runtime.devices import backend, xp_of
@@ -95,7 +95,7 @@ def _per_node(options: argparse.Namespace) -> bool:
 
 APP = App(
     name="triangles",
-    summary="triangles and clustering coefficients, edges taken both ways",
+    summary="triangles and clustering coefficients, ignoring edge direction",
     prepare=lambda part, sync, options: prepare(part, sync),
     run=lambda part, sync, _, oriented, options: triangles(part, sync, _per_node(options), oriented),
     verify=lambda part, sync, _, answer, oriented, options: verify_triangles(

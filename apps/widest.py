@@ -2,7 +2,7 @@
 
 ``mpirun -n 4 python -m apps.widest graph.h5 --source 17 --verify --output width.h5``
 
->>> from apps.library import partition_graph, widest
+>>> from cusp import partition_graph, widest
 >>> graph = partition_graph(([0, 0, 1], [1, 2, 2], [2, 9, 3]))  # sources, targets, weights
 >>> widest(graph, source=0).width[1:]
 array([2, 9])
@@ -10,9 +10,9 @@ array([2, 9])
 
 import numpy as np
 
-from apps.edge_operator import EdgeOperator
-from apps.harness import Answer, App, main
-from apps.verify.paths import verify_widths
+from cusp.apps.edge_operator import EdgeOperator
+from cusp.apps.harness import Answer, App, main
+from cusp.apps.verify.paths import verify_widths
 from cusp.launch import run_main
 from cusp.partition import Partition
 from gluon.label import Label
@@ -44,7 +44,7 @@ def widest(part: Partition, sync: Sync, source: int) -> Answer:
 
 APP = App(
     name="widest",
-    summary="widest paths: the largest width of a path from a source, as wide as its narrowest edge",
+    summary="widest paths from a source: the largest possible minimum of the weights on a path",
     run=lambda part, sync, source, prepared, options: widest(part, sync, source),
     verify=lambda part, sync, source, answer, prepared, options: verify_widths(
         part, sync, source, answer.labels["width"]

@@ -1,11 +1,70 @@
-"""The partitioner: a CSR graph in HDF5 -> one :class:`~cusp.partition.Partition` per MPI rank.
+"""Partition graphs across the ranks of MPI, and run algorithms on the parts, on CPUs and GPUs.
 
-Importing this package first prepares the process (:mod:`cusp.runtime.environment`): it must run
-before numba and mpi4py are imported, because both read their settings at import.
+What is here is loaded when it is first asked for, as in ``from cusp import bfs, partition_graph``.
 """
 
-from cusp.runtime import environment
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from cusp.runtime import signals
+
+if TYPE_CHECKING:  # for editors: what is looked up below
+    from cusp.apps.edge_operator import EdgeOperator as EdgeOperator
+    from cusp.apps.harness import Answer as Answer
+    from cusp.apps.harness import App as App
+    from cusp.apps.harness import main as main
+    from cusp.apps.library import *  # noqa: F403
+    from cusp.apps.library import partition_graph as partition_graph
+    from cusp.apps.run.checkpoint import Checkpoint as Checkpoint
+    from cusp.apps.run.partitioned_graph import PartitionedGraph as PartitionedGraph
+    from cusp.apps.run.result import Result as Result
+    from cusp.apps.verify import VerificationError as VerificationError
+    from cusp.apps.verify import everywhere as everywhere
+    from cusp.apps.verify import tell_node as tell_node
+    from cusp.errors import InputError as InputError
+    from cusp.launch import run_main as run_main
+    from cusp.partition import Partition as Partition
+    from cusp.policies.policy import load_policy as load_policy
+    from cusp.policies.prop import Prop as Prop
+    from gluon.label import Label as Label
+    from gluon.reduction import ADD as ADD
+    from gluon.reduction import MAX as MAX
+    from gluon.reduction import MIN as MIN
+    from gluon.reduction import Reduction as Reduction
+    from gluon.sync import Sync as Sync
 
 __version__ = "0.1.0"
 
-environment.prepare()
+_PLACES = {  # module -> what of it is offered here
+    "cusp.apps.library": "partition_graph bfs sssp widest forest path cc scc kcore triangles communities pagerank "
+    "betweenness",
+    "cusp.apps.run.partitioned_graph": "PartitionedGraph",
+    "cusp.apps.run.result": "Result",
+    "cusp.errors": "InputError",
+    "cusp.apps.edge_operator": "EdgeOperator",
+    "cusp.apps.harness": "App Answer main",
+    "cusp.apps.run.checkpoint": "Checkpoint",
+    "cusp.apps.verify": "VerificationError everywhere tell_node",
+    "cusp.launch": "run_main",
+    "cusp.partition": "Partition",
+    "cusp.policies.policy": "load_policy",
+    "cusp.policies.prop": "Prop",
+    "gluon.label": "Label",
+    "gluon.reduction": "MIN MAX ADD Reduction",
+    "gluon.sync": "Sync",
+}
+_PLACE = {name: module for module, names in _PLACES.items() for name in names.split()}
+__all__ = [*_PLACE]  # noqa: PLE0604
+
+if signals.is_program():
+    signals.start_program()
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_PLACE[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

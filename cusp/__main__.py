@@ -1,22 +1,21 @@
-"""Partition a graph, look at the result, save or export it; compare policies; start one of your own.
+"""Partition a graph, print statistics, save or export it; compare policies; write a new one.
 
-mpirun -n 4 python -m cusp graph.h5 --policy cvc --save parts/
-mpirun -n 4 python -m cusp compare graph.h5 --ranks 64 --policies oec,cvc,hvc,fec --plot compare.png
-python -m cusp policies
-python -m cusp new-policy NAME
+mpirun -n 4 cusp partition graph.h5 --policy cvc --save parts/
+mpirun -n 4 cusp compare graph.h5 --ranks 64 --policies oec,cvc,hvc,fec --plot compare.png
+cusp policies
+cusp new-policy NAME
 """
 
 import argparse
 import time
 from collections.abc import Callable
 
-from mpi4py import MPI
-
 from cusp.errors import OptionError, together
 from cusp.estimates.dry_run import dry_run
 from cusp.estimates.quality import measure_quality
-from cusp.input.graph_file import read_header
+from cusp.formats import is_graph_file
 from cusp.launch import Parser, parse_together, program, run_main
+from cusp.names.graph_names import read_names
 from cusp.output.export import EXPORTS, export, export_names
 from cusp.output.saved import save_partition, saved_before
 from cusp.output.whole_file import check_targets
@@ -25,6 +24,7 @@ from cusp.policies.compile_rules import compile_policy
 from cusp.policies.policy import installed_policies, load_policy
 from cusp.program import hints, report
 from cusp.program.cli import (
+    add_foreign_options,
     add_partition_options,
     add_trace,
     add_watching,
@@ -34,12 +34,14 @@ from cusp.program.cli import (
     policy_parameters,
 )
 from cusp.program.compare import compare
+from cusp.program.foreign import open_graph
 from cusp.program.shares import told_shares, with_shares
 from cusp.program.template import write_template
 from cusp.program.traced import traced
 from cusp.program.warm_up import tiny_policy, warm_up
 from cusp.runtime import timeline
 from cusp.runtime.devices import choose_device
+from cusp.runtime.mpi import MPI
 from cusp.runtime.stopwatch import Stopwatch
 from cusp.runtime.storage import peak_mb
 
@@ -58,31 +60,32 @@ def make_parser(command: str) -> argparse.ArgumentParser:
         parser.epilog = f"other commands: {', '.join(COMMANDS)}; each has --help"
         add_partition_arguments(parser)
     elif command == "new-policy":
-        parser.add_argument("name", help="NAME.py and test_NAME.py are written into this folder")
+        parser.add_argument("name", help="writes NAME.py and test_NAME.py to this folder")
     return parser
 
 
 def add_partition_arguments(parser: argparse.ArgumentParser) -> None:
     """Those of ``partition``."""
-    parser.add_argument("graph", help="graph file")
+    parser.add_argument("graph", help="graph file, or any file that cusp convert takes")
+    add_foreign_options(parser.add_argument_group("files of other formats"))
     add_partition_options(parser)
     add_watching(parser)
     out = parser.add_argument_group("output")
     add_trace(out)
-    out.add_argument("--save", metavar="FOLDER", help="save the partition: apps take the folder in place of a graph")
-    out.add_argument("--json", metavar="FILE", help="write the figures of the table")
-    out.add_argument("--export", choices=EXPORTS, help="write which rank is master of each node, for other programs")
-    out.add_argument("--export-to", metavar="PATH", default="masters", help="where (default: masters...)")
+    out.add_argument("--save", metavar="FOLDER", help="save the partition; apps accept this folder instead of a graph")
+    out.add_argument("--json", metavar="FILE", help="write the table as JSON")
+    out.add_argument("--export", choices=EXPORTS, help="write the rank of each node's master, for other programs")
+    out.add_argument("--export-to", metavar="PATH", default="masters", help="its name (default: masters...)")
     dry = parser.add_argument_group("dry run")
-    dry.add_argument("--dry-run", action="store_true", help="estimate memory and traffic from a part of the file")
-    dry.add_argument("--ranks", type=num_parts, metavar="P", help="for this many ranks (default: as many as there are)")
+    dry.add_argument("--dry-run", action="store_true", help="only estimate memory and traffic, from a sample")
+    dry.add_argument("--ranks", type=num_parts, metavar="P", help="estimate for this many ranks (default: as the job)")
     dry.add_argument(
-        "--sample", type=between(0, 1e12), default=64, metavar="MB", help="of the file, at most (default: 64; 0: none)"
+        "--sample", type=between(0, 1e12), default=64, metavar="MB", help="largest sample (default: 64; 0: none)"
     )
 
 
 def partition(comm: MPI.Intracomm, argv: list[str]) -> int:
-    """Partition a graph and look at the result; save it, or export it, on request."""
+    """Partition a graph and print its statistics; optionally save or export the partition."""
     options = parse_together(comm, make_parser("partition"), argv)
     exported = export_names(options.export, options.export_to, comm.size) if options.export else []
     targets = {"--save": options.save, "--json": options.json, "--trace": options.trace}
@@ -95,14 +98,18 @@ def partition(comm: MPI.Intracomm, argv: list[str]) -> int:
 def partition_as_told(comm: MPI.Intracomm, options: argparse.Namespace) -> None:
     """Partition, or estimate, and write, as the options say. Collective."""
     with together(comm):
-        header = read_header(options.graph)
+        foreign = not is_graph_file(options.graph)
+        for name in ("dry_run", "save", "memory_limit") if foreign else ():
+            if getattr(options, name):
+                raise OptionError(f"--{name.replace('_', '-')}: needs a graph file; cusp convert makes one")
         parameters = policy_parameters(options)
         policy = load_policy(options.policy, **parameters)
         if options.ranks and not options.dry_run:
             raise OptionError(f"--ranks {options.ranks}: only with --dry-run; mpirun -n says how many ranks there are")
         parts = options.ranks or comm.size
         policy.grid_for(parts)
-    report.say(comm.rank, report.describe_graph(options.graph, header))
+    header, edges = open_graph(comm, options)
+    report.say(comm.rank, report.describe_graph(options.graph, header, edges is not None and edges.names is not None))
     if options.dry_run:
         with together(comm):
             policy = told_shares(policy, options.shares, parts)
@@ -121,7 +128,7 @@ def partition_as_told(comm: MPI.Intracomm, options: argparse.Namespace) -> None:
     began = time.perf_counter()
     with timeline.phase("partition"):
         part = partition_graph(
-            options.graph, compiled, comm, options.split, order=options.order, watch=watch,
+            options.graph if edges is None else edges, compiled, comm, options.split, order=options.order, watch=watch,
             memory_limit=options.memory_limit, device=device,
         )  # fmt: skip
         seconds = comm.allreduce(time.perf_counter() - began, MPI.MAX)
@@ -148,12 +155,14 @@ def partition_as_told(comm: MPI.Intracomm, options: argparse.Namespace) -> None:
         )  # fmt: skip
         report.say(comm.rank, f"saved to {options.save}{before and f', in place of {before}' or ''}")
     if options.export:
-        path = export(options.export, options.export_to, part, comm)
-        report.say(comm.rank, f"wrote {path}")
+        names = read_names(options.graph, comm, header.num_nodes)
+        path = export(options.export, options.export_to, part, comm, names)
+        by_number = names is not None and not path.endswith((".csv", ".parquet"))
+        report.say(comm.rank, f"wrote {path}{'; nodes are by number there, --export csv has names' * by_number}")
 
 
 def policies(comm: MPI.Intracomm, argv: list[str]) -> int:
-    """All that --policy knows, one line each."""
+    """List all policies, one per line."""
     parse_together(comm, make_parser("policies"), argv)
     report.say(comm.rank, report.policy_list(installed_policies()))
     return 0

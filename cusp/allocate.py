@@ -1,4 +1,4 @@
-"""Phase 3: every rank learns which rows it will store and how long they are."""
+"""Phase 3: every rank receives the list of the rows that it will store, with their lengths."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING

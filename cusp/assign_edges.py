@@ -1,4 +1,4 @@
-"""Phase 2: every reader asks the edge rule which rank stores each edge of its slice."""
+"""Phase 2: every reader applies the edge rule to each edge of its slice, to find its owner."""
 
 from typing import TYPE_CHECKING, Any
 

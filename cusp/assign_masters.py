@@ -1,4 +1,4 @@
-"""Phase 1: every reader asks the master rule which rank is the master of each node of its slice."""
+"""Phase 1: every reader applies the master rule to each node of its slice, to find the rank of its master."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

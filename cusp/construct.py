@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-from mpi4py import MPI
 
 from cusp.allocate import Layout
 from cusp.assign_masters import Masters
@@ -15,6 +14,7 @@ from cusp.lid_map import LidMap, order_of_masters
 from cusp.partition import Partition
 from cusp.runtime.devices import backend
 from cusp.runtime.exchange import exchange_counts, pieces
+from cusp.runtime.mpi import MPI
 from cusp.runtime.storage import Storage
 
 HIGHEST = {"degree": 65535, "natural": 1}  # masters of this out-degree or more are in the order of their gids

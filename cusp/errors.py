@@ -11,8 +11,9 @@ if TYPE_CHECKING:
 
 
 ROOT = Path(__file__).resolve().parents[1]
-INSIDE = ("cusp/", "gluon/", "apps/edge_operator.py", "apps/harness.py", "apps/operators/", "apps/run/")
-FRAMEWORK = tuple(f"{ROOT}/{name}" for name in INSIDE)
+FRAMEWORK = (f"{ROOT}/cusp/", f"{ROOT}/gluon/")
+APPS = f"{ROOT}/cusp/apps/"  # of which these are framework, too
+INSIDE_APPS = tuple(f"{APPS}{name}" for name in ("edge_operator.py", "harness.py", "operators/", "run/"))
 
 
 class InputError(Exception):
@@ -51,9 +52,13 @@ def shortened(value: object) -> str:
 
 def caller(frame: FrameType | None) -> str:
     """File and line, outside of the framework, that have led to a frame; empty if there are none."""
-    while frame and frame.f_code.co_filename.startswith((*FRAMEWORK, "<")):
+    while frame and _is_ours(frame.f_code.co_filename):
         frame = frame.f_back
     return f"{frame.f_code.co_filename.removeprefix(f'{ROOT}/')}:{frame.f_lineno}" if frame else ""
+
+
+def _is_ours(file: str) -> bool:
+    return file.startswith((*INSIDE_APPS, "<")) or (file.startswith(FRAMEWORK) and not file.startswith(APPS))
 
 
 def raise_together(comm: "Intracomm", error: BaseException | None) -> None:
@@ -61,9 +66,7 @@ def raise_together(comm: "Intracomm", error: BaseException | None) -> None:
 
     Each rank passes what went wrong on it, or None. No rank is left waiting for one that failed.
     """
-    from mpi4py import MPI
-
-    first = comm.allreduce(comm.rank if error is not None else comm.size, MPI.MIN)
+    first = min(comm.allgather(comm.rank if error is not None else comm.size))
     if first == comm.size:
         return
     where = f" (rank {first} of {comm.size})" if comm.size > 1 else ""

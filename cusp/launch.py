@@ -16,11 +16,10 @@ from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import NamedTuple, NoReturn
 
-from mpi4py import MPI
-
 from cusp.errors import InputError, OptionError, raise_together, shortened
 from cusp.runtime import debugging, leftovers, progress, signals, watchdog
 from cusp.runtime.environment import local_ranks
+from cusp.runtime.mpi import MPI
 from cusp.runtime.signals import INTERRUPTED, LAUNCHERS
 
 GRACE = 2.0  # seconds that a failing rank waits for the others to come to the end by themselves
@@ -42,8 +41,8 @@ def run_main(main: Callable[[MPI.Intracomm, list[str]], int]) -> NoReturn:
     An InputError prints its message once and exits with 1. Any other exception prints its traceback and ends the
     whole job at once. A rank that stops with an error while others wait for it ends the job too.
     """
+    signals.start_program()
     comm = MPI.COMM_WORLD
-    signals.end_on_signals()
     stop_if_ranks_are_apart(comm.size, os.environ)
     ending_comm = comm.Dup()  # so that no message of the program is mistaken for one of ours
     warnings.showwarning = lambda message, *_: say(f"warning: {message}") if comm.rank == 0 else None
@@ -52,7 +51,10 @@ def run_main(main: Callable[[MPI.Intracomm, list[str]], int]) -> NoReturn:
     if comm.rank % local_ranks() == 0:
         leftovers.sweep_all()
     try:
-        ending = Ending(main(comm, sys.argv[1:]) or 0)
+        try:
+            ending = Ending(main(comm, sys.argv[1:]) or 0)
+        finally:
+            progress.stop()
         debugging.agree_on_end(comm)
         flush_output()
     except InputError as error:
@@ -241,6 +243,5 @@ def prefixed(comm: MPI.Intracomm, text: str) -> str:
 
 
 def say(text: str) -> None:
-    """Write to stderr in one piece."""
-    sys.stderr.write(text.rstrip() + "\n")
-    sys.stderr.flush()
+    """Write to stderr in one piece, after the line of progress has ended."""
+    progress.error(text)

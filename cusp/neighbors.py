@@ -1,4 +1,4 @@
-"""What a rank may know of nodes that other ranks read: one value for each node that its edges point to."""
+"""Data about nodes that other ranks read: one value for each target of a rank's edges."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""Partition: what one rank holds of the graph, frozen."""
+"""Partition: the part of the graph on one rank, frozen."""
 
 from dataclasses import dataclass, replace
 
@@ -107,6 +107,10 @@ class Partition:
             move(self.csc.offsets, device), storage.take(self.csc.sources), storage.take(self.csc.weights)
         )
         return replace(self, **moved, lid_map=lid_map, csc=csc, storage=storage, device=device).kept()
+
+    def without_weights(self) -> "Partition":
+        """The same graph without weights."""
+        return replace(self, weights=None, csc=self.csc and replace(self.csc, weights=None))
 
     def kept(self) -> "Partition":
         """The same partition with its arrays where they are read fastest, if memory is short: see :class:`.Storage`."""

@@ -1,4 +1,4 @@
-"""Before the first phase: whatever the rules ask about a slice and its neighbours is read, counted or exchanged."""
+"""Before the first phase: read, count or exchange the data about a slice and its neighbours that the rules use."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -69,7 +69,7 @@ class PreparedRules:
             at = int((before != now).argmax())
             raise PolicyError(
                 f"policy {self.compiled.policy.name}: {asked(at)} is {before[at]}, and {now[at]} when asked again; "
-                "what a rule says must not depend on random numbers, or on anything that it changes but its state"
+                "a rule may depend on its state, but not on random numbers, nor on other data that it changes"
             )
 
 

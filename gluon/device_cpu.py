@@ -18,10 +18,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from cusp.kernels.bits import first_bit, popcount
 from cusp.partition import Partition
+from cusp.runtime.compiled_code import njit
 from gluon.reduction_cpu import compiled_with
 
 if TYPE_CHECKING:

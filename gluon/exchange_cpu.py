@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from mpi4py import MPI
 
+from cusp.runtime.mpi import MPI
 from gluon import device_cpu as device
 from gluon.reduction import ASSIGN
 from gluon.transports.memory import WORD

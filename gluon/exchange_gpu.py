@@ -11,9 +11,9 @@ from weakref import WeakKeyDictionary
 
 import cupy as cp
 import numpy as np
-from mpi4py import MPI
 
 from cusp.kernels.cuda import Sums, many_threads
+from cusp.runtime.mpi import MPI
 from gluon import device_gpu as device
 from gluon.reduction import ASSIGN
 from gluon.transports.memory import WORD

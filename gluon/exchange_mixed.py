@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from mpi4py import MPI
-from numba import njit
 
 from cusp.kernels.bits import first_bit, popcount
+from cusp.runtime.compiled_code import njit
+from cusp.runtime.mpi import MPI
 from gluon.device_cpu import BITSET, OFFSETS
 from gluon.reduction import ASSIGN
 from gluon.reduction_cpu import compiled_with

@@ -6,8 +6,8 @@ from types import FunctionType
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from cusp.runtime.compiled_code import njit
 from gluon.reduction import Reduction
 
 TEXT = """\

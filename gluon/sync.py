@@ -5,12 +5,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from mpi4py import MPI
 
 from cusp.errors import OptionError
 from cusp.runtime import debugging, progress, timeline, watchdog
 from cusp.runtime.devices import backend
 from cusp.runtime.exchange import kept
+from cusp.runtime.mpi import MPI
 from gluon import checks
 from gluon.interfaces import Exchange, LabelExchange
 from gluon.label import Label

@@ -1,8 +1,9 @@
-"""Draw docs/pictures/speed.svg: the figures of docs/performance.md beside those of other systems.
+"""Draw docs/pictures/speed.svg: the figures of docs/performance.md, compared with other systems.
 
 python -m scripts.draw_speed
 """
 
+import argparse
 from pathlib import Path
 from typing import NamedTuple
 
@@ -69,7 +70,7 @@ def svg() -> str:
             y += GAP
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y}" font-family="sans-serif" font-size="13" '
-        f'fill="#222222" role="img">\n<title>Milliseconds of algorithms, beside other systems: shorter is better'
+        f'fill="#222222" role="img">\n<title>Milliseconds of algorithms, compared with other systems: shorter is better'
         f'</title>\n<rect width="{WIDTH}" height="{y}" fill="white"/>\n'
         f'<text x="{WIDTH - 10}" y="22" text-anchor="end" fill="#666666">milliseconds: shorter is better</text>\n'
     )
@@ -85,4 +86,5 @@ def bar(y: float, system: str, value: float, slowest: float) -> list[str]:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     TARGET.write_text(svg())

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -43,6 +44,7 @@ def run(
     launcher: bool = True,
     capture: bool = True,
     under: Sequence[str] = (),
+    progress: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run ``mpirun -n ranks python args...`` to its end, or kill all of it after ``timeout`` seconds.
 
@@ -52,6 +54,7 @@ def run(
     launcher : False runs ``python args...`` alone, for one rank.
     capture : False lets the output through to the terminal.
     under : a command, such as a debugger, that starts each Python.
+    progress : a file to which the program writes as it goes on; ``timeout`` counts from the last change of it.
 
     Raises
     ------
@@ -61,13 +64,25 @@ def run(
         raise ValueError(f"{ranks} ranks need a launcher")
     line = [*(command(ranks) if launcher else []), *under, sys.executable, *args]
     pipe = subprocess.PIPE if capture else None
-    variables = environment({"MPIEXEC_TIMEOUT": str(int(timeout) + 1)} | dict(env or {}))
+    whole = {} if progress else {"MPIEXEC_TIMEOUT": str(int(timeout) + 1)}
+    variables = environment(whole | dict(env or {}))
+    started = time.time()
     process = subprocess.Popen(
         line, env=variables, cwd=cwd, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True,
         start_new_session=True,
     )  # fmt: skip
+
+    def time_left() -> float:
+        return timeout + (progress.stat().st_mtime if progress else started) - time.time()
+
     try:
-        out, err = process.communicate(timeout=timeout)
+        while True:
+            try:
+                out, err = process.communicate(timeout=time_left())
+                break
+            except subprocess.TimeoutExpired:
+                if time_left() <= 0:
+                    raise
     except BaseException:
         kill_session(process)
         raise
@@ -96,6 +111,6 @@ def mpirun_path() -> str:
 
 @functools.cache
 def is_open_mpi() -> bool:
-    """Whether the launcher is Open MPI's, which counts cores unless told not to."""
+    """Whether the launcher is Open MPI's, which counts cores unless an option says otherwise."""
     version = subprocess.run([mpirun_path(), "--version"], capture_output=True, text=True, env=environment())
     return "Open MPI" in version.stdout or "open-mpi" in version.stdout

@@ -34,18 +34,18 @@ sys.argv.pop(0)
 runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 """
 RUNS = (
-    ("apps.bfs", "{graph}", "--verify", "--parents"),
-    ("apps.bfs", "{graph}", "--verify", "--direction", "push"),
-    ("apps.bfs", "{graph}", "--verify", "--direction", "pull"),
-    ("apps.sssp", "{graph}", "--verify"),
-    ("apps.kcore", "{graph}", "--verify"),
+    ("cusp.apps.bfs", "{graph}", "--verify", "--parents"),
+    ("cusp.apps.bfs", "{graph}", "--verify", "--direction", "push"),
+    ("cusp.apps.bfs", "{graph}", "--verify", "--direction", "pull"),
+    ("cusp.apps.sssp", "{graph}", "--verify"),
+    ("cusp.apps.kcore", "{graph}", "--verify"),
     ("cusp", "{graph}"),
-    ("apps.cc", "{graph}", "--verify"),
-    ("apps.communities", "{graph}", "--verify"),
-    ("apps.triangles", "{graph}", "--verify"),
-    ("apps.betweenness", "{graph}", "--sources", "4", "--verify"),
-    ("apps.pagerank", "{graph}", "--verify"),
-    ("apps.pagerank", "{graph}", "--unweighted", "--verify"),
+    ("cusp.apps.cc", "{graph}", "--verify"),
+    ("cusp.apps.communities", "{graph}", "--verify"),
+    ("cusp.apps.triangles", "{graph}", "--verify"),
+    ("cusp.apps.betweenness", "{graph}", "--sources", "4", "--verify"),
+    ("cusp.apps.pagerank", "{graph}", "--verify"),
+    ("cusp.apps.pagerank", "{graph}", "--unweighted", "--verify"),
 )
 
 
@@ -76,7 +76,7 @@ def main() -> int:
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
         graph = str(Path(folder) / "graph.h5")
-        make = ("scripts.generate", "rmat", "--scale", str(options.scale), "--weights", "1:9", "--output", graph)
+        make = ("cusp.commands.generate", "rmat", "--scale", str(options.scale), "--weights", "1:9", "--output", graph)
         subprocess.run([sys.executable, "-m", *make], cwd=ROOT, check=True)
         for tool, under in tools.items():
             for number in ranks:

@@ -1,25 +1,26 @@
-"""Write what editors and type checkers know of the functions of ``apps.library``, which are made at run time.
+"""Write a stub file for editors and type checkers: the functions of ``cusp.apps.library`` are made at run time.
 
 python -m scripts.signatures
 """
 
+import argparse
 import inspect
 import textwrap
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
-from apps import library
+from cusp.apps import library
 
 TARGET = Path(library.__file__).with_name("run") / "functions.pyi"
-HEADER = '''"""The functions of ``apps.library``, written by ``python -m scripts.signatures``."""
+HEADER = '''"""The functions of ``cusp.apps.library``, written by ``python -m scripts.signatures``."""
 
 from collections.abc import Sequence
 from os import PathLike
 from typing import Any, Literal
 
-from apps.run.partitioned_graph import PartitionedGraph
-from apps.run.result import Result
+from cusp.apps.run.partitioned_graph import PartitionedGraph
+from cusp.apps.run.result import Result
 '''
 
 
@@ -69,4 +70,5 @@ def quoted(value: object) -> str:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     TARGET.write_text(text())

@@ -42,7 +42,8 @@ def main() -> int:
     """Run pytest at each number of ranks and print one table."""
     parser = argparse.ArgumentParser(description=__doc__, epilog="All other options go to pytest.")
     parser.add_argument("--ranks", default="1,2,3,4", help="numbers of ranks (default: %(default)s)")
-    parser.add_argument("--limit", type=float, default=900, help="seconds for one number of ranks")
+    standing = "end the run if no test has finished for so many seconds (default: %(default)g)"
+    parser.add_argument("--limit", type=float, default=900, metavar="SECONDS", help=standing)
     where = (
         "where the algorithms compute (default: cpu); gpu runs the tests for which it matters, unless files are "
         "named; without CuPy the kernels run on the CPU, slowly"
@@ -108,16 +109,30 @@ def run_size(ranks: int, pytest_args: list[str], limit: float, variables: dict[s
                 ranks,
                 ["-m", "pytest", "--with-mpi", "-q", *pytest_args],
                 timeout=limit,
+                progress=outcomes,
                 env={"CUSP_TEST_OUTCOMES": str(outcomes)} | variables,
                 launcher=ranks > 1,
                 cwd=ROOT,
                 capture=False,
             ).returncode
         except subprocess.TimeoutExpired:
-            print(f"error: {ranks} ranks took longer than {limit:g} s", file=sys.stderr)
+            running = ", ".join(unfinished(outcomes.read_text())) or "none"
+            where = f"on {ranks} rank{'s' * (ranks > 1)}"
+            print(
+                f"error: no test has finished for {limit:g} s {where}; still running: {running}; "
+                "--limit SECONDS waits longer",
+                file=sys.stderr,
+            )
             code = os.EX_TEMPFAIL
-        counts = Counter(outcomes.read_text().split())
+        counts = Counter(line.split("\t")[0] for line in outcomes.read_text().splitlines())
     return SizeResult(ranks, counts, code, time.monotonic() - started)
+
+
+def unfinished(outcomes: str) -> list[str]:
+    """The tests that have started and not finished, as tests/conftest.py has written."""
+    lines = [line.split("\t", 1) for line in outcomes.splitlines()]
+    names = {word: [name for what, name in lines if what == word] for word in ("started", "finished")}
+    return [name for name in names["started"] if name not in names["finished"]]
 
 
 def table(results: list[SizeResult]) -> str:

@@ -153,12 +153,28 @@ def show_failures(report: pytest.TestReport, outcomes: list[ranks.Outcome]) -> N
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Write each test's outcome to the file $CUSP_TEST_OUTCOMES, which survives the end of the job."""
+    """Note each test's outcome."""
+    if report.when == "call" or not report.passed:
+        note(report.outcome, report.nodeid)
+
+
+def pytest_runtest_logstart(nodeid: str) -> None:
+    """Note which tests are running."""
+    note("started", nodeid)
+
+
+def pytest_runtest_logfinish(nodeid: str) -> None:
+    """Note that they do so no more."""
+    note("finished", nodeid)
+
+
+def note(word: str, nodeid: str) -> None:
+    """Write a line to the file $CUSP_TEST_OUTCOMES, which survives the end of the job."""
     path = os.environ.get("CUSP_TEST_OUTCOMES")
-    worker = "PYTEST_XDIST_WORKER" in os.environ  # its reports come to the process that shared out the tests
-    if path and ranks.COMM.rank == 0 and not worker and (report.when == "call" or not report.passed):
+    worker = "PYTEST_XDIST_WORKER" in os.environ  # its reports reach the process that distributes the tests
+    if path and ranks.COMM.rank == 0 and not worker:
         with open(path, "a") as file:
-            file.write(f"{report.outcome}\n")
+            file.write(f"{word}\t{nodeid}\n")
 
 
 @pytest.hookimpl(trylast=True)

@@ -13,9 +13,9 @@ import numpy as np
 import ranks
 from graphs import HARD, SYMMETRIC, Graph, write
 
-from apps.harness import App
-from apps.run.keywords import Keywords
 from cusp import partitioner
+from cusp.apps.harness import App
+from cusp.apps.run.keywords import Keywords
 from cusp.partition import Partition
 from cusp.policies import Policy, load_policy
 from cusp.runtime.devices import choose_device, to_host
@@ -99,7 +99,7 @@ def hard_parts(
 
 def options_of(app: App, **chosen: Any) -> argparse.Namespace:
     """Options of an app: the defaults, and these."""
-    return argparse.Namespace(**(vars(Keywords(app.name, app.add_options).read({})) | chosen))
+    return argparse.Namespace(**(vars(Keywords(app.name, app.add_options, app.seeded).read({})) | chosen))
 
 
 def on_host(part: Partition) -> tuple[Partition, Sync]:

@@ -10,10 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, NamedTuple, NoReturn
 
-import cusp  # noqa: F401 - prepares the process before mpi4py is imported
-
-# isort: split
-from mpi4py import MPI
+from cusp.runtime.mpi import MPI
 
 COMM = MPI.COMM_WORLD
 GRACE = float(os.environ.get("CUSP_TEST_GRACE", "5"))

@@ -6,7 +6,7 @@ Edges are drawn by the Kronecker generator with the parameters of the specificat
 and their ends are scrambled by a bijection; loops and parallel edges stay in the list. Kernel 1 turns the list in
 memory into a partition and everything that searches share. Weights are uniform in [0, 1) in steps of 2**-24, and kernel
 1 keeps them as integers in that unit: sums are exact. Every tree is validated against the list by
-:mod:`apps.graph500.validate`.
+:mod:`cusp.apps.graph500.validate`.
 """
 
 import argparse
@@ -15,20 +15,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from mpi4py import MPI
 
-from apps.bfs import bfs
-from apps.bfs import prepare as prepare_bfs
-from apps.graph500.interfaces import Slices
-from apps.graph500.output import Outcome, Trial, official_output, rows_of
-from apps.graph500.validate import EdgeTuples, Validator
-from apps.harness import append_rows
-from apps.run.cli import add_rows_option, add_transport_option
-from apps.run.inputs import policy_for
-from apps.run.sources import draw_sources
-from apps.shared.lengths import Lengths, measure
-from apps.shared.tree import find_parents
-from apps.sssp import sssp
+from cusp.apps.bfs import bfs
+from cusp.apps.bfs import prepare as prepare_bfs
+from cusp.apps.graph500.interfaces import Slices
+from cusp.apps.graph500.output import Outcome, Trial, official_output, rows_of
+from cusp.apps.graph500.validate import EdgeTuples, Validator
+from cusp.apps.harness import append_rows
+from cusp.apps.run.cli import add_rows_option, add_transport_option
+from cusp.apps.run.inputs import policy_for
+from cusp.apps.run.sources import draw_sources
+from cusp.apps.shared.lengths import Lengths, measure
+from cusp.apps.shared.tree import find_parents
+from cusp.apps.sssp import sssp
 from cusp.edge_lists import random_kernels
 from cusp.edge_lists.generators import BATCH, MAX_SCALE, rmat
 from cusp.errors import OptionError, together
@@ -46,6 +45,7 @@ from cusp.program.traced import traced
 from cusp.program.warm_up import warm_up
 from cusp.runtime import timeline
 from cusp.runtime.devices import backend, choose_device, is_mixed, move
+from cusp.runtime.mpi import MPI
 from cusp.runtime.stopwatch import Stopwatch
 from cusp.runtime.threads import ordered_map
 from gluon.interfaces import Device
@@ -106,14 +106,14 @@ def run_benchmark(policy: Policy, comm: MPI.Intracomm, options: argparse.Namespa
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = Parser(
-        prog=program("apps.graph500"), description="Graph500. Run it on several ranks with mpirun -n RANKS."
+        prog=program("cusp.apps.graph500"), description="Graph500. Run it on several ranks with mpirun -n RANKS."
     )
     add = parser.add_argument
     add("--scale", type=scale, default=16, help="the graph has 2**SCALE nodes (default: 16)")
-    add("--edgefactor", type=positive, default=16, help="and this many edges per node (default: 16)")
+    add("--edgefactor", type=positive, default=16, help="edges per node (default: 16)")
     add("--keys", type=positive, default=64, help="searches of each kind (default: 64, as specified)")
-    add("--skip-sssp", action="store_true", help="leave kernel 3, shortest paths, out")
-    add("--seed", type=integer, default=1, help="of edges, weights and search keys (default: 1)")
+    add("--skip-sssp", action="store_true", help="skip kernel 3, shortest paths")
+    add("--seed", type=integer, default=1, help="seed of edges, weights and search keys (default: 1)")
     add_transport_option(parser)
     add_rows_option(parser, "search")
     add_partition_options(parser)

@@ -1,6 +1,6 @@
-"""What input edges say about a tree of shortest paths, on the CPU: see interfaces.py."""
+"""Checks of a tree of shortest paths against input edges, on the CPU: see interfaces.py."""
 
-from numba import njit
+from cusp.runtime.compiled_code import njit
 
 
 @njit(cache=True, nogil=True)

@@ -1,4 +1,4 @@
-"""What input edges say about a tree of shortest paths, on the GPU: see interfaces.py."""
+"""Checks of a tree of shortest paths against input edges, on the GPU: see interfaces.py."""
 
 from typing import Any
 

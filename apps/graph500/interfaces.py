@@ -1,4 +1,4 @@
-"""What Graph500 needs from every device."""
+"""Interfaces of Graph500 on every device."""
 
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -41,7 +41,7 @@ class EdgeRules(Protocol):
 
 
 if TYPE_CHECKING:
-    from apps.graph500 import edge_rules_cpu, edge_rules_gpu, slices_cpu, slices_gpu
+    from cusp.apps.graph500 import edge_rules_cpu, edge_rules_gpu, slices_cpu, slices_gpu
 
     _slices_cpu: Slices = slices_cpu
     _slices_gpu: Slices = slices_gpu

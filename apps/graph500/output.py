@@ -1,11 +1,11 @@
-"""What Graph500 reports: seconds and traversed edges per second, named and summed up as in its reference code."""
+"""The report of Graph500: seconds and traversed edges per second, named and summarised as in its reference code."""
 
 import argparse
 from dataclasses import dataclass
 
 import numpy as np
 
-from apps.harness import commit
+from cusp.apps.harness import commit
 
 
 @dataclass(frozen=True)

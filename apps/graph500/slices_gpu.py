@@ -20,7 +20,7 @@ CHUNK = 1 << 25  # edges that are reversed, grouped by rank and sent at a time
 
 def undirected_slice(sources: Any, targets: Any, weights: Any, num_nodes: int, comm: "Intracomm") -> EdgeSlice:
     """All parallel edges are kept: finding the shortest would take a second sort."""
-    from mpi4py import MPI
+    from cusp.runtime.mpi import MPI
 
     bounds = _share(sources, targets, num_nodes, comm)
     first, last = int(bounds[comm.rank]), int(bounds[comm.rank + 1])

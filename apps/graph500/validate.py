@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from mpi4py import MPI
 
-from apps.graph500.interfaces import EdgeRules
-from apps.verify.check import VerificationError
+from cusp.apps.graph500.interfaces import EdgeRules
+from cusp.apps.verify.check import VerificationError
 from cusp.kernels.interfaces import Build
 from cusp.partition import Partition
 from cusp.runtime.devices import backend, move, to_host
+from cusp.runtime.mpi import MPI
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,14 @@ from typing import Any
 
 import networkx
 import numpy as np
+from networkx.utils import create_py_random_state
 
-from apps import library
-from apps.networkx.graph import PartitionedNxGraph, node_of
+from cusp.apps import library
+from cusp.apps.networkx.graph import PartitionedNxGraph, node_of
 from cusp.errors import InputError
 
 Graph = PartitionedNxGraph
+SEEDS = 1 << 53
 LEAST_CHANGE = 1e-14  # rounding changes ranks by nearly as much
 
 
@@ -176,9 +178,32 @@ def pagerank(
 def betweenness_centrality(
     G: Graph, k: Any = None, normalized: bool = True, weight: Any = None, endpoints: bool = False, seed: Any = None
 ) -> dict:
-    graph, pairs = G.weighted_by(None), (len(G) - 1) * (len(G) - 2)
-    sums = library.betweenness(graph, normalized=False).betweenness * (2 if graph.part.symmetric else 1)
-    return G.by_name(sums / (max(pairs, 1) if normalized else 1 if G.is_directed() else 2))
+    sums = _betweenness(G, weight).betweenness
+    return G.by_name(sums * _scale(G, normalized, (len(G) - 1) * (len(G) - 2)))
+
+
+@refusing
+def edge_betweenness_centrality(
+    G: Graph, k: Any = None, normalized: bool = True, weight: Any = None, seed: Any = None
+) -> dict:
+    source, target, sums = _betweenness(G, weight, edges=True).edges.values()
+    if not G.is_directed():
+        source, target = np.minimum(source, target), np.maximum(source, target)
+    edges, place = np.unique(source * len(G) + target, return_inverse=True)
+    values = np.bincount(place, sums) * _scale(G, normalized, len(G) * (len(G) - 1))
+    pairs = ((G.names[edge // len(G)], G.names[edge % len(G)]) for edge in edges.tolist())
+    return dict(zip(pairs, values.tolist()))
+
+
+def _betweenness(G: Graph, weight: Any, edges: bool = False) -> Any:
+    graph = G.weighted_by(weight)
+    return library.betweenness(graph, normalized=False, weighted=graph.part.weights is not None, edges=edges)
+
+
+def _scale(G: Graph, normalized: bool, pairs: int) -> float:
+    """Of what is not normalized: of symmetric graphs, it is half of the sums over all sources."""
+    scale = 1 / max(pairs, 1) if normalized else 1 if G.is_directed() else 1 / 2
+    return scale * (2 if G.weighted_by(None).part.symmetric else 1)
 
 
 @refusing
@@ -186,15 +211,18 @@ def louvain_communities(
     G: Graph, weight: Any = "weight", resolution: float = 1, threshold: float = 1e-7, max_level: Any = None,
     seed: Any = None,
 ) -> list[set]:  # fmt: skip
-    return _communities(G, weight, "louvain")
+    return _communities(G, weight, "louvain", seed)
 
 
 @refusing
 def asyn_lpa_communities(G: Graph, weight: Any = None, seed: Any = None) -> Iterator[set]:
-    return iter(_communities(G, weight, "label-propagation"))
+    return iter(_communities(G, weight, "label-propagation", seed))
 
 
-def _communities(G: Graph, weight: Any, algorithm: Any) -> list[set]:
+def _communities(G: Graph, weight: Any, algorithm: Any, seed: Any) -> list[set]:
+    """With a seed drawn from what NetworkX makes of its own: an integer, a generator of numpy or Python, or None."""
     if G.loops:
         raise NotImplementedError("edges that join a node with itself do not count here")
-    return G.groups(library.communities(G.weighted_by(weight), algorithm=algorithm).community)
+    graph = G.weighted_by(weight)
+    drawn = graph.comm.bcast(int(create_py_random_state(seed).randrange(SEEDS)))
+    return G.groups(library.communities(graph, algorithm=algorithm, seed=drawn).community)

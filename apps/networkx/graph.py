@@ -1,7 +1,6 @@
 """The backend's graph: that of NetworkX, divided among the ranks, with the names of its nodes."""
 
 from collections.abc import Hashable, Iterable
-from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from typing import Any
@@ -9,9 +8,11 @@ from typing import Any
 import networkx
 import numpy as np
 
-from apps.library import partition_graph
-from apps.run.partitioned_graph import PartitionedGraph
+from cusp.apps.library import partition_graph
+from cusp.apps.run.partitioned_graph import PartitionedGraph
 from cusp.runtime.stopwatch import Stopwatch
+
+EXACT = 1 << 53  # what a float holds of whole numbers
 
 
 class PartitionedNxGraph:
@@ -77,8 +78,7 @@ class PartitionedNxGraph:
         given = self._weighted
         if given.part.weights is None:
             return given
-        csc = given.part.csc and replace(given.part.csc, weights=None)
-        part = replace(given.part, weights=None, csc=csc)
+        part = given.part.without_weights()
         return PartitionedGraph(part, given.comm, given.policy, None, given.plan.transport, Stopwatch())
 
     def by_name(self, values: np.ndarray) -> dict:
@@ -98,7 +98,7 @@ def edges_of(graph: Any, attribute: Any, default: Any) -> tuple[np.ndarray, ...]
     Raises
     ------
     NotImplementedError
-        Weights that are no numbers of 64 bits.
+        Weights that are no numbers of 64 bits, or not finite.
     """
     rows = list(graph.adjacency())
     if graph.is_multigraph():
@@ -116,10 +116,13 @@ def edges_of(graph: Any, attribute: Any, default: Any) -> tuple[np.ndarray, ...]
     targets = np.fromiter(map(number.__getitem__, ends), np.int64, sources.size)
     if attribute is None:
         return sources, targets
-    weights = np.array([edge.get(attribute, default) for edge in data])
-    if weights.dtype.kind not in "biuf":
-        raise NotImplementedError(f"weights {attribute!r} of edges are not all numbers of at most 64 bits")
-    weights = weights.astype(np.int64) if weights.dtype.kind == "b" else weights
+    given = [edge.get(attribute, default) for edge in data]
+    weights = np.array(given)
+    if weights.dtype.kind == "b":
+        weights = weights.astype(np.int64)
+    whole = weights.dtype.kind == "i" or not any(isinstance(each, int) and abs(each) > EXACT for each in given)
+    if weights.dtype.kind not in "if" or not whole or not np.isfinite(weights).all():
+        raise NotImplementedError(f"weights {attribute!r} of edges are not all finite numbers of at most 64 bits")
     return (sources, targets) if (weights == 1).all() else (sources, targets, weights)
 
 

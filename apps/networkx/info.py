@@ -22,10 +22,11 @@ FUNCTIONS = {  # a function of NetworkX -> what it leaves to NetworkX, or what d
     "average_clustering": "Undirected graphs without weights only.",
     "transitivity": "Undirected graphs only.",
     "pagerank": "Not ``nstart`` nor ``dangling``, and no weights below 0.",
-    "betweenness_centrality": "Not ``k``, ``endpoints`` nor ``weight``, and no multigraphs.",
-    "louvain_communities": "Undirected graphs, without ``resolution``, ``max_level`` and ``threshold``. Other random "
-    "numbers: communities differ, their modularity hardly.",
-    "asyn_lpa_communities": "Undirected graphs. Other random numbers, so communities differ.",
+    "betweenness_centrality": "Not ``k`` nor ``endpoints``, no multigraphs, and weights above 0.",
+    "edge_betweenness_centrality": "Not ``k``, no multigraphs, and weights above 0.",
+    "louvain_communities": "Undirected graphs, without ``resolution``, ``max_level`` and ``threshold``. ``seed`` draws "
+    "other random numbers than in NetworkX: communities differ, their modularity hardly.",
+    "asyn_lpa_communities": "Undirected graphs. ``seed`` draws other random numbers than in NetworkX.",
 }
 
 
@@ -34,7 +35,7 @@ def get_info() -> dict[str, Any]:
     return {
         "backend_name": "cusp",
         "project": "cusp-gluon",
-        "package": "apps.networkx",
+        "package": "cusp.apps.networkx",
         "short_summary": "Graphs divided among the ranks of MPI, or among the threads of one process.",
         "functions": {name: {"additional_docs": text} if text else {} for name, text in FUNCTIONS.items()},
     }

@@ -5,7 +5,7 @@
 // frontier and goes on from there for some rounds. What it finds is in its shared memory, and it waits for nobody else: two
 // or three loads in a row are left, 1.5 us. That is for operators whose result does not depend on the order, as no block
 // knows how far the others have come.
-#include "runs.cuh"
+#include "cusp/apps/operators/runs.cuh"
 
 constexpr bool BURSTS = RESIDENT == 1;  // kernels that expect many narrow frontiers run one block per multiprocessor
 constexpr int ROOM = 1024;              // nodes that a block can hold
@@ -61,6 +61,7 @@ struct Burst {
   Entry entries[ROOM];
   unsigned added[3];                // in each round; three counters in turn, so that one barrier is enough
   int rounds, first, count;         // taken; where the nodes of the last one are, and how many
+  i64 later;                        // edges of all rounds but the first
   bool cut;                         // there was no room for another one
   unsigned short ends[IN_A_BURST];  // of the nodes of each round, with ``keeps``
 
@@ -76,6 +77,7 @@ struct Burst {
     for_each_edge(rows, [&](const Edges& edges) { visit(edges, out, 0); }, spread_warp());
     bool full;
     int done = 1, begin = 0, size, edges;
+    i64 walked = 0;
     for (;; done++) {
       __syncthreads();
       size = (int)(*out.counter >> BURST_EDGE_BITS), edges = (int)(*out.counter & ((1u << BURST_EDGE_BITS) - 1));
@@ -86,9 +88,9 @@ struct Burst {
       if (threadIdx.x == 0) added[(done + 1) % 3] = 0;
       out = {entries, &added[done % 3], end};
       for (int base = 0; base < edges; base += K * blockDim.x) visit(edges_from(base, begin, size, edges), out, done);
-      begin = end;
+      begin = end, walked += edges;
     }
-    if (threadIdx.x == 0) rounds = done, first = begin, count = size, cut = full && done < most;
+    if (threadIdx.x == 0) rounds = done, later = walked, first = begin, count = size, cut = full && done < most;
     __syncthreads();
   }
 

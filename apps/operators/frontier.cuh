@@ -2,20 +2,7 @@
 //
 // An operator runs in rounds, which the host starts, or in a drain: a kernel in which rounds follow each other until
 // nothing is left to do, with a barrier of all blocks (1 us) where a host would launch and read back (15 us).
-#include "burst.cuh"
-
-// All blocks wait for each other. Together they add 2^31 to ``arrived``, so its top bit changes when the last one comes, and
-// the other bits are 0 again: however often, nothing overflows. Only for kernels whose blocks are all resident.
-__device__ inline void grid_barrier(unsigned* arrived) {
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    __threadfence();
-    unsigned before = atomicAdd(arrived, blockIdx.x == 0 ? (1u << 31) - (gridDim.x - 1) : 1u);
-    while (!((*(volatile unsigned*)arrived ^ before) >> 31)) __nanosleep(20);
-    __threadfence();
-  }
-  __syncthreads();
-}
+#include "cusp/apps/operators/burst.cuh"
 
 // A compacted frontier, which nodes are appended to: once complete, it is walked through as Rows. One 64-bit counter gives a
 // node its slot and its edges their numbers in the same atomic step, so starts ascend and no scan is needed.
@@ -131,14 +118,28 @@ struct Queues {
   }
 };
 
+// What a drain has done: rounds and edges of this block; those edges that blocks share are counted by the first one.
+struct Drained {
+  i64 rounds, edges;
+
+  __device__ void operator+=(Drained more) { rounds += more.rounds, edges += more.edges; }
+};
+
+// Edges, about, and steps that may still follow. In a burst edges are counted as if every round had as many as the first.
+struct Bound {
+  i64 edges, steps;
+
+  __device__ bool met() const { return edges <= 0 || steps <= 0; }
+};
+
 // A burst of each block: visit(edges, BlockQueue). Appends to ``out`` what it leaves, if claim(node) is true; of blocks that
-// leave the same node, it is for one. Returns the rounds of this block.
+// leave the same node, it is for one. Returns the rounds of this block, and the edges after the first.
 template <class Visit, class Claim>
-__device__ inline int run_burst(Rows rows, const i64* offsets, Queue out, Visit visit, Claim claim) {
+__device__ inline Drained run_burst(Rows rows, const i64* offsets, Queue out, Visit visit, Claim claim) {
   __shared__ Burst burst;
   burst.run(rows, IN_A_BURST, false, [&](const Edges& edges, BlockQueue found, int) { visit(edges, found); });
   burst.append_last(out, offsets, claim);
-  return burst.rounds;
+  return {burst.rounds, burst.later};
 }
 
 // Whether a node joins the queue of this step: true for the thread that first stamps it. For operators that would append a
@@ -146,22 +147,29 @@ __device__ inline int run_burst(Rows rows, const i64* offsets, Queue out, Visit 
 __device__ inline bool stamp(int node, unsigned step, int* stamps) { return atomicExch(&stamps[node], (int)step) != (int)step; }
 
 // Calls visit(edges, out) for all edges of the queue, where ``visit`` appends to ``out``, a Queue or a BlockQueue, the nodes
-// whose edges come next; until it appends none, or for ``most`` steps. The queue of ``step`` is complete. Returns the rounds of
-// this block, which may be several in a step.
+// whose edges come next; until it appends none, or the bound is met. The queue of ``step`` is complete. A step may have several
+// rounds of a block.
 template <class Visit, class Claim>
-__device__ inline i64 drain(Queues queues, unsigned& step, const i64* offsets, Visit visit, Claim claim, i64 most = 1ll << 62) {
-  i64 rounds = 0;
-  for (; most > 0; most--) {
+__device__ inline Drained drain(Queues queues, unsigned& step, const i64* offsets, Visit visit, Claim claim, Bound& bound) {
+  Drained done = {0, 0};
+  while (!bound.met()) {
     u64 total = queues.total(step);
     if (queue_nodes(total) == 0) break;
     Queue out = queues.next(step);
     Rows rows = queues.rows(step - 1, total);
-    rounds++;
-    if (BURSTS && is_narrow(rows)) rounds += run_burst(rows, offsets, out, visit, claim) - 1;
+    bool alone = BURSTS && is_narrow(rows) && rows.end * IN_A_BURST <= bound.edges;
+    done += {1, blockIdx.x == 0 ? rows.end : 0};
+    if (alone) done += run_burst(rows, offsets, out, visit, claim), done.rounds--;
     else for_each_edge(rows, [&](const Edges& edges) { visit(edges, out); });
+    bound.edges -= alone ? rows.end * IN_A_BURST : rows.end, bound.steps--;
     queues.barrier();
   }
-  return rounds;
+  return done;
+}
+template <class Visit, class Claim>
+__device__ inline void drain(Queues queues, unsigned& step, const i64* offsets, Visit visit, Claim claim) {
+  Bound none = {1ll << 62, 1ll << 62};
+  drain(queues, step, offsets, visit, claim, none);
 }
 
 // Calls visit(edges) for all edges of the queue of step 0, which the last block leaves empty.

@@ -1,11 +1,11 @@
 """Frontiers on the CPU, see interfaces.py; and the bits of labels for compiled loops."""
 
 import numpy as np
-from numba import njit
 
-from apps.operators.interfaces import is_sparse
+from cusp.apps.operators.interfaces import is_sparse
 from cusp.kernels.bits import first_bit
 from cusp.partition import Partition
+from cusp.runtime.compiled_code import njit
 from gluon.sync import Sync
 
 

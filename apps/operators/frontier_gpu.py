@@ -6,7 +6,7 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from apps.operators.interfaces import is_sparse
+from cusp.apps.operators.interfaces import is_sparse
 from cusp.card.interfaces import Card
 from cusp.errors import OptionError
 from cusp.kernels.cuda import Struct, load, many_threads, struct, sums_of
@@ -14,7 +14,7 @@ from cusp.partition import Partition
 from cusp.runtime.devices import backend
 from gluon.sync import Sync
 
-FRONTIER = "apps/operators/frontier.cuh"
+FRONTIER = "cusp/apps/operators/frontier.cuh"
 MAX_EDGES, MAX_NODES = 1 << 34, 1 << 30  # what a queue's counter can hold
 PROGRESS_WORDS = 8  # of struct Progress
 DENSE = 8  # edges per node from which on hubs have most of all edges, as a rule

@@ -2,10 +2,12 @@
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
 from cusp.runtime.devices import Array
 
 if TYPE_CHECKING:
-    from apps.shared.undirected import RowPieces
+    from cusp.apps.shared.undirected import RowPieces
     from cusp.partition import Partition
     from gluon.sync import Sync
 
@@ -24,6 +26,24 @@ def without_rounds(part: "Partition", sync: "Sync") -> bool:
     mostly done again: kron20, shortest paths on 2 CPU ranks, 200 ms in 14 rounds, 240 without.
     """
     return sync.asynchronous and is_sparse(part)
+
+
+def choose_delta(mean_weight: float, mean_degree: float) -> float:
+    """Width of a bucket: the more out-edges nodes have, the closer together are the distances of neighbours."""
+    return max(1.7 * mean_weight / max(mean_degree, 1.0), 1e-300)
+
+
+def width_of_steps(steps: np.ndarray, part: "Partition", whole: bool) -> float:
+    """Width of a bucket of priorities; of those that are whole numbers at least 1.
+
+    Parameters
+    ----------
+    steps : (any,) float64
+        How much higher priorities are behind some edges. Edges that do not lead to higher ones do not count.
+    """
+    higher = steps[(steps > 0) & np.isfinite(steps)]
+    width = choose_delta(float(np.median(higher)), part.num_edges / part.num_nodes) if higher.size else 1.0
+    return max(width, 1.0) if whole else width
 
 
 class Frontier(Protocol):
@@ -67,7 +87,7 @@ class Undirected(Protocol):
 
 
 if TYPE_CHECKING:
-    from apps.operators import frontier_cpu, frontier_gpu, undirected_cpu, undirected_gpu
+    from cusp.apps.operators import frontier_cpu, frontier_gpu, undirected_cpu, undirected_gpu
 
     _frontier_cpu: Frontier = frontier_cpu
     _frontier_gpu: Frontier = frontier_gpu

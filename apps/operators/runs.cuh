@@ -1,6 +1,6 @@
 // Rows of a CSR walked through by edges: every warp takes a run of consecutive edges, however they are spread over rows. So
 // hubs and leaves cost the same, and neighbouring lanes read neighbouring columns.
-#include "../../cusp/kernels/walk.cuh"
+#include "cusp/kernels/walk.cuh"
 
 // Rows that have edges, which are numbered through from ``begin`` to ``end`` - 1: those of lids[i] begin at starts[i], and
 // edge e is edge e + shifts[i] of the CSR.

@@ -3,10 +3,11 @@
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
+
+from cusp.runtime.compiled_code import njit
 
 if TYPE_CHECKING:
-    from apps.shared.undirected import RowPieces
+    from cusp.apps.shared.undirected import RowPieces
 
 
 def merge_rows(

@@ -8,7 +8,7 @@ import numpy as np
 from cusp.kernels.cuda import load, threads_for_edges
 
 if TYPE_CHECKING:
-    from apps.shared.undirected import RowPieces
+    from cusp.apps.shared.undirected import RowPieces
 
 
 def merge_rows(arrived: "list[RowPieces]", num_masters: int, num_proxies: int, weighted: bool) -> tuple[Any, Any, Any]:

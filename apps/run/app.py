@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from mpi4py import MPI
 
 from cusp.edge_lists.csr_builder import CsrSlice
 from cusp.errors import OptionError
 from cusp.partition import Partition
 from cusp.runtime.devices import move, to_host
+from cusp.runtime.mpi import MPI
 from gluon.sync import Sync
 
 
@@ -23,17 +23,20 @@ class Answer:
     ----------
     labels : dict of (masters,) arrays
         What ``--output`` writes.
-    unreached : number, or None
-        What the first of the labels is where no edges were traversed, if there are such nodes.
-    rounds : int
+    unreached : number, optional
+        What the first of the labels is where no edges were traversed; if left out, all nodes have an answer.
+    rounds : int, optional
     figures : dict of numbers
         What holds for the whole graph, the same on every rank: the number of triangles, the modularity ...
+    edges : dict of (edges,) arrays
+        The same as labels of this rank's edges, in their order in the partition.
     """
 
     labels: dict[str, Any]
-    unreached: Any
-    rounds: Any
+    unreached: Any = None
+    rounds: Any = 0
     figures: dict[str, Any] = field(default_factory=dict)
+    edges: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         both = self.labels.keys() & self.figures.keys()
@@ -46,8 +49,10 @@ class Answer:
 
     def on(self, device: str) -> "Answer":
         """The same with its arrays in the memory of a device."""
-        labels = {name: move(values, device) for name, values in self.labels.items()}
-        return replace(self, labels=labels)
+        labels, edges = (
+            {name: move(values, device) for name, values in each.items()} for each in (self.labels, self.edges)
+        )
+        return replace(self, labels=labels, edges=edges)
 
     def in_numbers(self) -> "Answer":
         """The same with rounds and figures as numbers of Python; the labels stay where they are."""
@@ -87,7 +92,9 @@ class App:
     add_options : function (parser)
     needs_csc : function (options, symmetric) -> bool
     weighted : bool
-        Edge weights are read, unless there is an option ``unweighted`` that says otherwise.
+        Edge weights are read, unless an option ``unweighted`` says otherwise, or an option ``weighted`` is not given.
+    seeded : bool
+        Its answer depends on ``--seed``, which is a keyword of the function then.
     rehearsed : dict of options
         Values for the warm-up in place of those that may not fit its tiny graph, such as nodes by number.
     """
@@ -101,6 +108,7 @@ class App:
     needs_csc: Callable[[argparse.Namespace, bool], bool] = lambda options, symmetric: False
     weighted: bool = False
     needs_source: bool = True
+    seeded: bool = False
     rehearsed: dict[str, Any] = field(default_factory=dict)
     nodes: tuple[str, ...] = ()
     show: Callable[[Partition, Sync, Any, Answer, argparse.Namespace, Callable[[int], str]], list[str]] | None = None
@@ -109,7 +117,7 @@ class App:
 
     def reads_weights(self, options: argparse.Namespace) -> bool:
         """Whether edge weights are read."""
-        return self.weighted and not getattr(options, "unweighted", False)
+        return self.weighted and not getattr(options, "unweighted", not getattr(options, "weighted", True))
 
     def check_options(self, options: argparse.Namespace) -> None:
         """Raise OptionError if the app cannot run as ``execution`` and ``checkpoint`` say, or not ``verify``."""
@@ -140,8 +148,8 @@ class App:
         """Raise OptionError unless an answer has one value for each master."""
         if not isinstance(answer, Answer):
             raise OptionError(
-                f"{self.name}: run returned {type(answer).__name__}; it returns an Answer({{name: label.masters()}}, "
-                "unreached, rounds)"
+                f"{self.name}: run returned {type(answer).__name__}; it returns an "
+                "Answer({{name: label.masters()}})"
             )
         for name, values in answer.labels.items():
             shape = np.shape(values)

@@ -11,10 +11,9 @@ from signal import Signals
 from typing import Any
 
 import numpy as np
-from mpi4py import MPI
 
-from apps.run.app import App
-from apps.run.marks import marks_of
+from cusp.apps.run.app import App
+from cusp.apps.run.marks import marks_of
 from cusp.errors import GraphFileError, InputError, shortened, together
 from cusp.input.checksum import combine
 from cusp.input.hdf5 import explained, find_dataset, open_hdf5, stored_checksum
@@ -26,6 +25,7 @@ from cusp.output.whole_file import explained as explained_output
 from cusp.partition import Partition
 from cusp.runtime import signals
 from cusp.runtime.devices import move, to_host
+from cusp.runtime.mpi import MPI
 from cusp.runtime.stopwatch import Interval
 from cusp.runtime.storage import IN_MEMORY
 from gluon.sync import Sync
@@ -196,7 +196,7 @@ class Checkpoint:
             if theirs != ours:
                 raise CheckpointError(
                     f"{self.path}: is the checkpoint of a run with {name} {shortened(theirs)}, and this one has "
-                    f"{shortened(ours)}: run it as before, or name a file that is not there"
+                    f"{shortened(ours)}: use the same options, or name a file that does not exist"
                 )
         return about  # type: ignore[no-any-return]
 
@@ -212,7 +212,7 @@ class Checkpoint:
     def damaged(self, what: str) -> CheckpointError:
         """An error that says what is wrong in the file."""
         return CheckpointError(
-            f"{self.path}: is not a checkpoint that can be read: {what}; remove it, or name a file that is not there"
+            f"{self.path}: is not a checkpoint that can be read: {what}; remove it, or name a file that does not exist"
         )
 
 

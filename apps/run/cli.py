@@ -7,8 +7,10 @@ from collections.abc import Iterable
 from cusp.errors import OptionError, shortened
 from cusp.launch import Parser, num_seconds, program
 from cusp.names.names import Names
+from cusp.output.tables import HDF5, TABLES
 from cusp.partition import Partition
 from cusp.program.cli import (
+    add_foreign_options,
     add_partition_options,
     add_trace,
     add_watching,
@@ -121,11 +123,11 @@ def gid_of(word: str, names: Names | None, num_nodes: int, option: str) -> int:
     if names is not None:
         return names.gid(word, option)
     try:
-        gid = int(word)
+        gid, why = int(word), ""
     except ValueError:
-        gid = -1
+        gid, why = -1, ", and they have no names"
     if not 0 <= gid < num_nodes:
-        raise OptionError(f"{option} {shortened(word)}: the graph has the nodes 0 to {num_nodes - 1}")
+        raise OptionError(f"{option} {shortened(word)}: the graph has the nodes 0 to {num_nodes - 1}{why}")
     return gid
 
 
@@ -139,45 +141,43 @@ def check_execution(name: str) -> str:
 def make_parser(name: str, summary: str, needs_source: bool = True) -> argparse.ArgumentParser:
     """Options of every app; an app adds its own."""
     parser = Parser(
-        prog=program(f"apps.{name}"),
+        prog=program(f"cusp.apps.{name}"),
         description=f"{summary[0].upper()}{summary[1:]}. Run it on several ranks with mpirun -n RANKS.",
     )
     default = f"an RMAT graph of scale {DEFAULT_SCALE}, generated at the start"
-    files = "graph file, folder of a saved partition, or any file that scripts.convert takes"
+    files = "graph file, folder of a saved partition, or any file that cusp convert takes"
     parser.add_argument("graph", nargs="?", help=f"{files} (default: {default})")
-    other = parser.add_argument_group("files of other formats")
-    columns = "columns of a table or edge list: names, or numbers from 1 (default: those with the usual headings)"
-    other.add_argument("--columns", metavar="S,T[,W]", help=columns)
-    other.add_argument("--symmetrize", action="store_true", help="add the reverse of every edge")
+    add_foreign_options(parser.add_argument_group("files of other formats"))
     add_partition_options(parser)
     run = parser.add_argument_group("run")
     of_source = " per source" if needs_source else ""
     if needs_source:
         which = run.add_mutually_exclusive_group()
         which.add_argument("--source", type=one_node, metavar="NODE", help="start from this node, by name or number")
-        several = "start from K seeded nodes that have out-edges"
+        several = "start from K random nodes with out-edges"
         which.add_argument("--sources", type=positive, metavar="K", help=several)
-    run.add_argument("--seed", type=integer, default=1, help="seed of everything random (default: 1)")
+    run.add_argument("--seed", type=integer, default=1, help="seed of all random choices (default: 1)")
     trials = f"timed runs{of_source} (default: 1)"
     run.add_argument("--trials", type=positive, default=1, metavar="N", help=trials)
     run.add_argument("--verify", action="store_true", help=f"check the answer of the first trial{of_source}")
     add_transport_option(run)
-    execution = "bulk: rounds that all ranks end together; async: values travel as they change, and no rank waits for "
-    execution += "others; auto: bulk, but searches of long graphs without rounds where CPU ranks share memory"
+    execution = "bulk: rounds that all ranks end together; async: ranks send values as they change, and no rank waits; "
+    execution += "auto: bulk, except searches of sparse graphs on CPU ranks that share memory"
     run.add_argument("--execution", choices=EXECUTIONS, default="auto", help=execution + " (default: auto)")
     add_watching(run)
     out = parser.add_argument_group("output")
-    out.add_argument("--output", metavar="FILE", help="write the last answer (HDF5, N entries by global id)")
+    out.add_argument("--output", metavar="FILE", help=f"write the last answer: {', '.join((*TABLES, *HDF5))}")
+    out.add_argument("--json", metavar="FILE", help="write the figures of the partition and of all trials")
     add_rows_option(out, "trial")
     add_trace(out)
     return parser
 
 
 def add_checkpoint_options(parser: argparse.ArgumentParser) -> None:
-    """The options of an app that writes checkpoints: see :mod:`apps.run.checkpoint`."""
-    text = "keep what was computed in this file, now and then; if it is there, go on from it; removed after the run"
+    """The options of an app that writes checkpoints: see :mod:`cusp.apps.run.checkpoint`."""
+    text = "save the progress in this file; if it exists, go on from it; it is removed after the run"
     parser.add_argument("--checkpoint", metavar="FILE", help=text)
-    text = "between two checkpoints, such as 30s, 5min or 2h (default: 10min)"
+    text = "time between two checkpoints, such as 30s, 5min or 2h (default: 10min)"
     parser.add_argument("--every", type=num_seconds, metavar="TIME", help=text)
 
 
@@ -191,7 +191,7 @@ def refuse_checkpoints(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def add_transport_option(parser: argparse._ActionsContainer) -> None:
-    parser.add_argument("--transport", choices=TRANSPORTS, default="auto", help="how messages travel between ranks")
+    parser.add_argument("--transport", choices=TRANSPORTS, default="auto", help="transport of messages between ranks")
 
 
 def add_rows_option(parser: argparse._ActionsContainer, what: str) -> None:

@@ -5,18 +5,17 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from mpi4py import MPI
-
-from apps.harness import App, timed_run
-from apps.run.checkpoint import open_checkpoint
-from apps.run.cli import check_execution, with_gids
-from apps.run.keywords import Keywords, annotation_of
-from apps.run.partitioned_graph import PartitionedGraph
-from apps.run.result import Result
+from cusp.apps.harness import App, timed_run
+from cusp.apps.run.checkpoint import open_checkpoint
+from cusp.apps.run.cli import check_execution, with_gids
+from cusp.apps.run.keywords import Keywords, annotation_of
+from cusp.apps.run.partitioned_graph import PartitionedGraph
+from cusp.apps.run.result import Result
 from cusp.errors import OptionError, together
 from cusp.output.whole_file import Name, check_target
 from cusp.program.cli import node_list, one_node, weighted_node
 from cusp.program.traced import traced
+from cusp.runtime.mpi import MPI
 from gluon.sync import Sync
 
 
@@ -29,7 +28,7 @@ def function_of(app: App, text: str | None = None) -> Callable[..., Result]:
     text : str, optional
         What ``help`` begins with; the summary if left out.
     """
-    parser = Keywords(app.name, app.add_options)
+    parser = Keywords(app.name, app.add_options, app.seeded)
     nodes = {action.dest for action in parser.actions if action.type in (one_node, node_list)}
     weighted = {action.dest for action in parser.actions if action.type is weighted_node}
 
@@ -59,6 +58,11 @@ def function_of(app: App, text: str | None = None) -> Callable[..., Result]:
             chosen = with_gids(parser, parser.read(options | named), None, part.part.num_nodes)
             chosen.verify, chosen.execution = verify, check_execution(execution)
             app.check_options(chosen)
+            if app.reads_weights(chosen) and part.unused:
+                raise OptionError(
+                    f"{app.name}: no column is known to be the weight of edges; say which with partition_graph(graph, "
+                    f"columns={part.unused[0]!r}), or weights=False for lengths of 1"
+                )
             gid = part.gid(source) if app.needs_source else None
         checkpoint = open_checkpoint(app, part.part, comm, gid, chosen)
         chosen = argparse.Namespace(**vars(chosen) | {"checkpoint": None, "every": None})
@@ -114,10 +118,10 @@ def _help(app: App, parser: Keywords, text: str) -> str:
         "Collective. Returns a Result.",
         "",
         *(["source : the node to start from, by global id or name"] if app.needs_source else []),
-        "gather : the labels of all nodes go to every rank; else each keeps its own",
-        "verify : check the answer by invariants, which raises VerificationError",
-        "execution : in rounds (bulk), without (async), or as is faster: see ``--execution``",
-        "trace : a file for what each rank does when in this call, as ``--trace`` writes it",
+        "gather : collect the labels of all nodes on every rank; otherwise each rank keeps only its own",
+        "verify : check the answer by invariants, and raise VerificationError if it is wrong",
+        "execution : with rounds (bulk), without (async), or the faster of the two (auto): see ``--execution``",
+        "trace : a file for the timelines of this call, as ``--trace`` writes it",
         *(f"{action.dest} : {(action.help or '').replace('%%', '%')}" for action in parser.actions),
     ]
     return "\n".join(lines)

@@ -1,11 +1,11 @@
-"""The functions of ``apps.library``, written by ``python -m scripts.signatures``."""
+"""The functions of ``cusp.apps.library``, written by ``python -m scripts.signatures``."""
 
 from collections.abc import Sequence
 from os import PathLike
 from typing import Any, Literal
 
-from apps.run.partitioned_graph import PartitionedGraph
-from apps.run.result import Result
+from cusp.apps.run.partitioned_graph import PartitionedGraph
+from cusp.apps.run.result import Result
 
 def bfs(
     part: PartitionedGraph,
@@ -21,10 +21,10 @@ def bfs(
     """Breadth-first search: hops from a source to every node, or parents; push, pull or whichever is cheaper.
 
     source : the node to start from, by global id or name
-    gather : the labels of all nodes go to every rank; else each keeps its own
-    verify : check the answer by invariants, which raises VerificationError
-    execution : in rounds (bulk), without (async), or as is faster: see ``--execution``
-    trace : a file for what each rank does when in this call, as ``--trace`` writes it
+    gather : collect the labels of all nodes on every rank; otherwise each rank keeps only its own
+    verify : check the answer by invariants, and raise VerificationError if it is wrong
+    execution : with rounds (bulk), without (async), or the faster of the two (auto): see ``--execution``
+    trace : a file for the timelines of this call, as ``--trace`` writes it
     direction : pull scans the unvisited nodes, push the frontier (default: whichever is cheaper)
     parents : find a parent of each node too
     """
@@ -42,10 +42,10 @@ def sssp(
     """Single-source shortest paths by delta-stepping, with buckets that all ranks agree on.
 
     source : the node to start from, by global id or name
-    gather : the labels of all nodes go to every rank; else each keeps its own
-    verify : check the answer by invariants, which raises VerificationError
-    execution : in rounds (bulk), without (async), or as is faster: see ``--execution``
-    trace : a file for what each rank does when in this call, as ``--trace`` writes it
+    gather : collect the labels of all nodes on every rank; otherwise each rank keeps only its own
+    verify : check the answer by invariants, and raise VerificationError if it is wrong
+    execution : with rounds (bulk), without (async), or the faster of the two (auto): see ``--execution``
+    trace : a file for the timelines of this call, as ``--trace`` writes it
     delta : width of a bucket (default: chosen from weights and degrees)
     """
 
@@ -61,10 +61,10 @@ def widest(
     """Widest paths: the width of the widest path from a source to every node. A path is as wide as its narrowest edge.
 
     source : the node to start from, by global id or name
-    gather : the labels of all nodes go to every rank; else each keeps its own
-    verify : check the answer by invariants, which raises VerificationError
-    execution : in rounds (bulk), without (async), or as is faster: see ``--execution``
-    trace : a file for what each rank does when in this call, as ``--trace`` writes it
+    gather : collect the labels of all nodes on every rank; otherwise each rank keeps only its own
+    verify : check the answer by invariants, and raise VerificationError if it is wrong
+    execution : with rounds (bulk), without (async), or the faster of the two (auto): see ``--execution``
+    trace : a file for the timelines of this call, as ``--trace`` writes it
     """
 
 def forest(
@@ -78,10 +78,10 @@ def forest(
 ) -> Result:
     """Breadth-first search from many sources at once: hops to the nearest of them, and which one that is.
 
-    gather : the labels of all nodes go to every rank; else each keeps its own
-    verify : check the answer by invariants, which raises VerificationError
-    execution : in rounds (bulk), without (async), or as is faster: see ``--execution``
-    trace : a file for what each rank does when in this call, as ``--trace`` writes it
+    gather : collect the labels of all nodes on every rank; otherwise each rank keeps only its own
+    verify : check the answer by invariants, and raise VerificationError if it is wrong
+    execution : with rounds (bulk), without (async), or the faster of the two (auto): see ``--execution``
+    trace : a file for the timelines of this call, as ``--trace`` writes it
     roots : the sources
     """
 
@@ -99,12 +99,12 @@ def path(
     """Shortest paths as lists of nodes: a search from the source, then back-tracking from each target.
 
     source : the node to start from, by global id or name
-    gather : the labels of all nodes go to every rank; else each keeps its own
-    verify : check the answer by invariants, which raises VerificationError
-    execution : in rounds (bulk), without (async), or as is faster: see ``--execution``
-    trace : a file for what each rank does when in this call, as ``--trace`` writes it
-    targets : show the path to each of these
-    hops : count edges, whatever their weights
+    gather : collect the labels of all nodes on every rank; otherwise each rank keeps only its own
+    verify : check the answer by invariants, and raise VerificationError if it is wrong
+    execution : with rounds (bulk), without (async), or the faster of the two (auto): see ``--execution``
+    trace : a file for the timelines of this call, as ``--trace`` writes it
+    targets : print the path to each of these nodes
+    hops : count edges, ignoring their weights
     """
 
 def cc(
@@ -117,10 +117,10 @@ def cc(
 ) -> Result:
     """Connected components: the smallest node of each node's component, edges taken both ways.
 
-    gather : the labels of all nodes go to every rank; else each keeps its own
-    verify : check the answer by invariants, which raises VerificationError
-    execution : in rounds (bulk), without (async), or as is faster: see ``--execution``
-    trace : a file for what each rank does when in this call, as ``--trace`` writes it
+    gather : collect the labels of all nodes on every rank; otherwise each rank keeps only its own
+    verify : check the answer by invariants, and raise VerificationError if it is wrong
+    execution : with rounds (bulk), without (async), or the faster of the two (auto): see ``--execution``
+    trace : a file for the timelines of this call, as ``--trace`` writes it
     """
 
 def scc(
@@ -133,10 +133,10 @@ def scc(
 ) -> Result:
     """Strongly connected components: the smallest node of each node's component, every edge in its own direction.
 
-    gather : the labels of all nodes go to every rank; else each keeps its own
-    verify : check the answer by invariants, which raises VerificationError
-    execution : in rounds (bulk), without (async), or as is faster: see ``--execution``
-    trace : a file for what each rank does when in this call, as ``--trace`` writes it
+    gather : collect the labels of all nodes on every rank; otherwise each rank keeps only its own
+    verify : check the answer by invariants, and raise VerificationError if it is wrong
+    execution : with rounds (bulk), without (async), or the faster of the two (auto): see ``--execution``
+    trace : a file for the timelines of this call, as ``--trace`` writes it
     """
 
 def kcore(
@@ -150,10 +150,10 @@ def kcore(
 ) -> Result:
     """k-core: the core number of every node, edges taken both ways; or the nodes in the core of one k.
 
-    gather : the labels of all nodes go to every rank; else each keeps its own
-    verify : check the answer by invariants, which raises VerificationError
-    execution : in rounds (bulk), without (async), or as is faster: see ``--execution``
-    trace : a file for what each rank does when in this call, as ``--trace`` writes it
+    gather : collect the labels of all nodes on every rank; otherwise each rank keeps only its own
+    verify : check the answer by invariants, and raise VerificationError if it is wrong
+    execution : with rounds (bulk), without (async), or the faster of the two (auto): see ``--execution``
+    trace : a file for the timelines of this call, as ``--trace`` writes it
     k : only find the core of this k (default: all core numbers)
     """
 
@@ -169,10 +169,10 @@ def triangles(
     """Triangles: how many there are, in all and at each node, and how often neighbours of a node are neighbours
     themselves.
 
-    gather : the labels of all nodes go to every rank; else each keeps its own
-    verify : check the answer by invariants, which raises VerificationError
-    execution : in rounds (bulk), without (async), or as is faster: see ``--execution``
-    trace : a file for what each rank does when in this call, as ``--trace`` writes it
+    gather : collect the labels of all nodes on every rank; otherwise each rank keeps only its own
+    verify : check the answer by invariants, and raise VerificationError if it is wrong
+    execution : with rounds (bulk), without (async), or the faster of the two (auto): see ``--execution``
+    trace : a file for the timelines of this call, as ``--trace`` writes it
     per_node : also count at each node, with clustering coefficients (implied by --output)
     """
 
@@ -186,17 +186,18 @@ def communities(
     algorithm: Literal["louvain", "label-propagation"] = "louvain",
     checkpoint: str | None = None,
     every: float | None = None,
+    seed: int = 1,
 ) -> Result:
     """Communities: groups of nodes with more edges among themselves than to others, by Louvain or label propagation.
 
-    gather : the labels of all nodes go to every rank; else each keeps its own
-    verify : check the answer by invariants, which raises VerificationError
-    execution : in rounds (bulk), without (async), or as is faster: see ``--execution``
-    trace : a file for what each rank does when in this call, as ``--trace`` writes it
+    gather : collect the labels of all nodes on every rank; otherwise each rank keeps only its own
+    verify : check the answer by invariants, and raise VerificationError if it is wrong
+    execution : with rounds (bulk), without (async), or the faster of the two (auto): see ``--execution``
+    trace : a file for the timelines of this call, as ``--trace`` writes it
     algorithm : louvain seeks a high modularity, label-propagation is quick (default: louvain)
-    checkpoint : keep what was computed in this file, now and then; if it is there, go on from it; removed after
-        the run
-    every : between two checkpoints, such as 30s, 5min or 2h (default: 10min)
+    checkpoint : save the progress in this file; if it exists, go on from it; it is removed after the run
+    every : time between two checkpoints, such as 30s, 5min or 2h (default: 10min)
+    seed : seed of everything random (default: 1)
     """
 
 def pagerank(
@@ -219,21 +220,19 @@ def pagerank(
     """PageRank: how likely a random walk is to be at each node, if each step follows an edge or, sometimes, starts
     anew.
 
-    gather : the labels of all nodes go to every rank; else each keeps its own
-    verify : check the answer by invariants, which raises VerificationError
-    execution : in rounds (bulk), without (async), or as is faster: see ``--execution``
-    trace : a file for what each rank does when in this call, as ``--trace`` writes it
-    damping : probability that a walk goes on at a node (default: 0.85)
-    tolerance : stop when the changes of all ranks in one iteration add up to less (default: 1e-6)
-    iterations : stop after N; with --tolerance 0, do exactly N (default: no limit)
+    gather : collect the labels of all nodes on every rank; otherwise each rank keeps only its own
+    verify : check the answer by invariants, and raise VerificationError if it is wrong
+    execution : with rounds (bulk), without (async), or the faster of the two (auto): see ``--execution``
+    trace : a file for the timelines of this call, as ``--trace`` writes it
+    damping : probability that a walk continues at a node (default: 0.85)
+    tolerance : stop when the sum of all changes in one iteration is lower (default: 1e-6)
+    iterations : stop after N iterations; with --tolerance 0, run exactly N (default: no limit)
     algorithm : pull along all edges, or push along those of nodes with large residuals (default: pull)
-    precision : of the ranks; float32 is faster, and right to about six digits (default: float64)
-    unweighted : follow all edges of a node alike, whatever their weights
-    personalize : start walks at these nodes only, by name or number; or a file with one, and maybe a weight, on
-        each line
-    checkpoint : keep what was computed in this file, now and then; if it is there, go on from it; removed after
-        the run
-    every : between two checkpoints, such as 30s, 5min or 2h (default: 10min)
+    precision : type of the ranks; float32 is faster, and correct to about six digits (default: float64)
+    unweighted : ignore weights: follow all edges of a node with equal probability
+    personalize : start walks only at these nodes, by name or number; or a file with one NODE [WEIGHT] per line
+    checkpoint : save the progress in this file; if it exists, go on from it; it is removed after the run
+    every : time between two checkpoints, such as 30s, 5min or 2h (default: 10min)
     """
 
 def betweenness(
@@ -246,19 +245,24 @@ def betweenness(
     sources: int | str = "all",
     source: Sequence[Any] | None = None,
     normalized: bool | None = None,
+    weighted: bool = False,
+    edges: bool = False,
     checkpoint: str | None = None,
     every: float | None = None,
+    seed: int = 1,
 ) -> Result:
     """Betweenness centrality: how large a share of the shortest paths between other nodes each node is on.
 
-    gather : the labels of all nodes go to every rank; else each keeps its own
-    verify : check the answer by invariants, which raises VerificationError
-    execution : in rounds (bulk), without (async), or as is faster: see ``--execution``
-    trace : a file for what each rank does when in this call, as ``--trace`` writes it
-    sources : estimate it from K seeded nodes that have out-edges; or 'all', the default: exactly
+    gather : collect the labels of all nodes on every rank; otherwise each rank keeps only its own
+    verify : check the answer by invariants, and raise VerificationError if it is wrong
+    execution : with rounds (bulk), without (async), or the faster of the two (auto): see ``--execution``
+    trace : a file for the timelines of this call, as ``--trace`` writes it
+    sources : estimate it from K random nodes with out-edges; or all, the default: exact
     source : only paths from these nodes, by name or number; not scaled
     normalized : as a share of all pairs of other nodes, from 0 to 1 (default: yes, but not with --source)
-    checkpoint : keep what was computed in this file, now and then; if it is there, go on from it; removed after
-        the run
-    every : between two checkpoints, such as 30s, 5min or 2h (default: 10min)
+    weighted : shortest paths by weights, which are above 0 (default: by hops)
+    edges : also the betweenness of every edge
+    checkpoint : save the progress in this file; if it exists, go on from it; it is removed after the run
+    every : time between two checkpoints, such as 30s, 5min or 2h (default: 10min)
+    seed : seed of everything random (default: 1)
     """

@@ -3,25 +3,22 @@
 import argparse
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
-from mpi4py import MPI
-
-from apps.run.cli import DEFAULT_SCALE
+from cusp.apps.run.cli import DEFAULT_SCALE
 from cusp.card.limit import limit_card
-from cusp.convert.conversion import Request, read_graph
+from cusp.convert.conversion import read_slice, request_of
 from cusp.edge_lists.csr_builder import CsrSlice
 from cusp.errors import GraphFileError, OptionError, PolicyError, together
-from cusp.formats import is_graph_file
+from cusp.formats import is_graph_file, recognise
 from cusp.input.edge_slice import EdgeSlice
 from cusp.input.graph_file import GraphHeader, read_header
-from cusp.input.memory_input import slice_of_rows
+from cusp.input.memory_input import NamedSlice, header_of, slice_of_rows
 from cusp.names.graph_names import read_names
 from cusp.names.names import SortedNames
-from cusp.names.numbering import whole_names
 from cusp.output.fingerprint import check_regular
-from cusp.output.graph_writer import index_dtype
 from cusp.output.manifest import Manifest, read_manifest
 from cusp.output.saved import load_partition
 from cusp.partition import Partition
@@ -30,9 +27,10 @@ from cusp.policies import Policy, load_policy
 from cusp.policies.compile_rules import CompiledPolicy, compile_policy
 from cusp.policies.policy import is_built_in
 from cusp.program import report
-from cusp.program.cli import policy_parameters
+from cusp.program.cli import policy_parameters, refuse_foreign_options
 from cusp.program.shares import with_shares
 from cusp.runtime.devices import Placement
+from cusp.runtime.mpi import MPI
 from cusp.runtime.stopwatch import Stopwatch
 
 DEFAULT_POLICY = "oec"  # of --policy
@@ -52,18 +50,19 @@ class Input:
         Collective.
     shares : str or None
         A line about the shares of ranks, if they are not those that were asked for.
-    names : SortedNames or None
+    names : Names or None
         What the nodes are called.
-    note : str or None
-        A line about the file, if it is not a graph file.
+    notes, unused : list of str
+        See :class:`cusp.formats.source.EdgeSource`.
     """
 
     header: GraphHeader
     compiled: CompiledPolicy
     build: Callable[[Stopwatch, bool], Partition]
     shares: str | None = None
-    names: SortedNames | None = None
-    note: str | None = None
+    names: Any = None
+    notes: list[str] = field(default_factory=list)
+    unused: list[str] = field(default_factory=list)
 
     @property
     def policy(self) -> Policy:
@@ -78,9 +77,11 @@ class Input:
 
 def open_input(
     comm: MPI.Intracomm, options: argparse.Namespace, weighted: bool, placement: Placement,
-    generate: Generate | None = None,
+    generate: Generate | None = None, insist: bool = True,
 ) -> Input:  # fmt: skip
     """Check what the command line names, and generate the graph if there is no file. Collective.
+
+    ``insist``: refuse a table without weights, if ``weighted``, whose columns of numbers may be meant as such.
 
     Raises
     ------
@@ -91,10 +92,10 @@ def open_input(
     is_folder = is_file and os.path.isdir(options.graph)
     with together(comm):
         foreign = is_file and not is_folder and not is_graph_file(options.graph)
-        if not foreign and (options.columns or options.symmetrize):
-            raise OptionError("--columns and --symmetrize are for files of other formats; scripts.convert has them too")
+        if not foreign:
+            refuse_foreign_options(options)
         if options.memory_limit and (foreign or not is_file):
-            raise OptionError("--memory-limit: needs a graph file, from scripts.convert; this graph is in memory")
+            raise OptionError("--memory-limit: needs a graph file, from cusp convert; this graph is in memory")
         compiled = None if is_folder else compile_policy(policy_for(comm, options), placement.device)
         header = read_header(options.graph) if is_file and not is_folder and not foreign else None
     if compiled is None:
@@ -102,7 +103,13 @@ def open_input(
     if header is not None:
         return _open_file(comm, header, compiled, options, weighted, placement)
     if foreign:
-        return _open_foreign(comm, compiled, options, weighted, placement)
+        weights = options.weights if weighted else "none"
+        request = request_of(options, input=options.graph, weights=weights, insist=insist)
+        source = open_named(comm, options.graph, read_slice(comm, request), compiled, options, placement)
+        faster = f"{options.graph}: {options.format or recognise(Path(options.graph))}, read edge by edge; "
+        return replace(source, notes=[faster + "cusp convert makes a graph file, which opens faster", *source.notes])
+    if generate is None:
+        report.say(comm.rank, f"no graph was named: this is rmat{DEFAULT_SCALE}, a random one, made for this run")
     name, rows = (generate or _small_rmat(weighted))(comm, options)
     return open_slice(comm, name, slice_of_rows(rows, comm), compiled, options, placement)
 
@@ -143,24 +150,13 @@ def open_slice(
     return Input(header, compiled, build, line)
 
 
-def _open_foreign(
-    comm: MPI.Intracomm, compiled: CompiledPolicy, options: argparse.Namespace, weighted: bool, placement: Placement
-) -> Input:
-    """A file of another format, read into memory. Collective."""
-    path, columns = options.graph, options.columns and options.columns.split(",")
-    request = Request(path, columns=columns, symmetrize=options.symmetrize, weights="keep" if weighted else "none")
-    rows, slab, file = read_graph(comm, request)
-    names = None if slab is None else SortedNames(whole_names(slab, comm))
-    source = open_slice(comm, path, slice_of_rows(rows, comm, names), compiled, options, placement)
-    note = f"{path}: {file.format}, read edge by edge; python -m scripts.convert makes a graph file, which opens faster"
-    return replace(source, names=names, note=note)
-
-
-def header_of(name: str, graph: EdgeSlice | Partition) -> GraphHeader:
-    """What the file of a graph would say."""
-    weights = None if graph.weights is None else graph.weights.dtype
-    index = index_dtype(graph.num_nodes)
-    return GraphHeader(name, graph.num_nodes, graph.num_edges, graph.symmetric, index, weights, False)
+def open_named(
+    comm: MPI.Intracomm, name: str, graph: NamedSlice, compiled: CompiledPolicy, options: argparse.Namespace,
+    placement: Placement,
+) -> Input:  # fmt: skip
+    """A graph in memory whose nodes may have names. Collective."""
+    source = open_slice(comm, name, graph.edges, compiled, options, placement)
+    return replace(source, names=graph.names, notes=graph.notes, unused=graph.unused)
 
 
 def _open_file(

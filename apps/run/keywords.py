@@ -7,11 +7,11 @@ from typing import Any, Literal, NoReturn, get_type_hints
 import numpy as np
 
 from cusp.errors import OptionError
-from cusp.program.cli import node_list, one_node, weighted_node
+from cusp.program.cli import integer, node_list, one_node, weighted_node
 
 
 class Keywords(argparse.ArgumentParser):
-    """The options that ``add_options`` adds, with the same defaults and checks.
+    """The options that ``add_options`` adds, and the seed if it is asked for, with the same defaults and checks.
 
     Attributes
     ----------
@@ -19,9 +19,11 @@ class Keywords(argparse.ArgumentParser):
         One per option; ``dest`` is its keyword.
     """
 
-    def __init__(self, name: str, add_options: Callable[[argparse.ArgumentParser], None]) -> None:
+    def __init__(self, name: str, add_options: Callable[[argparse.ArgumentParser], None], seeded: bool = False) -> None:
         super().__init__(prog=name, add_help=False, allow_abbrev=False)
         add_options(self)
+        if seeded:
+            self.add_argument("--seed", type=integer, help="seed of everything random (default: 1)")
         self.actions = list(self._actions)
         self.set_defaults(seed=1)
 

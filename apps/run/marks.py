@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from mpi4py import MPI
 
-from apps.operators.sums.interfaces import Rows
-from apps.run.app import App
-from apps.run.keywords import Keywords
-from apps.shared.splitmix64 import splitmix64
+from cusp.apps.operators.sums.interfaces import Rows
+from cusp.apps.run.app import App
+from cusp.apps.run.keywords import Keywords
+from cusp.apps.shared.splitmix64 import splitmix64
 from cusp.input.checksum import as_bits, combine
 from cusp.partition import Partition
 from cusp.runtime.devices import backend, xp_of
+from cusp.runtime.mpi import MPI
 
 AT_ONCE = 1 << 20  # weights
 

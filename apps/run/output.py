@@ -1,43 +1,54 @@
-"""What a run writes: answers as HDF5, rows as JSON lines, and a line to read for each trial."""
+"""What a run writes: answers, rows as JSON lines, and a line to read for each trial."""
 
 import json
 import os
 import subprocess
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
-from mpi4py import MPI
 
+from cusp.apps.run.result import gather_edges
 from cusp.errors import shortened, together
 from cusp.names.names import SortedNames
 from cusp.names.numbering import slab_of
 from cusp.output.dataset_writer import DatasetWriter
 from cusp.output.gid_order import in_gid_order
+from cusp.output.tables import HDF5, suffix_of, write_columns
 from cusp.output.whole_file import append_lines
 from cusp.partition import Partition
+from cusp.runtime.mpi import MPI
 
 
 def write_labels(
-    path: str, part: Partition, labels: dict[str, np.ndarray], comm: MPI.Intracomm, names: SortedNames | None = None
-) -> None:
-    """Write one dataset per label, with entry v for node v; a file of that name is replaced in the end. Collective.
+    path: str, part: Partition, labels: dict[str, np.ndarray], comm: MPI.Intracomm, names: SortedNames | None = None,
+    nodes: Sequence[str] = (),
+) -> None:  # fmt: skip
+    """Write the labels of all nodes; a file of that name is replaced in the end. Collective.
 
-    The names of nodes are written as in a graph file.
+    As HDF5 one dataset per label, with entry v for node v, and the names of nodes as in a graph file. In other formats
+    a row per node, in the order of global ids.
 
     Parameters
     ----------
     path : str
-        On a file system that all ranks share.
+        On a file system that all ranks share; its suffix is one of ``HDF5`` or ``TABLES``.
     labels : dict of (masters,) arrays
+    nodes
+        Labels whose values are nodes, or -1.
 
     Raises
     ------
     OutputError
         On every rank; nothing is left behind.
     """
-    shapes = {name: (part.num_nodes, values.dtype) for name, values in labels.items()}
     bounds = [part.num_nodes * rank // comm.size for rank in (comm.rank, comm.rank + 1)]
+    if suffix_of(path) not in HDF5:
+        columns = {name: in_gid_order(part, values, comm)[1] for name, values in labels.items()}
+        write_columns(path, {"node": np.arange(*bounds)} | columns, names, ("node", *nodes), comm)
+        return
+    shapes = {name: (part.num_nodes, values.dtype) for name, values in labels.items()}
     slab = None if names is None else slab_of(names.packed(*bounds), comm)
     shapes |= {} if slab is None else slab.shapes()
     with DatasetWriter(path, comm, shapes, {"num_nodes": part.num_nodes}) as writer:
@@ -45,6 +56,28 @@ def write_labels(
             slab.write(writer)
         for name, values in labels.items():
             writer.write(name, *in_gid_order(part, values, comm))
+
+
+def write_edges(
+    path: str, part: Partition, edges: dict[str, np.ndarray], comm: MPI.Intracomm, names: SortedNames | None = None
+) -> None:
+    """Write the columns of :func:`~cusp.apps.run.result.gather_edges`, in the format that the suffix says. Collective.
+
+    Raises
+    ------
+    OutputError
+        On every rank; nothing is left behind.
+    """
+    columns = gather_edges(part, edges, comm)
+    first, last = (part.num_edges * rank // comm.size for rank in (comm.rank, comm.rank + 1))
+    if suffix_of(path) not in HDF5:
+        own = {name: values[first:last] for name, values in columns.items()}
+        write_columns(path, own, names, ("source", "target"), comm)
+        return
+    shapes = {name: (part.num_edges, values.dtype) for name, values in columns.items()}
+    with DatasetWriter(path, comm, shapes, {"num_nodes": part.num_nodes}) as writer:
+        for name, values in columns.items():
+            writer.write(name, first, values[first:last])
 
 
 def trial_line(row: dict, figures: dict[str, Any]) -> str:

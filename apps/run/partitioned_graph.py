@@ -1,24 +1,24 @@
 """A partitioned graph as scripts and notebooks hold it, with what algorithms have prepared for it."""
 
 import argparse
-import operator
 import os
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from mpi4py import MPI
 
-from apps.harness import App, rehearse, wait
-from apps.run.cli import check_nodes, weights_of
-from apps.run.inputs import header_of
-from cusp.errors import OptionError
+from cusp.apps.harness import App, rehearse, wait
+from cusp.apps.run.cli import weights_of
+from cusp.apps.run.result import gather_by_gid
 from cusp.estimates.quality import Quality, measure_quality
-from cusp.names.names import Names
+from cusp.input.memory_input import header_of
+from cusp.names.names import Names, gid_of_node
 from cusp.partition import Partition
 from cusp.policies import Policy
 from cusp.program.warm_up import warm_up
-from cusp.runtime.devices import name_of
+from cusp.runtime.devices import name_of, to_host
+from cusp.runtime.mpi import MPI
 from cusp.runtime.stopwatch import Stopwatch
 from gluon.plan import SyncPlan, make_plan
 from gluon.sync import Sync
@@ -27,12 +27,19 @@ from gluon.sync import Sync
 class PartitionedGraph:
     """A graph that is divided among the ranks, and what algorithms have prepared for it.
 
+    >>> from cusp import partition_graph
+    >>> graph = partition_graph(([0, 0, 1, 2], [1, 2, 3, 3]))
+    >>> graph.num_nodes, graph.num_edges, graph.degrees, graph.neighbors(0)
+    (4, 4, array([2, 1, 1, 0]), [1, 2])
+
     Attributes
     ----------
     part : Partition
         What this rank has of it.
     names : Names or None
         What the nodes 0, 1, 2 ... are called, if they have names.
+    unused : list of str
+        For each column of numbers that might be weights, but was not named: ``columns`` with it.
     quality : Quality
     seconds : dict of float
         By phase, how long this rank took to make it.
@@ -42,8 +49,9 @@ class PartitionedGraph:
 
     def __init__(
         self, part: Partition, comm: MPI.Intracomm, policy: Policy, names: Names | None, transport: str,
-        watch: Stopwatch,
+        watch: Stopwatch, unused: Sequence[str] = (),
     ) -> None:  # fmt: skip
+        self.unused = unused
         self.part, self.comm, self.policy, self.names = part, comm, policy, names
         with watch("plan"):
             self.plan: SyncPlan = make_plan(part, comm, transport)
@@ -67,14 +75,36 @@ class PartitionedGraph:
         OptionError
             There is no such node.
         """
-        if self.names is not None:
-            return self.names.gid(node)
-        try:
-            number = operator.index(node)
-        except TypeError:
-            raise OptionError(f"{node!r}: nodes are integers, 0 to {self.part.num_nodes - 1}") from None
-        check_nodes(self.part, [number], "node")
-        return number
+        return gid_of_node(node, self.names, self.part.num_nodes)
+
+    @property
+    def num_nodes(self) -> int:
+        """Nodes of the whole graph."""
+        return self.part.num_nodes
+
+    @property
+    def num_edges(self) -> int:
+        """Edges of the whole graph; in one that is symmetric, each counts in both directions."""
+        return self.part.num_edges
+
+    @cached_property
+    def degrees(self) -> np.ndarray:
+        """(nodes,) int64: the out-degree of every node by global id, on every rank. Collective when first asked for."""
+        return gather_by_gid(self.part, to_host(self.part.degrees), self.comm)
+
+    def out_degree(self, node: Any) -> int:
+        """Out-edges of a node, which is given by its name if nodes have names. Collective."""
+        lid = self.part.lid(self.gid(node))
+        own = int(self.part.degrees[lid]) if 0 <= lid < self.part.num_masters else 0
+        return int(self.comm.allreduce(own))
+
+    def neighbors(self, node: Any) -> list:
+        """The targets of a node's out-edges, each once, by name if nodes have names; on every rank. Collective."""
+        lid, part = self.part.lid(self.gid(node)), self.part
+        first, last = part.offsets[lid : lid + 2].tolist() if lid >= 0 else (0, 0)
+        own = to_host(part.gids[part.targets[first:last]])
+        gids = np.unique(np.concatenate(self.comm.allgather(own)))
+        return gids.tolist() if self.names is None else self.names.of(gids)
 
     def gids(self, nodes: Any) -> Any:
         """The same of each node in a list, array or series; None, or one node, is taken too.

@@ -1,25 +1,28 @@
-"""What an algorithm found, for scripts and notebooks: NumPy arrays by global id, data frames and Parquet files."""
+"""What an algorithm found, for scripts and notebooks: NumPy arrays by global id, values by node, data frames, files."""
 
 import os
 from collections.abc import Hashable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
-from mpi4py import MPI
 
-from apps.run.app import Answer
-from cusp.errors import together
-from cusp.names.names import Names
+from cusp.apps.run.app import Answer
+from cusp.errors import OptionError, together
+from cusp.names.names import Names, gid_of_node
 from cusp.output.gid_order import in_gid_order
-from cusp.output.whole_file import OutputError, whole_file
+from cusp.output.tables import AT_ONCE, HDF5, TABLES, named_columns, suffix_of, write_table
+from cusp.output.whole_file import Name, OutputError
 from cusp.partition import Partition
 from cusp.runtime.devices import to_host
+from cusp.runtime.mpi import MPI
 
 
 class Result:
     """What an algorithm found: ``result.hops`` has the hops of all nodes by global id, ``result.modularity`` a figure.
 
-    Tables and dictionaries call nodes by their names, if they have some.
+    Brackets are for nodes, dots for labels: ``result["Bern"]`` is the value of the first label at one node. Tables and
+    dictionaries call nodes by their names, if they have some.
 
     Attributes
     ----------
@@ -27,6 +30,9 @@ class Result:
         Every label by global id, on every rank; empty with ``gather=False``.
     local : dict of (masters,) arrays
         The same of the nodes of this rank, whose global ids are ``local["node"]``.
+    edges : dict of arrays or lists
+        ``source``, ``target`` and what was found for the edge between them, of all edges, if edges have values; with
+        ``gather=False``, of those of this rank.
     figures : dict of numbers
         What holds for the whole graph, such as the number of triangles.
     rounds : int
@@ -35,10 +41,12 @@ class Result:
 
     Examples
     --------
-    >>> from apps.library import bfs, partition_graph
+    >>> from cusp import bfs, partition_graph
     >>> result = bfs(partition_graph(([0, 0, 1, 2], [1, 2, 3, 3])), source=0, parents=True)
     >>> result.hops
     array([0, 1, 1, 2], dtype=int32)
+    >>> result[3]
+    2
     >>> result.path(2)
     [0, 2]
     >>> result.to_dict()
@@ -56,8 +64,12 @@ class Result:
             {name: gather_by_gid(part, label, comm) for name, label in answer.labels.items()} if gather else {}
         )
         self.figures, self.rounds, self.seconds = answer.figures, int(answer.rounds), seconds
+        self._num_nodes = part.num_nodes
         self._gids = np.arange(part.num_nodes) if gather else self.local["node"]
         self._comm, self._names, self._gathered, self._nodes = comm, names, gather, nodes
+        edges = gather_edges(part, answer.edges, comm if gather else MPI.COMM_SELF) if answer.edges else {}
+        named = {} if names is None or not edges else {end: names.of(edges[end]) for end in ("source", "target")}
+        self.edges: dict[str, Any] = edges | named
 
     def __getattr__(self, name: str) -> Any:
         known = {**self.__dict__.get("figures", {}), **self.__dict__.get("values", {})}
@@ -66,6 +78,32 @@ class Result:
         if name in self.__dict__.get("local", {}):
             raise AttributeError(f"{name} was not gathered (gather=False); this rank's part is local[{name!r}]")
         raise AttributeError(f"no {name!r} in the result, which has {', '.join(known) or 'nothing'}")
+
+    def __getitem__(self, node: Any) -> Any:
+        """The value of the first label at a node, which is given by its name if nodes have names, as in `to_dict`.
+
+        Raises
+        ------
+        OptionError
+            There is no such node; or another rank has it (``gather=False``).
+        """
+        labels = [name for name in self.local if name != "node"]
+        if not labels:
+            raise OptionError(f"[{node!r}]: the result has figures only: {', '.join(self.figures)}")
+        try:
+            gid = gid_of_node(node, self._names, self._num_nodes)
+        except OptionError as error:
+            advice = f"; all values of the label {node} are result.{node}" if node in labels else ""
+            raise OptionError(f"{error}{advice}") from None
+        values = self.values if self._gathered else self.local
+        places = [gid] if self._gathered else np.flatnonzero(self.local["node"] == gid)
+        if len(places) == 0:
+            raise OptionError(f"[{node!r}]: another rank has this node (gather=False)")
+        value = values[labels[0]][places[0]].item()
+        return value if self._names is None or labels[0] not in self._nodes else self._names.of([value])[0]
+
+    __iter__ = None  # or Python would try the nodes 0, 1, 2 ...
+    __contains__ = None
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self.figures, *self.values]
@@ -83,14 +121,11 @@ class Result:
         """
         labels = self.values if self._gathered else self.local
         columns = {"node": self._gids} | {name: labels[name] for name in labels if name != "node"}
-        if self._names is None:
-            return columns
-        return {name: self._names.of(v) if name in ("node", *self._nodes) else v for name, v in columns.items()}
+        return named_columns(columns, self._names, ("node", *self._nodes))
 
     def path(self, target: Any) -> list:
         """Nodes from the source to ``target``, both included, by the ``parents`` of a search; empty without a path."""
-        parents = self.parents
-        node = target if self._names is None else self._names.gid(target)
+        parents, node = self.parents, gid_of_node(target, self._names, self._num_nodes)
         path = [node] if parents[node] >= 0 else []
         while path and parents[path[-1]] != path[-1]:
             path.append(int(parents[path[-1]]))
@@ -125,8 +160,8 @@ class Result:
                 columns[name] = pyarrow.array([None if each is None else str(each) for each in columns[name]])
         return pyarrow.table(columns)
 
-    def to_parquet(self, path: str | os.PathLike[str]) -> None:
-        """Write :meth:`to_arrow`: rank 0 one file or, with ``gather=False``, each rank its own. Collective.
+    def to_parquet(self, path: Name) -> None:
+        """Write :meth:`to_arrow` to a file, which rank 0 does or, with ``gather=False``, each rank its own. Collective.
 
         The files of the ranks are ``path`` with ``.0``, ``.1`` ... before the suffix.
 
@@ -135,22 +170,26 @@ class Result:
         OutputError
             On every rank.
         """
-        stem, suffix = os.path.splitext(path)
-        file = os.fspath(path) if self._gathered else f"{stem}.{self._comm.rank}{suffix}"
+        self._write(path, ".parquet")
+
+    def to_csv(self, path: Name) -> None:
+        """The same as CSV, or separated by tabs if the name ends with ``.tsv``. Collective."""
+        self._write(path, ".tsv" if suffix_of(path) == ".tsv" else ".csv")
+
+    def to_json(self, path: Name) -> None:
+        """The same as a list with an object for each node; null for infinity. Collective."""
+        self._write(path, ".json")
+
+    def _write(self, path: Name, suffix: str) -> None:
         with together(self._comm):
-            try:
-                if self._comm.rank == 0 or not self._gathered:
-                    write_parquet(file, self.to_arrow())
-            except ImportError as error:
-                raise OutputError(f"{file}: cannot be written: {error}") from error
-
-
-def write_parquet(path: str, table: Any) -> None:
-    """Write a table of pyarrow to a file."""
-    import pyarrow.parquet
-
-    with whole_file(path) as temporary, open(temporary, "wb") as file:
-        pyarrow.parquet.write_table(table, file)
+            if suffix_of(path) in {*TABLES, *HDF5} - {suffix}:
+                raise OutputError(f"{path}: would be written as {suffix[1:].upper()}; end the name with {suffix}")
+            table = self.to_arrow() if self._comm.rank == 0 or not self._gathered else None
+        stem, end = os.path.splitext(path)
+        file, comm = (path, self._comm) if self._gathered else (f"{stem}.{self._comm.rank}{end}", MPI.COMM_SELF)
+        schema, batches = (None, []) if table is None else (table.schema, table.to_batches(AT_ONCE))
+        with nullcontext() if self._gathered else together(self._comm):
+            write_table(file, schema, batches, comm, suffix)
 
 
 def gather_by_gid(part: Partition, values: np.ndarray, comm: MPI.Intracomm) -> np.ndarray:
@@ -159,3 +198,12 @@ def gather_by_gid(part: Partition, values: np.ndarray, comm: MPI.Intracomm) -> n
     whole = np.empty(part.num_nodes, local.dtype)
     comm.Allgatherv(local, [whole, comm.allgather(local.size)])
     return whole
+
+
+def gather_edges(part: Partition, values: dict[str, np.ndarray], comm: MPI.Intracomm) -> dict[str, np.ndarray]:
+    """``source`` and ``target``, and values of all edges of some ranks, in the order of these two. Collective."""
+    gids, degrees = to_host(part.gids), np.diff(to_host(part.offsets))
+    local = {"source": np.repeat(gids, degrees), "target": gids[to_host(part.targets)]} | values
+    columns = {name: np.concatenate(comm.allgather(column)) for name, column in local.items()}
+    order = np.lexsort((columns["target"], columns["source"]))
+    return {name: column[order] for name, column in columns.items()}

@@ -3,13 +3,13 @@
 import argparse
 
 import numpy as np
-from mpi4py import MPI
 
-from apps.shared.splitmix64 import splitmix64
+from cusp.apps.shared.splitmix64 import splitmix64
 from cusp.errors import OptionError
 from cusp.partition import Partition
 from cusp.program import report
 from cusp.runtime.devices import to_host
+from cusp.runtime.mpi import MPI
 
 
 def choose_sources(part: Partition, comm: MPI.Intracomm, options: argparse.Namespace) -> list[int]:
@@ -33,7 +33,7 @@ def draw_sources(part: Partition, comm: MPI.Intracomm, wanted: int, seed: int) -
     local = list(zip(lots[best].tolist(), candidates[best].tolist()))
     drawn = sorted(pair for pairs in comm.allgather(local) for pair in pairs)
     if not drawn:
-        raise OptionError("no node has an out-edge, so none can be drawn as a source; name one with --source")
+        raise OptionError("no node has an out-edge, so none can be chosen as a source; name one with --source")
     if len(drawn) < wanted:
         report.warn(comm.rank, f"--sources {wanted}: only {len(drawn)} nodes have out-edges")
     return [gid for _, gid in drawn[:wanted]]

@@ -1,1 +1,1 @@
-"""What several algorithms share."""
+"""Code shared by several algorithms."""

@@ -1,4 +1,4 @@
-"""What community detection knows of an undirected graph on several ranks: strengths, communities, and its quotient.
+"""The undirected graph of community detection on several ranks: strengths, communities, and its quotient.
 
 A community has the name of one of its nodes: rank of the node's master * number of nodes + gid. So all ranks know who
 keeps its total: the owner, which is the rank of that master.
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from apps.operators.interfaces import Undirected
-from apps.operators.structure.interfaces import Communities
-from apps.shared.undirected import join_rows, nodes_of
+from cusp.apps.operators.interfaces import Undirected
+from cusp.apps.operators.structure.interfaces import Communities
+from cusp.apps.shared.undirected import join_rows, nodes_of
 from cusp.kernels.interfaces import Build
 from cusp.lid_map import map_lids
 from cusp.partition import Partition
@@ -33,7 +33,7 @@ class Level:
     Attributes
     ----------
     graph : Partition
-        As of :func:`~apps.shared.undirected.as_undirected`. In a quotient, only nodes that name a community have
+        As of :func:`~cusp.apps.shared.undirected.as_undirected`. In a quotient, only nodes that name a community have
         a master.
     sync : Sync
     weights : (edges,) float64

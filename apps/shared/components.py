@@ -1,4 +1,4 @@
-"""What ranks find out together about components, which they call by a global id of a node in each."""
+"""Components across ranks, each named by a global id of one of its nodes."""
 
 import numpy as np
 

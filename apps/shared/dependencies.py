@@ -6,19 +6,28 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from apps.bfs import bfs
-from apps.bfs import prepare as prepare_bfs
-from apps.operators.sums.interfaces import Betweenness, CpuBetweenness, Rows
-from apps.shared.in_edges import InEdges, in_edges_of
-from apps.shared.whole_graph import copy_of, sum_of_copies, whole_graph
+from cusp.apps.bfs import bfs
+from cusp.apps.bfs import prepare as prepare_bfs
+from cusp.apps.edge_operator import EdgeOperator
+from cusp.apps.operators.interfaces import Undirected
+from cusp.apps.operators.sums.interfaces import Betweenness, CpuBetweenness, Rows
+from cusp.apps.shared.in_edges import InEdges, in_edges_of
+from cusp.apps.shared.lengths import Lengths
+from cusp.apps.shared.whole_graph import copy_of, sum_of_copies, whole_graph
+from cusp.apps.sssp import sssp
 from cusp.errors import GraphFileError, together
 from cusp.partition import Partition
-from cusp.runtime.devices import backend, to_host
+from cusp.runtime.devices import backend, to_host, xp_of
 from gluon.label import Label
-from gluon.reduction import ADD, ASSIGN
+from gluon.reduction import ADD, ASSIGN, MAX
 from gluon.sync import Sync
 
 Alone = Callable[[list[int]], tuple[np.ndarray, int, int | None]]
+DEEPEN = EdgeOperator(
+    "level + 1",
+    into="dst.level",
+    where="src.length >= 0 and src.length < dst.length and src.length + weight == dst.length",
+)
 
 
 class Levels(NamedTuple):
@@ -33,6 +42,8 @@ class Levels(NamedTuple):
         Those of level l are ``lids[bounds[l] : bounds[l + 1]]``.
     out_rows, in_rows : RowGroups
         Their out-edges and in-edges, level by level.
+    targets : (edges,) int32
+        Of the out-edges.
     in_edges : InEdges
     """
 
@@ -41,6 +52,7 @@ class Levels(NamedTuple):
     bounds: list[int]
     out_rows: Any
     in_rows: Any
+    targets: Any
     in_edges: InEdges
 
     def range(self, level: int) -> tuple[int, int]:
@@ -60,7 +72,11 @@ class Sweeps:
     ----------
     centrality : (masters,) float64
         Sum of the dependencies of the sources so far.
+    edges : (edges,) float64, or None
+        The same on each local edge, if they are wanted.
     """
+
+    edges: Any = None
 
     def __init__(self, part: Partition, sync: Sync) -> None:
         self.part, self.sync = part, sync
@@ -74,9 +90,9 @@ class Sweeps:
     def add(self, source: int, prepared: Any) -> int:
         """Add the dependencies of a source; returns the number of levels. Collective.
 
-        ``prepared`` is what :func:`apps.bfs.prepare` returned.
+        ``prepared`` is what :func:`cusp.apps.bfs.prepare` returned.
         """
-        levels = self._levels(bfs(self.part, self.sync, source, prepared=prepared).labels["hops"])
+        levels = self._search(source, prepared)
         self._count_paths(source, levels)
         self._refuse_overflow(source)
         self._add_dependencies(levels)
@@ -92,9 +108,9 @@ class Sweeps:
         self.centrality += sum_of_copies(self.part, comm, sums)
         return int(self.sync.total(levels)[0])
 
-    def _levels(self, hops: Any) -> "Levels":
+    def _search(self, source: int, prepared: Any) -> "Levels":
         """The proxies of every level, and the rows of their in-edges and out-edges. Collective."""
-        part = self.part
+        part, hops = self.part, bfs(self.part, self.sync, source, prepared=prepared).labels["hops"]
         deepest = self.sync.highest(int(hops.max()) if hops.size else 0)
         self.levels.masters()[:] = hops
         self.levels.mark_all()
@@ -104,7 +120,7 @@ class Sweeps:
         assert in_edges is not None
         out_rows = self.rows.group_rows(lids, bounds, part.offsets)
         in_rows = out_rows if part.symmetric else self.rows.group_rows(lids, bounds, in_edges.offsets)
-        return Levels(deepest, lids, bounds, out_rows, in_rows, in_edges)
+        return Levels(deepest, lids, bounds, out_rows, in_rows, part.targets, in_edges)
 
     def _count_paths(self, source: int, levels: "Levels") -> None:
         """Shortest paths to every node: as many as to its predecessors together, level by level. Collective."""
@@ -128,7 +144,7 @@ class Sweeps:
         for level in range(levels.deepest, 0, -1):
             where = levels.range(level)
             if level < levels.deepest:
-                self.rows.sum_rows(levels.out_rows, level, self.part.targets, shares.values, sums.values)
+                self.rows.sum_rows(levels.out_rows, level, levels.targets, shares.values, sums.values)
                 self.ops.mark(*where, levels.lids, sums.updated)
                 sync.reduce(sums, write="src")
             self.ops.give_shares(*where, self.part.num_masters, levels.lids, self.paths.values, sums.values,
@@ -142,6 +158,83 @@ class Sweeps:
         with together(self.sync.comm):
             if own.size and not bool(own.max() < np.inf):
                 raise _too_many_paths(source)
+
+
+class TightSweeps(Sweeps):
+    """The same along tight edges alone: for paths by weights, and for what depends on edges.
+
+    The level of a node is the largest number of edges on a shortest path to it, so tight edges lead to higher levels.
+    Lengths are compared exactly, as NetworkX compares them. No weight is 0.
+    """
+
+    def __init__(self, part: Partition, sync: Sync, edges: bool) -> None:
+        super().__init__(part, sync)
+        rows_of = backend(Undirected, part.device).rows_of_edges
+        self.out = self.into = part.offsets, part.targets, rows_of(part.offsets)
+        if not part.symmetric:
+            assert part.csc is not None
+            self.into = part.csc.offsets, part.csc.sources, rows_of(part.csc.offsets)
+        self.edges = xp_of(part.device).zeros(part.num_local_edges, np.float64) if edges else None
+
+    def add(self, source: int, prepared: Lengths) -> int:
+        """Add the dependencies of a source; returns the number of levels. Collective.
+
+        ``prepared`` is what :func:`cusp.apps.shared.lengths.measure` returned.
+        """
+        deepest = super().add(source, prepared)
+        if self.edges is not None:
+            _, targets, sources = self.out
+            self.paths.mark_all()
+            self.sync.broadcast(self.paths, read="src")
+            self.edges[self.tight] += self.paths.values[sources[self.tight]] * self.shares.values[targets[self.tight]]
+        return deepest
+
+    def _search(self, source: int, prepared: Lengths) -> Levels:
+        part, sync = self.part, self.sync
+        found = sssp(part, sync, source, prepared).labels["distance"]
+        length, level = Label(part, found.dtype, 0, ASSIGN), Label(part, np.int32, -1, MAX)
+        length.masters()[:] = found
+        level.write(source, 0)
+        length.mark_all()
+        sync.broadcast(length, read="any")
+        DEEPEN.until_quiet(part, sync, level=level, length=length)
+        level.mark_all()
+        sync.broadcast(level, read="any")
+        with together(sync.comm):
+            if bool(((found >= 0) & (found < np.inf) & (level.masters() < 0)).any()):
+                raise GraphFileError(
+                    f"distances from node {source:,} are so long that some weights added to them change nothing, so "
+                    "shortest paths cannot be counted; use weights that differ less"
+                )
+        deepest = sync.highest(int(level.values.max()) if level.values.size else 0)
+        lids, bounds = self.ops.by_level(level.values, deepest)
+        of_into = prepared.weights if part.symmetric or part.csc is None else part.csc.weights
+        offsets, targets, self.tight = _tight(part, self.out, prepared.weights, length.values)
+        in_offsets, sources, _ = _tight(part, self.into, of_into, length.values, away=False)
+        in_edges = in_edges_of(part)
+        assert in_edges is not None
+        in_edges = in_edges._replace(offsets=in_offsets, sources=sources)
+        out_rows, in_rows = (self.rows.group_rows(lids, bounds, each) for each in (offsets, in_offsets))
+        return Levels(deepest, lids, bounds, out_rows, in_rows, targets, in_edges)
+
+
+def _tight(
+    part: Partition, rows: tuple[Any, Any, Any], weights: Any, length: Any, away: bool = True
+) -> tuple[Any, Any, Any]:
+    """The tight ones of the edges in some rows, which lead away from them or to them.
+
+    Returns
+    -------
+    offsets : (rows + 1,) int64
+    columns : (tight,) int32
+    places : (tight,) int64
+        Where they are among all edges.
+    """
+    xp, (offsets, columns, ends) = xp_of(part.device), rows
+    near, far = (length[ends], length[columns]) if away else (length[columns], length[ends])
+    weights = 1 if weights is None else weights.astype(length.dtype, copy=False)
+    places = xp.flatnonzero((near >= 0) & (near < far) & (near + weights == far))
+    return xp.searchsorted(places, offsets), columns[places], places
 
 
 def _too_many_paths(source: int) -> GraphFileError:

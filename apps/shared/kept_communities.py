@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from apps.run.checkpoint import Checkpoint
-from apps.shared.community_graph import Level, broadcast, get_from_owners, new_label, number, quotient
+from cusp.apps.run.checkpoint import Checkpoint
+from cusp.apps.shared.community_graph import Level, broadcast, get_from_owners, new_label, number, quotient
 from cusp.output.gid_order import at_gids, in_gid_order
 from cusp.runtime.devices import move, to_host
 from gluon.label import Label

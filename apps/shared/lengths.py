@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from apps.operators.traversal.interfaces import Sssp
+from cusp.apps.operators.interfaces import choose_delta
+from cusp.apps.operators.traversal.interfaces import Sssp
 from cusp.errors import GraphFileError, OptionError, together
 from cusp.partition import Partition
 from cusp.runtime.devices import backend
@@ -33,6 +34,8 @@ class Lengths:
         Width of a bucket.
     may_overflow : bool
         Whether a path could be too long for 64 bits.
+    unit : bool
+        Every edge is 1 long.
     queue : Any
         Memory of the operators.
     """
@@ -42,16 +45,20 @@ class Lengths:
     far: Any
     delta: float
     may_overflow: bool
+    unit: bool
     queue: Any
 
-    def bucket_end(self, distance: float) -> float:
-        """The end of the bucket that holds a distance; above the distance even where floats are coarse."""
-        if self.delta == np.inf:
-            return self.far.item()
-        end = distance // self.delta * self.delta + self.delta
-        if self.dtype.kind == "f":
-            return max(end, math.nextafter(distance, math.inf))
-        return min(end, self.far.item())
+
+def bucket_end(lowest: Any, delta: Any, far: Any) -> Any:
+    """The end of the bucket of a distance; above it even where floats are coarse, ``far`` for what is left."""
+    number = far.dtype.type
+    lowest, delta, far = lowest.item(), delta.item(), far.item()
+    if delta == math.inf or not -math.inf < lowest < far:
+        return number(far)
+    end = lowest // delta * delta + delta
+    if isinstance(far, float):
+        end = max(end, math.nextafter(lowest, math.inf))
+    return number(min(end, far))
 
 
 def measure(part: Partition, sync: Sync, delta: float | None = None) -> Lengths:
@@ -65,7 +72,7 @@ def measure(part: Partition, sync: Sync, delta: float | None = None) -> Lengths:
         ``delta`` is not above 0.
     """
     ops = backend(Sssp, part.device)
-    weights = part.weights
+    weights, unit = part.weights, part.weights is None
     if weights is None:
         weights = part.storage.empty(part.num_local_edges, np.uint8)
         weights.fill(1)
@@ -89,25 +96,7 @@ def measure(part: Partition, sync: Sync, delta: float | None = None) -> Lengths:
     if dtype.kind != "f":
         delta = max(1, round(min(delta, far)))
     may_overflow = dtype.kind != "f" and longest >= LONGEST
-    return Lengths(weights, dtype, far, delta, may_overflow, queue)
-
-
-def choose_delta(mean_weight: float, mean_degree: float) -> float:
-    """Width of a bucket: the more out-edges nodes have, the closer together are the distances of neighbours."""
-    return max(1.7 * mean_weight / max(mean_degree, 1.0), 1e-300)
-
-
-def width_of_steps(steps: np.ndarray, part: Partition, whole: bool) -> float:
-    """Width of a bucket of priorities; of those that are whole numbers at least 1.
-
-    Parameters
-    ----------
-    steps : (any,) float64
-        How much higher priorities are behind some edges. Edges that do not lead to higher ones do not count.
-    """
-    higher = steps[(steps > 0) & np.isfinite(steps)]
-    width = choose_delta(float(np.median(higher)), part.num_edges / part.num_nodes) if higher.size else 1.0
-    return max(width, 1.0) if whole else width
+    return Lengths(weights, dtype, far, delta, may_overflow, unit, queue)
 
 
 def refuse_unfit(part: Partition, sync: Sync, weights: np.ndarray, what: str) -> None:

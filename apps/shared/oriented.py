@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from apps.operators.structure.interfaces import Triangles
+from cusp.apps.operators.structure.interfaces import Triangles
 from cusp.kernels.interfaces import Build
 from cusp.partition import Partition
 from cusp.runtime.devices import backend, device_of, to_host, xp_of

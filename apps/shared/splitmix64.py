@@ -20,3 +20,8 @@ def splitmix64(gids: Any, seed: int) -> Any:
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
     return mixed ^ (mixed >> np.uint64(31))
+
+
+def key_of(seed: int) -> int:
+    """What a sequence of draws counts up from, far from that of any other seed; 1 for the seed 1."""
+    return 1 + int(splitmix64(np.array([(seed - 1) % 2**64], np.uint64), 0)[0])

@@ -3,12 +3,12 @@
 from typing import Any
 
 import numpy as np
-from mpi4py import MPI
 
-from apps.operators.traversal.interfaces import Tree
+from cusp.apps.operators.traversal.interfaces import Tree
 from cusp.errors import GraphFileError, together
 from cusp.partition import Partition
 from cusp.runtime.devices import backend, to_host
+from cusp.runtime.mpi import MPI
 from gluon.label import Label
 from gluon.reduction import MIN
 from gluon.sync import Sync

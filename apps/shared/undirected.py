@@ -4,13 +4,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from mpi4py import MPI
 
-from apps.operators.interfaces import Undirected
+from cusp.apps.operators.interfaces import Undirected
 from cusp.kernels.interfaces import Build
 from cusp.lid_map import map_lids, order_of_masters
 from cusp.partition import Partition, transpose
 from cusp.runtime.devices import backend, move, xp_of
+from cusp.runtime.mpi import MPI
 from cusp.runtime.storage import memory_of
 
 if TYPE_CHECKING:

@@ -1,14 +1,14 @@
-"""The walk of PageRank: where it starts, by default or as a command line or file says, and what its steps need."""
+"""The walk of PageRank: its start nodes, by default or from a command line or file, and the data for its steps."""
 
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from apps.operators.interfaces import Frontier
-from apps.operators.sums.interfaces import Rows
-from apps.shared.in_edges import InEdges, in_edges_of
-from apps.shared.lengths import refuse_unfit
+from cusp.apps.operators.interfaces import Frontier
+from cusp.apps.operators.sums.interfaces import Rows
+from cusp.apps.shared.in_edges import InEdges, in_edges_of
+from cusp.apps.shared.lengths import refuse_unfit
 from cusp.errors import OptionError, together
 from cusp.partition import Partition
 from cusp.runtime.devices import backend, move, to_host, xp_of

@@ -1,9 +1,8 @@
-"""The whole of a small graph, on each rank: for what is many small tasks, each of which needs all of it."""
+"""A copy of a small graph on each rank: for many small tasks, each of which needs the whole graph."""
 
 from typing import TYPE_CHECKING
 
 import numpy as np
-from mpi4py import MPI
 
 from cusp.input.edge_slice import EdgeSlice
 from cusp.partition import Partition
@@ -11,6 +10,7 @@ from cusp.partitioner import partition_slice
 from cusp.policies import load_policy
 from cusp.runtime.devices import move, to_host
 from cusp.runtime.exchange import all_to_all
+from cusp.runtime.mpi import MPI
 from gluon.plan import make_plan
 from gluon.sync import Sync
 

@@ -1,5 +1,5 @@
-"""Verifiers, and what one of your own needs."""
+"""Verifiers, and helpers to write your own."""
 
-from apps.verify.check import VerificationError, everywhere, raise_first, tell_node
+from cusp.apps.verify.check import VerificationError, everywhere, raise_first, tell_node
 
 __all__ = ["VerificationError", "everywhere", "raise_first", "tell_node"]

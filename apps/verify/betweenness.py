@@ -3,49 +3,66 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from apps.edge_operator import EdgeOperator
-from apps.operators.sums.interfaces import Betweenness
-from apps.shared.whole_graph import sum_of_copies, whole_graph
-from apps.verify.check import raise_first, tell_node
+from cusp.apps.edge_operator import EdgeOperator
+from cusp.apps.operators.interfaces import Undirected
+from cusp.apps.operators.sums.interfaces import Betweenness
+from cusp.apps.shared.whole_graph import sum_of_copies, whole_graph
+from cusp.apps.verify.check import raise_first, tell_node
 from cusp.partition import Partition
+from cusp.runtime.compiled_code import njit
 from cusp.runtime.devices import backend, move, xp_of
 from gluon.label import Label
-from gluon.reduction import ADD, MIN
+from gluon.reduction import ADD, MAX, MIN
 from gluon.sync import Sync
 
-FAR = np.iinfo(np.int32).max
 ROUNDING = 1e-9  # relative
-ON_SHORTEST = "dst.hops == src.hops + 1"
-STEP = EdgeOperator("hops + 1", into="dst.hops")
-COUNT = EdgeOperator("paths", into="dst.paths", where=ON_SHORTEST)
-DEPEND = EdgeOperator("src.paths / dst.paths * (1 + dst.depending)", into="src.depending", where=ON_SHORTEST)
+TIGHT = "src.length < dst.length and src.length + weight == dst.length"
+RELAX = EdgeOperator("length + weight", into="dst.length")
+DEEPEN = EdgeOperator("level + 1", into="dst.level", where=TIGHT)
+COUNT = EdgeOperator("paths", into="dst.paths", where=TIGHT)
+DEPEND = EdgeOperator("src.paths / dst.paths * (1 + dst.depending)", into="src.depending", where=TIGHT)
 
 
-def verify_betweenness(part: Partition, sync: Sync, betweenness: Any, sources: list[int], scale: float) -> None:
-    """Check betweenness by computing it anew, edge by edge. Collective.
+def verify_betweenness(
+    part: Partition, sync: Sync, betweenness: Any, sources: list[int], scale: float, edges: Any = None,
+    edge_scale: float | None = None,
+) -> None:  # fmt: skip
+    """Check betweenness by computing it anew, edge by edge; with weights, if the partition has some. Collective.
 
-    1. The dependencies of a source add up to the nodes between it and all that it reaches: hops - 1 for each. 2. Their
-    sums over all sources, scaled, are the answer. Small graphs are copied to every rank, which then takes some of the
-    sources; in others, all ranks go from level to level.
+    1. The dependencies of a source add up to the nodes between it and all that it reaches: without weights, hops - 1
+    for each. 2. Their sums over all sources, scaled, are the answer. Small graphs without weights are copied to every
+    rank, which then takes some of the sources; in others, all ranks go from level to level.
 
     Parameters
     ----------
     betweenness : (masters,) float64
+    edges : (edges,) float64, optional
+        Of this rank's edges, with a scale of its own.
 
     Raises
     ------
     VerificationError
         On every rank.
     """
-    if part.device == "cpu" and backend(Betweenness, part.device).sweeps(part, sync, len(sources)):
+    whole = edges is None and part.weights is None and part.device == "cpu"
+    found = None if edges is None else xp_of(part.device).zeros(part.num_local_edges, np.float64)
+    if whole and backend(Betweenness, part.device).sweeps(part, sync, len(sources)):
         expected = _sum_in_copies(part, sync, sources)
     else:
-        expected = _sum_along_edges(part if part.csc else part.with_csc(), sync, sources)
+        expected = _sum_along_edges(part if part.csc else part.with_csc(), sync, sources, found)
     expected *= scale
-    wrong = ~(abs(move(betweenness, part.device) - expected) <= ROUNDING * xp_of(part.device).maximum(expected, scale))
-    tell_node(part, sync, "betweenness: not what paths, counted again, make of node", wrong)
+    wrong = _differ(part, betweenness, expected, scale)
+    tell_node(part, sync, "betweenness: differs from a recount of the paths for node", wrong)
+    if found is not None:
+        (wrong,) = sync.total(int(_differ(part, edges, found * edge_scale, edge_scale).sum()))
+        message = f"betweenness: differs from a recount of the paths for {wrong:,} edges" if wrong else None
+        raise_first(sync, message)
+
+
+def _differ(part: Partition, values: Any, expected: Any, scale: Any) -> Any:
+    """(n,) bool: values that differ by more than rounding."""
+    return ~(abs(move(values, part.device) - expected) <= ROUNDING * xp_of(part.device).maximum(expected, scale))
 
 
 def _check_sum(source: int, total: float, between: float) -> str | None:
@@ -54,16 +71,28 @@ def _check_sum(source: int, total: float, between: float) -> str | None:
     return f"source {source}: dependencies add up to {total}, not to {between}" if wrong else None
 
 
-def _sum_along_edges(part: Partition, sync: Sync, sources: list[int]) -> Any:
-    """Dependencies of the masters, summed over all sources: level by level. Collective."""
-    expected = xp_of(part.device).zeros(part.num_masters, np.float64)
+def _sum_along_edges(part: Partition, sync: Sync, sources: list[int], edges: Any) -> Any:
+    """Dependencies of the masters, summed over all sources, and added to those of ``edges``. Collective."""
+    xp = xp_of(part.device)
+    expected, rows = (
+        xp.zeros(part.num_masters, np.float64),
+        backend(Undirected, part.device).rows_of_edges(part.offsets),
+    )
     for source in sources:
-        hops, paths, levels = _count_paths(part, sync, source)
-        dependencies = _dependencies(part, sync, hops, paths, levels)
-        reached = (hops.masters() != FAR) & (hops.masters() > 0)
-        total, between = sync.total(float(dependencies[reached].sum()), float((hops.masters()[reached] - 1).sum()))
-        raise_first(sync, _check_sum(source, total, between))
-        expected[reached] += dependencies[reached]
+        length, level, paths = _count_paths(part, sync, source)
+        depending = _dependencies(part, sync, length, level, paths)
+        reached = level.masters() > 0
+        if part.weights is None:
+            own = depending.masters()[reached]
+            total, between = sync.total(float(own.sum()), float((level.masters()[reached] - 1).sum()))
+            raise_first(sync, _check_sum(source, total, between))
+        expected[reached] += depending.masters()[reached]
+        if edges is not None:
+            weights = 1 if part.weights is None else part.weights.astype(length.values.dtype)
+            near, away = length.values[rows], length.values[part.targets]
+            tight = xp.flatnonzero((near < away) & (near + weights == away))
+            ends, targets = rows[tight], part.targets[tight]
+            edges[tight] += paths.values[ends] / paths.values[targets] * (1 + depending.values[targets])
     return expected
 
 
@@ -80,7 +109,7 @@ def _sum_in_copies(part: Partition, sync: Sync, sources: list[int]) -> np.ndarra
 @njit(cache=True, nogil=True)
 def _add_dependencies(source, offsets, targets, expected):  # type: ignore[no-untyped-def]
     """Returns the sum of the dependencies of a source, and of the nodes between it and each that it reaches."""
-    hops, paths, depending = np.full(expected.size, FAR), np.zeros(expected.size), np.zeros(expected.size)
+    hops, paths, depending = np.full(expected.size, -1), np.zeros(expected.size), np.zeros(expected.size)
     hops[source], paths[source] = 0, 1
     order = np.empty(expected.size, np.int64)
     order[0], reached, place = source, 1, 0
@@ -88,7 +117,7 @@ def _add_dependencies(source, offsets, targets, expected):  # type: ignore[no-un
         node = order[place]
         place += 1
         for edge in range(offsets[node], offsets[node + 1]):
-            if hops[targets[edge]] == FAR:
+            if hops[targets[edge]] < 0:
                 hops[targets[edge]] = hops[node] + 1
                 order[reached] = targets[edge]
                 reached += 1
@@ -107,34 +136,53 @@ def _add_dependencies(source, offsets, targets, expected):  # type: ignore[no-un
     return total, between
 
 
-def _count_paths(part: Partition, sync: Sync, source: int) -> tuple[Label, Label, list[Any]]:
-    """Hops and numbers of shortest paths of all proxies, and the proxies of each level. Collective."""
-    hops, paths = Label(part, np.int32, FAR, MIN), Label(part, np.float64, 0, ADD)
-    hops.write(source, 0)
-    paths.write(source, 1)
-    levels: list[Any] = []
-    while sync.total(hops.num_updated_masters()) != (0,):
-        frontier = hops.swap_updated()
-        levels.append(hops.device.take_bits(frontier.copy(), part.num_proxies))
-        STEP(part, frontier=frontier, hops=hops)
-        sync.reduce(hops, write="dst")
-        sync.broadcast(hops, read="any")
+def _count_paths(part: Partition, sync: Sync, source: int) -> tuple[Label, Label, Label]:
+    """Lengths and numbers of shortest paths of all proxies, and the most edges on one, -1 without. Collective."""
+    floats = part.weights is not None and part.weights.dtype.kind == "f"
+    dtype = np.dtype(np.float64 if floats else np.int64)
+    far: Any = MIN.identity(dtype)
+    length, level = Label(part, dtype, far, MIN), Label(part, np.int32, -1, MAX)
+    paths = Label(part, np.float64, 0, ADD)
+    for label, value in ((length, 0), (level, 0), (paths, 1)):
+        label.write(source, value)
+    RELAX.until_quiet(part, sync, length=length)
+    _to_all(sync, length)
+    DEEPEN.until_quiet(part, sync, level=level, length=length)
+    _to_all(sync, level)
+    for step in range(_deepest(sync, level) + 1):
         paths.swap_updated()  # copies at mirrors are not shares of a sum
-        COUNT(part, frontier=frontier, hops=hops, paths=paths)
-        sync.reduce(paths, write="dst")
+        paths.mark(_masters_at(level, step))
         sync.broadcast(paths, read="any")
-    return hops, paths, levels
+        COUNT(part, frontier=paths.swap_updated(), length=length, paths=paths)
+        sync.reduce(paths, write="dst")
+    paths.swap_updated()
+    return length, level, paths
 
 
-def _dependencies(part: Partition, sync: Sync, hops: Label, paths: Label, levels: list[Any]) -> Any:
-    """(masters,) float64: the share of the shortest paths to all nodes that depends on each. Collective."""
+def _dependencies(part: Partition, sync: Sync, length: Label, level: Label, paths: Label) -> Label:
+    """The share of the shortest paths to all nodes that depends on each, at all proxies. Collective."""
     depending = Label(part, np.float64, 0, ADD)
-    paths.swap_updated()  # its bits are those of the nodes of a level
-    for level in levels[:1:-1]:
-        paths.mark(level)
-        frontier = paths.swap_updated()
-        DEPEND(part, frontier=frontier, hops=hops, paths=paths, depending=depending)
-        sync.reduce(depending, write="src")
-        sync.broadcast(depending, read="any")
+    for step in range(_deepest(sync, level), 0, -1):
         depending.swap_updated()
-    return depending.masters()
+        depending.mark(_masters_at(level, step))
+        sync.broadcast(depending, read="any")
+        depending.mark((level.values == step).nonzero()[0])  # also mirrors whose share is 0, as it was before
+        DEPEND(part, frontier=depending.swap_updated(), length=length, paths=paths, depending=depending)
+        sync.reduce(depending, write="src")
+    return depending
+
+
+def _deepest(sync: Sync, level: Label) -> int:
+    """The highest level of all ranks. Collective."""
+    return int(sync.highest(int(level.values.max()) if level.values.size else 0))
+
+
+def _masters_at(level: Label, step: int) -> Any:
+    """Local ids of the masters of a level."""
+    return (level.masters() == step).nonzero()[0]
+
+
+def _to_all(sync: Sync, label: Label) -> None:
+    """Give the values of masters to all mirrors. Collective."""
+    label.mark_all()
+    sync.broadcast(label, read="any")

@@ -1,4 +1,4 @@
-"""What all verifiers need: values of all proxies, sums over ranks by name, and errors that name a node or an edge.
+"""Code shared by verifiers: values of all proxies, sums over ranks by name, and errors that name a node or an edge.
 
 A verifier states what must hold of an answer, in the manner of Graph500's validation, and checks it on every edge,
 where the edge is: on the CPU or the GPU, by edge operators. It shares no code with the algorithm that it checks.
@@ -9,13 +9,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from mpi4py import MPI
 
-from apps.edge_operator import EdgeOperator
+from cusp.apps.edge_operator import EdgeOperator
 from cusp.errors import InputError
 from cusp.partition import Partition
 from cusp.runtime.devices import move, to_host
 from cusp.runtime.exchange import all_to_all
+from cusp.runtime.mpi import MPI
 from gluon.label import Label
 from gluon.reduction import MIN, Reduction
 from gluon.sync import Sync

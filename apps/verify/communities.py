@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from apps.edge_operator import EdgeOperator
-from apps.verify.check import everywhere, raise_first, sum_by_name, tell_node
+from cusp.apps.edge_operator import EdgeOperator
+from cusp.apps.verify.check import everywhere, raise_first, sum_by_name, tell_node
 from cusp.partition import Partition
 from cusp.runtime.devices import move, to_host
 from gluon.label import Label
@@ -29,7 +29,7 @@ def verify_communities(
     Parameters
     ----------
     graph : Partition
-        See :func:`~apps.shared.undirected.as_undirected`.
+        See :func:`~cusp.apps.shared.undirected.as_undirected`.
     community : (masters,) int64
 
     Raises
@@ -38,7 +38,7 @@ def verify_communities(
         On every rank.
     """
     community, gids = move(community, graph.device), graph.gids[: graph.num_masters]
-    tell_node(graph, sync, "community: not a node at or below node", (community < 0) | (community > gids))
+    tell_node(graph, sync, "community: not between 0 and the id of node", (community < 0) | (community > gids))
     names, numbers = np.unique(to_host(community), return_inverse=True)
     kept, _ = sum_by_name(sync.comm, names, np.ones(names.size))
     members = to_host(gids[community == gids])

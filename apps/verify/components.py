@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from apps.edge_operator import EdgeOperator
-from apps.verify.check import everywhere, raise_first, sum_by_name, tell_edge, tell_node
+from cusp.apps.edge_operator import EdgeOperator
+from cusp.apps.verify.check import everywhere, raise_first, sum_by_name, tell_edge, tell_node
 from cusp.partition import Partition
 from cusp.runtime.devices import move, to_host
 from gluon.label import Label
@@ -85,7 +85,7 @@ def _named(part: Partition, sync: Sync, component: Any) -> Label:
     """Names of the components of all proxies, if none is above its node. Collective."""
     component = move(component, part.device)
     above = (component < 0) | (component > part.gids[: part.num_masters])
-    tell_node(part, sync, "component: not a node at or below node", above)
+    tell_node(part, sync, "component: not between 0 and the id of node", above)
     return everywhere(part, sync, component, -1)
 
 
@@ -101,7 +101,7 @@ def _reach_all(part: Partition, sync: Sync, label: Label, steps: list[EdgeOperat
             step(part, frontier=frontier, reached=reached, **given)
         sync.reduce(reached, write="any")
         sync.broadcast(reached, read="any")
-    message = "component: not connected with the node that names its component is node"
+    message = "component: not connected with the smallest node of its component is node"
     tell_node(part, sync, message, reached.masters() == 0)
 
 
@@ -139,7 +139,7 @@ def _take_away(part: Partition, sync: Sync, component: Label) -> None:
         waiting[places] -= edges
         ready = entered[waiting[places] == 0]
     (left,) = sync.total(int(left))
-    raise_first(sync, f"{left} components lead to each other in cycles, so they are too small" if left else None)
+    raise_first(sync, f"{left} components are too small: they lie on cycles" if left else None)
 
 
 def _verify_figures(sync: Sync, component: Label, components: int, largest: int) -> None:

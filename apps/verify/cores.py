@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from apps.edge_operator import EdgeOperator
-from apps.verify.check import everywhere, raise_first, tell_node
+from cusp.apps.edge_operator import EdgeOperator
+from cusp.apps.verify.check import everywhere, raise_first, tell_node
 from cusp.partition import Partition
 from cusp.runtime.devices import move, xp_of
 from gluon.label import Label
@@ -30,7 +30,7 @@ def verify_cores(
     Parameters
     ----------
     graph : Partition
-        What :func:`~apps.shared.undirected.as_undirected` made.
+        What :func:`~cusp.apps.shared.undirected.as_undirected` made.
     core : (masters,) int32
         Core numbers; with ``k``, 1 for members, else 0.
     degeneracy : int, optional
@@ -52,9 +52,9 @@ def verify_cores(
     SUPPORT(graph, support=support, claim=claim)  # whole neighbourhoods are in the rows of masters
     few = support.masters() < numbers
     few = few if k is None else few & inside
-    tell_node(graph, sync, "core: too few neighbours with a number as high as its own has node", few)
+    tell_node(graph, sync, "core: too few neighbours with a core number at least as high as that of node", few)
     left = _peel(graph, sync, claim, support, ~inside)
-    tell_node(graph, sync, "core: the nodes with its number cannot be peeled off, so it is too low, for node", left)
+    tell_node(graph, sync, "core: the core number is too low for node", left)
     _verify_figures(sync, core, degeneracy, members)
 
 

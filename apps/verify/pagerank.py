@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from apps.edge_operator import EdgeOperator
-from apps.verify.check import everywhere, raise_first
+from cusp.apps.edge_operator import EdgeOperator
+from cusp.apps.verify.check import everywhere, raise_first
 from cusp.partition import Partition
 from cusp.runtime.devices import move, xp_of
 from gluon.label import Label

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from apps.edge_operator import EdgeOperator
-from apps.verify.check import everywhere, raise_first, tell_edge, tell_node
+from cusp.apps.edge_operator import EdgeOperator
+from cusp.apps.verify.check import everywhere, raise_first, tell_edge, tell_node
 from cusp.partition import Partition
 from cusp.runtime.devices import move, xp_of
 from gluon.label import Label
@@ -155,7 +155,7 @@ def _verify(part: Partition, sync: Sync, paths: Paths, starts: dict[int, Any], a
     values = everywhere(part, sync, xp.where(reached, answer, answer.dtype.type(far)), far)
     _check_starts(part, sync, paths, starts, values)
     _check_bounds(part, sync, paths, values)
-    message = f"{paths.name}: no in-edge that explains node"
+    message = f"{paths.name}: no in-edge justifies the value of node"
     tight = f"{paths.bound} == dst.value"
     _check_grounded(part, sync, tight, paths.better, reached, starts, message, value=values, **paths.numbers)
     return values
@@ -217,8 +217,8 @@ def _check_bounds(part: Partition, sync: Sync, paths: Paths, values: Label) -> N
         weight = weights.min() if paths.better == "<" else weights.max()
         over = f"an edge of weight {weight}" if "weight" in paths.bound else "an edge"
         return (
-            f"{paths.name} of {int(part.gids[source])} is {values.values[source]}, but {values.values[target]} of its "
-            f"out-neighbour {int(part.gids[target])} over {over}"
+            f"{paths.name} of node {int(part.gids[source])} is {values.values[source]}, but that of its out-neighbour "
+            f"{int(part.gids[target])} is {values.values[target]}, over {over}"
         )
 
     tell_edge(part, sync, f"{paths.bound} {paths.better} dst.value", describe, value=values, **paths.numbers)
@@ -229,9 +229,9 @@ def _verify_parents(
 ) -> None:
     """Check parents where :func:`_verify` has found the values right. Collective."""
     is_source = part.gids[: part.num_masters] == source
-    tell_node(part, sync, "parents: not its own parent is the source", is_source & (parents != source))
-    tell_node(part, sync, "parents: one is given though it is not reached for node", ~reached & (parents >= 0))
+    tell_node(part, sync, "parents: the source must be its own parent: node", is_source & (parents != source))
+    tell_node(part, sync, "parents: there is a parent for the unreached node", ~reached & (parents >= 0))
     tight = f"dst.parent == src.gid and {paths.bound} == dst.value"
     given = {"value": values, "parent": everywhere(part, sync, parents, -1)}
-    message = "parents: no edge as long as their distances say leads from its parent to node"
+    message = "parents: no edge of the right length leads from its parent to node"
     _check_grounded(part, sync, tight, paths.better, reached, [source], message, **given)

@@ -3,12 +3,12 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from apps.shared.oriented import cut_rows
-from apps.shared.splitmix64 import splitmix64
-from apps.verify.check import raise_first, tell_node
+from cusp.apps.shared.oriented import cut_rows
+from cusp.apps.shared.splitmix64 import splitmix64
+from cusp.apps.verify.check import raise_first, tell_node
 from cusp.partition import Partition
+from cusp.runtime.compiled_code import njit
 from cusp.runtime.devices import to_host
 from gluon.sync import Sync
 
@@ -26,9 +26,9 @@ def verify_triangles(graph: Partition, sync: Sync, figures: dict[str, Any], labe
     Parameters
     ----------
     graph : Partition
-        Undirected, see :func:`~apps.shared.undirected.as_undirected`.
+        Undirected, see :func:`~cusp.apps.shared.undirected.as_undirected`.
     figures, labels
-        As of :func:`apps.triangles.triangles` with ``per_node``; ``average_clustering`` may be missing.
+        As of :func:`cusp.apps.triangles.triangles` with ``per_node``; ``average_clustering`` may be missing.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def verify_triangles(graph: Partition, sync: Sync, figures: dict[str, Any], labe
     _refuse(sync, not np.isclose(figures["transitivity"], share), f"the transitivity is not {share}")
     expected = counts / np.maximum(pairs, 1)
     wrong = ~np.isclose(clustering, expected)
-    tell_node(graph, sync, "clustering: not the share of pairs of neighbours at node", wrong)
+    tell_node(graph, sync, "clustering: not the fraction of connected pairs of neighbours at node", wrong)
     mean = sync.total(float(expected.sum()))[0] / graph.num_nodes
     _refuse(
         sync, not np.isclose(figures.get("average_clustering", mean), mean), f"the average clustering is not {mean}"

@@ -1,1 +1,1 @@
-"""The memory of a GPU that is smaller than a graph: what stays on the card, and what lies in the host's memory."""
+"""The memory of a GPU that is smaller than a graph: some edges stay on the card, the others in host memory."""

@@ -261,12 +261,12 @@ def set_limit(limit: int | None, needed: int, sharing: int) -> None:
         limit = most
     if not 0 < limit <= free:
         what = f"--memory-limit: {limit:,} bytes" if limit > 0 else f"the graph needs up to {needed:,} bytes"
-        raise CardError(f"{what}, but the GPU has {free:,} of {whole:,} left, for {sharing} rank{'s' * (sharing > 1)}")
+        raise CardError(f"{what}, but the GPU has {free:,} of {whole:,} free, for {sharing} rank{'s' * (sharing > 1)}")
     why = why_not()
     if why:
         raise CardError(
-            f"the graph needs up to {needed:,} bytes, and {limit:,} of the GPU may be used; its driver cannot take "
-            f"memory of the host for the rest ({why}): use more ranks, or --device cpu"
+            f"the graph needs up to {needed:,} bytes, and {limit:,} of the GPU may be used; its driver cannot use "
+            f"host memory for the rest ({why}): use more ranks, or --device cpu"
         )
     if _memory:
         _memory[0].resize(limit)

@@ -1,4 +1,4 @@
-"""What the memory of a device offers, with a limit where that is a GPU's: ``card_cpu`` and ``card_gpu``."""
+"""The interface to the memory of a device, limited on a GPU: ``card_cpu`` and ``card_gpu``."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol

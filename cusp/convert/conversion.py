@@ -1,16 +1,20 @@
 """From the edges of any format to rows of a graph, in a graph file or in memory: read, weigh, sort on all ranks."""
 
+import argparse
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from cusp.convert.weights import Weigher, make_weigher
+from cusp.convert.weights import Weigher, is_column, make_weigher
 from cusp.edge_lists.csr_plan import check_num_nodes
 from cusp.errors import GraphFileError, OptionError, shortened, together
 from cusp.formats import EdgeSource, open_edges
+from cusp.formats.source import EncodingError, WideIdsError
 from cusp.formats.text import FractionalWeightError
+from cusp.input.memory_input import NamedSlice, slice_of_rows
+from cusp.names.numbering import names_of
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -30,7 +34,7 @@ class SparseIdsError(GraphFileError):
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be read, and what is to become of it; see ``python -m scripts.convert --help``.
+    """What is to be read, and what is to become of it; see ``cusp convert --help``.
 
     Attributes
     ----------
@@ -38,8 +42,9 @@ class Request:
     format : str, optional
     columns : list of str, optional
         Source, target and perhaps weight.
-    names : bool
-        Node ids are names, even if all of them are whole numbers.
+    ids : str
+        What whole numbers are: ``names`` or ``numbers`` of nodes; or ``auto``, see
+        :func:`cusp.input.memory_input.named_slice`.
     symmetrize, drop_loops, dedup : bool
     nodes : int, optional
     weights : str
@@ -49,14 +54,16 @@ class Request:
     memory_limit : int, optional
         Bytes of one rank.
     scratch : str, optional
-    real, dense : bool
-        Weights are floats; the comment ``# Nodes: N`` of a text file counts all ids.
+    insist : bool
+        Refuse a file without weights whose columns of numbers may be meant as such.
+    real, dense, latin1 : bool
+        Weights are floats; the comment ``# Nodes: N`` of a text file counts all ids; texts are in Latin-1.
     """
 
     input: str
     format: str | None = None
     columns: list[str] | None = None
-    names: bool = False
+    ids: str = "auto"
     symmetrize: bool = False
     drop_loops: bool = False
     dedup: bool = False
@@ -66,40 +73,92 @@ class Request:
     seed: int = 1
     memory_limit: int | None = None
     scratch: str | None = None
+    insist: bool = False
     real: bool = False
     dense: bool = True
+    latin1: bool = False
 
 
-def convert(comm: "Intracomm", request: Request, output: str, transpose: bool = False) -> tuple[int, int]:
-    """Write a graph file; return the numbers of nodes and edges. Collective.
+def request_of(options: argparse.Namespace, **more: Any) -> Request:
+    """What a command line asks for; a column that --weights names replaces the third."""
+    given = {field.name: getattr(options, field.name) for field in fields(Request) if hasattr(options, field.name)}
+    columns = options.columns.split(",") if options.columns else None
+    if is_column(options.weights):
+        columns = (columns or ["", ""])[:2] + [options.weights]
+    return Request(**given | {"columns": columns} | more)
+
+
+def convert(
+    comm: "Intracomm", request: Request, output: str, transpose: bool = False, notes: list[str] | None = None
+) -> tuple[int, int]:
+    """Write a graph file, or a table of its edges; return the numbers of nodes and edges; add hints to ``notes``.
+
+    Collective.
 
     Raises
     ------
     InputError
         On every rank.
     """
+    from cusp.output.tables import TABLES, suffix_of
     from cusp.output.whole_file import check_target
 
     check_target(output, comm)  # which may be the input: it is replaced when the new file is complete
-    return _read(comm, request, lambda builder, source, names: builder.write(output, transpose, names))
+    as_table = suffix_of(output) in TABLES
+
+    def write(builder: "CsrBuilder", source: EdgeSource, names: "NameSlab | None") -> tuple[int, int]:
+        if as_table:
+            written = _write_edges(comm, builder.build(), names, output)
+        else:
+            written = builder.write(output, transpose, names)
+        if notes is not None:
+            notes.extend([*source.notes, *hints_of(source)])
+        return written
+
+    return _read(comm, request, write)
 
 
-def read_graph(comm: "Intracomm", request: Request) -> "tuple[CsrSlice, NameSlab | None, EdgeSource]":
-    """This rank's rows in memory, the names of its nodes if they have some, and the file. Collective.
+def _write_edges(comm: "Intracomm", rows: "CsrSlice", slab: "NameSlab | None", output: str) -> tuple[int, int]:
+    """Write the edges as a table that :func:`convert` reads again. Collective."""
+    from cusp.output.tables import write_columns
+
+    names = None if slab is None else names_of(slab, comm)
+    sources = rows.first_node + np.repeat(np.arange(rows.indptr.size - 1), np.diff(rows.indptr))
+    columns = {"source": sources, "target": rows.indices} | ({} if rows.weights is None else {"weight": rows.weights})
+    write_columns(output, columns, names, ("source", "target"), comm)
+    return rows.num_nodes, rows.num_edges
+
+
+def hints_of(source: EdgeSource) -> list[str]:
+    """A line on each column of numbers that was not taken."""
+    return [
+        f"{source.path}: {columns.split(',')[-1]} was not taken; --columns {columns} takes it as the weight of edges"
+        for columns in source.unused
+    ]
+
+
+def read_slice(comm: "Intracomm", request: Request) -> "NamedSlice":
+    """A file of any format in memory: this rank's slice of it. Collective.
 
     Raises
     ------
     InputError
         On every rank.
     """
-    return _read(comm, request, lambda builder, source, names: (builder.build(), names, source))
+
+    def build(builder: "CsrBuilder", source: EdgeSource, slab: "NameSlab | None") -> NamedSlice:
+        names = None if slab is None else names_of(slab, comm)
+        return NamedSlice(slice_of_rows(builder.build(), comm, names), names, source.notes, source.unused)
+
+    return _read(comm, request, build)
 
 
 def _read(comm: "Intracomm", request: Request, finish: "Callable[[CsrBuilder, EdgeSource, NameSlab | None], T]") -> T:
     """Read all edges and finish. Collective.
 
-    Two guesses from the first lines of a text file may prove wrong further down: that weights are
-    integers, and that its comment ``# Nodes: N`` counts all ids. If so, the file is read again without the guess.
+    Guesses from the first lines of a text file may prove wrong further down: that weights are integers, that ids fit
+    into int64, that it is in UTF-8, and that its comment ``# Nodes: N`` counts all ids. If so, the file is read again
+    without the guess.
     """
     request = replace(request, real=(request.weight_type or "").startswith("float"))
     while True:
@@ -109,6 +168,14 @@ def _read(comm: "Intracomm", request: Request, finish: "Callable[[CsrBuilder, Ed
             if request.real:
                 raise
             request = replace(request, real=True)
+        except WideIdsError:
+            if request.ids != "auto":
+                raise
+            request = replace(request, ids="names")
+        except EncodingError:
+            if request.latin1:
+                raise
+            request = replace(request, latin1=True)
         except SparseIdsError:
             request = replace(request, dense=False)
 
@@ -118,13 +185,20 @@ def _fill_builder(comm: "Intracomm", request: Request) -> "tuple[CsrBuilder, Edg
 
     limit = request.memory_limit or memory_for_one()
     with together(comm):
-        source = open_edges(request.input, request.format, request.columns, request.real, request.names)
+        source = open_edges(request.input, request.format, request.columns, request.real, request.ids, request.latin1)
+        if request.insist and source.unused and request.weights == "keep":
+            raise OptionError(
+                f"{source.path}: no column is known to be the weight of edges, and there is "
+                f"{', '.join(columns.split(',')[-1] for columns in source.unused)}; say --columns {source.unused[0]}, "
+                "or --weights none for lengths of 1"
+            )
         stated = source.min_nodes if request.dense else 0
         num_nodes = _num_nodes(request, source) or stated or None
         weigh = make_weigher(request.weights, request.weight_type, request.seed, source)
         if source.dictionary is not None:
             source.dictionary.limit = limit // 2
             limit //= 2
+        any_ids = source.dictionary is None and num_nodes is None and request.ids != "numbers"
         builder = CsrBuilder(
             comm,
             num_nodes=num_nodes,
@@ -135,26 +209,30 @@ def _fill_builder(comm: "Intracomm", request: Request) -> "tuple[CsrBuilder, Edg
             memory_limit=limit,
             scratch=request.scratch,
             symmetric=source.symmetric,
+            any_ids=any_ids,
         )
     with together(comm):
-        asymmetry = _fill(builder, source, weigh, comm, request.nodes, 0 if request.nodes else stated)
+        asymmetry = _fill(builder, source, weigh, comm, request.nodes, 0 if request.nodes else stated, any_ids)
     edges_read, asymmetry = comm.allreduce(source.edges_read), comm.allreduce(asymmetry) % 2**64
     sums = comm.allgather(source.sums)
     with together(comm):
         source.check_complete(edges_read, sums)
-        if edges_read == 0 and not num_nodes:
+        if edges_read == 0 and not num_nodes and not source.named:
             raise GraphFileError(f"{source.path}: has no edges and states no nodes; give their number with --nodes")
         if asymmetry:
             raise GraphFileError(
                 f"{source.path}: is an undirected graph by its header, but not every edge is listed at both "
                 "ends; correct the file, or convert it as a list of edges with --symmetrize --dedup"
             )
-    return builder, source, _names(comm, source, builder)
+    slab = _names(comm, source, builder, request.ids if any_ids else "numbers")
+    if slab is not None and slab.note:
+        source.notes.append(f"{source.path}: {slab.note}")
+    return builder, source, slab
 
 
-def _names(comm: "Intracomm", source: EdgeSource, builder: "CsrBuilder") -> "NameSlab | None":
+def _names(comm: "Intracomm", source: EdgeSource, builder: "CsrBuilder", ids: str) -> "NameSlab | None":
     """The names of nodes, if they have some: those that were read, by which nodes are now numbered. Collective."""
-    from cusp.names.numbering import number_names, slab_of
+    from cusp.names.numbering import name_ids, number_names, slab_of
 
     if source.dictionary is not None:
         numbers, slab = number_names(source.dictionary.known(), comm)
@@ -162,7 +240,7 @@ def _names(comm: "Intracomm", source: EdgeSource, builder: "CsrBuilder") -> "Nam
         return slab
     with together(comm):
         names = source.stored_names(comm.rank, comm.size)
-    return None if names is None else slab_of(names, comm)
+    return name_ids(builder, comm, ids) if names is None else replace(slab_of(names.packed(), comm), whole=names.whole)
 
 
 def _fill(
@@ -172,6 +250,7 @@ def _fill(
     comm: "Intracomm",
     nodes: int | None,
     stated: int,
+    any_ids: bool,
 ) -> int:
     """Add this rank's share of the edges: ``nodes`` is the requested number, ``stated`` the file's guess.
 
@@ -182,11 +261,11 @@ def _fill(
         if sources.size == 0:
             continue
         largest = max(int(sources.max()), int(targets.max()))
-        if stated and largest >= stated:
+        if stated and (largest >= stated or min(int(sources.min()), int(targets.min())) < 0):
             raise SparseIdsError(f"{source.path}: states {stated:,} nodes but has the id {largest:,}")
         if nodes is not None and largest >= nodes:
             raise OptionError(f"--nodes {nodes}: {source.path} has the id {largest:,}, so at least {largest + 1} nodes")
-        if nodes is None:
+        if nodes is None and not any_ids:
             _check_size(source, largest + 1)
         if source.reverse_stored:
             from cusp.convert.symmetry import asymmetry
@@ -222,7 +301,7 @@ def _check_size(source: EdgeSource, num_nodes: int) -> None:
     check_num_nodes(num_nodes, str(source.path))
     size = source.path.stat().st_size
     if 8 * num_nodes > max(SMALL, LONELY * size):
-        names = ", or take ids as names with --names" if source.takes_names else ""
+        names = ", or take ids as names with --ids names" if source.takes_names else ""
         raise GraphFileError(
             f"{source.path}: a file of {size:,} bytes has the id {num_nodes - 1:,}, or states as many nodes: their "
             f"offsets take {8 * num_nodes / 1e9:,.1f} GB; number the nodes from 0 without gaps first, or confirm "

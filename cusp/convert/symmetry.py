@@ -1,10 +1,10 @@
 """Whether a file that lists each undirected edge at both ends really does."""
 
 import numpy as np
-from numba import njit
 
 from cusp.edge_lists.random_kernels import mix
 from cusp.input.checksum import as_bits
+from cusp.runtime.compiled_code import njit
 
 
 @njit(cache=True, nogil=True)

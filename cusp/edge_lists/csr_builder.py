@@ -4,7 +4,6 @@ import os
 from dataclasses import dataclass
 
 import numpy as np
-from mpi4py import MPI
 
 from cusp.edge_lists import csr_kernels
 from cusp.edge_lists.csr_plan import Plan, SortOptions, cell_shift, check_num_nodes, make_plan, num_cells
@@ -14,11 +13,12 @@ from cusp.edge_lists.csr_sort import BucketSort
 from cusp.edge_lists.edge_store import Chunk, EdgeStore
 from cusp.edge_lists.spool import Budget, Spool
 from cusp.edge_lists.weight_codes import WEIGHT_TYPES
-from cusp.errors import together
+from cusp.errors import GraphFileError, together
 from cusp.names.numbering import NameSlab
 from cusp.output.graph_writer import GraphWriter, index_dtype
 from cusp.output.whole_file import check_target
 from cusp.runtime.environment import local_ranks
+from cusp.runtime.mpi import MPI
 from cusp.runtime.threads import num_threads, ordered_map
 
 CHUNK_EDGES = 2**20
@@ -91,6 +91,8 @@ class CsrBuilder:
         Folder of the scratch files; None: ``$TMPDIR``, else ``/tmp``.
     symmetric : bool
         The edges as given are known to be symmetric: this is recorded in the result.
+    any_ids : bool
+        Ids may be any of int64: :meth:`distinct_ids` says whether to :meth:`renumber` them.
 
     Raises
     ------
@@ -112,6 +114,7 @@ class CsrBuilder:
         memory_limit: int | None = None,
         scratch: str | None = None,
         symmetric: bool = False,
+        any_ids: bool = False,
     ) -> None:
         if num_nodes is not None and num_nodes < 0:
             raise ValueError(f"num_nodes is {num_nodes}")
@@ -130,7 +133,7 @@ class CsrBuilder:
         self._used = False
         self._budget = Budget(memory_limit // 2)
         chunk_edges = min(CHUNK_EDGES, max(64, at_work // CHUNK_BYTES))
-        self._edges = EdgeStore(num_nodes, dtype, chunk_edges, Spool(self._budget, scratch))
+        self._edges = EdgeStore(num_nodes, dtype, chunk_edges, Spool(self._budget, scratch), any_ids)
 
     def add(self, sources: np.ndarray, targets: np.ndarray, weights: np.ndarray | None = None) -> None:
         """Add edges ``sources[i] -> targets[i]`` on this rank; the arrays are copied.
@@ -152,14 +155,61 @@ class CsrBuilder:
         """
         self._edges.add(sources, targets, weights)
 
-    def renumber(self, numbers: np.ndarray, num_nodes: int) -> None:
+    def renumber(self, numbers: np.ndarray, num_nodes: int, ids: np.ndarray | None = None) -> None:
         """What this rank has added as node ``i`` is node ``numbers[i]`` of a graph with this many nodes.
 
         For nodes whose numbers are known only once all ranks have read their edges. Every rank calls it, after its
-        last edge.
+        last edge. With ``ids``, which ascend, it is what was added as ``ids[i]``.
         """
         self._num_nodes = num_nodes
-        self._edges.renumber(numbers.astype(index_dtype(num_nodes)))
+        self._edges.renumber(numbers.astype(index_dtype(num_nodes)), ids)
+
+    def id_range(self) -> tuple[int, int]:
+        """The smallest and the largest id of all ranks; 0 and -1 without edges. Collective."""
+        ranges = self._comm.allgather((self._edges.min_id, self._edges.max_id, self._edges.num_edges))
+        known = [(low, high) for low, high, edges in ranges if edges] or [(0, -1)]
+        return min(low for low, _ in known), max(high for _, high in known)
+
+    def distinct_ids(self, always: bool = False) -> np.ndarray | None:
+        """The ids that this rank has added, ascending; None if half of those from 0 to the largest occur. Collective.
+
+        Then they are numbers of nodes as they are, unless they are asked for ``always``.
+        """
+        (lowest, highest), edges = self.id_range(), self._comm.allreduce(self._edges.num_edges)
+        if not always and lowest >= 0 and highest < 4 * edges and self._half_occur(highest + 1):
+            return None
+        return None if edges == 0 else self._distinct()
+
+    def _half_occur(self, num_ids: int) -> bool:
+        """Whether half of the ids below a number do. Collective."""
+        seen, enough, looks = np.zeros(num_ids, np.uint8), False, 1
+        with together(self._comm):
+            for place, chunk in enumerate(self._edges.chunks(swap=False, keep=True), 1):
+                seen[chunk.sources] = seen[chunk.targets] = 1
+                if place == looks:
+                    enough, looks = bool(2 * np.count_nonzero(seen) >= num_ids), 2 * looks
+                if enough:
+                    break
+        if self._comm.allreduce(int(enough)):
+            return True
+        for first in range(0, num_ids, 1 << 30):  # of MPI's count
+            self._comm.Allreduce(MPI.IN_PLACE, seen[first : first + (1 << 30)], MPI.MAX)
+        return bool(2 * np.count_nonzero(seen) >= num_ids)
+
+    def _distinct(self) -> np.ndarray:
+        """Collective."""
+        ids, more, limit = np.empty(0, np.int64), [], self._budget.limit
+        with together(self._comm):
+            for chunk in self._edges.chunks(swap=False, keep=True):
+                more.append(np.unique(np.concatenate([chunk.sources, chunk.targets]).astype(np.int64)))
+                if sum(map(len, more)) > ids.size:
+                    ids, more = np.unique(np.concatenate([ids, *more])), []
+                if ids.nbytes > limit:
+                    raise GraphFileError(
+                        f"more than {ids.size:,} ids take {ids.nbytes / 1e6:,.0f} MB of one rank; its limit leaves "
+                        f"{limit / 1e6:,.0f} MB for them; raise --memory-limit, or take more ranks"
+                    )
+        return np.unique(np.concatenate([ids, *more]))
 
     def build(self) -> CsrSlice:
         """Return this rank's rows. Collective.

@@ -10,7 +10,8 @@ are in a second array ``extra``, which is empty otherwise.
 """
 
 import numpy as np
-from numba import njit
+
+from cusp.runtime.compiled_code import njit
 
 FAN_BITS = 8  # a bucket that is too large is split into 256
 DIGIT_BITS = 11  # that one pass sorts by

@@ -29,20 +29,30 @@ class EdgeStore:
     ----------
     num_edges : int
         Edges added so far.
-    max_id : int
-        Largest node id so far, or -1.
+    min_id, max_id : int
+        Smallest and largest node id so far; 0 and -1 without any.
     code_range : (int, int)
         Smallest and largest code of a weight so far; ``(2**64, -1)`` without any.
     """
 
-    def __init__(self, num_nodes: int | None, weight_dtype: np.dtype | None, chunk_edges: int, spool: Spool) -> None:
-        self._limit = MAX_NODES if num_nodes is None else num_nodes
+    def __init__(
+        self,
+        num_nodes: int | None,
+        weight_dtype: np.dtype | None,
+        chunk_edges: int,
+        spool: Spool,
+        any_ids: bool = False,
+    ) -> None:
+        self._first = -(2**63) if any_ids else 0
+        self._limit = 2**63 if any_ids else MAX_NODES if num_nodes is None else num_nodes
         self._weight_dtype = weight_dtype
         self._chunk_edges = chunk_edges
         self._spool = spool
         self._chunks: list[tuple[Stored, Stored, Stored | None]] = []
         self._numbers: np.ndarray | None = None
+        self._ids: np.ndarray | None = None
         self.num_edges = 0
+        self.min_id = 0
         self.max_id = -1
         self.code_range = (2**64, -1)
 
@@ -67,9 +77,9 @@ class EdgeStore:
             part = slice(first, first + self._chunk_edges)
             self._add_chunk(sources[part], targets[part], None if weights is None else weights[part])
 
-    def renumber(self, numbers: np.ndarray) -> None:
-        """From now on, the node that was added as ``i`` is ``numbers[i]``."""
-        self._numbers = numbers
+    def renumber(self, numbers: np.ndarray, ids: np.ndarray | None) -> None:
+        """From now on, the node that was added as ``ids[i]``, or ``i``, is ``numbers[i]``."""
+        self._numbers, self._ids = numbers, ids
 
     def chunks(self, swap: bool, keep: bool) -> Iterator[Chunk]:
         """Yield the chunks, with sources and targets swapped if ``swap``; forget each unless ``keep``."""
@@ -80,7 +90,10 @@ class EdgeStore:
             chunk = waiting.popleft()
             sources, targets = self._spool.get(chunk[0]), self._spool.get(chunk[1])
             if self._numbers is not None:
-                sources, targets = self._numbers[sources], self._numbers[targets]
+                sources, targets = (
+                    self._numbers[ends if self._ids is None else np.searchsorted(self._ids, ends)]
+                    for ends in (sources, targets)
+                )
             codes = None if chunk[2] is None else self._spool.get(chunk[2])
             if not keep:
                 self._spool.drop(*chunk)
@@ -88,7 +101,7 @@ class EdgeStore:
             yield Chunk(targets, sources, codes) if swap else Chunk(sources, targets, codes)
 
     def _add_chunk(self, sources: np.ndarray, targets: np.ndarray, weights: np.ndarray | None) -> None:
-        highest = self._check_ids(sources, targets)
+        lowest, highest = self._check_ids(sources, targets)
         codes = None
         if weights is not None and self._weight_dtype is not None:
             converted = weight_codes.convert(weights, self._weight_dtype, self.num_edges)
@@ -96,18 +109,18 @@ class EdgeStore:
             low, high = self.code_range
             self.code_range = min(low, int(values.min())), max(high, int(values.max()))
             codes = self._spool.put(values)
-        dtype = index_dtype(highest + 1)
+        dtype = index_dtype(highest + 1) if lowest >= 0 else np.dtype(np.int64)
         ends = self._spool.put(sources.astype(dtype)), self._spool.put(targets.astype(dtype))
         self._chunks.append((*ends, codes))
-        self.max_id = max(self.max_id, highest)
+        self.min_id, self.max_id = min(self.min_id, lowest) if self.num_edges else lowest, max(self.max_id, highest)
         self.num_edges += sources.size
 
-    def _check_ids(self, sources: np.ndarray, targets: np.ndarray) -> int:
-        """The largest id; GraphFileError for the first edge with an id out of range."""
+    def _check_ids(self, sources: np.ndarray, targets: np.ndarray) -> tuple[int, int]:
+        """The smallest and the largest id; GraphFileError for the first edge with an id out of range."""
         lowest = min(int(sources.min()), int(targets.min()))
         highest = max(int(sources.max()), int(targets.max()))
-        if 0 <= lowest and highest < self._limit:
-            return highest
+        if self._first <= lowest and highest < self._limit:
+            return lowest, highest
         bad = (sources < 0) | (targets < 0) | (sources >= self._limit) | (targets >= self._limit)
         at = int(bad.argmax())
         raise GraphFileError(

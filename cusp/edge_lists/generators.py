@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from mpi4py import MPI
 
 from cusp.edge_lists import random_kernels
 from cusp.edge_lists.csr_builder import CsrBuilder, CsrSlice
@@ -13,6 +12,7 @@ from cusp.edge_lists.csr_plan import MAX_NODES
 from cusp.edge_lists.random_weights import MAX_SPAN, WeightRule, require
 from cusp.errors import OptionError, together
 from cusp.output.graph_writer import index_dtype
+from cusp.runtime.mpi import MPI
 from cusp.runtime.threads import ordered_map
 
 BATCH = 2**20  # edge numbers that one thread works on at a time

@@ -5,7 +5,8 @@ OOPSLA 2014): any rank can draw any edge without drawing those before it.
 """
 
 import numpy as np
-from numba import njit
+
+from cusp.runtime.compiled_code import njit
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 LANES = 4  # 16-bit numbers in a 64-bit number: this many levels of an RMAT edge share it

@@ -12,7 +12,7 @@ class Budget:
     """Bytes of memory that several spools share; safe between threads."""
 
     def __init__(self, limit: int) -> None:
-        self._left = limit
+        self.limit = self._left = limit
         self._lock = Lock()
 
     def take(self, num_bytes: int) -> bool:

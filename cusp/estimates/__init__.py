@@ -1,1 +1,1 @@
-"""What a partition looks like, or would look like: figures, dry runs, pictures."""
+"""The quality of a partition, measured or estimated: figures, dry runs, pictures."""

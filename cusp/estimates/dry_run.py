@@ -1,4 +1,4 @@
-"""What a partition will need, before it is made: an estimate from a small part of the file, and bounds."""
+"""The memory and traffic of a partition before it is made: an estimate from a sample of the file, and bounds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -86,7 +86,7 @@ def dry_run(header: GraphHeader, policy: Policy, parts: int, split: str, limit: 
         quality = estimate(edges, compiled, parts, split, comm).quality
         source = f"computed from all edges ({needed / 1e6:,.1f} MB)"
         if parts != comm.size and compiled.uses.history:
-            source += f"; rules with state were asked by {comm.size} ranks; {parts} ranks know less of each other"
+            source += f"; rules with state ran on {comm.size} ranks; {parts} ranks see less of each other's"
         return DryRun(parts, bounds, quality, quality.replication, quality.replication, source, header)
     sampled: SampledEstimate | None = None
     with together(comm):
@@ -108,11 +108,11 @@ def _from_sample(
     reason = why_not(compiled, sample)
     if reason is not None:
         name = compiled.policy.name
-        return None, f"no estimate: policy {name} cannot be sampled; {reason}. python -m cusp compare computes it"
+        return None, f"no estimate: policy {name} cannot be sampled; {reason}; use cusp compare"
     share = sample.num_edges / max(1, header.num_edges)
     source = f"estimated from {sample.num_bytes / 1e6:,.1f} MB of the file, {share:.1%} of the edges"
     if not (header.symmetric or header.has_transpose):
-        source += "; in-edges are guessed, since the file has no transpose"
+        source += "; in-edges are a guess, since the file has no transpose"
     return estimate_from_sample(sample, compiled, parts, split), source
 
 

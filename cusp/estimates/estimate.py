@@ -1,10 +1,9 @@
-"""What a partition would look like, for any number of parts, without moving any edge."""
+"""The quality of a partition, for any number of parts, without moving any edge."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
 from cusp.assign_edges import assign_edges
 from cusp.assign_masters import Masters, assign_masters
@@ -18,6 +17,7 @@ from cusp.neighbors import Neighbors
 from cusp.policies.compile_rules import CompiledPolicy, compile_policy
 from cusp.policies.policy import Policy
 from cusp.prepare_rules import PreparedRules, prepare_rules
+from cusp.runtime.compiled_code import njit
 from cusp.runtime.exchange import all_to_all
 from cusp.runtime.stopwatch import Stopwatch
 

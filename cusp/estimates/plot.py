@@ -1,4 +1,4 @@
-"""A picture of a comparison of policies (``python -m cusp compare --plot``); needs matplotlib."""
+"""A picture of a comparison of policies (``cusp compare --plot``); needs matplotlib."""
 
 import importlib
 from collections.abc import Callable
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 INK, FAINT, BAR, BEST = "#222222", "#999999", "#8fb3d1", "#1f5f99"
 MARKERS = "osD^v<>ph*X"  # one for each line in turn
+DASHES = ("-", (0, (5, 2)), (0, (1.5, 1.5)))
+APART = 3  # points between lines side by side, so that equal ones can be told apart
 LONGEST = 22  # characters of a policy's name that fit beside the bars
 
 
@@ -110,17 +112,29 @@ def _draw(axis: Any, panel: Panel, figures: list[dict]) -> None:
 
 
 def _draw_series(axis: Any, panel: Panel, figures: list[dict]) -> None:
-    """Draw a line for each policy, over the numbers of parts, each twice as far as the half of it."""
+    """Draw a line for each policy, over the numbers of parts, each twice as far as the half of it.
+
+    Lines are shifted sideways by a few points: those with the same values would hide each other.
+    """
     sizes = sorted({entry["parts"] for entry in figures})
-    for place, policy in enumerate(dict.fromkeys(entry["policy"] for entry in figures)):
+    policies = dict.fromkeys(entry["policy"] for entry in figures)
+    for place, policy in enumerate(policies):
         some = sorted((entry for entry in figures if entry["policy"] == policy), key=lambda entry: entry["parts"])
         parts, values = [entry["parts"] for entry in some], [entry[panel.key] for entry in some]
-        marker = MARKERS[place % len(MARKERS)]
-        axis.plot(parts, values, label=short_name(policy), marker=marker, markersize=5, linewidth=1.5)
+        style = {"marker": MARKERS[place % len(MARKERS)], "linestyle": DASHES[place % len(DASHES)]}
+        [line] = axis.plot(parts, values, label=short_name(policy), markersize=5, linewidth=1.5, clip_on=False, **style)
+        line.set_transform(shifted(axis, APART * (place - (len(policies) - 1) / 2)))
     draw_sizes(axis, sizes, "parts")
+    axis.margins(x=0.12)
     axis.set_ylim(bottom=panel.origin)
     axis.set_title(panel.title, fontsize=11, color=INK)
     axis.set_ylabel(panel.unit, fontsize=9, color=INK)
+
+
+def shifted(axis: Any, points: float) -> Any:
+    """The coordinates of an axis, moved to the right by some points."""
+    moved = importlib.import_module("matplotlib.transforms").offset_copy
+    return moved(axis.transData, fig=axis.figure, x=points, units="points")
 
 
 def draw_sizes(axis: Any, sizes: list[int], of: str) -> None:

@@ -1,4 +1,4 @@
-"""How good a partition is: replication, balance, partners, cut edges, traffic, memory."""
+"""The quality of a partition: replication, balance, partners, cut edges, traffic, memory."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""What a partition would look like, from a small sample of the graph: for rules that decide without knowing the rest.
+"""The quality of a partition, from a small sample of the graph: for rules that need no data about the rest.
 
 If the sample has the in-edges of its nodes too (symmetric graphs, stored transposes), it shows all proxies of these
 nodes, and their mean is that of all nodes except for chance. Otherwise the number of targets that each part will meet
@@ -8,7 +8,6 @@ has to be guessed from how it grows with the sample: the smaller the sample, the
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from cusp.errors import PolicyError
 from cusp.estimates.estimate import count_parts
@@ -19,6 +18,7 @@ from cusp.input.edge_slice import EdgeSlice
 from cusp.policies.compile_rules import CompiledPolicy
 from cusp.policies.inspect_rules import KNOWN_EVERYWHERE, attributes_used
 from cusp.policies.prop import Prop
+from cusp.runtime.compiled_code import njit
 
 GRID = 1 << 20  # nodes whose masters are computed, at most twice as many
 
@@ -43,9 +43,9 @@ class SampledEstimate:
 def why_not(compiled: CompiledPolicy, sample: Sample) -> str | None:
     """Why a sample cannot say what a policy would do; None if it can."""
     if compiled.uses.history:
-        return "its rules have state: what they do with a node depends on all that they did before"
+        return "its rules have state, so each decision depends on all earlier ones"
     if not compiled.uses.computed:
-        return "its master rule asks what only the reader of a node knows"
+        return "its master rule needs data that only the reader of a node has"
     used = attributes_used(compiled.policy.edge) & set(dir(Prop))
     unknown = used - {*KNOWN_EVERYWHERE, "out_degree", "neighbor_degree"}
     if unknown:

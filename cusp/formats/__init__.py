@@ -4,10 +4,9 @@ One file per family::
 
     edge_list.py     SNAP, KONECT, GAP .el/.wel            headed_text.py   MatrixMarket, DIMACS, PACE
     metis.py         METIS .graph                          graph_binary.py  Galois .gr, GAP .sg/.wsg
-    arrays.py        raw pairs, .npy, .npz                 tables.py        CSV, TSV, Parquet
-    hdf5.py          our own graph files
+    arrays.py        raw pairs, .npy, .npz                 tables.py        CSV, TSV, Parquet, Feather
+    hdf5.py          our own graph files                   from_networkx.py what NetworkX reads
     source.py        EdgeSource, the interface of them all
-    columns.py       which columns of a table are meant
     text.py, parse.py                    what text formats share: blocks of lines, and their parser
     binary.py                            what binary formats share: numbers at known positions, rows behind offsets
 """
@@ -18,7 +17,7 @@ from importlib import import_module
 from pathlib import Path
 
 from cusp.errors import GraphFileError, OptionError
-from cusp.formats.source import EdgeSource, is_number, read_head
+from cusp.formats.source import Asked, EdgeSource, is_number, read_head
 from cusp.input.hdf5 import check_regular
 
 __all__ = ["FORMATS", "EdgeSource", "open_edges", "recognise"]
@@ -28,7 +27,7 @@ FORMATS: dict[str, tuple[str, str, tuple[str, ...], str]] = {
     "edges": (
         "edge_list",
         "open_edge_list",
-        (".txt", ".el", ".wel", ".edges", ".snap"),
+        (".txt", ".el", ".wel", ".edges", ".edgelist", ".snap"),
         "lines 'source target'",
     ),
     "mtx": ("headed_text", "open_matrix_market", (".mtx", ".mm"), "MatrixMarket coordinate"),
@@ -43,20 +42,27 @@ FORMATS: dict[str, tuple[str, str, tuple[str, ...], str]] = {
     "npz": ("arrays", "open_npz", (".npz",), "SciPy sparse matrix, or arrays sources and targets"),
     "pairs32": ("arrays", "open_pairs", (), "raw little-endian int32 pairs"),
     "pairs64": ("arrays", "open_pairs", (), "raw little-endian int64 pairs"),
-    "csv": ("tables", "open_csv", (".csv",), "comma-separated table with a header line"),
+    "csv": ("tables", "open_csv", (".csv",), "table with a header line; separated by , ; or tabs"),
     "tsv": ("tables", "open_csv", (".tsv",), "tab-separated table with a header line"),
     "parquet": ("tables", "open_parquet", (".parquet", ".pq"), "Parquet table"),
+    "feather": ("tables", "open_feather", (".feather", ".arrow", ".ipc"), "Arrow table in a file (Feather 2)"),
+    "graphml": ("from_networkx", "open_with_networkx", (".graphml",), "GraphML, with NetworkX"),
+    "gexf": ("from_networkx", "open_with_networkx", (".gexf",), "GEXF, with NetworkX"),
+    "gml": ("from_networkx", "open_with_networkx", (".gml",), "GML, with NetworkX"),
+    "pajek": ("from_networkx", "open_with_networkx", (".net", ".paj"), "Pajek, with NetworkX"),
+    "nx-edges": ("from_networkx", "open_with_networkx", (), "lines 'source target {...}' of nx.write_edgelist"),
     "hdf5": ("hdf5", "open_graph_file", (".h5", ".hdf5"), "graph file of this project"),
 }
-_MAGIC = {b"\x89HDF\r\n": "hdf5", b"\x93NUMPY": "npy", b"PK\x03\x04": "npz", b"PAR1": "parquet"}
-_WITH_COLUMNS = ("edges", "csv", "tsv", "parquet", "npz")
-_WITH_NAMES = ("edges", "csv", "tsv", "parquet")
+_MAGIC = {b"\x89HDF\r\n": "hdf5", b"\x93NUMPY": "npy", b"PK\x03\x04": "npz", b"PAR1": "parquet", b"ARROW1": "feather"}
+_OF_NETWORKX = ("graphml", "gexf", "gml", "pajek", "nx-edges")
+_WITH_NAMES = ("edges", "csv", "tsv", "parquet", "feather", *_OF_NETWORKX)
+_WITH_COLUMNS = (*_WITH_NAMES, "npz")
 _BY_EXTENSION = {extension: name for name, entry in FORMATS.items() for extension in entry[2]}
 
 
 def open_edges(
     path: str | Path, format: str | None = None, columns: list[str] | None = None, real_weights: bool = False,
-    names: bool = False,
+    ids: str = "auto", latin1: bool = False,
 ) -> EdgeSource:  # fmt: skip
     """Open a graph file of any known format.
 
@@ -66,12 +72,8 @@ def open_edges(
         May be packed with gzip.
     format : str, optional
         A key of FORMATS; recognised by content and extension if left out.
-    columns : list of str, optional
-        Source, target and (optional) weight column of an edge list or table: names, or numbers from 1.
-    real_weights : bool
-        Read weights as float64 even where the first ones, or the format, say that they are integers.
-    names : bool
-        Node ids are names, even where the first ones are whole numbers.
+    columns, real_weights, ids, latin1
+        See :class:`cusp.formats.source.Asked`.
 
     Raises
     ------
@@ -81,19 +83,19 @@ def open_edges(
         There is no such format, or no such columns in the file.
     """
     path = Path(path)
-    if columns is not None and len(columns) not in (2, 3):
-        raise OptionError(f"--columns {','.join(columns)}: expected SOURCE,TARGET or SOURCE,TARGET,WEIGHT")
     _check_readable(path)
     format = format or recognise(path)
+    if columns is not None and len(columns) not in (2, 3) and format not in _OF_NETWORKX:
+        raise OptionError(f"--columns {','.join(columns)}: expected SOURCE,TARGET or SOURCE,TARGET,WEIGHT")
     if format not in FORMATS:
         raise OptionError(f"--format {format}: expected one of {', '.join(FORMATS)}")
     if columns is not None and format not in _WITH_COLUMNS:
         raise OptionError(f"--columns: {path} is {format}, only {', '.join(_WITH_COLUMNS)} have columns to choose")
     module, function = FORMATS[format][:2]
     opener = getattr(import_module(f"cusp.formats.{module}"), function)
-    if names and format not in _WITH_NAMES:
-        raise OptionError(f"--names: {path} is {format}, only in {', '.join(_WITH_NAMES)} may node ids be names")
-    source: EdgeSource = opener(path, format, columns, real_weights, names)
+    source: EdgeSource = opener(path, format, Asked(columns, real_weights, ids, latin1))
+    if ids == "names" and source.num_nodes is not None:
+        raise OptionError(f"--ids names: {path} is {format}, whose ids are numbers from 0 or 1")
     return source
 
 
@@ -138,7 +140,7 @@ def recognise(path: Path) -> str:
     format = _recognise_text(head, extension) if text else None
     if format is None:
         raise GraphFileError(
-            f"{path}: cannot tell its format; scripts.convert takes it if you name that with --format: "
+            f"{path}: cannot tell its format; cusp convert takes it if you name that with --format: "
             f"{', '.join(FORMATS)}"
         )
     return format
@@ -155,6 +157,8 @@ def _recognise_text(head: bytes, extension: str) -> str | None:
     named = _BY_EXTENSION.get(extension)
     if named not in (None, "csv", "tsv", "edges"):
         return named
+    if named in ("edges", None) and plain and plain[0][-1].endswith(b"}") and any(b"{" in word for word in plain[0]):
+        return "nx-edges"
     first = b" ".join(plain[0]).replace(b",", b" ").split() if plain else []
     if named in ("csv", "tsv") and not all(is_number(word) for word in first):
         return named

@@ -13,7 +13,7 @@ import numpy as np
 
 from cusp.errors import GraphFileError
 from cusp.formats.binary import BinaryFile, check_ids, check_offsets, expand, open_binary
-from cusp.formats.source import CHUNK_EDGES, Chunk, EdgeSource, ahead, share
+from cusp.formats.source import CHUNK_EDGES, Asked, Chunk, EdgeSource, ahead, share
 from cusp.input.hdf5 import believable, explained
 
 _PAIR_NAMES = [("sources", "targets"), ("src", "dst"), ("row", "col")]
@@ -38,8 +38,9 @@ class ArraySource(EdgeSource):
         begin, last = share(self.stored_edges or 0, rank, size)
         for first in range(begin, last, CHUNK_EDGES):
             sources, targets, weights = self.edges(first, min(first + CHUNK_EDGES, last))
-            check_ids(self.path, sources, self.num_nodes)
-            check_ids(self.path, targets, self.num_nodes)
+            if self.num_nodes is not None or isinstance(self, PairSource):  # which would be another format
+                check_ids(self.path, sources, self.num_nodes)
+                check_ids(self.path, targets, self.num_nodes)
             yield sources, targets, weights
 
 
@@ -57,7 +58,7 @@ class PairSource(ArraySource):
         return pairs[::2].copy(), pairs[1::2].copy(), None
 
 
-def open_pairs(path: Path, format: str, columns: list[str] | None, real_weights: bool, names: bool) -> EdgeSource:
+def open_pairs(path: Path, format: str, asked: Asked) -> EdgeSource:
     """Open raw pairs of int32 (``pairs32``) or int64 (``pairs64``)."""
     dtype = "<i4" if format == "pairs32" else "<i8"
     file = BinaryFile(path)
@@ -91,7 +92,7 @@ class ColumnSource(ArraySource):
         return ids
 
 
-def open_npy(path: Path, format: str, columns: list[str] | None, real_weights: bool, names: bool) -> EdgeSource:
+def open_npy(path: Path, format: str, asked: Asked) -> EdgeSource:
     """Open an array of shape (edges, 2), or (edges, 3) with weights last; it is mapped, not loaded."""
     with explained(path, "the NumPy array"):
         table = _mapped(path)
@@ -148,7 +149,7 @@ def _from_columns(path: Path, format: str, columns: tuple[np.ndarray, ...], num_
     return ColumnSource(path, format, num_nodes, stored_edges=sizes.pop(), weight_dtype=weight_dtype, columns=columns)
 
 
-def open_npz(path: Path, format: str, columns: list[str] | None, real_weights: bool, names: bool) -> EdgeSource:
+def open_npz(path: Path, format: str, asked: Asked) -> EdgeSource:
     """Open ``scipy.sparse.save_npz`` (csr, csc, coo: entry (i, j) is the edge i -> j), or arrays ``sources``
     and ``targets`` with optional ``weights`` and ``num_nodes``. The file is read whole: it may be compressed.
     """
@@ -159,11 +160,11 @@ def open_npz(path: Path, format: str, columns: list[str] | None, real_weights: b
         file.seek(0)
         with np.load(file, allow_pickle=False) as unpacked:
             arrays = {name: unpacked[name] for name in unpacked.files}
-    if columns is not None:
-        missing = [name for name in columns if name not in arrays]
+    if asked.columns is not None:
+        missing = [name for name in asked.columns if name not in arrays]
         if missing:
             raise GraphFileError(f"{path}: no array {missing[0]!r}; it has {', '.join(arrays)}")
-        return _from_columns(path, format, tuple(arrays[name] for name in columns), None)
+        return _from_columns(path, format, tuple(arrays[name] for name in asked.columns), None)
     with explained(path, "the number of nodes"):
         num_nodes = _num_nodes(path, arrays)
     weights = tuple(arrays[name] for name in _WEIGHT_NAMES if name in arrays)[:1]

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numba import njit
 
 from cusp.errors import GraphFileError, OptionError
 from cusp.formats.parse import _NEWLINE, _RETURN, _SPACE, _TAB, MALFORMED, OK, _ends, _integer, _real
-from cusp.formats.source import EdgeSource, is_number, read_head
+from cusp.formats.source import Asked, EdgeSource, is_number, read_head
 from cusp.formats.text import LineSource
 from cusp.names.dictionary import Dictionary
+from cusp.runtime.compiled_code import njit
 
 _COUNTS = re.compile(rb"nodes:\s*(\d{1,18})\s+edges:\s*(\d+)", re.IGNORECASE)
 _COMMENTS = (b"#", b"%")
@@ -49,7 +49,7 @@ class NameSource(LineSource):
         return edges, rounds, code, position
 
 
-def open_edge_list(path: Path, format: str, columns: list[str] | None, real_weights: bool, names: bool) -> EdgeSource:
+def open_edge_list(path: Path, format: str, asked: Asked) -> EdgeSource:
     """Look at the first lines: how many columns, whether ids are names, and whether the weights have fractions.
 
     ``columns`` are numbers from 1. A comment ``# Nodes: N Edges: M`` gives ``min_nodes``: files whose ids
@@ -61,20 +61,21 @@ def open_edge_list(path: Path, format: str, columns: list[str] | None, real_weig
         comments, lines = _first_lines(path, 1 << 22)
     counts = _COUNTS.search(comments)
     rows = [line.replace(b",", b" ").split() for line in lines]
-    which = _chosen(path, columns, len(rows[0]) if rows else 2)
-    names = bool(rows) and (names or not all(is_number(rows[0][place]) for place in which[:2]))
+    which = _chosen(path, asked.columns, len(rows[0]) if rows else 2)
+    numbers = asked.ids == "numbers" or all(is_number(rows[0][place]) for place in which[:2]) if rows else True
+    names = not numbers or (bool(rows) and asked.ids == "names")
     separator = b""
     if names:
         separator = next((byte for byte in (b"\t", b",") if byte in lines[0]), b"")
         rows = [[word.strip() for word in line.split(separator or None)] for line in lines]
-        which = _chosen(path, columns, len(rows[0]))
-        if columns is None and not is_number(rows[0][which[2]]):
+        which = _chosen(path, asked.columns, len(rows[0]))
+        if asked.columns is None and not is_number(rows[0][which[2]]):
             which = (0, 1, -1)
     number = len(rows[0]) if rows else 2
     weight_dtype = None
     if which[2] >= 0:
         written = [row[which[2]] for row in rows if len(row) == number]
-        real = real_weights or any(set(text) & set(b".eE") for text in written)
+        real = asked.real_weights or any(set(text) & set(b".eE") for text in written)
         weight_dtype = np.dtype(np.float64 if real else np.int64)
     source = LineSource(path, format) if not names else NameSource(path, format, separator=separator)
     source.dictionary, source.takes_names = Dictionary() if names else None, True

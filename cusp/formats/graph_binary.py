@@ -8,7 +8,7 @@ import numpy as np
 
 from cusp.errors import GraphFileError
 from cusp.formats.binary import BinaryFile, CsrSource
-from cusp.formats.source import EdgeSource
+from cusp.formats.source import Asked, EdgeSource
 
 
 @dataclass
@@ -57,7 +57,7 @@ class GaloisSource(BinaryGraphSource):
         return targets, self.file.array(at, end - first, self.weight_dtype.str)
 
 
-def open_galois(path: Path, format: str, columns: list[str] | None, real_weights: bool, names: bool) -> EdgeSource:
+def open_galois(path: Path, format: str, asked: Asked) -> EdgeSource:
     """Open a Galois graph, version 1 (32-bit targets) or 2 (64-bit).
 
     The file states only how wide the edge data are: they are read as unsigned integers, with the
@@ -103,7 +103,7 @@ class GapSource(BinaryGraphSource):
         return pairs[:, 0], pairs[:, 1]
 
 
-def open_gap(path: Path, format: str, columns: list[str] | None, real_weights: bool, names: bool) -> EdgeSource:
+def open_gap(path: Path, format: str, asked: Asked) -> EdgeSource:
     """Open a GAP ``.sg`` or, with ``format`` wsg, ``.wsg`` graph.
 
     An undirected one stores both directions; a directed one is followed by its transpose, which is not read.

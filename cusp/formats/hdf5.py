@@ -9,13 +9,13 @@ import numpy as np
 
 from cusp.errors import GraphFileError
 from cusp.formats.binary import CsrSource
-from cusp.formats.source import EdgeSource, is_gzip, share
+from cusp.formats.source import Asked, EdgeSource, is_gzip, share
 from cusp.input.checksum import checksum, combine
 from cusp.input.edge_slice import compare_sums
 from cusp.input.graph_file import read_direct, read_header
 from cusp.input.hdf5 import open_hdf5, stored_checksum
-from cusp.names.graph_names import check_names, has_names, map_names
-from cusp.names.packed import Packed
+from cusp.names.graph_names import check_names, has_names, mapped_names
+from cusp.names.names import SortedNames
 
 
 @dataclass
@@ -31,13 +31,13 @@ class GraphFileSource(CsrSource):
         """See :class:`EdgeSource`."""
         return has_names(str(self.path))
 
-    def stored_names(self, rank: int, size: int) -> Packed | None:
+    def stored_names(self, rank: int, size: int) -> SortedNames | None:
         """See :meth:`EdgeSource.stored_names`; all of them are checked."""
         if not self.named:
             return None
-        names = map_names(str(self.path), self.num_nodes or 0)
-        check_names(str(self.path), names)
-        return names.take(np.arange(*share(len(names), rank, size)))
+        names = mapped_names(str(self.path), self.num_nodes or 0)
+        check_names(str(self.path), names.packed())
+        return SortedNames(names.packed(*share(len(names), rank, size)), names.whole)
 
     def offsets(self) -> np.ndarray:
         """All offsets."""
@@ -67,7 +67,7 @@ class GraphFileSource(CsrSource):
             compare_sums(str(self.path), name, stored_checksum(str(self.path), self._file[name]), actual)
 
 
-def open_graph_file(path: Path, format: str, columns: list[str] | None, real_weights: bool, names: bool) -> EdgeSource:
+def open_graph_file(path: Path, format: str, asked: Asked) -> EdgeSource:
     """Open a graph file of this project, or any HDF5 file with ``indptr`` and ``indices``."""
     if is_gzip(path):
         raise GraphFileError(f"{path}: is packed with gzip; unpack it with gunzip, HDF5 is read in place")

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from cusp.errors import GraphFileError
-from cusp.formats.source import EdgeSource, read_head
+from cusp.formats.source import Asked, EdgeSource, read_head
 from cusp.formats.text import LineSource
 
 _HEAD_BYTES = 1 << 20
@@ -33,9 +33,7 @@ def whole_numbers(path: Path, words: list[str], what: str) -> list[int]:
     return [int(word) for word in words]
 
 
-def open_matrix_market(
-    path: Path, format: str, columns: list[str] | None, real_weights: bool, names: bool
-) -> EdgeSource:
+def open_matrix_market(path: Path, format: str, asked: Asked) -> EdgeSource:
     """Open a square coordinate matrix: entry (i, j) is the edge ``i - 1 -> j - 1``.
 
     ``pattern`` has no weights, ``integer`` has int64 and ``real`` float64. ``symmetric`` stores one
@@ -56,7 +54,7 @@ def open_matrix_market(
     sizes = whole_numbers(path, words, "'rows columns entries' after the comments")
     if len(sizes) != 3 or sizes[0] != sizes[1]:
         raise GraphFileError(f"{path}: a graph is a square matrix, this header says {' '.join(words)!r}")
-    dtypes = {"integer": np.float64 if real_weights else np.int64, "real": np.float64}
+    dtypes = {"integer": np.float64 if asked.real_weights else np.int64, "real": np.float64}
     return LineSource(
         path,
         format,
@@ -84,7 +82,7 @@ PROBLEMS = {
 }
 
 
-def open_problem(path: Path, format: str, columns: list[str] | None, real_weights: bool, names: bool) -> EdgeSource:
+def open_problem(path: Path, format: str, asked: Asked) -> EdgeSource:
     """Open a DIMACS or PACE file: comment lines ``c``, one problem line ``p KIND nodes edges``, the edges.
 
     DIMACS ``sp`` has directed, weighted lines ``a source target weight``; ``edge`` and ``col`` have
@@ -101,7 +99,7 @@ def open_problem(path: Path, format: str, columns: list[str] | None, real_weight
         format,
         num_nodes=nodes,
         stored_edges=edges,
-        weight_dtype=np.dtype(np.float64 if real_weights else np.int64) if weighted else None,
+        weight_dtype=np.dtype(np.float64 if asked.real_weights else np.int64) if weighted else None,
         symmetric=undirected,
         letter=letter,
         comments=b"c",

@@ -6,13 +6,13 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from numba import njit
 
 from cusp.errors import GraphFileError
 from cusp.formats.headed_text import first_line, whole_numbers
 from cusp.formats.parse import MALFORMED, OK, OUT_OF_RANGE, _digits
-from cusp.formats.source import Chunk, EdgeSource, ahead
+from cusp.formats.source import Asked, Chunk, EdgeSource, ahead
 from cusp.formats.text import blocks, line_at
+from cusp.runtime.compiled_code import njit
 
 _ROW, _SLOT, _COMMENT, _TOKENS, _NEIGHBOUR = range(5)
 
@@ -102,7 +102,7 @@ class MetisSource(EdgeSource):
             yield sources[:edges], targets[:edges], weights[:edges] if self.weighted else None
 
 
-def open_metis(path: Path, format: str, columns: list[str] | None, real_weights: bool, names: bool) -> EdgeSource:
+def open_metis(path: Path, format: str, asked: Asked) -> EdgeSource:
     """Open a METIS graph and count its words, by which three dialects differ.
 
     METIS lists each of the ``edges`` of the header twice. Converters also write directed graphs, each

@@ -1,7 +1,8 @@
 """Byte parsers: blocks of text -> arrays of edges. Compiled, and without the interpreter's lock."""
 
 import numpy as np
-from numba import njit
+
+from cusp.runtime.compiled_code import njit
 
 OK, MALFORMED, TOO_LARGE, OUT_OF_RANGE, FRACTION, INFINITE = range(6)
 
@@ -52,14 +53,17 @@ def _ends(data, i):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _node(data, i, base, end_id):  # type: ignore[no-untyped-def]
+def _node(data, i, base, first_id, end_id):  # type: ignore[no-untyped-def]
     """Read a node id: the id from 0, position after it, code."""
+    negative = data[i] == _MINUS and first_id < 0
+    i += negative
     value, end = _digits(data, i, 0)
     if end == i or not _ends(data, end):
         return 0, end, MALFORMED
-    if end - i > _MAX_DIGITS:
+    if end - i > _MAX_DIGITS + 1 or value < 0:  # with 19 digits, what is too large for int64 has become negative
         return 0, end, TOO_LARGE
-    return value - base, end, OK if base <= value < end_id else OUT_OF_RANGE
+    value = -value if negative else value
+    return value - base, end, OK if first_id <= value < end_id else OUT_OF_RANGE
 
 
 @njit(cache=True, nogil=True)
@@ -147,7 +151,7 @@ def _real(data, i):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def parse_lines(  # type: ignore[no-untyped-def]
-    data, letter, comments, columns, which, base, end_id, sources, targets, integers, reals, inexact
+    data, letter, comments, columns, which, base, first_id, end_id, sources, targets, integers, reals, inexact
 ):
     """Parse whole lines ``[letter] column column ...`` into edges.
 
@@ -163,8 +167,8 @@ def parse_lines(  # type: ignore[no-untyped-def]
         Columns of every line, exactly.
     which : tuple of 3 int
         Column of source, target and weight (-1 for none).
-    base, end_id : int
-        Smallest id and the one after the largest, as written in the file.
+    base, first_id, end_id : int
+        What is subtracted from ids, the smallest one and the one after the largest, as written in the file.
     sources, targets : int64[:]
         Filled; at least ``data.size // 4`` long. Ids from 0.
     integers : int64[:], reals : float64[:]
@@ -198,9 +202,9 @@ def parse_lines(  # type: ignore[no-untyped-def]
         for column in range(columns):
             i = _skip_blanks(data, i)
             if column == which[0]:
-                sources[edge], end, code = _node(data, i, base, end_id)
+                sources[edge], end, code = _node(data, i, base, first_id, end_id)
             elif column == which[1]:
-                targets[edge], end, code = _node(data, i, base, end_id)
+                targets[edge], end, code = _node(data, i, base, first_id, end_id)
             elif column == which[2] and integers.size > 0:
                 integers[edge], end, code = _integer(data, i)
             elif column == which[2]:

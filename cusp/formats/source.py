@@ -16,12 +16,42 @@ from cusp.errors import GraphFileError
 
 if TYPE_CHECKING:
     from cusp.names.dictionary import Dictionary
-    from cusp.names.packed import Packed
+    from cusp.names.names import SortedNames
 
 Chunk = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 T = TypeVar("T")
 
 CHUNK_EDGES = 1 << 21
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of the reader of a file.
+
+    Attributes
+    ----------
+    columns : list of str, optional
+        Source, target and (optional) weight column of an edge list or table: names, or numbers from 1.
+    real_weights : bool
+        Read weights as float64 even where the first ones, or the format, say that they are integers.
+    ids : str
+        Of nodes: ``names``, also where the first ones are whole numbers; ``numbers``; or ``auto``, as they look.
+    latin1 : bool
+        Texts are in Latin-1, even where the first ones are valid UTF-8.
+    """
+
+    columns: list[str] | None = None
+    real_weights: bool = False
+    ids: str = "auto"
+    latin1: bool = False
+
+
+class WideIdsError(GraphFileError):
+    """An id beyond int64: read the file again with ids as names."""
+
+
+class EncodingError(GraphFileError):
+    """Bytes that are not UTF-8: read the file again as Latin-1."""
 
 
 @dataclass
@@ -52,6 +82,10 @@ class EdgeSource:
         Node ids are names: ``chunks()`` numbers them as this rank reads them, and these are their names.
     takes_names : bool
         Node ids of this format may be names.
+    notes : list of str
+        What was decided by the looks of the file and might have been meant otherwise.
+    unused : list of str
+        For each column of numbers that might be weights, but was not named: ``--columns`` with it.
     """
 
     path: Path
@@ -66,6 +100,8 @@ class EdgeSource:
     sums: dict[str, int] = field(default_factory=dict, repr=False)
     dictionary: "Dictionary | None" = field(default=None, repr=False)
     takes_names: bool = False
+    notes: list[str] = field(default_factory=list, repr=False)
+    unused: list[str] = field(default_factory=list, repr=False)
 
     @property
     def weighted(self) -> bool:
@@ -77,7 +113,7 @@ class EdgeSource:
         """Whether nodes have names."""
         return self.dictionary is not None
 
-    def stored_names(self, rank: int, size: int) -> "Packed | None":
+    def stored_names(self, rank: int, size: int) -> "SortedNames | None":
         """The names of this rank's even share of the nodes, where the file has some beside the edges."""
         return None
 

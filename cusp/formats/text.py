@@ -9,10 +9,10 @@ from typing import NoReturn
 import numpy as np
 
 from cusp.errors import GraphFileError
-from cusp.formats.source import Chunk, EdgeSource, ahead, both_ways, is_gzip, readable, share
+from cusp.formats.source import Chunk, EdgeSource, WideIdsError, ahead, both_ways, is_gzip, readable, share
 
 BLOCK_BYTES = 1 << 24
-MAX_ID = 10**18
+MAX_ID = 2**63 - 1
 
 
 class FractionalWeightError(GraphFileError):
@@ -91,9 +91,9 @@ class LineSource(EdgeSource):
 
         letter = self.letter[0] if self.letter else 0
         comments = (self.comments[0], self.comments[-1])
-        end_id = MAX_ID if self.num_nodes is None else self.num_nodes + self.base
+        ids = (-MAX_ID, MAX_ID) if self.num_nodes is None else (self.base, self.num_nodes + self.base)
         return parse_lines(  # type: ignore[no-any-return]
-            data, letter, comments, self.columns, self.which, self.base, end_id, sources, targets, integers, reals,
+            data, letter, comments, self.columns, self.which, self.base, *ids, sources, targets, integers, reals,
             inexact,
         )  # fmt: skip
 
@@ -107,9 +107,9 @@ class LineSource(EdgeSource):
             for i in range(self.columns)
         )
         reason = f"expected '{expected}'"
-        advice = "; if node ids are names, say so with --names" if self.takes_names and not self.named else ""
+        advice = "; if node ids are names, say so with --ids names" if self.takes_names and not self.named else ""
         if code == TOO_LARGE:
-            reason = "a number has more than 18 digits"
+            reason = "a number is too large"
         elif code == INFINITE:
             reason = f"the weight is beyond the largest float64, {np.finfo(float).max:.1e}"
         elif code == FRACTION:
@@ -119,7 +119,10 @@ class LineSource(EdgeSource):
         elif code == OUT_OF_RANGE:
             last = "" if self.num_nodes is None else f" to {self.num_nodes - 1 + self.base:,}"
             reason = f"node ids must run from {self.base}{last}"
-        raise GraphFileError(f"{self.path}, line {number:,}: {reason}, found {line!r}{advice}")
+        wide = code == TOO_LARGE and advice  # as a name, it fits
+        raise (WideIdsError if wide else GraphFileError)(
+            f"{self.path}, line {number:,}: {reason}, found {line!r}{advice}"
+        )
 
 
 def line_range(path: Path, start: int, rank: int, size: int) -> tuple[int, int]:

@@ -1,6 +1,6 @@
 // What must hold in a graph file, checked where its entries are. Twins: cusp/input/checksum.py, cusp/input/read_cpu.py.
 // Compiled for an unsigned type VALUE of the bits of an entry.
-#include "../kernels/walk.cuh"
+#include "cusp/kernels/walk.cuh"
 
 constexpr int EACH = 8;  // entries of a thread at a time
 

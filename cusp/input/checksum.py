@@ -1,7 +1,8 @@
 """Checksums of whole datasets from those of their parts, of any sizes, which simply add up."""
 
 import numpy as np
-from numba import njit
+
+from cusp.runtime.compiled_code import njit
 
 _MASK = 0xFFFFFFFFFFFFFFFF
 

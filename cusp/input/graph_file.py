@@ -114,7 +114,7 @@ def _check_ends(path: str, indptr: h5py.Dataset, num_edges: int) -> None:
         indices = name.replace("indptr", "indices")
         raise GraphFileError(
             f"{path}: /{name} ends at {end:,} but /{indices} has {num_edges:,} entries; "
-            "the file was cut short or not written by scripts.convert"
+            "the file was cut short or not written by cusp convert"
         )
 
 

@@ -54,14 +54,14 @@ def open_hdf5(path: str) -> h5py.File:
     """Open a file for reading; GraphFileError says why it cannot be."""
     check_regular(path)
     try:
-        return h5py.File(path, "r")
+        return h5py.File(path, "r", locking="best-effort")
     except Exception as error:  # noqa: BLE001 - h5py raises many
         text = str(error)
         if "truncated file" in text:
             raise GraphFileError(f"{path}: the file was cut short ({text}); copy or convert it again") from None
         if "signature not found" in text:
             size = os.path.getsize(path)
-            raise GraphFileError(f"{path}: not an HDF5 file ({size:,} bytes); scripts.convert makes one") from None
+            raise GraphFileError(f"{path}: not an HDF5 file ({size:,} bytes); cusp convert makes one") from None
         raise GraphFileError(f"{path}: cannot be opened: {text}") from None
 
 
@@ -91,7 +91,7 @@ def find_dataset(file: h5py.File, path: str, name: str, kinds: str) -> h5py.Data
     dataset = find(file, path, name)
     if not isinstance(dataset, h5py.Dataset):
         contents = ", ".join("/" + key for key in file) or "nothing"
-        raise GraphFileError(f"{path}: no dataset /{name} (the file has {contents}); scripts.convert makes graph files")
+        raise GraphFileError(f"{path}: no dataset /{name} (the file has {contents}); cusp convert makes graph files")
     created = dataset.id.get_create_plist()
     if created.get_layout() == h5py.h5d.VIRTUAL or created.get_external_count():
         raise GraphFileError(
@@ -103,7 +103,7 @@ def find_dataset(file: h5py.File, path: str, name: str, kinds: str) -> h5py.Data
         expected = "integers, float32 or float64" if "f" in kinds else "integers"
         raise GraphFileError(
             f"{path}: /{name} has {dataset.ndim} dimension(s) of {dataset.dtype}, expected one of {expected}; "
-            "write it with scripts.convert or correct its type"
+            "write it with cusp convert or correct its type"
         )
     _check_storage(path, name, dataset)
     return dataset

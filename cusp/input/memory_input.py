@@ -2,23 +2,29 @@
 
 import os
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from cusp.errors import together
+from cusp.errors import OptionError, together
 from cusp.input.checksum import as_bits, combine
-from cusp.input.edge_list import GraphError, edge_list_of, is_networkx
+from cusp.input.edge_list import GraphError, edge_list_of, node_list
 from cusp.input.edge_slice import EdgeSlice
+from cusp.input.graph_file import GraphHeader
 from cusp.input.read_cpu import asymmetry
 from cusp.names.dictionary import Dictionary
-from cusp.names.names import ListedNames, Names, SortedNames
-from cusp.names.numbering import number_names, whole_names
+from cusp.names.names import ListedNames, Names
+from cusp.names.numbering import name_ids, names_of, number_names
+from cusp.output.graph_writer import index_dtype
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
     from cusp.edge_lists.csr_builder import CsrSlice
+    from cusp.partition import Partition
+
+
+IDS = ("auto", "names", "numbers")  # what whole numbers may be
 
 
 @dataclass(frozen=True)
@@ -30,6 +36,7 @@ class _Summary:
     num_edges: int
     weight_dtype: np.dtype | None
     named: bool
+    unused: list[str]
 
 
 def is_path(graph: Any) -> bool:
@@ -47,7 +54,22 @@ def named_everywhere(graph: Any, comm: "Intracomm") -> bool:
 
 def slice_in_memory(graph: Any, comm: "Intracomm", **options: Any) -> EdgeSlice:
     """This rank's slice of a graph in memory, as :func:`named_slice` makes it. Collective."""
-    return named_slice(graph, comm, **options)[0]
+    return named_slice(graph, comm, **options).edges
+
+
+class NamedSlice(NamedTuple):
+    """A rank's slice of a graph, what its nodes are called if they have names, and what to say about both.
+
+    Attributes
+    ----------
+    notes, unused
+        See :class:`cusp.formats.source.EdgeSource`.
+    """
+
+    edges: EdgeSlice
+    names: Names | None
+    notes: list[str] = []
+    unused: list[str] = []
 
 
 def named_slice(
@@ -59,25 +81,26 @@ def named_slice(
     share: bool = False,
     weights: bool = True,
     columns: list[str] | None = None,
-) -> tuple[EdgeSlice, Names | None]:
+    ids: str = "auto",
+) -> NamedSlice:
     """This rank's slice of a graph in memory, and what its nodes are called, if they have names. Collective.
 
     Checks whether the graph is symmetric. Loops and parallel edges stay.
 
     >>> from mpi4py.MPI import COMM_SELF
-    >>> edges, names = named_slice((["c", "b"], ["b", "a"]), COMM_SELF, symmetrize=True)
+    >>> edges, names, *_ = named_slice((["c", "b"], ["b", "a"]), COMM_SELF, symmetrize=True)
     >>> edges.indptr, edges.targets, edges.symmetric, list(names)
     (array([0, 1, 3, 4]), array([1, 0, 2, 1], dtype=uint32), True, ['a', 'b', 'c'])
 
     Parameters
     ----------
-    graph : matrix, NetworkX graph, data frame or tuple of arrays
+    graph : matrix, graph of NetworkX or igraph, data frame or tuple of arrays
         The same on every rank, or on rank 0 alone with None on the others. A SciPy sparse matrix has an edge
         row -> column for each stored entry, whose value is its weight, unless it is bool. The nodes of a NetworkX
         graph are numbered in the order of ``graph.nodes``; the weight of an edge is its attribute ``weight``, or 1
         if only others have one; undirected edges stand for both directions. Data frames (pandas, Polars) and Arrow
         tables have columns of sources, targets and perhaps weights. There and in arrays, ids that are texts are
-        names: nodes are then numbered in their order.
+        names: nodes are then numbered in their order. So are whole numbers with gaps, see ``ids``.
     num_nodes : int, optional
         For edge lists whose last nodes have no edges.
     symmetrize : bool
@@ -88,7 +111,11 @@ def named_slice(
         Use the weights, if there are any.
     columns : list of str, optional
         Of a table: source, target and perhaps weight; else those with the usual headings, see
-        :func:`cusp.formats.columns.choose_columns`.
+        :func:`cusp.formats.tables.choose_columns`. Of a graph of NetworkX or igraph: the attribute of edges that is
+        their weight.
+    ids : str
+        What whole numbers in tables and arrays are: ``numbers`` of nodes, as with ``num_nodes``; ``names``; or
+        ``auto``: names if one is negative, or fewer than half of the ids 0, 1 ... up to the largest occur.
 
     Raises
     ------
@@ -99,14 +126,18 @@ def named_slice(
     from cusp.edge_lists.csr_builder import CsrBuilder
 
     with together(comm):
-        edges = None if graph is None else edge_list_of(graph, num_nodes, columns)
+        if ids not in IDS:
+            raise OptionError(f"ids={ids!r}: expected one of {', '.join(IDS)}")
+        edges = None if graph is None else edge_list_of(graph, num_nodes, columns, ids)
+        listed = None if graph is None else node_list(graph)
         if edges is not None and share and edges.num_nodes is not None and num_nodes is None:
             raise GraphError("share=True is for data frames and arrays: a matrix or NetworkX graph is whole")
         if edges is not None and not weights:
             edges = replace(edges, weights=None)
     summary = edges and _Summary(
-        edges.num_nodes, edges.both_ways, edges.sources.size, edges.weight_dtype, edges.dictionary is not None
-    )
+        edges.num_nodes, edges.both_ways, edges.sources.size, edges.weight_dtype, edges.dictionary is not None,
+        edges.unused if weights else [],
+    )  # fmt: skip
     summaries = comm.allgather(summary)
     with together(comm):
         given = {rank: other for rank, other in enumerate(summaries) if other is not None}
@@ -115,34 +146,43 @@ def named_slice(
         with_edges = [other for other in given.values() if other.num_edges] or list(given.values())
         dtype = _common_type([other.weight_dtype for other in with_edges])
         both_ways = symmetrize or first_given.both_ways
-        builder = CsrBuilder(comm, num_nodes=first_given.num_nodes, weight_dtype=dtype, symmetrize=both_ways)
+        any_ids = first_given.num_nodes is None and not with_edges[0].named and ids != "numbers"
+        builder = CsrBuilder(
+            comm, num_nodes=first_given.num_nodes, weight_dtype=dtype, symmetrize=both_ways, any_ids=any_ids
+        )
         if edges is not None:
             copies = 1 if share else len(given)  # of the same edges: each rank adds an even part
             first, last = (edges.sources.size * (comm.rank % copies + side) // copies for side in (0, 1))
             values = None if dtype is None or edges.weights is None else edges.weights[first:last].astype(dtype)
             if last > first:
                 builder.add(edges.sources[first:last], edges.targets[first:last], values)
-    names: Names | None = None
+    slab = name_ids(builder, comm, ids) if any_ids else None
     if with_edges[0].named:
         known = Dictionary() if edges is None or edges.dictionary is None else edges.dictionary
         numbers, slab = number_names(known.known(), comm)
         builder.renumber(numbers, slab.num_nodes)
-        names = SortedNames(whole_names(slab, comm))
-    names = names or _networkx_names(graph, comm)
+    names = _listed_names(listed, comm) if slab is None else names_of(slab, comm)
     rows = slice_of_rows(builder.build(), comm, names)
     with together(comm):
         if rows.num_nodes == 0:
             raise GraphError("the graph has no nodes; give num_nodes, or edges")
-    return rows, names
+    notes = [slab.note.replace("--ids numbers", "ids='numbers'")] if slab and slab.note else []
+    return NamedSlice(rows, names, notes, first_given.unused)
 
 
-def _networkx_names(graph: Any, comm: "Intracomm") -> Names | None:
-    """What a NetworkX graph calls the nodes 0, 1, 2 ...; None for other graphs. Collective."""
-    names = list(graph.nodes) if is_networkx(graph) else None
+def _listed_names(names: list[Any] | None, comm: "Intracomm") -> Names | None:
+    """The names of the nodes 0, 1, 2 ..., if a rank has them. Collective."""
     known = comm.allgather(names is not None)
     if not all(known) and any(known):
         names = comm.bcast(names, root=known.index(True))
     return None if names is None else ListedNames(names)
+
+
+def header_of(name: str, graph: "EdgeSlice | Partition") -> GraphHeader:
+    """What the file of a graph would say."""
+    weights = None if graph.weights is None else graph.weights.dtype
+    index = index_dtype(graph.num_nodes)
+    return GraphHeader(name, graph.num_nodes, graph.num_edges, graph.symmetric, index, weights, False)
 
 
 def slice_of_rows(rows: "CsrSlice", comm: "Intracomm", names: Names | None = None) -> EdgeSlice:

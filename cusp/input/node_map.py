@@ -8,8 +8,8 @@ import numpy as np
 from cusp.errors import PolicyError
 from cusp.input.edge_slice import EdgeSlice
 from cusp.input.hdf5 import check_regular, explained
-from cusp.names.graph_names import has_names, map_names
-from cusp.names.names import Names, SortedNames
+from cusp.names.graph_names import has_names, mapped_names
+from cusp.names.names import Names
 
 MOST = 2**31 - 1
 NAME_AND_RANK = re.compile(r"(.*[^\s,])[\s,]+(\d{1,10})")
@@ -71,7 +71,7 @@ def _has_two_words(path: str) -> bool:
 
 def _names_of(edges: EdgeSlice) -> Names | None:
     if isinstance(edges.names, str):
-        return SortedNames(map_names(edges.names, edges.num_nodes)) if has_names(edges.names) else None
+        return mapped_names(edges.names, edges.num_nodes) if has_names(edges.names) else None
     return edges.names
 
 

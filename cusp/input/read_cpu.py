@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
 from cusp.input.checksum import as_bits, checksum, combine, sum_and_highest
 from cusp.input.graph_file import fetching, map_entries, read_ahead, read_direct
+from cusp.runtime.compiled_code import njit
 from cusp.runtime.storage import Storage
 from cusp.runtime.threads import in_parallel
 

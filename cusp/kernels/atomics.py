@@ -5,8 +5,6 @@ Without numba's compiler there is one thread at a time, and plain Python will do
 that one thread runs.
 """
 
-import os
-
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
@@ -33,22 +31,10 @@ def atomic_min(array, place, value):  # type: ignore[no-untyped-def]
     return old
 
 
-def atomic_add(array, place, value):  # type: ignore[no-untyped-def]
-    """``array[place] += value`` of integers; returns what was there. ``place`` is not negative."""
-    old = array[place]
-    array[place] += value
-    return old
-
-
 def replaced(array, place, old, new):  # type: ignore[no-untyped-def]
     """Write ``new`` where ``old`` still is, bit for bit; returns whether it was. ``place`` is not negative."""
     array[place] = new
     return True
-
-
-def give_way():  # type: ignore[no-untyped-def]
-    """Let another thread have the core if one wants it: between two looks at what only others can change."""
-    os.sched_yield()
 
 
 def _entry(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
@@ -69,7 +55,7 @@ def _read_modify_write(operation):  # type: ignore[no-untyped-def]
     return change
 
 
-_or, _and, _min, _add = (_read_modify_write(operation) for operation in ("or", "and", "min", "add"))
+_or, _and, _min = (_read_modify_write(operation) for operation in ("or", "and", "min"))
 
 
 @intrinsic
@@ -81,9 +67,6 @@ def _replaced(typing_context, array, place, old, new):  # type: ignore[no-untype
         return builder.extract_value(builder.cmpxchg(entry, old, new, "acq_rel", "acquire"), 1)
 
     return types.boolean(array, types.int64, array.dtype, array.dtype), generate
-
-
-_sched_yield = types.ExternalFunction("sched_yield", types.intc())
 
 
 @overload(atomic_or, inline="always")
@@ -101,16 +84,6 @@ def _compiled_min(array, place, value):  # type: ignore[no-untyped-def]
     return lambda array, place, value: _min(array, place, value)
 
 
-@overload(atomic_add, inline="always")
-def _compiled_add(array, place, value):  # type: ignore[no-untyped-def]
-    return lambda array, place, value: _add(array, place, value)
-
-
 @overload(replaced, inline="always")
 def _compiled_replaced(array, place, old, new):  # type: ignore[no-untyped-def]
     return lambda array, place, old, new: _replaced(array, place, old, new)
-
-
-@overload(give_way)
-def _compiled_give_way():  # type: ignore[no-untyped-def]
-    return lambda: _sched_yield()

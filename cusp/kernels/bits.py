@@ -2,9 +2,11 @@
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
+
+from cusp.runtime.compiled_code import njit
 
 
 def unsigned(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -1,6 +1,6 @@
 // Loops of phases 3 and 4: rows by owner, numbering of the proxies, local CSR. Twins: cusp/kernels/build_cpu.py.
 // Compiled for a type GID of global ids.
-#include "walk.cuh"
+#include "cusp/kernels/walk.cuh"
 
 constexpr int EACH = 4;  // look-ups of a thread that are under way at once: see build_gpu.py
 

@@ -6,10 +6,10 @@ Those over all edges are shared among threads: every row is written by one of th
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from cusp.kernels.atomics import atomic_or
 from cusp.kernels.bits import first_bit, lid_of, look_up, popcount
+from cusp.runtime.compiled_code import njit
 from cusp.runtime.devices import to_host as get
 from cusp.runtime.devices import to_host as put
 from cusp.runtime.exchange import all_to_all, post, wait_all

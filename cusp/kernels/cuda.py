@@ -51,7 +51,7 @@ def c_type(dtype: Any) -> str:
 
 
 def source(path: str) -> str:
-    """Text of a .cuh file below the project's folder, with what it includes; errors name the files and lines."""
+    """Text of a .cuh file, by its path from the folder above ``cusp``, with what it includes; errors name the lines."""
     return "\n".join(_lines(ROOT / path, set()))
 
 
@@ -63,8 +63,8 @@ def _lines(path: Path, seen: set[Path]) -> Iterator[str]:
         match = INCLUDE.match(line)
         if not match:
             yield line
-        elif (path.parent / match[1]).resolve() not in seen:
-            yield from _lines((path.parent / match[1]).resolve(), seen)
+        elif ROOT / match[1] not in seen:
+            yield from _lines(ROOT / match[1], seen)
             yield f'#line {number + 1} "{name}"'
 
 
@@ -153,7 +153,8 @@ class Struct(np.ndarray):
 
 
 def struct(*members: Any) -> Struct:
-    """A struct of 64-bit members: device arrays are pointers (None: a null pointer), Python's ints ``long long``.
+    """A struct of 64-bit members: device arrays are pointers (None: a null pointer), Python's ints ``long long``, and
+    structs stand for their members.
 
     Raises
     ------
@@ -162,7 +163,12 @@ def struct(*members: Any) -> Struct:
     """
     if not all(member.flags.c_contiguous for member in members if isinstance(member, cp.ndarray)):
         raise ValueError("a kernel sees the memory of an array, not its strides")
-    words = [member.data.ptr if isinstance(member, cp.ndarray) else int(member or 0) for member in members]
+    words: list[int] = []
+    for member in members:
+        if isinstance(member, Struct):
+            words += np.asarray(member).view(np.int64).tolist()
+        else:
+            words.append(member.data.ptr if isinstance(member, cp.ndarray) else int(member or 0))
     result = np.array(words, np.int64).view(f"V{8 * len(words)}").view(Struct)
     result.members = members
     return result

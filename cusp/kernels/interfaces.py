@@ -1,4 +1,4 @@
-"""What the kernels of every device offer."""
+"""The interface of the kernels on every device."""
 
 from typing import TYPE_CHECKING, Any, Protocol
 

@@ -1,5 +1,5 @@
 // Values of edges, moved as bits of any width: compiled for an unsigned type VALUE.
-#include "walk.cuh"
+#include "cusp/kernels/walk.cuh"
 
 // Every row of values goes to its place in lid order; the value at fronts[row] and the first change places, as their
 // targets did. Each edge is written once, by one lane.

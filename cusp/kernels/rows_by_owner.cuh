@@ -1,5 +1,5 @@
 // How many edges of each row each rank gets. Compiled for a type OWNER of ranks.
-#include "walk.cuh"
+#include "cusp/kernels/walk.cuh"
 
 // counts[owner * rows + row] += 1 for each edge. Of the lanes with the same row and owner the lowest adds for all.
 extern "C" __global__ void count_by_owner(const i64* indptr, i64 rows, const OWNER* owners, unsigned* counts) {

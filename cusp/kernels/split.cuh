@@ -4,7 +4,7 @@
 // A tile is what a block works on. First every block counts its digits; the running sum of the counts, ordered
 // by digit and then by block, says where the entries of each digit of each tile begin; then every block puts
 // its entries there in the order in which they came.
-#include "warp.cuh"
+#include "cusp/kernels/warp.cuh"
 
 constexpr int WARPS = 8;    // of a block: launch with 256 threads
 constexpr int ROUNDS = 16;  // entries of a thread

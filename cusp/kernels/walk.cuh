@@ -1,6 +1,6 @@
 // Sharing out the edges of a CSR: every warp takes a run of consecutive edges, however long or short their rows are. So all
 // warps have the same work, and neighbouring lanes read neighbouring words.
-#include "warp.cuh"
+#include "cusp/kernels/warp.cuh"
 
 struct Run {
   i64 begin, end;

@@ -145,6 +145,19 @@ __device__ inline bool last_block(unsigned* ended) {
   return last;
 }
 
+// All blocks wait for each other. Together they add 2^31 to ``arrived``, so its top bit changes when the last one comes, and
+// the other bits are 0 again: however often, nothing overflows. Only for kernels whose blocks are all resident.
+__device__ inline void grid_barrier(unsigned* arrived) {
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    __threadfence();
+    unsigned before = atomicAdd(arrived, blockIdx.x == 0 ? (1u << 31) - (gridDim.x - 1) : 1u);
+    while (!((*(volatile unsigned*)arrived ^ before) >> 31)) __nanosleep(20);
+    __threadfence();
+  }
+  __syncthreads();
+}
+
 // The last block gives the host ``size`` sums to which all blocks have added, and leaves them at 0; the word behind them
 // counts blocks.
 __device__ inline void publish(u64* sums, int size, u64* host) {

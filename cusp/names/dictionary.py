@@ -3,11 +3,11 @@
 import os
 
 import numpy as np
-from numba import njit
 
 from cusp.edge_lists.random_kernels import mix
 from cusp.errors import GraphFileError
 from cusp.names.packed import Packed
+from cusp.runtime.compiled_code import njit
 
 _FEW = 1 << 10  # names there is room for at first
 

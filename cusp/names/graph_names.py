@@ -3,15 +3,15 @@
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
 from cusp.errors import GraphFileError, together
 from cusp.input.checksum import checksum
 from cusp.input.edge_slice import compare_sums
 from cusp.input.graph_file import offset_in_file, read_direct
-from cusp.input.hdf5 import explained, find, find_dataset, open_hdf5, stored_checksum
+from cusp.input.hdf5 import explained, find, find_dataset, open_hdf5, stored_checksum, whole_number
 from cusp.names.names import SortedNames
-from cusp.names.packed import OFFSETS, TEXT, Packed
+from cusp.names.packed import OFFSETS, TEXT, WHOLE, Packed
+from cusp.runtime.compiled_code import njit
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -34,10 +34,17 @@ def read_names(path: str, comm: "Intracomm", num_nodes: int) -> SortedNames | No
         On every rank: names that are damaged, not sorted, or not as many as nodes.
     """
     with together(comm):
-        names = map_names(path, num_nodes) if has_names(path) else None
+        names = mapped_names(path, num_nodes) if has_names(path) else None
         if names is not None and comm.rank == 0:
-            check_names(path, names)
-    return None if names is None else SortedNames(names)
+            check_names(path, names.packed())
+    return names
+
+
+def mapped_names(path: str, num_nodes: int) -> SortedNames:
+    """The names in a graph file, not checked; see :func:`map_names`."""
+    names = map_names(path, num_nodes)
+    with explained(path, "the names"), open_hdf5(path) as file:
+        return SortedNames(names, bool(whole_number(path, file, WHOLE, 0)))
 
 
 def map_names(path: str, num_nodes: int) -> Packed:

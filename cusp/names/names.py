@@ -1,5 +1,6 @@
 """What nodes are called: by number, by name, and what is nearly the name that was asked for."""
 
+import operator
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Iterator
@@ -56,30 +57,55 @@ class Names(ABC):
         return [self[gid] if gid >= 0 else None for gid in gids]
 
 
+def gid_of_node(node: Any, names: Names | None, num_nodes: int) -> int:
+    """Global id of a node, which is given by its name if nodes have names.
+
+    Raises
+    ------
+    OptionError
+        There is no such node.
+    """
+    if names is not None:
+        return names.gid(node)
+    try:
+        gid = operator.index(node)
+    except TypeError:
+        raise OptionError(f"{node!r}: nodes are integers, 0 to {num_nodes - 1}") from None
+    if not 0 <= gid < num_nodes:
+        raise OptionError(f"node {gid}: the graph has the nodes 0 to {num_nodes - 1}")
+    return gid
+
+
 class SortedNames(Names):
     """Strings in the order of their UTF-8 bytes, in memory or mapped from a graph file.
+
+    If they are ``whole`` numbers, they are given as such, and asked for as such or as texts.
 
     >>> names = SortedNames(Packed.of(["Cosette", "Javert", "Valjean"]))
     >>> names[1], names.find("Valjean"), names.of(np.array([2, -1]))
     ('Javert', 2, ['Valjean', None])
     """
 
-    def __init__(self, packed: Packed) -> None:
+    def __init__(self, packed: Packed, whole: bool = False) -> None:
         self._packed = packed
+        self.whole = whole
 
     def __len__(self) -> int:
         return len(self._packed)
 
-    def __getitem__(self, gid: int) -> str:
+    def __getitem__(self, gid: int) -> str | int:
         """The name of a node."""
-        return self._packed[gid].decode(errors="replace")
+        text = self._packed[gid].decode(errors="replace")
+        return int(text) if self.whole else text
 
     def find(self, name: Any) -> int | None:
         """See :meth:`Names.find`."""
+        if self.whole and isinstance(name, (int, np.integer)):
+            name = str(int(name))
         if not isinstance(name, str):
             return None
         place = self._place(name)
-        return place if place < len(self) and self[place] == name else None
+        return place if place < len(self) and str(self[place]) == name else None
 
     def near(self, name: str) -> list[str]:
         """See :meth:`Names.near`."""
@@ -89,12 +115,13 @@ class SortedNames(Names):
     def of(self, gids: Iterable[int]) -> list[Hashable]:
         """See :meth:`Names.of`; all at once."""
         places = np.asarray(gids, np.int64)
-        known = iter(self._packed.take(places[places >= 0]).strings())
+        texts = self._packed.take(places[places >= 0]).strings()
+        known = map(int, texts) if self.whole else iter(texts)
         return [next(known) if place >= 0 else None for place in places.tolist()]
 
-    def packed(self, first: int, last: int) -> Packed:
-        """The names of nodes ``first`` to ``last`` (exclusive)."""
-        return self._packed.take(np.arange(first, last))
+    def packed(self, first: int = 0, last: int | None = None) -> Packed:
+        """The names of nodes ``first`` to ``last`` (exclusive); all of them as they are kept."""
+        return self._packed if last is None else self._packed.take(np.arange(first, last))
 
     def _place(self, name: str) -> int:
         """Nodes whose names come before this one."""

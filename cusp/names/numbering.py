@@ -5,18 +5,20 @@ range, and a name is found in the graph file by bisecting, without a table in me
 """
 
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cusp.names.names import SortedNames
 from cusp.names.packed import OFFSETS, TEXT, Packed, sort_names
 from cusp.runtime.exchange import all_to_all, pieces
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
+    from cusp.edge_lists.csr_builder import CsrBuilder
     from cusp.output.dataset_writer import DatasetWriter
 
 SAMPLES = 64  # names that each rank contributes, for each rank, to the choice of the ranges
@@ -35,6 +37,10 @@ class NameSlab:
     num_nodes, num_bytes : int
         Of all ranks.
     names : Packed
+    whole : bool
+        Names are whole numbers, and given as such.
+    note : str
+        Why ids were taken as names, in a line; empty if there is nothing to say.
     """
 
     rank: int
@@ -43,6 +49,8 @@ class NameSlab:
     num_nodes: int
     num_bytes: int
     names: Packed
+    whole: bool = False
+    note: str = ""
 
     def shapes(self) -> dict[str, tuple[int, np.dtype]]:
         """The datasets that hold the names of all nodes in a file."""
@@ -104,7 +112,27 @@ def _range_ends(mine: Packed, comm: "Intracomm") -> np.ndarray:
     return np.array([*ends, *[len(mine)] * (comm.size - len(ends))], np.int64)
 
 
-def whole_names(slab: NameSlab, comm: "Intracomm") -> Packed:
+def name_ids(builder: "CsrBuilder", comm: "Intracomm", ids: str) -> NameSlab | None:
+    """Take the ids in a builder as names, if that is right; what the nodes are then called. Collective.
+
+    Parameters
+    ----------
+    ids : str
+        ``names``: in any case. ``auto``: if one is negative, or fewer than half of the ids 0, 1 ... up to the largest
+        occur. ``numbers``: never.
+    """
+    lowest, highest = builder.id_range()
+    mine = None if ids == "numbers" else builder.distinct_ids(always=ids == "names")
+    if mine is None:
+        return None
+    numbers, slab = number_names(Packed.of_numbers(mine), comm)
+    builder.renumber(numbers, slab.num_nodes, mine)
+    occur = "some are negative" if lowest < 0 else f"{slab.num_nodes:,} of {highest + 1:,} occur"
+    note = f"ids {lowest} ... {highest}: {occur}, so they are taken as names; --ids numbers keeps them as numbers"
+    return replace(slab, whole=True, note=note if ids == "auto" else "")
+
+
+def names_of(slab: NameSlab, comm: "Intracomm") -> SortedNames:
     """The names of all nodes on every rank. Collective."""
     lengths = all_to_all(comm, [np.diff(slab.names.offsets)] * comm.size)
-    return Packed.of_parts(lengths, all_to_all(comm, [slab.names.text] * comm.size))
+    return SortedNames(Packed.of_parts(lengths, all_to_all(comm, [slab.names.text] * comm.size)), slab.whole)

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
-from numba import njit
+
+from cusp.runtime.compiled_code import njit
 
 WORD = 8  # bytes of each name that are compared at a time
 OFFSETS, TEXT = "names/offsets", "names/bytes"  # what the two arrays are called in files
+WHOLE = "names_are_numbers"  # the attribute of a graph file
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,19 @@ class Packed:
         """The names of a list."""
         encoded = [name.encode("utf-8", "surrogateescape") for name in names]
         return cls.of_parts([np.array([len(name) for name in encoded], np.int64)], [b"".join(encoded)])
+
+    @classmethod
+    def of_arrow(cls, texts: Any) -> Self:
+        """The names of an Arrow array of large strings without nulls."""
+        offsets = np.frombuffer(texts.buffers()[1] or bytes(8), np.int64)[texts.offset :][: len(texts) + 1]
+        return cls(offsets, np.frombuffer(texts.buffers()[2] or b"", np.uint8))
+
+    @classmethod
+    def of_numbers(cls, numbers: np.ndarray) -> Self:
+        """Whole numbers as they are written."""
+        import pyarrow
+
+        return cls.of_arrow(pyarrow.array(numbers).cast(pyarrow.large_string()))
 
     @classmethod
     def of_parts(cls, lengths: list[np.ndarray], texts: list[np.ndarray] | list[bytes]) -> Self:

@@ -143,7 +143,7 @@ class DatasetWriter:
 
     def _create(self) -> None:
         options = {"alignment_threshold": PAGE, "alignment_interval": PAGE}
-        with h5py.File(self._temporary, "w-", **options) as file:
+        with h5py.File(self._temporary, "w-", **options, locking="best-effort") as file:
             for name, (size, dtype) in self._shapes.items():
                 creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
                 creation.set_layout(h5py.h5d.CONTIGUOUS)
@@ -163,7 +163,7 @@ class DatasetWriter:
             os.close(file)
 
     def _complete(self, totals: list[tuple[dict[str, int], dict[str, int]]]) -> None:
-        with h5py.File(self._temporary, "r+") as file:
+        with h5py.File(self._temporary, "r+", locking="best-effort") as file:
             for name, (size, _) in self._shapes.items():
                 count = sum(counts[name] for _, counts in totals)
                 if count != size:

@@ -10,53 +10,62 @@ import numpy as np
 
 from cusp.errors import together
 from cusp.output.gid_order import in_gid_order
+from cusp.output.tables import write_columns
 from cusp.output.whole_file import OutputError, whole_file
 from cusp.partition import Partition
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
-EXPORTS = ("metis", "distdgl", "parquet")
+    from cusp.names.names import Names
+
+EXPORTS = ("metis", "distdgl", "parquet", "csv")
 
 
-def export(form: str, path: str, part: Partition, comm: "Intracomm") -> str:
+def export(form: str, path: str, part: Partition, comm: "Intracomm", names: "Names | None" = None) -> str:
     """Write the master of each node; returns the name of the file. Collective.
 
     Parameters
     ----------
-    form : {'metis', 'distdgl', 'parquet'}
+    form : {'metis', 'distdgl', 'parquet', 'csv'}
         ``PATH.part.K`` with one number per line; ``PATH.json`` and ``PATH.npy``, a partition book of DistDGL and
-        its node map; ``PATH.parquet`` with columns ``node`` and ``rank``.
+        its node map; ``PATH.parquet`` or ``PATH.csv`` with columns ``node`` and ``rank``.
     path : str
+        With or without the suffix.
+    names : Names, optional
+        What nodes are called in a table; the other formats know them by number.
 
     Raises
     ------
     OutputError
     """
-    _, ranks = in_gid_order(part, np.full(part.num_masters, part.rank, np.int32), comm)
+    first, ranks = in_gid_order(part, np.full(part.num_masters, part.rank, np.int32), comm)
+    targets = export_names(form, path, comm.size)
+    if form in ("parquet", "csv"):
+        _write_table(targets[0], first, ranks, names, comm)
+        return targets[0]
     problem = None
     slabs = _slabs(ranks, comm)
-    names = export_names(form, path, comm.size)
     if comm.rank == 0:
         try:
             with ExitStack() as files:
-                temporary = [files.enter_context(whole_file(name)) for name in reversed(names)][::-1]
-                {"metis": _metis, "distdgl": _distdgl, "parquet": _parquet}[form](names, temporary, part, slabs)
-        except (OutputError, ImportError) as error:
-            problem = error if isinstance(error, OutputError) else OutputError(f"{path}: cannot be written: {error}")
+                temporary = [files.enter_context(whole_file(name)) for name in reversed(targets)][::-1]
+                {"metis": _metis, "distdgl": _distdgl}[form](targets, temporary, part, slabs)
+        except OutputError as error:
+            problem = error
     for _ in slabs:  # those that an error left, and on the other ranks all
         pass
     with together(comm):
         if problem:
             raise problem
-    return names[0]
+    return targets[0]
 
 
 def export_names(form: str, path: str, ranks: int) -> list[str]:
-    """The files that an export writes, the one to name first."""
-    return [
-        f"{path}{end}" for end in {"metis": [f".part.{ranks}"], "distdgl": [".json", ".npy"]}.get(form, [f".{form}"])
-    ]
+    """The files that an export writes, the one to name first; a suffix that is there is not added again."""
+    ends = {"metis": [f".part.{ranks}"], "distdgl": [".json", ".npy"]}.get(form, [f".{form}"])
+    stem = next((path.removesuffix(end) for end in ends if path.endswith(end)), path)
+    return [f"{stem}{end}" for end in ends]
 
 
 def _slabs(own: np.ndarray, comm: "Intracomm") -> Iterator[np.ndarray]:
@@ -91,13 +100,6 @@ def _distdgl(names: list[str], files: list[Path], part: Partition, slabs: Iterat
     files[0].write_text(json.dumps(book, indent=1))
 
 
-def _parquet(names: list[str], files: list[Path], part: Partition, slabs: Iterator[np.ndarray]) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    schema = pa.schema([("node", pa.int64()), ("rank", pa.int32())])
-    at = 0
-    with open(files[0], "wb") as file, pq.ParquetWriter(file, schema) as writer:
-        for slab in slabs:
-            writer.write_table(pa.table([np.arange(at, at + slab.size), slab], schema=schema))
-            at += slab.size
+def _write_table(path: str, first: int, ranks: np.ndarray, names: "Names | None", comm: "Intracomm") -> None:
+    columns = {"node": np.arange(first, first + ranks.size), "rank": ranks}
+    write_columns(path, columns, names, ["node"], comm)

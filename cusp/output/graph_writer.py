@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cusp.input.graph_file import FORMAT_VERSION
+from cusp.names.packed import WHOLE
 from cusp.output.dataset_writer import DatasetWriter
 
 if TYPE_CHECKING:
@@ -65,4 +66,5 @@ class GraphWriter(DatasetWriter):
         shapes = {prefix + name: group[name] for prefix in prefixes for name in group}
         if names is not None:
             shapes |= names.shapes()
+            attributes |= {WHOLE: np.bool_(True)} if names.whole else {}
         super().__init__(path, comm, shapes, attributes)

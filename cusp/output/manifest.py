@@ -143,7 +143,7 @@ def read_manifest(folder: str | os.PathLike[str]) -> Manifest:
             raise SavedError(f"{path}: is not a file of at most {MOST_BYTES:,} bytes; save the partition again")
         content = json.loads(path.read_text())
     except (FileNotFoundError, NotADirectoryError):
-        message = f"{folder}: no {MANIFEST}, so no partition is saved there; python -m cusp --save makes one"
+        message = f"{folder}: no {MANIFEST}, so no partition is saved there; cusp partition --save makes one"
         raise SavedError(message) from None
     except (OSError, ValueError, RecursionError) as error:
         raise SavedError(f"{path}: cannot be read: {error}") from None

@@ -6,11 +6,11 @@ Whether mirrors have their master where they say is found by :func:`gluon.plan.m
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
 from cusp.input.checksum import combine
 from cusp.kernels.atomics import atomic_or
 from cusp.output.manifest import Manifest, SavedError
+from cusp.runtime.compiled_code import njit
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm

@@ -29,7 +29,7 @@ MOST_PROXIES = 2**31 - 1
 
 def write_part(path: Path, part: Partition) -> None:
     """Write a part; returns when the disk has it."""
-    with replacing(path) as temporary, h5py.File(temporary, "w-") as file:
+    with replacing(path) as temporary, h5py.File(temporary, "w-", locking="best-effort") as file:
         file.attrs.update({name: getattr(part, name) for name in NUMBERS})
         for name in ARRAYS:
             values = getattr(part, name)
@@ -48,7 +48,7 @@ def read_part(path: Path, manifest: Manifest, rank: int, weights: bool, memory_l
     ------
     SavedError
     """
-    with _explained(path), h5py.File(path, "r") as file:
+    with _explained(path), h5py.File(path, "r", locking="best-effort") as file:
         numbers = {name: _number(file, name) for name in NUMBERS}
         expected = {"rank": rank, "num_ranks": manifest.ranks, "num_nodes": manifest.num_nodes}
         expected |= {"num_edges": manifest.num_edges, "symmetric": manifest.symmetric}

@@ -9,11 +9,11 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
-from mpi4py import MPI
 
 from cusp.errors import together
 from cusp.output.whole_file import Name, whole_file
 from cusp.runtime.exchange import all_to_all
+from cusp.runtime.mpi import MPI
 from cusp.runtime.timeline import Span, Timeline, now
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What the rules of a policy look at, read from their bytecode: what they ask for decides what is computed and sent."""
+"""The data that the rules of a policy read, found in their bytecode: only this data is computed and sent."""
 
 import contextlib
 import dis
@@ -27,7 +27,7 @@ KNOWN = sys.stdlib_module_names | {"numpy", "numba", "builtins"}  # their functi
 
 @dataclass(frozen=True)
 class Uses:
-    """What the two rules of a policy look at.
+    """The data that the two rules of a policy read.
 
     Attributes
     ----------

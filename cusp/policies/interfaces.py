@@ -1,4 +1,4 @@
-"""What the streaming loops of a policy offer on every device: compiled on the host, translated for a GPU."""
+"""The interface of a policy's streaming loops on every device: compiled on the host, translated for a GPU."""
 
 from typing import Any, Protocol
 

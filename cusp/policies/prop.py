@@ -1,4 +1,4 @@
-"""Prop: what a rule may ask about the graph and the partition (CuSP, IPDPS 2019, section III).
+"""Prop: the facts about graph and partition that a rule may query (CuSP, IPDPS 2019, section III).
 
 An ordinary Python class that numba also understands, see :mod:`cusp.policies.value_struct`.
 """
@@ -7,11 +7,11 @@ import copy
 from itertools import accumulate
 
 import numpy as np
-from numba import njit
 
 from cusp.input.edge_slice import EdgeSlice
 from cusp.kernels.bits import popcount
 from cusp.policies.value_struct import value_struct
+from cusp.runtime.compiled_code import njit
 
 GUESSES = 4096
 

@@ -1,4 +1,4 @@
-"""What went wrong in a rule, in words: what it was asked, in which line of the user's file, and why numba gave up."""
+"""Messages about errors in rules: the node or edge, the line of the user's file, and why numba cannot compile it."""
 
 import copy
 import os

@@ -1,7 +1,7 @@
 // The streaming loops of phases 1 and 2 around a user's rules, which translate_rules.py appends to this file. Twins: the loops
 // in compile_rules.py. Compiled for types GID (targets), RANK (masters) and OWNER (of edges), and DST_MASTER, which says where
 // the master of an edge's target comes from: 0: the rule does not ask; 1: computed; 2: stored.
-#include "../kernels/walk.cuh"
+#include "cusp/kernels/walk.cuh"
 
 // What rules may ask, see prop.py. Every field has 8 bytes; rules_gpu.py fills them in, in this order.
 struct Prop {

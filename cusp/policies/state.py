@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from mpi4py import MPI
 
 from cusp.errors import PolicyError, shortened, together
 from cusp.policies.policy import Policy
+from cusp.runtime.mpi import MPI
 
 COMBINE = ("add", "max", "min", "local")
 

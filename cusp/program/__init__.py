@@ -1,1 +1,1 @@
-"""What programs share: options, tables, warm-up."""
+"""Code shared by programs: options, tables, warm-up."""

@@ -1,4 +1,4 @@
-"""Options that say how a graph is partitioned, shared by all programs that do."""
+"""Options of partitioning, shared by all programs that partition."""
 
 import argparse
 import csv
@@ -7,7 +7,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from cusp.errors import shortened
+from cusp.errors import OptionError, shortened
+from cusp.formats import FORMATS
+from cusp.input.memory_input import IDS
 from cusp.launch import num_bytes, num_seconds
 from cusp.partitioner import ORDERS
 from cusp.policies.policy import DEFAULT_ROUNDS, DEFAULT_THRESHOLD, POLICIES
@@ -22,35 +24,58 @@ def add_partition_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that say how a graph is partitioned."""
     known = f"{', '.join(POLICIES)}, MASTER+EDGE or a Python file (default: oec)"
     parser.add_argument("--policy", default="oec", help=known)
-    order = "local ids of masters: hubs first, in rows too; or by global id; without out-edges last (default: degree)"
+    order = "local ids of masters, and rows: hubs first, or by global id; without out-edges last (default: degree)"
     parser.add_argument("--order", choices=ORDERS, default="degree", help=order)
     limit = (
-        "bytes that a rank may use for its part of the graph: of memory, where edges then stay in files, or of a GPU, "
-        "where they then stay in the memory of the host (default: all it needs)"
+        "bytes that a rank may use for its partition, on a GPU those of the card; edges beyond it stay in files, or in "
+        "host memory (default: no limit)"
     )
     parser.add_argument("--memory-limit", type=num_bytes, metavar="4G", help=limit)
     default = os.environ.get("CUSP_DEVICE") or "auto"
     device = (
-        "where to compute: cpu, gpu, or auto, which takes GPUs if every rank can use one; or a list such as "
-        f"gpu,gpu,cpu, which the ranks of each host go through in turn (default: $CUSP_DEVICE, now {default})"
+        "cpu, gpu, or auto (GPUs if every rank can use one); or a list such as gpu,gpu,cpu for the ranks of each host, "
+        f"repeated if there are more ranks (default: $CUSP_DEVICE, now {default})"
     )
     parser.add_argument("--device", type=_device, metavar="DEVICE", default=default, help=device)
-    threads = "threads of a rank on CPUs (default: $CUSP_THREADS, else its share of the cores of its host)"
+    threads = "threads of a rank on CPUs (default: $CUSP_THREADS, else cores / ranks of the host)"
     parser.add_argument("--threads", type=whole(1, MOST_THREADS), metavar="N", help=threads)
     add_policy_options(parser)
 
 
+def add_foreign_options(parser: argparse._ActionsContainer) -> None:
+    """The options that say how a file that is not a graph file is read."""
+    add = parser.add_argument
+    add("--format", choices=list(FORMATS), metavar="FORMAT", help="format of the file (default: recognised)")
+    text = "columns of a table or edge list: names, or numbers from 1 (default: those with the usual headings)"
+    add("--columns", metavar="S,T[,W]", help=text)
+    text = "what node ids that are whole numbers are: numbers, names, or auto: names if most are left out"
+    add("--ids", choices=IDS, default="auto", help=f"{text} (default: auto)")
+    text = "those of the file (keep), none, a COLUMN, or LOW:HIGH for random ones, the same in both directions: 1:255 "
+    add("--weights", default="keep", metavar="W", help=text + "integers, 0.0:1.0 floats (default: keep)")
+    add("--symmetrize", action="store_true", help="add the reverse of every edge")
+
+
+def refuse_foreign_options(options: argparse.Namespace) -> None:
+    """Raise OptionError if one of them says how to read a file that is read as it is."""
+    given = [name for name in ("format", "columns", "symmetrize") if getattr(options, name)]
+    given += [name for name, usual in (("ids", "auto"), ("weights", "keep")) if getattr(options, name) != usual]
+    if given:
+        raise OptionError(
+            f"{', '.join(f'--{name}' for name in given)}: for files of other formats; cusp convert has them too"
+        )
+
+
 def add_watching(parser: argparse._ActionsContainer) -> None:
     """The options of those who watch a job: what it does, and the end of one that hangs."""
-    text = "write what is being done to standard error, as lines with the time; a terminal shows it anyway"
+    text = "write timestamped progress to standard error; a terminal shows progress without it"
     parser.add_argument("--log", action="store_true", help=text)
-    text = "end the job when a rank gets no further for so long, such as 5min, and say where it is (default: never)"
+    text = "end the job if a rank makes no progress for this long, such as 5min, and report where (default: never)"
     parser.add_argument("--timeout", type=num_seconds, metavar="TIME", help=text)
 
 
 def add_trace(parser: argparse._ActionsContainer) -> None:
     """The option that writes what each rank did when."""
-    text = "write what each rank did when, as JSON that ui.perfetto.dev and chrome://tracing show; slower"
+    text = "write a timeline of each rank as JSON, for ui.perfetto.dev or chrome://tracing; slower"
     parser.add_argument("--trace", metavar="FILE", help=text)
 
 
@@ -66,18 +91,18 @@ def add_policy_options(parser: argparse.ArgumentParser) -> None:
         "--passes",
         type=whole(1, MOST_ROUNDS),
         default=1,
-        help="times that masters are assigned, each time knowing the last (default: 1)",
+        help="how many times masters are assigned; each pass sees the result of the last (default: 1)",
     )
     add("--node-map", metavar="FILE", help="rank of each node, for the master rule map: text, also with names, or .npy")
-    debug = "run rules as Python, and find calls that only some ranks make, and labels that no sync brought; slow"
+    debug = "run rules as Python; report calls that only some ranks make, and labels read without a sync; slow"
     add("--debug", action="store_true", help=debug)
     add("--strict", action="store_true", help="stop if a rule cannot be compiled, instead of interpreting it")
     shares = (
-        "what each rank gets in proportion to the others: whole numbers such as 8,8,1, or auto, which measures them at "
-        "each start, so that partitions differ from run to run (default: all the same)"
+        "share of each rank in proportion to the others: integers such as 8,8,1, or auto, measured at each start, "
+        "so partitions differ from run to run (default: equal)"
     )
     add("--shares", type=_shares, metavar="A,B,...", help=shares)
-    add("--split", default="edges", help="reading split: edges, nodes, weighted or NODE:EDGE (default: edges)")
+    add("--split", default="edges", help="balance of reading: edges, nodes, weighted or NODE:EDGE (default: edges)")
 
 
 def policy_parameters(options: argparse.Namespace) -> dict[str, Any]:

@@ -1,25 +1,33 @@
-"""``python -m cusp compare``: what several policies make of a graph, for any numbers of parts; nothing is built."""
+"""``cusp compare``: the quality of several policies on a graph, for any numbers of parts; no partition is built."""
 
 import argparse
 import contextlib
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
-
-from mpi4py import MPI
 
 from cusp.errors import InputError, OptionError, together
 from cusp.estimates.estimate import estimate
 from cusp.estimates.plot import check_plot, megabytes, plot_comparison, short_name
-from cusp.input.edge_slice import read_slice
-from cusp.input.graph_file import GraphHeader, read_header
+from cusp.input.edge_slice import EdgeSlice, read_slice
+from cusp.input.graph_file import GraphHeader
 from cusp.launch import Parser, parse_together, program
 from cusp.output.whole_file import check_targets
 from cusp.policies.compile_rules import CompiledPolicy, compile_policy
 from cusp.policies.policy import installed_policies, load_policy
 from cusp.program import report
-from cusp.program.cli import add_policy_options, add_watching, inputs_of, num_parts, policy_parameters
+from cusp.program.cli import (
+    add_foreign_options,
+    add_policy_options,
+    add_watching,
+    inputs_of,
+    num_parts,
+    policy_parameters,
+)
+from cusp.program.foreign import open_graph
 from cusp.program.shares import told_shares
 from cusp.program.warm_up import warm_up
+from cusp.runtime.mpi import MPI
 from cusp.runtime.stopwatch import Stopwatch
 
 
@@ -49,24 +57,25 @@ FIRST = 10  # characters of a policy's name that always fit
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = Parser(prog=program("cusp compare"), description=compare.__doc__)
-    parser.add_argument("graph", help="graph file")
-    parser.add_argument("--ranks", metavar="P,...", help="numbers of parts (default: as many as ranks)")
+    parser.add_argument("graph", help="graph file, or any file that cusp convert takes")
+    parser.add_argument("--ranks", metavar="P,...", help="numbers of parts (default: the number of ranks)")
     parser.add_argument(
         "--policies",
         default="oec,iec,cvc,hvc",
         help="names or files, separated by commas, or all (default: %(default)s)",
     )
+    add_foreign_options(parser.add_argument_group("files of other formats"))
     add_policy_options(parser)
     add_watching(parser)
     parser.add_argument("--json", metavar="FILE", help="write the figures")
     parser.add_argument(
-        "--plot", metavar="FILE.png", help="draw replication, balance, traffic and memory (needs matplotlib)"
+        "--plot", metavar="FILE.png", help="plot replication, balance, traffic and memory (needs matplotlib)"
     )
     return parser
 
 
 def compare(comm: MPI.Intracomm, argv: list[str]) -> int:
-    """The figures of several policies, for any numbers of parts."""
+    """Compare policies, for any numbers of parts."""
     options = parse_together(comm, make_parser(), argv)
     check_targets(comm, {"--json": options.json, "--plot": options.plot}, inputs_of(options))
     if options.plot:
@@ -74,8 +83,8 @@ def compare(comm: MPI.Intracomm, argv: list[str]) -> int:
     with together(comm):
         sizes = _numbers_of_parts(options.ranks) if options.ranks else [comm.size]
         compiled = {parts: [compile_policy(policy) for policy in _policies(options, parts)] for parts in sizes}
-        header = read_header(options.graph)
-    figures = _measure(comm, options, header, compiled)
+    header, edges = open_graph(comm, options)
+    figures = _measure(comm, options, header, edges, compiled)
     for parts in sizes:
         some = [entry for entry in figures if entry["parts"] == parts]
         report.say(comm.rank, comparison_table(options.graph, parts, header.num_edges, some))
@@ -105,8 +114,9 @@ def _policies(options: argparse.Namespace, parts: int) -> list[Any]:
 
 
 def _measure(
-    comm: MPI.Intracomm, options: argparse.Namespace, header: GraphHeader, compiled: dict[int, list[CompiledPolicy]]
-) -> list[dict]:
+    comm: MPI.Intracomm, options: argparse.Namespace, header: GraphHeader, edges: EdgeSlice | None,
+    compiled: dict[int, list[CompiledPolicy]],
+) -> list[dict]:  # fmt: skip
     """A row for each policy and number of parts; its seconds are without compilation. Collective."""
     in_degrees = any(rules.uses.in_degrees for policies in compiled.values() for rules in policies)
 
@@ -118,7 +128,9 @@ def _measure(
                     estimate(tiny, rules, parts, options.split, few)
 
     warm_up(comm, header, rehearse)
-    edges = read_slice(options.graph, comm, options.split, weights=False, in_degrees=in_degrees)
+    if edges is None:
+        edges = read_slice(options.graph, comm, options.split, weights=False, in_degrees=in_degrees)
+    edges = replace(edges, weights=None)
     figures = []
     for parts, policies in compiled.items():
         for rules in policies:

@@ -1,4 +1,4 @@
-"""What a person who watches a run might want to do otherwise; shown on terminals, and by ``--log``."""
+"""Hints how to run a job better; shown on terminals, and by ``--log``."""
 
 from dataclasses import replace
 
@@ -20,12 +20,12 @@ def about_partition(policy: Policy, quality: Quality) -> list[str]:
         better = " or ".join(f"{near} ({'x'.join(map(str, squarest(near)))})" for near in (ranks - 1, ranks + 1))
         found.append(
             f"{ranks} ranks make a grid of {'x'.join(map(str, policy.grid_for(ranks)))}, so that all ranks are "
-            f"partners; policy {policy.name} is made for numbers such as {better}"
+            f"partners; policy {policy.name} works best with {better}"
         )
     elif ranks >= MANY_PARTNERS and quality.replication > MUCH * ranks:
         found.append(
-            f"a node is on {quality.replication:.1f} of {ranks} ranks; cusp compare --policies all may find a policy "
-            "that divides this graph better, or take fewer ranks"
+            f"a node is on {quality.replication:.1f} of {ranks} ranks on average; cusp compare --policies all "
+            "may show a better policy; or use fewer ranks"
         )
     return found
 
@@ -42,11 +42,11 @@ def about_run(quality: Quality, edges: int, local: int, cores: int) -> list[str]
     """
     ranks = quality.masters.size
     if local > cores:
-        return [f"{local} ranks share {cores} cores here and wait for each other; take {cores} ranks or fewer"]
+        return [f"{local} ranks share {cores} cores here and wait for each other; use {cores} ranks or fewer"]
     if 1 < ranks == local and edges < FEW_EDGES * ranks:
         return [
-            f"{edges:,} edges are few for {ranks} ranks: messages take longer than the work; one rank with --threads "
-            f"{cores} has nothing to send"
+            f"{edges:,} edges are few for {ranks} ranks: messages take longer than computing; one rank with --threads "
+            f"{cores} sends none"
         ]
     return []
 

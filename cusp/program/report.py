@@ -1,7 +1,6 @@
-"""What a person reads: the table of a partition, comparisons, progress. Only rank 0 prints."""
+"""Output for people: the table of a partition, comparisons, progress. Only rank 0 prints."""
 
 import json
-import sys
 from typing import TYPE_CHECKING
 
 from cusp.card.interfaces import Card
@@ -48,7 +47,7 @@ def hint(rank: int, texts: list[str]) -> None:
 def warn(rank: int, text: str) -> None:
     """Point out what the user may not have meant."""
     if rank == 0:
-        print(f"warning: {text}", file=sys.stderr, flush=True)
+        show_progress.error(f"warning: {text}")
 
 
 def shown_seconds(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""Option ``--shares``: how much of the graph each rank gets in proportion to the others, as told or as measured."""
+"""Option ``--shares``: how much of the graph each rank gets in proportion to the others, given or measured."""
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,7 @@ Wanted = str | tuple[int, ...] | None  # ``auto``, or as told
 
 @dataclass(frozen=True)
 class Machine:
-    """What a rank measured of itself.
+    """The measurements of a rank.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ def with_shares(
     if limited == shares:
         return policy, None
     policy = replace(policy, shares=_whole(limited))
-    return policy, f"shares: {_text(policy)}, since no more fits into the memory of GPUs"
+    return policy, f"shares: {_text(policy)}, limited by the memory of GPUs"
 
 
 def told_shares(policy: Policy, wanted: Wanted, parts: int) -> Policy:
@@ -88,7 +88,7 @@ def told_shares(policy: Policy, wanted: Wanted, parts: int) -> Policy:
         They are to be measured, or not as many as parts.
     """
     if isinstance(wanted, str):
-        raise OptionError("--shares auto measures ranks that partition a graph; say whole numbers such as 8,8,1 here")
+        raise OptionError("--shares auto needs ranks that partition a graph; give integers such as 8,8,1 here")
     policy = replace(policy, shares=wanted)
     policy.shares_for(parts)
     return policy

@@ -1,4 +1,4 @@
-"""What ``python -m cusp new-policy`` writes: a policy file to start from, and its test."""
+"""The files written by ``cusp new-policy``: a commented policy and its test."""
 
 from pathlib import Path
 
@@ -50,13 +50,12 @@ TEST = '''"""Run it with: mpirun -n 3 python test_NAME.py"""
 
 from pathlib import Path
 
-import cusp  # first: it prepares the process for MPI
 import numpy as np
-from mpi4py import MPI
 
 from cusp.edge_lists.generators import generate
 from cusp.partitioner import partition_graph
 from cusp.policies import load_policy
+from cusp.runtime.mpi import MPI
 
 comm = MPI.COMM_WORLD
 graph = str(Path(__file__).with_name("test_NAME.h5"))

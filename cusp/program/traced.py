@@ -4,17 +4,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from mpi4py import MPI
-
 from cusp.errors import OptionError, together
 from cusp.output.timeline_file import clock_offset, write_timelines
 from cusp.output.whole_file import Name
 from cusp.program import report
 from cusp.runtime import timeline
+from cusp.runtime.mpi import MPI
 from cusp.runtime.timeline import PHASE, WAIT, Span, Timeline
 
 MOST = 1 << 20  # spans in a file, of all ranks: about 130 MB
-WAITING = ("Barrier", "allgather", "allreduce", "bcast", "exscan", "gather", "recv",
+WAITING = ("Barrier", "allgather", "allreduce", "bcast", "exscan", "recv",
            "Allgather", "Allgatherv", "Allreduce", "Alltoall", "Alltoallv")  # fmt: skip
 PURPOSE = ("run", "partition")  # phases that a program is for, the first of these that it has
 
@@ -55,7 +54,7 @@ def traced(comm: MPI.Intracomm, path: Name | None, say: bool = True) -> Iterator
         return
     with together(comm):
         if timeline.running():
-            raise OptionError(f"--trace {path}: is asked for inside a run that is traced already")
+            raise OptionError(f"--trace {path}: another trace is running already")
     offset = clock_offset(comm)
     with timeline.keeping(max(MOST // comm.size, 1)) as kept:
         yield TracedComm(comm)
@@ -63,7 +62,7 @@ def traced(comm: MPI.Intracomm, path: Name | None, say: bool = True) -> Iterator
     waited, seconds = _waiting(kept, comm)
     left_out = comm.allreduce(kept.left_out)
     if left_out:
-        report.warn(comm.rank, f"--trace {path}: is without the last {left_out:,} spans, of which there are too many")
+        report.warn(comm.rank, f"--trace {path}: omits the last {left_out:,} spans: there are too many")
     if say:
         report.say(comm.rank, report.waiting(waited, seconds))
         report.say(comm.rank, f"wrote the timeline to {path}")

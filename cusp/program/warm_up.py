@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import h5py
 import numpy as np
-from mpi4py import MPI
 
 from cusp.errors import InputError, together
 from cusp.input.graph_file import GraphHeader
@@ -17,7 +16,8 @@ from cusp.policies.policy import Policy
 from cusp.runtime import debugging
 from cusp.runtime.exchange import kept
 from cusp.runtime.leftovers import scratch_folder
-from cusp.runtime.threads import ranges_of_any_size
+from cusp.runtime.mpi import MPI
+from cusp.runtime.threads import LEAST, num_threads, ranges_of_any_size
 
 NODES, TAIL = 256, 8
 MOST_EDGES = 16  # per node
@@ -34,7 +34,9 @@ def warm_up(comm: MPI.Intracomm, header: GraphHeader, rehearse: Rehearsal, what:
     They are two so that the code that communicates is called too.
     """
     done: set[Hashable] = kept(comm, "rehearsed", set)
-    key = what, header.index_dtype.str, str(header.weight_dtype), header.symmetric, round(2 * _edges_per_node(header))
+    large = header.num_nodes + header.num_edges >= 2 * LEAST
+    key = (what, header.index_dtype.str, str(header.weight_dtype), header.symmetric,
+           round(2 * _edges_per_node(header)), large)  # fmt: skip
     if what is not None and key in done:
         return
     done.add(key)
@@ -65,9 +67,11 @@ def _run(comm: MPI.Intracomm, header: GraphHeader, rehearse: Rehearsal) -> None:
             with open(path + ".map", "w") as file:
                 file.writelines(f"{node % comm.size}\n" for node in range(NODES))
         try:
-            with ranges_of_any_size():
-                rehearse(comm, path)
-                debugging.agree(comm, "ends its rehearsal")
+            rehearse(comm, path)  # small arrays have other ways, of large graphs too
+            if header.num_nodes + header.num_edges >= 2 * LEAST and comm.allreduce(num_threads(), MPI.MAX) > 1:
+                with ranges_of_any_size():
+                    rehearse(comm, path)
+            debugging.agree(comm, "ends its rehearsal")
         except InputError:
             pass  # a rule or an option that does not fit the tiny graph; the real run will report it
 
@@ -91,7 +95,7 @@ def write_tiny_graph(path: str, header: GraphHeader) -> None:
     pairs = np.concatenate([pairs, far[:, : max(math.ceil(wanted) - pairs.shape[1], 0)]], axis=1)
     pairs = np.concatenate([pairs, pairs[::-1]], axis=1) if header.symmetric else pairs
     sources, targets = pairs[:, np.lexsort(pairs[::-1])]
-    with h5py.File(path, "w") as file:
+    with h5py.File(path, "w", locking="best-effort") as file:
         file["indptr"] = np.searchsorted(sources, np.arange(NODES + 1))
         file["indices"] = targets.astype(header.index_dtype)
         if header.weight_dtype is not None:

@@ -12,24 +12,42 @@ import stat
 from collections.abc import Callable
 from typing import Any
 
+import numba
 from numba.core import caching
+from numba.core.dispatcher import Dispatcher
 
+from cusp.runtime.environment import cache_folder, not_kept, source_digest
 from cusp.runtime.leftovers import replacing
 
 DIGEST = hashlib.sha256().digest_size
 
 
-def keep_only_whole_files(tell: Callable[[str], object]) -> None:
-    """Let numba use what follows for functions declared from now on; ``tell`` is told why code cannot be kept."""
-    CodeFiles.tell = Locator.tell = staticmethod(tell)
-    caching.IndexDataCacheFile = CodeFiles
-    caching.CacheImpl._locator_classes = [Locator, *caching.CacheImpl._locator_classes[1:]]
+def njit(cache: bool = False, **options: Any) -> Callable[[Callable], Any]:
+    """As numba's, but what is cached is in our files: numba's own, and its settings, are left to others."""
+
+    def declared(function: Callable) -> Any:
+        dispatcher = numba.njit(**options)(function)
+        if cache and isinstance(dispatcher, Dispatcher):  # not with NUMBA_DISABLE_JIT
+            dispatcher._cache = Cache(function)
+        return dispatcher
+
+    return declared
 
 
-class Locator(caching.UserProvidedCacheLocator):
+class Locator(caching.CacheImpl._locator_classes[0]):  # its name differs between versions of numba
     """The folder for the code of one source file; when it cannot be made, nothing is kept."""
 
-    tell: Callable[[str], object]
+    def __init__(self, function: Callable, file: str) -> None:
+        super().__init__(function, file)
+        folder = numba.config.CACHE_DIR or cache_folder(source_digest())
+        self._cache_path = os.path.join(folder, self.get_suitable_cache_subpath(file))
+
+    @classmethod
+    def from_function(cls, function: Callable, file: str) -> "Locator":
+        """The locator of any function."""
+        found = cls(function, file)
+        found.ensure_cache_path()
+        return found
 
     def ensure_cache_path(self) -> None:
         """Make the folder."""
@@ -37,13 +55,29 @@ class Locator(caching.UserProvidedCacheLocator):
         try:
             os.makedirs(path, 0o700, exist_ok=True)
         except OSError as error:
-            self.tell(f"{path}: {error.strerror or error}")
+            not_kept(f"{path}: {error.strerror or error}")
+
+
+class Entries(caching.CompileResultCacheImpl):
+    """What is kept of a function, and where."""
+
+    _locator_classes = [Locator]
+
+
+class Cache(caching.FunctionCache):
+    """What is compiled of one function."""
+
+    _impl_class = Entries
+
+    def __init__(self, function: Callable) -> None:
+        super().__init__(function)
+        entries = self._impl
+        self._cache_file = CodeFiles(self._cache_path, entries.filename_base, entries.locator.get_source_stamp())
 
 
 class CodeFiles(caching.IndexDataCacheFile):
     """The index and the entries of one function."""
 
-    tell: Callable[[str], object]
     compiled = 0  # functions, for given types, since the start of this process
 
     def load(self, key: Any) -> Any:
@@ -62,7 +96,7 @@ class CodeFiles(caching.IndexDataCacheFile):
                 fcntl.flock(file, fcntl.LOCK_EX)
                 super().save(key, (key, data))
         except OSError as error:
-            self.tell(f"{self._cache_path}: {error.strerror or error}")
+            not_kept(f"{self._cache_path}: {error.strerror or error}")
 
     def _load_index(self) -> dict[Any, str]:
         try:

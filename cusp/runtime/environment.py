@@ -1,80 +1,21 @@
-"""Settings that numba and the MPI libraries read only once, when they are imported; ranks per host; caches."""
+"""Ranks per host, and the folder for compiled code."""
 
 import atexit
 import functools
 import hashlib
-import importlib
-import importlib.util
 import os
 import shutil
 import stat
 import sys
 import tempfile
-import warnings
-from collections.abc import Callable
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
-from cusp.runtime import leftovers, mpi_start, signals
+from cusp.runtime import leftovers, signals
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("cusp", "gluon", "apps", "scripts")
-CACHING, MPI = "numba.core.caching", "mpi4py.MPI"
+PACKAGES = ("cusp", "cusp/apps", "gluon")
 
 _not_kept: list[str] = []  # why
-
-
-def prepare() -> None:
-    """Choose numba's cache and let waiting ranks yield; what the user has set is kept."""
-    signals.open_standard_files()
-    signals.end_quietly_if_ours()
-    os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder(source_digest())))
-    if "numba" in sys.modules:
-        sys.modules["numba"].config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"]  # type: ignore[attr-defined]
-    # Ranks that wait must not starve those that work when there are more ranks than cores.
-    if local_ranks() > len(os.sched_getaffinity(0)):
-        os.environ.setdefault("MPIR_CVAR_POLLS_BEFORE_YIELD", "0")
-        os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
-    # A warning of mpi4py about a launcher of another library; cusp.launch has a clearer one.
-    warnings.filterwarnings("ignore", message="suspicious MPI execution environment", category=RuntimeWarning)
-    # numba's, about code that it made itself out of ours.
-    warnings.filterwarnings("ignore", message="variable '.*' is not in scope")
-    os.environ.setdefault("HDF5_USE_FILE_LOCKING", "BEST_EFFORT")
-    if CACHING in sys.modules:
-        _take_over_cache()
-    else:
-        sys.meta_path.insert(0, _Instead(CACHING, _load_caching))  # numba takes too long to be imported for --help
-    if signals.launched()[0] > 1 and MPI not in sys.modules:
-        sys.meta_path.insert(0, _Instead(MPI, mpi_start.start))
-
-
-class _Instead(MetaPathFinder):
-    """Calls ``run(module, execute)`` where Python would only execute a module as it is imported."""
-
-    def __init__(self, name: str, run: Callable[[ModuleType, Callable[[ModuleType], object]], None]) -> None:
-        self.name, self.run = name, run
-
-    def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
-        if name != self.name:
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
-        assert spec is not None and spec.loader is not None
-        execute = spec.loader.exec_module
-        spec.loader.exec_module = lambda module: self.run(module, execute)  # type: ignore[method-assign]
-        return spec
-
-
-def _load_caching(module: ModuleType, execute: Callable[[ModuleType], object]) -> None:
-    execute(module)
-    _take_over_cache()
-
-
-def _take_over_cache() -> None:
-    importlib.import_module("cusp.runtime.compiled_code").keep_only_whole_files(not_kept)
 
 
 def local_ranks() -> int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cusp.runtime import timeline, watchdog
+from cusp.runtime.mpi import MPI
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm, Request, Status
@@ -83,18 +84,16 @@ def wait_all(posted: "list[Request]", statuses: "list[Status] | None" = None) ->
 
 
 def _test_all(posted: "list[Request]", statuses: "list[Status] | None") -> None:
-    from mpi4py.MPI import Request
-
     for _ in pauses(LOOKS):
-        if Request.Testall(posted, statuses):
+        if MPI.Request.Testall(posted, statuses):
             return
 
 
 def pauses(looks: int = 0) -> Iterator[float]:
     """Look whether what is waited for is there, once for each time this yields, for ever; it yields the seconds slept.
 
-    Between looks the core is given up to those who have work: after some looks it is offered to them, and then this
-    process sleeps, for a share of the time that it has waited so far.
+    After some looks this process yields the core to others; then it sleeps between looks, for a fraction of the time
+    that it has waited so far.
     """
     for _ in range(looks):
         yield 0.0
@@ -114,10 +113,8 @@ _keys: list[int] = []  # of the attribute that holds what is kept
 
 def kept(comm: "Intracomm", name: str, make: Callable[[], Any]) -> Any:
     """What ``make()`` returned when this name was first asked for; it is kept as long as the communicator."""
-    from mpi4py.MPI import Comm
-
     if not _keys:
-        _keys.append(Comm.Create_keyval())
+        _keys.append(MPI.Comm.Create_keyval())
     things: Any = comm.Get_attr(_keys[0])
     if things is None:
         things = {}

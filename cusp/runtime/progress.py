@@ -1,4 +1,4 @@
-"""What a job is doing, for a person who waits: a line on a terminal or, with ``--log``, lines with the time.
+"""The progress of a job: a line on a terminal or, with ``--log``, timestamped lines.
 
 A thread of rank 0 shows it, so whoever works only says what it has come to, and looks at no clock. What goes into a
 pipe gets nothing, unless asked for; the pipe between a rank and its launcher does not count.
@@ -18,16 +18,16 @@ LAUNCHERS = ("mpirun", "mpiexec", "orterun", "prterun")  # how the names of thei
 
 
 class _Now:
-    """What is done now, and how far it has come."""
+    """The current activity and its progress."""
 
     text, began, rounds = "", 0.0, 0
     facts: dict[str, Any] = {}
-    done, of = 0, 0
+    done, of, before, what = 0, 0, 0, ""
     line = ""  # that is on the terminal
     logged = 0.0  # when the last line about it was written
     log = running = False
     out: TextIO | None = None  # where it is shown
-    lock = threading.Lock()
+    lock = threading.RLock()  # a signal may come while the main thread has it
 
 
 def start(log: bool) -> None:
@@ -36,6 +36,24 @@ def start(log: bool) -> None:
     if not _Now.running and out is not None:
         _Now.log, _Now.running, _Now.out = log, True, out
         threading.Thread(target=_show, daemon=True).start()
+
+
+def stop() -> None:
+    """Show nothing any more, so that what is printed last, such as an error, has a line of its own."""
+    with _Now.lock:
+        _erase()
+        _Now.running, _Now.text = False, ""
+
+
+def error(text: str) -> None:
+    """Write lines to standard error, in the place of the line that is shown, which comes back below them."""
+    with _Now.lock:
+        _erase()
+        if not _Now.running and not sys.stderr.isatty() and (terminal := _terminal()):
+            terminal.write(ERASE)  # that of rank 0, on the terminal of the launcher
+            terminal.close()
+        sys.stderr.write(text.rstrip() + "\n")
+        sys.stderr.flush()
 
 
 def hint(text: str) -> None:
@@ -53,14 +71,19 @@ def begin(text: str) -> None:
         if _Now.logged:
             _write(_line() + ", done")
         _Now.text, _Now.began, _Now.logged = text, time.monotonic(), 0.0
-        _Now.rounds, _Now.facts, _Now.done, _Now.of = 0, {}, 0, 0
+        _Now.rounds, _Now.facts = 0, {}
+        _Now.done, _Now.of, _Now.before, _Now.what = 0, 0, 0, ""
 
 
-def tell(done: int = 0, of: int = 0, **facts: Any) -> None:
-    """Say that a round has ended, with facts about it; and how much of all is done, if that is known."""
+def tell(done: int = 0, of: int = 0, what: str = "", before: int = 0, **facts: Any) -> None:
+    """Say that a round has ended, with facts about it; and how much of all is done, if that is known.
+
+    ``what`` is the name of one of all, such as a source; ``before`` says how many a checkpoint had when this run began.
+    """
     _Now.rounds += 1
     _Now.facts = facts
-    _Now.done, _Now.of = done or _Now.done, of or _Now.of
+    if of:
+        _Now.done, _Now.of, _Now.what, _Now.before = done, of, what, before
 
 
 def _show() -> None:
@@ -81,9 +104,9 @@ def _line() -> str:
     seconds = time.monotonic() - _Now.began
     words = [f"{_Now.text}: {seconds:.0f} s"]
     if _Now.of:
-        words.append(f"{_Now.done:,} of {_Now.of:,}")
-        if 0 < _Now.done < _Now.of:
-            words.append(f"about {seconds / _Now.done * (_Now.of - _Now.done):.0f} s left")
+        words.append(f"{_Now.what} {_Now.done:,} of {_Now.of:,}".lstrip())
+        if _Now.before < _Now.done < _Now.of:
+            words.append(f"about {seconds / (_Now.done - _Now.before) * (_Now.of - _Now.done):.0f} s left")
     elif _Now.rounds:
         words.append(f"{_Now.rounds:,} round{'s' * (_Now.rounds > 1)}")
     words += [f"{name} {value:,.3g}" if isinstance(value, float) else f"{name} {value:,}"

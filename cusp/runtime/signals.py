@@ -1,4 +1,4 @@
-"""How a process ends from outside: at once, wherever it is, without a traceback, and without leaving others waiting."""
+"""Ending a process by a signal: at once, at any point, without a traceback, and without leaving others waiting."""
 
 import contextlib
 import importlib
@@ -15,7 +15,6 @@ from typing import NoReturn
 from cusp.errors import InputError, caller
 from cusp.runtime.leftovers import remove_unfinished
 
-PROGRAMS = ("cusp", "apps", "scripts.convert", "scripts.generate")  # python -m ...
 LAUNCHERS = (  # (number of ranks, rank) as a launcher writes them into the environment, first match counts
     ("PMI_SIZE", "PMI_RANK"),
     ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),
@@ -49,7 +48,31 @@ def prefixed(text: str) -> str:
     return "".join(f"{before}{line}\n" for line in text.rstrip().splitlines())
 
 
-def open_standard_files() -> None:
+def start_program() -> None:
+    """From now on this process is one of our programs: errors and signals end it, and all ranks, in one line.
+
+    Whoever only imports us keeps the ways of Python.
+    """
+    _open_standard_files()
+    if sys.excepthook is sys.__excepthook__:
+        sys.excepthook = _end_all if launched()[0] > 1 else _tell
+    end_on_signals()
+
+
+def is_program() -> bool:
+    """Whether Python was started with ``-m cusp...``."""
+    options = sys.orig_argv[1:]
+    module = options[options.index("-m") + 1] if "-m" in options[:-1] else ""
+    return module.split(".")[0] == "cusp"
+
+
+def end_all_on_error() -> None:
+    """An error that nobody catches ends all ranks from now on: the others would wait for this one."""
+    if sys.excepthook is sys.__excepthook__:
+        sys.excepthook = _end_all
+
+
+def _open_standard_files() -> None:
     """Open those of input, output and errors that are closed: the next file opened would be taken for them."""
     for number in range(3):
         try:
@@ -59,19 +82,6 @@ def open_standard_files() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))
-
-
-def end_quietly_if_ours() -> None:
-    """Where Python runs one of our programs, signals end it from now on; notebooks and scripts keep their ways.
-
-    An error that nobody catches ends all ranks in any case.
-    """
-    if sys.excepthook is sys.__excepthook__:
-        sys.excepthook = _end_all if launched()[0] > 1 else _tell
-    options = sys.orig_argv[1:]
-    module = options[options.index("-m") + 1] if "-m" in options[:-1] else ""
-    if any(f"{module}.".startswith(f"{program}.") for program in PROGRAMS):
-        end_on_signals()
 
 
 def end_on_signals() -> None:
@@ -181,7 +191,8 @@ def _end_all(kind: type[BaseException], error: BaseException, trace: TracebackTy
         _tell(kind, error, trace)
     time.sleep(0.1)  # the launcher, once told of the end, no longer reads what ranks have written
     if hydra_socket() is None:
-        importlib.import_module("mpi4py.MPI")  # if it was not imported yet, the others wait there for this rank
+        with contextlib.suppress(ImportError, RuntimeError):  # where there is no MPI, nobody waits
+            importlib.import_module("mpi4py.MPI")  # if it was not imported yet, the others wait there for this rank
     leave(1)
 
 

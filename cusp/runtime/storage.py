@@ -1,4 +1,4 @@
-"""Where arrays with an entry for each edge are kept: in memory, or in files with one chunk at a time in memory.
+"""Storage of arrays with an entry for each edge: in memory, or in files with one chunk at a time in memory.
 
 The phases of the partitioner walk through such arrays in chunks and ask the storage of their slice how large
 these are. Without ``--memory-limit`` there is a single chunk. With it, the arrays are mapped: the
@@ -174,8 +174,8 @@ class FileStorage(Storage):
         longest = int(np.diff(indptr).max(initial=0))
         if longest > self.chunk:
             raise OptionError(
-                f"--memory-limit: {self._limit:,} bytes are not enough for a node with {longest:,} edges, which are "
-                f"worked on together; at least {self._limit + (longest - self.chunk) * EDGE_BYTES:,} are needed"
+                f"--memory-limit: {self._limit:,} bytes are not enough for a node with {longest:,} edges, which must "
+                f"fit at once; at least {self._limit + (longest - self.chunk) * EDGE_BYTES:,} are needed"
             )
 
     def release(self) -> None:

@@ -4,7 +4,6 @@ A kernel that several threads call at once writes what belongs to its own range 
 the number of threads changes no bit of any result.
 """
 
-import ctypes
 import functools
 import os
 from collections import deque
@@ -12,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -164,22 +162,6 @@ def _pool(size: int) -> ThreadPoolExecutor:
 
 
 os.register_at_fork(after_in_child=_pool.cache_clear)  # a child has none of these threads
-
-
-def socket_here() -> int:
-    """The socket of the core on which the calling thread runs now; 0 if all cores of this process are on one."""
-    sockets = _sockets(Path("/sys/devices/system/cpu"))
-    return sockets.get(ctypes.CDLL(None).sched_getcpu(), 0) if sockets else 0
-
-
-@functools.cache
-def _sockets(folder: Path) -> dict[int, int]:
-    """Core -> socket, of the cores that this process may use, as Linux has them; empty if they are on one."""
-    found = {}
-    for core in os.sched_getaffinity(0):
-        path = folder / f"cpu{core}" / "topology" / "physical_package_id"
-        found[core] = int(path.read_text()) if path.exists() else 0
-    return found if len(set(found.values())) > 1 else {}
 
 
 def ordered_map(

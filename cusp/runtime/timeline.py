@@ -1,4 +1,4 @@
-"""What this rank does when: spans of time, kept while a timeline runs, which ``--trace`` asks for; else nothing is."""
+"""The timeline of this rank: named spans of time, recorded only while a timeline runs, as with ``--trace``."""
 
 import time
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""A rank that gets no further says where it is; with ``--timeout`` it ends the job, too."""
+"""A rank without progress reports its position; with ``--timeout`` it also ends the job."""
 
 import sys
 import threading
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cusp.errors import caller
+from cusp.runtime import progress
 from cusp.runtime.signals import prefixed
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,9 +49,8 @@ def _tell_of_waiting() -> None:
         elif time.monotonic() - since >= WAITS:
             since = float("inf")
             if where := _waits():
-                advice = "unless all ranks come there, this never ends; --debug says why, --timeout SECONDS ends it"
-                sys.stderr.write(prefixed(f"note: has waited {WAITS:g} s for other ranks {where}: {advice}"))
-                sys.stderr.flush()
+                advice = "all ranks must call it; --debug shows the calls, --timeout SECONDS ends the job"
+                progress.error(prefixed(f"note: has waited {WAITS:g} s for other ranks {where}: {advice}"))
 
 
 def _waits() -> str:
@@ -82,8 +82,8 @@ def _watch(seconds: float, end: Callable[[], object]) -> None:
         if _Progress.steps != seen or stopped:
             seen, since = _Progress.steps, now
         elif now - since >= seconds:
-            sys.stderr.write(prefixed(f"error: --timeout {seconds:g}: no progress for so many seconds {_where()}"))
-            sys.stderr.flush()
+            progress.stop()
+            progress.error(prefixed(f"error: --timeout {seconds:g}: no progress for that many seconds {_where()}"))
             time.sleep(SPEAK)
             end()
 

@@ -1,7 +1,7 @@
 // Messages on the GPU are combined into labels: the kernels of one reduction. A list names a node once, so no two threads
 // touch the same value.
-#include "message.cuh"
-#include "reduction.cuh"
+#include "gluon/kernels/message.cuh"
+#include "gluon/kernels/reduction.cuh"
 
 // Applies a message of extract_values, one thread per entry of the list.
 extern "C" __global__ void combine_values(i64 entries, const int* lids, const u64* buffer, VALUE* values,

@@ -1,6 +1,6 @@
 // Labels on the GPU: the bits that say 'updated', and the values that messages carry.
 // VALUE is the label's type. A list of local ids is one column of the sync plan: entry i of both sides is one node.
-#include "message.cuh"
+#include "gluon/kernels/message.cuh"
 
 // One thread.
 extern "C" __global__ void write_node(const u64* index, const int* table, i64 gid, VALUE value, VALUE* values,

@@ -6,7 +6,7 @@
 // that has nothing to do says so in its publication. When the last publications of all ranks say so, and of every pair one has
 // taken as many entries as the other has sent, then no entry is under way, and none of them can begin again: all know that by
 // themselves (counters by channel: Mattern, Distributed Computing 2, 1987).
-#include "peers.cuh"
+#include "gluon/kernels/peers.cuh"
 
 struct MailState {
   unsigned arrived, publications;

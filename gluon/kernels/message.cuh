@@ -1,5 +1,5 @@
 // The form of a message: what extraction (device.cuh) writes and combining (combine.cuh) reads.
-#include "../../cusp/kernels/warp.cuh"
+#include "cusp/kernels/warp.cuh"
 
 enum Mode { NONE, ALL, BITSET, OFFSETS };  // as in device_cpu.py
 

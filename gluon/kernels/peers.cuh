@@ -5,15 +5,14 @@
 // fences for the system, which covers what it has seen of the others, and tells all partners; who waits fences for the system
 // when it has heard of all of them. A word of 8 bytes is stored whole, so a number and the barrier that it belongs to travel
 // together, and telling takes one trip (as NCCL's LL protocol does).
-#include "../../cusp/kernels/warp.cuh"
+#include "cusp/kernels/warp.cuh"
 
-constexpr int TOLD = 3, MOST_PEERS = 32;  // numbers that each rank tells each other at a barrier; as in peers/memory_gpu.py
+constexpr int TOLD = 4, MOST_PEERS = 32;  // numbers that each rank tells each other at a barrier; as in peers/memory_gpu.py
 
 // Of each rank in the memory of each: halves of the numbers with the barrier's number above, of even and odd barriers. A rank
 // is at most one barrier ahead of another, so what is read is not yet overwritten.
 struct Line {
   u64 words[2][2 * TOLD];
-  u64 unused[4];
 };
 
 // True in the first warp of the block that comes last. The first warps of all blocks call it, each after its block has met.
@@ -181,35 +180,6 @@ __device__ inline i64 publish_values(const Peers& peers, const Proxies& proxies,
   return count * sizeof(T);
 }
 
-__device__ inline i64 bit_words(i64 size) { return (size + 31) / 32; }
-
-// Stores the new bits of the mirrors of rank p's masters there, in the order of the list. The grid calls it; returns how many,
-// of this thread.
-__device__ inline u64 give_bits(const Proxies& proxies, int p, unsigned* there, const unsigned* bits, const unsigned* older) {
-  i64 begin = proxies.starts[p], size = proxies.mirrors_of(p), shift = begin & 31, last = (begin + size - 1) >> 5;
-  u64 count = 0;
-  for (i64 word = thread_id(); word < bit_words(size); word += num_threads()) {
-    i64 at = (begin >> 5) + word;
-    unsigned low = bits[at] & ~older[at], high = at < last ? bits[at + 1] & ~older[at + 1] : 0;
-    unsigned own = __funnelshift_r(low, high, shift);
-    if (size - word * 32 < 32) own &= (1u << (size & 31)) - 1;
-    ((volatile unsigned*)there)[word] = own;
-    count += __popc(own);
-  }
-  return count;
-}
-
-// Masters whose bits rank p gave get their bits and ``level``. The grid calls it.
-__device__ inline void take_bits(const Proxies& proxies, int p, const unsigned* came, unsigned* bits, int* levels, int level) {
-  for (i64 word = thread_id() / 32; word < bit_words(proxies.sizes[p]); word += num_threads() / 32) {
-    if (!(came[word] >> lane_id() & 1)) continue;
-    int lid = proxies.lists[p][word * 32 + lane_id()];
-    if (get_bit(bits, lid)) continue;
-    atomicOr(&bits[lid >> 5], 1u << (lid & 31));
-    levels[lid] = level;
-  }
-}
-
 // Every lane gets places for those of its mirrors that are chosen, in memory of the ranks of their masters: sent[p] counts
 // those of rank p, and one atomic does for a warp. Calls write(rank, place, k) for mirror k. The whole warp calls it.
 template <int SIZE, class Write>
@@ -244,43 +214,3 @@ __device__ inline void take_mirrors(const Peers& peers, const Proxies& proxies, 
     }
   }
 }
-
-// Nodes sent to the ranks of their masters: as entries, the place in the list of the sync plan, or as bits of that list. As
-// entries each is sent at most once in a search, so every entry has a place of its own, and none is ever overwritten.
-struct Post {
-  int* const* out;        // memory of rank p for entries from this one
-  int* const* in;         // memory of this one for entries from rank p
-  i64* const* out_marks;  // a number for each entry, if wanted, in the end
-  const i64* const* in_marks;
-  u64* sent;  // entries to each rank so far; in the place of this one, the bits
-  unsigned* const* out_bits;  // memory of rank p for bits from this one, of even and odd levels
-  const unsigned* const* in_bits;
-
-  __device__ unsigned* bits_for(const Proxies& proxies, int p, int level) const {
-    return out_bits[p] + (level & 1) * bit_words(proxies.mirrors_of(p));
-  }
-  __device__ const unsigned* bits_from(const Proxies& proxies, int p, int level) const {
-    return in_bits[p] + (level & 1) * bit_words(proxies.sizes[p]);
-  }
-
-  // Every lane sends those of its mirrors that are chosen. ``kept``, if wanted, gets the local ids of all entries, those to one
-  // rank after those to another. The whole warp calls it.
-  template <int SIZE>
-  __device__ void send(const Peers& peers, const Proxies& proxies, const bool (&chosen)[SIZE], const int (&mirror)[SIZE],
-                       int* kept) const {
-    give_places(peers, proxies, sent, chosen, mirror, [&](int to, u64 at, int k) {
-      out[to][at] = (int)(mirror[k] - proxies.starts[to]);
-      if (kept) kept[proxies.starts[to] - proxies.masters + at] = mirror[k];
-    });
-  }
-
-  // Every entry gets the mark of its mirror.
-  __device__ void send_marks(const Peers& peers, const Proxies& proxies, const int* kept, const i64* marks) const {
-    for (int p = 0; p < peers.ranks; p++) {
-      const int* list = kept + (proxies.starts[p] - proxies.masters);
-      i64* there = out_marks[p];
-      for_each_loaded(0, p == peers.rank ? 0 : (i64)sent[p], [&](i64 i) { return marks[list[i]]; },
-                      [&](i64 i, i64 mark, bool live) { if (live) there[i] = mark; });
-    }
-  }
-};

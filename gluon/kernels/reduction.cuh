@@ -1,6 +1,6 @@
 // The reduction of a label on the GPU: JOINED and CHANGED are its texts, see Reduction in reduction.py. VALUE is the type
 // of the label.
-#include "../../cusp/kernels/warp.cuh"
+#include "cusp/kernels/warp.cuh"
 
 template <class Yes, class No>
 __device__ inline auto select(bool test, Yes yes, No no) { return test ? yes : no; }

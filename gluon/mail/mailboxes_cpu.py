@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numba import njit
 
+from cusp.runtime.compiled_code import njit
 from gluon import device_cpu as device
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from mpi4py import MPI
 
 from cusp.runtime import timeline, watchdog
 from cusp.runtime.devices import backend
 from cusp.runtime.exchange import LOOKS, kept, pauses
+from cusp.runtime.mpi import MPI
 from gluon.mail.interfaces import Mailboxes
 from gluon.sync import Traffic
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from cusp.runtime.compiled_code import njit
 from cusp.runtime.exchange import kept
 from gluon.transports.flags import LINE, load, store
 from gluon.transports.reach import common_memory, num_cores

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
 MOST_PEERS = 32  # of a host, as in peers.cuh
-LINE_BYTES, TOLD_BYTES = 128, 48  # of struct Line there, and of what one barrier stores into it
+LINE_BYTES, TOLD_BYTES = 128, 64  # of struct Line there, and of what one barrier stores into it
 PATIENCE = 60.0  # seconds in which all ranks have to arrive at a barrier
 CYCLES = 2e9  # of a GPU's clock per second, at most
 

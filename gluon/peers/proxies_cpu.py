@@ -36,15 +36,15 @@ class PeerProxies(NamedTuple):
     lids: np.ndarray
 
 
-def proxies_of(part: "Partition", sync: "Sync") -> PeerProxies:
-    """The proxies of a partition, for labels that are written and read where ``sync`` says."""
-    written, read = sync.plan.lists(sync.write), sync.plan.lists(sync.read)
+def proxies_of(part: "Partition", sync: "Sync", write: str, read: str) -> PeerProxies:
+    """The proxies of a partition, for labels that are written and read at these ends of edges."""
+    written, known = sync.plan.lists(write), sync.plan.lists(read)
     told, names, heard = [], [], []
     for rank in range(sync.comm.size):
-        for direction, lids in ((TO_MASTER, written.mirrors[rank]), (TO_MIRROR, read.masters[rank])):
+        for direction, lids in ((TO_MASTER, written.mirrors[rank]), (TO_MIRROR, known.masters[rank])):
             told.append(lids)
             names.append(rank << 48 | np.arange(lids.size) << 1 | direction)
-        heard += [written.masters[rank], read.mirrors[rank]]
+        heard += [written.masters[rank], known.mirrors[rank]]
     all_told, all_names = np.concatenate(told), np.concatenate(names)
     counts = np.bincount(all_told, minlength=part.num_proxies)
     begins = np.zeros(part.num_proxies + 1, np.int32 if all_told.size < 2**31 else np.int64)

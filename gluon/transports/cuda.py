@@ -4,13 +4,12 @@ import ctypes
 from collections.abc import Sequence
 
 import cupy as cp
-import mpi4py.MPI
-from mpi4py import MPI
 
 from cusp.runtime.exchange import tell_counts, wait_all
+from cusp.runtime.mpi import MPI
 from gluon.transports.memory import Buffers, Memory
 
-MPI_EXTENSION = mpi4py.MPI.__file__
+MPI_EXTENSION = MPI.__file__
 
 
 class CudaAwareMpi(Memory):

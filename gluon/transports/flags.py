@@ -7,9 +7,11 @@ standard, section 6.9.2).
 A flag is a number that only grows: it is raised to the number of an exchange, and waited for with "at least".
 """
 
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+from cusp.runtime.compiled_code import njit
 
 LINE = 8  # words of a cache line: flags of two writers are never in the same
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import cupy as cp
-from mpi4py import MPI
 
 from cusp.runtime.exchange import tell_counts
+from cusp.runtime.mpi import MPI
 from gluon.transports.memory import Buffers, Memory
 
 

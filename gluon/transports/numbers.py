@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from cusp.runtime.compiled_code import njit
 
 SUM, LOWEST, HIGHEST = range(3)
 FLOATS = (float, np.floating)

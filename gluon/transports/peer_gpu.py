@@ -10,9 +10,9 @@ from typing import Any
 
 import cupy as cp
 import numpy as np
-from mpi4py import MPI
 
 from cusp.runtime.exchange import tell_counts
+from cusp.runtime.mpi import MPI
 from gluon.peers.memory_gpu import PeerError, share, why_unreachable
 from gluon.transports.memory import MOST_KEPT, WORD, Buffers, Memory
 

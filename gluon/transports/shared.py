@@ -5,11 +5,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from mpi4py import MPI
-from numba import config, njit
+from numba import config
 
+from cusp.runtime.compiled_code import njit
 from cusp.runtime.exchange import pauses
 from cusp.runtime.leftovers import started
+from cusp.runtime.mpi import MPI
 from gluon.transports.flags import LINE, load, missing, raise_flag, store
 from gluon.transports.host import HostMpi
 from gluon.transports.memory import MOST_KEPT, Buffers

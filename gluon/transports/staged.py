@@ -5,10 +5,10 @@ from typing import Any
 
 import cupy as cp
 import numpy as np
-from mpi4py import MPI
 
 from cusp.kernels.cuda import pinned
 from cusp.runtime.exchange import post, tell_counts, wait_all
+from cusp.runtime.mpi import MPI
 from gluon.transports.memory import Buffers, Memory
 
 

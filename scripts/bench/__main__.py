@@ -1,13 +1,12 @@
 """Measure this machine: ``python -m scripts.bench WHAT``; each prints a table and appends rows to benchmarks/.
 
 cpu            partitioning, the apps and the conversion of an edge list, on a Kronecker graph
-quality        replication, balance and seconds of every policy on real graphs and kron20, beside offline partitioners
-rounds         what the number of rounds of state costs and gains
-user-file      a policy in a user's file beside the built-in one of the same rules
-semiring       BFS, SSSP and PageRank as products of a matrix and vectors, beside the apps
-priority       shortest paths by soft priorities, beside strict buckets and no order
-compare-trees  partitionings and searches of this checkout beside those of another one
-ladder         breadth-first search on one GPU in every textbook form
+quality        replication, balance and seconds of every policy on real graphs and kron20, and of offline partitioners
+rounds         cost and benefit of more rounds of state
+user-file      a policy in a user's file, compared with the built-in one of the same rules
+semiring       BFS, SSSP and PageRank as products of a matrix and vectors, compared with the apps
+compare-trees  partitionings and searches of this checkout, compared with those of another one
+ladder         every textbook form of breadth-first search on one GPU
 gpu            algorithms on one GPU; on several: mpirun -n 4 python -m scripts.bench.gpus, or .gpu_partition GRAPH
                graphs larger than the memory of a card: python -m scripts.bench.limited
                seven algorithms on a folder of graphs: mpirun -n 2 python -m scripts.bench.many FOLDER
@@ -16,7 +15,7 @@ gpu            algorithms on one GPU; on several: mpirun -n 4 python -m scripts.
 import argparse
 import sys
 
-from scripts.bench import compare_trees, cpu, gpu, priority, quality, rounds, semiring, user_file
+from scripts.bench import compare_trees, cpu, gpu, quality, rounds, semiring, user_file
 from scripts.bench.ladder import bench as ladder
 
 BENCHMARKS = {
@@ -25,7 +24,6 @@ BENCHMARKS = {
     "rounds": rounds,
     "user-file": user_file,
     "semiring": semiring,
-    "priority": priority,
     "compare-trees": compare_trees,
     "gpu": gpu,
     "ladder": ladder,
@@ -40,9 +38,8 @@ def main() -> int:
     commands = parser.add_subparsers(dest="what", required=True, metavar="WHAT")
     for name, module in BENCHMARKS.items():
         command = commands.add_parser(
-            name, help=argparse.SUPPRESS, description=module.__doc__,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )  # fmt: skip
+            name, description=module.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
         module.add_options(command)
         command.set_defaults(run=module.run)
     options = parser.parse_args()

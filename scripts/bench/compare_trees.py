@@ -1,4 +1,4 @@
-"""This checkout beside another one: the same partitionings and searches in both, in turn.
+"""This checkout, compared with another one: the same partitionings and searches in both, alternately.
 
 python -m scripts.bench compare-trees ../main
 python -m scripts.bench compare-trees ../main --scale 22 --ranks 1 --policies oec --repeat 9

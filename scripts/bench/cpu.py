@@ -98,7 +98,7 @@ def conversion(data: Path, scale: int) -> float:
     times = []
     for _ in range(2):  # the first one may compile
         began = time.perf_counter()
-        call(1, "scripts.convert", pairs, "--format", "pairs32", "--symmetrize", *CLEAN, "-o", target)
+        call(1, "cusp.commands.convert", pairs, "--format", "pairs32", "--symmetrize", *CLEAN, "-o", target)
         times.append(time.perf_counter() - began)
     target.unlink()
     return min(times)

@@ -1,9 +1,10 @@
-"""Algorithms on one GPU: device-event times after a warm-up, of BFS and SSSP from 16 sources, of others in 5 runs.
+"""Algorithms on one GPU: device-event times after a warm-up, of searches from 16 sources, of others in 5 runs.
 
 python -m scripts.bench gpu --apps bfs,sssp,cc
 python -m scripts.bench gpu --suite
 
-The graphs are made on the GPU. Answers of BFS and SSSP are checked there; with ``--verify`` every app's verifier checks
+The graphs are made on the GPU. ``operators`` are searches by edge operators, as users write them. Answers of searches
+are checked there; with ``--verify`` every app's verifier checks
 the others on the CPU.
 """
 
@@ -65,11 +66,10 @@ def line_of(name: str, row: dict[str, Any]) -> str:
 
 def measure_graph(name: str, options: argparse.Namespace) -> Iterator[dict]:
     """Rows of one graph."""
-    from mpi4py import MPI
-
-    from apps.harness import commit
-    from apps.shared.splitmix64 import splitmix64
+    from cusp.apps.harness import commit
+    from cusp.apps.shared.splitmix64 import splitmix64
     from cusp.runtime.devices import to_host
+    from cusp.runtime.mpi import MPI
     from gluon.plan import make_plan
     from gluon.sync import Sync
 
@@ -80,11 +80,11 @@ def measure_graph(name: str, options: argparse.Namespace) -> Iterator[dict]:
     base = {"graph": name, "nodes": part.num_nodes, "edges": part.num_edges, "gpu": gpu_name(), "commit": commit()}
     apps = options.apps.split(",")
     for app in apps:
-        if app not in ("bfs", "sssp"):
+        if app not in SEARCHES:
             yield base | measure_app(app, part, sync, options)
-    for app, variants in (("bfs", searches), ("sssp", paths)):
-        for variant, label, weights, call in variants(part, sync, options) if app in apps else ():
-            check(part, sources[0], call(sources[0]).labels[label], weights)
+    for app in filter(apps.__contains__, SEARCHES):
+        for variant, checked, call in SEARCHES[app](part, sync, options):
+            checked(call(sources[0]), part, sources[0])
             yield base | {"app": app, "variant": variant} | time_all(call, sources)
 
 
@@ -99,33 +99,63 @@ def make_part(name: str) -> Any:
     return part
 
 
-def searches(part: Any, sync: Any, options: argparse.Namespace) -> Iterator[tuple[str, str, Any, Callable]]:
-    """BFS in each direction: its name, label, weights of the edges, and a function (source) -> answer."""
-    from apps.bfs import bfs, prepare
+Search = tuple[str, Callable[[Any, Any, int], None], Callable[[int], Any]]
+
+
+def searches(part: Any, sync: Any, options: argparse.Namespace) -> Iterator[Search]:
+    """BFS in each direction: its name, what checks an answer of a partition and a source, and (source) -> answer."""
+    from cusp.apps.bfs import bfs, prepare
 
     prepared = prepare(part, sync)
     for direction in options.directions.split(","):
         search = partial(bfs, part, sync, direction=direction, prepared=prepared)
-        yield direction, "hops", None, search
+        yield direction, check_hops, search
         if options.parents:
-            yield f"{direction}, parents", "hops", None, partial(search, parents=True)
+            yield f"{direction}, parents", check_hops, partial(search, parents=True)
 
 
-def paths(part: Any, sync: Any, options: argparse.Namespace) -> Iterator[tuple[str, str, Any, Callable]]:
+def paths(part: Any, sync: Any, options: argparse.Namespace) -> Iterator[Search]:
     """SSSP with each width of its buckets, as :func:`searches`."""
-    from apps.shared.lengths import measure
-    from apps.sssp import sssp
+    from cusp.apps.shared.lengths import measure
+    from cusp.apps.sssp import sssp
 
     for delta in options.deltas.split(","):
         lengths = measure(part, sync, float(delta) if delta else None)
-        yield f"delta {lengths.delta:g}", "distance", part.weights, partial(sssp, part, sync, lengths=lengths)
+        yield f"delta {lengths.delta:g}", check_distances, partial(sssp, part, sync, lengths=lengths)
+
+
+def operators(part: Any, sync: Any, options: argparse.Namespace) -> Iterator[Search]:
+    """Edge operators until nothing changes, as :func:`searches`: shortest paths, hops and widest paths."""
+    from cusp.apps.edge_operator import EdgeOperator
+    from cusp.apps.harness import Answer
+    from gluon.label import Label
+    from gluon.reduction import MAX, MIN
+
+    def search(operator: Any, dtype: Any, worst: Any, best: Any, reduction: Any, name: str, source: int) -> Any:
+        value = Label(part, dtype, worst, reduction)
+        value.write(source, best)
+        rounds = operator.until_quiet(part, sync, value=value)
+        return Answer({name: value.masters()}, worst, rounds)
+
+    for dtype in (np.int64, np.int32):
+        far, kind = np.iinfo(dtype).max, np.dtype(dtype).name
+        relax = EdgeOperator("src.value + weight", priority="value")
+        yield f"src.value + weight, {kind}", check_distances, partial(search, relax, dtype, far, 0, MIN, "distance")
+    hop = EdgeOperator("src.value + 1", priority="0")
+    yield "src.value + 1, int32", check_hops, partial(search, hop, np.int32, 2**31 - 1, 0, MIN, "hops")
+    widen, limits = EdgeOperator("min(src.value, weight)", priority="-value"), np.iinfo(np.int64)
+    yield (
+        "min(src.value, weight), int64",
+        check_widths,
+        partial(search, widen, np.int64, limits.min, limits.max, MAX, "width"),
+    )
 
 
 def measure_app(name: str, part: Any, sync: Any, options: argparse.Namespace) -> dict[str, Any]:
     """Row of an algorithm that needs no source: five runs after a warm-up; what it prepares is timed once."""
-    from apps.harness import wait
-    from apps.library import app_of
-    from apps.run.keywords import Keywords
+    from cusp.apps.harness import wait
+    from cusp.apps.library import app_of
+    from cusp.apps.run.keywords import Keywords
 
     app = app_of(name)
     parser = Keywords(name, app.add_options)
@@ -169,6 +199,35 @@ def time_all(call: Callable[[int], Any], sources: list[int]) -> dict[str, Any]:
     return {"ms": float(np.median(times)), "best_ms": min(times), "all_ms": times, "rounds": rounds}
 
 
+def check_hops(answer: Any, part: Any, source: int) -> None:
+    """Exit unless these are lengths of shortest paths along edges of length 1."""
+    check(part, source, reached_or_not(answer, "hops"), None)
+
+
+def check_distances(answer: Any, part: Any, source: int) -> None:
+    """Exit unless these are lengths of shortest paths."""
+    check(part, source, reached_or_not(answer, "distance"), part.weights)
+
+
+def check_widths(answer: Any, part: Any, source: int) -> None:
+    """Exit unless every width is that of an edge from a node that is as wide or wider, and none could be wider."""
+    from cusp.apps.verify.paths import verify_widths
+    from cusp.runtime.mpi import MPI
+    from gluon.plan import make_plan
+    from gluon.sync import Sync
+
+    sync = Sync(make_plan(part, MPI.COMM_SELF), MPI.COMM_SELF)
+    verify_widths(part, sync, source, answer.labels["width"])
+
+
+def reached_or_not(answer: Any, label: str) -> Any:
+    """Values of a label as int64, -1 where there is no path."""
+    import cupy as cp
+
+    values = answer.labels[label].astype(cp.int64)
+    return cp.where(values == answer.unreached, -1, values)
+
+
 def check(part: Any, source: int, values: Any, weights: Any) -> None:
     """Exit unless no edge is a short cut, and every reached node but the source has a tight one.
 
@@ -190,6 +249,9 @@ def check(part: Any, source: int, values: Any, weights: Any) -> None:
     wrong = (values > 0) & ~tight
     if bool(wrong.any()) or int((values == 0).sum()) != 1:
         raise SystemExit(f"wrong answer from node {source}: {int(wrong.sum())} nodes without a tight edge")
+
+
+SEARCHES = {"bfs": searches, "sssp": paths, "operators": operators}
 
 
 def gpu_name() -> str:

@@ -1,4 +1,4 @@
-"""Partitioning on one GPU or several, beside only reading the file into page-locked memory.
+"""Partitioning on one GPU or several, compared with only reading the file into page-locked memory.
 
     mpirun -n 1 python -m scripts.bench.gpu_partition kron26.h5 --policies oec,cvc,my_policy.py
 
@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from mpi4py import MPI
 
-from apps.harness import commit
+from cusp.apps.harness import commit
 from cusp.input.edge_slice import read_slice
 from cusp.input.graph_file import fetching
 from cusp.input.hdf5 import open_hdf5
@@ -22,6 +21,7 @@ from cusp.policies import load_policy
 from cusp.policies.compile_rules import compile_policy
 from cusp.prepare_rules import prepare_rules
 from cusp.runtime.devices import choose_device
+from cusp.runtime.mpi import MPI
 from gluon.transports import open_transport
 from scripts.bench.shared.job import timed, timed_partition
 from scripts.bench.shared.rows import ROWS, keep

@@ -17,17 +17,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from mpi4py import MPI
 
-from apps.bfs import bfs, prepare
-from apps.harness import choose_sources, commit
-from apps.shared.lengths import measure
-from apps.sssp import sssp
+from cusp.apps.bfs import bfs, prepare
+from cusp.apps.harness import choose_sources, commit
+from cusp.apps.shared.lengths import measure
+from cusp.apps.sssp import sssp
 from cusp.estimates.quality import measure_quality
 from cusp.launch import parse_together, run_main
 from cusp.partitioner import partition_graph
 from cusp.policies import load_policy
 from cusp.runtime.devices import choose_device
+from cusp.runtime.mpi import MPI
 from gluon.plan import make_plan
 from gluon.sync import Sync
 from gluon.transports import open_transport

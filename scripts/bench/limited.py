@@ -1,4 +1,4 @@
-"""Algorithms on graphs that are larger than what they may use of a card: ``python -m scripts.bench.limited``.
+"""Algorithms on graphs that are larger than a limit on the card's memory: ``python -m scripts.bench.limited``.
 
 Each one runs with all edges in the memory of the card, then with shares of them, the rest of which comes over the link.
 Answers are compared. For a graph that does not fit at all, ``--limit`` says how much of the card is used; where a card
@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from mpi4py import MPI
 
-from apps import library
-from apps.harness import choose_sources, commit
-from apps.run.partitioned_graph import PartitionedGraph
+from cusp.apps import library
+from cusp.apps.harness import choose_sources, commit
+from cusp.apps.run.partitioned_graph import PartitionedGraph
 from cusp.card.interfaces import Card, Usage
 from cusp.launch import num_bytes, parse_together, run_main
 from cusp.partition import Partition
 from cusp.runtime.devices import backend
+from cusp.runtime.mpi import MPI
 from cusp.runtime.storage import peak_mb
 from scripts.bench.gpus import make_graph
 from scripts.bench.shared.rows import ROWS, keep

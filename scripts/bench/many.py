@@ -13,11 +13,10 @@ import tempfile
 from collections import defaultdict
 from pathlib import Path
 
-from mpi4py import MPI
-
-from apps import harness
+from cusp.apps import harness
 from cusp.errors import OptionError
 from cusp.launch import parse_together, run_main
+from cusp.runtime.mpi import MPI
 from scripts.bench.shared.rows import ROWS, keep, kept, read_rows, table
 
 APPS = ("bfs", "sssp", "cc", "pagerank", "kcore", "triangles", "betweenness")
@@ -55,7 +54,7 @@ def trials_of(app: str, path: Path, options: argparse.Namespace, comm: MPI.Intra
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
         rows = comm.bcast(str(Path(folder) / "rows.jsonl"))
         harness.main(
-            importlib.import_module(f"apps.{app}").APP, comm,
+            importlib.import_module(f"cusp.apps.{app}").APP, comm,
             [str(path), "--policy", options.policy, "--device", options.device, "--trials", str(options.trials),
              "--rows", rows, *SETTINGS.get(app, [])],
         )  # fmt: skip

@@ -1,14 +1,14 @@
-"""Replication, balance and seconds of every policy at several numbers of parts, beside offline partitioners.
+"""Replication, balance and seconds of every policy at several numbers of parts, and of offline partitioners.
 
 python -m scripts.bench quality                                # all: real graphs and kron20
 python -m scripts.bench quality --graphs kron20 --offline metis
 python -m scripts.bench quality --show                         # the tables of the rows that are kept, nothing is run
 python -m scripts.bench quality --show --markdown --graphs kron20
 
-The rules are asked by --ranks ranks, for any number of parts. A rule without state decides as it would on as many
-ranks as parts. One with state (Fennel, ldg, hdrf) hears late of the choices of other ranks, so with more ranks it does
-a little worse. Offline partitioners hold the symmetric graph in memory and balance out-degrees; their result is
-measured as a node map, with the edge rule source.
+The rules run on --ranks ranks, for any number of parts. The result of a rule without state does not depend on the
+number of ranks. A rule with state (Fennel, ldg, hdrf) sees the choices of other ranks late, so it is a little worse on
+more ranks. Offline partitioners hold the symmetric graph in memory and balance out-degrees; their result is measured
+as a node map, with the edge rule source.
 """
 
 import argparse

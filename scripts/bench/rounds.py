@@ -1,4 +1,4 @@
-"""What rounds of state cost and gain: how often ranks tell each other what their rules did.
+"""Cost and benefit of rounds of state: how often ranks exchange the changes of their rules.
 
 python -m scripts.bench rounds
 python -m scripts.bench rounds --show

@@ -1,4 +1,4 @@
-"""What it costs to write BFS, shortest paths and PageRank as products over semirings (apps/semiring.py).
+"""The cost of BFS, shortest paths and PageRank as products over semirings (apps/semiring.py), compared with the apps.
 
 python -m scripts.bench semiring
 python -m scripts.bench semiring --device gpu --scale 24 --ranks 1

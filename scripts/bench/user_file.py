@@ -1,4 +1,4 @@
-"""A policy in a user's file beside the built-in one of the same rules: the file should cost nothing.
+"""A policy in a user's file, compared with the built-in one of the same rules: the file should cost nothing.
 
 python -m scripts.bench user-file
 

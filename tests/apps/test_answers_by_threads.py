@@ -8,7 +8,7 @@ import numpy as np
 import parts
 import pytest
 
-from apps import library
+from cusp.apps import library
 from cusp.runtime import threads
 
 pytestmark = pytest.mark.skipif(parts.WANTED != "cpu", reason="threads of a CPU")

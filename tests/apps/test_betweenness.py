@@ -9,9 +9,10 @@ import parts
 import pytest
 from oracles import shares_of_paths
 
-from apps.betweenness import APP, betweenness, prepare
-from apps.verify.betweenness import verify_betweenness
-from apps.verify.check import VerificationError
+from cusp.apps.betweenness import APP, betweenness, prepare
+from cusp.apps.run.result import gather_edges
+from cusp.apps.verify.betweenness import verify_betweenness
+from cusp.apps.verify.check import VerificationError
 from cusp.errors import GraphFileError, OptionError
 
 
@@ -25,7 +26,7 @@ def run(part, **options) -> tuple[np.ndarray, dict]:
     sync = parts.make_sync(part)
     wanted = prepare(part, sync, parts.options_of(APP, **{"normalized": False} | options))
     assert parts.DEVICE == "cpu" or (wanted.alone is None) == (sync.comm.size == 1)
-    answer, by_level = (betweenness(part, sync, each).on_host() for each in (wanted, replace(wanted, alone=None)))
+    answer, by_level = (betweenness(sync, each).on_host() for each in (wanted, replace(wanted, alone=None)))
     verify_betweenness(part, sync, answer.labels["betweenness"], wanted.sources, wanted.scale)
     np.testing.assert_allclose(
         answer.labels["betweenness"], by_level.labels["betweenness"], rtol=1e-12, atol=1e-12, strict=True
@@ -67,6 +68,53 @@ def test_networkx(comm, shared_tmp, symmetric, normalized):
 
 
 @pytest.mark.mpi
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize(("weighted", "weight"), [(False, np.int64), (True, np.int64), (True, np.float64)])
+def test_weights_and_edges(comm, shared_tmp, symmetric, weighted, weight):
+    """Paths by weights, whole or not, many of them equally long, and the betweenness of edges: as in NetworkX."""
+    random, theirs = np.random.default_rng(5), networkx.Graph() if symmetric else networkx.DiGraph()
+    theirs.add_nodes_from(range(18))
+    for source, target in random.integers(0, 18, (45, 2)).tolist():
+        theirs.add_edge(source, target, weight=weight(random.integers(1, 4)) / (10 if weight == np.float64 else 1))
+    rows = [(u, v, w) for u, v, w in theirs.edges(data="weight")]
+    rows += [(v, u, w) for u, v, w in rows if u != v] if symmetric else []
+    made = graphs.make(18, [row[:2] for row in rows], np.array([row[2] for row in rows], weight))
+    path = graphs.write(shared_tmp / "g.h5", made, symmetric=symmetric, weight=np.dtype(weight))
+    part = parts.partition_graph(path, parts.policy_of("cvc"), comm, csc=not symmetric)
+    sync, by = parts.make_sync(part), "weight" if weighted else None
+    for normalized in (True, False):
+        wanted = prepare(part, sync, parts.options_of(APP, weighted=weighted, edges=True, normalized=normalized))
+        answer = betweenness(sync, wanted).on_host()
+        given = wanted.part, sync, answer.labels["betweenness"], wanted.sources, wanted.scale
+        verify_betweenness(*given, answer.edges["betweenness"], wanted.edge_scale)
+        expected = networkx.betweenness_centrality(theirs, weight=by, normalized=normalized)
+        found = parts.gather(part, answer.labels["betweenness"])
+        np.testing.assert_allclose(found, [expected[node] for node in range(18)], rtol=1e-12, atol=1e-12)
+        of_edges = dict.fromkeys(theirs.edges, 0.0)
+        for source, target, value in zip(*(each.tolist() for each in gather_edges(part, answer.edges, comm).values())):
+            of_edges[(source, target) if (source, target) in of_edges else (target, source)] += value
+        assert of_edges == pytest.approx(
+            networkx.edge_betweenness_centrality(theirs, weight=by, normalized=normalized), abs=1e-12
+        )
+        answer.edges["betweenness"][:1] += 1e-6
+        with pytest.raises(VerificationError, match="differs from a recount of the paths for .* edges"):
+            verify_betweenness(*given, answer.edges["betweenness"], wanted.edge_scale)
+
+
+@pytest.mark.mpi
+def test_unfit_weights(comm, shared_tmp):
+    """Weights of 0, and those that change nothing when they are added, are refused on every rank."""
+    for weights, message in (([1.0, 0.0], "weights of 1 edges are 0"), ([1e20, 1.0], "weights added to them change")):
+        path = graphs.write(
+            shared_tmp / "g.h5", graphs.make(3, [(0, 1), (1, 2)], np.array(weights)), weight=np.dtype("f8")
+        )
+        part = parts.partition_graph(path, parts.policy_of("oec"), comm, csc=True)
+        sync = parts.make_sync(part)
+        with pytest.raises(GraphFileError, match=message):
+            betweenness(sync, prepare(part, sync, parts.options_of(APP, weighted=True)))
+
+
+@pytest.mark.mpi
 def test_some_sources(comm, shared_tmp):
     """Named sources are not scaled; drawn ones are the same for all policies, and scaled to all that have out-edges."""
     graph = graphs.HARD["last_isolated"]()
@@ -95,7 +143,7 @@ def test_more_paths_than_can_be_counted(comm, shared_tmp):
     part = parts.partition_graph(path, parts.policy_of("oec"), comm, weights=False, csc=True)
     sync = parts.make_sync(part)
     with pytest.raises(GraphFileError, match="more than 1.8e308 shortest paths from node 0"):
-        betweenness(part, sync, prepare(part, sync, parts.options_of(APP, source=[0])))
+        betweenness(sync, prepare(part, sync, parts.options_of(APP, source=[0])))
 
 
 @pytest.mark.mpi
@@ -106,8 +154,8 @@ def test_verifier_finds_wrong_values(comm, shared_tmp, edges):
     part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of("cvc"), comm, csc=True)
     sync = parts.make_sync(part)
     wanted = prepare(part, sync, parts.options_of(APP, source=[3]))
-    found = betweenness(part, sync, wanted).labels["betweenness"]
-    verify_betweenness(part, sync, found, wanted.sources, wanted.scale)
+    found = betweenness(sync, wanted).labels["betweenness"]
+    verify_betweenness(wanted.part, sync, found, wanted.sources, wanted.scale)
     found[found.argmax()] *= 1 + (1e-6 if comm.rank == comm.size - 1 else 0)
-    with pytest.raises(VerificationError, match="not what paths, counted again, make of node"):
-        verify_betweenness(part, sync, found, wanted.sources, wanted.scale)
+    with pytest.raises(VerificationError, match="differs from a recount of the paths for node"):
+        verify_betweenness(wanted.part, sync, found, wanted.sources, wanted.scale)

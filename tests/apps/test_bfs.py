@@ -8,8 +8,8 @@ import ranks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apps.bfs import bfs
-from apps.verify.paths import verify_hops
+from cusp.apps.bfs import bfs
+from cusp.apps.verify.paths import verify_hops
 from gluon.sync import Sync
 
 policies = pytest.mark.parametrize("policy", parts.SOME)

@@ -6,12 +6,12 @@ import numpy as np
 import parts
 import pytest
 
-from apps.bfs import bfs
-from apps.edge_operator import EdgeOperator
-from apps.kcore import kcore
-from apps.kcore import prepare as prepare_kcore
-from apps.shared.lengths import measure
-from apps.sssp import sssp
+from cusp.apps.bfs import bfs
+from cusp.apps.edge_operator import EdgeOperator
+from cusp.apps.kcore import kcore
+from cusp.apps.kcore import prepare as prepare_kcore
+from cusp.apps.shared.lengths import measure
+from cusp.apps.sssp import sssp
 from gluon.label import Label
 from gluon.reduction import MAX, MIN
 
@@ -114,20 +114,20 @@ def test_edge_operator(comm, shared_tmp, monkeypatch, width, end, steps, seed):
     """Operators of users, whose rounds a GPU runs in one go; with few of them at once, too."""
     choose_order(monkeypatch, seed)
     if steps and parts.WANTED == "gpu":
-        monkeypatch.setattr("apps.operators.expressions.edges_gpu.AT_ONCE", steps)
+        monkeypatch.setattr("cusp.apps.operators.expressions.relaxer_gpu.STEPS_AT_ONCE", steps)
     graph = make_map(width, 2000, width == 7)
-    part = partition(comm, shared_tmp, graph, width != 7)
+    part = partition(comm, shared_tmp, graph, width != 7 and end == "dst")
     sync, source = parts.make_sync(part), int(graph.sources[0])
     label, widest = Label(part, np.int64, FAR, MIN), Label(part, np.float32, 0, MAX)
     label.write(source, 0)
     widest.write(source, 1000)
     if end == "dst":
-        EdgeOperator("min(widest, weight)", "dst.widest").until_quiet(part, sync, widest=widest)
+        EdgeOperator("min(widest, weight)", "dst.widest", priority="-widest").until_quiet(part, sync, widest=widest)
         found = parts.gather(part, widest.masters())
         found[source] = (expected := graphs.serial_widths(graph, source))[source]
         np.testing.assert_array_equal(found, np.maximum(expected, 0))
-    operator = EdgeOperator("distance + weight", f"{end}.distance", where="weight > 0")
-    assert operator.until_quiet(part, sync, distance=label) > 1
+    operator = EdgeOperator("distance + weight", f"{end}.distance", where="weight > 0", priority="distance")
+    assert operator.until_quiet(part, sync, distance=label) > 0
     expected = graphs.serial_distances(graph, source)  # the graph of "src" has every edge in both directions
     np.testing.assert_array_equal(parts.gather(part, label.masters()), np.where(expected < 0, FAR, expected))
     assert sync.total(label.num_updated_masters())[0] == 0

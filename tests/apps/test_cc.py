@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from apps import cc as program
-from apps.cc import cc, prepare
-from apps.operators.structure.interfaces import Cc
-from apps.verify.check import VerificationError
-from apps.verify.components import verify_components
+from cusp.apps import cc as program
+from cusp.apps.cc import cc, prepare
+from cusp.apps.operators.structure.interfaces import Cc
+from cusp.apps.verify.check import VerificationError
+from cusp.apps.verify.components import verify_components
 from cusp.policies import load_policy
 from cusp.runtime.devices import backend, move, to_host
 from gluon.plan import make_plan

@@ -9,14 +9,14 @@ import numpy as np
 import parts
 import pytest
 import spawn
-from mpi4py import MPI
 
-from apps import betweenness, bfs, communities, library, pagerank
-from apps.harness import main
-from apps.run.checkpoint import Checkpoint
+from cusp.apps import betweenness, bfs, communities, library, pagerank
+from cusp.apps.harness import main
+from cusp.apps.run.checkpoint import Checkpoint
 from cusp.errors import InputError
 from cusp.output import dataset_writer
 from cusp.output.whole_file import OutputError
+from cusp.runtime.mpi import MPI
 
 ALWAYS = ("--every", "1e-9")  # a checkpoint after every round
 CIRCLE = graphs.make(300, [(v, (v + 1) % 300) for v in range(300)])  # communities of several levels
@@ -108,8 +108,8 @@ def test_on_another_number_of_ranks(comm, run, shared_tmp, case):
 
 TERMINATED = """
 import os, signal, sys, time
-from apps.pagerank import APP, main, run_main
-from apps.run.checkpoint import Checkpoint
+from cusp.apps.pagerank import APP, main, run_main
+from cusp.apps.run.checkpoint import Checkpoint
 from cusp.runtime import signals
 is_due, calls = Checkpoint.is_due, []
 def hear_first(self, sync):
@@ -168,7 +168,7 @@ FAULTS = {
     "no values": (changed("pagerank", lambda values: None), "no dataset /pagerank"),
 }
 OTHERS = {
-    "damping": ({"damping": 0.9}, GRAPH, "a run with --damping 0.85, and this one has 0.9: run it as before"),
+    "damping": ({"damping": 0.9}, GRAPH, "a run with --damping 0.85, and this one has 0.9: use the same options"),
     "starts": ({"personalize": {3: 2}}, GRAPH, "a run with --personalize None, and this one has "),
     "an edge": ({}, GRAPH._replace(targets=np.roll(GRAPH.targets, 1)), "a run with edges that add up to [0-9]+, and"),
     "a weight": ({}, GRAPH._replace(weights=GRAPH.weights + (GRAPH.weights == 7)), "with edges that add up to"),

@@ -9,12 +9,14 @@ import parts
 import pytest
 import ranks
 
-from apps.communities import ALGORITHMS, communities
-from apps.operators.structure.interfaces import Communities
-from apps.shared.community_graph import round_weights
-from apps.shared.undirected import as_undirected
-from apps.verify.check import VerificationError
-from apps.verify.communities import verify_communities
+from cusp.apps import library
+from cusp.apps.communities import ALGORITHMS, communities
+from cusp.apps.library import partition_graph
+from cusp.apps.operators.structure.interfaces import Communities
+from cusp.apps.shared.community_graph import round_weights
+from cusp.apps.shared.undirected import as_undirected
+from cusp.apps.verify.check import VerificationError
+from cusp.apps.verify.communities import verify_communities
 from cusp.errors import GraphFileError
 from cusp.runtime.devices import backend, move, to_host
 
@@ -91,6 +93,29 @@ def test_modularity_of_louvain(comm, shared_tmp):
         best = max(networkx.community.modularity(oracle, networkx.community.louvain_communities(oracle, seed=seed))
                    for seed in range(5))  # fmt: skip
         assert reached > 0.97 * best
+
+
+@pytest.mark.mpi
+@algorithms
+def test_seeds(comm, algorithm):
+    """A seed gives the same communities again, several seeds several ones; 1 is the default."""
+    edges = np.array(networkx.gnm_random_graph(80, 160, seed=2).edges)
+    graph = partition_graph((edges[:, 0], edges[:, 1]), num_nodes=80, device=parts.DEVICE)
+    found = [library.communities(graph, algorithm=algorithm, seed=seed).community for seed in (1, 2, 3, 2**63 - 1, 2)]
+    np.testing.assert_array_equal(found[0], library.communities(graph, algorithm=algorithm).community)
+    np.testing.assert_array_equal(found[1], found[4])
+    assert len({labels.tobytes() for labels in found}) > 2
+
+
+@pytest.mark.mpi
+def test_label_propagation_finds_several(comm, shared_tmp):
+    """Groups that NetworkX always finds apart: one must not spread over the others because it wins all ties."""
+    made = networkx.gaussian_random_partition_graph(300, 25, 10, 0.3, 0.01, seed=5)
+    edges = np.array(made.edges)
+    graph = partition_graph((edges[:, 0], edges[:, 1]), num_nodes=300, device=parts.DEVICE)
+    for seed in range(1, 9):
+        found = library.communities(graph, algorithm="label-propagation", seed=seed)
+        assert found.communities >= 6 and found.modularity > 0.3
 
 
 @pytest.mark.mpi
@@ -237,7 +262,7 @@ def test_verifier_refuses(comm, shared_tmp):
 
     check([0, 0, 2, 2, 4, 4])
     for match, arguments in {
-        "at or below": ([1, 1, 2, 2, 4, 4],),
+        "between 0 and the id": ([1, 1, 2, 2, 4, 4],),
         "has its name": ([0, 0, 1, 1, 4, 4],),
         "there are 3 communities, not 4": ([0, 0, 2, 2, 4, 4], None, 4),
         "modularity is": ([0, 0, 2, 2, 4, 4], 0.9),

@@ -9,7 +9,7 @@ import parts
 import pytest
 import ranks
 
-from apps.edge_operator import EdgeOperator
+from cusp.apps.edge_operator import EdgeOperator
 from cusp.errors import OptionError
 from cusp.runtime.devices import move, to_host
 from gluon.label import Label

@@ -8,8 +8,8 @@ from fuzz.differential import rehearsed_once
 from graphs import HARD
 from spawn import mpirun
 
-from apps import library
-from apps.edge_operator import EdgeOperator
+from cusp.apps import library
+from cusp.apps.edge_operator import EdgeOperator
 from cusp.errors import OptionError
 from gluon.label import Label
 from gluon.reduction import MIN
@@ -97,6 +97,6 @@ def test_an_unknown_way():
 
 
 def test_the_command_line_refuses_on_every_rank():
-    done = mpirun(2, "-m", "apps.triangles", "--execution", "async")
+    done = mpirun(2, "-m", "cusp.apps.triangles", "--execution", "async")
     assert done.returncode == 1
     assert done.stderr.count("cannot do without rounds") == 1

@@ -6,7 +6,7 @@ import graphs
 import parts
 import pytest
 
-from apps import gap
+from cusp.apps import gap
 from cusp.errors import OptionError
 
 

@@ -8,16 +8,16 @@ import numpy as np
 import parts
 import pytest
 import ranks
-from mpi4py import MPI
 from spawn import mpirun
 
-from apps.graph500 import __main__ as graph500
-from apps.graph500.output import rates, statistics
-from apps.graph500.validate import EdgeTuples, Validator
-from apps.verify.check import VerificationError
+from cusp.apps.graph500 import __main__ as graph500
+from cusp.apps.graph500.output import rates, statistics
+from cusp.apps.graph500.validate import EdgeTuples, Validator
+from cusp.apps.verify.check import VerificationError
 from cusp.edge_lists.generators import rmat
 from cusp.policies import load_policy
 from cusp.runtime.devices import move, to_host
+from cusp.runtime.mpi import MPI
 from gluon.sync import Sync
 
 COMM = ranks.COMM
@@ -157,7 +157,7 @@ def test_statistics():
 def test_the_program(tmp_path, n):
     """The lines of the official output in their order, and a row for each search."""
     rows = tmp_path / "rows.jsonl"
-    done = mpirun(n, "-m", "apps.graph500", "--scale", "7", "--keys", "4", "--policy", "cvc", "--rows", rows)
+    done = mpirun(n, "-m", "cusp.apps.graph500", "--scale", "7", "--keys", "4", "--policy", "cvc", "--rows", rows)
     assert done.returncode == 0, done.stderr
     names = [line.split(":")[0] for line in done.stdout.splitlines()]
     assert names[:7] == ["SCALE", "edgefactor", "NBFS", "NSSSP", "graph_generation", "num_mpi_processes",
@@ -182,6 +182,6 @@ def test_the_program(tmp_path, n):
     ],
 )
 def test_options_that_do_not_fit(options, message):
-    done = mpirun(1, "-m", "apps.graph500", *options, launcher=False)
+    done = mpirun(1, "-m", "cusp.apps.graph500", *options, launcher=False)
     assert (done.returncode, "Traceback" in done.stderr) == (2 if "--help" in done.stderr else 1, False)
     assert message in done.stderr

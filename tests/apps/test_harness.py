@@ -12,9 +12,9 @@ import parts
 import pytest
 import spawn
 
-from apps import bfs, communities, sssp, triangles
-from apps.harness import main
-from apps.verify import VerificationError
+from cusp.apps import bfs, communities, sssp, triangles
+from cusp.apps.harness import main
+from cusp.apps.verify import VerificationError
 
 RUN = {"bfs": bfs.APP, "sssp": sssp.APP}
 KEYS = {
@@ -187,7 +187,7 @@ def test_what_is_printed(comm, shared_tmp, capfd):
 @pytest.mark.parametrize(("app", "ranks"), [("bfs", 1), ("sssp", 1), ("bfs", 2)])
 def test_without_arguments(app, ranks):
     """A newcomer's first command."""
-    done = spawn.mpirun(ranks, "-m", f"apps.{app}", "--verify", launcher=ranks > 1, timeout=100)
+    done = spawn.mpirun(ranks, "-m", f"cusp.apps.{app}", "--verify", launcher=ranks > 1, timeout=100)
     assert done.returncode == 0, done.stderr
     assert "verified" in done.stdout and f"device: {parts.DEVICE}" in done.stdout and done.stderr == ""
 
@@ -195,7 +195,7 @@ def test_without_arguments(app, ranks):
 @pytest.mark.parametrize("app", list(RUN))
 def test_help(app):
     """--help names every option, also without a graph, and starts nothing."""
-    done = spawn.mpirun(1, "-m", f"apps.{app}", "--help", launcher=False, timeout=30)
+    done = spawn.mpirun(1, "-m", f"cusp.apps.{app}", "--help", launcher=False, timeout=30)
     assert done.returncode == 0 and done.stderr == ""
     for option in ("--policy", "--grid", "--source", "--trials", "--verify", "--output", "--rows"):
         assert option in done.stdout
@@ -219,7 +219,16 @@ def test_a_second_run_compiles_nothing(tmp_path):
     for seed in (1, 2):
         graphs.write_here(tmp_path / "g.h5", graphs.random_directed(500, 4000, seed))
         policy = parts.FOLDER / "helper.py"
-        arguments = ["-m", "apps.bfs", tmp_path / "g.h5", "--policy", policy, "--verify", "--output", tmp_path / "h.h5"]
+        arguments = [
+            "-m",
+            "cusp.apps.bfs",
+            tmp_path / "g.h5",
+            "--policy",
+            policy,
+            "--verify",
+            "--output",
+            tmp_path / "h.h5",
+        ]
         done = spawn.mpirun(1, *arguments, env={key: str(path) for key, path in env.items()}, timeout=150)
         assert done.returncode == 0, done.stderr
         assert parts.DEVICE == "gpu" or (" s to compile " in done.stdout) == (seed == 1)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apps import kcore as program
-from apps.kcore import kcore, prepare, verify
-from apps.verify.check import VerificationError
-from apps.verify.cores import verify_cores
+from cusp.apps import kcore as program
+from cusp.apps.kcore import kcore, prepare, verify
+from cusp.apps.verify.check import VerificationError
+from cusp.apps.verify.cores import verify_cores
 from cusp.runtime.devices import to_host
 from gluon.plan import make_plan
 from gluon.sync import Sync

@@ -11,16 +11,16 @@ import pandas as pd
 import parts
 import pytest
 import ranks
-from mpi4py import MPI
 from spawn import mpirun
 
-from apps import library
-from apps.bfs import APP as BFS
-from apps.harness import Answer, App
-from apps.library import bfs, function_of, partition_graph, sssp
-from apps.run import partitioned_graph
-from apps.verify.check import VerificationError
+from cusp.apps import library
+from cusp.apps.bfs import APP as BFS
+from cusp.apps.harness import Answer, App
+from cusp.apps.library import bfs, function_of, partition_graph, sssp
+from cusp.apps.run import partitioned_graph
+from cusp.apps.verify.check import VerificationError
 from cusp.errors import InputError, OptionError
+from cusp.runtime.mpi import MPI
 
 GRAPH = graphs.random_directed(50, 200, seed=4)
 EDGES = (GRAPH.sources, GRAPH.targets, GRAPH.weights)
@@ -187,7 +187,7 @@ def test_a_script(tmp_path, n):
     """As a user starts it: without mpirun, and on two ranks, which are found without being named."""
     script = tmp_path / "script.py"
     script.write_text(
-        "from apps.library import bfs, partition_graph\n"
+        "from cusp.apps.library import bfs, partition_graph\n"
         "part = partition_graph(([0, 1, 2], [1, 2, 3]), 'oec')\n"
         "result = bfs(part, 0)\n"
         "if part.comm.rank == part.comm.size - 1:\n"

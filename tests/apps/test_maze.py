@@ -7,9 +7,9 @@ import numpy as np
 import parts
 import pytest
 
-from apps import maze
-from apps.bfs import bfs
-from apps.shared.tree import trace
+from cusp.apps import maze
+from cusp.apps.bfs import bfs
+from cusp.apps.shared.tree import trace
 from cusp.errors import OptionError
 from cusp.input.memory_input import slice_of_rows
 from cusp.partitioner import partition_slice
@@ -66,7 +66,7 @@ def test_random_mazes(comm, shape, policy):
 def test_file(comm, shared_tmp):
     """A maze in a file, solved and drawn; one without a way says so."""
     path = shared_tmp / "m.txt"
-    for text, expected in ((DRAWING, None), (DRAWING.replace("S.", "S#").replace("\n.", "\n#", 1), "there is no way")):
+    for text, expected in ((DRAWING, None), (DRAWING.replace("S.", "S#").replace("\n.", "\n#", 1), "there is no path")):
         if comm.rank == 0:
             path.write_text(text)
         comm.Barrier()

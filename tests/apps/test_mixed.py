@@ -6,8 +6,8 @@ import parts
 import pytest
 import ranks
 
-from apps.library import APPS, app_of
-from apps.run.keywords import Keywords
+from cusp.apps.library import APPS, app_of
+from cusp.apps.run.keywords import Keywords
 from cusp.errors import OptionError
 from cusp.output.saved import load_partition, save_partition
 from cusp.partition import OF_EDGES, OF_NODES, Partition

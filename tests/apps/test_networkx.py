@@ -10,8 +10,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from apps.networkx import backend, functions
-from apps.networkx.info import FUNCTIONS, get_info
+from cusp.apps.networkx import backend, functions
+from cusp.apps.networkx.info import FUNCTIONS, get_info
 
 FEW = {"single_source_shortest_path_length", "single_source_dijkstra_path_length", "shortest_path_length"}
 ROOT = Path(__file__).resolve().parents[2]
@@ -71,7 +71,8 @@ CALLS = [
     ("pagerank", {"tol": 1e-12, "max_iter": 400}, KINDS),
     ("pagerank", {"tol": 1e-12, "max_iter": 400, "weight": "length", "alpha": 0.5}, KINDS),
     ("pagerank", {"tol": 1e-12, "max_iter": 400, "personalization": {"node 1": 2, "node 8": 0.5, 3: 1}}, KINDS[:2]),
-    *(("betweenness_centrality", {"normalized": normalized}, KINDS[:2]) for normalized in (True, False)),
+    *((f"{edge}betweenness_centrality", {"normalized": normalized, "weight": weight}, KINDS[:2])
+      for edge in ("", "edge_") for normalized in (True, False) for weight in (None, "length")),
 ]  # fmt: skip
 
 
@@ -114,6 +115,60 @@ def test_communities(comm, name):
 
 
 @pytest.mark.mpi
+@pytest.mark.parametrize("name", ["louvain_communities", "asyn_lpa_communities"])
+def test_seeds(comm, name):
+    """A seed of any kind that NetworkX takes gives the same communities again; several seeds give several answers."""
+    graph = nx.gnm_random_graph(60, 120, seed=3)
+
+    def found(seed) -> set[frozenset]:
+        return plain(function_of(name)(graph, seed=seed, backend="cusp"))
+
+    for make in (int, np.random.RandomState, np.random.default_rng):
+        answers = [found(make(seed)) for seed in range(6)]
+        assert answers[2] == found(make(2))
+        assert len(set(map(frozenset, answers))) > 1
+    assert len(set(comm.allgather(frozenset(found(None))))) == 1
+
+
+OTHER = {  # every parameter of our functions -> a value that is not its default
+    "source": "node 4", "target": "node 5", "n": "node 7", "cutoff": 2, "weight": "length", "method": "bellman-ford",
+    "nodes": ["node 3", "node 9"], "count_zeros": False, "alpha": 0.5, "personalization": {"node 1": 2},
+    "max_iter": 400, "tol": 1e-12, "nstart": {"node 1": 1}, "dangling": {"node 1": 1}, "k": 3, "normalized": False,
+    "endpoints": True, "resolution": 2, "threshold": 0.5, "max_level": 1, "seed": 5,
+}  # fmt: skip
+NEEDED = {"source": "node 4", "n": "node 7"}  # without a default, or whose default is refused
+DRAWN = {"louvain_communities", "asyn_lpa_communities"}  # see test_seeds
+PARAMETERS = [
+    (name, each)
+    for name in sorted(FUNCTIONS)
+    for each in inspect.signature(getattr(functions, name)).parameters
+    if each != "G"
+]
+
+
+@pytest.mark.limit(300)
+@pytest.mark.parametrize(("name", "parameter"), PARAMETERS)
+def test_no_parameter_is_ignored(name, parameter):
+    """Each is refused, so that NetworkX takes the call, or gives what NetworkX gives."""
+    kind = nx.DiGraph if "weakly" in name or "strongly" in name else nx.Graph
+    known = inspect.signature(getattr(functions, name)).parameters
+    needed = {each: value for each, value in NEEDED.items() if each in known}
+    graph, options = named(kind, 3, loops=False), needed | {parameter: OTHER[parameter]}
+    if "weight" in known and parameter == "method":
+        options["weight"] = "length"
+    if backend.can_run(name, (graph,), options) is not True:
+        with pytest.raises(NotImplementedError):
+            function_of(name)(graph, backend="cusp", **options)
+        return
+    ours = plain(function_of(name)(graph, backend="cusp", **options))
+    if name in DRAWN:
+        assert parameter == "seed" or sum(map(len, ours)) == len(graph)
+        return
+    theirs = plain(function_of(name)(graph, backend="networkx", **options))
+    assert ours == theirs or ours == pytest.approx(theirs, rel=1e-4, abs=1e-4 if name == "pagerank" else 1e-10)
+
+
+@pytest.mark.mpi
 @pytest.mark.parametrize(
     ("call", "error"),
     [
@@ -128,6 +183,11 @@ def test_communities(comm, name):
         (lambda graph: nx.pagerank(graph, weight="text", backend="cusp"), NotImplementedError),
         (lambda graph: nx.core_number(graph.to_directed(), backend="cusp"), NotImplementedError),
         (lambda graph: nx.betweenness_centrality(graph, k=3, backend="cusp"), NotImplementedError),
+        (lambda graph: nx.betweenness_centrality(graph, weight="none", backend="cusp"), NotImplementedError),
+        (lambda graph: nx.edge_betweenness_centrality(graph, k=3, backend="cusp"), NotImplementedError),
+        (lambda graph: nx.pagerank(graph, weight="nan", backend="cusp"), NotImplementedError),
+        (lambda graph: nx.pagerank(graph, weight="huge", backend="cusp"), NotImplementedError),
+        (lambda graph: nx.shortest_path_length(graph, "node 1", weight="mixed", backend="cusp"), NotImplementedError),
         (lambda graph: nx.transitivity(nx.Graph(), backend="cusp"), NotImplementedError),
     ],
 )
@@ -136,7 +196,9 @@ def test_errors(comm, call, error):
     graph = named(nx.Graph, 2)
     graph.add_node("alone")
     edge = next(iter(graph.edges))
-    graph.edges[edge].update(below=-1, text="long")
+    graph.edges[edge].update(below=-1, text="long", none=0, nan=float("nan"), huge=2**63)
+    nx.set_edge_attributes(graph, 0.5, "mixed")
+    graph.edges[edge]["mixed"] = 2**53 + 1
     with pytest.raises(error):
         call(graph)
 

@@ -11,11 +11,11 @@ import parts
 import pytest
 import ranks
 
-from apps import library
-from apps.harness import main
-from apps.library import app_of, partition_graph
+from cusp.apps import library
+from cusp.apps.harness import main
+from cusp.apps.library import app_of, partition_graph
+from cusp.commands.convert import main as convert
 from cusp.errors import InputError, OptionError
-from scripts.convert.__main__ import main as convert
 
 pandas = pytest.importorskip("pandas")
 
@@ -136,7 +136,7 @@ def test_from_the_command_line(comm, shared_tmp, capsys):
         (["--source", "Valjaen"], "--source 'Valjaen': no node of the graph has this name; similar: Valjean"),
         (["--source", "7"], "--source '7': no node"),
         (["--source", "Myriel", "--targets", "Gribier,gribier"], "--targets 'gribier'.*similar: Gribier"),
-        (["--symmetrize"], "--columns and --symmetrize are for files of other formats"),
+        (["--symmetrize"], "--symmetrize: for files of other formats"),
     ):
         with pytest.raises(OptionError, match=message):
             main(app_of("path"), comm, [graph, *options])
@@ -203,6 +203,124 @@ def test_tables_in_memory(comm):
     mixed = library.bfs(partition_graph(nx.Graph([(1, "one"), ((2, 3), 1)]), comm=comm), "one")
     assert mixed.to_dict() == {1: 1, "one": 0, (2, 3): 2}
     assert mixed.to_arrow()["node"].to_pylist() == ["1", "one", "(2, 3)"]
+
+
+def walks() -> dict[str, Any]:
+    """What a newcomer brings, of one graph whose lengths are in a column or attribute that is named."""
+    graph = nx.Graph()
+    for u, v, data in nx.les_miserables_graph().edges(data=True):
+        graph.add_edge(u, v, steps=data["weight"])
+    numbered = {name: 100_000 + 37 * place for place, name in enumerate(sorted(graph))}
+    return {"names": graph, "gaps": nx.relabel_nodes(graph, numbered)}
+
+
+def write_walk(path: Path, graph: nx.Graph) -> None:
+    """A graph as its suffix says; ``;`` and Latin-1 in .csv.gz."""
+    table = pandas.DataFrame([(u, v, data["steps"]) for u, v, data in graph.edges(data=True)])
+    table = table.set_axis(["origin", "destination", "steps"], axis=1)
+    writers = {
+        ".csv": lambda: table.to_csv(path, index=False),
+        ".gz": lambda: table.to_csv(path, index=False, sep=";", encoding="latin1"),
+        ".parquet": lambda: table.to_parquet(path),
+        ".feather": lambda: table.to_feather(path),
+        ".graphml": lambda: nx.write_graphml(graph, path),
+        ".gexf": lambda: nx.write_gexf(graph, path),
+        ".gml": lambda: nx.write_gml(graph, path),
+        ".edgelist": lambda: nx.write_edgelist(nx.relabel_nodes(graph, lambda name: name.replace(" ", "_")), path),
+    }
+    writers[path.suffix]()
+
+
+WALKS = [
+    *(("gaps", kind) for kind in ("table.csv", "table.parquet", "frame", "polars", "arrays", "networkx")),
+    *(("names", kind) for kind in ("table.csv", "table.csv.gz", "table.feather", "frame", "igraph", "scipy")),
+    *(("names", f"graph.{kind}") for kind in ("graphml", "gml", "gexf", "edgelist")),
+]
+
+
+@pytest.mark.mpi
+@pytest.mark.limit(300)
+@pytest.mark.parametrize(("ids", "kind"), parts.share(WALKS))
+def test_own_data_to_right_answers(comm, shared_tmp, ids, kind):
+    """The components, shares and distances are those of NetworkX, by name, whatever the graph came in."""
+    graph = walks()[ids]
+    table = pandas.DataFrame([(u, v, data["steps"]) for u, v, data in graph.edges(data=True)])
+    table = table.set_axis(["origin", "destination", "steps"], axis=1)
+    options: dict[str, Any] = {"symmetrize": True, "columns": "origin,destination,steps"}
+    given: Any = str(shared_tmp / kind)
+    if "." in kind:
+        if comm.rank == 0:
+            write_walk(Path(given), graph)
+        comm.Barrier()
+        if kind.startswith("graph"):
+            options = {"columns": "steps", "symmetrize": kind.endswith("edgelist")}
+    elif kind == "polars":
+        given = pytest.importorskip("polars").from_pandas(table)
+    elif kind == "arrays":
+        given, options = tuple(table[name].to_numpy() for name in table), {"symmetrize": True}
+    elif kind == "igraph":
+        given = pytest.importorskip("igraph").Graph.TupleList(table.itertuples(index=False), edge_attrs=["steps"])
+        options = {"columns": "steps"}
+    elif kind == "scipy":
+        given, options = nx.to_scipy_sparse_array(graph, weight="steps", format="csr"), {}
+        graph = nx.convert_node_labels_to_integers(graph)
+    else:
+        given, options = (table, options) if kind == "frame" else (graph, {"columns": "steps"})
+    if kind == "graph.edgelist":
+        graph = nx.relabel_nodes(graph, lambda name: name.replace(" ", "_"))
+    part = partition_graph(given, comm=comm, device=parts.DEVICE, **options)
+    source = next(iter(graph))
+    same(library.bfs(part, source).to_dict(), nx.single_source_shortest_path_length(graph, source))
+    same(library.sssp(part, source).to_dict(), nx.single_source_dijkstra_path_length(graph, source, weight="steps"))
+    same(
+        library.pagerank(part, tolerance=1e-12).to_dict(), nx.pagerank(graph, weight="steps", tol=1e-13, max_iter=1000)
+    )
+    found: dict[Any, set] = {}
+    for node, label in library.cc(part).to_dict().items():
+        found.setdefault(label, set()).add(node)
+    assert [*map(frozenset, found.values())] == [*map(frozenset, nx.connected_components(graph))]
+
+
+ROUTES = "origin,destination,distance_km\nBern,Basel,95\n"
+
+
+@pytest.mark.mpi
+@pytest.mark.limit(300)
+def test_weights_are_asked_for(comm, shared_tmp, capfd):
+    """A column of numbers that nobody named is no length of 1: on the command line and in Python."""
+    from cusp.__main__ import main as cusp
+
+    path = str(shared_tmp / "routes.csv")
+    if comm.rank == 0:
+        Path(path).write_text(ROUTES)
+    comm.Barrier()
+    run = [path, "--device", parts.WANTED, "--source", "Bern"]
+    with pytest.raises(OptionError, match="there is distance_km; say --columns origin,destination,distance_km, or"):
+        main(app_of("sssp"), comm, run)
+    for more, length in ((["--weights", "none"], 1), (["--columns", "origin,destination,distance_km"], 95)):
+        output = str(shared_tmp / "found.h5")
+        assert main(app_of("sssp"), comm, [*run, *more, "--output", output]) == 0
+        with h5py.File(output) as file:
+            assert file["distance"][:].max() == length
+        comm.Barrier()
+    graph = partition_graph(path, comm=comm, device=parts.DEVICE)
+    assert library.bfs(graph, "Bern").to_dict() == {"Basel": 1, "Bern": 0}
+    with pytest.raises(OptionError, match="columns='origin,destination,distance_km'"):
+        library.sssp(graph, "Bern")
+    plain = partition_graph(path, comm=comm, weights=False, device=parts.DEVICE)
+    assert library.sssp(plain, "Bern").to_dict() == {"Basel": 1, "Bern": 0}
+    capfd.readouterr()
+    assert cusp(comm, [path, "--device", parts.WANTED]) == 0 and cusp(comm, ["compare", path, "--policies", "oec"]) == 0
+    assert convert(comm, [path, "-o", str(shared_tmp / "routes.h5")]) == 0
+    printed = capfd.readouterr().out
+    if comm.rank == 0:
+        assert "2 nodes with names, 1 edges" in printed and "oec" in printed
+        assert "distance_km was not taken; --columns origin,destination,distance_km takes it" in printed
+    for option in ("--dry-run", "--save=parts"):
+        with pytest.raises(OptionError, match="needs a graph file; cusp convert makes one"):
+            cusp(comm, [path, option])
+    with pytest.raises(InputError, match="columns price: .* there are cost"):
+        partition_graph(nx.Graph([(1, 2, {"cost": 3})]), columns="price", comm=comm, device=parts.DEVICE)
 
 
 @pytest.mark.mpi

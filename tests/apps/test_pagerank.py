@@ -8,10 +8,10 @@ import parts
 import pytest
 import ranks
 
-from apps.operators.sums.interfaces import Rows
-from apps.pagerank import APP, pagerank, prepare, push_residuals, run, verify
-from apps.run.cli import weights_of
-from apps.verify.check import VerificationError
+from cusp.apps.operators.sums.interfaces import Rows
+from cusp.apps.pagerank import APP, pagerank, prepare, push_residuals, run, verify
+from cusp.apps.run.cli import weights_of
+from cusp.apps.verify.check import VerificationError
 from cusp.errors import GraphFileError, OptionError
 from cusp.names.names import SortedNames
 from cusp.names.packed import Packed

@@ -5,11 +5,11 @@ import numpy as np
 import parts
 import pytest
 
-from apps import path
-from apps.forest import forest
-from apps.harness import main
-from apps.verify.check import VerificationError
-from apps.verify.paths import verify_forest
+from cusp.apps import path
+from cusp.apps.forest import forest
+from cusp.apps.harness import main
+from cusp.apps.verify.check import VerificationError
+from cusp.apps.verify.paths import verify_forest
 from cusp.errors import OptionError
 from cusp.runtime.devices import to_host
 

@@ -12,17 +12,17 @@ import parts
 import pytest
 import ranks
 
-from apps import cc, kcore, scc
-from apps.bfs import bfs
-from apps.pagerank import APP, pagerank, prepare
-from apps.sssp import measure, sssp
-from apps.triangles import triangles
+from cusp.apps import cc, kcore, scc
+from cusp.apps.bfs import bfs
+from cusp.apps.pagerank import APP, pagerank, prepare
+from cusp.apps.sssp import measure, sssp
+from cusp.apps.triangles import triangles
+from cusp.commands.convert import make_parser, request_of
 from cusp.convert.conversion import convert
 from cusp.partition import Partition
 from cusp.policies import load_policy
 from cusp.runtime.devices import to_host
 from scripts.bench.shared.graphs import FILES
-from scripts.convert.__main__ import make_parser, request_of
 
 POLICIES = ["oec", "iec", "cvc", "hvc", "fec", "hdrf"]
 if parts.SIZE == 2:  # where it takes least

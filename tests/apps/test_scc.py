@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_cc import serial_components
 
-from apps import scc as program
-from apps.scc import prepare, scc
-from apps.verify.check import VerificationError
-from apps.verify.components import verify_strong_components
+from cusp.apps import scc as program
+from cusp.apps.scc import prepare, scc
+from cusp.apps.verify.check import VerificationError
+from cusp.apps.verify.components import verify_strong_components
 from cusp.runtime.devices import to_host
 
 

@@ -7,10 +7,10 @@ import numpy as np
 import parts
 import pytest
 
-from apps import pagerank as native_pagerank
-from apps.bfs import bfs
-from apps.semiring import ALGORITHMS, Matrix, pagerank, verify
-from apps.sssp import measure, sssp
+from cusp.apps import pagerank as native_pagerank
+from cusp.apps.bfs import bfs
+from cusp.apps.semiring import ALGORITHMS, Matrix, pagerank, verify
+from cusp.apps.sssp import measure, sssp
 from cusp.runtime.devices import move
 from gluon.label import Label
 from gluon.reduction import ADD, MAX, MIN, Reduction

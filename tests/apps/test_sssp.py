@@ -10,9 +10,9 @@ import ranks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apps.operators.traversal import sssp_cpu
-from apps.sssp import measure, sssp
-from apps.verify.paths import verify_distances
+from cusp.apps.operators.expressions import drains_cpu
+from cusp.apps.sssp import measure, sssp
+from cusp.apps.verify.paths import verify_distances
 from cusp.errors import GraphFileError, OptionError
 
 policies = pytest.mark.parametrize("policy", parts.SOME)
@@ -184,7 +184,7 @@ def test_delta_that_is_no_width(solve, delta, weight):
 @pytest.mark.parametrize("at_once", [0, 20, 10**6])
 def test_edges_before_a_sync(solve, monkeypatch, at_once):
     """However far a rank goes on alone, the distances are the same."""
-    monkeypatch.setattr(sssp_cpu, "AT_ONCE", at_once)
+    monkeypatch.setattr(drains_cpu, "AT_ONCE", at_once)
     rng = np.random.default_rng(2)
     pairs = [(v, v + 1) for v in range(299)] + rng.integers(0, 300, (60, 2)).tolist()
     graph = graphs.both_ways(graphs.make(300, pairs, rng.integers(0, 50, 359)))
@@ -200,10 +200,10 @@ def test_running_ahead(comm, shared_tmp, monkeypatch, policy, weight):
     graph = graphs.random_directed(200, 2400, 8)
     path = graphs.write(shared_tmp / "g.h5", graph, weight=weight)
     part = parts.partition_graph(path, parts.policy_of(policy), comm)
-    monkeypatch.setattr(sssp_cpu, "AT_ONCE", 0)
+    monkeypatch.setattr(drains_cpu, "AT_ONCE", 0)
     rounds = []
     for share in 1, 10**9:  # all edges of a rank, none of them
-        monkeypatch.setattr(sssp_cpu, "SYNCS", share)
+        monkeypatch.setattr(drains_cpu, "SYNCS", share)
         sync = parts.make_sync(part)
         answer = sssp(part, sync, 3, measure(part, sync, 1))
         np.testing.assert_array_equal(parts.gather(part, answer.labels["distance"]), graphs.serial_distances(graph, 3))

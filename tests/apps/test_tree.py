@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apps.bfs import bfs
-from apps.shared.tree import find_parents
-from apps.sssp import measure, sssp
+from cusp.apps.bfs import bfs
+from cusp.apps.shared.tree import find_parents
+from cusp.apps.sssp import measure, sssp
 from cusp.errors import GraphFileError
 from cusp.runtime.devices import move
 

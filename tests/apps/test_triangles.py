@@ -6,12 +6,12 @@ import numpy as np
 import parts
 import pytest
 
-from apps.operators.structure.interfaces import Triangles
-from apps.shared import oriented
-from apps.shared.undirected import as_undirected
-from apps.triangles import triangles
-from apps.verify import triangles as verifier
-from apps.verify.check import VerificationError
+from cusp.apps.operators.structure.interfaces import Triangles
+from cusp.apps.shared import oriented
+from cusp.apps.shared.undirected import as_undirected
+from cusp.apps.triangles import triangles
+from cusp.apps.verify import triangles as verifier
+from cusp.apps.verify.check import VerificationError
 from cusp.runtime.devices import backend, to_host
 
 

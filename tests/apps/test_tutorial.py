@@ -12,9 +12,9 @@ import parts
 import pytest
 import spawn
 
-from apps import harness
-from apps.verify.check import VerificationError
-from gluon.reduction import ADD, MIN
+from cusp.apps import harness
+from cusp.apps.library import partition_graph
+from cusp.apps.verify.check import VerificationError
 
 TUTORIAL = Path(harness.__file__).resolve().parents[1] / "docs" / "tutorial" / "algorithms.md"
 BLOCKS = re.findall(r"^```python\n(.*?)^```", TUTORIAL.read_text(), re.DOTALL | re.MULTILINE)
@@ -53,7 +53,6 @@ def tutorial(comm, shared_tmp):
     spec = importlib.util.spec_from_file_location("reliable", shared_tmp / "reliable.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    vars(module).update(ADD=ADD, MIN=MIN)
     for block in BLOCKS[1:]:
         exec(compile(block, TUTORIAL.name, "exec"), vars(module))
     return module
@@ -130,6 +129,18 @@ def test_other_blocks(comm, shared_tmp, tutorial, policy):
     for level in range(expected.max() + 1):
         np.testing.assert_array_equal(paths[expected == level], walks[expected == level])
         walks = walks @ matrix
+
+
+@pytest.mark.mpi
+def test_values_between_rounds(comm, shared_tmp, tutorial):
+    """What falls below is 0 and leads no further; the option is a keyword."""
+    graph = likely()
+    path = graphs.write(shared_tmp / "g.h5", graph, weight="f8")
+    part = partition_graph(path, "cvc", comm=comm, device=parts.WANTED)
+    serial = serial_chances(graph, 5)
+    for least in (0.0, 0.3):
+        found = tutorial.above(part, source=5, least=least).chance
+        np.testing.assert_allclose(found, np.where(serial >= least, serial, 0), rtol=1e-12)
 
 
 def test_app_as_a_program(shared_tmp, tutorial):

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from apps.bfs import bfs
-from apps.library import APPS, app_of
-from apps.run.keywords import Keywords
-from apps.sssp import measure, sssp
-from apps.verify.check import VerificationError
-from apps.verify.components import verify_components
-from apps.verify.paths import verify_distances, verify_hops, verify_widths
+from cusp.apps.bfs import bfs
+from cusp.apps.library import APPS, app_of
+from cusp.apps.run.keywords import Keywords
+from cusp.apps.sssp import measure, sssp
+from cusp.apps.verify.check import VerificationError
+from cusp.apps.verify.components import verify_components
+from cusp.apps.verify.paths import verify_distances, verify_hops, verify_widths
 from cusp.partition import Partition
 from cusp.runtime import devices
 from cusp.runtime.devices import to_host
@@ -227,10 +227,16 @@ def test_messages_name_the_edge(comm, shared_tmp, policy):
     part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of(policy), comm)
     sync, gids = parts.make_sync(part), to_host(part.gids[: part.num_masters])
     checks = {
-        "hops of 1 is 1, but 3 of its out-neighbour 2 over an edge": (verify_hops, [0, 1, 3]),
-        "hops of 1 is 1, but 2147483647 of its out-neighbour 2": (verify_hops, [0, 1, -1]),
-        "distance of 1 is 4, but 11 of its out-neighbour 2 over an edge of weight 5": (verify_distances, [0, 4, 11]),
-        "width of 1 is 4, but 3 of its out-neighbour 2 over an edge of weight 9": (verify_widths, [2**63 - 1, 4, 3]),
+        "hops of node 1 is 1, but that of its out-neighbour 2 is 3, over an edge": (verify_hops, [0, 1, 3]),
+        "hops of node 1 is 1, but that of its out-neighbour 2 is 2147483647": (verify_hops, [0, 1, -1]),
+        "distance of node 1 is 4, but that of its out-neighbour 2 is 11, over an edge of weight 5": (
+            verify_distances,
+            [0, 4, 11],
+        ),
+        "width of node 1 is 4, but that of its out-neighbour 2 is 3, over an edge of weight 9": (
+            verify_widths,
+            [2**63 - 1, 4, 3],
+        ),
     }
     for message, (verify, values) in checks.items():
         with pytest.raises(VerificationError, match=message):
@@ -260,7 +266,7 @@ def test_weights_that_vanish_in_a_sum(comm, shared_tmp, policy):
     part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph, weight="f8"), parts.policy_of(policy), comm)
     sync, gids = parts.make_sync(part), to_host(part.gids[: part.num_masters])
     verify_distances(part, sync, 0, np.array([0, 1, np.inf, np.inf])[gids])
-    with pytest.raises(VerificationError, match="distance: no in-edge that explains node [23]"):
+    with pytest.raises(VerificationError, match="distance: no in-edge justifies the value of node [23]"):
         verify_distances(part, sync, 0, np.array([0, 1, 1, 1.0])[gids])
 
 

@@ -5,9 +5,9 @@ import numpy as np
 import parts
 import pytest
 
-from apps.verify.check import VerificationError
-from apps.verify.paths import verify_widths
-from apps.widest import widest
+from cusp.apps.verify.check import VerificationError
+from cusp.apps.verify.paths import verify_widths
+from cusp.apps.widest import widest
 from cusp.runtime.devices import to_host
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import ranks
 
-from apps.bfs import bfs
+from cusp.apps.bfs import bfs
 from cusp.output.graph_writer import GraphWriter
 from cusp.partitioner import partition_graph
 from cusp.runtime.storage import peak_mb

@@ -10,7 +10,7 @@ import parts
 import pytest
 from test_partition import assert_same
 
-from apps import library
+from cusp.apps import library
 from cusp.card.interfaces import Card
 from cusp.errors import InputError
 from cusp.partitioner import partition_graph

@@ -7,6 +7,8 @@ import pytest
 import ranks
 
 from cusp.__main__ import main
+from cusp.commands.convert import main as convert
+from cusp.commands.generate import main as generate
 from cusp.errors import GraphFileError, OptionError
 from cusp.estimates.dry_run import bounds_of, dry_run
 from cusp.estimates.estimate import estimate
@@ -17,8 +19,6 @@ from cusp.input.edge_slice import read_slice
 from cusp.input.graph_file import read_header
 from cusp.policies import load_policy
 from cusp.policies.compile_rules import compile_policy
-from scripts.convert.__main__ import main as convert
-from scripts.generate import main as generate
 
 SIZE = ranks.COMM.size
 STATELESS = ["oec", "iec", "cvc", "hvc", "dbh", "random", "random2d"]

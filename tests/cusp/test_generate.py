@@ -8,11 +8,11 @@ import pytest
 from spawn import mpirun
 from test_csr_builder import gathered
 
+from cusp.commands import generate as script
 from cusp.edge_lists import generators, random_kernels
 from cusp.edge_lists.generators import STREAMS, generate, rmat_slice
 from cusp.edge_lists.random_weights import WeightRule
 from cusp.errors import OptionError
-from scripts import generate as script
 
 SMALL = {
     "rmat": {"scale": 9, "edge_factor": 8},
@@ -205,7 +205,7 @@ def test_num_bytes(text, number):
 
 
 def run(num_ranks, *arguments):
-    return mpirun(num_ranks, "-m", "scripts.generate", *arguments)
+    return mpirun(num_ranks, "-m", "cusp.commands.generate", *arguments)
 
 
 @pytest.mark.limit(200)

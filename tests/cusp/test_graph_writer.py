@@ -140,7 +140,7 @@ def test_failed_write(comm, shared_tmp, monkeypatch):
 
 LIMITED = """
 import resource, sys
-from mpi4py import MPI
+from cusp.runtime.mpi import MPI
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 import numpy as np
 from cusp.edge_lists.csr_builder import CsrBuilder

@@ -192,9 +192,13 @@ def test_exit_in_a_block_of_all_ranks_is_an_error(tmp_path):
     assert said(done) == "error: sys.exit(0) was called, which would leave other ranks waiting (rank 1 of 2)"
 
 
-def test_error_before_mpi_starts_on_one_rank_ends_the_job(tmp_path):
+def test_error_of_one_rank_before_the_program_begins_ends_the_job(tmp_path):
+    """From the first use of the library on."""
     (tmp_path / "program.py").write_text(
-        "import cusp, os\nif os.environ['PMI_RANK'] == '1':\n    import no_such_module\n" + HEAD + "    pass\n" + TAIL
+        "import os\nfrom cusp import run_main\nif os.environ['PMI_RANK'] == '1':\n    import no_such_module\n"
+        + HEAD
+        + "    pass\n"
+        + TAIL
     )
     started = time.monotonic()
     done = mpirun(3, tmp_path / "program.py", timeout=60)
@@ -229,9 +233,7 @@ with Stopwatch()("waiting"):
 """
     done, seconds = run_program(tmp_path, body, 2, "--timeout", "1")
     assert done.returncode == 1 and seconds < 12
-    line = (
-        '[rank {} of 2] error: --timeout 1: no progress for so many seconds in the phase "waiting", after 1 steps, at '
-    )
+    line = '[rank {} of 2] error: --timeout 1: no progress for that many seconds in the phase "waiting", after 1 steps'
     assert line.format(0) in done.stderr
     assert (line.format(1) in done.stderr) == ("SIGSTOP" not in hang)
 

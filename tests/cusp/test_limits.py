@@ -4,8 +4,8 @@ import graphs
 import parts
 import pytest
 
-from apps.bfs import bfs
 from cusp import allocate
+from cusp.apps.bfs import bfs
 from cusp.errors import GraphFileError, OptionError
 
 
@@ -25,7 +25,7 @@ def test_a_row_that_is_too_long(comm, shared_tmp, monkeypatch, policy):
 @pytest.mark.parametrize(("name", "limit"), [("star", 20), ("star_inwards", 20)])
 def test_more_nodes_than_a_queue_counts(comm, shared_tmp, monkeypatch, name, limit):
     """A pull counts nodes that it finds, also those without out-edges; a push those that have some."""
-    from apps.operators import frontier_gpu
+    from cusp.apps.operators import frontier_gpu
 
     path = graphs.write(shared_tmp / "g.h5", graphs.HARD[name]())
     part = parts.partition_graph(path, "oec", comm, weights=False, csc=True)

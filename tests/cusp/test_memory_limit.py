@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from spawn import mpirun
 from test_partition import SPLITS, assert_same
 
+from cusp.commands.generate import main as generate
 from cusp.errors import GraphFileError, OptionError
 from cusp.input import edge_slice
 from cusp.input.edge_slice import read_slice
@@ -26,7 +27,6 @@ from cusp.policies import load_policy
 from cusp.runtime import storage
 from cusp.runtime.files import ScratchError
 from cusp.runtime.storage import IN_MEMORY, FileStorage, storage_for
-from scripts.generate import main as generate
 
 EXAMPLES = 40 if ranks.COMM.size == 1 else 15
 LIMIT = 10**6
@@ -356,7 +356,7 @@ def test_command_line(tmp_path):
     assert "memory: up to" in made.stdout
     assert json.loads(figures.read_text())["peak_mb"] > 10
     for size, graph in ((1, path), (2, folder)):
-        run = mpirun(size, "-m", "apps.bfs", graph, *limit, "--source", "17", "--verify")
+        run = mpirun(size, "-m", "cusp.apps.bfs", graph, *limit, "--source", "17", "--verify")
         assert run.returncode == 0, run.stderr
         assert ", verified" in run.stdout
 
@@ -365,8 +365,12 @@ def test_command_line(tmp_path):
     ("arguments", "code", "message"),
     [
         (("-m", "cusp", "{}", "--memory-limit", "10K"), 1, "error: --memory-limit: 10,240 bytes are not enough"),
-        (("-m", "apps.bfs", "{}", "--memory-limit", "10K"), 1, "error: --memory-limit: 10,240 bytes are not enough"),
-        (("-m", "apps.bfs", "--memory-limit", "10M"), 1, "error: --memory-limit: needs a graph file"),
+        (
+            ("-m", "cusp.apps.bfs", "{}", "--memory-limit", "10K"),
+            1,
+            "error: --memory-limit: 10,240 bytes are not enough",
+        ),
+        (("-m", "cusp.apps.bfs", "--memory-limit", "10M"), 1, "error: --memory-limit: needs a graph file"),
         (("-m", "cusp", "{}", "--memory-limit", "much"), 2, "invalid number of bytes value"),
         (("-m", "cusp", "{}", "--memory-limit", "0"), 2, "invalid number of bytes value"),
     ],

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from cusp.convert.conversion import Request, convert
 from cusp.errors import GraphFileError, InputError, OptionError
 from cusp.formats import open_edges
-from cusp.formats.columns import choose_columns
+from cusp.formats.tables import choose_columns
 from cusp.names.dictionary import Dictionary
 from cusp.names.graph_names import read_names
 from cusp.names.names import ListedNames, SortedNames
-from cusp.names.numbering import number_names, whole_names
+from cusp.names.numbering import names_of, number_names
 from cusp.names.packed import Packed, sort_names
 
 TEXTS = st.lists(st.text(st.sampled_from("ab\0é漢") | st.characters(codec="utf-8"), max_size=20), max_size=60)
@@ -53,7 +53,7 @@ def test_numbers_do_not_depend_on_ranks(texts):
     comm = ranks.COMM
     mine = list(dict.fromkeys(texts[comm.rank :: max(comm.size - 1, 1)]))
     numbers, slab = number_names(Packed.of(mine), comm)
-    known = SortedNames(whole_names(slab, comm))
+    known = names_of(slab, comm)
     assert list(known) == sorted({*texts}) and slab.num_nodes == len(known)
     assert known.of(numbers) == mine
     assert [known.find(name) for name in mine] == numbers.tolist()
@@ -96,7 +96,6 @@ def test_every_way_to_write_them_gives_the_same_file(comm, shared_tmp):
     found = set()
     for name, content in WAYS.items():
         output = str(shared_tmp / "g.h5")
-        pytest.importorskip("pandas")
         assert convert(comm, Request(write(shared_tmp / name, content), dedup=True), output, True) == (3, 3)
         found.add(Path(output).read_bytes())
         comm.Barrier()
@@ -112,13 +111,66 @@ def test_every_way_to_write_them_gives_the_same_file(comm, shared_tmp):
 def test_numbers_as_names(comm, shared_tmp):
     """On request, where they are far apart; all the same where the first lines are whole numbers."""
     path = write(shared_tmp / "a.txt", "7 200000000\n200000000 x\n")
-    assert convert(comm, Request(path, names=True), str(shared_tmp / "g.h5")) == (3, 2)
+    assert convert(comm, Request(path, ids="names"), str(shared_tmp / "g.h5")) == (3, 2)
     assert list(read_names(str(shared_tmp / "g.h5"), comm, 3) or ()) == ["200000000", "7", "x"]
-    with pytest.raises(GraphFileError, match="line 2: expected 'source target', .* say so with --names"):
+    with pytest.raises(GraphFileError, match="line 2: expected 'source target', .* say so with --ids names"):
         convert(comm, Request(write(shared_tmp / "b.txt", "7 8\n8 x\n")), str(shared_tmp / "g.h5"))
     far = write(shared_tmp / "far.txt", "7 200000000\n")
-    with pytest.raises(GraphFileError, match="take ids as names with --names"):
-        convert(comm, Request(far), str(shared_tmp / "g.h5"))
+    with pytest.raises(GraphFileError, match="take ids as names with --ids names"):
+        convert(comm, Request(far, ids="numbers"), str(shared_tmp / "g.h5"))
+
+
+GAPS = {
+    "100234 100777\n100777 100900\n": (3, "ids 100234 ... 100900: 3 of 100,901 occur, so they are taken as names"),
+    "-4 1000000000000000000\n": (2, "ids -4 ... 1000000000000000000: some are negative, so they"),
+    "7 99999999999999999999\n": (2, None),
+    "# Nodes: 3 Edges: 2\n0 1\n1 9\n": (3, "ids 0 ... 9: 3 of 10 occur"),
+    "0 1\n1 3\n": (4, None),
+    "1 2\n": (3, None),
+}
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("content", GAPS)
+@pytest.mark.parametrize("suffix", [".txt", ".csv"])
+def test_ids_with_gaps_are_names(comm, shared_tmp, content, suffix):
+    """Whether they are is decided by all ids, the same on every rank; options say otherwise; the file keeps it."""
+    nodes, note = GAPS[content]
+    if suffix == ".csv":
+        content = "source,target\n" + content.partition("\n")[2].replace(" ", ",") if content[0] == "#" else (
+            "source,target\n" + content.replace(" ", ","))  # fmt: skip
+    path, output, notes = write(shared_tmp / f"a{suffix}", content), str(shared_tmp / "g.h5"), []
+    assert convert(comm, Request(path), output, notes=notes)[0] == nodes
+    assert [line for line in notes if note and note in line] == notes and len(notes) == (note is not None)
+    names = read_names(output, comm, nodes)
+    assert (names is not None) == (note is not None or "9999" in content)
+    if note:
+        assert names is not None and {*map(type, names)} == {int} and names.find(names[0]) == 0
+        again = str(shared_tmp / "again.h5")
+        convert(comm, Request(output), again)
+        assert list(read_names(again, comm, nodes) or ()) == list(names)
+    largest = max(int(word) for word in content.replace(",", " ").split() if word.lstrip("-").isdecimal())
+    if "-" not in content and largest < 200_000:
+        assert convert(comm, Request(path, ids="numbers"), output)[0] == largest + 1
+        assert convert(comm, Request(path, nodes=largest + 2), output)[0] == largest + 2
+
+
+def test_latin1_and_other_separators(comm, tmp_path):
+    """Spreadsheets' tables; bytes that are no UTF-8 far down; comments between rows."""
+    rows = "von;nach;km\nGenève;Bern;1,5\n# Zürich;Bern\n"
+    late = "source,target\n" + "a,b\n" * 300_000 + "Zürich,b\n"
+    for content, columns, known in (
+        (rows, ["von", "nach", "km"], ["Bern", "Genève"]),
+        (late, None, ["Zürich", "a", "b"]),
+    ):
+        (tmp_path / "a.csv").write_bytes(content.encode("latin1"))
+        notes: list[str] = []
+        convert(comm, Request(str(tmp_path / "a.csv"), columns=columns), str(tmp_path / "g.h5"), notes=notes)
+        assert "read as Latin-1" in notes[0]
+        assert list(read_names(str(tmp_path / "g.h5"), comm, len(known)) or ()) == known
+    (tmp_path / "a.csv").write_bytes(rows.encode("latin1"))
+    source = open_edges(tmp_path / "a.csv", columns=["von", "nach", "km"], latin1=True)
+    assert [weights.tolist() for _, _, weights in source.chunks()] == [[1.5]]
 
 
 WRONG = {
@@ -129,7 +181,11 @@ WRONG = {
     "e.csv": ("source,target\na,b\n", {"weights": "1:9"}, "random weights depend on the numbers of nodes"),
     "f.txt": ("a\tb\nb\tc\td\n", {}, "line 2: expected 'source target'"),
     "g.txt": ("a,b,1\na,c,x\n", {}, "line 2: expected 'source target weight'"),
-    "h.mtx": ("%%MatrixMarket matrix coordinate pattern general\n9 9 1\n1 2\n", {"names": True}, "only in edges, csv"),
+    "h.mtx": (
+        "%%MatrixMarket matrix coordinate pattern general\n9 9 1\n1 2\n",
+        {"ids": "names"},
+        "ids are numbers from",
+    ),
 }
 
 
@@ -137,8 +193,6 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_mistakes(comm, shared_tmp, name):
     content, options, message = WRONG[name]
-    if "csv" in name:
-        pytest.importorskip("pandas")
     with pytest.raises(InputError, match=message):
         convert(comm, Request(write(shared_tmp / name, content), **options), str(shared_tmp / "g.h5"))
 

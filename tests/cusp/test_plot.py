@@ -94,6 +94,26 @@ def test_lines_over_numbers_of_parts(tmp_path):
     pyplot.close("all")
 
 
+def test_equal_lines_can_be_told_apart():
+    """Lines with the same values are drawn side by side, and each point is where its value is."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    drawn, axis = pyplot.subplots()
+    names = ("oec", "iec", "random", "cvc")
+    figures = [{"policy": policy, "parts": parts, "replication": 2.0} for policy in names for parts in (4, 16)]
+    _draw_series(axis, PANELS[0], figures)
+    drawn.draw_without_rendering()
+    places = [line.get_transform().transform(line.get_xydata()) for line in axis.lines]
+    assert len({place[0, 1] for place in places}) == 1
+    steps = [later[0, 0] - earlier[0, 0] for earlier, later in zip(places, places[1:])]
+    assert min(steps) > 3 and max(abs(place - axis.transData.transform((4, 2)))[0] for place in places[0][:1]) < 10
+    assert len({(line.get_marker(), line.get_color()) for line in axis.lines}) == 4
+    pyplot.close("all")
+
+
 def test_megabytes():
     """Neither "0.0" for little nor an exponent for much."""
     assert [megabytes(value) for value in (0, 0.01234, 4.26, 34.04, 123456)] == ["0", "0.0123", "4.26", "34", "123,456"]

@@ -16,10 +16,10 @@ import pytest
 import ranks
 import spawn
 
-from apps.bfs import APP as BFS
-from apps.bfs import bfs
-from apps.harness import main
 from cusp.__main__ import main as program
+from cusp.apps.bfs import APP as BFS
+from cusp.apps.bfs import bfs
+from cusp.apps.harness import main
 from cusp.errors import together
 from cusp.output.manifest import MANIFEST, SavedError, read_manifest
 from cusp.output.saved import load_partition, save_partition
@@ -181,7 +181,7 @@ def test_on_other_numbers_of_ranks(tmp_path):
     assert saved.returncode == 0, saved.stderr
     for n in (2, 1):
         out = tmp_path / f"hops{n}.h5"
-        done = spawn.mpirun(n, "-m", "apps.bfs", tmp_path / "parts", "--source", 0, "--verify", "--output", out)
+        done = spawn.mpirun(n, "-m", "cusp.apps.bfs", tmp_path / "parts", "--source", 0, "--verify", "--output", out)
         assert done.returncode == 0, done.stderr
         with h5py.File(out) as file:
             assert np.array_equal(file["hops"][...], graphs.serial_hops(graph, 0))
@@ -216,7 +216,7 @@ def test_killed_while_saving(tmp_path, delay):
     time.sleep(delay)
     os.kill(int(ready.read_text()), signal.SIGKILL)
     job.wait(60)
-    done = spawn.mpirun(2, "-m", "apps.bfs", folder, "--source", 0, "--verify")
+    done = spawn.mpirun(2, "-m", "cusp.apps.bfs", folder, "--source", 0, "--verify")
     assert done.returncode == 0, done.stderr
     assert "verified" in done.stdout
     shutil.rmtree(folder)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import ranks
 
-from apps.bfs import APP
-from apps.harness import main
+from cusp.apps.bfs import APP
+from cusp.apps.harness import main
 from cusp.errors import PolicyError, together
 from cusp.input.checksum import checksum
 from cusp.output.dataset_writer import OutputError

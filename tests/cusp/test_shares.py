@@ -75,10 +75,9 @@ def test_pick(comm, shares):
 
 def parts_prop(shares):
     """What rules may ask, about a graph of two nodes."""
-    from mpi4py import MPI
-
     from cusp.input.memory_input import slice_in_memory
     from cusp.policies.prop import Prop
+    from cusp.runtime.mpi import MPI
 
     size = len(shares) or 4
     edges = slice_in_memory(([0, 1], [1, 0]), MPI.COMM_SELF)
@@ -138,14 +137,14 @@ def test_memory_of_a_gpu(comm, tmp_path, monkeypatch):
 
     monkeypatch.setattr(program, "together", comm_of_one(program.together))
     policy, line = with_shares(load_policy("oec"), (8, 1), header, Placement("gpu", ("0 GPU", "cpu"), (1, 1)), Two())
-    assert policy.shares == (500, 500) and line == "shares: 500,500, since no more fits into the memory of GPUs"
+    assert policy.shares == (500, 500) and line == "shares: 500,500, limited by the memory of GPUs"
     policy, line = with_shares(load_policy("oec"), (1, 8), header, Placement("gpu", ("0 GPU", "cpu"), (1, 1)), Two())
     assert policy.shares == (1, 8) and line is None
 
 
 def comm_of_one(together):
     """``together`` for this process alone."""
-    from mpi4py import MPI
+    from cusp.runtime.mpi import MPI
 
     return lambda comm: together(MPI.COMM_SELF)
 
@@ -166,7 +165,7 @@ def test_measured(comm, shared_tmp, capsys):
     ("arguments", "message"),
     [
         (["--shares", "8,1"], "--shares 8,1: 2 shares, but there are 1 ranks; give one for each"),
-        (["--shares", "auto", "--dry-run"], "--shares auto measures ranks that partition a graph"),
+        (["--shares", "auto", "--dry-run"], "--shares auto needs ranks that partition a graph"),
         (["--shares", "8,1", "--dry-run", "--ranks", "3"], "--shares 8,1: 2 shares, but there are 3 ranks"),
     ],
 )

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mpi4py import MPI
 
 from cusp.errors import OptionError
 from cusp.program.report import describe_placement
 from cusp.runtime import threads
 from cusp.runtime.devices import Placement
+from cusp.runtime.mpi import MPI
 
 
 @pytest.fixture(autouse=True)

@@ -9,8 +9,8 @@ import graphs
 import numpy as np
 import pytest
 
-from apps.run.output import append_rows
 from cusp.__main__ import main
+from cusp.apps.run.output import append_rows
 from cusp.errors import InputError
 from cusp.output.export import EXPORTS, export
 from cusp.output.whole_file import OutputError, append_lines, check_targets, whole_file

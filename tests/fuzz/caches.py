@@ -27,8 +27,8 @@ def programs(folder: Path) -> dict[str, tuple[list[str], str]]:
     edges, graph, hops = (str(folder / name) for name in ("edges.txt", "graph.h5", "hops.h5"))
     policy = str(Path(__file__).resolve().parents[1] / "user_policies" / "helper.py")
     return {
-        "convert": (["scripts.convert", edges, "--output", graph], graph),
-        "bfs": (["apps.bfs", graph, "--source", "0", "--policy", policy, "--verify", "--output", hops], hops),
+        "convert": (["cusp.commands.convert", edges, "--output", graph], graph),
+        "bfs": (["cusp.apps.bfs", graph, "--source", "0", "--policy", policy, "--verify", "--output", hops], hops),
     }
 
 

@@ -25,8 +25,8 @@ import ranks
 import numpy as np
 from fuzz.differential import rehearsed_once
 
-from apps import library
-from apps.operators.traversal.peers import search_cpu
+from cusp.apps import library
+from cusp.apps.operators.expressions import drains_cpu
 from cusp.policies.policy import POLICIES
 from gluon.mail import post as mail
 
@@ -73,15 +73,21 @@ class Delaying:
 @contextlib.contextmanager
 def delays(comm: Any, seed: int) -> Iterator[Delaying]:
     """While this context lasts, mail of ranks is late, and ranks that share memory sleep now and then."""
-    search, late = search_cpu.search, Delaying(comm.Dup())
+    among_peers, late = drains_cpu.search_among_peers, Delaying(comm.Dup())
     late.random = np.random.default_rng((seed, comm.rank))
 
-    def slow(polls: int, patience: int, *rest: Any) -> int:
-        if late.most > 1 and late.random.random() < 0.3:
-            time.sleep(late.random.random() * 1e-3)
-        return search(late._looks() - 1, late._looks() if late.most > 1 else patience, *rest)
+    def slowly(search: Any, *others: Any) -> int:
+        def slow(polls: int, patience: int, *rest: Any) -> Any:
+            if late.most > 1 and late.random.random() < 0.3:
+                time.sleep(late.random.random() * 1e-3)
+            return search(late._looks() - 1, late._looks() if late.most > 1 else patience, *rest)
 
-    with mock.patch.object(mail, "private", lambda _: late), mock.patch.object(search_cpu, "search", slow):
+        return among_peers(slow, *others)
+
+    with (
+        mock.patch.object(mail, "private", lambda _: late),
+        mock.patch.object(drains_cpu, "search_among_peers", slowly),
+    ):
         yield late
 
 

@@ -37,9 +37,9 @@ from fuzz.saved_parts import as_stored, edits  # noqa: E402
 from oracles import Oracle  # noqa: E402
 from scipy.sparse import csgraph  # noqa: E402
 
-from apps import library, maze  # noqa: E402
-from apps.harness import main as run_app  # noqa: E402
-from apps.run.partitioned_graph import PartitionedGraph  # noqa: E402
+from cusp.apps import library, maze  # noqa: E402
+from cusp.apps.harness import main as run_app  # noqa: E402
+from cusp.apps.run.partitioned_graph import PartitionedGraph  # noqa: E402
 from cusp.errors import InputError  # noqa: E402
 from cusp.output.saved import save_partition  # noqa: E402
 from cusp.policies.policy import POLICIES  # noqa: E402

@@ -120,12 +120,12 @@ def make_case(random: np.random.Generator) -> Case:
 
     def run(folder: Path) -> int:
         out = [] if "--info" in more else ["-o", folder / "g.h5"]
-        return programs.command("scripts.convert", folder / file_name, *more, *out)
+        return programs.command("cusp.commands.convert", folder / file_name, *more, *out)
 
     def check(folder: Path) -> str:
         if "--info" in more:
             return ""
-        again = attempt(lambda: programs.command("scripts.convert", "--info", folder / "g.h5", "--check"), 20)
+        again = attempt(lambda: programs.command("cusp.commands.convert", "--info", folder / "g.h5", "--check"), 20)
         return "" if again.kind == "done" else f"what was written cannot be read: {again.text}"
 
     return Case(make, steps, run, check, f"convert {name} {more}")

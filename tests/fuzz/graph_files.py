@@ -44,9 +44,9 @@ def make_case(random: np.random.Generator) -> Case:
     def run(folder: Path) -> int:
         path = folder / "g.h5"
         if name == "convert":
-            return programs.command("scripts.convert", path, "-o", folder / "again.h5")
+            return programs.command("cusp.commands.convert", path, "-o", folder / "again.h5")
         if name == "info":
-            return programs.command("scripts.convert", "--info", path, "--check")
+            return programs.command("cusp.commands.convert", "--info", path, "--check")
         if name == "cusp":
             return programs.command("cusp", path, "--policy", "cvc")
         if name == "dry":

@@ -54,10 +54,10 @@ def programs(folder: Path) -> dict[str, list[str]]:
         "partition": ["cusp", graph, "--policy", "cvc", "--json", f"{made}/figures.json", "--export", "distdgl",
                       "--export-to", f"{made}/masters"],
         "save": ["cusp", graph, "--policy", "hvc", "--save", f"{made}/parts"],
-        "convert": ["scripts.convert", edges, "--symmetrize", "--output", f"{made}/converted.h5"],
-        "generate": ["scripts.generate", "rmat", "--scale", "14", "--symmetrize", "--output", f"{made}/kron.h5"],
+        "convert": ["cusp.commands.convert", edges, "--symmetrize", "--output", f"{made}/converted.h5"],
+        "generate": ["cusp.commands.generate", "rmat", "--scale", "14", "--symmetrize", "--output", f"{made}/kron.h5"],
         "bfs": ["apps.bfs", graph, "--trials", "20", "--output", f"{made}/hops.h5", "--rows", f"{made}/rows.jsonl"],
-        "pagerank": ["apps.pagerank", graph, "--output", f"{made}/ranks.h5", "--memory-limit", "4M", "--verify"],
+        "pagerank": ["cusp.apps.pagerank", graph, "--output", f"{made}/ranks.h5", "--memory-limit", "4M", "--verify"],
     }  # fmt: skip
 
 
@@ -118,7 +118,7 @@ def show(outcomes: list[Outcome]) -> None:
 def prepare(folder: Path, under: list[str]) -> dict[str, float]:
     """Make the inputs, and find out how long each program takes."""
     graph = folder / "graph.h5"
-    run(under, 1, ["scripts.generate", "rmat", "--scale", "15", "--symmetrize", "--output", str(graph)])
+    run(under, 1, ["cusp.commands.generate", "rmat", "--scale", "15", "--symmetrize", "--output", str(graph)])
     draw = random.Random(1)
     lines = (f"{draw.randrange(20000)} {draw.randrange(20000)}\n" for _ in range(300_000))
     (folder / "edges.txt").write_text("".join(lines))

@@ -28,9 +28,9 @@ APPS = (
 NEEDED = {"forest": ["--roots=1"], "maze": ["--width=6", "--height=6", "--blocked=0"]}
 COMMANDS = {  # module and words that come first
     "cusp": ("cusp", []), "compare": ("cusp", ["compare"]), "new-policy": ("cusp", ["new-policy", "mine"]),
-    "generate": ("scripts.generate", ["rmat", "--scale=4", "--output=out.h5"]),
-    "generate-road": ("scripts.generate", ["road", "--width=4", "--height=4", "--output=out.h5"]),
-    "graph500": ("apps.graph500", ["--scale=5", "--keys=2"]),
+    "generate": ("cusp.commands.generate", ["rmat", "--scale=4", "--output=out.h5"]),
+    "generate-road": ("cusp.commands.generate", ["road", "--width=4", "--height=4", "--output=out.h5"]),
+    "graph500": ("cusp.apps.graph500", ["--scale=5", "--keys=2"]),
 }  # fmt: skip
 SLOW = {  # what does what it says, and takes as long
     "seconds", "trials", "passes", "state_rounds", "keys", "scale", "edgefactor", "edge_factor", "width", "height",
@@ -75,7 +75,7 @@ def _option(random: np.random.Generator, action: argparse.Action) -> str:
 @cache
 def actions_of(name: str) -> list[argparse.Action]:
     """The options that the parser of a program knows."""
-    module, first = COMMANDS.get(name, ("apps.harness", []))
+    module, first = COMMANDS.get(name, ("cusp.apps.harness", []))
     module = importlib.import_module("cusp.__main__" if module == "cusp" else module)
     module = importlib.import_module(f"{module.__name__}.__main__") if hasattr(module, "__path__") else module
     found: list[argparse.ArgumentParser] = []
@@ -89,7 +89,7 @@ def actions_of(name: str) -> list[argparse.Action]:
             if name in COMMANDS:
                 module.main(programs.comm(), first)
             else:
-                module.main(importlib.import_module(f"apps.{name}").APP, programs.comm(), [])
+                module.main(importlib.import_module(f"cusp.apps.{name}").APP, programs.comm(), [])
         except InterruptedError:
             pass
     parser = found[0]

@@ -14,8 +14,8 @@ from cusp.launch import run_main
 
 def app(name: str, *arguments: object) -> int:
     """``python -m apps.NAME ARGUMENTS``."""
-    harness = importlib.import_module("apps.harness")
-    program = importlib.import_module(f"apps.{name}").APP
+    harness = importlib.import_module("cusp.apps.harness")
+    program = importlib.import_module(f"cusp.apps.{name}").APP
     return _run(lambda comm, argv: harness.main(program, comm, argv), arguments)
 
 
@@ -34,7 +34,7 @@ def _run(main, arguments: tuple[object, ...]) -> int:
 
 def comm():  # type: ignore[no-untyped-def]
     """All ranks: the one that there is."""
-    from mpi4py import MPI
+    from cusp.runtime.mpi import MPI
 
     return MPI.COMM_WORLD
 

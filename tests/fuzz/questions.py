@@ -8,10 +8,10 @@ import networkx
 import numpy as np
 from oracles import Oracle
 
-from apps import library, semiring
-from apps.run.function import function_of
-from apps.run.partitioned_graph import PartitionedGraph
-from apps.run.result import Result
+from cusp.apps import library, semiring
+from cusp.apps.run.function import function_of
+from cusp.apps.run.partitioned_graph import PartitionedGraph
+from cusp.apps.run.result import Result
 
 Random = np.random.Generator
 
@@ -24,7 +24,7 @@ class Question(NamedTuple):
     app, other : str
         What is compared with what.
     arguments, options
-        Of the function of ``apps.library``.
+        Of the function of ``cusp.apps.library``.
     wrong : function (Result) -> str
         How the answer differs from the other one, or an empty text.
     """

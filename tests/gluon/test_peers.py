@@ -6,12 +6,14 @@ import parts
 import pytest
 from spawn import mpirun
 
-from apps.bfs import bfs, prepare
-from apps.sssp import measure, sssp
-from cusp.runtime.devices import move, to_host
+from cusp.apps.bfs import bfs, prepare
+from cusp.apps.edge_operator import EdgeOperator
+from cusp.apps.operators.expressions.binding import Binding
+from cusp.apps.sssp import measure, sssp
+from cusp.runtime.devices import move, to_host, xp_of
 from gluon.label import Label
 from gluon.plan import make_plan
-from gluon.reduction import ADD, MIN
+from gluon.reduction import ADD, MAX, MIN
 from gluon.sync import Sync
 
 pytestmark = pytest.mark.skipif(parts.DEVICE != "gpu", reason="--device gpu was not asked for")
@@ -65,6 +67,32 @@ def test_searches(comm, shared_tmp, name, policy):
 
 @pytest.mark.mpi(min_size=2)
 @pytest.mark.limit(300)
+@pytest.mark.parametrize(("width", "shuffled"), [(5, False), (30, False), (5, True)])
+def test_long_searches(comm, shared_tmp, width, shuffled):
+    """Hops and rounds, where levels are many and narrow: what was too high as ranks ran ahead is lowered."""
+    if not reachable(comm):
+        pytest.skip("the ranks do not have GPUs of their own")
+    size, rng = 60 * width, np.random.default_rng(width)
+    pairs = graphs.lattice(size, width)
+    pairs = np.concatenate([pairs[rng.random(len(pairs)) < 0.95], rng.integers(0, size, (2, 2))])
+    pairs = rng.permutation(size)[pairs] if shuffled else pairs
+    graph = graphs.both_ways(graphs.make(size, pairs, np.ones(len(pairs), np.int64)))
+    part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph, symmetric=True), "oec", comm)
+    sync = Sync(make_plan(part, comm, "peer"), comm)
+    prepared = prepare(part, sync)
+    assert prepared.memory.ahead and prepared.lengths is None
+    own = to_host(part.gids)[: part.num_masters]
+    for source in (int(graph.sources[0]), int(graph.sources[-1])):
+        expected = graphs.serial_hops(graph, source)
+        answer = bfs(part, sync, source, prepared=prepared)
+        np.testing.assert_array_equal(to_host(answer.labels["hops"]), expected[own])
+        assert int(answer.rounds) == expected.max() + 1 > 20
+        meetings, _, _ = sync.peers.sent()
+        assert shuffled or meetings < (comm.size - 1) * (16 + 0.8 * (expected.max() - 16))  # fewer than levels
+
+
+@pytest.mark.mpi(min_size=2)
+@pytest.mark.limit(300)
 @pytest.mark.parametrize("delta", [None, 3.0])
 def test_shortest_paths(comm, shared_tmp, delta):
     """Distances are Dijkstra's, where rows are sorted by weight and buckets are settled on all GPUs at once."""
@@ -77,7 +105,7 @@ def test_shortest_paths(comm, shared_tmp, delta):
     part = parts.partition_graph(path, "oec", comm)
     sync = Sync(make_plan(part, comm, "peer"), comm)
     lengths = measure(part, sync, delta)
-    assert lengths.queue.peers is not None
+    assert lengths.queue.paths is not None
     own = to_host(part.gids)[: part.num_masters]
     for source in (0, 70, 149):
         distance = to_host(sssp(part, sync, source, lengths).labels["distance"])[: part.num_masters]
@@ -101,11 +129,40 @@ def test_running_ahead(comm, shared_tmp, name, policy, weight):
     own, sources = to_host(part.gids)[: part.num_masters], range(0, graph.num_nodes, max(graph.num_nodes // 3, 1))
     for delta in (None, 1.0, 1e9):
         lengths = measure(part, sync, delta)
-        assert type(lengths.queue.peers).__name__ == "PeerRelaxing"
+        assert type(lengths.queue.paths).__name__ == "PeerRelaxing"
         for source in sources:
             found = to_host(sssp(part, sync, source, lengths).labels["distance"])[: part.num_masters]
             expected = graphs.serial_distances(graph, source)[own].astype(found.dtype)
             np.testing.assert_array_equal(np.where(np.isinf(found), -1, found), expected)
+
+
+@pytest.mark.mpi(min_size=2)
+@pytest.mark.limit(300)
+@pytest.mark.parametrize("policy", ["oec", "cvc"])
+def test_any_operator_runs_ahead(comm, shared_tmp, policy):
+    """Widest paths, narrow ones first, along a part of the edges: an order that has nothing to do with the answer."""
+    from cusp.apps.operators.traversal.peers.relax_gpu import PeerRelaxing
+
+    if not reachable(comm):
+        pytest.skip("the ranks do not have GPUs of their own")
+    graph = graphs.random_directed(200, 900, seed=4)
+    part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of(policy), comm)
+    sync = Sync(make_plan(part, comm, "peer"), comm)
+    width = Label(part, np.float64, -np.inf, MAX)
+    operator = EdgeOperator("min(width, weight)", "dst.width", "weight > 2", priority="width + src.gid % 3")
+    search = PeerRelaxing(part, sync, Binding(operator, part, {"width": width}).ordered())
+    kept, rounds = graph.weights > 2, xp_of(part.device).zeros(1, np.int64)
+    pairs = np.stack([graph.sources, graph.targets], axis=1)[kept]
+    smaller = graphs.make(graph.num_nodes, pairs, graph.weights[kept])
+    for source in 3, 77:
+        width.values.fill(-np.inf)
+        width.write(source, np.inf)
+        search.run(width.values, width.swap_updated(), 2.0, rounds)
+        found = parts.gather(part, width.masters())
+        expected = graphs.serial_widths(smaller, source).astype(np.float64)
+        expected = np.where(expected > -(2.0**63), expected, -np.inf)
+        expected[source] = np.inf
+        np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.mpi(min_size=2)
@@ -144,7 +201,7 @@ from cusp.launch import run_main
 from cusp.runtime.devices import choose_device
 
 def main(comm, argv):
-    from apps.bfs import bfs, prepare
+    from cusp.apps.bfs import bfs, prepare
     from cusp.partitioner import partition_graph
     from gluon.plan import make_plan
     from gluon.sync import Sync
@@ -175,7 +232,7 @@ def test_a_rank_that_does_not_come(tmp_path):
 def test_ranks_that_share_a_gpu(tmp_path):
     """Messages still go straight into the partner's memory; kernels do not wait for each other."""
     graphs.write_here(tmp_path / "g.h5", graphs.HARD["random"]())
-    program = ["-m", "apps.bfs", str(tmp_path / "g.h5"), "--device", "gpu", "--transport", "peer", "--verify"]
+    program = ["-m", "cusp.apps.bfs", str(tmp_path / "g.h5"), "--device", "gpu", "--transport", "peer", "--verify"]
     done = mpirun(2, *program, env={"CUDAEMU_DEVICES": "1", "CUDA_VISIBLE_DEVICES": "0"})
     assert done.returncode == 0, done.stderr
     assert "transport: peer" in done.stdout

@@ -10,7 +10,7 @@ import numpy as np
 import parts
 import pytest
 
-from apps.edge_operator import EdgeOperator
+from cusp.apps.edge_operator import EdgeOperator
 from cusp.errors import InputError
 from cusp.runtime.devices import move, to_host
 from gluon.label import Label

@@ -13,8 +13,8 @@ import pytest
 import ranks
 from spawn import mpirun
 
-from apps import library
-from apps.run.keywords import Keywords
+from cusp.apps import library
+from cusp.apps.run.keywords import Keywords
 from cusp.partitioner import partition_graph
 from cusp.runtime import leftovers
 from gluon.plan import make_plan
@@ -153,7 +153,7 @@ def test_an_ended_rank_is_noticed(comm, alone, monkeypatch):
 TWO_HOSTS = """
 import cusp
 import numpy as np
-from mpi4py import MPI
+from cusp.runtime.mpi import MPI
 from gluon.transports import open_transport
 
 comm, found = MPI.COMM_WORLD, []

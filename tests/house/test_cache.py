@@ -45,7 +45,7 @@ def twice(tmp_path, cache):
     spec = importlib.util.spec_from_file_location("twice", tmp_path / "twice.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return lambda: numba.njit(cache=True)(module.twice)
+    return lambda: compiled_code.njit(cache=True)(module.twice)
 
 
 def hits(function) -> int:
@@ -128,7 +128,7 @@ def test_a_folder_that_cannot_be_made_only_means_that_nothing_is_kept(tmp_path, 
     assert "warning: compiled code is not kept: " in capfd.readouterr().err
 
 
-TEXT = "from numba import njit\n@njit(cache=True, nogil=True)\ndef answer():\n    return {}\n"
+TEXT = "from cusp.runtime.compiled_code import njit\n@njit(cache=True, nogil=True)\ndef answer():\n    return {}\n"
 
 
 def test_generated_modules_are_never_run_from_their_file(cache, monkeypatch):
@@ -184,10 +184,8 @@ def test_a_cache_that_is_not_ours_is_not_used(cache, below, why, monkeypatch, ca
 def test_nobody_can_foresee_the_folder_that_stands_in(tmp_path):
     """A file that another user left under the name that was once predictable is not run."""
     (tmp_path / "file").write_text("")
-    prepared = "import cusp, os; print(os.environ['NUMBA_CACHE_DIR'])"
-    env = {"CUSP_CACHE": tmp_path / "file" / "cache", "TMPDIR": tmp_path, "NUMBA_CACHE_DIR": None}
-    env = {name: str(value) for name, value in env.items() if value}
-    shown = "import os; os.environ.pop('NUMBA_CACHE_DIR', None); " + prepared
+    env = {"CUSP_CACHE": str(tmp_path / "file" / "cache"), "TMPDIR": str(tmp_path)}
+    shown = "from cusp.runtime.environment import cache_folder; print(cache_folder('rules'))"
     done = [mpirun(1, "-c", shown, launcher=False, env=env) for _ in range(2)]
     folders = [Path(one.stdout.strip()) for one in done]
     assert folders[0] != folders[1] and all(folder.is_relative_to(tmp_path) for folder in folders)
@@ -202,7 +200,7 @@ def test_nothing_is_compiled_in_a_trial(tmp_path):
     graphs.write_here(tmp_path / "g.h5", graphs.HARD["path"]())
     env = {"CUSP_CACHE": str(tmp_path / "cache"), "NUMBA_CACHE_DIR": str(tmp_path / "numba")}
     done = mpirun(
-        2, "-m", "apps.bfs", "g.h5", "--source", "0", "--trace", "trace.json", env=env, cwd=tmp_path, timeout=280
+        2, "-m", "cusp.apps.bfs", "g.h5", "--source", "0", "--trace", "trace.json", env=env, cwd=tmp_path, timeout=280
     )
     assert done.returncode == 0, done.stderr
     events = [event for event in json.loads((tmp_path / "trace.json").read_text())["traceEvents"] if event["ph"] == "X"]

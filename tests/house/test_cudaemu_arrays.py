@@ -6,7 +6,8 @@ import pickle
 import cudaemu
 import numpy as np
 import pytest
-from mpi4py import MPI
+
+from cusp.runtime.mpi import MPI
 
 
 @pytest.fixture(scope="module")

@@ -21,8 +21,8 @@ import pytest
 import ranks
 
 import cusp.__main__
-from apps import gap, harness
-from apps.graph500 import __main__ as graph500
+from cusp.apps import gap, harness
+from cusp.apps.graph500 import __main__ as graph500
 from cusp.output.manifest import read_manifest
 from cusp.runtime import threads
 
@@ -77,6 +77,8 @@ RUNS = [
 def untimed(row: dict) -> dict:
     """A row without times and, on a GPU, without rounds: what one thread writes, another may see in the same round."""
     left = TIMES | (TRAFFIC if parts.DEVICE == "gpu" else set())
+    if row.get("app") == "widest":  # its buckets are as wide as a sample says, which threads take at other moments
+        left = left | {"rounds"}
     return {key: value for key, value in row.items() if key not in left and not key.endswith("seconds")}
 
 
@@ -94,7 +96,7 @@ def answer(
     output, rows = folder / f"{name}.h5", folder / f"{name}.jsonl"
     written = ["--output", str(output), "--rows", str(rows)]
     arguments = [*graph, *run.arguments.split(), "--threads", str(threads), "--transport", transport, *written]
-    assert harness.main(importlib.import_module(f"apps.{run.app}").APP, comm, arguments) == 0
+    assert harness.main(importlib.import_module(f"cusp.apps.{run.app}").APP, comm, arguments) == 0
     comm.Barrier()
     with h5py.File(output) as file:
         labels = {label: file[label][...] for label in file}

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from apps import library
-from apps.edge_operator import EdgeOperator
-from apps.run.result import Result
+from cusp.apps import library
+from cusp.apps.edge_operator import EdgeOperator
+from cusp.apps.run.result import Result
 
 ROOT = Path(__file__).resolve().parents[2]
 WITH_EXAMPLES = sorted(
     path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__")
-    for folder in ("cusp", "gluon", "apps")
+    for folder in ("cusp", "gluon", "cusp/apps")
     for path in (ROOT / folder).rglob("*.py")
     if re.search(r"^ *>>> ", path.read_text(), re.MULTILINE)
 )

@@ -13,9 +13,9 @@ import parts
 import pytest
 import spawn
 
-from apps import bfs, path, sssp
-from apps.harness import main
-from apps.run.cli import make_parser
+from cusp.apps import bfs, path, sssp
+from cusp.apps.harness import main
+from cusp.apps.run.cli import make_parser
 from cusp.errors import InputError, OptionError
 from cusp.launch import parse_together
 
@@ -90,8 +90,8 @@ OPTIONS = {
     "split_negative": (["--split", "-1:2"], "--split -1:2"),
     "split_three": (["--split", "1:2:3"], "--split 1:2:3"),
     "output_folder": (["--output", "/no/such/folder/hops.h5"], "/no/such/folder"),
-    "output_is_folder": (["--output", "."], "folder"),
-    "output_name_too_long": (["--output", "a" * 5000], "name too long"),
+    "output_is_folder": (["--output", "."], "suffix of the name"),
+    "output_name_too_long": (["--output", "a" * 5000 + ".h5"], "name too long"),
     "rows_folder": (["--rows", "/no/such/folder/rows.json"], "/no/such/folder"),
     "rows_is_folder": (["--rows", "."], "folder"),
 }
@@ -147,7 +147,7 @@ def test_unknown_device_in_the_environment(monkeypatch, capsys):
 
 def parser_of(name: str):
     """The command line of an app."""
-    app = importlib.import_module(f"apps.{name}").APP
+    app = importlib.import_module(f"cusp.apps.{name}").APP
     parser = make_parser(app.name, app.summary, app.needs_source)
     app.add_options(parser)
     return parser
@@ -186,7 +186,7 @@ def test_no_source_to_be_had(refused, comm, shared_tmp, capfd):
 
 LIMITED = """
 import resource, sys
-from apps.bfs import APP, main, run_main
+from cusp.apps.bfs import APP, main, run_main
 size = int(sys.argv.pop(1))
 resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))  # not before MPI has made its own files
 run_main(lambda comm, argv: main(APP, comm, argv))
@@ -222,14 +222,14 @@ def test_command_with_a_bad_file(one_message, tmp_path, fault, ranks):
     """From the shell: before, while and after the file is read."""
     write, pattern = damage.FILES[fault]
     write(tmp_path / "bad.h5")
-    one_message(ranks, ["-m", "apps.bfs", tmp_path / "bad.h5", "--output", tmp_path / "hops.h5"], pattern)
+    one_message(ranks, ["-m", "cusp.apps.bfs", tmp_path / "bad.h5", "--output", tmp_path / "hops.h5"], pattern)
 
 
 def test_command_with_a_negative_weight(one_message, tmp_path):
     """An error that one rank alone finds, late."""
     write, pattern = damage.WEIGHTED["negative_weight"]
     write(tmp_path / "bad.h5")
-    one_message(2, ["-m", "apps.sssp", tmp_path / "bad.h5"], pattern)
+    one_message(2, ["-m", "cusp.apps.sssp", tmp_path / "bad.h5"], pattern)
 
 
 @pytest.mark.parametrize(("fault", "ranks"), [("owner_too_large", 2), ("owner_divides_by_0", 1)])
@@ -237,7 +237,7 @@ def test_command_with_a_bad_policy(one_message, tmp_path, alone, fault, ranks):
     """A rule that goes wrong inside a compiled loop."""
     content, pattern = damage.POLICIES[fault]
     (tmp_path / "mine.py").write_text(content)
-    one_message(ranks, ["-m", "apps.bfs", alone, "--policy", tmp_path / "mine.py"], pattern)
+    one_message(ranks, ["-m", "cusp.apps.bfs", alone, "--policy", tmp_path / "mine.py"], pattern)
 
 
 def test_disk_full(one_message, tmp_path):
@@ -254,13 +254,13 @@ def test_disk_full(one_message, tmp_path):
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 def test_rows_on_a_full_disk(one_message, alone):
     """Rows that cannot be written are an error, not a traceback."""
-    one_message(1, ["-m", "apps.bfs", alone, "--rows", "/dev/full"], "/dev/full.*No space")
+    one_message(1, ["-m", "cusp.apps.bfs", alone, "--rows", "/dev/full"], "/dev/full.*No space")
 
 
 def test_warnings_of_numpy_are_none_of_the_user(tmp_path):
     """Weights with infinities of a float type are read without a word from NumPy."""
     graph = damage.GRAPH._replace(weights=np.where(damage.GRAPH.weights > 15, 3e38, 1.0).astype(np.float32))
     graphs.write_here(tmp_path / "g.h5", graph, weight=np.float32)
-    done = spawn.mpirun(1, "-m", "apps.sssp", tmp_path / "g.h5", "--verify", launcher=False, timeout=30)
+    done = spawn.mpirun(1, "-m", "cusp.apps.sssp", tmp_path / "g.h5", "--verify", launcher=False, timeout=30)
     assert "Warning" not in done.stderr, done.stderr
     assert done.returncode == 0, done.stderr

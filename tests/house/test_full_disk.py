@@ -8,9 +8,9 @@ import graphs
 import pytest
 from spawn import mpirun
 
-from apps import bfs, pagerank
-from apps.harness import main as run_app
 from cusp.__main__ import main as partition
+from cusp.apps import bfs, pagerank
+from cusp.apps.harness import main as run_app
 from cusp.output.whole_file import OutputError
 
 NODES = 200_000  # an answer takes more than the disk has
@@ -52,7 +52,7 @@ OUTPUTS = {
     "--checkpoint": (
         lambda graph, to: (run_app, (pagerank.APP,), [graph, "--checkpoint", to, "--every", "1e-9", "--device", "cpu"])
     ),
-    "--output": (lambda graph, to: (run_app, (bfs.APP,), [graph, "--source", "0", "--output", to])),
+    "--output": (lambda graph, to: (run_app, (bfs.APP,), [graph, "--source", "0", "--output", f"{to}.h5"])),
     "--rows": (lambda graph, to: (run_app, (bfs.APP,), [graph, "--source", "0", "--rows", to])),
     "--json": (lambda graph, to: (partition, (), [graph, "--json", to])),
     "--save": (lambda graph, to: (partition, (), [graph, "--save", to])),
@@ -91,7 +91,7 @@ def test_compiled_code_is_not_kept(disk, tmp_path, graph, state):
     cache = {"CUSP_CACHE": str(disk / "cache"), "NUMBA_CACHE_DIR": str(disk / "cache" / "numba"), "CUSP_DEVICE": "cpu"}
     lines = tmp_path / "edges.txt"
     lines.write_text("0 1\n1 2\n")
-    done = mpirun(1, "-m", "scripts.convert", lines, "--output", tmp_path / "o.h5", env=cache, launcher=False)
+    done = mpirun(1, "-m", "cusp.commands.convert", lines, "--output", tmp_path / "o.h5", env=cache, launcher=False)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("warning: compiled code is not kept: ") == 1 and "No space left" in done.stderr
     assert len(done.stderr.splitlines()) == 1 and not [*disk.rglob("*.tmp")]
@@ -100,7 +100,7 @@ def test_compiled_code_is_not_kept(disk, tmp_path, graph, state):
 def test_scratch_files(disk, graph):
     """No SIGBUS in the middle: space is reserved before it is used."""
     fill(disk)
-    arguments = ["-m", "apps.bfs", graph, "--source", "0", "--memory-limit", "1M"]
+    arguments = ["-m", "cusp.apps.bfs", graph, "--source", "0", "--memory-limit", "1M"]
     done = mpirun(1, *arguments, env={"TMPDIR": str(disk)}, launcher=False)
     assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr
     assert [line.startswith("error: ") for line in done.stderr.splitlines()].count(True) == 1, done.stderr

@@ -15,9 +15,9 @@ import parts
 import pytest
 import ranks
 
-from apps.bfs import bfs
-from apps.sssp import measure, sssp
 from cusp import partitioner
+from cusp.apps.bfs import bfs
+from cusp.apps.sssp import measure, sssp
 from cusp.policies.compile_rules import CompiledPolicy
 from cusp.policies.interfaces import Loops
 from cusp.runtime import devices

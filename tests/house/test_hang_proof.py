@@ -1,11 +1,15 @@
 """The test set-up itself: whatever goes wrong on one rank, the run ends in seconds and says what it was."""
 
+import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
 from spawn import ROOT, mpirun
+
+from scripts import mpirun as launcher
+from scripts import test as runner
 
 RANKS = 3
 HEAD = """
@@ -136,7 +140,7 @@ def test_crash(comm):
 
 def test_import_error_on_one_rank_stops_every_rank(tmp_path):
     body = """
-from mpi4py import MPI
+from cusp.runtime.mpi import MPI
 if MPI.COMM_WORLD.rank == 1:
     import no_such_module
 def test_any(comm):
@@ -171,3 +175,38 @@ def test_together(comm):
 """
     assert "2 passed" in run_pytest(tmp_path, body, ranks=1)[0].stdout
     assert "1 passed, 1 deselected" in run_pytest(tmp_path, body, ranks=2)[0].stdout
+
+
+def test_a_program_that_goes_on_is_not_ended(tmp_path):
+    """The time counts from the last change of the file, however long the whole takes."""
+    file = tmp_path / "progress"
+    file.touch()
+    body = "import sys, time\nfor _ in range(8):\n    time.sleep(0.5); print('x', file=open(sys.argv[1], 'a'))\n"
+    started = time.monotonic()
+    for stands_still in (False, True):
+        arguments = ["-c", body + "time.sleep(60)" * stands_still, str(file)]
+        try:
+            done = launcher.run(1, arguments, timeout=3, launcher=False, progress=file)
+            assert not stands_still and done.returncode == 0
+        except subprocess.TimeoutExpired:
+            assert stands_still
+        assert file.read_text() == "x\n" * 8 * (1 + stands_still)
+    assert time.monotonic() - started < 30
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_runner_names_the_test_that_stands_still(tmp_path, capfd, ranks):
+    """Tests that finish extend the time; the one that does not is in the message, with the option."""
+    body = "def test_stands(comm):\n    time.sleep(600)\n"
+    for number in range(4):
+        body = f"def test_{number}(comm):\n    time.sleep(4)\n" + body
+    (tmp_path / "test_case.py").write_text(HEAD + body)
+    arguments = ["-p", "no:cacheprovider", "-p", "conftest", "-c", "/dev/null", "--rootdir", str(tmp_path)]
+    variables = {"PYTHONPATH": f"{ROOT / 'tests'}:{ROOT}", "CUSP_TEST_TIMEOUT": "600"}
+    found = runner.run_size(ranks, [*arguments, str(tmp_path / "test_case.py")], 12, variables)
+    assert (found.counts["passed"], found.failed) == (4, 1)
+    where = (
+        f"on {ranks} rank{'s' * (ranks > 1)}; still running: test_case.py::test_stands; --limit SECONDS waits longer"
+    )
+    assert f"error: no test has finished for 12 s {where}" in capfd.readouterr().err

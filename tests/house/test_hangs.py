@@ -10,7 +10,7 @@ from spawn import mpirun
 # Rank 1 hangs when it comes to a phase of the real graph; the rehearsal on a tiny one shows no progress.
 PROGRAM = """
 import os, signal, sys
-from apps import bfs, harness
+from cusp.apps import bfs, harness
 from cusp.launch import run_main
 from gluon.sync import Sync
 
@@ -48,7 +48,7 @@ def compiled(tmp_path_factory):
     graphs.write_here(folder / "small.h5", graphs.random_directed(400, 4000))
     graphs.write_here(folder / "graph.h5", graphs.random_directed(1000, 10_000))
     for policy in ("oec", parts.user_file(RULE)):
-        done = mpirun(2, "-m", "apps.bfs", folder / "small.h5", "--policy", policy, "--verify")
+        done = mpirun(2, "-m", "cusp.apps.bfs", folder / "small.h5", "--policy", policy, "--verify")
         assert done.returncode == 0, done.stderr
     return folder
 
@@ -72,7 +72,7 @@ def test_a_rank_that_hangs_is_reported_by_the_others(compiled, tmp_path, text, h
         "--timeout", "3", timeout=60,
     )  # fmt: skip
     assert done.returncode == 1 and time.monotonic() - began < 15, done.stderr
-    told = [line for line in done.stderr.splitlines() if "error: --timeout 3: no progress for so many" in line]
+    told = [line for line in done.stderr.splitlines() if "error: --timeout 3: no progress for that many" in line]
     by_rank = {line.split()[1]: line for line in told}
     assert "0" in by_rank and ("1" in by_rank) == (how == LOOP or policy != "oec"), done.stderr
     assert any(f'in the phase "{name}"' in by_rank["0"] for name in phase.split("|")), done.stderr

@@ -13,15 +13,17 @@ import pytest
 from cudaemu import nvrtc
 
 ROOT = Path(__file__).resolve().parents[2]
-PRODUCT = sorted(path.relative_to(ROOT).as_posix() for floor in ("cusp", "gluon", "apps", "scripts")
+PRODUCT = sorted(path.relative_to(ROOT).as_posix() for floor in ("cusp", "gluon", "cusp/apps", "scripts")
                  for path in (ROOT / floor).rglob("*.cuh"))  # fmt: skip
 LIST_VARIANTS = """
 import json, sys
 from types import SimpleNamespace
 import numpy as np
-from apps.edge_operator import Binding, EdgeOperator
-from apps.operators.expressions.drains_gpu import drain_text
-from apps.operators.expressions.edges_gpu import defines_of, text_of, way_of
+from cusp.apps.edge_operator import Binding, EdgeOperator
+from cusp.apps.operators.expressions.relaxer_gpu import relax_defines, relax_text
+from cusp.apps.operators.expressions.edges_gpu import defines_of, text_of, way_of
+from cusp.apps.operators.expressions.interfaces import Priority
+from cusp.apps.operators.traversal.peers.relax_gpu import peers_text
 from gluon.label import Label
 from gluon.reduction import ADD, ASSIGN, MAX, MIN, Reduction
 from cusp.kernels.cuda import options, source
@@ -46,23 +48,28 @@ for each, values in ((ASSIGN, ["int"]), (MIN, ["double"]), (MUL, ["int", "float"
         found.append((f"combine.cuh, {each.name}", text, options(VALUE=value, **each.macros())))
 part = SimpleNamespace(num_proxies=4, device="cpu", csc=None, gids=np.zeros(4, np.int64), weights=np.zeros(0, "u1"),
                        offsets=np.zeros(5, np.int64), targets=np.zeros(0, np.int32))
+def relaxing(edges, priority, resident="2"):
+    text = source("cusp/apps/operators/expressions/relax.cuh") + relax_text(edges, priority)
+    return text, options(RESIDENT=resident, **relax_defines(edges, priority))
 def passes(expression, into, where, dtype, reduction, names, ways):
     operator = EdgeOperator(expression, into, where)
     given = {name: np.zeros(4, kind) if kind else 2.5 for name, kind in names.items()}
     binding = Binding(operator, part, {operator.into: Label(part, dtype, 0, reductions[reduction]), **given})
     return [binding.edges(row_end, filtered) for row_end, filtered in ways]
 for edges in [edges for expression in json.loads(sys.argv[2]) for edges in passes(*expression)]:
-    text = source("apps/operators/expressions/edges.cuh")
+    text = source("cusp/apps/operators/expressions/edges.cuh")
     found.append((edges.title, text + text_of(edges), options(**defines_of(edges))))
     if way_of(edges) == "push_queue":
-        rounds = text_of(edges, "push_until_quiet")
-        found.append((f"{edges.title}, all rounds", text + rounds, options(**defines_of(edges), RESIDENT="1")))
+        found.append((f"{edges.title}, all rounds", *relaxing(edges, Priority((), "value", "Value", True), "1")))
 for dtype in "i4", "u4", "i8", "f4", "f8":
     operator = EdgeOperator("min(best, weight)", "dst.best", "src.seen", priority="-best * rate + src.near % 7")
     given = {"best": Label(part, dtype, 0, MAX), "seen": np.zeros(4, "b1"), "near": np.zeros(4, "i2"), "rate": 0.5}
     ordered = Binding(operator, part, given).ordered()
-    text = source("apps/operators/expressions/drains.cuh") + drain_text(ordered)
-    found.append((f"drain of {dtype}", text, options(**defines_of(ordered.edges))))
+    found.append((f"drain of {dtype}", *relaxing(ordered.edges, ordered.priority)))
+    for resident in ("1", "2") if dtype in ("i4", "f8") else ():
+        text = source("cusp/apps/operators/traversal/peers/relax.cuh") + peers_text(ordered)
+        defines = relax_defines(ordered.edges, ordered.priority)
+        found.append((f"peers' drain of {dtype}", text, options(RESIDENT=resident, **defines)))
 print(json.dumps(found))
 """
 PUSH_ALL, PUSH_QUEUE, PULL, PULL_FILTERED = ("src", False), ("src", True), ("dst", False), ("dst", True)
@@ -84,7 +91,7 @@ DISTANCES = [
         ("int", "unsigned char"), ("int", "int"), ("long long", "unsigned"), ("double", "float"), ("double", "double"),
     )
 ]  # fmt: skip
-VARIANTS = {  # of each file of kernels but rules.cuh, edges.cuh and drains.cuh, which get more text: its types
+VARIANTS = {  # of each file of kernels but rules.cuh, edges.cuh and both relax.cuh, which get more text: its types
     "cusp/kernels/build.cuh": [{"GID": gid} for gid in ("unsigned", "unsigned long long", "long long")],
     "cusp/input/check.cuh": [{"VALUE": value} for value in BITS],
     "cusp/kernels/move.cuh": [{"VALUE": value} for value in BITS],
@@ -93,35 +100,36 @@ VARIANTS = {  # of each file of kernels but rules.cuh, edges.cuh and drains.cuh,
     "gluon/kernels/device.cuh": [
         {"VALUE": value} for value in ("int", "long long", "double", "unsigned char", "float")
     ],
-    "apps/operators/frontier.cuh": [{}],
-    "apps/operators/traversal/bfs.cuh": [{"VALUE": "int"}, {"VALUE": "long long"}, {"VALUE": "int", "RESIDENT": "1"}],
-    "apps/operators/traversal/peers/bfs.cuh": [{"VALUE": "int"}],
-    "apps/operators/sums/betweenness.cuh": [{}],
-    "apps/operators/sums/rows.cuh": [
+    "cusp/apps/operators/frontier.cuh": [{}],
+    "cusp/apps/operators/traversal/bfs.cuh": [
+        {"VALUE": "int"}, {"VALUE": "long long"}, {"VALUE": "int", "RESIDENT": "1"},
+        {"VALUE": "int", "RANKS": "Together"}, {"VALUE": "int", "RANKS": "Together", "RESIDENT": "1"},
+    ],
+    "cusp/apps/operators/sums/betweenness.cuh": [{}],
+    "cusp/apps/operators/sums/rows.cuh": [
         {"VALUE": value} | weight
         for value in ("float", "double")
         for weight in ({}, {"WEIGHT": "unsigned char"}, {"WEIGHT": "long long"}, {"WEIGHT": "double"})
     ],
-    "apps/operators/sums/pagerank.cuh": [{"VALUE": value} for value in ("float", "double")],
-    "apps/operators/structure/cc.cuh": [{"VALUE": value} for value in ("int", "long long")],
-    "apps/operators/structure/peers/cc.cuh": [{"VALUE": "int"}],
-    "apps/operators/structure/communities.cuh": [{"SHORT": "128", "JOB": job} for job in ("Choose", "Join")],
-    "apps/operators/structure/cores.cuh": [{}],
-    "apps/operators/structure/kcore.cuh": [{}, {"RESIDENT": "1"}],
-    "apps/operators/structure/peers/kcore.cuh": [{}],
-    "apps/operators/traversal/tree.cuh": [
+    "cusp/apps/operators/sums/pagerank.cuh": [{"VALUE": value} for value in ("float", "double")],
+    "cusp/apps/operators/structure/cc.cuh": [{"VALUE": value} for value in ("int", "long long")],
+    "cusp/apps/operators/structure/peers/cc.cuh": [{"VALUE": "int"}],
+    "cusp/apps/operators/structure/communities.cuh": [{"SHORT": "128", "JOB": job} for job in ("Choose", "Join")],
+    "cusp/apps/operators/structure/cores.cuh": [{}],
+    "cusp/apps/operators/structure/kcore.cuh": [{}, {"RESIDENT": "1"}, {"RANKS": "Together", "RESIDENT": "1"}],
+    "cusp/apps/operators/traversal/tree.cuh": [
         {"VALUE": value, "WEIGHT": weight}
         for value, weight in (
             ("int", "unsigned char"), ("long long", "unsigned"), ("double", "float"), ("double", "double"),
         )
     ],
-    "apps/operators/structure/triangles.cuh": [
+    "cusp/apps/operators/structure/triangles.cuh": [
         {"PLACE": place, "WORDS": "4096"} for place in ("unsigned", "unsigned long long")
     ],
-    "apps/operators/traversal/sssp.cuh": [*DISTANCES, *(types | {"RESIDENT": "1"} for types in DISTANCES)],
-    "apps/operators/traversal/sssp_sorted.cuh": DISTANCES,
-    "apps/operators/traversal/peers/sssp.cuh": DISTANCES[1:3],
-    "apps/operators/traversal/peers/relax.cuh": [DISTANCES[0], DISTANCES[4]],
+    "cusp/apps/operators/traversal/sssp.cuh": DISTANCES,
+    "cusp/apps/operators/traversal/sssp_sorted.cuh": [
+        *DISTANCES, *(types | {"RANKS": "Together"} for types in DISTANCES[1:3]),
+    ],
     **{f"scripts/bench/ladder/{name}.cuh": [{}, {"COUNT": "1"}] for name in ("every_node", "queues", "balanced")},
 }  # fmt: skip
 

@@ -12,6 +12,11 @@ import graphs
 import pytest
 import spawn
 
+from cusp.apps import betweenness
+from cusp.apps.library import betweenness as betweenness_of
+from cusp.apps.library import partition_graph
+from cusp.launch import say
+from cusp.program import report
 from cusp.runtime import progress
 from scripts import mpirun
 
@@ -46,7 +51,7 @@ def shown(monkeypatch, is_terminal: bool, log: bool) -> str:
     progress.begin("walk")
     progress.tell(frontier=12345, change=0.25)
     time.sleep(0.5)
-    progress.tell(done=1, of=4)
+    progress.tell(1, 4, "source")
     time.sleep(0.1)
     progress.begin("")
     text = terminal.text
@@ -63,14 +68,14 @@ def test_a_line_on_a_terminal(monkeypatch):
     lines = text.split(progress.ERASE)
     assert lines[0] == lines[-1] == "" and "\n" not in text and "quick" not in text
     assert lines[1] == "walk: 0 s, 1 round, frontier 12,345, change 0.25"
-    assert re.fullmatch(r"walk: [01] s, 1 of 4, about [123] s left", lines[-2])
+    assert re.fullmatch(r"walk: [01] s, source 1 of 4, about [123] s left", lines[-2])
 
 
 def test_lines_with_the_time(monkeypatch):
     """One when it has taken long, and one at the end."""
     first, last, rest = shown(monkeypatch, False, True).split("\n")
     assert rest == "" and re.fullmatch(r"\d\d:\d\d:\d\d walk: 0 s, 1 round, frontier 12,345, change 0.25", first)
-    assert re.fullmatch(r"\d\d:\d\d:\d\d walk: [01] s, 1 of 4, about [123] s left, done", last)
+    assert re.fullmatch(r"\d\d:\d\d:\d\d walk: [01] s, source 1 of 4, about [123] s left, done", last)
 
 
 def test_nothing_in_pipes(monkeypatch):
@@ -78,9 +83,52 @@ def test_nothing_in_pipes(monkeypatch):
     assert shown(monkeypatch, False, False) == ""
 
 
+def test_an_error_has_a_line_of_its_own(monkeypatch):
+    """The line of progress goes before a warning, and comes back; after the end it does not."""
+    terminal = Terminal(True)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(progress, "AFTER", 0.0)
+    monkeypatch.setattr(progress, "EVERY", 0.02)
+    monkeypatch.setattr(progress._Now, "running", False)
+    progress.start(False)
+    progress.begin("walk")
+    time.sleep(0.2)
+    report.warn(0, "beware")
+    time.sleep(0.2)
+    progress.stop()
+    say("error: the end")
+    time.sleep(0.1)
+    assert f"{progress.ERASE}warning: beware\n{progress.ERASE}walk: " in terminal.text
+    assert terminal.text.endswith(f"walk: 0 s{progress.ERASE}error: the end\n")
+
+
+def test_time_left_after_a_checkpoint(monkeypatch):
+    """What was done before this run took none of its time; rounds of a source do not count."""
+    progress.begin("walk")
+    monkeypatch.setattr(progress._Now, "began", time.monotonic() - 10)
+    progress.tell(300, 400, "source", 300)
+    assert progress._line() == "walk: 10 s, source 300 of 400"
+    progress.tell(320, 400, "source", 300)
+    progress.tell(frontier=7)
+    assert progress._line() == "walk: 10 s, source 320 of 400, about 40 s left, frontier 7"
+    progress.begin("")
+
+
+@pytest.mark.mpi
+def test_betweenness_says_which_source(comm, monkeypatch):
+    """Those that are done, of all."""
+    told, real = [], progress.tell
+    monkeypatch.setattr(progress, "tell", lambda *words, **facts: (told.append(words), real(*words, **facts)))
+    monkeypatch.setattr(betweenness, "BATCH", 1)
+    graph = partition_graph(([0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 0]), comm=comm)
+    betweenness_of(graph, sources=6)
+    assert [words for words in told if words][-1] == (6, 6, "source", 0)
+    assert comm.size > 1 or (1, 6, "source", 0) in told
+
+
 SLOW = (
     "import runpy, sys, time; from cusp.runtime import progress; progress.AFTER = 0.0; progress.EVERY = 0.3; "
-    "sys.argv = ['bfs', 'g.h5', '--source', '0']; runpy.run_module('apps.bfs', run_name='__main__')"
+    "sys.argv = ['bfs', 'g.h5', '--source', '0']; runpy.run_module('cusp.apps.bfs', run_name='__main__')"
 )
 
 

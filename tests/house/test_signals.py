@@ -28,7 +28,7 @@ def start(tmp_path, module: str, *options: str) -> subprocess.Popen:
     return process
 
 
-@pytest.mark.parametrize("module", ["apps.bfs", "cusp", "scripts.convert"])
+@pytest.mark.parametrize("module", ["cusp.apps.bfs", "cusp", "cusp.commands.convert"])
 def test_interrupt_while_modules_load_is_quiet(tmp_path, module):
     process = start(tmp_path, module)
     process.send_signal(signal.SIGINT)
@@ -36,7 +36,7 @@ def test_interrupt_while_modules_load_is_quiet(tmp_path, module):
 
 
 def test_termination_while_modules_load_is_one_line(tmp_path):
-    process = start(tmp_path, "apps.bfs")
+    process = start(tmp_path, "cusp.apps.bfs")
     process.send_signal(signal.SIGTERM)
     assert process.communicate(timeout=10) == ("", "error: ended by SIGTERM\n") and process.returncode == 143
 
@@ -63,7 +63,7 @@ def test_interrupt_while_a_rank_waits_in_mpi_init(tmp_path, module, then):
     """MPICH's launcher only hands the signal on: each rank has to hear it, or to be ended by one that does."""
     (tmp_path / "sitecustomize.py").write_text(LATE.format(module=module, then=then))
     variables = environment({"PYTHONPATH": f"{tmp_path}:{ROOT}"})
-    line = [*command(2), sys.executable, "-m", "apps.bfs"]
+    line = [*command(2), sys.executable, "-m", "cusp.apps.bfs"]
     pipe = subprocess.PIPE
     process = subprocess.Popen(
         line, stdout=pipe, stderr=pipe, text=True, env=variables, cwd=ROOT, start_new_session=True
@@ -85,13 +85,13 @@ def test_termination_of_one_rank_ends_those_that_wait_in_mpi_init(tmp_path):
     (tmp_path / "sitecustomize.py").write_text(
         LATE.format(module="mpi4py", then="os.kill(os.getpid(), 15); time.sleep(60)")
     )
-    done = mpirun(3, "-m", "apps.bfs", env={"PYTHONPATH": str(tmp_path)}, timeout=30)
+    done = mpirun(3, "-m", "cusp.apps.bfs", env={"PYTHONPATH": str(tmp_path)}, timeout=30)
     assert done.returncode == 143 and done.stderr == "[rank 1 of 3] error: ended by SIGTERM\n"
 
 
 def test_mpi_is_started_as_its_settings_say(tmp_path):
     """As by mpi4py itself: errors are exceptions, threads may call MPI, and MPI ends with Python."""
-    text = "import mpi4py; {}; import cusp; from mpi4py import MPI; print(MPI.Is_initialized() and ["
+    text = "import mpi4py; {}; from cusp.runtime.mpi import MPI; print(MPI.Is_initialized() and ["
     text += "MPI.COMM_WORLD.size, MPI.Query_thread() == MPI.THREAD_{}, MPI.COMM_WORLD.Get_errhandler() == MPI.{}])"
     for set_to, level, errors, size in (
         ("pass", "MULTIPLE", "ERRORS_RETURN", 2),

@@ -12,13 +12,13 @@ import parts
 import pytest
 import ranks
 
+from cusp.commands.generate import main as generate
 from cusp.partitioner import partition_graph
 from cusp.policies import POLICIES, load_policy
 from scripts.bench import __main__ as bench
 from scripts.bench import cpu, many, quality, rounds, semiring, user_file
 from scripts.bench.shared import offline
 from scripts.bench.shared.rows import read_rows, table
-from scripts.generate import main as generate
 
 
 def run(monkeypatch, *arguments: str | Path) -> None:

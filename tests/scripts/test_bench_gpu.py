@@ -3,10 +3,10 @@
 import parts
 import pytest
 
+from cusp.commands.generate import main as generate
 from scripts.bench import gpu_partition, gpus
 from scripts.bench.__main__ import main as bench
 from scripts.bench.shared.rows import read_rows
-from scripts.generate import main as generate
 
 pytestmark = pytest.mark.skipif(parts.DEVICE != "gpu", reason="needs --device gpu")
 
@@ -20,7 +20,7 @@ def test_one_gpu(monkeypatch, tmp_path, capsys):
         "--graphs",
         "ring24",
         "--apps",
-        "bfs,sssp,pagerank",
+        "bfs,sssp,operators,pagerank",
         "--set",
         "tolerance=0,iterations=3",
         "--verify",
@@ -31,6 +31,8 @@ def test_one_gpu(monkeypatch, tmp_path, capsys):
     found = read_rows(rows)
     assert [(row["app"], row["variant"].split()[0]) for row in found] == [
         ("pagerank", "tolerance=0,iterations=3"), ("bfs", "push"), ("bfs", "pull"), ("sssp", "delta"),
+        ("operators", "src.value"), ("operators", "src.value"), ("operators", "src.value"),
+        ("operators", "min(src.value,"),
     ]  # fmt: skip
     assert all(row["nodes"] == 24 and row["edges"] == 48 and row["best_ms"] <= row["ms"] for row in found)
     assert found[0]["verified"] and found[0]["rounds"] == [3] * 5 and len(found[1]["all_ms"]) == 2

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 import spawn
 
-from apps import library
 from cusp.__main__ import COMMANDS as OF_CUSP
-from scripts import command
-from scripts.completion import script
+from cusp.apps import library
+from cusp.commands import command
+from cusp.commands.completion import script
 
-ROOT = Path(command.__file__).resolve().parents[1]
+ROOT = Path(command.__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -22,16 +22,15 @@ def cusp(shared_tmp):
     """Run the command in a folder of a user, as the script that pip installs does."""
     program = shared_tmp / "bin" / "cusp"
     program.parent.mkdir()
-    program.write_text("from scripts.command import main\nmain()\n")
+    program.write_text("from cusp.commands.command import main\nmain()\n")
     return lambda *words, ranks=1: spawn.mpirun(ranks, program, *words, cwd=shared_tmp, launcher=ranks > 1)
 
 
 def programs() -> set[str]:
     """The modules that run on all ranks, benchmarks apart."""
-    folders = [ROOT / "scripts" / name / "__main__.py" for name in ("convert", "report")]
-    files = [*(ROOT / "apps").rglob("*.py"), *(ROOT / "scripts").glob("*.py"), *folders]
+    files = [path for folder in ("apps", "commands") for path in (ROOT / "cusp" / folder).rglob("*.py")]
     found = [path for path in files if re.search(r"^    run_main\(", path.read_text(), re.MULTILINE)]
-    return {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in found} - {"scripts.command"}
+    return {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in found} - {"cusp.commands.command"}
 
 
 def test_every_program_has_a_command():
@@ -57,7 +56,7 @@ def test_help_and_version_load_nothing_large(cusp):
         done = cusp(word)
         assert (done.returncode, done.stderr) == (0, "")
     assert time.perf_counter() - began < 4  # both, beside other tests
-    code = "import sys, scripts.command as c; c.about('--help', []); print(*sys.modules)"
+    code = "import sys, cusp.commands.command as c; c.about('--help', []); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert not {"mpi4py", "numba", "numpy"} & set(loaded.stdout.split())
 
@@ -80,7 +79,7 @@ def test_runs_on_ranks_beside_folders_of_the_user(cusp, shared_tmp):
     ("words", "says"),
     [
         (["bsf"], "error: no command 'bsf', but 'bfs'; cusp --help lists all commands\n"),
-        (["here.h5"], "error: here.h5: what to do with it? cusp partition here.h5 divides it; "),
+        (["here.h5"], "error: here.h5: name a command first, such as cusp partition here.h5; "),
         (["completion", "fish"], "error: cusp completion bash, or cusp completion zsh\n"),
         (
             ["bfs", "--sorce", "1"],

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import spawn
 
+from cusp.commands.draw_trace import KINDS, band, covered, innermost, main
 from cusp.errors import InputError
-from scripts.draw_trace import KINDS, band, covered, innermost, main
 
 ORDER = list(KINDS)
 
@@ -47,7 +47,7 @@ def test_draws_a_run(comm, shared_tmp):
 
     graph, trace, picture = (str(shared_tmp / name) for name in ("g.h5", "trace.json", "picture.png"))
     graphs.write(graph, graphs.random_directed())
-    spawn.mpirun(2, "-m", "apps.kcore", graph, "--execution", "bulk", "--trace", trace)
+    spawn.mpirun(2, "-m", "cusp.apps.kcore", graph, "--execution", "bulk", "--trace", trace)
     for phase in ("run", "partition"):
         assert main(comm, [trace, "-o", picture, "--phase", phase]) == 0
         pixels = (image.imread(picture)[..., :3] * 255).round().astype(int)

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from cusp.commands.plot_rows import join_threads, labels, main, medians, table
 from cusp.errors import InputError
-from scripts.plot_rows import labels, main, medians, table
 
 
 def row(ranks: int, seconds: float, **more) -> dict:
@@ -33,6 +33,16 @@ def test_medians():
         ["oec", "1", "1,000", "1.00"], ["2", "500", "2.00"], ["4", "250", "4.00"],
         ["cvc", "4", "8,000", "1.00"], ["8", "2,000", "4.00"],
     ]  # fmt: skip
+
+
+def test_joined_threads():
+    """Runs with all cores at each number of ranks are one line, if asked; two numbers of threads have no median."""
+    rows = [row(1, 1.0, threads=4), row(2, 0.6, threads=2), row(4, 0.5, threads=1)]
+    assert len(medians(rows)) == 3
+    joined = medians(join_threads(rows))
+    assert [*joined.values()] == [{1: 1.0, 2: 0.6, 4: 0.5}] and labels(joined) == ["bfs"]
+    with pytest.raises(InputError, match="--join-threads: bfs ran on 2 ranks with 2 threads and with 1: plot one"):
+        join_threads([*rows, row(2, 0.7)])
 
 
 def test_picture_and_mistakes(comm, tmp_path, capfd):

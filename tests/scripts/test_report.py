@@ -8,10 +8,10 @@ import numpy as np
 import parts
 import pytest
 
-from apps.library import partition_graph
+from cusp.apps.library import partition_graph
+from cusp.apps.report.__main__ import main
+from cusp.apps.report.figures import collect
 from cusp.errors import InputError
-from scripts.report.__main__ import main
-from scripts.report.figures import collect
 
 ALONE = {"meta"}  # elements that have no end
 
@@ -92,7 +92,7 @@ def test_page(comm, graph, shared_tmp):
     ("words", "message"),
     [
         (["--apps", "bfs,pagrank", "-o", "r.html"], "there is no 'pagrank'"),
-        (["-o", "r.txt"], "has to end with .html"),
+        (["-o", "r.txt"], "must end with .html"),
         (["-o", "missing/r.html"], "missing"),
         (["--source", "-1", "-o", "r.html"], "--source -1: the graph has the nodes 0 to"),
     ],
@@ -107,7 +107,7 @@ def test_errors(comm, graph, shared_tmp, monkeypatch, words, message):
 
 def test_many_ranks():
     """Labels thin out, and numbers leave the cells."""
-    from scripts.report import charts
+    from cusp.apps.report import charts
 
     drawn = charts.matrix(np.arange(64 * 64).reshape(64, 64), str)
     assert drawn.count("<text") < 40 and drawn.count("<rect") == 64 * 64

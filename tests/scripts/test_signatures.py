@@ -1,4 +1,4 @@
-"""What editors see of the functions of ``apps.library`` is what these functions take."""
+"""What editors see of the functions of ``cusp.apps.library`` is what these functions take."""
 
 import inspect
 import subprocess
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from apps import library
+from cusp.apps import library
 from scripts import signatures
 
 ROOT = Path(library.__file__).resolve().parents[1]
@@ -30,7 +30,7 @@ def test_a_type_checker_sees_them(tmp_path):
     pytest.importorskip("mypy")
     code = tmp_path / "user.py"
     code.write_text(
-        "from apps.library import bfs, forest, partition_graph\n"
+        "from cusp import bfs, forest, partition_graph\n"
         "part = partition_graph('graph.h5')\n"
         "reveal_type(bfs(part, 3, parents=True, direction='push'))\n"
         "bfs(part, 3, derection='push')\n"
@@ -38,5 +38,5 @@ def test_a_type_checker_sees_them(tmp_path):
     )
     config = ["--config-file", "", "--follow-imports", "silent", "--cache-dir", str(tmp_path / "cache")]
     done = subprocess.run([sys.executable, "-m", "mypy", *config, code], cwd=ROOT, capture_output=True, text=True)
-    wanted = ['note: Revealed type is "apps.run.result.Result"', '"derection"', 'Missing named argument "roots"']
+    wanted = ['note: Revealed type is "cusp.apps.run.result.Result"', '"derection"', 'Missing named argument "roots"']
     assert done.stdout.count(": error: ") == 2 and all(text in done.stdout for text in wanted), done.stdout

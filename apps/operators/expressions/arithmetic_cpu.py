@@ -1,8 +1,9 @@
 """What edge expressions call on the CPU: arithmetic that means the same everywhere. edges.cuh has the same names."""
 
 import numpy as np
-from numba import njit
 from numpy import exp, fabs, floor, log, sqrt  # noqa: F401 - expressions call them
+
+from cusp.runtime.compiled_code import njit
 
 LOWEST, LARGEST = -(1 << 63), (1 << 63) - 1
 HALF = 1 << 31  # products of numbers nearer to 0 fit

@@ -5,13 +5,14 @@ from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
-from apps.operators.expressions.expression import Expression, Name
-from apps.operators.expressions.interfaces import Load, Ordered, Pass, Priority
-from apps.operators.expressions.terms import BOOL, FLOAT, INT, Term, as_float, loaded, number, stored
+from cusp.apps.operators.expressions.expression import Expression, Name
+from cusp.apps.operators.expressions.interfaces import Load, Ordered, Pass, Priority
+from cusp.apps.operators.expressions.terms import BOOL, FLOAT, INT, Term, as_float, loaded, number, offered, stored
 from cusp.errors import OptionError
 from cusp.partition import Partition
 from cusp.runtime.devices import device_of
 from gluon.label import Label
+from gluon.reduction import MAX, MIN
 
 WRITABLE = ("int32", "uint32", "int64", "float32", "float64")  # what a GPU changes in one step
 SPECIAL = ("weight", "gid")
@@ -21,7 +22,7 @@ GID_LIMIT = 1 << 62
 
 
 class Operator(Protocol):
-    """What a binding asks of an :class:`~apps.edge_operator.EdgeOperator`."""
+    """What a binding asks of an :class:`~cusp.apps.edge_operator.EdgeOperator`."""
 
     expression: Expression
     where: Expression | None
@@ -40,6 +41,11 @@ class Binding:
         The one that is written.
     types : tuple
         All that the generated text depends on.
+    has_rows : bool
+        The edges of a node that is read are together in this partition.
+    has_order : bool
+        Some orders of relaxing are better than others: a priority was given, or candidates lie at different distances
+        from the values that they come from, and the lowest (of MAX, the highest) value is never taken back.
     """
 
     def __init__(self, operator: Operator, part: Partition, given: dict[str, Any]) -> None:
@@ -58,6 +64,17 @@ class Binding:
         weight = part.weights is not None and part.weights.dtype
         self.types = (self.label.reduction, self.label.values.dtype, weight, *map(_type_of, self._values.values()))
         self._used = sorted(names)
+        self.has_rows = operator.read == "src" or part.csc is not None
+        self.has_order = operator.priority is not None or (self.has_rows and self._varies())
+
+    def _varies(self) -> bool:
+        """Whether candidates depend on the edge, not only on the value that they come from."""
+        operator, weighs = self._operator, self._part.weights is not None
+        others = {
+            name for name in operator.expression.names if name.name != operator.into or name.end == operator.write
+        }
+        looks = any(weighs if str(name) == "weight" else np.ndim(self._values.get(name.name, ())) for name in others)
+        return looks and self.label.reduction in (MIN, MAX)
 
     def _refuse(self, why: str) -> NoReturn:
         raise OptionError(f"{self._operator}: {why}")
@@ -129,19 +146,29 @@ class Binding:
             where_loads=_distinct(loads, operator.where.names if operator.where else ()),
             loads=_distinct(loads, operator.expression.names),
             where=operator.where.condition(terms) if operator.where else "", candidate=self._candidate(terms),
+            offered=self._offered(terms),
         )  # fmt: skip
 
     def priority(self) -> Priority:
-        """What is to be generated for the priority of a node: 0 without one."""
-        expression, loads = self._operator.priority, {}
-        if expression is None:
-            return Priority((), "Float(0)", True)
-        for name in expression.names:
-            loads[name] = self._load(name, self._operator.read, "node")
-            if name.name == self._operator.into:
-                loads[name] = loaded("value", self.label.values.dtype), None
-        priority = expression.typed({name: term for name, (term, _) in loads.items()})
-        return Priority(_distinct(loads, loads), as_float(priority).text, priority.kind != FLOAT)
+        """What is to be generated for the priority of a node: the value itself, if none was given; of MAX, less it.
+
+        Where there is no order, all nodes have the same.
+        """
+        operator, dtype = self._operator, self.label.values.dtype
+        if not self.has_order:
+            return Priority((), "Float(0)", "Float", True)
+        default = Expression(operator.into if self.label.reduction == MIN else f"-{operator.into}")
+        expression = operator.priority or default
+        whole = dtype.kind != "f"
+        if expression.text in (operator.into, f"{operator.read}.{operator.into}"):
+            return Priority((), "value", "Value", whole)
+        loads = {
+            name: self._load(name, operator.read, "node") for name in expression.names if name.name != operator.into
+        }
+        terms = {name: term for name, (term, _) in loads.items()}
+        own = {name: loaded("value", dtype) for name in expression.names if name.name == operator.into}
+        priority = expression.typed(terms | own)
+        return Priority(_distinct(loads, loads), as_float(priority).text, "Float", priority.kind != FLOAT)
 
     def ordered(self) -> Ordered:
         """A pass from nodes in the order of their priority, with what it works on."""
@@ -162,6 +189,14 @@ class Binding:
             advice = "write floor(...), int(...), or take a label of floats"
             operator.expression.refuse(1, f"this is a float, and {operator.into} is {dtype}: {advice}")
         return candidate
+
+    def _offered(self, terms: Mapping[Name, Term]) -> str:
+        """The text of the candidate for a reduction that compares it with a value before it is stored."""
+        operator, reduction, dtype = self._operator, self.label.reduction, self.label.values.dtype
+        text = None
+        if reduction in (MIN, MAX):
+            text = offered(operator.expression.typed(terms), dtype, reduction == MIN)
+        return text or self._candidate(terms)
 
     def _load(self, name: Name, row_end: str, row: str = "row") -> tuple[Term, Load | None]:
         """What stands for a name in the text, and how its value is looked up; ``row`` is the place of the row's end."""

@@ -2,8 +2,8 @@
 // Operator. VALUE is the type of the label that is written, WIDE that of sums over rows: Int for whole numbers,
 // Float for others. The reduction is that of gluon/kernels/reduction.cuh, and ATOMIC says how threads that write the same
 // node agree. Twins: the loops and functions of edges_cpu.py.
-#include "../../../gluon/kernels/reduction.cuh"
-#include "../frontier.cuh"
+#include "gluon/kernels/reduction.cuh"
+#include "cusp/apps/operators/frontier.cuh"
 
 typedef i64 Int;
 typedef double Float;
@@ -108,9 +108,11 @@ __device__ inline Value join_by_swap(Value* place, Value value) {
 
 // For a node that others may write at the same time. ``old`` is what was there a moment ago: a value that did not change it
 // then would have changed nothing if it had come first, and the order does not matter. True if the node changed.
+__device__ inline Value join_atomic(Value* place, Value value) {
+  return ATOMIC == SWAP ? join_by_swap(place, value) : native_join(place, value);
+}
 __device__ inline bool combine_atomic(i64 node, Value value, Value old, Value* values) {
-  if (!changes(old, value)) return false;
-  return changes(ATOMIC == SWAP ? join_by_swap(&values[node], value) : native_join(&values[node], value), value);
+  return changes(old, value) && changes(join_atomic(&values[node], value), value);
 }
 
 // The candidates of a few edges, and which of them take part. All loads of one kind are under way before one is needed: edges
@@ -166,26 +168,6 @@ __device__ inline void push(const Operator& op, const Edges& edges, const int* c
 template <class Operator>
 __device__ inline void push_queue(const Operator& op, Queues queues, const int* columns, Value* values, unsigned* updated) {
   consume(queues, [&](const Edges& edges) { push(op, edges, columns, values, updated); });
-}
-
-// Along the edges of the queue, and of those that change, until none does or for ``most`` steps. left[0] grows by the rounds of
-// the block that took most; left[1] is how many nodes are still in the queue.
-template <class Operator>
-__device__ inline void push_until_quiet(const Operator& op, Queues queues, const i64* offsets, const int* columns,
-                                        Value* values, int* stamps, i64 most, i64* left) {
-  unsigned step = queues.progress->steps;
-  i64 before = left[0];
-  auto visit = [&](const Edges& edges, auto out) {
-    push(op, edges, columns, values, [&](const int (&column)[K], const bool (&which)[K]) {
-      bool joins[K];
-#pragma unroll
-      for (int k = 0; k < K; k++) joins[k] = which[k] && (out.IN_BURST || stamp(column[k], step, stamps));
-      append_all(out, joins, column, offsets);
-    });
-  };
-  i64 rounds = drain(queues, step, offsets, visit, [&](int node) { return stamp(node, step, stamps); }, most);
-  if (threadIdx.x == 0) atomicMax(&left[0], before + rounds);  // all have read it, before the first barrier
-  if (thread_id() == 0) queues.progress->steps = step, left[1] = queue_nodes(queues.total(step));
 }
 
 // Along all edges.

@@ -8,18 +8,16 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from apps.operators.expressions.interfaces import Load, Pass
-from apps.operators.frontier_gpu import Queue, blocks_for, queue_for, threads_for
-from apps.operators.sums.rows_gpu import RowGroups, group_rows
+from cusp.apps.operators.expressions.interfaces import Load, Pass
+from cusp.apps.operators.frontier_gpu import Queue, queue_for, threads_for
+from cusp.apps.operators.sums.rows_gpu import RowGroups, group_rows
 from cusp.kernels.cuda import Struct, c_type, load, many_threads, struct
 from cusp.partition import Partition
-from gluon.device_gpu import read
 from gluon.reduction import ADD, MAX, MIN
 
-EDGES = "apps/operators/expressions/edges.cuh"
-AT_ONCE = 1 << 14  # steps of all rounds in one kernel, until the host is asked whether to go on
+EDGES = "cusp/apps/operators/expressions/edges.cuh"
 ATOMICS = {MIN.joined: "MINIMUM", MAX.joined: "MAXIMUM", ADD.joined: "SUM"}  # what a GPU has an atomic operation for
-TEMPLATE = """
+OPERATOR = """
 __device__ inline Wide identity() {{ return {identity}; }}
 struct Operator {{
   static const bool FILTERED = {filtered}, CONDITIONAL = {conditional};
@@ -32,16 +30,16 @@ struct Operator {{
 {loads}
     return {candidate};
   }}
-}};
-extern "C" __global__ void __launch_bounds__({bounds}) over_edges({memory}{parameters}) {{
+{more}}};
+"""
+KERNEL = """
+extern "C" __global__ void __launch_bounds__({bounds}) {name}({memory}{parameters}) {{
   {way}(Operator{{{arguments}}}, {passed});
 }}
 """
 LABEL = "const int* columns, Value* values, unsigned* updated"
 WAYS = {  # ways through the edges, with what they are given
     "push_queue": f"Queues queues, {LABEL}",
-    "push_until_quiet": "Queues queues, const i64* offsets, const int* columns, Value* values, int* stamps, i64 most, "
-    "i64* left",
     "push_all": f"Rows rows, {LABEL}",
     "pull": f"Rows rows, {LABEL}, const unsigned* frontier, int* piece_rows, Wide* pieces",
 }
@@ -55,40 +53,16 @@ def compile_pass(edges: Pass) -> Callable[..., None]:
         if part.num_local_edges == 0:
             return
         if way == "push_queue":
-            queues = _kept(part, offsets, _make_queue).struct
+            queues = kept(part, offsets, _make_queue).struct
             kernels().queue_bits(threads_for(values.size), frontier, values.size, offsets, queues)
             kernels().over_edges(many_threads(), queues, columns, values, updated, *given)
             return
-        rows, listed = _kept(part, offsets, _list_rows)
+        rows, listed = kept(part, offsets, _list_rows)
         warps, pieces = rows.piece_lids.size, rows.pieces.view(np.float64 if edges.wide == "Float" else np.int64)
         memory = (frontier, rows.piece_lids, pieces) if way == "pull" else ()
         kernels().over_edges(32 * warps, listed, columns, values, updated, *memory, *given)
         if way == "pull":
             kernels().join_pieces(32 * warps, warps, rows.piece_lids, pieces, values, updated)
-
-    return run
-
-
-def in_one_go(part: Partition) -> bool:
-    return blocks_for(part) == 1
-
-
-def compile_rounds(edges: Pass) -> Callable[..., int] | None:
-    if way_of(edges) != "push_queue":
-        return None
-    kernels = functools.partial(load, EDGES, text_of(edges, "push_until_quiet"), **defines_of(edges))
-
-    def run(part: Partition, frontier: Any, offsets: Any, columns: Any, values: Any, *given: Any) -> int:
-        queue, stamps, left = _kept(part, offsets, _make_rounds)
-        for array in (queue.progress, stamps, left):
-            array.fill(0)
-        kernels().queue_bits(threads_for(values.size), frontier, values.size, offsets, queue.struct)
-        while True:
-            memory = (queue.struct, offsets, columns, values, stamps, AT_ONCE, left)
-            kernels().resident("over_edges", 1)(*memory, *given)
-            rounds, nodes = read(left).tolist()
-            if nodes == 0:
-                return int(rounds)
 
     return run
 
@@ -105,22 +79,38 @@ def defines_of(edges: Pass) -> dict[str, str]:
     return {"VALUE": c_type(edges.dtype), "WIDE": wide, "ATOMIC": atomic, **edges.reduction.macros()}
 
 
-def text_of(edges: Pass, way: str | None = None) -> str:
+def text_of(edges: Pass) -> str:
     """What follows edges.cuh in the source of a pass."""
-    way = way or way_of(edges)
-    declared = [
+    way = way_of(edges)
+    return operator_text(edges) + kernel_text(edges, "over_edges", way, WAYS[way], "256, 4")
+
+
+def operator_text(edges: Pass, more: str = "") -> str:
+    """Struct Operator, with more functions."""
+    return OPERATOR.format(
+        identity=edges.identity, filtered=str(edges.filtered and edges.into_row).lower(),
+        conditional=str(bool(edges.where)).lower(), members="".join(f"  {each};\n" for each in _declared(edges)),
+        where_loads=lines_of(edges.where_loads), where=edges.where or "true", loads=lines_of(edges.loads),
+        candidate=edges.candidate, more=more,
+    )  # fmt: skip
+
+
+def kernel_text(edges: Pass, name: str, way: str, memory: str, bounds: str) -> str:
+    """A kernel that calls ``way`` with the operator and what it is given."""
+    return KERNEL.format(
+        name=name, way=way, bounds=bounds, memory=memory,
+        parameters="".join(f", {member}" for member in _declared(edges)),
+        arguments=", ".join(name for name, _ in edges.parameters),
+        passed=", ".join(part.split()[-1] for part in memory.split(",")),
+    )  # fmt: skip
+
+
+def _declared(edges: Pass) -> list[str]:
+    """The parameters of a pass in C++."""
+    return [
         f"{kind} {name}" if isinstance(kind, str) else f"const {c_type(kind)}* {name}"
         for name, kind in edges.parameters
     ]
-    return TEMPLATE.format(
-        identity=edges.identity, filtered=str(edges.filtered and edges.into_row).lower(),
-        conditional=str(bool(edges.where)).lower(), members="\n".join(f"  {member};" for member in declared),
-        where_loads=lines_of(edges.where_loads), where=edges.where or "true", loads=lines_of(edges.loads),
-        candidate=edges.candidate, memory=WAYS[way], parameters="".join(f", {member}" for member in declared), way=way,
-        arguments=", ".join(name for name, _ in edges.parameters),
-        passed=", ".join(part.split()[-1] for part in WAYS[way].split(",")),
-        bounds="512, RESIDENT" if way == "push_until_quiet" else "256, 4",
-    )  # fmt: skip
 
 
 def lines_of(loads: Iterable[Load]) -> str:
@@ -130,7 +120,7 @@ def lines_of(loads: Iterable[Load]) -> str:
 _KEPT: dict[tuple[Any, ...], Any] = {}
 
 
-def _kept(part: Partition, offsets: Any, make: Callable[[Partition, Any], Any]) -> Any:
+def kept(part: Partition, offsets: Any, make: Callable[[Partition, Any], Any]) -> Any:
     """What ``make`` returns for the rows of a partition, kept as long as the partition."""
     key = (make, id(part), offsets.data.ptr)
     if key not in _KEPT:
@@ -139,14 +129,9 @@ def _kept(part: Partition, offsets: Any, make: Callable[[Partition, Any], Any]) 
     return _KEPT[key]
 
 
-def _make_queue(part: Partition, offsets: Any, frontiers: int = 1) -> Queue:
+def _make_queue(part: Partition, offsets: Any) -> Queue:
     """Memory for frontiers of rows that have edges."""
-    return queue_for(int(cp.count_nonzero(offsets[1:] > offsets[:-1])), part.num_local_edges, frontiers)
-
-
-def _make_rounds(part: Partition, offsets: Any) -> tuple[Queue, Any, Any]:
-    """Memory for two frontiers, the stamps of all proxies, and what push_until_quiet leaves."""
-    return _make_queue(part, offsets, 2), cp.empty(part.num_proxies, np.int32), cp.empty(2, np.int64)
+    return queue_for(int(cp.count_nonzero(offsets[1:] > offsets[:-1])), part.num_local_edges, 1)
 
 
 def _list_rows(part: Partition, offsets: Any) -> tuple[RowGroups, Struct]:

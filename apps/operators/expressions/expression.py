@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
-from apps.operators.expressions import terms
-from apps.operators.expressions.terms import BOOL, FLOAT, INFINITY, INT, Term, as_test
+from cusp.apps.operators.expressions import terms
+from cusp.apps.operators.expressions.terms import BOOL, FLOAT, INFINITY, INT, Term, as_test
 from cusp.errors import OptionError
 
 PARTS: dict[type, str] = {

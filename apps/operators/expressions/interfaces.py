@@ -12,6 +12,7 @@ from gluon.reduction import Reduction
 if TYPE_CHECKING:
     from cusp.partition import Partition
     from gluon.label import Label
+    from gluon.sync import Sync
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,9 @@ class Pass:
     parameters : tuple of (name, numpy type or, of a number, ``Int``, ``Float`` or ``Bool``)
     row_loads, where_loads, loads : tuple of Load
         What does not depend on the edge; what the condition looks at; what the candidate looks at.
-    where, candidate : str
-        Texts; ``where`` is empty without a condition.
+    where, candidate, offered : str
+        Texts; ``where`` is empty without a condition. ``offered`` is the candidate where it is compared before it is
+        stored: of a MIN or MAX of whole numbers still in 64 bits.
     """
 
     title: str
@@ -58,23 +60,27 @@ class Pass:
     loads: tuple[Load, ...]
     where: str
     candidate: str
+    offered: str
 
 
 @dataclass(frozen=True)
 class Priority:
-    """The priority of a node, a float, as it is generated.
+    """The priority of a node, as it is generated.
 
     Attributes
     ----------
     loads : tuple of Load
     text : str
         The place of the node is ``node``; its value in the label that is written is ``value``.
+    kind : {'Value', 'Float'}
+        Its type: that of the label where the priority is the value itself, so that it is exact and nothing is computed.
     whole : bool
         Priorities are whole numbers.
     """
 
     loads: tuple[Load, ...]
     text: str
+    kind: str
     whole: bool
 
 
@@ -102,21 +108,17 @@ class Ordered:
     columns: Array
     given: list[Any]
 
+    @property
+    def key(self) -> np.dtype:
+        """The type of priorities."""
+        return self.edges.dtype if self.priority.kind == "Value" else np.dtype(np.float64)
+
 
 class Edges(Protocol):
     """Edge operators: code generated around an expression."""
 
     def compile_pass(self, edges: Pass) -> Callable[..., None]:
         """The code of a pass: ``run(part, frontier, offsets, columns, values, updated, *parameters)``."""
-
-    def compile_rounds(self, edges: Pass) -> Callable[..., int] | None:
-        """The code of passes from a frontier on, until nothing changes; None where the host has to start each of them.
-
-        ``run(part, frontier, offsets, columns, values, *parameters)`` returns their number.
-        """
-
-    def in_one_go(self, part: "Partition") -> bool:
-        """Whether such rounds are faster, on a rank without others, than passes that the host starts."""
 
 
 class Drain(Protocol):
@@ -144,6 +146,26 @@ class Drain(Protocol):
         What changes is marked in the label's ``updated``.
         """
 
+    def run_below(self, limit: Any) -> None:
+        """Relax pending nodes whose priority is below ``limit`` until none is left.
+
+        All of them if the limit is infinity, or the largest number of the label's type. On a CPU the next buckets
+        follow while they have few edges: what other ranks lower later is relaxed again, but there are fewer syncs.
+        """
+
+    def run_all(self, sync: "Sync", write: str, read: str) -> int:
+        """Relax all that is pending and becomes so, where no other rank takes part or all are peers. Collective.
+
+        ``write`` and ``read`` are the ends of edges. Returns the buckets, of peers the most of one. On a rank alone
+        nothing is marked in ``updated``.
+        """
+
+    def lowest(self) -> Any:
+        """The lowest priority of a pending node; infinity, or the largest number of the label's type, without one."""
+
+    def bucket_end(self, lowest: Any) -> Any:
+        """A limit for :meth:`run_below`: the end of the bucket of this priority."""
+
     def count(self) -> int:
         """How many nodes are pending."""
 
@@ -156,7 +178,7 @@ class Drains(Protocol):
 
 
 if TYPE_CHECKING:
-    from apps.operators.expressions import edges_cpu, edges_gpu
+    from cusp.apps.operators.expressions import edges_cpu, edges_gpu
 
     _edges_cpu: Edges = edges_cpu
     _edges_gpu: Edges = edges_gpu

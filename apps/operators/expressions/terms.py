@@ -75,6 +75,19 @@ def stored(term: Term, dtype: np.dtype) -> str | None:
     return f"Value(clipped({term.text}, {_literal(low)}, {_literal(high)}))"
 
 
+def offered(term: Term, dtype: np.dtype, above: bool) -> str | None:
+    """The text of a candidate for a minimum (or, if ``above`` is false, a maximum) of a type, still in 64 bits.
+
+    It is clipped at one limit only: what is beyond the other one changes nothing. None for floats.
+    """
+    if dtype.kind == "f":
+        return None
+    term, (low, high) = as_int(term), _limits(dtype)
+    if above:
+        return term.text if low <= term.low else f"largest({term.text}, {_literal(low)})"
+    return term.text if term.high <= high else f"least({term.text}, {_literal(high)})"
+
+
 def common(a: Term, b: Term) -> str:
     """The type in which two terms are computed together."""
     return FLOAT if FLOAT in (a.kind, b.kind) else INT

@@ -4,7 +4,7 @@
 // parent, by atomicCAS, and always a lower node: so there are no cycles. A node that is not a root may get any node further
 // up its path as its parent, by plain stores: whichever wins, and however old the parent that a thread reads, it is up that
 // path.
-#include "../frontier.cuh"
+#include "cusp/apps/operators/frontier.cuh"
 
 // The parents of a rank's nodes.
 struct Lids {

@@ -6,13 +6,13 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from apps.operators.frontier_gpu import Queue, threads_for
-from apps.operators.structure.peers.cc_gpu import PeerForest
+from cusp.apps.operators.frontier_gpu import Queue, threads_for
+from cusp.apps.operators.structure.peers.cc_gpu import PeerForest
 from cusp.kernels.cuda import c_type, load, many_threads, sums_of
 from cusp.partition import Partition
 from gluon.sync import Sync
 
-CC = "apps/operators/structure/cc.cuh"
+CC = "cusp/apps/operators/structure/cc.cuh"
 SAMPLE = 512  # as in cc.cuh
 LARGE = 4  # as in cc_cpu.py
 

@@ -1,6 +1,6 @@
 // Communities: see interfaces.py. Weights to neighbouring communities are added up in hash tables, without a sort. SHORT is
 // the number of edges up to which a warp takes a row; JOB is what follows: Choose or Join.
-#include "../../../cusp/kernels/walk.cuh"
+#include "cusp/kernels/walk.cuh"
 
 constexpr int NONE = -1;                  // no community
 constexpr int WARPS = 8;                  // of a block that takes short rows

@@ -1,7 +1,8 @@
 """Communities on the CPU: see interfaces.py."""
 
 import numpy as np
-from numba import njit
+
+from cusp.runtime.compiled_code import njit
 
 
 def best_communities(

@@ -8,7 +8,7 @@ import numpy as np
 
 from cusp.kernels.cuda import Struct, load, many_threads, struct, threads_for_edges
 
-KERNELS = "apps/operators/structure/communities.cuh"
+KERNELS = "cusp/apps/operators/structure/communities.cuh"
 SHORT = 128  # edges up to which a warp takes a row
 MIDDLE = 8 * SHORT  # up to which any table fits into the shared memory of a block, where 8 warps have one each
 BLOCK, LARGE_BLOCK = 256, 1024  # threads for a row of up to MIDDLE edges, and of more

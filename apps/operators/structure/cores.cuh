@@ -1,5 +1,5 @@
 // Core numbers from estimates: see interfaces.py.
-#include "../../../cusp/kernels/warp.cuh"
+#include "cusp/kernels/warp.cuh"
 
 // Neighbours of a row that have ``core`` or more. The whole warp calls it.
 __device__ inline i64 num_from(int core, i64 first, i64 last, const int* targets, const int* cores) {

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
-from apps.operators.frontier_cpu import get_bit, set_bit
+from cusp.apps.operators.frontier_cpu import get_bit, set_bit
 from cusp.kernels.bits import first_bit
 from cusp.partition import Partition, transpose
+from cusp.runtime.compiled_code import njit
 from gluon.device_cpu import no_bits
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from cusp.kernels.cuda import load, many_threads
 from cusp.partition import Partition
 
-CORES = "apps/operators/structure/cores.cuh"
+CORES = "cusp/apps/operators/structure/cores.cuh"
 
 
 def plan_cores(part: Partition) -> None:

@@ -77,13 +77,13 @@ class Kcore(Protocol):
         Parameters
         ----------
         part : Partition
-            What :func:`~apps.shared.undirected.as_undirected` made.
+            What :func:`~cusp.apps.shared.undirected.as_undirected` made.
         """
 
     def peel_levels(self, part: "Partition", sync: "Sync", plan: Any, first: int, last: int) -> tuple[Array, Any]:
         """Peel from level ``first`` on, up to level ``last``. Collective.
 
-        A whole peeling, where :meth:`~apps.operators.interfaces.Frontier.drains` says so.
+        A whole peeling, where :meth:`~cusp.apps.operators.interfaces.Frontier.drains` says so.
 
         Returns
         -------
@@ -223,7 +223,7 @@ class Communities(Protocol):
 
 
 if TYPE_CHECKING:
-    from apps.operators.structure import (
+    from cusp.apps.operators.structure import (
         cc_cpu,
         cc_gpu,
         communities_cpu,

@@ -1,5 +1,6 @@
-// k-core: see interfaces.py. Level by level from the host, or all levels in one kernel.
-#include "../frontier.cuh"
+// k-core: see interfaces.py. Level by level from the host, or all levels in one kernel, on one rank or several.
+#include "cusp/apps/operators/frontier.cuh"
+#include "gluon/kernels/link.cuh"
 
 constexpr i64 FAR = 1ll << 31;  // above all degrees; as in kcore_gpu.py
 
@@ -59,27 +60,6 @@ struct Peeling {
   u64* counts;     // of those left, as three scans in turn find them
 };
 
-// The end of a round: whether any rank has to go on with what was peeled, and of FAR - degree the highest that a scan found on
-// any; 0 if no node was left there.
-struct Meeting {
-  bool busy;
-  u64 below;
-};
-
-// One rank on its own. Like all that peel_levels takes as ``ranks``: tell sends masters that were peeled to the ranks of their
-// mirrors, warp by warp; at meet, which ends a round, all wait for each other, and mirrors of what was peeled elsewhere join
-// the queue.
-struct Alone {
-  Queues queues;
-
-  __device__ void begin() const { queues.barrier(); }
-  __device__ void tell(const bool (&)[K], const int (&)[K]) const {}
-  __device__ Meeting meet(unsigned step, const u64* below) const {
-    queues.barrier();
-    return {queue_nodes(queues.total(step)) > 0, peek(below)};
-  }
-};
-
 // The chosen masters of every lane leave; their rows are from ``begin`` to ``end``, nothing where one is not chosen. The whole
 // warp calls it.
 template <class Ranks, class Out>
@@ -89,7 +69,7 @@ __device__ inline void leave(const Peeling& own, const Ranks& ranks, const bool 
   for (int k = 0; k < K; k++)
     if (chosen[k]) own.core[lid[k]] = (int)level;
   append_all(out, lid, begin, end);
-  ranks.tell(chosen, lid);
+  ranks.tell_mirrors(chosen, lid);
 }
 template <class Ranks>
 __device__ inline void leave(const Peeling& own, const Ranks& ranks, const bool (&chosen)[K], const int (&lid)[K], i64 level,
@@ -201,6 +181,22 @@ __device__ inline void lose_in_burst(const Peeling& own, const Ranks& ranks, Row
   run_burst(rows, own.offsets, out, lose, [](int) { return true; });
 }
 
+// What the ranks tell each other at the end of a round: whether any master was peeled; of FAR - degree the highest that a scan
+// found, 0 if no node was left there.
+enum Told { BUSY, BELOW };
+
+// Ends a round. True if any rank has to go on with what was peeled: mirrors of what was peeled elsewhere join the queue.
+template <class Ranks, class Value>
+__device__ inline bool meet(const Peeling& own, Ranks& ranks, Queues queues, unsigned step, Value value) {
+  ranks.meet(value);
+  bool came = ranks.template take<K>([&](int, i64, const bool (&came)[K], const int (&mirror)[K]) {
+    append_all(queues.of_step(step), came, mirror, own.offsets);
+  });
+  bool busy = ranks.sum(BUSY, value) > 0 || ranks.news > 0;
+  if (came) queues.barrier();
+  return busy;
+}
+
 // Peels from ``level`` on, up to level ``last``, and returns the number of rounds; with bursts, whose rounds nobody counts, that of
 // scans. A level begins with a scan of what is left.
 // It tries the next number, as there are few gaps among core numbers; if nobody has it, the scan has found the lowest. A list
@@ -208,21 +204,25 @@ __device__ inline void lose_in_burst(const Peeling& own, const Ranks& ranks, Row
 template <class Ranks>
 __device__ inline i64 peel_levels(const Peeling& own, Ranks& ranks, Queues queues, i64 level, i64 last) {
   unsigned step = 0;
-  u64* lowest = queues.progress->lowest;
+  u64 *lowest = queues.progress->lowest, *below = &lowest[0];
   int *list = own.lists, *other = own.lists + own.masters;
   i64 size = own.masters, left = size, before = -1, rounds = 0;
   for (i64 lid = thread_id(); lid < size; lid += num_threads())
     own.degrees[lid] = (int)own.all[lid], own.core[lid] = -1, list[lid] = (int)lid;
   if (thread_id() == 0) own.counts[0] = 0;
   queues.begin();
-  ranks.begin();
+  ranks.begin(1);
+  ranks.meet(nothing_to_tell);
+  auto value = [&](int k) { return k == BUSY ? (u64)queue_nodes(queues.total(step)) : peek(below); };
   for (unsigned scan = 0; level <= last; scan++) {
-    u64 *count = &own.counts[scan % 3], *below = &lowest[scan % 3];
+    u64* count = &own.counts[scan % 3];
+    below = &lowest[scan % 3];
     if (thread_id() == 0) own.counts[(scan + 1) % 3] = lowest[(scan + 1) % 3] = 0;  // last read two meetings ago
     bool shrink = 2 * left < size;
     Queue out = queues.next(step);
     scan_left(own, ranks, list, size, shrink ? other : nullptr, before, level, out, count, below);
-    Meeting met = ranks.meet(step, below);
+    bool busy = meet(own, ranks, queues, step, value);
+    i64 found = (i64)ranks.most(BELOW, value);
     rounds++;
     left = (i64)peek(count);
     if (shrink) {
@@ -230,22 +230,24 @@ __device__ inline i64 peel_levels(const Peeling& own, Ranks& ranks, Queues queue
       list = other, other = old, size = left;
     }
     before = level;
-    level = met.busy ? level + 1 : FAR - (i64)met.below;
-    for (bool busy = met.busy; busy; rounds += !BURSTS) {
+    level = busy ? level + 1 : FAR - found;
+    for (; busy; rounds += !BURSTS) {
       Rows rows = queues.rows(step, queues.total(step));
       Queue next = queues.next(step);
       if (BURSTS && is_narrow(rows)) lose_in_burst(own, ranks, rows, before, next);
       else lose_in_round(own, ranks, rows, before, next);
-      busy = ranks.meet(step, below).busy;
+      busy = meet(own, ranks, queues, step, value);
     }
-    if (met.below == 0) break;
+    if (found == 0) break;
   }
   return rounds;
 }
 
 extern "C" __global__ void __launch_bounds__(512, RESIDENT)
-peel_alone(Peeling own, i64 level, i64 last, Queues queues, i64* rounds) {
-  Alone alone = {queues};
-  i64 count = peel_levels(own, alone, queues, level, last);
+peel_graph(RANKS::Given given, Peeling own, i64 level, i64 last, Queues queues, i64* rounds) {
+  RANKS ranks(given);
+  i64 count = peel_levels(own, ranks, queues, level, last);
+  if (!RANKS::ALONE) queues.barrier();
+  ranks.end(0, ranks.mailed() * sizeof(int));
   if (thread_id() == 0) *rounds = count;
 }

@@ -7,11 +7,11 @@ and of a node all that another rank has to learn is that it is gone.
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
-from apps.operators.frontier_cpu import get_bit, set_bit
+from cusp.apps.operators.frontier_cpu import get_bit, set_bit
 from cusp.kernels.bits import prefetch, unsigned
 from cusp.partition import Partition, transpose
+from cusp.runtime.compiled_code import njit
 from gluon.device_cpu import move_bits
 from gluon.label import Label
 from gluon.reduction import MAX

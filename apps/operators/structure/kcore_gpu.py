@@ -6,13 +6,13 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from apps.operators.frontier_gpu import Queue, queue_for, threads_for
-from apps.operators.structure.peers.kcore_gpu import PeerPeeling
+from cusp.apps.operators.frontier_gpu import Queue, queue_for, threads_for
 from cusp.kernels.cuda import Struct, load, struct, sums_of
 from cusp.partition import Partition, transpose
+from gluon.peers.link_gpu import Link
 from gluon.sync import Sync
 
-KCORE = "apps/operators/structure/kcore.cuh"
+KCORE = "cusp/apps/operators/structure/kcore.cuh"
 FAR = 2**31  # as in kcore.cuh
 
 
@@ -44,8 +44,8 @@ class KcorePlan:
     degrees : (masters,) int32
     lists : (2 * masters,) int32
     counts : (3,) uint64
-    peers : PeerPeeling or None
-        What several ranks need.
+    link : Link
+    kernel : function
     """
 
     rows: tuple[Any, Any]
@@ -53,7 +53,8 @@ class KcorePlan:
     degrees: Any
     lists: Any
     counts: Any
-    peers: PeerPeeling | None
+    link: Link
+    kernel: Any
 
     def peeling(self, part: Partition, core: Any) -> Struct:
         """Struct Peeling of kcore.cuh."""
@@ -68,15 +69,12 @@ def plan_levels(part: Partition, sync: Sync) -> KcorePlan:
         rows = csc.offsets, csc.sources
     queue = queue_for(int(cp.count_nonzero(rows[0][1:] > rows[0][:-1])), part.num_local_edges, 2)
     degrees, lists = (cp.empty(size * part.num_masters, np.int32) for size in (1, 2))
-    peers = PeerPeeling(part, sync) if sync.peers else None
-    return KcorePlan(rows, queue, degrees, lists, cp.zeros(3, np.uint64), peers)
+    link = Link(part, sync, queue.progress, [], lambda size: [4 * size], to_mirrors=True)
+    return KcorePlan(rows, queue, degrees, lists, cp.zeros(3, np.uint64), link, link.load(KCORE, "peel_graph", 1))
 
 
 def peel_levels(part: Partition, sync: Sync, plan: KcorePlan, first: int, last: int) -> tuple[Any, Any]:
     core, rounds = cp.empty(part.num_masters, np.int32), cp.zeros(1, np.int64)
     own = plan.peeling(part, core)
-    if plan.peers:
-        plan.peers.run(own, int(first), int(last), plan.queue, rounds)
-    else:
-        load(KCORE).resident("peel_alone", 1)(own, int(first), int(last), plan.queue.struct, rounds)
+    plan.link.run(plan.kernel, tuple, own, int(first), int(last), plan.queue.struct, rounds)
     return core, rounds[0]

@@ -1,6 +1,6 @@
 // Triangles: see interfaces.py. PLACE, the type of places, is unsigned or unsigned long long. WORDS is the size of the marks
 // of a block.
-#include "../../../cusp/kernels/walk.cuh"
+#include "cusp/kernels/walk.cuh"
 
 // begins[i + 1] = targets of row rows[i] that come before it. A block takes a row at a time.
 extern "C" __global__ void count_before(const i64* rows, i64 size, const i64* offsets, const int* targets,

@@ -1,8 +1,8 @@
 """Triangles on the CPU: see interfaces.py."""
 
 import numpy as np
-from numba import njit
 
+from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import edges_before, in_parallel, num_threads, row_ranges
 
 ROWS_AT_ONCE = 1 << 24

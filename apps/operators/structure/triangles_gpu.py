@@ -7,7 +7,7 @@ import numpy as np
 
 from cusp.kernels.cuda import c_type, load, many_threads
 
-KERNELS = "apps/operators/structure/triangles.cuh"
+KERNELS = "cusp/apps/operators/structure/triangles.cuh"
 ROWS_AT_ONCE = 1 << 27  # 3 GB while they are numbered
 ROW_BLOCK = 128  # threads that orient a row; a single warp keeps the order
 USERS = 256  # rows that a block looks at for one that it has marked

@@ -1,5 +1,5 @@
 // Betweenness centrality: see interfaces.py. No two threads have the same one of lids[first] to lids[last - 1].
-#include "../../../cusp/kernels/warp.cuh"
+#include "cusp/kernels/warp.cuh"
 
 extern "C" __global__ void mark(i64 first, i64 last, const int* lids, unsigned* updated) {
   i64 place = first + thread_id();

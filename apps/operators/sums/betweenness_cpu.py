@@ -3,11 +3,11 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from apps.operators.frontier_cpu import set_bit
+from cusp.apps.operators.frontier_cpu import set_bit
 from cusp.kernels.bits import unsigned
 from cusp.partition import Partition
+from cusp.runtime.compiled_code import njit
 from gluon.sync import Sync
 
 DENSE = 10  # edges per node: with 6 a sweep is 6 times as fast as level by level, with 19 as fast, with 28 a third

@@ -10,7 +10,7 @@ from cusp.partition import Partition
 from cusp.runtime.devices import to_host
 from gluon.sync import Sync
 
-BETWEENNESS = "apps/operators/sums/betweenness.cuh"
+BETWEENNESS = "cusp/apps/operators/sums/betweenness.cuh"
 SMALL = 1 << 21  # edges of a graph for each source of a rank: then a copy takes about as long as they do
 MOST = 1 << 27  # edges of a copy
 

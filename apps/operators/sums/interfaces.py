@@ -135,7 +135,14 @@ class CpuBetweenness(Betweenness, Protocol):
 
 
 if TYPE_CHECKING:
-    from apps.operators.sums import betweenness_cpu, betweenness_gpu, pagerank_cpu, pagerank_gpu, rows_cpu, rows_gpu
+    from cusp.apps.operators.sums import (
+        betweenness_cpu,
+        betweenness_gpu,
+        pagerank_cpu,
+        pagerank_gpu,
+        rows_cpu,
+        rows_gpu,
+    )
 
     _rows_cpu: Rows = rows_cpu
     _rows_gpu: Rows = rows_gpu

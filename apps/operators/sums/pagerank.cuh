@@ -1,5 +1,5 @@
 // PageRank: see interfaces.py. VALUE is the type of ranks.
-#include "../frontier.cuh"
+#include "cusp/apps/operators/frontier.cuh"
 
 constexpr double UNIT = 1152921504606846976.0;  // 2^60: floats are added up as whole numbers, so their order does not matter
 

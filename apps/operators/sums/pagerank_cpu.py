@@ -3,10 +3,10 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from apps.operators.frontier_cpu import set_bit
+from cusp.apps.operators.frontier_cpu import set_bit
 from cusp.kernels.bits import first_bit
+from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import blocks, in_parallel
 
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from apps.operators.frontier_gpu import Queue, threads_for
+from cusp.apps.operators.frontier_gpu import Queue, threads_for
 from cusp.kernels.cuda import c_type, load, sums_of
 
-PAGERANK = "apps/operators/sums/pagerank.cuh"
+PAGERANK = "cusp/apps/operators/sums/pagerank.cuh"
 UNIT = 2.0**60
 
 

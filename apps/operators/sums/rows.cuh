@@ -1,6 +1,6 @@
 // Sums over rows of a CSR or CSC: sums[v] = sum of values[columns[e]] over the edges e of row v. VALUE is float or double.
 // If edges have weights, of type WEIGHT, each value is multiplied by that of its edge.
-#include "../runs.cuh"
+#include "cusp/apps/operators/runs.cuh"
 
 // For ``count`` rows from lids[first] on, which have edges: the other arrays are those of struct Rows. Pieces are added
 // afterwards.

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numba import njit
 
+from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import Range, in_parallel, row_spans
 
 

@@ -12,7 +12,7 @@ from cusp.card.interfaces import Card
 from cusp.kernels.cuda import BLOCK, c_type, load
 from cusp.runtime.devices import backend, to_host
 
-KERNELS = "apps/operators/sums/rows.cuh"
+KERNELS = "cusp/apps/operators/sums/rows.cuh"
 BLOCK_EDGES, BLOCK_WARPS = 1024, BLOCK // 32  # edges that a block takes at a time, 128 per warp
 MOST_WARPS = 1 << 17  # several for each that a GPU runs at once, so that all of it ends at about the same time
 

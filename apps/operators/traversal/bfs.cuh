@@ -1,5 +1,7 @@
-// Breadth-first search: push, pull, and a whole search in one kernel. VALUE, the label's type, is int or long long.
-#include "../frontier.cuh"
+// Breadth-first search: push, pull, and a whole search in one kernel, for one rank or several. VALUE, the label's type, is int or
+// long long.
+#include "cusp/apps/operators/frontier.cuh"
+#include "gluon/kernels/link.cuh"
 
 // Where two write one node, the smaller value wins, whatever the order, so parents do not depend on timing. The queue is empty
 // afterwards.
@@ -223,89 +225,501 @@ __device__ inline int count_levels(i64 proxies, const i64* offsets, const int* h
   return (int)peek(most);
 }
 
-// hops from ``source``, -1 where there is no path, and parents likewise, if wanted: the lowest on a shortest path; but in a pull
-// of the first DEEP levels the first in-neighbour of the row. direction: 0 whichever is cheaper, 1 push, 2 pull. ``bitmaps`` are
-// two of ``words`` words each. The rule that chooses is that of apps/bfs.py.
-extern "C" __global__ void __launch_bounds__(512, RESIDENT)
-bfs_drain(const u64* index, const int* table, i64 source, i64 proxies, i64 rows, i64 edges, const i64* offsets,
-          const int* targets, const i64* in_offsets, const int* in_sources, const int* first, i64 direction, i64 alpha,
-          i64 beta, int* hops, const i64* gids, i64 with_parents, i64* parents, unsigned* bitmaps, i64 words,
-          Queues queues, i64* rounds) {
-  unsigned *seen = bitmaps, *next = bitmaps + words;
-  if (!with_parents) parents = 0;
-  queues.begin();
-  for (i64 i = thread_id(); i < proxies; i += num_threads()) hops[i] = -1;
-  for (i64 i = thread_id(); parents && i < proxies; i += num_threads()) parents[i] = -1;
-  for (i64 i = thread_id(); i < 2 * words; i += num_threads()) bitmaps[i] = 0;
-  queues.barrier();
-  unsigned step = 0;
-  if (thread_id() < 32) {
-    int lid = lid_of(index, table, source);
-    if (lane_id() == 0) hops[lid] = 0, seen[lid >> 5] = 1u << (lid & 31);
-    if (lane_id() == 0 && parents) parents[lid] = source;
-    append(queues.of_step(step), lane_id() == 0, lid, offsets);
+// How a level is done: by a queue, which knows the edges of the next one; by bits, which are swept into hops, where there are
+// so many new nodes that counters would be in the way; or by a pull.
+enum Way { QUEUED, SWEPT, PULLED };
+constexpr bool AHEAD = BURSTS;          // several ranks run ahead after DEEP levels, where these are narrow: run_ahead
+constexpr i64 AHEAD_FROM = 1 << 16;     // edges of a frontier, of all ranks: not more
+constexpr int WINDOW = 2 * IN_A_BURST;  // levels from the lowest that is pending on any rank on: no more are looked at
+constexpr u64 FAR_AHEAD = 1ull << 32;   // above all hops
+constexpr i64 SWEPT_FROM = 8;  // nodes of the graph for each edge of a frontier: with fewer it is swept, if there are partners
+
+// The graph of one rank.
+struct Local {
+  i64 proxies;
+  const i64* offsets;
+  const int* targets;
+  i64 rows;  // proxies from here on have no in-edges
+  const i64* in_offsets;
+  const int* in_sources;
+  const int* first;  // in-neighbour
+  const i64* gids;
+  const i64* degrees;
+  i64 shift;  // edges of a frontier are counted in units of 2^shift, so that a counter holds those of the graph
+
+  __device__ u64 counted(int lid) const { return 1ull << EDGE_BITS | (u64)(degrees[lid] >> shift); }
+};
+
+// The graph of all ranks, and when to pull: see apps/bfs.py.
+struct Whole {
+  i64 nodes, edges;  // nodes that take part; edges as they are counted
+  i64 mirrors_push;  // whether any mirror has out-edges
+};
+
+// When to pull.
+struct Rule {
+  i64 direction;  // 0 whichever is cheaper, 1 push, 2 pull
+  i64 alpha, beta;
+};
+
+// The answer. With parents, also what this rank knows of mirrors: the levels at which it reached them, the lowest parent that it
+// has for them, and which it has sent, those to one rank after those to another. Parents are null if they are not wanted.
+struct Found {
+  int* hops;  // of masters; with parents, or where ranks run ahead, of proxies
+  i64* parents;
+  int* kept;
+  int* stamps;  // the steps in which nodes were last queued, where ranks run ahead
+};
+
+// Bits of proxies, of which the partners know where they are, and memory for bits of their masters: for those to rank p, and of
+// those from rank p, of even and odd levels.
+struct Bits {
+  unsigned* seen;
+  unsigned* const* seen_of;
+  unsigned* next;
+  unsigned* const* next_of;
+  i64 words;
+  unsigned* const* out;
+  const unsigned* const* in;
+};
+
+__device__ inline i64 bit_words(i64 size) { return (size + 31) / 32; }
+
+// Stores the new bits of the mirrors of rank p's masters there, in the order of the list. The grid calls it; returns how many,
+// of this thread.
+__device__ inline u64 give_bits(const Proxies& proxies, int p, unsigned* there, const unsigned* bits, const unsigned* older) {
+  i64 begin = proxies.starts[p], size = proxies.mirrors_of(p), shift = begin & 31, last = (begin + size - 1) >> 5;
+  u64 count = 0;
+  for (i64 word = thread_id(); word < bit_words(size); word += num_threads()) {
+    i64 at = (begin >> 5) + word;
+    unsigned low = bits[at] & ~older[at], high = at < last ? bits[at + 1] & ~older[at + 1] : 0;
+    unsigned own = __funnelshift_r(low, high, shift);
+    if (size - word * 32 < 32) own &= (1u << (size & 31)) - 1;
+    ((volatile unsigned*)there)[word] = own;
+    count += __popc(own);
   }
+  return count;
+}
+
+// Masters whose bits rank p gave get their bits and ``level``. The grid calls it.
+__device__ inline void take_bits(const Proxies& proxies, int p, const unsigned* came, unsigned* bits, int* levels, int level) {
+  for (i64 word = thread_id() / 32; word < bit_words(proxies.sizes[p]); word += num_threads() / 32) {
+    if (!(came[word] >> lane_id() & 1)) continue;
+    int lid = proxies.lists[p][word * 32 + lane_id()];
+    if (get_bit(bits, lid)) continue;
+    atomicOr(&bits[lid >> 5], 1u << (lid & 31));
+    levels[lid] = level;
+  }
+}
+
+// An entry that is not needed any more: its node was reached in an earlier level.
+constexpr int LATE = -1;
+
+// Masters that other ranks found by queues in the last level join ``queue``, if that is wanted. With parents, those that come
+// late are struck out. True if there are some.
+template <class Ranks>
+__device__ inline bool take_entries(const Ranks& ranks, const Local& graph, Found found, int level, unsigned* seen, bool queued,
+                                    Queue queue) {
+  return ranks.template take<K>([&](int p, i64 at, const bool (&came)[K], const int (&entry)[K]) {
+    bool fresh[K];
+    int lid[K];
+#pragma unroll
+    for (int k = 0; k < K; k++) lid[k] = came[k] ? ranks.proxies.lists[p][entry[k]] : 0;
+#pragma unroll
+    for (int k = 0; k < K; k++) {
+      fresh[k] = came[k] && claim_bit(seen, lid[k]);
+      if (came[k] && !fresh[k] && found.parents && !in_level(found.hops, lid[k], level)) ranks.mail.in[p][at + 32 * k] = LATE;
+      if (fresh[k]) found.hops[lid[k]] = level;
+    }
+    if (queued) append_all(queue, fresh, lid, graph.offsets);
+  });
+}
+
+// Every entry gets the parent of its mirror as its value.
+__device__ inline void tell_parents(const Together& ranks, Found found) {
+  for (int p = 0; p < ranks.peers.ranks; p++) {
+    const int* list = found.kept + (ranks.proxies.starts[p] - ranks.proxies.masters);
+    i64* there = ranks.values_for<i64>(p);
+    for_each_loaded(0, p == ranks.peers.rank ? 0 : (i64)ranks.sent()[p], [&](i64 i) { return found.parents[list[i]]; },
+                    [&](i64 i, i64 parent, bool live) { if (live) there[i] = parent; });
+  }
+}
+
+// The lowest parent that any rank has for a master becomes its parent. All who reached it in its level have one.
+__device__ inline void take_parents(const Together& ranks, i64* parents) {
+  for (int p = 0; p < ranks.peers.ranks; p++)
+    for (i64 i = thread_id(); p != ranks.peers.rank && i < ranks.taken()[p]; i += num_threads()) {
+      int place = ranks.mail.in[p][i];
+      if (place != LATE) atomicMin((u64*)&parents[ranks.proxies.lists[p][place]], (u64)ranks.values_from<i64>(p)[i]);
+    }
+}
+
+// New mirrors are sent to their masters.
+template <class Ranks, int SIZE>
+__device__ inline void tell_masters(const Ranks& ranks, const bool (&mirror)[SIZE], const int (&lid)[SIZE], int* kept) {
+  if constexpr (!Ranks::ALONE)
+    ranks.tell_master(mirror, lid, [&](int to, i64 at, int k) {
+      if (kept) kept[ranks.proxies.starts[to] - ranks.proxies.masters + at] = lid[k];
+    });
+}
+
+// A push from queue to queue, with parents if ``names``. Returns the new masters << EDGE_BITS | their out-edges, of this thread;
+// alone, the queue counts them.
+template <class Ranks>
+__device__ inline u64 push_queue(const Ranks& ranks, Rows frontier, Queue out, const Local& graph, Found found, int level,
+                                 bool names, unsigned* seen) {
+  u64 count = 0;
+  for_each_edge(frontier, [&](const Edges& edges) {
+    int target[K];
+    bool fresh[K], mirror[K];
+#pragma unroll
+    for (int k = 0; k < K; k++) target[k] = edges.active[k] ? graph.targets[edges.place[k]] : 0;
+#pragma unroll
+    for (int k = 0; k < K; k++) fresh[k] = edges.active[k] && !get_bit(seen, target[k]);
+#pragma unroll
+    for (int k = 0; k < K; k++) {
+      fresh[k] = fresh[k] && claim_bit(seen, target[k]);
+      mirror[k] = fresh[k] && ranks.is_mirror(target[k]);
+      if (fresh[k] && (!mirror[k] || found.parents || AHEAD)) found.hops[target[k]] = level;
+      fresh[k] = fresh[k] && !mirror[k];
+      if (!Ranks::ALONE && fresh[k]) count += graph.counted(target[k]);
+    }
+    for (int k = 0; names && k < K; k++)
+      if (edges.active[k]) offer_parent(found.hops, found.parents, target[k], level, graph.gids[edges.node[k]]);
+    append_all(out, fresh, target, graph.offsets);
+    tell_masters(ranks, mirror, target, found.kept);
+  });
+  return count;
+}
+
+// A push from a queue to bits, whose sweep gives masters their hops and other ranks the bits of theirs. ``older`` becomes what
+// was seen before. Returns the new masters << EDGE_BITS, of this thread.
+__device__ inline u64 push_bits(const Together& ranks, Rows frontier, Queues queues, const Local& graph, Found found, int level,
+                                const Bits& bits) {
+  unsigned *seen = bits.seen, *older = bits.next;
+  i64 masters = ranks.proxies.masters;
+  for (i64 word = thread_id(); word < bits.words; word += num_threads()) older[word] = seen[word];
   queues.barrier();
-  bool pulling = false, queued = true;
-  i64 before = 0, unexplored = edges;
+  for_each_edge(frontier, [&](const Edges& edges) {
+    int target[K];
+#pragma unroll
+    for (int k = 0; k < K; k++) target[k] = edges.active[k] ? graph.targets[edges.place[k]] : -1;
+#pragma unroll
+    for (int k = 0; k < K; k++)
+      if (target[k] >= 0) set_bit(seen, target[k]);
+  });
+  queues.barrier();
+  u64 count = 0, sent = 0;
+  for (i64 word = thread_id() / 32; word * 32 < masters; word += num_threads() / 32) {
+    i64 lid = word * 32 + lane_id();
+    if (!((seen[word] & ~older[word]) >> lane_id() & 1) || lid >= masters) continue;
+    found.hops[lid] = level, count += 1ull << EDGE_BITS;
+  }
+  for (int p = 0; p < ranks.peers.ranks; p++) {
+    i64 half = (level & 1) * bit_words(ranks.proxies.mirrors_of(p));
+    if (p != ranks.peers.rank) sent += give_bits(ranks.proxies, p, bits.out[p] + half, seen, older);
+  }
+  add_up(&ranks.sent()[ranks.peers.rank], sent);
+  return count;
+}
+
+// A pull, from ``seen`` to ``next``. Returns the new masters << EDGE_BITS, of this thread.
+template <class Ranks>
+__device__ inline u64 pull(const Ranks& ranks, const Local& graph, Found found, int level, bool names, const Bits& bits) {
+  u64 count = 0;
+  pull_level(graph.rows, graph.first, graph.in_offsets, graph.in_sources, bits.seen, bits.next,
+             [&](bool hit, i64 target, int source) {
+    bool mirror[1] = {hit && ranks.is_mirror(target)};
+    int lid[1] = {(int)target};
+    if (hit && (!mirror[0] || found.parents || AHEAD)) found.hops[target] = level;
+    if (hit && !mirror[0]) count += 1ull << EDGE_BITS;
+    if (hit && names) found.parents[target] = graph.gids[source];
+    tell_masters(ranks, mirror, lid, found.kept);
+  });
+  if (!Ranks::ALONE)
+    for (i64 word = (graph.rows + 31) / 32 + thread_id(); word < bits.words; word += num_threads())
+      bits.next[word] = bits.seen[word];
+  return count;
+}
+
+// One step of a rank that runs ahead. All edges of ``frontier`` that lead below ``limit``, and in a narrow frontier what is found
+// from there, for some rounds. Nodes with lower hops than before join ``out`` if their edges are still to be looked at, and the
+// bits ``owed`` if they are mirrors. Returns FAR_AHEAD - the lowest hops of what joined ``out``, as far as this thread knows.
+__device__ inline u64 lower_hops(Rows frontier, Queue out, unsigned step, const Local& graph, int limit, i64 masters, int* hops,
+                                 unsigned* owed, int* stamps) {
+  u64 best = 0;
+  auto join = [&](bool chosen, int node) {
+    int known = chosen ? *(const volatile int*)&hops[node] : 0;
+    chosen = chosen && stamp(node, step, stamps);
+    if (chosen) best = max(best, FAR_AHEAD - (u64)known);
+    append(out, chosen, node, graph.offsets);
+  };
+  auto visit = [&](const Edges& edges, int before, bool (&fresh)[K], int (&target)[K], i64 (&begin)[K], i64 (&end)[K]) {
+    int value[K];
+    bool late[K];
+#pragma unroll
+    for (int k = 0; k < K; k++) target[k] = edges.active[k] ? graph.targets[edges.place[k]] : -1;
+#pragma unroll
+    for (int k = 0; k < K; k++) value[k] = edges.active[k] ? *(const volatile int*)&hops[edges.node[k]] + 1 : 0;
+#pragma unroll
+    for (int k = 0; k < K; k++)  // on the way while hops are written
+      begin[k] = target[k] >= 0 ? graph.offsets[target[k]] : 0, end[k] = target[k] >= 0 ? graph.offsets[target[k] + 1] : 0;
+#pragma unroll
+    for (int k = 0; k < K; k++) {  // as an unsigned number, no hops, -1, are the most
+      late[k] = edges.active[k] && value[k] > limit;
+      fresh[k] = edges.active[k] && !late[k] && atomicMin((unsigned*)&hops[target[k]], (unsigned)value[k]) > (unsigned)value[k];
+      if (fresh[k] && target[k] >= masters) set_bit(owed, target[k]);
+    }
+#pragma unroll
+    for (int k = 0; k < K; k++)
+      if (before == 0 && __any_sync(FULL, late[k])) join(late[k], edges.node[k]);
+  };
+  if (!is_narrow(frontier)) {
+    for_each_edge(frontier, [&](const Edges& edges) {
+      bool fresh[K];
+      int target[K];
+      i64 begin[K], end[K];
+      visit(edges, 0, fresh, target, begin, end);
+#pragma unroll
+      for (int k = 0; k < K; k++)
+        if (__any_sync(FULL, fresh[k])) join(fresh[k], target[k]);
+    });
+    return best;
+  }
+  __shared__ Burst burst;
+  burst.run(frontier, IN_A_BURST, true, [&](const Edges& edges, BlockQueue found, int before) {
+    bool fresh[K];
+    int target[K];
+    i64 begin[K], end[K];
+    visit(edges, before, fresh, target, begin, end);
+    found.add(fresh, target, begin, end);
+  });
+  int all = burst.found();
+  for (int i = threadIdx.x; i - (int)lane_id() < all; i += blockDim.x) {
+    int node = burst.entries[min(i, all - 1)].node;
+    bool last = i < all && (i >= burst.first || *(const volatile int*)&hops[node] >= limit);
+    join(last && graph.offsets[node] < graph.offsets[node + 1], node);
+  }
+  return best;
+}
+
+// The rest of a search where no mirror has out-edges and levels are narrow, without the order of levels: each rank goes on by itself
+// for some rounds, then tells the masters of its mirrors which hops it has found.
+//
+// Hops are those of some path at any time, and are only ever lowered. Whoever lowers those of a node looks at its edges a round
+// later, with the hops that it has then, or queues it for the next step; the rank of a mirror tells its master, which is queued if
+// that is news. So when no queue has a node and no mail is under way, no edge leads to a node by a shorter path: all hops are
+// right. That comes, since hops of a graph can be lowered only so often. What others find later by a shorter way is found
+// twice; little is, as nobody looks more than WINDOW levels beyond the lowest node that waits on any rank. (Levels that are
+// taken back, as take_levels does, would not do: where a search goes along a border, another rank has news in every level.)
+template <class Ranks>
+__device__ inline int run_ahead(Ranks& ranks, Rows frontier, Queue out, unsigned& step, const Local& graph, int level, Found found,
+                                const Bits& bits, Queues queues) {
+  unsigned* owed = bits.next;
+  int *hops = found.hops, *stamps = found.stamps, limit = level - 1 + WINDOW;
+  u64 *counts = queues.progress->lowest, *below = &counts[step % 3];
+  auto value = [&](int k) { return k == 0 ? peek(below) : 0ull; };
+  for (i64 i = thread_id(); i < graph.proxies; i += num_threads()) stamps[i] = 0;
+  for (i64 i = thread_id(); i < bits.words; i += num_threads()) owed[i] = 0;
+  queues.barrier();
+  for (;;) {
+    u64 best = lower_hops(frontier, out, step, graph, limit, ranks.proxies.masters, hops, owed, stamps);
+    queues.barrier();
+    take_mirrors(ranks.peers, ranks.proxies, owed, [&](int lid, bool lowered) {
+      bool chosen[1] = {lowered};
+      int mirror[1] = {lid};
+      ranks.tell_master(chosen, mirror, [&](int to, i64 at, int) {
+        ranks.template values_for<int>(to)[at] = hops[lid];
+        best = max(best, FAR_AHEAD - (u64)hops[lid]);
+      });
+    });
+    best = largest_of_warp(best);
+    if (lane_id() == 0 && best > peek(below)) atomicMax(below, best);
+    ranks.meet(value);
+    bool came = ranks.template take<K>([&](int p, i64 at, const bool (&came)[K], const int (&entry)[K]) {
+      bool lower[K];
+      int lid[K];
+#pragma unroll
+      for (int k = 0; k < K; k++) {
+        lid[k] = came[k] ? ranks.proxies.lists[p][entry[k]] : 0;
+        unsigned offer = came[k] ? (unsigned)ranks.template values_from<int>(p)[at + 32 * k] : 0;
+        lower[k] = came[k] && atomicMin((unsigned*)&hops[lid[k]], offer) > offer && stamp(lid[k], step, stamps);
+      }
+      append_all(out, lower, lid, graph.offsets);
+    });
+    u64 most = ranks.most(0, value);
+    if (most == 0) break;
+    if (came) queues.barrier();
+    limit = (int)(FAR_AHEAD - most) + WINDOW;
+    frontier = queues.rows(step, queues.total(step));
+    out = queues.next(step);
+    below = &counts[step % 3];
+    if (thread_id() == 0) counts[(step + 1) % 3] = 0;
+  }
+  below = &counts[(step + 1) % 3];
+  count_levels(ranks.proxies.masters, graph.offsets, hops, below, queues);
+  ranks.meet(value);
+  return (int)ranks.most(0, value);
+}
+
+template <class T>
+__device__ inline void exchange(T& a, T& b) {
+  T old = a;
+  a = b, b = old;
+}
+
+// Hops from ``source``, -1 where there is no path, and parents likewise, if wanted: alone, the lowest on a shortest path; but in a
+// pull of the first DEEP levels the first in-neighbour of the row. A level, on all ranks together:
+//
+//   1. Masters that other ranks found in the last level join the frontier.
+//   2. Where mirrors need the frontier (a pull; a push where mirrors have out-edges), it is stored into their bitmaps.
+//   3. Push or pull along this rank's edges. What is found is a master, or a mirror, which is sent to its master.
+//   4. All tell how much they found. Nodes that were sent may have been found before, so a frontier is at most as large as the
+//      sum: good enough to choose a direction; and when nothing was found or sent, the search is over.
+//
+// Where no mirror has out-edges and nothing is pulled, a level has one meeting. The rule that chooses is that of apps/bfs.py.
+//
+// Parents travel once, in the end: what a rank found for a mirror is the lowest then, whoever came first, and the master takes
+// the lowest of all ranks that reached it in its level. So they do not depend on timing.
+template <class Ranks>
+__device__ inline void search_levels(Ranks& ranks, const u64* index, const int* table, i64 source, const Local& graph,
+                                     const Whole& whole, Rule rule, Found found, Bits bits, Queues queues, i64* rounds) {
+  u64 *counts = queues.progress->lowest, *counter = &counts[0];  // what this rank finds; three in turn, as the totals
+  unsigned step = 0;
+  queues.begin();
+  ranks.begin(AHEAD && !found.parents ? 2 : 1);
+  for (i64 i = thread_id(); i < graph.proxies; i += num_threads())
+    if (found.parents || AHEAD || !ranks.is_mirror(i)) found.hops[i] = -1;
+  for (i64 i = thread_id(); found.parents && i < graph.proxies; i += num_threads()) found.parents[i] = -1;
+  for (i64 i = thread_id(); i < bits.words; i += num_threads()) bits.seen[i] = bits.next[i] = 0;
+  queues.barrier();
+  if (thread_id() < 32 && has_bit(index, source)) {  // every proxy of the source knows that it is one
+    int lid = lid_of(index, table, source);
+    bool one = lane_id() == 0;
+    if (one) bits.seen[lid >> 5] = bits.next[lid >> 5] = 1u << (lid & 31);
+    if (one && !ranks.is_mirror(lid)) {
+      found.hops[lid] = 0;
+      if (!Ranks::ALONE) *counter = graph.counted(lid);
+      if (found.parents) found.parents[lid] = source;
+    }
+    append(queues.of_step(0), one, lid, graph.offsets);
+  }
+  if (Ranks::ALONE) counter = queues.of_step(0).counter;
+  auto value = [&](int k) { return k == 0 ? peek(counter) : 0ull; };
+  ranks.meet(value);
+
+  Way way = QUEUED;  // of the last level
+  i64 before = 0, unexplored = whole.edges, to_masters = 0, to_mirrors = 0;
   int level = 0, most = IN_A_BURST, bursts = 0;
   for (;;) {
-    u64 total = queues.total(step);
-    i64 count = queue_nodes(total);
+    i64 nodes = 0, edges = 0;
+    u64 total = 0;
+    ranks.each(0, value, [&](u64 told) { nodes += queue_nodes(told), edges += queue_edges(told), total = told; });
+    i64 sent = (i64)ranks.news, count = nodes + sent;
     if (count == 0) break;
-    if (direction != 1)
-      pulling = direction == 2 || (pulling ? count >= before || count > rows / beta
-                                           : queue_edges(total) > unexplored / alpha);
-    if (queued) unexplored -= queue_edges(total);
-    before = count;
-    level++;
-    if (!pulling && !queued) {  // what the last pull found becomes a queue
-      queue_new(queues.next(step), 0, proxies, seen, next, offsets);
-      queues.barrier();
-      total = queues.total(step);
+    if constexpr (!Ranks::ALONE) {
+      float mean = (float)whole.edges / whole.nodes;
+      if (way == QUEUED && sent) edges += (i64)((float)sent * (nodes ? (float)edges / nodes : mean));
+      if (way == SWEPT) edges = (i64)((float)count * mean);
     }
+    bool pulling = way == PULLED;
+    if (rule.direction != 1)
+      pulling = rule.direction == 2 || (pulling ? count >= before || count > whole.nodes / rule.beta
+                                                : edges > unexplored / rule.alpha);
+    if (way != PULLED) unexplored -= edges;
+    before = count;
+
+    if constexpr (!Ranks::ALONE) {
+      bool came = way == SWEPT && sent;
+      for (int p = 0; came && p < ranks.peers.ranks; p++) {
+        i64 half = (level & 1) * bit_words(ranks.proxies.sizes[p]);
+        if (p != ranks.peers.rank) take_bits(ranks.proxies, p, bits.in[p] + half, bits.seen, found.hops, level);
+      }
+      came |= take_entries(ranks, graph, found, level, bits.seen, way == QUEUED, queues.of_step(step));
+      if (came) queues.barrier();
+      if (pulling || whole.mirrors_push) {
+        to_mirrors += ranks.publish(bits.seen, bits.seen_of);
+        ranks.meet(nothing_to_tell);
+      }
+    }
+    if (!pulling && (way != QUEUED || whole.mirrors_push)) {  // no queue has what came as bits
+      Queue fresh = Ranks::ALONE ? queues.next(step) : queues.of_step(step);
+      i64 begin = 0;
+      if constexpr (!Ranks::ALONE) begin = way == QUEUED ? ranks.proxies.masters : 0;
+      queue_new(fresh, begin, graph.proxies, bits.seen, bits.next, graph.offsets);
+      queues.barrier();
+    }
+    level++;
+    if (!Ranks::ALONE || (way == PULLED && !pulling)) total = queues.total(step);
+    Rows frontier = queues.rows(step, total);
     Queue out = queues.next(step);
-    bool names = parents && level <= DEEP;
-    Rows frontier = queues.rows(step - 1, total);
-    if (BURSTS && !pulling && level > DEEP && is_narrow(frontier)) {  // ``unexplored`` does not count their few edges
-      u64* cut = &queues.progress->lowest[bursts % 3];  // as the totals, three in turn
+    counter = Ranks::ALONE ? out.counter : &counts[step % 3];
+    if (!Ranks::ALONE && thread_id() == 0) counts[(step + 1) % 3] = 0;
+    bool names = found.parents && (!Ranks::ALONE || level <= DEEP), swept = false;
+    if constexpr (!Ranks::ALONE) swept = !pulling && !found.parents && edges > whole.nodes / SWEPT_FROM;
+    way = pulling ? PULLED : swept ? SWEPT : QUEUED;
+    if (Ranks::ALONE && BURSTS && way == QUEUED && level > DEEP && is_narrow(frontier)) {
+      u64* cut = &counts[bursts % 3];  // ``unexplored`` does not count their few edges
       bursts++;
-      if (thread_id() == 0) queues.progress->lowest[bursts % 3] = 0;
-      int taken = take_levels(frontier, offsets, targets, level, most, hops, seen, cut, queues, out);
+      if (thread_id() == 0) counts[bursts % 3] = 0;
+      int taken = take_levels(frontier, graph.offsets, graph.targets, level, most, found.hops, bits.seen, cut, queues, out);
       level += taken - 1;
       most = taken < most ? taken : min(2 * most, IN_A_BURST);
-    } else if (pulling) {
-      i64 hits = 0;
-      pull_level(rows, first, in_offsets, in_sources, seen, next, [&](bool hit, i64 target, int source) {
-        if (hit) hops[target] = level, hits++;
-        if (hit && names) parents[target] = gids[source];
-      });
-      hits = sum_of_warp(hits);
-      if (lane_id() == 0 && hits) atomicAdd(out.counter, (u64)hits << EDGE_BITS);
-      unsigned* older = seen;
-      seen = next, next = older;
     } else {
-      for_each_edge(frontier, [&](const Edges& edges) {
-        int target[K];
-        bool fresh[K];
-#pragma unroll
-        for (int k = 0; k < K; k++) target[k] = edges.active[k] ? targets[edges.place[k]] : 0;
-#pragma unroll
-        for (int k = 0; k < K; k++) fresh[k] = edges.active[k] && !get_bit(seen, target[k]);
-#pragma unroll
-        for (int k = 0; k < K; k++) {
-          fresh[k] = fresh[k] && claim_bit(seen, target[k]);
-          if (fresh[k]) hops[target[k]] = level;
+      if constexpr (!Ranks::ALONE && AHEAD)
+        if (way == QUEUED && level > DEEP && edges <= AHEAD_FROM && !found.parents && !whole.mirrors_push) {
+          to_masters -= ranks.mailed() * sizeof(int);  // from here on entries have hops with them
+          level = run_ahead(ranks, frontier, out, step, graph, level, found, bits, queues);
+          to_masters += ranks.mailed() * sizeof(int);
+          break;
         }
-        for (int k = 0; names && k < K; k++)
-          if (edges.active[k]) offer_parent(hops, parents, target[k], level, gids[edges.node[k]]);
-        append_all(out, fresh, target, offsets);
-      });
+      u64 masters = 0;
+      if (way == QUEUED) masters = push_queue(ranks, frontier, out, graph, found, level, names, bits.seen);
+      else if (way == PULLED) masters = pull(ranks, graph, found, level, names, bits);
+      else if constexpr (!Ranks::ALONE) masters = push_bits(ranks, frontier, queues, graph, found, level, bits);
+      if (!Ranks::ALONE || way == PULLED) {
+        masters = sum_of_warp(masters);
+        if (lane_id() == 0 && masters) atomicAdd(counter, masters);
+      }
+      if (way == PULLED) exchange(bits.seen, bits.next), exchange(bits.seen_of, bits.next_of);
     }
-    queued = !pulling;
-    queues.barrier();
+    if constexpr (!Ranks::ALONE)
+      for (int p = 0; way == SWEPT && p < ranks.peers.ranks; p++) to_masters += 4 * bit_words(ranks.proxies.mirrors_of(p));
+    ranks.meet(value);
   }
-  if (bursts) level = count_levels(proxies, offsets, hops, &queues.progress->lowest[bursts % 3], queues);
-  if (parents && level > DEEP) find_parents(proxies, offsets, targets, hops, gids, parents, step, queues);
+  if constexpr (Ranks::ALONE) {
+    if (bursts) level = count_levels(graph.proxies, graph.offsets, found.hops, &counts[bursts % 3], queues);
+    if (found.parents && level > DEEP)
+      find_parents(graph.proxies, graph.offsets, graph.targets, found.hops, graph.gids, found.parents, step, queues);
+  } else {
+    to_masters += ranks.mailed() * (found.parents ? 12 : 4);
+    queues.barrier();
+    if (found.parents) {
+      tell_parents(ranks, found);
+      ranks.meet(nothing_to_tell);
+      take_parents(ranks, found.parents);
+      queues.barrier();
+    }
+  }
+  ranks.end(to_masters, to_mirrors);
   if (thread_id() == 0) *rounds = level;
+}
+
+// What all searches share.
+struct Plan {
+  Bits bits;
+  const u64* index;
+  const int* table;
+  Local graph;
+  Whole whole;
+  Queues queues;
+};
+
+extern "C" __global__ void __launch_bounds__(512, RESIDENT)
+search(RANKS::Given given, Plan plan, i64 source, i64 direction, i64 alpha, i64 beta, int* hops, i64* parents, int* kept,
+       int* stamps, i64* rounds) {
+  RANKS ranks(given);
+  Found found = {hops, parents, kept, stamps};
+  search_levels(ranks, plan.index, plan.table, source, plan.graph, plan.whole, Rule{direction, alpha, beta}, found, plan.bits,
+                plan.queues, rounds);
 }

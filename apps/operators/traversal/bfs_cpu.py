@@ -7,13 +7,13 @@ queue, so that a level costs what its frontier has; those that are pulled from a
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from apps.operators.frontier_cpu import get_bit, set_bit
-from apps.operators.traversal.levels_cpu import BfsPlan, Found, pull_level, pull_rows, push_level, push_rows
+from cusp.apps.operators.frontier_cpu import get_bit, set_bit
+from cusp.apps.operators.traversal.levels_cpu import BfsPlan, Found, pull_level, pull_rows, push_level, push_rows
 from cusp.kernels.atomics import atomic_min, atomic_or
 from cusp.kernels.bits import first_bit, unsigned
 from cusp.partition import Partition
+from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import in_parallel, many, ranges, row_ranges, whole_words
 from gluon.device_cpu import move_bits, no_bits
 from gluon.sync import Sync

@@ -1,20 +1,22 @@
 """Breadth-first search on the GPU: see interfaces.py; the kernels are in bfs.cuh."""
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import cupy as cp
 import numpy as np
 
-from apps.operators.frontier_gpu import Queue, blocks_for, make_queue, require_countable, threads_for
-from apps.operators.traversal.peers.bfs_gpu import PeerSearch
-from cusp.kernels.cuda import c_type, load, many_threads
+from cusp.apps.operators.frontier_gpu import Queue, blocks_for, make_queue, require_countable, threads_for
+from cusp.kernels.cuda import Struct, c_type, load, many_threads, struct
 from cusp.partition import Partition
+from gluon.peers.link_gpu import Link
+from gluon.peers.lists_gpu import mirrors_have_rows
 from gluon.sync import Sync
 
-BFS = "apps/operators/traversal/bfs.cuh"
+BFS = "cusp/apps/operators/traversal/bfs.cuh"
 DIRECTIONS = {"auto": 0, "push": 1, "pull": 2}
+EDGE_BITS = 33  # of a sum of edges in a counter of several ranks, one less than in frontier.cuh
 
 
 def bfs_push(
@@ -44,22 +46,35 @@ class BfsPlan:
 
     Attributes
     ----------
-    rows : int
-        Nodes from this one on have no in-edges.
-    in_edges : (offsets, sources), or None if there is no way to pull
-    first : (rows,) int32
-        First in-neighbour of each node, -1 where there is none.
-    bitmaps : uint32 words
-    peers : PeerSearch or None
-        What several ranks need.
+    link : Link
+        Its arrays are two bitmaps of proxies.
+    kernel : function
+    shared : tuple
+        Members of struct Plan of bfs.cuh, without the bits.
+    known : tuple of Struct, or None
+        That struct, where its addresses do not change.
+    pulls : bool
+        Whether there is a way to pull.
+    ahead : bool
+        Whether several ranks run ahead of each other, where levels are many and narrow.
     """
 
-    queue: Queue
-    rows: int
-    in_edges: Any
-    first: Any
-    bitmaps: Any
-    peers: PeerSearch | None
+    link: Link
+    kernel: Any
+    shared: tuple[Any, ...]
+    known: tuple[Struct] | None
+    words: int
+    pulls: bool
+    ahead: bool
+
+    def find(self) -> tuple[Struct]:
+        """Struct Plan of bfs.cuh."""
+        return self.known or self.made()
+
+    def made(self) -> tuple[Struct]:
+        """The same, made anew."""
+        link = self.link
+        return (struct(*link.array(0), *link.array(1), self.words, *link.box(2), *self.shared),)
 
 
 def plan_bfs(part: Partition, in_edges: Any, sync: Sync) -> BfsPlan:
@@ -71,30 +86,42 @@ def plan_bfs(part: Partition, in_edges: Any, sync: Sync) -> BfsPlan:
         first = cp.where(filled[:rows], sources[cp.minimum(offsets[:rows], max(sources.size - 1, 0))], -1)
         first = first.astype(np.int32)
         require_countable(rows, part.num_local_edges)  # a pull counts nodes without out-edges, too
-    peers = PeerSearch(part, sync, rows, in_edges or (part.offsets, part.targets), first) if sync.peers else None
-    bitmaps = cp.empty(0 if peers else 2 * _words(part), np.uint32)
-    return BfsPlan(make_queue(part), rows, in_edges, first, bitmaps, peers)
+    queue, push = make_queue(part), sync.peers is not None and mirrors_have_rows(part, sync.comm)
+    blocks = 2 if push else blocks_for(part)
+    ahead = sync.peers is not None and blocks == 1
+    link = Link(
+        part, sync, queue.progress, 2 * [4 * _words(part)],
+        lambda size: [4 * size * (1 + ahead), 8 * size, 8 * -(-size // 32)],
+    )  # fmt: skip
+    nodes, shift = rows, 0
+    if not link.alone:
+        require_countable(part.num_masters, 0)
+        (nodes,) = sync.total(int(cp.count_nonzero(part.degrees)))
+        shift = max(0, part.num_edges.bit_length() - EDGE_BITS)
+    ends = in_edges or (part.offsets, part.targets)
+    graph = struct(part.num_proxies, part.offsets, part.targets, rows, *ends, first, part.gids, part.degrees, shift)
+    kernel = link.load(BFS, "search", blocks, VALUE="int")
+    whole = struct(max(nodes, 1), part.num_edges >> shift, int(push))
+    shared = (part.lid_map.index, part.lid_map.table, graph, whole, queue.struct)
+    plan = BfsPlan(link, kernel, shared, None, _words(part), in_edges is not None, ahead)
+    return replace(plan, known=plan.made()) if link.alone else plan
 
 
 def bfs_drain(
     part: Partition, plan: BfsPlan, source: int, direction: str, alpha: int, beta: int, with_parents: bool
 ) -> tuple[Any, Any, Any]:
-    queue, levels = plan.queue, cp.empty(1, np.int64)
-    way = DIRECTIONS[direction if plan.in_edges else "push"]
-    if plan.peers:
-        return *plan.peers.run(int(source), way, alpha, beta, with_parents, queue, levels), levels[0]
-    hops = cp.empty(part.num_masters, np.int32)
-    parents = cp.empty(part.num_masters if with_parents else 0, np.int64)
-    if not part.has_node(source):
-        hops.fill(-1)
-        parents.fill(-1)
-        return hops, parents, 0
-    _bfs(np.int32).resident("bfs_drain", blocks_for(part))(
-        part.lid_map.index, part.lid_map.table, int(source), part.num_proxies, plan.rows, part.num_edges, part.offsets,
-        part.targets, *(plan.in_edges or (part.offsets, part.targets)), plan.first, way, alpha, beta, hops, part.gids,
-        int(with_parents), parents, plan.bitmaps, _words(part), queue.struct, levels,
+    levels, way = cp.empty(1, np.int64), DIRECTIONS[direction if plan.pulls else "push"]
+    # no null pointer without nodes
+    known = max(part.num_proxies, 1) if with_parents or plan.ahead else part.num_masters
+    hops, nothing = cp.empty(known, np.int32), np.uint64(0)
+    parents = cp.empty(known, np.int64) if with_parents else None
+    kept = cp.empty(known, np.int32) if with_parents and not plan.link.alone else nothing
+    stamps = cp.empty(known, np.int32) if plan.ahead and not with_parents else nothing
+    plan.link.run(
+        plan.kernel, plan.find, int(source), way, alpha, beta, hops, nothing if parents is None else parents, kept,
+        stamps, levels,
     )  # fmt: skip
-    return hops, parents, levels[0]
+    return hops[: part.num_masters], None if parents is None else parents[: part.num_masters], levels[0]
 
 
 @functools.cache

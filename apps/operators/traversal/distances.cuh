@@ -1,5 +1,5 @@
 // Distances and what edges offer them. VALUE, the label's type, is int, long long or double; WEIGHT is that of the edges.
-#include "../frontier.cuh"
+#include "cusp/apps/operators/frontier.cuh"
 
 // Distances are not negative: their bits are integers of the same order.
 __device__ inline i64 bits_of(int value) { return value; }

@@ -43,7 +43,7 @@ class Bfs(Protocol):
     def bfs_drain(
         self, part: "Partition", plan: Any, source: int, direction: str, alpha: int, beta: int, with_parents: bool
     ) -> tuple[Array, Array, Any]:
-        """A whole search, where :meth:`~apps.operators.interfaces.Frontier.drains` says so, or on ranks that are peers.
+        """A whole search, where ``Frontier.drains`` says so, or on ranks that are peers.
 
         Returns
         -------
@@ -55,7 +55,7 @@ class Bfs(Protocol):
 
 
 class Sssp(Protocol):
-    """Shortest paths by delta-stepping. A node is pending if its value fell since its edges were last relaxed."""
+    """What shortest paths ask about lengths; they are an edge operator, but for what only GPUs have."""
 
     def bucket_scale(self, queue: Any, sync: "Sync") -> float:
         """How many times wider than usual buckets should be."""
@@ -67,45 +67,15 @@ class Sssp(Protocol):
         """The ``queue`` of the operators here, for distances of a type. Collective."""
 
     def drains(self, queue: Any, sync: "Sync") -> bool:
-        """Whether :meth:`shortest_paths` can be called."""
+        """Whether there is a kernel for a whole search, :meth:`GpuSssp.shortest_paths`."""
 
     def settles(self, queue: Any) -> bool:
-        """Whether distances can be settled bucket by bucket: then the methods of :class:`GpuSssp` are there."""
-
-    def find_pending(self, lowered: Array, values: Array, relaxed_at: Array, pending: Array, far: Any) -> Any:
-        """Lowest value of a pending node, or ``far``; pending ones among the ``lowered`` get their bits."""
-
-    def relax_below(
-        self, limit: Any, delta: Any, far: Any, offsets: Array, targets: Array, weights: Array, values: Array,
-        relaxed_at: Array, pending: Array, updated: Array, queue: Any,
-    ) -> None:  # fmt: skip
-        """Relax the out-edges of pending nodes below ``limit`` until none is left; a drain of one bucket.
-
-        Sums that do not stay below ``far`` are not distances. On a CPU the next buckets, ``delta`` wide or more, follow
-        while there were few edges: distances that other ranks lower later are relaxed again, but there are fewer
-        rounds.
-        """
-
-    def relax_some(
-        self, limit: Any, delta: Any, far: Any, offsets: Array, targets: Array, weights: Array, values: Array,
-        relaxed_at: Array, pending: Array, updated: Array, queue: Any,
-    ) -> None:  # fmt: skip
-        """As :meth:`relax_below`, but on a CPU only until about as many edges were relaxed as a message is worth."""
-
-    def shortest_paths(self, part: "Partition", sync: "Sync", source: int, lengths: Any) -> tuple[Array, Any]:
-        """Distances of all proxies, ``lengths.far`` where there is no path, and the number of buckets.
-
-        A whole search, where :meth:`drains` says so. Collective.
-        """
-
-    def mark_too_far(
-        self, offsets: Array, targets: Array, weights: Array, values: Array, far: Any, marks: Array, updated: Array
-    ) -> None:
-        """Mark the targets of edges from reached nodes whose sum does not fit below ``far``."""
+        """Whether distances can be settled bucket by bucket, by methods of :class:`GpuSssp`."""
 
 
 class GpuSssp(Sssp, Protocol):
-    """What only the GPU offers: buckets that are settled, where edges weigh as much as their reverses.
+    """What only the GPU offers: a kernel for a whole search, and buckets that are settled, where edges weigh as much as
+    their reverses. A node is pending if its value fell since its edges were last relaxed.
 
     Attributes
     ----------
@@ -117,6 +87,24 @@ class GpuSssp(Sssp, Protocol):
 
     MOST_BUCKETS: int
     ENOUGH: float
+
+    def find_pending(self, lowered: Array, values: Array, relaxed_at: Array, pending: Array, far: Any) -> Any:
+        """Lowest value of a pending node, or ``far``; pending ones among the ``lowered`` get their bits."""
+
+    def relax_below(
+        self, limit: Any, delta: Any, far: Any, offsets: Array, targets: Array, weights: Array, values: Array,
+        relaxed_at: Array, pending: Array, updated: Array, queue: Any,
+    ) -> None:  # fmt: skip
+        """Relax the out-edges of pending nodes below ``limit`` until none is left; a drain of one bucket.
+
+        Sums that do not stay below ``far`` are not distances.
+        """
+
+    def shortest_paths(self, part: "Partition", sync: "Sync", source: int, lengths: Any) -> tuple[Array, Any]:
+        """Distances of all proxies, ``lengths.far`` where there is no path, and the number of buckets.
+
+        A whole search, where :meth:`drains` says so. Collective.
+        """
 
     def open_bucket(
         self, part: "Partition", low: Any, high: Any, far: Any, values: Array, queue: Any
@@ -153,7 +141,7 @@ class Tree(Protocol):
 
 
 if TYPE_CHECKING:
-    from apps.operators.traversal import bfs_cpu, bfs_gpu, sssp_cpu, sssp_gpu, tree_cpu, tree_gpu
+    from cusp.apps.operators.traversal import bfs_cpu, bfs_gpu, sssp_cpu, sssp_gpu, tree_cpu, tree_gpu
 
     _bfs_cpu: Bfs = bfs_cpu
     _bfs_gpu: Bfs = bfs_gpu

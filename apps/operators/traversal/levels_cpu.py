@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
-from apps.operators.frontier_cpu import get_bit, set_bit
+from cusp.apps.operators.frontier_cpu import get_bit, set_bit
 from cusp.kernels.atomics import atomic_min
 from cusp.kernels.bits import prefetch, unsigned
 from cusp.partition import Partition
+from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import edges_before, in_parallel, ranges, row_ranges, whole_words
 
 

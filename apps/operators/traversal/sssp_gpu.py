@@ -1,31 +1,40 @@
-"""Shortest paths on the GPU: see interfaces.py; the kernels are in sssp.cuh.
+"""Shortest paths on the GPU: see interfaces.py.
 
-On one rank a whole search runs in one kernel. Where edges weigh as much as their reverses, rows are sorted by weight,
-and distances are settled bucket by bucket until most edges belong to settled nodes; then the other nodes pull: see
-sssp_sorted.cuh.
+On one rank a whole search runs in one kernel, that of any edge operator. Where edges weigh as much as their reverses,
+rows are sorted by weight, and distances are settled bucket by bucket until most edges belong to settled nodes; then
+the other nodes pull: see sssp_sorted.cuh.
 """
 
 import functools
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import cupy as cp
 import numpy as np
 
-from apps.operators.frontier_gpu import DENSE, Queue, blocks_for, make_queue, threads_for
-from apps.operators.interfaces import without_rounds
-from apps.operators.traversal.bfs_gpu import bfs_drain, plan_bfs
-from apps.operators.traversal.interfaces import ALPHA, BETA
-from apps.operators.traversal.peers.relax_gpu import PeerRelaxing
-from apps.operators.traversal.peers.sssp_gpu import PeerPaths
+from cusp.apps.operators.expressions.binding import Binding
+from cusp.apps.operators.expressions.expression import Expression
+from cusp.apps.operators.expressions.relaxer_gpu import Relaxer
+from cusp.apps.operators.frontier_gpu import DENSE, Queue, make_queue, threads_for
+from cusp.apps.operators.interfaces import without_rounds
+from cusp.apps.operators.traversal.bfs_gpu import bfs_drain, plan_bfs
+from cusp.apps.operators.traversal.interfaces import ALPHA, BETA
+from cusp.apps.operators.traversal.peers.relax_gpu import PeerRelaxing
+from cusp.apps.operators.traversal.peers.sssp_gpu import SettledPaths
 from cusp.kernels.cuda import Struct, c_type, load, many_threads, struct, sums_of
 from cusp.partition import Partition
 from cusp.runtime.devices import to_host
 from gluon.device_gpu import full, no_bits, read, write
+from gluon.label import Label
 from gluon.peers.lists_gpu import mirrors_have_rows
+from gluon.reduction import MIN
 from gluon.sync import Sync
 
-SSSP, SORTED = (f"apps/operators/traversal/{name}.cuh" for name in ("sssp", "sssp_sorted"))
+RELAX = SimpleNamespace(  # an operator, as Binding sees it
+    expression=Expression("distance + weight"), where=None, priority=None, into="distance", write="dst", read="src"
+)
+SSSP, SORTED = (f"cusp/apps/operators/traversal/{name}.cuh" for name in ("sssp", "sssp_sorted"))
 ENOUGH = 0.85  # share of the edges that belong to settled nodes when the others begin to pull, once
 ENOUGH_TO_REPEAT = 0.5  # and where they can pull again
 MOST_BUCKETS = 64  # before that, at most
@@ -74,10 +83,10 @@ def relax_below(
     limit: Any, delta: Any, far: Any, offsets: Any, targets: Any, weights: Any, values: Any, relaxed_at: Any,
     pending: Any, updated: Any, queue: "Relaxing",
 ) -> None:  # fmt: skip
-    _relax(0, limit, far, far, offsets, targets, weights, values, relaxed_at, pending, updated, queue)
-
-
-relax_some = relax_below
+    relaxer = queue.relaxer
+    nodes, last = relaxer.nodes(values, pending, updated, relaxed_at), relaxer.last_below(limit)
+    while relaxer.run(nodes, last, far):
+        pass
 
 
 @dataclass(frozen=True)
@@ -86,24 +95,25 @@ class Relaxing:
 
     Attributes
     ----------
+    relaxer : Relaxer
+        In buckets that are drained.
     queue : Queue
+        For other searches.
     stamps : (proxies,) int32
         The step in which each was last appended.
     rounds : (1,) int64
-    blocks : int
-        Per multiprocessor, where edges are relaxed in one kernel.
     by_weight : (targets, weights), or None
         The edges with each row sorted by weight, where buckets can be settled.
-    peers : PeerPaths, PeerRelaxing or None
-        What a search over several ranks in one kernel needs, where that can be.
+    paths : SettledPaths, PeerRelaxing or None
+        What a search in one kernel needs, where rows are sorted by weight, or over several ranks.
     """
 
+    relaxer: Relaxer
     queue: Queue
     stamps: Any
     rounds: Any
-    blocks: int
     by_weight: Any
-    peers: PeerPaths | PeerRelaxing | None = None
+    paths: SettledPaths | PeerRelaxing | None = None
 
 
 def plan_relaxing(part: Partition, sync: Sync, weights: Any, dtype: np.dtype) -> Relaxing:
@@ -111,17 +121,20 @@ def plan_relaxing(part: Partition, sync: Sync, weights: Any, dtype: np.dtype) ->
     pays = part.symmetric and part.num_edges >= DENSE * part.num_nodes and (sync.plan.apart or not sync.plan.mixed)
     exact = dtype.kind == "i" and (weights.dtype.itemsize <= 4 or part.weights is None)
     by_weight = _sort_rows(part, weights) if pays and exact and _weighs_the_same(part, sync, weights) else None
-    peers: PeerPaths | PeerRelaxing | None = None
-    alone = without_rounds(part, sync)
+    paths: SettledPaths | PeerRelaxing | None = None
+    queue, alone = make_queue(part), without_rounds(part, sync)
+    distance = Label(part, dtype, MIN.identity(dtype).item(), MIN)
+    ordered = Binding(RELAX, part, {"distance": distance}).ordered()
     if sync.peers and by_weight is None and not alone:
-        peers = PeerRelaxing(part, sync, weights, dtype, stamps)
-    elif sync.peers and by_weight and not mirrors_have_rows(part, sync.comm):
-        peers = PeerPaths(part, sync, dtype, by_weight, int(part.num_edges * ENOUGH_TO_REPEAT), MOST_BUCKETS)
-    return Relaxing(make_queue(part), stamps, rounds, blocks_for(part), by_weight, peers)
+        paths = PeerRelaxing(part, sync, ordered)
+    elif by_weight and (not mirrors_have_rows(part, sync.comm) if sync.peers else sync.plan.apart):
+        enough = int(part.num_edges * ENOUGH_TO_REPEAT)
+        paths = SettledPaths(part, sync, queue, dtype, by_weight, enough, MOST_BUCKETS, stamps)
+    return Relaxing(Relaxer(part, ordered), queue, stamps, rounds, by_weight, paths)
 
 
 def drains(queue: Relaxing, sync: Sync) -> bool:
-    return queue.peers is not None or sync.plan.apart
+    return queue.paths is not None or sync.plan.apart
 
 
 def _weighs_the_same(part: Partition, sync: Sync, weights: Any) -> bool:
@@ -210,41 +223,21 @@ def shortest_paths(part: Partition, sync: Sync, source: int, lengths: Any) -> tu
     far, relaxing = lengths.dtype.type(lengths.far), lengths.queue
     queue = relaxing.queue
     delta = lengths.dtype.type(min(lengths.delta, lengths.far))
-    if relaxing.peers is not None:
-        return relaxing.peers.run(int(source), far, delta, queue, relaxing.rounds), relaxing.rounds[0]
-    if not part.has_node(source):
+    if isinstance(relaxing.paths, SettledPaths):
+        return relaxing.paths.run(int(source), far, delta, queue, relaxing.rounds), relaxing.rounds[0]
+    if relaxing.paths is None and not part.has_node(source):
         return full(part.num_proxies, far, lengths.dtype), 0
-    if relaxing.by_weight is not None:
-        values = cp.empty(part.num_proxies, lengths.dtype)
-        rows, enough = _rows(part, relaxing, queue.capacity), int(part.num_edges * ENOUGH_TO_REPEAT)
-        _sorted(lengths.dtype, lengths.weights.dtype).resident("settle_and_pull")(
-            int(source), part.lid_map.index, part.lid_map.table, rows, part.num_proxies, enough, MOST_BUCKETS, far,
-            delta, values, relaxing.stamps.view(np.uint32), queue.struct, relaxing.rounds,
-        )  # fmt: skip
-        return values, relaxing.rounds[0]
     values, pending = full(part.num_proxies, far, lengths.dtype), no_bits(part.num_proxies)
     write(part, source, 0, values, pending)
-    relaxing.stamps.fill(0)
-    queue.progress.fill(0)
-    queue.progress[4:5].view(values.dtype)[0] = far
-    rest = (part.offsets, part.targets, lengths.weights, values, values, pending, pending)
-    _relax(1, far, far, delta, *rest, relaxing)
-    return values, relaxing.rounds[0]
-
-
-def _relax(whole: int, limit: Any, far: Any, delta: Any, offsets: Any, targets: Any, weights: Any, values: Any,
-           relaxed_at: Any, pending: Any, updated: Any, relaxing: Relaxing) -> None:  # fmt: skip
-    number = values.dtype.type
-    _sssp(values.dtype, weights.dtype).resident("relax_drain", relaxing.blocks)(
-        whole, number(limit), number(far), number(delta), values.size, offsets, targets, weights, values, relaxed_at,
-        pending, updated, relaxing.stamps, relaxing.queue.struct, relaxing.rounds,
-    )  # fmt: skip
-
-
-def mark_too_far(offsets: Any, targets: Any, weights: Any, values: Any, far: Any, marks: Any, updated: Any) -> None:
-    _sssp(values.dtype, weights.dtype).mark_too_far(
-        many_threads(), values.size, offsets, targets, weights, values, values.dtype.type(far), marks, updated
-    )
+    if relaxing.paths is not None:
+        relaxing.paths.run(values, pending, delta, relaxing.rounds)
+        return values, relaxing.rounds[0]
+    relaxer = relaxing.relaxer
+    nodes = relaxer.nodes(values, pending)
+    relaxer.done.fill(0)
+    while relaxer.run(nodes, far, delta):
+        pass
+    return values, relaxer.done[0]
 
 
 @functools.cache

@@ -1,6 +1,7 @@
 // Shortest paths where every edge weighs as much as its reverse and rows are sorted by weight: distances are settled bucket by
 // bucket, then the other nodes pull. Types as in distances.cuh.
-#include "distances.cuh"
+#include "cusp/apps/operators/traversal/distances.cuh"
+#include "gluon/kernels/link.cuh"
 
 __device__ inline u64 mix(u64 value) {
   value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9ull;
@@ -112,14 +113,40 @@ __device__ inline void collect(unsigned* fallen, Queue out, VALUE limit, VALUE f
   }
 }
 
-// Relaxes what the queue of a step holds, then the nodes that fell, until none does.
-__device__ inline void relax_all(Queues queues, unsigned& step, VALUE limit, VALUE far, SortedRows rows, VALUE* values,
-                                 unsigned* fallen, VALUE* relaxed_at, unsigned* updated) {
+// Mirrors whose distance fell offer it to their masters, which take what is shorter and get their bits. False if no rank was busy
+// or offered anything.
+__device__ inline bool exchange_offers(Together& ranks, Queues queues, bool busy, VALUE* values, unsigned* fallen) {
+  auto value = [&](int k) { return (u64)(k == 0 && busy); };
+  take_mirrors(ranks.peers, ranks.proxies, fallen, [&](int lid, bool fell) {
+    bool chosen[1] = {fell};
+    int mirror[1] = {lid};
+    ranks.tell_master(chosen, mirror, [&](int to, i64 at, int) { ranks.values_for<VALUE>(to)[at] = values[lid]; });
+  });
+  ranks.meet(value);
+  if (ranks.sum(0, value) + ranks.news == 0) return false;
+  ranks.take<1>([&](int p, i64 at, const bool (&came)[1], const int (&entry)[1]) {
+    if (!came[0]) return;
+    int lid = ranks.proxies.lists[p][entry[0]];
+    VALUE offer = ranks.values_from<VALUE>(p)[at];
+    if (offer < values[lid] && offer < lower(&values[lid], offer)) atomicOr(&fallen[lid >> 5], 1u << (lid & 31));
+  });
+  queues.barrier();
+  return true;
+}
+
+__device__ inline bool exchange_offers(const Alone&, Queues, bool, VALUE*, unsigned*) { return true; }
+
+// Relaxes what the queue of a step holds, then the nodes that fell, on any rank, until none does. All ranks take each step together:
+// one that ran ahead would keep the others waiting for what it finds.
+template <class Ranks>
+__device__ inline void relax_all(Ranks& ranks, Queues queues, unsigned& step, VALUE limit, VALUE far, SortedRows rows,
+                                 VALUE* values, unsigned* fallen, VALUE* relaxed_at, unsigned* updated) {
   for (;;) {
     u64 total = queues.total(step);
-    if (queue_nodes(total) == 0) break;
+    if (Ranks::ALONE && queue_nodes(total) == 0) break;
     relax(queues.rows(step, total), far, rows, values, fallen, updated);
     queues.barrier();
+    if (!exchange_offers(ranks, queues, queue_nodes(total) > 0, values, fallen)) break;
     collect(fallen, queues.next(step), limit, far, rows, values, relaxed_at);
     queues.barrier();
   }
@@ -269,33 +296,50 @@ struct Sums {
 // push. Then only paths through others that are not settled are news: all pull again, through edges that are shorter by
 // ``low``, until few fall. What fell last is relaxed without buckets until nothing changes. Nearly all edges between settled
 // nodes are never looked at.
+//
+// On several ranks no mirror has out-edges. A bucket is settled on each rank; then mirrors whose distance fell offer it to their
+// masters, and again, until no rank offers anything. Before each pull of nodes that are not settled, all mirrors get the distances
+// of their masters.
+struct Until {
+  i64 enough, buckets;  // edges of settled nodes, and buckets, after which the others pull
+};
+struct Distances {  // of proxies
+  VALUE* own;
+  VALUE* const* of_all;  // where they are on all ranks
+};
+
 extern "C" __global__ void __launch_bounds__(512, RESIDENT)
-settle_and_pull(i64 source, const u64* index, const int* table, SortedRows rows, i64 proxies, i64 enough, i64 most_buckets,
-                VALUE far, VALUE width, VALUE* values, unsigned* fallen, Queues queues, i64* rounds) {
-  i64 buckets = 0, words = (rows.size + 31) / 32;
+settle_and_pull(RANKS::Given given, Distances distances, i64 source, const u64* index, const int* table, SortedRows rows,
+                i64 proxies, Until until, VALUE far, VALUE width, unsigned* fallen, Queues queues, i64* rounds) {
+  RANKS ranks(given);
+  VALUE* values = distances.own;
+  i64 buckets = 0, words = (proxies + 31) / 32, to_mirrors = 0;
   queues.begin();
+  ranks.begin(2);
   for (i64 i = thread_id(); i < proxies; i += num_threads()) values[i] = far;
   for (i64 i = thread_id(); i < words; i += num_threads()) fallen[i] = 0;
   queues.barrier();
-  if (thread_id() == 0) values[lid_of(index, table, source)] = 0;
+  if (thread_id() == 0 && has_bit(index, source)) values[lid_of(index, table, source)] = 0;
   queues.barrier();
   Sums sums = {queues.progress->lowest};
+  u64* sum;
+  auto value = [&](int k) { return k == 0 ? peek(sum) : (u64)rows.size; };
   unsigned step = 0;
   VALUE low = 0, nearest = 0;
-  for (u64 settled = 0; buckets < most_buckets && low < far && (i64)settled < enough; buckets++) {
+  for (u64 settled = 0; buckets < until.buckets && low < far && (i64)settled < until.enough; buckets++) {
     VALUE high = far - low > width ? low + width : far;
-    u64* below = sums.next();
-    keep_lowest(below, append_windows(queues.next(step), low, high, far, rows, values), far);
-    queues.barrier();
-    low = value_below(far, peek(below));  // where nothing is before; ``far`` if nobody offers anything
-    if ((i64)settled < enough / RARE) nearest = low;
+    sum = sums.next();
+    keep_lowest(sum, append_windows(queues.next(step), low, high, far, rows, values), far);
+    ranks.meet(value);
+    low = value_below(far, ranks.most(0, value));  // where nothing is before; ``far`` if nobody offers anything
+    if ((i64)settled < until.enough / RARE) nearest = low;
     if (low >= high) continue;
-    relax_all(queues, step, high, far, rows, values, fallen, nullptr, nullptr);
+    relax_all(ranks, queues, step, high, far, rows, values, fallen, nullptr, nullptr);
     low = high;
-    u64* edges = sums.next();
-    add_up(edges, settled_edges(low, rows, values));
-    queues.barrier();
-    settled = peek(edges);
+    sum = sums.next();
+    add_up(sum, settled_edges(low, rows, values));
+    ranks.meet(value);
+    settled = ranks.sum(0, value);
   }
   if (thread_id() == 0) *rounds = buckets;
   if (nearest > 0 && low < far) {
@@ -303,16 +347,21 @@ settle_and_pull(i64 source, const u64* index, const int* table, SortedRows rows,
     queues.barrier();
     relax(queues.rows(step, queues.total(step)), far, rows, values, fallen, nullptr);
     queues.barrier();
+    exchange_offers(ranks, queues, false, values, fallen);
   }
   for (bool many = low < far; many; nearest = low) {
-    u64* count = sums.next();
-    add_up(count, pull(low, nearest, far, rows, values, fallen));
-    queues.barrier();
-    many = (i64)peek(count) > rows.size / MANY;
+    to_mirrors += ranks.publish(values, distances.of_all);
+    if (!RANKS::ALONE) ranks.meet(nothing_to_tell);
+    sum = sums.next();
+    add_up(sum, pull(low, nearest, far, rows, values, fallen));
+    ranks.meet(value);
+    many = ranks.sum(0, value) > ranks.sum(1, value) / MANY;
   }
   collect(fallen, queues.next(step), far, far, rows, values, nullptr);
   queues.barrier();
-  relax_all(queues, step, far, far, rows, values, fallen, nullptr, nullptr);
+  relax_all(ranks, queues, step, far, far, rows, values, fallen, nullptr, nullptr);
+  if (!RANKS::ALONE) queues.barrier();
+  ranks.end(ranks.mailed() * (sizeof(int) + sizeof(VALUE)), to_mirrors);
 }
 
 // The same on several ranks, step by step: the host asks the others in between. A bucket is opened on every rank, then each
@@ -334,7 +383,9 @@ settle_bucket(VALUE high, VALUE far, SortedRows rows, VALUE* values, VALUE* rela
   unsigned step = 0;
   append_pending(pending, queues.of_step(step), high, far, rows, values, relaxed_at);
   queues.barrier();
-  relax_all(queues, step, high, far, rows, values, pending, relaxed_at, updated);
+  Alone::Given given = {&queues.progress->arrived};
+  Alone ranks(given);
+  relax_all(ranks, queues, step, high, far, rows, values, pending, relaxed_at, updated);
   if (thread_id() == 0) queues.progress->total[(step + 2) % 3] = 0;  // the others are
 }
 

@@ -1,5 +1,5 @@
 // Parents in a tree of shortest paths. VALUE is the type of hops or distances, WEIGHT that of the weights of edges.
-#include "../../../cusp/kernels/warp.cuh"
+#include "cusp/kernels/warp.cuh"
 
 // Whether a value and a length add up to another value, where sums must not overflow.
 __device__ inline bool adds_up(int before, int length, int value) { return length <= value && before == value - length; }

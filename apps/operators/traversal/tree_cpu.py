@@ -1,8 +1,7 @@
 """Parents in a tree of shortest paths on the CPU: see interfaces.py."""
 
-from numba import njit
-
-from apps.operators.frontier_cpu import set_bit
+from cusp.apps.operators.frontier_cpu import set_bit
+from cusp.runtime.compiled_code import njit
 
 
 @njit(cache=True, nogil=True)

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from apps.operators.frontier_gpu import threads_for
+from cusp.apps.operators.frontier_gpu import threads_for
 from cusp.kernels.cuda import c_type, load
 
-TREE = "apps/operators/traversal/tree.cuh"
+TREE = "cusp/apps/operators/traversal/tree.cuh"
 
 
 def find_parents(

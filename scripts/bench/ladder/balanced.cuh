@@ -1,5 +1,5 @@
 // Rungs that share out the edges of a frontier evenly, however they are spread over its rows.
-#include "shared.cuh"
+#include "scripts/bench/ladder/shared.cuh"
 
 constexpr int BLOCK = 256;
 

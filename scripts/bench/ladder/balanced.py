@@ -1,9 +1,9 @@
-"""Rungs that share out the edges of a frontier evenly, however they are spread over its rows."""
+"""Rungs that balance the edges of a frontier over threads, however long its rows are."""
 
 import cupy as cp
 import numpy as np
 
-from apps.operators.traversal.interfaces import ALPHA, BETA
+from cusp.apps.operators.traversal.interfaces import ALPHA, BETA
 from cusp.kernels.cuda import BLOCK, many_threads
 from scripts.bench.ladder.graph import Found, Graph, Source
 

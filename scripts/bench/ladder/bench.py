@@ -1,4 +1,4 @@
-"""Breadth-first search on one GPU in every textbook form, each beside the one before it.
+"""Every textbook form of breadth-first search on one GPU, each compared with the previous one.
 
 python -m scripts.bench ladder
 python -m scripts.bench ladder --graphs kron24 --rungs "gathered,either way,cusp bfs"
@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> None:
 
 def climb(options: argparse.Namespace) -> None:
     """Measure every rung on every graph."""
-    from apps.harness import commit
+    from cusp.apps.harness import commit
     from scripts.bench.gpu import gpu_name, make_part
     from scripts.bench.ladder.measure import RUNGS, choose_sources, compile_all, graph_of, measure
 

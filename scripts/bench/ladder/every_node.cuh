@@ -1,5 +1,5 @@
 // Rungs without a queue: every level looks at all edges, or at all nodes.
-#include "shared.cuh"
+#include "scripts/bench/ladder/shared.cuh"
 
 // Every edge from the last level to a node that is not reached reaches it. Several may write the same value: no atomics.
 extern "C" __global__ void look_at_edges(Graph graph, int* hops, i64 level, u64* counters) {

@@ -1,4 +1,4 @@
-"""Rungs that look at every edge or every node in each level."""
+"""Rungs that inspect every edge or every node in each level."""
 
 from cusp.kernels.cuda import many_threads
 from scripts.bench.ladder.graph import Found, Graph, Source

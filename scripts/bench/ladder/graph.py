@@ -1,4 +1,4 @@
-"""What every rung of the ladder gets: a graph on the GPU, memory for its searches, and the loop over the levels."""
+"""The input of every rung of the ladder: a graph on the GPU, memory for its searches, and the loop over the levels."""
 
 import time
 from collections.abc import Callable

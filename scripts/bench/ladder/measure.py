@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import cupy as cp
 import numpy as np
 
-from apps.shared.splitmix64 import splitmix64
+from cusp.apps.shared.splitmix64 import splitmix64
 from cusp.partition import Partition
 from cusp.runtime.devices import to_host
 from gluon.plan import make_plan
@@ -47,7 +47,7 @@ RUNGS = {
 
 def graph_of(part: Partition) -> Graph:
     """A graph for all rungs."""
-    from mpi4py import MPI
+    from cusp.runtime.mpi import MPI
 
     return make_graph(part, Sync(make_plan(part, MPI.COMM_SELF), MPI.COMM_SELF))
 

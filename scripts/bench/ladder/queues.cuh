@@ -1,5 +1,5 @@
 // Rungs with a queue of the frontier, in which a thread or a warp has a row.
-#include "shared.cuh"
+#include "scripts/bench/ladder/shared.cuh"
 
 // A thread has a row, and an atomic on the one counter for every node that it finds.
 extern "C" __global__ void push_queue(Graph graph, int* hops, i64 level, const int* queue, i64 count, int* next,

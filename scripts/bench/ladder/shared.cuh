@@ -1,5 +1,5 @@
 // What the rungs of the ladder share: the graph, the claim of a node, the queue of a level, and what a counting run adds up.
-#include "../../../cusp/kernels/warp.cuh"
+#include "cusp/kernels/warp.cuh"
 
 struct Graph {
   i64 nodes, edges;

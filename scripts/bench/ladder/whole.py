@@ -1,6 +1,6 @@
 """The rungs that are not of the ladder's own making: the library's search, and its search as products of a matrix."""
 
-from apps import bfs, semiring
+from cusp.apps import bfs, semiring
 from scripts.bench.ladder.graph import Found, Graph, Source
 
 

@@ -1,1 +1,1 @@
-"""What benchmarks share: rows and tables, graphs to measure, and the programs that measure inside an MPI job."""
+"""Code shared by benchmarks: rows and tables, graphs to measure, and the programs that measure inside an MPI job."""

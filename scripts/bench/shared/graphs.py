@@ -8,7 +8,7 @@ import numpy as np
 from scripts.bench.shared.rows import ROOT, call
 
 CLEAN = ["--drop-loops", "--dedup"]
-FILES = {  # name -> file in its published format, options of scripts.convert
+FILES = {  # name -> file in its published format, options of cusp.commands.convert
     "cnr-2000": ("cnr-2000.txt.gz", CLEAN),
     "usa-road-ny": ("usa-road-ny.gr.gz", ["--symmetrize", *CLEAN]),
     "wiki-vote": ("wiki-Vote.txt.gz", CLEAN),
@@ -31,11 +31,11 @@ def published(name: str, target: Path) -> tuple[Path, Path] | None:
     if not (folder() / file).exists():
         return None
     graph = target / f"{name}.h5"
-    call(1, "scripts.convert", folder() / file, "-o", graph, *options)
+    call(1, "cusp.commands.convert", folder() / file, "-o", graph, *options)
     if "--symmetrize" in options:
         return graph, graph
     symmetric = target / f"{name}-symmetric.h5"
-    call(1, "scripts.convert", graph, "-o", symmetric, "--symmetrize", *CLEAN)
+    call(1, "cusp.commands.convert", graph, "-o", symmetric, "--symmetrize", *CLEAN)
     return graph, symmetric
 
 
@@ -44,7 +44,7 @@ def kronecker(data: Path, scale: int) -> Path:
     data.mkdir(parents=True, exist_ok=True)
     path = data / f"kron{scale}.h5"
     if not path.exists():
-        call(1, "scripts.generate", "rmat", "--scale", str(scale), "--edge-factor", "16", "--symmetrize",
+        call(1, "cusp.commands.generate", "rmat", "--scale", str(scale), "--edge-factor", "16", "--symmetrize",
              "--drop-loops", "--dedup", "--weights", "1:255", "--output", path)  # fmt: skip
     return path
 

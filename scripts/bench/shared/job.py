@@ -16,9 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from mpi4py import MPI
-
-from apps.harness import commit
+from cusp.apps.harness import commit
 from cusp.estimates.estimate import Estimate, estimate
 from cusp.input.edge_slice import EdgeSlice, read_slice
 from cusp.input.graph_file import read_header
@@ -27,6 +25,7 @@ from cusp.partition import Partition
 from cusp.partitioner import partition_graph
 from cusp.policies import Policy, load_policy
 from cusp.program.warm_up import tiny_policy, warm_up
+from cusp.runtime.mpi import MPI
 from cusp.runtime.stopwatch import Stopwatch
 from scripts.bench.shared.cases import Case
 

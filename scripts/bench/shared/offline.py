@@ -1,4 +1,4 @@
-"""Offline partitioners, which hold the whole graph and look at it many times: what streaming is measured against.
+"""Offline partitioners, which hold the whole graph and read it many times: the reference for streaming.
 
 python -m scripts.bench.shared.offline METHOD SYMMETRIC.h5 GRAPH.h5 PARTS MAP.npy
 

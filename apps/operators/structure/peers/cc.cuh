@@ -2,8 +2,8 @@
 //
 // Every rank has united what its own edges connect. Here the trees of all ranks become one forest, in which threads of any GPU
 // unite roots of any two as those of one GPU do (../cc.cuh): a parent is a word in the memory of the rank that has the root.
-#include "../cc.cuh"
-#include "../../../../gluon/kernels/peers.cuh"
+#include "cusp/apps/operators/structure/cc.cuh"
+#include "gluon/kernels/peers.cuh"
 
 // What the ranks tell each other: 1 + the root of all ranks whose tree each has left out, or 0; how many roots of all ranks it
 // has; the most members that it knows one to have.

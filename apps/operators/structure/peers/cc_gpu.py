@@ -10,7 +10,7 @@ from cusp.partition import Partition
 from gluon.peers.lists_gpu import PeerArrays, proxies_of
 from gluon.sync import Sync
 
-PEERS = "apps/operators/structure/peers/cc.cuh"
+PEERS = "cusp/apps/operators/structure/peers/cc.cuh"
 SUMS = 3  # of enum Sum there
 
 
@@ -26,7 +26,7 @@ class PeerForest:
         self._kernel = load(PEERS, VALUE=c_type(np.int32)).resident("unite_ranks")
 
     def unite(self, parents: Any, left_out: Any) -> tuple[int, int, Any, dict[str, int]]:
-        """Unite the trees of all ranks; see :class:`~apps.operators.structure.interfaces.Trees`. Collective.
+        """Unite the trees of all ranks; see :class:`~cusp.apps.operators.structure.interfaces.Trees`. Collective.
 
         Raises
         ------

@@ -1,35 +1,39 @@
-"""Shortest paths by buckets on the GPUs of several ranks, one kernel on each: relax.cuh."""
+"""Relaxing by priority on the GPUs of several ranks, one kernel on each: relax.cuh."""
 
 from typing import Any
 
 import cupy as cp
 import numpy as np
 
-from apps.operators.frontier_gpu import Queue
-from cusp.kernels.cuda import Struct, c_type, load, struct
+from cusp.apps.operators.expressions.edges_gpu import kernel_text
+from cusp.apps.operators.expressions.interfaces import Ordered
+from cusp.apps.operators.expressions.relaxer_gpu import key_of, ordered_text, relax_defines, width_in
+from cusp.apps.operators.frontier_gpu import blocks_for, make_queue
+from cusp.kernels.cuda import Struct, load, struct
 from cusp.partition import Partition
 from cusp.runtime.exchange import all_to_all
 from gluon.device_gpu import no_bits
 from gluon.peers.lists_gpu import PeerArrays, mirrors_have_rows, proxies_of
 from gluon.sync import Sync
 
-PEERS = "apps/operators/traversal/peers/relax.cuh"
+PEERS = "cusp/apps/operators/traversal/peers/relax.cuh"
+MEMORY = (
+    "Nodes nodes, Ties ties, Key delta, Queues queues, Peers peers, Proxies proxies, Mail mail, Inboxes inboxes, "
+    "u64* marks, i64* rounds"
+)
 STATE_BYTES = 1024  # at least those of struct MailState in gluon/kernels/mail.cuh
 
 
 class PeerRelaxing:
-    """What searches of one partition share on all ranks: inboxes for distances that fell.
+    """An operator on one partition, and what its runs share on all ranks: inboxes for values that changed.
 
     Collective. For any partition.
-
-    Parameters
-    ----------
-    stamps : (proxies,) int32
     """
 
-    def __init__(self, part: Partition, sync: Sync, weights: Any, dtype: np.dtype, stamps: Any) -> None:
+    def __init__(self, part: Partition, sync: Sync, ordered: Ordered) -> None:
         assert sync.peers is not None
-        self._peers, self._dtype, self._weights = sync.peers, dtype, weights
+        self._peers, dtype = sync.peers, ordered.label.values.dtype
+        self._given = [None if each is ordered.label.values else each for each in ordered.given]
         self._proxies = proxies_of(part, sync.plan, sync.comm)
         ranks, mirrors = sync.comm.size, np.diff(part.mirror_starts)
         push = mirrors_have_rows(part, sync.comm)
@@ -44,15 +48,18 @@ class PeerRelaxing:
         self._most, self._state = cp.asarray(most_out), cp.zeros(STATE_BYTES, np.uint8)
         self._marks = cp.zeros(3, np.uint64)
         at_master = np.concatenate(all_to_all(sync.comm, [np.asarray(lids) for lids in sync.plan.any.masters]))
-        self._size = part.num_proxies
-        self._graph = self._size, int(push), part.offsets, part.targets, cp.asarray(at_master)
-        self._state_of_nodes = no_bits(self._size), no_bits(3 * (self._size + 63)), stamps
-        self._map = part.lid_map.index, part.lid_map.table
-        kernels = load(PEERS, VALUE=c_type(dtype), WEIGHT=c_type(weights.dtype))
-        self._kernel = kernels.resident("relax_peers")
+        size = part.num_proxies if push else part.num_masters
+        self._queue, self._stamps = make_queue(part), cp.zeros(part.num_proxies, np.int32)
+        self._rows = size, ordered.offsets, ordered.columns
+        self._ties = struct(
+            int(push), cp.asarray(at_master), no_bits(3 * (part.num_proxies + 63)), -(-part.num_proxies // 32)
+        )
+        self._key = key_of(ordered.edges, ordered.priority)
+        kernels = load(PEERS, peers_text(ordered), **relax_defines(ordered.edges, ordered.priority))
+        self._kernel = kernels.resident("relax_peers_of", blocks_for(part))
 
-    def run(self, source: int, far: Any, delta: Any, queue: Queue, rounds: Any) -> Any:
-        """Distances of all proxies, stale on mirrors. Collective.
+    def run(self, values: Any, pending: Any, delta: float, rounds: Any) -> None:
+        """Relax pending nodes until none is left on any rank; values of mirrors are stale then. Collective.
 
         Raises
         ------
@@ -60,13 +67,12 @@ class PeerRelaxing:
             A partner did not answer.
         """
         mail, inboxes = self._arrays.addresses(self._find)
-        values = cp.empty(self._size, self._dtype)
-        local = struct(*self._graph, values, *self._state_of_nodes)
+        nodes = struct(*self._rows, values, pending, self._stamps, None, None)
+        given = [values if each is None else each for each in self._given]
         self._peers.run(
-            self._kernel, source, *self._map, local, self._weights, far, delta, queue.struct, self._peers.struct,
-            self._proxies.struct, mail, inboxes, self._marks, rounds,
+            self._kernel, nodes, self._ties, width_in(self._key, delta), self._queue.struct, self._peers.struct,
+            self._proxies.struct, mail, inboxes, self._marks, rounds, *given,
         )  # fmt: skip
-        return values
 
     def _find(self) -> tuple[Struct, Struct]:
         """Addresses of the lines and of the inboxes."""
@@ -74,6 +80,14 @@ class PeerRelaxing:
         mail = struct(arrays.of_all(0), self._state, *self._capacity, self._most)
         inboxes = struct(arrays.for_me(nodes), arrays.for_me(values), arrays.from_all(nodes), arrays.from_all(values))
         return mail, inboxes
+
+
+def peers_text(ordered: Ordered) -> str:
+    """What follows relax.cuh in the source."""
+    edges = ordered.edges
+    return ordered_text(edges, ordered.priority) + kernel_text(
+        edges, "relax_peers_of", "relax_peers", MEMORY, "512, RESIDENT"
+    )
 
 
 def _power_of_two(least: int) -> int:

@@ -1,265 +1,181 @@
-"""Shortest paths over CPU ranks that share memory: one call for a whole search, without rounds.
+"""Drains over CPU ranks that share memory: a whole run in one call, without rounds.
 
-A rank relaxes its pending nodes bucket by bucket, as on its own (sssp_cpu.py), and after a few of them takes in what
-others have lowered, and tells them what it has. Who has nothing to do looks for more until all is over: inboxes_cpu.py.
+A rank relaxes its pending nodes bucket by bucket, as on its own (drains_cpu.py), and after a few of them takes in what
+others have changed, and tells them what it has. Who has nothing to do looks for more until all is over: inboxes_cpu.py.
 """
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
-from apps.operators.frontier_cpu import get_bit, set_bit
-from apps.operators.traversal.buckets_cpu import bucket_end, in_order
-from cusp.kernels.bits import prefetch, unsigned
+from cusp.apps.operators.frontier_cpu import get_bit, set_bit
+from cusp.apps.operators.pending_cpu import BUCKETS, Pending, begin, kept_with
+from cusp.kernels.bits import first_bit
 from cusp.partition import Partition
 from cusp.runtime import watchdog
+from cusp.runtime.compiled_code import njit
 from cusp.runtime.exchange import pauses
 from gluon.device_cpu import no_bits
-from gluon.peers.inboxes_cpu import ENTRIES as MOST_UNREAD
-from gluon.peers.inboxes_cpu import (
-    Inboxes,
-    inboxes_of,
-    is_full,
-    is_over,
-    look,
-    may_go_on,
-    num_unread,
-    put,
-    set_working,
-    show,
-    take,
-    tell_progress,
-)
-from gluon.peers.proxies_cpu import TO_MASTER, PeerProxies, proxies_of
+from gluon.label import Label
+from gluon.peers.inboxes_cpu import inboxes_of, is_full, put, show
+from gluon.peers.proxies_cpu import proxies_of
 
 if TYPE_CHECKING:
     from gluon.sync import Sync
 
-EDGES = 256  # that are relaxed between two looks at what others say: about as long as it takes them to say it
-SLACK = 1  # buckets that a rank may be ahead of the others: what they lower later is relaxed again
+AT_A_TIME = 256  # edges that are relaxed between two looks at what others say: about as long as it takes them to say it
+SLACK = 1  # buckets that a rank may be ahead of the others: what they change later is relaxed again
 POLLS = 10_000  # looks for something to do before the core is offered to others, if ranks do not share cores
 PATIENCE = 500  # looks at how far others have come before a rank goes on all the same, and where ranks share cores
 LITTLE_PATIENCE = 4
-HEAD, TAIL, PILED, OWED, BUCKETS, MESSAGES, ENTRIES, LOOKS = range(8)  # of the state of a search
 OVER, WORKED, WAITED = range(3)
+OWED, MESSAGES, ENTRIES, LOOKS, COUNTS = range(5)
 
 
-@dataclass(frozen=True)
-class PeerRelaxing:
-    """What searches over the ranks of a host share.
+class Owing(NamedTuple):
+    """What a rank has changed and others do not know yet.
 
     Attributes
     ----------
-    near, pile, owing : (proxies + 1,), (proxies,), (proxies + 1,) int32
-        Valid local ids in ``near``, also where it is empty.
-    rows : int
-        Proxies up to the last one with out-edges.
+    bits : bits of proxies
+    lids : (proxies,) uint32
+        The same as a list.
+    counts : (COUNTS,) int64
+        How many are owed; messages and entries that were told; looks at how far others have come, since a bucket.
     """
 
-    inboxes: Inboxes
-    proxies: PeerProxies
-    near: np.ndarray
-    pile: np.ndarray
-    owing: np.ndarray
-    news: np.ndarray
-    rows: int
+    bits: np.ndarray
+    lids: np.ndarray
+    counts: np.ndarray
 
 
-def plan_peers(part: Partition, sync: "Sync", near: np.ndarray, pile: np.ndarray, rows: int) -> PeerRelaxing | None:
-    """What searches of a partition share, if its ranks share memory. Collective."""
-    inboxes = inboxes_of(sync.comm) if sync.plan.transport == "peer" else None
-    if inboxes is None:
-        return None
-    owing = np.empty(part.num_proxies + 1, np.int32)
-    longest = int(np.diff(part.offsets).max(initial=0))
-    news = np.empty(max(MOST_UNREAD, EDGES + longest), np.int32)
-    return PeerRelaxing(inboxes, proxies_of(part, sync), near, pile, owing, news, rows)
+MARK = {"marks": ", owing, shared", "taken": "", "mark": "owe(owing, shared, col)", "end": ""}
+SEARCH = '''
+from cusp.apps.operators.traversal.peers.search_cpu import AT_A_TIME, LOOKS, OVER, OWED, SLACK, WAITED, WORKED
+from cusp.apps.operators.traversal.peers.search_cpu import owe, tell
+from gluon.peers.inboxes_cpu import is_over, look, may_go_on, num_unread, set_working, take, tell_progress
+from gluon.peers.proxies_cpu import TO_MASTER
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def take_in(entries, source, words, items, rank, ranks, proxies, owing, pending, rows, values{parameters}):
+    """Take in what a rank has told this one."""
+    for entry in range(entries):
+        name, value = look(words, items, ranks, source, rank, entry)
+        col = np.int64(proxies.lids[proxies.starts[2 * source + (name & 1)] + (name >> 1)])
+        old = values[col]
+        result = Value({joined})
+        if {changed}:
+            values[col] = result
+            if name & 1 == TO_MASTER:
+                owe(owing, proxies.shared, col)
+            if col < rows:
+                admit(pending, col, key_of(col, result{parameters}))
+    take(words, ranks, source, rank, entries)
 
 
-def shortest_paths(part: Partition, sync: "Sync", source: int, lengths: Any, plan: PeerRelaxing) -> tuple[Any, int]:
-    """Distances of all proxies, and the most buckets of a rank. Collective."""
-    number, inboxes = lengths.dtype.type, plan.inboxes
-    far, delta = number(lengths.far), number(min(lengths.delta, lengths.far))
-    values, (waits, later, owes) = np.full(part.num_proxies, far), [no_bits(part.num_proxies) for _ in range(3)]
-    state, limits = np.zeros(8, np.int64), np.array([delta], lengths.dtype)
-    lid = part.lid(source)
-    if lid >= 0:
-        values[lid] = 0
-        if lid < plan.rows:
-            waits[lid >> 6] |= np.uint64(1 << (lid & 63))
-            plan.near[0], state[TAIL] = lid, 1
-    rows = unsigned(part.offsets, part.targets)
-    graph = (plan.rows, *rows, lengths.weights, delta, far, values, waits, later, owes)
-    places = (*unsigned(plan.near, plan.pile, plan.owing), plan.news, state, limits)
-    memory = (inboxes.words, inboxes.words.view(lengths.dtype), inboxes.rank, inboxes.ranks)
+@njit(cache=True, nogil=True, error_model="numpy")
+def next_bucket(words, rank, ranks, patience, looks, delta, pending, values{parameters}):
+    """Open the lowest bucket; not before others have come so far, unless that took long."""
+    limit, opened, first = pending.limits[LIMIT], pending.places[OPENED], LAST
+    waits = False
+    for place in range(pending.places[PILED]):
+        key = key_of(pending.pile[place], values[pending.pile[place]]{parameters})
+        if not opened or key > limit:
+            first, waits = min(first, key), True
+    tell_progress(words, rank, Float(first))
+    if waits:
+        if looks < patience and not may_go_on(words, rank, ranks, Float(first) - SLACK * Float(delta)):
+            return
+        limit = end_of(first, delta)
+    open_bucket(pending, limit, values{parameters})
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def search(polls, patience, run, words, items, rank, ranks, proxies, owing, pending, delta, rows, offsets, columns,
+           values{parameters}):
+    """Relax, tell and listen until all is over, or there was nothing to do for so many looks."""
+    numbers, places, counts = np.zeros(ranks, np.int64), pending.places, owing.counts
+    result, left = WAITED, polls
+    while True:
+        worked = False
+        for source in range(ranks):
+            entries = num_unread(words, ranks, source, rank)
+            if entries > 0:
+                set_working(words, rank, 1)
+                take_in(entries, source, words, items, rank, ranks, proxies, owing, pending, rows, values{parameters})
+                worked = True
+        if places[HEAD] == places[TAIL] and places[PILED] > 0:
+            next_bucket(words, rank, ranks, patience, counts[LOOKS], delta, pending, values{parameters})
+            counts[LOOKS] = counts[LOOKS] + 1 if places[HEAD] == places[TAIL] else 0
+        if places[HEAD] != places[TAIL]:
+            relax(pending, AT_A_TIME, rows, offsets, columns, values, owing, proxies.shared{parameters})
+            worked = True
+        if counts[OWED] > 0:
+            worked |= tell(numbers, words, items, rank, ranks, proxies, values, owing)
+        if worked:
+            result, left = WORKED, polls
+            continue
+        over = False
+        if counts[OWED] == 0 and places[PILED] == 0:
+            set_working(words, rank, 0)
+            over = is_over(words, ranks, run, numbers)
+        left -= 1
+        if over or left < 0:
+            return OVER if over else result
+'''
+
+
+def search_among_peers(
+    search: Any, part: Partition, sync: "Sync", write: str, read: str, label: Label, pending: Pending,
+    arguments: tuple[Any, ...],
+) -> int:  # fmt: skip
+    """Run a search until it is over; what is marked in the label is owed at first. Collective; returns most buckets."""
+    inboxes = inboxes_of(sync.comm)
+    assert inboxes is not None
+    proxies = kept_with(part, (write, read), lambda: proxies_of(part, sync, write, read))
+    owing = Owing(no_bits(part.num_proxies), np.empty(part.num_proxies, np.uint32), np.zeros(COUNTS, np.int64))
+    owe_all(label.swap_updated(), owing, proxies.shared)
+    begin(pending)
+    memory = (inboxes.words, inboxes.words.view(label.values.dtype), inboxes.rank, inboxes.ranks)
     patience = (POLLS, PATIENCE) if inboxes.cores >= inboxes.ranks else (0, LITTLE_PATIENCE)
     run = inboxes.begin(sync)
     result = WORKED
     while result != OVER:
         for _ in pauses():
             watchdog.step()
-            result = search(*patience, run, *memory, *plan.proxies, *graph, *places)
+            result = search(*patience, run, *memory, proxies, owing, pending, *arguments)
             if result != WAITED:
                 break
-    sync.add_traffic("reduce", int(state[MESSAGES]), 16 * int(state[ENTRIES]))
-    return values, int(sync.highest(int(state[BUCKETS])))
+    sync.add_traffic("reduce", int(owing.counts[MESSAGES]), 16 * int(owing.counts[ENTRIES]))
+    return int(sync.highest(int(pending.places[BUCKETS])))
 
 
 @njit(cache=True, nogil=True)
-def search(  # type: ignore[no-untyped-def]
-    polls, patience, run, words, items, rank, ranks, begins, partners, shared, starts, lids, rows, offsets, targets,
-    weights, delta, far, values, waits, later, owes, near, pile, owing, news, state, limits
-):  # fmt: skip
-    """Relax, tell and listen until all is over, or there was nothing to do for so many looks."""
-    numbers, last, one = np.zeros(ranks, np.int64), near.size - 1, np.uint64(1)
-    head, tail, piled, owed, limit = state[HEAD], state[TAIL], state[PILED], state[OWED], limits[0]
-    result, left = WAITED, polls
-    while True:
-        came = edges = told = new = 0
-        for source in range(ranks):
-            entries = num_unread(words, ranks, source, rank)
-            if entries > 0:
-                set_working(words, rank, 1)
-                new = _take_in(entries, source, words, items, rank, ranks, starts, lids, values, news)
-                tail, piled, owed = _admit(
-                    new, news, limit, rows, values, waits, later, owes, shared, near, pile, owing, tail, piled, owed
-                )
-                came += entries
-        if head == tail and piled > 0:
-            head, tail, piled, limit = _open_bucket(
-                words, rank, ranks, delta, far, values, waits, later, near, pile, piled, limit, state[LOOKS] < patience
-            )
-            state[BUCKETS] += tail > 0
-            state[LOOKS] = 0 if tail > 0 else state[LOOKS] + 1
-        new = 0
-        while head != tail and edges < EDGES:
-            prefetch(offsets, near[min(head + 8, last)])
-            soon = offsets[near[min(head + 4, last)]]
-            prefetch(targets, soon)
-            prefetch(weights, soon)
-            node = near[head]
-            head = head + 1 if head < last else 0
-            value = values[node]
-            waits[node >> 6] &= ~(np.uint64(1) << np.uint64(node & 63))
-            longest = far - value
-            edges += np.int64(offsets[node + one] - offsets[node]) + 1
-            for edge in range(offsets[node], offsets[node + one]):
-                target = targets[edge]
-                candidate = value + weights[edge]
-                if candidate < values[target] and weights[edge] < longest:
-                    values[target] = candidate
-                    news[new] = target
-                    new += 1
-        if new > 0:
-            tail, piled, owed = _admit(
-                new, news, limit, rows, values, waits, later, owes, shared, near, pile, owing, tail, piled, owed
-            )
-        if owed > 0:
-            told, owed = _tell(numbers, words, items, rank, ranks, begins, partners, values, owes, owing, owed)
-            state[ENTRIES] += told
-            state[MESSAGES] += told > 0
-        if came + edges + told > 0:
-            result, left = WORKED, polls
-            continue
-        over = False
-        if owed == 0 and piled == 0:
-            set_working(words, rank, 0)
-            over = is_over(words, ranks, run, numbers)
-        left -= 1
-        if over or left < 0:
-            state[HEAD], state[TAIL], state[PILED], state[OWED], limits[0] = head, tail, piled, owed, limit
-            return OVER if over else result
+def owe(owing, shared, lid):  # type: ignore[no-untyped-def]
+    """A proxy has changed; its partners are to be told, if it has any."""
+    if get_bit(shared, lid) and not get_bit(owing.bits, lid):
+        set_bit(owing.bits, lid)
+        owing.lids[owing.counts[OWED]] = lid
+        owing.counts[OWED] += 1
 
 
 @njit(cache=True, nogil=True)
-def _take_in(entries, source, words, items, rank, ranks, starts, lids, values, news):  # type: ignore[no-untyped-def]
-    """Take in what a rank has told this one. Returns how many proxies fell for it: ``news``, ~lid of mirrors."""
-    new = 0
-    for entry in range(entries):
-        name, value = look(words, items, ranks, source, rank, entry)
-        lid = lids[starts[2 * source + (name & 1)] + (name >> 1)]
-        if value < values[lid]:
-            values[lid] = value
-            news[new] = lid if name & 1 == TO_MASTER else ~lid
-            new += 1
-    take(words, ranks, source, rank, entries)
-    return new
+def owe_all(bits, owing, shared):  # type: ignore[no-untyped-def]
+    """These proxies have changed."""
+    for word in range(bits.size):
+        rest = bits[word] & shared[word]
+        while rest:
+            owe(owing, shared, word * 64 + first_bit(rest))
+            rest &= rest - np.uint64(1)
 
 
 @njit(cache=True, nogil=True)
-def _admit(  # type: ignore[no-untyped-def]
-    new, news, limit, rows, values, waits, later, owes, shared, near, pile, owing, tail, piled, owed
-):  # fmt: skip
-    """Proxies that are lower wait for this bucket or on the pile, if they have out-edges, and are owed to others.
-
-    Not those named ~lid: it is others who have told. Returns tail, piled and owed.
-    """
-    for place in range(new):
-        lid = np.int64(news[place])
-        if lid < 0:
-            lid = ~lid
-        elif get_bit(shared, lid) and not get_bit(owes, lid):
-            set_bit(owes, lid)
-            owing[owed] = lid
-            owed += 1
-        if lid < rows:
-            if values[lid] >= limit:
-                if not get_bit(later, lid):
-                    set_bit(later, lid)
-                    pile[piled] = lid
-                    piled += 1
-            elif not get_bit(waits, lid):
-                set_bit(waits, lid)
-                near[tail] = lid
-                tail = tail + 1 if tail + 1 < near.size else 0
-    return tail, piled, owed
-
-
-@njit(cache=True, nogil=True)
-def _open_bucket(  # type: ignore[no-untyped-def]
-    words, rank, ranks, delta, far, values, waits, later, near, pile, piled, limit, patient
-):  # fmt: skip
-    """Take the nodes of the lowest bucket from the pile; if ``patient``, not before others have come so far.
-
-    Returns head and tail of those near, how many are on the pile, and the limit.
-    """
-    lowest = far
-    for place in range(piled):
-        value = values[pile[place]]
-        if value >= limit:  # else it was relaxed as near
-            lowest = min(lowest, value)
-    tell_progress(words, rank, lowest)
-    done = limit
-    if lowest < far:
-        if patient and not may_go_on(words, rank, ranks, lowest - SLACK * delta):
-            return 0, 0, piled, limit
-        limit = values.dtype.type(bucket_end(lowest, delta, far))
-    kept = tail = 0
-    for place in range(piled):
-        node = pile[place]
-        if values[node] >= limit:
-            pile[kept] = node
-            kept += 1
-            continue
-        later[node >> 6] &= ~(np.uint64(1) << np.uint64(node & 63))
-        if values[node] >= done:
-            set_bit(waits, node)
-            near[tail] = node
-            tail += 1
-    if tail > waits.size >> 3:
-        tail = in_order(waits, limit, values, near)
-    return 0, tail, kept, limit
-
-
-@njit(cache=True, nogil=True)
-def _tell(numbers, words, items, rank, ranks, begins, partners, values, owes, owing, owed):  # type: ignore[no-untyped-def]
-    """Tell others what is owed, as far as there is room. Returns how many entries were told, and what is owed still."""
-    kept = told = 0
+def tell(numbers, words, items, rank, ranks, proxies, values, owing):  # type: ignore[no-untyped-def]
+    """Tell others what is owed, as far as there is room; whether that was anything."""
+    kept, begins, partners, counts = 0, proxies.begins, proxies.partners, owing.counts
     numbers[:] = 0
-    for place in range(owed):
-        lid, room = owing[place], True
+    for place in range(counts[OWED]):
+        lid, room = np.int64(owing.lids[place]), True
         for entry in range(begins[lid], begins[lid + 1]):
             target = partners[entry] >> 48
             if is_full(words, ranks, rank, target, numbers[target]):
@@ -268,12 +184,16 @@ def _tell(numbers, words, items, rank, ranks, begins, partners, values, owes, ow
             put(words, items, ranks, rank, target, numbers[target], partners[entry] & ((1 << 48) - 1), values[lid])
             numbers[target] += 1
         if room:
-            owes[lid >> 6] &= ~(np.uint64(1) << np.uint64(lid & 63))
+            owing.bits[lid >> 6] &= ~(np.uint64(1) << np.uint64(lid & 63))
         else:
-            owing[kept] = lid
+            owing.lids[kept] = lid
             kept += 1
+    told = 0
     for target in range(ranks):
         if numbers[target] > 0:
             show(words, ranks, rank, target, numbers[target])
             told += numbers[target]
-    return told, kept
+    counts[OWED] = kept
+    counts[MESSAGES] += told > 0
+    counts[ENTRIES] += told
+    return told > 0

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from cusp import __version__
+from cusp.apps.report import charts
+from cusp.apps.report.figures import Figures, Run
+from cusp.commands.draw_trace import KINDS
 from cusp.runtime.timeline import COMPILE, OPERATOR, PHASE, SYNC, WAIT
-from scripts.draw_trace import KINDS
-from scripts.report import charts
-from scripts.report.figures import Figures, Run
 
 MOST_ROUNDS = 400  # that a chart has room for
 CLASSES = {OPERATOR: "c1", SYNC: "c2", COMPILE: "c4", PHASE: "c5", WAIT: "c3"}  # of the kinds of spans
@@ -63,7 +63,7 @@ def head(title: str, figures: Figures) -> str:
     quality = figures.quality
     kind = "symmetric" if figures.symmetric else "directed"
     cards = {
-        "replication factor": (f"{quality.replication:.2f}", "ranks that a node is on; 1 is least"),
+        "replication factor": (f"{quality.replication:.2f}", "proxies per node; 1 is best"),
         "balance of edges": (f"{quality.edge_balance:.2f}", "largest part / mean; 1 is best"),
         "balance of nodes": (f"{quality.node_balance:.2f}", "largest part / mean, mirrors included"),
         "partners": (f"{quality.partners.mean():.1f}", f"of a rank, of {max(quality.masters.size - 1, 0)}"),
@@ -89,8 +89,8 @@ def load(figures: Figures) -> str:
     edges = charts.bars(names, {"edges": quality.edges}, short, "rank")
     cells = [quality.masters, mirrors, quality.edges, quality.partners]
     return (
-        "<h2>Load</h2><p>A round takes as long as its slowest rank, so even bars are good. Mirrors are the price of "
-        f"dividing the graph: the fewer, the better. The largest part has {quality.edge_balance - 1:.1%} more edges "
+        "<h2>Load</h2><p>A round takes as long as its slowest rank, so even bars are good. Mirrors cost memory and "
+        f"traffic: the fewer, the better. The largest part has {quality.edge_balance - 1:.1%} more edges "
         f"than the mean.</p>{key({'masters': 'c0', 'mirrors': 'c1'})}{figure(nodes, 'Nodes of each rank')}"
         f"{figure(edges, 'Edges of each rank')}"
         + table(["rank", "masters", "mirrors", "edges", "partners"], zip(names, *cells))
@@ -98,17 +98,18 @@ def load(figures: Figures) -> str:
 
 
 def partners(figures: Figures) -> str:
-    """Who talks to whom."""
+    """Traffic between ranks."""
     traffic = figures.traffic
     most = traffic.max(initial=0)
     if not most:
-        return "<h2>Who talks to whom</h2><p>No rank shares a node with another: there is nothing to send.</p>"
+        return "<h2>Traffic between ranks</h2><p>No two ranks share a node, so they send nothing.</p>"
     row, column = np.unravel_index(traffic.argmax(), traffic.shape)
     names = [f"{rank}" for rank in range(len(traffic))]
     return (
-        "<h2>Who talks to whom</h2><p>Bytes from rank to rank if every mirror that can be written or read is synced "
-        f"once, with 4 bytes a node; a round that changes little sends less. The busiest pair is {row} to {column} "
-        f"with {size(most)}; {(traffic > 0).sum():,} of {traffic.size - len(traffic):,} pairs talk.</p>"
+        "<h2>Traffic between ranks</h2><p>Bytes from rank to rank if every mirror that can be written or read is "
+        f"synced once, with 4 bytes a node; a round that changes little sends less. The busiest pair is {row} to "
+        f"{column} with {size(most)}; {(traffic > 0).sum():,} of {traffic.size - len(traffic):,} pairs "
+        f"exchange messages.</p>"
         f"{figure(charts.matrix(traffic, size), 'Rows send, columns receive')}"
         + table(["from \\ to", *names], ([name, *map(size, sent)] for name, sent in zip(names, traffic)))
     )
@@ -119,12 +120,12 @@ def degrees(figures: Figures) -> str:
     names = [span(each.lowest, each.highest) for each in figures.degrees]
     starts = [short(each.lowest) for each in figures.degrees]
     series = {"ranks": [each.replication for each in figures.degrees]}
-    drawn = charts.bars(starts, series, "{:.3g}".format, "out-edges: so many, to less than the next number")
+    drawn = charts.bars(starts, series, "{:.3g}".format, "out-edges: from this number to below the next")
     rows = [(name, f"{each.nodes:,}", f"{each.replication:.2f}") for name, each in zip(names, figures.degrees)]
     return (
-        "<h2>Replication by degree</h2><p>How many ranks a node is on, in the mean, by the number of its out-edges. "
-        "Hubs are on many ranks; a good policy keeps the many small nodes on few.</p>"
-        + figure(drawn, "Ranks of a node")
+        "<h2>Replication by degree</h2><p>The mean number of proxies of a node, by the number of its out-edges. "
+        "Hubs are on many ranks; a good policy keeps the many nodes of low degree on few.</p>"
+        + figure(drawn, "Proxies of a node")
         + table(["out-edges", "nodes", "ranks"], rows)
     )
 
@@ -139,7 +140,7 @@ def phases(figures: Figures) -> str:
     cells = ([rank, *(milliseconds(values[row]) for values in series.values())] for row, rank in enumerate(ranks))
     return (
         "<h2>Partitioning</h2><p>The phases of each rank, from the file to the plan of the sync, after compilation. A "
-        f"rank that is done early waits inside a phase for others.</p>{key(classes)}"
+        f"rank that finishes early waits inside a phase for others.</p>{key(classes)}"
         + figure(drawn, "Phases of each rank")
         + table(["", *(name.replace("_", " ") for name in names)], cells)
     )
@@ -161,7 +162,7 @@ def body_of(run: Run) -> str:
     sent = f"{size(run.sent)} sent in messages" if run.sent else "no messages"
     facts = "".join(f", {name.replace('_', ' ')} {shown(value)}" for name, value in run.results.items())
     text = (
-        f"<p>{1000 * run.seconds:,.4g} ms with a timeline, which costs some time; {counted(run.rounds, 'round')}, "
+        f"<p>{1000 * run.seconds:,.4g} ms, with the overhead of a timeline; {counted(run.rounds, 'round')}, "
         f"{sent}{escape(facts)}. Ranks wait {np.mean(waits):.0%} of the time for others.</p>"
     )
     if 1 < len(run.round_ms) <= MOST_ROUNDS:
@@ -176,7 +177,7 @@ def body_of(run: Run) -> str:
         [f"rank {rank}" for rank in range(len(run.bands))], [band.shares for band in run.bands],
         [CLASSES[kind] for kind in KINDS], run.seconds,
     )  # fmt: skip
-    return text + key(kinds) + figure(drawn, "What each rank did when")
+    return text + key(kinds) + figure(drawn, "Timeline of each rank")
 
 
 def figure(drawn: str, caption: str) -> str:

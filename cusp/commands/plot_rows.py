@@ -1,13 +1,14 @@
-"""Draw what ``--rows`` wrote: time and speed-up over the number of ranks, a line for each way in which an app was run.
+"""Plot files of ``--rows``: time and speed-up over the number of ranks, with a line for each configuration of an app.
 
 ::
 
     mpirun -n 1 cusp bfs graph.h5 --sources 16 --rows rows.jsonl
     mpirun -n 4 cusp bfs graph.h5 --sources 16 --rows rows.jsonl
-    python -m scripts.plot_rows rows.jsonl -o rows.png
+    python -m cusp.commands.plot_rows rows.jsonl -o rows.png
 
-A point is the median of all rows of one kind, which is what the table shows, too. Speed-up is against the fewest ranks
-of the same kind. Needs matplotlib; without ``-o``, there is the table only.
+A point is the median of all rows of one kind; the table shows the same medians. Speed-up is against the fewest ranks
+of the same kind. Rows with different numbers of threads are on different lines, unless ``--join-threads`` joins them.
+The picture needs matplotlib; without ``-o``, there is only the table.
 """
 
 import argparse
@@ -17,12 +18,11 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from mpi4py import MPI
-
 from cusp.errors import InputError, OptionError, together
 from cusp.estimates.plot import FAINT, INK, MARKERS, check_plot, draw_sizes, pyplot_for, save_picture
 from cusp.launch import Parser, description, parse_together, program, run_main
 from cusp.program import report
+from cusp.runtime.mpi import MPI
 
 KIND = ("app", "graph", "policy", "device", "threads", "transport", "execution")  # what tells one line from another
 Series = dict[tuple, dict[int, float]]  # what was run -> by number of ranks, median seconds
@@ -31,13 +31,16 @@ Series = dict[tuple, dict[int, float]]  # what was run -> by number of ranks, me
 def make_parser() -> argparse.ArgumentParser:
     """The options."""
     parser = Parser(
-        prog=program("scripts.plot_rows"),
-        description=description(__doc__, "scripts.plot_rows"),
+        prog=program("cusp.commands.plot_rows"),
+        description=description(__doc__, "cusp.commands.plot_rows"),
         formatter_class=argparse.RawTextHelpFormatter,
     )
-    parser.add_argument("rows", nargs="+", help="files that --rows wrote")
+    parser.add_argument("rows", nargs="+", help="files written by --rows")
     parser.add_argument("-o", "--output", metavar="FILE.png", help="the picture; or .svg, .pdf")
-    parser.add_argument("--app", help="rows of this app only")
+    parser.add_argument("--app", help="only rows of this app")
+    parser.add_argument(
+        "--join-threads", action="store_true", help="one line through runs that differ in their threads"
+    )
     return parser
 
 
@@ -47,7 +50,8 @@ def main(comm: MPI.Intracomm, argv: list[str]) -> int:
     if options.output:
         check_plot(options.output, comm, "-o")
     with together(comm):
-        series = medians(row for path in options.rows for row in read_rows(path) if options.app in (None, row["app"]))
+        rows = [row for path in options.rows for row in read_rows(path) if options.app in (None, row["app"])]
+        series = medians(join_threads(rows) if options.join_threads else rows)
         if not series:
             raise OptionError(f"--app {options.app}: no rows of it in {', '.join(options.rows)}")
         if comm.rank == 0 and options.output:
@@ -77,6 +81,26 @@ def read_rows(path: str) -> list[dict[str, Any]]:
             raise InputError(f"{path}, line {number}: is not a row that an app wrote with --rows") from None
         rows.append(row)
     return rows
+
+
+def join_threads(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows without their numbers of threads.
+
+    Raises
+    ------
+    OptionError
+        Rows of one kind and number of ranks differ in nothing but their threads: they have no common median.
+    """
+    threads: dict[tuple, Any] = {}
+    for row in rows:
+        kind = tuple(row.get(name) for name in KIND if name != "threads")
+        if threads.setdefault((kind, row["ranks"]), row.get("threads")) != row.get("threads"):
+            raise OptionError(
+                f"--join-threads: {row['app']} ran on {row['ranks']} rank{'s' * (row['ranks'] > 1)} with "
+                f"{threads[kind, row['ranks']]} threads and with {row.get('threads')}: plot one of them, or leave out "
+                "--join-threads"
+            )
+    return [{name: value for name, value in row.items() if name != "threads"} for row in rows]
 
 
 def medians(rows: Any) -> Series:

@@ -1,7 +1,7 @@
-"""Make a graph by rule and write it as a graph file, in parallel and in bounded memory.
+"""Generate a synthetic graph and write it as a graph file, in parallel and in bounded memory.
 
-python -m scripts.generate rmat --scale 20 --symmetrize --drop-loops --dedup --output kron20.h5
-mpirun -n 2 python -m scripts.generate road --width 1000 --height 1000 --output road.h5
+cusp generate rmat --scale 20 --symmetrize --drop-loops --dedup --output kron20.h5
+mpirun -n 2 cusp generate road --width 1000 --height 1000 --output road.h5
 """
 
 import argparse
@@ -41,8 +41,8 @@ KINDS: dict[str, tuple[str, dict]] = {
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = Parser(
-        prog=program("scripts.generate"),
-        description=description(__doc__, "scripts.generate"),
+        prog=program("cusp.commands.generate"),
+        description=description(__doc__, "cusp.commands.generate"),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     kinds = parser.add_subparsers(dest="kind", required=True, metavar="KIND")
@@ -57,17 +57,17 @@ def make_parser() -> argparse.ArgumentParser:
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", required=True, metavar="FILE", help="graph file to write")
-    parser.add_argument("--seed", type=int, default=1, help="of all random choices (default %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of all random choices (default %(default)s)")
     parser.add_argument("--weights", metavar="LOW:HIGH", help="edge weights: 1:255 integers, 0.0:1.0 floats")
     parser.add_argument("--symmetrize", action="store_true", help="add the reverse of every edge")
-    parser.add_argument("--drop-loops", action="store_true", help="leave out edges from a node to itself")
+    parser.add_argument("--drop-loops", action="store_true", help="drop edges from a node to itself")
     parser.add_argument("--dedup", action="store_true", help="keep one of parallel edges")
     parser.add_argument("--transpose", action="store_true", help="also store the transpose, as group csc")
     parser.add_argument(
         "--memory-limit", type=num_bytes, metavar="BYTES",
-        help="buffers of one rank, such as 2G; more goes to scratch files (default: half the memory / ranks)",
+        help="buffers of one rank, such as 2G; the rest goes to scratch files (default: half the memory / ranks)",
     )  # fmt: skip
-    parser.add_argument("--scratch", metavar="FOLDER", help="for scratch files (default: the system's)")
+    parser.add_argument("--scratch", metavar="FOLDER", help="folder for scratch files (default: the system's)")
 
 
 def main(comm: "Intracomm", argv: list[str]) -> int:

@@ -1,12 +1,12 @@
-"""Draw what ``--trace`` wrote: a band for each rank, with what it does at each moment as a colour.
+"""Draw a file of ``--trace``: a band for each rank, whose colours show its activity over time.
 
 ::
 
-    python -m scripts.draw_trace trace.json -o trace.png              # the last run
-    python -m scripts.draw_trace trace.json -o trace.png --phase partition --first 0 --last 200
+    python -m cusp.commands.draw_trace trace.json -o trace.png              # the last run
+    python -m cusp.commands.draw_trace trace.json -o trace.png --phase partition --first 0 --last 200
 
-A column of a band is a stretch of time, divided into colours by the time that was spent so: rounds much shorter than a
-column show as a mixture. What lies inside another span counts for itself only. Needs matplotlib.
+A column of a band is a short interval, coloured by the share of each activity, so short rounds appear as a mixture.
+Time in a nested span counts only for that span. Needs matplotlib.
 """
 
 import argparse
@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from mpi4py import MPI
 
 from cusp.errors import InputError, together
 from cusp.estimates.plot import FAINT, INK, check_plot, pyplot_for, save_picture
 from cusp.launch import Parser, description, parse_together, program, run_main
+from cusp.runtime.mpi import MPI
 from cusp.runtime.timeline import COMPILE, OPERATOR, PHASE, ROUND, SYNC, WAIT
 
 COLUMNS = 900
@@ -51,16 +51,16 @@ class Band(NamedTuple):
 def make_parser() -> argparse.ArgumentParser:
     """The options."""
     parser = Parser(
-        prog=program("scripts.draw_trace"),
-        description=description(__doc__, "scripts.draw_trace"),
+        prog=program("cusp.commands.draw_trace"),
+        description=description(__doc__, "cusp.commands.draw_trace"),
         formatter_class=argparse.RawTextHelpFormatter,
     )
-    parser.add_argument("trace", help="a file that --trace wrote")
+    parser.add_argument("trace", help="a file written by --trace")
     parser.add_argument("-o", "--output", required=True, metavar="FILE.png", help="or .svg, .pdf")
     parser.add_argument("--phase", default="run", help="the phase to draw, the last of its name (default: %(default)s)")
-    parser.add_argument("--first", type=float, default=0.0, metavar="MS", help="from here in the phase (default: 0)")
-    parser.add_argument("--last", type=float, metavar="MS", help="to here in the phase (default: its end)")
-    parser.add_argument("--title", help="default: the file and the phase")
+    parser.add_argument("--first", type=float, default=0.0, metavar="MS", help="draw from here (default: 0)")
+    parser.add_argument("--last", type=float, metavar="MS", help="draw up to here (default: the end)")
+    parser.add_argument("--title", help="default: named after the file and the phase")
     return parser
 
 

@@ -29,36 +29,36 @@ PARTITIONS, GRAPHS, APPS = "Partitions", "Graph files", "Algorithms"
 BENCHMARKS, PICTURES = "Benchmarks", "Pictures"
 COMMANDS = {
     "partition": Command("cusp.__main__:partition", PARTITIONS, "partition a graph; save or export the result"),
-    "compare": Command("cusp.program.compare:compare", PARTITIONS, "the figures of several policies side by side"),
-    "policies": Command("cusp.__main__:policies", PARTITIONS, "all that --policy knows"),
+    "compare": Command("cusp.program.compare:compare", PARTITIONS, "compare several policies"),
+    "policies": Command("cusp.__main__:policies", PARTITIONS, "list all policies"),
     "new-policy": Command("cusp.__main__:new_policy", PARTITIONS, "a commented policy file and its test"),
-    "convert": Command("scripts.convert.__main__:main", GRAPHS, "any known format to a graph file; or what is in it"),
-    "generate": Command("scripts.generate:main", GRAPHS, "random graphs, road networks, grids, stars ..."),
-    "bfs": Command("apps.bfs:APP", APPS, "hops from a source"),
-    "sssp": Command("apps.sssp:APP", APPS, "distances from a source"),
-    "path": Command("apps.path:APP", APPS, "shortest paths, node by node"),
-    "forest": Command("apps.forest:APP", APPS, "the nearest of many roots"),
-    "widest": Command("apps.widest:APP", APPS, "paths whose least weight is largest"),
-    "cc": Command("apps.cc:APP", APPS, "connected components"),
-    "scc": Command("apps.scc:APP", APPS, "strongly connected components"),
-    "pagerank": Command("apps.pagerank:APP", APPS, "PageRank"),
-    "kcore": Command("apps.kcore:APP", APPS, "core numbers"),
-    "triangles": Command("apps.triangles:APP", APPS, "triangles and clustering coefficients"),
-    "betweenness": Command("apps.betweenness:APP", APPS, "betweenness centrality"),
-    "communities": Command("apps.communities:APP", APPS, "communities and their modularity"),
-    "maze": Command("apps.maze:APP", APPS, "the way through a maze"),
-    "semiring": Command("apps.semiring:APP", APPS, "some of these as products of matrices and vectors"),
-    "graph500": Command("apps.graph500.__main__:main", BENCHMARKS, "Graph500: BFS and SSSP, validated"),
-    "gap": Command("apps.gap:main", BENCHMARKS, "the kernels of the GAP benchmark suite"),
-    "plot": Command("scripts.plot_rows:main", PICTURES, "time and speed-up over ranks, of what --rows wrote"),
-    "report": Command("scripts.report.__main__:main", PICTURES, "a page about a partition and runs on it"),
-    "draw-trace": Command("scripts.draw_trace:main", PICTURES, "what each rank did when, of what --trace wrote"),
+    "convert": Command("cusp.commands.convert:main", GRAPHS, "any format to a graph file; or a summary of it"),
+    "generate": Command("cusp.commands.generate:main", GRAPHS, "random graphs, road networks, grids, stars ..."),
+    "bfs": Command("cusp.apps.bfs:APP", APPS, "hops from a source"),
+    "sssp": Command("cusp.apps.sssp:APP", APPS, "distances from a source"),
+    "path": Command("cusp.apps.path:APP", APPS, "shortest paths, node by node"),
+    "forest": Command("cusp.apps.forest:APP", APPS, "the nearest of many roots"),
+    "widest": Command("cusp.apps.widest:APP", APPS, "paths whose least weight is largest"),
+    "cc": Command("cusp.apps.cc:APP", APPS, "connected components"),
+    "scc": Command("cusp.apps.scc:APP", APPS, "strongly connected components"),
+    "pagerank": Command("cusp.apps.pagerank:APP", APPS, "PageRank"),
+    "kcore": Command("cusp.apps.kcore:APP", APPS, "core numbers"),
+    "triangles": Command("cusp.apps.triangles:APP", APPS, "triangles and clustering coefficients"),
+    "betweenness": Command("cusp.apps.betweenness:APP", APPS, "betweenness centrality"),
+    "communities": Command("cusp.apps.communities:APP", APPS, "communities and their modularity"),
+    "maze": Command("cusp.apps.maze:APP", APPS, "the shortest path through a maze"),
+    "semiring": Command("cusp.apps.semiring:APP", APPS, "algorithms as products of matrices and vectors"),
+    "graph500": Command("cusp.apps.graph500.__main__:main", BENCHMARKS, "Graph500: BFS and SSSP, validated"),
+    "gap": Command("cusp.apps.gap:main", BENCHMARKS, "the kernels of the GAP benchmark suite"),
+    "plot": Command("cusp.commands.plot_rows:main", PICTURES, "plot time and speed-up over ranks, from --rows"),
+    "report": Command("cusp.apps.report.__main__:main", PICTURES, "a page about a partition and runs on it"),
+    "draw-trace": Command("cusp.commands.draw_trace:main", PICTURES, "draw the timeline of each rank, from --trace"),
 }
 
 
 def main() -> NoReturn:
     """Run the command that the first argument names, on every rank."""
-    signals.end_on_signals()
+    signals.start_program()
     if not sys.flags.safe_path:
         sys.path.append("")  # the current folder, last: for --policy package.module:NAME
     name, argv = (sys.argv[1:] or ["--help"])[0], sys.argv[2:]
@@ -82,7 +82,7 @@ def load(name: str) -> tuple[Callable[[Any, list[str]], int], argparse.ArgumentP
     module = importlib.import_module(path)
     found = getattr(module, attribute)
     if attribute == "APP":
-        harness = importlib.import_module("apps.harness")
+        harness = importlib.import_module("cusp.apps.harness")
         return functools.partial(harness.main, found), harness.parser_of(found)
     return found, module.make_parser(name) if path == "cusp.__main__" else module.make_parser()
 
@@ -94,13 +94,13 @@ def about(name: str, argv: list[str]) -> tuple[int, str]:
     if name in ("-V", "--version", "version"):
         return 0, f"cusp {__version__}"
     if name == "completion" and argv in (["bash"], ["zsh"]):
-        from scripts.completion import script
+        from cusp.commands.completion import script
 
         return 0, script(argv[0], {command: load(command)[1] for command in COMMANDS})
     if name == "completion":
         return 2, "error: cusp completion bash, or cusp completion zsh"
     if os.path.exists(name):
-        return 2, f"error: {name}: what to do with it? cusp partition {name} divides it; cusp --help lists all commands"
+        return 2, f"error: {name}: name a command first, such as cusp partition {name}; cusp --help lists all commands"
     near = difflib.get_close_matches(name, COMMANDS, 1)
     return 2, f"error: no command {name!r}{f', but {near[0]!r}' if near else ''}; cusp --help lists all commands"
 

@@ -1,4 +1,4 @@
-"""What the page shows, as numbers: of a partition, and of runs on it."""
+"""The numbers on the page: of a partition, and of runs on it."""
 
 import os
 from collections.abc import Iterable
@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from apps import library
-from apps.run.cli import gid_of
-from apps.run.partitioned_graph import PartitionedGraph
+from cusp.apps import library
+from cusp.apps.run.cli import gid_of
+from cusp.apps.run.partitioned_graph import PartitionedGraph
+from cusp.commands.draw_trace import US_PER_MS, Band, band, ranks_of, read_events, stretch
 from cusp.errors import together
 from cusp.estimates.quality import Quality
 from cusp.program import report
@@ -19,7 +20,6 @@ from cusp.runtime.timeline import PHASE, ROUND
 from gluon.label import Label
 from gluon.reduction import ADD
 from gluon.sync import Sync
-from scripts.draw_trace import US_PER_MS, Band, band, ranks_of, read_events, stretch
 
 LABEL_BYTES = 4
 MOST_COLUMNS, MOST_CELLS = 160, 6000  # of the timelines: of one, of all ranks
@@ -53,7 +53,7 @@ class Run:
         Of the slowest rank; empty if the run had no rounds that all ranks ended together.
     round_bytes : list of float
     bands : list of Band
-        What each rank did when.
+        Timeline of each rank.
     """
 
     app: str

@@ -5,38 +5,37 @@
     mpirun -n 4 cusp report graph.h5 --policy cvc -o report.html
     mpirun -n 4 cusp report graph.h5 --policy mine.py --apps bfs,pagerank,cc --source 17 -o report.html
 
-The page is one file, which needs nothing else and can be sent to others. The graph is divided among the ranks of the
-job: use ``compare`` for other numbers of parts.
+The page is one self-contained file. The graph is partitioned across the ranks of the job: use ``cusp compare`` for
+other numbers of parts.
 """
 
 import argparse
 
-from mpi4py import MPI
-
-from apps.library import APPS, partition_graph, partition_keywords
-from apps.run.cli import add_transport_option
+from cusp.apps.library import APPS, partition_graph, partition_keywords
+from cusp.apps.report.figures import collect
+from cusp.apps.report.page import page
+from cusp.apps.run.cli import add_transport_option
 from cusp.errors import OptionError, together
 from cusp.launch import Parser, description, parse_together, program, run_main
 from cusp.output.whole_file import OutputError, check_targets, whole_file
 from cusp.program import report
 from cusp.program.cli import add_partition_options, add_watching, inputs_of, one_node
-from scripts.report.figures import collect
-from scripts.report.page import page
+from cusp.runtime.mpi import MPI
 
 
 def make_parser() -> argparse.ArgumentParser:
     """The options."""
     parser = Parser(
-        prog=program("scripts.report"),
-        description=description(__doc__, "scripts.report"),
+        prog=program("cusp.apps.report"),
+        description=description(__doc__, "cusp.apps.report"),
         formatter_class=argparse.RawTextHelpFormatter,
     )
-    parser.add_argument("graph", help="graph file, folder of a saved partition, or any file that scripts.convert takes")
+    parser.add_argument("graph", help="graph file, folder of a saved partition, or any file that cusp convert takes")
     parser.add_argument("-o", "--output", required=True, metavar="FILE.html", help="the page")
     parser.add_argument(
-        "--apps", default="bfs,pagerank", metavar="A,B,...", help="what to run, or none (default: %(default)s)"
+        "--apps", default="bfs,pagerank", metavar="A,B,...", help="apps to run, or none (default: %(default)s)"
     )
-    parser.add_argument("--source", type=one_node, metavar="NODE", help="of searches (default: most out-edges)")
+    parser.add_argument("--source", type=one_node, metavar="NODE", help="their source (default: most out-edges)")
     parser.add_argument("--columns", metavar="S,T[,W]", help="columns of a table")
     parser.add_argument("--symmetrize", action="store_true", help="add the reverse of every edge of a table")
     add_partition_options(parser)
@@ -54,10 +53,10 @@ def main(comm: MPI.Intracomm, argv: list[str]) -> int:
         unknown = [name for name in apps if name not in APPS]
         if unknown:
             raise OptionError(
-                f"--apps {options.apps}: there is no {unknown[0]!r}; choose of {', '.join(APPS)}, or none"
+                f"--apps {options.apps}: there is no {unknown[0]!r}; choose one of {', '.join(APPS)}, or none"
             )
         if not options.output.endswith((".html", ".htm")):
-            raise OutputError(f"-o {options.output}: the page is HTML, and its name has to end with .html")
+            raise OutputError(f"-o {options.output}: the page is HTML, so its name must end with .html")
     how = {action.dest: getattr(options, action.dest) for action in partition_keywords().actions}
     report.progress(comm.rank, "partitioning")
     graph = partition_graph(options.graph, comm=comm, columns=options.columns, symmetrize=options.symmetrize, **how)

@@ -1,0 +1,132 @@
+"""The pending nodes of a rank on a CPU, for compiled loops: a ring, a pile, and the bits of who is in them.
+
+The near and the far pile of Davidson, Baxter, Garland, Owens (IPDPS 2014). A node may be in both: on the pile since its
+priority was higher. The pile forgets it when it is next looked through.
+"""
+
+import weakref
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cusp.apps.operators.frontier_cpu import get_bit, set_bit
+from cusp.kernels.bits import first_bit
+from cusp.partition import Partition
+from cusp.runtime.compiled_code import njit
+from gluon.device_cpu import no_bits
+
+HEAD, TAIL, PILED, OPENED, BUCKETS, EDGES, PLACES = range(7)
+LIMIT, LIMITS = range(2)
+
+
+class Pending(NamedTuple):
+    """Pending nodes: those of the bucket that is open are in the ring, those of later ones on the pile.
+
+    Attributes
+    ----------
+    ring : (proxies + 1,) uint32
+        Valid local ids everywhere, also where it is empty.
+    pile : (proxies,) uint32
+    near, later : bits of proxies
+        Who is in the ring; who is on the pile.
+    places : (PLACES,) int64
+        Of the ring, where it begins and ends; how many are on the pile; whether a bucket was opened in this run; how
+        many nodes had buckets, and edges were relaxed, in it.
+    limits : (LIMITS,) of the type of priorities
+        The highest priority in the bucket that is open.
+    """
+
+    ring: np.ndarray
+    pile: np.ndarray
+    near: np.ndarray
+    later: np.ndarray
+    places: np.ndarray
+    limits: np.ndarray
+
+
+def make_pending(part: Partition, dtype: np.dtype) -> Pending:
+    """Nothing is pending. The ring and the pile serve all runs over a partition, one after the other."""
+
+    def make() -> tuple[np.ndarray, np.ndarray]:
+        return np.zeros(part.num_proxies + 1, np.uint32), np.empty(part.num_proxies, np.uint32)
+
+    near, later = no_bits(part.num_proxies), no_bits(part.num_proxies)
+    places, limits = np.zeros(PLACES, np.int64), np.zeros(LIMITS, dtype)
+    ring, pile = kept_with(part, "ring and pile", make)
+    return Pending(ring, pile, near, later, places, limits)
+
+
+_KEPT: dict[tuple[int, Any], Any] = {}
+
+
+def kept_with(part: Partition, name: Any, make: Callable[[], Any]) -> Any:
+    """What ``make()`` returned when this name was first asked for; it is kept as long as the partition."""
+    key = id(part), name
+    if key not in _KEPT:
+        _KEPT[key] = make()
+        weakref.finalize(part, _KEPT.pop, key, None)
+    return _KEPT[key]
+
+
+@njit(cache=True, nogil=True)
+def mark_pending(bits, rows, values, relaxed_at, pending):  # type: ignore[no-untyped-def]
+    """Nodes become pending whose value is not the one at which they were relaxed; all do if those are not given."""
+    for word in range(bits.size):
+        rest = bits[word]
+        while rest:
+            node = word * 64 + first_bit(rest)
+            rest &= rest - np.uint64(1)
+            if node < rows and (relaxed_at.size == 0 or values[node] != relaxed_at[node]):
+                set_bit(pending, node)
+
+
+@njit(cache=True, nogil=True)
+def begin(pending):  # type: ignore[no-untyped-def]
+    """A run begins: all that is pending is on the pile, ascending, and no bucket is open."""
+    near, later, places = pending.near, pending.later, pending.places
+    for word in range(near.size):
+        later[word] |= near[word]
+        near[word] = 0
+    places[:] = 0
+    places[PILED] = in_order(later, pending.pile)
+
+
+@njit(cache=True, nogil=True)
+def in_order(bits, nodes):  # type: ignore[no-untyped-def]
+    """The nodes whose bits are set, ascending, so that their rows are read one after the other; returns how many."""
+    entry = 0
+    for word in range(bits.size):
+        rest = bits[word]
+        while rest:
+            nodes[entry] = word * 64 + first_bit(rest)
+            rest &= rest - np.uint64(1)
+            entry += 1
+    return entry
+
+
+@njit(cache=True, nogil=True)
+def edges_of_ring(pending, offsets):  # type: ignore[no-untyped-def]
+    """How many edges the nodes in the ring have."""
+    ring, edges = pending.ring, 0
+    head, tail = pending.places[HEAD], pending.places[TAIL]
+    while head != tail:
+        row = ring[head]
+        edges += np.int64(offsets[row + np.uint64(1)] - offsets[row])
+        head = head + 1 if head + 1 < ring.size else 0
+    return edges
+
+
+@njit(cache=True, nogil=True)
+def admit(pending, node, key):  # type: ignore[no-untyped-def]
+    """A node whose value has changed waits for the bucket that is open, or for a later one."""
+    places = pending.places
+    if key <= pending.limits[LIMIT] and places[OPENED]:
+        if not get_bit(pending.near, node):
+            set_bit(pending.near, node)
+            pending.ring[places[TAIL]] = node
+            places[TAIL] = places[TAIL] + 1 if places[TAIL] + 1 < pending.ring.size else 0
+    elif not get_bit(pending.later, node):
+        set_bit(pending.later, node)
+        pending.pile[places[PILED]] = node
+        places[PILED] += 1

@@ -1,0 +1,1 @@
+"""Commands that are no algorithms: make, convert, describe and draw; and ``cusp`` itself, which finds them by name."""

@@ -1,0 +1,158 @@
+"""Tables as CSV, TSV, JSON or Parquet, by the suffix of the file: rank 0 writes the rows of all ranks in rank order."""
+
+import json
+import math
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from itertools import chain
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from cusp.errors import raise_together, shortened
+from cusp.output.whole_file import Name, OutputError, whole_file
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+    from cusp.names.names import Names
+
+HDF5, TABLES = (".h5", ".hdf5"), (".csv", ".tsv", ".json", ".parquet")
+AT_ONCE = 1 << 18  # rows that a rank sends, and rank 0 writes, at a time
+
+
+def suffix_of(path: Name) -> str:
+    """The suffix of a name, in small letters."""
+    return os.path.splitext(os.fspath(path))[1].lower()
+
+
+def check_suffix(path: Name, known: Sequence[str], option: str) -> None:
+    """Raise OutputError unless the name of a file says in which of the known formats it is written."""
+    if suffix_of(path) not in known:
+        raise OutputError(
+            f"{option} {shortened(path)}: the suffix of the name decides the format; use one of {', '.join(known)}"
+        )
+
+
+def named_columns(columns: dict[str, Any], names: "Names | None", nodes: Sequence[str]) -> dict[str, Any]:
+    """The same columns with names in place of numbers in those that have nodes; None where there is no node."""
+    return columns if names is None else {name: names.of(v) if name in nodes else v for name, v in columns.items()}
+
+
+def write_columns(
+    path: Name, columns: dict[str, np.ndarray], names: "Names | None", nodes: Sequence[str], comm: "Intracomm"
+) -> None:
+    """Write columns of which each rank has consecutive rows. Collective.
+
+    Parameters
+    ----------
+    nodes
+        Columns whose values are nodes, or -1: by name where nodes have names.
+
+    Raises
+    ------
+    OutputError
+        On every rank.
+    """
+    import pyarrow
+
+    text = () if names is None else nodes
+    types = {name: pyarrow.from_numpy_dtype(column.dtype) for name, column in columns.items()}
+    schema = pyarrow.schema(types | dict.fromkeys(text, pyarrow.string()))
+
+    def batches() -> Iterator[Any]:
+        for at in range(0, len(next(iter(columns.values()))), AT_ONCE):
+            some = {name: column[at : at + AT_ONCE] for name, column in columns.items()}
+            yield pyarrow.record_batch(named_columns(some, names, nodes), schema)
+
+    write_table(path, schema, batches(), comm)
+
+
+def write_table(path: Name, schema: Any, batches: Iterable[Any], comm: "Intracomm", suffix: str = "") -> None:
+    """Write the rows of all ranks, in rank order. Collective.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+    batches : iterable of pyarrow.RecordBatch
+        The rows of this rank.
+    suffix : str
+        One of ``TABLES``; that of the path if left out.
+
+    Raises
+    ------
+    OutputError
+        On every rank; a file of that name is as it was.
+    """
+    error: Exception | None = None
+    received = _received(comm)
+    try:
+        if comm.rank == 0:
+            with whole_file(path) as temporary, open(temporary, "wb") as file:
+                with _writer(file, suffix or suffix_of(path), schema) as writer:
+                    for batch in chain(batches, received):
+                        if isinstance(batch, _ElsewhereError):
+                            raise batch
+                        writer.write_batch(batch)
+        else:
+            for batch in batches:
+                comm.send(batch, 0)
+    except _ElsewhereError:
+        pass
+    except Exception as caught:  # noqa: BLE001 - raised on every rank below
+        error = caught
+    if comm.rank:
+        if error is not None:
+            comm.send(_ElsewhereError(), 0)
+        comm.send(None, 0)
+    for _ in received:  # what an error left
+        pass
+    raise_together(comm, error)
+
+
+class _ElsewhereError(Exception):
+    """Another rank failed, and will say why: the file is not to be completed."""
+
+
+def _received(comm: "Intracomm") -> Iterator[Any]:
+    """On rank 0, what the other ranks send, one after the other; nothing on these."""
+    for rank in range(1, comm.size) if comm.rank == 0 else ():
+        while (batch := comm.recv(source=rank)) is not None:
+            yield batch
+
+
+def _writer(file: IO[bytes], suffix: str, schema: Any) -> AbstractContextManager[Any]:
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    if suffix == ".json":
+        return _JsonWriter(file)
+    if suffix == ".parquet":
+        writer: AbstractContextManager[Any] = pyarrow.parquet.ParquetWriter(file, schema)
+        return writer
+    options = pyarrow.csv.WriteOptions(delimiter="\t" if suffix == ".tsv" else ",")
+    writer = pyarrow.csv.CSVWriter(file, schema, write_options=options)
+    return writer
+
+
+class _JsonWriter:
+    """Writes a list with an object for each row; JSON has no infinity: null stands for it."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._before = file, "[\n"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def write_batch(self, batch: Any) -> None:
+        for row in batch.to_pylist():
+            plain = {name: None if isinstance(v, float) and not math.isfinite(v) else v for name, v in row.items()}
+            self._file.write(f"{self._before}{json.dumps(plain, ensure_ascii=False)}".encode())
+            self._before = ",\n"
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.write(b"\n]\n" if self._before == ",\n" else b"[]\n")
