@@ -138,7 +138,8 @@ def test_steps_are_counted_anew(comm, shared_tmp):
     host, gpu = both(shared_tmp, "random", "cvc", comm)
     sync = Sync(make_plan(gpu, comm, "mpi"), comm)  # in rounds
     lengths, expected = measure(gpu, sync), graphs.serial_distances(graphs.HARD["random"](), 3)
-    progress, stamps = lengths.queue.queue.progress.view(np.uint32), lengths.queue.stamps
+    relaxer = lengths.queue.relaxer
+    progress, stamps = relaxer.queue.progress.view(np.uint32), relaxer.stamps
     for steps in (2**30 - 2, 2**30, 2**30 + 4, 2**32 - 1):
         progress[1:2] = np.uint32(steps)
         stamps.fill(steps % 6 + 1)  # were they kept, nodes that fall in the next step would be missed

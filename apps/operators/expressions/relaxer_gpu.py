@@ -46,6 +46,8 @@ class Relaxer:
     ----------
     key : numpy type
         Of priorities.
+    queue, stamps : Queue, (proxies,) int32
+        Memory that all operators of a partition share.
     done : (4,) int64
         Buckets, edges, and rounds of the block that took most so far; whether the last kernel met its bound.
     """
@@ -55,12 +57,12 @@ class Relaxer:
         self._given = [None if each is ordered.label.values else each for each in ordered.given]
         self.key, self._kernels = key_of(ordered.edges, ordered.priority), kernels_of(ordered.edges, ordered.priority)
         self._threads, self._blocks = threads_for(part.num_proxies), blocks_for(part)
-        self._queue, self._stamps = kept(part, ordered.offsets, _make_memory)
+        self.queue, self.stamps = kept(part, ordered.offsets, _make_memory)
         self.done = cp.zeros(4, np.int64)
 
     def nodes(self, values: Any, pending: Any, updated: Any = None, relaxed_at: Any = None) -> Struct:
         """Struct Nodes of relax.cuh."""
-        return struct(self._size, *self._rows, values, pending, self._stamps, updated, relaxed_at)
+        return struct(self._size, *self._rows, values, pending, self.stamps, updated, relaxed_at)
 
     def given(self, values: Any) -> list[Any]:
         """The parameters of the operator, where the label that is written has these values."""
@@ -70,7 +72,7 @@ class Relaxer:
         """Relax pending nodes up to a key, about so many edges at most; returns whether that was not the end."""
         width = width_in(self.key, delta)
         self._kernels.resident("relax_drain_of", self._blocks)(
-            nodes, self._queue.struct, self.key.type(until), width, edges, STEPS_AT_ONCE, self.done,
+            nodes, self.queue.struct, self.key.type(until), width, edges, STEPS_AT_ONCE, self.done,
             *self.given(nodes.members[3]),
         )  # fmt: skip
         return bool(read(self.done)[3])
