@@ -11,8 +11,7 @@ from cusp.convert.weights import Weigher, is_column, make_weigher
 from cusp.edge_lists.csr_plan import check_num_nodes
 from cusp.errors import GraphFileError, OptionError, shortened, together
 from cusp.formats import EdgeSource, open_edges
-from cusp.formats.source import EncodingError, WideIdsError
-from cusp.formats.text import FractionalWeightError
+from cusp.formats.source import EncodingError, FractionalWeightError, WideIdsError
 from cusp.input.memory_input import NamedSlice, slice_of_rows
 from cusp.names.numbering import names_of
 
