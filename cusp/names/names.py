@@ -17,7 +17,15 @@ SHOWN = 3  # of similar names
 
 
 class Names(ABC):
-    """The names of the nodes 0, 1, 2 ...; as a sequence, these names."""
+    """The names of the nodes 0, 1, 2 ...; as a sequence, these names.
+
+    Attributes
+    ----------
+    whole : bool
+        They are whole numbers of 64 bits.
+    """
+
+    whole = False
 
     @abstractmethod
     def __len__(self) -> int: ...

@@ -1,6 +1,7 @@
 """Measure this machine: ``python -m scripts.bench WHAT``; each prints a table and appends rows to benchmarks/.
 
 cpu            partitioning, the apps and the conversion of an edge list, on a Kronecker graph
+first-hour     minutes from an empty folder to an answer about own data of seven kinds
 quality        replication, balance and seconds of every policy on real graphs and kron20, and of offline partitioners
 rounds         cost and benefit of more rounds of state
 user-file      a policy in a user's file, compared with the built-in one of the same rules
@@ -15,11 +16,12 @@ gpu            algorithms on one GPU; on several: mpirun -n 4 python -m scripts.
 import argparse
 import sys
 
-from scripts.bench import compare_trees, cpu, gpu, quality, rounds, semiring, user_file
+from scripts.bench import compare_trees, cpu, first_hour, gpu, quality, rounds, semiring, user_file
 from scripts.bench.ladder import bench as ladder
 
 BENCHMARKS = {
     "cpu": cpu,
+    "first-hour": first_hour,
     "quality": quality,
     "rounds": rounds,
     "user-file": user_file,

@@ -374,3 +374,23 @@ def test_a_rank_for_each_name(comm, shared_tmp):
     }.items():
         with pytest.raises(InputError, match=message):
             partition_graph(file, node_map=str(shared_tmp / name), **options)
+
+
+@pytest.mark.mpi
+@pytest.mark.limit(300)
+def test_whole_numbers_with_gaps_in_tables(comm, shared_tmp):
+    """Answers and edges are written with the ids of the user's table, as numbers."""
+    from cusp.convert.conversion import Request, convert
+
+    path, found, edges = (str(shared_tmp / name) for name in ("gaps.csv", "found.parquet", "edges.csv"))
+    if comm.rank == 0:
+        Path(path).write_text("source,target,km\n900777,-4,5\n-4,1000000000000000000,3\n")
+    comm.Barrier()
+    run = [path, "--device", parts.WANTED, "--source", "900777", "--output", found]
+    assert main(app_of("sssp"), comm, run) == 0
+    convert(comm, Request(path), edges)
+    comm.Barrier()
+    table = pandas.read_parquet(found)
+    assert dict(zip(table["node"], table["distance"])) == {900777: 0, -4: 5, 10**18: 8}
+    rows = pandas.read_csv(edges).sort_values("source").to_numpy().tolist()
+    assert rows == [[-4, 10**18, 3], [900777, -4, 5]]
