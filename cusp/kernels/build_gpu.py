@@ -1,4 +1,4 @@
-"""The loops of phases 3 and 4 on the GPU; see cusp/kernels/build_cpu.py, whose functions these are, bit for bit.
+"""The loops of phases 3 and 4 on the GPU, with the same results as those on the CPU, bit for bit; see interfaces.py.
 
 CuPy sorts, scans and searches arrays with one entry per node; those with one per edge go through our own kernels.
 Nothing that is made meanwhile is larger than the edges themselves: they are split and sorted chunk by chunk.
@@ -26,12 +26,10 @@ LARGE, PIECES = 1 << 24, 8  # this many edges are sorted at a time, or an eighth
 
 
 def put(array: Any) -> Any:
-    """The same array on this device."""
     return array if array is None else cp.asarray(array)
 
 
 def get(array: Any) -> np.ndarray:
-    """The same array on the host."""
     return cp.asnumpy(array)
 
 
@@ -40,13 +38,11 @@ def _kernels(gids: Any = None) -> Any:
 
 
 def count_rows(indptr: Any, owners: Any, num_parts: int) -> np.ndarray:
-    """(num_parts,) int64 on the host: how many rows of the slice have edges for each rank."""
     counts = _edges_by_owner(indptr, owners, num_parts)
     return np.array([int(cp.count_nonzero(part)) for part in counts], np.int64)
 
 
 def list_rows(first_node: int, indptr: Any, owners: Any, entry: np.ndarray, gids: Any, sizes: Any) -> None:
-    """Source and number of edges of every row for each rank; ``entry``: the last entry made for it, which moves on."""
     for part, counts in enumerate(_edges_by_owner(indptr, owners, entry.size)):
         rows = cp.flatnonzero(counts)
         place = slice(int(entry[part]) + 1, int(entry[part]) + 1 + rows.size)
@@ -66,7 +62,6 @@ def _edges_by_owner(indptr: Any, owners: Any, num_parts: int) -> Any:
 
 
 def count_owners(owners: Any, num_parts: int) -> np.ndarray:
-    """(num_parts,) int64 on the host: edges for each rank."""
     if num_parts > 256 or owners.size == 0:
         return get(_count(owners, num_parts))
     bits = (num_parts - 1).bit_length()
@@ -74,7 +69,6 @@ def count_owners(owners: Any, num_parts: int) -> np.ndarray:
 
 
 def group_by_owner(values: Any, owners: Any, counts: np.ndarray, grouped: Any) -> None:
-    """Copy ``values`` so that those for rank 0 come first, then those for rank 1; the order is kept within."""
     if counts.size <= 256:
         _split(owners, values, 0, (counts.size - 1).bit_length(), None, grouped)
     else:
@@ -121,12 +115,10 @@ def sort(keys: Any, bits: int) -> tuple[Any, Any]:
 
 
 def mark(index: Any, gids: Any) -> None:
-    """Set the bit of each global id in the index of a :class:`~cusp.lid_map.LidMap`."""
     _kernels(gids).mark(-(-gids.size // EACH), index, gids, gids.size)
 
 
 def count_below(index: Any) -> int:
-    """Fill in how many bits are set before each word; returns how many there are in all."""
     words = index.size // 2
     counts = cp.empty(words, cp.int64)
     _kernels().count_bits(words, index, words, counts)
@@ -136,12 +128,10 @@ def count_below(index: Any) -> int:
 
 
 def list_marked(index: Any, gids: Any) -> None:
-    """Global ids of the set bits, ascending."""
     _kernels(gids).list_marked(index.size // 2, index, index.size // 2, gids)
 
 
 def find_masters(gids: Any, my_nodes: Any, places: Any, mirrors: Any) -> None:
-    """Where each own node is among the proxies, and where the mirrors are; all lists ascend."""
     places[...] = cp.searchsorted(gids, my_nodes.astype(gids.dtype))
     mirror = cp.ones(gids.size, cp.bool_)
     mirror[places] = False
@@ -149,19 +139,16 @@ def find_masters(gids: Any, my_nodes: Any, places: Any, mirrors: Any) -> None:
 
 
 def sort_masters(degrees: Any, highest: int, places: Any, by_lid: Any) -> None:
-    """Places of the masters by local id: higher degrees first, all from ``highest`` on being equal."""
     keys = cp.minimum(degrees, highest).astype(cp.uint32)
     cp.subtract(highest, keys, out=keys)
     by_lid[: places.size] = places[sort(keys, highest.bit_length())[1]]
 
 
 def test_bits(words: Any, gids: Any, found: Any) -> None:
-    """``found[i]`` = bit ``gids[i]`` of ``words``."""
     _kernels(gids).test_bits(gids.size, words, gids, gids.size, found)
 
 
 def look_up(index: Any, table: Any, gids: Any, lids: Any) -> None:
-    """``lids[i]`` = local id of ``gids[i]``, or -1."""
     _kernels(gids).look_up(gids.size, index, table, gids, gids.size, lids)
 
 
@@ -169,11 +156,6 @@ def relabel(
     index: Any, table: Any, row_lids: Any, row_offsets: Any, arrived: Any, offsets: Any, targets: Any, fronts: Any,
     hubs_first: bool,
 ) -> None:  # fmt: skip
-    """Write every row to its place in lid order, its targets as local ids.
-
-    If hubs come first, the target with the lowest lid changes places with the first of its row;
-    ``fronts[row]``: its place before.
-    """
     rows = row_lids.size
     lowest = cp.full(rows if hubs_first else 1, 0xFFFFFFFFFFFFFFFF, cp.uint64)
     _kernels(arrived).relabel(
@@ -186,15 +168,13 @@ def relabel(
 
 
 def move_rows(row_lids: Any, row_offsets: Any, arrived: Any, offsets: Any, values: Any, fronts: Any) -> None:
-    """Write every row of weights to its place in lid order, in the order of its targets."""
     kernels = load("cusp/kernels/move.cuh", VALUE=c_type(values.dtype))
     kernels.move_rows(
         threads_for_rows(row_offsets), row_lids, row_offsets, row_lids.size, arrived, offsets, fronts, values
-    )  # fmt: skip
+    )
 
 
 def count_in_edges(targets: Any, offsets: Any) -> None:
-    """Add the in-edges of proxy v to ``offsets[v + 1]``."""
     offsets[1:] += _count(targets, offsets.size - 1)
 
 
@@ -202,11 +182,7 @@ def transpose(
     first_source: int, offsets: Any, targets: Any, weights: Any, first: int, last: int, place: Any, sources: Any,
     in_weights: Any,
 ) -> None:  # fmt: skip
-    """Rows of a CSR -> the rows ``first`` to ``last - 1`` of the CSC, here always all, in which sources ascend.
-
-    ``place``: where the next in-edge of each proxy goes, which moves on. ``weights`` and ``in_weights`` may both be
-    empty. Chunk by chunk of the edges: each is sorted by target and then written behind those of the chunks before.
-    """
+    """Chunk by chunk of the edges: each is sorted by target and then written behind those of the chunks before."""
     assert first_source == 0 and last - first == offsets.size - 1, "a GPU holds all edges at once"
     kernels = load("cusp/kernels/move.cuh", VALUE=c_type(weights.dtype))
     for row, end_row, begin, end in _row_chunks(offsets, max(LARGE, targets.size // PIECES)):
@@ -236,13 +212,11 @@ def _row_chunks(offsets: Any, at_most: int) -> Any:
 
 
 def clear_range(index: Any, first: int, last: int) -> None:
-    """Clear the bits of the nodes ``first`` to ``last - 1``."""
     if last > first:
         _kernels().clear_range((last - 1) // 64 - first // 64 + 1, index, first, last)
 
 
 def rank_of(index: Any, gid: int) -> int:
-    """Number of set bits below ``gid``, which may be one past the last node."""
     word = min(int(gid) >> 6, index.size // 2 - 1)
     bits, before = (int(value) for value in get(index[2 * word : 2 * word + 2]))
     return before + (bits & ((1 << (int(gid) - 64 * word)) - 1)).bit_count()
