@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import sys
+import tempfile
 import time
 import traceback
 import warnings
@@ -47,9 +48,10 @@ def run_main(main: Callable[[MPI.Intracomm, list[str]], int]) -> NoReturn:
     ending_comm = comm.Dup()  # so that no message of the program is mistaken for one of ours
     warnings.showwarning = lambda message, *_: say(f"warning: {message}") if comm.rank == 0 else None
     if comm.size > 1:
-        watchdog.tell_of_waiting()
+        watchdog.watch()
     if comm.rank % local_ranks() == 0:
-        leftovers.sweep_all()
+        with contextlib.suppress(OSError):  # there may be no folder for temporary files at all
+            leftovers.sweep(tempfile.gettempdir())
     try:
         try:
             ending = Ending(main(comm, sys.argv[1:]) or 0)

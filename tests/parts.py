@@ -55,7 +55,7 @@ SOME = ("oec", "cvc", "fec") if SIZE == 1 else SOME
 
 def user_file(text: str, name: str = "mine.py") -> str:
     """Path of a policy file with this text, the same in every run: numba finds what it made of it. Collective."""
-    path = cache_folder() / "tests" / hashlib.sha256(text.encode()).hexdigest()[:16] / name
+    path = cache_folder("tests") / hashlib.sha256(text.encode()).hexdigest()[:16] / name
     if ranks.COMM.rank == 0 and not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         scratch = path.with_suffix(f".{os.getpid()}")

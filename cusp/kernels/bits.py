@@ -1,12 +1,25 @@
-"""Bits and look-ups for compiled loops: what a :class:`~cusp.lid_map.LidMap` and the loops that make one share."""
+"""Bits, hashes and look-ups for compiled loops: what a :class:`~cusp.lid_map.LidMap` and loops that make one share."""
 
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic, overload
+from numba.extending import intrinsic, overload, register_jitable
 
 from cusp.runtime.compiled_code import njit
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+@register_jitable(inline="always")
+def mix(number):  # type: ignore[no-untyped-def]
+    """SplitMix64's finalizer, a bijection of 64-bit numbers: of a uint64 in a compiled loop, of an array anywhere.
+
+    Of ``key + counter * GOLDEN``, it is the generator itself (Steele, Lea and Flood, OOPSLA 2014).
+    """
+    number = (number ^ (number >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    number = (number ^ (number >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return number ^ (number >> np.uint64(31))
 
 
 def unsigned(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:

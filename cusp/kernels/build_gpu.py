@@ -10,7 +10,7 @@ import cupy as cp
 import numpy as np
 
 from cusp.kernels.cuda import c_type, load, threads_for_edges, threads_for_rows
-from cusp.runtime.exchange_gpu import all_to_all, post, wait_all
+from cusp.kernels.exchange_gpu import all_to_all, post, wait_all
 
 __all__ = [
     "CHUNK", "all_to_all", "clear_range", "count_below", "count_in_edges", "count_owners", "count_rows", "find_masters",

@@ -191,12 +191,14 @@ def _devices_of(wanted: str, hosts: list[str]) -> list[str]:
 
 def _use_gpu(number: int) -> tuple[str, str | None]:
     """Make the GPU ``number`` modulo their number this process's; a description, or why there is none."""
-    folder = os.environ.setdefault("CUPY_CACHE_DIR", str(cache_folder("kernels")))
-    if not has_space(folder, KERNELS_BYTES):
+    folder = os.environ.get("CUPY_CACHE_DIR") or cache_folder("kernels")
+    if folder and has_space(str(folder), KERNELS_BYTES):
+        os.environ["CUPY_CACHE_DIR"] = str(folder)
+    else:
         os.environ["CUPY_CACHE_IN_MEMORY"] = "1"
     try:
-        cuda = importlib.import_module("cusp.kernels.cuda")
+        gpu = importlib.import_module("cusp.runtime.device_gpu")
     except ImportError as error:
         return "", f"CuPy cannot be imported ({error}): pip install 'cusp-gluon[gpu-cuda12]' or [gpu-cuda13]"
-    why = cuda.why_unusable()
-    return ("", why) if why else (cuda.use(number), None)
+    why = gpu.why_unusable()
+    return ("", why) if why else (gpu.use(number), None)

@@ -1,16 +1,14 @@
 """Ranks per host, and the folder for compiled code."""
 
-import atexit
 import functools
 import hashlib
 import os
-import shutil
 import stat
 import sys
 import tempfile
 from pathlib import Path
 
-from cusp.runtime import leftovers, signals
+from cusp.runtime import signals
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("cusp", "cusp/apps", "gluon")
@@ -23,19 +21,19 @@ def local_ranks() -> int:
     return int(os.environ.get("MPI_LOCALNRANKS") or os.environ.get("OMPI_COMM_WORLD_LOCAL_SIZE") or 1)
 
 
-def cache_folder(*below: str) -> Path:
+def cache_folder(*below: str) -> Path | None:
     """Folder for compiled code: ``$CUSP_CACHE``, else ``$XDG_CACHE_HOME/cusp`` or ``~/.cache/cusp``; or one below it.
 
-    What is in it will be run, so only this user may write there. If that is not so, or nothing can be written, it is a
-    folder of this process alone, which does not outlive it.
+    What is in it will be run, so only this user may write there. If that is not so, or nothing can be written, there is
+    none.
     """
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     folder = Path(os.environ.get("CUSP_CACHE") or os.path.join(home, "cusp"))
-    why = why_not_ours(folder)
-    for name in below:
-        folder /= name
-        why = why or why_not_ours(folder)
-    return private_folder(why).joinpath(*below) if why else folder
+    for place in (folder, *(folder.joinpath(*below[: depth + 1]) for depth in range(len(below)))):
+        if why := why_not_ours(place):
+            not_kept(why)
+            return None
+    return folder.joinpath(*below)
 
 
 @functools.cache
@@ -52,16 +50,6 @@ def why_not_ours(folder: Path) -> str | None:
             return None
     except OSError as error:
         return f"{folder}: cannot be written: {error.strerror or error}; set CUSP_CACHE to another folder"
-
-
-@functools.cache
-def private_folder(why: str) -> Path:
-    """A new folder of this process, removed with it."""
-    folder = Path(tempfile.mkdtemp(prefix=leftovers.mark()))
-    leftovers.remove_on_signal(folder)
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    not_kept(why)
-    return folder
 
 
 def not_kept(why: str) -> None:

@@ -36,7 +36,7 @@ class TransportError(InputError):
 class Transport(Protocol):
     """What carries messages between the ranks of a communicator; made once for it, by ``Transport(comm)``.
 
-    One that also has ``all_to_all`` (:class:`cusp.runtime.exchange_gpu.Carrier`) carries the edges of partitions, too.
+    One that also has ``all_to_all`` (:class:`cusp.kernels.exchange_gpu.Carrier`) carries the edges of partitions, too.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ def open_transport(wanted: str, comm: "Intracomm", device: str) -> Transport:
     """
     transport = get_transport(wanted, comm, device)
     if device == "gpu":
-        from cusp.runtime import exchange_gpu
+        from cusp.kernels import exchange_gpu
 
         exchange_gpu.use(comm, transport if isinstance(transport, exchange_gpu.Carrier) else None)
     return transport

@@ -12,6 +12,7 @@ import hashlib
 import os
 import re
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -108,7 +109,7 @@ def build(kind: str, flags: Sequence[str], text: str, depends: str) -> Path:
     """The shared library made of a text, from the cache if it is there. Safe with several ranks."""
     flags = [*FLAGS, *flags]
     key = hashlib.sha256("\0".join([COMPILER, *flags, text, depends]).encode()).hexdigest()[:24]
-    folder = cache_folder() / "cudaemu"
+    folder = (cache_folder() or Path(tempfile.mkdtemp())) / "cudaemu"
     folder.mkdir(parents=True, exist_ok=True)
     library = folder / f"{kind}-{key}.so"
     if library.exists():
