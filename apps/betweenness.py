@@ -30,7 +30,7 @@ from cusp.program.cli import one_node, positive
 from cusp.program.warm_up import FAR_NODE
 from cusp.runtime import progress
 from cusp.runtime.devices import backend, to_host
-from cusp.runtime.stopwatch import Stopwatch
+from cusp.runtime.timeline import Stopwatch
 from gluon.interfaces import Device
 from gluon.sync import Sync
 

@@ -29,11 +29,11 @@ from cusp.program.warm_up import FAR_NODE, tiny_policy, warm_up
 from cusp.runtime import debugging, signals, timeline, watchdog
 from cusp.runtime.compiled_code import CodeFiles
 from cusp.runtime.devices import Placement, backend, choose_device
-from cusp.runtime.environment import local_ranks
 from cusp.runtime.exchange import given
 from cusp.runtime.mpi import MPI
-from cusp.runtime.stopwatch import Stopwatch
+from cusp.runtime.signals import local_ranks
 from cusp.runtime.storage import peak_mb
+from cusp.runtime.timeline import Stopwatch
 from gluon.interfaces import Device
 from gluon.plan import SyncPlan, make_plan
 from gluon.sync import Sync

@@ -42,8 +42,8 @@ from cusp.program.warm_up import tiny_policy, warm_up
 from cusp.runtime import timeline
 from cusp.runtime.devices import choose_device
 from cusp.runtime.mpi import MPI
-from cusp.runtime.stopwatch import Stopwatch
 from cusp.runtime.storage import peak_mb
+from cusp.runtime.timeline import Stopwatch
 
 
 def main(comm: MPI.Intracomm, argv: list[str]) -> int:

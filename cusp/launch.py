@@ -19,9 +19,8 @@ from typing import NamedTuple, NoReturn
 
 from cusp.errors import InputError, OptionError, raise_together, shortened
 from cusp.runtime import debugging, leftovers, progress, signals, watchdog
-from cusp.runtime.environment import local_ranks
 from cusp.runtime.mpi import MPI
-from cusp.runtime.signals import INTERRUPTED, LAUNCHERS
+from cusp.runtime.signals import INTERRUPTED, LAUNCHERS, local_ranks, prefixed
 
 GRACE = 2.0  # seconds that a failing rank waits for the others to come to the end by themselves
 TIMES = {"": 1, "s": 1, "min": 60, "h": 3600, "d": 86_400}
@@ -71,7 +70,7 @@ def run_main(main: Callable[[MPI.Intracomm, list[str]], int]) -> NoReturn:
         discard_output()
         end_job(comm, 1)
     except Exception:
-        say(prefixed(comm, traceback.format_exc()))
+        say(prefixed(traceback.format_exc()))
         time.sleep(0.3)  # other ranks that fail at the same moment get to say why
         end_job(comm, 1)
     code = end_together(ending_comm, ending)
@@ -206,7 +205,7 @@ def end_together(comm: MPI.Intracomm, ending: Ending) -> int:
     limit = time.monotonic() + GRACE + 0.1 * min(comm.rank, 10)  # the lowest rank speaks first
     while not arrived.Test():
         if (ending.code or ending.early) and time.monotonic() > limit:
-            say(prefixed(comm, ending.message or f"left with exit code {ending.code}, and other ranks wait for it"))
+            say(prefixed(ending.message or f"left with exit code {ending.code}, and other ranks wait for it"))
             end_job(comm, ending.code or 1)
         time.sleep(0.0005)
     endings = comm.allgather(ending)
@@ -237,11 +236,6 @@ def flush_output() -> None:
 def discard_output() -> None:
     """Send what is still to be printed nowhere, or Python would fail at its very end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def prefixed(comm: MPI.Intracomm, text: str) -> str:
-    """The text with the rank at the start of each line, so that lines of several ranks can be told apart."""
-    return "\n".join(f"[rank {comm.rank} of {comm.size}] {line}" for line in text.rstrip().splitlines())
 
 
 def say(text: str) -> None:

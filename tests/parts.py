@@ -18,8 +18,8 @@ from cusp.apps.harness import App
 from cusp.apps.run.keywords import Keywords
 from cusp.partition import Partition
 from cusp.policies import Policy, load_policy
+from cusp.runtime.compiled_code import cache_folder
 from cusp.runtime.devices import choose_device, to_host
-from cusp.runtime.environment import cache_folder
 from gluon.plan import make_plan
 from gluon.sync import Sync
 

@@ -37,6 +37,10 @@ def _kernels(gids: Any = None) -> Any:
     return load("cusp/kernels/build.cuh", GID="unsigned" if gids is None else c_type(gids.dtype))
 
 
+def _split_kernels(keys: Any, value: Any = np.uint32) -> Any:
+    return load("cusp/kernels/split.cuh", KEY=c_type(keys.dtype), VALUE=c_type(value))
+
+
 def count_rows(indptr: Any, owners: Any, num_parts: int) -> np.ndarray:
     counts = _edges_by_owner(indptr, owners, num_parts)
     return np.array([int(cp.count_nonzero(part)) for part in counts], np.int64)
@@ -55,9 +59,7 @@ def _edges_by_owner(indptr: Any, owners: Any, num_parts: int) -> Any:
     """(num_parts, rows) uint32: edges of each row that each rank gets. On average 4 bytes per node of the graph."""
     rows = indptr.size - 1
     counts = cp.zeros((num_parts, rows), cp.uint32)
-    load("cusp/kernels/rows_by_owner.cuh", OWNER=c_type(owners.dtype)).count_by_owner(
-        threads_for_rows(indptr), indptr, rows, owners, counts
-    )
+    _split_kernels(owners).count_by_owner(threads_for_rows(indptr), indptr, rows, owners, counts)
     return counts
 
 
@@ -82,8 +84,7 @@ def _split(keys: Any, values: Any, shift: int, bits: int, split_keys: Any, split
     counts = _count_digits(keys, shift, bits).ravel()
     starts = cp.cumsum(counts, dtype=cp.int64)
     starts -= counts
-    kernels = load("cusp/kernels/split.cuh", KEY=c_type(keys.dtype), VALUE=c_type(values.dtype))
-    kernels.split(
+    _split_kernels(keys, values.dtype).split(
         -(-keys.size // TILE) * 256, keys, values, keys.size, shift, bits, starts, int(split_keys is not None),
         keys if split_keys is None else split_keys, split_values,
     )  # fmt: skip
@@ -93,8 +94,7 @@ def _count_digits(keys: Any, shift: int, bits: int) -> Any:
     """(2**bits, tiles) uint32: entries of each tile with each digit."""
     tiles = -(-keys.size // TILE)
     counts = cp.empty((1 << bits, tiles), cp.uint32)
-    kernels = load("cusp/kernels/split.cuh", KEY=c_type(keys.dtype), VALUE="unsigned")
-    kernels.count_digits(tiles * 256, keys, keys.size, shift, bits, counts)
+    _split_kernels(keys).count_digits(tiles * 256, keys, keys.size, shift, bits, counts)
     return counts
 
 

@@ -13,8 +13,9 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
+from cusp.errors import ROOT
+
 RUN = 1024  # edges per warp of for_each_edge_in in walk.cuh
-ROOT = Path(__file__).resolve().parents[2]
 BLOCK = 256  # threads of a block, unless a kernel says otherwise
 C_TYPES = {
     "b1": "bool", "i1": "signed char", "u1": "unsigned char", "i2": "short", "u2": "unsigned short", "i4": "int",

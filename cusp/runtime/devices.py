@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from cusp.errors import InputError, OptionError, together
 from cusp.runtime import timeline
-from cusp.runtime.environment import cache_folder
+from cusp.runtime.compiled_code import cache_folder
 from cusp.runtime.files import has_space
 from cusp.runtime.threads import use_threads
 

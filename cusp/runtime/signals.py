@@ -41,6 +41,11 @@ def launched() -> tuple[int, int]:
     return 1, 0
 
 
+def local_ranks() -> int:
+    """Number of ranks on this host, according to MPICH or Open MPI."""
+    return int(os.environ.get("MPI_LOCALNRANKS") or os.environ.get("OMPI_COMM_WORLD_LOCAL_SIZE") or 1)
+
+
 def prefixed(text: str) -> str:
     """The text with its rank before each line, so that the lines of several ranks can be told apart."""
     size, rank = launched()

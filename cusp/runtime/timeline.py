@@ -1,4 +1,4 @@
-"""The timeline of this rank: named spans of time, recorded only while a timeline runs, as with ``--trace``."""
+"""Clocks: seconds of stretches of work, and the timeline, named spans of time that are recorded with ``--trace``."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from functools import partial
 from threading import get_ident
 from typing import Any, NamedTuple
+
+from cusp.runtime import watchdog
 
 now = time.perf_counter_ns  # on Linux CLOCK_MONOTONIC: the same for all processes of a host
 PHASE, ROUND, OPERATOR, SYNC, WAIT, COMPILE = "phase", "round", "operator", "sync", "wait", "compile"  # kinds of spans
@@ -183,3 +185,48 @@ class Watched:
             value = partial(call, name, self._kind, self._finish, value)
             setattr(self, name, value)
         return value
+
+
+class Stopwatch:
+    """Adds up seconds by name: ``with watch("read"): ...``; the sums are in ``watch.seconds``.
+
+    ``tell`` is called with the name whenever a stretch begins. A timeline that runs gets a span for each.
+
+    >>> watch = Stopwatch(print)
+    >>> with watch("read"):
+    ...     pass
+    read
+    >>> list(watch.seconds)
+    ['read']
+    """
+
+    def __init__(self, tell: Callable[[str], None] = lambda name: None) -> None:
+        self.seconds: dict[str, float] = {}
+        self.tell = tell
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        self.tell(name)
+        watchdog.phase(name)
+        begin = time.perf_counter()
+        try:
+            with phase(name):
+                yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begin
+
+
+class Interval:
+    """Whether so many seconds have passed since it was made, or restarted."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin anew."""
+        self._began = time.perf_counter()
+
+    def passed(self) -> bool:
+        """Whether they have."""
+        return time.perf_counter() - self._began >= self._seconds

@@ -4,14 +4,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from types import FrameType
 
-from cusp.errors import caller
+from cusp.errors import ROOT, caller
 from cusp.runtime import progress
 from cusp.runtime.signals import prefixed
 
-ROOT = Path(__file__).resolve().parents[2]
 WAITS = 60.0  # seconds after which a rank that waits for others says so
 SPEAK = 1.5  # seconds in which other ranks can say where they are, too
 

@@ -12,7 +12,7 @@ import numba
 import pytest
 from spawn import mpirun
 
-from cusp.runtime import compiled_code, environment
+from cusp.runtime import compiled_code
 from tests.fuzz import caches
 
 SOURCE = "def twice(x):\n    return 2 * x\n"
@@ -29,10 +29,10 @@ def cache(tmp_path, monkeypatch):
     """An empty cache folder."""
     monkeypatch.setenv("CUSP_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "numba"))
-    environment.why_not_ours.cache_clear()
-    environment._not_kept.clear()
+    compiled_code.why_not_ours.cache_clear()
+    compiled_code._not_kept.clear()
     yield tmp_path / "cache"
-    environment.why_not_ours.cache_clear()
+    compiled_code.why_not_ours.cache_clear()
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ def test_generated_modules_work_on_a_full_disk(cache, monkeypatch):
 
 
 def test_the_cache_is_for_its_owner(cache, capfd):
-    assert environment.cache_folder("rules") == cache / "rules"
+    assert compiled_code.cache_folder("rules") == cache / "rules"
     assert cache.stat().st_mode & 0o777 == 0o700 and (cache / "rules").stat().st_mode & 0o777 == 0o700
     assert capfd.readouterr().err == ""
 
@@ -165,7 +165,7 @@ def test_a_cache_that_is_not_ours_is_not_used(cache, below, why, monkeypatch, ca
             return os.stat_result((*found[:4], 4711, *found[5:])) if path == target else found
 
         monkeypatch.setattr(Path, method, foreign)
-    assert environment.cache_folder("rules") is None
+    assert compiled_code.cache_folder("rules") is None
     assert capfd.readouterr().err.count("warning: compiled code is not kept: ") == 1
     assert compiled_code.import_text(TEXT.format(44), []).answer() == 44
 

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cupy._translate import SourceError, translate
-from cusp.runtime.environment import cache_folder
+from cusp.runtime.compiled_code import cache_folder
 
 HERE = Path(__file__).resolve().parents[2]
 ROOT = HERE.parents[1]  # kernels say their files relative to it
