@@ -65,14 +65,14 @@ def run_main(main: Callable[[MPI.Intracomm, list[str]], int]) -> NoReturn:
     except SystemExit as leaving:
         ending = ending_of(leaving)
     except KeyboardInterrupt:
-        end_job(comm, INTERRUPTED)
+        end_job(INTERRUPTED)
     except BrokenPipeError:  # the reader of our output has left, as in "| head"
         discard_output()
-        end_job(comm, 1)
+        end_job(1)
     except Exception:
         say(prefixed(traceback.format_exc()))
         time.sleep(0.3)  # other ranks that fail at the same moment get to say why
-        end_job(comm, 1)
+        end_job(1)
     code = end_together(ending_comm, ending)
     signals.ignore_signals()
     sys.exit(code)
@@ -157,7 +157,7 @@ def parse_together(comm: MPI.Intracomm, parser: argparse.ArgumentParser, argv: l
     if options is None:
         raise SystemExit(code)
     if seconds := getattr(options, "timeout", None):
-        watchdog.watch(seconds, lambda: end_job(comm, 1))
+        watchdog.watch(seconds, lambda: end_job(1))
     debugging.start(getattr(options, "debug", False))
     if comm.rank == 0:
         progress.start(getattr(options, "log", False))
@@ -206,7 +206,7 @@ def end_together(comm: MPI.Intracomm, ending: Ending) -> int:
     while not arrived.Test():
         if (ending.code or ending.early) and time.monotonic() > limit:
             say(prefixed(ending.message or f"left with exit code {ending.code}, and other ranks wait for it"))
-            end_job(comm, ending.code or 1)
+            end_job(ending.code or 1)
         time.sleep(0.0005)
     endings = comm.allgather(ending)
     first = next((other for other in endings if other.code), Ending(0))
@@ -215,7 +215,7 @@ def end_together(comm: MPI.Intracomm, ending: Ending) -> int:
     return first.code
 
 
-def end_job(comm: MPI.Intracomm, code: int) -> NoReturn:
+def end_job(code: int) -> NoReturn:
     """End every rank now, without waiting for any."""
     with contextlib.suppress(OSError):
         sys.stdout.flush()
