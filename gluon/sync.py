@@ -137,7 +137,7 @@ class Sync:
 
     def end_round(self, **facts: Any) -> None:
         """Say that a round has ended: those who watch see these facts, and a timeline that runs what was sent."""
-        progress.tell(**facts)
+        progress.update(**facts)
         if running := timeline.running():
             running.end_round(**facts, **self._sent_since())
 
@@ -159,7 +159,7 @@ class Sync:
             messages, to_masters, to_mirrors = self.peers.sent()
             self.traffic += [Traffic("reduce", messages, to_masters), Traffic("broadcast", 0, to_mirrors)]
         if rounds is not None and (running := timeline.running()):
-            running.tell_last(timeline.OPERATOR, rounds=int(rounds), **self._sent_since())
+            running.annotate_last(timeline.OPERATOR, rounds=int(rounds), **self._sent_since())
 
     def _sent_since(self) -> dict[str, int]:
         """What was sent since this was called last."""

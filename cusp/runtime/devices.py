@@ -1,6 +1,6 @@
 """CPU or GPU: chosen here, once, by loading modules.
 
-What a pair of modules ``*_cpu`` and ``*_gpu`` offers is stated by a Protocol in the ``interfaces.py`` beside them.
+A Protocol in an ``interfaces.py`` states what the modules ``*_cpu`` and ``*_gpu`` beside it have in common.
 """
 
 import importlib
@@ -76,10 +76,10 @@ def is_mixed(devices: Iterable[str]) -> bool:
 
 
 def backend(interface: Callable[..., Interface], device: str) -> Interface:
-    """The module that offers, on a device, what a Protocol of an ``interfaces.py`` says.
+    """The module that implements a Protocol of an ``interfaces.py`` on a device.
 
     ``EdgeRules`` in ``apps/graph500/interfaces.py`` describes ``edge_rules_cpu`` and ``edge_rules_gpu`` beside it. A
-    Protocol derived from another is about the same modules: it adds what only one device offers.
+    Protocol derived from another is about the same modules: it adds what only one device has.
 
     Parameters
     ----------

@@ -94,7 +94,7 @@ class Timeline:
         begin, self._round_began = self._round_began, now()
         self.add(f"round {self.rounds}", ROUND, begin, self._round_began, facts)
 
-    def tell_last(self, kind: str, **facts: Any) -> None:
+    def annotate_last(self, kind: str, **facts: Any) -> None:
         """Add facts to the last span of a kind that has ended."""
         for place in reversed(range(len(self.spans))):
             if self.spans[place][1] == kind:
@@ -190,7 +190,7 @@ class Watched:
 class Stopwatch:
     """Adds up seconds by name: ``with watch("read"): ...``; the sums are in ``watch.seconds``.
 
-    ``tell`` is called with the name whenever a stretch begins. A timeline that runs gets a span for each.
+    ``announce`` is called with the name whenever a stretch begins. A timeline that runs gets a span for each.
 
     >>> watch = Stopwatch(print)
     >>> with watch("read"):
@@ -200,13 +200,13 @@ class Stopwatch:
     ['read']
     """
 
-    def __init__(self, tell: Callable[[str], None] = lambda name: None) -> None:
+    def __init__(self, announce: Callable[[str], None] = lambda name: None) -> None:
         self.seconds: dict[str, float] = {}
-        self.tell = tell
+        self.announce = announce
 
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:
-        self.tell(name)
+        self.announce(name)
         watchdog.phase(name)
         begin = time.perf_counter()
         try:
