@@ -4,13 +4,16 @@ CuPy sorts, scans and searches arrays with one entry per node; those with one pe
 Nothing that is made meanwhile is larger than the edges themselves: they are split and sorted chunk by chunk.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import cupy as cp
 import numpy as np
+from numpy.typing import DTypeLike
 
-from cusp.kernels.cuda import c_type, load, threads_for_edges, threads_for_rows
+from cusp.kernels.cuda import Kernels, c_type, load, threads_for_edges, threads_for_rows
 from cusp.kernels.exchange_gpu import all_to_all, post, wait_all
+from cusp.runtime.devices import Array
 
 __all__ = [
     "CHUNK", "all_to_all", "clear_range", "count_below", "count_in_edges", "count_owners", "count_rows", "find_masters",
@@ -25,28 +28,28 @@ EACH = 4  # look-ups of a thread, as in build.cuh
 LARGE, PIECES = 1 << 24, 8  # this many edges are sorted at a time, or an eighth of all
 
 
-def put(array: Any) -> Any:
+def put(array: Array) -> Array:
     return array if array is None else cp.asarray(array)
 
 
-def get(array: Any) -> np.ndarray:
+def get(array: Array) -> np.ndarray:
     return cp.asnumpy(array)
 
 
-def _kernels(gids: Any = None) -> Any:
+def _kernels(gids: Array = None) -> Kernels:
     return load("cusp/kernels/build.cuh", GID="unsigned" if gids is None else c_type(gids.dtype))
 
 
-def _split_kernels(keys: Any, value: Any = np.uint32) -> Any:
+def _split_kernels(keys: Array, value: DTypeLike = np.uint32) -> Kernels:
     return load("cusp/kernels/split.cuh", KEY=c_type(keys.dtype), VALUE=c_type(value))
 
 
-def count_rows(indptr: Any, owners: Any, num_parts: int) -> np.ndarray:
+def count_rows(indptr: Array, owners: Array, num_parts: int) -> np.ndarray:
     counts = _edges_by_owner(indptr, owners, num_parts)
     return np.array([int(cp.count_nonzero(part)) for part in counts], np.int64)
 
 
-def list_rows(first_node: int, indptr: Any, owners: Any, entry: np.ndarray, gids: Any, sizes: Any) -> None:
+def list_rows(first_node: int, indptr: Array, owners: Array, entry: np.ndarray, gids: Array, sizes: Array) -> None:
     for part, counts in enumerate(_edges_by_owner(indptr, owners, entry.size)):
         rows = cp.flatnonzero(counts)
         place = slice(int(entry[part]) + 1, int(entry[part]) + 1 + rows.size)
@@ -55,7 +58,7 @@ def list_rows(first_node: int, indptr: Any, owners: Any, entry: np.ndarray, gids
         entry[part] += rows.size
 
 
-def _edges_by_owner(indptr: Any, owners: Any, num_parts: int) -> Any:
+def _edges_by_owner(indptr: Array, owners: Array, num_parts: int) -> Array:
     """(num_parts, rows) uint32: edges of each row that each rank gets. On average 4 bytes per node of the graph."""
     rows = indptr.size - 1
     counts = cp.zeros((num_parts, rows), cp.uint32)
@@ -63,21 +66,21 @@ def _edges_by_owner(indptr: Any, owners: Any, num_parts: int) -> Any:
     return counts
 
 
-def count_owners(owners: Any, num_parts: int) -> np.ndarray:
+def count_owners(owners: Array, num_parts: int) -> np.ndarray:
     if num_parts > 256 or owners.size == 0:
         return get(_count(owners, num_parts))
     bits = (num_parts - 1).bit_length()
     return get(_count_digits(owners, 0, bits).sum(axis=1, dtype=cp.int64))[:num_parts]
 
 
-def group_by_owner(values: Any, owners: Any, counts: np.ndarray, grouped: Any) -> None:
+def group_by_owner(values: Array, owners: Array, counts: np.ndarray, grouped: Array) -> None:
     if counts.size <= 256:
         _split(owners, values, 0, (counts.size - 1).bit_length(), None, grouped)
     else:
         grouped[: values.size] = values[cp.argsort(owners)]
 
 
-def _split(keys: Any, values: Any, shift: int, bits: int, split_keys: Any, split_values: Any) -> None:
+def _split(keys: Array, values: Array, shift: int, bits: int, split_keys: Array, split_values: Array) -> None:
     """Stable split by the digit of ``bits`` bits at ``shift`` of each key."""
     if keys.size == 0:
         return
@@ -90,7 +93,7 @@ def _split(keys: Any, values: Any, shift: int, bits: int, split_keys: Any, split
     )  # fmt: skip
 
 
-def _count_digits(keys: Any, shift: int, bits: int) -> Any:
+def _count_digits(keys: Array, shift: int, bits: int) -> Array:
     """(2**bits, tiles) uint32: entries of each tile with each digit."""
     tiles = -(-keys.size // TILE)
     counts = cp.empty((1 << bits, tiles), cp.uint32)
@@ -98,12 +101,12 @@ def _count_digits(keys: Any, shift: int, bits: int) -> Any:
     return counts
 
 
-def _count(values: Any, size: int) -> Any:
+def _count(values: Array, size: int) -> Array:
     """(size,) int64: how often each number below ``size`` occurs."""
     return cp.bincount(values, minlength=size) if values.size else cp.zeros(size, cp.int64)
 
 
-def sort(keys: Any, bits: int) -> tuple[Any, Any]:
+def sort(keys: Array, bits: int) -> tuple[Array, Array]:
     """Sorted uint32 keys, which are below ``2**bits``, and where each of them was: a stable radix sort."""
     order = cp.arange(keys.size, dtype=cp.uint32)
     spare = cp.empty_like(keys), cp.empty_like(order)
@@ -114,11 +117,11 @@ def sort(keys: Any, bits: int) -> tuple[Any, Any]:
     return keys, order
 
 
-def mark(index: Any, gids: Any) -> None:
+def mark(index: Array, gids: Array) -> None:
     _kernels(gids).mark(-(-gids.size // EACH), index, gids, gids.size)
 
 
-def count_below(index: Any) -> int:
+def count_below(index: Array) -> int:
     words = index.size // 2
     counts = cp.empty(words, cp.int64)
     _kernels().count_bits(words, index, words, counts)
@@ -127,34 +130,34 @@ def count_below(index: Any) -> int:
     return int(ends[-1]) if words else 0
 
 
-def list_marked(index: Any, gids: Any) -> None:
+def list_marked(index: Array, gids: Array) -> None:
     _kernels(gids).list_marked(index.size // 2, index, index.size // 2, gids)
 
 
-def find_masters(gids: Any, my_nodes: Any, places: Any, mirrors: Any) -> None:
+def find_masters(gids: Array, my_nodes: Array, places: Array, mirrors: Array) -> None:
     places[...] = cp.searchsorted(gids, my_nodes.astype(gids.dtype))
     mirror = cp.ones(gids.size, cp.bool_)
     mirror[places] = False
     mirrors[...] = cp.flatnonzero(mirror)
 
 
-def sort_masters(degrees: Any, highest: int, places: Any, by_lid: Any) -> None:
+def sort_masters(degrees: Array, highest: int, places: Array, by_lid: Array) -> None:
     keys = cp.minimum(degrees, highest).astype(cp.uint32)
     cp.subtract(highest, keys, out=keys)
     by_lid[: places.size] = places[sort(keys, highest.bit_length())[1]]
 
 
-def test_bits(words: Any, gids: Any, found: Any) -> None:
+def test_bits(words: Array, gids: Array, found: Array) -> None:
     _kernels(gids).test_bits(gids.size, words, gids, gids.size, found)
 
 
-def look_up(index: Any, table: Any, gids: Any, lids: Any) -> None:
+def look_up(index: Array, table: Array, gids: Array, lids: Array) -> None:
     _kernels(gids).look_up(gids.size, index, table, gids, gids.size, lids)
 
 
 def relabel(
-    index: Any, table: Any, row_lids: Any, row_offsets: Any, arrived: Any, offsets: Any, targets: Any, fronts: Any,
-    hubs_first: bool,
+    index: Array, table: Array, row_lids: Array, row_offsets: Array, arrived: Array, offsets: Array, targets: Array,
+    fronts: Array, hubs_first: bool,
 ) -> None:  # fmt: skip
     rows = row_lids.size
     lowest = cp.full(rows if hubs_first else 1, 0xFFFFFFFFFFFFFFFF, cp.uint64)
@@ -167,20 +170,22 @@ def relabel(
         _kernels().swap_hubs(rows, row_lids, rows, lowest, offsets, targets, fronts)
 
 
-def move_rows(row_lids: Any, row_offsets: Any, arrived: Any, offsets: Any, values: Any, fronts: Any) -> None:
+def move_rows(
+    row_lids: Array, row_offsets: Array, arrived: Array, offsets: Array, values: Array, fronts: Array
+) -> None:
     kernels = load("cusp/kernels/move.cuh", VALUE=c_type(values.dtype))
     kernels.move_rows(
         threads_for_rows(row_offsets), row_lids, row_offsets, row_lids.size, arrived, offsets, fronts, values
     )
 
 
-def count_in_edges(targets: Any, offsets: Any) -> None:
+def count_in_edges(targets: Array, offsets: Array) -> None:
     offsets[1:] += _count(targets, offsets.size - 1)
 
 
 def transpose(
-    first_source: int, offsets: Any, targets: Any, weights: Any, first: int, last: int, place: Any, sources: Any,
-    in_weights: Any,
+    first_source: int, offsets: Array, targets: Array, weights: Array, first: int, last: int, place: Array,
+    sources: Array, in_weights: Array,
 ) -> None:  # fmt: skip
     """Chunk by chunk of the edges: each is sorted by target and then written behind those of the chunks before."""
     assert first_source == 0 and last - first == offsets.size - 1, "a GPU holds all edges at once"
@@ -199,7 +204,7 @@ def transpose(
         place += counts
 
 
-def _row_chunks(offsets: Any, at_most: int) -> Any:
+def _row_chunks(offsets: Array, at_most: int) -> Iterator[tuple[int, int, int, int]]:
     """First row, row after the last, first edge, edge after the last of chunks; a long row is one of its own."""
     first, edges = 0, int(offsets[-1])
     begin = 0
@@ -211,12 +216,12 @@ def _row_chunks(offsets: Any, at_most: int) -> Any:
         first, begin = last, end
 
 
-def clear_range(index: Any, first: int, last: int) -> None:
+def clear_range(index: Array, first: int, last: int) -> None:
     if last > first:
         _kernels().clear_range((last - 1) // 64 - first // 64 + 1, index, first, last)
 
 
-def rank_of(index: Any, gid: int) -> int:
+def rank_of(index: Array, gid: int) -> int:
     word = min(int(gid) >> 6, index.size // 2 - 1)
     bits, before = (int(value) for value in get(index[2 * word : 2 * word + 2]))
     return before + (bits & ((1 << (int(gid) - 64 * word)) - 1)).bit_count()
