@@ -62,7 +62,10 @@ class Kernels:
     """
 
     def __init__(self, path: str, more: str = "", **defines: str) -> None:
-        self._module = cp.RawModule(code=source(path) + more, options=options(**defines), backend="nvrtc")
+        self._module = cp.RawModule(
+            code=source(path) + more, options=options(**defines), backend="nvrtc",
+            enable_cooperative_groups="RESIDENT" in defines,
+        )  # fmt: skip
         self._path, self._more, self._defines = path, more, defines
         self._resident: dict[tuple[str, int], Any] = {}
 
@@ -83,19 +86,10 @@ class Kernels:
         ``RESIDENT``: two, or one, where waiting for each other takes longer than the work of a step.
         """
         if (name, each) not in self._resident:
-            module = _cooperative(
-                self._path, self._more, tuple(sorted((self._defines | {"RESIDENT": str(each)}).items()))
-            )
+            module = load(self._path, self._more, **self._defines, RESIDENT=str(each))._module
             function, blocks = module.get_function(name), each * multiprocessors(cp.cuda.Device().id)
             self._resident[name, each] = lambda *arguments: function((blocks,), (512,), arguments)
         return self._resident[name, each]
-
-
-@functools.cache
-def _cooperative(path: str, more: str, defines: tuple[tuple[str, str], ...]) -> Any:
-    return cp.RawModule(
-        code=source(path) + more, options=options(**dict(defines)), backend="nvrtc", enable_cooperative_groups=True
-    )
 
 
 @functools.cache
