@@ -26,7 +26,7 @@ from cusp.program import hints, report
 from cusp.program.cli import inputs_of
 from cusp.program.traced import traced
 from cusp.program.warm_up import FAR_NODE, tiny_policy, warm_up
-from cusp.runtime import debugging, signals, timeline, watchdog
+from cusp.runtime import debugging, signals, timeline
 from cusp.runtime.compiled_code import CodeFiles
 from cusp.runtime.devices import Placement, backend, choose_device
 from cusp.runtime.exchange import given
@@ -248,7 +248,6 @@ def verify(
     VerificationError
         On every rank.
     """
-    watchdog.phase("verify")
     report.progress(comm.rank, "verifying")
     with timeline.phase("verify"):
         app.check(job.part, Sync(job.plan, comm), source, answer, job.prepared, options)
@@ -263,7 +262,6 @@ def timed_run(
     The arrays of the answer are on the device of the partition.
     """
     sync.comm.Barrier()
-    watchdog.phase("run")
     before = replace(given(sync.comm))
     began = time.perf_counter()
     with timeline.phase("run", app=app.name, source=source, **facts) as facts_of_run:

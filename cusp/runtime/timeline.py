@@ -129,10 +129,11 @@ def call(name: str, kind: str, finish: Finish, function: Callable, /, *arguments
 
 @contextmanager
 def phase(name: str, **facts: Any) -> Iterator[dict[str, Any]]:
-    """A context: a phase of the program. It gives a dict of facts, to which more may be added, also later.
+    """A phase of the program, also for the watchdog. It gives a dict of facts, to which more may be added, also later.
 
     The fact ``waited_us`` is for how many microseconds this rank waited for others.
     """
+    watchdog.phase(name)
     timeline = _Running.timeline
     if timeline is None:
         yield facts
@@ -207,7 +208,6 @@ class Stopwatch:
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:
         self.announce(name)
-        watchdog.phase(name)
         begin = time.perf_counter()
         try:
             with phase(name):
