@@ -12,7 +12,7 @@ import numpy as np
 
 from cusp.errors import PolicyError, together
 from cusp.kernels.interfaces import Build
-from cusp.runtime.devices import Array, backend, device_of
+from cusp.runtime.devices import Array, backend, device_of, move
 from cusp.runtime.exchange import pieces
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ class LidMap:
         """Local ids, int32, of an array of global ids, on its device; -1 for nodes without a proxy here."""
         build = backend(Build, device_of(self.index))
         lids = build.xp.empty(gids.size, np.int32)
-        build.look_up(self.index, self.table, build.put(gids), lids)
-        return lids if device_of(gids) == device_of(lids) else build.get(lids)
+        build.look_up(self.index, self.table, move(gids, device_of(self.index)), lids)
+        return move(lids, device_of(gids))
 
 
 def map_lids(num_nodes: int, gids: Array) -> LidMap:

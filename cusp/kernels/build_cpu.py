@@ -10,15 +10,13 @@ import numpy as np
 from cusp.kernels.atomics import atomic_or
 from cusp.kernels.bits import first_bit, lid_of, look_up, popcount
 from cusp.runtime.compiled_code import njit
-from cusp.runtime.devices import to_host as get
-from cusp.runtime.devices import to_host as put
 from cusp.runtime.exchange import all_to_all, post, wait_all
 from cusp.runtime.threads import in_parallel, ranges, row_ranges
 
 __all__ = [
     "CHUNK", "all_to_all", "clear_range", "count_below", "count_in_edges", "count_owners", "count_rows", "find_masters",
-    "get", "group_by_owner", "list_marked", "list_rows", "look_up", "mark", "move_rows", "post", "put", "rank_of",
-    "relabel", "sort_masters", "test_bits", "transpose", "wait_all", "xp",
+    "group_by_owner", "list_marked", "list_rows", "look_up", "mark", "move_rows", "post", "rank_of", "relabel",
+    "sort_masters", "test_bits", "transpose", "wait_all", "xp",
 ]  # fmt: skip
 
 xp: Any = np  # the library of arrays of this device

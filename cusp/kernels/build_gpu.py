@@ -17,8 +17,8 @@ from cusp.runtime.devices import Array
 
 __all__ = [
     "CHUNK", "all_to_all", "clear_range", "count_below", "count_in_edges", "count_owners", "count_rows", "find_masters",
-    "get", "group_by_owner", "list_marked", "list_rows", "look_up", "mark", "move_rows", "post", "put", "rank_of",
-    "relabel", "sort_masters", "test_bits", "transpose", "wait_all", "xp",
+    "group_by_owner", "list_marked", "list_rows", "look_up", "mark", "move_rows", "post", "rank_of", "relabel",
+    "sort_masters", "test_bits", "transpose", "wait_all", "xp",
 ]  # fmt: skip
 
 xp: Any = cp  # the library of arrays of this device
@@ -26,14 +26,6 @@ CHUNK = 1 << 24  # edges of a slice that travel at a time
 TILE = 4096  # entries per block, as in split.cuh
 EACH = 4  # look-ups of a thread, as in build.cuh
 LARGE, PIECES = 1 << 24, 8  # this many edges are sorted at a time, or an eighth of all
-
-
-def put(array: Array) -> Array:
-    return array if array is None else cp.asarray(array)
-
-
-def get(array: Array) -> np.ndarray:
-    return cp.asnumpy(array)
 
 
 def _kernels(gids: Array = None) -> Kernels:
@@ -68,9 +60,9 @@ def _edges_by_owner(indptr: Array, owners: Array, num_parts: int) -> Array:
 
 def count_owners(owners: Array, num_parts: int) -> np.ndarray:
     if num_parts > 256 or owners.size == 0:
-        return get(_count(owners, num_parts))
+        return cp.asnumpy(_count(owners, num_parts))
     bits = (num_parts - 1).bit_length()
-    return get(_count_digits(owners, 0, bits).sum(axis=1, dtype=cp.int64))[:num_parts]
+    return cp.asnumpy(_count_digits(owners, 0, bits).sum(axis=1, dtype=cp.int64))[:num_parts]
 
 
 def group_by_owner(values: Array, owners: Array, counts: np.ndarray, grouped: Array) -> None:
@@ -223,5 +215,5 @@ def clear_range(index: Array, first: int, last: int) -> None:
 
 def rank_of(index: Array, gid: int) -> int:
     word = min(int(gid) >> 6, index.size // 2 - 1)
-    bits, before = (int(value) for value in get(index[2 * word : 2 * word + 2]))
+    bits, before = (int(value) for value in cp.asnumpy(index[2 * word : 2 * word + 2]))
     return before + (bits & ((1 << (int(gid) - 64 * word)) - 1)).bit_count()
