@@ -112,7 +112,7 @@ VARIANTS = {  # of each file of kernels but rules.cuh, edges.cuh and both relax.
     ],
     "cusp/apps/operators/sums/pagerank.cuh": [{"VALUE": value} for value in ("float", "double")],
     "cusp/apps/operators/structure/cc.cuh": [{"VALUE": value} for value in ("int", "long long")],
-    "cusp/apps/operators/structure/peers/cc.cuh": [{"VALUE": "int"}],
+    "cusp/apps/operators/structure/trees.cuh": [{"VALUE": "int"}, {"VALUE": "int", "RANKS": "Together"}],
     "cusp/apps/operators/structure/communities.cuh": [{"SHORT": "128", "JOB": job} for job in ("Choose", "Join")],
     "cusp/apps/operators/structure/cores.cuh": [{}],
     "cusp/apps/operators/structure/kcore.cuh": [{}, {"RESIDENT": "1"}, {"RANKS": "Together", "RESIDENT": "1"}],
