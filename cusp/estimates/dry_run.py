@@ -1,4 +1,4 @@
-"""The memory and traffic of a partition before it is made: an estimate from a sample of the file, and bounds."""
+"""The memory and traffic of a partition before it is made: what its rules say about every edge, and bounds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 from cusp.errors import together
 from cusp.estimates.estimate import estimate
 from cusp.estimates.quality import LABEL_BYTES, NODE_BYTES, TARGET_BYTES, Quality
-from cusp.estimates.sample import read_sample
-from cusp.estimates.sampled_estimate import SampledEstimate, estimate_from_sample, why_not
 from cusp.input.edge_slice import read_slice
 from cusp.input.graph_file import GraphHeader
-from cusp.policies.compile_rules import CompiledPolicy, compile_policy
+from cusp.policies.compile_rules import compile_policy
 from cusp.policies.policy import Policy
 
 if TYPE_CHECKING:
@@ -40,80 +38,33 @@ class Bounds:
 
 @dataclass(frozen=True)
 class DryRun:
-    """Bounds, and an estimate or the reason why there is none.
-
-    Attributes
-    ----------
-    parts : int
-    bounds : Bounds
-    quality : Quality or None
-    low, high : float
-        Range of the replication factor.
-    source : str
-        What the estimate is based on, or why there is none.
-    header : GraphHeader
-    """
+    """The quality of a partition that was not built, and its bounds; ``note`` says what may differ in a real run."""
 
     parts: int
     bounds: Bounds
-    quality: Quality | None
-    low: float
-    high: float
-    source: str
+    quality: Quality
+    note: str
     header: GraphHeader
 
     def figure(self, name: str) -> float:
-        """An estimate by its name in rows, with the memory of edge weights; ``peak_mb``: while the graph is built."""
-        assert self.quality is not None
+        """A figure by its name in rows, with the memory of edge weights; ``peak_mb``: while the graph is built."""
         memory = self.quality.memory_mb(weight_bytes(self.header))
         if name == "peak_mb":
             return peak(self.header, self.parts, memory)
         return memory if name == "memory_mb" else float(getattr(self.quality, name))
 
 
-def dry_run(header: GraphHeader, policy: Policy, parts: int, split: str, limit: int, comm: "Intracomm") -> DryRun:
-    """Estimate what a policy makes of a graph in ``parts`` parts, from at most ``limit`` bytes of the file. Collective.
-
-    If the whole graph fits into the limit, it is read and the rules are asked about every edge.
-    """
+def dry_run(header: GraphHeader, policy: Policy, parts: int, split: str, comm: "Intracomm") -> DryRun:
+    """What a policy makes of a graph in ``parts`` parts: its rules are asked about every edge. Collective."""
     with together(comm):
         compiled = compile_policy(policy)
         shares = policy.shares_for(parts)
-    bounds = bounds_of(header, parts, shares)
-    needed = header.num_edges * header.index_dtype.itemsize + 8 * (header.num_nodes + comm.size)
-    if needed <= limit:
-        edges = read_slice(header.path, comm, split, weights=False, in_degrees=compiled.uses.in_degrees)
-        quality = estimate(edges, compiled, parts, split, comm).quality
-        source = f"computed from all edges ({needed / 1e6:,.1f} MB)"
-        if parts != comm.size and compiled.uses.history:
-            source += f"; rules with state ran on {comm.size} ranks; {parts} ranks see less of each other's"
-        return DryRun(parts, bounds, quality, quality.replication, quality.replication, source, header)
-    sampled: SampledEstimate | None = None
-    with together(comm):
-        if comm.rank == 0 and limit > 0:
-            sampled, source = _from_sample(header, compiled, parts, split, limit)
-        else:
-            source = "no estimate: no edges were read"
-    sampled, source = comm.bcast((sampled, source))
-    if sampled is None:
-        return DryRun(parts, bounds, None, 1.0, bounds.replication, source, header)
-    return DryRun(parts, bounds, sampled.quality, sampled.low, sampled.high, source, header)
-
-
-def _from_sample(
-    header: GraphHeader, compiled: CompiledPolicy, parts: int, split: str, limit: int
-) -> tuple[SampledEstimate | None, str]:
-    """The estimate and what it is based on, or None and the reason."""
-    sample = read_sample(header, limit)
-    reason = why_not(compiled, sample)
-    if reason is not None:
-        name = compiled.policy.name
-        return None, f"no estimate: policy {name} cannot be sampled; {reason}; use cusp compare"
-    share = sample.num_edges / max(1, header.num_edges)
-    source = f"estimated from {sample.num_bytes / 1e6:,.1f} MB of the file, {share:.1%} of the edges"
-    if not (header.symmetric or header.has_transpose):
-        source += "; in-edges are a guess, since the file has no transpose"
-    return estimate_from_sample(sample, compiled, parts, split), source
+    edges = read_slice(header.path, comm, split, weights=False, in_degrees=compiled.uses.in_degrees)
+    quality = estimate(edges, compiled, parts, split, comm).quality
+    note = ""
+    if parts != comm.size and compiled.uses.history:
+        note = f"; rules with state ran on {comm.size} ranks; {parts} ranks see less of each other's"
+    return DryRun(parts, bounds_of(header, parts, shares), quality, note, header)
 
 
 def bounds_of(header: GraphHeader, parts: int, shares: Sequence[int] = ()) -> Bounds:

@@ -134,9 +134,9 @@ def warn_of_idle_ranks(part: Partition, ranks: int, rank: int) -> None:
 
 
 def dry_run(result: DryRun, policy: str, limit: int | None = None) -> str:
-    """What a partition will need: estimates where there are any, and bounds; on GPUs of which ``limit`` may be used."""
-    bounds, quality = result.bounds, result.quality
-    lines = [f"policy {policy} on {result.parts} rank{'s' * (result.parts > 1)}: {result.source}"]
+    """What a partition will need, and bounds; on GPUs of which ``limit`` may be used."""
+    bounds = result.bounds
+    lines = [f"policy {policy} on {result.parts} rank{'s' * (result.parts > 1)}, from all edges{result.note}"]
     rows = [
         ("replication factor", "replication", bounds.replication),
         ("balance of edges", "edge_balance", result.parts),
@@ -146,10 +146,7 @@ def dry_run(result: DryRun, policy: str, limit: int | None = None) -> str:
     ]
     lines.append(f"{'':<31}{'estimate':>12}{'at most':>12}")
     for title, name, bound in rows:
-        value = "-" if quality is None else f"{result.figure(name):,.2f}"
-        lines.append(f"{title:<31}{value:>12}{bound:>12,.2f}")
-    if quality is not None and result.low < result.high:
-        lines.append(f"the replication factor is likely between {result.low:.2f} and {result.high:.2f}")
+        lines.append(f"{title:<31}{result.figure(name):>12,.2f}{bound:>12,.2f}")
     lines.append("at most: for any policy; memory: for any that balances the edges, without --memory-limit")
     if limit is not None:
         resident, edges = resident_bytes(result.header, result.parts, limit), edge_bytes(result.header, result.parts)
