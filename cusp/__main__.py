@@ -34,7 +34,7 @@ from cusp.program.cli import (
 )
 from cusp.program.compare import compare
 from cusp.program.foreign import open_graph
-from cusp.program.shares import told_shares, with_shares
+from cusp.program.shares import given_shares, with_shares
 from cusp.program.template import write_template
 from cusp.program.traced import traced
 from cusp.program.warm_up import tiny_policy, warm_up
@@ -108,7 +108,7 @@ def partition_as_told(comm: MPI.Intracomm, options: argparse.Namespace) -> None:
     report.say(comm.rank, report.describe_graph(options.graph, header, edges is not None and edges.names is not None))
     if options.dry_run:
         with together(comm):
-            policy = told_shares(policy, options.shares, parts)
+            policy = given_shares(policy, options.shares, parts)
         result = dry_run(header, policy, parts, options.split, comm)
         report.say(comm.rank, report.dry_run(result, policy.name, options.memory_limit))
         return

@@ -38,7 +38,7 @@ def progress(rank: int, text: str) -> None:
 
 
 def hint(rank: int, texts: list[str]) -> None:
-    """Tell those who watch what they might do otherwise (:mod:`cusp.program.hints`)."""
+    """Show those who watch what they might do otherwise (:mod:`cusp.program.hints`)."""
     if rank == 0:
         for text in texts:
             show_progress.hint(text)
