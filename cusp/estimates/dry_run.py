@@ -19,39 +19,19 @@ PROGRAM_MB = 300  # interpreter, libraries, compiled code
 
 
 @dataclass(frozen=True)
-class Bounds:
-    """What follows from the sizes alone, for any policy; memory only for policies that balance the edges.
+class DryRun:
+    """The quality of a partition that was not built; its ``figures`` and their ``bounds`` by name, as in rows.
 
-    Attributes
-    ----------
-    replication : float
-    memory_mb, peak_mb : float
-        Of a rank: for its part of the graph; at most, while that is built.
-    mb_a_round : float
+    Memory counts edge weights; ``peak_mb`` is that of a rank while the graph is built. ``note`` says what may differ in
+    a real run.
     """
 
-    replication: float
-    memory_mb: float
-    peak_mb: float
-    mb_a_round: float
-
-
-@dataclass(frozen=True)
-class DryRun:
-    """The quality of a partition that was not built, and its bounds; ``note`` says what may differ in a real run."""
-
     parts: int
-    bounds: Bounds
     quality: Quality
+    figures: dict[str, float]
+    bounds: dict[str, float]
     note: str
     header: GraphHeader
-
-    def figure(self, name: str) -> float:
-        """A figure by its name in rows, with the memory of edge weights; ``peak_mb``: while the graph is built."""
-        memory = self.quality.memory_mb(weight_bytes(self.header))
-        if name == "peak_mb":
-            return peak(self.header, self.parts, memory)
-        return memory if name == "memory_mb" else float(getattr(self.quality, name))
 
 
 def dry_run(header: GraphHeader, policy: Policy, parts: int, split: str, comm: "Intracomm") -> DryRun:
@@ -64,19 +44,23 @@ def dry_run(header: GraphHeader, policy: Policy, parts: int, split: str, comm: "
     note = ""
     if parts != comm.size and compiled.uses.history:
         note = f"; rules with state ran on {comm.size} ranks; {parts} ranks see less of each other's"
-    return DryRun(parts, bounds_of(header, parts, shares), quality, note, header)
+    memory = quality.memory_mb(weight_bytes(header))
+    figures = quality.summary() | {"memory_mb": memory, "peak_mb": peak(header, parts, memory)}
+    return DryRun(parts, quality, figures, bounds_of(header, parts, shares), note, header)
 
 
-def bounds_of(header: GraphHeader, parts: int, shares: Sequence[int] = ()) -> Bounds:
-    """Bounds that hold for any policy; those on memory for policies that balance the edges, or keep to shares."""
+def bounds_of(header: GraphHeader, parts: int, shares: Sequence[int] = ()) -> dict[str, float]:
+    """Bounds for any policy, by name; those on memory for policies that balance the edges, or keep to shares."""
     nodes, edges = header.num_nodes, header.num_edges
     most, of = (max(shares), sum(shares)) if shares else (1, parts)
     most_edges, masters = -(-edges * most // of), -(-nodes * most // of)
     proxies = min(nodes, masters + 2 * most_edges)
     memory = (most_edges * (TARGET_BYTES + weight_bytes(header)) + proxies * NODE_BYTES + nodes // 4) / 1e6
     ends = min(2 * edges, 2 * nodes * (parts - 1))
-    replication = min(float(parts), 1 + 2 * edges / nodes)
-    return Bounds(replication, memory, peak(header, of / most, memory), ends * LABEL_BYTES / 1e6)
+    return {
+        "replication": min(float(parts), 1 + 2 * edges / nodes), "edge_balance": parts, "memory_mb": memory,
+        "peak_mb": peak(header, of / most, memory), "mb_a_round": ends * LABEL_BYTES / 1e6,
+    }  # fmt: skip
 
 
 def peak(header: GraphHeader, parts: float, memory_mb: float) -> float:

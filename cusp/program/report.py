@@ -135,18 +135,15 @@ def warn_of_idle_ranks(part: Partition, ranks: int, rank: int) -> None:
 
 def dry_run(result: DryRun, policy: str, limit: int | None = None) -> str:
     """What a partition will need, and bounds; on GPUs of which ``limit`` may be used."""
-    bounds = result.bounds
     lines = [f"policy {policy} on {result.parts} rank{'s' * (result.parts > 1)}, from all edges{result.note}"]
-    rows = [
-        ("replication factor", "replication", bounds.replication),
-        ("balance of edges", "edge_balance", result.parts),
-        ("graph on the largest rank, MB", "memory_mb", bounds.memory_mb),
-        ("  while it is built, MB", "peak_mb", bounds.peak_mb),
-        ("sent per round by all ranks, MB", "mb_a_round", bounds.mb_a_round),
-    ]
     lines.append(f"{'':<31}{'estimate':>12}{'at most':>12}")
-    for title, name, bound in rows:
-        lines.append(f"{title:<31}{result.figure(name):>12,.2f}{bound:>12,.2f}")
+    titles = {
+        "replication": "replication factor", "edge_balance": "balance of edges",
+        "memory_mb": "graph on the largest rank, MB", "peak_mb": "  while it is built, MB",
+        "mb_a_round": "sent per round by all ranks, MB",
+    }  # fmt: skip
+    for name, title in titles.items():
+        lines.append(f"{title:<31}{result.figures[name]:>12,.2f}{result.bounds[name]:>12,.2f}")
     lines.append("at most: for any policy; memory: for any that balances the edges, without --memory-limit")
     if limit is not None:
         resident, edges = resident_bytes(result.header, result.parts, limit), edge_bytes(result.header, result.parts)
