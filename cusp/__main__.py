@@ -28,14 +28,13 @@ from cusp.program.cli import (
     add_partition_options,
     add_trace,
     add_watching,
-    between,
     inputs_of,
     num_parts,
     policy_parameters,
 )
 from cusp.program.compare import compare
 from cusp.program.foreign import open_graph
-from cusp.program.shares import told_shares, with_shares
+from cusp.program.shares import given_shares, with_shares
 from cusp.program.template import write_template
 from cusp.program.traced import traced
 from cusp.program.warm_up import tiny_policy, warm_up
@@ -77,11 +76,8 @@ def add_partition_arguments(parser: argparse.ArgumentParser) -> None:
     out.add_argument("--export", choices=EXPORTS, help="write the rank of each node's master, for other programs")
     out.add_argument("--export-to", metavar="PATH", default="masters", help="its name (default: masters...)")
     dry = parser.add_argument_group("dry run")
-    dry.add_argument("--dry-run", action="store_true", help="only estimate memory and traffic, from a sample")
+    dry.add_argument("--dry-run", action="store_true", help="only estimate memory and traffic")
     dry.add_argument("--ranks", type=num_parts, metavar="P", help="estimate for this many ranks (default: as the job)")
-    dry.add_argument(
-        "--sample", type=between(0, 1e12), default=64, metavar="MB", help="largest sample (default: 64; 0: none)"
-    )
 
 
 def partition(comm: MPI.Intracomm, argv: list[str]) -> int:
@@ -112,8 +108,8 @@ def partition_as_chosen(comm: MPI.Intracomm, options: argparse.Namespace) -> Non
     report.say(comm.rank, report.describe_graph(options.graph, header, edges is not None and edges.names is not None))
     if options.dry_run:
         with together(comm):
-            policy = told_shares(policy, options.shares, parts)
-        result = dry_run(header, policy, parts, options.split, int(options.sample * 1e6), comm)
+            policy = given_shares(policy, options.shares, parts)
+        result = dry_run(header, policy, parts, options.split, comm)
         report.say(comm.rank, report.dry_run(result, policy.name, options.memory_limit))
         return
     placement = choose_device(options.device, comm, options.threads)

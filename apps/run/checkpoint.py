@@ -42,7 +42,7 @@ class CheckpointError(InputError):
 class Checkpoint:
     """A file with the labels of a run after some of its rounds.
 
-    An app takes up what is there when it begins, and offers what it has at the end of each round::
+    An app takes up what is there when it begins, and writes what it has at the end of a round if it is time::
 
         if checkpoint and checkpoint.goes_on:
             rounds, values[:] = checkpoint.rounds, checkpoint.label("rank", values.dtype)
