@@ -6,7 +6,7 @@ import numpy as np
 
 from cusp.apps.operators.expressions.drain_text_cpu import drain_text
 from cusp.apps.operators.expressions.interfaces import Ordered
-from cusp.apps.operators.interfaces import is_sparse, width_of_steps
+from cusp.apps.operators.interfaces import bucket_end, is_sparse, width_of_steps
 from cusp.apps.operators.pending_cpu import (
     BUCKETS,
     EDGES,
@@ -20,7 +20,6 @@ from cusp.apps.operators.pending_cpu import (
 )
 from cusp.apps.operators.traversal.peers.search_cpu import search_among_peers
 from cusp.apps.operators.traversal.sssp_cpu import NARROW
-from cusp.apps.shared.lengths import bucket_end
 from cusp.kernels.bits import unsigned
 from cusp.partition import Partition
 from cusp.runtime.generated import import_text
