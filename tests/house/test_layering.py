@@ -63,7 +63,6 @@ MORE_FILES = {
         13,
         "expressions, and the passes and drains that are made of them",
     ),
-    "apps/operators/traversal": (13, "levels of one rank by several threads are a file of their own"),
     "apps/operators/structure": (16, "five algorithms with kernels of their own, and their interfaces"),
     "cusp/policies": (14, "rules, what they may ask, what compiles and translates them, and what they do wrong"),
 }

@@ -6,6 +6,7 @@ import numpy as np
 
 from cusp.apps.operators.expressions.drain_text_cpu import drain_text
 from cusp.apps.operators.expressions.interfaces import Ordered
+from cusp.apps.operators.expressions.peers.search_cpu import search_among_peers
 from cusp.apps.operators.interfaces import bucket_end, is_sparse, width_of_steps
 from cusp.apps.operators.pending_cpu import (
     BUCKETS,
@@ -18,7 +19,6 @@ from cusp.apps.operators.pending_cpu import (
     make_pending,
     mark_pending,
 )
-from cusp.apps.operators.traversal.peers.search_cpu import search_among_peers
 from cusp.apps.operators.traversal.sssp_cpu import NARROW
 from cusp.kernels.bits import unsigned
 from cusp.partition import Partition

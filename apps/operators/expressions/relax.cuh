@@ -39,14 +39,14 @@ __device__ inline Key key_of(const Operator& op, i64 node, Value value) {
   return key == key ? key : highest();
 }
 
-// The last key of the bucket that begins at ``lowest``.
+// The last key of the bucket that begins at ``lowest``. The highest one and the one before it share a bucket.
 template <class Whole>
 __device__ inline Whole bucket_last(Whole lowest, Whole delta) {
-  return code_of(highest()) - code_of(lowest) < (u64)delta ? highest() : lowest + (delta - 1);
+  return code_of(highest()) - code_of(lowest) <= (u64)delta ? highest() : lowest + (delta - 1);
 }
 __device__ inline double bucket_last(double lowest, double delta) {
   double last = lowest + delta;
-  return last < highest() ? last : highest();
+  return last < key_below(1) ? last : highest();
 }
 
 // Several buckets in a row that begin with few edges do not fill the GPU: the next one is wider. After one with many,
@@ -219,7 +219,7 @@ __device__ inline unsigned last_step(const Nodes& nodes, const Queues& queues) {
 // whenever it is changed. Its value may change while its edges are relaxed by several warps; then it is stamped for the next
 // step and relaxed again, so nothing is lost. relaxed_at is for those who come from another rank's message.
 //
-// RANKS is the world that the kernel runs in: OneRank, or ManyRanks of relax_peers.cuh.
+// RANKS is the world that the kernel runs in: OneRank, or ManyRanks of peers/relax.cuh.
 template <class Operator, class Ranks>
 __device__ inline void relax_in(Ranks& ranks, const Operator& op, const Nodes& nodes, Queues queues, Key until, Key delta,
                                 i64 edges, i64 steps, i64* done) {

@@ -23,7 +23,7 @@ from gluon.peers.lists_gpu import PeerArrays, mirrors_have_rows, proxies_of
 from gluon.reduction import MAX, MIN
 from gluon.sync import Sync
 
-RELAX, RELAX_PEERS = (f"cusp/apps/operators/expressions/{name}.cuh" for name in ("relax", "relax_peers"))
+RELAX, RELAX_PEERS = (f"cusp/apps/operators/expressions/{name}.cuh" for name in ("relax", "peers/relax"))
 AT_ONCE, STEPS_AT_ONCE = 1 << 30, 1 << 14  # edges and steps in one kernel: the host has control at least each second
 SIGN = 1 << 63
 INFINITE = SIGN + (0x7FF << 52)  # code_of(infinity()) in relax.cuh
@@ -158,7 +158,7 @@ class Inboxes:
         self._arrays.peers.run(kernel, self._arrays.addresses(self._find), *arguments)
 
     def _find(self) -> Struct:
-        """Struct Given of relax_peers.cuh."""
+        """Struct Given of peers/relax.cuh."""
         arrays, nodes, values = self._arrays, 1, 1 + self._arrays.peers.comm.size
         ends = (arrays.for_me(nodes), arrays.for_me(values), arrays.from_all(nodes), arrays.from_all(values))
         return struct(arrays.peers.struct, self._proxies.struct, arrays.of_all(0), *self._mail, *ends, *self._ties)
