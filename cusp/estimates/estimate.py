@@ -19,7 +19,7 @@ from cusp.policies.policy import Policy
 from cusp.prepare_rules import PreparedRules, prepare_rules
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.exchange import all_to_all
-from cusp.runtime.stopwatch import Stopwatch
+from cusp.runtime.timeline import Stopwatch
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm

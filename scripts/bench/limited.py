@@ -18,12 +18,10 @@ import numpy as np
 from cusp.apps import library
 from cusp.apps.harness import choose_sources, commit
 from cusp.apps.run.partitioned_graph import PartitionedGraph
-from cusp.card.interfaces import Card, Usage
 from cusp.launch import num_bytes, parse_together, run_main
 from cusp.partition import Partition
-from cusp.runtime.devices import backend
 from cusp.runtime.mpi import MPI
-from cusp.runtime.storage import peak_mb
+from cusp.runtime.storage import Usage, peak_mb
 from scripts.bench.gpus import make_graph
 from scripts.bench.shared.rows import ROWS, keep
 
@@ -60,7 +58,6 @@ def main(comm: MPI.Intracomm, argv: list[str]) -> int:
 
 def measure(name: str, path: str, apps: list[str], options: argparse.Namespace, comm: MPI.Intracomm) -> Iterator[dict]:
     """A row for each app and share, or for each app under the limit. Collective."""
-    card = backend(Card, "gpu")
     shares = [None] if options.limit or options.unlimited else [float(share) for share in options.shares.split(",")]
     limit = None if options.unlimited else options.limit or int(0.9 * card_memory()[0])
     weights = any(app in WEIGHTED for app in apps)
@@ -73,9 +70,9 @@ def measure(name: str, path: str, apps: list[str], options: argparse.Namespace, 
         for share in shares:
             run_all(app, graph, sources[:1], 1, options.precision, options.verify)  # prepares
             if share is not None:
-                card.settle(share)
+                graph.part.storage.settle(share)
             times, sums = run_all(app, graph, sources, options.trials, options.precision)
-            usage = card.usage() or Usage(0, edge_bytes(graph.part), 0, 0)
+            usage = graph.part.storage.usage() or Usage(0, edge_bytes(graph.part), 0, 0)
             expected = expected or sums
             yield {
                 "graph": name, "app": app, "ranks": comm.size, "nodes": graph.part.num_nodes,

@@ -26,7 +26,7 @@ from cusp.partitioner import partition_graph
 from cusp.policies import Policy, load_policy
 from cusp.program.warm_up import tiny_policy, warm_up
 from cusp.runtime.mpi import MPI
-from cusp.runtime.stopwatch import Stopwatch
+from cusp.runtime.timeline import Stopwatch
 from scripts.bench.shared.cases import Case
 
 RUNS, ENOUGH = 3, 4.0  # at most this many runs of a case, and no further one after this many seconds
