@@ -170,7 +170,7 @@ class Binding:
         priority = expression.typed(terms | own)
         return Priority(_distinct(loads, loads), converted(priority, FLOAT).text, "Float", priority.kind != FLOAT)
 
-    def ordered(self) -> Ordered:
+    def ordered(self, edges: Pass, priority: Priority) -> Ordered:
         """A pass from nodes in the order of their priority, with what it works on."""
         operator, part = self._operator, self._part
         out_edges = operator.read == "src"
@@ -179,7 +179,7 @@ class Binding:
                 "its nodes read at dst, and this partition has no in-edges of a node together: ask for csc=True"
             )
         rows = (part.offsets, part.targets) if out_edges else (part.csc.offsets, part.csc.sources)  # type: ignore[union-attr]
-        return Ordered(self.edges(operator.read, True), self.priority(), self.label, *rows, self.values(out_edges))
+        return Ordered(edges, priority, self.label, *rows, self.values(out_edges))
 
     def _candidate(self, terms: Mapping[Name, Term]) -> str:
         """The text of the candidate as a value of the label."""
