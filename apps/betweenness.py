@@ -30,7 +30,7 @@ from cusp.program.cli import one_node, positive
 from cusp.program.warm_up import FAR_NODE
 from cusp.runtime import progress
 from cusp.runtime.devices import backend, to_host
-from cusp.runtime.stopwatch import Stopwatch
+from cusp.runtime.timeline import Stopwatch
 from gluon.interfaces import Device
 from gluon.sync import Sync
 
@@ -103,7 +103,7 @@ def betweenness(sync: Sync, wanted: Wanted, checkpoint: Checkpoint | None = None
     for first in range(done, len(wanted.sources), step):
         some = wanted.sources[first : first + step]
         levels += sweeps.add_alone(wanted.alone, some) if wanted.alone else sweeps.add(some[0], wanted.search)
-        progress.tell(first + len(some), len(wanted.sources), "source", done)
+        progress.update(first + len(some), len(wanted.sources), "source", done)
         if checkpoint and checkpoint.is_due(sync):
             checkpoint.write(levels, {"centrality": sweeps.centrality}, sources=first + len(some))
     figures = {"sources": len(wanted.sources)}

@@ -95,7 +95,6 @@ VARIANTS = {  # of each file of kernels but rules.cuh, edges.cuh and both relax.
     "cusp/kernels/build.cuh": [{"GID": gid} for gid in ("unsigned", "unsigned long long", "long long")],
     "cusp/input/check.cuh": [{"VALUE": value} for value in BITS],
     "cusp/kernels/move.cuh": [{"VALUE": value} for value in BITS],
-    "cusp/kernels/rows_by_owner.cuh": [{"OWNER": owner} for owner in BITS[:2]],
     "cusp/kernels/split.cuh": [{"KEY": key, "VALUE": value} for key in BITS[:3] for value in BITS],
     "gluon/kernels/device.cuh": [
         {"VALUE": value} for value in ("int", "long long", "double", "unsigned char", "float")
