@@ -83,7 +83,7 @@ class Kcore(Protocol):
     def peel_levels(self, part: "Partition", sync: "Sync", plan: Any, first: int, last: int) -> tuple[Array, Any]:
         """Peel from level ``first`` on, up to level ``last``. Collective.
 
-        One call of a kernel, where :meth:`~cusp.apps.operators.interfaces.Frontier.drains` says so.
+        In a job of GPUs one call of a kernel, where :meth:`~cusp.apps.operators.interfaces.Frontier.drains` says so.
 
         Returns
         -------

@@ -62,7 +62,7 @@ def plan_levels(part: Partition, sync: Sync) -> KcorePlan:
     degrees, lists = cp.empty(part.num_masters, np.int32), cp.empty((2, part.num_masters), np.int32)
     mirrored = Label(part, np.uint8, 0, MAX)
     link = None
-    if drains(sync):
+    if drains(sync) and not sync.plan.mixed:  # ranks on CPUs take each step with all others
         link = Link(part, sync, queue.progress, [], lambda size: [4 * size], to_mirrors=True)
     else:
         for lids in sync.plan.any.masters:
