@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # for editors: what is looked up below
 
 __version__ = "0.1.0"
 
-_PLACES = {  # module -> what of it is offered here
+_PLACES = {  # module -> what of it is found here
     "cusp.apps.library": "partition_graph bfs sssp widest forest path cc scc kcore triangles communities pagerank "
     "betweenness",
     "cusp.apps.run.partitioned_graph": "PartitionedGraph",

@@ -41,8 +41,8 @@ from cusp.program.warm_up import tiny_policy, warm_up
 from cusp.runtime import timeline
 from cusp.runtime.devices import choose_device
 from cusp.runtime.mpi import MPI
-from cusp.runtime.stopwatch import Stopwatch
 from cusp.runtime.storage import peak_mb
+from cusp.runtime.timeline import Stopwatch
 
 
 def main(comm: MPI.Intracomm, argv: list[str]) -> int:
@@ -87,11 +87,11 @@ def partition(comm: MPI.Intracomm, argv: list[str]) -> int:
     targets = {"--save": options.save, "--json": options.json, "--trace": options.trace}
     check_targets(comm, targets | {f"--export-to {name}": name for name in exported}, inputs_of(options))
     with traced(comm, options.trace) as ranks:
-        partition_as_told(ranks, options)
+        partition_as_chosen(ranks, options)
     return 0
 
 
-def partition_as_told(comm: MPI.Intracomm, options: argparse.Namespace) -> None:
+def partition_as_chosen(comm: MPI.Intracomm, options: argparse.Namespace) -> None:
     """Partition, or estimate, and write, as the options say. Collective."""
     with together(comm):
         foreign = not is_graph_file(options.graph)

@@ -46,8 +46,8 @@ from cusp.program.warm_up import warm_up
 from cusp.runtime import timeline
 from cusp.runtime.devices import backend, choose_device, is_mixed, move
 from cusp.runtime.mpi import MPI
-from cusp.runtime.stopwatch import Stopwatch
 from cusp.runtime.threads import ordered_map
+from cusp.runtime.timeline import Stopwatch
 from gluon.interfaces import Device
 from gluon.plan import SyncPlan, make_plan
 from gluon.sync import Sync

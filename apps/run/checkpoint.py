@@ -26,8 +26,8 @@ from cusp.partition import Partition
 from cusp.runtime import signals
 from cusp.runtime.devices import move, to_host
 from cusp.runtime.mpi import MPI
-from cusp.runtime.stopwatch import Interval
 from cusp.runtime.storage import IN_MEMORY
+from cusp.runtime.timeline import Interval
 from gluon.sync import Sync
 
 USUAL = 600.0  # seconds between two checkpoints

@@ -56,20 +56,11 @@ class Prop:
     )  # fmt: skip
 
     def __init__(
-        self,
-        edges: EdgeSlice,
-        num_parts: int,
-        rank: int,
-        grid: tuple[int, int],
-        threshold: int,
-        bounds: np.ndarray | None = None,
-        num_neighbors: int = 0,
-        neighbor_index: np.ndarray | None = None,
-        neighbor_degrees: np.ndarray | None = None,
-        in_degrees: np.ndarray | None = None,
-        node_map: np.ndarray | None = None,
-        shares: tuple[int, ...] = (),
-    ) -> None:
+        self, edges: EdgeSlice, num_parts: int, rank: int, grid: tuple[int, int], threshold: int,
+        bounds: np.ndarray | None = None, num_neighbors: int = 0, neighbor_index: np.ndarray | None = None,
+        neighbor_degrees: np.ndarray | None = None, in_degrees: np.ndarray | None = None,
+        node_map: np.ndarray | None = None, shares: tuple[int, ...] = (),
+    ) -> None:  # fmt: skip
         self.num_nodes, self.num_edges = edges.num_nodes, edges.num_edges
         self.num_parts, self.rank, self.threshold = num_parts, rank, threshold
         self.rows, self.columns = grid
@@ -187,21 +178,11 @@ class Prop:
         return self.node_map[row]
 
 
-value_struct(
-    Prop,
-    (
-        Prop.reader,
-        Prop.share,
-        Prop.pick,
-        Prop.out_degree,
-        Prop.out_neighbors,
-        Prop.place,
-        Prop.neighbor_degree,
-        Prop.in_degree,
-        Prop.mapped,
-    ),
-    inlined=(Prop.share, Prop.pick),
-)
+METHODS = (
+    Prop.reader, Prop.share, Prop.pick, Prop.out_degree, Prop.out_neighbors, Prop.place, Prop.neighbor_degree,
+    Prop.in_degree, Prop.mapped,
+)  # fmt: skip
+value_struct(Prop, METHODS, inlined=(Prop.share, Prop.pick))
 
 
 class MastersView:

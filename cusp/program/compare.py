@@ -28,7 +28,7 @@ from cusp.program.foreign import open_graph
 from cusp.program.shares import given_shares
 from cusp.program.warm_up import warm_up
 from cusp.runtime.mpi import MPI
-from cusp.runtime.stopwatch import Stopwatch
+from cusp.runtime.timeline import Stopwatch
 
 
 class Column(NamedTuple):

@@ -3,7 +3,6 @@
 import json
 from typing import TYPE_CHECKING
 
-from cusp.card.interfaces import Card
 from cusp.card.limit import edge_bytes, resident_bytes
 from cusp.errors import together
 from cusp.estimates.dry_run import DryRun
@@ -12,7 +11,8 @@ from cusp.input.graph_file import GraphHeader
 from cusp.output.whole_file import OutputError, whole_file
 from cusp.partition import Partition
 from cusp.runtime import progress as show_progress
-from cusp.runtime.devices import Placement, backend
+from cusp.runtime.devices import Placement
+from cusp.runtime.storage import memory_of
 
 LINK = 50e9  # bytes per second that a GPU reads over PCIe 5
 
@@ -83,7 +83,7 @@ def describe_placement(placement: Placement, rules: str, comm: "Intracomm") -> s
 
 def describe_card(device: str, comm: "Intracomm") -> list[str]:
     """A line on where the edges are, if some GPU has a limit. Collective."""
-    everyone = comm.allgather(backend(Card, device).usage())
+    everyone = comm.allgather(memory_of(device).usage())
     usages = [usage._asdict() for usage in everyone if usage]
     if not usages:
         return []

@@ -11,8 +11,8 @@ from cusp.input.graph_file import GraphHeader
 from cusp.kernels.interfaces import Build
 from cusp.policies.policy import Policy
 from cusp.runtime.devices import Placement, backend, finisher, free_bytes, xp_of
-from cusp.runtime.stopwatch import Stopwatch
 from cusp.runtime.threads import in_parallel, ranges
+from cusp.runtime.timeline import Stopwatch
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm

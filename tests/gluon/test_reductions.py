@@ -157,12 +157,12 @@ def test_texts(dtype):
 TWICE = """
 import sys
 import numpy as np
-from gluon import device_cpu
+from gluon import message_cpu
 from gluon.reduction import ADD, MIN, Reduction
 MUL = Reduction("mul", sys.argv[1], 1, False)
 values, updated = np.full(3, 5), np.zeros(1, np.uint64)
 words = np.array([1 | 3 << 8, 2, 3, 4], np.uint64)  # ALL, three values
-loops = [device_cpu.combine_by(reduction) for reduction in (MIN, ADD, MUL)]
+loops = [message_cpu.combine_by(reduction) for reduction in (MIN, ADD, MUL)]
 for loop in loops:
     loop(np.arange(3, dtype=np.int32), values, updated, True, 0, words, words.view("u4"), words.view("i8"), 0)
 print(values.tolist(), sum(sum(loop.stats.cache_misses.values()) for loop in loops))

@@ -48,26 +48,6 @@ def same_bits(host: Label, device: Label) -> None:
 
 
 @on_gpu
-@pytest.mark.parametrize("width", [1, 2, 4, 8])
-def test_messages_fit_into_their_buffers(width):
-    """However many entries of a list are updated: as message_words of message.cuh counts, in words of 8 bytes."""
-    from gluon.exchange_gpu import Joined
-
-    def words(items: int, width: int) -> int:
-        return -(-items * width // 8)
-
-    for size in range(1, 150):
-        bits = -(-size // 64)
-        every = 1 + bits + words(size, width)
-        lengths = [
-            1 + words(count, 4) + words(count, width) if count * (4 + width) < 8 * bits + size * width else every
-            for count in range(1, size + 1)
-        ]
-        buffers = Joined.of((np.arange(size, dtype=np.int32),)).value_buffers[width]
-        assert max(lengths) <= buffers[0], size
-
-
-@on_gpu
 @pytest.mark.mpi
 @pytest.mark.parametrize(("dtype", "reduction"), LABELS, ids=lambda x: getattr(x, "name", None) or np.dtype(x).name)
 @pytest.mark.parametrize(("name", "policy"), SYNCED)

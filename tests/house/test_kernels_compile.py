@@ -95,7 +95,6 @@ VARIANTS = {  # of each file of kernels but rules.cuh, edges.cuh and both relax.
     "cusp/kernels/build.cuh": [{"GID": gid} for gid in ("unsigned", "unsigned long long", "long long")],
     "cusp/input/check.cuh": [{"VALUE": value} for value in BITS],
     "cusp/kernels/move.cuh": [{"VALUE": value} for value in BITS],
-    "cusp/kernels/rows_by_owner.cuh": [{"OWNER": owner} for owner in BITS[:2]],
     "cusp/kernels/split.cuh": [{"KEY": key, "VALUE": value} for key in BITS[:3] for value in BITS],
     "gluon/kernels/device.cuh": [
         {"VALUE": value} for value in ("int", "long long", "double", "unsigned char", "float")
@@ -113,7 +112,7 @@ VARIANTS = {  # of each file of kernels but rules.cuh, edges.cuh and both relax.
     ],
     "cusp/apps/operators/sums/pagerank.cuh": [{"VALUE": value} for value in ("float", "double")],
     "cusp/apps/operators/structure/cc.cuh": [{"VALUE": value} for value in ("int", "long long")],
-    "cusp/apps/operators/structure/peers/cc.cuh": [{"VALUE": "int"}],
+    "cusp/apps/operators/structure/trees.cuh": [{"VALUE": "int"}, {"VALUE": "int", "RANKS": "Together"}],
     "cusp/apps/operators/structure/communities.cuh": [{"SHORT": "128", "JOB": job} for job in ("Choose", "Join")],
     "cusp/apps/operators/structure/cores.cuh": [{}],
     "cusp/apps/operators/structure/kcore.cuh": [{}, {"RESIDENT": "1"}, {"RANKS": "Together", "RESIDENT": "1"}],

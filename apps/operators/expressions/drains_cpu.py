@@ -23,7 +23,7 @@ from cusp.apps.operators.traversal.sssp_cpu import NARROW
 from cusp.apps.shared.lengths import bucket_end
 from cusp.kernels.bits import unsigned
 from cusp.partition import Partition
-from cusp.runtime.generated import import_text
+from cusp.runtime.compiled_code import import_text
 from cusp.runtime.threads import edges_before, in_parallel, many, num_threads, row_ranges
 from gluon.device_cpu import count_bits
 from gluon.reduction import MAX, MIN

@@ -7,6 +7,7 @@ import cupy as cp
 import numpy as np
 
 from cusp.input.edge_slice import EdgeSlice
+from cusp.kernels.bits import mix
 from cusp.partition import Partition
 from cusp.partitioner import partition_slice
 from cusp.policies import load_policy
@@ -64,7 +65,7 @@ def uniform(scale: int, seed: int = 1) -> list[Any]:
     pieces = []
     for first in range(0, 16 << scale, BATCH):
         number = cp.arange(first, min(first + BATCH, 16 << scale), dtype=cp.uint64) + np.uint64(seed << 40)
-        ends = mixed(number) >> np.uint64(64 - 2 * scale)
+        ends = mix(number) >> np.uint64(64 - 2 * scale)
         sources, targets = (ends >> np.uint64(scale)).astype(cp.int64), ends.astype(cp.int64) & ((1 << scale) - 1)
         pieces.append((sources << 32 | targets)[sources != targets])
     return pieces
@@ -111,14 +112,7 @@ def weights_of(keys: Any) -> Any:
     """(edges,) uint8 from 1 to WEIGHTS, a hash of both ends."""
     sources, targets = keys >> 32, keys & 0xFFFFFFFF
     pairs = (cp.minimum(sources, targets) << 32 | cp.maximum(sources, targets)).astype(cp.uint64)
-    return (mixed(pairs) % np.uint64(WEIGHTS) + np.uint64(1)).astype(np.uint8)
-
-
-def mixed(numbers: Any) -> Any:
-    """A hash of uint64 numbers: the last steps of SplitMix64."""
-    numbers = (numbers ^ numbers >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
-    numbers = (numbers ^ numbers >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
-    return numbers ^ numbers >> np.uint64(31)
+    return (mix(pairs) % np.uint64(WEIGHTS) + np.uint64(1)).astype(np.uint8)
 
 
 def partition_of(keys: Any, num_nodes: int) -> Partition:
