@@ -31,8 +31,7 @@ class EdgeOperator:
     Parameters
     ----------
     expression : str
-        The candidate, in the syntax of Python: ``+ - * / // % & | ^``, comparisons, ``and or not``, ``a if c else b``,
-        ``min max abs sqrt exp log floor int float inf``. ``src.x`` and ``dst.x`` are values at the ends of the edge,
+        The candidate, in the language of docs/language.md. ``src.x`` and ``dst.x`` are values at the ends of the edge,
         ``x`` is the one at the end that is read, ``weight`` that of the edge (1 without weights), ``src.gid`` and
         ``dst.gid`` are global ids. Each call says what ``x`` is.
     into : str

@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # for editors: what is looked up below
     from cusp.apps.library import *  # noqa: F403
     from cusp.apps.library import partition_graph as partition_graph
     from cusp.apps.run.checkpoint import Checkpoint as Checkpoint
+    from cusp.apps.run.function import function_of as function_of
     from cusp.apps.run.partitioned_graph import PartitionedGraph as PartitionedGraph
     from cusp.apps.run.result import Result as Result
     from cusp.apps.verify import VerificationError as VerificationError
@@ -38,6 +39,7 @@ __version__ = "0.1.0"
 _PLACES = {  # module -> what of it is found here
     "cusp.apps.library": "partition_graph bfs sssp widest forest path cc scc kcore triangles communities pagerank "
     "betweenness",
+    "cusp.apps.run.function": "function_of",
     "cusp.apps.run.partitioned_graph": "PartitionedGraph",
     "cusp.apps.run.result": "Result",
     "cusp.errors": "InputError",

@@ -8,12 +8,12 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cusp.convert.conversion import convert, request_of
+from cusp.convert.conversion import check_output, convert, request_of
 from cusp.convert.weights import WEIGHT_TYPES
 from cusp.errors import OptionError, together
 from cusp.formats import FORMATS
 from cusp.launch import Parser, num_bytes, parse_together, program, run_main
-from cusp.output.tables import HDF5, TABLES, check_suffix, suffix_of
+from cusp.output.tables import HDF5, TABLES, suffix_of
 from cusp.program.cli import add_foreign_options
 
 if TYPE_CHECKING:
@@ -75,9 +75,7 @@ def main(comm: "Intracomm", argv: list[str]) -> int:
     if options.output is None:
         raise OptionError("name the graph file to write with -o GRAPH.h5, or ask for --info")
     with together(comm):
-        check_suffix(options.output, (*HDF5, *TABLES), "-o")
-        if options.transpose and suffix_of(options.output) in TABLES:
-            raise OptionError("--transpose: is for graph files; a table has each edge once")
+        check_output(options.output, options.transpose)
     from cusp.names.graph_names import has_names
 
     started = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Generate a synthetic graph and write it as a graph file, in parallel and in bounded memory.
+"""Generate a synthetic graph and write it, in parallel and, as a graph file, in bounded memory.
 
 cusp generate rmat --scale 20 --symmetrize --drop-loops --dedup --output kron20.h5
 mpirun -n 2 cusp generate road --width 1000 --height 1000 --output road.h5
@@ -9,6 +9,7 @@ import os
 import time
 from typing import TYPE_CHECKING
 
+from cusp.errors import together
 from cusp.launch import Parser, description, num_bytes, parse_together, program, run_main
 
 if TYPE_CHECKING:
@@ -56,7 +57,10 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--output", required=True, metavar="FILE", help="graph file to write")
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="GRAPH.h5",
+        help="graph file to write; or its edges, by the suffix: .csv, .tsv, .json, .parquet",
+    )  # fmt: skip
     parser.add_argument("--seed", type=int, default=1, help="seed of all random choices (default %(default)s)")
     parser.add_argument("--weights", metavar="LOW:HIGH", help="edge weights: 1:255 integers, 0.0:1.0 floats")
     parser.add_argument("--symmetrize", action="store_true", help="add the reverse of every edge")
@@ -73,13 +77,16 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 def main(comm: "Intracomm", argv: list[str]) -> int:
     """Run the command line on all ranks; returns the exit code. Collective."""
     options = vars(parse_together(comm, make_parser(), argv))
+    from cusp.convert.conversion import check_output, write_graph
     from cusp.edge_lists.generators import generate  # after the command line: numba and h5py take long to import
     from cusp.output.whole_file import check_target
 
     start = time.perf_counter()
     output, transpose = options.pop("output"), options.pop("transpose")
+    with together(comm):
+        check_output(output, transpose)
     check_target(output, comm)
-    num_nodes, num_edges = generate(options.pop("kind"), comm, **options).write(output, transpose=transpose)
+    num_nodes, num_edges = write_graph(generate(options.pop("kind"), comm, **options), comm, output, transpose)
     if comm.rank == 0:
         size = os.path.getsize(output) / 1e6
         seconds = time.perf_counter() - start

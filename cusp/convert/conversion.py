@@ -11,15 +11,14 @@ from cusp.convert.weights import Weigher, is_column, make_weigher
 from cusp.edge_lists.csr_plan import check_num_nodes
 from cusp.errors import GraphFileError, OptionError, shortened, together
 from cusp.formats import EdgeSource, open_edges
-from cusp.formats.source import EncodingError, WideIdsError
-from cusp.formats.text import FractionalWeightError
+from cusp.formats.source import EncodingError, FractionalWeightError, WideIdsError
 from cusp.input.memory_input import NamedSlice, slice_of_rows
 from cusp.names.numbering import names_of
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
-    from cusp.edge_lists.csr_builder import CsrBuilder, CsrSlice
+    from cusp.edge_lists.csr_builder import CsrBuilder
     from cusp.names.numbering import NameSlab
 
 T = TypeVar("T")
@@ -100,17 +99,12 @@ def convert(
     InputError
         On every rank.
     """
-    from cusp.output.tables import TABLES, suffix_of
     from cusp.output.whole_file import check_target
 
     check_target(output, comm)  # which may be the input: it is replaced when the new file is complete
-    as_table = suffix_of(output) in TABLES
 
     def write(builder: "CsrBuilder", source: EdgeSource, names: "NameSlab | None") -> tuple[int, int]:
-        if as_table:
-            written = _write_edges(comm, builder.build(), names, output)
-        else:
-            written = builder.write(output, transpose, names)
+        written = write_graph(builder, comm, output, transpose, names)
         if notes is not None:
             notes.extend([*source.notes, *hints_of(source)])
         return written
@@ -118,11 +112,27 @@ def convert(
     return _read(comm, request, write)
 
 
-def _write_edges(comm: "Intracomm", rows: "CsrSlice", slab: "NameSlab | None", output: str) -> tuple[int, int]:
-    """Write the edges as a table that :func:`convert` reads again. Collective."""
-    from cusp.output.tables import write_columns
+def check_output(output: str, transpose: bool) -> None:
+    """Raise unless :func:`write_graph` knows the suffix of a file, and what to do with a transpose."""
+    from cusp.output.tables import HDF5, TABLES, check_suffix, suffix_of
 
-    names = None if slab is None else names_of(slab, comm)
+    check_suffix(output, (*HDF5, *TABLES), "--output")
+    if transpose and suffix_of(output) in TABLES:
+        raise OptionError("--transpose: is for graph files; a table has each edge once")
+
+
+def write_graph(
+    builder: "CsrBuilder", comm: "Intracomm", output: str, transpose: bool = False, slab: "NameSlab | None" = None
+) -> tuple[int, int]:
+    """Write a graph file, or by the suffix a table that :func:`convert` reads again; numbers of nodes and edges.
+
+    Collective.
+    """
+    from cusp.output.tables import TABLES, suffix_of, write_columns
+
+    if suffix_of(output) not in TABLES:
+        return builder.write(output, transpose, slab)
+    rows, names = builder.build(), None if slab is None else names_of(slab, comm)
     sources = rows.first_node + np.repeat(np.arange(rows.indptr.size - 1), np.diff(rows.indptr))
     columns = {"source": sources, "target": rows.indices} | ({} if rows.weights is None else {"weight": rows.weights})
     write_columns(output, columns, names, ("source", "target"), comm)

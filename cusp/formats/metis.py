@@ -9,12 +9,22 @@ import numpy as np
 
 from cusp.errors import GraphFileError
 from cusp.formats.headed_text import first_line, whole_numbers
-from cusp.formats.parse import MALFORMED, OK, OUT_OF_RANGE, _digits
 from cusp.formats.source import Asked, Chunk, EdgeSource, ahead
 from cusp.formats.text import blocks, line_at
 from cusp.runtime.compiled_code import njit
 
+OK, MALFORMED, OUT_OF_RANGE = range(3)
 _ROW, _SLOT, _COMMENT, _TOKENS, _NEIGHBOUR = range(5)
+
+
+@njit(cache=True, nogil=True)
+def _digits(data, i):  # type: ignore[no-untyped-def]
+    """The number that is written at ``i``, and the position after it."""
+    value = 0
+    while 48 <= data[i] <= 57:
+        value = value * 10 + np.int64(data[i]) - 48
+        i += 1
+    return value, i
 
 
 @njit(cache=True, nogil=True)
@@ -45,7 +55,7 @@ def parse_rows(data, state, skip, weighted, num_nodes, sources, targets, weights
         elif c == 37 and state[_SLOT] == 0:
             state[_COMMENT] = 1
         else:
-            value, end = _digits(data, i, 0)
+            value, end = _digits(data, i)
             after = data[end]
             if end == i or end - i > 18 or not (after == 32 or after == 10 or after == 9 or after == 13):
                 return edge, MALFORMED, i

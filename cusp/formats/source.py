@@ -22,6 +22,7 @@ Chunk = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 T = TypeVar("T")
 
 CHUNK_EDGES = 1 << 21
+BLOCK_BYTES = 1 << 24  # of text
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,10 @@ class Asked:
 
 class WideIdsError(GraphFileError):
     """An id beyond int64: read the file again with ids as names."""
+
+
+class FractionalWeightError(GraphFileError):
+    """A weight with a fraction after weights that had none: read the file again with float64 weights."""
 
 
 class EncodingError(GraphFileError):

@@ -179,7 +179,7 @@ def _weights(values: list[Any]) -> np.ndarray | None:
 
 
 def _table_edges(graph: Any, names: list[Any], columns: list[str] | None, ids: str) -> EdgeList:
-    from cusp.formats.tables import choose_columns
+    from cusp.formats.columns import choose_columns
 
     by_text = {str(name): name for name in names}
     chosen = choose_columns("the table", list(by_text), columns)
@@ -218,7 +218,7 @@ def _edges_of(names: tuple[str, ...], columns: list[Any], ids: str) -> EdgeList:
 
 
 def _arrow_edges(names: tuple[str, ...], ends: list[Any], weights: np.ndarray | None, ids: str) -> EdgeList:
-    from cusp.formats.tables import edges_of, has_names, is_numeric
+    from cusp.formats.columns import edges_of, has_names, is_numeric
 
     if len(ends[0]) != len(ends[1]):
         raise GraphError(f"there are {len(ends[0]):,} sources, but {len(ends[1]):,} targets")

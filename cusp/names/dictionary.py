@@ -45,20 +45,16 @@ class Dictionary:
         GraphFileError
             All names together take more than the limit.
         """
-        return self.number_parts(names.text, names.offsets[:-1], names.offsets[1:])
-
-    def number_parts(self, text: np.ndarray, begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
-        """The same for the names ``text[begins[i] : ends[i]]``."""
-        numbers = np.empty(begins.size, np.int64)
+        numbers = np.empty(len(names), np.int64)
         done = 0
         while True:
             done, self._count = _number(
-                text, begins, ends, self._seed, self._offsets, self._text, self._hashes, self._table, self._count,
-                numbers, done,
+                names.text, names.offsets, self._seed, self._offsets, self._text, self._hashes, self._table,
+                self._count, numbers, done,
             )  # fmt: skip
-            if done == begins.size:
+            if done == numbers.size:
                 return numbers
-            self._grow(int(ends[done] - begins[done]))
+            self._grow(int(names.offsets[done + 1] - names.offsets[done]))
 
     def known(self) -> Packed:
         """All names, by number."""
@@ -83,14 +79,14 @@ class Dictionary:
 
 @njit(cache=True, nogil=True)
 def _number(  # type: ignore[no-untyped-def]
-    text, begins, ends, seed, offsets, known, hashes, table, count, numbers, done
+    text, bounds, seed, offsets, known, hashes, table, count, numbers, done
 ):
     """Number names from ``done`` on, until all are or there is no room: how many are done, how many are known."""
     mask = table.size - 1
-    for i in range(done, begins.size):
-        begin, length = begins[i], ends[i] - begins[i]
+    for i in range(done, numbers.size):
+        begin, length = bounds[i], bounds[i + 1] - bounds[i]
         value = seed
-        for at in range(begin, ends[i]):
+        for at in range(begin, bounds[i + 1]):
             value = (value ^ np.uint64(text[at])) * np.uint64(0x100000001B3)
         value = mix(value)
         slot = np.int64(value & np.uint64(mask))
@@ -116,7 +112,7 @@ def _number(  # type: ignore[no-untyped-def]
             table[slot] = number
             count += 1
         numbers[i] = number
-    return begins.size, count
+    return numbers.size, count
 
 
 @njit(cache=True, nogil=True)

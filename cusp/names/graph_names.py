@@ -11,7 +11,6 @@ from cusp.input.graph_file import offset_in_file, read_direct
 from cusp.input.hdf5 import explained, find, find_dataset, open_hdf5, stored_checksum, whole_number
 from cusp.names.names import SortedNames
 from cusp.names.packed import OFFSETS, TEXT, WHOLE, Packed
-from cusp.runtime.compiled_code import njit
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -73,24 +72,15 @@ def map_names(path: str, num_nodes: int) -> Packed:
 
 def check_names(path: str, names: Packed) -> None:
     """Raise GraphFileError unless the names are whole, and each comes after the one before."""
+    from pyarrow import compute
+
     if names.offsets[0] != 0 or names.offsets[-1] != names.text.size or (np.diff(names.offsets) < 0).any():
         raise GraphFileError(f"{path}: /{OFFSETS} does not divide /{TEXT} into names; convert the graph again")
     with explained(path, "the names"), open_hdf5(path) as file:
         for name, values in ((OFFSETS, names.offsets), (TEXT, names.text)):
             compare_sums(path, name, stored_checksum(path, find_dataset(file, path, name, "iu")), checksum(values))
-    wrong = _first_not_sorted(names.offsets, names.text)
+    texts = names.arrow()
+    rises = compute.less(texts[:-1], texts[1:])
+    wrong = compute.index(rises, False).as_py() + 1
     if wrong:
         raise GraphFileError(f"{path}: the name of node {wrong:,} does not come after that of node {wrong - 1:,}")
-
-
-@njit(cache=True, nogil=True)
-def _first_not_sorted(offsets, text):  # type: ignore[no-untyped-def]
-    """The first name that is not greater than the one before, 0 if there is none."""
-    for i in range(1, offsets.size - 1):
-        before, this, end = offsets[i - 1], offsets[i], offsets[i + 1]
-        at = 0
-        while before + at < this and this + at < end and text[before + at] == text[this + at]:
-            at += 1
-        if this + at == end or (before + at < this and text[before + at] > text[this + at]):
-            return i
-    return 0

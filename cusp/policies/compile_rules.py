@@ -21,7 +21,7 @@ from cusp.policies.inspect_rules import Uses, fingerprint, helpers_of, uses_of
 from cusp.policies.interfaces import Loops
 from cusp.policies.policy import Policy, load_module, load_policy
 from cusp.policies.rule_errors import line_of, one_question, question, why_not_compiled
-from cusp.policies.translate_expressions import UntranslatableError
+from cusp.policies.translate_rules import UntranslatableError
 from cusp.runtime import debugging
 from cusp.runtime.compiled_code import import_text, njit
 
@@ -185,9 +185,9 @@ class CompiledPolicy:
         except BaseException as error:
             if self.device != "cpu" and not isinstance(error, ArithmeticError):
                 raise  # not the rule's
-            told = self._told(error, loop, args, int(at[0]))
+            cause = self._in_python(error, loop, args, int(at[0]))
             raised = (
-                f"{question(loop, args, int(at[0]))} raised {type(told).__name__}: {shortened(told)}{line_of(told)}"
+                f"{question(loop, args, int(at[0]))} raised {type(cause).__name__}: {shortened(cause)}{line_of(cause)}"
             )
             raise PolicyError(f"policy {self.policy.name}: {raised}") from error
         if wrong is not None and wrong >= 0:
@@ -202,7 +202,7 @@ class CompiledPolicy:
             getattr(self._interpreted(), loop)(*one_question(loop, args, at), said)
         return int(said[1])
 
-    def _told(self, error: BaseException, loop: str, args: tuple[Any, ...], at: int) -> BaseException:
+    def _in_python(self, error: BaseException, loop: str, args: tuple[Any, ...], at: int) -> BaseException:
         """An error of a compiled rule as Python raises it for the same question, with the line; else as it is."""
         if at < 0 or getattr(self._loops, "__name__", "") == INTERPRETED:
             return error

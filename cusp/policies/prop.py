@@ -14,6 +14,12 @@ from cusp.policies.value_struct import value_struct
 from cusp.runtime.compiled_code import njit
 
 GUESSES = 4096
+# What the GPU has of a Prop, see rules.cuh and rules_gpu.py: numbers, in the order of the struct, and methods.
+NUMBERS = (
+    "num_nodes", "num_edges", "num_parts", "rank", "rows", "columns", "threshold", "num_places", "all_shares",
+    "has_shares", "first_node",
+)  # fmt: skip
+METHODS = ("reader", "share", "pick", "out_degree", "place", "neighbor_degree", "in_degree", "mapped")
 
 
 @njit(cache=True, nogil=True)
@@ -49,10 +55,8 @@ class Prop:
     """
 
     __slots__ = (
-        "num_nodes", "num_edges", "num_parts", "rank", "rows", "columns", "threshold", "num_places", "all_shares",
-        "has_shares",
-        "first_node", "shift", "bounds", "guess", "indptr", "targets",
-        "neighbor_index", "neighbor_degrees", "in_degrees", "node_map", "share_starts",
+        *NUMBERS, "shift", "bounds", "guess", "indptr", "targets", "neighbor_index", "neighbor_degrees", "in_degrees",
+        "node_map", "share_starts",
     )  # fmt: skip
 
     def __init__(
@@ -178,11 +182,8 @@ class Prop:
         return self.node_map[row]
 
 
-METHODS = (
-    Prop.reader, Prop.share, Prop.pick, Prop.out_degree, Prop.out_neighbors, Prop.place, Prop.neighbor_degree,
-    Prop.in_degree, Prop.mapped,
-)  # fmt: skip
-value_struct(Prop, METHODS, inlined=(Prop.share, Prop.pick))
+_COMPILED = [getattr(Prop, name) for name in (*METHODS, "out_neighbors")]
+value_struct(Prop, _COMPILED, inlined=(Prop.share, Prop.pick))
 
 
 class MastersView:

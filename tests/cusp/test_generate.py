@@ -13,6 +13,7 @@ from cusp.edge_lists import generators, random_kernels
 from cusp.edge_lists.generators import STREAMS, generate, rmat_slice
 from cusp.edge_lists.random_weights import WeightRule
 from cusp.errors import OptionError
+from cusp.output.whole_file import OutputError
 
 SMALL = {
     "rmat": {"scale": 9, "edge_factor": 8},
@@ -197,6 +198,17 @@ def test_script_knows_all_kinds():
         found = vars(script.make_parser().parse_args([kind, *options, "--output", "x"]))
         assert {name: found[name] for name in parameters} == parameters
     assert set(script.KINDS) == set(STREAMS) == set(SMALL)
+
+
+@pytest.mark.mpi
+def test_the_suffix_decides_the_format(comm, shared_tmp):
+    """Edges as a table where the name says so; other suffixes are refused with the list."""
+    output = shared_tmp / "star.csv"
+    assert script.main(comm, ["star", "--nodes", "4", "-o", str(output)]) == 0
+    comm.Barrier()
+    assert output.read_text().split() == ['"source","target"', "0,1", "0,2", "0,3"]
+    with pytest.raises(OutputError, match="use one of .h5, .hdf5, .csv, .tsv, .json, .parquet"):
+        script.main(comm, ["star", "--nodes", "4", "-o", str(shared_tmp / "star.txt")])
 
 
 @pytest.mark.parametrize(("text", "number"), [("17", 17), ("3K", 3072), ("1.5g", 3 * 2**29), ("2MiB", 2**21)])

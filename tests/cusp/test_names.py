@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cusp.convert.conversion import Request, convert
 from cusp.errors import GraphFileError, InputError, OptionError
 from cusp.formats import open_edges
-from cusp.formats.tables import choose_columns
+from cusp.formats.columns import choose_columns
 from cusp.names.dictionary import Dictionary
 from cusp.names.graph_names import read_names
 from cusp.names.names import ListedNames, SortedNames

@@ -58,13 +58,9 @@ MORE_FILES = {
     "cusp/runtime": (15, "MPI, devices, files and the cache, and how a process starts, is watched, debugged and ends"),
     "gluon": (13, "labels and their sync, for each device, and what --debug checks of them"),
     "apps": (20, "the programs that users start by name: python -m apps.NAME"),
-    "apps/operators/expressions": (
-        13,
-        "expressions, and the passes and drains that are made of them",
-    ),
     "apps/operators/traversal": (13, "levels of one rank by several threads are a file of their own"),
     "apps/operators/structure": (17, "five algorithms with kernels of their own, and their interfaces"),
-    "cusp/policies": (14, "rules, what they may ask, what compiles and translates them, and what they do wrong"),
+    "cusp/policies": (13, "rules, what they may ask, what compiles and translates them, and what they do wrong"),
 }
 
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from cusp.apps.operators.expressions.edges_gpu import defines_of, kept, kernel_text, lines_of, operator_text
 from cusp.apps.operators.expressions.interfaces import Ordered, Pass, Priority
-from cusp.apps.operators.expressions.terms import as_float, loaded, negative, number
 from cusp.apps.operators.frontier_gpu import Queue, blocks_for, queue_for, threads_for
 from cusp.kernels.cuda import Kernels, Struct, c_type, load, struct, sums_of
+from cusp.language.terms import FLOAT, SATURATE, converted, loaded, negative, number
 from cusp.partition import Partition
 from gluon.device_gpu import read
 from gluon.reduction import MAX, MIN
@@ -155,7 +155,8 @@ def ordered_text(edges: Pass, priority: Priority) -> str:
     key = key_of(edges, priority)
     top = "infinity()" if key.kind == "f" else number(highest(key)).text
     value = loaded("value", edges.dtype)
-    falls = {MIN: ("value", as_float(value).text), MAX: (as_float(negative(value)).text,)}.get(edges.reduction, ())
+    rising = converted(negative(value, SATURATE), FLOAT).text
+    falls = {MIN: ("value", converted(value, FLOAT).text), MAX: (rising,)}.get(edges.reduction, ())
     weighs = any(name == "all_weight" for name, _ in edges.parameters)
     more = MORE.format(
         falls=str(priority.text in falls).lower(), loads=lines_of(priority.loads), priority=priority.text,
