@@ -30,7 +30,7 @@ from cusp.program.cli import one_node, positive
 from cusp.program.warm_up import FAR_NODE
 from cusp.runtime import progress
 from cusp.runtime.devices import backend, to_host
-from cusp.runtime.stopwatch import Stopwatch
+from cusp.runtime.timeline import Stopwatch
 from gluon.interfaces import Device
 from gluon.sync import Sync
 
@@ -103,7 +103,7 @@ def betweenness(sync: Sync, wanted: Wanted, checkpoint: Checkpoint | None = None
     for first in range(done, len(wanted.sources), step):
         some = wanted.sources[first : first + step]
         levels += sweeps.add_alone(wanted.alone, some) if wanted.alone else sweeps.add(some[0], wanted.search)
-        progress.tell(first + len(some), len(wanted.sources), "source", done)
+        progress.update(first + len(some), len(wanted.sources), "source", done)
         if checkpoint and checkpoint.is_due(sync):
             checkpoint.write(levels, {"centrality": sweeps.centrality}, sources=first + len(some))
     figures = {"sources": len(wanted.sources)}
@@ -192,24 +192,17 @@ def _number_or_all(text: str) -> int | str:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of this app alone."""
     parser.add_argument(
-        "--sources",
-        type=_number_or_all,
-        default="all",
-        metavar="K",
+        "--sources", type=_number_or_all, default="all", metavar="K",
         help="estimate it from K random nodes with out-edges; or all, the default: exact",
-    )
+    )  # fmt: skip
     parser.add_argument(
-        "--source",
-        type=one_node,
-        nargs="+",
-        metavar="NODE",
+        "--source", type=one_node, nargs="+", metavar="NODE",
         help="only paths from these nodes, by name or number; not scaled",
-    )
+    )  # fmt: skip
     parser.add_argument(
-        "--normalized",
-        action=argparse.BooleanOptionalAction,
+        "--normalized", action=argparse.BooleanOptionalAction,
         help="as a share of all pairs of other nodes, from 0 to 1 (default: yes, but not with --source)",
-    )
+    )  # fmt: skip
     parser.add_argument(
         "--weighted", action="store_true", help="shortest paths by weights, which are above 0 (default: by hops)"
     )
@@ -230,7 +223,7 @@ APP = App(
         wanted.scale,
         answer.edges.get("betweenness"),
         wanted.edge_scale,
-    ),
+    ),  # fmt: skip
     add_options=add_options,
     needs_csc=lambda options, symmetric: not symmetric,
     needs_source=False,

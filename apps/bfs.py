@@ -196,7 +196,7 @@ def prepare(part: Partition, sync: Sync) -> Shared:
     else:
         in_edges = in_edges_of(part)
         memory = backend(Bfs, part.device).plan_bfs(part, in_edges and in_edges[:2], sync)
-    ahead = ahead and (sync.asynchronous or not getattr(memory, "ahead", False))  # some searches do so themselves
+        ahead = ahead and (sync.asynchronous or not memory.ahead)  # some searches do so themselves
     return Shared(memory, measure(replace(part, weights=None), sync) if ahead else None)
 
 

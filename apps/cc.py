@@ -34,7 +34,7 @@ PATIENCE = 8  # rounds until trees also ask for lower labels by name
 
 @dataclass(frozen=True)
 class Shared:
-    """Proxies of nodes that other ranks have too: only their labels can tell other ranks anything.
+    """Proxies of nodes that other ranks have too: only their labels matter to other ranks.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class Rounds:
     """Unites trees of different ranks by labels: each tree carries the smallest global id that it knows of.
 
     A sync lowers the label of a proxy, and so that of its tree, until nothing changes. The rounds grow with the
-    distance between trees, not between nodes; on one rank there are none. Where trees are far apart, they also ask for
+    distance between trees, not between nodes; on one rank there are none. Where trees are far apart, they also look up
     the current label of the node that is their label: then the rounds grow with the logarithm of the distance.
     """
 
@@ -171,11 +171,11 @@ class Shortcut:
         self.first = self.last = self._names()
 
     def __call__(self) -> None:
-        """Tell which names belong to one component, and take the lowest known."""
+        """Record which names belong to one component, and take the lowest known."""
         values, names = self.label.values, self._names()
-        self.directory.tell(self.first, names)
-        self.directory.tell(self.last, names)
-        self.last = self.directory.ask(names)
+        self.directory.record(self.first, names)
+        self.directory.record(self.last, names)
+        self.last = self.directory.look_up(names)
         lower = move(np.flatnonzero(self.last < names), self.label.part.device)
         lids = self.roots[lower]
         values[lids] = move(self.last, self.label.part.device)[lower].astype(values.dtype)

@@ -9,7 +9,6 @@
 """
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 from cusp.apps.operators.expressions.binding import SPECIAL, Binding
@@ -31,8 +30,7 @@ class EdgeOperator:
     Parameters
     ----------
     expression : str
-        The candidate, in the syntax of Python: ``+ - * / // % & | ^``, comparisons, ``and or not``, ``a if c else b``,
-        ``min max abs sqrt exp log floor int float inf``. ``src.x`` and ``dst.x`` are values at the ends of the edge,
+        The candidate, in the language of docs/language.md. ``src.x`` and ``dst.x`` are values at the ends of the edge,
         ``x`` is the one at the end that is read, ``weight`` that of the edge (1 without weights), ``src.gid`` and
         ``dst.gid`` are global ids. Each call says what ``x`` is.
     into : str
@@ -97,7 +95,7 @@ class EdgeOperator:
         if end not in ENDS or not name.isidentifier() or name in SPECIAL:
             raise OptionError(f'into="{into}": expected "dst.NAME" or "src.NAME"')
         self.into, self.write, self.read = name, end, ENDS[1 - ENDS.index(end)]
-        self._compiled: dict[tuple, Callable[..., None]] = {}
+        self._compiled: dict[tuple, Any] = {}
         if self.priority is not None:
             for read, column in self.priority.names.items():
                 if read.end == self.write or str(read) == "weight":
@@ -195,7 +193,7 @@ class EdgeOperator:
             )
         way = way_of(part, sync, bound.has_order, bound.has_rows or self.priority is not None)
         if way != "passes":
-            drain = self.drain(part, **given)
+            drain = self._drain_of(part, bound)
             return relax_all(self.expression.text, drain, way, part, sync, label, self.write, self.read)
         rounds = 0
         while (frontier := sync.total(label.num_updated_masters())[0]) > 0:
@@ -214,6 +212,11 @@ class EdgeOperator:
         OptionError
             As for a call; or a node's edges are not together in this partition.
         """
-        bound = Binding(self, part, given)
+        return self._drain_of(part, Binding(self, part, given))
+
+    def _drain_of(self, part: Partition, bound: Binding) -> Drain:
+        key = ("drain", bound.has_order, *bound.types)
+        if key not in self._compiled:
+            self._compiled[key] = bound.edges(self.read, True), bound.priority()
         delta = self.delta if bound.has_order else 1.0  # one bucket has all nodes
-        return backend(Drains, part.device).Drain(part, bound.ordered(), delta)
+        return backend(Drains, part.device).Drain(part, bound.ordered(*self._compiled[key]), delta)

@@ -16,7 +16,7 @@ import numpy as np
 
 from cusp.apps import library
 from cusp.apps.harness import append_rows, commit
-from cusp.apps.library import APPS, partition_graph, partition_keywords
+from cusp.apps.library import partition_graph, partition_keywords
 from cusp.apps.run.cli import add_rows_option, add_transport_option
 from cusp.apps.run.partitioned_graph import PartitionedGraph
 from cusp.apps.run.sources import draw_sources
@@ -40,7 +40,7 @@ Arguments = dict[str, Any]
 
 
 class Kernel(NamedTuple):
-    """A name in ``APPS`` of the library, the number of trials, and what makes the arguments of a trial's call."""
+    """An app of the library, the number of trials, and what makes the arguments of a trial's call."""
 
     app: str
     trials: int
@@ -88,9 +88,6 @@ def run_kernels(names: list[str], comm: MPI.Intracomm, options: argparse.Namespa
     report.say(comm.rank, "kernel  trials     average s        best s  preparation s")
     rows: list[dict] = []
     for kernel in names:
-        if KERNELS[kernel].app not in APPS:
-            report.say(comm.rank, f"{kernel:6}  skipped: there is no app {KERNELS[kernel].app}")
-            continue
         trials = trials_of(kernel, part, sources, options, comm)
         seconds = np.array([row["seconds"] for row in trials])
         preparing = trials[0]["preparation_seconds"]
@@ -108,12 +105,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("graph", nargs="?", help="graph file, or folder of a saved partition")
-    add(
-        "--kron",
-        type=scale,
-        metavar="SCALE",
-        help=f"a Kronecker graph of 2**SCALE nodes, {DEGREE} edges per node",
-    )
+    add("--kron", type=scale, metavar="SCALE", help=f"a Kronecker graph of 2**SCALE nodes, {DEGREE} edges per node")
     add("--urand", type=scale, metavar="SCALE", help="a uniform random graph of the same size")
     add("--kernels", default=",".join(KERNELS), help="kernels to run, separated by commas (default: %(default)s)")
     add("--trials", type=positive, metavar="N", help="trials per kernel, at most (default: as GAP specifies)")

@@ -26,14 +26,14 @@ from cusp.program import hints, report
 from cusp.program.cli import inputs_of
 from cusp.program.traced import traced
 from cusp.program.warm_up import FAR_NODE, tiny_policy, warm_up
-from cusp.runtime import debugging, signals, timeline, watchdog
+from cusp.runtime import debugging, signals, timeline
 from cusp.runtime.compiled_code import CodeFiles
 from cusp.runtime.devices import Placement, backend, choose_device
-from cusp.runtime.environment import local_ranks
 from cusp.runtime.exchange import given
 from cusp.runtime.mpi import MPI
-from cusp.runtime.stopwatch import Stopwatch
+from cusp.runtime.signals import local_ranks
 from cusp.runtime.storage import peak_mb
+from cusp.runtime.timeline import Stopwatch
 from gluon.interfaces import Device
 from gluon.plan import SyncPlan, make_plan
 from gluon.sync import Sync
@@ -248,7 +248,6 @@ def verify(
     VerificationError
         On every rank.
     """
-    watchdog.phase("verify")
     report.progress(comm.rank, "verifying")
     with timeline.phase("verify"):
         app.check(job.part, Sync(job.plan, comm), source, answer, job.prepared, options)
@@ -263,7 +262,6 @@ def timed_run(
     The arrays of the answer are on the device of the partition.
     """
     sync.comm.Barrier()
-    watchdog.phase("run")
     before = replace(given(sync.comm))
     began = time.perf_counter()
     with timeline.phase("run", app=app.name, source=source, **facts) as facts_of_run:

@@ -15,18 +15,17 @@ from typing import Any
 import numpy as np
 
 from cusp.apps.harness import Answer, App, main
-from cusp.apps.operators.interfaces import Frontier
 from cusp.apps.operators.structure.interfaces import Cores, Kcore
 from cusp.apps.shared.undirected import as_undirected
 from cusp.apps.verify.cores import verify_cores
 from cusp.launch import run_main
 from cusp.partition import Partition
 from cusp.program.cli import positive
-from cusp.runtime.devices import backend, xp_of
+from cusp.runtime.devices import backend
 from gluon.label import Label
 from gluon.mail.post import Channel, until_quiet
 from gluon.plan import SyncPlan, make_plan
-from gluon.reduction import ADD, MIN
+from gluon.reduction import MIN
 from gluon.sync import Sync
 
 MOST = int(np.iinfo(np.int32).max)  # no node has as many neighbours, so no higher k makes a difference
@@ -45,12 +44,10 @@ def kcore(part: Partition, sync: Sync, graph: UndirectedGraph, k: int | None = N
     """Core numbers: the largest k such that a node is in a k-core. Collective.
 
     All nodes of a k-core have k neighbours or more in it. So nodes are peeled off by ascending degree (Matula and Beck,
-    J. ACM 1983), all of the lowest degree at once. Who is peeled is told to its mirrors, which take a neighbour from
-    each node of their rank that they touch: once in all. On CPUs a rank peels its own until all that are left have
-    more neighbours, as far as it knows, and then tells others. On GPUs that reach each other's memory ranks peel
-    together, each node when the round comes in which one GPU would peel it. Other GPUs, and the ranks of mixed jobs,
-    also peel their own, but masters then learn what their mirrors have lost: there are at least as many rounds as
-    distinct core numbers.
+    J. ACM 1983), all of the lowest degree at once. Mirrors of a node learn that it was peeled, and take a neighbour
+    from each node of their rank that they touch: once in all. On GPUs that reach each other's memory ranks peel
+    together, each node when the round comes in which one GPU would peel it. Elsewhere a rank peels its own until all
+    that are left have more neighbours, as far as it knows, and then broadcasts.
 
     Asynchronously, every node has an estimate, its degree at first, and lowers it where too few neighbours have one as
     high (Montresor, De Pellegrini, Miorandi, IEEE TPDS 2013): that needs no order.
@@ -75,22 +72,14 @@ def kcore(part: Partition, sync: Sync, graph: UndirectedGraph, k: int | None = N
     if sync.asynchronous:
         core, rounds = _lower_estimates(graph, inner)
         core[core > last] = -1
-    elif tells_mirrors(inner):
+    else:
         core, rounds = backend(Kcore, part.device).peel_levels(graph.part, inner, graph.memory, first, last)
         inner.count_peers(rounds)
-    else:
-        core, rounds = _peel_in_rounds(graph, inner, first, last)
     if k is None:
         highest = sync.highest(int(core.max()) if core.size else 0)
         return Answer({"core": core}, None, rounds, {"degeneracy": highest})
     (members,) = sync.total(int((core < 0).sum()))
     return Answer({"in_core": (core < 0).astype(np.uint8)}, None, rounds, {"members": members})
-
-
-def tells_mirrors(sync: Sync) -> bool:
-    """Whether who is peeled is told to its mirrors: on CPUs, and on GPUs that reach each other's memory."""
-    device = sync.plan.devices[sync.comm.rank]
-    return not sync.plan.mixed and (device == "cpu" or backend(Frontier, device).drains(sync))
 
 
 def _lower_estimates(graph: UndirectedGraph, sync: Sync) -> tuple[Any, int]:
@@ -109,35 +98,13 @@ def _lower_estimates(graph: UndirectedGraph, sync: Sync) -> tuple[Any, int]:
     return cores.masters(), rounds
 
 
-def _peel_in_rounds(graph: UndirectedGraph, sync: Sync, level: int, last: int) -> tuple[Any, int]:
-    """Core numbers from ``level`` on, up to ``last``, and the number of rounds. Collective."""
-    part = graph.part
-    ops, end = backend(Kcore, part.device), part.num_masters
-    degrees = Label(part, np.int32, 0, ADD)
-    degrees.values[:end] = part.degrees
-    core, rounds = xp_of(part.device).full(end, -1, np.int32), 0
-    while True:
-        lowest, end = ops.find_left(end, core, degrees.values)
-        level = max(level, sync.lowest(int(lowest) if end else last + 1))
-        if level > last:
-            return core, rounds
-        ops.peel(level, end, part.num_masters, part.offsets, part.targets, core, degrees.values, degrees.updated,
-                 graph.memory)  # fmt: skip
-        sync.reduce(degrees, write="dst")
-        sync.end_round(core=level)
-        rounds += 1
-
-
 def prepare(part: Partition, sync: Sync) -> UndirectedGraph:
     """The undirected graph, made once. Collective."""
     graph = as_undirected(part, sync.comm, weights=False)
     plan = make_plan(graph, sync.comm, sync.plan.transport)
-    inner = sync.on(plan)
     if sync.asynchronous:
         return UndirectedGraph(graph, plan, backend(Cores, part.device).plan_cores(graph))
-    if tells_mirrors(inner):
-        return UndirectedGraph(graph, plan, backend(Kcore, part.device).plan_levels(graph, inner))
-    return UndirectedGraph(graph, plan, backend(Frontier, part.device).make_queue(graph))
+    return UndirectedGraph(graph, plan, backend(Kcore, part.device).plan_levels(graph, sync.on(plan)))
 
 
 def verify(part: Partition, sync: Sync, answer: Answer, graph: UndirectedGraph, k: int | None) -> None:

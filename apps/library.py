@@ -40,7 +40,7 @@ from cusp.program.warm_up import tiny_policy, warm_up
 from cusp.runtime import debugging
 from cusp.runtime.devices import choose_device
 from cusp.runtime.mpi import MPI
-from cusp.runtime.stopwatch import Stopwatch
+from cusp.runtime.timeline import Stopwatch
 from gluon.plan import make_plan
 from gluon.transports import open_transport
 

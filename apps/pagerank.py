@@ -162,7 +162,7 @@ def push_alone(part: Partition, sync: Sync, walk: Walk, damping: float = 0.85, t
     are small: with what is left of them, one more iteration would change ranks by less than ``tolerance``. Until then,
     residuals that are small beside others of this rank wait.
 
-    A node tells its mirrors what it has given to each out-neighbour in all; they give on what has been added since.
+    A node sends its mirrors what it has given to each out-neighbour in all; they push what has been added since.
 
     Returns
     -------
@@ -256,47 +256,32 @@ def needs_rounds(options: argparse.Namespace) -> str:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of this app alone."""
     parser.add_argument(
-        "--damping",
-        type=between(1e-3, 1),
-        default=0.85,
-        metavar="D",
+        "--damping", type=between(1e-3, 1), default=0.85, metavar="D",
         help="probability that a walk continues at a node (default: 0.85)",
-    )
+    )  # fmt: skip
     parser.add_argument(
-        "--tolerance",
-        type=between(0, 1),
-        default=1e-6,
-        metavar="T",
+        "--tolerance", type=between(0, 1), default=1e-6, metavar="T",
         help="stop when the sum of all changes in one iteration is lower (default: 1e-6)",
-    )
+    )  # fmt: skip
     parser.add_argument(
-        "--iterations",
-        type=positive,
-        metavar="N",
+        "--iterations", type=positive, metavar="N",
         help="stop after N iterations; with --tolerance 0, run exactly N (default: no limit)",
-    )
+    )  # fmt: skip
     parser.add_argument(
-        "--algorithm",
-        choices=("pull", "push-residual"),
-        default="pull",
+        "--algorithm", choices=("pull", "push-residual"), default="pull",
         help="pull along all edges, or push along those of nodes with large residuals (default: pull)",
-    )
+    )  # fmt: skip
     parser.add_argument(
-        "--precision",
-        choices=("float32", "float64"),
-        default="float64",
+        "--precision", choices=("float32", "float64"), default="float64",
         help="type of the ranks; float32 is faster, and correct to about six digits (default: float64)",
-    )
+    )  # fmt: skip
     parser.add_argument(
         "--unweighted", action="store_true", help="ignore weights: follow all edges of a node with equal probability"
     )
     parser.add_argument(
-        "--personalize",
-        nargs="+",
-        type=weighted_node,
-        metavar="NODE[:WEIGHT]",
+        "--personalize", nargs="+", type=weighted_node, metavar="NODE[:WEIGHT]",
         help="start walks only at these nodes, by name or number; or a file with one NODE [WEIGHT] per line",
-    )
+    )  # fmt: skip
     add_checkpoint_options(parser)
 
 

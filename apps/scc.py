@@ -185,7 +185,7 @@ class Trimming:
         self.outs.swap_updated()
 
     def close(self, lids: Any, trim: bool = False) -> int:
-        """Tell all ranks which masters are done, and trim the nodes that this leaves alone; returns rounds. Collective.
+        """Send all ranks which masters are done, and trim the nodes that this leaves alone; returns rounds. Collective.
 
         Parameters
         ----------

@@ -9,6 +9,7 @@ array([0, 2, 5])
 """
 
 import argparse
+import functools
 import sys
 from typing import Any
 
@@ -16,16 +17,12 @@ import numpy as np
 
 from cusp.apps.edge_operator import EdgeOperator
 from cusp.apps.harness import Answer, App, main
-from cusp.apps.operators.expressions.interfaces import Drain
-from cusp.apps.operators.interfaces import without_rounds
-from cusp.apps.operators.traversal.interfaces import GpuSssp, Sssp
-from cusp.apps.operators.ways import relax_all, way_of
-from cusp.apps.shared.lengths import Lengths, bucket_end, measure
+from cusp.apps.shared.lengths import Lengths, measure
 from cusp.apps.verify.paths import verify_distances
 from cusp.errors import GraphFileError, together
 from cusp.launch import run_main
 from cusp.partition import Partition
-from cusp.runtime.devices import backend, to_host, xp_of
+from cusp.runtime.devices import to_host, xp_of
 from gluon.label import Label
 from gluon.reduction import MAX, MIN
 from gluon.sync import Sync
@@ -62,150 +59,19 @@ def distances_from(part: Partition, sync: Sync, source: int, lengths: Lengths) -
 
     Those of mirrors may be stale.
     """
-    ops = backend(Sssp, part.device)
-    if ops.drains(lengths.queue, sync):
-        found = backend(GpuSssp, part.device).shortest_paths(part, sync, source, lengths)
-        sync.count_peers(found[1])
-        return found
+    relax = _operator(lengths.unit, min(lengths.delta, sys.float_info.max))
+    if lengths.settled is not None:
+        return lengths.settled.run(sync, source, lengths, relax.drain)  # type: ignore[no-any-return]
     distances = Label(part, lengths.dtype, lengths.far, MIN)
     distances.write(source, 0)
-    if ops.settles(lengths.queue) and not without_rounds(part, sync):
-        return distances.values, Settling(part, sync, distances, lengths).settle_and_pull()
-    drain: Drain = Relaxing(part, distances, lengths) if part.device == "gpu" else _operator(part, distances, lengths)
-    way = way_of(part, sync)
-    rounds = relax_all(_expression(lengths), drain, way, part, sync, distances, sync.write, sync.read)
-    return distances.values, rounds
+    return distances.values, relax.until_quiet(part, sync, distance=distances)
 
 
-def _expression(lengths: Lengths) -> str:
-    return "src.distance + 1" if lengths.unit else "src.distance + weight"
-
-
-def _operator(part: Partition, distances: Label, lengths: Lengths) -> Drain:
-    """Pending nodes of the operator that shortest paths are."""
-    delta = min(lengths.delta, sys.float_info.max)
-    return EdgeOperator(_expression(lengths), "dst.distance", delta=delta).drain(part, distance=distances)
-
-
-class Relaxing:
-    """Pending nodes that the kernels of sssp.cuh relax: a Drain of operators/expressions/interfaces.py.
-
-    Attributes
-    ----------
-    relaxed_at : (proxies,) of the type of the distances
-        The distance at which a node's out-edges were last relaxed.
-    pending : bits of proxies
-    """
-
-    edges = 0
-
-    def __init__(self, part: Partition, distances: Label, lengths: Lengths) -> None:
-        self._part, self._distances, self._lengths, self._lowest = part, distances, lengths, lengths.far.item()
-        device = distances.device
-        self.relaxed_at = device.full(part.num_proxies, lengths.far, lengths.dtype)
-        self.pending = device.no_bits(part.num_proxies)
-
-    def add(self, bits: Any) -> None:
-        ops, distances = backend(GpuSssp, self._part.device), self._distances.values
-        self._lowest = ops.find_pending(bits, distances, self.relaxed_at, self.pending, self._lengths.far)
-
-    def lowest(self) -> Any:
-        return self._lengths.dtype.type(self._lowest)
-
-    def count(self) -> int:
-        return int(self._distances.device.count_bits(self.pending, self._part.num_proxies))
-
-    def bucket_end(self, lowest: Any) -> Any:
-        number = self._lengths.dtype.type
-        return bucket_end(number(lowest), number(min(self._lengths.delta, self._lengths.far)), self._lengths.far)
-
-    def run(self, edges: int) -> bool:
-        if self._lowest == self._lengths.far:
-            return False
-        self.run_below(self.bucket_end(self._lowest))
-        return True
-
-    def run_below(self, limit: Any) -> None:
-        part, lengths, distances = self._part, self._lengths, self._distances
-        backend(GpuSssp, part.device).relax_below(
-            limit, lengths.delta, lengths.far, part.offsets, part.targets, lengths.weights, distances.values,
-            self.relaxed_at, self.pending, distances.updated, lengths.queue,
-        )  # fmt: skip
-
-    def run_all(self, sync: Sync, write: str, read: str) -> int:
-        raise AssertionError("a whole search is shortest_paths")
-
-
-class Settling:
-    """Distances that are settled bucket by bucket, on GPUs.
-
-    Attributes
-    ----------
-    distances : Label
-    rounds : int
-    """
-
-    def __init__(self, part: Partition, sync: Sync, distances: Label, lengths: Lengths) -> None:
-        self.part, self.sync, self.distances, self.lengths, self.rounds = part, sync, distances, lengths, 0
-        self.drain = Relaxing(part, distances, lengths)
-
-    def lowest_pending(self) -> Any:
-        """Lowest distance of a pending node of any rank, ``lengths.far`` if there is none. Collective."""
-        self.drain.add(self.distances.swap_updated())
-        return self.sync.lowest(self.drain.lowest())
-
-    def settle_and_pull(self) -> int:
-        """Settle distances bucket by bucket until most edges belong to settled nodes; the others pull. Collective.
-
-        A bucket relaxes, of every node that is settled, just the edges that lead into it, and of every node that falls
-        into it, those that stay inside. So nothing travels but distances of its nodes.
-        """
-        self.distances.swap_updated()  # every proxy of the source knows its distance
-        low = self._settle_buckets()
-        if low != self.lengths.far:
-            self._pull(low)
-        return self.rounds
-
-    def _settle_buckets(self) -> Any:
-        """Settle until most edges belong to settled nodes; all nodes below the distance returned are. Collective."""
-        ops, lengths, far, low = backend(GpuSssp, self.part.device), self.lengths, self.lengths.far.item(), 0
-        for _ in range(ops.MOST_BUCKETS):
-            high = low + lengths.delta if far - low > lengths.delta else far
-            settled, lowest = ops.open_bucket(self.part, low, high, far, self.distances.values, lengths.queue)
-            (settled,), lowest = self.sync.total(settled), self.sync.lowest(lowest, lengths.dtype)
-            if lowest == far:
-                return far
-            if settled >= ops.ENOUGH * self.part.num_edges:
-                break
-            if lowest < high:
-                self._settle(high)
-            low = max(high, lowest)
-        return low
-
-    def _settle(self, high: Any) -> None:
-        """Relax below ``high`` until no rank has anything left to do there. Collective."""
-        ops = backend(GpuSssp, self.part.device)
-        while True:
-            ops.settle_bucket(self.part, high, self.lengths.far.item(), self.distances.values, self.drain.relaxed_at,
-                              self.drain.pending, self.distances.updated, self.lengths.queue)  # fmt: skip
-            self.sync(self.distances)
-            self.sync.end_round()
-            self.rounds += 1
-            if self.lowest_pending() == self.lengths.far:
-                return
-
-    def _pull(self, low: Any) -> None:
-        """Nodes not settled below ``low`` look for their distance at their in-neighbours. Collective."""
-        part, distances, far = self.part, self.distances, self.lengths.far.item()
-        ops = backend(GpuSssp, part.device)
-        ops.mark_reached(part, far, distances.values, distances.updated)
-        self.sync.broadcast(distances, read="dst")
-        distances.swap_updated()  # what is marked there is settled
-        ops.pull(part, low, far, distances.values, distances.updated, self.lengths.queue)
-        self.sync.reduce(distances, write="src")
-        self.sync.broadcast(distances, read="any")
-        if self.lowest_pending() != far:
-            self._settle(far)
+@functools.cache
+def _operator(unit: bool, delta: float) -> EdgeOperator:
+    """The operator that shortest paths are."""
+    expression = "src.distance + 1" if unit else "src.distance + weight"
+    return EdgeOperator(expression, "dst.distance", priority="distance", delta=delta)
 
 
 def _answer(part: Partition, sync: Sync, source: int, lengths: Lengths, distances: Any, rounds: Any) -> Answer:

@@ -83,10 +83,9 @@ def triangles(part: Partition, sync: Sync, per_node: bool = False, oriented: Ori
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of this app alone."""
     parser.add_argument(
-        "--per-node",
-        action="store_true",
+        "--per-node", action="store_true",
         help="also count at each node, with clustering coefficients (implied by --output)",
-    )
+    )  # fmt: skip
 
 
 def _per_node(options: argparse.Namespace) -> bool:

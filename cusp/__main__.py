@@ -28,22 +28,21 @@ from cusp.program.cli import (
     add_partition_options,
     add_trace,
     add_watching,
-    between,
     inputs_of,
     num_parts,
     policy_parameters,
 )
 from cusp.program.compare import compare
 from cusp.program.foreign import open_graph
-from cusp.program.shares import told_shares, with_shares
+from cusp.program.shares import given_shares, with_shares
 from cusp.program.template import write_template
 from cusp.program.traced import traced
 from cusp.program.warm_up import tiny_policy, warm_up
 from cusp.runtime import timeline
 from cusp.runtime.devices import choose_device
 from cusp.runtime.mpi import MPI
-from cusp.runtime.stopwatch import Stopwatch
 from cusp.runtime.storage import peak_mb
+from cusp.runtime.timeline import Stopwatch
 
 
 def main(comm: MPI.Intracomm, argv: list[str]) -> int:
@@ -77,11 +76,8 @@ def add_partition_arguments(parser: argparse.ArgumentParser) -> None:
     out.add_argument("--export", choices=EXPORTS, help="write the rank of each node's master, for other programs")
     out.add_argument("--export-to", metavar="PATH", default="masters", help="its name (default: masters...)")
     dry = parser.add_argument_group("dry run")
-    dry.add_argument("--dry-run", action="store_true", help="only estimate memory and traffic, from a sample")
+    dry.add_argument("--dry-run", action="store_true", help="only estimate memory and traffic")
     dry.add_argument("--ranks", type=num_parts, metavar="P", help="estimate for this many ranks (default: as the job)")
-    dry.add_argument(
-        "--sample", type=between(0, 1e12), default=64, metavar="MB", help="largest sample (default: 64; 0: none)"
-    )
 
 
 def partition(comm: MPI.Intracomm, argv: list[str]) -> int:
@@ -91,11 +87,11 @@ def partition(comm: MPI.Intracomm, argv: list[str]) -> int:
     targets = {"--save": options.save, "--json": options.json, "--trace": options.trace}
     check_targets(comm, targets | {f"--export-to {name}": name for name in exported}, inputs_of(options))
     with traced(comm, options.trace) as ranks:
-        partition_as_told(ranks, options)
+        partition_as_chosen(ranks, options)
     return 0
 
 
-def partition_as_told(comm: MPI.Intracomm, options: argparse.Namespace) -> None:
+def partition_as_chosen(comm: MPI.Intracomm, options: argparse.Namespace) -> None:
     """Partition, or estimate, and write, as the options say. Collective."""
     with together(comm):
         foreign = not is_graph_file(options.graph)
@@ -112,8 +108,8 @@ def partition_as_told(comm: MPI.Intracomm, options: argparse.Namespace) -> None:
     report.say(comm.rank, report.describe_graph(options.graph, header, edges is not None and edges.names is not None))
     if options.dry_run:
         with together(comm):
-            policy = told_shares(policy, options.shares, parts)
-        result = dry_run(header, policy, parts, options.split, int(options.sample * 1e6), comm)
+            policy = given_shares(policy, options.shares, parts)
+        result = dry_run(header, policy, parts, options.split, comm)
         report.say(comm.rank, report.dry_run(result, policy.name, options.memory_limit))
         return
     placement = choose_device(options.device, comm, options.threads)

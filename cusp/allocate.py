@@ -38,7 +38,7 @@ class Layout:
 
 
 def allocate(edges: EdgeSlice, owners: np.ndarray | None, comm: "Intracomm") -> Layout:
-    """Tell every owner which rows it will get from here and how many edges each has. Collective.
+    """Send every owner the list of the rows that it gets from here, with the number of edges of each. Collective.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ class Masters:
 
 
 def assign_masters(rules: PreparedRules, comm: "Intracomm") -> Masters:
-    """Ask the master rule about each node of this slice, and tell each master of its nodes. Collective.
+    """Ask the master rule about each node of this slice, and send each master its nodes. Collective.
 
     Raises
     ------

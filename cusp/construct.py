@@ -60,7 +60,7 @@ def number_proxies(
     """Second part: every node that occurs gets a local id. Collective.
 
     Masters come first, in the given order; then mirrors, grouped by their master's rank and in the order of the masters
-    there: so what two ranks tell each other of their nodes is read and written in order on both sides.
+    there: so what two ranks exchange about their nodes is read and written in order on both sides.
     """
     build = backend(Build, graph.device)
     xp = build.xp

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import sys
+import tempfile
 import time
 import traceback
 import warnings
@@ -18,9 +19,8 @@ from typing import NamedTuple, NoReturn
 
 from cusp.errors import InputError, OptionError, raise_together, shortened
 from cusp.runtime import debugging, leftovers, progress, signals, watchdog
-from cusp.runtime.environment import local_ranks
 from cusp.runtime.mpi import MPI
-from cusp.runtime.signals import INTERRUPTED, LAUNCHERS
+from cusp.runtime.signals import INTERRUPTED, LAUNCHERS, local_ranks, prefixed
 
 GRACE = 2.0  # seconds that a failing rank waits for the others to come to the end by themselves
 TIMES = {"": 1, "s": 1, "min": 60, "h": 3600, "d": 86_400}
@@ -47,9 +47,10 @@ def run_main(main: Callable[[MPI.Intracomm, list[str]], int]) -> NoReturn:
     ending_comm = comm.Dup()  # so that no message of the program is mistaken for one of ours
     warnings.showwarning = lambda message, *_: say(f"warning: {message}") if comm.rank == 0 else None
     if comm.size > 1:
-        watchdog.tell_of_waiting()
+        watchdog.watch()
     if comm.rank % local_ranks() == 0:
-        leftovers.sweep_all()
+        with contextlib.suppress(OSError):  # there may be no folder for temporary files at all
+            leftovers.sweep(tempfile.gettempdir())
     try:
         try:
             ending = Ending(main(comm, sys.argv[1:]) or 0)
@@ -64,14 +65,14 @@ def run_main(main: Callable[[MPI.Intracomm, list[str]], int]) -> NoReturn:
     except SystemExit as leaving:
         ending = ending_of(leaving)
     except KeyboardInterrupt:
-        end_job(comm, INTERRUPTED)
+        end_job(INTERRUPTED)
     except BrokenPipeError:  # the reader of our output has left, as in "| head"
         discard_output()
-        end_job(comm, 1)
+        end_job(1)
     except Exception:
-        say(prefixed(comm, traceback.format_exc()))
+        say(prefixed(traceback.format_exc()))
         time.sleep(0.3)  # other ranks that fail at the same moment get to say why
-        end_job(comm, 1)
+        end_job(1)
     code = end_together(ending_comm, ending)
     signals.ignore_signals()
     sys.exit(code)
@@ -156,7 +157,7 @@ def parse_together(comm: MPI.Intracomm, parser: argparse.ArgumentParser, argv: l
     if options is None:
         raise SystemExit(code)
     if seconds := getattr(options, "timeout", None):
-        watchdog.watch(seconds, lambda: end_job(comm, 1))
+        watchdog.watch(seconds, lambda: end_job(1))
     debugging.start(getattr(options, "debug", False))
     if comm.rank == 0:
         progress.start(getattr(options, "log", False))
@@ -204,8 +205,8 @@ def end_together(comm: MPI.Intracomm, ending: Ending) -> int:
     limit = time.monotonic() + GRACE + 0.1 * min(comm.rank, 10)  # the lowest rank speaks first
     while not arrived.Test():
         if (ending.code or ending.early) and time.monotonic() > limit:
-            say(prefixed(comm, ending.message or f"left with exit code {ending.code}, and other ranks wait for it"))
-            end_job(comm, ending.code or 1)
+            say(prefixed(ending.message or f"left with exit code {ending.code}, and other ranks wait for it"))
+            end_job(ending.code or 1)
         time.sleep(0.0005)
     endings = comm.allgather(ending)
     first = next((other for other in endings if other.code), Ending(0))
@@ -214,7 +215,7 @@ def end_together(comm: MPI.Intracomm, ending: Ending) -> int:
     return first.code
 
 
-def end_job(comm: MPI.Intracomm, code: int) -> NoReturn:
+def end_job(code: int) -> NoReturn:
     """End every rank now, without waiting for any."""
     with contextlib.suppress(OSError):
         sys.stdout.flush()
@@ -235,11 +236,6 @@ def flush_output() -> None:
 def discard_output() -> None:
     """Send what is still to be printed nowhere, or Python would fail at its very end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def prefixed(comm: MPI.Intracomm, text: str) -> str:
-    """The text with the rank at the start of each line, so that lines of several ranks can be told apart."""
-    return "\n".join(f"[rank {comm.rank} of {comm.size}] {line}" for line in text.rstrip().splitlines())
 
 
 def say(text: str) -> None:

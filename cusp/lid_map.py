@@ -6,13 +6,13 @@ dictionary; Jacobson, FOCS 1989). Bits and counts are side by side: a look-up to
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cusp.errors import PolicyError, together
 from cusp.kernels.interfaces import Build
-from cusp.runtime.devices import backend, device_of
+from cusp.runtime.devices import Array, backend, device_of, move
 from cusp.runtime.exchange import pieces
 
 if TYPE_CHECKING:
@@ -38,11 +38,11 @@ class LidMap:
         """Local ids, int32, of an array of global ids, on its device; -1 for nodes without a proxy here."""
         build = backend(Build, device_of(self.index))
         lids = build.xp.empty(gids.size, np.int32)
-        build.look_up(self.index, self.table, build.put(gids), lids)
-        return lids if device_of(gids) == device_of(lids) else build.get(lids)
+        build.look_up(self.index, self.table, move(gids, device_of(self.index)), lids)
+        return move(lids, device_of(gids))
 
 
-def map_lids(num_nodes: int, gids: Any) -> LidMap:
+def map_lids(num_nodes: int, gids: Array) -> LidMap:
     """The map of the local ids 0, 1, 2 ... of distinct ``gids`` in any order, on their device.
 
     >>> map_lids(100, np.array([70, 3, 41])).lids(np.array([41, 5, 70]))
@@ -59,7 +59,7 @@ def map_lids(num_nodes: int, gids: Any) -> LidMap:
     return LidMap(index, table)
 
 
-def order_of_masters(gids: Any, ends: np.ndarray, lid_map: LidMap, comm: "Intracomm") -> Any:
+def order_of_masters(gids: Array, ends: np.ndarray, lid_map: LidMap, comm: "Intracomm") -> Array:
     """Mirrors in the order of their masters, so that ranks read and write what they exchange in order. Collective.
 
     Parameters
@@ -97,7 +97,7 @@ def order_of_masters(gids: Any, ends: np.ndarray, lid_map: LidMap, comm: "Intrac
     return order
 
 
-def check_masters(rank: int, asking: int, lids: Any, gids: Any) -> None:
+def check_masters(rank: int, asking: int, lids: Array, gids: Array) -> None:
     """All ranks must agree on the master of a node; a rule that depends on the rank that asks breaks that.
 
     Parameters

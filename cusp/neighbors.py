@@ -1,13 +1,13 @@
 """Data about nodes that other ranks read: one value for each target of a rank's edges."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cusp.input.edge_slice import EdgeSlice
 from cusp.kernels.interfaces import Build
-from cusp.runtime.devices import backend, device_of, xp_of
+from cusp.runtime.devices import Array, backend, device_of, to_host, xp_of
 from cusp.runtime.exchange import pieces
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def in_degrees_of(edges: EdgeSlice, comm: "Intracomm") -> np.ndarray:
     return in_degrees
 
 
-def _places_of(nodes: np.ndarray, ascending: Any) -> np.ndarray:
+def _places_of(nodes: np.ndarray, ascending: Array) -> np.ndarray:
     """On the host: how many entries of an ascending list are below each of a few nodes."""
-    build = backend(Build, device_of(ascending))
-    return build.get(build.xp.searchsorted(ascending, build.put(nodes)))
+    xp = xp_of(device_of(ascending))
+    return to_host(xp.searchsorted(ascending, xp.asarray(nodes)))

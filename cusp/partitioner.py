@@ -17,7 +17,7 @@ from cusp.policies.compile_rules import CompiledPolicy, compile_policy
 from cusp.policies.policy import Policy
 from cusp.prepare_rules import prepare_rules
 from cusp.runtime.devices import move
-from cusp.runtime.stopwatch import Stopwatch
+from cusp.runtime.timeline import Stopwatch
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -97,6 +97,7 @@ def partition_graph(
             edges = [read_slice(graph, comm, split, weights, in_degrees, limit, compiled.device, shares)]
         else:
             edges = [graph if isinstance(graph, EdgeSlice) else slice_in_memory(graph, comm, weights=weights)]
+    # taken out of the list, the slice is referred to by partition_slice alone, which frees its edges as soon as it can
     return partition_slice(edges.pop(), compiled, comm, order, csc, watch, device, split)
 
 

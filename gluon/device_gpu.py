@@ -1,8 +1,4 @@
-"""What the sync layer does to labels on the GPU, see interfaces.py; the kernels are in ``kernels``.
-
-A message carries positions and values, or one bit and one value per entry of its list, whichever is
-shorter; where the receiver knows the value, one bit per entry.
-"""
+"""The values and bits of labels on the GPU, see interfaces.py; the kernels are in ``kernels``."""
 
 import functools
 from typing import Any
@@ -12,9 +8,8 @@ import numpy as np
 
 from cusp.kernels.cuda import c_type, load, many_threads, pinned, sums_of
 from cusp.partition import Partition
-from gluon.reduction import Reduction
 
-KERNELS, COMBINE = "gluon/kernels/device.cuh", "gluon/kernels/combine.cuh"
+KERNELS = "gluon/kernels/device.cuh"
 xp = cp  # what makes and handles its arrays
 
 
@@ -22,12 +17,6 @@ xp = cp  # what makes and handles its arrays
 def kernels(dtype: Any) -> Any:
     """The kernels for a label of a type."""
     return load(KERNELS, VALUE=c_type(dtype))
-
-
-@functools.cache
-def combine_by(reduction: Reduction, dtype: Any) -> Any:
-    """The kernels that apply messages by a reduction to a label of a type."""
-    return load(COMBINE, VALUE=c_type(dtype), **reduction.macros())
 
 
 def full(size: int, fill: float, dtype: np.dtype) -> Any:

@@ -1,5 +1,6 @@
 """What the sync layer needs from every device."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -7,12 +8,10 @@ import numpy as np
 from cusp.runtime.devices import Array
 
 if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
-
     from cusp.partition import Partition
     from gluon.label import Label
     from gluon.plan import Lists
-    from gluon.transports import Transport
+    from gluon.transports.memory import Buffers
 
 
 class Device(Protocol):
@@ -48,41 +47,41 @@ class Device(Protocol):
         """Return when the device has done all that was asked of it."""
 
 
-class LabelExchange(Protocol):
-    """Carries labels along lists of local ids that both sides know."""
+class Route(Protocol):
+    """The lists along which labels are reduced or broadcast, as a device needs them."""
 
-    transport: "Transport"
+    def pack(
+        self, labels: "tuple[Label, ...]", with_values: bool, out: "Buffers"
+    ) -> tuple[Sequence[int], Sequence[int] | None]:
+        """Write the message about what was updated of labels to each rank; values may be left out.
 
-    def __call__(self, kind: str, labels: "tuple[Label, ...]", lists: "Lists", implied: float | None) -> list[int]:
-        """Send what was updated on one side of the lists, combine what arrives into the other. Collective.
-
-        Parameters
-        ----------
-        kind : {'reduce', 'broadcast'}
-        labels : of one partition
-        lists : Lists
-            Of one plan.
-        implied : number, optional
-            The value of everything updated, if all ranks know it.
+        Values that must not count again become the identity, and are no longer updated.
 
         Returns
         -------
-        list of int
-            Bytes of each message sent.
+        Words of the message to each rank, and from each if this device can know them already: else None.
+        """
+
+    def unpack(
+        self, labels: "tuple[Label, ...]", implied: float | None, into: "Buffers", arrived: Sequence[int]
+    ) -> None:
+        """Combine the messages that have arrived, of so many words from each rank, into labels.
+
+        ``implied`` is the value of all that was updated, if it was left out.
         """
 
 
-class Exchange(Protocol):
-    """How labels travel between devices of one kind."""
+class Message(Protocol):
+    """Messages about labels; :mod:`gluon.message_cpu` describes their form, which is the same on all devices."""
 
-    def Exchange(self, comm: "Intracomm", transport: "Transport") -> LabelExchange:  # noqa: N802
-        """What carries labels by a transport, as :func:`gluon.transports.open_transport` returned it."""
+    def Route(self, lists: "Lists", kind: str) -> Route:  # noqa: N802
+        """What packs and unpacks messages of a kind of exchange, ``reduce`` or ``broadcast``, along some lists."""
 
 
 if TYPE_CHECKING:
-    from gluon import device_cpu, device_gpu, exchange_cpu, exchange_gpu
+    from gluon import device_cpu, device_gpu, message_cpu, message_gpu
 
     _device_cpu: Device = device_cpu
     _device_gpu: Device = device_gpu
-    _exchange_cpu: Exchange = exchange_cpu
-    _exchange_gpu: Exchange = exchange_gpu
+    _message_cpu: Message = message_cpu
+    _message_gpu: Message = message_gpu

@@ -8,7 +8,7 @@ from numpy.typing import DTypeLike
 from cusp.partition import Partition
 from cusp.runtime.devices import backend
 from gluon.interfaces import Device
-from gluon.reduction import Reduction, require_reduction
+from gluon.reduction import ASSIGN, Reduction, require_reduction
 
 
 class Label:
@@ -78,6 +78,15 @@ class Label:
             self.device.clear(self.updated)
         self._other = taken
         return taken
+
+    def reduction_of(self, kind: str) -> Reduction:
+        """How what a ``reduce`` or ``broadcast`` brings is combined with the values that are here."""
+        return self.reduction if kind == "reduce" else ASSIGN
+
+    def reset(self, kind: str) -> tuple[bool, np.generic]:
+        """Whether a value that was sent must not count again, and what it then becomes."""
+        again = kind == "reduce" and not self.reduction.idempotent
+        return again, self.reduction.identity(self.values.dtype) if again else self.values.dtype.type(0)
 
     def masters(self) -> Any:
         """(masters,) values of this rank's own nodes, not a copy: the answer. Those of mirrors may be stale."""

@@ -30,10 +30,13 @@ class Lists:
         Local ids of this rank's mirrors whose master is on rank r.
     masters : tuple of (m_r,) int32
         Local ids of this rank's masters that have a mirror on rank r.
+    empty : bool
+        No rank has a mirror in its lists: nothing is ever sent along them.
     """
 
     mirrors: tuple[np.ndarray, ...]
     masters: tuple[np.ndarray, ...]
+    empty: bool
 
     def ends(self, kind: str) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
         """The lists from which a ``reduce`` or ``broadcast`` sends, and those into which it receives."""
@@ -54,8 +57,6 @@ class SyncPlan:
     ----------
     devices : tuple of {'cpu', 'gpu'}
         Where the partition of each rank is.
-    apart : bool
-        No rank shares a node with another: there is nothing to sync.
     transport : str
         Name of what carries messages along the lists.
     src, dst, any : Lists
@@ -63,7 +64,6 @@ class SyncPlan:
     """
 
     devices: tuple[str, ...]
-    apart: bool
     transport: str
     src: Lists
     dst: Lists
@@ -73,6 +73,11 @@ class SyncPlan:
     def mixed(self) -> bool:
         """Whether some ranks compute on CPUs and others on GPUs: then all have to go the same way."""
         return is_mixed(self.devices)
+
+    @property
+    def apart(self) -> bool:
+        """Whether no rank shares a node with another: there is nothing to sync."""
+        return self.any.empty
 
     def lists(self, location: str) -> Lists:
         """Lists of the mirrors that play a role: ``src``, ``dst`` or ``any``.
@@ -119,11 +124,13 @@ def make_plan(part: Partition, comm: "Intracomm", transport: str = "auto") -> Sy
     mirror_roles = _by_rank(roles, part)
     master_roles = all_to_all(comm, mirror_roles)
 
-    def playing(role: int) -> Lists:
-        return Lists(_chosen(mirrors, mirror_roles, role), _chosen(masters, master_roles, role))
+    devices, roles_of = zip(*comm.allgather((part.device, int(np.bitwise_or.reduce(roles, initial=0)))))
 
-    devices, alone = zip(*comm.allgather((part.device, part.num_proxies == part.num_masters)))
-    return SyncPlan(devices, all(alone), chosen, playing(HAS_OUT), playing(HAS_IN), playing(HAS_OUT | HAS_IN))
+    def playing(role: int) -> Lists:
+        empty = not any(has & role for has in roles_of)
+        return Lists(_chosen(mirrors, mirror_roles, role), _chosen(masters, master_roles, role), empty)
+
+    return SyncPlan(devices, chosen, playing(HAS_OUT), playing(HAS_IN), playing(HAS_OUT | HAS_IN))
 
 
 def _mirrors(part: Partition) -> tuple[np.ndarray, np.ndarray]:

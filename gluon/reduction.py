@@ -9,13 +9,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from cusp.errors import InputError
+from cusp.language.terms import NATIVE, PLAIN, Term
+from cusp.language.translator import Translator
 
-OPERATORS: dict[type, str] = {
-    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^",
-    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
-    ast.And: "and", ast.Or: "or", ast.Not: "not ", ast.USub: "-",
-}  # fmt: skip
-FUNCTIONS = {"min": "least", "max": "largest"}  # of two values; what they are called in the compiled text
 PROBES = (0, 1, 5)
 
 
@@ -27,8 +23,8 @@ class ReductionError(InputError):
 class Reduction:
     """A commutative, associative way to combine two values.
 
-    Everything that is compiled for a reduction, for CPUs and for GPUs, is made of these texts. They are Python:
-    names, numbers, ``+ - * & | ^``, comparisons, ``and or not``, ``a if c else b``, ``min`` and ``max`` of two values.
+    Everything that is compiled for a reduction, for CPUs and for GPUs, is made of these texts; docs/language.md says
+    what they may be.
 
     Parameters
     ----------
@@ -46,7 +42,7 @@ class Reduction:
     Raises
     ------
     ReductionError
-        A text says what is not listed above, or there is no identity.
+        A text says what a reduction cannot say, or there is no identity.
 
     Examples
     --------
@@ -69,12 +65,12 @@ class Reduction:
     @functools.cached_property
     def joined(self) -> str:
         """``combine`` as numba and NVRTC both compile it."""
-        return _compiled(self.name, self.combine, ("old", "value"))
+        return _Text(self.name, self.combine, ("old", "value")).text
 
     @functools.cached_property
     def changed(self) -> str:
         """``changes`` as numba and NVRTC both compile it."""
-        return _compiled(self.name, self.changes, ("old", "value", "result"))
+        return _Text(self.name, self.changes, ("old", "value", "result")).text
 
     def identity(self, dtype: np.dtype) -> np.generic:
         """The value that changes nothing.
@@ -91,37 +87,27 @@ class Reduction:
         return {"JOINED": self.joined, "CHANGED": self.changed}
 
 
-def _compiled(reduction: str, text: str, names: tuple[str, ...]) -> str:
+class _Text(Translator):
     """A text of a reduction, checked, as numba and NVRTC both compile it: brackets say what binds first."""
 
-    def refuse(why: str) -> NoReturn:
-        raise ReductionError(f"reduction {reduction}: {text!r}: {why}")
+    semantics = PLAIN
 
-    def of(node: ast.AST) -> str:
-        match node:
-            case ast.Name() if node.id in names:
-                return node.id
-            case ast.Constant() if type(node.value) in (int, float):
-                return repr(node.value)
-            case ast.BinOp() if type(node.op) in OPERATORS:
-                return f"({of(node.left)} {OPERATORS[type(node.op)]} {of(node.right)})"
-            case ast.UnaryOp() if type(node.op) in OPERATORS:
-                return f"({OPERATORS[type(node.op)]}{of(node.operand)})"
-            case ast.Compare(ops=[operation]) if type(operation) in OPERATORS:
-                return f"({of(node.left)} {OPERATORS[type(operation)]} {of(node.comparators[0])})"
-            case ast.BoolOp():
-                return f"({f' {OPERATORS[type(node.op)]} '.join(map(of, node.values))})"
-            case ast.IfExp():
-                return f"select({of(node.test)}, {of(node.body)}, {of(node.orelse)})"
-            case ast.Call(func=ast.Name(id=name), args=[a, b], keywords=[]) if name in FUNCTIONS:
-                return f"{FUNCTIONS[name]}({of(a)}, {of(b)})"
-        refuse(f"{ast.unparse(node)} is nothing that a reduction of {', '.join(names)} can say")
+    def __init__(self, reduction: str, text: str, names: tuple[str, ...]) -> None:
+        self._what, self._names = f"reduction {reduction}: {text!r}", names
+        self.excuse = f"is nothing that a reduction of {', '.join(names)} can say"
+        try:
+            tree = ast.parse(text, mode="eval")
+        except (SyntaxError, TypeError) as error:
+            raise ReductionError(f"{self._what}: {getattr(error, 'msg', error)}") from None
+        self.text = self.term(tree.body).text
 
-    try:
-        tree = ast.parse(text, mode="eval")
-    except (SyntaxError, TypeError) as error:
-        refuse(str(getattr(error, "msg", error)))
-    return of(tree.body)
+    def refuse(self, node: ast.AST, why: str) -> NoReturn:
+        raise ReductionError(f"{self._what}, column {node.col_offset + 1}: {why}")  # type: ignore[attr-defined]
+
+    def named(self, node: ast.Name | ast.Attribute) -> Term:
+        if isinstance(node, ast.Name) and node.id in self._names:
+            return Term(node.id, NATIVE)
+        self.refuse(node, f"{ast.unparse(node)} {self.excuse}")
 
 
 @functools.cache

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cusp.language.arithmetic_cpu import largest, least, select
 from cusp.runtime.compiled_code import njit
 from gluon.reduction import Reduction
 
@@ -24,25 +25,6 @@ def combine_one(lid, value, values, updated):
         values[lid] = result
         updated[lid >> 6] |= np.uint64(1) << np.uint64(lid & 63)
 """
-_inlined = njit(nogil=True, error_model="numpy")
-
-
-@_inlined
-def select(test, yes, no):  # type: ignore[no-untyped-def]
-    """One of two numbers of one type."""
-    return yes if test else no
-
-
-@_inlined
-def least(a, b):  # type: ignore[no-untyped-def]
-    """The lower one; of two that cannot be compared the second."""
-    return a if a < b else b
-
-
-@_inlined
-def largest(a, b):  # type: ignore[no-untyped-def]
-    """The larger one; of two that cannot be compared the second."""
-    return a if a > b else b
 
 
 def text_of(reduction: Reduction) -> str:

@@ -1,18 +1,16 @@
 """Sync: mirrors -> master by the reduction, master -> mirrors by broadcast, between two operators."""
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cusp.errors import OptionError
 from cusp.runtime import debugging, progress, timeline, watchdog
-from cusp.runtime.devices import backend
 from cusp.runtime.exchange import kept
 from cusp.runtime.mpi import MPI
 from gluon import checks
-from gluon.interfaces import Exchange, LabelExchange
+from gluon.exchange import Exchange
 from gluon.label import Label
 from gluon.plan import SyncPlan
 from gluon.traced import TracedExchange
@@ -103,7 +101,7 @@ class Sync:
         Parameters
         ----------
         labels : Label
-            On CPUs they share one message per partner.
+            They share one message per partner.
         write : str, optional
             Where the operator wrote, if not at ``self.write``.
         implied : number, optional
@@ -137,7 +135,7 @@ class Sync:
 
     def end_round(self, **facts: Any) -> None:
         """Say that a round has ended: those who watch see these facts, and a timeline that runs what was sent."""
-        progress.tell(**facts)
+        progress.update(**facts)
         if running := timeline.running():
             running.end_round(**facts, **self._sent_since())
 
@@ -159,7 +157,7 @@ class Sync:
             messages, to_masters, to_mirrors = self.peers.sent()
             self.traffic += [Traffic("reduce", messages, to_masters), Traffic("broadcast", 0, to_mirrors)]
         if rounds is not None and (running := timeline.running()):
-            running.tell_last(timeline.OPERATOR, rounds=int(rounds), **self._sent_since())
+            running.annotate_last(timeline.OPERATOR, rounds=int(rounds), **self._sent_since())
 
     def _sent_since(self) -> dict[str, int]:
         """What was sent since this was called last."""
@@ -176,23 +174,12 @@ def peers_of(plan: SyncPlan, comm: MPI.Intracomm) -> "Peers | None":
     return memory_gpu.peers_of(comm)
 
 
-def exchange_of(plan: SyncPlan, comm: MPI.Intracomm) -> LabelExchange:
+def exchange_of(plan: SyncPlan, comm: MPI.Intracomm) -> Exchange:
     """What carries labels by a plan's transport; kept with the communicator, for all that sync by it."""
     made = kept(comm, "exchanges", dict)
     traced = timeline.running() is not None
     key = plan.devices, plan.transport, traced
     if key not in made:
         device = plan.devices[comm.rank]
-        make = partial(_exchange_for(plan, device).Exchange, comm)
-        transport = get_transport(plan.transport, comm, device)
-        made[key] = TracedExchange(make, transport, device) if traced else make(transport)
+        made[key] = (TracedExchange if traced else Exchange)(get_transport(plan.transport, comm, device), device)
     return made[key]
-
-
-def _exchange_for(plan: SyncPlan, device: str) -> Exchange:
-    """The module of a rank on a device: ranks on CPUs do as those on GPUs do, where there are some."""
-    if plan.mixed and device == "cpu":
-        from gluon import exchange_mixed
-
-        return exchange_mixed
-    return backend(Exchange, device)

@@ -1,12 +1,12 @@
 """Exchanges of labels while a timeline runs: a span for each step of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from cusp.runtime import timeline
 from cusp.runtime.devices import finisher
 from cusp.runtime.timeline import SYNC, WAIT, now
-from gluon.interfaces import LabelExchange
+from gluon.exchange import Exchange
 from gluon.transports.numbers import HIGHEST, LOWEST, SUM
 
 if TYPE_CHECKING:
@@ -18,18 +18,16 @@ if TYPE_CHECKING:
 NAMES = {SUM: "total", LOWEST: "lowest", HIGHEST: "highest"}
 
 
-class TracedExchange:
-    """What ``make`` makes of a transport, in a span ``reduce`` or ``broadcast``; its steps are spans inside."""
+class TracedExchange(Exchange):
+    """An exchange in a span ``reduce`` or ``broadcast``; its steps are spans inside."""
 
-    def __init__(self, make: Callable[["Transport"], LabelExchange], transport: "Transport", device: str) -> None:
+    def __init__(self, transport: "Transport", device: str) -> None:
         self._traced = TracedTransport(transport, device)
-        self.transport: Transport = self._traced
-        self._exchange = make(self._traced)
+        super().__init__(self._traced, device)
 
     def __call__(self, kind: str, labels: "tuple[Label, ...]", lists: "Lists", implied: float | None) -> list[int]:
-        """See :class:`gluon.interfaces.LabelExchange`. Collective."""
         begin = now()
-        sent = self._exchange(kind, labels, lists, implied)
+        sent = super().__call__(kind, labels, lists, implied)
         self._traced.end_step()
         if running := timeline.running():
             running.add(kind, SYNC, begin, now(), {"messages": len(sent), "bytes": sum(sent)})
@@ -52,11 +50,10 @@ class TracedTransport:
         """None: it is in use."""
         return None
 
-    def buffers(self, direction: str, words: tuple[int, ...]) -> "Buffers":
+    def buffers(self, out_words: tuple[int, ...], in_words: tuple[int, ...]) -> "tuple[Buffers, Buffers]":
         """See :class:`gluon.transports.table.Transport`. Collective."""
-        if self._step == "combine":
-            self.end_step()
-        found: Buffers = timeline.call("buffers", WAIT, None, self._transport.buffers, direction, words)
+        buffers = self._transport.buffers
+        found: tuple[Buffers, Buffers] = timeline.call("buffers", WAIT, None, buffers, out_words, in_words)
         self._step, self._begin = "extract", now()
         return found
 

@@ -7,6 +7,8 @@ import argparse
 from pathlib import Path
 from typing import NamedTuple
 
+from scripts.bench.shared.bars import Bar, draw_bars
+
 TARGET = Path(__file__).resolve().parents[1] / "docs" / "pictures" / "speed.svg"
 OURS = "cusp-gluon"
 COLORS = {
@@ -51,40 +53,21 @@ PANELS = (
         },
     ),
 )
-WIDTH, LEFT, BAR, GAP, TOP = 720, 190, 14, 12, 34
-LONGEST = 400  # pixels of the longest bar
 
 
-def svg() -> str:
-    """The picture: a group of bars for each algorithm, as long as its milliseconds, the slowest of a group in full."""
-    lines, y = [], 8
-    for panel in PANELS:
-        lines.append(f'<text x="{LEFT}" y="{y + 14}" font-size="15" font-weight="bold">{panel.title}</text>')
-        y += TOP
-        for algorithm, systems in panel.milliseconds.items():
-            middle = y + BAR * len(systems) / 2 + 4
-            lines.append(f'<text x="{LEFT - 10}" y="{middle:.0f}" text-anchor="end">{algorithm}</text>')
-            for system, value in systems.items():
-                lines += bar(y, system, value, max(systems.values()))
-                y += BAR
-            y += GAP
-    head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y}" font-family="sans-serif" font-size="13" '
-        f'fill="#222222" role="img">\n<title>Milliseconds of algorithms, compared with other systems: shorter is better'
-        f'</title>\n<rect width="{WIDTH}" height="{y}" fill="white"/>\n'
-        f'<text x="{WIDTH - 10}" y="22" text-anchor="end" fill="#666666">milliseconds: shorter is better</text>\n'
-    )
-    return head + "\n".join(lines) + "\n</svg>\n"
-
-
-def bar(y: float, system: str, value: float, slowest: float) -> list[str]:
-    """The bar of one system, with its name and milliseconds."""
-    length = max(1.0, LONGEST * value / slowest)
-    weight = ' font-weight="bold"' if system == OURS else ""
-    label = f'<text x="{LEFT + length + 6:.0f}" y="{y + BAR - 3}" font-size="11"{weight}>{system} {value:,g}</text>'
-    return [f'<rect x="{LEFT}" y="{y}" width="{length:.1f}" height="{BAR - 2}" fill="{COLORS[system]}"/>', label]
+def draw(path: Path) -> None:
+    """A group of bars for each algorithm, as long as its milliseconds, the slowest of a group in full."""
+    panels = {
+        panel.title: [
+            Bar(algorithm * (place == 0), value / max(systems.values()), f"{system} {value:,g}", COLORS[system])
+            for algorithm, systems in panel.milliseconds.items()
+            for place, (system, value) in enumerate(systems.items())
+        ]
+        for panel in PANELS
+    }
+    draw_bars(path, "milliseconds: shorter is better", panels)
 
 
 if __name__ == "__main__":
     argparse.ArgumentParser(description=__doc__).parse_args()
-    TARGET.write_text(svg())
+    draw(TARGET)

@@ -10,9 +10,9 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-# What launchers tell their ranks. A child that inherits these takes itself for one of the ranks.
+# What launchers pass to their ranks. A child that inherits these takes itself for one of the ranks.
 LAUNCHER_VARIABLES = ("PMI_", "PMIX_", "MPI_", "MPICH", "HYDRA", "HYDI_", "OMPI_", "PRTE_", "MPIEXEC_")
-# What only users and their images tell Open MPI: how to reach hosts, and which network to take.
+# What only users and their images set for Open MPI: how to reach hosts, and which network to take.
 CHOSEN = tuple(f"OMPI_MCA_{framework}" for framework in ("plm", "btl", "pml", "mtl", "coll", "rmaps_", "opal_"))
 
 

@@ -18,8 +18,8 @@ from cusp.apps.harness import App
 from cusp.apps.run.keywords import Keywords
 from cusp.partition import Partition
 from cusp.policies import Policy, load_policy
+from cusp.runtime.compiled_code import cache_folder
 from cusp.runtime.devices import choose_device, to_host
-from cusp.runtime.environment import cache_folder
 from gluon.plan import make_plan
 from gluon.sync import Sync
 
@@ -55,7 +55,7 @@ SOME = ("oec", "cvc", "fec") if SIZE == 1 else SOME
 
 def user_file(text: str, name: str = "mine.py") -> str:
     """Path of a policy file with this text, the same in every run: numba finds what it made of it. Collective."""
-    path = cache_folder() / "tests" / hashlib.sha256(text.encode()).hexdigest()[:16] / name
+    path = cache_folder("tests") / hashlib.sha256(text.encode()).hexdigest()[:16] / name
     if ranks.COMM.rank == 0 and not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         scratch = path.with_suffix(f".{os.getpid()}")

@@ -46,8 +46,8 @@ from cusp.program.warm_up import warm_up
 from cusp.runtime import timeline
 from cusp.runtime.devices import backend, choose_device, is_mixed, move
 from cusp.runtime.mpi import MPI
-from cusp.runtime.stopwatch import Stopwatch
 from cusp.runtime.threads import ordered_map
+from cusp.runtime.timeline import Stopwatch
 from gluon.interfaces import Device
 from gluon.plan import SyncPlan, make_plan
 from gluon.sync import Sync
@@ -139,7 +139,7 @@ def header_for(options: argparse.Namespace) -> GraphHeader:
 
 def benchmark(
     options: argparse.Namespace, policy: Policy, device: str, comm: MPI.Intracomm,
-    tell: Callable[[str], None] = lambda text: None,
+    show: Callable[[str], None] = lambda text: None,
 ) -> Outcome:  # fmt: skip
     """Generate, construct, and run the searches of both kinds, each validated. Collective.
 
@@ -149,9 +149,9 @@ def benchmark(
         On every rank: a tree is wrong.
     """
     weighted = not options.skip_sssp
-    tell("generating edges")
+    show("generating edges")
     generation, tuples = timed("generate", comm, device, lambda: generate(options, weighted, device, comm))
-    tell("kernel 1: construction")
+    show("kernel 1: construction")
     construction, graph = timed("construct", comm, device, lambda: construct(tuples, policy, options, comm))
     validator = Validator(tuples, graph.part, comm)
     keys = draw_sources(graph.part, comm, options.keys, options.seed)
@@ -163,7 +163,7 @@ def benchmark(
         kernel(graph, Sync(graph.plan, comm), keys[0])  # so that memory and connections are ready when the clock runs
         runs[name] = []
         for number, source in enumerate(keys):
-            tell(f"{name} {number + 1} of {len(keys)}")
+            show(f"{name} {number + 1} of {len(keys)}")
             runs[name].append(run_trial(kernel, graph, validator, source, name == "sssp", comm))
     return Outcome(generation, construction, runs)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from cusp.apps.library import partition_graph
 from cusp.apps.run.partitioned_graph import PartitionedGraph
-from cusp.runtime.stopwatch import Stopwatch
+from cusp.runtime.timeline import Stopwatch
 
 EXACT = 1 << 53  # what a float holds of whole numbers
 

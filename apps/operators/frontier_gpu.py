@@ -7,11 +7,10 @@ import cupy as cp
 import numpy as np
 
 from cusp.apps.operators.interfaces import is_sparse
-from cusp.card.interfaces import Card
 from cusp.errors import OptionError
 from cusp.kernels.cuda import Struct, load, many_threads, struct, sums_of
 from cusp.partition import Partition
-from cusp.runtime.devices import backend
+from cusp.runtime.storage import memory_of
 from gluon.sync import Sync
 
 FRONTIER = "cusp/apps/operators/frontier.cuh"
@@ -51,7 +50,7 @@ def queue_for(rows: int, edges: int, frontiers: int) -> Queue:
     """
     require_countable(rows, edges)
     capacity, progress = max(rows, 1), cp.zeros(PROGRESS_WORDS, np.uint64)
-    aside = backend(Card, "gpu").aside  # large frontiers are rare
+    aside = memory_of("gpu").empty_aside  # large frontiers are rare
     nodes, starts, shifts = (aside(frontiers * capacity, dtype) for dtype in (np.int32, np.int64, np.int64))
     return Queue(capacity, progress, struct(nodes, starts, shifts, capacity, progress))
 

@@ -1,5 +1,6 @@
 """What operators of several algorithms need from every device."""
 
+import math
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -44,6 +45,18 @@ def width_of_steps(steps: np.ndarray, part: "Partition", whole: bool) -> float:
     higher = steps[(steps > 0) & np.isfinite(steps)]
     width = choose_delta(float(np.median(higher)), part.num_edges / part.num_nodes) if higher.size else 1.0
     return max(width, 1.0) if whole else width
+
+
+def bucket_end(lowest: Any, delta: Any, far: Any) -> Any:
+    """The end of the bucket of a distance; above it even where floats are coarse, ``far`` for what is left."""
+    number = far.dtype.type
+    lowest, delta, far = lowest.item(), delta.item(), far.item()
+    if delta == math.inf or not -math.inf < lowest < far:
+        return number(far)
+    end = lowest // delta * delta + delta
+    if isinstance(far, float):
+        end = max(end, math.nextafter(lowest, math.inf))
+    return number(min(end, far))
 
 
 class Frontier(Protocol):

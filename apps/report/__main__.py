@@ -5,8 +5,8 @@
     mpirun -n 4 cusp report graph.h5 --policy cvc -o report.html
     mpirun -n 4 cusp report graph.h5 --policy mine.py --apps bfs,pagerank,cc --source 17 -o report.html
 
-The page is one self-contained file. The graph is partitioned across the ranks of the job: use ``cusp compare`` for
-other numbers of parts.
+The page is one self-contained file; its charts need matplotlib. The graph is partitioned across the ranks of the job:
+use ``cusp compare`` for other numbers of parts.
 """
 
 import argparse
@@ -16,6 +16,7 @@ from cusp.apps.report.figures import collect
 from cusp.apps.report.page import page
 from cusp.apps.run.cli import add_transport_option
 from cusp.errors import OptionError, together
+from cusp.estimates.plot import pyplot_for
 from cusp.launch import Parser, description, parse_together, program, run_main
 from cusp.output.whole_file import OutputError, check_targets, whole_file
 from cusp.program import report
@@ -55,6 +56,7 @@ def main(comm: MPI.Intracomm, argv: list[str]) -> int:
             raise OptionError(
                 f"--apps {options.apps}: there is no {unknown[0]!r}; choose one of {', '.join(APPS)}, or none"
             )
+        pyplot_for("-o", options.output)
         if not options.output.endswith((".html", ".htm")):
             raise OutputError(f"-o {options.output}: the page is HTML, so its name must end with .html")
     how = {action.dest: getattr(options, action.dest) for action in partition_keywords().actions}

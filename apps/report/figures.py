@@ -3,18 +3,17 @@
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from cusp.apps import library
 from cusp.apps.run.cli import gid_of
 from cusp.apps.run.partitioned_graph import PartitionedGraph
+from cusp.apps.run.result import Result
 from cusp.commands.draw_trace import US_PER_MS, Band, band, ranks_of, read_events, stretch
 from cusp.errors import together
-from cusp.estimates.quality import Quality
 from cusp.program import report
-from cusp.runtime.devices import name_of, to_host
+from cusp.runtime.devices import to_host
 from cusp.runtime.leftovers import scratch_folder
 from cusp.runtime.timeline import PHASE, ROUND
 from gluon.label import Label
@@ -37,31 +36,22 @@ class Degrees:
 
 @dataclass(frozen=True)
 class Run:
-    """One run of an algorithm.
+    """One run of an algorithm, from ``source`` if it needs one.
 
     Attributes
     ----------
-    app : str
-    source : str or None
-    seconds : float
-    rounds : int
     sent : float
         Bytes, of all ranks; 0 where they share memory.
-    results : dict
-        Figures about the whole graph.
     round_ms : list of float
         Of the slowest rank; empty if the run had no rounds that all ranks ended together.
-    round_bytes : list of float
     bands : list of Band
         Timeline of each rank.
     """
 
     app: str
     source: str | None
-    seconds: float
-    rounds: int
+    result: Result
     sent: float
-    results: dict[str, Any]
     round_ms: list[float]
     round_bytes: list[float]
     bands: list[Band]
@@ -69,29 +59,18 @@ class Run:
 
 @dataclass(frozen=True)
 class Figures:
-    """All of it.
+    """A graph with its name, and all that is known of it.
 
     Attributes
     ----------
-    graph, policy, device : str
-    nodes, edges : int
-    symmetric : bool
-    quality : Quality
     phases : list of dict of float
         Seconds by phase, of each rank.
     traffic : (ranks, ranks) int64
         Bytes from rank to rank when every mirror that plays a role is synced once, with a label of 4 bytes.
-    degrees : list of Degrees
-    runs : list of Run
     """
 
-    graph: str
-    policy: str
-    device: str
-    nodes: int
-    edges: int
-    symmetric: bool
-    quality: Quality
+    graph: PartitionedGraph
+    name: str
     phases: list[dict[str, float]]
     traffic: np.ndarray
     degrees: list[Degrees]
@@ -100,14 +79,10 @@ class Figures:
 
 def collect(graph: PartitionedGraph, name: str, apps: Iterable[str], source: str | None) -> Figures:
     """Measure a partition, and run algorithms on it. Collective; the runs are whole on rank 0."""
-    part, comm = graph.part, graph.comm
-    found = Figures(
-        os.path.basename(os.path.normpath(name)), graph.policy.name, name_of(graph.plan.devices), part.num_nodes,
-        part.num_edges, part.symmetric, graph.quality, comm.allgather(graph.seconds), traffic_of(graph),
-        degrees_of(graph), [],
-    )  # fmt: skip
+    comm, name = graph.comm, os.path.basename(os.path.normpath(name))
+    found = Figures(graph, name, comm.allgather(graph.seconds), traffic_of(graph), degrees_of(graph), [])
     with together(comm):
-        start = None if source is None else gid_of(source, graph.names, part.num_nodes, "--source")
+        start = None if source is None else gid_of(source, graph.names, graph.num_nodes, "--source")
     start = most_out_edges(graph) if start is None else start
     with scratch_folder() as folder:
         for app in apps:
@@ -152,9 +127,8 @@ def run_of(graph: PartitionedGraph, app: str, start: int, trace: str) -> Run:
     """Run an algorithm and read its timeline, which rank 0 writes. Collective."""
     source = [start if graph.names is None else graph.names[start]] if library.app_of(app).needs_source else []
     result = getattr(library, app)(graph, *source, gather=False, trace=trace)
-    sent, ms, sizes, bands = timeline_of(trace, graph.comm.size) if graph.comm.rank == 0 else (0.0, [], [], [])
-    shown = str(source[0]) if source else None
-    return Run(app, shown, result.seconds, result.rounds, sent, result.figures, ms, sizes, bands)
+    timeline = timeline_of(trace, graph.comm.size) if graph.comm.rank == 0 else (0.0, [], [], [])
+    return Run(app, str(source[0]) if source else None, result, *timeline)
 
 
 def timeline_of(trace: str, ranks: int) -> tuple[float, list[float], list[float], list[Band]]:

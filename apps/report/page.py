@@ -1,5 +1,7 @@
 """The page: sentences, charts and tables, made of the figures."""
 
+import base64
+import io
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
@@ -9,44 +11,29 @@ import numpy as np
 from cusp import __version__
 from cusp.apps.report import charts
 from cusp.apps.report.figures import Figures, Run
-from cusp.commands.draw_trace import KINDS
-from cusp.runtime.timeline import COMPILE, OPERATOR, PHASE, SYNC, WAIT
+from cusp.commands.draw_trace import KINDS, picture_of
+from cusp.estimates.plot import pyplot_for
+from cusp.runtime.devices import name_of
+from cusp.runtime.timeline import WAIT
 
 MOST_ROUNDS = 400  # that a chart has room for
-CLASSES = {OPERATOR: "c1", SYNC: "c2", COMPILE: "c4", PHASE: "c5", WAIT: "c3"}  # of the kinds of spans
 STYLE = """
-:root { --ink: #1f2428; --soft: #667079; --grid: #dfe3e6; --page: #ffffff; --card: #f6f7f8;
-  --c0: #2f6f9f; --c1: #2f7d4f; --c2: #e3a33b; --c3: #c8503c; --c4: #7d5ba6; --c5: #c3c9ce; --c6: #8fb3d1; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e8ea; --soft: #9aa4ad; --grid: #3a4147; --page: #16191c;
-  --card: #1f2428; --c0: #5b9bd0; --c1: #57a877; --c2: #e3a33b; --c3: #dd6b56; --c4: #a486cc; --c5: #59626a;
-  --c6: #3f6485; } }
 * { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 860px; padding: 2rem 1rem 4rem; background: var(--page); color: var(--ink);
+body { margin: 0 auto; max-width: 860px; padding: 2rem 1rem 4rem; color: #222222; background: white;
   font: 16px/1.5 system-ui, sans-serif; }
-h1 { font-size: 1.6rem; margin: 0; } h2 { font-size: 1.2rem; margin: 2.6rem 0 .3rem; } h3 { margin: 2rem 0 .3rem; }
-p { margin: .3rem 0 .8rem; } .soft, figcaption, footer { color: var(--soft); font-size: .9rem; }
+h1 { font-size: 1.6rem; margin: 0; } h2 { font-size: 1.2rem; margin: 2.6rem 0 .3rem; }
+p { margin: .3rem 0 .8rem; } .soft, figcaption, footer, summary { color: #667079; font-size: .9rem; }
 .cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(230px, 1fr)); gap: .7rem; margin: 1.4rem 0; }
-.card { background: var(--card); border-radius: 8px; padding: .7rem .9rem; }
-.card b { display: block; font-size: 1.4rem; }
-figure { margin: .6rem 0 1rem; } svg { width: 100%; height: auto; font: 12px system-ui, sans-serif; }
-svg text { fill: var(--soft); } svg .on-dark { fill: var(--page); } svg .on-light { fill: var(--ink); }
-.grid { stroke: var(--grid); } .cell { fill: var(--c0); }
-.c0 { fill: var(--c0); background: var(--c0); } .c1 { fill: var(--c1); background: var(--c1); }
-.c2 { fill: var(--c2); background: var(--c2); } .c3 { fill: var(--c3); background: var(--c3); }
-.c4 { fill: var(--c4); background: var(--c4); } .c5 { fill: var(--c5); background: var(--c5); }
-.c6 { fill: var(--c6); background: var(--c6); }
-.key span { white-space: nowrap; }
-.key i { display: inline-block; width: .8rem; height: .8rem; border-radius: 2px; margin: 0 .35rem 0 .9rem; }
+.card { background: #f6f7f8; border-radius: 8px; padding: .7rem .9rem; } .card b { display: block; font-size: 1.4rem; }
+figure { margin: .6rem 0 1rem; } img { width: 100%; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .9rem; }
-th, td { text-align: right; padding: .15rem .7rem; border-bottom: 1px solid var(--grid); }
-th { font-weight: 600; color: var(--soft); } summary { cursor: pointer; color: var(--soft); font-size: .9rem; }
-@media print { details { display: block; } figure { break-inside: avoid; } }
+th, td { text-align: right; padding: .15rem .7rem; border-bottom: 1px solid #dfe3e6; }
 """
 
 
 def page(figures: Figures) -> str:
     """The whole page, in HTML 5, with nothing outside it."""
-    title = f"{figures.graph}, {figures.policy} on {counted(figures.quality.masters.size, 'rank')}"
+    title = f"{figures.name}, {figures.graph.policy.name} on {counted(figures.graph.quality.masters.size, 'rank')}"
     body = "\n".join(
         [head(title, figures), load(figures), partners(figures), degrees(figures), phases(figures), runs(figures)]
     )
@@ -60,8 +47,8 @@ def page(figures: Figures) -> str:
 
 def head(title: str, figures: Figures) -> str:
     """Title, a sentence and the figures that matter most."""
-    quality = figures.quality
-    kind = "symmetric" if figures.symmetric else "directed"
+    graph, quality = figures.graph, figures.graph.quality
+    kind = "symmetric" if graph.part.symmetric else "directed"
     cards = {
         "replication factor": (f"{quality.replication:.2f}", "proxies per node; 1 is best"),
         "balance of edges": (f"{quality.edge_balance:.2f}", "largest part / mean; 1 is best"),
@@ -75,14 +62,14 @@ def head(title: str, figures: Figures) -> str:
         for name, (value, note) in cards.items()
     )
     return (
-        f"<h1>{escape(title)}</h1><p>{figures.nodes:,} nodes and {figures.edges:,} edges, {kind}, on "
-        f'{escape(figures.device)}.</p><div class="cards">{shown}</div>'
+        f"<h1>{escape(title)}</h1><p>{graph.num_nodes:,} nodes and {graph.num_edges:,} edges, {kind}, on "
+        f'{escape(name_of(graph.plan.devices))}.</p><div class="cards">{shown}</div>'
     )
 
 
 def load(figures: Figures) -> str:
     """What each rank has."""
-    quality = figures.quality
+    quality = figures.graph.quality
     names = [f"{rank}" for rank in range(quality.masters.size)]
     mirrors = quality.proxies - quality.masters
     nodes = charts.bars(names, {"masters": quality.masters, "mirrors": mirrors}, short, "rank")
@@ -91,7 +78,7 @@ def load(figures: Figures) -> str:
     return (
         "<h2>Load</h2><p>A round takes as long as its slowest rank, so even bars are good. Mirrors cost memory and "
         f"traffic: the fewer, the better. The largest part has {quality.edge_balance - 1:.1%} more edges "
-        f"than the mean.</p>{key({'masters': 'c0', 'mirrors': 'c1'})}{figure(nodes, 'Nodes of each rank')}"
+        f"than the mean.</p>{figure(nodes, 'Nodes of each rank')}"
         f"{figure(edges, 'Edges of each rank')}"
         + table(["rank", "masters", "mirrors", "edges", "partners"], zip(names, *cells))
     )
@@ -135,12 +122,11 @@ def phases(figures: Figures) -> str:
     names = [*dict.fromkeys(name for each in figures.phases for name in each)]
     ranks = [f"rank {rank}" for rank in range(len(figures.phases))]
     series = {name: [each.get(name, 0.0) for each in figures.phases] for name in names}
-    classes = {name.replace("_", " "): f"c{place}" for place, name in enumerate(names)}
-    drawn = charts.rows(ranks, series, milliseconds, "time")
+    drawn = charts.bars(ranks, series, milliseconds, "time", lying=True)
     cells = ([rank, *(milliseconds(values[row]) for values in series.values())] for row, rank in enumerate(ranks))
     return (
         "<h2>Partitioning</h2><p>The phases of each rank, from the file to the plan of the sync, after compilation. A "
-        f"rank that finishes early waits inside a phase for others.</p>{key(classes)}"
+        "rank that finishes early waits inside a phase for others.</p>"
         + figure(drawn, "Phases of each rank")
         + table(["", *(name.replace("_", " ") for name in names)], cells)
     )
@@ -160,38 +146,29 @@ def body_of(run: Run) -> str:
     """Time, rounds, and what each rank did when."""
     waits = [band.shares[list(KINDS).index(WAIT)].mean() for band in run.bands]
     sent = f"{size(run.sent)} sent in messages" if run.sent else "no messages"
-    facts = "".join(f", {name.replace('_', ' ')} {shown(value)}" for name, value in run.results.items())
+    facts = "".join(f", {name.replace('_', ' ')} {shown(value)}" for name, value in run.result.figures.items())
     text = (
-        f"<p>{1000 * run.seconds:,.4g} ms, with the overhead of a timeline; {counted(run.rounds, 'round')}, "
-        f"{sent}{escape(facts)}. Ranks wait {np.mean(waits):.0%} of the time for others.</p>"
+        f"<p>{1000 * run.result.seconds:,.4g} ms, with the overhead of a timeline; "
+        f"{counted(run.result.rounds, 'round')}, {sent}{escape(facts)}. "
+        f"Ranks wait {np.mean(waits):.0%} of the time for others.</p>"
     )
     if 1 < len(run.round_ms) <= MOST_ROUNDS:
         names = [f"{number}" for number in range(1, len(run.round_ms) + 1)]
-        text += figure(charts.bars(names, {"time": run.round_ms}, ms, "round", 180), "Time of each round")
+        text += figure(charts.bars(names, {"time": run.round_ms}, ms, "round"), "Time of each round")
         if any(run.round_bytes):
-            text += figure(
-                charts.bars(names, {"sent": run.round_bytes}, size, "round", 180), "Bytes sent in each round"
-            )
-    kinds = {KINDS[kind][0]: name for kind, name in CLASSES.items()}
-    drawn = charts.bands(
-        [f"rank {rank}" for rank in range(len(run.bands))], [band.shares for band in run.bands],
-        [CLASSES[kind] for kind in KINDS], run.seconds,
-    )  # fmt: skip
-    return text + key(kinds) + figure(drawn, "Timeline of each rank")
+            text += figure(charts.bars(names, {"sent": run.round_bytes}, size, "round"), "Bytes sent in each round")
+    inches = charts.WIDTH, 1 + min(0.6 * len(run.bands), 20)
+    drawn = picture_of(pyplot_for("-o", "of a report"), run.bands, 0, 1000 * run.result.seconds, inches)
+    return text + figure(drawn, "Timeline of each rank")
 
 
-def figure(drawn: str, caption: str) -> str:
-    """A chart with its title."""
-    return f"<figure><figcaption>{escape(caption)}</figcaption>{drawn}</figure>"
-
-
-def key(classes: dict[str, str]) -> str:
-    """What the colours mean."""
-    return (
-        '<div class="key soft">'
-        + "".join(f'<span><i class="{kind}"></i>{name}</span> ' for name, kind in classes.items())
-        + "</div>"
-    )
+def figure(drawn: Any, caption: str) -> str:
+    """A chart with its title, as a picture inside of the page."""
+    png = io.BytesIO()
+    drawn.savefig(png, dpi=160)
+    pyplot_for("-o", "of a report").close(drawn)
+    source = f"data:image/png;base64,{base64.b64encode(png.getvalue()).decode()}"
+    return f'<figure><figcaption>{escape(caption)}</figcaption><img alt="{escape(caption)}" src="{source}"></figure>'
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

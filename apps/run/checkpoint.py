@@ -26,8 +26,8 @@ from cusp.partition import Partition
 from cusp.runtime import signals
 from cusp.runtime.devices import move, to_host
 from cusp.runtime.mpi import MPI
-from cusp.runtime.stopwatch import Interval
 from cusp.runtime.storage import IN_MEMORY
+from cusp.runtime.timeline import Interval
 from gluon.sync import Sync
 
 USUAL = 600.0  # seconds between two checkpoints
@@ -42,7 +42,7 @@ class CheckpointError(InputError):
 class Checkpoint:
     """A file with the labels of a run after some of its rounds.
 
-    An app takes up what is there when it begins, and offers what it has at the end of each round::
+    An app takes up what is there when it begins, and writes what it has at the end of a round if it is time::
 
         if checkpoint and checkpoint.goes_on:
             rounds, values[:] = checkpoint.rounds, checkpoint.label("rank", values.dtype)

@@ -31,7 +31,7 @@ from cusp.program.cli import policy_parameters, refuse_foreign_options
 from cusp.program.shares import with_shares
 from cusp.runtime.devices import Placement
 from cusp.runtime.mpi import MPI
-from cusp.runtime.stopwatch import Stopwatch
+from cusp.runtime.timeline import Stopwatch
 
 DEFAULT_POLICY = "oec"  # of --policy
 STAND_IN = "dbh"  # is rehearsed for a partition whose policy is not built in: it cuts edges in every way

@@ -1,4 +1,4 @@
-"""What tells a run from others: the app, the graph, and the options that decide about the answer."""
+"""What distinguishes a run from others: the app, the graph, and the options that decide about the answer."""
 
 import argparse
 import hashlib
@@ -30,7 +30,7 @@ def marks_of(
     marks |= {"--source": source} if app.needs_source else {}
     for action in Keywords(app.name, app.add_options).actions:
         if action.dest not in ("checkpoint", "every"):
-            marks[f"--{action.dest.replace('_', '-')}"] = _told(getattr(options, action.dest))
+            marks[f"--{action.dest.replace('_', '-')}"] = _described(getattr(options, action.dest))
     return comm.bcast(marks | {"--seed": options.seed})
 
 
@@ -52,7 +52,7 @@ def checksum_of_edges(part: Partition, weights: Any) -> int:
     return total
 
 
-def _told(value: Any) -> Any:
+def _described(value: Any) -> Any:
     """The value of an option; a file in a list of nodes counts by what is in it."""
     if not isinstance(value, list):
         return value

@@ -19,7 +19,7 @@ from cusp.policies import Policy
 from cusp.program.warm_up import warm_up
 from cusp.runtime.devices import name_of, to_host
 from cusp.runtime.mpi import MPI
-from cusp.runtime.stopwatch import Stopwatch
+from cusp.runtime.timeline import Stopwatch
 from gluon.plan import SyncPlan, make_plan
 from gluon.sync import Sync
 

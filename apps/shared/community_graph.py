@@ -15,7 +15,7 @@ from cusp.apps.shared.undirected import join_rows, nodes_of
 from cusp.kernels.interfaces import Build
 from cusp.lid_map import map_lids
 from cusp.partition import Partition
-from cusp.runtime.devices import backend, xp_of
+from cusp.runtime.devices import backend, to_host, xp_of
 from cusp.runtime.exchange import pieces
 from gluon.label import Label
 from gluon.plan import make_plan
@@ -161,8 +161,8 @@ def add_at_owners(level: Level, names: Any, values: Any) -> Any:
 def _send_to_owners(level: Level, names: Any, values: Any = None) -> list[Any]:
     """Send values, or the global ids, of ascending names to their owners; what each rank sent here. Collective."""
     build, num_nodes = backend(Build, level.graph.device), level.graph.num_nodes
-    ends = build.xp.searchsorted(names, build.put(np.arange(1, level.comm.size + 1) * num_nodes))
-    return build.all_to_all(level.comm, pieces(names % num_nodes if values is None else values, build.get(ends)))
+    ends = build.xp.searchsorted(names, build.xp.asarray(np.arange(1, level.comm.size + 1) * num_nodes))
+    return build.all_to_all(level.comm, pieces(names % num_nodes if values is None else values, to_host(ends)))
 
 
 def totals_of(level: Level, groups: LocalCommunities) -> Any:
@@ -196,8 +196,8 @@ def quotient(level: Level, groups: LocalCommunities) -> Level:
     masters = masters[order]
     mirrors = groups.names[groups.names // graph.num_nodes != graph.rank]
     gids = xp.concatenate([masters, mirrors % graph.num_nodes])
-    starts = masters.size + build.get(
-        xp.searchsorted(mirrors, build.put(np.arange(level.comm.size + 1) * graph.num_nodes))
+    starts = masters.size + to_host(
+        xp.searchsorted(mirrors, build.xp.asarray(np.arange(level.comm.size + 1) * graph.num_nodes))
     )
     lid_map = map_lids(graph.num_nodes, gids)
     lids = lid_map.lids(groups.names % graph.num_nodes)

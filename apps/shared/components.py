@@ -39,12 +39,12 @@ class Directory:
         self.sync = sync
         self.lowest = np.arange(sync.comm.rank, num_nodes, sync.comm.size)
 
-    def tell(self, names: np.ndarray, lower: np.ndarray) -> None:
-        """Say that ``lower[i]`` is in the same component as ``names[i]``. Collective."""
+    def record(self, names: np.ndarray, lower: np.ndarray) -> None:
+        """Record that ``lower[i]`` is in the same component as ``names[i]``. Collective."""
         names, lower = _at_keepers(self.sync, names, lower)
         np.minimum.at(self.lowest, names // self.sync.comm.size, lower)
 
-    def ask(self, names: np.ndarray) -> np.ndarray:
+    def look_up(self, names: np.ndarray) -> np.ndarray:
         """The lowest known name for each name. Collective."""
         places = _by_rank(names, self.sync.comm.size)
         requests = all_to_all(self.sync.comm, [names[sent] for sent in places])

@@ -1,13 +1,12 @@
 """The lengths of edges: weights checked, and the number type and bucket width that fit them."""
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from cusp.apps.operators.interfaces import choose_delta
-from cusp.apps.operators.traversal.interfaces import Sssp
+from cusp.apps.operators.traversal.interfaces import Settled, Sssp
 from cusp.errors import GraphFileError, OptionError, together
 from cusp.partition import Partition
 from cusp.runtime.devices import backend
@@ -36,8 +35,8 @@ class Lengths:
         Whether a path could be too long for 64 bits.
     unit : bool
         Every edge is 1 long.
-    queue : Any
-        Memory of the operators.
+    settled : Settled or None
+        Where distances are settled by rows that are sorted by weight.
     """
 
     weights: Any
@@ -46,19 +45,7 @@ class Lengths:
     delta: float
     may_overflow: bool
     unit: bool
-    queue: Any
-
-
-def bucket_end(lowest: Any, delta: Any, far: Any) -> Any:
-    """The end of the bucket of a distance; above it even where floats are coarse, ``far`` for what is left."""
-    number = far.dtype.type
-    lowest, delta, far = lowest.item(), delta.item(), far.item()
-    if delta == math.inf or not -math.inf < lowest < far:
-        return number(far)
-    end = lowest // delta * delta + delta
-    if isinstance(far, float):
-        end = max(end, math.nextafter(lowest, math.inf))
-    return number(min(end, far))
+    settled: Settled | None
 
 
 def measure(part: Partition, sync: Sync, delta: float | None = None) -> Lengths:
@@ -90,13 +77,14 @@ def measure(part: Partition, sync: Sync, delta: float | None = None) -> Lengths:
     far: Any = MIN.identity(dtype)
     if delta is not None and not delta > 0:
         raise OptionError(f"--delta {delta:g}: the width of a bucket must be above 0")
-    queue = ops.plan_relaxing(part, sync, weights, dtype)
-    scale = sync.highest(ops.bucket_scale(queue, sync))  # in a mixed job ranks may differ
+    settled = ops.settled_paths(part, sync, weights, dtype)
+    scale = settled.BUCKET_SCALE if settled else ops.bucket_scale(part, sync)
+    scale = sync.highest(scale)  # in a mixed job ranks may differ
     delta = delta or scale * choose_delta(mean, part.num_edges / part.num_nodes)
     if dtype.kind != "f":
         delta = max(1, round(min(delta, far)))
     may_overflow = dtype.kind != "f" and longest >= LONGEST
-    return Lengths(weights, dtype, far, delta, may_overflow, unit, queue)
+    return Lengths(weights, dtype, far, delta, may_overflow, unit, settled)
 
 
 def refuse_unfit(part: Partition, sync: Sync, weights: np.ndarray, what: str) -> None:

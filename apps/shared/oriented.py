@@ -90,7 +90,7 @@ def share_out(graph: Partition, places: Any, comm: "Intracomm") -> Shares:
     names = places[given]
     came = build.all_to_all(comm, pieces(names, ends))
     sizes = xp.concatenate(build.all_to_all(comm, pieces(xp.diff(begins), ends)))
-    entries = xp.concatenate(build.all_to_all(comm, pieces(entries, build.get(begins[build.put(ends)]))))
+    entries = xp.concatenate(build.all_to_all(comm, pieces(entries, to_host(begins[build.xp.asarray(ends)]))))
     row_places = xp.concatenate(came)
     index = xp.zeros(2 * (-(-graph.num_nodes // 64)), np.uint64)
     build.mark(index, row_places)
@@ -172,7 +172,7 @@ def _by_holder(items: Any, places: Any, comm: "Intracomm") -> tuple[Any, np.ndar
     build = backend(Build, device_of(places))
     holder = places % comm.size
     sizes = build.xp.bincount(holder.astype(np.int64), minlength=comm.size)
-    return items[build.xp.argsort(holder, kind="stable")], np.cumsum(build.get(sizes))
+    return items[build.xp.argsort(holder, kind="stable")], np.cumsum(to_host(sizes))
 
 
 def _look_up(index: Any, size: int, places: Any) -> Any:

@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from cusp.kernels.bits import GOLDEN, mix
+
 
 def splitmix64(gids: Any, seed: int) -> Any:
     """A random-looking number for each node, different for different nodes (Steele, Lea and Flood, OOPSLA 2014).
@@ -16,10 +18,7 @@ def splitmix64(gids: Any, seed: int) -> Any:
     -------
     (n,) uint64, where ``gids`` is
     """
-    mixed = gids.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(seed % 2**64)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    return mixed ^ (mixed >> np.uint64(31))
+    return mix(gids.astype(np.uint64) * GOLDEN + np.uint64(seed % 2**64))
 
 
 def key_of(seed: int) -> int:

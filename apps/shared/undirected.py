@@ -9,7 +9,7 @@ from cusp.apps.operators.interfaces import Undirected
 from cusp.kernels.interfaces import Build
 from cusp.lid_map import map_lids, order_of_masters
 from cusp.partition import Partition, transpose
-from cusp.runtime.devices import backend, move, xp_of
+from cusp.runtime.devices import backend, move, to_host, xp_of
 from cusp.runtime.mpi import MPI
 from cusp.runtime.storage import memory_of
 
@@ -148,7 +148,7 @@ def _find_mirrors(part: Partition, nodes: list[Any]) -> Any:
 def _order_mirrors(part: Partition, mirrors: Any, comm: "Intracomm") -> tuple[np.ndarray, Any]:
     """Where the mirrors of each rank's masters begin, and which of ``mirrors`` comes where. Collective."""
     build = backend(Build, part.device)
-    starts = build.get(build.xp.searchsorted(mirrors, build.put(np.arange(comm.size + 1) * part.num_nodes)))
+    starts = to_host(build.xp.searchsorted(mirrors, build.xp.asarray(np.arange(comm.size + 1) * part.num_nodes)))
     return starts, order_of_masters(mirrors % part.num_nodes, starts[1:], part.lid_map, comm)
 
 

@@ -8,7 +8,7 @@ from cusp.apps.edge_operator import EdgeOperator
 from cusp.apps.operators.interfaces import Undirected
 from cusp.apps.operators.sums.interfaces import Betweenness
 from cusp.apps.shared.whole_graph import sum_of_copies, whole_graph
-from cusp.apps.verify.check import raise_first, tell_node
+from cusp.apps.verify.check import raise_first, require, tell_node
 from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.devices import backend, move, xp_of
@@ -56,8 +56,7 @@ def verify_betweenness(
     tell_node(part, sync, "betweenness: differs from a recount of the paths for node", wrong)
     if found is not None:
         (wrong,) = sync.total(int(_differ(part, edges, found * edge_scale, edge_scale).sum()))
-        message = f"betweenness: differs from a recount of the paths for {wrong:,} edges" if wrong else None
-        raise_first(sync, message)
+        require(sync, not wrong, f"betweenness: differs from a recount of the paths for {wrong:,} edges")
 
 
 def _differ(part: Partition, values: Any, expected: Any, scale: Any) -> Any:
@@ -74,10 +73,8 @@ def _check_sum(source: int, total: float, between: float) -> str | None:
 def _sum_along_edges(part: Partition, sync: Sync, sources: list[int], edges: Any) -> Any:
     """Dependencies of the masters, summed over all sources, and added to those of ``edges``. Collective."""
     xp = xp_of(part.device)
-    expected, rows = (
-        xp.zeros(part.num_masters, np.float64),
-        backend(Undirected, part.device).rows_of_edges(part.offsets),
-    )
+    expected = xp.zeros(part.num_masters, np.float64)
+    rows = backend(Undirected, part.device).rows_of_edges(part.offsets)
     for source in sources:
         length, level, paths = _count_paths(part, sync, source)
         depending = _dependencies(part, sync, length, level, paths)

@@ -102,6 +102,11 @@ def raise_first(sync: Sync, message: str | None) -> None:
         raise VerificationError(f"the answer is wrong: {messages[0]}")
 
 
+def require(sync: Sync, right: bool | np.bool_, message: str) -> None:
+    """Raise the message on every rank unless something is right on all. Collective."""
+    raise_first(sync, None if right else message)
+
+
 def sum_by_name(comm: MPI.Intracomm, names: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Add up what all ranks know of groups of nodes; name n is kept by rank n modulo the ranks. Collective.
 

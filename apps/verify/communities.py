@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from cusp.apps.edge_operator import EdgeOperator
-from cusp.apps.verify.check import everywhere, raise_first, sum_by_name, tell_node
+from cusp.apps.verify.check import everywhere, raise_first, require, sum_by_name, tell_node
 from cusp.partition import Partition
 from cusp.runtime.devices import move, to_host
 from gluon.label import Label
@@ -46,18 +46,18 @@ def verify_communities(
     bad = np.setdiff1d(kept, named)
     raise_first(sync, f"node {bad[0]} is not in the community that has its name" if bad.size else None)
     (right,) = sync.total(kept.size)
-    raise_first(sync, None if right == communities else f"there are {right} communities, not {communities}")
+    require(sync, right == communities, f"there are {right} communities, not {communities}")
     strengths, within = _strengths(graph, sync, community)
     _, totals = sum_by_name(sync.comm, names, np.bincount(numbers, strengths, names.size))
     whole, inside, squares, alone = sync.total(
         float(strengths.sum()), within, float((totals**2).sum()), float((strengths**2).sum())
     )
     expected = inside / whole - squares / whole**2 if whole else 0.0
-    wrong = not np.isclose(modularity, expected, atol=1e-9)
-    raise_first(sync, f"the modularity is {expected}, not {modularity}" if wrong else None)
+    right = np.isclose(modularity, expected, atol=1e-9)
+    require(sync, right, f"the modularity is {expected}, not {modularity}")
     floor = -alone / whole**2 if whole else 0.0
-    low = least and expected < floor - 1e-9
-    raise_first(sync, f"the modularity {expected} is below {floor}, that of single nodes" if low else None)
+    right = not least or expected >= floor - 1e-9
+    require(sync, right, f"the modularity {expected} is below {floor}, that of single nodes")
 
 
 def _strengths(graph: Partition, sync: Sync, community: Any) -> tuple[np.ndarray, float]:

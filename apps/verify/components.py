@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from cusp.apps.edge_operator import EdgeOperator
-from cusp.apps.verify.check import everywhere, raise_first, sum_by_name, tell_edge, tell_node
+from cusp.apps.verify.check import everywhere, require, sum_by_name, tell_edge, tell_node
 from cusp.partition import Partition
 from cusp.runtime.devices import move, to_host
 from gluon.label import Label
@@ -60,16 +60,7 @@ def verify_strong_components(part: Partition, sync: Sync, component: Any, compon
     are strongly connected with each other. 4. The figures are those of these components. In a symmetric graph all
     components are strong.
 
-    Parameters
-    ----------
-    component : (masters,) int64
-    components, largest : int
-        The number of components, and of nodes in the largest.
-
-    Raises
-    ------
-    VerificationError
-        On every rank, with the first node that is wrong.
+    Parameters and errors are those of :func:`verify_components`.
     """
     if part.symmetric:
         return verify_components(part, sync, component, components, largest)
@@ -139,7 +130,7 @@ def _take_away(part: Partition, sync: Sync, component: Label) -> None:
         waiting[places] -= edges
         ready = entered[waiting[places] == 0]
     (left,) = sync.total(int(left))
-    raise_first(sync, f"{left} components are too small: they lie on cycles" if left else None)
+    require(sync, left == 0, f"{left} components are too small: they lie on cycles")
 
 
 def _verify_figures(sync: Sync, component: Label, components: int, largest: int) -> None:
@@ -147,5 +138,5 @@ def _verify_figures(sync: Sync, component: Label, components: int, largest: int)
     names, sizes = np.unique(to_host(component.masters()), return_counts=True)
     _, sizes = sum_by_name(sync.comm, names, sizes)
     right = (*sync.total(sizes.size), sync.highest(int(sizes.max(initial=0))))
-    wrong = None if right == (components, largest) else f"{components}, {largest}"
-    raise_first(sync, wrong and f"the number of components and the size of the largest are {right}, not {wrong}")
+    message = f"the number of components and the size of the largest are {right}, not {components}, {largest}"
+    require(sync, right == (components, largest), message)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from cusp.apps.edge_operator import EdgeOperator
-from cusp.apps.verify.check import everywhere, raise_first, tell_node
+from cusp.apps.verify.check import everywhere, require, tell_node
 from cusp.partition import Partition
 from cusp.runtime.devices import move, xp_of
 from gluon.label import Label
@@ -86,7 +86,5 @@ def _peel(graph: Partition, sync: Sync, claim: Label, support: Label, left: Any)
 def _verify_figures(sync: Sync, core: Any, degeneracy: int | None, members: int | None) -> None:
     highest = sync.highest(int(core.max()) if core.size else 0)
     (size,) = sync.total(int((core != 0).sum()))
-    if degeneracy is not None:
-        raise_first(sync, None if highest == degeneracy else f"the highest core number is {highest}, not {degeneracy}")
-    if members is not None:
-        raise_first(sync, None if size == members else f"the core has {size} members, not {members}")
+    require(sync, degeneracy in (None, highest), f"the highest core number is {highest}, not {degeneracy}")
+    require(sync, members in (None, size), f"the core has {size} members, not {members}")

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from cusp.apps.edge_operator import EdgeOperator
-from cusp.apps.verify.check import everywhere, raise_first
+from cusp.apps.verify.check import everywhere, raise_first, require
 from cusp.partition import Partition
 from cusp.runtime.devices import move, xp_of
 from gluon.label import Label
@@ -44,7 +44,7 @@ def verify_pagerank(
     raise_first(sync, negative)
     strengths = _strengths(part, sync) if weighted else part.degrees
     total, kept = sync.total(float(ranks.sum()), float(ranks[strengths == 0].sum()))
-    raise_first(sync, None if abs(total - 1) <= tolerance else f"the sum of the ranks is {total!r}")
+    require(sync, abs(total - 1) <= tolerance, f"the sum of the ranks is {total!r}")
     share = everywhere(part, sync, damping * ranks / xp.where(strengths == 0, 1, strengths), 0)
     arrived = Label(part, np.float64, 0, ADD)
     (WEIGHTED_STEP if weighted else STEP)(part, share=share, arrived=arrived)
@@ -52,7 +52,7 @@ def verify_pagerank(
     after = arrived.masters() + (1 - damping + damping * kept) * teleport
     (change,) = sync.total(float(abs(after - ranks).sum()))
     message = f"one more step changes the ranks by {change:.3g} in all, but {tolerance:.3g} was asked for"
-    raise_first(sync, None if change <= tolerance else message)
+    require(sync, change <= tolerance, message)
 
 
 def _strengths(part: Partition, sync: Sync) -> Any:

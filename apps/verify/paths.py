@@ -1,10 +1,10 @@
 """Verifiers of searches: hops, distances, widths, parents and forests.
 
 All check the same of the values of nodes. A value is *better* than another (a distance: smaller; a width: larger), and
-an edge offers its target a *bound*, computed from its source's value and its weight:
+an edge gives its target a *bound*, computed from its source's value and its weight:
 
 1. Each source has the value that is right there.
-2. No edge offers a bound better than its target's value; so no value is worse than that of any path.
+2. No edge gives a bound better than its target's value; so no value is worse than that of any path.
 3. Every other reached node has a *tight* in-edge, whose bound is the node's value, and following tight edges back leads
    to a source; so no value is better than that of some path. Where tight edges come from better values this needs
    no proof, since they cannot make a cycle. Nodes whose tight in-edges all come from equal values (edges of weight 0,
@@ -38,7 +38,7 @@ class Paths(NamedTuple):
     name : str
         Of the values, in messages.
     bound : str
-        What an edge offers its target, as an edge expression of ``src.value``.
+        What an edge gives its target, as an edge expression of ``src.value``.
     better : {'<', '>'}
     numbers : dict
         Other names in ``bound``.
@@ -211,7 +211,7 @@ def _grounding(tight: str, better: str) -> tuple[EdgeOperator, EdgeOperator]:
 
 
 def _check_bounds(part: Partition, sync: Sync, paths: Paths, values: Label) -> None:
-    """Raise if an edge offers too good a bound. Collective."""
+    """Raise if an edge gives too good a bound. Collective."""
 
     def describe(source: int, target: int, weights: np.ndarray) -> str:
         weight = weights.min() if paths.better == "<" else weights.max()

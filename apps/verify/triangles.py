@@ -6,7 +6,7 @@ import numpy as np
 
 from cusp.apps.shared.oriented import cut_rows
 from cusp.apps.shared.splitmix64 import splitmix64
-from cusp.apps.verify.check import raise_first, tell_node
+from cusp.apps.verify.check import raise_first, require, tell_node
 from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.devices import to_host
@@ -40,16 +40,14 @@ def verify_triangles(graph: Partition, sync: Sync, figures: dict[str, Any], labe
     pairs = graph.degrees * (graph.degrees - 1) // 2
     total, paths = sync.total(int(counts.sum()), int(pairs.sum()))
     triangles = figures["triangles"]
-    _refuse(sync, total != 3 * triangles, f"{total} triangles at all nodes are not 3 times {triangles}")
+    require(sync, total == 3 * triangles, f"{total} triangles at all nodes are not 3 times {triangles}")
     share = 3 * triangles / max(paths, 1)
-    _refuse(sync, not np.isclose(figures["transitivity"], share), f"the transitivity is not {share}")
+    require(sync, np.isclose(figures["transitivity"], share), f"the transitivity is not {share}")
     expected = counts / np.maximum(pairs, 1)
     wrong = ~np.isclose(clustering, expected)
     tell_node(graph, sync, "clustering: not the fraction of connected pairs of neighbours at node", wrong)
     mean = sync.total(float(expected.sum()))[0] / graph.num_nodes
-    _refuse(
-        sync, not np.isclose(figures.get("average_clustering", mean), mean), f"the average clustering is not {mean}"
-    )
+    require(sync, np.isclose(figures.get("average_clustering", mean), mean), f"the average clustering is not {mean}")
     recount(graph, sync, counts)
 
 
@@ -72,11 +70,6 @@ def recount(graph: Partition, sync: Sync, counts: np.ndarray) -> None:
             lid, right = local[wrong[0]], twice[first + wrong[0]] // 2
             message = f"at node {gids[lid]} there are {right} triangles, not {counts[lid]}"
         raise_first(sync, message)
-
-
-def _refuse(sync: Sync, wrong: bool, message: str) -> None:
-    """Raise what is wrong on all ranks alike. Collective."""
-    raise_first(sync, message if wrong else None)
 
 
 def _count_common(graph: Partition, sizes: np.ndarray, members: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The memory of this process's GPU, as far as it may be used: see interfaces.py.
+"""The memory of this process's GPU, as far as it may be used.
 
 Without a limit nothing here is called. With one, arrays with an entry for each edge are hosted, see hosted_gpu.py, and
 their last rows are brought onto the card while there is room. All other arrays lie on the card: small ones come from
@@ -12,7 +12,6 @@ given back when an algorithm is prepared; that of the card also when anything el
 """
 
 import itertools
-import socket
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -23,8 +22,8 @@ from numpy.typing import DTypeLike
 
 from cusp.card.driver_gpu import CARD, HOST, granularity, why_not
 from cusp.card.hosted_gpu import CardError, Hosted, whole_units
-from cusp.card.interfaces import Usage
 from cusp.runtime.devices import Array
+from cusp.runtime.storage import Storage, Usage, memory_of, use_memory
 
 RESERVE = 1 << 29  # bytes for the driver, libraries and partners, at least
 RESERVED_SHARE = 16  # or this part of the card, if that is more
@@ -36,10 +35,11 @@ WASTE = 1.25  # of kept memory: an array gets up to this times what it needs
 OutOfMemoryError = cp.cuda.memory.OutOfMemoryError
 
 
-class Memory:
+class Card(Storage):
     """The card under a limit, and the hosted memory beside it."""
 
     def __init__(self, limit: int) -> None:
+        super().__init__(device="gpu")
         self.limit, self.rate = limit, 0.0
         self.pool = cp.cuda.MemoryPool()
         self._resident: list[tuple[Hosted, int]] = []  # pieces brought there; those that are wanted most come first
@@ -58,6 +58,20 @@ class Memory:
         """Another limit from now on."""
         self.limit = limit
         self._bound_pool()
+
+    def empty(self, size: int, dtype: DTypeLike) -> Array:
+        """Hosted memory."""
+        if size == 0:
+            return cp.empty(size, dtype)
+        return cp.ndarray(size, dtype, self.host(size * np.dtype(dtype).itemsize))
+
+    def empty_aside(self, size: int, dtype: DTypeLike) -> Array:
+        """Hosted memory, if it is much."""
+        return (self.empty if self._is_much(size * np.dtype(dtype).itemsize) else cp.empty)(size, dtype)
+
+    def at_once(self, most: int, entry_bytes: int) -> int:
+        """As many entries as take an eighth of the limit."""
+        return min(most, max(self.limit // (8 * entry_bytes), 1))
 
     def allocate(self, size: int) -> Any:
         """Memory for any array, for CuPy: on the card, if there is or can be room, else hosted."""
@@ -115,8 +129,10 @@ class Memory:
             leases.add(lease)
         return block.pointer(lease)
 
-    def put_aside(self, array: Array) -> Array:
-        """See interfaces.py."""
+    def aside(self, array: Array) -> Array:
+        """A copy in hosted memory, if it is large and lies on the card."""
+        if not self._is_much(array.nbytes):
+            return array
         for lease in self._leases([array]):
             if lease.block.home == HOST:
                 self._crowded_out.discard(lease)
@@ -124,6 +140,9 @@ class Memory:
         moved = cp.ndarray(array.size, array.dtype, self.host(array.nbytes))
         moved[...] = array
         return moved
+
+    def _is_much(self, size: int) -> bool:
+        return size > self.limit // ASIDE
 
     def _leases(self, arrays: Sequence[Array]) -> "list[_Lease]":
         addresses = [array.data.ptr for array in arrays]
@@ -145,15 +164,19 @@ class Memory:
         self._kept[CARD].clear()
         self._bound_pool()
 
-    def prefer(self, arrays: Sequence[Array], headroom: int) -> None:
-        """See interfaces.py."""
+    def prefer(self, arrays: Sequence[Array], headroom: int = 0) -> None:
+        """Those of the last call come first."""
         group = weakref.WeakSet(self._leases(arrays))
         self._preferred = [group, *(older for older in self._preferred if len(older) > 0)]
         self._headroom = max(headroom, self._headroom)
-        self.settle()
+        self._bring(1.0)
 
     def settle(self, share: float = 1.0) -> None:
-        """See interfaces.py."""
+        """Arrays for which there was no room come first, then those that are preferred."""
+        self._bring(share)
+        self.give_back()
+
+    def _bring(self, share: float) -> None:
         self._free_card()
         groups = [[lease.block for lease in list(group)] for group in self._preferred if len(group) > 0]
         room = self.limit - self.held() + bytes_of(self._resident)
@@ -172,7 +195,7 @@ class Memory:
         return int(self.pool.total_bytes()) + self._outside_pool()
 
     def usage(self) -> Usage:
-        """See interfaces.py."""
+        """Where the edges are."""
         self._take_back()
         resident = bytes_of(self._resident)
         hosted = sum(lease.block.size for lease in list(self._used) if lease.block.home == HOST)
@@ -244,19 +267,35 @@ class _Lease:
         self.block = block
 
 
-_memory: list[Memory] = []  # that of this process, once there is a limit
-
-
-def place() -> str:
-    return f"{socket.gethostname()} {cp.cuda.Device().pci_bus_id}"
+def bus() -> str:
+    """Where the GPU of this process is, on its host."""
+    return str(cp.cuda.Device().pci_bus_id)
 
 
 def set_limit(limit: int | None, needed: int, sharing: int) -> None:
+    """Use at most ``limit`` bytes of the card from now on; what does not fit lies in the host's memory.
+
+    Parameters
+    ----------
+    limit : int or None
+        None: this rank's part of what the card has free, less a reserve, if ``needed`` bytes are more than that;
+        else there is no limit.
+    needed : int
+        Bytes that a graph takes while it is partitioned.
+    sharing : int
+        Ranks that use the card.
+
+    Raises
+    ------
+    CardError
+        The limit is more than the card has.
+    """
+    card = memory_of("gpu")
     free, whole = cp.cuda.runtime.memGetInfo()
-    free += _memory[0].held() if _memory else cp.get_default_memory_pool().free_bytes()
+    free += card.held() if isinstance(card, Card) else cp.get_default_memory_pool().free_bytes()
     if limit is None:
         most = free // sharing - max(RESERVE, whole // RESERVED_SHARE)
-        if needed <= (_memory[0].limit if _memory else most):
+        if needed <= (card.limit if isinstance(card, Card) else most):
             return
         limit = most
     if not 0 < limit <= free:
@@ -268,44 +307,7 @@ def set_limit(limit: int | None, needed: int, sharing: int) -> None:
             f"the graph needs up to {needed:,} bytes, and {limit:,} of the GPU may be used; its driver cannot use "
             f"host memory for the rest ({why}): use more ranks, or --device cpu"
         )
-    if _memory:
-        _memory[0].resize(limit)
+    if isinstance(card, Card):
+        card.resize(limit)
     else:
-        _memory.append(Memory(limit))
-
-
-def empty(size: int, dtype: DTypeLike) -> Array:
-    if not _memory or size == 0:
-        return cp.empty(size, dtype)
-    return cp.ndarray(size, dtype, _memory[0].host(size * np.dtype(dtype).itemsize))
-
-
-def aside(size: int, dtype: DTypeLike) -> Array:
-    return empty(size, dtype) if _large(size * np.dtype(dtype).itemsize) else cp.empty(size, dtype)
-
-
-def put_aside(array: Array) -> Array:
-    return _memory[0].put_aside(array) if _large(array.nbytes) else array
-
-
-def _large(size: int) -> bool:
-    return bool(_memory) and size > _memory[0].limit // ASIDE
-
-
-def prefer(arrays: Sequence[Array], headroom: int = 0) -> None:
-    if _memory:
-        _memory[0].prefer(arrays, headroom)
-
-
-def settle(share: float = 1.0) -> None:
-    if _memory:
-        _memory[0].settle(share)
-        _memory[0].give_back()
-
-
-def at_once(most: int, entry_bytes: int) -> int:
-    return min(most, max(_memory[0].limit // (8 * entry_bytes), 1)) if _memory else most
-
-
-def usage() -> Usage | None:
-    return _memory[0].usage() if _memory else None
+        use_memory(Card(limit))

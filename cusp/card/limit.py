@@ -1,11 +1,11 @@
 """How much of its card a rank may use for a graph."""
 
+import importlib
+import socket
 from typing import TYPE_CHECKING
 
-from cusp.card.interfaces import Card
 from cusp.errors import together
 from cusp.input.graph_file import GraphHeader
-from cusp.runtime.devices import backend
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -21,10 +21,12 @@ def limit_card(header: GraphHeader, device: str, limit: int | None, comm: "Intra
     CardError
         On every rank: the limit is more than the card has.
     """
-    card = backend(Card, device)
-    places = comm.allgather((device, card.place()))
+    card = None if device == "cpu" else importlib.import_module("cusp.card.card_gpu")
+    place = (socket.gethostname(), card and card.bus())
+    places = comm.allgather(place)
     with together(comm):
-        card.set_limit(limit, bytes_needed(header, comm.size), places.count((device, card.place())))
+        if card:
+            card.set_limit(limit, bytes_needed(header, comm.size), places.count(place))
 
 
 def edge_bytes(header: GraphHeader, ranks: int) -> int:

@@ -170,13 +170,18 @@ def covered(spans: list[tuple[float, float]], edges: np.ndarray) -> np.ndarray:
 
 
 def draw(path: str, bands: list[Band], first: float, last: float, title: str) -> None:
-    """Draw the bands one below the other."""
+    """Draw the bands into a file, below a title."""
     pyplot = pyplot_for("-o", path)
-    drawn, axes = pyplot.subplots(
-        len(bands), 1, figsize=(11, 1.3 + 0.75 * len(bands)), sharex=True, squeeze=False, layout="constrained"
-    )
-    times = np.linspace(first, last, COLUMNS + 1)
+    drawn = picture_of(pyplot, bands, first, last, (11, 1.3 + 0.75 * len(bands)))
+    drawn.axes[0].set_title(title, color=INK, fontsize=11, loc="left")
+    save_picture(path, pyplot, drawn, 110)
+
+
+def picture_of(pyplot: Any, bands: list[Band], first: float, last: float, inches: tuple[float, float]) -> Any:
+    """The bands one below the other, from the millisecond ``first`` to ``last``."""
+    drawn, axes = pyplot.subplots(len(bands), 1, figsize=inches, sharex=True, squeeze=False, layout="constrained")
     for axis, (name, shares) in zip(axes.flat, bands):
+        times = np.linspace(first, last, shares.shape[1] + 1)
         steps = np.repeat(shares, 2, axis=1)
         colors = [color for _, color in KINDS.values()]
         axis.stackplot(np.repeat(times, 2)[1:-1], steps, colors=colors, linewidth=0)
@@ -186,12 +191,11 @@ def draw(path: str, bands: list[Band], first: float, last: float, title: str) ->
         axis.spines[:].set_color(FAINT)
         axis.tick_params(labelcolor=INK, color=FAINT)
     axes[-1, 0].set_xlabel("milliseconds", color=INK)
-    axes[0, 0].set_title(title, color=INK, fontsize=11, loc="left")
     shown = [number for number in range(len(KINDS)) if any(band.shares[number].mean() > 0.001 for band in bands)]
     patches = [pyplot.Rectangle((0, 0), 1, 1, color=list(KINDS.values())[number][1]) for number in shown]
     names = [list(KINDS.values())[number][0] for number in shown]
     drawn.legend(patches, names, loc="outside lower center", ncols=len(shown), frameon=False, fontsize=9)
-    save_picture(path, pyplot, drawn, 110)
+    return drawn
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from cusp.edge_lists.random_kernels import mix
 from cusp.input.checksum import as_bits
+from cusp.kernels.bits import mix
 from cusp.runtime.compiled_code import njit
 
 

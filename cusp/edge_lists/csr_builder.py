@@ -17,8 +17,8 @@ from cusp.errors import GraphFileError, together
 from cusp.names.numbering import NameSlab
 from cusp.output.graph_writer import GraphWriter, index_dtype
 from cusp.output.whole_file import check_target
-from cusp.runtime.environment import local_ranks
 from cusp.runtime.mpi import MPI
+from cusp.runtime.signals import local_ranks
 from cusp.runtime.threads import num_threads, ordered_map
 
 CHUNK_EDGES = 2**20

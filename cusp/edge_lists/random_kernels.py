@@ -6,9 +6,9 @@ OOPSLA 2014): any rank can draw any edge without drawing those before it.
 
 import numpy as np
 
+from cusp.kernels.bits import GOLDEN, mix
 from cusp.runtime.compiled_code import njit
 
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 LANES = 4  # 16-bit numbers in a 64-bit number: this many levels of an RMAT edge share it
 TILE = 512  # edges drawn together, level by level, so that compilers vectorize the loops over them
 BLOCKS = 16  # 64-bit numbers reserved for each edge
@@ -20,14 +20,6 @@ def key_of(seed: int) -> np.uint64:
     number = (seed * 0xD1342543DE82EF95 + 0x632BE59BD9B4E019) & mask
     number = (number ^ number >> 32) * 0xDABA0B6EB09322E3 & mask
     return np.uint64(number ^ number >> 32)
-
-
-@njit(nogil=True, inline="always")
-def mix(number):  # type: ignore[no-untyped-def]
-    """SplitMix64's finalizer: a bijection of 64-bit numbers."""
-    number = (number ^ (number >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    number = (number ^ (number >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return number ^ (number >> np.uint64(31))
 
 
 @njit(nogil=True, inline="always")

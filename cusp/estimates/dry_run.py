@@ -1,4 +1,4 @@
-"""The memory and traffic of a partition before it is made: an estimate from a sample of the file, and bounds."""
+"""The memory and traffic of a partition before it is made: what its rules say about every edge, and bounds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 from cusp.errors import together
 from cusp.estimates.estimate import estimate
 from cusp.estimates.quality import LABEL_BYTES, NODE_BYTES, TARGET_BYTES, Quality
-from cusp.estimates.sample import read_sample
-from cusp.estimates.sampled_estimate import SampledEstimate, estimate_from_sample, why_not
 from cusp.input.edge_slice import read_slice
 from cusp.input.graph_file import GraphHeader
-from cusp.policies.compile_rules import CompiledPolicy, compile_policy
+from cusp.policies.compile_rules import compile_policy
 from cusp.policies.policy import Policy
 
 if TYPE_CHECKING:
@@ -21,111 +19,48 @@ PROGRAM_MB = 300  # interpreter, libraries, compiled code
 
 
 @dataclass(frozen=True)
-class Bounds:
-    """What follows from the sizes alone, for any policy; memory only for policies that balance the edges.
-
-    Attributes
-    ----------
-    replication : float
-    memory_mb, peak_mb : float
-        Of a rank: for its part of the graph; at most, while that is built.
-    mb_a_round : float
-    """
-
-    replication: float
-    memory_mb: float
-    peak_mb: float
-    mb_a_round: float
-
-
-@dataclass(frozen=True)
 class DryRun:
-    """Bounds, and an estimate or the reason why there is none.
+    """The quality of a partition that was not built; its ``figures`` and their ``bounds`` by name, as in rows.
 
-    Attributes
-    ----------
-    parts : int
-    bounds : Bounds
-    quality : Quality or None
-    low, high : float
-        Range of the replication factor.
-    source : str
-        What the estimate is based on, or why there is none.
-    header : GraphHeader
+    Memory counts edge weights; ``peak_mb`` is that of a rank while the graph is built. ``note`` says what may differ in
+    a real run.
     """
 
     parts: int
-    bounds: Bounds
-    quality: Quality | None
-    low: float
-    high: float
-    source: str
+    quality: Quality
+    figures: dict[str, float]
+    bounds: dict[str, float]
+    note: str
     header: GraphHeader
 
-    def figure(self, name: str) -> float:
-        """An estimate by its name in rows, with the memory of edge weights; ``peak_mb``: while the graph is built."""
-        assert self.quality is not None
-        memory = self.quality.memory_mb(weight_bytes(self.header))
-        if name == "peak_mb":
-            return peak(self.header, self.parts, memory)
-        return memory if name == "memory_mb" else float(getattr(self.quality, name))
 
-
-def dry_run(header: GraphHeader, policy: Policy, parts: int, split: str, limit: int, comm: "Intracomm") -> DryRun:
-    """Estimate what a policy makes of a graph in ``parts`` parts, from at most ``limit`` bytes of the file. Collective.
-
-    If the whole graph fits into the limit, it is read and the rules are asked about every edge.
-    """
+def dry_run(header: GraphHeader, policy: Policy, parts: int, split: str, comm: "Intracomm") -> DryRun:
+    """What a policy makes of a graph in ``parts`` parts: its rules are asked about every edge. Collective."""
     with together(comm):
         compiled = compile_policy(policy)
         shares = policy.shares_for(parts)
-    bounds = bounds_of(header, parts, shares)
-    needed = header.num_edges * header.index_dtype.itemsize + 8 * (header.num_nodes + comm.size)
-    if needed <= limit:
-        edges = read_slice(header.path, comm, split, weights=False, in_degrees=compiled.uses.in_degrees)
-        quality = estimate(edges, compiled, parts, split, comm).quality
-        source = f"computed from all edges ({needed / 1e6:,.1f} MB)"
-        if parts != comm.size and compiled.uses.history:
-            source += f"; rules with state ran on {comm.size} ranks; {parts} ranks see less of each other's"
-        return DryRun(parts, bounds, quality, quality.replication, quality.replication, source, header)
-    sampled: SampledEstimate | None = None
-    with together(comm):
-        if comm.rank == 0 and limit > 0:
-            sampled, source = _from_sample(header, compiled, parts, split, limit)
-        else:
-            source = "no estimate: no edges were read"
-    sampled, source = comm.bcast((sampled, source))
-    if sampled is None:
-        return DryRun(parts, bounds, None, 1.0, bounds.replication, source, header)
-    return DryRun(parts, bounds, sampled.quality, sampled.low, sampled.high, source, header)
+    edges = read_slice(header.path, comm, split, weights=False, in_degrees=compiled.uses.in_degrees)
+    quality = estimate(edges, compiled, parts, split, comm).quality
+    note = ""
+    if parts != comm.size and compiled.uses.history:
+        note = f"; rules with state ran on {comm.size} ranks; {parts} ranks see less of each other's"
+    memory = quality.memory_mb(weight_bytes(header))
+    figures = quality.summary() | {"memory_mb": memory, "peak_mb": peak(header, parts, memory)}
+    return DryRun(parts, quality, figures, bounds_of(header, parts, shares), note, header)
 
 
-def _from_sample(
-    header: GraphHeader, compiled: CompiledPolicy, parts: int, split: str, limit: int
-) -> tuple[SampledEstimate | None, str]:
-    """The estimate and what it is based on, or None and the reason."""
-    sample = read_sample(header, limit)
-    reason = why_not(compiled, sample)
-    if reason is not None:
-        name = compiled.policy.name
-        return None, f"no estimate: policy {name} cannot be sampled; {reason}; use cusp compare"
-    share = sample.num_edges / max(1, header.num_edges)
-    source = f"estimated from {sample.num_bytes / 1e6:,.1f} MB of the file, {share:.1%} of the edges"
-    if not (header.symmetric or header.has_transpose):
-        source += "; in-edges are a guess, since the file has no transpose"
-    return estimate_from_sample(sample, compiled, parts, split), source
-
-
-def bounds_of(header: GraphHeader, parts: int, shares: Sequence[int] = ()) -> Bounds:
-    """Bounds that hold for any policy; those on memory for policies that balance the edges, or keep to shares."""
+def bounds_of(header: GraphHeader, parts: int, shares: Sequence[int] = ()) -> dict[str, float]:
+    """Bounds for any policy, by name; those on memory for policies that balance the edges, or keep to shares."""
     nodes, edges = header.num_nodes, header.num_edges
     most, of = (max(shares), sum(shares)) if shares else (1, parts)
     most_edges, masters = -(-edges * most // of), -(-nodes * most // of)
     proxies = min(nodes, masters + 2 * most_edges)
     memory = (most_edges * (TARGET_BYTES + weight_bytes(header)) + proxies * NODE_BYTES + nodes // 4) / 1e6
     ends = min(2 * edges, 2 * nodes * (parts - 1))
-    replication = min(float(parts), 1 + 2 * edges / nodes)
-    return Bounds(replication, memory, peak(header, of / most, memory), ends * LABEL_BYTES / 1e6)
+    return {
+        "replication": min(float(parts), 1 + 2 * edges / nodes), "edge_balance": parts, "memory_mb": memory,
+        "peak_mb": peak(header, of / most, memory), "mb_a_round": ends * LABEL_BYTES / 1e6,
+    }  # fmt: skip
 
 
 def peak(header: GraphHeader, parts: float, memory_mb: float) -> float:

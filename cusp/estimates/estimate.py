@@ -19,7 +19,6 @@ from cusp.policies.policy import Policy
 from cusp.prepare_rules import PreparedRules, prepare_rules
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.exchange import all_to_all
-from cusp.runtime.stopwatch import Stopwatch
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -34,12 +33,7 @@ class Estimate:
 
 
 def estimate(
-    edges: EdgeSlice,
-    policy: Policy | CompiledPolicy,
-    num_parts: int,
-    split: str,
-    comm: "Intracomm",
-    watch: Stopwatch | None = None,
+    edges: EdgeSlice, policy: Policy | CompiledPolicy, num_parts: int, split: str, comm: "Intracomm"
 ) -> Estimate:
     """Ask both rules of a policy and count what each part would hold. Collective.
 
@@ -52,27 +46,20 @@ def estimate(
     num_parts : int
     split : str
         The reading split, applied to the parts if there are not as many as ranks, or if they have shares.
-    watch : Stopwatch, optional
-        Gets the seconds of assign_masters and assign_edges, as in a partition, and of counting.
     """
-    watch = watch or Stopwatch()
     with together(comm):
         compiled = compile_policy(policy)
     with together(comm):
         shares = compiled.policy.shares_for(num_parts)
     own_blocks = num_parts == comm.size and not shares
     bounds = None if own_blocks else bounds_of_parts(edges, num_parts, split, comm, shares)
-    with watch("assign_masters" if compiled.uses.neighbors else "count"):  # counting needs the neighbours too
-        rules = prepare_rules(edges, compiled, comm, bounds, with_neighbors=True)
-    with watch("assign_masters"):
-        masters = assign_masters(rules, comm)
-    with watch("assign_edges"):
-        owners = assign_edges(rules, masters, comm)
-        if owners is None:
-            owners = np.full(edges.targets.size, comm.rank, np.uint16)
-    with watch("count"):
-        assert rules.neighbors is not None
-        return _count(rules, rules.neighbors, masters, owners, comm)
+    rules = prepare_rules(edges, compiled, comm, bounds, with_neighbors=True)  # counting needs them, too
+    masters = assign_masters(rules, comm)
+    owners = assign_edges(rules, masters, comm)
+    if owners is None:
+        owners = np.full(edges.targets.size, comm.rank, np.uint16)
+    assert rules.neighbors is not None
+    return _count(rules, rules.neighbors, masters, owners, comm)
 
 
 def _count(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 INK, FAINT, BAR, BEST = "#222222", "#999999", "#8fb3d1", "#1f5f99"
 MARKERS = "osD^v<>ph*X"  # one for each line in turn
 DASHES = ("-", (0, (5, 2)), (0, (1.5, 1.5)))
-APART = 3  # points between lines side by side, so that equal ones can be told apart
+APART = 3  # points between lines side by side, so that equal ones can be distinguished
 LONGEST = 22  # characters of a policy's name that fit beside the bars
 
 

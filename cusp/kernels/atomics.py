@@ -69,21 +69,9 @@ def _replaced(typing_context, array, place, old, new):  # type: ignore[no-untype
     return types.boolean(array, types.int64, array.dtype, array.dtype), generate
 
 
-@overload(atomic_or, inline="always")
-def _compiled_or(array, place, bits):  # type: ignore[no-untyped-def]
-    return lambda array, place, bits: _or(array, place, bits)
-
-
-@overload(atomic_and, inline="always")
-def _compiled_and(array, place, bits):  # type: ignore[no-untyped-def]
-    return lambda array, place, bits: _and(array, place, bits)
-
-
-@overload(atomic_min, inline="always")
-def _compiled_min(array, place, value):  # type: ignore[no-untyped-def]
-    return lambda array, place, value: _min(array, place, value)
-
-
-@overload(replaced, inline="always")
-def _compiled_replaced(array, place, old, new):  # type: ignore[no-untyped-def]
-    return lambda array, place, old, new: _replaced(array, place, old, new)
+overload(atomic_or, inline="always")(lambda array, place, bits: lambda array, place, bits: _or(array, place, bits))
+overload(atomic_and, inline="always")(lambda array, place, bits: lambda array, place, bits: _and(array, place, bits))
+overload(atomic_min, inline="always")(lambda array, place, value: lambda array, place, value: _min(array, place, value))
+overload(replaced, inline="always")(
+    lambda array, place, old, new: lambda array, place, old, new: _replaced(array, place, old, new)
+)

@@ -1,12 +1,26 @@
-"""Bits and look-ups for compiled loops: what a :class:`~cusp.lid_map.LidMap` and the loops that make one share."""
+"""Bits, hashes and look-ups for compiled loops: what a :class:`~cusp.lid_map.LidMap` and loops that make one share."""
 
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic, overload
+from numba.cpython.unsafe.numbers import trailing_zeros
+from numba.extending import intrinsic, overload, register_jitable
 
 from cusp.runtime.compiled_code import njit
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+@register_jitable(inline="always")
+def mix(number):  # type: ignore[no-untyped-def]
+    """SplitMix64's finalizer, a bijection of 64-bit numbers: of a uint64 in a compiled loop, of an array anywhere.
+
+    Of ``key + counter * GOLDEN``, it is the generator itself (Steele, Lea and Flood, OOPSLA 2014).
+    """
+    number = (number ^ (number >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    number = (number ^ (number >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return number ^ (number >> np.uint64(31))
 
 
 def unsigned(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -31,9 +45,7 @@ def _ctpop(typing_context, word):  # type: ignore[no-untyped-def]
     return types.uint64(types.uint64), generate
 
 
-@overload(popcount, inline="always")
-def _compiled_popcount(word):  # type: ignore[no-untyped-def]
-    return lambda word: _ctpop(word)
+overload(popcount, inline="always")(lambda word: lambda word: _ctpop(word))
 
 
 def first_bit(word):  # type: ignore[no-untyped-def]
@@ -41,17 +53,7 @@ def first_bit(word):  # type: ignore[no-untyped-def]
     return (int(word) & -int(word)).bit_length() - 1
 
 
-@intrinsic
-def _cttz(typing_context, word):  # type: ignore[no-untyped-def]
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return builder.cttz(arguments[0], context.get_constant(types.boolean, True))
-
-    return types.int64(types.uint64), generate
-
-
-@overload(first_bit, inline="always")
-def _compiled_first_bit(word):  # type: ignore[no-untyped-def]
-    return lambda word: _cttz(word)
+overload(first_bit, inline="always")(lambda word: lambda word: np.int64(trailing_zeros(word)))
 
 
 def prefetch(array, place):  # type: ignore[no-untyped-def]
@@ -73,9 +75,7 @@ def _prefetch(typing_context, array, place):  # type: ignore[no-untyped-def]
     return types.void(array, types.int64), generate
 
 
-@overload(prefetch, inline="always")
-def _compiled_prefetch(array, place):  # type: ignore[no-untyped-def]
-    return lambda array, place: _prefetch(array, place)
+overload(prefetch, inline="always")(lambda array, place: lambda array, place: _prefetch(array, place))
 
 
 @njit(cache=True, nogil=True, inline="always")

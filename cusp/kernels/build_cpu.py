@@ -10,15 +10,13 @@ import numpy as np
 from cusp.kernels.atomics import atomic_or
 from cusp.kernels.bits import first_bit, lid_of, look_up, popcount
 from cusp.runtime.compiled_code import njit
-from cusp.runtime.devices import to_host as get
-from cusp.runtime.devices import to_host as put
 from cusp.runtime.exchange import all_to_all, post, wait_all
 from cusp.runtime.threads import in_parallel, ranges, row_ranges
 
 __all__ = [
     "CHUNK", "all_to_all", "clear_range", "count_below", "count_in_edges", "count_owners", "count_rows", "find_masters",
-    "get", "group_by_owner", "list_marked", "list_rows", "look_up", "mark", "move_rows", "post", "put", "rank_of",
-    "relabel", "sort_masters", "test_bits", "transpose", "wait_all", "xp",
+    "group_by_owner", "list_marked", "list_rows", "look_up", "mark", "move_rows", "post", "rank_of", "relabel",
+    "sort_masters", "test_bits", "transpose", "wait_all", "xp",
 ]  # fmt: skip
 
 xp: Any = np  # the library of arrays of this device
@@ -27,7 +25,6 @@ CHUNK = 1 << 20  # edges of a slice that travel at a time
 
 @njit(cache=True, nogil=True)
 def count_rows(indptr, owners, num_parts):  # type: ignore[no-untyped-def]
-    """(num_parts,) int64: how many rows of the slice have edges for each rank."""
     rows = np.zeros(num_parts, np.int64)
     last_row = np.full(num_parts, -1, np.int64)
     for row in range(indptr.size - 1):
@@ -41,7 +38,6 @@ def count_rows(indptr, owners, num_parts):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def list_rows(first_node, indptr, owners, entry, gids, sizes):  # type: ignore[no-untyped-def]
-    """Source and number of edges of every row for each rank; ``entry``: the last entry made for it, which moves on."""
     last_row = np.full(entry.size, -1, np.int64)
     for row in range(indptr.size - 1):
         for edge in range(indptr[row], indptr[row + 1]):
@@ -56,7 +52,6 @@ def list_rows(first_node, indptr, owners, entry, gids, sizes):  # type: ignore[n
 
 @njit(cache=True, nogil=True)
 def count_owners(owners, num_parts):  # type: ignore[no-untyped-def]
-    """(num_parts,) int64: edges for each rank."""
     counts = np.zeros(num_parts, np.int64)
     for edge in range(owners.size):
         counts[owners[edge]] += 1
@@ -65,7 +60,6 @@ def count_owners(owners, num_parts):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def group_by_owner(values, owners, counts, grouped):  # type: ignore[no-untyped-def]
-    """Copy ``values`` so that those for rank 0 come first, then those for rank 1; the order is kept within."""
     place = np.cumsum(counts) - counts
     for edge in range(owners.size):
         owner = owners[edge]
@@ -89,7 +83,6 @@ def _mark(index, gids):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def count_below(index):  # type: ignore[no-untyped-def]
-    """Fill in how many bits are set before each word; returns how many there are in all."""
     total = np.uint64(0)
     for word in range(index.size // 2):
         index[2 * word + 1] = total
@@ -99,7 +92,6 @@ def count_below(index):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def list_marked(index, gids):  # type: ignore[no-untyped-def]
-    """Global ids of the set bits, ascending."""
     entry = 0
     for word in range(index.size // 2):
         bits = index[2 * word]
@@ -111,7 +103,6 @@ def list_marked(index, gids):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def find_masters(gids, my_nodes, places, mirrors):  # type: ignore[no-untyped-def]
-    """Merge two ascending lists: where each own node stands among the proxies, and where the mirrors do."""
     own = mirror = 0
     for place in range(gids.size):
         if own < my_nodes.size and my_nodes[own] == gids[place]:
@@ -124,7 +115,6 @@ def find_masters(gids, my_nodes, places, mirrors):  # type: ignore[no-untyped-de
 
 @njit(cache=True, nogil=True)
 def sort_masters(degrees, highest, places, by_lid):  # type: ignore[no-untyped-def]
-    """Places of the masters by local id: higher degrees first, all from ``highest`` on being equal."""
     starts = np.zeros(highest + 2, np.int64)
     for i in range(degrees.size):
         starts[highest - min(degrees[i], highest) + 1] += 1
@@ -138,7 +128,6 @@ def sort_masters(degrees, highest, places, by_lid):  # type: ignore[no-untyped-d
 
 @njit(cache=True, nogil=True)
 def test_bits(words, gids, found):  # type: ignore[no-untyped-def]
-    """``found[i]`` = bit ``gids[i]`` of ``words``."""
     for i in range(gids.size):
         gid = np.uint64(gids[i])
         found[i] = (words[gid >> np.uint64(6)] >> (gid & np.uint64(63))) & np.uint64(1)
@@ -203,18 +192,12 @@ def _move_rows(row_lids, row_offsets, arrived, offsets, values, fronts):  # type
 
 @njit(cache=True, nogil=True)
 def count_in_edges(targets, offsets):  # type: ignore[no-untyped-def]
-    """Add the in-edges of proxy v to ``offsets[v + 1]``."""
     for edge in range(targets.size):
         offsets[targets[edge] + 1] += 1
 
 
 @njit(cache=True, nogil=True)
 def transpose(first_source, offsets, targets, weights, first, last, place, sources, in_weights):  # type: ignore[no-untyped-def]
-    """Rows of a CSR -> the rows ``first`` to ``last - 1`` of the CSC, in which sources ascend.
-
-    ``place``: where the next in-edge of each proxy goes, which moves on. ``weights`` and ``in_weights`` may both
-    be empty.
-    """
     for row in range(offsets.size - 1):
         for edge in range(offsets[row], offsets[row + 1]):
             target = targets[edge]
@@ -229,7 +212,6 @@ def transpose(first_source, offsets, targets, weights, first, last, place, sourc
 
 @njit(cache=True, nogil=True)
 def clear_range(index, first, last):  # type: ignore[no-untyped-def]
-    """Clear the bits of the nodes ``first`` to ``last - 1``."""
     node = first
     while node < last:
         if node & 63 == 0 and node + 64 <= last:
@@ -242,7 +224,6 @@ def clear_range(index, first, last):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def rank_of(index, gid):  # type: ignore[no-untyped-def]
-    """Number of set bits below ``gid``, which may be one past the last node."""
     word = gid >> 6
     if 2 * word >= index.size:
         return np.int64(index[index.size - 1] + popcount(index[index.size - 2]))

@@ -1,21 +1,24 @@
-"""The loops of phases 3 and 4 on the GPU; see cusp/kernels/build_cpu.py, whose functions these are, bit for bit.
+"""The loops of phases 3 and 4 on the GPU, with the same results as those on the CPU, bit for bit; see interfaces.py.
 
 CuPy sorts, scans and searches arrays with one entry per node; those with one per edge go through our own kernels.
 Nothing that is made meanwhile is larger than the edges themselves: they are split and sorted chunk by chunk.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import cupy as cp
 import numpy as np
+from numpy.typing import DTypeLike
 
-from cusp.kernels.cuda import c_type, load, threads_for_edges, threads_for_rows
-from cusp.runtime.exchange_gpu import all_to_all, post, wait_all
+from cusp.kernels.cuda import Kernels, c_type, load, threads_for_edges, threads_for_rows
+from cusp.kernels.exchange_gpu import all_to_all, post, wait_all
+from cusp.runtime.devices import Array
 
 __all__ = [
     "CHUNK", "all_to_all", "clear_range", "count_below", "count_in_edges", "count_owners", "count_rows", "find_masters",
-    "get", "group_by_owner", "list_marked", "list_rows", "look_up", "mark", "move_rows", "post", "put", "rank_of",
-    "relabel", "sort_masters", "test_bits", "transpose", "wait_all", "xp",
+    "group_by_owner", "list_marked", "list_rows", "look_up", "mark", "move_rows", "post", "rank_of", "relabel",
+    "sort_masters", "test_bits", "transpose", "wait_all", "xp",
 ]  # fmt: skip
 
 xp: Any = cp  # the library of arrays of this device
@@ -25,28 +28,20 @@ EACH = 4  # look-ups of a thread, as in build.cuh
 LARGE, PIECES = 1 << 24, 8  # this many edges are sorted at a time, or an eighth of all
 
 
-def put(array: Any) -> Any:
-    """The same array on this device."""
-    return array if array is None else cp.asarray(array)
-
-
-def get(array: Any) -> np.ndarray:
-    """The same array on the host."""
-    return cp.asnumpy(array)
-
-
-def _kernels(gids: Any = None) -> Any:
+def _kernels(gids: Array = None) -> Kernels:
     return load("cusp/kernels/build.cuh", GID="unsigned" if gids is None else c_type(gids.dtype))
 
 
-def count_rows(indptr: Any, owners: Any, num_parts: int) -> np.ndarray:
-    """(num_parts,) int64 on the host: how many rows of the slice have edges for each rank."""
+def _split_kernels(keys: Array, value: DTypeLike = np.uint32) -> Kernels:
+    return load("cusp/kernels/split.cuh", KEY=c_type(keys.dtype), VALUE=c_type(value))
+
+
+def count_rows(indptr: Array, owners: Array, num_parts: int) -> np.ndarray:
     counts = _edges_by_owner(indptr, owners, num_parts)
     return np.array([int(cp.count_nonzero(part)) for part in counts], np.int64)
 
 
-def list_rows(first_node: int, indptr: Any, owners: Any, entry: np.ndarray, gids: Any, sizes: Any) -> None:
-    """Source and number of edges of every row for each rank; ``entry``: the last entry made for it, which moves on."""
+def list_rows(first_node: int, indptr: Array, owners: Array, entry: np.ndarray, gids: Array, sizes: Array) -> None:
     for part, counts in enumerate(_edges_by_owner(indptr, owners, entry.size)):
         rows = cp.flatnonzero(counts)
         place = slice(int(entry[part]) + 1, int(entry[part]) + 1 + rows.size)
@@ -55,61 +50,55 @@ def list_rows(first_node: int, indptr: Any, owners: Any, entry: np.ndarray, gids
         entry[part] += rows.size
 
 
-def _edges_by_owner(indptr: Any, owners: Any, num_parts: int) -> Any:
+def _edges_by_owner(indptr: Array, owners: Array, num_parts: int) -> Array:
     """(num_parts, rows) uint32: edges of each row that each rank gets. On average 4 bytes per node of the graph."""
     rows = indptr.size - 1
     counts = cp.zeros((num_parts, rows), cp.uint32)
-    load("cusp/kernels/rows_by_owner.cuh", OWNER=c_type(owners.dtype)).count_by_owner(
-        threads_for_rows(indptr), indptr, rows, owners, counts
-    )
+    _split_kernels(owners).count_by_owner(threads_for_rows(indptr), indptr, rows, owners, counts)
     return counts
 
 
-def count_owners(owners: Any, num_parts: int) -> np.ndarray:
-    """(num_parts,) int64 on the host: edges for each rank."""
+def count_owners(owners: Array, num_parts: int) -> np.ndarray:
     if num_parts > 256 or owners.size == 0:
-        return get(_count(owners, num_parts))
+        return cp.asnumpy(_count(owners, num_parts))
     bits = (num_parts - 1).bit_length()
-    return get(_count_digits(owners, 0, bits).sum(axis=1, dtype=cp.int64))[:num_parts]
+    return cp.asnumpy(_count_digits(owners, 0, bits).sum(axis=1, dtype=cp.int64))[:num_parts]
 
 
-def group_by_owner(values: Any, owners: Any, counts: np.ndarray, grouped: Any) -> None:
-    """Copy ``values`` so that those for rank 0 come first, then those for rank 1; the order is kept within."""
+def group_by_owner(values: Array, owners: Array, counts: np.ndarray, grouped: Array) -> None:
     if counts.size <= 256:
         _split(owners, values, 0, (counts.size - 1).bit_length(), None, grouped)
     else:
         grouped[: values.size] = values[cp.argsort(owners)]
 
 
-def _split(keys: Any, values: Any, shift: int, bits: int, split_keys: Any, split_values: Any) -> None:
+def _split(keys: Array, values: Array, shift: int, bits: int, split_keys: Array, split_values: Array) -> None:
     """Stable split by the digit of ``bits`` bits at ``shift`` of each key."""
     if keys.size == 0:
         return
     counts = _count_digits(keys, shift, bits).ravel()
     starts = cp.cumsum(counts, dtype=cp.int64)
     starts -= counts
-    kernels = load("cusp/kernels/split.cuh", KEY=c_type(keys.dtype), VALUE=c_type(values.dtype))
-    kernels.split(
+    _split_kernels(keys, values.dtype).split(
         -(-keys.size // TILE) * 256, keys, values, keys.size, shift, bits, starts, int(split_keys is not None),
         keys if split_keys is None else split_keys, split_values,
     )  # fmt: skip
 
 
-def _count_digits(keys: Any, shift: int, bits: int) -> Any:
+def _count_digits(keys: Array, shift: int, bits: int) -> Array:
     """(2**bits, tiles) uint32: entries of each tile with each digit."""
     tiles = -(-keys.size // TILE)
     counts = cp.empty((1 << bits, tiles), cp.uint32)
-    kernels = load("cusp/kernels/split.cuh", KEY=c_type(keys.dtype), VALUE="unsigned")
-    kernels.count_digits(tiles * 256, keys, keys.size, shift, bits, counts)
+    _split_kernels(keys).count_digits(tiles * 256, keys, keys.size, shift, bits, counts)
     return counts
 
 
-def _count(values: Any, size: int) -> Any:
+def _count(values: Array, size: int) -> Array:
     """(size,) int64: how often each number below ``size`` occurs."""
     return cp.bincount(values, minlength=size) if values.size else cp.zeros(size, cp.int64)
 
 
-def sort(keys: Any, bits: int) -> tuple[Any, Any]:
+def sort(keys: Array, bits: int) -> tuple[Array, Array]:
     """Sorted uint32 keys, which are below ``2**bits``, and where each of them was: a stable radix sort."""
     order = cp.arange(keys.size, dtype=cp.uint32)
     spare = cp.empty_like(keys), cp.empty_like(order)
@@ -120,13 +109,11 @@ def sort(keys: Any, bits: int) -> tuple[Any, Any]:
     return keys, order
 
 
-def mark(index: Any, gids: Any) -> None:
-    """Set the bit of each global id in the index of a :class:`~cusp.lid_map.LidMap`."""
+def mark(index: Array, gids: Array) -> None:
     _kernels(gids).mark(-(-gids.size // EACH), index, gids, gids.size)
 
 
-def count_below(index: Any) -> int:
-    """Fill in how many bits are set before each word; returns how many there are in all."""
+def count_below(index: Array) -> int:
     words = index.size // 2
     counts = cp.empty(words, cp.int64)
     _kernels().count_bits(words, index, words, counts)
@@ -135,45 +122,35 @@ def count_below(index: Any) -> int:
     return int(ends[-1]) if words else 0
 
 
-def list_marked(index: Any, gids: Any) -> None:
-    """Global ids of the set bits, ascending."""
+def list_marked(index: Array, gids: Array) -> None:
     _kernels(gids).list_marked(index.size // 2, index, index.size // 2, gids)
 
 
-def find_masters(gids: Any, my_nodes: Any, places: Any, mirrors: Any) -> None:
-    """Where each own node is among the proxies, and where the mirrors are; all lists ascend."""
+def find_masters(gids: Array, my_nodes: Array, places: Array, mirrors: Array) -> None:
     places[...] = cp.searchsorted(gids, my_nodes.astype(gids.dtype))
     mirror = cp.ones(gids.size, cp.bool_)
     mirror[places] = False
     mirrors[...] = cp.flatnonzero(mirror)
 
 
-def sort_masters(degrees: Any, highest: int, places: Any, by_lid: Any) -> None:
-    """Places of the masters by local id: higher degrees first, all from ``highest`` on being equal."""
+def sort_masters(degrees: Array, highest: int, places: Array, by_lid: Array) -> None:
     keys = cp.minimum(degrees, highest).astype(cp.uint32)
     cp.subtract(highest, keys, out=keys)
     by_lid[: places.size] = places[sort(keys, highest.bit_length())[1]]
 
 
-def test_bits(words: Any, gids: Any, found: Any) -> None:
-    """``found[i]`` = bit ``gids[i]`` of ``words``."""
+def test_bits(words: Array, gids: Array, found: Array) -> None:
     _kernels(gids).test_bits(gids.size, words, gids, gids.size, found)
 
 
-def look_up(index: Any, table: Any, gids: Any, lids: Any) -> None:
-    """``lids[i]`` = local id of ``gids[i]``, or -1."""
+def look_up(index: Array, table: Array, gids: Array, lids: Array) -> None:
     _kernels(gids).look_up(gids.size, index, table, gids, gids.size, lids)
 
 
 def relabel(
-    index: Any, table: Any, row_lids: Any, row_offsets: Any, arrived: Any, offsets: Any, targets: Any, fronts: Any,
-    hubs_first: bool,
+    index: Array, table: Array, row_lids: Array, row_offsets: Array, arrived: Array, offsets: Array, targets: Array,
+    fronts: Array, hubs_first: bool,
 ) -> None:  # fmt: skip
-    """Write every row to its place in lid order, its targets as local ids.
-
-    If hubs come first, the target with the lowest lid changes places with the first of its row;
-    ``fronts[row]``: its place before.
-    """
     rows = row_lids.size
     lowest = cp.full(rows if hubs_first else 1, 0xFFFFFFFFFFFFFFFF, cp.uint64)
     _kernels(arrived).relabel(
@@ -185,28 +162,24 @@ def relabel(
         _kernels().swap_hubs(rows, row_lids, rows, lowest, offsets, targets, fronts)
 
 
-def move_rows(row_lids: Any, row_offsets: Any, arrived: Any, offsets: Any, values: Any, fronts: Any) -> None:
-    """Write every row of weights to its place in lid order, in the order of its targets."""
+def move_rows(
+    row_lids: Array, row_offsets: Array, arrived: Array, offsets: Array, values: Array, fronts: Array
+) -> None:
     kernels = load("cusp/kernels/move.cuh", VALUE=c_type(values.dtype))
     kernels.move_rows(
         threads_for_rows(row_offsets), row_lids, row_offsets, row_lids.size, arrived, offsets, fronts, values
-    )  # fmt: skip
+    )
 
 
-def count_in_edges(targets: Any, offsets: Any) -> None:
-    """Add the in-edges of proxy v to ``offsets[v + 1]``."""
+def count_in_edges(targets: Array, offsets: Array) -> None:
     offsets[1:] += _count(targets, offsets.size - 1)
 
 
 def transpose(
-    first_source: int, offsets: Any, targets: Any, weights: Any, first: int, last: int, place: Any, sources: Any,
-    in_weights: Any,
+    first_source: int, offsets: Array, targets: Array, weights: Array, first: int, last: int, place: Array,
+    sources: Array, in_weights: Array,
 ) -> None:  # fmt: skip
-    """Rows of a CSR -> the rows ``first`` to ``last - 1`` of the CSC, here always all, in which sources ascend.
-
-    ``place``: where the next in-edge of each proxy goes, which moves on. ``weights`` and ``in_weights`` may both be
-    empty. Chunk by chunk of the edges: each is sorted by target and then written behind those of the chunks before.
-    """
+    """Chunk by chunk of the edges: each is sorted by target and then written behind those of the chunks before."""
     assert first_source == 0 and last - first == offsets.size - 1, "a GPU holds all edges at once"
     kernels = load("cusp/kernels/move.cuh", VALUE=c_type(weights.dtype))
     for row, end_row, begin, end in _row_chunks(offsets, max(LARGE, targets.size // PIECES)):
@@ -223,7 +196,7 @@ def transpose(
         place += counts
 
 
-def _row_chunks(offsets: Any, at_most: int) -> Any:
+def _row_chunks(offsets: Array, at_most: int) -> Iterator[tuple[int, int, int, int]]:
     """First row, row after the last, first edge, edge after the last of chunks; a long row is one of its own."""
     first, edges = 0, int(offsets[-1])
     begin = 0
@@ -235,14 +208,12 @@ def _row_chunks(offsets: Any, at_most: int) -> Any:
         first, begin = last, end
 
 
-def clear_range(index: Any, first: int, last: int) -> None:
-    """Clear the bits of the nodes ``first`` to ``last - 1``."""
+def clear_range(index: Array, first: int, last: int) -> None:
     if last > first:
         _kernels().clear_range((last - 1) // 64 - first // 64 + 1, index, first, last)
 
 
-def rank_of(index: Any, gid: int) -> int:
-    """Number of set bits below ``gid``, which may be one past the last node."""
+def rank_of(index: Array, gid: int) -> int:
     word = min(int(gid) >> 6, index.size // 2 - 1)
-    bits, before = (int(value) for value in get(index[2 * word : 2 * word + 2]))
+    bits, before = (int(value) for value in cp.asnumpy(index[2 * word : 2 * word + 2]))
     return before + (bits & ((1 << (int(gid) - 64 * word)) - 1)).bit_count()

@@ -1,4 +1,4 @@
-"""The GPU of a rank: whether one can be used, and kernels from .cuh files, compiled by NVRTC when first called.
+"""Kernels from .cuh files, compiled by NVRTC when first called, and what they are given.
 
 CuPy keeps what NVRTC compiled on disk (``CUPY_CACHE_DIR``), keyed by source, options, architecture and versions.
 Kernels take ``long long`` for every whole number, so that a Python int is always right.
@@ -13,36 +13,15 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
+from cusp.errors import ROOT
+
 RUN = 1024  # edges per warp of for_each_edge_in in walk.cuh
-ROOT = Path(__file__).resolve().parents[2]
 BLOCK = 256  # threads of a block, unless a kernel says otherwise
 C_TYPES = {
     "b1": "bool", "i1": "signed char", "u1": "unsigned char", "i2": "short", "u2": "unsigned short", "i4": "int",
     "u4": "unsigned", "i8": "long long", "u8": "unsigned long long", "f4": "float", "f8": "double",
 }  # fmt: skip
 INCLUDE = re.compile(r'^#include "(.+)"$')
-
-
-def why_unusable() -> str | None:
-    """None if a kernel runs on a GPU here, else the reason why not, for people."""
-    runtime = cp.cuda.runtime
-    try:
-        if runtime.getDeviceCount() == 0:
-            return "no GPU is visible (CUDA_VISIBLE_DEVICES?)"
-    except runtime.CUDARuntimeError as error:
-        return f"no CUDA device can be used: {error}"
-    try:
-        cp.cuda.nvrtc.getVersion()
-    except Exception as error:
-        return f"NVRTC is missing ({type(error).__name__}): pip install 'cusp-gluon[gpu-cuda12]' or [gpu-cuda13]"
-    try:
-        if int(cp.cuda.Device().compute_capability) < 80:
-            return f"the GPU has compute capability {cp.cuda.Device().compute_capability}, at least 80 is needed"
-        done = cp.zeros(1, cp.int32)
-        cp.RawKernel('extern "C" __global__ void probe(int* done) { *done = 1; }', "probe")((1,), (1,), (done,))
-        return None if int(done[0]) == 1 else "a test kernel gave a wrong answer"
-    except Exception as error:
-        return f"a test kernel failed: {type(error).__name__}: {error}"
 
 
 def c_type(dtype: Any) -> str:
@@ -83,7 +62,10 @@ class Kernels:
     """
 
     def __init__(self, path: str, more: str = "", **defines: str) -> None:
-        self._module = cp.RawModule(code=source(path) + more, options=options(**defines), backend="nvrtc")
+        self._module = cp.RawModule(
+            code=source(path) + more, options=options(**defines), backend="nvrtc",
+            enable_cooperative_groups="RESIDENT" in defines,
+        )  # fmt: skip
         self._path, self._more, self._defines = path, more, defines
         self._resident: dict[tuple[str, int], Any] = {}
 
@@ -104,19 +86,10 @@ class Kernels:
         ``RESIDENT``: two, or one, where waiting for each other takes longer than the work of a step.
         """
         if (name, each) not in self._resident:
-            module = _cooperative(
-                self._path, self._more, tuple(sorted((self._defines | {"RESIDENT": str(each)}).items()))
-            )
+            module = load(self._path, self._more, **self._defines, RESIDENT=str(each))._module
             function, blocks = module.get_function(name), each * multiprocessors(cp.cuda.Device().id)
             self._resident[name, each] = lambda *arguments: function((blocks,), (512,), arguments)
         return self._resident[name, each]
-
-
-@functools.cache
-def _cooperative(path: str, more: str, defines: tuple[tuple[str, str], ...]) -> Any:
-    return cp.RawModule(
-        code=source(path) + more, options=options(**dict(defines)), backend="nvrtc", enable_cooperative_groups=True
-    )
 
 
 @functools.cache
@@ -209,19 +182,3 @@ class Sums:
 def sums_of(size: int) -> Sums:
     """Counters for kernels whose sums are read before the next one is launched."""
     return Sums(size)
-
-
-_TAKEN: list[int] = []  # the GPU of this process, once it has one
-
-
-def use(number: int) -> str:
-    """Make the GPU ``number`` (modulo how many there are) this process's own; returns its bus and name.
-
-    Of several calls, the first decides: kernels that are loaded, and memory that is kept, are on that GPU.
-    """
-    if not _TAKEN:
-        _TAKEN.append(number % cp.cuda.runtime.getDeviceCount())
-    device = cp.cuda.Device(_TAKEN[0])
-    device.use()
-    name = cp.cuda.runtime.getDeviceProperties(device.id)["name"].decode()
-    return f"{device.pci_bus_id} {name}"

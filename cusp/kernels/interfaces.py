@@ -26,12 +26,6 @@ class Build(Protocol):
     xp: Any
     CHUNK: int
 
-    def put(self, array: Array) -> Array:
-        """The same array on this device; None stays None."""
-
-    def get(self, array: Array) -> np.ndarray:
-        """The same array on the host."""
-
     def all_to_all(self, comm: "Intracomm", arrays: list[Array]) -> list[Array]:
         """Give ``arrays[r]`` to rank r and return what each rank gave to this one. Collective."""
 

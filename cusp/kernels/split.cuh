@@ -4,7 +4,7 @@
 // A tile is what a block works on. First every block counts its digits; the running sum of the counts, ordered
 // by digit and then by block, says where the entries of each digit of each tile begin; then every block puts
 // its entries there in the order in which they came.
-#include "cusp/kernels/warp.cuh"
+#include "cusp/kernels/walk.cuh"
 
 constexpr int WARPS = 8;    // of a block: launch with 256 threads
 constexpr int ROUNDS = 16;  // entries of a thread
@@ -78,4 +78,16 @@ extern "C" __global__ void split(const KEY* keys, const VALUE* values, i64 size,
     split_values[at] = values[i];
     if (with_keys) split_keys[at] = key[round];
   }
+}
+
+// How many edges of each row each rank gets: counts[owner * rows + row] += 1 for each edge. Of the lanes with the same row and
+// owner, the lowest adds for all.
+extern "C" __global__ void count_by_owner(const i64* indptr, i64 rows, const KEY* owners, unsigned* counts) {
+  for_each_edge_in(indptr, 0, rows, [&](i64 row, i64 edge, bool live) {
+    unsigned lanes = __ballot_sync(FULL, live);
+    if (!live) return;
+    i64 counter = owners[edge] * rows + row;
+    unsigned peers = __match_any_sync(lanes, counter);
+    if (lane_id() == (unsigned)__ffs(peers) - 1) atomicAdd(&counts[counter], (unsigned)__popc(peers));
+  });
 }

@@ -4,8 +4,8 @@ import os
 
 import numpy as np
 
-from cusp.edge_lists.random_kernels import mix
 from cusp.errors import GraphFileError
+from cusp.kernels.bits import mix
 from cusp.names.packed import Packed
 from cusp.runtime.compiled_code import njit
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from cusp.input.checksum import combine
 from cusp.kernels.atomics import atomic_or
+from cusp.kernels.bits import GOLDEN, mix
 from cusp.output.manifest import Manifest, SavedError
 from cusp.runtime.compiled_code import njit
 
@@ -61,21 +62,12 @@ def first_wrong_offset(offsets, num_edges):  # type: ignore[no-untyped-def]
     return np.int64(-1) if before == num_edges else np.int64(offsets.size - 1)
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _mix(gid):  # type: ignore[no-untyped-def]
-    """A number that looks random (the finalizer of splitmix64)."""
-    x = np.uint64(gid) + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
-
-
 @njit(cache=True, nogil=True)
 def sum_of_nodes(first, last):  # type: ignore[no-untyped-def]
     """The sum (mod 2**64) of the codes of the nodes ``first`` to ``last - 1``."""
     total = np.uint64(0)
     for node in range(first, last):
-        total += _mix(node)
+        total += mix(np.uint64(node) + GOLDEN)
     return total
 
 
@@ -87,7 +79,7 @@ def sums_of_proxies(gids, offsets, degrees):  # type: ignore[no-untyped-def]
     """
     masters = whole = here = np.uint64(0)
     for lid in range(gids.size):
-        code = _mix(gids[lid])
+        code = mix(np.uint64(gids[lid]) + GOLDEN)
         here += code * np.uint64(offsets[lid + 1] - offsets[lid])
         if lid < degrees.size:
             masters += code

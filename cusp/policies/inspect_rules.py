@@ -196,18 +196,18 @@ def _describe_code(code: CodeType) -> Iterator[bytes]:
         yield from _describe(constant)
 
 
-def _codes(code: CodeType) -> list[CodeType]:
+def codes_of(code: CodeType) -> list[CodeType]:
     """A function's code and that of the functions and comprehensions in it."""
-    return [code, *(deeper for part in code.co_consts if isinstance(part, CodeType) for deeper in _codes(part))]
+    return [code, *(deeper for part in code.co_consts if isinstance(part, CodeType) for deeper in codes_of(part))]
 
 
 def _names(code: CodeType) -> list[str]:
     """Names of globals and attributes, each once."""
-    return list(dict.fromkeys(name for part in _codes(code) for name in part.co_names))
+    return list(dict.fromkeys(name for part in codes_of(code) for name in part.co_names))
 
 
 def _loaded(rule: Callable, *operations: str) -> Iterator[str]:
-    for code in _codes(rule.__code__):
+    for code in codes_of(rule.__code__):
         for instruction in dis.get_instructions(code):
             if instruction.opname.startswith(operations):
                 value = instruction.argval

@@ -21,15 +21,7 @@ class Loops(Protocol):
         """Masters of any nodes."""
 
     def assign_edges(
-        self,
-        prop: Any,
-        begin: int,
-        end: int,
-        num_parts: int,
-        masters: Any,
-        own: Array,
-        estate: Any,
-        owners: Array,
+        self, prop: Any, begin: int, end: int, num_parts: int, masters: Any, own: Array, estate: Any, owners: Array,
         at: Array,
-    ) -> int:
+    ) -> int:  # fmt: skip
         """First edge of the rows from ``begin`` to ``end - 1`` whose owner is not a rank; -1 if there is none."""

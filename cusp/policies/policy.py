@@ -15,7 +15,8 @@ import importlib
 import math
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from importlib.metadata import entry_points
@@ -204,14 +205,9 @@ def _first_line(function: Callable) -> str:
 def _from_target(name: str, target: str, parameters: dict[str, Any]) -> Policy:
     """``package.module:NAME``: a Policy, or a module-like object with the rules as attributes; or a module."""
     module_name, _, attribute = target.partition(":")
-    try:
+    with of_the_user(f"--policy {shortened(name)}: {shortened(target)} cannot be imported:"):
         module = importlib.import_module(module_name)
         target_object = getattr(module, attribute) if attribute else module
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        why = f"{type(error).__name__}: {shortened(error)}"
-        raise PolicyError(f"--policy {shortened(name)}: {shortened(target)} cannot be imported: {why}") from None
     if isinstance(target_object, Policy):
         return replace(target_object, name=name, **parameters)
     return _from_module(name, target_object, parameters)
@@ -244,6 +240,17 @@ def _combined(name: str, master: Rule, edge: Rule, parameters: dict[str, Any]) -
     )  # fmt: skip
 
 
+@contextmanager
+def of_the_user(what: str) -> Iterator[None]:
+    """Run code of a user: whatever it raises, ``sys.exit`` too, is a PolicyError that begins with ``what``."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise PolicyError(f"{what} {type(error).__name__}: {shortened(error)}") from error
+
+
 def _find(rules: dict[str, Rule], kind: str, name: str) -> Rule:
     if name not in rules:
         raise PolicyError(f"--policy: unknown {kind} rule {shortened(name)!r}; choose one of {', '.join(rules)}")
@@ -263,11 +270,7 @@ def load_module(path: str) -> ModuleType:
         return sys.modules[name]
     module = ModuleType(name)
     module.__file__ = os.path.abspath(path)
-    try:
+    with of_the_user(f"{path}: cannot be run:"):
         exec(compile(content, module.__file__, "exec"), module.__dict__)  # leaves no compiled file beside the user's
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # SystemExit too
-        raise PolicyError(f"{path}: cannot be run: {type(error).__name__}: {shortened(error)}") from error
     sys.modules[name] = module
     return module

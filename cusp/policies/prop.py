@@ -14,6 +14,12 @@ from cusp.policies.value_struct import value_struct
 from cusp.runtime.compiled_code import njit
 
 GUESSES = 4096
+# What the GPU has of a Prop, see rules.cuh and rules_gpu.py: numbers, in the order of the struct, and methods.
+NUMBERS = (
+    "num_nodes", "num_edges", "num_parts", "rank", "rows", "columns", "threshold", "num_places", "all_shares",
+    "has_shares", "first_node",
+)  # fmt: skip
+METHODS = ("reader", "share", "pick", "out_degree", "place", "neighbor_degree", "in_degree", "mapped")
 
 
 @njit(cache=True, nogil=True)
@@ -49,27 +55,16 @@ class Prop:
     """
 
     __slots__ = (
-        "num_nodes", "num_edges", "num_parts", "rank", "rows", "columns", "threshold", "num_places", "all_shares",
-        "has_shares",
-        "first_node", "shift", "bounds", "guess", "indptr", "targets",
-        "neighbor_index", "neighbor_degrees", "in_degrees", "node_map", "share_starts",
+        *NUMBERS, "shift", "bounds", "guess", "indptr", "targets", "neighbor_index", "neighbor_degrees", "in_degrees",
+        "node_map", "share_starts",
     )  # fmt: skip
 
     def __init__(
-        self,
-        edges: EdgeSlice,
-        num_parts: int,
-        rank: int,
-        grid: tuple[int, int],
-        threshold: int,
-        bounds: np.ndarray | None = None,
-        num_neighbors: int = 0,
-        neighbor_index: np.ndarray | None = None,
-        neighbor_degrees: np.ndarray | None = None,
-        in_degrees: np.ndarray | None = None,
-        node_map: np.ndarray | None = None,
-        shares: tuple[int, ...] = (),
-    ) -> None:
+        self, edges: EdgeSlice, num_parts: int, rank: int, grid: tuple[int, int], threshold: int,
+        bounds: np.ndarray | None = None, num_neighbors: int = 0, neighbor_index: np.ndarray | None = None,
+        neighbor_degrees: np.ndarray | None = None, in_degrees: np.ndarray | None = None,
+        node_map: np.ndarray | None = None, shares: tuple[int, ...] = (),
+    ) -> None:  # fmt: skip
         self.num_nodes, self.num_edges = edges.num_nodes, edges.num_edges
         self.num_parts, self.rank, self.threshold = num_parts, rank, threshold
         self.rows, self.columns = grid
@@ -187,21 +182,8 @@ class Prop:
         return self.node_map[row]
 
 
-value_struct(
-    Prop,
-    (
-        Prop.reader,
-        Prop.share,
-        Prop.pick,
-        Prop.out_degree,
-        Prop.out_neighbors,
-        Prop.place,
-        Prop.neighbor_degree,
-        Prop.in_degree,
-        Prop.mapped,
-    ),
-    inlined=(Prop.share, Prop.pick),
-)
+_COMPILED = [getattr(Prop, name) for name in (*METHODS, "out_neighbors")]
+value_struct(Prop, _COMPILED, inlined=(Prop.share, Prop.pick))
 
 
 class MastersView:

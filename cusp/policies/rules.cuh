@@ -2,6 +2,7 @@
 // in compile_rules.py. Compiled for types GID (targets), RANK (masters) and OWNER (of edges), and DST_MASTER, which says where
 // the master of an edge's target comes from: 0: the rule does not ask; 1: computed; 2: stored.
 #include "cusp/kernels/walk.cuh"
+#include "cusp/language/arithmetic.cuh"
 
 // What rules may ask, see prop.py. Every field has 8 bytes; rules_gpu.py fills them in, in this order.
 struct Prop {
@@ -75,79 +76,9 @@ __device__ inline i64 master_of(const Prop& prop, i64 node) {
   return place < prop.num_rows ? prop.own[place] : prop.neighbor_masters[place - prop.num_rows];
 }
 
-// Arithmetic as numba has it: whole numbers wrap around, // and % round down, and a division by zero raises.
-typedef i64 Int;
-typedef u64 Unsigned;
-
-__device__ inline Int int_add(Int a, Int b) { return (Int)((Unsigned)a + (Unsigned)b); }
-__device__ inline Int int_sub(Int a, Int b) { return (Int)((Unsigned)a - (Unsigned)b); }
-__device__ inline Int int_mul(Int a, Int b) { return (Int)((Unsigned)a * (Unsigned)b); }
-__device__ inline Int int_left(Int a, Int b) { return (Int)((Unsigned)a << (b & 63)); }
-__device__ inline Int int_right(Int a, Int b) { return a >> (b & 63); }
-
-// What the first division by zero was; 0: there was none.
-enum { DIVISION = 1, MODULO = 2, RATIO = 3 };
-__device__ inline void raise(int& raised, int what) { raised = raised ? raised : what; }
-
-// A division of 64 bits takes a GPU some 70 instructions, one of 32 bits 20; most numbers here are small.
-__device__ inline bool small(Int a, Int b) { return ((a | b) >> 32) == 0; }
-
-__device__ inline Int int_floor_div(Int a, Int b, int& raised) {
-  if (b == 0) raise(raised, DIVISION);
-  if (b == 0 || b == -1) return b == 0 ? 0 : int_sub(0, a);
-  if (small(a, b)) return (Int)((unsigned)a / (unsigned)b);
-  Int quotient = a / b;
-  return quotient - (a % b != 0 && (a < 0) != (b < 0));
-}
-
-__device__ inline Int int_mod(Int a, Int b, int& raised) {
-  if (b == 0) raise(raised, MODULO);
-  if (b == 0 || b == -1) return 0;
-  if (small(a, b)) return (Int)((unsigned)a % (unsigned)b);
-  Int rest = a % b;
-  return rest + (rest != 0 && (rest < 0) != (b < 0) ? b : 0);
-}
-
-__device__ inline Int int_abs(Int a) { return a < 0 ? int_sub(0, a) : a; }
-__device__ inline Int int_min(Int a, Int b) { return b < a ? b : a; }
-__device__ inline Int int_max(Int a, Int b) { return b > a ? b : a; }
-
-__device__ inline Unsigned unsigned_add(Unsigned a, Unsigned b) { return a + b; }
-__device__ inline Unsigned unsigned_sub(Unsigned a, Unsigned b) { return a - b; }
-__device__ inline Unsigned unsigned_mul(Unsigned a, Unsigned b) { return a * b; }
-__device__ inline Unsigned unsigned_left(Unsigned a, Unsigned b) { return a << (b & 63); }
-__device__ inline Unsigned unsigned_right(Unsigned a, Unsigned b) { return a >> (b & 63); }
-__device__ inline Unsigned unsigned_min(Unsigned a, Unsigned b) { return b < a ? b : a; }
-__device__ inline Unsigned unsigned_max(Unsigned a, Unsigned b) { return b > a ? b : a; }
-
-__device__ inline Unsigned unsigned_floor_div(Unsigned a, Unsigned b, int& raised) {
-  if (b == 0) raise(raised, DIVISION);
-  return b == 0 ? 0 : a / b;
-}
-
-__device__ inline Unsigned unsigned_mod(Unsigned a, Unsigned b, int& raised) {
-  if (b == 0) raise(raised, MODULO);
-  return b == 0 ? 0 : a % b;
-}
-
-// A product that is rounded before anything is added to it: a fused multiply-add would round differently.
-__device__ inline double float_mul(double a, double b) { return __dmul_rn(a, b); }
-__device__ inline double float_add(double a, double b) { return a + b; }
-__device__ inline double float_sub(double a, double b) { return a - b; }
-__device__ inline double float_div(double a, double b, int& raised) {
-  if (b == 0.0) raise(raised, RATIO);
-  return a / b;
-}
-
-// As processors of the host do it: what does not fit becomes the lowest number.
-__device__ inline Int float_to_int(double a) {
-  const double limit = 9223372036854775808.0;
-  return a >= -limit && a < limit ? (Int)a : (Int)((Unsigned)1 << 63);
-}
-
 // The rules; defined below this file.
-__device__ inline Int get_master(const Prop& prop, Int node, int& raised);
-__device__ inline Int get_edge_owner(const Prop& prop, Int src, Int dst, Int src_master, Int dst_master, int& raised);
+__device__ inline Int get_master(int& raised, const Prop& prop, Int node);
+__device__ inline Int get_edge_owner(int& raised, const Prop& prop, Int src, Int dst, Int src_master, Int dst_master);
 
 // own[row] = master of each row begin to end - 1. wrong[0]: the lowest 4 * row + raised of the rows whose rule raised
 // or gave a rank that does not exist; the least does not depend on the order of the atomics. One thread per row.
@@ -155,7 +86,7 @@ extern "C" __global__ void assign_masters(Prop prop, i64 begin, i64 end, RANK* o
   i64 row = begin + thread_id();
   if (row >= end) return;
   int raised = 0;
-  i64 rank = get_master(prop, prop.first_node + row, raised);
+  i64 rank = get_master(raised, prop, prop.first_node + row);
   if (raised || rank < 0 || rank >= prop.num_parts) atomicMin(wrong, 4 * row + raised);
   else own[row] = (RANK)rank;
 }
@@ -164,7 +95,7 @@ extern "C" __global__ void assign_masters(Prop prop, i64 begin, i64 end, RANK* o
 extern "C" __global__ void masters_of(Prop prop, const i64* nodes, i64 size, RANK* masters) {
   i64 i = thread_id();
   int raised = 0;
-  if (i < size) masters[i] = (RANK)get_master(prop, nodes[i], raised);
+  if (i < size) masters[i] = (RANK)get_master(raised, prop, nodes[i]);
 }
 
 // owners[e] = rank that stores edge e, for the edges of the rows begin to end - 1; wrong as above, with edges. Targets and
@@ -175,9 +106,9 @@ extern "C" __global__ void assign_edges(Prop prop, i64 begin, i64 end, const RAN
     i64 source = prop.first_node + row, target = (i64)prop.targets[edge];
     int raised = 0;
     i64 target_master = -1;
-    if (DST_MASTER == 1) target_master = get_master(prop, target, raised);
+    if (DST_MASTER == 1) target_master = get_master(raised, prop, target);
     if (DST_MASTER == 2) target_master = master_of(prop, target);
-    i64 rank = get_edge_owner(prop, source, target, own[row], target_master, raised);
+    i64 rank = get_edge_owner(raised, prop, source, target, own[row], target_master);
     if (raised || rank < 0 || rank >= prop.num_parts) atomicMin(wrong, 4 * edge + raised);
     else owners[edge] = (OWNER)rank;
   });

@@ -7,12 +7,9 @@ import numpy as np
 
 from cusp.kernels.cuda import c_type, load, struct, threads_for_rows
 from cusp.policies.policy import Policy
+from cusp.policies.prop import NUMBERS
 from cusp.policies.translate_rules import translate
 
-NUMBERS = (
-    "num_nodes", "num_edges", "num_parts", "rank", "rows", "columns", "threshold", "num_places", "all_shares",
-    "has_shares", "first_node",
-)  # fmt: skip
 NUM_FIELDS = len(NUMBERS) + 17
 NOTHING_WRONG = (1 << 63) - 1
 DIVISIONS = ("", "integer division by zero", "integer modulo by zero", "division by zero")
@@ -41,14 +38,12 @@ class Loops:
     def assign_masters(
         self, prop: Any, begin: int, end: int, num_parts: int, mstate: Any, masters: Any, own: Any, at: Any
     ) -> int:
-        """First row, of those from ``begin`` to ``end - 1``, whose master is not a rank; -1 if there is none."""
         wrong = cp.full(1, NOTHING_WRONG, cp.int64)
         kernels = self._kernels(prop, own.dtype, np.dtype(np.uint8))
         kernels.assign_masters(end - begin, _struct(prop, None, None), int(begin), int(end), own, wrong)
         return _first_wrong(wrong, at)
 
     def masters_of(self, prop: Any, nodes: Any, masters: Any, at: Any) -> None:
-        """Masters of any nodes."""
         kernels = self._kernels(prop, masters.dtype, np.dtype(np.uint8))
         nodes = nodes.astype(cp.int64, copy=False)
         kernels.masters_of(nodes.size, _struct(prop, None, None), nodes, nodes.size, masters)
@@ -56,7 +51,6 @@ class Loops:
     def assign_edges(
         self, prop: Any, begin: int, end: int, num_parts: int, masters: Any, own: Any, estate: Any, owners: Any, at: Any
     ) -> int:
-        """First edge of the rows from ``begin`` to ``end - 1`` whose owner is not a rank; -1 if there is none."""
         wrong = cp.full(1, NOTHING_WRONG, cp.int64)
         kernels = self._kernels(prop, own.dtype, owners.dtype)
         kernels.assign_edges(

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from cusp.errors import PolicyError, shortened, together
-from cusp.policies.policy import Policy
+from cusp.policies.policy import Policy, of_the_user
 from cusp.runtime.mpi import MPI
 
 COMBINE = ("add", "max", "min", "local")
@@ -23,12 +23,8 @@ def make_state(make: Any, prop: Any, combine: Mapping[str, str], name: str) -> A
     if make is None:
         return None
     maker = f"policy {name}: {getattr(make, '__name__', 'the function that makes the state')}"
-    try:
+    with of_the_user(f"{maker} raised"):
         state = make(prop)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        raise PolicyError(f"{maker} raised {type(error).__name__}: {shortened(error)}") from error
     if not hasattr(state, "_fields") or not all(isinstance(field, np.ndarray) for field in state):
         raise PolicyError(f"{maker} must return a namedtuple of arrays, not {shortened(repr(state))}")
     for field, values in zip(state._fields, state):

@@ -1,35 +1,34 @@
 """Rules for the GPU: plain functions of numbers, from Python to CUDA C++ with the meaning that numba gives them.
 
-Translated are arguments, arithmetic, comparisons, ``and or not``, ``if``, conditional expressions, assignments to
-variables, ``min max abs``, casts to ``np.int64`` and ``np.uint64``, constants and plain functions of the module,
-and what :class:`cusp.policies.prop.Prop` says of a node. What keeps state or looks at the masters of other nodes needs
-the order of the stream: it stays on the host. So do loops, and whatever numba might understand differently, such as
-numbers of mixed types. (Where an int64 overflows, numba promises nothing; here it wraps around.)
+docs/language.md says what is translated. What keeps state or looks at the masters of other nodes needs the order of the
+stream: it stays on the host. So do loops, and whatever numba might understand differently, such as numbers of mixed
+types. (Where an int64 overflows, numba promises nothing; here it wraps around.)
 """
 
 import ast
+import builtins
+import math
 from collections.abc import Callable
 from pathlib import Path
-from types import CodeType, FunctionType
+from types import FunctionType, ModuleType
+from typing import Any, NoReturn
 
-from cusp.policies.translate_expressions import (
-    BOOL,
-    C_TYPES,
-    INT,
-    NOTHING,
-    PROP,
-    Expressions,
-    UntranslatableError,
-    c_name,
-    in_words,
-    place_of,
-    type_prefix,
-)  # fmt: skip
+import numpy as np
 
-STATEMENTS: dict[type, str] = {
-    ast.Pass: "pass", ast.Expr: "expression", ast.Return: "return", ast.Assign: "assignment",
-    ast.AnnAssign: "annotated", ast.AugAssign: "augmented", ast.If: "if",
+from cusp.language.terms import BOOL, INT, WRAP, Term, in_order
+from cusp.language.translator import Translator
+from cusp.policies.inspect_rules import codes_of
+from cusp.policies.prop import METHODS, NUMBERS
+
+PROP, NOTHING = "const Prop&", "Nothing"  # types of arguments
+CALLED = {  # what a name of a module stands for -> the function of the language
+    min: "min", max: "max", abs: "abs", int: "int", float: "float", np.int64: "int64", np.uint64: "uint64",
+    np.float64: "float", math.sqrt: "sqrt",
 }  # fmt: skip
+
+
+class UntranslatableError(Exception):
+    """Why a rule has to run on the host, with file and line."""
 
 
 def translate(master: Callable, edge: Callable) -> str:
@@ -66,12 +65,12 @@ class _Module:
         assert isinstance(rule, FunctionType)
         called, kind = self.add(rule, kinds)
         if kind not in (INT, BOOL):
-            raise UntranslatableError(f"{place_of(rule)}: {rule.__name__} returns {kind}")
+            raise UntranslatableError(f"{place_of(rule)}: {rule.__name__} returns {kind.lower()}")
         places = [i for i, k in enumerate(kinds) if k != NOTHING]
-        parameters = ", ".join(f"{type_prefix(kinds[i])}a{i}" for i in places)
-        arguments = ", ".join(f"a{i}" for i in places)
-        head = f"__device__ __forceinline__ Int {name}({parameters}, int &raised)"
-        self.texts.append(f"{head} {{ return {called}({arguments}, raised); }}")
+        parameters = "".join(f", {kinds[i]} a{i}" for i in places)
+        arguments = "".join(f", a{i}" for i in places)
+        head = f"__device__ __forceinline__ Int {name}(int& raised{parameters})"
+        self.texts.append(f"{head} {{ return {called}(raised{arguments}); }}")
 
     def add(self, function: FunctionType, kinds: tuple[str, ...]) -> tuple[str, str]:
         """Name in C and type of what a function returns for these types of arguments."""
@@ -90,8 +89,18 @@ class _Module:
         return name, kind
 
 
-class _Function(Expressions):
-    """Translation of one function for given types of its arguments."""
+class _Function(Translator):
+    """Translation of one function for given types of its arguments.
+
+    Attributes
+    ----------
+    kinds : dict of str
+        Types of arguments and variables; variables are added as they are assigned.
+    assigned : set of str
+        Variables that certainly have a value where the translation is.
+    """
+
+    semantics, excuse = WRAP, "cannot be translated"
 
     def __init__(self, module: _Module, function: FunctionType, kinds: tuple[str, ...]) -> None:
         code = function.__code__
@@ -99,99 +108,157 @@ class _Function(Expressions):
             raise UntranslatableError(
                 f"{place_of(function)}: {function.__name__} has unusual arguments, or is a generator"
             )
-        self._definition = _definition_of(function)
+        self._module, self._function, self._definition = module, function, _definition_of(function)
         self._arguments = code.co_varnames[: code.co_argcount]
-        super().__init__(function, dict(zip(self._arguments, kinds, strict=True)), module.add)
+        self.kinds = dict(zip(self._arguments, kinds, strict=True))
+        self.assigned = {name for name, kind in self.kinds.items() if kind != NOTHING}
         self._returns: str | None = None
 
     def translated(self, name: str) -> tuple[str, str]:
-        lines, falls = self._block(self._definition.body, {n for n, kind in self.kinds.items() if kind != NOTHING})
+        """Type of what it returns, and its text."""
+        lines, falls = self._block(self._definition.body)
         if falls or self._returns is None:
             self.refuse(self._definition, "can end without returning a number")
         used = [(n, kind) for n in self._arguments if (kind := self.kinds[n]) != NOTHING]
-        parameters = "".join(f"{type_prefix(kind)}{c_name(n)}, " for n, kind in used)
+        parameters = "".join(f", {kind} {c_name(n)}" for n, kind in used)
         local = [(n, kind) for n, kind in self.kinds.items() if n not in self._arguments]
-        declared = [f"    {C_TYPES[kind]} {c_name(n)} = 0;" for n, kind in local]
-        head = f"__device__ __forceinline__ {C_TYPES[self._returns]} {name}({parameters}int &raised) {{"
-        body = [f"    {line}" for line in lines]
-        return self._returns, "\n".join([head, *declared, *body, "}"])
+        declared = [f"    {kind} {c_name(n)} = 0;" for n, kind in local]
+        head = f"__device__ __forceinline__ {self._returns} {name}(int& raised{parameters}) {{"
+        return self._returns, "\n".join([head, *declared, *_indented(lines), "}"])
 
-    # Statements: lines of C, and whether the next statement can be reached; what is certainly assigned then is added.
+    def refuse(self, node: ast.AST, why: str) -> NoReturn:
+        """Leave the rule on the host, for a reason with file and line."""
+        raise UntranslatableError(f"{place_of(self._function, getattr(node, 'lineno', None))}: {why}")
 
-    def _block(self, statements: list[ast.stmt], assigned: set[str]) -> tuple[list[str], bool]:
+    # Expressions: what names and calls stand for.
+
+    def named(self, node: ast.Name | ast.Attribute) -> Term:
+        if isinstance(node, ast.Name) and self._is_local(node.id):
+            if self.kinds.get(node.id) == NOTHING:
+                self.refuse(node, f"looks at {node.id}")
+            if node.id not in self.assigned:
+                self.refuse(node, f"{node.id} may not have a value yet")
+            return Term(c_name(node.id), self.kinds[node.id])
+        if prop := self._prop_of(node):
+            if node.attr not in NUMBERS:  # type: ignore[union-attr]
+                self.refuse(node, ast.unparse(node))
+            return Term(f"{prop}.{node.attr}", INT)  # type: ignore[union-attr]
+        return self.constant(node, self._object(node))
+
+    def function_of(self, node: ast.Call) -> str:
+        called = self._object(node.func)
+        return CALLED.get(called, "") if isinstance(called, type | type(min)) else ""
+
+    def call(self, node: ast.Call) -> Term:
+        if node.keywords or any(isinstance(part, ast.Starred) for part in node.args):
+            self.refuse(node, "arguments by name")
+        if prop := self._prop_of(node.func):
+            method, terms = node.func.attr, [self.term(part) for part in node.args]  # type: ignore[attr-defined]
+            if method not in METHODS or [term.kind for term in terms] != [INT]:
+                self.refuse(node, f"prop.{method}() of {', '.join(term.kind.lower() for term in terms)}")
+            return Term(f"prop_{method}({prop}, {terms[0].text})", INT)
+        called = self._object(node.func)
+        if not isinstance(called, FunctionType):
+            return super().call(node)
+        terms = [self.term(part) for part in node.args]
+        if called.__code__.co_argcount != len(terms):
+            self.refuse(node, f"{called.__name__} has {called.__code__.co_argcount} arguments")
+        name, kind = self._module.add(called, tuple(term.kind for term in terms))
+        return Term(in_order(f"{name}(raised{', {}' * len(terms)})", *terms), kind)
+
+    def _is_local(self, name: str) -> bool:
+        code = self._function.__code__
+        return name in code.co_varnames + code.co_cellvars
+
+    def _prop_of(self, node: ast.expr) -> str | None:
+        """The argument in C of which this is an attribute, if that is the ``prop`` of a rule."""
+        owner = getattr(node, "value", None)
+        known = isinstance(node, ast.Attribute) and isinstance(owner, ast.Name) and self.kinds.get(owner.id) == PROP
+        return c_name(owner.id) if known else None  # type: ignore[union-attr]
+
+    def _object(self, node: ast.expr) -> Any:
+        """What a name of the module, or of a module that it imports, stands for."""
+        if isinstance(node, ast.Attribute):
+            owner = self._object(node.value)
+            if isinstance(owner, ModuleType) and hasattr(owner, node.attr):
+                return getattr(owner, node.attr)
+        if isinstance(node, ast.Name) and not self._is_local(node.id):
+            names = self._function.__code__.co_freevars
+            if node.id in names and self._function.__closure__:
+                return self._function.__closure__[names.index(node.id)].cell_contents
+            for scope in (self._function.__globals__, vars(builtins)):
+                if node.id in scope:
+                    return scope[node.id]
+        self.refuse(node, f"{ast.unparse(node)} {self.excuse}")
+
+    # Statements: lines of C, and whether the next statement can be reached.
+
+    def _block(self, statements: list[ast.stmt]) -> tuple[list[str], bool]:
         lines: list[str] = []
-        for statement in statements:
-            if type(statement) not in STATEMENTS:
-                self.refuse(statement, f"{in_words(statement)} cannot be translated")
-            more, falls = getattr(self, f"_{STATEMENTS[type(statement)]}")(statement, assigned)
-            lines += more
-            if not falls:
-                return lines, False
+        for node in statements:
+            match node:
+                case ast.Pass() | ast.Expr(value=ast.Constant()) | ast.AnnAssign(value=None):
+                    pass
+                case ast.Return(value=ast.expr() as value):
+                    return [*lines, self._return(node, self.term(value))], False
+                case ast.Assign(targets=targets, value=value):
+                    term = self.term(value)
+                    lines += [self._assign(target, term) for target in targets]
+                case ast.AnnAssign(target=target, value=ast.expr() as value):
+                    lines.append(self._assign(target, self.term(value)))
+                case ast.AugAssign(target=ast.Name(id=name) as target, op=operation, value=value):
+                    read = ast.copy_location(ast.Name(name, ast.Load()), node)
+                    term = self.binary(node, operation, self.term(read), self.term(value))
+                    lines.append(self._assign(target, term))
+                case ast.If():
+                    more, falls = self._if(node)
+                    lines += more
+                    if not falls:
+                        return lines, False
+                case _:
+                    self.refuse(node, f"{ast.unparse(node).splitlines()[0]} {self.excuse}")
         return lines, True
 
-    def _pass(self, node: ast.Pass, assigned: set[str]) -> tuple[list[str], bool]:
-        return [], True
+    def _return(self, node: ast.Return, term: Term) -> str:
+        kinds = {term.kind, self._returns or term.kind}
+        if len(kinds) > 1 and kinds != {INT, BOOL}:
+            self.refuse(node, f"returns {term.kind.lower()} here and {str(self._returns).lower()} elsewhere")
+        self._returns = INT if len(kinds) > 1 else term.kind  # numba makes both whole numbers
+        return f"return {term.text};"
 
-    def _expression(self, node: ast.Expr, assigned: set[str]) -> tuple[list[str], bool]:
-        if not isinstance(node.value, ast.Constant):
-            self.refuse(node, "an expression without an effect on numbers")
-        return [], True
-
-    def _return(self, node: ast.Return, assigned: set[str]) -> tuple[list[str], bool]:
-        if node.value is None:
-            self.refuse(node, "returns nothing")
-        code, kind = self.value(node.value, assigned)
-        if self._returns is None:
-            self._returns = kind
-        if {kind, self._returns} == {INT, BOOL}:
-            self._returns = INT  # numba makes both whole numbers
-        elif kind != self._returns:
-            self.refuse(node, f"returns {kind} here and {self._returns} elsewhere")
-        return [f"return {code};"], False
-
-    def _assignment(self, node: ast.Assign, assigned: set[str]) -> tuple[list[str], bool]:
-        lines: list[str] = []
-        for target in node.targets:
-            lines += self._assign(target, *self.value(node.value, assigned), assigned)
-        return lines, True
-
-    def _annotated(self, node: ast.AnnAssign, assigned: set[str]) -> tuple[list[str], bool]:
-        if node.value is None:
-            return [], True
-        return self._assign(node.target, *self.value(node.value, assigned), assigned), True
-
-    def _augmented(self, node: ast.AugAssign, assigned: set[str]) -> tuple[list[str], bool]:
-        if not isinstance(node.target, ast.Name):
-            self.refuse(node, "changes something that is not a variable")
-        read = ast.copy_location(ast.Name(node.target.id, ast.Load()), node)
-        value = self.binary(node, node.op, self.value(read, assigned), self.value(node.value, assigned))
-        return self._assign(node.target, *value, assigned), True
-
-    def _assign(self, target: ast.expr, code: str, kind: str, assigned: set[str]) -> list[str]:
-        if isinstance(target, ast.Tuple):
-            self.refuse(target, f"{in_words(target)} cannot be translated")
+    def _assign(self, target: ast.expr, term: Term) -> str:
         if not isinstance(target, ast.Name):
             self.refuse(target, "changes something that is not a variable")
-        known = self.kinds.setdefault(target.id, kind)
-        if known != kind:
-            self.refuse(target, f"{target.id} is {known} in one place and {kind} in another")
-        assigned.add(target.id)
-        return [f"{c_name(target.id)} = {code};"]
+        known = self.kinds.setdefault(target.id, term.kind)
+        if known != term.kind:
+            self.refuse(target, f"{target.id} is {known.lower()} in one place and {term.kind.lower()} in another")
+        self.assigned.add(target.id)
+        return f"{c_name(target.id)} = {term.text};"
 
-    def _if(self, node: ast.If, assigned: set[str]) -> tuple[list[str], bool]:
-        test = self.test(node.test, assigned)
-        yes, no = set(assigned), set(assigned)
-        lines, falls = self._block(node.body, yes)
-        other, other_falls = self._block(node.orelse, no)
-        assigned |= yes & no if falls and other_falls else yes if falls else no
+    def _if(self, node: ast.If) -> tuple[list[str], bool]:
+        test, before = self.test(node.test), self.assigned
+        self.assigned = set(before)
+        lines, falls = self._block(node.body)
+        yes, self.assigned = self.assigned, set(before)
+        other, other_falls = self._block(node.orelse)
+        if falls:
+            self.assigned = yes & self.assigned if other_falls else yes
         lines = [f"if ({test}) {{", *_indented(lines), "}"]
-        if other:
-            lines += ["else {", *_indented(other), "}"]
-        return lines, falls or other_falls
+        return lines + (["else {", *_indented(other), "}"] if other else []), falls or other_falls
 
 
 def _indented(lines: list[str]) -> list[str]:
     return [f"    {line}" for line in lines]
+
+
+def place_of(function: FunctionType, line: int | None = None) -> str:
+    """File and line, for messages."""
+    return f"{Path(function.__code__.co_filename).name}:{line or function.__code__.co_firstlineno}"
+
+
+def c_name(name: str) -> str:
+    """A variable's name in C, where it cannot be a keyword."""
+    return "v_" + name if name.isascii() else "v_" + name.encode().hex()
 
 
 def _definition_of(function: FunctionType) -> ast.FunctionDef:
@@ -202,22 +269,9 @@ def _definition_of(function: FunctionType) -> ast.FunctionDef:
         tree, compiled = ast.parse(text), compile(text, code.co_filename, "exec")
     except (OSError, SyntaxError, ValueError):
         raise UntranslatableError(f"the text of {function.__name__} is not available") from None
-    if any(_same(other, code) for other in _codes(compiled)):
+    if code in codes_of(compiled):
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef) and node.name == code.co_name:
                 if min([node.lineno, *(d.lineno for d in node.decorator_list)]) == code.co_firstlineno:
                     return node
     raise UntranslatableError(f"the text of {function.__name__} is not available")
-
-
-def _codes(code: CodeType) -> list[CodeType]:
-    inner = [part for part in code.co_consts if isinstance(part, CodeType)]
-    return inner + [deeper for part in inner for deeper in _codes(part)]
-
-
-def _same(one: CodeType, other: CodeType) -> bool:
-    def key(code: CodeType) -> tuple:
-        constants = [part for part in code.co_consts if not isinstance(part, CodeType)]
-        return (code.co_name, code.co_firstlineno, code.co_code, code.co_names, code.co_varnames, repr(constants))
-
-    return key(one) == key(other)

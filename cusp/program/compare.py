@@ -25,10 +25,10 @@ from cusp.program.cli import (
     policy_parameters,
 )
 from cusp.program.foreign import open_graph
-from cusp.program.shares import told_shares
+from cusp.program.shares import given_shares
 from cusp.program.warm_up import warm_up
 from cusp.runtime.mpi import MPI
-from cusp.runtime.stopwatch import Stopwatch
+from cusp.runtime.timeline import Stopwatch
 
 
 class Column(NamedTuple):
@@ -107,7 +107,7 @@ def _policies(options: argparse.Namespace, parts: int) -> list[Any]:
     if names == ["all"]:
         names = [name for name, _ in installed_policies() if name != "map" or options.node_map]
     policies = [load_policy(name, **policy_parameters(options)) for name in names]
-    policies = [told_shares(policy, options.shares, parts) for policy in policies]
+    policies = [given_shares(policy, options.shares, parts) for policy in policies]
     for policy in policies:
         policy.grid_for(parts)
     return policies

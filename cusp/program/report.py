@@ -3,7 +3,6 @@
 import json
 from typing import TYPE_CHECKING
 
-from cusp.card.interfaces import Card
 from cusp.card.limit import edge_bytes, resident_bytes
 from cusp.errors import together
 from cusp.estimates.dry_run import DryRun
@@ -12,7 +11,8 @@ from cusp.input.graph_file import GraphHeader
 from cusp.output.whole_file import OutputError, whole_file
 from cusp.partition import Partition
 from cusp.runtime import progress as show_progress
-from cusp.runtime.devices import Placement, backend
+from cusp.runtime.devices import Placement
+from cusp.runtime.storage import memory_of
 
 LINK = 50e9  # bytes per second that a GPU reads over PCIe 5
 
@@ -38,7 +38,7 @@ def progress(rank: int, text: str) -> None:
 
 
 def hint(rank: int, texts: list[str]) -> None:
-    """Tell those who watch what they might do otherwise (:mod:`cusp.program.hints`)."""
+    """Show those who watch what they might do otherwise (:mod:`cusp.program.hints`)."""
     if rank == 0:
         for text in texts:
             show_progress.hint(text)
@@ -83,7 +83,7 @@ def describe_placement(placement: Placement, rules: str, comm: "Intracomm") -> s
 
 def describe_card(device: str, comm: "Intracomm") -> list[str]:
     """A line on where the edges are, if some GPU has a limit. Collective."""
-    everyone = comm.allgather(backend(Card, device).usage())
+    everyone = comm.allgather(memory_of(device).usage())
     usages = [usage._asdict() for usage in everyone if usage]
     if not usages:
         return []
@@ -134,22 +134,16 @@ def warn_of_idle_ranks(part: Partition, ranks: int, rank: int) -> None:
 
 
 def dry_run(result: DryRun, policy: str, limit: int | None = None) -> str:
-    """What a partition will need: estimates where there are any, and bounds; on GPUs of which ``limit`` may be used."""
-    bounds, quality = result.bounds, result.quality
-    lines = [f"policy {policy} on {result.parts} rank{'s' * (result.parts > 1)}: {result.source}"]
-    rows = [
-        ("replication factor", "replication", bounds.replication),
-        ("balance of edges", "edge_balance", result.parts),
-        ("graph on the largest rank, MB", "memory_mb", bounds.memory_mb),
-        ("  while it is built, MB", "peak_mb", bounds.peak_mb),
-        ("sent per round by all ranks, MB", "mb_a_round", bounds.mb_a_round),
-    ]
+    """What a partition will need, and bounds; on GPUs of which ``limit`` may be used."""
+    lines = [f"policy {policy} on {result.parts} rank{'s' * (result.parts > 1)}, from all edges{result.note}"]
     lines.append(f"{'':<31}{'estimate':>12}{'at most':>12}")
-    for title, name, bound in rows:
-        value = "-" if quality is None else f"{result.figure(name):,.2f}"
-        lines.append(f"{title:<31}{value:>12}{bound:>12,.2f}")
-    if quality is not None and result.low < result.high:
-        lines.append(f"the replication factor is likely between {result.low:.2f} and {result.high:.2f}")
+    titles = {
+        "replication": "replication factor", "edge_balance": "balance of edges",
+        "memory_mb": "graph on the largest rank, MB", "peak_mb": "  while it is built, MB",
+        "mb_a_round": "sent per round by all ranks, MB",
+    }  # fmt: skip
+    for name, title in titles.items():
+        lines.append(f"{title:<31}{result.figures[name]:>12,.2f}{result.bounds[name]:>12,.2f}")
     lines.append("at most: for any policy; memory: for any that balances the edges, without --memory-limit")
     if limit is not None:
         resident, edges = resident_bytes(result.header, result.parts, limit), edge_bytes(result.header, result.parts)

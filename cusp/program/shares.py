@@ -11,8 +11,8 @@ from cusp.input.graph_file import GraphHeader
 from cusp.kernels.interfaces import Build
 from cusp.policies.policy import Policy
 from cusp.runtime.devices import Placement, backend, finisher, free_bytes, xp_of
-from cusp.runtime.stopwatch import Stopwatch
 from cusp.runtime.threads import in_parallel, ranges
+from cusp.runtime.timeline import Stopwatch
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -25,7 +25,7 @@ PASSES = 3
 LABEL_BYTES = 8
 
 
-Wanted = str | tuple[int, ...] | None  # ``auto``, or as told
+Wanted = str | tuple[int, ...] | None  # ``auto``, or as given
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def with_shares(
     return policy, f"shares: {_text(policy)}, limited by the memory of GPUs"
 
 
-def told_shares(policy: Policy, wanted: Wanted, parts: int) -> Policy:
+def given_shares(policy: Policy, wanted: Wanted, parts: int) -> Policy:
     """A policy with the shares that an option names, for so many parts, where no rank gets them.
 
     Raises

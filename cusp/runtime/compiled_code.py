@@ -1,25 +1,32 @@
-"""Numba's cache of compiled code: damaged files are compiled anew, and a full disk only means that nothing is kept.
+"""Numba's cache of compiled code in a folder of ours, safe for ranks that write at once; generated modules.
 
-Each file begins with a digest of the rest, and an entry names what it was compiled for, so that machine code is run
-only if it is what was written. Files that another user may have written are not read.
+Numba alone would keep code in its own folders, run it after an edit in the file of a *callee*, lose one of two entries
+that are added at once or take one for the other, and end with a traceback where a file is damaged.
 """
 
 import fcntl
+import functools
 import hashlib
 import os
-import pickle
 import stat
+import sys
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numba
 from numba.core import caching
 from numba.core.dispatcher import Dispatcher
 
-from cusp.runtime.environment import cache_folder, not_kept, source_digest
+from cusp.errors import ROOT
+from cusp.runtime import signals
 from cusp.runtime.leftovers import replacing
 
-DIGEST = hashlib.sha256().digest_size
+PACKAGES = ("cusp", "cusp/apps", "gluon")
+
+_not_kept: list[str] = []  # why
 
 
 def njit(cache: bool = False, **options: Any) -> Callable[[Callable], Any]:
@@ -28,34 +35,34 @@ def njit(cache: bool = False, **options: Any) -> Callable[[Callable], Any]:
     def declared(function: Callable) -> Any:
         dispatcher = numba.njit(**options)(function)
         if cache and isinstance(dispatcher, Dispatcher):  # not with NUMBA_DISABLE_JIT
-            dispatcher._cache = Cache(function)
+            try:
+                dispatcher._cache = Cache(function)
+            except OSError as error:
+                not_kept(str(error))
         return dispatcher
 
     return declared
 
 
 class Locator(caching.CacheImpl._locator_classes[0]):  # its name differs between versions of numba
-    """The folder for the code of one source file; when it cannot be made, nothing is kept."""
+    """The folder for the code of one source file."""
 
     def __init__(self, function: Callable, file: str) -> None:
         super().__init__(function, file)
         folder = numba.config.CACHE_DIR or cache_folder(source_digest())
+        if folder is None:
+            raise OSError("there is no folder for it")
         self._cache_path = os.path.join(folder, self.get_suitable_cache_subpath(file))
 
     @classmethod
     def from_function(cls, function: Callable, file: str) -> "Locator":
         """The locator of any function."""
         found = cls(function, file)
-        found.ensure_cache_path()
+        os.makedirs(found.get_cache_path(), 0o700, exist_ok=True)
         return found
 
     def ensure_cache_path(self) -> None:
-        """Make the folder."""
-        path = self.get_cache_path()
-        try:
-            os.makedirs(path, 0o700, exist_ok=True)
-        except OSError as error:
-            not_kept(f"{path}: {error.strerror or error}")
+        """It was made when the function was declared."""
 
 
 class Entries(caching.CompileResultCacheImpl):
@@ -76,12 +83,12 @@ class Cache(caching.FunctionCache):
 
 
 class CodeFiles(caching.IndexDataCacheFile):
-    """The index and the entries of one function."""
+    """The index and the entries of one function. An entry names its signature: it is run for no other."""
 
     compiled = 0  # functions, for given types, since the start of this process
 
     def load(self, key: Any) -> Any:
-        """The entry of a signature; None if there is none that is whole."""
+        """The entry of a signature; None if there is none that can be read."""
         try:
             found, data = super().load(key) or (None, None)
         except Exception:  # pickles of something else raise anything
@@ -100,36 +107,87 @@ class CodeFiles(caching.IndexDataCacheFile):
 
     def _load_index(self) -> dict[Any, str]:
         try:
-            version, stamp, entries = pickle.loads(_read(self._index_path))
+            return dict(super()._load_index())
         except Exception:
             return {}
-        return entries if (version, stamp) == (self._version, self._source_stamp) else {}
-
-    def _save_index(self, overloads: dict[Any, str]) -> None:
-        _write(self._index_path, self._dump((self._version, self._source_stamp, overloads)))
-
-    def _load_data(self, name: str) -> Any:
-        return pickle.loads(_read(self._data_path(name)))
-
-    def _save_data(self, name: str, data: Any) -> None:
-        _write(self._data_path(name), self._dump(data))
 
 
-def _read(path: str) -> bytes:
-    with open(path, "rb") as file:
-        found = os.fstat(file.fileno())
-        if found.st_uid not in (0, os.geteuid()) or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            raise OSError(f"{path}: others may have written it")
-        content = file.read()
-    if hashlib.sha256(content[DIGEST:]).digest() != content[:DIGEST]:
-        raise OSError(f"{path}: damaged")
-    return content[DIGEST:]
+def import_text(text: str, depends_on: list[bytes]) -> ModuleType:
+    """A module of this text, which numba finds in a file of the cache folder; what is in the file is not run.
+
+    Numba keeps machine code only of functions that come from a file. It is named by a hash of all that its machine code
+    depends on, so a change makes a new file.
+
+    Parameters
+    ----------
+    text : str
+    depends_on : list of bytes
+        What the compiled code depends on besides the text, this package and the version of numba.
+    """
+    digest = hashlib.sha256(f"{text}{source_digest()}{numba.__version__}".encode())
+    for part in depends_on:
+        digest.update(part)
+    name = f"cusp_generated_{digest.hexdigest()[:16]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    path = (cache_folder("rules") or Path("no folder")) / f"{name}.py"
+    try:
+        if path.parent.exists() and (not path.exists() or path.read_bytes() != text.encode()):
+            with replacing(path, sync=False) as temporary:
+                temporary.write_text(text)
+    except OSError as error:
+        not_kept(f"{path}: {error.strerror or error}")
+    module = ModuleType(name)
+    module.__file__ = str(path)
+    sys.modules[name] = module
+    exec(compile(text, path, "exec"), module.__dict__)
+    return module
 
 
-def _write(path: str, content: bytes) -> None:
-    with replacing(path, sync=False) as temporary, open(temporary, "wb", opener=_only_for_us) as file:
-        file.write(hashlib.sha256(content).digest() + content)
+def cache_folder(*below: str) -> Path | None:
+    """Folder for compiled code: ``$CUSP_CACHE``, else ``$XDG_CACHE_HOME/cusp`` or ``~/.cache/cusp``; or one below it.
+
+    What is in it will be run, so only this user may write there. If that is not so, or nothing can be written, there is
+    none.
+    """
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    folder = Path(os.environ.get("CUSP_CACHE") or os.path.join(home, "cusp"))
+    for place in (folder, *(folder.joinpath(*below[: depth + 1]) for depth in range(len(below)))):
+        if why := why_not_ours(place):
+            not_kept(why)
+            return None
+    return folder.joinpath(*below)
 
 
-def _only_for_us(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+@functools.cache
+def why_not_ours(folder: Path) -> str | None:
+    """Make a folder that only this user may write to; or why what is there is not one."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = folder.stat()
+        if found.st_uid != os.geteuid() or folder.lstat().st_uid not in (0, os.geteuid()):
+            return f"{folder}: belongs to another user; set CUSP_CACHE to a folder of your own"
+        if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            return f"{folder}: others may write into it; chmod -R go-w {folder}"
+        with tempfile.TemporaryFile(dir=folder):
+            return None
+    except OSError as error:
+        return f"{folder}: cannot be written: {error.strerror or error}; set CUSP_CACHE to another folder"
+
+
+def not_kept(why: str) -> None:
+    """Say, but only once, that the next run will have to compile again."""
+    if not _not_kept and signals.launched()[1] == 0:
+        sys.stderr.write(f"warning: compiled code is not kept: {why}\n")
+    _not_kept.append(why)
+
+
+@functools.cache
+def source_digest() -> str:
+    """Hash of all our Python files: numba does not notice edits in the files of *callees*."""
+    digest = hashlib.sha256(sys.version.encode())
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            digest.update(str(path).encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]

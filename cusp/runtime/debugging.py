@@ -44,8 +44,8 @@ def agree(comm: "Intracomm", call: str) -> None:
     calls = _own(comm).allgather((call, where))
     other = next((rank for rank, (name, _) in enumerate(calls) if name != calls[0][0]), 0)
     if other:
-        told = "; ".join(f"rank {rank} {calls[rank][0]}{calls[rank][1]}" for rank in (0, other))
-        raise CollectiveError(f"{told}: every rank must call collective functions, in the same order")
+        differ = "; ".join(f"rank {rank} {calls[rank][0]}{calls[rank][1]}" for rank in (0, other))
+        raise CollectiveError(f"{differ}: every rank must call collective functions, in the same order")
 
 
 def agree_on_end(comm: "Intracomm") -> None:

@@ -1,6 +1,6 @@
 """CPU or GPU: chosen here, once, by loading modules.
 
-What a pair of modules ``*_cpu`` and ``*_gpu`` offers is stated by a Protocol in the ``interfaces.py`` beside them.
+A Protocol in an ``interfaces.py`` states what the modules ``*_cpu`` and ``*_gpu`` beside it have in common.
 """
 
 import importlib
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from cusp.errors import InputError, OptionError, together
 from cusp.runtime import timeline
-from cusp.runtime.environment import cache_folder
+from cusp.runtime.compiled_code import cache_folder
 from cusp.runtime.files import has_space
 from cusp.runtime.threads import use_threads
 
@@ -76,10 +76,10 @@ def is_mixed(devices: Iterable[str]) -> bool:
 
 
 def backend(interface: Callable[..., Interface], device: str) -> Interface:
-    """The module that offers, on a device, what a Protocol of an ``interfaces.py`` says.
+    """The module that implements a Protocol of an ``interfaces.py`` on a device.
 
     ``EdgeRules`` in ``apps/graph500/interfaces.py`` describes ``edge_rules_cpu`` and ``edge_rules_gpu`` beside it. A
-    Protocol derived from another is about the same modules: it adds what only one device offers.
+    Protocol derived from another is about the same modules: it adds what only one device has.
 
     Parameters
     ----------
@@ -191,12 +191,14 @@ def _devices_of(wanted: str, hosts: list[str]) -> list[str]:
 
 def _use_gpu(number: int) -> tuple[str, str | None]:
     """Make the GPU ``number`` modulo their number this process's; a description, or why there is none."""
-    folder = os.environ.setdefault("CUPY_CACHE_DIR", str(cache_folder("kernels")))
-    if not has_space(folder, KERNELS_BYTES):
+    folder = os.environ.get("CUPY_CACHE_DIR") or cache_folder("kernels")
+    if folder and has_space(str(folder), KERNELS_BYTES):
+        os.environ["CUPY_CACHE_DIR"] = str(folder)
+    else:
         os.environ["CUPY_CACHE_IN_MEMORY"] = "1"
     try:
-        cuda = importlib.import_module("cusp.kernels.cuda")
+        gpu = importlib.import_module("cusp.runtime.device_gpu")
     except ImportError as error:
         return "", f"CuPy cannot be imported ({error}): pip install 'cusp-gluon[gpu-cuda12]' or [gpu-cuda13]"
-    why = cuda.why_unusable()
-    return ("", why) if why else (cuda.use(number), None)
+    why = gpu.why_unusable()
+    return ("", why) if why else (gpu.use(number), None)

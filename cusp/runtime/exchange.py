@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm, Request, Status
 
 PIECE = 1 << 30  # bytes: MPI counts are 32-bit numbers before MPI 4
-LOOKS, OFFERS = 50, 200  # before a process that waits sleeps
+LOOKS, YIELDS = 50, 200  # before a process that waits sleeps
 SHORTEST, LONGEST = 2e-5, 2e-4  # seconds of sleep between looks
 
 
@@ -97,7 +97,7 @@ def pauses(looks: int = 0) -> Iterator[float]:
     """
     for _ in range(looks):
         yield 0.0
-    for _ in range(OFFERS):
+    for _ in range(YIELDS):
         os.sched_yield()
         yield 0.0
     slept = 0.0

@@ -8,14 +8,10 @@ import re
 import secrets
 import shutil
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 MARK = re.compile(r"cusp-([0-9a-f]{8})-(\d+)-(\d+)-")  # host, process, when it started
-SHARED_MEMORY = Path("/dev/shm")
-SEGMENT = re.compile(r"mpich_shm_[0-9a-f]+_\d+")
-SETTLED = 60  # seconds after which all ranks of a job have opened its shared memory
 
 _unfinished: set[Path] = set()
 
@@ -58,7 +54,7 @@ def temporary_beside(path: str | os.PathLike[str]) -> Path:
 @contextlib.contextmanager
 def gone_at_end(path: Path) -> Iterator[None]:
     """Remove a file or folder at the end of the block, or when a signal ends the process before."""
-    remove_on_signal(path)
+    _unfinished.add(path)
     try:
         yield
     finally:
@@ -66,22 +62,10 @@ def gone_at_end(path: Path) -> Iterator[None]:
         _unfinished.discard(path)
 
 
-def remove_on_signal(path: Path) -> None:
-    """Remove a file or folder when a signal ends the process."""
-    _unfinished.add(path)
-
-
 def remove_unfinished() -> None:
     """Remove what blocks that will not end have made; for a process that is about to leave."""
     for path in list(_unfinished):
         _remove(path)
-
-
-def sweep_all() -> None:
-    """Remove what was left in ``$TMPDIR`` and in shared memory."""
-    with contextlib.suppress(OSError):  # there may be no folder for temporary files at all
-        sweep(tempfile.gettempdir())
-    sweep_shared_memory()
 
 
 def sweep(folder: str | os.PathLike[str]) -> None:
@@ -93,19 +77,6 @@ def sweep(folder: str | os.PathLike[str]) -> None:
                 _remove(Path(entry.path))
 
 
-def sweep_shared_memory(folder: Path = SHARED_MEMORY) -> None:
-    """Remove segments of MPICH that belong to this user and that no process has mapped any more."""
-    latest = time.time() - SETTLED
-    with contextlib.suppress(OSError), os.scandir(folder) as entries:
-        left = {
-            entry.path
-            for entry in entries
-            if SEGMENT.fullmatch(entry.name) and _is_ours(entry) and entry.stat().st_mtime < latest
-        }
-        for path in left - _mapped(left):
-            _remove(Path(path))
-
-
 def started(process: int) -> str | None:
     """When a process began, in the system's own unit; None if it is gone."""
     try:
@@ -113,17 +84,6 @@ def started(process: int) -> str | None:
     except OSError:
         return None
     return None if fields[0] in "ZX" else fields[19]
-
-
-def _mapped(paths: set[str]) -> set[str]:
-    """Those of the files that a process of this user has mapped."""
-    found: set[str] = set()
-    for process in os.scandir("/proc") if paths else ():
-        with contextlib.suppress(OSError):
-            if process.name.isdigit() and _is_ours(process):
-                maps = Path(process.path, "maps").read_text(errors="replace")
-                found |= {path for path in paths - found if path in maps}
-    return found
 
 
 def _is_ours(entry: os.DirEntry[str]) -> bool:

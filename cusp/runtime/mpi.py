@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from cusp.errors import InputError
 from cusp.runtime import signals
-from cusp.runtime.environment import local_ranks
+from cusp.runtime.signals import local_ranks
 
 YIELDING = {"MPIR_CVAR_POLLS_BEFORE_YIELD": "0", "OMPI_MCA_mpi_yield_when_idle": "1"}  # of MPICH, of Open MPI
 

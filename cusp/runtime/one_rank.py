@@ -28,7 +28,7 @@ class Status:
 
 
 class Comm:
-    """A communicator, with what is kept on it."""
+    """A communicator of the only rank, with what is kept on it."""
 
     rank, size = 0, 1
 
@@ -45,20 +45,16 @@ class Comm:
     def Set_attr(self, key: int, value: Any) -> None:
         self._kept[key] = value
 
-    def Dup(self) -> "Intracomm":
-        return Intracomm()
+    def Dup(self) -> "Comm":
+        return Comm()
 
-    def Split(self, color: int = 0, key: int = 0) -> "Intracomm":
-        return COMM_NULL if color == UNDEFINED else Intracomm()
+    def Split(self, color: int = 0, key: int = 0) -> "Comm":
+        return COMM_NULL if color == UNDEFINED else Comm()
 
     Split_type = Split
 
     def Free(self) -> None:
         self._kept.clear()
-
-
-class Intracomm(Comm):
-    """The only rank."""
 
     def Barrier(self) -> None:
         pass
@@ -116,4 +112,5 @@ def Get_library_version() -> str:
     return "none, one rank"
 
 
-COMM_WORLD, COMM_SELF, COMM_NULL = Intracomm(), Intracomm(), Intracomm()
+Intracomm = Comm
+COMM_WORLD, COMM_SELF, COMM_NULL = Comm(), Comm(), Comm()

@@ -57,7 +57,7 @@ def error(text: str) -> None:
 
 
 def hint(text: str) -> None:
-    """Tell a person who watches what would be better."""
+    """Show a person who watches what would be better."""
     if _Now.running:
         with _Now.lock:
             _erase()
@@ -75,7 +75,7 @@ def begin(text: str) -> None:
         _Now.done, _Now.of, _Now.before, _Now.what = 0, 0, 0, ""
 
 
-def tell(done: int = 0, of: int = 0, what: str = "", before: int = 0, **facts: Any) -> None:
+def update(done: int = 0, of: int = 0, what: str = "", before: int = 0, **facts: Any) -> None:
     """Say that a round has ended, with facts about it; and how much of all is done, if that is known.
 
     ``what`` is the name of one of all, such as a source; ``before`` says how many a checkpoint had when this run began.

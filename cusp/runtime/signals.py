@@ -41,6 +41,11 @@ def launched() -> tuple[int, int]:
     return 1, 0
 
 
+def local_ranks() -> int:
+    """Number of ranks on this host, according to MPICH or Open MPI."""
+    return int(os.environ.get("MPI_LOCALNRANKS") or os.environ.get("OMPI_COMM_WORLD_LOCAL_SIZE") or 1)
+
+
 def prefixed(text: str) -> str:
     """The text with its rank before each line, so that the lines of several ranks can be told apart."""
     size, rank = launched()
@@ -91,10 +96,10 @@ def end_on_signals() -> None:
             return  # somebody else's, or ignored as in a job in the background, or already ours
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, frame: None if _Round.awaited else _end_by(number))
-    told, tell = os.pipe()
-    os.set_blocking(tell, False)
-    signal.set_wakeup_fd(tell, warn_on_full_buffer=False)  # Python's handlers wait for the main thread, this does not
-    threading.Thread(target=_wait, args=(told,), daemon=True).start()
+    heard, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)  # Python's handlers wait for the main thread, this does not
+    threading.Thread(target=_wait, args=(heard,), daemon=True).start()
 
 
 def ignore_signals() -> None:
@@ -138,7 +143,7 @@ def leave(code: int) -> NoReturn:
 def hydra_socket() -> int | None:
     """The socket to MPICH's launcher, which lets ranks wait for ever for one that left before MPI started.
 
-    Unless it is told, in a line of the protocol PMI-1, which the library speaks there once it starts.
+    Unless it gets a line of the protocol PMI-1, which the library speaks there once it starts.
     """
     number = os.environ.get("PMI_FD", "")
     with contextlib.suppress(OSError, ValueError):
@@ -147,8 +152,8 @@ def hydra_socket() -> int | None:
     return None
 
 
-def _wait(told: int) -> None:
-    while number := os.read(told, 1):
+def _wait(heard: int) -> None:
+    while number := os.read(heard, 1):
         if number[0] not in (signal.SIGINT, signal.SIGTERM):
             continue
         if not _Round.awaited or _Round.again:
@@ -175,7 +180,7 @@ def _end_by(number: int) -> None:
         time.sleep(PATIENCE)  # the main thread and the one that waits both hear of a signal: one acts
     elif number == signal.SIGTERM:
         if launched()[1] > 0:
-            time.sleep(0.5)  # if all ranks were told, rank 0 speaks for them
+            time.sleep(0.5)  # if all ranks get it, rank 0 speaks for them
         with contextlib.suppress(OSError):
             os.write(2, prefixed("error: ended by SIGTERM").encode())
     leave(128 + number)
@@ -189,7 +194,7 @@ def _end_all(kind: type[BaseException], error: BaseException, trace: TracebackTy
         time.sleep(0.5)  # if all ranks have made the same mistake, rank 0 speaks for them
     with contextlib.suppress(OSError):
         _tell(kind, error, trace)
-    time.sleep(0.1)  # the launcher, once told of the end, no longer reads what ranks have written
+    time.sleep(0.1)  # the launcher, once it knows of the end, no longer reads what ranks have written
     if hydra_socket() is None:
         with contextlib.suppress(ImportError, RuntimeError):  # where there is no MPI, nobody waits
             importlib.import_module("mpi4py.MPI")  # if it was not imported yet, the others wait there for this rank

@@ -4,21 +4,21 @@ The phases of the partitioner walk through such arrays in chunks and ask the sto
 these are. Without ``--memory-limit`` there is a single chunk. With it, the arrays are mapped: the
 slice is the graph file itself, and what is made is a scratch file. After each chunk their pages are released,
 so that no more than a chunk of each is ever resident. The loops see plain arrays either way.
+On a GPU with a limit, they are hosted: see ``cusp/card/card_gpu.py``.
 """
 
 import mmap
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from cusp.card.interfaces import Card
 from cusp.errors import OptionError
 from cusp.runtime import watchdog
-from cusp.runtime.devices import Array, backend, device_of, move
+from cusp.runtime.devices import Array, device_of, move, xp_of
 from cusp.runtime.files import ScratchFile
 
 ROW_BYTES = 17  # kept for each node that a rank reads: where its edges begin, how many there are, its master
@@ -29,8 +29,27 @@ ALL = 1 << 62  # a chunk that is never full
 NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)  # a mapped graph file may be larger than all memory
 
 
+class Usage(NamedTuple):
+    """Where the edges of a process are that computes on a GPU.
+
+    Attributes
+    ----------
+    limit : int
+        Bytes of the card that this process may use.
+    resident, hosted : int
+        Bytes of edge arrays that lie on the card, and that lie in page-locked memory of the host.
+    rate : float
+        Bytes per second that come over the link.
+    """
+
+    limit: int
+    resident: int
+    hosted: int
+    rate: float
+
+
 class Storage:
-    """Arrays in memory; the base of :class:`FileStorage`.
+    """Arrays in the memory of a device, as much as there is; the base of those with a limit.
 
     Attributes
     ----------
@@ -47,8 +66,16 @@ class Storage:
         return self.at_once(self._chunk, EDGE_BYTES)
 
     def empty(self, size: int, dtype: DTypeLike) -> Array:
-        """A new array of one dimension."""
-        return backend(Card, self.device).empty(size, dtype)
+        """A new array of one dimension, with an entry for each edge."""
+        return xp_of(self.device).empty(size, dtype)
+
+    def empty_aside(self, size: int, dtype: DTypeLike) -> Array:
+        """A new array with entries for nodes that is read in order, or seldom: elsewhere if memory is short."""
+        return xp_of(self.device).empty(size, dtype)
+
+    def aside(self, array: Array) -> Array:
+        """Such an array from one that lies anywhere: itself, or a copy."""
+        return array
 
     def take(self, array: Any) -> Any:
         """An array of any device, copied into this storage if it is of another; None stays None."""
@@ -60,20 +87,26 @@ class Storage:
         return taken
 
     def prefer(self, arrays: Sequence[Array], headroom: int = 0) -> None:
-        """Keep these arrays, or their last rows, where they are read fastest: see ``cusp/card/interfaces.py``."""
-        backend(Card, self.device).prefer(arrays, headroom)
+        """Keep the last rows of these arrays, as many as fit, where they are read fastest, rather than those of others.
 
-    def settle(self) -> None:
-        """Bring back what had to make room for arrays that are gone."""
-        backend(Card, self.device).settle()
+        Hubs come first, so the last rows are the short ones. They are asked for most often: a pull seldom looks at a
+        hub, which is reached early, and most nodes are reached by their first neighbors. ``headroom`` bytes are left
+        for what a run makes.
+        """
+
+    def settle(self, share: float = 1.0) -> None:
+        """Bring back what had to make room for arrays that are gone, and give back what no array uses.
+
+        ``share``: of the preferred arrays, at most so much is brought onto the card.
+        """
 
     def at_once(self, most: int, entry_bytes: int) -> int:
         """How many entries, at most ``most``, to work on at a time if each needs ``entry_bytes``."""
-        return backend(Card, self.device).at_once(most, entry_bytes)
+        return most
 
-    def aside(self, array: Array) -> Array:
-        """The same array of nodes, elsewhere if memory is short: it is read in order, or seldom."""
-        return backend(Card, self.device).put_aside(array)
+    def usage(self) -> Usage | None:
+        """Where the edges are; None without a limit of a GPU."""
+        return None
 
     def map_file(self, path: str, offset: int, size: int, dtype: DTypeLike) -> np.ndarray | None:
         """Part of a file as an array; writing to it does not change the file. None where arrays live in memory."""
@@ -189,12 +222,17 @@ class FileStorage(Storage):
 
 
 IN_MEMORY = Storage()
-ON_GPU = Storage(device="gpu")
+_memories = {"cpu": IN_MEMORY, "gpu": Storage(device="gpu")}
 
 
 def memory_of(device: str) -> Storage:
     """Storage of arrays in the memory of a device. On a GPU the kernels decide how much they work on at a time."""
-    return IN_MEMORY if device == "cpu" else ON_GPU
+    return _memories[device]
+
+
+def use_memory(storage: Storage) -> None:
+    """From now on, this is the memory of its device."""
+    _memories[storage.device] = storage
 
 
 def storage_for(limit: int | None, num_nodes: int, rows: int) -> Storage:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from cusp.errors import OptionError
-from cusp.runtime.environment import local_ranks
+from cusp.runtime.signals import local_ranks
 
 MOST = 1024
 ALL = 1 << 62  # more entries than there are anywhere

@@ -1,4 +1,4 @@
-"""The timeline of this rank: named spans of time, recorded only while a timeline runs, as with ``--trace``."""
+"""Clocks: seconds of stretches of work, and the timeline, named spans of time that are recorded with ``--trace``."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from functools import partial
 from threading import get_ident
 from typing import Any, NamedTuple
+
+from cusp.runtime import watchdog
 
 now = time.perf_counter_ns  # on Linux CLOCK_MONOTONIC: the same for all processes of a host
 PHASE, ROUND, OPERATOR, SYNC, WAIT, COMPILE = "phase", "round", "operator", "sync", "wait", "compile"  # kinds of spans
@@ -92,7 +94,7 @@ class Timeline:
         begin, self._round_began = self._round_began, now()
         self.add(f"round {self.rounds}", ROUND, begin, self._round_began, facts)
 
-    def tell_last(self, kind: str, **facts: Any) -> None:
+    def annotate_last(self, kind: str, **facts: Any) -> None:
         """Add facts to the last span of a kind that has ended."""
         for place in reversed(range(len(self.spans))):
             if self.spans[place][1] == kind:
@@ -127,10 +129,11 @@ def call(name: str, kind: str, finish: Finish, function: Callable, /, *arguments
 
 @contextmanager
 def phase(name: str, **facts: Any) -> Iterator[dict[str, Any]]:
-    """A context: a phase of the program. It gives a dict of facts, to which more may be added, also later.
+    """A phase of the program, also for the watchdog. It gives a dict of facts, to which more may be added, also later.
 
     The fact ``waited_us`` is for how many microseconds this rank waited for others.
     """
+    watchdog.phase(name)
     timeline = _Running.timeline
     if timeline is None:
         yield facts
@@ -183,3 +186,47 @@ class Watched:
             value = partial(call, name, self._kind, self._finish, value)
             setattr(self, name, value)
         return value
+
+
+class Stopwatch:
+    """Adds up seconds by name: ``with watch("read"): ...``; the sums are in ``watch.seconds``.
+
+    ``announce`` is called with the name whenever a stretch begins. A timeline that runs gets a span for each.
+
+    >>> watch = Stopwatch(print)
+    >>> with watch("read"):
+    ...     pass
+    read
+    >>> list(watch.seconds)
+    ['read']
+    """
+
+    def __init__(self, announce: Callable[[str], None] = lambda name: None) -> None:
+        self.seconds: dict[str, float] = {}
+        self.announce = announce
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        self.announce(name)
+        begin = time.perf_counter()
+        try:
+            with phase(name):
+                yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begin
+
+
+class Interval:
+    """Whether so many seconds have passed since it was made, or restarted."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin anew."""
+        self._began = time.perf_counter()
+
+    def passed(self) -> bool:
+        """Whether they have."""
+        return time.perf_counter() - self._began >= self._seconds

@@ -4,13 +4,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
+from types import FrameType
 
-from cusp.errors import caller
+from cusp.errors import ROOT, caller
 from cusp.runtime import progress
 from cusp.runtime.signals import prefixed
 
-ROOT = Path(__file__).resolve().parents[2]
 WAITS = 60.0  # seconds after which a rank that waits for others says so
 SPEAK = 1.5  # seconds in which other ranks can say where they are, too
 
@@ -35,44 +34,17 @@ def step() -> None:
     _Progress.steps += 1
 
 
-def tell_of_waiting() -> None:
-    """Say from now on, once each time, where this rank waits for others so long that they may never come."""
-    threading.Thread(target=_tell_of_waiting, daemon=True).start()
+def watch(seconds: float | None = None, end: Callable[[], object] | None = None) -> None:
+    """Watch the main thread from another one, from now on.
+
+    With ``seconds``, call ``end`` once it has made no progress for so long. Otherwise say, once each time, where it
+    waits for other ranks so long that they may never come.
+    """
+    threading.Thread(target=_watch, args=(seconds or WAITS, end), daemon=True).start()
 
 
-def _tell_of_waiting() -> None:
-    seen, since = -1, time.monotonic()
-    while True:
-        time.sleep(min(1.0, WAITS / 4))
-        if _Progress.steps != seen:
-            seen, since = _Progress.steps, time.monotonic()
-        elif time.monotonic() - since >= WAITS:
-            since = float("inf")
-            if where := _waits():
-                advice = "all ranks must call it; --debug shows the calls, --timeout SECONDS ends the job"
-                progress.error(prefixed(f"note: has waited {WAITS:g} s for other ranks {where}: {advice}"))
-
-
-def _waits() -> str:
-    """Where the main thread waits for other ranks, if it does."""
-    frame = sys._current_frames().get(threading.main_thread().ident or 0)
-    if _Progress.phase == END:
-        return "at the end of the program"
-    inner = frame
-    while inner and inner.f_code.co_filename != f"{ROOT}/gluon/sync.py":
-        inner = inner.f_back
-    while inner and inner.f_code.co_name.startswith("_"):
-        inner = inner.f_back
-    return f"in sync.{inner.f_code.co_name} at {caller(inner)}" if inner else ""
-
-
-def watch(seconds: float, end: Callable[[], object]) -> None:
-    """Call ``end`` from another thread once the main thread has made no progress for so long."""
-    threading.Thread(target=_watch, args=(seconds, end), daemon=True).start()
-
-
-def _watch(seconds: float, end: Callable[[], object]) -> None:
-    pause = min(1.0, seconds / 4)
+def _watch(limit: float, end: Callable[[], object] | None) -> None:
+    pause = min(1.0, limit / 4)
     seen, since = -1, 0.0
     while True:
         before = time.monotonic()
@@ -81,17 +53,37 @@ def _watch(seconds: float, end: Callable[[], object]) -> None:
         stopped = now - before > pause + 5  # this process itself was stopped and goes on
         if _Progress.steps != seen or stopped:
             seen, since = _Progress.steps, now
-        elif now - since >= seconds:
+        elif now - since >= limit and end:
             progress.stop()
-            progress.error(prefixed(f"error: --timeout {seconds:g}: no progress for that many seconds {_where()}"))
+            progress.error(prefixed(f"error: --timeout {limit:g}: no progress for that many seconds {_where()}"))
             time.sleep(SPEAK)
             end()
+        elif now - since >= limit:
+            since = float("inf")
+            if where := _waits():
+                advice = "all ranks must call it; --debug shows the calls, --timeout SECONDS ends the job"
+                progress.error(prefixed(f"note: has waited {limit:g} s for other ranks {where}: {advice}"))
+
+
+def _main_thread() -> FrameType | None:
+    return sys._current_frames().get(threading.main_thread().ident or 0)
+
+
+def _waits() -> str:
+    """Where the main thread waits for other ranks, if it does."""
+    if _Progress.phase == END:
+        return "at the end of the program"
+    inner = _main_thread()
+    while inner and inner.f_code.co_filename != f"{ROOT}/gluon/sync.py":
+        inner = inner.f_back
+    while inner and inner.f_code.co_name.startswith("_"):
+        inner = inner.f_back
+    return f"in sync.{inner.f_code.co_name} at {caller(inner)}" if inner else ""
 
 
 def _where() -> str:
     """Phase, steps and the line of Python that the main thread is at."""
-    frame = sys._current_frames().get(threading.main_thread().ident or 0)
-    line = "?"
+    frame, line = _main_thread(), "?"
     if frame:
         name = frame.f_code.co_filename.removeprefix(f"{ROOT}/")
         line = f"{name}:{frame.f_lineno} ({frame.f_code.co_name}), called from {caller(frame)}"

@@ -22,16 +22,20 @@ extern "C" __global__ void count_bits(const unsigned* words, i64 size, u64* sums
   publish(sums, 1, host);
 }
 
-// Messages of one bit per entry for all ranks at once, to buffers[r] for rank r: the updated bit of lids[i], 0 where that is
-// -1. One lane per entry and one word per warp, so stores coalesce and none race.
-extern "C" __global__ void extract_bits(i64 entries, const int* lids, const i64* starts, i64 ranks,
-                                        const unsigned* updated, unsigned* const* buffers) {
+// Block ``number`` of the messages to all ranks at once, with one bit per entry, to buffers[r] for rank r: the updated bit of
+// lids[i], 0 where that is -1. Nobody counts, see message_cpu.py. One lane per entry and one word per warp, so stores
+// coalesce and none race.
+extern "C" __global__ void extract_bits(i64 entries, const int* lids, const i64* starts, const i64* sizes, i64 ranks,
+                                        i64 number, const unsigned* updated, u64* const* buffers) {
   i64 i = thread_id();
   bool chosen = i < entries && lids[i] >= 0 && get_bit(updated, lids[i]);
-  unsigned word = __ballot_sync(FULL, chosen);
+  unsigned bits = __ballot_sync(FULL, chosen);
   if (lane_id() > 0 || i >= entries) return;
   int rank = piece_of(i, starts, ranks);
-  buffers[rank][(i - starts[rank]) >> 5] = word;
+  i64 words = bit_words(sizes[rank]), place = i - starts[rank];
+  u64* block = buffers[rank] + number * (1 + words);
+  if (place == 0) block[0] = header_of(SPREAD, 0);
+  if (place < 64 * words) ((unsigned*)(block + 1))[place >> 5] = bits;
 }
 
 constexpr int TILE = 1024, EACH = 4, WARPS = TILE / EACH / 32;  // entries of a block and of a thread, warps of a block
@@ -53,10 +57,13 @@ __device__ inline Chosen chosen_of(i64 begin, const int* lids, const unsigned* u
   return chosen;
 }
 
-// counts[r] = updated entries of the piece for rank r; the host is told the length of the message that they make, and
-// ``taken`` becomes 0. Pieces begin at multiples of a tile, so a tile is inside one piece: one atomic per block.
+// counts[r] = updated entries of the piece for rank r, and ``taken`` becomes 0, in row ``number`` of both, that of a label. Its
+// blocks begin where those of the labels before end, so they say where the next ones do. The host gets the words of the
+// messages, which end with the last block that has an entry. Pieces begin at multiples of a tile, so a tile is inside one
+// piece: one atomic per block of threads.
 extern "C" __global__ void count_updated(i64 entries, const int* lids, const i64* starts, const i64* sizes, i64 ranks,
-                                         const unsigned* updated, u64* sums, i64* counts, i64* taken, u64* host) {
+                                         const unsigned* updated, u64* sums, i64 number, i64 with_values, i64* begins,
+                                         i64* counts, i64* taken, i64* lengths, u64* host) {
   for (i64 begin = (i64)blockIdx.x * TILE; begin < entries; begin += (i64)gridDim.x * TILE) {
     Chosen chosen = chosen_of(begin, lids, updated);
     u64 count = 0;
@@ -66,30 +73,35 @@ extern "C" __global__ void count_updated(i64 entries, const int* lids, const i64
   }
   if (!last_block((unsigned*)&sums[ranks])) return;
   for (i64 rank = threadIdx.x; rank < ranks; rank += blockDim.x) {
-    counts[rank] = (i64)atomicExch(&sums[rank], 0ull);
-    taken[rank] = 0;
-    host[rank] = (u64)message_words(counts[rank], sizes[rank]);
+    i64 entry = number * ranks + rank, width = with_values ? sizeof(VALUE) : 0;
+    i64 count = counts[entry] = (i64)atomicExch(&sums[rank], 0ull);
+    taken[entry] = 0;
+    i64 end = begins[entry] + block_words(mode_of(count, sizes[rank], width), count, sizes[rank], width);
+    begins[entry + ranks] = end;
+    if (count || number == 0) lengths[rank] = count ? end : 0;
+    host[rank] = (u64)lengths[rank];
   }
 }
 
-// Messages for all ranks at once, one block per tile. That for rank r is written to buffers[r]: a header (mode + count << 8),
-// then
-//   OFFSETS  positions in the list and their values. Slots are given out by an atomic counter, so they are in any order;
-//            each position occurs once, hence what the receiver computes does not depend on the order.
-//   BITSET   one bit per entry, and space for the values of all entries: only those with their bit are written.
-// With ``reset`` a value that was sent goes back to ``identity``: its share must not count again. ``taken`` and
-// ``counts`` come from count_updated.
+// Block ``number`` of the messages to all ranks at once, with positions and values, one block of threads per tile; that for
+// rank r begins ``begins`` words after buffers[r]. The slots of OFFSETS are given out by an atomic counter, so they are in
+// any order; each position occurs once, hence what the receiver computes does not depend on the order. With ``reset`` a
+// value that was sent goes back to ``identity``: its share must not count again. ``begins``, ``counts`` and ``taken`` come
+// from count_updated.
 extern "C" __global__ void extract_values(const int* lids, const i64* starts, const i64* sizes, i64 ranks,
-                                          u64* const* buffers, const i64* counts, i64* taken, VALUE* values,
-                                          unsigned* updated, i64 reset, VALUE identity) {
+                                          u64* const* buffers, i64 number, i64 with_values, const i64* begins,
+                                          const i64* counts, i64* taken, VALUE* values, unsigned* updated, i64 reset,
+                                          VALUE identity) {
   __shared__ i64 slots[EACH * WARPS];
   i64 begin = (i64)blockIdx.x * TILE;
   int rank = piece_of(begin, starts, ranks), warp = threadIdx.x / 32;
-  i64 count = counts[rank], size = sizes[rank], first = begin - starts[rank];
+  i64 count = counts[number * ranks + rank], size = sizes[rank], first = begin - starts[rank];
+  Mode mode = mode_of(count, size, with_values ? sizeof(VALUE) : 0);
+  u64* block = buffers[rank] + begins[number * ranks + rank];
+  if (first == 0 && threadIdx.x == 0) block[0] = header_of(mode, count);
   if (count == 0) return;
-  Mode mode = mode_of(count, size);
-  u64* buffer = buffers[rank];
-  if (first == 0 && threadIdx.x == 0) buffer[0] = (u64)mode | (u64)count << 8;
+  unsigned* positions = (unsigned*)(block + 1);
+  VALUE* items = (VALUE*)(block + 1 + position_words(mode, count, size));
   Chosen chosen = chosen_of(begin, lids, updated);
   if (mode == OFFSETS) {
     bool any = false;
@@ -100,7 +112,7 @@ extern "C" __global__ void extract_values(const int* lids, const i64* starts, co
     __syncthreads();
     if (warp == 0) {  // EACH * WARPS is 32
       i64 own = slots[lane_id()], upto = scan_of_warp(own), at = 0;
-      if (lane_id() == 31) at = (i64)atomicAdd((u64*)&taken[rank], (u64)upto);
+      if (lane_id() == 31) at = (i64)atomicAdd((u64*)&taken[number * ranks + rank], (u64)upto);
       slots[lane_id()] = __shfl_sync(FULL, at, 31) + upto - own;
     }
     __syncthreads();
@@ -109,15 +121,14 @@ extern "C" __global__ void extract_values(const int* lids, const i64* starts, co
   for (int k = 0; k < EACH; k++) {
     i64 place = first + k * blockDim.x + threadIdx.x;
     int lid = chosen.lid[k];
-    if (mode == BITSET && lane_id() == 0 && place < size) ((unsigned*)(buffer + 1))[place >> 5] = chosen.bits[k];
+    if (mode == SPREAD && lane_id() == 0 && place < 64 * bit_words(size)) positions[place >> 5] = chosen.bits[k];
     if (!chosen.here(k)) continue;
-    if (mode == BITSET) {
-      ((VALUE*)(buffer + 1 + bit_words(size)))[place] = values[lid];
-    } else {
-      i64 slot = slots[k * WARPS + warp] + __popc(chosen.bits[k] & below_lane());
-      ((unsigned*)(buffer + 1))[slot] = (unsigned)place;
-      ((VALUE*)(buffer + 1 + words_of(count, 4)))[slot] = values[lid];
+    i64 slot = place;
+    if (mode == OFFSETS) {
+      slot = slots[k * WARPS + warp] + __popc(chosen.bits[k] & below_lane());
+      positions[slot] = (unsigned)place;
     }
+    if (with_values) items[slot] = values[lid];
     if (reset) {
       values[lid] = identity;
       atomicAnd(&updated[lid >> 5], ~(1u << (lid & 31)));

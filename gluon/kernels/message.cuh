@@ -1,7 +1,7 @@
-// The form of a message: what extraction (device.cuh) writes and combining (combine.cuh) reads.
+// The form of a message, as message_cpu.py describes it: what extraction (device.cuh) writes and combining (combine.cuh) reads.
 #include "cusp/kernels/warp.cuh"
 
-enum Mode { NONE, ALL, BITSET, OFFSETS };  // as in device_cpu.py
+enum Mode { NONE, ALL, BITSET, OFFSETS, SPREAD };
 
 // The rank whose piece of the lists has entry i: ``starts`` ascends and has ranks + 1 entries.
 __device__ inline int piece_of(i64 i, const i64* starts, int ranks) {
@@ -13,17 +13,22 @@ __device__ inline int piece_of(i64 i, const i64* starts, int ranks) {
 __device__ inline i64 bit_words(i64 size) { return (size + 63) / 64; }
 __device__ inline i64 words_of(i64 items, i64 width) { return (items * width + 7) / 8; }
 
-// The cheaper way to send ``count`` of ``size`` values.
-__device__ inline Mode mode_of(i64 count, i64 size) {
-  if (count == 0) return NONE;
-  i64 all = bit_words(size) * 8 + size * (i64)sizeof(VALUE);
-  return count * (4 + (i64)sizeof(VALUE)) < all ? OFFSETS : BITSET;
+// Words of positions, in a block about ``count`` of ``size`` entries.
+__device__ inline i64 position_words(Mode mode, i64 count, i64 size) {
+  if (mode == OFFSETS) return words_of(count, 4);
+  return mode == BITSET || mode == SPREAD ? bit_words(size) : 0;
 }
 
-// Length in words of the message that carries ``count`` of ``size`` values.
-__device__ inline i64 message_words(i64 count, i64 size) {
-  Mode mode = mode_of(count, size);
-  if (mode == NONE) return 0;
-  if (mode == OFFSETS) return 1 + words_of(count, 4) + words_of(count, sizeof(VALUE));
-  return 1 + bit_words(size) + words_of(size, sizeof(VALUE));
+// Words of a block with values of ``width`` bytes, 0 if there are none.
+__device__ inline i64 block_words(Mode mode, i64 count, i64 size, i64 width) {
+  return 1 + position_words(mode, count, size) + words_of(mode == SPREAD ? size : count, width);
 }
+
+// The shortest of the modes that need no order among threads.
+__device__ inline Mode mode_of(i64 count, i64 size, i64 width) {
+  if (count == 0) return NONE;
+  if (count == size) return ALL;
+  return block_words(OFFSETS, count, size, width) < block_words(SPREAD, count, size, width) ? OFFSETS : SPREAD;
+}
+
+__device__ inline u64 header_of(Mode mode, i64 count) { return (u64)mode | (u64)count << 8; }

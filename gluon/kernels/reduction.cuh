@@ -1,13 +1,6 @@
 // The reduction of a label on the GPU: JOINED and CHANGED are its texts, see Reduction in reduction.py. VALUE is the type
 // of the label.
-#include "cusp/kernels/warp.cuh"
-
-template <class Yes, class No>
-__device__ inline auto select(bool test, Yes yes, No no) { return test ? yes : no; }
-template <class A, class B>
-__device__ inline auto least(A a, B b) { return a < b ? a : b; }
-template <class A, class B>
-__device__ inline auto largest(A a, B b) { return a > b ? a : b; }
+#include "cusp/language/arithmetic.cuh"
 
 template <class T>
 __device__ inline T joined(T old, T value) { return (T)(JOINED); }

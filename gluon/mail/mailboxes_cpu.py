@@ -6,7 +6,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from cusp.runtime.compiled_code import njit
-from gluon import device_cpu as device
+from gluon import message_cpu as message
+from gluon.exchange import block_words
 
 if TYPE_CHECKING:
     from gluon.label import Label
@@ -19,13 +20,13 @@ class Memory:
     def __init__(self) -> None:
         self._known: WeakKeyDictionary[Lists, dict[str, Any]] = WeakKeyDictionary()
 
-    def of(self, lists: "Lists", kind: str) -> "tuple[dict[int, device.Listed], dict[int, np.ndarray]]":
+    def of(self, lists: "Lists", kind: str) -> "tuple[dict[int, message.Listed], dict[int, np.ndarray]]":
         """The lists from which a kind sends, by rank, and those into which it receives."""
         known = self._known.setdefault(lists, {})
         if kind not in known:
             out, into = lists.ends(kind)
             known[kind] = (
-                {rank: device.listed(lids) for rank, lids in enumerate(out) if lids.size},
+                {rank: message.listed(lids) for rank, lids in enumerate(out) if lids.size},
                 {rank: lids for rank, lids in enumerate(into) if lids.size},
             )
         return known[kind]
@@ -40,10 +41,8 @@ class Mailbox:
         self._owed = {rank: np.zeros_like(where.members) for rank, where in self._out.items()}
         self._marked = dict.fromkeys(self._out, False)
         self._room: dict[tuple[str, int], np.ndarray] = {}
-        self._combine = device.combine_by(label.reduction)
-        dtype = label.values.dtype
-        self._reset = kind == "reduce" and not label.reduction.idempotent
-        self._identity = label.reduction.identity(dtype) if self._reset else dtype.type(0)
+        self._combine = message.combine_by(label.reduction)
+        self._reset = label.reset(kind)
 
     @property
     def owes(self) -> bool:
@@ -58,7 +57,7 @@ class Mailbox:
             return None
         where, owed, words = self._out[rank], self._owed[rank], self._room_for("out", rank)
         views = words, words.view(np.uint32), words.view(self.label.values.dtype)
-        end = device.extract(*where, self.label.values, owed, True, self._reset, self._identity, *views, 0)
+        end = message.extract(*where, self.label.values, owed, True, *self._reset, *views, 0)
         owed.fill(0)
         self._marked[rank] = False
         return words[:end]
@@ -79,7 +78,7 @@ class Mailbox:
         """Room for the largest message to or from a rank."""
         if (direction, rank) not in self._room:
             entries = self._out[rank].lids.size if direction == "out" else self._in[rank].size
-            words = device.block_words(entries, self.label.values.itemsize)
+            words = block_words(entries, self.label.values.itemsize)
             self._room[direction, rank] = np.empty(words, np.uint64)
         return self._room[direction, rank]
 

@@ -6,9 +6,10 @@ from weakref import WeakKeyDictionary
 import cupy as cp
 import numpy as np
 
-from cusp.kernels.cuda import Sums, many_threads, pinned
+from cusp.kernels.cuda import pinned
 from gluon import device_gpu as device
-from gluon.exchange_gpu import EACH, Joined, most_entries
+from gluon.exchange import block_words
+from gluon.message_gpu import Joined, Room, read_blocks, write_blocks
 from gluon.transports.staged import copy
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ class Memory:
     """Lists on the device, which mailboxes share."""
 
     def __init__(self) -> None:
-        self.lengths, self.counts, self.taken = Sums(1), cp.zeros(1, np.int64), cp.zeros(1, np.int64)
+        self.room, self.cursors = Room(1, 1), cp.zeros(2, np.int64)
         self._known: WeakKeyDictionary[Lists, dict[str, Any]] = WeakKeyDictionary()
 
     def of(self, lists: "Lists", kind: str) -> tuple[dict[int, Joined], dict[int, Any]]:
@@ -44,10 +45,6 @@ class Mailbox:
         self._owed = {rank: cp.zeros_like(label.updated) for rank in self._out}
         self._marked = dict.fromkeys(self._out, False)
         self._room: dict[tuple[str, int], tuple[Any, Any, np.ndarray]] = {}
-        dtype = label.values.dtype
-        self._combine = device.combine_by(label.reduction, dtype)
-        self._reset = kind == "reduce" and not label.reduction.idempotent
-        self._identity = label.reduction.identity(dtype) if self._reset else dtype.type(0)
 
     @property
     def owes(self) -> bool:
@@ -61,22 +58,8 @@ class Mailbox:
     def write(self, rank: int) -> np.ndarray | None:
         if not self._marked[rank]:
             return None
-        where, owed, label, memory = self._out[rank], self._owed[rank], self.label, self._memory
-        buffer, address, landing = self._room_for("out", rank)
-        kernels, lists, lengths = (
-            device.kernels(label.values.dtype),
-            (where.lids, where.starts, where.sizes, 1),
-            memory.lengths,
-        )
-        kernels.count_updated(
-            min(max(where.entries // EACH, 1), many_threads()), where.entries, *lists, owed, lengths.counters,
-            memory.counts, memory.taken, lengths.address,
-        )  # fmt: skip
-        kernels.extract_values(
-            where.entries // EACH, *lists, address, memory.counts, memory.taken, label.values, owed, int(self._reset),
-            self._identity,
-        )  # fmt: skip
-        (words,) = lengths.read()
+        owed, (buffer, address, landing) = self._owed[rank], self._room_for("out", rank)
+        (words,) = write_blocks(self.kind, self._out[rank], [(self.label, owed)], True, address, self._memory.room)
         device.clear(owed)
         self._marked[rank] = False
         if words == 0:
@@ -90,12 +73,11 @@ class Mailbox:
         return self._room_for("in", rank)[2]
 
     def read(self, rank: int, words: int) -> None:
-        (lids,), values = self._in[rank].pieces, self.label.values
+        (lids,), label = self._in[rank].pieces, self.label
         buffer, _, landing = self._room_for("in", rank)
         stream = cp.cuda.get_current_stream()
         copy(buffer.data.ptr, landing.ctypes.data, 8 * words, stream)
-        threads = most_entries(lids.size, words, values.itemsize)
-        self._combine.combine_values(threads, lids.size, lids, buffer, values, self.arrived)
+        read_blocks(lids, buffer, words, [(label, label.reduction, self.arrived)], None, self._memory.cursors)
         stream.synchronize()  # the next message may be written into the same memory
 
     def admit(self) -> None:
@@ -106,7 +88,7 @@ class Mailbox:
         """Room for the largest message to or from a rank: on the device, its address there, and on the host."""
         if (direction, rank) not in self._room:
             where = self._out[rank] if direction == "out" else self._in[rank]
-            (words,) = where.value_buffers[self.label.values.itemsize]
+            words = block_words(where.pieces[0].size, self.label.values.itemsize)
             buffer = cp.empty(words, np.uint64)
             self._room[direction, rank] = buffer, cp.array([buffer.data.ptr], np.uint64), pinned(words, np.uint64)
         return self._room[direction, rank]

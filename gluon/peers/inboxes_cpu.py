@@ -1,10 +1,10 @@
-"""Memory of CPU ranks of one host through which compiled loops tell each other values, without MPI and without rounds.
+"""Memory of CPU ranks of one host through which compiled loops send each other values, without MPI and without rounds.
 
-Each rank has an inbox for what each other one tells it: entries of where a node is in the list that both ranks have of
+Each rank has an inbox for each other one: entries of where a node is in the list that both ranks have of
 it, and its value. One side writes, the other reads, so a flag for each side is all they need. Who finds an inbox full
-keeps what it owes.
+keeps what is still to be sent.
 
-**The end.** A rank that has nothing to do, owes nothing and finds its inboxes empty *rests*. It numbers its changes
+**The end.** A rank that has nothing to do or to send and finds its inboxes empty *rests*. It numbers its changes
 between work and rest: the number is odd while it works, and it is raised before an entry is taken from an inbox. Who
 rests looks at the numbers of all ranks, then at all inboxes, then at the numbers again. If all were even, the inboxes
 empty, and no number has changed, all is over:
@@ -145,9 +145,9 @@ def tell_progress(words, rank, progress):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def may_go_on(words, rank, ranks, progress):  # type: ignore[no-untyped-def]
     """Whether all others that work have come so far."""
-    told = words.view(np.float64)
+    reached = words.view(np.float64)
     for other in range(ranks):
-        if other != rank and load(words, other * LINE) & 1 and told[other * LINE + 1] < progress:
+        if other != rank and load(words, other * LINE) & 1 and reached[other * LINE + 1] < progress:
             return False
     return True
 

@@ -1,4 +1,4 @@
-"""Who must be told when a proxy changes, for compiled loops that write to inboxes, and what they are told there."""
+"""Which ranks get the value of a proxy that changes, and where it is in their lists: for compiled loops."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -39,20 +39,24 @@ class PeerProxies(NamedTuple):
 def proxies_of(part: "Partition", sync: "Sync", write: str, read: str) -> PeerProxies:
     """The proxies of a partition, for labels that are written and read at these ends of edges."""
     written, known = sync.plan.lists(write), sync.plan.lists(read)
-    told, names, heard = [], [], []
+    sent, names, came = [], [], []
     for rank in range(sync.comm.size):
         for direction, lids in ((TO_MASTER, written.mirrors[rank]), (TO_MIRROR, known.masters[rank])):
-            told.append(lids)
+            sent.append(lids)
             names.append(rank << 48 | np.arange(lids.size) << 1 | direction)
-        heard += [written.masters[rank], known.mirrors[rank]]
-    all_told, all_names = np.concatenate(told), np.concatenate(names)
-    counts = np.bincount(all_told, minlength=part.num_proxies)
-    begins = np.zeros(part.num_proxies + 1, np.int32 if all_told.size < 2**31 else np.int64)
+        came += [written.masters[rank], known.mirrors[rank]]
+    partners_of, all_names = np.concatenate(sent), np.concatenate(names)
+    counts = np.bincount(partners_of, minlength=part.num_proxies)
+    begins = np.zeros(part.num_proxies + 1, np.int32 if partners_of.size < 2**31 else np.int64)
     np.cumsum(counts, out=begins[1:])
     shared = no_bits(part.num_proxies)
     packed = np.packbits(counts > 0, bitorder="little")
     shared.view(np.uint8)[: packed.size] = packed
-    starts = np.cumsum([0, *[lids.size for lids in heard[:-1]]])
+    starts = np.cumsum([0, *[lids.size for lids in came[:-1]]])
     return PeerProxies(
-        begins, all_names[np.argsort(all_told, kind="stable")], shared, starts, np.concatenate(heard).astype(np.int32)
+        begins,
+        all_names[np.argsort(partners_of, kind="stable")],
+        shared,
+        starts,
+        np.concatenate(came).astype(np.int32),
     )

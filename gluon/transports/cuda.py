@@ -5,14 +5,14 @@ from collections.abc import Sequence
 
 import cupy as cp
 
-from cusp.runtime.exchange import tell_counts, wait_all
 from cusp.runtime.mpi import MPI
-from gluon.transports.memory import Buffers, Memory
+from gluon.transports.host import HostMpi
+from gluon.transports.memory import Buffers
 
 MPI_EXTENSION = MPI.__file__
 
 
-class CudaAwareMpi(Memory):
+class CudaAwareMpi(HostMpi):
     """MPI gets the device's addresses."""
 
     name, xp = "cuda-mpi", cp
@@ -29,9 +29,5 @@ class CudaAwareMpi(Memory):
     def exchange(
         self, out: Buffers, out_words: Sequence[int], into: Buffers, in_words: Sequence[int] | None = None
     ) -> Sequence[int]:
-        in_words = tell_counts(self.comm, out_words) if in_words is None else in_words
         cp.cuda.get_current_stream().synchronize()  # MPI does not know of streams
-        requests = [self.comm.Irecv(into.pieces[rank][:words], rank) for rank, words in enumerate(in_words) if words]
-        requests += [self.comm.Isend(out.pieces[rank][:words], rank) for rank, words in enumerate(out_words) if words]
-        wait_all(requests)
-        return in_words
+        return super().exchange(out, out_words, into)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cusp.runtime.exchange import post, tell_counts, wait_all
+from cusp.runtime.exchange import wait_all
 from cusp.runtime.mpi import MPI
 from gluon.transports.memory import Buffers, Memory
 
@@ -43,20 +43,3 @@ class HostMpi(Memory):
         for source, status in zip(sources, statuses):
             arrived[source] = status.Get_count(MPI.UINT64_T)  # of bytes there may be too many for MPI to count
         return arrived
-
-
-class MixedMpi(Memory):
-    """What a rank on a CPU does where others do what ``staged`` says: first all tell how long their messages are."""
-
-    name, xp = "mpi", np
-
-    def exchange(
-        self, out: Buffers, out_words: Sequence[int], into: Buffers, in_words: Sequence[int] | None = None
-    ) -> Sequence[int]:
-        in_words = tell_counts(self.comm, out_words) if in_words is None else in_words
-        leaving, coming = (
-            [piece[:words] for piece, words in zip(side.pieces, sizes)]
-            for side, sizes in ((out, out_words), (into, in_words))
-        )
-        wait_all(post(self.comm, leaving, coming))
-        return in_words

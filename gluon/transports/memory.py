@@ -52,7 +52,7 @@ class Memory:
     def __init__(self, comm: "Intracomm") -> None:
         self.comm = comm
         self._whole: dict[str, Any] = {}
-        self._buffers: dict[str, dict[tuple[int, ...], Buffers]] = {}
+        self._by_words: dict[str, dict[tuple[int, ...], Buffers]] = {}
         self._numbers = Numbers()
         self._tables: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}  # by how many numbers
 
@@ -81,9 +81,13 @@ class Memory:
         self.comm.Allgather(own, table)
         combine(table, floats, 0, words, ranks, how, count, numbers.result, numbers.float_result)
 
-    def buffers(self, direction: str, words: tuple[int, ...]) -> Buffers:
+    def buffers(self, out_words: tuple[int, ...], in_words: tuple[int, ...]) -> tuple[Buffers, Buffers]:
         """The buffers for messages of these lengths; see :class:`gluon.transports.table.Transport`."""
-        known = self._buffers.setdefault(direction, {})
+        return self._buffers_for("out", out_words), self._buffers_for("in", in_words)
+
+    def _buffers_for(self, direction: str, words: tuple[int, ...]) -> Buffers:
+        """Those for messages to all ranks (direction ``out``), or from all (``in``)."""
+        known = self._by_words.setdefault(direction, {})
         if words not in known:
             whole, needed = self._whole.get(direction), sum(words)
             too_small = whole is None or whole.size < needed

@@ -25,7 +25,8 @@ class Nccl(Memory):
         unique = comm.bcast(self._nccl.get_unique_id() if comm.rank == 0 else None)
         self._connection = self._nccl.NcclCommunicator(comm.size, unique, comm.rank)
         one = (1,) * comm.size  # pairs of GPUs are connected when they first exchange
-        self.exchange(self.buffers("out", one), one, self.buffers("in", one), one)
+        out, into = self.buffers(one, one)
+        self.exchange(out, one, into, one)
         cp.cuda.get_current_stream().synchronize()
 
     @staticmethod

@@ -53,8 +53,11 @@ class Peer(Memory):
         """None if the ranks reach each other's GPU memory, else the reason why not. Collective."""
         return why_unreachable(comm)
 
-    def buffers(self, direction: str, words: tuple[int, ...]) -> Buffers:
-        """The buffers for messages of these lengths; see :class:`gluon.transports.table.Transport`."""
+    def buffers(self, out_words: tuple[int, ...], in_words: tuple[int, ...]) -> tuple[Buffers, Buffers]:
+        into = self._buffers_for("in", in_words)  # first: senders wait for what receivers make
+        return self._buffers_for("out", out_words), into
+
+    def _buffers_for(self, direction: str, words: tuple[int, ...]) -> Buffers:
         halves = self._halves[direction]
         grown = [rank for rank, size in enumerate(words) if size > halves[rank].words and rank != self.comm.rank]
         if grown:

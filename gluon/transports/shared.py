@@ -98,7 +98,7 @@ class SharedMemory(HostMpi):
             return "only compiled code can raise flags, and NUMBA_DISABLE_JIT is set"
         return "no two ranks are on one host" if alone else why
 
-    def buffers(self, direction: str, words: tuple[int, ...]) -> Near:
+    def _buffers_for(self, direction: str, words: tuple[int, ...]) -> Near:
         turn = self._exchanges % 2
         found = self._near[direction, turn].get(words)
         if found is None:
@@ -140,14 +140,15 @@ class SharedMemory(HostMpi):
         """Load, or compile, what the first exchange would have to wait for. Collective."""
         self.combine(SUM, 0)
         nothing = (0,) * self.comm.size
-        self.exchange(self.buffers("out", nothing), nothing, self.buffers("in", nothing))
+        out, into = self.buffers(nothing, nothing)
+        self.exchange(out, nothing, into)
         raise_flag(self._flags, self._line("out", self.comm.rank) + MADE, 0)  # nobody looks at that
 
     def _divided(self, direction: str, words: tuple[int, ...]) -> Near:
         """Buffers for the next exchange."""
         near = [rank for rank in self._ranks if words[rank] and rank != self.comm.rank]
         pieces = list(
-            super().buffers(direction, tuple(0 if rank in near else n for rank, n in enumerate(words))).pieces
+            super()._buffers_for(direction, tuple(0 if rank in near else n for rank, n in enumerate(words))).pieces
         )
         for rank in near:
             memory = self._memory.get((direction, rank))

@@ -22,10 +22,7 @@ TRANSPORTS = {
         "mpi": "gluon.transports.staged:StagedMpi",
     },
 }
-MIXED = {  # the same for a job in which some ranks compute on CPUs and others on GPUs
-    "cpu": {"mpi": "gluon.transports.host:MixedMpi"},
-    "gpu": {"mpi": "gluon.transports.staged:StagedMpi"},
-}
+IN_MIXED_JOBS = "mpi"  # what ranks on CPUs and ranks on GPUs have in common
 CHOICES = ("auto", *dict.fromkeys(name for names in reversed(TRANSPORTS.values()) for name in names))
 
 
@@ -36,7 +33,7 @@ class TransportError(InputError):
 class Transport(Protocol):
     """What carries messages between the ranks of a communicator; made once for it, by ``Transport(comm)``.
 
-    One that also has ``all_to_all`` (:class:`cusp.runtime.exchange_gpu.Carrier`) carries the edges of partitions, too.
+    One that also has ``all_to_all`` (:class:`cusp.kernels.exchange_gpu.Carrier`) carries the edges of partitions, too.
 
     Attributes
     ----------
@@ -50,17 +47,15 @@ class Transport(Protocol):
     def why_unusable(comm: "Intracomm") -> str | None:
         """None if it can be used here, else the reason why not. Collective."""
 
-    def buffers(self, direction: str, words: tuple[int, ...]) -> Buffers:
-        """Memory for messages from all ranks (direction ``in``) or to all (``out``), valid until the next such call.
+    def buffers(self, out_words: tuple[int, ...], in_words: tuple[int, ...]) -> tuple[Buffers, Buffers]:
+        """Memory for messages to all ranks and from all, valid until the next such call. Collective.
 
-        On CPUs those for ``out`` are asked for first, on GPUs those for ``in``: this side makes larger ones, for which
-        the other waits. They are on the device of the labels, which write their messages there; that for a rank may be
-        memory of that rank. Collective.
+        It is on the device of the labels, which write their messages there; that for a rank may be memory of that rank.
 
         Parameters
         ----------
-        words : (ranks,) int
-            The largest message to or from each rank, in words of 8 bytes; the same on both sides, 0 if there is none.
+        out_words, in_words : (ranks,) int
+            The largest message to, and from, each rank, in words of 8 bytes: the same on both sides, or 0.
         """
 
     def exchange(
@@ -71,9 +66,9 @@ class Transport(Protocol):
         Parameters
         ----------
         out, into : Buffers
-            What :meth:`buffers` returned last for ``out`` and ``in``.
+            What :meth:`buffers` returned last.
         in_words : (ranks,) int, optional
-            How many come, where this rank knows that.
+            How many come, where this rank knows that. In a mixed job it may be wrong.
         """
 
     def combine(self, how: int, *numbers: Any) -> tuple:
@@ -103,7 +98,7 @@ def open_transport(wanted: str, comm: "Intracomm", device: str) -> Transport:
     """
     transport = get_transport(wanted, comm, device)
     if device == "gpu":
-        from cusp.runtime import exchange_gpu
+        from cusp.kernels import exchange_gpu
 
         exchange_gpu.use(comm, transport if isinstance(transport, exchange_gpu.Carrier) else None)
     return transport
@@ -112,7 +107,9 @@ def open_transport(wanted: str, comm: "Intracomm", device: str) -> Transport:
 def get_transport(wanted: str, comm: "Intracomm", device: str) -> Transport:
     """As :func:`open_transport`, but edges go by what they went by before. Collective."""
     devices = tuple(comm.allgather(device))
-    names = (MIXED if is_mixed(devices) else TRANSPORTS)[device]
+    names = TRANSPORTS[device]
+    if is_mixed(devices):
+        names = {IN_MIXED_JOBS: names[IN_MIXED_JOBS]}
     with together(comm):
         if wanted not in ("auto", *names):
             raise TransportError(f"--transport {wanted} {_not_for(devices)} use {', '.join(names)}")

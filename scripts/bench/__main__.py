@@ -2,30 +2,23 @@
 
 cpu            partitioning, the apps and the conversion of an edge list, on a Kronecker graph
 first-hour     minutes from an empty folder to an answer about own data of seven kinds
-quality        replication, balance and seconds of every policy on real graphs and kron20, and of offline partitioners
-rounds         cost and benefit of more rounds of state
-user-file      a policy in a user's file, compared with the built-in one of the same rules
-semiring       BFS, SSSP and PageRank as products of a matrix and vectors, compared with the apps
+quality        replication, balance and seconds of every policy on real graphs and kron20, and of METIS
 compare-trees  partitionings and searches of this checkout, compared with those of another one
 ladder         every textbook form of breadth-first search on one GPU
-gpu            algorithms on one GPU; on several: mpirun -n 4 python -m scripts.bench.gpus, or .gpu_partition GRAPH
-               graphs larger than the memory of a card: python -m scripts.bench.limited
-               seven algorithms on a folder of graphs: mpirun -n 2 python -m scripts.bench.many FOLDER
+gpu            algorithms on one GPU
+               on several ranks and graphs, or with a memory limit: mpirun -n 4 python -m scripts.bench.algorithms
 """
 
 import argparse
 import sys
 
-from scripts.bench import compare_trees, cpu, first_hour, gpu, quality, rounds, semiring, user_file
+from scripts.bench import compare_trees, cpu, first_hour, gpu, quality
 from scripts.bench.ladder import bench as ladder
 
 BENCHMARKS = {
     "cpu": cpu,
     "first-hour": first_hour,
     "quality": quality,
-    "rounds": rounds,
-    "user-file": user_file,
-    "semiring": semiring,
     "compare-trees": compare_trees,
     "gpu": gpu,
     "ladder": ladder,

@@ -11,11 +11,10 @@ import pytest
 from test_partition import assert_same
 
 from cusp.apps import library
-from cusp.card.interfaces import Card
 from cusp.errors import InputError
 from cusp.partitioner import partition_graph
-from cusp.runtime.devices import backend, is_mixed, to_host
-from cusp.runtime.storage import ON_GPU
+from cusp.runtime.devices import is_mixed, to_host
+from cusp.runtime.storage import Storage, memory_of, use_memory
 
 pytestmark = pytest.mark.skipif(
     parts.DEVICE != "gpu" or is_mixed(parts.PLACEMENT.devices), reason="is about ranks that compute on GPUs"
@@ -33,33 +32,38 @@ def card(monkeypatch) -> Iterator[object]:
     """The module for the card, with small pieces and no limit; what a test limits is unlimited again after it."""
     import cupy as cp
 
-    from cusp.card import hosted_gpu
+    from cusp.card import card_gpu, hosted_gpu
 
-    module, before = backend(Card, "gpu"), cp.cuda.get_allocator()
+    before = cp.cuda.get_allocator()
     monkeypatch.setattr(hosted_gpu, "PIECE", 1)
-    monkeypatch.setattr(module, "PROBE", 1 << 16)
-    yield module
-    lift(module)
+    monkeypatch.setattr(card_gpu, "PROBE", 1 << 16)
+    yield card_gpu
+    lift()
     cp.cuda.set_allocator(before)
 
 
-def lift(card: object) -> None:
+def lift() -> None:
     """No limit any more."""
-    while card._memory:
-        memory = card._memory.pop()
+    if (limited := memory_of("gpu")).usage() is not None:
+        use_memory(Storage(device="gpu"))
         gc.collect()
-        memory.usage()
-        memory.give_back()
+        limited.usage()
+        limited.give_back()
+
+
+def usage() -> object:
+    """Of the card now."""
+    return memory_of("gpu").usage()
 
 
 def on_each_limit(
-    card: object, make: Callable[[int | None], object], same: Callable[[object, object], None], limits=tuple(LIMITS)
+    make: Callable[[int | None], object], same: Callable[[object, object], None], limits=tuple(LIMITS)
 ) -> None:
     """``make(limit)`` makes the same without a limit and with each."""
     expected = make(None)
     for limit in limits:
         same(expected, make(LIMITS[limit]))
-        lift(card)
+        lift()
 
 
 @pytest.mark.mpi
@@ -68,9 +72,7 @@ def test_partitions(comm, shared_tmp, card, policy):
     """With weights and in-edges."""
     path = graphs.write(shared_tmp / "g.h5", LARGE, sums=True)
     make = partial(partition_graph, path, parts.policy_of(policy), comm, csc=True, device="gpu")
-    on_each_limit(
-        card, lambda limit: make(memory_limit=limit).on("cpu"), lambda one, other: assert_same(other, one)
-    )  # fmt: skip
+    on_each_limit(lambda limit: make(memory_limit=limit).on("cpu"), lambda one, other: assert_same(other, one))
 
 
 @pytest.mark.mpi
@@ -86,7 +88,7 @@ def test_answers(comm, shared_tmp, card, app, symmetric):
         return getattr(library, app)(part, **OPTIONS.get(app, {})).values
 
     limits = tuple(LIMITS) if app in ("bfs", "sssp") else ("some fits",)
-    on_each_limit(card, answer, np.testing.assert_equal, limits)
+    on_each_limit(answer, np.testing.assert_equal, limits)
 
 
 def test_what_is_where(card):
@@ -97,22 +99,22 @@ def test_what_is_where(card):
 
     unit = granularity()
     card.set_limit(256 * unit, 0, 1)
-    memory, size = card._memory[0], 100 * unit
-    edges = ON_GPU.empty(size, np.int32)
+    memory, size = memory_of("gpu"), 100 * unit
+    edges = memory.empty(size, np.int32)
     edges[...] = cp.arange(size, dtype=np.int32)
-    assert card.usage().resident == 0
-    ON_GPU.prefer([edges])
+    assert usage().resident == 0
+    memory.prefer([edges])
     block = next(lease.block for lease in memory._used if lease.block.address == edges.data.ptr)
     resident = sorted(block.resident)
     assert 0 < len(resident) < block.pieces and resident == list(range(block.pieces - len(resident), block.pieces))
-    assert card.usage().resident + memory.pool.total_bytes() <= 256 * unit
+    assert usage().resident + memory.pool.total_bytes() <= 256 * unit
     other = cp.full(150 * unit, 7, np.uint8)
-    assert len(block.resident) < len(resident) and card.usage().resident + other.nbytes <= 256 * unit
+    assert len(block.resident) < len(resident) and usage().resident + other.nbytes <= 256 * unit
     larger = cp.arange(75 * unit, dtype=np.int64)  # does not fit at all
     assert int(larger.sum()) == 75 * unit * (75 * unit - 1) // 2 and int(other.sum()) == 7 * 150 * unit
     np.testing.assert_array_equal(edges.get(), np.arange(size))
     del other, larger
-    ON_GPU.settle()
+    memory.settle()
     assert sorted(block.resident) == resident
     np.testing.assert_array_equal(edges.get(), np.arange(size))
 
@@ -122,15 +124,15 @@ def test_memory_is_used_again(card):
     from cusp.card import hosted_gpu
 
     card.set_limit(1 << 20, 0, 1)
-    memory = card._memory[0]
-    first = ON_GPU.empty(100_000, np.int32)
+    memory = memory_of("gpu")
+    first = memory.empty(100_000, np.int32)
     address = first.data.ptr
     del first
-    assert ON_GPU.empty(90_000, np.int32).data.ptr == address
+    assert memory.empty(90_000, np.int32).data.ptr == address
     with pytest.MonkeyPatch.context() as patch:
         sizes = iter([0])
         patch.setattr(hosted_gpu, "host_memory_left", lambda: next(sizes, 1 << 40))
-        large = ON_GPU.empty(1_000_000, np.int32)
+        large = memory.empty(1_000_000, np.int32)
     assert large.data.ptr != address and not any(memory._kept.values())
 
 
@@ -170,7 +172,7 @@ def test_a_card_in_use(comm, shared_tmp, card, monkeypatch):
 
     monkeypatch.setattr(driver_gpu, "create", refuse)
     part = make(memory_limit=1 << 20)
-    assert card.usage().resident == 0
+    assert usage().resident == 0
     assert_same(part.on("cpu"), whole)
 
 
@@ -180,12 +182,12 @@ def test_without_a_limit(comm, shared_tmp, card, monkeypatch):
     path = graphs.write(shared_tmp / "g.h5", LARGE)
     make = partial(partition_graph, path, parts.policy_of("oec"), comm, device="gpu")
     whole = make()
-    assert card.usage() is None
+    assert usage() is None
     import cupy as cp
 
     monkeypatch.setattr(cp.cuda.runtime, "memGetInfo", lambda: (60_000, 60_000))
     monkeypatch.setattr(card, "RESERVE", 1000)
     part = make()
-    assert card.usage().limit < 60_000 and sum(card.usage()[1:3]) > 0
+    assert usage().limit < 60_000 and sum(usage()[1:3]) > 0
     assert_same(part.on("cpu"), whole.on("cpu"))
     assert to_host(part.targets).size == part.num_local_edges

@@ -222,7 +222,7 @@ def test_signal_to_one_rank_ends_those_that_wait_for_it(tmp_path, number, rank):
 def test_a_rank_that_hangs_is_reported(tmp_path, hang):
     body = f"""
 from cusp.program.cli import add_watching
-from cusp.runtime.stopwatch import Stopwatch
+from cusp.runtime.timeline import Stopwatch
 parser = argparse.ArgumentParser()
 add_watching(parser)
 parse_together(comm, parser, argv)

@@ -23,7 +23,7 @@ KERNEL = """
 extern "C" __global__ void call(const long long *a, const long long *b, long long size,
                                 long long number, long long *found, int *raises) {
     const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < size) found[i] = get_edge_owner(Prop{}, a[i], b[i], number, 0, raises[i]);
+    if (i < size) found[i] = get_edge_owner(raises[i], Prop{}, a[i], b[i], number, 0);
 }
 """
 BODIES = {
@@ -43,6 +43,9 @@ BODIES = {
     "ratios": "return 1 if src / dst > 0.5 else (2 if src == 0.0 else int(float(src) / 7.0))",
     "roots": "return int(math.sqrt(float(abs(src % 1000003))) * 1000.0)",
     "constant": "return STRIDE * src + BIG",
+    "truth_values": "return (src < dst) // 2 + -(src < dst) + abs(src < 3) + int((src < dst) + 0.5 + (src > 3) / 2)",
+    "mixed_choice": "return int((src % 100 if src < dst else 0.5) * 4)",
+    "unsigned_stays": "return np.int64(int(np.uint64(src)) ^ np.uint64(dst))",
     "helper": "return helper(src, dst) + helper(dst, 3)",
     "branches": """
         x = src % 10
@@ -148,26 +151,30 @@ def is_defined(pair: tuple[int, int]) -> bool:
 
 
 REFUSED = {
-    "neighbours": ("for n in prop.out_neighbors(src):\n    return n\nreturn 0", "a for loop cannot be translated"),
-    "for": ("x = 0\nfor i in range(3):\n    x += i\nreturn x", "rule.py:17: a for loop cannot be translated"),
-    "while": ("x = src\nwhile x > 3:\n    x //= 2\nreturn x", "rule.py:17: a while loop cannot be translated"),
-    "tuples": ("x, y = src, dst\nreturn x", "rule.py:16: a tuple cannot be translated"),
-    "powers": ("return src ** 2", "a power cannot be translated"),
-    "state": ("estate.edges[0] += 1\nreturn 0", "not a variable"),
+    "neighbours": (
+        "for n in prop.out_neighbors(src):\n    return n\nreturn 0",
+        "for n in prop.out_neighbors(src): cannot be translated",
+    ),
+    "for": ("x = 0\nfor i in range(3):\n    x += i\nreturn x", "rule.py:17: for i in range(3): cannot be translated"),
+    "while": ("x = src\nwhile x > 3:\n    x //= 2\nreturn x", "rule.py:17: while x > 3: cannot be translated"),
+    "tuples": ("x, y = src, dst\nreturn x", "rule.py:16: (src, dst) cannot be translated"),
+    "powers": ("return src ** 2", "** cannot be translated; operators are + - *"),
+    "state": ("estate.edges[0] += 1\nreturn 0", "estate.edges[0] += 1 cannot be translated"),
     "reads_state": ("return estate.edges[0]", "cannot be translated"),
-    "numpy": ("return np.argmax(np.zeros(3))", "np.zeros"),
-    "mixed": ("return np.uint64(src) + 1", "unsigned and int together"),
+    "numpy": ("return np.argmax(np.zeros(3))", "np.argmax() cannot be translated; functions are min, max,"),
+    "mixed": ("return np.uint64(src) + 1", "np.uint64(src) + 1: + is not for unsigned and int"),
+    "float_least": ("return int(min(src * 0.5, 2.0))", "min(src * 0.5, 2.0): min() is not for float"),
     "float_rank": ("return src * 0.5", "returns float"),
     "nothing": ("if src > 3:\n    return 1", "can end without returning"),
     "two_types": ("x = 1\nx = 0.5\nreturn int(x)", "x is int in one place and float in another"),
     "maybe_unset": ("if src > 3:\n    x = 1\nreturn x", "may not have a value"),
-    "index": ("return prop.indptr[src]", "Subscript"),
-    "list": ("x = [1, 2]\nreturn 0", "List"),
+    "index": ("return prop.indptr[src]", "prop.indptr[src] cannot be translated"),
+    "list": ("x = [1, 2]\nreturn 0", "[1, 2] cannot be translated"),
     "unknown": ("return prop.nonsense(src)", "prop.nonsense"),
-    "raise": ("if src > 3:\n    raise ValueError\nreturn 0", "Raise"),
+    "raise": ("if src > 3:\n    raise ValueError\nreturn 0", "raise ValueError cannot be translated"),
     "by_name": ("return helper(src, y=3)", "arguments by name"),
     "recursive": ("return get_edge_owner(prop, src, dst, 0, 0, 0)", "calls itself"),
-    "large": ("return src + 100000000000000000000", "a constant"),
+    "large": ("return src + 100000000000000000000", "100000000000000000000 has more than 64 bits"),
 }
 
 

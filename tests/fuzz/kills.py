@@ -21,13 +21,11 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-from cusp.runtime import leftovers
 from scripts import mpirun
 
 PATIENCE = 5.0  # seconds in which all ranks have to end
 MARK = "CUSP_KILLS"
 TRACES = re.compile(r"Traceback|Exception ignored|Fatal Python error|Segmentation")
-SHARED_MEMORY = Path("/dev/shm")
 CODES = {"INT": (130, 0), "KILL": (137, -9, 9, 255, 0), "TERM": (143, 0)}  # 0: it was at its end; 255: MPICH's launcher
 # gives up when a rank goes that it is just talking to
 OPEN_MPI_CODES = {"INT": (1, 0)}  # its launcher ends all ranks by itself
@@ -73,7 +71,6 @@ def main() -> int:
         signal.SIGINT, signal.default_int_handler
     )  # a job in the background ignores it, and so would programs
     draw = random.Random(options.seed)
-    before = set(os.listdir(SHARED_MEMORY))
     outcomes = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -89,7 +86,7 @@ def main() -> int:
                 outcomes.append(outcome)
                 if outcome.told:
                     print(f"after {delay:.3f} s:", *outcome, flush=True)
-        left = what_is_left(folder, before)
+        left = what_is_left(folder)
     show(outcomes)
     failures = sum(bool(outcome.told) for outcome in outcomes)
     print(f"{failures} failures; left after the next start: {left or 'nothing'}")
@@ -213,31 +210,13 @@ def marked(token: str) -> dict[int, str]:
     return found
 
 
-def what_is_left(folder: Path, before: set[str]) -> list[str]:
-    """Temporary files and shared memory after one more run of each program, when shared memory is old enough."""
-    time.sleep(leftovers.SETTLED + 1)
-    settled = time.time() - leftovers.SETTLED
+def what_is_left(folder: Path) -> list[str]:
+    """Temporary files after one more run of each program."""
     os.environ["TMPDIR"] = str(folder / "scratch")
     for arguments in programs(folder).values():
         run([], 1, arguments)
     left = [str(path) for path in (folder / "scratch").iterdir()]
-    left += [str(path) for path in (folder / "made").rglob("*") if ".tmp" in path.name]
-    segments = set(os.listdir(SHARED_MEMORY)) - before
-    mapped = "".join(map(maps_of, Path("/proc").iterdir()))
-    return left + [name for name in segments if name not in mapped and modified(SHARED_MEMORY / name) < settled]
-
-
-def modified(path: Path) -> float:
-    """When a file was written last; now if it is gone."""
-    return path.stat().st_mtime if path.exists() else time.time()
-
-
-def maps_of(process: Path) -> str:
-    """What a process has mapped."""
-    try:
-        return (process / "maps").read_text() if process.name.isdigit() else ""
-    except OSError:
-        return ""
+    return left + [str(path) for path in (folder / "made").rglob("*") if ".tmp" in path.name]
 
 
 if __name__ == "__main__":

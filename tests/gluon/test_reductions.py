@@ -101,14 +101,20 @@ def test_edge_operator(comm, shared_tmp, reduction, dtype, csc):
 
 
 BROKEN = {
-    "unknown operation": (("mul", "old ** value", 1, False), r"'old \*\* value': old \*\* value is nothing that"),
+    "unknown operation": (
+        ("mul", "old ** value", 1, False),
+        r"'old \*\* value', column 1: \*\* is nothing that .*; operators are \+ - \* & \| \^",
+    ),
     "unknown name": (("mul", "old * weight", 1, False), "weight is nothing that a reduction of old, value can say"),
     "unknown function": (("mul", "gcd(old, value)", 1, False), "gcd"),
-    "three values": (("min", "min(old, value, 3)", 1, True), "min"),
+    "one value": (("min", "min(old)", 1, True), r"min\(\) takes 2 values or more, not 1"),
     "no expression": (("mul", "old *", 1, False), "'old \\*': invalid syntax"),
     "no text": (("mul", 3, 1, False), "reduction mul: 3: "),
     "no identity": (("mul", "old * value", None, False), "old \\* value needs an identity, and neutral is None"),
-    "changes": (("mul", "old * value", 1, False, "result is old"), "'result is old': result is old is nothing"),
+    "changes": (
+        ("mul", "old * value", 1, False, "result is old"),
+        "column 1: result is old is nothing that",
+    ),
 }
 
 
@@ -151,18 +157,19 @@ def test_texts(dtype):
                                 (ADD, old + value), (MUL, old * value)):  # fmt: skip
         np.testing.assert_array_equal(eval(reduction.joined, dict(scope)), expected)
     bits = Reduction("bits", "old & value == old or value < 3 and not old", 0, True)
-    assert bits.joined == "(((old & value) == old) or ((value < 3) and (not old)))"
+    assert Reduction("least", "min(old, value, 3)", 0, True).joined == "least(least(old, value), 3)"
+    assert bits.joined == "(((old & value) == old) or ((value < 3) and (not (old != 0))))"
 
 
 TWICE = """
 import sys
 import numpy as np
-from gluon import device_cpu
+from gluon import message_cpu
 from gluon.reduction import ADD, MIN, Reduction
 MUL = Reduction("mul", sys.argv[1], 1, False)
 values, updated = np.full(3, 5), np.zeros(1, np.uint64)
 words = np.array([1 | 3 << 8, 2, 3, 4], np.uint64)  # ALL, three values
-loops = [device_cpu.combine_by(reduction) for reduction in (MIN, ADD, MUL)]
+loops = [message_cpu.combine_by(reduction) for reduction in (MIN, ADD, MUL)]
 for loop in loops:
     loop(np.arange(3, dtype=np.int32), values, updated, True, 0, words, words.view("u4"), words.view("i8"), 0)
 print(values.tolist(), sum(sum(loop.stats.cache_misses.values()) for loop in loops))

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from cusp.partition import Partition
 from cusp.partitioner import partition_graph
 from gluon import device_cpu as device
-from gluon.exchange_cpu import Exchange
+from gluon import message_cpu as message
+from gluon.exchange import Exchange, block_words
 from gluon.label import Label
 from gluon.plan import make_plan
 from gluon.reduction import ADD, ASSIGN, MAX, MIN, Reduction
@@ -216,7 +217,7 @@ def test_traffic_is_what_was_sent(comm, make, policy):
     part = make("random", policy)
     counting = CountingComm(comm)
     sync = Sync(make_plan(part, comm), comm)
-    sync.exchange = Exchange(comm, HostMpi(counting))
+    sync.exchange = Exchange(HostMpi(counting), "cpu")
     for round_number in range(3):
         label = Label(part, np.int32, 50, MIN)
         put(label, {int(gid): 1 for gid in part.gids if gid % 3 < round_number})
@@ -281,11 +282,11 @@ def round_trip(
     stranger = next((lid for lid in range(proxies) if lid not in lids), None)
     updated[stranger >> 6] |= np.uint64(1 << (stranger & 63))  # updated, but not in the list
     sent, before = values[lids].copy(), updated.copy()
-    words = np.full(start + device.block_words(entries, values.itemsize), 0xAAAAAAAAAAAAAAAA, np.uint64)
+    words = np.full(start + block_words(entries, values.itemsize), 0xAAAAAAAAAAAAAAAA, np.uint64)
     views = words, words.view(np.uint32), words.view(dtype)
     identity = reduction.identity(values.dtype) if reset else values.dtype.type(0)
-    listed = device.listed(lids)
-    end = device.extract(*listed, values, listed.of(updated), with_values, reset, identity, *views, start)
+    listed = message.listed(lids)
+    end = message.extract(*listed, values, listed.of(updated), with_values, reset, identity, *views, start)
     assert end <= words.size
     assert end - start == expected_words(entries, chosen.size, values.itemsize if with_values else 0)
     assert (words[:start] == 0xAAAAAAAAAAAAAAAA).all() and (words[end:] == 0xAAAAAAAAAAAAAAAA).all()
@@ -299,7 +300,7 @@ def round_trip(
     fill = rng.integers(1, 100, proxies).astype(dtype)
     got, marks = fill.copy(), np.zeros_like(updated)
     implied = values.dtype.type(42)
-    read = device.combine_by(reduction)(there, got, marks, with_values, implied, *views, start)
+    read = message.combine_by(reduction)(there, got, marks, with_values, implied, *views, start)
     assert read == end
     new = sent[chosen] if with_values else np.full(chosen.size, implied)
     old = fill[there[chosen]]
@@ -338,7 +339,7 @@ def test_wire_any_selection(chosen, dtype, with_values, reduction, start):
 
 
 @pytest.mark.parametrize(
-    ("count", "mode"), [(0, device.NONE), (2, device.OFFSETS), (40, device.BITSET), (128, device.ALL)]
+    ("count", "mode"), [(0, message.NONE), (2, message.OFFSETS), (40, message.BITSET), (128, message.ALL)]
 )
 def test_mode_of_a_block(count, mode):
     """The header names the form and the number of entries."""
@@ -346,9 +347,9 @@ def test_mode_of_a_block(count, mode):
     updated = np.zeros(2, np.uint64)
     for lid in range(count):
         updated[lid >> 6] |= np.uint64(1 << (lid & 63))
-    words = np.zeros(device.block_words(128, 4), np.uint64)
-    device.extract(
-        *device.listed(lids), values, updated, True, False, np.int32(0), words, words.view("u4"), words.view("i4"), 0
+    words = np.zeros(block_words(128, 4), np.uint64)
+    message.extract(
+        *message.listed(lids), values, updated, True, False, np.int32(0), words, words.view("u4"), words.view("i4"), 0
     )
     assert (int(words[0]) & 255, int(words[0]) >> 8) == (mode, count)
 

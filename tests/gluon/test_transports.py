@@ -102,11 +102,11 @@ def test_opened_once(comm):
     first = open_transport("mpi", comm, parts.DEVICE)
     assert open_transport("mpi", comm, parts.DEVICE) is first
     words = tuple(range(comm.size))
-    buffers = first.buffers("out", words)
-    assert first.buffers("out", words) is buffers
-    assert [piece.size for piece in buffers.pieces] == list(words)
-    larger = first.buffers("out", tuple(10 * size + 1000 for size in words))
-    assert [piece.size for piece in larger.pieces] == [10 * size + 1000 for size in words]
+    buffers = first.buffers(words, words)
+    assert all(again is before for again, before in zip(first.buffers(words, words), buffers, strict=True))
+    assert all([piece.size for piece in side.pieces] == list(words) for side in buffers)
+    more = tuple(10 * size + 1000 for size in words)
+    assert all([piece.size for piece in side.pieces] == list(more) for side in first.buffers(more, more))
 
 
 def test_choices():

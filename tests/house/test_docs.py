@@ -168,7 +168,8 @@ def test_site(tmp_path):
 def test_ladder():
     """The page has the tables of the rows that are kept, and their picture."""
     rows = kept(ROWS / "ladder.jsonl", lambda row: (row["graph"], row["rung"]))
-    assert (ROOT / "docs" / "pictures" / "ladder.svg").read_text() == ladder.picture(rows)
+    picture = (ROOT / "docs" / "pictures" / "ladder.svg").read_text()
+    assert all(f">{ladder.digits(row['ms'])}<" in picture for row in rows), "ladder --picture draws it anew"
     text = (ROOT / "docs" / "ladder.md").read_text()
     lines = [line for line in ladder.tables(rows, markdown=True).splitlines() if line.startswith("|")]
     assert len(lines) > 30 and all(line in text for line in lines)
@@ -176,9 +177,10 @@ def test_ladder():
 
 def test_chart():
     """The chart is drawn from the figures in the page that shows it."""
-    assert draw_speed.TARGET.read_text() == draw_speed.svg(), "python -m scripts.draw_speed draws it anew"
+    picture = draw_speed.TARGET.read_text()
     text = (ROOT / "docs" / "performance.md").read_text()
     for panel in draw_speed.PANELS:
         for algorithm, systems in panel.milliseconds.items():
             for system, value in systems.items():
                 assert re.search(rf"(?<![\d.]){re.escape(f'{value:,g}')}(?![\d])", text), (algorithm, system, value)
+                assert f">{system} {value:,g}<" in picture, "python -m scripts.draw_speed draws it anew"

@@ -17,6 +17,7 @@ import ranks
 
 from cusp import partitioner
 from cusp.apps.bfs import bfs
+from cusp.apps.edge_operator import EdgeOperator
 from cusp.apps.sssp import measure, sssp
 from cusp.policies.compile_rules import CompiledPolicy
 from cusp.policies.interfaces import Loops
@@ -45,26 +46,6 @@ def same_bits(host: Label, device: Label) -> None:
     """Values and bits agree."""
     np.testing.assert_array_equal(to_host(device.values), host.values)
     np.testing.assert_array_equal(to_host(device.updated).view(np.uint64), host.updated)
-
-
-@on_gpu
-@pytest.mark.parametrize("width", [1, 2, 4, 8])
-def test_messages_fit_into_their_buffers(width):
-    """However many entries of a list are updated: as message_words of message.cuh counts, in words of 8 bytes."""
-    from gluon.exchange_gpu import Joined
-
-    def words(items: int, width: int) -> int:
-        return -(-items * width // 8)
-
-    for size in range(1, 150):
-        bits = -(-size // 64)
-        every = 1 + bits + words(size, width)
-        lengths = [
-            1 + words(count, 4) + words(count, width) if count * (4 + width) < 8 * bits + size * width else every
-            for count in range(1, size + 1)
-        ]
-        buffers = Joined.of((np.arange(size, dtype=np.int32),)).value_buffers[width]
-        assert max(lengths) <= buffers[0], size
 
 
 @on_gpu
@@ -138,8 +119,9 @@ def test_steps_are_counted_anew(comm, shared_tmp):
     host, gpu = both(shared_tmp, "random", "cvc", comm)
     sync = Sync(make_plan(gpu, comm, "mpi"), comm)  # in rounds
     lengths, expected = measure(gpu, sync), graphs.serial_distances(graphs.HARD["random"](), 3)
-    relaxer = lengths.queue.relaxer
-    progress, stamps = relaxer.queue.progress.view(np.uint32), relaxer.stamps
+    label = Label(gpu, lengths.dtype, lengths.far, MIN)
+    relaxer = EdgeOperator("src.distance + weight", "dst.distance").drain(gpu, distance=label).relaxer
+    progress, stamps = relaxer.queue.progress.view(np.uint32), relaxer.stamps  # which all operators share
     for steps in (2**30 - 2, 2**30, 2**30 + 4, 2**32 - 1):
         progress[1:2] = np.uint32(steps)
         stamps.fill(steps % 6 + 1)  # were they kept, nodes that fall in the next step would be missed
@@ -327,7 +309,7 @@ def test_paths_that_settle_and_pull(shared_tmp, nodes, policy, largest, reverse)
         lengths = measure(part, sync, delta)
         if sync.peers or sync.comm.size == 1:  # few hops are enough, so 32 bits are
             assert lengths.dtype == np.int32
-        assert (lengths.queue.by_weight is not None) == (reverse == "same" or largest == 1)
+        assert (lengths.settled is not None) == (reverse == "same" or largest == 1)
         for source in (0, 3, nodes - 3, nodes - 1):
             found = parts.gather(part, sssp(part, sync, source, lengths).on_host().labels["distance"])
             np.testing.assert_array_equal(found, graphs.serial_distances(graph, source))

@@ -20,10 +20,9 @@ import json, sys
 from types import SimpleNamespace
 import numpy as np
 from cusp.apps.edge_operator import Binding, EdgeOperator
-from cusp.apps.operators.expressions.relaxer_gpu import relax_defines, relax_text
+from cusp.apps.operators.expressions.relaxer_gpu import relax_defines, relax_source
 from cusp.apps.operators.expressions.edges_gpu import defines_of, text_of, way_of
 from cusp.apps.operators.expressions.interfaces import Priority
-from cusp.apps.operators.traversal.peers.relax_gpu import peers_text
 from gluon.label import Label
 from gluon.reduction import ADD, ASSIGN, MAX, MIN, Reduction
 from cusp.kernels.cuda import options, source
@@ -48,9 +47,9 @@ for each, values in ((ASSIGN, ["int"]), (MIN, ["double"]), (MUL, ["int", "float"
         found.append((f"combine.cuh, {each.name}", text, options(VALUE=value, **each.macros())))
 part = SimpleNamespace(num_proxies=4, device="cpu", csc=None, gids=np.zeros(4, np.int64), weights=np.zeros(0, "u1"),
                        offsets=np.zeros(5, np.int64), targets=np.zeros(0, np.int32))
-def relaxing(edges, priority, resident="2"):
-    text = source("cusp/apps/operators/expressions/relax.cuh") + relax_text(edges, priority)
-    return text, options(RESIDENT=resident, **relax_defines(edges, priority))
+def relaxing(edges, priority, resident="2", among_peers=False):
+    path, text = relax_source(edges, priority, among_peers)
+    return source(path) + text, options(RESIDENT=resident, **relax_defines(edges, priority))
 def passes(expression, into, where, dtype, reduction, names, ways):
     operator = EdgeOperator(expression, into, where)
     given = {name: np.zeros(4, kind) if kind else 2.5 for name, kind in names.items()}
@@ -64,12 +63,11 @@ for edges in [edges for expression in json.loads(sys.argv[2]) for edges in passe
 for dtype in "i4", "u4", "i8", "f4", "f8":
     operator = EdgeOperator("min(best, weight)", "dst.best", "src.seen", priority="-best * rate + src.near % 7")
     given = {"best": Label(part, dtype, 0, MAX), "seen": np.zeros(4, "b1"), "near": np.zeros(4, "i2"), "rate": 0.5}
-    ordered = Binding(operator, part, given).ordered()
-    found.append((f"drain of {dtype}", *relaxing(ordered.edges, ordered.priority)))
+    binding = Binding(operator, part, given)
+    edges, priority = binding.edges("src", True), binding.priority()
+    found.append((f"drain of {dtype}", *relaxing(edges, priority)))
     for resident in ("1", "2") if dtype in ("i4", "f8") else ():
-        text = source("cusp/apps/operators/traversal/peers/relax.cuh") + peers_text(ordered)
-        defines = relax_defines(ordered.edges, ordered.priority)
-        found.append((f"peers' drain of {dtype}", text, options(RESIDENT=resident, **defines)))
+        found.append((f"peers' drain of {dtype}", *relaxing(edges, priority, resident, True)))
 print(json.dumps(found))
 """
 PUSH_ALL, PUSH_QUEUE, PULL, PULL_FILTERED = ("src", False), ("src", True), ("dst", False), ("dst", True)
@@ -88,14 +86,13 @@ BITS = ("unsigned char", "unsigned short", "unsigned", "unsigned long long")
 DISTANCES = [
     {"VALUE": value, "WEIGHT": weight}
     for value, weight in (
-        ("int", "unsigned char"), ("int", "int"), ("long long", "unsigned"), ("double", "float"), ("double", "double"),
+        ("int", "unsigned char"), ("int", "int"), ("long long", "unsigned"),
     )
 ]  # fmt: skip
-VARIANTS = {  # of each file of kernels but rules.cuh, edges.cuh and both relax.cuh, which get more text: its types
+VARIANTS = {  # of each file of kernels but rules.cuh, edges.cuh and relax*.cuh, which get more text: its types
     "cusp/kernels/build.cuh": [{"GID": gid} for gid in ("unsigned", "unsigned long long", "long long")],
     "cusp/input/check.cuh": [{"VALUE": value} for value in BITS],
     "cusp/kernels/move.cuh": [{"VALUE": value} for value in BITS],
-    "cusp/kernels/rows_by_owner.cuh": [{"OWNER": owner} for owner in BITS[:2]],
     "cusp/kernels/split.cuh": [{"KEY": key, "VALUE": value} for key in BITS[:3] for value in BITS],
     "gluon/kernels/device.cuh": [
         {"VALUE": value} for value in ("int", "long long", "double", "unsigned char", "float")
@@ -113,7 +110,7 @@ VARIANTS = {  # of each file of kernels but rules.cuh, edges.cuh and both relax.
     ],
     "cusp/apps/operators/sums/pagerank.cuh": [{"VALUE": value} for value in ("float", "double")],
     "cusp/apps/operators/structure/cc.cuh": [{"VALUE": value} for value in ("int", "long long")],
-    "cusp/apps/operators/structure/peers/cc.cuh": [{"VALUE": "int"}],
+    "cusp/apps/operators/structure/trees.cuh": [{"VALUE": "int"}, {"VALUE": "int", "RANKS": "Together"}],
     "cusp/apps/operators/structure/communities.cuh": [{"SHORT": "128", "JOB": job} for job in ("Choose", "Join")],
     "cusp/apps/operators/structure/cores.cuh": [{}],
     "cusp/apps/operators/structure/kcore.cuh": [{}, {"RESIDENT": "1"}, {"RANKS": "Together", "RESIDENT": "1"}],
@@ -126,7 +123,6 @@ VARIANTS = {  # of each file of kernels but rules.cuh, edges.cuh and both relax.
     "cusp/apps/operators/structure/triangles.cuh": [
         {"PLACE": place, "WORDS": "4096"} for place in ("unsigned", "unsigned long long")
     ],
-    "cusp/apps/operators/traversal/sssp.cuh": DISTANCES,
     "cusp/apps/operators/traversal/sssp_sorted.cuh": [
         *DISTANCES, *(types | {"RANKS": "Together"} for types in DISTANCES[1:3]),
     ],

@@ -31,7 +31,7 @@ ENTRANCE = "cusp/__init__.py"  # which looks up the library by name
 
 # A library -> the files that may import it.
 LIBRARIES = {
-    "h5py": ["cusp/input/*.py", "cusp/output/*.py", "cusp/estimates/sample.py", "cusp/program/warm_up.py",
+    "h5py": ["cusp/input/*.py", "cusp/output/*.py", "cusp/program/warm_up.py",
              "cusp/formats/hdf5.py", "cusp/commands/info.py", "scripts/*", "tests/*"],
     "cupy": ["*_gpu.py", "gluon/transports/*.py", "cusp/kernels/cuda.py", "scripts/*", "tests/*"],
     "pandas": ["apps/run/result.py", "scripts/*", "tests/*"],
@@ -45,9 +45,8 @@ NAMES = {
                    "*/__main__.py", "cusp/commands/*", "scripts/*", "tests/*", "benchmarks/*"],
     "print": ["apps/harness.py", "cusp/program/report.py", "cusp/launch.py", "*/__main__.py", "cusp/commands/*",
               "scripts/*", "tests/*", "benchmarks/*"],
-    "perf_counter": ["apps/harness.py", "cusp/program/report.py", "cusp/launch.py", "cusp/runtime/stopwatch.py",
-                     "cusp/runtime/watchdog.py", "cusp/runtime/progress.py", "cusp/runtime/leftovers.py",
-                     "cusp/runtime/timeline.py",
+    "perf_counter": ["apps/harness.py", "cusp/program/report.py", "cusp/launch.py", "cusp/runtime/timeline.py",
+                     "cusp/runtime/watchdog.py", "cusp/runtime/progress.py",
                      "*/__main__.py", "cusp/commands/*", "scripts/*", "tests/*", "benchmarks/*"],
 }  # fmt: skip
 NAMES |= dict.fromkeys(["time", "monotonic", "process_time", "perf_counter_ns"], NAMES["perf_counter"])
@@ -56,16 +55,11 @@ MOST_FILES = 12  # of a folder, .py and .cuh, __init__.py apart
 # Folders that may have more -> how many, and why.
 MORE_FILES = {
     "cusp/output": (13, "one kind of file each"),
-    "cusp/runtime": (18, "MPI, devices, files and the cache, and how a process starts, is watched, debugged and ends"),
+    "cusp/runtime": (15, "MPI, devices, files and the cache, and how a process starts, is watched, debugged and ends"),
     "gluon": (13, "labels and their sync, for each device, and what --debug checks of them"),
     "apps": (20, "the programs that users start by name: python -m apps.NAME"),
-    "apps/operators/expressions": (
-        13,
-        "expressions, and the passes and drains that are made of them",
-    ),
-    "apps/operators/traversal": (13, "levels of one rank by several threads are a file of their own"),
-    "apps/operators/structure": (16, "five algorithms with kernels of their own, and their interfaces"),
-    "cusp/policies": (14, "rules, what they may ask, what compiles and translates them, and what they do wrong"),
+    "apps/operators/structure": (17, "five algorithms with kernels of their own, and their interfaces"),
+    "cusp/policies": (13, "rules, what they may ask, what compiles and translates them, and what they do wrong"),
 }
 
 
@@ -182,6 +176,14 @@ def test_mpi_and_compiled_code_come_from_one_place():
                 pytest.fail(f"{name_of(path)}:{node.lineno}: from cusp.runtime.mpi import MPI")
             if isinstance(node, ast.ImportFrom) and node.module == "numba" and "njit" in [n.name for n in node.names]:
                 pytest.fail(f"{name_of(path)}:{node.lineno}: from cusp.runtime.compiled_code import njit")
+
+
+def test_the_machine_needs_no_room_above_it():
+    """``cusp/runtime`` knows neither graphs nor kernels."""
+    for name, path in MODULES.items():
+        if name.startswith("cusp.runtime."):
+            above = {other for other in uses(path) if not other.startswith("cusp.runtime") and other != "cusp.errors"}
+            assert not above, f"{name_of(path)} imports {above}"
 
 
 def test_folders_stay_small():

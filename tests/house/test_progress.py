@@ -49,9 +49,9 @@ def shown(monkeypatch, is_terminal: bool, log: bool) -> str:
     progress.start(log)
     progress.begin("quick")
     progress.begin("walk")
-    progress.tell(frontier=12345, change=0.25)
+    progress.update(frontier=12345, change=0.25)
     time.sleep(0.5)
-    progress.tell(1, 4, "source")
+    progress.update(1, 4, "source")
     time.sleep(0.1)
     progress.begin("")
     text = terminal.text
@@ -106,10 +106,10 @@ def test_time_left_after_a_checkpoint(monkeypatch):
     """What was done before this run took none of its time; rounds of a source do not count."""
     progress.begin("walk")
     monkeypatch.setattr(progress._Now, "began", time.monotonic() - 10)
-    progress.tell(300, 400, "source", 300)
+    progress.update(300, 400, "source", 300)
     assert progress._line() == "walk: 10 s, source 300 of 400"
-    progress.tell(320, 400, "source", 300)
-    progress.tell(frontier=7)
+    progress.update(320, 400, "source", 300)
+    progress.update(frontier=7)
     assert progress._line() == "walk: 10 s, source 320 of 400, about 40 s left, frontier 7"
     progress.begin("")
 
@@ -117,8 +117,8 @@ def test_time_left_after_a_checkpoint(monkeypatch):
 @pytest.mark.mpi
 def test_betweenness_says_which_source(comm, monkeypatch):
     """Those that are done, of all."""
-    told, real = [], progress.tell
-    monkeypatch.setattr(progress, "tell", lambda *words, **facts: (told.append(words), real(*words, **facts)))
+    told, real = [], progress.update
+    monkeypatch.setattr(progress, "update", lambda *words, **facts: (told.append(words), real(*words, **facts)))
     monkeypatch.setattr(betweenness, "BATCH", 1)
     graph = partition_graph(([0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 0]), comm=comm)
     betweenness_of(graph, sources=6)

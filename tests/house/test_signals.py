@@ -1,6 +1,5 @@
 """How programs end while they start, and what the next start removes (cusp/runtime/signals.py, leftovers.py)."""
 
-import mmap
 import os
 import signal
 import subprocess
@@ -170,14 +169,3 @@ def test_what_a_killed_process_left_is_removed(tmp_path):
     (tmp_path / mine.replace(f"-{os.getpid()}-", f"-{2**22 + 1}-")).mkdir()  # no process has such a number
     leftovers.sweep(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == kept
-
-
-def test_shared_memory_of_dead_jobs_is_removed(tmp_path):
-    for name in ("mpich_shm_1a_0", "mpich_shm_2b_0", "mpich_shm_3c_0", "another_shm_4d_0"):
-        (tmp_path / name).write_bytes(bytes(4096))
-        old = time.time() - (0 if name == "mpich_shm_3c_0" else 2 * leftovers.SETTLED)
-        os.utime(tmp_path / name, (old, old))
-    with open(tmp_path / "mpich_shm_1a_0", "rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ):
-        leftovers.sweep_shared_memory(tmp_path)
-        left = {path.name for path in tmp_path.iterdir()}
-    assert left == {"mpich_shm_1a_0", "mpich_shm_3c_0", "another_shm_4d_0"}

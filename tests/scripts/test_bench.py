@@ -1,23 +1,20 @@
 """The benchmarks themselves, on tiny graphs: rows that say what was measured, tables that show them."""
 
 import argparse
+import importlib.util
 import json
 import sys
 from collections import Counter
 from pathlib import Path
 
 import graphs
-import numpy as np
 import parts
 import pytest
 import ranks
 
 from cusp.commands.generate import main as generate
-from cusp.partitioner import partition_graph
-from cusp.policies import POLICIES, load_policy
 from scripts.bench import __main__ as bench
-from scripts.bench import cpu, many, quality, rounds, semiring, user_file
-from scripts.bench.shared import offline
+from scripts.bench import algorithms, cpu, quality
 from scripts.bench.shared.rows import read_rows, table
 
 
@@ -55,21 +52,6 @@ def test_cpu(monkeypatch, tmp_path, capsys):
     assert shown.items() >= words.items()
 
 
-@pytest.mark.slow
-@pytest.mark.limit(300)
-def test_semiring(monkeypatch, tmp_path, capsys):
-    """A row for the app and one for the product of matrix and vector, from the same sources."""
-    monkeypatch.setattr(semiring, "ALGORITHMS", ("bfs",))
-    rows = tmp_path / "rows.jsonl"
-    sizes = ("--scale", "7", "--ranks", "2", "--sources", "3", "--trials", "2")
-    run(monkeypatch, "semiring", *sizes, "--data", tmp_path, "--rows", rows)
-    native, product = read_rows(rows)
-    assert (native["form"], product["form"]) == ("native", "semiring")
-    assert native["sources"] == product["sources"] == 3 and native["rounds"] == product["rounds"] > 0
-    ratio = f"{product['seconds'] / native['seconds']:.2f}"
-    assert capsys.readouterr().out.splitlines()[-1].split()[-1] == ratio
-
-
 OTHER_PROGRAM = """
 import json, sys
 option, figures = {"apps": ("--rows", {"seconds": 4000.0}), "cusp": ("--json", {"partition_seconds": 5000.0})}[NAME]
@@ -104,124 +86,47 @@ def test_compare_trees(monkeypatch, tmp_path, capsys):
 def test_quality(monkeypatch, tmp_path, capsys):
     """A row for each policy and number of parts; the later of two rows is shown; real graphs need not be there."""
     monkeypatch.setenv("CUSP_TEST_GRAPHS", str(tmp_path))
-    everything = quality.policies(2)
-    assert {name for name, _, _ in everything} == set(POLICIES) - {"map"}
-    few = {"oec", "fec"}
-    monkeypatch.setattr(quality, "policies", lambda parts: [(p, parts, n) for p, _, n in everything if p in few])
+    monkeypatch.setattr(quality, "ONCE", ["random"])
+    monkeypatch.setattr(quality, "AGAIN", ["fec"])
     rows = tmp_path / "rows.jsonl"
-    common = ("quality", "--graphs", "rome99,kron7", "--data", tmp_path, "--rows", rows, "--parts", "2,5")
-    run(monkeypatch, *common, "--offline", "none")
+    road = ["road", "--width", "40", "--height", "40", "--output", str(tmp_path / "kron9.h5")]
+    assert generate(ranks.COMM, road) == 0
+    common = ("quality", "--graphs", "rome99,kron9", "--data", tmp_path, "--rows", rows, "--parts", "4,8")
+    run(monkeypatch, *common)
     assert "rome99 is left out" in capsys.readouterr().err
-    found = read_rows(rows)
-    requested = {(name, passes, number) for number in (2, 5) for name, _, passes in quality.policies(number)}
-    assert {(row["policy"], row["passes"], row["parts"]) for row in found} == requested
-    assert {name for name, _, _ in requested} == few and len(found) == len(requested) == 6
-    assert all(1 <= row["replication"] <= row["parts"] and row["seconds"] > 0 and row["hardware"] for row in found)
+    found = {(row["offline"], row["policy"], row["passes"], row["parts"]): row for row in read_rows(rows)}
+    expected = {(None, "random", 1), (None, "fec", 5)}
+    if importlib.util.find_spec("pymetis"):
+        expected.add(("METIS", "map", 1))
+        for number in (4, 8):
+            metis, hashed = found["METIS", "map", 1, number], found[None, "random", 1, number]
+            assert metis["replication"] < 0.6 * hashed["replication"] and metis["edge_balance"] < 1.2
+    assert found.keys() == {(*key, parts) for key in expected for parts in (4, 8)}
+    assert all(1 <= row["replication"] <= row["parts"] and row["seconds"] > 0 for row in found.values())
     with rows.open("a") as file:
-        file.write(json.dumps(found[0] | {"replication": 77.7}) + "\n")
+        file.write(json.dumps(found[None, "random", 1, 4] | {"replication": 77.7}) + "\n")
     run(monkeypatch, *common, "--show", "--markdown")
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "| policy | kron7, 2 parts | 5 | s, kron7 |" and lines[2].split()[1] == found[0]["policy"]
-    assert sum("77.70" in line for line in lines) == 1
+    assert lines[0] == "| policy | kron9, 4 parts | 8 | s, kron9 |" and lines[2].startswith("| random | 77.70 ")
     assert any(line.startswith("| fec, 5 passes | ") for line in lines)
 
 
-def test_offline_map_is_measured_as_ours(monkeypatch, tmp_path, capsys):
-    """METIS's parts of a road graph replicate less than hashing; one that takes too long is said to."""
-    pytest.importorskip("pymetis")
-    monkeypatch.setattr(quality, "policies", lambda parts: [("random", parts, 1)])
-    rows = tmp_path / "rows.jsonl"
-    assert (
-        generate(ranks.COMM, ["road", "--width", "40", "--height", "40", "--output", str(tmp_path / "kron9.h5")]) == 0
-    )
-    common = (
-        "quality",
-        "--graphs",
-        "kron9",
-        "--data",
-        tmp_path,
-        "--rows",
-        rows,
-        "--parts",
-        "4,8",
-        "--offline",
-        "metis",
-    )
-    run(monkeypatch, *common)
-    found = {(row["offline"], row["parts"]): row for row in read_rows(rows)}
-    for number in (4, 8):
-        assert found["METIS", number]["replication"] < 0.6 * found[None, number]["replication"]
-        assert found["METIS", number]["edge_balance"] < 1.2
-    run(monkeypatch, *common, "--offline", "metis", "--limit", "0.01")
-    assert capsys.readouterr().out.count("over 0.01 s") == 2  # a table has both numbers of parts
-
-
-def test_metis_file(tmp_path):
-    """A line per node: its load, then its neighbours from 1."""
-    path = tmp_path / "graph.metis"
-    offline.write_metis(path, np.array([0, 2, 3, 4, 4]), np.array([1, 2, 0, 0], np.uint32), np.array([2, 1, 1, 1]))
-    assert path.read_text() == "4 2 10\n2 2 3\n1 1\n1 1\n1\n"
-
-
-@pytest.mark.slow
-@pytest.mark.limit(300)
-def test_rounds(monkeypatch, tmp_path, capsys):
-    """A row for each policy, number of rounds and of ranks."""
-    rows = tmp_path / "rows.jsonl"
-    monkeypatch.setattr(rounds, "POLICIES", ("fec", "hdrf"))
-    monkeypatch.setattr(rounds, "RANKS", (1, 2))
-    monkeypatch.setattr(rounds, "ROUNDS", (1, 7))
-    run(monkeypatch, "rounds", "--scale", "7", "--data", tmp_path, "--rows", rows)
-    found = {(row["policy"], row["ranks"], row["rounds"]): row for row in read_rows(rows)}
-    assert len(found) == 2 * 2 * 2 and all(row["parts"] == row["ranks"] for row in found.values())
-    assert sum(line.startswith("hdrf") for line in capsys.readouterr().out.splitlines()) == 2
-
-
-@pytest.mark.slow
-@pytest.mark.limit(300)
-def test_user_file(monkeypatch, tmp_path, capsys):
-    """Built-in policies and files in turn, for each trial."""
-    rows = tmp_path / "rows.jsonl"
-    monkeypatch.setattr(user_file, "TWINS", {"hvc": user_file.TWINS["hvc"]})
-    run(monkeypatch, "user-file", "--scale", "7", "--data", tmp_path, "--rows", rows, "--trials", "2")
-    found = [(row["trial"], row["policy"]) for row in read_rows(rows)]
-    assert found == [(trial, name) for trial in (0, 1) for pair in user_file.TWINS.items() for name in pair]
-    assert "ratio" in capsys.readouterr().out
-
-
 @pytest.mark.mpi
-@pytest.mark.parametrize("name", list(user_file.TWINS))
-def test_file_partitions_as_the_built_in(comm, shared_tmp, name):
-    """Bit for bit: a policy in a user's folder gives every rank the arrays that the built-in one gives it."""
-    path = str(shared_tmp / "graph.h5")
-    assert generate(comm, ["rmat", "--scale", "9", "--weights", "1:9", "--output", path]) == 0
-    file = user_file.FOLDER / user_file.TWINS[name]
-    copy = parts.user_file(file.read_text(), file.name)
-    built_in, own = (
-        partition_graph(path, load_policy(policy, threshold=40), comm, csc=True) for policy in (name, copy)
-    )
-    for field in ("gids", "mirror_starts", "offsets", "targets", "weights", "has_in", "has_out", "degrees"):
-        expected, found = getattr(built_in, field), getattr(own, field)
-        assert expected.dtype == found.dtype and expected.tobytes() == found.tobytes(), field
-    for expected, found in zip(vars(built_in.csc).values(), vars(own.csc).values(), strict=True):
-        assert expected.tobytes() == found.tobytes()
-    hubs = comm.allreduce(np.count_nonzero(built_in.degrees > 40))
-    assert hubs > 0 and parts.SIZE == comm.size
-
-
-@pytest.mark.mpi
-def test_many_graphs(comm, shared_tmp, monkeypatch, capsys):
-    """Each app on each graph; an answer that differs from that of another number of ranks is named."""
-    graphs.write(shared_tmp / "complete.h5", graphs.HARD["complete"]())
-    monkeypatch.setattr(many, "APPS", ("bfs", "cc"))
+def test_algorithms(comm, shared_tmp, capsys):
+    """A row for each graph, policy and app, with the same fingerprint of its answers under each policy."""
+    path = graphs.write(shared_tmp / "random.h5", graphs.HARD["random"]())
     rows = shared_tmp / "rows.jsonl"
-    command = [str(shared_tmp), "--trials", "1", "--device", parts.WANTED, "--rows", str(rows)]
-    assert many.main(comm, command) == 0
+    apps = "bfs,cc,pagerank"
+    command = [path, path, "--policies", "oec,cvc", "--apps", apps, "--trials", "1", "--device", parts.WANTED]
+    assert algorithms.main(comm, [*command, "--set", "iterations=3", "--verify", "--rows", str(rows)]) == 0
     shown = capsys.readouterr().out
     if comm.rank > 0:
         return
     found = read_rows(rows)
-    assert Counter(row["app"] for row in found) == {"bfs": 4, "cc": 1}
-    assert "1 graphs" in shown and "different" not in shown
-    other = [row | {"ranks": 9, "components": -1} for row in found if row["app"] == "cc"]
-    assert many.compare(found + other, {"complete"}).splitlines()[-1] == "different answers: cc complete"
+    expected = Counter((policy, app) for policy in ("oec", "cvc") for app in ["partition", *apps.split(",")] * 2)
+    assert Counter((row["policy"], row["app"]) for row in found) == expected
+    assert all(row["ranks"] == comm.size and row["ms"] > 0 for row in found)
+    for app in apps.split(","):
+        assert len({row["answers"] for row in found if row["app"] == app}) == 1
+    assert found[-1]["rounds"] == [3] and found[-1]["verified"] and len(found[1]["all_ms"]) == 4
+    assert shown.count("all 2 graphs, ") == len(expected)

@@ -3,8 +3,7 @@
 import parts
 import pytest
 
-from cusp.commands.generate import main as generate
-from scripts.bench import gpu_partition, gpus
+from scripts.bench import algorithms
 from scripts.bench.__main__ import main as bench
 from scripts.bench.shared.rows import read_rows
 
@@ -13,24 +12,15 @@ pytestmark = pytest.mark.skipif(parts.DEVICE != "gpu", reason="needs --device gp
 
 @pytest.mark.limit(300)
 def test_one_gpu(monkeypatch, tmp_path, capsys):
-    """Searches in both directions, and an app without a source with an option of its own."""
+    """Searches, and an app without a source, with options of their own."""
     rows = tmp_path / "rows.jsonl"
-    command = [
-        "gpu",
-        "--graphs",
-        "ring24",
-        "--apps",
-        "bfs,sssp,operators,pagerank",
-        "--set",
-        "tolerance=0,iterations=3",
-        "--verify",
-    ]
-    command += ["--directions", "push,pull", "--sources", "2", "--rows", str(rows)]
+    command = ["gpu", "--graphs", "ring24", "--apps", "pagerank,bfs,sssp,operators", "--sources", "2", "--verify"]
+    command += ["--set", "tolerance=0,iterations=3,direction=pull,parents=True", "--rows", str(rows)]
     monkeypatch.setattr("sys.argv", ["scripts.bench", *command])
     assert bench() == 0
     found = read_rows(rows)
     assert [(row["app"], row["variant"].split()[0]) for row in found] == [
-        ("pagerank", "tolerance=0,iterations=3"), ("bfs", "push"), ("bfs", "pull"), ("sssp", "delta"),
+        ("pagerank", "tolerance=0,iterations=3"), ("bfs", "direction=pull,parents=True"), ("sssp", "default"),
         ("operators", "src.value"), ("operators", "src.value"), ("operators", "src.value"),
         ("operators", "min(src.value,"),
     ]  # fmt: skip
@@ -42,28 +32,24 @@ def test_one_gpu(monkeypatch, tmp_path, capsys):
 @pytest.mark.mpi
 @pytest.mark.limit(300)
 def test_several_gpus(comm, shared_tmp):
-    """Partitionings and searches under each policy; answers are those of one rank."""
+    """A graph that a GPU makes, under each policy; answers of all ranks are those of one."""
     rows = shared_tmp / "rows.jsonl"
-    command = ["--graphs", "ring24", "--policies", "oec,cvc", "--sources", "2", "--rows", str(rows)]
-    assert gpus.main(comm, [*command, "--folder", str(shared_tmp)]) == 0
+    command = [
+        "ring24",
+        "--policies",
+        "oec,cvc",
+        "--apps",
+        "bfs,sssp",
+        "--sources",
+        "2",
+        "--rows",
+        str(rows),
+        "--verify",
+    ]
+    assert algorithms.main(comm, [*command, "--device", "gpu", "--folder", str(shared_tmp)]) == 0
     comm.Barrier()
     found = read_rows(rows)
     expected = [(policy, app) for policy in ("oec", "cvc") for app in ("partition", "bfs", "sssp")]
     assert [(row["policy"], row["app"]) for row in found] == expected
     assert all(row["ranks"] == comm.size and row["ms"] > 0 and row["hardware"] for row in found)
-    assert all(row["verified"] for row in found if row["app"] != "partition")
-    assert (sum(row.get("mb_sent", 0) for row in found) > 0) == (comm.size > 1)
-
-
-@pytest.mark.mpi
-@pytest.mark.limit(300)
-def test_partition(comm, shared_tmp):
-    """A row per policy, with what a rule that runs on the device costs and one that does not."""
-    graph, rows = str(shared_tmp / "graph.h5"), shared_tmp / "rows.jsonl"
-    assert generate(comm, ["rmat", "--scale", "7", "--weights", "1:9", "--output", graph]) == 0
-    assert gpu_partition.main(comm, [graph, "--policies", "cvc,fec", "--repeats", "1", "--rows", str(rows)]) == 0
-    comm.Barrier()
-    cvc, fec = read_rows(rows)
-    assert (cvc["policy"], cvc["where"], fec["policy"]) == ("cvc", "device", "fec")
-    assert cvc["rule_rate"] > 0 and fec["rule_rate"] == 0 and fec["where"].startswith("host")
-    assert all(row["seconds"] > 0 and row["peak_to_csr"] > 0 and row["ranks"] == comm.size for row in (cvc, fec))
+    assert all(row["verified"] and len(row["all_ms"]) == 2 for row in found if row["app"] != "partition")

@@ -7,8 +7,8 @@ import numpy as np
 
 from cusp.apps.operators.expressions.expression import Expression, Name
 from cusp.apps.operators.expressions.interfaces import Load, Ordered, Pass, Priority
-from cusp.apps.operators.expressions.terms import BOOL, FLOAT, INT, Term, as_float, loaded, number, offered, stored
 from cusp.errors import OptionError
+from cusp.language.terms import BOOL, FLOAT, INT, Term, compared, converted, loaded, number, stored
 from cusp.partition import Partition
 from cusp.runtime.devices import device_of
 from gluon.label import Label
@@ -146,7 +146,7 @@ class Binding:
             where_loads=_distinct(loads, operator.where.names if operator.where else ()),
             loads=_distinct(loads, operator.expression.names),
             where=operator.where.condition(terms) if operator.where else "", candidate=self._candidate(terms),
-            offered=self._offered(terms),
+            compared=self._compared(terms),
         )  # fmt: skip
 
     def priority(self) -> Priority:
@@ -168,9 +168,9 @@ class Binding:
         terms = {name: term for name, (term, _) in loads.items()}
         own = {name: loaded("value", dtype) for name in expression.names if name.name == operator.into}
         priority = expression.typed(terms | own)
-        return Priority(_distinct(loads, loads), as_float(priority).text, "Float", priority.kind != FLOAT)
+        return Priority(_distinct(loads, loads), converted(priority, FLOAT).text, "Float", priority.kind != FLOAT)
 
-    def ordered(self) -> Ordered:
+    def ordered(self, edges: Pass, priority: Priority) -> Ordered:
         """A pass from nodes in the order of their priority, with what it works on."""
         operator, part = self._operator, self._part
         out_edges = operator.read == "src"
@@ -179,7 +179,7 @@ class Binding:
                 "its nodes read at dst, and this partition has no in-edges of a node together: ask for csc=True"
             )
         rows = (part.offsets, part.targets) if out_edges else (part.csc.offsets, part.csc.sources)  # type: ignore[union-attr]
-        return Ordered(self.edges(operator.read, True), self.priority(), self.label, *rows, self.values(out_edges))
+        return Ordered(edges, priority, self.label, *rows, self.values(out_edges))
 
     def _candidate(self, terms: Mapping[Name, Term]) -> str:
         """The text of the candidate as a value of the label."""
@@ -190,12 +190,12 @@ class Binding:
             operator.expression.refuse(1, f"this is a float, and {operator.into} is {dtype}: {advice}")
         return candidate
 
-    def _offered(self, terms: Mapping[Name, Term]) -> str:
+    def _compared(self, terms: Mapping[Name, Term]) -> str:
         """The text of the candidate for a reduction that compares it with a value before it is stored."""
         operator, reduction, dtype = self._operator, self.label.reduction, self.label.values.dtype
         text = None
         if reduction in (MIN, MAX):
-            text = offered(operator.expression.typed(terms), dtype, reduction == MIN)
+            text = compared(operator.expression.typed(terms), dtype, reduction == MIN)
         return text or self._candidate(terms)
 
     def _load(self, name: Name, row_end: str, row: str = "row") -> tuple[Term, Load | None]:

@@ -6,7 +6,8 @@ import numpy as np
 
 from cusp.apps.operators.expressions.drain_text_cpu import drain_text
 from cusp.apps.operators.expressions.interfaces import Ordered
-from cusp.apps.operators.interfaces import is_sparse, width_of_steps
+from cusp.apps.operators.expressions.peers.search_cpu import search_among_peers
+from cusp.apps.operators.interfaces import bucket_end, is_sparse, width_of_steps
 from cusp.apps.operators.pending_cpu import (
     BUCKETS,
     EDGES,
@@ -18,12 +19,10 @@ from cusp.apps.operators.pending_cpu import (
     make_pending,
     mark_pending,
 )
-from cusp.apps.operators.traversal.peers.search_cpu import search_among_peers
 from cusp.apps.operators.traversal.sssp_cpu import NARROW
-from cusp.apps.shared.lengths import bucket_end
 from cusp.kernels.bits import unsigned
 from cusp.partition import Partition
-from cusp.runtime.generated import import_text
+from cusp.runtime.compiled_code import import_text
 from cusp.runtime.threads import edges_before, in_parallel, many, num_threads, row_ranges
 from gluon.device_cpu import count_bits
 from gluon.reduction import MAX, MIN

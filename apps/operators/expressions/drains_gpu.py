@@ -3,13 +3,10 @@
 from typing import Any
 
 import cupy as cp
-import numpy as np
 
 from cusp.apps.operators.expressions.interfaces import Ordered
 from cusp.apps.operators.expressions.relaxer_gpu import AT_ONCE, Relaxer, highest, width_in
-from cusp.apps.operators.interfaces import width_of_steps
-from cusp.apps.operators.traversal.peers.relax_gpu import PeerRelaxing
-from cusp.apps.shared.lengths import bucket_end
+from cusp.apps.operators.interfaces import bucket_end, width_of_steps
 from cusp.kernels.cuda import Struct
 from cusp.partition import Partition
 from gluon.device_gpu import no_bits
@@ -22,16 +19,37 @@ GUESSES = (0, 1 << 14)  # after how many edges the width of a bucket is chosen, 
 
 
 class Drain:
+    """Pending nodes, and the kernels that relax them.
+
+    Attributes
+    ----------
+    relaxer : Relaxer
+    bits : bits of proxies
+        Those that are pending.
+    relaxed_at : (proxies,)
+        The value at which the edges of a node were last relaxed.
+    """
+
     def __init__(self, part: Partition, ordered: Ordered, delta: float | None) -> None:
         self._part, self._ordered, self._label, self._delta = part, ordered, ordered.label, delta or 1.0
-        self._relaxer, self._whole = Relaxer(part, ordered), ordered.priority.whole
-        self._pending, self._relaxed_at = no_bits(part.num_proxies), None
+        self.relaxer, self._whole = Relaxer(part, ordered), ordered.priority.whole
+        self.bits, self._relaxed_at = no_bits(part.num_proxies), None
         self._found: tuple[Any, int] | None = None
         self._guesses = 0 if delta is None else len(GUESSES)
         self.edges = 0
 
+    @property
+    def relaxed_at(self) -> Any:
+        if self._relaxed_at is None:
+            self._relaxed_at = self._label.values.copy()
+        return self._relaxed_at
+
     def add(self, bits: Any) -> None:
-        self._found = self._relaxer.look(self._nodes(), bits)
+        if self._relaxed_at is None:
+            cp.bitwise_or(self.bits, bits, out=self.bits)
+            self._found = None
+        else:
+            self._found = self.relaxer.look(self._marked(), bits)
 
     def lowest(self) -> Any:
         return self._look()[0]
@@ -40,60 +58,61 @@ class Drain:
         return self._look()[1]
 
     def run(self, edges: int) -> bool:
-        return self._run(highest(self._relaxer.key), edges) and self.count() > 0
+        most, until = self.edges + edges, highest(self.relaxer.key)
+        while self.edges < most:
+            if not self._relax(until, most, self._marked()):
+                return False
+        return self.count() > 0
 
     def run_below(self, limit: Any) -> None:
-        last = self._relaxer.last_below(limit)
-        if last is not None:
-            self._run(last, ALL)
+        last = self.relaxer.last_below(limit)
+        while last is not None and self._relax(last, ALL, self._marked()):
+            pass
 
     def run_all(self, sync: Sync, write: str, read: str) -> int:
-        if sync.peers is not None:
-            return self._run_among_peers(sync)
-        self._run(highest(self._relaxer.key), ALL)
-        return int(self._relaxer.done[0])
+        if sync.peers is None:
+            while self._relax(highest(self.relaxer.key), ALL, self._nodes()):
+                pass
+            return self.relaxer.buckets
+        if self._guesses < len(GUESSES):
+            self._guess(1.0)
+            self._delta = float(sync.highest(self._delta))
+        relaxer = Relaxer(self._part, self._ordered, sync)
+        nodes = relaxer.nodes(self._label.values, self.bits)
+        while relaxer.run(nodes, highest(relaxer.key), self._delta):
+            sync.count_peers()
+        return relaxer.buckets
 
     def bucket_end(self, lowest: Any) -> Any:
-        key = self._relaxer.key
+        key = self.relaxer.key
         self._guess()
         return bucket_end(key.type(lowest), width_in(key, self._delta), MIN.identity(key))
 
-    def _run_among_peers(self, sync: Sync) -> int:
-        """One kernel on each rank. Collective."""
-        self._guess()
-        rounds = cp.zeros(1, np.int64)
-        delta = float(sync.highest(float(self._delta)))
-        PeerRelaxing(self._part, sync, self._ordered).run(self._label.values, self._pending, delta, rounds)
-        return int(sync.highest(int(rounds[0])))
-
-    def _guess(self) -> None:
+    def _guess(self, scale: float = AMONG_OTHERS) -> None:
         """Choose a width of buckets, if it is time: by how much higher priorities are behind edges of pending nodes."""
         if self._guesses < len(GUESSES) and self.edges >= GUESSES[self._guesses]:
-            scale = 1.0 if self._part.num_ranks == 1 else AMONG_OTHERS
-            steps = self._relaxer.steps(self._nodes())
+            scale = 1.0 if self._part.num_ranks == 1 else scale
+            steps = self.relaxer.steps(self._nodes())
             self._delta = scale * width_of_steps(steps, self._part, self._whole)
             self._guesses += 1
 
-    def _run(self, until: Any, edges: int) -> bool:
-        """Relax up to a key, or about so many edges; returns whether that was not the end."""
-        most, self._found = self.edges + edges, None
-        if self._relaxed_at is None and (self._part.num_ranks > 1 or edges < ALL):
-            self._relaxed_at = self._label.values.copy()
-        while self.edges < most:
-            self._guess()
-            upto = min([most, *GUESSES[self._guesses :]])
-            bound = self._relaxer.run(self._nodes(), until, self._delta, min(upto - self.edges, AT_ONCE))
-            self.edges = int(self._relaxer.done[1])
-            if not bound:
-                return False
-        return True
+    def _relax(self, until: Any, most: int, nodes: Struct) -> bool:
+        """One kernel, up to a key or about ``most`` edges in all; returns whether that was not the end."""
+        self._guess()
+        self._found = None
+        upto = min([most, *GUESSES[self._guesses :]])
+        bound = self.relaxer.run(nodes, until, self._delta, min(upto - self.edges, AT_ONCE))
+        self.edges = self.relaxer.edges
+        return bound
 
-    def _nodes(self) -> Struct:
-        """Struct Nodes of relax.cuh. Alone, nobody has to know what changes."""
-        told = () if self._relaxed_at is None else (self._label.updated, self._relaxed_at)
-        return self._relaxer.nodes(self._label.values, self._pending, *told)
+    def _nodes(self, *marked: Any) -> Struct:
+        """Struct Nodes of relax.cuh; without marks, nobody has to know what changes."""
+        return self.relaxer.nodes(self._label.values, self.bits, *marked)
+
+    def _marked(self) -> Struct:
+        return self._nodes(self._label.updated, self.relaxed_at)
 
     def _look(self) -> tuple[Any, int]:
         if self._found is None:
-            self._found = self._relaxer.look(self._nodes())
+            self._found = self.relaxer.look(self._nodes())
         return self._found

@@ -1,51 +1,13 @@
 // Edge operators: passes over the edges of a CSR around an expression, which edges_gpu.py appends to this file as a struct
 // Operator. VALUE is the type of the label that is written, WIDE that of sums over rows: Int for whole numbers,
 // Float for others. The reduction is that of gluon/kernels/reduction.cuh, and ATOMIC says how threads that write the same
-// node agree. Twins: the loops and functions of edges_cpu.py.
+// node agree. Twins: the loops of edges_cpu.py.
 #include "gluon/kernels/reduction.cuh"
 #include "cusp/apps/operators/frontier.cuh"
 
-typedef i64 Int;
-typedef double Float;
-typedef bool Bool;
 typedef VALUE Value;
 typedef WIDE Wide;
 enum { SWAP, MINIMUM, MAXIMUM, SUM };  // ATOMIC: by comparing and swapping, or by what the GPU has
-
-// What expressions call.
-constexpr Int LOWEST = (Int)(1ull << 63), LARGEST = (Int)(~0ull >> 1);
-__device__ inline Float infinity() { return __longlong_as_double(0x7ff0000000000000ll); }
-__device__ inline Int clipped(Int a, Int low, Int high) { return a < low ? low : a > high ? high : a; }
-__device__ inline Int from_unsigned(u64 a) { return a <= (u64)LARGEST ? (Int)a : LARGEST; }
-__device__ inline Int saturating_add(Int a, Int b) {
-  Int total = (Int)((u64)a + (u64)b);
-  return ((a ^ total) & (b ^ total)) < 0 ? (b >= 0 ? LARGEST : LOWEST) : total;
-}
-__device__ inline Int saturating_sub(Int a, Int b) {
-  Int total = (Int)((u64)a - (u64)b);
-  return ((a ^ b) & (a ^ total)) < 0 ? (b < 0 ? LARGEST : LOWEST) : total;
-}
-__device__ inline Int saturating_mul(Int a, Int b) {
-  Int low = (Int)((u64)a * (u64)b);
-  return __mul64hi(a, b) == low >> 63 ? low : (a < 0) == (b < 0) ? LARGEST : LOWEST;
-}
-__device__ inline Float multiply(Float a, Float b) { return __dmul_rn(a, b); }
-__device__ inline Float divide(Float a, Float b) { return a / b; }
-__device__ inline Int floor_divide(Int a, Int b) {
-  if (b == 0) return 0;
-  if (b == -1) return saturating_sub(0, a);
-  return a / b - (a % b != 0 && (a < 0) != (b < 0));
-}
-__device__ inline Int floor_modulo(Int a, Int b) {
-  if (b == 0 || b == -1) return 0;
-  Int rest = a % b;
-  return rest + (rest != 0 && (rest < 0) != (b < 0) ? b : 0);
-}
-__device__ inline Int int_abs(Int a) { return a < 0 ? saturating_sub(0, a) : a; }
-__device__ inline Int to_int(Float a) {
-  if (a != a) return 0;
-  return a >= 9223372036854775808.0 ? LARGEST : a < -9223372036854775808.0 ? LOWEST : (Int)a;
-}
 
 // The identity of the reduction; it is defined below this file.
 __device__ inline Wide identity();

@@ -42,8 +42,8 @@ class Pass:
     parameters : tuple of (name, numpy type or, of a number, ``Int``, ``Float`` or ``Bool``)
     row_loads, where_loads, loads : tuple of Load
         What does not depend on the edge; what the condition looks at; what the candidate looks at.
-    where, candidate, offered : str
-        Texts; ``where`` is empty without a condition. ``offered`` is the candidate where it is compared before it is
+    where, candidate, compared : str
+        Texts; ``where`` is empty without a condition. ``compared`` is the candidate where it is compared before it is
         stored: of a MIN or MAX of whole numbers still in 64 bits.
     """
 
@@ -60,7 +60,7 @@ class Pass:
     loads: tuple[Load, ...]
     where: str
     candidate: str
-    offered: str
+    compared: str
 
 
 @dataclass(frozen=True)

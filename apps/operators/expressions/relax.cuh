@@ -39,14 +39,14 @@ __device__ inline Key key_of(const Operator& op, i64 node, Value value) {
   return key == key ? key : highest();
 }
 
-// The last key of the bucket that begins at ``lowest``.
+// The last key of the bucket that begins at ``lowest``. The highest one and the one before it share a bucket.
 template <class Whole>
 __device__ inline Whole bucket_last(Whole lowest, Whole delta) {
-  return code_of(highest()) - code_of(lowest) < (u64)delta ? highest() : lowest + (delta - 1);
+  return code_of(highest()) - code_of(lowest) <= (u64)delta ? highest() : lowest + (delta - 1);
 }
 __device__ inline double bucket_last(double lowest, double delta) {
   double last = lowest + delta;
-  return last < highest() ? last : highest();
+  return last < key_below(1) ? last : highest();
 }
 
 // Several buckets in a row that begin with few edges do not fill the GPU: the next one is wider. After one with many,
@@ -135,9 +135,9 @@ __device__ inline bool joins(const Nodes& nodes, int node, bool near, unsigned s
   return near && stamp(node, step, nodes.stamps);
 }
 
-// What K edges offer: a value, and whether it may change the node's. K loads of each kind are under way at once. Without LOOK
+// What K edges lead to: a value, and whether it may change the node's. K loads of each kind are under way at once. Without LOOK
 // nothing is looked at first: the value counts if it is better than none.
-struct Offers {
+struct Updates {
   int node[K];
   Value value[K], old[K];
   bool may[K];
@@ -145,8 +145,8 @@ struct Offers {
   __device__ bool apply(int k, Value* values) const { return may[k] && combine_atomic(node[k], value[k], old[k], values); }
 };
 template <bool LOOK, class Operator>
-__device__ inline Offers offers_of(const Operator& op, const Nodes& nodes, const Edges& edges) {
-  Offers result;
+__device__ inline Updates updates_of(const Operator& op, const Nodes& nodes, const Edges& edges) {
+  Updates result;
 #pragma unroll
   for (int k = 0; k < K; k++) result.node[k] = edges.active[k] ? nodes.columns[edges.place[k]] : 0, result.may[k] = edges.active[k];
   if (Operator::CONDITIONAL) {
@@ -168,27 +168,27 @@ __device__ inline Offers offers_of(const Operator& op, const Nodes& nodes, const
   return result;
 }
 
-// Relaxes edges; appends to ``out`` the nodes in the bucket that changed. tell(node, near, value) is called for each that
+// Relaxes edges; appends to ``out`` the nodes in the bucket that changed. changed(node, near, value) is called for each that
 // changed. In a burst every load is waited for: what may be needed is on the way together, and nothing is looked at first.
-template <class Operator, class Out, class Tell>
+template <class Operator, class Out, class Changed>
 __device__ inline void relax(const Operator& op, const Nodes& nodes, const Edges& edges, Out out, Key last, unsigned step,
-                             Tell tell) {
+                             Changed changed) {
   constexpr bool ALONE = Out::IN_BURST, LOOK = !ALONE || ATOMIC == SWAP;
-  Offers offers = offers_of<LOOK>(op, nodes, edges);
+  Updates found = updates_of<LOOK>(op, nodes, edges);
   i64 begin[K], end[K];
   bool waits[K];
 #pragma unroll
   for (int k = 0; k < K; k++) {
-    bool early = ALONE && offers.may[k];
-    begin[k] = early ? nodes.offsets[offers.node[k]] : 0, end[k] = early ? nodes.offsets[offers.node[k] + 1] : 0;
-    waits[k] = Operator::FALLS && early && get_bit(nodes.pending, offers.node[k]);
-    if (!ALONE && offers.may[k]) prefetch(&nodes.offsets[offers.node[k]]);
+    bool early = ALONE && found.may[k];
+    begin[k] = early ? nodes.offsets[found.node[k]] : 0, end[k] = early ? nodes.offsets[found.node[k] + 1] : 0;
+    waits[k] = Operator::FALLS && early && get_bit(nodes.pending, found.node[k]);
+    if (!ALONE && found.may[k]) prefetch(&nodes.offsets[found.node[k]]);
   }
 #pragma unroll
   for (int k = 0; k < K; k++) {
-    int node = offers.node[k];
-    bool fell = offers.apply(k, nodes.values), near = fell && key_of(op, node, offers.value[k]) <= last;
-    if (fell) tell(node, near, offers.value[k]);
+    int node = found.node[k];
+    bool fell = found.apply(k, nodes.values), near = fell && key_of(op, node, found.value[k]) <= last;
+    if (fell) changed(node, near, found.value[k]);
     if (!ALONE) near = fell && joins<Operator>(nodes, node, near, step);
     else if (fell && !near) nodes.wait(node);
     else if (near && waits[k]) clear_bit(nodes.pending, node);
@@ -198,7 +198,7 @@ __device__ inline void relax(const Operator& op, const Nodes& nodes, const Edges
 #pragma unroll
   for (int k = 0; k < K; k++)
     if (begin[k] < end[k]) prefetch(&nodes.columns[begin[k]]), op.prefetch_edge(begin[k]);
-  append_all(out, offers.node, begin, end);
+  append_all(out, found.node, begin, end);
 }
 
 constexpr unsigned MANY_STEPS = 1u << 30;  // after which they are counted anew: a stamp must not come back by overflow
@@ -218,9 +218,11 @@ __device__ inline unsigned last_step(const Nodes& nodes, const Queues& queues) {
 // A node is appended once per step: the thread that changes it and first stamps it with the step does that; within a burst,
 // whenever it is changed. Its value may change while its edges are relaxed by several warps; then it is stamped for the next
 // step and relaxed again, so nothing is lost. relaxed_at is for those who come from another rank's message.
-template <class Operator>
-__device__ inline void relax_drain(const Operator& op, Nodes nodes, Queues queues, Key until, Key delta, i64 edges, i64 steps,
-                                   i64* done) {
+//
+// RANKS is the world that the kernel runs in: OneRank, or ManyRanks of peers/relax.cuh.
+template <class Operator, class Ranks>
+__device__ inline void relax_in(Ranks& ranks, const Operator& op, const Nodes& nodes, Queues queues, Key until, Key delta,
+                                i64 edges, i64 steps, i64* done) {
   Progress* progress = queues.progress;
   unsigned step = last_step(nodes, queues);
   Bound bound = {edges, steps};
@@ -228,12 +230,12 @@ __device__ inline void relax_drain(const Operator& op, Nodes nodes, Queues queue
   Width width = {delta, delta, 0};
   i64 buckets = 0, before = done[2];
   u64 total = 0;
-  for (; !bound.met(); buckets++) {
+  ranks.begin();
+  for (; !Ranks::ALONE || !bound.met(); buckets++) {
     u64* most = &progress->lowest[buckets % 3];  // as the totals, three in turn; 0 to begin with
     if (thread_id() == 0) progress->lowest[(buckets + 1) % 3] = 0;
     keep_lowest(op, nodes, most);
-    queues.barrier();
-    u64 below = peek(most);
+    u64 below = ranks.open(queues, most, bound, width);
     if (below == 0) break;
     Key lowest = key_below(below);
     if (lowest > until) break;
@@ -242,24 +244,51 @@ __device__ inline void relax_drain(const Operator& op, Nodes nodes, Queues queue
     queues.barrier();
     i64 work = queue_edges(queues.total(step));
     unsigned first = step;
-    auto tell = [&](int node, bool near, Value value) {
-      if (nodes.updated == nullptr) return;
-      set_bit(nodes.updated, node);
-      if (near) join_atomic(&nodes.relaxed_at[node], value);
-    };
-    auto visit = [&](const Edges& edges, auto out) { relax(op, nodes, edges, out, last, step, tell); };
-    auto claim = [&](int node) { return stamp(node, step, nodes.stamps); };
-    drained += drain(queues, step, nodes.offsets, visit, claim, bound);
-    width.adapt(work, step - first);
+    drained += ranks.relax_bucket(op, nodes, queues, step, last, bound);
+    ranks.close(work, step - first, width);
     total = queues.total(step);
   }
   Queue left = queues.of_step(step);
   for (i64 i = thread_id(); i < queue_nodes(total); i += num_threads()) set_bit(nodes.pending, left.nodes[i]);
   if (threadIdx.x == 0) atomicAdd((u64*)&done[1], (u64)drained.edges), atomicMax(&done[2], before + drained.rounds);
   queues.barrier();  // nobody reads the counters any more
+  ranks.end();
   if (thread_id() > 0) return;
-  progress->steps = step, done[0] += buckets, done[3] = bound.met();
+  progress->steps = step, done[0] += buckets, done[3] = ranks.met(bound);
   for (int i = 0; i < 3; i++) progress->lowest[i] = 0;
+}
+
+struct OneRank {
+  static constexpr bool ALONE = true;
+
+  __device__ void begin() const {}
+  // Returns how far below the highest key the lowest is at which a bucket opens; 0 ends it all.
+  __device__ u64 open(Queues queues, u64* most, const Bound&, const Width&) const {
+    queues.barrier();
+    return peek(most);
+  }
+  template <class Operator>
+  __device__ Drained relax_bucket(const Operator& op, const Nodes& nodes, Queues queues, unsigned& step, Key last,
+                                  Bound& bound) const {
+    auto changed = [&](int node, bool near, Value value) {
+      if (nodes.updated == nullptr) return;
+      set_bit(nodes.updated, node);
+      if (near) join_atomic(&nodes.relaxed_at[node], value);
+    };
+    auto visit = [&](const Edges& edges, auto out) { relax(op, nodes, edges, out, last, step, changed); };
+    auto claim = [&](int node) { return stamp(node, step, nodes.stamps); };
+    return drain(queues, step, nodes.offsets, visit, claim, bound);
+  }
+  __device__ void close(i64 work, unsigned steps, Width& width) const { width.adapt(work, steps); }
+  __device__ bool met(const Bound& bound) const { return bound.met(); }
+  __device__ void end() const {}
+};
+
+template <class Operator>
+__device__ inline void relax_drain(const Operator& op, Nodes nodes, Queues queues, Key until, Key delta, i64 edges, i64 steps,
+                                   i64* done) {
+  OneRank ranks;
+  relax_in(ranks, op, nodes, queues, until, delta, edges, steps, done);
 }
 
 // Nodes with a bit become pending, if their value is not the one at which they were relaxed; all of them do if nobody knows that.

@@ -4,6 +4,7 @@ The near and the far pile of Davidson, Baxter, Garland, Owens (IPDPS 2014), as b
 priority of a pending node, whatever came before. The kernels are in relax.cuh, around the operator of edges_gpu.py.
 """
 
+import functools
 import math
 from typing import Any
 
@@ -12,18 +13,22 @@ import numpy as np
 
 from cusp.apps.operators.expressions.edges_gpu import defines_of, kept, kernel_text, lines_of, operator_text
 from cusp.apps.operators.expressions.interfaces import Ordered, Pass, Priority
-from cusp.apps.operators.expressions.terms import as_float, loaded, negative, number
 from cusp.apps.operators.frontier_gpu import Queue, blocks_for, queue_for, threads_for
 from cusp.kernels.cuda import Kernels, Struct, c_type, load, struct, sums_of
+from cusp.language.terms import FLOAT, SATURATE, converted, loaded, negative, number
 from cusp.partition import Partition
-from gluon.device_gpu import read
+from cusp.runtime.exchange import all_to_all
+from gluon.device_gpu import no_bits, read
+from gluon.peers.lists_gpu import PeerArrays, mirrors_have_rows, proxies_of
 from gluon.reduction import MAX, MIN
+from gluon.sync import Sync
 
-RELAX = "cusp/apps/operators/expressions/relax.cuh"
+RELAX, RELAX_PEERS = (f"cusp/apps/operators/expressions/{name}.cuh" for name in ("relax", "peers/relax"))
 AT_ONCE, STEPS_AT_ONCE = 1 << 30, 1 << 14  # edges and steps in one kernel: the host has control at least each second
 SIGN = 1 << 63
 INFINITE = SIGN + (0x7FF << 52)  # code_of(infinity()) in relax.cuh
 SAMPLE_SIZE = 1 << 10
+STATE_BYTES = 1024  # at least those of struct MailState in gluon/kernels/mail.cuh
 MORE = """
   static const bool FALLS = {falls};  // of a node: its priority never rises when its value changes
   __device__ Key priority(i64 node, Value value) const {{
@@ -32,8 +37,9 @@ MORE = """
   }}
   __device__ void prefetch_edge(i64 edge) const {{ {ahead} }}
 """
+DRAIN = "Nodes nodes, Queues queues, Key until, Key delta, i64 edges, i64 steps, i64* done"
 KERNELS = {  # what each is given
-    "relax_drain": "Nodes nodes, Queues queues, Key until, Key delta, i64 edges, i64 steps, i64* done",
+    "relax_drain": DRAIN,
     "add_bits": "Nodes nodes, const unsigned* bits, u64* sums, u64* host",
     "find_steps": "Nodes nodes, Float* found, i64 most, u64* count",
 }
@@ -42,40 +48,57 @@ KERNELS = {  # what each is given
 class Relaxer:
     """The kernels of an operator on one partition, and the memory that they need while they run.
 
+    Collective with ``sync``: then they run on the GPUs of all ranks at once, and values that change are sent between
+    them; for any partition.
+
     Attributes
     ----------
     key : numpy type
         Of priorities.
     queue, stamps : Queue, (proxies,) int32
         Memory that all operators of a partition share.
-    done : (4,) int64
-        Buckets, edges, and rounds of the block that took most so far; whether the last kernel met its bound.
+    buckets, edges : int
+        Relaxed so far.
     """
 
-    def __init__(self, part: Partition, ordered: Ordered) -> None:
-        self._size, self._rows = part.num_proxies, (ordered.offsets, ordered.columns)
+    def __init__(self, part: Partition, ordered: Ordered, sync: Sync | None = None) -> None:
+        self._rows = part.num_proxies, ordered.offsets, ordered.columns
         self._given = [None if each is ordered.label.values else each for each in ordered.given]
-        self.key, self._kernels = key_of(ordered.edges, ordered.priority), kernels_of(ordered.edges, ordered.priority)
+        self.key = key_of(ordered.edges, ordered.priority)
         self._threads, self._blocks = threads_for(part.num_proxies), blocks_for(part)
         self.queue, self.stamps = kept(part, ordered.offsets, _make_memory)
-        self.done = cp.zeros(4, np.int64)
+        self._done, self.buckets, self.edges = cp.zeros(4, np.int64), 0, 0
+        self._kernels = kernels_of(ordered.edges, ordered.priority, sync is not None)
+        self._inboxes = inboxes_of(part, sync, ordered.label.values.dtype) if sync else None
+        if self._inboxes:
+            self._rows = self._inboxes.rows, *self._rows[1:]
 
     def nodes(self, values: Any, pending: Any, updated: Any = None, relaxed_at: Any = None) -> Struct:
         """Struct Nodes of relax.cuh."""
-        return struct(self._size, *self._rows, values, pending, self.stamps, updated, relaxed_at)
+        return struct(*self._rows, values, pending, self.stamps, updated, relaxed_at)
 
     def given(self, values: Any) -> list[Any]:
         """The parameters of the operator, where the label that is written has these values."""
         return [values if each is None else each for each in self._given]
 
     def run(self, nodes: Struct, until: Any, delta: float, edges: int = AT_ONCE) -> bool:
-        """Relax pending nodes up to a key, about so many edges at most; returns whether that was not the end."""
-        width = width_in(self.key, delta)
-        self._kernels.resident("relax_drain_of", self._blocks)(
-            nodes, self.queue.struct, self.key.type(until), width, edges, STEPS_AT_ONCE, self.done,
+        """Relax pending nodes up to a key, about so many edges at most; returns whether that was not the end.
+
+        Raises
+        ------
+        PeerError
+            A partner did not answer.
+        """
+        arguments = (
+            nodes, self.queue.struct, self.key.type(until), width_in(self.key, delta), edges, STEPS_AT_ONCE, self._done,
             *self.given(nodes.members[3]),
         )  # fmt: skip
-        return bool(read(self.done)[3])
+        if self._inboxes:
+            self._inboxes.run(self._kernels.resident("relax_peers_of", self._blocks), *arguments)
+        else:
+            self._kernels.resident("relax_drain_of", self._blocks)(*arguments)
+        self.buckets, self.edges, _, bound = read(self._done).tolist()
+        return bool(bound)
 
     def look(self, nodes: Struct, bits: Any = None) -> tuple[Any, int]:
         """The lowest priority of a pending node, and how many there are, after those with a bit were added."""
@@ -99,6 +122,59 @@ class Relaxer:
         if self.key.kind == "f":
             return np.nextafter(limit, -np.inf)
         return math.ceil(limit) - 1 if limit > np.iinfo(self.key).min else None
+
+
+class Inboxes:
+    """Memory for values that ranks send each other while they relax. Collective.
+
+    Attributes
+    ----------
+    rows : int
+        Proxies from here on have no out-edges.
+    """
+
+    def __init__(self, part: Partition, sync: Sync, dtype: np.dtype) -> None:
+        assert sync.peers is not None
+        self._proxies = proxies_of(part, sync.plan, sync.comm)
+        ranks, mirrors, masters = sync.comm.size, np.diff(part.mirror_starts), np.array(self._proxies.sizes)
+        push = mirrors_have_rows(part, sync.comm)
+        most_in, most_out = masters + push * mirrors, mirrors + push * masters  # entries at once, of and to each rank
+        inboxes, outward = (
+            [1 << max(2 * most - 1, 0).bit_length() for most in each.tolist()] for each in (most_in, most_out)
+        )
+        lines = 8 * ranks * (2 * ranks + 1)
+        self._arrays = PeerArrays(
+            sync.peers, [lines, *(4 * size for size in inboxes), *(dtype.itemsize * size for size in inboxes)]
+        )
+        state = cp.zeros(STATE_BYTES, np.uint8)
+        self._mail = state, cp.asarray(outward, np.int64), cp.asarray(inboxes, np.int64), cp.asarray(most_out)
+        at_master = np.concatenate(all_to_all(sync.comm, [np.asarray(lids) for lids in sync.plan.any.masters]))
+        changed = no_bits(3 * (part.num_proxies + 63))
+        self._ties = int(push), cp.asarray(at_master), changed, -(-part.num_proxies // 32), cp.zeros(3, np.uint64)
+        self.rows = part.num_proxies if push else part.num_masters
+
+    def run(self, kernel: Any, *arguments: Any) -> None:
+        """Run a kernel with them. Collective."""
+        self._arrays.peers.run(kernel, self._arrays.addresses(self._find), *arguments)
+
+    def _find(self) -> Struct:
+        """Struct Given of peers/relax.cuh."""
+        arrays, nodes, values = self._arrays, 1, 1 + self._arrays.peers.comm.size
+        ends = (arrays.for_me(nodes), arrays.for_me(values), arrays.from_all(nodes), arrays.from_all(values))
+        return struct(arrays.peers.struct, self._proxies.struct, arrays.of_all(0), *self._mail, *ends, *self._ties)
+
+
+def inboxes_of(part: Partition, sync: Sync, dtype: np.dtype) -> Inboxes:
+    """Those for values of a type, kept as long as the partition. Collective."""
+    made = kept(part, part.offsets, _no_inboxes)
+    key = sync.peers, dtype.itemsize
+    if key not in made:
+        made[key] = Inboxes(part, sync, dtype)
+    return made[key]  # type: ignore[no-any-return]
+
+
+def _no_inboxes(part: Partition, offsets: Any) -> dict[Any, Inboxes]:
+    return {}
 
 
 def _make_memory(part: Partition, offsets: Any) -> tuple[Queue, Any]:
@@ -131,9 +207,10 @@ def key_below(below: int, key: np.dtype) -> Any:
     return np.array([bits], np.uint64).view(np.float64)[0].item()
 
 
-def kernels_of(edges: Pass, priority: Priority) -> Kernels:
+@functools.cache
+def kernels_of(edges: Pass, priority: Priority, among_peers: bool = False) -> Kernels:
     """The kernels of an operator and its priority."""
-    return load(RELAX, relax_text(edges, priority), **relax_defines(edges, priority))
+    return load(*relax_source(edges, priority, among_peers), **relax_defines(edges, priority))
 
 
 def relax_defines(edges: Pass, priority: Priority) -> dict[str, str]:
@@ -141,13 +218,14 @@ def relax_defines(edges: Pass, priority: Priority) -> dict[str, str]:
     return {"KEY": c_type(key_of(edges, priority)), **defines_of(edges)}
 
 
-def relax_text(edges: Pass, priority: Priority) -> str:
-    """What follows relax.cuh in the source of a drain."""
+def relax_source(edges: Pass, priority: Priority, among_peers: bool = False) -> tuple[str, str]:
+    """The file of kernels, and what follows it in the source."""
+    memory = {"relax_peers": f"ManyRanks::Given given, {DRAIN}"} if among_peers else KERNELS
     kernels = (
-        kernel_text(edges, f"{name}_of", name, memory, "512, RESIDENT" if name == "relax_drain" else "256, 4")
-        for name, memory in KERNELS.items()
+        kernel_text(edges, f"{name}_of", name, memory, "512, RESIDENT" if name.startswith("relax") else "256, 4")
+        for name, memory in memory.items()
     )
-    return ordered_text(edges, priority) + "".join(kernels)
+    return RELAX_PEERS if among_peers else RELAX, ordered_text(edges, priority) + "".join(kernels)
 
 
 def ordered_text(edges: Pass, priority: Priority) -> str:
@@ -155,7 +233,8 @@ def ordered_text(edges: Pass, priority: Priority) -> str:
     key = key_of(edges, priority)
     top = "infinity()" if key.kind == "f" else number(highest(key)).text
     value = loaded("value", edges.dtype)
-    falls = {MIN: ("value", as_float(value).text), MAX: (as_float(negative(value)).text,)}.get(edges.reduction, ())
+    rising = converted(negative(value, SATURATE), FLOAT).text
+    falls = {MIN: ("value", converted(value, FLOAT).text), MAX: (rising,)}.get(edges.reduction, ())
     weighs = any(name == "all_weight" for name, _ in edges.parameters)
     more = MORE.format(
         falls=str(priority.text in falls).lower(), loads=lines_of(priority.loads), priority=priority.text,

@@ -76,7 +76,7 @@ def _take(
 
 @functools.cache
 def _beside(device: int) -> Any:
-    """A stream that work on the current one does not wait for, unless it is told to."""
+    """A stream that work on the current one does not wait for unless an event is awaited."""
     return cp.cuda.Stream(non_blocking=True)
 
 

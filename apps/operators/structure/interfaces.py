@@ -83,28 +83,13 @@ class Kcore(Protocol):
     def peel_levels(self, part: "Partition", sync: "Sync", plan: Any, first: int, last: int) -> tuple[Array, Any]:
         """Peel from level ``first`` on, up to level ``last``. Collective.
 
-        A whole peeling, where :meth:`~cusp.apps.operators.interfaces.Frontier.drains` says so.
+        In a job of GPUs one call of a kernel, where :meth:`~cusp.apps.operators.interfaces.Frontier.drains` says so.
 
         Returns
         -------
         core : (masters,) int32
             Core numbers, those below ``first`` as ``first``; -1 where it is above ``last``.
         rounds : number
-        """
-
-    def find_left(self, end: int, core: Array, degrees: Array) -> tuple[int, int]:
-        """A level at a time, for GPUs that do not reach each other's memory and for mixed jobs: this, and :meth:`peel`.
-
-        Lowest degree among the masters below ``end`` that are left, and the last of them + 1; 0, 0 if none is.
-        """
-
-    def peel(
-        self, level: int, end: int, masters: int, offsets: Array, targets: Array, core: Array, degrees: Array,
-        updated: Array, queue: Any,
-    ) -> None:  # fmt: skip
-        """Peel masters that have at most ``level`` neighbours until all that are left have more; a drain.
-
-        Their core number is ``level``. A mirror counts the neighbours that it loses below 0, for its master.
         """
 
 

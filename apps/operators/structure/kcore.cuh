@@ -1,51 +1,8 @@
-// k-core: see interfaces.py. Level by level from the host, or all levels in one kernel, on one rank or several.
+// k-core: see interfaces.py. All levels in one kernel, on one rank or on peers; or a part of a level at a time, from the host.
 #include "cusp/apps/operators/frontier.cuh"
 #include "gluon/kernels/link.cuh"
 
 constexpr i64 FAR = 1ll << 31;  // above all degrees; as in kcore_gpu.py
-
-// Publishes, of the masters below ``end`` that are left, the highest FAR - degree and the last lid + 1: 0, 0 if none is.
-extern "C" __global__ void find_left(i64 end, const int* core, const int* degrees, u64* sums, u64* host) {
-  u64 best = 0, last = 0;
-  for (i64 lid = thread_id(); lid < end; lid += num_threads())
-    if (core[lid] < 0) best = max(best, (u64)(FAR - degrees[lid])), last = (u64)lid + 1;
-  best = largest_of_warp(best), last = largest_of_warp(last);
-  if (lane_id() == 0 && best > peek(&sums[0])) atomicMax(&sums[0], best);
-  if (lane_id() == 0 && last > peek(&sums[1])) atomicMax(&sums[1], last);
-  publish(sums, 2, host);
-}
-
-// A node joins the queue once: of the threads that take a neighbour from it, one takes the last that it can spare. A thread
-// that reads an old ``core`` lowers a degree that no longer matters.
-extern "C" __global__ void __launch_bounds__(512, RESIDENT)
-peel(i64 level, i64 end, i64 masters, const i64* offsets, const int* targets, int* core, int* degrees, unsigned* updated,
-     Queues queues) {
-  unsigned step = 0;
-  for (i64 first = thread_id() / 32 * 32; first < end; first += num_threads()) {
-    i64 lid = first + lane_id();
-    bool chosen = lid < end && core[lid] < 0 && degrees[lid] <= level;
-    if (chosen) core[lid] = (int)level;
-    append(queues.of_step(step), chosen, (int)lid, offsets);
-  }
-  queues.barrier();
-  auto lose = [&](const Edges& edges, auto out) {
-    int target[K];
-    bool left[K];
-#pragma unroll
-    for (int k = 0; k < K; k++) target[k] = edges.active[k] ? targets[edges.place[k]] : 0;
-#pragma unroll
-    for (int k = 0; k < K; k++) left[k] = edges.active[k] && (target[k] >= masters || core[target[k]] < 0);
-#pragma unroll
-    for (int k = 0; k < K; k++) {
-      bool last = left[k] && atomicSub(&degrees[target[k]], 1) == level + 1 && target[k] < masters;
-      if (left[k] && target[k] >= masters) set_bit(updated, target[k]);
-      if (last) core[target[k]] = (int)level;
-      left[k] = last;
-    }
-    append_all(out, left, target, offsets);
-  };
-  drain(queues, step, offsets, lose, [](int) { return true; });
-}
 
 // What one rank peels. A proxy's row names those masters of this rank that are its neighbours. So who is peeled lowers degrees
 // of masters only, which are true at any time, and of a node all that another rank has to learn is that it is gone.
@@ -57,7 +14,7 @@ struct Peeling {
   int* degrees;    // those that are left, of a master that is left; at most its core number, of one that is not
   int* core;       // -1: is left
   int* lists;      // of masters, all that are left among them: two in turn
-  u64* counts;     // of those left, as three scans in turn find them
+  u64* counts;     // of those left, as three scans in turn find them; from the host, see enum Count
 };
 
 // The chosen masters of every lane leave; their rows are from ``begin`` to ``end``, nothing where one is not chosen. The whole
@@ -181,9 +138,9 @@ __device__ inline void lose_in_burst(const Peeling& own, const Ranks& ranks, Row
   run_burst(rows, own.offsets, out, lose, [](int) { return true; });
 }
 
-// What the ranks tell each other at the end of a round: whether any master was peeled; of FAR - degree the highest that a scan
+// What ranks send each other at the end of a round: whether any master was peeled; of FAR - degree the highest that a scan
 // found, 0 if no node was left there.
-enum Told { BUSY, BELOW };
+enum Sent { BUSY, BELOW };
 
 // Ends a round. True if any rank has to go on with what was peeled: mirrors of what was peeled elsewhere join the queue.
 template <class Ranks, class Value>
@@ -250,4 +207,47 @@ peel_graph(RANKS::Given given, Peeling own, i64 level, i64 last, Queues queues, 
   if (!RANKS::ALONE) queues.barrier();
   ranks.end(0, ranks.mailed() * sizeof(int));
   if (thread_id() == 0) *rounds = count;
+}
+
+// For ranks that the host lets peel at the same time: marks masters that leave, if they have mirrors, for the next broadcast.
+struct Stepped {
+  const unsigned* mirrored;
+  unsigned* updated;
+  u64* marked;  // 1: any
+
+  template <int SIZE>
+  __device__ void tell_mirrors(const bool (&chosen)[SIZE], const int (&master)[SIZE]) const {
+#pragma unroll
+    for (int k = 0; k < SIZE; k++)
+      if (chosen[k] && get_bit(mirrored, master[k])) set_bit(updated, master[k]), *(volatile u64*)marked = 1;
+  }
+};
+enum Count { LEFT, LOWEST, FILLED, MARKED };  // masters left and FAR - the lowest degree, by a scan; whether any left; any mark
+
+// Mirrors with a bit in ``updated`` have left elsewhere; all bits are taken. Above level ``before``, who has at most ``level``
+// neighbours among ``list`` leaves. Then neighbours lose one, until all that are left have more, as far as this rank knows.
+extern "C" __global__ void __launch_bounds__(512, RESIDENT)
+peel(i64 level, i64 before, i64 proxies, Peeling own, const int* list, i64 size, int* kept, const unsigned* mirrored,
+     unsigned* updated, Queues queues) {
+  Stepped ranks = {mirrored, updated, &own.counts[MARKED]};
+  unsigned step = 0;
+  Queue out = queues.of_step(step);
+  for (i64 word = thread_id() / 32; word < (proxies + 31) / 32; word += num_threads() / 32) {
+    unsigned bits = updated[word];
+    i64 lid = word * 32 + lane_id();
+    if (bits) append(out, lid >= own.masters && bits >> lane_id() & 1, (int)lid, own.offsets);
+    if (bits && lane_id() == 0) updated[word] = 0;
+  }
+  queues.barrier();
+  if (level > before)
+    scan_left(own, ranks, list, size, kept, before, level, out, &own.counts[LEFT], &own.counts[LOWEST]);
+  queues.barrier();
+  u64 total = queues.total(step);
+  if (thread_id() == 0) own.counts[FILLED] = total;
+  while (queue_nodes(total) > 0) {
+    Queue next = queues.next(step);
+    lose_in_round(own, ranks, queues.rows(step - 1, total), level, next);
+    queues.barrier();
+    total = queues.total(step);
+  }
 }

@@ -1,7 +1,7 @@
 """k-core on CPUs: see interfaces.py.
 
 A proxy's row names those masters of this rank that are its neighbours. So who is peeled lowers degrees of masters only,
-and of a node all that another rank has to learn is that it is gone.
+and of a node all that another rank needs is that it is gone.
 """
 
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ def plan_levels(part: Partition, sync: Sync) -> KcorePlan:
 
 
 def peel_levels(part: Partition, sync: Sync, plan: KcorePlan, first: int, last: int) -> tuple[np.ndarray, int]:
-    """A rank peels until only others can tell it more; they do so at once, if anybody has something to tell."""
+    """A rank peels as far as it can by itself; then peeled masters are broadcast, if any rank has some with mirrors."""
     core, degrees = Label(part, np.int32, -1, MAX), part.degrees.astype(np.int32)
     offsets, neighbours, queue = unsigned(plan.offsets, plan.neighbours, plan.queue)
     level, before, end, left, rounds = first, -1, degrees.size, degrees.size, 0
@@ -74,7 +74,7 @@ def _peel(  # type: ignore[no-untyped-def]
 ):
     """Peel until all that are left have more than ``level`` neighbours, as far as this rank knows.
 
-    Returns the lowest level with something to do for any rank, this one if others have to be told something; the last
+    Returns the lowest level with something to do for any rank, this one if there is something to broadcast; the last
     that is left + 1, and how many are left.
     """
     filled = _take_mirrors(degrees.size, updated, queue)
@@ -83,10 +83,10 @@ def _peel(  # type: ignore[no-untyped-def]
         filled, lowest, end = _scan(level, before, end, degrees, queue)
         left -= filled
         next_level = level + 1 if filled > 0 else lowest
-    left, to_tell = _lose(level, filled, end, left, offsets, neighbours, mirrored, core, degrees, updated, queue)
+    left, marked = _lose(level, filled, end, left, offsets, neighbours, mirrored, core, degrees, updated, queue)
     if left == 0:
         next_level = NOBODY
-    return level if to_tell else next_level, end, left
+    return level if marked else next_level, end, left
 
 
 @njit(cache=True, nogil=True)
@@ -128,10 +128,10 @@ def _lose(level, filled, end, left, offsets, neighbours, mirrored, core, degrees
 
     Rows ascend, so they can be left where all that follow are gone; and once all are gone, there is nothing to lose.
     Places are unsigned. Without branches on what is at random places in memory, so that it can be read ahead. Returns
-    how many are left, and whether other ranks have to be told something.
+    how many are left, and whether there is something to broadcast.
     """
     masters, head, last = degrees.size, 0, queue.size - 1
-    to_tell = np.uint64(0)
+    marked = np.uint64(0)
     most = filled + left
     while head < filled:
         prefetch(offsets, queue[min(head + 8, last)])
@@ -141,7 +141,7 @@ def _lose(level, filled, end, left, offsets, neighbours, mirrored, core, degrees
         if lid < masters:
             core[lid] = level
             set_bit(updated, lid)
-            to_tell |= get_bit(mirrored, lid)
+            marked |= get_bit(mirrored, lid)
         if filled == most:
             continue
         for edge in range(offsets[lid], offsets[lid + np.uint64(1)]):
@@ -152,40 +152,7 @@ def _lose(level, filled, end, left, offsets, neighbours, mirrored, core, degrees
             degrees[neighbour] = degree - np.int32(degree > level)
             queue[filled] = neighbour
             filled += np.int64(degree == level + 1)
-    return most - filled, to_tell > 0
-
-
-@njit(cache=True, nogil=True)
-def find_left(end, core, degrees):  # type: ignore[no-untyped-def]
-    lowest, last = NOBODY, 0
-    for lid in range(end):
-        if core[lid] < 0:
-            lowest, last = min(lowest, np.int64(degrees[lid])), lid + 1
-    return lowest if last else 0, last
-
-
-@njit(cache=True, nogil=True)
-def peel(level, end, masters, offsets, targets, core, degrees, updated, queue):  # type: ignore[no-untyped-def]
-    """Only masters that are peeled are in the queue, each once: it has space for all."""
-    filled = 0
-    for lid in range(end):
-        if core[lid] < 0 and degrees[lid] <= level:
-            core[lid] = level
-            queue[filled] = lid
-            filled += 1
-    head = 0
-    while head < filled:
-        lid = queue[head]
-        head += 1
-        for edge in range(offsets[lid], offsets[lid + 1]):
-            target = targets[edge]
-            degrees[target] -= 1
-            if target >= masters:
-                set_bit(updated, target)
-            elif core[target] < 0 and degrees[target] <= level:
-                core[target] = level
-                queue[filled] = target
-                filled += 1
+    return most - filled, marked > 0
 
 
 @njit(cache=True, nogil=True)

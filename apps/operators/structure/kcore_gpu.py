@@ -6,30 +6,18 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from cusp.apps.operators.frontier_gpu import Queue, queue_for, threads_for
-from cusp.kernels.cuda import Struct, load, struct, sums_of
+from cusp.apps.operators.frontier_gpu import Queue, drains, queue_for
+from cusp.kernels.cuda import Struct, load, struct
 from cusp.partition import Partition, transpose
+from cusp.runtime.devices import to_host
+from gluon.label import Label
 from gluon.peers.link_gpu import Link
+from gluon.reduction import MAX
 from gluon.sync import Sync
 
 KCORE = "cusp/apps/operators/structure/kcore.cuh"
 FAR = 2**31  # as in kcore.cuh
-
-
-def find_left(end: int, core: Any, degrees: Any) -> tuple[int, int]:
-    sums = sums_of(2)
-    load(KCORE).find_left(threads_for(end), int(end), core, degrees, sums.counters, sums.address)
-    best, last = sums.read()
-    return (FAR - best, last) if last else (0, 0)
-
-
-def peel(
-    level: int, end: int, masters: int, offsets: Any, targets: Any, core: Any, degrees: Any, updated: Any, queue: Queue
-) -> None:
-    queue.progress.fill(0)
-    load(KCORE).resident("peel")(
-        int(level), int(end), int(masters), offsets, targets, core, degrees, updated, queue.struct
-    )
+NOBODY = FAR - 1  # above all levels
 
 
 @dataclass(frozen=True)
@@ -42,10 +30,12 @@ class KcorePlan:
         Of each proxy, the masters of this rank that are its neighbours.
     queue : Queue
     degrees : (masters,) int32
-    lists : (2 * masters,) int32
-    counts : (3,) uint64
-    link : Link
+    lists : (2, masters) int32
+    counts : (4,) uint64
+    link : Link, or None where the host starts each step
     kernel : function
+    mirrored : bits of proxies
+        Masters that have mirrors; for steps.
     """
 
     rows: tuple[Any, Any]
@@ -53,8 +43,9 @@ class KcorePlan:
     degrees: Any
     lists: Any
     counts: Any
-    link: Link
+    link: Link | None
     kernel: Any
+    mirrored: Any
 
     def peeling(self, part: Partition, core: Any) -> Struct:
         """Struct Peeling of kcore.cuh."""
@@ -68,13 +59,51 @@ def plan_levels(part: Partition, sync: Sync) -> KcorePlan:
         csc = transpose(part)
         rows = csc.offsets, csc.sources
     queue = queue_for(int(cp.count_nonzero(rows[0][1:] > rows[0][:-1])), part.num_local_edges, 2)
-    degrees, lists = (cp.empty(size * part.num_masters, np.int32) for size in (1, 2))
-    link = Link(part, sync, queue.progress, [], lambda size: [4 * size], to_mirrors=True)
-    return KcorePlan(rows, queue, degrees, lists, cp.zeros(3, np.uint64), link, link.load(KCORE, "peel_graph", 1))
+    degrees, lists = cp.empty(part.num_masters, np.int32), cp.empty((2, part.num_masters), np.int32)
+    mirrored = Label(part, np.uint8, 0, MAX)
+    link = None
+    if drains(sync) and not sync.plan.mixed:  # ranks on CPUs take each step with all others
+        link = Link(part, sync, queue.progress, [], lambda size: [4 * size], to_mirrors=True)
+    else:
+        for lids in sync.plan.any.masters:
+            mirrored.mark(cp.asarray(lids))
+    kernel = link.load(KCORE, "peel_graph", 1) if link else load(KCORE).resident("peel")
+    return KcorePlan(rows, queue, degrees, lists, cp.zeros(4, np.uint64), link, kernel, mirrored.updated)
 
 
 def peel_levels(part: Partition, sync: Sync, plan: KcorePlan, first: int, last: int) -> tuple[Any, Any]:
+    if plan.link is None:
+        return _peel_in_steps(part, sync, plan, first, last)
     core, rounds = cp.empty(part.num_masters, np.int32), cp.zeros(1, np.int64)
     own = plan.peeling(part, core)
     plan.link.run(plan.kernel, tuple, own, int(first), int(last), plan.queue.struct, rounds)
     return core, rounds[0]
+
+
+def _peel_in_steps(part: Partition, sync: Sync, plan: KcorePlan, level: int, last: int) -> tuple[Any, int]:
+    """As on CPUs. A list of which half has left is made anew."""
+    core, own_lists = Label(part, np.int32, -1, MAX), [*plan.lists]
+    own, before, rounds, left = plan.peeling(part, core.values), -1, 0, part.num_masters
+    plan.degrees[:], own_lists[0][:], listed = part.degrees, cp.arange(left), left
+    while level <= last:
+        scans = level > before
+        shrinks = scans and 2 * left < listed
+        plan.queue.progress.fill(0)
+        plan.counts.fill(0)
+        plan.kernel(
+            int(level), int(before), part.num_proxies, own, own_lists[0], int(listed),
+            own_lists[1] if shrinks else np.uint64(0), plan.mirrored, core.updated, plan.queue.struct,
+        )  # fmt: skip
+        found, lowest, filled, marked = to_host(plan.counts).tolist()
+        if scans:
+            left = found
+        if shrinks:
+            own_lists.reverse()
+            listed = left
+        next_level = NOBODY if scans and lowest == 0 else level + 1 if filled or not scans else FAR - lowest
+        before, level = level, int(sync.lowest(level if marked else next_level))
+        if level == before:
+            sync.broadcast(core, read="any", implied=level)
+        sync.end_round(core=before)
+        rounds += 1
+    return core.masters(), rounds

@@ -8,9 +8,9 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from cusp.card.interfaces import Card
 from cusp.kernels.cuda import BLOCK, c_type, load
-from cusp.runtime.devices import backend, to_host
+from cusp.runtime.devices import to_host
+from cusp.runtime.storage import memory_of
 
 KERNELS = "cusp/apps/operators/sums/rows.cuh"
 BLOCK_EDGES, BLOCK_WARPS = 1024, BLOCK // 32  # edges that a block takes at a time, 128 per warp
@@ -48,7 +48,7 @@ def group_rows(lids: Any, bounds: Sequence[int], offsets: Any) -> RowGroups:
     filled = cp.flatnonzero(sizes)
     lids, sizes = lids[filled], sizes[filled]
     places = cp.searchsorted(filled, cp.asarray(list(bounds)))
-    aside = backend(Card, "gpu").aside  # they are read once, one after the other
+    aside = memory_of("gpu").empty_aside  # they are read once, one after the other
     starts, shifts = aside(lids.size + 1, np.int64), aside(lids.size, np.int64)
     starts[0] = 0
     cp.cumsum(sizes, out=starts[1:])

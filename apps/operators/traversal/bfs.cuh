@@ -76,8 +76,9 @@ extern "C" __global__ void bfs_pull(const unsigned* frontier, i64 size, const i6
 // A warp writes whole words of ``next``; ``seen`` stays as it is, so this level's hits are not taken for earlier ones.
 // The first in-neighbour, which is the one with the most edges, is in an array of its own: it nearly always decides, and
 // reading it is one stream. Whole warps call found(hit, target, in-neighbour).
-// A warp has several words under way, as for_each_loaded. Nodes whose first in-neighbour misses are gathered from all of them, so
-// that the rest of their rows is searched by full warps.
+// A warp has several words under way, as for_each_loaded. Loads of one kind are issued together: those of bits are unconditional,
+// and a barrier of the warp follows, or else the compiler lets the last ones wait for the use of the first. Nodes whose first
+// in-neighbour misses are gathered from all words, so that the rest of their rows is searched by full warps.
 template <class Found>
 __device__ inline void pull_level(i64 rows, const int* first, const i64* offsets, const int* sources, const unsigned* seen,
                                   unsigned* next, Found found) {
@@ -85,24 +86,25 @@ __device__ inline void pull_level(i64 rows, const int* first, const i64* offsets
   __shared__ unsigned char missed[MOST_WARPS][32 * TOGETHER];  // places in the warp's words
   __shared__ unsigned late[MOST_WARPS][TOGETHER];              // what is found for them
   int warp = threadIdx.x / 32;
-  i64 words = (rows + 31) / 32, stride = num_threads() / 32;
-  for (i64 base = thread_id() / 32; base < words; base += TOGETHER * stride) {
+  int words = (int)((rows + 31) / 32), stride = (int)(num_threads() / 32);
+  for (int base = (int)(thread_id() / 32); base < words; base += TOGETHER * stride) {
     unsigned old[TOGETHER], hits = 0;
     int source[TOGETHER], misses = 0;
 #pragma unroll
-    for (int k = 0; k < TOGETHER; k++) old[k] = base + k * stride < words ? seen[base + k * stride] : FULL;
+    for (int k = 0; k < TOGETHER; k++) old[k] = seen[min(base + k * stride, words - 1)];
 #pragma unroll
     for (int k = 0; k < TOGETHER; k++) {
-      i64 target = (base + k * stride) * 32 + lane_id();
-      source[k] = target < rows && !(old[k] >> lane_id() & 1) ? first[target] : -1;
+      int target = (base + k * stride) * 32 + (int)lane_id();
+      source[k] = target < (int)rows && !(old[k] >> lane_id() & 1) ? first[target] : -1;
     }
 #pragma unroll
     for (int k = 0; k < TOGETHER; k++) hits |= (unsigned)(source[k] >= 0 && get_bit(seen, source[k])) << k;
     if (lane_id() < TOGETHER) late[warp][lane_id()] = 0;
+    __syncwarp();
 #pragma unroll
     for (int k = 0; k < TOGETHER; k++) {
       bool hit = hits >> k & 1, miss = source[k] >= 0 && !hit;
-      found(hit, (base + k * stride) * 32 + lane_id(), source[k]);
+      found(hit, (base + k * stride) * 32 + (int)lane_id(), source[k]);
       old[k] |= __ballot_sync(FULL, hit);
       unsigned others = __ballot_sync(FULL, miss);
       if (miss) missed[warp][misses + __popc(others & below_lane())] = (unsigned char)(32 * k + lane_id());
@@ -111,7 +113,8 @@ __device__ inline void pull_level(i64 rows, const int* first, const i64* offsets
     __syncwarp();
     for (int at = lane_id(); at - (int)lane_id() < misses; at += 32) {
       int place = at < misses ? missed[warp][at] : 0;
-      i64 target = (base + place / 32 * stride) * 32 + place % 32, begin = 0, end = 0;
+      int target = (base + place / 32 * stride) * 32 + place % 32;
+      i64 begin = 0, end = 0;
       if (at < misses) begin = offsets[target] + 1, end = offsets[target + 1];
       int other = find_source(begin < end, begin, end, sources, seen);
       found(other >= 0, target, other);
@@ -428,7 +431,7 @@ template <class Ranks>
 __device__ inline u64 pull(const Ranks& ranks, const Local& graph, Found found, int level, bool names, const Bits& bits) {
   u64 count = 0;
   pull_level(graph.rows, graph.first, graph.in_offsets, graph.in_sources, bits.seen, bits.next,
-             [&](bool hit, i64 target, int source) {
+             [&](bool hit, int target, int source) {
     bool mirror[1] = {hit && ranks.is_mirror(target)};
     int lid[1] = {(int)target};
     if (hit && (!mirror[0] || found.parents || AHEAD)) found.hops[target] = level;

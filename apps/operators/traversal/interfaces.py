@@ -1,9 +1,9 @@
 """What traversals need from every device.
 
-``queue`` is memory that an operator needs while it runs, ``updated`` the bits of a label, ``far`` the value of nodes
-that are not reached.
+``queue`` is memory that an operator needs while it runs, ``updated`` the bits of a label.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -57,74 +57,32 @@ class Bfs(Protocol):
 class Sssp(Protocol):
     """What shortest paths ask about lengths; they are an edge operator, but for what only GPUs have."""
 
-    def bucket_scale(self, queue: Any, sync: "Sync") -> float:
+    def bucket_scale(self, part: "Partition", sync: "Sync") -> float:
         """How many times wider than usual buckets should be."""
 
     def most_hops(self, part: "Partition", sync: "Sync") -> int:
         """A number of hops that is enough between any two nodes with a path between them. Collective."""
 
-    def plan_relaxing(self, part: "Partition", sync: "Sync", weights: Array, dtype: np.dtype) -> Any:
-        """The ``queue`` of the operators here, for distances of a type. Collective."""
-
-    def drains(self, queue: Any, sync: "Sync") -> bool:
-        """Whether there is a kernel for a whole search, :meth:`GpuSssp.shortest_paths`."""
-
-    def settles(self, queue: Any) -> bool:
-        """Whether distances can be settled bucket by bucket, by methods of :class:`GpuSssp`."""
+    def settled_paths(self, part: "Partition", sync: "Sync", weights: Array, dtype: np.dtype) -> "Settled | None":
+        """Searches that settle distances of a type bucket by bucket; None where that does not pay. Collective."""
 
 
-class GpuSssp(Sssp, Protocol):
-    """What only the GPU offers: a kernel for a whole search, and buckets that are settled, where edges weigh as much as
-    their reverses. A node is pending if its value fell since its edges were last relaxed.
+class Settled(Protocol):
+    """Searches on GPUs where edges weigh as much as their reverses, so that rows sorted by weight can be pulled from.
 
     Attributes
     ----------
-    MOST_BUCKETS : int
-        Buckets before nodes begin to pull, at most.
-    ENOUGH : float
-        Share of the edges that belong to settled nodes when the others begin to pull.
+    BUCKET_SCALE : float
+        How many times wider than usual buckets should be.
     """
 
-    MOST_BUCKETS: int
-    ENOUGH: float
+    BUCKET_SCALE: float
 
-    def find_pending(self, lowered: Array, values: Array, relaxed_at: Array, pending: Array, far: Any) -> Any:
-        """Lowest value of a pending node, or ``far``; pending ones among the ``lowered`` get their bits."""
+    def run(self, sync: "Sync", source: int, lengths: Any, drain: Callable[..., Any]) -> tuple[Array, Any]:
+        """Distances of all proxies, ``lengths.far`` where there is no path, and the number of buckets. Collective.
 
-    def relax_below(
-        self, limit: Any, delta: Any, far: Any, offsets: Array, targets: Array, weights: Array, values: Array,
-        relaxed_at: Array, pending: Array, updated: Array, queue: Any,
-    ) -> None:  # fmt: skip
-        """Relax the out-edges of pending nodes below ``limit`` until none is left; a drain of one bucket.
-
-        Sums that do not stay below ``far`` are not distances.
+        ``drain`` is that of the operator which relaxes edges. Distances of mirrors may be stale.
         """
-
-    def shortest_paths(self, part: "Partition", sync: "Sync", source: int, lengths: Any) -> tuple[Array, Any]:
-        """Distances of all proxies, ``lengths.far`` where there is no path, and the number of buckets.
-
-        A whole search, where :meth:`drains` says so. Collective.
-        """
-
-    def open_bucket(
-        self, part: "Partition", low: Any, high: Any, far: Any, values: Array, queue: Any
-    ) -> tuple[int, Any]:
-        """Find the edges that lead from nodes below ``low`` into the bucket from there to ``high``.
-
-        Returns how many edges those nodes have, and the lowest distance from ``low`` on that they offer, or ``far``.
-        """
-
-    def settle_bucket(
-        self, part: "Partition", high: Any, far: Any, values: Array, relaxed_at: Array, pending: Array,
-        updated: Array, queue: Any,
-    ) -> None:  # fmt: skip
-        """Relax what :meth:`open_bucket` has found, and the edges of pending nodes that lead below ``high``."""
-
-    def mark_reached(self, part: "Partition", far: Any, values: Array, updated: Array) -> None:
-        """Give the masters that are reached their bits, as if they had just been updated."""
-
-    def pull(self, part: "Partition", low: Any, far: Any, values: Array, updated: Array, queue: Any) -> None:
-        """Every node that is not below ``low`` looks through its own row for a shorter path."""
 
 
 class Tree(Protocol):
@@ -146,6 +104,6 @@ if TYPE_CHECKING:
     _bfs_cpu: Bfs = bfs_cpu
     _bfs_gpu: Bfs = bfs_gpu
     _sssp_cpu: Sssp = sssp_cpu
-    _sssp_gpu: GpuSssp = sssp_gpu
+    _sssp_gpu: Sssp = sssp_gpu
     _tree_cpu: Tree = tree_cpu
     _tree_gpu: Tree = tree_gpu

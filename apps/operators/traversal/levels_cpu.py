@@ -28,12 +28,15 @@ class BfsPlan:
         First in-neighbour of each node, -1 where there is none: most pulls end there. Later nodes have no in-edges.
     queue : (proxies + 1,) int32
     bits : pair of bits of proxies
+    ahead : bool
+        Whether ranks run ahead of each other in a search: one is alone.
     """
 
     in_edges: Any
     first: np.ndarray
     queue: np.ndarray
     bits: tuple[np.ndarray, np.ndarray]
+    ahead: bool = False
 
 
 class Found(NamedTuple):

@@ -1,7 +1,41 @@
 // Shortest paths where every edge weighs as much as its reverse and rows are sorted by weight: distances are settled bucket by
-// bucket, then the other nodes pull. Types as in distances.cuh.
-#include "cusp/apps/operators/traversal/distances.cuh"
+// bucket, then the other nodes pull. VALUE, the label's type, is int or long long; WEIGHT is that of the edges.
+#include "cusp/apps/operators/frontier.cuh"
 #include "gluon/kernels/link.cuh"
+
+// *most = how far the lowest ``value`` of all warps is below ``far``; 0, with which published sums begin, if none is. The whole warp
+// calls it.
+__device__ inline void keep_lowest(u64* most, VALUE value, VALUE far) {
+  u64 below = (u64)(far - least_of_warp(value));
+  if (lane_id() == 0 && below > peek(most)) atomicMax(most, below);
+}
+
+// Candidates for the targets of edges: ``far`` where the sum would not stay below it. K loads are under way at once.
+struct Candidates {
+  int target[K];
+  VALUE value[K], old[K];
+
+  // Lowers the target to the value; true for exactly one of several with the same.
+  __device__ bool apply(int k, VALUE* values) const {
+    return value[k] < old[k] && value[k] < lower(&values[target[k]], value[k]);
+  }
+};
+
+__device__ inline Candidates candidates(const Edges& edges, VALUE far, const int* targets, const WEIGHT* weights,
+                                        const VALUE* values) {
+  Candidates result;
+#pragma unroll
+  for (int k = 0; k < K; k++) {
+    result.target[k] = 0, result.value[k] = far;
+    if (!edges.active[k]) continue;
+    result.target[k] = targets[edges.place[k]];
+    VALUE value = values[edges.node[k]], weight = (VALUE)weights[edges.place[k]];
+    if (weight < far - value) result.value[k] = value + weight;
+  }
+#pragma unroll
+  for (int k = 0; k < K; k++) result.old[k] = values[result.target[k]];
+  return result;
+}
 
 __device__ inline u64 mix(u64 value) {
   value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9ull;
@@ -72,11 +106,11 @@ struct SortedRows {
 // without other ranks.
 __device__ inline void relax(Rows queued, VALUE far, SortedRows rows, VALUE* values, unsigned* fallen, unsigned* updated) {
   for_each_edge(queued, [&](const Edges& edges) {
-    Candidates offers = candidates(edges, far, rows.targets, rows.weights, values);
+    Candidates found = candidates(edges, far, rows.targets, rows.weights, values);
 #pragma unroll
     for (int k = 0; k < K; k++) {
-      int target = offers.target[k];
-      if (!offers.apply(k, values)) continue;
+      int target = found.target[k];
+      if (!found.apply(k, values)) continue;
       atomicOr(&fallen[target >> 5], 1u << (target & 31));
       if (updated) set_bit(updated, target);
     }
@@ -331,7 +365,7 @@ settle_and_pull(RANKS::Given given, Distances distances, i64 source, const u64* 
     sum = sums.next();
     keep_lowest(sum, append_windows(queues.next(step), low, high, far, rows, values), far);
     ranks.meet(value);
-    low = value_below(far, ranks.most(0, value));  // where nothing is before; ``far`` if nobody offers anything
+    low = far - (VALUE)ranks.most(0, value);  // where nothing is before; ``far`` if nobody has a candidate
     if ((i64)settled < until.enough / RARE) nearest = low;
     if (low >= high) continue;
     relax_all(ranks, queues, step, high, far, rows, values, fallen, nullptr, nullptr);

@@ -64,7 +64,6 @@ def one_block(graph: Graph, source: Source) -> Found:
     count, level = 1, 0
     while count:
         level += 1
-        graph.require_time(level)
         if count <= MOST:
             kernels.push_levels(
                 ONE_BLOCK, graph.struct, hops, level, *graph.queues, count, MOST, counters, block=ONE_BLOCK

@@ -21,7 +21,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--graphs", default="road4898,kron22,rand22", help=f"{kinds} (default: %(default)s)")
     parser.add_argument("--rungs", default="", help="some of them, with commas (default: all)")
     parser.add_argument("--sources", type=int, default=3, help="searches of each (default: 3)")
-    parser.add_argument("--limit", type=float, default=3.0, help="seconds after which a search is cut (default: 3)")
     parser.add_argument("--rows", type=Path, default=ROWS / "ladder.jsonl", help="rows are appended here")
     parser.add_argument("--show", action="store_true", help="print the rows that are kept, measure nothing")
     parser.add_argument("--markdown", action="store_true", help="print the tables as Markdown")
@@ -35,7 +34,7 @@ def run(options: argparse.Namespace) -> None:
     rows = kept(options.rows, lambda row: (row["graph"], row["rung"]))
     print(tables(rows, options.markdown))
     if options.picture:
-        options.picture.write_text(picture(rows))
+        picture(rows, options.picture)
 
 
 def climb(options: argparse.Namespace) -> None:
@@ -52,6 +51,6 @@ def climb(options: argparse.Namespace) -> None:
         expected = choose_sources(graph, options.sources)
         base = {"graph": graph_name, "nodes": graph.nodes, "edges": graph.part.num_edges} | about
         for name in names:
-            row = base | measure(name, graph, expected, options.limit)
+            row = base | measure(name, graph, expected)
             keep([row], options.rows)
             print(f"  {graph_name} {name}: {row['ms']:.3f} ms", flush=True)

@@ -1,6 +1,5 @@
 """The input of every rung of the ladder: a graph on the GPU, memory for its searches, and the loop over the levels."""
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -30,10 +29,6 @@ class Found(NamedTuple):
     levels: int
 
 
-class SearchCutError(Exception):
-    """A search was cut at its deadline; its argument is the level that it had reached."""
-
-
 @dataclass(frozen=True)
 class Graph:
     """A symmetric graph in the memory of one GPU.
@@ -46,8 +41,6 @@ class Graph:
         The source of each edge of ``part``: with its targets, the graph as a list of pairs.
     kept : dict
         Memory and other things that all searches share, by name.
-    deadline : float
-        Seconds of ``time.monotonic`` after which a search is cut, between two levels.
     tally : (2 PLACES,) uint64, or None
         What a counting run adds up, in pairs: edges inspected, and bytes read or written.
     """
@@ -56,7 +49,6 @@ class Graph:
     sync: Sync
     sources: Any
     kept: dict[str, Any] = field(default_factory=dict)
-    deadline: float = np.inf
     tally: Any = None
 
     @property
@@ -120,24 +112,11 @@ class Graph:
         return self.read()[level % 3 * 3 :][:3]
 
     def search(self, advance: Callable[[int], int]) -> Found:
-        """``advance(level)`` for level after level, until it returns that it found nothing.
-
-        Raises
-        ------
-        SearchCutError
-            The deadline has passed.
-        """
-        level = 0
-        while True:
+        """``advance(level)`` for level after level, until it returns that it found nothing."""
+        level = 1
+        while advance(level):
             level += 1
-            self.require_time(level)
-            if advance(level) == 0:
-                return Found(self.hops, level)
-
-    def require_time(self, level: int) -> None:
-        """Raise ``SearchCutError`` behind the deadline."""
-        if time.monotonic() > self.deadline:
-            raise SearchCutError(level)
+        return Found(self.hops, level)
 
 
 def make_graph(part: Partition, sync: Sync) -> Graph:

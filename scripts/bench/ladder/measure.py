@@ -1,6 +1,5 @@
 """Run a rung of the ladder: how long it takes, how many levels, edges and bytes, and whether its answer is right."""
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
@@ -10,13 +9,14 @@ import cupy as cp
 import numpy as np
 
 from cusp.apps.shared.splitmix64 import splitmix64
+from cusp.apps.verify.paths import verify_hops
 from cusp.partition import Partition
 from cusp.runtime.devices import to_host
 from gluon.plan import make_plan
 from gluon.sync import Sync
-from scripts.bench import gpu
+from scripts.bench.gpu import make_part
 from scripts.bench.ladder import balanced, every_node, queues, whole
-from scripts.bench.ladder.graph import PLACES, Found, Graph, SearchCutError, Source, make_graph
+from scripts.bench.ladder.graph import PLACES, Found, Graph, Source, make_graph
 
 MOST_TRIED = 64  # nodes that may become sources
 
@@ -71,13 +71,13 @@ def choose_sources(graph: Graph, number: int) -> dict[Source, Any]:
     if not chosen:
         raise SystemExit(f"no component has most of the nodes: of {MOST_TRIED} none is a source worth a search")
     first = next(iter(chosen))
-    gpu.check(part, first.gid, chosen[first], None)
+    verify_hops(part, graph.sync, first.gid, chosen[first])
     return chosen
 
 
 def compile_all() -> None:
     """Search a small graph by every rung, with and without counts: later ones find all kernels compiled."""
-    graph = graph_of(gpu.make_part("ring64"))
+    graph = graph_of(make_part("ring64"))
     for name, rung in RUNGS.items():
         for source, hops in choose_sources(graph, 1).items():
             require_same(name, source, rung.run(graph, source), hops)
@@ -85,56 +85,32 @@ def compile_all() -> None:
                 count(rung, graph, source)
 
 
-def measure(name: str, graph: Graph, expected: dict[Source, Any], limit: float) -> dict[str, Any]:
+def measure(name: str, graph: Graph, expected: dict[Source, Any]) -> dict[str, Any]:
     """The row of a rung: milliseconds of a search from each source, after a warm-up from the first.
 
     Parameters
     ----------
     expected : dict
         The sources, and the hops from each.
-    limit : float
-        Seconds after which a search is cut, and no other is begun.
 
     Returns
     -------
     dict
         ``ms``, ``best_ms`` and ``all_ms`` by events of the device, ``levels`` of each search, and of the first of
-        them ``inspected`` edges, ``moved`` bytes and ``gb_s``, their number over its time. ``cut`` is None; or if the
-        warm-up took too long, the level that it had reached, and ``ms`` the time until then.
+        them ``inspected`` edges, ``moved`` bytes and ``gb_s``, their number over its time; None if it cannot count.
     """
-    row: dict[str, Any] = {"rung": name, "place": [*RUNGS].index(name)}
-    row |= dict.fromkeys(("cut", "inspected", "moved", "gb_s"))
-    try:
-        times, levels = search_all(name, graph, expected, limit)
-    except SearchCutError as cut:
-        return row | {"cut": cut.args[0], "ms": limit * 1e3, "best_ms": None, "all_ms": [], "levels": []}
-    if RUNGS[name].counts:
-        inspected, moved = count(RUNGS[name], graph, next(iter(expected)))
-        row |= {"inspected": inspected, "moved": moved, "gb_s": moved / times[0] / 1e6}
-    return row | {"ms": float(np.median(times)), "best_ms": min(times), "all_ms": times, "levels": levels}
-
-
-def search_all(name: str, graph: Graph, expected: dict[Source, Any], limit: float) -> tuple[list[float], list[int]]:
-    """Milliseconds and levels of a search from each source, or of as many as ``limit`` is enough for, at least one.
-
-    Raises
-    ------
-    SearchCutError
-        The warm-up has taken longer.
-    """
-    rung = RUNGS[name]
-    times: list[float] = []
-    levels: list[int] = []
-    ended = time.monotonic() + limit
-    timed(rung, replace(graph, deadline=ended), next(iter(expected)))
+    rung, times, levels = RUNGS[name], [], []
+    first = next(iter(expected))
+    timed(rung, graph, first)
     for source, hops in expected.items():
-        if times and time.monotonic() > ended:
-            break
         found, spent = timed(rung, graph, source)
         require_same(name, source, found, hops)
         times.append(spent)
         levels.append(found.levels)
-    return times, levels
+    inspected, moved = count(rung, graph, first) if rung.counts else (None, None)
+    rate = None if moved is None else moved / times[0] / 1e6
+    row = {"rung": name, "place": [*RUNGS].index(name), "inspected": inspected, "moved": moved, "gb_s": rate}
+    return row | {"ms": float(np.median(times)), "best_ms": min(times), "all_ms": times, "levels": levels}
 
 
 def timed(rung: Rung, graph: Graph, source: Source) -> tuple[Found, float]:

@@ -2,12 +2,13 @@
 
 import math
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
+from scripts.bench.shared.bars import Bar, draw_bars
 from scripts.bench.shared.rows import table
 
 HEAD = ["", "ms", "levels", "edges inspected", "GB/s", "factor"]
-WIDTH, LEFT, BAR, TOP, LONGEST = 720, 150, 18, 40, 470  # pixels; of the longest bar
 COLOR, OURS = "#8fb3d1", "#1f5f99"
 LIBRARY = "cusp bfs"
 
@@ -23,23 +24,12 @@ def tables(rows: list[dict[str, Any]], markdown: bool = False) -> str:
 
 
 def cells(row: dict[str, Any], before: dict[str, Any] | None) -> list[str]:
-    """A line of a table; ``before`` is the rung below."""
-    if row["cut"] is not None:
-        figures = [f"> {row['ms']:,.0f}", f"cut at {row['cut']:,}", "", ""]
-    else:
-        levels = sorted(row["levels"])[len(row["levels"]) // 2]
-        rate = "" if row["gb_s"] is None else f"{row['gb_s']:,.0f}"
-        inspected = "" if row["inspected"] is None else f"{row['inspected']:,}"
-        figures = [digits(row["ms"]), f"{levels:,}", inspected, rate]
-    return [row["rung"], *figures, factor(row, before)]
-
-
-def factor(row: dict[str, Any], before: dict[str, Any] | None) -> str:
-    """How many times as fast as the rung below; of searches that were cut only a bound is known, or nothing."""
-    if before is None or (row["cut"] is not None and before["cut"] is not None):
-        return ""
-    bound = "< " if row["cut"] is not None else "> " if before["cut"] is not None else ""
-    return bound + digits(before["ms"] / row["ms"])
+    """A line of a table; the factor says how many times as fast it is as the rung below, ``before``."""
+    levels = sorted(row["levels"])[len(row["levels"]) // 2]
+    rate = "" if row["gb_s"] is None else f"{row['gb_s']:,.0f}"
+    inspected = "" if row["inspected"] is None else f"{row['inspected']:,}"
+    factor = "" if before is None else digits(before["ms"] / row["ms"])
+    return [row["rung"], digits(row["ms"]), f"{levels:,}", inspected, rate, factor]
 
 
 def digits(value: float) -> str:
@@ -47,36 +37,19 @@ def digits(value: float) -> str:
     return f"{value:,.0f}" if value >= 99.95 else f"{value:.3g}"
 
 
-def picture(rows: list[dict[str, Any]]) -> str:
-    """A group of bars for each graph, whose lengths are logarithms: the same distance is the same factor everywhere."""
-    lines, y = [], 8
+def picture(rows: list[dict[str, Any]], path: Path) -> None:
+    """Draw a panel for each graph; lengths are logarithms: the same distance is the same factor everywhere."""
+    panels = {}
     for name, some in _by_graph(rows):
-        lines.append(f'<text x="{LEFT}" y="{y + 18}" font-size="15" font-weight="bold">{name}</text>')
-        y += TOP - 8
         least, most = (pick(row["ms"] for row in some) for pick in (min, max))
-        for row in some:
-            share = math.log(row["ms"] / least * 2) / math.log(most / least * 2)
-            lines += bar(y, row, LONGEST * share)
-            y += BAR
-        y += TOP // 2
-    head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y}" font-family="sans-serif" font-size="12" '
-        f'fill="#222222" role="img">\n<title>Milliseconds of breadth-first search by rung: shorter is better</title>\n'
-        f'<rect width="{WIDTH}" height="{y}" fill="white"/>\n'
-        f'<text x="{WIDTH - 10}" y="22" text-anchor="end" fill="#666666">milliseconds, on a scale of factors</text>\n'
-    )
-    return head + "\n".join(lines) + "\n</svg>\n"
-
-
-def bar(y: float, row: dict[str, Any], length: float) -> list[str]:
-    """The bar of a rung, with its name and milliseconds."""
-    color = OURS if row["rung"] == LIBRARY else COLOR
-    shown = cells(row, None)[1].replace(">", "&gt;")
-    return [
-        f'<text x="{LEFT - 8}" y="{y + BAR - 6}" text-anchor="end">{row["rung"]}</text>',
-        f'<rect x="{LEFT}" y="{y}" width="{length:.1f}" height="{BAR - 4}" fill="{color}"/>',
-        f'<text x="{LEFT + length + 6:.0f}" y="{y + BAR - 6}" font-size="11">{shown}</text>',
-    ]
+        panels[name] = [
+            Bar(
+                row["rung"], math.log(row["ms"] / least * 2) / math.log(most / least * 2), digits(row["ms"]),
+                OURS if row["rung"] == LIBRARY else COLOR,
+            )
+            for row in some
+        ]  # fmt: skip
+    draw_bars(path, "milliseconds, on a scale of factors: shorter is better", panels)
 
 
 def _by_graph(rows: list[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:

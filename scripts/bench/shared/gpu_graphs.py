@@ -1,4 +1,4 @@
-"""Graphs made on the GPU where they are measured: Kronecker, uniform, and like a road map, with masters by degree."""
+"""Graphs made on the GPU where they are measured: Kronecker, uniform, and like a road map."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,8 +6,12 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from cusp.lid_map import LidMap
+from cusp.input.edge_slice import EdgeSlice
+from cusp.kernels.bits import mix
 from cusp.partition import Partition
+from cusp.partitioner import partition_slice
+from cusp.policies import load_policy
+from cusp.runtime.mpi import MPI
 from cusp.runtime.storage import memory_of
 
 WEIGHTS = 255  # edges weigh 1 to this, the same in both directions
@@ -61,7 +65,7 @@ def uniform(scale: int, seed: int = 1) -> list[Any]:
     pieces = []
     for first in range(0, 16 << scale, BATCH):
         number = cp.arange(first, min(first + BATCH, 16 << scale), dtype=cp.uint64) + np.uint64(seed << 40)
-        ends = mixed(number) >> np.uint64(64 - 2 * scale)
+        ends = mix(number) >> np.uint64(64 - 2 * scale)
         sources, targets = (ends >> np.uint64(scale)).astype(cp.int64), ends.astype(cp.int64) & ((1 << scale) - 1)
         pieces.append((sources << 32 | targets)[sources != targets])
     return pieces
@@ -108,37 +112,18 @@ def weights_of(keys: Any) -> Any:
     """(edges,) uint8 from 1 to WEIGHTS, a hash of both ends."""
     sources, targets = keys >> 32, keys & 0xFFFFFFFF
     pairs = (cp.minimum(sources, targets) << 32 | cp.maximum(sources, targets)).astype(cp.uint64)
-    return (mixed(pairs) % np.uint64(WEIGHTS) + np.uint64(1)).astype(np.uint8)
-
-
-def mixed(numbers: Any) -> Any:
-    """A hash of uint64 numbers: the last steps of SplitMix64."""
-    numbers = (numbers ^ numbers >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
-    numbers = (numbers ^ numbers >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
-    return numbers ^ numbers >> np.uint64(31)
+    return (mix(pairs) % np.uint64(WEIGHTS) + np.uint64(1)).astype(np.uint8)
 
 
 def partition_of(keys: Any, num_nodes: int) -> Partition:
-    """The whole graph as the partition of one rank, as the partitioner would make it."""
-    weights = weights_of(keys)
-    degrees = cp.bincount(keys >> 32, minlength=num_nodes)
-    by_lid = cp.argsort(-cp.minimum(degrees, 65535))  # a radix sort, so ties stay by global id
-    lids = cp.empty(num_nodes, cp.int32)
-    lids[by_lid] = cp.arange(num_nodes, dtype=cp.int32)
-    local = lids[keys >> 32].astype(cp.int64) << 32 | lids[keys & 0xFFFFFFFF]
-    order = cp.argsort(local)
-    targets = (local[order] & 0xFFFFFFFF).astype(cp.int32)
-    weights = weights[order]
-    offsets = cp.zeros(num_nodes + 1, cp.int64)
-    cp.cumsum(degrees[by_lid], out=offsets[1:])
-    index = cp.zeros(2 * -(-num_nodes // 64), cp.uint64)
-    index[0::2] = ~np.uint64(0)
-    index[1::2] = cp.arange(-(-num_nodes // 64), dtype=cp.uint64) * np.uint64(64)
-    filled = degrees[by_lid] > 0
-    return Partition(
-        0, 1, num_nodes, keys.size, True, num_nodes, np.full(2, num_nodes), by_lid.astype(cp.int64), offsets, targets,
-        weights, filled, degrees[by_lid].astype(cp.int64), LidMap(index, lids), storage=memory_of("gpu"), device="gpu",
-    )  # fmt: skip
+    """The whole graph as the partition of one rank."""
+    indptr = cp.zeros(num_nodes + 1, cp.int64)
+    cp.cumsum(cp.bincount(keys >> 32, minlength=num_nodes), out=indptr[1:])
+    targets, bounds = (keys & 0xFFFFFFFF).astype(np.uint32), np.array([0, num_nodes])
+    edges = EdgeSlice(
+        num_nodes, keys.size, True, bounds, 0, indptr, targets, weights_of(keys), storage=memory_of("gpu")
+    )
+    return partition_slice(edges, load_policy("oec"), MPI.COMM_SELF, device="gpu")
 
 
 def write_graph(path: str, name: str) -> None:

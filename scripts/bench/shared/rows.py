@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from scripts import mpirun
 
@@ -53,6 +54,16 @@ def app_rows(ranks: int, app: str, graph: Path, *options: str, tree: Path = ROOT
         path = Path(folder) / "rows.jsonl"
         call(ranks, f"apps.{app}", graph, *options, "--rows", path, tree=tree)
         return read_rows(path)
+
+
+def settings_of(app: str, text: str) -> dict[str, Any]:
+    """Of ``NAME=VALUE,...``, the options that an app knows, as keywords of its function."""
+    from cusp.apps.library import app_of
+    from cusp.apps.run.keywords import Keywords
+
+    known = {action.dest for action in Keywords(app, app_of(app).add_options).actions}
+    pairs = (pair.split("=", 1) for pair in text.split(",") if pair)
+    return {name: {"True": True, "False": False}.get(value, value) for name, value in pairs if name in known}
 
 
 def read_rows(path: Path) -> list[dict]:

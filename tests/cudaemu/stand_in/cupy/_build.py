@@ -12,11 +12,12 @@ import hashlib
 import os
 import re
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from cupy._translate import SourceError, translate
-from cusp.runtime.environment import cache_folder
+from cusp.runtime.compiled_code import cache_folder
 
 HERE = Path(__file__).resolve().parents[2]
 ROOT = HERE.parents[1]  # kernels say their files relative to it
@@ -108,7 +109,7 @@ def build(kind: str, flags: Sequence[str], text: str, depends: str) -> Path:
     """The shared library made of a text, from the cache if it is there. Safe with several ranks."""
     flags = [*FLAGS, *flags]
     key = hashlib.sha256("\0".join([COMPILER, *flags, text, depends]).encode()).hexdigest()[:24]
-    folder = cache_folder() / "cudaemu"
+    folder = (cache_folder() or Path(tempfile.mkdtemp())) / "cudaemu"
     folder.mkdir(parents=True, exist_ok=True)
     library = folder / f"{kind}-{key}.so"
     if library.exists():

@@ -1,4 +1,4 @@
-"""What edge expressions call on the CPU: arithmetic that means the same everywhere. edges.cuh has the same names."""
+"""What expressions call on the CPU: arithmetic that means the same everywhere. Twin of arithmetic.cuh."""
 
 import numpy as np
 from numpy import exp, fabs, floor, log, sqrt  # noqa: F401 - expressions call them
@@ -8,6 +8,24 @@ from cusp.runtime.compiled_code import njit
 LOWEST, LARGEST = -(1 << 63), (1 << 63) - 1
 HALF = 1 << 31  # products of numbers nearer to 0 fit
 _inlined = njit(nogil=True, error_model="numpy")
+
+
+@_inlined
+def select(test, yes, no):  # type: ignore[no-untyped-def]
+    """One of two numbers of one type."""
+    return yes if test else no
+
+
+@_inlined
+def least(a, b):  # type: ignore[no-untyped-def]
+    """The lower one; of two that cannot be compared the second."""
+    return a if a < b else b
+
+
+@_inlined
+def largest(a, b):  # type: ignore[no-untyped-def]
+    """The larger one; of two that cannot be compared the second."""
+    return a if a > b else b
 
 
 @_inlined
@@ -82,13 +100,13 @@ def floor_modulo(a, b):  # type: ignore[no-untyped-def]
 
 
 @_inlined
-def int_abs(a):  # type: ignore[no-untyped-def]
+def saturating_abs(a):  # type: ignore[no-untyped-def]
     """The magnitude of a whole number; the largest one for the lowest."""
     return saturating_sub(np.int64(0), a) if a < 0 else a
 
 
 @_inlined
-def to_int(a):  # type: ignore[no-untyped-def]
+def saturating_int(a):  # type: ignore[no-untyped-def]
     """A float without its fraction, or the nearest limit; 0 for not-a-number."""
     if a != a:
         return np.int64(0)

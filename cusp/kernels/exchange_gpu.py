@@ -10,7 +10,7 @@ import numpy as np
 
 from cusp.kernels.cuda import pinned
 from cusp.runtime import exchange, timeline
-from cusp.runtime.devices import finisher
+from cusp.runtime.devices import Array, finisher
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Carrier(Protocol):
     """What carries arrays between the GPUs of a communicator directly."""
 
-    def all_to_all(self, send: list[Any], receive: list[Any]) -> None:
+    def all_to_all(self, send: list[Array], receive: list[Array]) -> None:
         """Send ``send[r]`` to each rank r, fill ``receive[r]`` with what it sent; sizes are agreed. Collective.
 
         Work on the current stream; the arrays may be used on it at once.
@@ -36,7 +36,7 @@ def _chosen(comm: "Intracomm") -> dict[str, Carrier | None]:
     return exchange.kept(comm, "edges go by", dict)
 
 
-def all_to_all(comm: "Intracomm", arrays: list[Any]) -> list[Any]:
+def all_to_all(comm: "Intracomm", arrays: list[Array]) -> list[Array]:
     """Give ``arrays[r]`` to rank r and return what each rank gave to this one. Collective."""
     exchange.given(comm).add(comm.rank, arrays)
     counts = exchange.exchange_counts(comm, np.array([array.size for array in arrays], np.int64))
@@ -46,7 +46,7 @@ def all_to_all(comm: "Intracomm", arrays: list[Any]) -> list[Any]:
     return received
 
 
-def post(comm: "Intracomm", send: list[Any], receive: list[Any]) -> list[Any]:
+def post(comm: "Intracomm", send: list[Array], receive: list[Array]) -> list[Any]:
     """Start sending ``send[r]`` to each other rank r and receiving into ``receive[r]``, sizes being agreed."""
     carrier = _chosen(comm).get("carrier")
     if carrier is not None:

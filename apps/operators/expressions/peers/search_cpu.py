@@ -51,8 +51,8 @@ class Owing(NamedTuple):
 
 MARK = {"marks": ", owing, shared", "taken": "", "mark": "owe(owing, shared, col)", "end": ""}
 SEARCH = '''
-from cusp.apps.operators.traversal.peers.search_cpu import AT_A_TIME, LOOKS, OVER, OWED, SLACK, WAITED, WORKED
-from cusp.apps.operators.traversal.peers.search_cpu import owe, tell
+from cusp.apps.operators.expressions.peers.search_cpu import AT_A_TIME, LOOKS, OVER, OWED, SLACK, WAITED, WORKED
+from cusp.apps.operators.expressions.peers.search_cpu import owe, tell
 from gluon.peers.inboxes_cpu import is_over, look, may_go_on, num_unread, set_working, take, tell_progress
 from gluon.peers.proxies_cpu import TO_MASTER
 

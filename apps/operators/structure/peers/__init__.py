@@ -1,1 +1,0 @@
-"""Operators over the GPUs of several ranks."""

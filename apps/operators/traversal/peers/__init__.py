@@ -1,1 +1,0 @@
-"""Traversals that run on the GPUs of several ranks at once, one kernel on each."""

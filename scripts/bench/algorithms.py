@@ -1,0 +1,153 @@
+"""Partitioning and algorithms on some graphs, by policy, in one MPI job, on CPUs or GPUs.
+
+    mpirun -n 4 python -m scripts.bench.algorithms kron24 --device gpu --policies oec,cvc --apps bfs,sssp
+    mpirun -n 2 python -m scripts.bench.algorithms graphs/*.h5
+    mpirun -n 1 python -m scripts.bench.algorithms kron26 --device gpu --memory-limit 6G
+
+A graph is a graph file, or the name of one that a GPU makes: kronSCALE, randSCALE, roadSIDE or ringNODES. Times are
+those of the slowest rank, after a first run that is not counted. Equal answers have equal fingerprints, whatever the
+ranks, the policy and the limit.
+"""
+
+import argparse
+import os
+import statistics
+import tempfile
+import zlib
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cusp.apps import library
+from cusp.apps.harness import commit
+from cusp.apps.run.partitioned_graph import PartitionedGraph
+from cusp.apps.run.result import Result
+from cusp.apps.run.sources import draw_sources
+from cusp.launch import parse_together, run_main
+from cusp.program import report
+from cusp.runtime.devices import name_of
+from cusp.runtime.mpi import MPI
+from cusp.runtime.storage import peak_mb
+from scripts.bench.shared.rows import ROWS, keep, settings_of
+
+APPS = "bfs,sssp,cc,pagerank,kcore,triangles,betweenness"
+SETTINGS: dict[str, dict[str, Any]] = {"pagerank": {"unweighted": True}, "betweenness": {"sources": 4}}
+LINE = "{:<12} {:<4} {:>2} {:<11} {:>10} ms {:>8} rounds  {}"
+
+
+def main(comm: MPI.Intracomm, argv: list[str]) -> int:
+    """Measure every graph under every policy; rank 0 prints and keeps rows. Collective."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("graphs", nargs="+", help="graph files, or names of graphs that a GPU makes")
+    parser.add_argument("--policies", default="oec", help="with commas; files too (default: %(default)s)")
+    parser.add_argument("--apps", default=APPS, help="with commas (default: %(default)s)")
+    parser.add_argument("--set", default="", metavar="NAME=VALUE,...", help="options of the algorithms that know them")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--transport", default="auto")
+    parser.add_argument("--memory-limit", help="as of the apps, such as 6G")
+    parser.add_argument("--sources", type=int, default=4, help="of each search (default: %(default)s)")
+    parser.add_argument("--trials", type=int, default=3, help="of each run, whose median counts (default: %(default)s)")
+    parser.add_argument("--verify", action="store_true", help="check the first answer of each algorithm")
+    parser.add_argument("--folder", default=tempfile.gettempdir(), help="for graphs that are made, which may be large")
+    parser.add_argument("--rows", type=Path, default=ROWS / "algorithms.jsonl", help="rows are appended here")
+    options = parse_together(comm, parser, argv)
+    totals: dict[tuple[str, str], float] = defaultdict(float)
+    for name in options.graphs:
+        path = graph_file(name, options.folder, comm)
+        for policy in options.policies.split(","):
+            for row in measure(path, policy, options, comm):
+                totals[policy, row["app"]] += sum(row["all_ms"])
+                report.say(comm.rank, line_of(row))
+                if comm.rank == 0:
+                    keep([row], options.rows)
+    for (policy, app), milliseconds in totals.items() if len(options.graphs) > 1 else ():
+        report.say(comm.rank, f"all {len(options.graphs)} graphs, {policy}: {app} {milliseconds:,.2f} ms")
+    return 0
+
+
+def graph_file(name: str, folder: str, comm: MPI.Intracomm) -> str:
+    """A graph file; rank 0 makes it on its GPU if it is not there."""
+    if os.path.exists(name):
+        return name
+    path = os.path.join(folder, f"{name}.h5")
+    if comm.rank == 0 and not os.path.exists(path):
+        import cupy as cp
+
+        from scripts.bench.shared import gpu_graphs
+
+        gpu_graphs.write_graph(path + ".new", name)
+        os.replace(path + ".new", path)
+        cp.get_default_memory_pool().free_all_blocks()
+    comm.Barrier()
+    return path
+
+
+def measure(path: str, policy: str, options: argparse.Namespace, comm: MPI.Intracomm) -> Iterator[dict[str, Any]]:
+    """Rows of partitioning and of each app."""
+    apps = options.apps.split(",")
+    how: dict[str, Any] = {"device": options.device, "transport": options.transport}
+    how |= {"memory_limit": options.memory_limit, "weights": any(library.app_of(app).weighted for app in apps)}
+    graph: Any = None
+    times, phases = [], {}
+    for trial in range(options.trials + 1):
+        del graph  # before the next one is built
+        graph = library.partition_graph(path, policy, comm=comm, **how)
+        phases = {phase: comm.allreduce(seconds, MPI.MAX) for phase, seconds in graph.seconds.items()}
+        times += [sum(phases.values()) * 1e3] if trial else []  # the first compiles
+    base = {
+        "graph": Path(path).stem, "policy": Path(policy).name, "ranks": comm.size, "nodes": graph.num_nodes,
+        "edges": graph.num_edges, "device": name_of(graph.plan.devices), "transport": graph.plan.transport,
+        "memory_limit": options.memory_limit, "replication": graph.quality.replication,
+        "edge_balance": graph.quality.edge_balance, "commit": commit(),
+    }  # fmt: skip
+    yield base | {"app": "partition", "ms": statistics.median(times), "all_ms": [statistics.median(times)],
+                  "phases": phases, "peak_mb": comm.allreduce(peak_mb(), MPI.MAX)}  # fmt: skip
+    sources = draw_sources(graph.part, comm, options.sources, 1)
+    for app in apps:
+        yield base | {"app": app} | run_app(app, graph, sources, options)
+    for line in report.describe_card(graph.part.device, comm):
+        report.say(comm.rank, line)
+
+
+def run_app(app: str, graph: PartitionedGraph, sources: list[int], options: argparse.Namespace) -> dict[str, Any]:
+    """The median of the trials of each source, and the median of these. Collective."""
+    function, settings = getattr(library, app), SETTINGS.get(app, {}) | settings_of(app, options.set)
+    times: list[float] = []
+    rounds, sums = [], []
+    for source in sources if library.app_of(app).needs_source else [None]:
+        call = settings if source is None else settings | {"source": source}
+        result = function(graph, gather=False, verify=options.verify and not times, **call)  # loads what is missing
+        results = [function(graph, gather=False, **call) for _ in range(options.trials)]
+        times.append(statistics.median(one.seconds for one in results) * 1e3)
+        rounds.append(int(result.rounds))
+        sums.append(sums_of(result, graph.comm))
+    found = {"ms": statistics.median(times), "all_ms": times, "rounds": rounds, "verified": options.verify or None}
+    return found | {"settings": settings, "answers": f"{zlib.crc32(repr(sums).encode()):08x}"}
+
+
+def sums_of(result: Result, comm: MPI.Intracomm) -> list[str]:
+    """The sum of each label times the node, to as many digits as do not depend on the order of adding."""
+    sums = []
+    for name in result.local.keys() - {"node"}:
+        label = result.local[name]
+        whole = label.dtype.kind in "iu"
+        terms = label.astype(np.int64) if whole else np.where(np.isfinite(label), label, -1)
+        total = comm.allreduce((terms * result.local["node"]).sum().item())
+        sums.append(f"{name} {total % 2**64}" if whole else f"{name} {total:.6g}")
+    return sorted(sums)
+
+
+def line_of(row: dict[str, Any]) -> str:
+    """One row as a line of the table."""
+    if row["app"] == "partition":
+        rounds, more = "-", ", ".join(f"{phase} {seconds:.3f} s" for phase, seconds in row["phases"].items())
+    else:
+        rounds, more = f"{statistics.mean(row['rounds']):.1f}", f"answers {row['answers']}"
+    return LINE.format(row["graph"], row["policy"], row["ranks"], row["app"], f"{row['ms']:,.3f}", rounds, more)
+
+
+if __name__ == "__main__":
+    run_main(main)
