@@ -125,10 +125,8 @@ template <class Ranks>
 __device__ inline void count_masters(const Nodes& own, const Trees& trees) {
   int top = *own.left_out < 0 ? -1 : own.parents[*own.left_out];
   Tally<Ranks> large(trees, own.rank, top < 0 ? NOBODY : name_of(top, own.rank)), other(trees, own.rank);
-  for_each_loaded(0, own.masters, [&](i64 lid) {
-    int root = own.parents[lid];
-    return Master{root, root == lid ? 0 : own.gids[lid]};  // nodes without edges, often the half, are roots
-  }, [&](i64 lid, Master master, bool live) {
+  for_each_loaded(0, own.masters, [&](i64 lid) { return Master{own.parents[lid], own.gids[lid]}; },
+                  [&](i64 lid, Master master, bool live) {
     if (!live || master.root == lid) return;
     u64 root = name_of(master.root, own.rank);
     if (master.root == top) large.add(root, master.gid, 1);
