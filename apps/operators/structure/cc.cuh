@@ -169,3 +169,64 @@ extern "C" __global__ void count_members(i64 size, const int* parents, int* memb
   if (same) count = lane_id() == 0 ? all : 0;
   if (count) atomicAdd(&members[held], count);
 }
+
+// What a thread knows of a tree: nodes other than the root, and the highest of their ``value``.
+struct Members {
+  int root, count = 0;
+  VALUE highest = 0;
+
+  __device__ explicit Members(int root) : root(root) {}
+  __device__ void add(VALUE value) { highest = max(highest, value), count++; }
+  __device__ void tell(VALUE* highest_of, int* members) const {
+    if (!count) return;
+    if (highest > *(volatile VALUE*)&highest_of[root]) atomicMax(&highest_of[root], highest);
+    atomicAdd(&members[root], count);
+  }
+};
+
+// Where nothing is left to unite: roots become parents, and learn of their other nodes how many there are, and the lowest gid,
+// as ``nodes`` less it: both begin with 0. Atomics on one address follow each other, so of the large tree, if there is one, a
+// warp adds once, and of others a thread adds when it meets the next.
+extern "C" __global__ void gather_members(i64 size, i64 nodes, const i64* gids, const int* left_out, int* parents,
+                                          VALUE* highest, int* members) {
+  struct Member {
+    int parent;
+    i64 gid;
+  };
+  Lids lids = {parents};
+  Members large(*left_out < 0 ? -1 : settled_root(lids, *left_out)), other(-1);
+  for_each_loaded(0, size, [&](i64 lid) { return Member{parents[lid], gids[lid]}; }, [&](i64 lid, Member own, bool live) {
+    if (!live || own.parent == lid) return;
+    int root = settled_root(lids, own.parent);
+    if (root != own.parent) parents[lid] = root;
+    if (root != large.root && root != other.root) other.tell(highest, members), other = Members(root);
+    VALUE value = (VALUE)(nodes - own.gid);
+    if (root == large.root) large.add(value);
+    else other.add(value);
+  });
+  other.tell(highest, members);
+  large.count = sum_of_warp(large.count), large.highest = largest_of_warp(large.highest);
+  if (lane_id() == 0) large.tell(highest, members);
+}
+
+// Then every node gets the lowest gid of its tree. Publishes how many trees there are, and the nodes of the largest.
+extern "C" __global__ void name_members(i64 size, i64 nodes, const i64* gids, const int* parents, const VALUE* highest,
+                                        const int* members, i64* component, u64* sums, u64* host) {
+  struct Named {
+    int root;
+    i64 gid, others;
+  };
+  u64 found = 0, most = 0;
+  for_each_loaded(0, size, [&](i64 lid) {
+    int root = parents[lid];
+    return Named{root, gids[root], nodes - (i64)highest[root]};
+  }, [&](i64 lid, Named own, bool live) {
+    if (!live) return;
+    component[lid] = min(own.gid, own.others);
+    if (own.root == lid) found++, most = max(most, (u64)members[lid] + 1);
+  });
+  add_up(&sums[0], found);
+  most = largest_of_warp(most);
+  if (lane_id() == 0 && most > peek(&sums[1])) atomicMax(&sums[1], most);
+  publish(sums, 2, host);
+}

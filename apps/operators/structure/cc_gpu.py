@@ -1,4 +1,4 @@
-"""Connected components on the GPU: see interfaces.py; the kernels are in cc.cuh and trees.cuh."""
+"""Connected components on the GPU: see interfaces.py; the kernels are in cc.cuh."""
 
 import functools
 from typing import Any
@@ -7,13 +7,12 @@ import cupy as cp
 import numpy as np
 
 from cusp.apps.operators.frontier_gpu import Queue, threads_for
-from cusp.kernels.cuda import Struct, c_type, load, many_threads, pinned, struct
+from cusp.apps.operators.structure.peers.cc_gpu import PeerForest
+from cusp.kernels.cuda import c_type, load, many_threads, sums_of
 from cusp.partition import Partition
-from gluon.peers.link_gpu import Link
 from gluon.sync import Sync
 
-CC, TREES = "cusp/apps/operators/structure/cc.cuh", "cusp/apps/operators/structure/trees.cuh"
-SUMS = 3  # of enum Sum in trees.cuh
+CC = "cusp/apps/operators/structure/cc.cuh"
 SAMPLE = 512  # as in cc.cuh
 LARGE = 4  # as in cc_cpu.py
 
@@ -69,33 +68,29 @@ def take_members(parents: Any, members: Any, lids: Any) -> tuple[Any, Any]:
     return roots, counts
 
 
-class Forest:
-    """The trees of one rank or of several: the kernel is in trees.cuh. Collective."""
+class LoneForest:
+    """The trees of a graph that is on one GPU: nothing is left to unite."""
 
-    def __init__(self, part: Partition, sync: Sync) -> None:
-        self._part, words = part, 8 * part.num_proxies
-        elsewhere = [] if sync.comm.size == 1 else [words, 4 * part.num_proxies]
-        self._link = Link(part, sync, cp.zeros(1, np.uint64), [words, words, *elsewhere])
-        self._arrays = 2 + len(elsewhere)
-        self._sums, self._found = cp.zeros(SUMS, np.uint64), pinned(3, np.uint64)
-        self._kernel = self._link.load(TREES, "unite_trees", 2, VALUE="int")
+    def __init__(self, part: Partition) -> None:
+        self._part = part
 
-    def unite(self, parents: cp.ndarray, left_out: cp.ndarray) -> tuple[int, int, cp.ndarray, dict[str, int]]:
-        part, component = self._part, cp.empty(self._part.num_masters, np.int64)
-        nodes = struct(parents.size, part.rank, part.num_masters, parents, part.gids, left_out)
-        self._link.run(self._kernel, self._find, nodes, self._sums, component, self._found.ctypes.data)
-        cp.cuda.get_current_stream().synchronize()
-        wrong, components, largest = self._found.tolist()
-        return wrong, int(part.num_ranks > 1), component, {"components": components, "largest": largest}
-
-    def _find(self) -> tuple[Struct]:
-        """Struct Trees of trees.cuh."""
-        arrays = [address for number in range(self._arrays) for address in self._link.array(number)]
-        return (struct(*arrays, *[None] * (8 - len(arrays))),)
+    def unite(self, parents: Any, left_out: Any) -> tuple[int, int, Any, dict[str, int]]:
+        part, size = self._part, parents.size
+        dtype = np.dtype(np.int32 if part.num_nodes < 2**31 else np.int64)
+        kernels, nodes, threads, sums = _cc(dtype), part.num_nodes, threads_for(size), sums_of(2)
+        highest, members, component = cp.zeros(size, dtype), cp.zeros(size, np.int32), cp.empty(size, np.int64)
+        kernels.gather_members(threads, size, nodes, part.gids, left_out, parents, highest, members)
+        kernels.name_members(
+            threads, size, nodes, part.gids, parents, highest, members, component, sums.counters, sums.address
+        )
+        components, largest = sums.read()
+        return 0, 0, component, {"components": components, "largest": largest}
 
 
-def plan_trees(part: Partition, sync: Sync) -> Forest | None:
-    return Forest(part, sync) if sync.comm.size == 1 or (sync.peers and not sync.asynchronous) else None
+def plan_trees(part: Partition, sync: Sync) -> LoneForest | PeerForest | None:
+    if sync.comm.size == 1:
+        return LoneForest(part)
+    return PeerForest(part, sync) if sync.peers and not sync.asynchronous else None
 
 
 @functools.cache

@@ -1,0 +1,1 @@
+"""Operators over the GPUs of several ranks."""
