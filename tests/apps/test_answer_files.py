@@ -81,7 +81,7 @@ def test_other_suffixes_are_refused(comm, shared_tmp, routes, name):
     known = r"use one of .*\.csv, \.tsv, \.json, \.parquet"
     with pytest.raises(InputError, match=f"--output .*{name}: the suffix .*{known}, .h5, .hdf5"):
         main(app_of("bfs"), comm, ["no such graph", "--output", str(shared_tmp / name)])
-    with pytest.raises(InputError, match=f"-o .*{name}: the suffix .*{known}"):
+    with pytest.raises(InputError, match=f"--output .*{name}: the suffix .*{known}"):
         convert(comm, [routes, "-o", str(shared_tmp / name)])
     with pytest.raises(OptionError, match="--transpose: is for graph files"):
         convert(comm, [routes, "--transpose", "-o", str(shared_tmp / "g.csv")])
