@@ -246,7 +246,7 @@ def test_command(tmp_path):
         ),
         ("star --nodes many --output graph.h5", 2, "invalid int value"),
         ("star --nodes 4 --memory-limit 0 --output graph.h5", 2, "invalid number of bytes value"),
-        ("star --nodes 4", 2, "required: --output"),
+        ("star --nodes 4", 2, "required: -o/--output"),
         ("", 2, "required: KIND"),
     ],
 )
