@@ -1,5 +1,5 @@
 // A kernel does not know whether it is alone: it runs in a world of ranks, RANKS, which is Alone, or Together with the kernels of
-// partners that take each round at the same time. Both offer the same; alone, most of it is nothing, and vanishes:
+// partners that take each round at the same time. Both have the same interface; alone, most of it is nothing, and vanishes:
 //
 //   begin(turns)          where a kernel begins: nobody is told anything before the first meeting
 //   is_mirror(lid)        whether a node has its master on another rank

@@ -22,7 +22,7 @@ from gluon.transports.table import TransportError
 # exchanges, how often it made memory, and where that is.
 SENT, WORDS, MADE, DESCRIPTOR, CAPACITY = 0, 1, 3, 4, 5
 SHOWN = 2 + MOST  # words in which a rank shows numbers to all: which time it is, and as in Numbers
-POLLS = 10_000  # looks at a flag before the core is offered to others: about ten microseconds
+POLLS = 10_000  # looks at a flag before the core is yielded to others: about ten microseconds
 ALIVE = 1.0  # seconds of sleep between looks whether the process waited for still runs
 
 

@@ -1,7 +1,7 @@
 """The loops of a drain on the CPU, generated around an operator, over the pending nodes of operators/pending_cpu.py.
 
 There is one loop. It differs in what it does when a value changes (``MARKS``): nothing on a rank alone, a bit where
-others are told at a sync or by mail, an entry in a list where they are told at once (peers/search_cpu.py). Where
+others learn of it at a sync or by mail, an entry in a list where they learn of it at once (peers/search_cpu.py). Where
 several threads relax a bucket together, changes are atomic, and who sets the bit of a node takes it down.
 """
 

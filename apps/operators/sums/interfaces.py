@@ -112,7 +112,7 @@ class Betweenness(Protocol):
 
 
 class CpuBetweenness(Betweenness, Protocol):
-    """What only the CPU offers: many sources in one call."""
+    """What only the CPU has: many sources in one call."""
 
     def sweep(self, offsets: Array, targets: Array, sources: Array, centrality: Array) -> tuple[int, int]:
         """Add the dependencies of all nodes on some sources, one source after the other.

@@ -228,8 +228,8 @@ __device__ inline int count_levels(i64 proxies, const i64* offsets, const int* h
   return (int)peek(most);
 }
 
-// How a level is done: by a queue, which knows the edges of the next one; by bits, which are swept into hops, where there are
-// so many new nodes that counters would be in the way; or by a pull.
+// How a level is done: by a queue, which knows the edges of the next one; by bits, which a sweep over all words turns into hops,
+// where there are so many new nodes that counters would be in the way; or by a pull.
 enum Way { QUEUED, SWEPT, PULLED };
 constexpr bool AHEAD = BURSTS;          // several ranks run ahead after DEEP levels, where these are narrow: run_ahead
 constexpr i64 AHEAD_FROM = 1 << 16;     // edges of a frontier, of all ranks: not more
@@ -447,9 +447,9 @@ __device__ inline u64 pull(const Ranks& ranks, const Local& graph, Found found, 
 
 // One step of a rank that runs ahead. All edges of ``frontier`` that lead below ``limit``, and in a narrow frontier what is found
 // from there, for some rounds. Nodes with lower hops than before join ``out`` if their edges are still to be looked at, and the
-// bits ``owed`` if they are mirrors. Returns FAR_AHEAD - the lowest hops of what joined ``out``, as far as this thread knows.
+// bits ``unsent`` if they are mirrors. Returns FAR_AHEAD - the lowest hops of what joined ``out``, as far as this thread knows.
 __device__ inline u64 lower_hops(Rows frontier, Queue out, unsigned step, const Local& graph, int limit, i64 masters, int* hops,
-                                 unsigned* owed, int* stamps) {
+                                 unsigned* unsent, int* stamps) {
   u64 best = 0;
   auto join = [&](bool chosen, int node) {
     int known = chosen ? *(const volatile int*)&hops[node] : 0;
@@ -471,7 +471,7 @@ __device__ inline u64 lower_hops(Rows frontier, Queue out, unsigned step, const 
     for (int k = 0; k < K; k++) {  // as an unsigned number, no hops, -1, are the most
       late[k] = edges.active[k] && value[k] > limit;
       fresh[k] = edges.active[k] && !late[k] && atomicMin((unsigned*)&hops[target[k]], (unsigned)value[k]) > (unsigned)value[k];
-      if (fresh[k] && target[k] >= masters) set_bit(owed, target[k]);
+      if (fresh[k] && target[k] >= masters) set_bit(unsent, target[k]);
     }
 #pragma unroll
     for (int k = 0; k < K; k++)
@@ -518,17 +518,17 @@ __device__ inline u64 lower_hops(Rows frontier, Queue out, unsigned step, const 
 template <class Ranks>
 __device__ inline int run_ahead(Ranks& ranks, Rows frontier, Queue out, unsigned& step, const Local& graph, int level, Found found,
                                 const Bits& bits, Queues queues) {
-  unsigned* owed = bits.next;
+  unsigned* unsent = bits.next;
   int *hops = found.hops, *stamps = found.stamps, limit = level - 1 + WINDOW;
   u64 *counts = queues.progress->lowest, *below = &counts[step % 3];
   auto value = [&](int k) { return k == 0 ? peek(below) : 0ull; };
   for (i64 i = thread_id(); i < graph.proxies; i += num_threads()) stamps[i] = 0;
-  for (i64 i = thread_id(); i < bits.words; i += num_threads()) owed[i] = 0;
+  for (i64 i = thread_id(); i < bits.words; i += num_threads()) unsent[i] = 0;
   queues.barrier();
   for (;;) {
-    u64 best = lower_hops(frontier, out, step, graph, limit, ranks.proxies.masters, hops, owed, stamps);
+    u64 best = lower_hops(frontier, out, step, graph, limit, ranks.proxies.masters, hops, unsent, stamps);
     queues.barrier();
-    take_mirrors(ranks.peers, ranks.proxies, owed, [&](int lid, bool lowered) {
+    take_mirrors(ranks.peers, ranks.proxies, unsent, [&](int lid, bool lowered) {
       bool chosen[1] = {lowered};
       int mirror[1] = {lid};
       ranks.tell_master(chosen, mirror, [&](int to, i64 at, int) {
@@ -545,8 +545,8 @@ __device__ inline int run_ahead(Ranks& ranks, Rows frontier, Queue out, unsigned
 #pragma unroll
       for (int k = 0; k < K; k++) {
         lid[k] = came[k] ? ranks.proxies.lists[p][entry[k]] : 0;
-        unsigned offer = came[k] ? (unsigned)ranks.template values_from<int>(p)[at + 32 * k] : 0;
-        lower[k] = came[k] && atomicMin((unsigned*)&hops[lid[k]], offer) > offer && stamp(lid[k], step, stamps);
+        unsigned sent = came[k] ? (unsigned)ranks.template values_from<int>(p)[at + 32 * k] : 0;
+        lower[k] = came[k] && atomicMin((unsigned*)&hops[lid[k]], sent) > sent && stamp(lid[k], step, stamps);
       }
       append_all(out, lower, lid, graph.offsets);
     });

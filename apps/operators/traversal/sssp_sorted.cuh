@@ -147,9 +147,9 @@ __device__ inline void collect(unsigned* fallen, Queue out, VALUE limit, VALUE f
   }
 }
 
-// Mirrors whose distance fell offer it to their masters, which take what is shorter and get their bits. False if no rank was busy
-// or offered anything.
-__device__ inline bool exchange_offers(Together& ranks, Queues queues, bool busy, VALUE* values, unsigned* fallen) {
+// Mirrors whose distance fell send it to their masters, which take what is shorter and get their bits. False if no rank was busy
+// or sent anything.
+__device__ inline bool exchange_fallen(Together& ranks, Queues queues, bool busy, VALUE* values, unsigned* fallen) {
   auto value = [&](int k) { return (u64)(k == 0 && busy); };
   take_mirrors(ranks.peers, ranks.proxies, fallen, [&](int lid, bool fell) {
     bool chosen[1] = {fell};
@@ -161,14 +161,14 @@ __device__ inline bool exchange_offers(Together& ranks, Queues queues, bool busy
   ranks.take<1>([&](int p, i64 at, const bool (&came)[1], const int (&entry)[1]) {
     if (!came[0]) return;
     int lid = ranks.proxies.lists[p][entry[0]];
-    VALUE offer = ranks.values_from<VALUE>(p)[at];
-    if (offer < values[lid] && offer < lower(&values[lid], offer)) atomicOr(&fallen[lid >> 5], 1u << (lid & 31));
+    VALUE sent = ranks.values_from<VALUE>(p)[at];
+    if (sent < values[lid] && sent < lower(&values[lid], sent)) atomicOr(&fallen[lid >> 5], 1u << (lid & 31));
   });
   queues.barrier();
   return true;
 }
 
-__device__ inline bool exchange_offers(const Alone&, Queues, bool, VALUE*, unsigned*) { return true; }
+__device__ inline bool exchange_fallen(const Alone&, Queues, bool, VALUE*, unsigned*) { return true; }
 
 // Relaxes what the queue of a step holds, then the nodes that fell, on any rank, until none does. All ranks take each step together:
 // one that ran ahead would keep the others waiting for what it finds.
@@ -180,7 +180,7 @@ __device__ inline void relax_all(Ranks& ranks, Queues queues, unsigned& step, VA
     if (Ranks::ALONE && queue_nodes(total) == 0) break;
     relax(queues.rows(step, total), far, rows, values, fallen, updated);
     queues.barrier();
-    if (!exchange_offers(ranks, queues, queue_nodes(total) > 0, values, fallen)) break;
+    if (!exchange_fallen(ranks, queues, queue_nodes(total) > 0, values, fallen)) break;
     collect(fallen, queues.next(step), limit, far, rows, values, relaxed_at);
     queues.barrier();
   }
@@ -197,7 +197,7 @@ __device__ inline void append_rows(Queue out, SortedRows rows, Find find) {
 }
 
 // Appends every node below ``high`` with its edges that lead into the bucket [low, high). Returns the lowest distance from
-// ``low`` on that any of them offers or, if it is the source, has; ``far`` if there is none.
+// ``low`` on that any of them leads to or, if it is the source, has; ``far`` if there is none.
 __device__ inline VALUE append_windows(Queue out, VALUE low, VALUE high, VALUE far, SortedRows rows, const VALUE* values) {
   VALUE next = far;
   append_rows(out, rows, [&](i64 lid, i64& begin, i64& end) {
@@ -249,7 +249,7 @@ __device__ inline void append_pending(unsigned* pending, Queue out, VALUE limit,
   }
 }
 
-// The shortest path that a row offers its node, or ``value``: an edge is as long as its reverse. No path through a node below
+// The shortest path that a row has for its node, or ``value``: an edge is as long as its reverse. No path through a node below
 // ``nearest`` is news, so a row ends where its edges are too long for what is known. All lanes of a warp call it, each with a
 // row or none. A lane tries the first few edges alone; the warp goes through what is left of long rows together.
 __device__ inline VALUE best_offer(bool looking, i64 edge, i64 end, VALUE value, VALUE nearest, VALUE far, SortedRows rows,
@@ -332,7 +332,7 @@ struct Sums {
 // nodes are never looked at.
 //
 // On several ranks no mirror has out-edges. A bucket is settled on each rank; then mirrors whose distance fell offer it to their
-// masters, and again, until no rank offers anything. Before each pull of nodes that are not settled, all mirrors get the distances
+// masters, and again, until no rank sends anything. Before each pull of nodes that are not settled, all mirrors get the distances
 // of their masters.
 struct Until {
   i64 enough, buckets;  // edges of settled nodes, and buckets, after which the others pull
@@ -381,7 +381,7 @@ settle_and_pull(RANKS::Given given, Distances distances, i64 source, const u64* 
     queues.barrier();
     relax(queues.rows(step, queues.total(step)), far, rows, values, fallen, nullptr);
     queues.barrier();
-    exchange_offers(ranks, queues, false, values, fallen);
+    exchange_fallen(ranks, queues, false, values, fallen);
   }
   for (bool many = low < far; many; nearest = low) {
     to_mirrors += ranks.publish(values, distances.of_all);

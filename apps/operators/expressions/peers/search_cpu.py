@@ -1,7 +1,7 @@
 """Drains over CPU ranks that share memory: a whole run in one call, without rounds.
 
 A rank relaxes its pending nodes bucket by bucket, as on its own (drains_cpu.py), and after a few of them takes in what
-others have changed, and tells them what it has. Who has nothing to do looks for more until all is over: inboxes_cpu.py.
+others have changed, and sends them what it has. A rank without work polls for more until all is over: inboxes_cpu.py.
 """
 
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,16 +23,16 @@ from gluon.peers.proxies_cpu import proxies_of
 if TYPE_CHECKING:
     from gluon.sync import Sync
 
-AT_A_TIME = 256  # edges that are relaxed between two looks at what others say: about as long as it takes them to say it
+AT_A_TIME = 256  # edges that are relaxed between two looks at what others sent: about as long as sending takes
 SLACK = 1  # buckets that a rank may be ahead of the others: what they change later is relaxed again
-POLLS = 10_000  # looks for something to do before the core is offered to others, if ranks do not share cores
+POLLS = 10_000  # looks for something to do before the core is yielded to others, if ranks do not share cores
 PATIENCE = 500  # looks at how far others have come before a rank goes on all the same, and where ranks share cores
 LITTLE_PATIENCE = 4
 OVER, WORKED, WAITED = range(3)
-OWED, MESSAGES, ENTRIES, LOOKS, COUNTS = range(5)
+WAITING, MESSAGES, ENTRIES, LOOKS, COUNTS = range(5)
 
 
-class Owing(NamedTuple):
+class Unsent(NamedTuple):
     """What a rank has changed and others do not know yet.
 
     Attributes
@@ -41,7 +41,7 @@ class Owing(NamedTuple):
     lids : (proxies,) uint32
         The same as a list.
     counts : (COUNTS,) int64
-        How many are owed; messages and entries that were told; looks at how far others have come, since a bucket.
+        How many there are; messages and entries that were sent; looks at how far others have come, since a bucket.
     """
 
     bits: np.ndarray
@@ -49,16 +49,16 @@ class Owing(NamedTuple):
     counts: np.ndarray
 
 
-MARK = {"marks": ", owing, shared", "taken": "", "mark": "owe(owing, shared, col)", "end": ""}
+MARK = {"marks": ", unsent, shared", "taken": "", "mark": "add(unsent, shared, col)", "end": ""}
 SEARCH = '''
-from cusp.apps.operators.expressions.peers.search_cpu import AT_A_TIME, LOOKS, OVER, OWED, SLACK, WAITED, WORKED
-from cusp.apps.operators.expressions.peers.search_cpu import owe, tell
+from cusp.apps.operators.expressions.peers.search_cpu import AT_A_TIME, LOOKS, OVER, WAITING, SLACK, WAITED, WORKED
+from cusp.apps.operators.expressions.peers.search_cpu import add, send
 from gluon.peers.inboxes_cpu import is_over, look, may_go_on, num_unread, set_working, take, tell_progress
 from gluon.peers.proxies_cpu import TO_MASTER
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def take_in(entries, source, words, items, rank, ranks, proxies, owing, pending, rows, values{parameters}):
-    """Take in what a rank has told this one."""
+def take_in(entries, source, words, items, rank, ranks, proxies, unsent, pending, rows, values{parameters}):
+    """Take in what a rank has sent this one."""
     for entry in range(entries):
         name, value = look(words, items, ranks, source, rank, entry)
         col = np.int64(proxies.lids[proxies.starts[2 * source + (name & 1)] + (name >> 1)])
@@ -67,7 +67,7 @@ def take_in(entries, source, words, items, rank, ranks, proxies, owing, pending,
         if {changed}:
             values[col] = result
             if name & 1 == TO_MASTER:
-                owe(owing, proxies.shared, col)
+                add(unsent, proxies.shared, col)
             if col < rows:
                 admit(pending, col, key_of(col, result{parameters}))
     take(words, ranks, source, rank, entries)
@@ -91,10 +91,10 @@ def next_bucket(words, rank, ranks, patience, looks, delta, pending, values{para
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def search(polls, patience, run, words, items, rank, ranks, proxies, owing, pending, delta, rows, offsets, columns,
+def search(polls, patience, run, words, items, rank, ranks, proxies, unsent, pending, delta, rows, offsets, columns,
            values{parameters}):
-    """Relax, tell and listen until all is over, or there was nothing to do for so many looks."""
-    numbers, places, counts = np.zeros(ranks, np.int64), pending.places, owing.counts
+    """Relax, send and receive until all is over, or there was nothing to do for so many looks."""
+    numbers, places, counts = np.zeros(ranks, np.int64), pending.places, unsent.counts
     result, left = WAITED, polls
     while True:
         worked = False
@@ -102,21 +102,21 @@ def search(polls, patience, run, words, items, rank, ranks, proxies, owing, pend
             entries = num_unread(words, ranks, source, rank)
             if entries > 0:
                 set_working(words, rank, 1)
-                take_in(entries, source, words, items, rank, ranks, proxies, owing, pending, rows, values{parameters})
+                take_in(entries, source, words, items, rank, ranks, proxies, unsent, pending, rows, values{parameters})
                 worked = True
         if places[HEAD] == places[TAIL] and places[PILED] > 0:
             next_bucket(words, rank, ranks, patience, counts[LOOKS], delta, pending, values{parameters})
             counts[LOOKS] = counts[LOOKS] + 1 if places[HEAD] == places[TAIL] else 0
         if places[HEAD] != places[TAIL]:
-            relax(pending, AT_A_TIME, rows, offsets, columns, values, owing, proxies.shared{parameters})
+            relax(pending, AT_A_TIME, rows, offsets, columns, values, unsent, proxies.shared{parameters})
             worked = True
-        if counts[OWED] > 0:
-            worked |= tell(numbers, words, items, rank, ranks, proxies, values, owing)
+        if counts[WAITING] > 0:
+            worked |= send(numbers, words, items, rank, ranks, proxies, values, unsent)
         if worked:
             result, left = WORKED, polls
             continue
         over = False
-        if counts[OWED] == 0 and places[PILED] == 0:
+        if counts[WAITING] == 0 and places[PILED] == 0:
             set_working(words, rank, 0)
             over = is_over(words, ranks, run, numbers)
         left -= 1
@@ -129,12 +129,12 @@ def search_among_peers(
     search: Any, part: Partition, sync: "Sync", write: str, read: str, label: Label, pending: Pending,
     arguments: tuple[Any, ...],
 ) -> int:  # fmt: skip
-    """Run a search until it is over; what is marked in the label is owed at first. Collective; returns most buckets."""
+    """Run a search until it is over; what is marked in the label is sent first. Collective; returns most buckets."""
     inboxes = inboxes_of(sync.comm)
     assert inboxes is not None
     proxies = kept_with(part, (write, read), lambda: proxies_of(part, sync, write, read))
-    owing = Owing(no_bits(part.num_proxies), np.empty(part.num_proxies, np.uint32), np.zeros(COUNTS, np.int64))
-    owe_all(label.swap_updated(), owing, proxies.shared)
+    unsent = Unsent(no_bits(part.num_proxies), np.empty(part.num_proxies, np.uint32), np.zeros(COUNTS, np.int64))
+    add_all(label.swap_updated(), unsent, proxies.shared)
     begin(pending)
     memory = (inboxes.words, inboxes.words.view(label.values.dtype), inboxes.rank, inboxes.ranks)
     patience = (POLLS, PATIENCE) if inboxes.cores >= inboxes.ranks else (0, LITTLE_PATIENCE)
@@ -143,39 +143,39 @@ def search_among_peers(
     while result != OVER:
         for _ in pauses():
             watchdog.step()
-            result = search(*patience, run, *memory, proxies, owing, pending, *arguments)
+            result = search(*patience, run, *memory, proxies, unsent, pending, *arguments)
             if result != WAITED:
                 break
-    sync.add_traffic("reduce", int(owing.counts[MESSAGES]), 16 * int(owing.counts[ENTRIES]))
+    sync.add_traffic("reduce", int(unsent.counts[MESSAGES]), 16 * int(unsent.counts[ENTRIES]))
     return int(sync.highest(int(pending.places[BUCKETS])))
 
 
 @njit(cache=True, nogil=True)
-def owe(owing, shared, lid):  # type: ignore[no-untyped-def]
-    """A proxy has changed; its partners are to be told, if it has any."""
-    if get_bit(shared, lid) and not get_bit(owing.bits, lid):
-        set_bit(owing.bits, lid)
-        owing.lids[owing.counts[OWED]] = lid
-        owing.counts[OWED] += 1
+def add(unsent, shared, lid):  # type: ignore[no-untyped-def]
+    """A proxy has changed; its partners need its value, if it has any."""
+    if get_bit(shared, lid) and not get_bit(unsent.bits, lid):
+        set_bit(unsent.bits, lid)
+        unsent.lids[unsent.counts[WAITING]] = lid
+        unsent.counts[WAITING] += 1
 
 
 @njit(cache=True, nogil=True)
-def owe_all(bits, owing, shared):  # type: ignore[no-untyped-def]
+def add_all(bits, unsent, shared):  # type: ignore[no-untyped-def]
     """These proxies have changed."""
     for word in range(bits.size):
         rest = bits[word] & shared[word]
         while rest:
-            owe(owing, shared, word * 64 + first_bit(rest))
+            add(unsent, shared, word * 64 + first_bit(rest))
             rest &= rest - np.uint64(1)
 
 
 @njit(cache=True, nogil=True)
-def tell(numbers, words, items, rank, ranks, proxies, values, owing):  # type: ignore[no-untyped-def]
-    """Tell others what is owed, as far as there is room; whether that was anything."""
-    kept, begins, partners, counts = 0, proxies.begins, proxies.partners, owing.counts
+def send(numbers, words, items, rank, ranks, proxies, values, unsent):  # type: ignore[no-untyped-def]
+    """Send what is unsent, as far as there is room; whether that was anything."""
+    kept, begins, partners, counts = 0, proxies.begins, proxies.partners, unsent.counts
     numbers[:] = 0
-    for place in range(counts[OWED]):
-        lid, room = np.int64(owing.lids[place]), True
+    for place in range(counts[WAITING]):
+        lid, room = np.int64(unsent.lids[place]), True
         for entry in range(begins[lid], begins[lid + 1]):
             target = partners[entry] >> 48
             if is_full(words, ranks, rank, target, numbers[target]):
@@ -184,16 +184,16 @@ def tell(numbers, words, items, rank, ranks, proxies, values, owing):  # type: i
             put(words, items, ranks, rank, target, numbers[target], partners[entry] & ((1 << 48) - 1), values[lid])
             numbers[target] += 1
         if room:
-            owing.bits[lid >> 6] &= ~(np.uint64(1) << np.uint64(lid & 63))
+            unsent.bits[lid >> 6] &= ~(np.uint64(1) << np.uint64(lid & 63))
         else:
-            owing.lids[kept] = lid
+            unsent.lids[kept] = lid
             kept += 1
-    told = 0
+    sent = 0
     for target in range(ranks):
         if numbers[target] > 0:
             show(words, ranks, rank, target, numbers[target])
-            told += numbers[target]
-    counts[OWED] = kept
-    counts[MESSAGES] += told > 0
-    counts[ENTRIES] += told
-    return told > 0
+            sent += numbers[target]
+    counts[WAITING] = kept
+    counts[MESSAGES] += sent > 0
+    counts[ENTRIES] += sent
+    return sent > 0
