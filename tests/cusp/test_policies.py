@@ -374,7 +374,7 @@ def test_file_partitions_as_the_built_in(comm, shared_tmp, name, file):
     """Bit for bit: a policy in a user's file gives every rank the arrays that the built-in one gives it."""
     path = str(shared_tmp / "graph.h5")
     generate("rmat", comm, scale=9, weights="1:9").write(path)
-    copy = parts.user_file((parts.FOLDER / file).read_text(), file)
+    copy = parts.user_file((parts.FOLDER / "built_in" / file).read_text(), file)
     built_in, own = (
         partition_graph(path, load_policy(policy, threshold=40), comm, csc=True) for policy in (name, copy)
     )
