@@ -181,7 +181,7 @@ def test_no_gpu(comm, monkeypatch, lacking):
 
 def test_no_cupy(comm, monkeypatch):
     """Without CuPy the message says how to install it."""
-    monkeypatch.setitem(sys.modules, "cusp.kernels.cuda", None)
+    monkeypatch.delitem(sys.modules, "cusp.runtime.device_gpu", raising=False)
     monkeypatch.setitem(sys.modules, "cupy", None)
     with pytest.raises(DeviceError, match="CuPy cannot be imported .*: pip install 'cusp-gluon.gpu-cuda12.' or "):
         choose_device("gpu", comm)
