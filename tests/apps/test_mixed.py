@@ -169,11 +169,11 @@ def test_saved(comm, shared_tmp, make, device):
 
 @pytest.mark.mpi(min_size=2)
 def test_memory_limit(comm, make, device):
-    """It holds for ranks on CPUs; those on GPUs need what they need."""
+    """Ranks on CPUs keep edges in files, those on GPUs in memory of the host, and all have the same."""
     mixed, plain = make(graphs.random_directed(100, 2000, 3), "cvc", memory_limit=1 << 20)
     for name in OF_NODES + OF_EDGES:
         np.testing.assert_array_equal(to_host(getattr(mixed, name)), getattr(plain, name))
-    assert type(mixed.storage).__name__ == ("Storage" if device == "gpu" else "FileStorage")
+    assert type(mixed.storage).__name__ == ("Card" if device == "gpu" else "FileStorage")
 
 
 @pytest.mark.mpi(min_size=2)
