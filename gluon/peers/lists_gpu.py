@@ -59,9 +59,9 @@ def mirrors_elsewhere(part: "Partition", plan: "SyncPlan", comm: "Intracomm") ->
     return result
 
 
-def mirrors_have_rows(part: "Partition", comm: "Intracomm") -> bool:
-    """Whether any mirror of any rank has out-edges. Collective."""
-    return comm.allreduce(int(part.has_out[part.num_masters :].any())) > 0
+def mirrors_have_rows(part: "Partition", comm: "Intracomm", offsets: Any) -> bool:
+    """Whether any mirror of any rank has edges in these rows, those of its CSR or of its CSC. Collective."""
+    return comm.allreduce(int(offsets[-1] > offsets[part.num_masters])) > 0
 
 
 class PeerArrays:

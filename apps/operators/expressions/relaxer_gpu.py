@@ -69,7 +69,7 @@ class Relaxer:
         self.queue, self.stamps = kept(part, ordered.offsets, _make_memory)
         self._done, self.buckets, self.edges = cp.zeros(4, np.int64), 0, 0
         self._kernels = kernels_of(ordered.edges, ordered.priority, sync is not None)
-        self._inboxes = inboxes_of(part, sync, ordered.label.values.dtype) if sync else None
+        self._inboxes = inboxes_of(part, sync, ordered) if sync else None
         if self._inboxes:
             self._rows = self._inboxes.rows, *self._rows[1:]
 
@@ -130,14 +130,14 @@ class Inboxes:
     Attributes
     ----------
     rows : int
-        Proxies from here on have no out-edges.
+        Proxies from here on have no edges in the rows that are relaxed.
     """
 
-    def __init__(self, part: Partition, sync: Sync, dtype: np.dtype) -> None:
+    def __init__(self, part: Partition, sync: Sync, offsets: Any, dtype: np.dtype) -> None:
         assert sync.peers is not None
         self._proxies = proxies_of(part, sync.plan, sync.comm)
         ranks, mirrors, masters = sync.comm.size, np.diff(part.mirror_starts), np.array(self._proxies.sizes)
-        push = mirrors_have_rows(part, sync.comm)
+        push = mirrors_have_rows(part, sync.comm, offsets)
         most_in, most_out = masters + push * mirrors, mirrors + push * masters  # entries at once, of and to each rank
         inboxes, outward = (
             [1 << max(2 * most - 1, 0).bit_length() for most in each.tolist()] for each in (most_in, most_out)
@@ -164,12 +164,12 @@ class Inboxes:
         return struct(arrays.peers.struct, self._proxies.struct, arrays.of_all(0), *self._mail, *ends, *self._ties)
 
 
-def inboxes_of(part: Partition, sync: Sync, dtype: np.dtype) -> Inboxes:
-    """Those for values of a type, kept as long as the partition. Collective."""
-    made = kept(part, part.offsets, _no_inboxes)
+def inboxes_of(part: Partition, sync: Sync, ordered: Ordered) -> Inboxes:
+    """Those for the rows and values of an operator, kept as long as the partition. Collective."""
+    made, dtype = kept(part, ordered.offsets, _no_inboxes), ordered.label.values.dtype
     key = sync.peers, dtype.itemsize
     if key not in made:
-        made[key] = Inboxes(part, sync, dtype)
+        made[key] = Inboxes(part, sync, ordered.offsets, dtype)
     return made[key]  # type: ignore[no-any-return]
 
 

@@ -86,7 +86,7 @@ def plan_bfs(part: Partition, in_edges: Any, sync: Sync) -> BfsPlan:
         first = cp.where(filled[:rows], sources[cp.minimum(offsets[:rows], max(sources.size - 1, 0))], -1)
         first = first.astype(np.int32)
         require_countable(rows, part.num_local_edges)  # a pull counts nodes without out-edges, too
-    queue, push = make_queue(part), sync.peers is not None and mirrors_have_rows(part, sync.comm)
+    queue, push = make_queue(part), sync.peers is not None and mirrors_have_rows(part, sync.comm, part.offsets)
     blocks = 2 if push else blocks_for(part)
     ahead = sync.peers is not None and blocks == 1
     link = Link(

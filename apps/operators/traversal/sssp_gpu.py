@@ -50,7 +50,7 @@ def settled_paths(part: Partition, sync: Sync, weights: Any, dtype: np.dtype) ->
     if not (pays and exact and _weighs_the_same(part, sync, weights)):
         return None
     by_weight = _sort_rows(part, weights)
-    if not mirrors_have_rows(part, sync.comm) if sync.peers else sync.plan.apart:
+    if not mirrors_have_rows(part, sync.comm, part.offsets) if sync.peers else sync.plan.apart:
         return SettledPaths(part, sync, dtype, by_weight)
     return SettledSteps(part, dtype, by_weight)
 
