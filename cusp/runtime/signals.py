@@ -91,11 +91,12 @@ def _open_standard_files() -> None:
 
 def end_on_signals() -> None:
     """SIGINT and SIGTERM end the process even if it waits for other ranks or runs compiled code."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        if signal.getsignal(number) not in (signal.SIG_DFL, signal.default_int_handler):
-            return  # somebody else's, or ignored as in a job in the background, or already ours
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda number, frame: None if _Round.awaited else _end_by(number))
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    if not {*handlers.values()} <= {signal.SIG_DFL, signal.default_int_handler, signal.SIG_IGN}:
+        return  # somebody else's, or already ours
+    for number, handler in handlers.items():
+        if handler != signal.SIG_IGN:  # as SIGINT is in a job in the background
+            signal.signal(number, lambda number, frame: None if _Round.awaited else _end_by(number))
     heard, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)  # Python's handlers wait for the main thread, this does not

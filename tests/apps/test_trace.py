@@ -335,10 +335,14 @@ run_main(main)
 """
 
 
-def test_ended_in_the_middle(tmp_path):
-    """A signal during a run leaves no file, nor half of one."""
+@pytest.mark.parametrize("interrupt", [signal.default_int_handler, signal.SIG_IGN])
+def test_ended_in_the_middle(tmp_path, interrupt):
+    """A signal during a run leaves no file, nor half of one; also where SIGINT is ignored, as in the background."""
     command, variables = [sys.executable, "-c", SLEEPER], environment({"PYTHONPATH": str(spawn.ROOT)})
-    with subprocess.Popen(command, cwd=tmp_path, env=variables, stdout=subprocess.PIPE, text=True) as process:
+    before = signal.signal(signal.SIGINT, interrupt)  # a child inherits what is ignored
+    process = subprocess.Popen(command, cwd=tmp_path, env=variables, stdout=subprocess.PIPE, text=True)
+    signal.signal(signal.SIGINT, before)
+    with process:
         try:
             assert process.stdout and process.stdout.readline() == "begun\n"
             process.terminate()
