@@ -49,15 +49,30 @@ def take_bits(words: np.ndarray, size: int) -> np.ndarray:
 
 
 @njit(cache=True, nogil=True)
+def list_bits(words, places):  # type: ignore[no-untyped-def]
+    """Places of the set bits, ascending; returns how many."""
+    entry = 0
+    for word in range(words.size):
+        entry = _list_word(word, words[word], places, entry)
+    return entry
+
+
+@njit(cache=True, nogil=True)
 def move_bits(words, places):  # type: ignore[no-untyped-def]
-    """Places of the set bits, ascending; they are cleared. Returns how many."""
+    """The same, and they are cleared."""
     entry = 0
     for word in range(words.size):
         bits = words[word]
         if bits:
             words[word] = 0
-            while bits:
-                places[entry] = word * 64 + first_bit(bits)
-                bits &= bits - np.uint64(1)
-                entry += 1
+            entry = _list_word(word, bits, places, entry)
+    return entry
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _list_word(word, bits, places, entry):  # type: ignore[no-untyped-def]
+    while bits:
+        places[entry] = word * 64 + first_bit(bits)
+        bits &= bits - np.uint64(1)
+        entry += 1
     return entry

@@ -14,7 +14,7 @@ from cusp.apps.operators.frontier_cpu import get_bit, set_bit
 from cusp.kernels.bits import first_bit
 from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
-from gluon.device_cpu import no_bits
+from gluon.device_cpu import list_bits, no_bits
 
 HEAD, TAIL, PILED, OPENED, BUCKETS, EDGES, PLACES = range(7)
 LIMIT, LIMITS = range(2)
@@ -89,20 +89,7 @@ def begin(pending):  # type: ignore[no-untyped-def]
         later[word] |= near[word]
         near[word] = 0
     places[:] = 0
-    places[PILED] = in_order(later, pending.pile)
-
-
-@njit(cache=True, nogil=True)
-def in_order(bits, nodes):  # type: ignore[no-untyped-def]
-    """The nodes whose bits are set, ascending, so that their rows are read one after the other; returns how many."""
-    entry = 0
-    for word in range(bits.size):
-        rest = bits[word]
-        while rest:
-            nodes[entry] = word * 64 + first_bit(rest)
-            rest &= rest - np.uint64(1)
-            entry += 1
-    return entry
+    places[PILED] = list_bits(later, pending.pile)
 
 
 @njit(cache=True, nogil=True)

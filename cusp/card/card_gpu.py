@@ -169,21 +169,19 @@ class Card(Storage):
         group = weakref.WeakSet(self._leases(arrays))
         self._preferred = [group, *(older for older in self._preferred if len(older) > 0)]
         self._headroom = max(headroom, self._headroom)
-        self._bring(1.0)
+        self._bring()
 
-    def settle(self, share: float = 1.0) -> None:
+    def settle(self) -> None:
         """Arrays for which there was no room come first, then those that are preferred."""
-        self._bring(share)
+        self._bring()
         self.give_back()
 
-    def _bring(self, share: float) -> None:
+    def _bring(self) -> None:
         self._free_card()
         groups = [[lease.block for lease in list(group)] for group in self._preferred if len(group) > 0]
         room = self.limit - self.held() + bytes_of(self._resident)
         chosen = fitting(last_rows_first([lease.block for lease in list(self._crowded_out)]), room)
         room -= bytes_of(chosen) + self._headroom
-        if share < 1 and groups:
-            room = min(room, int(share * sum(block.size for block in groups[0])))
         chosen += fitting(list(itertools.chain.from_iterable(map(last_rows_first, groups))), room)
         for block, number in set(self._resident) - set(chosen):
             block.send_back(number)

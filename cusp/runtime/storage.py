@@ -94,11 +94,8 @@ class Storage:
         for what a run makes.
         """
 
-    def settle(self, share: float = 1.0) -> None:
-        """Bring back what had to make room for arrays that are gone, and give back what no array uses.
-
-        ``share``: of the preferred arrays, at most so much is brought onto the card.
-        """
+    def settle(self) -> None:
+        """Bring back what had to make room for arrays that are gone, and give back what no array uses."""
 
     def at_once(self, most: int, entry_bytes: int) -> int:
         """How many entries, at most ``most``, to work on at a time if each needs ``entry_bytes``."""

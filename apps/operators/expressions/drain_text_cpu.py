@@ -16,12 +16,13 @@ import numpy as np
 from cusp.runtime.compiled_code import njit
 
 from cusp.apps.operators.pending_cpu import (
-    BUCKETS, EDGES, HEAD, LIMIT, OPENED, PILED, TAIL, admit, edges_of_ring, in_order,
+    BUCKETS, EDGES, HEAD, LIMIT, OPENED, PILED, TAIL, admit, edges_of_ring,
 )
 from cusp.apps.operators.frontier_cpu import get_bit, set_bit
 from cusp.kernels.atomics import atomic_and, atomic_or, replaced
 from cusp.kernels.bits import first_bit, prefetch
 from cusp.language.arithmetic_cpu import *
+from gluon.device_cpu import list_bits
 
 Int, Float, Bool, Value, Key = np.int64, np.float64, np.bool_, np.{value}, np.{key}
 LAST, STEP = Key({last}), Key({step})  # no priority is above; the one before the first of the next bucket is below it
@@ -94,7 +95,7 @@ def open_bucket(pending, limit, values{parameters}):
             ring[tail] = node
             tail += 1
     if tail > near.size >> 3:
-        in_order(near, ring)
+        list_bits(near, ring)  # so that rows are read one after the other
     places[HEAD], places[TAIL], places[PILED], places[OPENED], pending.limits[LIMIT] = 0, tail, kept, 1, limit
     places[BUCKETS] += tail > 0
     return rest
