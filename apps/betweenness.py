@@ -127,12 +127,13 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Wanted:
         On every rank: a weight that counts is not above 0, or infinite.
     """
     check_nodes(part, options.source or [], "--source")
-    local = to_host(part.gids[: part.num_masters][part.degrees > 0])
-    (senders,) = sync.total(local.size)
+    sends = part.degrees > 0
+    (senders,) = sync.total(int(sends.sum()))
     scale = 1.0
     if options.source:
         sources = sorted(set(options.source))
     elif options.sources == "all" or options.sources >= senders:
+        local = to_host(part.gids[: part.num_masters][sends])
         sources = np.sort(np.concatenate(sync.comm.allgather(local))).tolist()
     else:
         sources = draw_sources(part, sync.comm, options.sources, options.seed)

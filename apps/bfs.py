@@ -11,17 +11,17 @@ array([0, 1, 1, 2], dtype=int32)
 import argparse
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from cusp.apps.harness import Answer, App, main
-from cusp.apps.operators.interfaces import Frontier
+from cusp.apps.operators.interfaces import in_edges_of
 from cusp.apps.operators.traversal.interfaces import ALPHA, BETA, Bfs
-from cusp.apps.shared.in_edges import in_edges_of
+from cusp.apps.operators.ways import Algorithm, Form
+from cusp.apps.search import distances_from
 from cusp.apps.shared.lengths import Lengths, measure
 from cusp.apps.shared.tree import find_parents
-from cusp.apps.sssp import distances_from
 from cusp.apps.verify.paths import verify_hops
 from cusp.launch import run_main
 from cusp.partition import Partition
@@ -59,11 +59,49 @@ def bfs(
         ``parents`` (int64), the source being its own.
     """
     prepared = prepare(part, sync) if prepared is None else prepared
-    if prepared.lengths is not None and (sync.asynchronous or (direction == "auto" and not parents)):
-        return _by_distances(part, sync, source, prepared.lengths, parents)
-    if backend(Frontier, part.device).drains(sync):
-        return _drain(part, sync, source, direction, parents, prepared.memory)
-    search = BreadthFirstSearch(part, sync, source, parents, prepared.memory)
+    search = BY_HOPS if direction == "auto" and not parents else BY_LEVELS
+    answer: Answer = search.run(part, sync, prepared, source, direction, parents)
+    return answer
+
+
+def prepare(part: Partition, sync: Sync) -> dict[str, Any]:
+    """What all searches of one partition share, by the way in which they run. Collective."""
+    prepared = BY_HOPS.prepare(part, sync)
+    return prepared if BY_LEVELS.way(part, sync) in prepared else prepared | BY_LEVELS.prepare(part, sync)
+
+
+def _plan(part: Partition, sync: Sync, way: str) -> Any:
+    """Memory that searches share. Collective."""
+    in_edges = in_edges_of(part)
+    return backend(Bfs, part.device).plan_bfs(part, in_edges and in_edges[:2], sync, way)
+
+
+def _in_one_call(part: Partition, sync: Sync, prepared: Any, source: int, direction: str, parents: bool) -> Answer:
+    """The whole search in one call: no other rank takes part, or all do, in one kernel on each GPU. Collective."""
+    ops = backend(Bfs, part.device)
+    hops, parent, levels = ops.bfs_drain(part, prepared, source, direction, ALPHA, BETA, parents)
+    sync.count_peers(levels)
+    return Answer({"hops": hops} | ({"parents": parent} if parents else {}), -1, levels)
+
+
+def _measure_hops(part: Partition, sync: Sync, way: str) -> Lengths:
+    """Edges that are 1 long. Collective."""
+    return measure(replace(part, weights=None), sync)
+
+
+def _by_distances(part: Partition, sync: Sync, prepared: Any, source: int, direction: str, parents: bool) -> Answer:
+    """Hops as distances. Collective."""
+    distances, rounds = distances_from(part, sync, source, prepared)
+    own, where = distances[: part.num_masters], xp_of(part.device).where
+    labels = {"hops": where(own == prepared.far, -1, own).astype(np.int32)}
+    if parents:
+        labels["parents"] = find_parents(part, sync, source, labels["hops"])
+    return Answer(labels, -1, rounds)
+
+
+def _level_by_level(part: Partition, sync: Sync, prepared: Any, source: int, direction: str, parents: bool) -> Answer:
+    """Each level a round. Collective."""
+    search = BreadthFirstSearch(part, sync, source, parents, prepared)
     while search.count_frontier() > 0:
         if choose_direction(search, direction) == "pull":
             search.pull()
@@ -109,8 +147,8 @@ class BreadthFirstSearch:
         Whether the frontier was reached by a pull.
     """
 
-    def __init__(self, part: Partition, sync: Sync, source: int, parents: bool, queue: Any) -> None:
-        self.part, self.sync, self.parents, self.queue = part, sync, parents, queue
+    def __init__(self, part: Partition, sync: Sync, source: int, parents: bool, plan: Any) -> None:
+        self.part, self.sync, self.parents, self.plan = part, sync, parents, plan
         self.ops = backend(Bfs, part.device)
         self.in_edges = in_edges_of(part)
         self.level, self.pulled, self.nodes, self.edges, self.unexplored = 0, False, 0, 0, part.num_edges
@@ -125,8 +163,7 @@ class BreadthFirstSearch:
     def count_frontier(self) -> int:
         """Count the nodes and edges of the frontier; returns the nodes. Collective."""
         self.nodes_before, self.unexplored = self.nodes, self.unexplored - self.edges
-        count = backend(Frontier, self.part.device).frontier_size
-        self.nodes, self.edges = self.sync.total(*count(self.label.updated, self.part.degrees))
+        self.nodes, self.edges = self.sync.total(*self.ops.frontier_size(self.label.updated, self.part.degrees))
         return self.nodes
 
     def push(self) -> None:
@@ -147,7 +184,7 @@ class BreadthFirstSearch:
         frontier = label.swap_updated()
         self.level += 1
         operator(frontier, offsets, ends, self.part.gids, self.gid_mask, np.int64(self.level << self.shift),
-                 self.unreached, label.values, label.updated, self.queue)  # fmt: skip
+                 self.unreached, label.values, label.updated, self.plan)  # fmt: skip
         self.sync.reduce(label, write=write, implied=None if self.parents else self.level)
         self.sync.end_round(frontier=self.nodes)
 
@@ -162,42 +199,13 @@ class BreadthFirstSearch:
         return Answer({"hops": hops, "parents": parents}, -1, self.level)
 
 
-def _drain(part: Partition, sync: Sync, source: int, direction: str, parents: bool, plan: Any) -> Answer:
-    """The whole search in one call: no other rank takes part, or all do, in one kernel on each GPU. Collective."""
-    ops = backend(Bfs, part.device)
-    hops, parent, levels = ops.bfs_drain(part, plan, source, direction, ALPHA, BETA, parents)
-    sync.count_peers(levels)
-    return Answer({"hops": hops} | ({"parents": parent} if parents else {}), -1, levels)
-
-
-def _by_distances(part: Partition, sync: Sync, source: int, lengths: Lengths, parents: bool) -> Answer:
-    """Hops as distances. Collective."""
-    distances, rounds = distances_from(part, sync, source, lengths)
-    own, where = distances[: part.num_masters], xp_of(part.device).where
-    labels = {"hops": where(own == lengths.far, -1, own).astype(np.int32)}
-    if parents:
-        labels["parents"] = find_parents(part, sync, source, labels["hops"])
-    return Answer(labels, -1, rounds)
-
-
-class Shared(NamedTuple):
-    """What searches share: memory of the operators, and the lengths of edges where ranks run ahead."""
-
-    memory: Any
-    lengths: Lengths | None
-
-
-def prepare(part: Partition, sync: Sync) -> Shared:
-    """What all searches of one partition share. Collective."""
-    frontiers = backend(Frontier, part.device)
-    ahead = frontiers.runs_ahead(part, sync)
-    if part.device == "gpu" and not frontiers.drains(sync):
-        memory = frontiers.make_queue(part)
-    else:
-        in_edges = in_edges_of(part)
-        memory = backend(Bfs, part.device).plan_bfs(part, in_edges and in_edges[:2], sync)
-        ahead = ahead and (sync.asynchronous or not memory.ahead)  # some searches do so themselves
-    return Shared(memory, measure(replace(part, weights=None), sync) if ahead else None)
+ONE_CALL, DISTANCES = Form(_in_one_call, _plan), Form(_by_distances, _measure_hops)
+FORMS = {
+    "whole": ONE_CALL, "peers": ONE_CALL, "mail": DISTANCES, "ahead": DISTANCES,
+    "rounds": Form(_level_by_level, _plan),
+}  # fmt: skip
+BY_HOPS = Algorithm(FORMS, gpus_only=("peers",), order=True)
+BY_LEVELS = Algorithm({way: form for way, form in FORMS.items() if way != "ahead"}, gpus_only=("peers",), order=True)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""Connected components: the smallest node of each node's component, edges taken both ways.
+"""Connected components: the smallest node of each node's component, ignoring edge direction.
 
 ``mpirun -n 4 python -m apps.cc graph.h5 --verify --output components.h5``
 
@@ -15,7 +15,8 @@ import numpy as np
 
 from cusp.apps.harness import Answer, App, main
 from cusp.apps.operators.interfaces import Frontier
-from cusp.apps.operators.structure.interfaces import Cc, Trees
+from cusp.apps.operators.structure.interfaces import Cc, GpuCc, Trees
+from cusp.apps.operators.ways import Algorithm, Form
 from cusp.apps.shared.components import Directory, largest_component
 from cusp.apps.verify.components import verify_components
 from cusp.launch import run_main
@@ -42,14 +43,14 @@ class Shared:
     bits : (ceil(proxies / 64),) uint64
     queue : Any
         Memory of the operators.
-    trees : Trees or None
-        What unites trees without rounds, where that can be.
+    prepared : dict
+        What is shared by what unites the trees of all ranks.
     """
 
     lids: Any
     bits: Any
     queue: Any
-    trees: Trees | None
+    prepared: dict[str, Any]
 
 
 def cc(part: Partition, sync: Sync, shared: Shared) -> Answer:
@@ -75,18 +76,45 @@ def cc(part: Partition, sync: Sync, shared: Shared) -> Answer:
         left_out = ops.most_frequent(RARE, parents)
     else:
         parents, left_out = xp.arange(part.num_proxies, dtype=np.int32), xp.full(1, -1, np.int32)
-    trees = shared.trees or Rounds(part, sync, shared)
+    trees: Trees = UNITING.run(part, sync, shared.prepared, shared)
     both_ways = part.symmetric and part.num_ranks == 1
     wrong, rounds = -1, 0  # ranks with edges to unite; at first all of them
     while wrong:
         if wrong >> part.rank & 1:
             ops.link_others(left_out, both_ways, part.offsets, part.targets, parents, shared.queue)
         wrong, more, component, figures = trees.unite(parents, left_out)
-        sync.count_peers(more if shared.trees else None)
         rounds += more
         if wrong >> part.rank & 1:
             left_out.fill(-1)
     return Answer({"component": component}, None, rounds, figures)
+
+
+class OneCall:
+    """Unites trees without rounds, by what GPUs have for it: on a rank that shares no node with others, or on peers."""
+
+    def __init__(self, part: Partition, sync: Sync, trees: Trees, shared: Shared) -> None:
+        self.sync, self.trees = sync, trees
+
+    @staticmethod
+    def plan(part: Partition, sync: Sync, way: str) -> Trees:
+        """What runs on one partition share. Collective."""
+        return backend(GpuCc, part.device).plan_trees(part, sync, way)
+
+    def unite(self, parents: Any, left_out: Any) -> tuple[int, int, Any, dict[str, int]]:
+        """See :class:`~cusp.apps.operators.structure.interfaces.Trees`. Collective."""
+        wrong, rounds, component, figures = self.trees.unite(parents, left_out)
+        self.sync.count_peers(rounds)
+        return wrong, rounds, component, figures
+
+
+class Alone(OneCall):
+    """The same where each rank counts its own components."""
+
+    def unite(self, parents: Any, left_out: Any) -> tuple[int, int, Any, dict[str, int]]:
+        """See :class:`~cusp.apps.operators.structure.interfaces.Trees`. Collective."""
+        wrong, rounds, component, figures = super().unite(parents, left_out)
+        (components,), largest = self.sync.total(figures["components"]), self.sync.highest(figures["largest"])
+        return wrong, rounds, component, {"components": components, "largest": largest}
 
 
 class Rounds:
@@ -97,27 +125,25 @@ class Rounds:
     the current label of the node that is their label: then the rounds grow with the logarithm of the distance.
     """
 
-    def __init__(self, part: Partition, sync: Sync, shared: Shared) -> None:
+    def __init__(self, part: Partition, sync: Sync, _: None, shared: Shared) -> None:
         self.part, self.sync, self.shared, self.ops = part, sync, shared, backend(Cc, part.device)
         self.label = Label(part, np.int32 if part.num_nodes < 2**31 else np.int64, 0, MIN)
         self.label.values[:] = part.gids
 
     def unite(self, parents: Any, left_out: Any) -> tuple[int, int, Any, dict[str, int]]:
         """See :class:`~cusp.apps.operators.structure.interfaces.Trees`. Collective."""
+        self.ops.flatten(parents)
         rounds, masters = self._agree(parents), self.part.num_masters
         wrong = self._wrong_ranks(left_out) if self.part.symmetric else 0
         if wrong:
             return wrong, rounds, None, {}
-        component = self.label.masters().astype(np.int64)
-        (components,) = self.sync.total(int((component == self.part.gids[:masters]).sum()))
+        component, first = self.ops.name_components(self.label.masters(), self.part.gids[:masters])
+        (components,) = self.sync.total(first)
         return 0, rounds, component, {"components": components, "largest": self._largest(parents)}
 
     def _agree(self, parents: Any) -> int:
         """Lower labels until all nodes of a tree, and all proxies of a node, have the same; returns rounds."""
         label, sync, ops = self.label, self.sync, self.ops
-        ops.flatten(parents)
-        if sync.asynchronous:
-            return until_quiet(sync, lambda: self._lower(parents), *both_ways(label, "any", "any"))
         rounds, shortcut = 0, None
         while True:
             label.swap_updated()
@@ -133,14 +159,6 @@ class Rounds:
             sync.broadcast(label, read="any")
             sync.end_round(lowered=lowered[0])
             rounds += 1
-
-    def _lower(self, parents: Any) -> bool:
-        """Lower the labels of trees and then of their nodes; nothing is left to do then."""
-        label = self.label
-        label.swap_updated()
-        self.ops.lower_roots(parents, label.values, label.updated)
-        self.ops.spread_roots(parents, label.values, label.updated)
-        return False
 
     def _wrong_ranks(self, left_out: Any) -> int:
         """Ranks, as bits, that left out another component than the first of those that left out any."""
@@ -160,6 +178,32 @@ class Rounds:
         """Roots of the trees with nodes that other ranks have too: their components may go on there."""
         everyone = self.label.device.full(parents.size, 1, parents.dtype)
         return self.ops.take_members(parents, everyone, self.shared.lids)[0]
+
+
+class Mail(Rounds):
+    """The same without rounds."""
+
+    def _agree(self, parents: Any) -> int:
+        def lower() -> bool:
+            """Lower the labels of trees and then of their nodes; nothing is left to do then."""
+            label.swap_updated()
+            self.ops.lower_roots(parents, label.values, label.updated)
+            self.ops.spread_roots(parents, label.values, label.updated)
+            return False
+
+        label = self.label
+        return until_quiet(self.sync, lower, *both_ways(label, "any", "any"))
+
+
+UNITING = Algorithm(
+    {
+        "whole": Form(Alone, OneCall.plan),
+        "peers": Form(OneCall, OneCall.plan),
+        "mail": Form(Mail),
+        "rounds": Form(Rounds),
+    },
+    gpus_only=("whole", "peers"),
+)
 
 
 class Shortcut:
@@ -196,12 +240,12 @@ def prepare(part: Partition, sync: Sync) -> Shared:
     words = np.packbits(marks, bitorder="little").view(device.no_bits(1).dtype)
     queue = backend(Frontier, part.device).make_queue(part)
     lids, bits = move(np.flatnonzero(marks).astype(np.int32), part.device), move(words, part.device)
-    return Shared(lids, bits, queue, backend(Cc, part.device).plan_trees(part, sync))
+    return Shared(lids, bits, queue, UNITING.prepare(part, sync))
 
 
 APP = App(
     name="cc",
-    summary="connected components: the smallest node of each, edges taken both ways",
+    summary="connected components: the smallest node of each, ignoring edge direction",
     prepare=lambda part, sync, options: prepare(part, sync),
     run=lambda part, sync, _, shared, options: cc(part, sync, shared),
     nodes=("component",),

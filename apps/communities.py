@@ -107,7 +107,7 @@ def louvain(level: Level, seed: int = 1, checkpoint: Checkpoint | None = None) -
         _move(level, climb, seed + sweeps, keep)
         sweeps += climb.sweeps
         moves.append((level, climb.best))
-        if climb.reached < climb.start + LEAST_GAIN:
+        if not climb.reached >= climb.start + LEAST_GAIN:
             break
         level = join(level, climb.best)
         climb = begin(level, climb.reached)
@@ -213,7 +213,7 @@ def _refuse_unfit(graph: Partition, sync: Sync) -> None:
     with together(sync.comm):
         if not (lowest >= 0 and highest < np.inf):
             raise GraphFileError(
-                f"weights between two nodes are from {lowest} to {highest}; communities need finite ones of 0 or more"
+                f"weights between two nodes add up to {lowest} to {highest}; communities need finite sums of 0 or more"
             )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from cusp.apps.operators.expressions.binding import SPECIAL, Binding
 from cusp.apps.operators.expressions.expression import ENDS, Expression
 from cusp.apps.operators.expressions.interfaces import Drain, Drains, Edges
-from cusp.apps.operators.ways import relax_all, way_of
+from cusp.apps.operators.expressions.relaxing import BY_PRIORITY, IN_ANY_ORDER, WITHOUT_ROWS, Work
 from cusp.errors import OptionError
 from cusp.partition import Partition
 from cusp.runtime import debugging, timeline
@@ -191,18 +191,12 @@ class EdgeOperator:
             raise OptionError(
                 f"{self}: until_quiet is for idempotent reductions; {self.into} has {label.reduction.name}"
             )
-        way = way_of(part, sync, bound.has_order, bound.has_rows or self.priority is not None)
-        if way != "passes":
-            drain = self._drain_of(part, bound)
-            return relax_all(self.expression.text, drain, way, part, sync, label, self.write, self.read)
-        rounds = 0
-        while (frontier := sync.total(label.num_updated_masters())[0]) > 0:
-            self._run(part, label.swap_updated(), given)
-            sync.reduce(label, write=self.write)
-            sync.broadcast(label, read=self.read)
-            sync.end_round(frontier=frontier)
-            rounds += 1
-        return rounds
+        algorithm = BY_PRIORITY if bound.has_order else IN_ANY_ORDER if bound.has_rows else WITHOUT_ROWS
+        work = Work(
+            self.expression.text, label, self.write, self.read, lambda bits: self._run(part, bits, given),
+            lambda: self._drain_of(part, bound),
+        )  # fmt: skip
+        return int(algorithm.form(part, sync).run(part, sync, work))
 
     def drain(self, part: Partition, /, **given: Any) -> Drain:
         """What keeps the nodes of this rank that are still to be relaxed, and relaxes them by priority.

@@ -15,21 +15,18 @@ import argparse
 
 import numpy as np
 
-from cusp.apps.edge_operator import EdgeOperator
 from cusp.apps.harness import Answer, App, main
 from cusp.apps.run.cli import check_nodes
+from cusp.apps.search import TREES
 from cusp.apps.verify.paths import verify_forest
 from cusp.errors import together
 from cusp.launch import run_main
 from cusp.partition import Partition
 from cusp.program.cli import node_list
 from cusp.program.warm_up import FAR_NODE
-from gluon.label import Label
-from gluon.reduction import MIN
 from gluon.sync import Sync
 
 UNREACHED = np.iinfo(np.int64).max
-GROW = EdgeOperator("tree + one_hop", into="dst.tree")
 
 
 def forest(part: Partition, sync: Sync, roots: list[int]) -> Answer:
@@ -50,11 +47,8 @@ def forest(part: Partition, sync: Sync, roots: list[int]) -> Answer:
     with together(sync.comm):
         check_nodes(part, roots, "root")
     one_hop = 1 << part.num_nodes.bit_length()
-    tree = Label(part, np.int64, UNREACHED, MIN)
-    for root in roots:
-        tree.write(root, root)
-    rounds = GROW.until_quiet(part, sync, tree=tree, one_hop=one_hop)
-    values = tree.values[: part.num_masters]
+    tree, rounds = TREES.run(part, sync, {root: root for root in roots}, np.int64, one_hop=one_hop)
+    values = tree.masters()
     unreached = values == UNREACHED
     hops, root = (values // one_hop).astype(np.int32), values % one_hop
     hops[unreached] = root[unreached] = -1

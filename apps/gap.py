@@ -22,7 +22,6 @@ from cusp.apps.run.partitioned_graph import PartitionedGraph
 from cusp.apps.run.sources import draw_sources
 from cusp.edge_lists.generators import generate
 from cusp.errors import OptionError, together
-from cusp.input.memory_input import slice_of_rows
 from cusp.launch import Parser, parse_together, program, run_main
 from cusp.output.whole_file import check_targets
 from cusp.program import report
@@ -143,7 +142,7 @@ def open_graph(options: argparse.Namespace, comm: MPI.Intracomm) -> tuple[str, P
         builder = generate(
             kind, comm, seed=options.seed, weights=WEIGHTS, symmetrize=True, drop_loops=True, dedup=True, **parameters
         )
-        graph = slice_of_rows(builder.build(), comm)
+        graph = builder.build()
     chosen = {action.dest: getattr(options, action.dest) for action in partition_keywords().actions}
     name = options.graph or f"{named[0]}{options.kron or options.urand}"
     part = partition_graph(graph, comm=comm, **chosen)

@@ -12,7 +12,7 @@ from cusp.apps.run.cli import make_parser, refuse_checkpoints, with_gids
 from cusp.apps.run.inputs import open_input
 from cusp.apps.run.output import append_rows, commit, trial_line, write_edges, write_labels
 from cusp.apps.run.sources import choose_sources
-from cusp.errors import shortened, together
+from cusp.errors import check_same, shortened, together
 from cusp.estimates.quality import Quality, measure_quality
 from cusp.input.graph_file import read_header
 from cusp.launch import parse_together
@@ -147,6 +147,7 @@ def prepare_job(
         source = open_input(comm, options, app.reads_weights(options), placement, app.generate)
         with together(comm):
             options = with_gids(parser, options, source.names, source.header.num_nodes)
+        check_same(comm, "options", vars(options))  # of which some were read from files
         open_transport(options.transport, comm, placement.device)  # connects the GPUs before a clock runs
     report.progress(comm.rank, "loading compiled code (compiled once, then kept)")
     device = placement.device

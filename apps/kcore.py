@@ -1,4 +1,4 @@
-"""k-core: the core number of every node, edges taken both ways; or the nodes in the core of one k.
+"""k-core: the core number of every node, ignoring edge direction; or the nodes in the core of one k.
 
 ``mpirun -n 4 python -m apps.kcore graph.h5 --verify --output cores.h5``
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from cusp.apps.harness import Answer, App, main
 from cusp.apps.operators.structure.interfaces import Cores, Kcore
+from cusp.apps.operators.ways import Algorithm, Form
 from cusp.apps.shared.undirected import as_undirected
 from cusp.apps.verify.cores import verify_cores
 from cusp.launch import run_main
@@ -33,11 +34,11 @@ MOST = int(np.iinfo(np.int32).max)  # no node has as many neighbours, so no high
 
 @dataclass(frozen=True)
 class UndirectedGraph:
-    """The graph without directions, loops and parallel edges, with its sync plan and memory of the operators."""
+    """The graph without directions, loops and parallel edges, with its sync plan and what is prepared for it."""
 
     part: Partition
     plan: SyncPlan
-    memory: Any
+    prepared: dict[str, Any]
 
 
 def kcore(part: Partition, sync: Sync, graph: UndirectedGraph, k: int | None = None) -> Answer:
@@ -68,13 +69,7 @@ def kcore(part: Partition, sync: Sync, graph: UndirectedGraph, k: int | None = N
         (uint8, 0 or 1), and their number as the figure ``members``.
     """
     first, last = (0, MOST - 1) if k is None else (min(k, MOST) - 1,) * 2
-    inner = sync.on(graph.plan)
-    if sync.asynchronous:
-        core, rounds = _lower_estimates(graph, inner)
-        core[core > last] = -1
-    else:
-        core, rounds = backend(Kcore, part.device).peel_levels(graph.part, inner, graph.memory, first, last)
-        inner.count_peers(rounds)
+    core, rounds = CORES.run(graph.part, sync.on(graph.plan), graph.prepared, first, last)
     if k is None:
         highest = sync.highest(int(core.max()) if core.size else 0)
         return Answer({"core": core}, None, rounds, {"degeneracy": highest})
@@ -82,29 +77,50 @@ def kcore(part: Partition, sync: Sync, graph: UndirectedGraph, k: int | None = N
     return Answer({"in_core": (core < 0).astype(np.uint8)}, None, rounds, {"members": members})
 
 
-def _lower_estimates(graph: UndirectedGraph, sync: Sync) -> tuple[Any, int]:
+def _plan_levels(part: Partition, sync: Sync, way: str) -> Any:
+    return backend(Kcore, part.device).plan_levels(part, sync, way)
+
+
+def _peel_levels(part: Partition, sync: Sync, plan: Any, first: int, last: int) -> tuple[Any, Any]:
+    core, rounds = backend(Kcore, part.device).peel_levels(part, sync, plan, first, last)
+    sync.count_peers(rounds)
+    return core, rounds
+
+
+def _plan_cores(part: Partition, sync: Sync, way: str) -> Any:
+    return backend(Cores, part.device).plan_cores(part)
+
+
+def _lower_estimates(part: Partition, sync: Sync, plan: Any, first: int, last: int) -> tuple[Any, int]:
     """Core numbers from estimates, which are degrees at first, and the most steps of a rank. Collective."""
-    part, ops = graph.part, backend(Cores, graph.part.device)
+    ops = backend(Cores, part.device)
     cores = Label(part, np.int32, MOST, MIN)
     cores.values[: part.num_masters] = part.degrees
     cores.mark_all()
     sync.broadcast(cores, read="any")
 
     def step() -> bool:
-        ops.lower_cores(part, graph.memory, cores.swap_updated(), cores.values, cores.updated)
+        ops.lower_cores(part, plan, cores.swap_updated(), cores.values, cores.updated)
         return part.device == "gpu" and cores.device.count_bits(cores.updated, part.num_proxies) > 0
 
     rounds = until_quiet(sync, step, Channel("broadcast", cores, "any"))
-    return cores.masters(), rounds
+    core = cores.masters()
+    core[core > last] = -1
+    return core, rounds
+
+
+PEELING = Form(_peel_levels, _plan_levels)
+CORES = Algorithm(
+    {"whole": PEELING, "peers": PEELING, "rounds": PEELING, "mail": Form(_lower_estimates, _plan_cores)},
+    gpus_only=("whole", "peers"),
+)
 
 
 def prepare(part: Partition, sync: Sync) -> UndirectedGraph:
     """The undirected graph, made once. Collective."""
     graph = as_undirected(part, sync.comm, weights=False)
     plan = make_plan(graph, sync.comm, sync.plan.transport)
-    if sync.asynchronous:
-        return UndirectedGraph(graph, plan, backend(Cores, part.device).plan_cores(graph))
-    return UndirectedGraph(graph, plan, backend(Kcore, part.device).plan_levels(graph, sync.on(plan)))
+    return UndirectedGraph(graph, plan, CORES.prepare(graph, sync.on(plan)))
 
 
 def verify(part: Partition, sync: Sync, answer: Answer, graph: UndirectedGraph, k: int | None) -> None:
@@ -123,7 +139,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 APP = App(
     name="kcore",
-    summary="core number of every node, or one k-core, edges taken both ways",
+    summary="core number of every node, or one k-core, ignoring edge direction",
     prepare=lambda part, sync, options: prepare(part, sync),
     run=lambda part, sync, _, graph, options: kcore(part, sync, graph, options.k),
     verify=lambda part, sync, _, answer, graph, options: verify(part, sync, answer, graph, options.k),

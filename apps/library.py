@@ -17,6 +17,7 @@ algorithm prepares is kept with the partition, so only its first run waits for t
 import argparse
 import importlib
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from cusp import partitioner
@@ -27,11 +28,12 @@ from cusp.apps.run.inputs import open_input, open_named, policy_for
 from cusp.apps.run.keywords import Keywords
 from cusp.apps.run.partitioned_graph import PartitionedGraph
 from cusp.apps.run.result import Result
-from cusp.errors import OptionError, together
+from cusp.convert.memory_input import NamedSlice, named_everywhere, named_slice
+from cusp.errors import OptionError, check_same, together
 from cusp.formats import FORMATS
+from cusp.formats.source import IDS
 from cusp.input.edge_slice import EdgeSlice
 from cusp.input.graph_file import GraphHeader
-from cusp.input.memory_input import IDS, NamedSlice, named_everywhere, named_slice
 from cusp.policies import Policy
 from cusp.policies.compile_rules import compile_policy
 from cusp.program import report
@@ -47,6 +49,7 @@ from gluon.transports import open_transport
 if TYPE_CHECKING:  # made by scripts.signatures, for editors
     from cusp.apps.run.functions import *  # noqa: F403
 
+OF_A_RANK = ("device", "threads", "policy", "node_map")  # ranks may differ in them; rules and maps are compared later
 APPS = {  # name of a function here -> module with its App
     "bfs": "cusp.apps.bfs",
     "sssp": "cusp.apps.sssp",
@@ -81,6 +84,7 @@ def app_of(name: str) -> App:
     return app
 
 
+@cache
 def partition_keywords() -> Keywords:
     """The options of the command line that say how a graph is partitioned."""
 
@@ -105,13 +109,13 @@ def partition_graph(
     format: str | None = None,
     **options: Any,
 ) -> PartitionedGraph:
-    """Divide a graph among the ranks. Collective.
+    """Partition a graph across the ranks. Collective.
 
     Parameters
     ----------
     graph : str or graph in memory
         A graph file, the folder of a saved partition, a file of any format that ``cusp convert`` takes, or what
-        :func:`cusp.input.memory_input.named_slice` takes or makes: a SciPy sparse matrix, a NetworkX graph, a data
+        :func:`cusp.convert.memory_input.named_slice` takes or makes: a SciPy sparse matrix, a NetworkX graph, a data
         frame, an Arrow table or arrays; an EdgeSlice; an igraph graph. Ids of nodes may be names.
     policy : str
         ``oec``, ``cvc`` ...: see ``cusp --help``.
@@ -120,7 +124,7 @@ def partition_graph(
     weights : bool
         Take the weights of edges, if they have some.
     num_nodes, share
-        Of a graph in memory, see :func:`cusp.input.memory_input.named_slice`.
+        Of a graph in memory, see :func:`cusp.convert.memory_input.named_slice`.
     symmetrize : bool
         Add the reverse of every edge, unless the graph is in a graph file.
     columns : str or list of str, optional
@@ -162,6 +166,8 @@ def partition_graph(
     open_transport(chosen.transport, comm, device)
     chosen.columns = columns if columns is None or isinstance(columns, str) else ",".join(columns)
     chosen.symmetrize, chosen.ids, chosen.format, chosen.weights = symmetrize, ids, format, "keep"
+    others = {name: value for name, value in vars(chosen).items() if name not in OF_A_RANK}
+    check_same(comm, "options", ", ".join(f"{name}={value}" for name, value in others.items()))
     if named_file := named_everywhere(graph, comm):
         with together(comm):
             if num_nodes is not None or share:
@@ -186,8 +192,9 @@ def partition_graph(
             )  # fmt: skip
         source = open_named(comm, "memory", made, compiled, chosen, placement)
     for note in source.notes[named_file:]:  # the first says how such a file opens faster
-        report.warn(comm.rank, note)
-    report.hint(comm.rank, [f"columns={columns!r} takes its last one as the weight" for columns in source.unused])
+        report.warn(comm.rank, note.replace("--ids numbers", "ids='numbers'"))
+    hints = [f"{each.split(',')[-1]} was not taken; columns={each!r} takes it as the weight" for each in source.unused]
+    report.hint(comm.rank, hints)
     _warm_up(source.header, source.policy, weights, comm, device, chosen.transport)
     watch = Stopwatch()
     part = source.build(watch, False)

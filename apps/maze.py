@@ -7,6 +7,7 @@ A maze in a file has one line per row: ``#`` is blocked, ``S`` the start, ``E`` 
 
 import argparse
 import os
+import zlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,13 +18,15 @@ from cusp.apps.harness import Answer, App, main
 from cusp.apps.shared.tree import trace
 from cusp.apps.verify.check import VerificationError
 from cusp.apps.verify.paths import verify_hops
-from cusp.edge_lists.csr_builder import CsrBuilder, CsrSlice
+from cusp.edge_lists.csr_builder import CsrBuilder
 from cusp.edge_lists.random_kernels import key_of, uniform_units
-from cusp.errors import OptionError, together
+from cusp.errors import OptionError, check_same, together
+from cusp.input.edge_slice import EdgeSlice
 from cusp.launch import run_main
 from cusp.partition import Partition
 from cusp.program.cli import whole
 from cusp.runtime.devices import to_host
+from cusp.runtime.files import read_input
 from cusp.runtime.mpi import MPI
 from gluon.sync import Sync
 
@@ -55,11 +58,7 @@ def read_maze(path: str) -> Maze:
     OptionError
         The file cannot be read, its lines differ in length, or there is not one ``S`` and one ``E``.
     """
-    try:
-        with open(path, "rb") as file:
-            lines = file.read().replace(b"\r", b"").rstrip(b"\n").split(b"\n")
-    except OSError as error:
-        raise OptionError(f"{path}: cannot be read: {error.strerror}") from error
+    lines = read_input(path, OptionError).replace(b"\r", b"").rstrip(b"\n").split(b"\n")
     for number, line in enumerate(lines, 1):
         if len(line) != len(lines[0]) or not line:
             raise OptionError(f"{path}: line {number} has {len(line)} cells, line 1 has {len(lines[0])}")
@@ -93,13 +92,15 @@ def maze_of(options: argparse.Namespace) -> Maze:
 
 def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> tuple[Maze, object]:
     """The maze, and what all searches of it share."""
-    maze = maze_of(options)
+    with together(sync.comm):
+        maze = maze_of(options)
+    check_same(sync.comm, "mazes", (maze.cells.shape, zlib.crc32(maze.cells.tobytes()), maze.start, maze.end))
     if maze.cells.size != part.num_nodes:  # the tiny graph on which the harness rehearses
         maze = Maze(np.ones((1, part.num_nodes), bool), 0, part.num_nodes - 1)
     return maze, prepare_bfs(part, sync)
 
 
-def grid_of(maze: Maze, comm: MPI.Intracomm) -> CsrSlice:
+def grid_of(maze: Maze, comm: MPI.Intracomm) -> EdgeSlice:
     """This rank's rows of the graph of a maze. Collective."""
     height, width = maze.cells.shape
     builder = CsrBuilder(comm, num_nodes=height * width, symmetrize=True)
@@ -182,11 +183,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of this app alone."""
     side = whole(1, 10**5)
     parser.add_argument("--width", type=side, default=60, help="cells in a row of a random maze (default: 60)")
-    parser.add_argument("--height", type=side, default=20, help="its rows (default: 20)")
+    parser.add_argument("--height", type=side, default=20, help="rows of a random maze (default: 20)")
     parser.add_argument("--blocked", type=float, default=0.3, help="fraction of blocked cells (default: 0.3)")
 
 
-def generate(comm: MPI.Intracomm, options: argparse.Namespace) -> tuple[str, CsrSlice]:
+def generate(comm: MPI.Intracomm, options: argparse.Namespace) -> tuple[str, EdgeSlice]:
     """The graph of the maze that the command line asks for. Collective."""
     with together(comm):
         maze = maze_of(options)

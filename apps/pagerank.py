@@ -14,11 +14,12 @@ import numpy as np
 
 from cusp.apps.harness import Answer, App, main
 from cusp.apps.operators.sums.interfaces import Pagerank, Rows
+from cusp.apps.operators.ways import Algorithm, Form
 from cusp.apps.run.checkpoint import Checkpoint
 from cusp.apps.run.cli import add_checkpoint_options
 from cusp.apps.shared.walk import Walk, make_walk
 from cusp.apps.verify.pagerank import verify_pagerank
-from cusp.errors import OptionError
+from cusp.errors import GraphFileError, OptionError, together
 from cusp.launch import run_main
 from cusp.partition import Partition
 from cusp.program.cli import between, positive, weighted_node
@@ -30,6 +31,7 @@ from gluon.sync import Sync
 
 UNIT = 2**62  # residuals are whole numbers, this many for a rank of 1
 SPARED = 0.4  # at most this share of all residuals waits in a round
+OFF = {"float32": 1e-3, "float64": 1e-9}  # how far rounding may take the sum of all ranks from 1
 LEAST = {"float32": 1e-6, "float64": 1e-14}  # smallest tolerance: rounding changes the ranks by nearly as much
 
 
@@ -194,6 +196,14 @@ def push_alone(part: Partition, sync: Sync, walk: Walk, damping: float = 0.85, t
     return Answer({"pagerank": settled / float(whole)}, None, rounds, {"l1_change": 2 * left / whole})
 
 
+PUSHING = Algorithm(
+    {
+        "rounds": Form(push_residuals),
+        "mail": Form(lambda part, sync, walk, *limits: push_alone(part, sync, walk, *limits[:2])),
+    }
+)
+
+
 def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Walk:
     """Check the options, and prepare the walk for them. Collective.
 
@@ -227,13 +237,23 @@ def _check(part: Partition, options: argparse.Namespace, pull: bool, weighted: b
 
 
 def run(part: Partition, sync: Sync, walk: Walk, options: argparse.Namespace) -> Answer:
-    """Run the algorithm that the options name. Collective."""
+    """Run the algorithm that the options name. Collective.
+
+    Raises
+    ------
+    GraphFileError
+        On every rank: the ranks do not add up to 1.
+    """
     limits = (options.damping, options.tolerance, options.iterations)
     if options.algorithm == "pull":
-        return pagerank(part, sync, walk, *limits, options.precision, options.checkpoint)
-    if sync.asynchronous:
-        return push_alone(part, sync, walk, options.damping, options.tolerance)
-    return push_residuals(part, sync, walk, *limits, options.checkpoint)
+        answer = pagerank(part, sync, walk, *limits, options.precision, options.checkpoint)
+    else:
+        answer = PUSHING.form(part, sync).run(part, sync, walk, *limits, options.checkpoint)
+    (total,) = sync.total(float(answer.labels["pagerank"].sum(dtype=np.float64)))
+    with together(sync.comm):
+        if not abs(total - 1) <= OFF[options.precision]:
+            raise GraphFileError(f"the ranks add up to {total!r}, not to 1: weights differ too much for their sums")
+    return answer
 
 
 def verify(part: Partition, sync: Sync, answer: Answer, walk: Walk, options: argparse.Namespace) -> None:

@@ -19,6 +19,7 @@ from numpy.typing import DTypeLike
 
 from cusp.apps.edge_operator import EdgeOperator
 from cusp.apps.harness import Answer, App, main
+from cusp.apps.shared.lengths import refuse_overflow
 from cusp.apps.verify.pagerank import verify_pagerank
 from cusp.apps.verify.paths import verify_distances, verify_hops
 from cusp.launch import run_main
@@ -109,23 +110,24 @@ def _operator(multiply: str, write: str, masked: bool) -> EdgeOperator:
 
 def bfs(A: Matrix, source: int) -> Answer:
     """Hops from ``source``: hops = min(hops, A^T hops) over (min, + 1), until nothing changes. Collective."""
-    hops, rounds = A.vector(np.int32, MIN), 0
-    hops.write(source, 0)
-    while A.changed(hops):
-        A.T.multiply(hops, multiply="x + 1", into=hops, sparse=True)
-        rounds += 1
-    return _answer("hops", hops, rounds)
+    return _spread(A, source, "hops", "x + 1", np.int32)
 
 
 def sssp(A: Matrix, source: int) -> Answer:
     """Distances from ``source``: d = min(d, A^T d) over (min, +), until nothing changes. Collective."""
     real = A.part.weights is not None and A.part.weights.dtype.kind == "f"
-    distance, rounds = A.vector(np.float64 if real else np.int64, MIN), 0
-    distance.write(source, 0)
-    while A.changed(distance):
-        A.T.multiply(distance, multiply="x + weight", into=distance, sparse=True)
+    return _spread(A, source, "distance", "x + weight", np.float64 if real else np.int64)
+
+
+def _spread(A: Matrix, source: int, name: str, multiply: str, dtype: DTypeLike) -> Answer:
+    """x = min(x, A^T x), from 0 at the source until nothing changes. Collective."""
+    x, rounds = A.vector(dtype, MIN), 0
+    x.write(source, 0)
+    while A.changed(x):
+        A.T.multiply(x, multiply=multiply, into=x, sparse=True)
         rounds += 1
-    return _answer("distance", distance, rounds)
+    refuse_overflow(A.part, A.sync, source, x.values, x.reduction.identity(x.values.dtype))
+    return _answer(name, x, rounds)
 
 
 def pagerank(A: Matrix, damping: float = 0.85, tolerance: float = 1e-6) -> Answer:

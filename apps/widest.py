@@ -10,16 +10,12 @@ array([2, 9])
 
 import numpy as np
 
-from cusp.apps.edge_operator import EdgeOperator
 from cusp.apps.harness import Answer, App, main
+from cusp.apps.search import WIDTHS
 from cusp.apps.verify.paths import verify_widths
 from cusp.launch import run_main
 from cusp.partition import Partition
-from gluon.label import Label
-from gluon.reduction import MAX
 from gluon.sync import Sync
-
-WIDEN = EdgeOperator("min(width, weight)", into="dst.width")
 
 
 def widest(part: Partition, sync: Sync, source: int) -> Answer:
@@ -36,9 +32,7 @@ def widest(part: Partition, sync: Sync, source: int) -> Answer:
     """
     real = part.weights is not None and part.weights.dtype.kind == "f"
     lowest, largest = (-np.inf, np.inf) if real else (-(2**63), 2**63 - 1)
-    width = Label(part, np.float64 if real else np.int64, lowest, MAX)
-    width.write(source, largest)
-    rounds = WIDEN.until_quiet(part, sync, width=width)
+    width, rounds = WIDTHS.run(part, sync, {source: largest}, np.float64 if real else np.int64)
     return Answer({"width": width.masters()}, lowest, rounds)
 
 

@@ -3,10 +3,16 @@
 What is here is loaded when it is first asked for, as in ``from cusp import bfs, partition_graph``.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from cusp.runtime import early
 
-from cusp.runtime import signals
+if early.is_program():
+    early.listen()
+
+import atexit  # noqa: E402
+import importlib  # noqa: E402
+from typing import TYPE_CHECKING, Any  # noqa: E402
+
+from cusp.runtime import signals  # noqa: E402
 
 if TYPE_CHECKING:  # for editors: what is looked up below
     from cusp.apps.edge_operator import EdgeOperator as EdgeOperator
@@ -58,8 +64,10 @@ _PLACES = {  # module -> what of it is found here
 _PLACE = {name: module for module, names in _PLACES.items() for name in names.split()}
 __all__ = [*_PLACE]  # noqa: PLE0604
 
-if signals.is_program():
+if early.is_program():
     signals.start_program()
+elif signals.launched()[0] > 1:
+    atexit.register(signals.end_all_after_error)
 
 
 def __getattr__(name: str) -> Any:

@@ -74,7 +74,7 @@ def add_partition_arguments(parser: argparse.ArgumentParser) -> None:
     out.add_argument("--save", metavar="FOLDER", help="save the partition; apps accept this folder instead of a graph")
     out.add_argument("--json", metavar="FILE", help="write the table as JSON")
     out.add_argument("--export", choices=EXPORTS, help="write the rank of each node's master, for other programs")
-    out.add_argument("--export-to", metavar="PATH", default="masters", help="its name (default: masters...)")
+    out.add_argument("--export-to", metavar="PATH", default="masters", help="name of the export (default: masters...)")
     dry = parser.add_argument_group("dry run")
     dry.add_argument("--dry-run", action="store_true", help="only estimate memory and traffic")
     dry.add_argument("--ranks", type=num_parts, metavar="P", help="estimate for this many ranks (default: as the job)")

@@ -34,11 +34,13 @@ def assign_edges(rules: PreparedRules, masters: Masters, comm: "Intracomm") -> n
         owners = edges.storage.empty(edges.targets.size, np.uint8 if num_parts <= 256 else np.uint16)
     travels = False
     state, before = start_state(policy.make_estate, rules.prop, policy, comm)
+    if rules.state is not None and rules.compiled.uses.estate:
+        state, before = rules.state, copy_state(rules.state)
 
     def ask(begin: int, end: int, state: Any = state) -> None:
         rules.run("assign_edges", begin, end, num_parts, masters.view, masters.of_slice, state, owners)
 
-    blocks = block_starts(edges.bounds, 1 if state is None else policy.rounds)
+    blocks = block_starts(edges.bounds, 1 if state is None else policy.rounds_for(comm.size))
     rows = blocks[comm.rank] - edges.first_node
     again = rules.rows_to_repeat(policy.edge, 0, int(rows[1]))
     with together(comm):
@@ -55,7 +57,7 @@ def assign_edges(rules: PreparedRules, masters: Masters, comm: "Intracomm") -> n
             with together(comm):
                 rules.check_repeated(lambda edge: _question(rules, edge), said, owners[: said.size])
         if state is not None:
-            before = combine_state(state, before, policy.combine, comm)
+            before = combine_state(state, before, policy.combine, comm, rules.neighbors)
     return owners if comm.allreduce(int(travels)) else None
 
 

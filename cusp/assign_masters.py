@@ -102,33 +102,66 @@ def _assign_in_rounds(rules: PreparedRules, neighbors: Neighbors, view: MastersV
     timing. In a second pass (restreaming; Nishimura and Ugander, KDD 2013) the rule sees the masters
     of the pass before, and starts with fresh state.
     """
-    policy = rules.compiled.policy
-    stateful = rules.compiled.uses.masters or policy.make_mstate is not None
-    blocks = block_starts(rules.edges.bounds, policy.rounds if stateful else 1)
+    policy, bounds = rules.compiled.policy, rules.edges.bounds
+    stateful = rules.compiled.uses.masters or policy.make_mstate or policy.make_state
+    passes, rounds = (policy.passes, policy.rounds_for(comm.size)) if stateful else (1, 1)
+    blocks = block_starts(bounds, rounds)
     rows = blocks[comm.rank] - rules.edges.first_node
-    for _ in range(policy.passes if stateful else 1):
+    order = None
+    if policy.order:
+        order, rows = _by_degree(rules, rounds)
+        blocks = block_starts(bounds, 1)
+    for last in range(1 - passes, 1):
         state, before = start_state(policy.make_mstate, rules.prop, policy, comm)
+        if rules.state is not None:
+            state = rules.state if last == 0 else copy_state(rules.state)
+            before = copy_state(state)
         for block in range(rows.size - 1):
             with together(comm):
-                _assign_rows(rules, rows[block], rows[block + 1], state, view, view.own)
-            exchange_block(neighbors, view.own, view.table, blocks, block, comm)
+                _assign_rows(rules, rows[block], rows[block + 1], state, view, view.own, order)
+            if order is None:
+                exchange_block(neighbors, view.own, view.table, blocks, block, comm)
             if state is not None:
-                before = combine_state(state, before, policy.combine, comm)
+                before = combine_state(state, before, policy.combine, comm, neighbors)
+        if order is not None:
+            exchange_block(neighbors, view.own, view.table, blocks, 0, comm)
+
+
+def _by_degree(rules: PreparedRules, rounds: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of the slice by descending degree, and where each round begins: each has as many edges."""
+    degrees = rules.prop.degrees[: rules.edges.indptr.size - 1]
+    degrees = degrees if degrees.size else np.diff(rules.edges.indptr)
+    order = np.argsort(-degrees, kind="stable")
+    edges = np.cumsum(degrees[order])
+    shares = np.arange(1, rounds) * (int(edges[-1]) if edges.size else 0) // rounds
+    return order, np.concatenate([[0], np.searchsorted(edges, shares, side="right"), [order.size]])
 
 
 def _assign_rows(
-    rules: PreparedRules, begin: int, end: int, state: Any, view: MastersView | None, own: np.ndarray
-) -> None:
+    rules: PreparedRules, begin: int, end: int, state: Any, view: MastersView | None, own: np.ndarray,
+    order: np.ndarray | None = None,
+) -> None:  # fmt: skip
     """Ask about some rows, and about the first rows of the slice once more, before and with a copy of the state."""
     again = rules.rows_to_repeat(rules.compiled.policy.master, begin, end) if begin == 0 else 0
-    before = own[:again].copy()
-    _ask(rules, 0, again, copy_state(state), view, own)
-    said, own[:again] = own[:again].copy(), before
-    _ask(rules, begin, end, state, view, own)
-    rules.check_repeated(lambda row: f"get_master of node {rules.edges.first_node + row:,}", said, own[:again])
+    rows = slice(0, again) if order is None else order[:again]
+    before = own[rows].copy()
+    _ask(rules, 0, again, copy_state(state), view, own, order)
+    said, own[rows] = own[rows].copy(), before
+    _ask(rules, begin, end, state, view, own, order)
+
+    def node(row: int) -> str:
+        return f"get_master of node {rules.edges.first_node + (row if order is None else order[row]):,}"
+
+    rules.check_repeated(node, said, own[rows])
 
 
-def _ask(rules: PreparedRules, begin: int, end: int, state: Any, view: MastersView | None, own: np.ndarray) -> None:
+def _ask(
+    rules: PreparedRules, begin: int, end: int, state: Any, view: MastersView | None, own: np.ndarray,
+    order: np.ndarray | None = None,
+) -> None:  # fmt: skip
     edges = rules.edges
+    if order is not None:
+        rules.run("assign_masters", order[begin:end], int(end - begin), rules.prop.num_parts, state, view, own)
+        return
     for first, last in edges.storage.rows(edges.indptr, begin, end):
         rules.run("assign_masters", first, last, rules.prop.num_parts, state, view, own)

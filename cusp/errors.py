@@ -1,5 +1,7 @@
 """Errors that a user can cause, and the one way to raise them on every rank at once."""
 
+import hashlib
+import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +15,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 FRAMEWORK = (f"{ROOT}/cusp/", f"{ROOT}/gluon/")
 APPS = f"{ROOT}/cusp/apps/"  # of which these are framework, too
-INSIDE_APPS = tuple(f"{APPS}{name}" for name in ("edge_operator.py", "harness.py", "operators/", "run/"))
+_RANKS = "ranks"  # attribute of an error: how many ranks have raised it together
+INSIDE_APPS = tuple(f"{APPS}{name}" for name in ("edge_operator.py", "harness.py", "library.py", "operators/", "run/"))
 
 
 class InputError(Exception):
@@ -51,14 +54,15 @@ def shortened(value: object) -> str:
 
 
 def caller(frame: FrameType | None) -> str:
-    """File and line, outside of the framework, that have led to a frame; empty if there are none."""
+    """File and line, outside of the framework and importlib, that have led to a frame; empty if there are none."""
     while frame and _is_ours(frame.f_code.co_filename):
         frame = frame.f_back
     return f"{frame.f_code.co_filename.removeprefix(f'{ROOT}/')}:{frame.f_lineno}" if frame else ""
 
 
 def _is_ours(file: str) -> bool:
-    return file.startswith((*INSIDE_APPS, "<")) or (file.startswith(FRAMEWORK) and not file.startswith(APPS))
+    inside = file.startswith((*INSIDE_APPS, "<", importlib.__file__))
+    return inside or (file.startswith(FRAMEWORK) and not file.startswith(APPS))
 
 
 def raise_together(comm: "Intracomm", error: BaseException | None) -> None:
@@ -72,12 +76,45 @@ def raise_together(comm: "Intracomm", error: BaseException | None) -> None:
     where = f" (rank {first} of {comm.size})" if comm.size > 1 else ""
     local = (type(error), str(error)) if comm.rank == first and isinstance(error, InputError) else None
     shared = comm.bcast(local, root=first)
-    if shared is None:  # not the user's fault: the failing rank shows its own traceback
-        if error is not None:
-            raise error
-        raise RuntimeError(f"rank {first} of {comm.size} failed; see its message")
-    kind, message = shared
-    raise kind(message + where)
+    if shared is not None:
+        kind, message = shared
+        error = kind(message + where)
+    elif error is None:  # not the user's fault: the failing rank shows its own traceback
+        error = RuntimeError(f"rank {first} of {comm.size} failed; see its message")
+    vars(error)[_RANKS] = comm.size
+    raise error
+
+
+@contextmanager
+def forgiven(comm: "Intracomm", kind: type[InputError] = InputError) -> Iterator[None]:
+    """Go on after a block that all ranks have left by the same error. One that a rank has alone is raised as ever.
+
+    The others may wait for that rank inside the block, so it must not come to what follows.
+    """
+    try:
+        yield
+    except kind as error:
+        if comm.size > 1 and vars(error).get(_RANKS) != comm.size:
+            raise
+
+
+def check_same(comm: "Intracomm", what: str, given: object) -> None:
+    """Raise OptionError on every rank unless all ranks were given the same. Collective.
+
+    An answer of ranks that work on different things is the answer to nothing.
+
+    Parameters
+    ----------
+    what : str
+        The plural, for the message.
+    given : object
+        Its text says all of it: of files and arrays, a checksum or sample.
+    """
+    text = str(given)
+    own = hashlib.blake2b(text.encode(errors="backslashreplace"), digest_size=16).digest(), shortened(text)
+    first = comm.bcast(own, root=0)
+    error = f"the ranks were given different {what}: {own[1]!r} here, {first[1]!r} on rank 0"
+    raise_together(comm, OptionError(error) if own[0] != first[0] else None)
 
 
 @contextmanager

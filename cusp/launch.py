@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import NamedTuple, NoReturn
 
-from cusp.errors import InputError, OptionError, raise_together, shortened
+from cusp.errors import InputError, check_same, raise_together, shortened
 from cusp.runtime import debugging, leftovers, progress, signals, watchdog
 from cusp.runtime.mpi import MPI
 from cusp.runtime.signals import INTERRUPTED, LAUNCHERS, local_ranks, prefixed
@@ -46,11 +46,10 @@ def run_main(main: Callable[[MPI.Intracomm, list[str]], int]) -> NoReturn:
     stop_if_ranks_are_apart(comm.size, os.environ)
     ending_comm = comm.Dup()  # so that no message of the program is mistaken for one of ours
     warnings.showwarning = lambda message, *_: say(f"warning: {message}") if comm.rank == 0 else None
-    if comm.size > 1:
-        watchdog.watch()
     if comm.rank % local_ranks() == 0:
         with contextlib.suppress(OSError):  # there may be no folder for temporary files at all
             leftovers.sweep(tempfile.gettempdir())
+            leftovers.sweep_of_mpi("/dev/shm", tempfile.gettempdir())
     try:
         try:
             ending = Ending(main(comm, sys.argv[1:]) or 0)
@@ -131,17 +130,18 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"error: {shortened(message)}{advice} ({self.prog} --help lists the options)\n")
 
 
+def check_commands(comm: MPI.Intracomm, argv: list[str]) -> None:
+    """Raise OptionError on every rank if the launcher started ranks with different commands. Collective."""
+    check_same(comm, "commands", " ".join([os.path.basename(sys.argv[0]), *map(str, argv)]))
+
+
 def parse_together(comm: MPI.Intracomm, parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespace:
     """Parse the command line on rank 0 for all, so that help and usage errors are printed once. Collective.
 
     After ``--help`` or a usage error every rank raises SystemExit with argparse's code (0 or 2). An OptionError says
     that a rank was started with other options than rank 0.
     """
-    first = comm.bcast(argv, root=0)
-    if argv != first:
-        mine, others = (shortened(" ".join(map(str, words))) for words in (argv, first))
-        apart = OptionError(f"the ranks were started with different options: {mine!r} here, {others!r} on rank 0")
-    raise_together(comm, apart if argv != first else None)
+    check_commands(comm, argv)
     options: argparse.Namespace | None = None
     code: int | str | None = None
     error: Exception | None = None

@@ -7,8 +7,9 @@ import numpy as np
 
 from cusp.input.edge_slice import EdgeSlice
 from cusp.kernels.interfaces import Build
+from cusp.runtime.compiled_code import njit
 from cusp.runtime.devices import Array, backend, device_of, to_host, xp_of
-from cusp.runtime.exchange import pieces
+from cusp.runtime.exchange import all_to_all, pieces
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -27,30 +28,55 @@ class Neighbors:
         Neighbours that rank r reads have the places ``starts[r] : starts[r + 1]``, by ascending gid.
     requested : list of (n_r,) int64
         Rows of this slice, ascending, whose values rank r needs.
+    rows : int
+        Nodes of this slice; their places come before those of the neighbours.
     """
 
     index: np.ndarray
     starts: np.ndarray
     requested: list[np.ndarray]
+    rows: int
 
     @property
     def size(self) -> int:
         """Number of neighbours."""
         return int(self.starts[-1])
 
+    def exchange_changes(self, values: np.ndarray, changed: np.ndarray, join: bool, comm: "Intracomm") -> None:
+        """Tell the ranks that touch a node what its reader says of it, if that has changed; on the host. Collective.
 
-def find_neighbors(edges: EdgeSlice, comm: "Intracomm") -> Neighbors:
-    """Ask every reader for the nodes of its slice that this one points to. Collective."""
+        Parameters
+        ----------
+        values : (places, n) any type
+            Changed in place.
+        changed : (places,) bool
+        join : bool
+            Before, the reader adds the bits that others have set.
+        """
+        of_rank = [self.rows + np.arange(*self.starts[rank : rank + 2]) for rank in range(comm.size)]
+        if join:
+            for at, told in zip(self.requested, _tell(values, changed, of_rank, comm), strict=True):
+                values[at[told[0]]] |= told[1]
+                changed[at[told[0]]] = True
+        for at, told in zip(of_rank, _tell(values, changed, self.requested, comm), strict=True):
+            values[at[told[0]]] = told[1]
+
+
+def find_neighbors(edges: EdgeSlice, comm: "Intracomm", sources: np.ndarray | None = None) -> Neighbors:
+    """Ask every reader for the nodes of its slice that this one points to; and for ``sources``. Collective."""
     build = backend(Build, edges.device)
     index = build.xp.zeros(2 * (-(-edges.num_nodes // 64)), np.uint64)
     for part in edges.storage.parts(edges.targets.size):
         build.mark(index, edges.targets[part])
+    if sources is not None:
+        build.mark(index, sources)
     build.clear_range(index, edges.first_node, edges.first_node + edges.indptr.size - 1)
     gids = build.xp.empty(build.count_below(index), np.int64)
     build.list_marked(index, gids)
     starts = _places_of(edges.bounds, gids)
     needed = pieces(gids, starts[1:])
-    return Neighbors(index, starts, [nodes - edges.first_node for nodes in build.all_to_all(comm, needed)])
+    requested = [nodes - edges.first_node for nodes in build.all_to_all(comm, needed)]
+    return Neighbors(index, starts, requested, edges.indptr.size - 1)
 
 
 def exchange_neighbors(neighbors: Neighbors, values: np.ndarray, bounds: np.ndarray, comm: "Intracomm") -> np.ndarray:
@@ -101,6 +127,41 @@ def exchange_block(
             table[at : at + arrived.size] = arrived
 
 
+def _tell(
+    values: np.ndarray, changed: np.ndarray, places: list[np.ndarray], comm: "Intracomm"
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Of the places that concern each rank, which have changed, counted among them, and their values. Collective."""
+    which = [np.flatnonzero(changed[at]) for at in places]
+    told = all_to_all(comm, [values[at[new]].reshape(-1) for at, new in zip(places, which, strict=True)])
+    width = values.shape[1]
+    return [(at, new.reshape(-1, width)) for at, new in zip(all_to_all(comm, which), told, strict=True)]
+
+
+def both_directions(edges: EdgeSlice, comm: "Intracomm") -> tuple[np.ndarray, np.ndarray]:
+    """Rows of the neighbours of each node of the slice along edges in both directions; on the host. Collective.
+
+    Returns
+    -------
+    (nodes + 1,) int64, (entries,)
+        Those of the slice if the graph is symmetric; else out-neighbours and in-neighbours, one for each edge.
+    """
+    if edges.symmetric:
+        return edges.indptr, edges.targets
+    starts = _starts_of(edges.targets, edges.bounds)
+    ends = np.empty((edges.targets.size, 2), np.int64)
+    _sort_by_reader(edges.first_node, edges.indptr, edges.targets, edges.bounds, starts.copy(), ends)
+    arrived = all_to_all(comm, [piece.reshape(-1) for piece in pieces(ends, starts[1:])])
+    indptr = np.concatenate([[0], np.cumsum(np.diff(edges.indptr))])
+    for others in arrived:
+        indptr[1:] += np.cumsum(np.bincount(others[::2] - edges.first_node, minlength=indptr.size - 1))
+    both = np.empty(int(indptr[-1]), edges.targets.dtype)
+    free = indptr[:-1].copy()
+    _fill(edges.indptr, edges.targets, free, both)
+    for others in arrived:
+        _fill_sources(edges.first_node, others.reshape(-1, 2), free, both)
+    return indptr, both
+
+
 def fetch_from_readers(gids: np.ndarray, bounds: np.ndarray, values: np.ndarray, comm: "Intracomm") -> np.ndarray:
     """Values of any nodes, from the ranks that read them. Collective.
 
@@ -141,3 +202,40 @@ def _places_of(nodes: np.ndarray, ascending: Array) -> np.ndarray:
     """On the host: how many entries of an ascending list are below each of a few nodes."""
     xp = xp_of(device_of(ascending))
     return to_host(xp.searchsorted(ascending, xp.asarray(nodes)))
+
+
+@njit(cache=True, nogil=True)
+def _starts_of(targets, bounds):  # type: ignore[no-untyped-def]
+    """(ranks + 1,): how many edges lead to nodes of the ranks before each."""
+    starts = np.zeros(bounds.size, np.int64)
+    for target in targets:
+        starts[np.searchsorted(bounds, np.int64(target), side="right")] += 1
+    return np.cumsum(starts)
+
+
+@njit(cache=True, nogil=True)
+def _sort_by_reader(first, indptr, targets, bounds, free, ends):  # type: ignore[no-untyped-def]
+    """Target and source of every edge, by the reader of its target."""
+    for row in range(indptr.size - 1):
+        for e in range(indptr[row], indptr[row + 1]):
+            target = np.int64(targets[e])
+            rank = np.searchsorted(bounds, target, side="right") - 1
+            ends[free[rank], 0] = target
+            ends[free[rank], 1] = first + row
+            free[rank] += 1
+
+
+@njit(cache=True, nogil=True)
+def _fill(indptr, targets, free, both):  # type: ignore[no-untyped-def]
+    for row in range(indptr.size - 1):
+        for e in range(indptr[row], indptr[row + 1]):
+            both[free[row]] = targets[e]
+            free[row] += 1
+
+
+@njit(cache=True, nogil=True)
+def _fill_sources(first, ends, free, both):  # type: ignore[no-untyped-def]
+    for i in range(ends.shape[0]):
+        row = ends[i, 0] - first
+        both[free[row]] = ends[i, 1]
+        free[row] += 1

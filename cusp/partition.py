@@ -151,10 +151,6 @@ class Partition:
         if not 0 <= gid < self.num_nodes:
             raise OptionError(f"{name} {gid}: the graph has the nodes 0 to {self.num_nodes - 1}")
 
-    def has_node(self, gid: int) -> bool:
-        """Whether a node has a proxy here; where all nodes are, nothing is looked up."""
-        return self.num_masters == self.num_nodes or self.lid(gid) >= 0
-
     def with_csc(self) -> "Partition":
         """The same partition with the local CSC, the transpose of the local CSR."""
         return replace(self, csc=transpose(self))

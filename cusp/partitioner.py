@@ -7,10 +7,10 @@ from cusp.assign_edges import assign_edges
 from cusp.assign_masters import assign_masters
 from cusp.card.limit import limit_card
 from cusp.construct import construct, exchange_edges, number_proxies
+from cusp.convert.memory_input import is_path, named_everywhere, named_slice
 from cusp.errors import OptionError, together
 from cusp.input.edge_slice import EdgeSlice, read_slice
 from cusp.input.graph_file import read_header
-from cusp.input.memory_input import is_path, named_everywhere, slice_in_memory
 from cusp.input.split import bounds_of_parts
 from cusp.partition import Partition
 from cusp.policies.compile_rules import CompiledPolicy, compile_policy
@@ -43,7 +43,7 @@ def partition_graph(
     ----------
     graph : str, path, EdgeSlice or graph in memory
         The name of a graph file, see :mod:`cusp.input.graph_file`; or a SciPy sparse matrix, a NetworkX graph, a data
-        frame or arrays, see :func:`cusp.input.memory_input.slice_in_memory`, which has more options and returns an
+        frame or arrays, see :func:`cusp.convert.memory_input.named_slice`, which has more options and makes an
         EdgeSlice.
     policy : Policy, CompiledPolicy or str
         A name as for ``--policy``, with default parameters. A policy that is compiled already must be compiled for
@@ -96,7 +96,7 @@ def partition_graph(
             in_degrees, limit = compiled.uses.in_degrees, memory_limit if device == "cpu" else None
             edges = [read_slice(graph, comm, split, weights, in_degrees, limit, compiled.device, shares)]
         else:
-            edges = [graph if isinstance(graph, EdgeSlice) else slice_in_memory(graph, comm, weights=weights)]
+            edges = [graph if isinstance(graph, EdgeSlice) else named_slice(graph, comm, weights=weights).edges]
     # taken out of the list, the slice is referred to by partition_slice alone, which frees its edges as soon as it can
     return partition_slice(edges.pop(), compiled, comm, order, csc, watch, device, split)
 

@@ -1,19 +1,23 @@
 """Before the first phase: read, count or exchange the data about a slice and its neighbours that the rules use."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cusp.errors import PolicyError, together
+from cusp.errors import PolicyError, check_same, together
 from cusp.input.edge_slice import EdgeSlice
-from cusp.input.node_map import read_node_map
-from cusp.neighbors import Neighbors, exchange_neighbors, find_neighbors, in_degrees_of
+from cusp.names.node_map import read_node_map
+from cusp.neighbors import Neighbors, both_directions, exchange_neighbors, find_neighbors, in_degrees_of
 from cusp.policies.compile_rules import CompiledPolicy, is_ours
-from cusp.policies.inspect_rules import Uses
+from cusp.policies.inspect_rules import Uses, described
+from cusp.policies.policy import of_the_user
 from cusp.policies.prop import Prop
+from cusp.policies.state import block_starts, combine_state, start_state
 from cusp.runtime.devices import move, xp_of
+from cusp.runtime.files import described as described_file
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -35,12 +39,15 @@ class PreparedRules:
     prop : Prop
     neighbors : Neighbors or None
         None if no rule needs them.
+    state : namedtuple of arrays or None
+        Of both rules, if the policy has ``make_state``; the phases change it.
     """
 
     compiled: CompiledPolicy
     edges: EdgeSlice
     prop: Prop
     neighbors: Neighbors | None
+    state: Any = None
 
     def run(self, loop: str, *arguments: Any) -> None:
         """Call one of the loops of :class:`~cusp.policies.compile_rules.CompiledPolicy` with this ``prop``."""
@@ -102,10 +109,37 @@ def prepare_rules(
         grid, shares = policy.grid_for(num_parts), policy.shares_for(num_parts)
         edges = edges.on(compiled.device)
         node_map = move(read_node_map(policy.node_map, edges), edges.device) if policy.node_map else None
-    neighbors = find_neighbors(edges, comm) if uses.neighbors or with_neighbors else None
+        given = described(policy), described_file(policy.node_map) if policy.node_map else None
+    check_same(comm, "policies", given)
+    indptr, targets = both_directions(edges, comm) if uses.all_neighbors else (None, None)
+    found = uses.neighbors or with_neighbors
+    neighbors = find_neighbors(edges, comm, None if edges.symmetric else targets) if found else None
     facts = {} if neighbors is None else _facts_on_neighbors(edges, neighbors, uses, comm)
+    if neighbors is not None and indptr is not None:
+        own = np.diff(indptr)
+        degrees = np.concatenate([own, exchange_neighbors(neighbors, own, edges.bounds, comm)])
+        facts |= {"all_indptr": indptr, "all_targets": targets, "degrees": degrees}
     prop = Prop(edges, num_parts, comm.rank, grid, policy.threshold, bounds, node_map=node_map, shares=shares, **facts)
-    return PreparedRules(compiled, edges, prop, neighbors)
+    rules = PreparedRules(compiled, edges, prop, neighbors)
+    return replace(rules, state=_look_ahead(rules, neighbors, comm)) if neighbors and policy.make_state else rules
+
+
+def _look_ahead(rules: PreparedRules, neighbors: Neighbors, comm: "Intracomm") -> Any:
+    """Let the policy visit every node, and finish; the state that it leaves. Collective."""
+    policy = rules.compiled.policy
+    state, before = start_state(policy.make_state, rules.prop, policy, comm)
+    if policy.visit:
+        rows = block_starts(rules.edges.bounds, policy.rounds_for(comm.size))[comm.rank] - rules.edges.first_node
+        for _ in range(policy.passes):
+            for begin, end in pairwise(map(int, rows)):
+                with together(comm):
+                    rules.run("visit_nodes", begin, end, state)
+                before = combine_state(state, before, policy.combine, comm, neighbors)
+    if policy.finish:
+        with together(comm), of_the_user(f"policy {policy.name}: finish raised"):
+            policy.finish(rules.prop, state, comm)
+        combine_state(state, before, policy.combine, comm, neighbors)
+    return state
 
 
 def _facts_on_neighbors(edges: EdgeSlice, neighbors: Neighbors, uses: Uses, comm: "Intracomm") -> dict[str, Any]:

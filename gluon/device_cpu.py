@@ -4,13 +4,11 @@ import numpy as np
 
 from cusp.kernels.bits import first_bit, popcount
 from cusp.partition import Partition
+from cusp.runtime import threads
 from cusp.runtime.compiled_code import njit
 
 xp = np  # what makes and handles its arrays
-
-
-def full(size: int, fill: float, dtype: np.dtype) -> np.ndarray:
-    return np.full(size, fill, dtype)
+full = threads.full
 
 
 def no_bits(size: int) -> np.ndarray:

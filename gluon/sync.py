@@ -46,14 +46,12 @@ class Sync:
 
     Attributes
     ----------
-    asynchronous : bool
-        Whether algorithms that can should run without rounds (:func:`gluon.mail.post.until_quiet`).
     traffic : list of Traffic
         One entry per exchange.
     exchange : Exchange
         What carries labels along the lists of the plan; it stays when this object goes.
     peers : Peers or None
-        The ranks, if their kernels can wait for each other and store into each other's memory.
+        The ranks, if their kernels can wait for each other and store into each other's memory, and share nodes.
     """
 
     def __init__(
@@ -61,8 +59,7 @@ class Sync:
     ) -> None:
         self.plan, self.comm = plan, comm
         self.execution = execution
-        self.asynchronous = execution == "async" and comm.size > 1
-        if self.asynchronous and plan.mixed:
+        if execution == "async" and plan.mixed:
             raise OptionError("--execution async is for jobs on one kind of device; use --execution bulk")
         self.exchange = exchange_of(plan, comm)
         self.peers = peers_of(plan, comm)
@@ -135,6 +132,7 @@ class Sync:
 
     def end_round(self, **facts: Any) -> None:
         """Say that a round has ended: those who watch see these facts, and a timeline that runs what was sent."""
+        watchdog.end_round(facts)
         progress.update(**facts)
         if running := timeline.running():
             running.end_round(**facts, **self._sent_since())
@@ -166,8 +164,8 @@ class Sync:
 
 
 def peers_of(plan: SyncPlan, comm: MPI.Intracomm) -> "Peers | None":
-    """The ranks as peers, where the transport of a plan is ``peer`` and each has a GPU of its own."""
-    if {*plan.devices} != {"gpu"} or plan.transport != "peer":
+    """The ranks as peers, if they share nodes, each has a GPU of its own, and the transport of a plan is ``peer``."""
+    if {*plan.devices} != {"gpu"} or plan.transport != "peer" or plan.apart:
         return None
     from gluon.peers import memory_gpu
 

@@ -39,7 +39,7 @@ COMPUTED = {  # policies whose masters and owners an array expression gives -> n
     "contiguous+hybrid": ("contiguous+hybrid", {"threshold": 3}),
     **{path.stem: (str(path), {"threshold": 5}) for path in sorted(FOLDER.glob("*.py"))},
 }
-OTHER = ("fec", "gvc", "svc", "ldg", "dbh", "hdrf", "random", "random2d", "fennel+hdrf", "hash+hybrid")
+OTHER = ("fec", "gvc", "svc", "ldg", "dbh", "hdrf", "random", "random2d", "2ps", "hep", "fennel+hdrf", "hash+hybrid")
 POLICIES = COMPUTED | {name: (name, {"threshold": 5}) for name in OTHER}
 
 # All graphs with the policies that differ most, a few graphs with the others. At one rank all partitions are alike,

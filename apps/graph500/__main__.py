@@ -31,9 +31,8 @@ from cusp.apps.sssp import sssp
 from cusp.edge_lists import random_kernels
 from cusp.edge_lists.generators import BATCH, MAX_SCALE, rmat
 from cusp.errors import OptionError, together
-from cusp.input.graph_file import GraphHeader
+from cusp.input.graph_file import GraphHeader, index_dtype
 from cusp.launch import Parser, parse_together, program, run_main
-from cusp.output.graph_writer import index_dtype
 from cusp.output.whole_file import check_targets
 from cusp.partition import Partition
 from cusp.partitioner import partition_slice

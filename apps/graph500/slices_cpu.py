@@ -7,7 +7,6 @@ import numpy as np
 from cusp.edge_lists.csr_builder import CsrBuilder
 from cusp.errors import together
 from cusp.input.edge_slice import EdgeSlice
-from cusp.input.memory_input import slice_of_rows
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -21,4 +20,4 @@ def undirected_slice(
     builder = CsrBuilder(comm, num_nodes=num_nodes, weight_dtype=dtype, symmetrize=True, drop_loops=True, dedup=True)
     with together(comm):
         builder.add(sources, targets, weights)
-    return slice_of_rows(builder.build(), comm)
+    return builder.build()

@@ -1,4 +1,4 @@
-"""The backend's graph: that of NetworkX, divided among the ranks, with the names of its nodes."""
+"""The backend's graph: that of NetworkX, partitioned across the ranks, with the names of its nodes."""
 
 from collections.abc import Hashable, Iterable
 from functools import cached_property
@@ -16,7 +16,7 @@ EXACT = 1 << 53  # what a float holds of whole numbers
 
 
 class PartitionedNxGraph:
-    """A graph of NetworkX that is divided among the ranks.
+    """A graph of NetworkX that is partitioned across the ranks.
 
     Attributes
     ----------
@@ -120,7 +120,8 @@ def edges_of(graph: Any, attribute: Any, default: Any) -> tuple[np.ndarray, ...]
     weights = np.array(given)
     if weights.dtype.kind == "b":
         weights = weights.astype(np.int64)
-    whole = weights.dtype.kind == "i" or not any(isinstance(each, int) and abs(each) > EXACT for each in given)
+    integers = (int(each) for each in given if isinstance(each, int | np.integer))
+    whole = weights.dtype.kind == "i" or all(abs(each) <= EXACT for each in integers)
     if weights.dtype.kind not in "if" or not whole or not np.isfinite(weights).all():
         raise NotImplementedError(f"weights {attribute!r} of edges are not all finite numbers of at most 64 bits")
     return (sources, targets) if (weights == 1).all() else (sources, targets, weights)
@@ -129,7 +130,7 @@ def edges_of(graph: Any, attribute: Any, default: Any) -> tuple[np.ndarray, ...]
 def convert_from_nx(
     graph: Any, edge_attrs: dict | None = None, preserve_edge_attrs: bool = False, **_: Any
 ) -> PartitionedNxGraph:
-    """Divide a graph among the ranks. Collective: all of them give the same.
+    """Partition a graph across the ranks. Collective: all of them give the same.
 
     Raises
     ------

@@ -36,6 +36,6 @@ def get_info() -> dict[str, Any]:
         "backend_name": "cusp",
         "project": "cusp-gluon",
         "package": "cusp.apps.networkx",
-        "short_summary": "Graphs divided among the ranks of MPI, or among the threads of one process.",
+        "short_summary": "Graphs partitioned across the ranks of MPI, or processed by the threads of one process.",
         "functions": {name: {"additional_docs": text} if text else {} for name, text in FUNCTIONS.items()},
     }

@@ -6,12 +6,10 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from cusp.apps.operators.interfaces import is_sparse
 from cusp.errors import OptionError
-from cusp.kernels.cuda import Struct, load, many_threads, struct, sums_of
+from cusp.kernels.cuda import Struct, many_threads, struct
 from cusp.partition import Partition
 from cusp.runtime.storage import memory_of
-from gluon.sync import Sync
 
 FRONTIER = "cusp/apps/operators/frontier.cuh"
 MAX_EDGES, MAX_NODES = 1 << 34, 1 << 30  # what a queue's counter can hold
@@ -67,22 +65,6 @@ def blocks_for(part: Partition) -> int:
     rule: in road maps and meshes.
     """
     return 1 if part.num_edges < DENSE * part.num_nodes else 2
-
-
-def drains(sync: Sync) -> bool:
-    return sync.plan.apart or sync.peers is not None
-
-
-def runs_ahead(part: Partition, sync: Sync) -> bool:
-    goes_ahead = sync.asynchronous or sync.peers is not None or (sync.plan.mixed and not sync.plan.apart)
-    return goes_ahead and is_sparse(part)
-
-
-def frontier_size(updated: Any, degrees: Any) -> tuple[int, int]:
-    sums, size = sums_of(2), degrees.size
-    load(FRONTIER).frontier_size(threads_for(size), updated, size, degrees, sums.counters, sums.address)
-    nodes, edges = sums.read()
-    return nodes, edges
 
 
 def threads_for(size: int) -> int:

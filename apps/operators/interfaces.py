@@ -1,7 +1,7 @@
 """What operators of several algorithms need from every device."""
 
 import math
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -10,7 +10,6 @@ from cusp.runtime.devices import Array
 if TYPE_CHECKING:
     from cusp.apps.shared.undirected import RowPieces
     from cusp.partition import Partition
-    from gluon.sync import Sync
 
 SPARSE = 5  # edges per node
 
@@ -18,15 +17,6 @@ SPARSE = 5  # edges per node
 def is_sparse(part: "Partition") -> bool:
     """Whether a graph is a road map or another lattice, as a rule: searches have many levels, with few nodes each."""
     return part.num_edges < SPARSE * part.num_nodes
-
-
-def without_rounds(part: "Partition", sync: "Sync") -> bool:
-    """Whether a search runs without rounds: that was asked for, and there would be many of them.
-
-    In graphs with many edges per node there are few, and what a rank does before it knows what others have found is
-    mostly done again: kron20, shortest paths on 2 CPU ranks, 200 ms in 14 rounds, 240 without.
-    """
-    return sync.asynchronous and is_sparse(part)
 
 
 def choose_delta(mean_weight: float, mean_degree: float) -> float:
@@ -59,26 +49,42 @@ def bucket_end(lowest: Any, delta: Any, far: Any) -> Any:
     return number(min(end, far))
 
 
+class InEdges(NamedTuple):
+    """In-edges of every proxy: the rows that a pull walks through.
+
+    Attributes
+    ----------
+    offsets : (proxies + 1,) int64
+    sources : (edges,) int32
+        The in-edges of node v come from ``sources[offsets[v] : offsets[v + 1]]``.
+    read, write : {'src', 'dst'}
+        Ends of the edges, as they are stored, that a pull reads and writes.
+    """
+
+    offsets: Any
+    sources: Any
+    read: str
+    write: str
+
+
+def in_edges_of(part: "Partition") -> InEdges | None:
+    """The in-edges of this rank's proxies, or None if the partition has none.
+
+    Those of a symmetric graph are its own rows: the reversed edges are the same set. So a pull there writes at the
+    source of a stored edge, and reads at its target.
+    """
+    if part.symmetric:
+        return InEdges(part.offsets, part.targets, "dst", "src")
+    if part.csc is None:
+        return None
+    return InEdges(part.csc.offsets, part.csc.sources, "src", "dst")
+
+
 class Frontier(Protocol):
     """Frontiers: bits of a label."""
 
-    def drains(self, sync: "Sync") -> bool:
-        """Whether a whole traversal is one call: no other rank takes part, or all do, in one kernel on each GPU."""
-
-    def runs_ahead(self, part: "Partition", sync: "Sync") -> bool:
-        """Whether ranks should not wait for each other after each level of a search."""
-
     def make_queue(self, part: "Partition") -> Any:
         """Memory that an operator needs while it runs, made once per partition."""
-
-    def frontier_size(self, updated: Array, degrees: Array) -> tuple[int, int]:
-        """Updated masters, and the out-edges that they have in the whole graph.
-
-        Parameters
-        ----------
-        updated : bits
-        degrees : (masters,) int64
-        """
 
 
 class Undirected(Protocol):

@@ -16,8 +16,8 @@ from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
 from gluon.device_cpu import list_bits, no_bits
 
-HEAD, TAIL, PILED, OPENED, BUCKETS, EDGES, PLACES = range(7)
-LIMIT, LIMITS = range(2)
+HEAD, TAIL, PILED, OPENED, BUCKETS, EDGES, RING, PILE, SPARE, PLACES = range(10)
+LIMIT, BEFORE, LIMITS = range(3)
 
 
 class Pending(NamedTuple):
@@ -25,20 +25,18 @@ class Pending(NamedTuple):
 
     Attributes
     ----------
-    ring : (proxies + 1,) uint32
-        Valid local ids everywhere, also where it is empty.
-    pile : (proxies,) uint32
+    lists : (3, proxies + 1) uint32
+        The ring, the pile, and a spare list; valid local ids everywhere, also where they are empty.
     near, later : bits of proxies
         Who is in the ring; who is on the pile.
     places : (PLACES,) int64
         Of the ring, where it begins and ends; how many are on the pile; whether a bucket was opened in this run; how
-        many nodes had buckets, and edges were relaxed, in it.
+        many buckets had nodes, and edges were relaxed, in it; which list is the ring, the pile and the spare one.
     limits : (LIMITS,) of the type of priorities
-        The highest priority in the bucket that is open.
+        The highest priority in the bucket that is open, and in the one before.
     """
 
-    ring: np.ndarray
-    pile: np.ndarray
+    lists: np.ndarray
     near: np.ndarray
     later: np.ndarray
     places: np.ndarray
@@ -46,15 +44,11 @@ class Pending(NamedTuple):
 
 
 def make_pending(part: Partition, dtype: np.dtype) -> Pending:
-    """Nothing is pending. The ring and the pile serve all runs over a partition, one after the other."""
-
-    def make() -> tuple[np.ndarray, np.ndarray]:
-        return np.zeros(part.num_proxies + 1, np.uint32), np.empty(part.num_proxies, np.uint32)
-
+    """Nothing is pending. The lists serve all runs over a partition, one after the other."""
     near, later = no_bits(part.num_proxies), no_bits(part.num_proxies)
     places, limits = np.zeros(PLACES, np.int64), np.zeros(LIMITS, dtype)
-    ring, pile = kept_with(part, "ring and pile", make)
-    return Pending(ring, pile, near, later, places, limits)
+    lists = kept_with(part, "ring and pile", lambda: np.zeros((3, part.num_proxies + 1), np.uint32))
+    return Pending(lists, near, later, places, limits)
 
 
 _KEPT: dict[tuple[int, Any], Any] = {}
@@ -89,15 +83,16 @@ def begin(pending):  # type: ignore[no-untyped-def]
         later[word] |= near[word]
         near[word] = 0
     places[:] = 0
-    places[PILED] = list_bits(later, pending.pile)
+    places[RING], places[PILE], places[SPARE] = 0, 1, 2
+    places[PILED] = list_bits(later, pending.lists[1])
 
 
 @njit(cache=True, nogil=True)
-def edges_of_ring(pending, offsets):  # type: ignore[no-untyped-def]
-    """How many edges the nodes in the ring have."""
-    ring, edges = pending.ring, 0
+def edges_of_ring(pending, offsets, most):  # type: ignore[no-untyped-def]
+    """How many edges the nodes in the ring have; or so many, if not fewer."""
+    ring, edges = pending.lists[pending.places[RING]], 0
     head, tail = pending.places[HEAD], pending.places[TAIL]
-    while head != tail:
+    while head != tail and edges < most:
         row = ring[head]
         edges += np.int64(offsets[row + np.uint64(1)] - offsets[row])
         head = head + 1 if head + 1 < ring.size else 0
@@ -107,13 +102,13 @@ def edges_of_ring(pending, offsets):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def admit(pending, node, key):  # type: ignore[no-untyped-def]
     """A node whose value has changed waits for the bucket that is open, or for a later one."""
-    places = pending.places
+    places, ring = pending.places, pending.lists[pending.places[RING]]
     if key <= pending.limits[LIMIT] and places[OPENED]:
         if not get_bit(pending.near, node):
             set_bit(pending.near, node)
-            pending.ring[places[TAIL]] = node
-            places[TAIL] = places[TAIL] + 1 if places[TAIL] + 1 < pending.ring.size else 0
+            ring[places[TAIL]] = node
+            places[TAIL] = places[TAIL] + 1 if places[TAIL] + 1 < ring.size else 0
     elif not get_bit(pending.later, node):
         set_bit(pending.later, node)
-        pending.pile[places[PILED]] = node
+        pending.lists[places[PILE]][places[PILED]] = node
         places[PILED] += 1

@@ -1,89 +1,153 @@
-"""Ways to relax pending nodes in the order of their priority: which one is chosen, and each of them, in one place."""
+"""Ways for ranks to run an algorithm together, and the table that chooses one: nobody else asks who the others are."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
-from cusp.apps.operators.expressions.interfaces import Drain
-from cusp.apps.operators.interfaces import is_sparse, without_rounds
+from cusp.apps.operators.interfaces import is_sparse
 from cusp.partition import Partition
-from cusp.runtime import timeline
-from cusp.runtime.devices import finisher
-from gluon.label import Label
-from gluon.mail.post import both_ways, until_quiet
 from gluon.peers.inboxes_cpu import inboxes_of
 from gluon.sync import Sync
 
-SOME = 1 << 12  # edges between two looks for messages
+ANY = "none peers others cpu gpu mixed few many auto bulk async"
 
 
-def way_of(part: Partition, sync: Sync, has_order: bool = True, has_rows: bool = True) -> str:
-    """How ranks relax their pending nodes together. Collective.
+class Row(NamedTuple):
+    """A way, and where it is chosen: an entry is a word, or several.
 
-    ============================ ========= ============== =========== =============================================
-    other ranks                  order     edges per node asked for   way
-    ============================ ========= ============== =========== =============================================
-    none shares a node           yes                                  ``whole``: all in one call
-    none shares a node           no        few, or on CPU             ``whole``, as there is one bucket
-    CPUs, share memory           yes       few            not bulk    ``whole``, which tells the others
-    GPUs that are peers          yes       any            not async   ``whole``, which tells the others
-    any                          yes       few            async       ``mail``: some edges, then a look for messages
-    any                          no        any            async       ``mail``
-    any                          yes       else                       ``rounds``: the lowest bucket of all, then a sync
-    any                          no                                   ``passes``: all that changed, then a sync
-    ============================ ========= ============== =========== =============================================
-
-    Where the edges of a node are not together (``has_rows``), there are passes over all of them only. With many edges
-    per node there are few rounds, and what a rank does before it knows what others have found is mostly done again:
-    kron20, shortest paths on 2 CPU ranks, 200 ms in 14 rounds, 240 without.
+    Attributes
+    ----------
+    way : str
+    partners : {'none', 'peers', 'others'}
+        No rank shares a node with another; some do, and all reach each other's memory; some do.
+    devices : {'cpu', 'gpu', 'mixed'}
+        Of all ranks.
+    edges : {'few', 'many'}
+        Per node: :func:`~cusp.apps.operators.interfaces.is_sparse`.
+    asked : {'auto', 'bulk', 'async'}
+        By ``--execution``.
+    order : bool or None
+        Only for algorithms that have, or have not, an order in which they go; None: for all.
+    mirrors : bool or None
+        Only where some mirrors have out-edges, or none has.
     """
-    on_cpus, sparse = {*sync.plan.devices} == {"cpu"}, is_sparse(part)
-    if not has_rows:
-        return "passes"
+
+    way: str
+    partners: str = ANY
+    devices: str = ANY
+    edges: str = ANY
+    asked: str = ANY
+    order: bool | None = None
+    mirrors: bool | None = None
+
+
+# The first row counts that holds, with a way that the algorithm has on these devices. The ways are:
+#   copies  each rank has a copy of the whole graph, and does a part of the work in it
+#   whole   one call on each rank, to the end
+#   peers   the same, and while it runs, ranks write into each other's memory
+#   mail    some work, then a look for messages; no rank waits for another
+#   ahead   by an algorithm that goes on to later levels before others have ended this one
+#   rounds  work up to a point that all agree on, then a sync
+#   passes  along all edges, or those of all nodes that changed; then a sync
+# With many edges per node there are few rounds, and what a rank does before it knows what others have found is mostly
+# done again, where there is an order: kron20, shortest paths on 2 CPU ranks, 200 ms in 14 rounds, 240 without.
+TABLE = (
+    #    way     partners        devices      edges   asked for
+    Row("copies", ANY,            "cpu gpu",   ANY,    ANY),
+    Row("passes", "none",         "gpu",       "many", ANY),
+    Row("whole",  "none",         ANY,         ANY,    ANY),
+    Row("peers",  "peers",        "cpu",       "few",  "auto async"),
+    Row("mail",   "peers others", ANY,         "few",  "async"),
+    Row("mail",   "peers others", ANY,         ANY,    "async", order=False),
+    Row("ahead",  "peers",        "gpu",       "few",  ANY,    mirrors=True),
+    Row("peers",  "peers",        "gpu",       ANY,    ANY),
+    Row("ahead",  "peers others", "cpu mixed", "few",  ANY),
+    Row("rounds", ANY,            ANY,         ANY,    ANY),
+    Row("passes", ANY,            ANY,         ANY,    ANY),
+)  # fmt: skip
+
+
+def _nothing(part: Partition, sync: Sync, way: str) -> None:
+    """No preparation."""
+
+
+class Form(NamedTuple):
+    """An algorithm in the form for a way, or for several.
+
+    Attributes
+    ----------
+    run : function (part, sync, prepared, ...) -> anything
+    prepare : function (part, sync, way) -> anything
+        What its runs on one partition share.
+    """
+
+    run: Callable[..., Any]
+    prepare: Callable[[Partition, Sync, str], Any] = _nothing
+
+
+@dataclass(frozen=True, eq=False)
+class Algorithm:
+    """What an algorithm can do.
+
+    Attributes
+    ----------
+    forms : dict of Form
+        By way.
+    gpus_only : tuple of str
+        Ways for which only GPUs have a form.
+    order : bool
+        Some orders of its steps are better than others.
+    """
+
+    forms: Mapping[str, Form]
+    gpus_only: tuple[str, ...] = ()
+    order: bool = field(default=False, kw_only=True)
+
+    def way(self, part: Partition, sync: Sync) -> str:
+        """The way in which these ranks run it. Collective."""
+        return way_of(self.forms, part, sync, self.gpus_only, self.order)
+
+    def form(self, part: Partition, sync: Sync) -> Form:
+        """The form for that way. Collective."""
+        return self.forms[self.way(part, sync)]
+
+    def prepare(self, part: Partition, sync: Sync) -> dict[str, Any]:
+        """What its runs on a partition share, by way. Collective."""
+        way = self.way(part, sync)
+        return {way: self.forms[way].prepare(part, sync, way)}
+
+    def run(self, part: Partition, sync: Sync, prepared: Mapping[str, Any], *arguments: Any) -> Any:
+        """Run it in the way that these ranks have, with what :meth:`prepare` returned. Collective."""
+        way = self.way(part, sync)
+        return self.forms[way].run(part, sync, prepared[way], *arguments)
+
+
+def way_of(
+    ways: Container[str], part: Partition, sync: Sync, gpus_only: Container[str] = (), order: bool = False
+) -> str:
+    """The way that ``TABLE`` chooses among those that an algorithm has; empty if none suits these ranks. Collective."""
+    plan = sync.plan
+    devices = "mixed" if plan.mixed else plan.devices[0]
+    edges = "few" if is_sparse(part) else "many"
+    for row in TABLE:
+        has_form = row.way in ways and (devices == "gpu" or row.way not in gpus_only)
+        fits = devices in row.devices.split() and edges in row.edges.split() and sync.execution in row.asked.split()
+        kind = row.order in (None, order) and row.mirrors in (None, not plan.src.empty)
+        if has_form and fits and kind and _fits_partners(row, sync):
+            return row.way
+    return ""
+
+
+def _fits_partners(row: Row, sync: Sync) -> bool:
+    """Whether the other ranks are what a row says. Collective, as only ranks that may need their memory make it."""
+    words = row.partners.split()
     if sync.plan.apart:
-        return "whole" if has_order or sparse or part.device == "cpu" else "passes"
-    if not has_order:
-        return "mail" if sync.asynchronous else "passes"
-    if sync.peers is not None and not without_rounds(part, sync):
-        return "whole"
-    if sparse and sync.execution != "bulk" and on_cpus:
-        if sync.plan.transport == "peer" and inboxes_of(sync.comm) is not None:
-            return "whole"
-    return "mail" if without_rounds(part, sync) else "rounds"
+        return "none" in words
+    return "others" in words or ("peers" in words and _are_peers(sync))
 
 
-def relax_all(
-    name: str, drain: Drain, way: str, part: Partition, sync: Sync, label: Label, write: str, read: str
-) -> int:
-    """Relax from the updated nodes on until nothing is pending. Collective; returns buckets, runs or rounds.
-
-    ``name`` is for timelines; ``write`` and ``read`` are the ends of edges.
-    """
-
-    def timed(function: Callable[..., Any], *arguments: Any) -> Any:
-        return timeline.call(name, timeline.OPERATOR, finisher(part.device), function, *arguments)
-
-    def run() -> bool:
-        drain.add(label.swap_updated())
-        return timed(drain.run, SOME)  # type: ignore[no-any-return]
-
-    if way == "mail":
-        rounds = until_quiet(sync, run, *both_ways(label, write, read))
-        label.swap_updated()  # what the last runs have changed was relaxed in them, and all know it
-        return rounds
-    drain.add(label.swap_updated())
-    if way == "whole":
-        rounds = timed(drain.run_all, sync, write, read)
-        sync.count_peers(rounds)
-        return rounds
-    rounds = 0
-    while True:
-        lowest = sync.lowest(drain.lowest())
-        limit = drain.bucket_end(lowest)
-        if limit <= lowest and sync.total(drain.count())[0] == 0:  # as low as priorities that nothing has
-            return rounds
-        timed(drain.run_below, limit)
-        sync.reduce(label, write=write)
-        sync.broadcast(label, read=read)
-        drain.add(label.swap_updated())
-        sync.end_round()
-        rounds += 1
+def _are_peers(sync: Sync) -> bool:
+    """Whether all ranks reach each other's memory. Collective."""
+    if {*sync.plan.devices} == {"cpu"}:
+        return sync.plan.transport == "peer" and inboxes_of(sync.comm) is not None
+    return sync.peers is not None

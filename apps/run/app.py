@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from cusp.edge_lists.csr_builder import CsrSlice
 from cusp.errors import OptionError
+from cusp.input.edge_slice import EdgeSlice
 from cusp.partition import Partition
 from cusp.runtime.devices import move, to_host
 from cusp.runtime.mpi import MPI
@@ -83,7 +83,7 @@ class App:
         ``name_of(gid)`` is what a node is called. Collective.
     needs_rounds : function (options) -> str
         Why it cannot run asynchronously; empty if it can.
-    generate : function (comm, options) -> (name, CsrSlice), or None
+    generate : function (comm, options) -> (name, EdgeSlice), or None
         Makes the graph instead of the harness. Collective.
     needs_source : bool
         It starts from one node; else ``source`` is None, and there are no options that choose sources.
@@ -113,7 +113,7 @@ class App:
     nodes: tuple[str, ...] = ()
     show: Callable[[Partition, Sync, Any, Answer, argparse.Namespace, Callable[[int], str]], list[str]] | None = None
     needs_rounds: Callable[[argparse.Namespace], str] = lambda options: "each of its rounds needs all of the one before"
-    generate: Callable[[MPI.Intracomm, argparse.Namespace], tuple[str, CsrSlice]] | None = None
+    generate: Callable[[MPI.Intracomm, argparse.Namespace], tuple[str, EdgeSlice]] | None = None
 
     def reads_weights(self, options: argparse.Namespace) -> bool:
         """Whether edge weights are read."""

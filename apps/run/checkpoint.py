@@ -19,8 +19,8 @@ from cusp.input.checksum import combine
 from cusp.input.hdf5 import explained, find_dataset, open_hdf5, stored_checksum
 from cusp.input.read_cpu import read_checked
 from cusp.launch import say
-from cusp.output.dataset_writer import DatasetWriter
-from cusp.output.gid_order import at_gids, in_gid_order
+from cusp.output.dataset_writer import writing_datasets
+from cusp.output.gid_order import at_gids
 from cusp.output.whole_file import explained as explained_output
 from cusp.partition import Partition
 from cusp.runtime import signals
@@ -144,10 +144,10 @@ class Checkpoint:
         about = {"run": self._run, "rounds": rounds, "ranks": comm.size, "facts": facts}
         text = np.frombuffer(json.dumps(about, default=lambda number: number.item()).encode(), np.uint8)
         shapes = {name: (part.num_nodes, values.dtype) for name, values in labels.items()}
-        with DatasetWriter(self.path, comm, shapes | {ABOUT: (text.size, text.dtype)}, durable=True) as writer:
+        with writing_datasets(self.path, comm, shapes | {ABOUT: (text.size, text.dtype)}, durable=True) as writer:
             writer.write(ABOUT, 0, text[: text.size if comm.rank == 0 else 0])
             for name, values in labels.items():
-                writer.write(name, *in_gid_order(part, values, comm))
+                writer.write_masters(name, part, values, comm)
         self._is_ours = True
         self._interval.restart()
         if self._why > 1:

@@ -20,6 +20,7 @@ from cusp.program.cli import (
     positive,
     weighted_node,
 )
+from cusp.runtime.files import open_text
 from gluon.transports import CHOICES as TRANSPORTS
 
 DEFAULT_SCALE = 16
@@ -69,7 +70,7 @@ def weights_of(words: list[str], names: Names | None, num_nodes: int, option: st
     lines = [(option, word.rsplit(":", 1), word) for word in words]
     alone = len(words) == 1 and not _is_node(words[0], names, num_nodes)
     if alone and os.path.isfile(words[0]):
-        lines, alone = _lines_of(words[0], option), False
+        lines, alone = _lines_of(words[0]), False
     weights: dict[int, float] = {}
     for where, (node, *weight), whole in lines:
         if _is_node(whole, names, num_nodes):
@@ -82,13 +83,10 @@ def weights_of(words: list[str], names: Names | None, num_nodes: int, option: st
     return weights
 
 
-def _lines_of(path: str, option: str) -> list[tuple[str, list[str], str]]:
+def _lines_of(path: str) -> list[tuple[str, list[str], str]]:
     """Where each line of a file is that says something, that in front of its last word, and the line."""
-    try:
-        with open(path) as file:
-            lines = [(f"{path}, line {number}", line.strip()) for number, line in enumerate(file, 1)]
-    except (OSError, UnicodeDecodeError) as error:
-        raise OptionError(f"{option} {shortened(path)}: cannot be read: {error}") from None
+    with open_text(path, OptionError) as file:
+        lines = [(f"{path}, line {number}", line.strip()) for number, line in enumerate(file, 1)]
     return [(where, line.rsplit(None, 1), line) for where, line in lines if line and not line.startswith("#")]
 
 

@@ -11,7 +11,7 @@ from cusp.apps.run.cli import check_execution, with_gids
 from cusp.apps.run.keywords import Keywords, annotation_of
 from cusp.apps.run.partitioned_graph import PartitionedGraph
 from cusp.apps.run.result import Result
-from cusp.errors import OptionError, together
+from cusp.errors import OptionError, check_same, together
 from cusp.output.whole_file import Name, check_target
 from cusp.program.cli import node_list, one_node, weighted_node
 from cusp.program.traced import traced
@@ -64,6 +64,9 @@ def function_of(app: App, text: str | None = None) -> Callable[..., Result]:
                     f"columns={part.unused[0]!r}), or weights=False for lengths of 1"
                 )
             gid = part.gid(source) if app.needs_source else None
+        given = ", ".join(f"{name}={value}" for name, value in sorted(vars(chosen).items()))
+        size = f"{part.num_nodes:,} nodes, {part.num_edges:,} edges"
+        check_same(comm, "calls", f"{app.name}(a graph of {size}, source={gid}, {given})")
         checkpoint = open_checkpoint(app, part.part, comm, gid, chosen)
         chosen = argparse.Namespace(**vars(chosen) | {"checkpoint": None, "every": None})
         state = part.prepared(app, chosen)

@@ -115,7 +115,7 @@ def cc(
     execution: str = "auto",
     trace: str | PathLike[str] | None = None,
 ) -> Result:
-    """Connected components: the smallest node of each node's component, edges taken both ways.
+    """Connected components: the smallest node of each node's component, ignoring edge direction.
 
     gather : collect the labels of all nodes on every rank; otherwise each rank keeps only its own
     verify : check the answer by invariants, and raise VerificationError if it is wrong
@@ -148,7 +148,7 @@ def kcore(
     trace: str | PathLike[str] | None = None,
     k: int | None = None,
 ) -> Result:
-    """k-core: the core number of every node, edges taken both ways; or the nodes in the core of one k.
+    """k-core: the core number of every node, ignoring edge direction; or the nodes in the core of one k.
 
     gather : collect the labels of all nodes on every rank; otherwise each rank keeps only its own
     verify : check the answer by invariants, and raise VerificationError if it is wrong

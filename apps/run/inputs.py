@@ -10,12 +10,11 @@ from typing import Any
 from cusp.apps.run.cli import DEFAULT_SCALE
 from cusp.card.limit import limit_card
 from cusp.convert.conversion import read_slice, request_of
-from cusp.edge_lists.csr_builder import CsrSlice
-from cusp.errors import GraphFileError, OptionError, PolicyError, together
+from cusp.convert.memory_input import NamedSlice, header_of
+from cusp.errors import GraphFileError, OptionError, PolicyError, check_same, forgiven, together
 from cusp.formats import is_graph_file, recognise
 from cusp.input.edge_slice import EdgeSlice
 from cusp.input.graph_file import GraphHeader, read_header
-from cusp.input.memory_input import NamedSlice, header_of, slice_of_rows
 from cusp.names.graph_names import read_names
 from cusp.names.names import SortedNames
 from cusp.output.fingerprint import check_regular
@@ -30,12 +29,13 @@ from cusp.program import report
 from cusp.program.cli import policy_parameters, refuse_foreign_options
 from cusp.program.shares import with_shares
 from cusp.runtime.devices import Placement
+from cusp.runtime.files import check_unchanged
 from cusp.runtime.mpi import MPI
 from cusp.runtime.timeline import Stopwatch
 
 DEFAULT_POLICY = "oec"  # of --policy
 STAND_IN = "dbh"  # is rehearsed for a partition whose policy is not built in: it cuts edges in every way
-Generate = Callable[[MPI.Intracomm, argparse.Namespace], tuple[str, CsrSlice]]
+Generate = Callable[[MPI.Intracomm, argparse.Namespace], tuple[str, EdgeSlice]]
 
 
 @dataclass(frozen=True)
@@ -98,6 +98,8 @@ def open_input(
             raise OptionError("--memory-limit: needs a graph file, from cusp convert; this graph is in memory")
         compiled = None if is_folder else compile_policy(policy_for(comm, options), placement.device)
         header = read_header(options.graph) if is_file and not is_folder and not foreign else None
+    kind = "a folder" if is_folder else "a file of another format" if foreign else header and replace(header, path="")
+    check_same(comm, "graphs", kind)
     if compiled is None:
         return _open_saved(comm, options, weighted, placement)
     if header is not None:
@@ -110,8 +112,8 @@ def open_input(
         return replace(source, notes=[faster + "cusp convert makes a graph file, which opens faster", *source.notes])
     if generate is None:
         report.say(comm.rank, f"no graph was named: this is rmat{DEFAULT_SCALE}, a random one, made for this run")
-    name, rows = (generate or _small_rmat(weighted))(comm, options)
-    return open_slice(comm, name, slice_of_rows(rows, comm), compiled, options, placement)
+    name, edges = (generate or _small_rmat(weighted))(comm, options)
+    return open_slice(comm, name, edges, compiled, options, placement)
 
 
 def policy_for(comm: MPI.Intracomm, options: argparse.Namespace) -> Policy:
@@ -170,18 +172,13 @@ def _open_file(
     compiled, line = _with_shares(compiled, options, header, placement, comm)
 
     def build(watch: Stopwatch, csc: bool) -> Partition:
-        return partition_graph(
-            header.path,
-            compiled,
-            comm,
-            options.split,
-            weighted,
-            options.order,
-            csc,
-            watch,
-            options.memory_limit,
-            placement.device,
+        limit, device = options.memory_limit, placement.device
+        part = partition_graph(
+            header.path, compiled, comm, options.split, weighted, options.order, csc, watch, limit, device
         )
+        with together(comm):  # what was prepared for is what was read
+            check_unchanged(header.path, header.stamp)
+        return part
 
     return Input(header, compiled, build, line, read_names(header.path, comm, header.num_nodes))
 
@@ -202,6 +199,7 @@ def _open_saved(comm: MPI.Intracomm, options: argparse.Namespace, weighted: bool
             policy = load_policy(manifest.policy if known else STAND_IN, **_parameters(manifest))
             policy, header = replace(policy, name=manifest.policy), manifest.header()
         compiled = compile_policy(policy, device)
+    check_same(comm, "partitions", manifest)
     if manifest.ranks != comm.size:
         report.warn(
             comm.rank, f"{folder}: was saved for {manifest.ranks} ranks; the graph {manifest.graph} is divided anew "
@@ -221,10 +219,10 @@ def _open_saved(comm: MPI.Intracomm, options: argparse.Namespace, weighted: bool
 
 def _names_of(manifest: Manifest, comm: MPI.Intracomm) -> SortedNames | None:
     """The names of nodes in the graph that was saved, if it is still there; loading checks it. Collective."""
-    try:
-        return read_names(manifest.graph, comm, manifest.num_nodes)
-    except GraphFileError:
-        return None
+    names = None
+    with forgiven(comm, GraphFileError):
+        names = read_names(manifest.graph, comm, manifest.num_nodes)
+    return names
 
 
 def _policy_again(
@@ -255,7 +253,7 @@ def _parameters(manifest: Manifest) -> dict[str, Any]:
 def _small_rmat(weighted: bool) -> Generate:
     """A small RMAT graph, for a start without a file."""
 
-    def generate(comm: MPI.Intracomm, options: argparse.Namespace) -> tuple[str, CsrSlice]:
+    def generate(comm: MPI.Intracomm, options: argparse.Namespace) -> tuple[str, EdgeSlice]:
         from cusp.edge_lists.generators import rmat_slice
 
         weights = "1:255" if weighted else None

@@ -3,7 +3,6 @@
 import argparse
 import hashlib
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,11 @@ from cusp.apps.operators.sums.interfaces import Rows
 from cusp.apps.run.app import App
 from cusp.apps.run.keywords import Keywords
 from cusp.apps.shared.splitmix64 import splitmix64
+from cusp.errors import OptionError
 from cusp.input.checksum import as_bits, combine
 from cusp.partition import Partition
 from cusp.runtime.devices import backend, xp_of
+from cusp.runtime.files import read_input
 from cusp.runtime.mpi import MPI
 
 AT_ONCE = 1 << 20  # weights
@@ -60,4 +61,4 @@ def _described(value: Any) -> Any:
 
 
 def _content(path: str) -> str:
-    return hashlib.blake2b(Path(path).read_bytes(), digest_size=8).hexdigest()
+    return hashlib.blake2b(read_input(path, OptionError), digest_size=8).hexdigest()

@@ -13,7 +13,7 @@ from cusp.apps.run.result import gather_edges
 from cusp.errors import shortened, together
 from cusp.names.names import SortedNames
 from cusp.names.numbering import slab_of
-from cusp.output.dataset_writer import DatasetWriter
+from cusp.output.dataset_writer import writing_datasets
 from cusp.output.gid_order import in_gid_order
 from cusp.output.tables import HDF5, suffix_of, write_columns
 from cusp.output.whole_file import append_lines
@@ -51,11 +51,11 @@ def write_labels(
     shapes = {name: (part.num_nodes, values.dtype) for name, values in labels.items()}
     slab = None if names is None else slab_of(names.packed(*bounds), comm)
     shapes |= {} if slab is None else slab.shapes()
-    with DatasetWriter(path, comm, shapes, {"num_nodes": part.num_nodes}) as writer:
+    with writing_datasets(path, comm, shapes, {"num_nodes": part.num_nodes}) as writer:
         if slab is not None:
             slab.write(writer)
         for name, values in labels.items():
-            writer.write(name, *in_gid_order(part, values, comm))
+            writer.write_masters(name, part, values, comm)
 
 
 def write_edges(
@@ -75,7 +75,7 @@ def write_edges(
         write_columns(path, own, names, ("source", "target"), comm)
         return
     shapes = {name: (part.num_edges, values.dtype) for name, values in columns.items()}
-    with DatasetWriter(path, comm, shapes, {"num_nodes": part.num_nodes}) as writer:
+    with writing_datasets(path, comm, shapes, {"num_nodes": part.num_nodes}) as writer:
         for name, values in columns.items():
             writer.write(name, first, values[first:last])
 

@@ -11,8 +11,8 @@ import numpy as np
 from cusp.apps.harness import App, rehearse, wait
 from cusp.apps.run.cli import weights_of
 from cusp.apps.run.result import gather_by_gid
+from cusp.convert.memory_input import header_of
 from cusp.estimates.quality import Quality, measure_quality
-from cusp.input.memory_input import header_of
 from cusp.names.names import Names, gid_of_node
 from cusp.partition import Partition
 from cusp.policies import Policy
@@ -25,7 +25,7 @@ from gluon.sync import Sync
 
 
 class PartitionedGraph:
-    """A graph that is divided among the ranks, and what algorithms have prepared for it.
+    """A graph that is partitioned across the ranks, and what algorithms have prepared for it.
 
     >>> from cusp import partition_graph
     >>> graph = partition_graph(([0, 0, 1, 2], [1, 2, 3, 3]))

@@ -2,13 +2,11 @@
 
 import argparse
 
-import numpy as np
-
 from cusp.apps.shared.splitmix64 import splitmix64
 from cusp.errors import OptionError
 from cusp.partition import Partition
 from cusp.program import report
-from cusp.runtime.devices import to_host
+from cusp.runtime.devices import to_host, xp_of
 from cusp.runtime.mpi import MPI
 
 
@@ -27,10 +25,12 @@ def choose_sources(part: Partition, comm: MPI.Intracomm, options: argparse.Names
 
 def draw_sources(part: Partition, comm: MPI.Intracomm, wanted: int, seed: int) -> list[int]:
     """Nodes with out-edges, drawn by a seed: the same for any policy and number of ranks. Collective."""
-    candidates = to_host(part.gids[: part.num_masters][part.degrees > 0])
-    lots = splitmix64(candidates, seed)
-    best = np.argsort(lots, kind="stable")[:wanted]
-    local = list(zip(lots[best].tolist(), candidates[best].tolist()))
+    candidates = part.gids[: part.num_masters][part.degrees > 0]
+    lots = splitmix64(candidates, seed)  # all different
+    if wanted < lots.size:
+        best = xp_of(part.device).argpartition(lots, wanted)[:wanted]
+        lots, candidates = lots[best], candidates[best]
+    local = list(zip(to_host(lots).tolist(), to_host(candidates).tolist()))
     drawn = sorted(pair for pairs in comm.allgather(local) for pair in pairs)
     if not drawn:
         raise OptionError("no node has an out-edge, so none can be chosen as a source; name one with --source")

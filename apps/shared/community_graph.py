@@ -82,16 +82,19 @@ class LocalCommunities:
 def round_weights(graph: Partition, sync: Sync) -> Partition:
     """The graph with weights that add up exactly, in any order, on any device and number of ranks. Collective.
 
-    They become multiples of a power of two, of which there are at most 2^53 in the sum of all. So none changes by more
-    than 2^-52 of that sum, and whole numbers stay as they are if they add up to less than 2^52.
+    They are counted in a power of two, of which there are at most 2^53 in the sum of all. So none changes by more than
+    2^-52 of that sum, and proportions of whole numbers stay as they are if these add up to less than 2^52. Squares of
+    sums, which modularity needs, are far from the limits of floats then.
     """
     if graph.weights is None:
         return graph
-    total = sync.total(float(graph.weights.sum()))[0]
-    if not 0 < total < np.inf:
+    xp = xp_of(graph.device)
+    largest = sync.highest(float(graph.weights.max()) if graph.weights.size else 0.0)
+    if largest == 0:
         return graph
-    unit = 2.0 ** max(int(np.frexp(total)[1]) - 52, -1074)
-    return replace(graph, weights=xp_of(graph.device).rint(graph.weights / unit) * unit)
+    weights = xp.ldexp(graph.weights, -int(np.frexp(largest)[1]))  # below 1, or their sum may be infinite
+    (total,) = sync.total(float(weights.sum()))
+    return replace(graph, weights=xp.rint(xp.ldexp(weights, 52 - int(np.frexp(total)[1]))))
 
 
 def make_level(graph: Partition, loops: Any, sync: Sync) -> Level:

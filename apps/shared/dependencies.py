@@ -9,11 +9,10 @@ import numpy as np
 from cusp.apps.bfs import bfs
 from cusp.apps.bfs import prepare as prepare_bfs
 from cusp.apps.edge_operator import EdgeOperator
-from cusp.apps.operators.interfaces import Undirected
+from cusp.apps.operators.interfaces import InEdges, Undirected, in_edges_of
 from cusp.apps.operators.sums.interfaces import Betweenness, CpuBetweenness, Rows
-from cusp.apps.shared.in_edges import InEdges, in_edges_of
 from cusp.apps.shared.lengths import Lengths
-from cusp.apps.shared.whole_graph import copy_of, sum_of_copies, whole_graph
+from cusp.apps.shared.whole_graph import copy_of, sum_of_copies, whole_graph, works_in_copies
 from cusp.apps.sssp import sssp
 from cusp.errors import GraphFileError, together
 from cusp.partition import Partition
@@ -27,6 +26,7 @@ DEEPEN = EdgeOperator(
     "level + 1",
     into="dst.level",
     where="src.length >= 0 and src.length < dst.length and src.length + weight == dst.length",
+    priority="length",
 )
 
 
@@ -247,8 +247,7 @@ def sweeps_alone(part: Partition, sync: Sync, sources: int) -> Alone | None:
     It returns the sums (nodes,) float64 by global id, the number of levels, and the first of the sources with more
     shortest paths than float64 can count, where it ends, or None.
     """
-    ops = backend(Betweenness, part.device)
-    if not sync.lowest(int(ops.sweeps(part, sync, sources))):
+    if not works_in_copies(part, sync, sources):
         return None
     if part.device == "cpu":
         return partial(_sweep_rows, whole_graph(part, sync.comm))

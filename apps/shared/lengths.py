@@ -1,18 +1,24 @@
 """The lengths of edges: weights checked, and the number type and bucket width that fit them."""
 
+import sys
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from cusp.apps.edge_operator import EdgeOperator
+from cusp.apps.operators.expressions.relaxing import BY_PRIORITY
 from cusp.apps.operators.interfaces import choose_delta
 from cusp.apps.operators.traversal.interfaces import Settled, Sssp
+from cusp.apps.operators.ways import way_of
 from cusp.errors import GraphFileError, OptionError, together
 from cusp.partition import Partition
-from cusp.runtime.devices import backend
-from gluon.reduction import MIN
+from cusp.runtime.devices import backend, to_host
+from gluon.label import Label
+from gluon.reduction import MAX, MIN
 from gluon.sync import Sync
 
+MARK_TOO_FAR = EdgeOperator("1", into="dst.mark", where="src.distance < far <= src.distance + weight")
 NARROW = 2**31 - 1  # distances below it have 32 bits
 LONGEST = 2**63 - 1
 
@@ -32,7 +38,7 @@ class Lengths:
     delta : number
         Width of a bucket.
     may_overflow : bool
-        Whether a path could be too long for 64 bits.
+        Whether a path could be too long for the type.
     unit : bool
         Every edge is 1 long.
     settled : Settled or None
@@ -58,7 +64,7 @@ def measure(part: Partition, sync: Sync, delta: float | None = None) -> Lengths:
     OptionError
         ``delta`` is not above 0.
     """
-    ops = backend(Sssp, part.device)
+    ops, way = backend(Sssp, part.device), BY_PRIORITY.way(part, sync)
     weights, unit = part.weights, part.weights is None
     if weights is None:
         weights = part.storage.empty(part.num_local_edges, np.uint8)
@@ -72,19 +78,26 @@ def measure(part: Partition, sync: Sync, delta: float | None = None) -> Lengths:
     mean = sync.total(total)[0] / max(part.num_edges, 1)
     longest = largest * part.num_nodes  # a shortest path has fewer edges than the graph has nodes
     if longest >= NARROW and weights.dtype.kind != "f":
-        longest = largest * ops.most_hops(part, sync)  # and is no longer than that with the fewest edges
+        longest = largest * _most_hops(part, sync)  # and is no longer than that with the fewest edges
     dtype = np.dtype("f8" if weights.dtype.kind == "f" else "i4" if longest < NARROW else "i8")
     far: Any = MIN.identity(dtype)
     if delta is not None and not delta > 0:
         raise OptionError(f"--delta {delta:g}: the width of a bucket must be above 0")
-    settled = ops.settled_paths(part, sync, weights, dtype)
-    scale = settled.BUCKET_SCALE if settled else ops.bucket_scale(part, sync)
+    settling = way_of(("whole", "peers", "rounds"), part, sync, gpus_only=("peers", "rounds"))
+    settled = ops.settled_paths(part, sync, settling, weights, dtype) if settling else None
+    scale = settled.BUCKET_SCALE if settled else ops.bucket_scale(part, way)
     scale = sync.highest(scale)  # in a mixed job ranks may differ
     delta = delta or scale * choose_delta(mean, part.num_edges / part.num_nodes)
     if dtype.kind != "f":
         delta = max(1, round(min(delta, far)))
-    may_overflow = dtype.kind != "f" and longest >= LONGEST
+    may_overflow = longest >= (sys.float_info.max if dtype.kind == "f" else LONGEST)
     return Lengths(weights, dtype, far, delta, may_overflow, unit, settled)
+
+
+def _most_hops(part: Partition, sync: Sync) -> int:
+    """A number of hops that is enough between any two nodes with a path between them. Collective."""
+    in_one_call = way_of(("whole", "peers"), part, sync, gpus_only=("whole", "peers"))
+    return backend(Sssp, part.device).most_hops(part, sync) if in_one_call else part.num_nodes
 
 
 def refuse_unfit(part: Partition, sync: Sync, weights: np.ndarray, what: str) -> None:
@@ -98,4 +111,22 @@ def refuse_unfit(part: Partition, sync: Sync, weights: np.ndarray, what: str) ->
             raise GraphFileError(
                 f"the edge {source:,} -> {part.gids[part.targets[edge]]:,} has the weight {weights[edge]}; "
                 f"{what} need finite weights of 0 or more"
+            )
+
+
+def refuse_overflow(part: Partition, sync: Sync, source: int, distances: Any, far: Any) -> None:
+    """Raise if a node was not reached from ``source`` only because its distance does not fit. Collective.
+
+    ``distances`` are those of all proxies, ``far`` where there is no path, the largest number of their type.
+    """
+    marks, own = Label(part, np.int32, 0, MAX), slice(0, part.num_masters)
+    MARK_TOO_FAR(part, mark=marks, distance=distances, far=far.item())
+    sync.reduce(marks, write="dst")
+    lost = np.flatnonzero(to_host((marks.values[own] == 1) & (distances[own] == far)))
+    limit, advice = ("1.8e308", "") if distances.dtype.kind == "f" else ("2^63 - 2", " or floats")
+    with together(sync.comm):
+        if lost.size:
+            raise GraphFileError(
+                f"the distance from node {source:,} to node {part.gids[lost[0]]:,} is above {limit}, "
+                f"the largest that fits into 64 bits; use smaller weights{advice}"
             )

@@ -64,7 +64,10 @@ def place_by_degree(graph: Partition, sync: Sync) -> Any:
     """
     comm, xp = sync.comm, xp_of(graph.device)
     order = xp.argsort(-graph.degrees, kind="stable")
-    degrees, counts = (to_host(array) for array in xp.unique(-graph.degrees, return_counts=True))
+    descending = graph.degrees[order]
+    first = xp.diff(descending, prepend=-1) != 0  # of those with a degree
+    begins = xp.flatnonzero(first)
+    degrees, counts = to_host(-descending[begins]), np.diff(to_host(begins), append=order.size)
     everyone = comm.allgather((degrees, counts))
     distinct = np.unique(np.concatenate([values for values, _ in everyone]))
     table = np.zeros((distinct.size, comm.size), np.int64)
@@ -73,7 +76,7 @@ def place_by_degree(graph: Partition, sync: Sync) -> Any:
     starts = np.cumsum(table).reshape(table.shape) - table
     ahead = starts[np.searchsorted(distinct, degrees), comm.rank] - (np.cumsum(counts) - counts)
     label = Label(graph, np.int64, 0, MIN)
-    label.values[order] = xp.arange(order.size) + xp.asarray(np.repeat(ahead, counts))
+    label.values[order] = xp.arange(order.size) + xp.asarray(ahead)[xp.cumsum(first) - 1]
     if comm.size > 1:
         label.mark_all()
         Sync(make_plan(graph, comm, sync.plan.transport), comm).broadcast(label, read="dst")

@@ -5,16 +5,19 @@ from typing import Any
 
 import numpy as np
 
-from cusp.apps.operators.interfaces import Frontier
+from cusp.apps.edge_operator import EdgeOperator
+from cusp.apps.operators.interfaces import Frontier, InEdges, Undirected, in_edges_of
 from cusp.apps.operators.sums.interfaces import Rows
-from cusp.apps.shared.in_edges import InEdges, in_edges_of
 from cusp.apps.shared.lengths import refuse_unfit
 from cusp.errors import OptionError, together
 from cusp.partition import Partition
 from cusp.runtime.devices import backend, move, to_host, xp_of
 from gluon.label import Label
-from gluon.reduction import ADD
+from gluon.reduction import ADD, MAX
 from gluon.sync import Sync
+
+LARGEST = EdgeOperator("weight", into="src.largest")
+SMALL, LARGE = 2.0**-60, 2.0**90  # what the out-edges of a node weigh in all, if their products fit into a float32
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ def make_walk(part: Partition, sync: Sync, starting: dict[int, float] | None, pu
     OptionError, GraphFileError
         On every rank: no such node; weights that cannot be shares.
     """
-    teleport = part.storage.aside(move(_starts(part, sync, starting), part.device))
+    teleport = part.storage.aside(_starts(part, sync, starting))
     senders = int((part.degrees > 0).sum())
     if not pull:
         queue = backend(Frontier, part.device).make_queue(part)
@@ -75,7 +78,7 @@ def make_walk(part: Partition, sync: Sync, starting: dict[int, float] | None, pu
     return Walk(teleport, in_edges, rows, None, part.degrees[:senders], part.degrees[:0], None)
 
 
-def _starts(part: Partition, sync: Sync, weights: dict[int, float] | None) -> np.ndarray:
+def _starts(part: Partition, sync: Sync, weights: dict[int, float] | None) -> Any:
     """(masters,) float64: the probability that a walk starts there, equal for all nodes if none are given. Collective.
 
     Raises
@@ -84,7 +87,7 @@ def _starts(part: Partition, sync: Sync, weights: dict[int, float] | None) -> np
         On every rank.
     """
     if weights is None:
-        return np.full(part.num_masters, 1 / part.num_nodes)
+        return xp_of(part.device).full(part.num_masters, 1 / part.num_nodes)
     with together(sync.comm):
         for gid in weights:
             part.check_node(gid, "--personalize")
@@ -96,7 +99,7 @@ def _starts(part: Partition, sync: Sync, weights: dict[int, float] | None) -> np
     values = np.array([weights[gid] for gid in gids.tolist()])
     teleport = np.zeros(part.num_masters)
     teleport[lids[own]] = (values / values.sum())[own]
-    return teleport
+    return move(teleport, part.device)
 
 
 def _weighted_walk(part: Partition, sync: Sync, teleport: Any, senders: int) -> Walk:
@@ -104,16 +107,38 @@ def _weighted_walk(part: Partition, sync: Sync, teleport: Any, senders: int) -> 
     xp, csc = xp_of(part.device), part.csc or part.with_csc().csc
     assert part.weights is not None and csc is not None
     refuse_unfit(part, sync, part.weights, "ranks")
-    sums, ones = Label(part, np.float64, 0, ADD), xp.ones(part.num_proxies, np.float64)
-    rows = _all_rows(part, part.offsets)
-    backend(Rows, part.device).sum_rows(rows, 0, part.targets, ones, sums.values, part.weights)
-    sums.mark_all()
-    sync.reduce(sums, write="src")
-    strengths = sums.masters()[:senders].copy()
+    weights, into = part.weights, csc.weights
+    strengths = _strengths(part, sync, weights)[:senders]
+    some = strengths[strengths > 0]
+    lowest, highest = (float(some.min()), float(some.max())) if some.size else (1.0, 1.0)
+    if sync.total(int(not (SMALL <= lowest and highest <= LARGE)))[0]:
+        weights, into = _shares(part, sync, weights, csc.sources, into)
+        strengths = _strengths(part, sync, weights)[:senders]
     stuck = xp.flatnonzero(strengths == 0)
     strengths[stuck] = np.inf
     in_edges = InEdges(csc.offsets, csc.sources, "src", "dst")
-    return Walk(teleport, in_edges, _all_rows(part, csc.offsets), csc.weights, strengths, stuck, None)
+    return Walk(teleport, in_edges, _all_rows(part, csc.offsets), into, strengths, stuck, None)
+
+
+def _strengths(part: Partition, sync: Sync, weights: Any) -> Any:
+    """(masters,) float64: what the out-edges of each weigh in all. Collective."""
+    sums, ones = Label(part, np.float64, 0, ADD), xp_of(part.device).ones(part.num_proxies, np.float64)
+    rows = _all_rows(part, part.offsets)
+    backend(Rows, part.device).sum_rows(rows, 0, part.targets, ones, sums.values, weights)
+    sums.mark_all()
+    sync.reduce(sums, write="src")
+    return sums.masters().copy()
+
+
+def _shares(part: Partition, sync: Sync, weights: Any, sources: Any, into: Any) -> tuple[Any, Any]:
+    """Weights of out-edges and in-edges as shares of the largest of their source, so no sum is infinite. Collective."""
+    xp, largest = xp_of(part.device), Label(part, np.float64, 0, MAX)
+    LARGEST(part, largest=largest)
+    sync.reduce(largest, write="src")
+    sync.broadcast(largest, read="any")
+    largest.values[largest.values == 0] = 1
+    rows = backend(Undirected, part.device).rows_of_edges(part.offsets)
+    return xp.divide(weights, largest.values[rows]), xp.divide(into, largest.values[sources])
 
 
 def _all_rows(part: Partition, offsets: Any) -> Any:

@@ -4,11 +4,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cusp.apps.operators.sums.interfaces import Betweenness
+from cusp.apps.operators.ways import way_of
 from cusp.input.edge_slice import EdgeSlice
 from cusp.partition import Partition
 from cusp.partitioner import partition_slice
 from cusp.policies import load_policy
-from cusp.runtime.devices import move, to_host
+from cusp.runtime.devices import backend, move, to_host
 from cusp.runtime.exchange import all_to_all
 from cusp.runtime.mpi import MPI
 from gluon.plan import make_plan
@@ -16,6 +18,13 @@ from gluon.sync import Sync
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
+
+
+def works_in_copies(part: Partition, sync: Sync, tasks: int) -> bool:
+    """Whether each rank does some of that many tasks, such as sources, in a copy of its own. Collective."""
+    if not way_of(("copies",), part, sync):
+        return False
+    return bool(sync.lowest(int(backend(Betweenness, part.device).sweeps(part, sync.comm.size, tasks))))
 
 
 def whole_graph(part: Partition, comm: "Intracomm") -> tuple[np.ndarray, np.ndarray]:

@@ -6,8 +6,7 @@ import numpy as np
 
 from cusp.apps.edge_operator import EdgeOperator
 from cusp.apps.operators.interfaces import Undirected
-from cusp.apps.operators.sums.interfaces import Betweenness
-from cusp.apps.shared.whole_graph import sum_of_copies, whole_graph
+from cusp.apps.shared.whole_graph import sum_of_copies, whole_graph, works_in_copies
 from cusp.apps.verify.check import raise_first, require, tell_node
 from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
@@ -19,7 +18,7 @@ from gluon.sync import Sync
 ROUNDING = 1e-9  # relative
 TIGHT = "src.length < dst.length and src.length + weight == dst.length"
 RELAX = EdgeOperator("length + weight", into="dst.length")
-DEEPEN = EdgeOperator("level + 1", into="dst.level", where=TIGHT)
+DEEPEN = EdgeOperator("level + 1", into="dst.level", where=TIGHT, priority="length")
 COUNT = EdgeOperator("paths", into="dst.paths", where=TIGHT)
 DEPEND = EdgeOperator("src.paths / dst.paths * (1 + dst.depending)", into="src.depending", where=TIGHT)
 
@@ -47,7 +46,7 @@ def verify_betweenness(
     """
     whole = edges is None and part.weights is None and part.device == "cpu"
     found = None if edges is None else xp_of(part.device).zeros(part.num_local_edges, np.float64)
-    if whole and backend(Betweenness, part.device).sweeps(part, sync, len(sources)):
+    if whole and works_in_copies(part, sync, len(sources)):
         expected = _sum_in_copies(part, sync, sources)
     else:
         expected = _sum_along_edges(part if part.csc else part.with_csc(), sync, sources, found)
@@ -150,6 +149,7 @@ def _count_paths(part: Partition, sync: Sync, source: int) -> tuple[Label, Label
         paths.swap_updated()  # copies at mirrors are not shares of a sum
         paths.mark(_masters_at(level, step))
         sync.broadcast(paths, read="any")
+        paths.mark((level.values == step).nonzero()[0])  # also mirrors that had this value before, as of the source
         COUNT(part, frontier=paths.swap_updated(), length=length, paths=paths)
         sync.reduce(paths, write="dst")
     paths.swap_updated()
@@ -163,7 +163,7 @@ def _dependencies(part: Partition, sync: Sync, length: Label, level: Label, path
         depending.swap_updated()
         depending.mark(_masters_at(level, step))
         sync.broadcast(depending, read="any")
-        depending.mark((level.values == step).nonzero()[0])  # also mirrors whose share is 0, as it was before
+        depending.mark((level.values == step).nonzero()[0])  # and those whose share is 0
         DEPEND(part, frontier=depending.swap_updated(), length=length, paths=paths, depending=depending)
         sync.reduce(depending, write="src")
     return depending

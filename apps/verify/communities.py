@@ -13,8 +13,8 @@ from gluon.plan import make_plan
 from gluon.reduction import ADD
 from gluon.sync import Sync
 
-STRENGTH = EdgeOperator("weight", into="src.strength")
-INSIDE = EdgeOperator("weight", into="src.inside", where="src.community == dst.community")
+STRENGTH = EdgeOperator("weight / largest", into="src.strength")
+INSIDE = EdgeOperator("weight / largest", into="src.inside", where="src.community == dst.community")
 
 
 def verify_communities(
@@ -61,9 +61,13 @@ def verify_communities(
 
 
 def _strengths(graph: Partition, sync: Sync, community: Any) -> tuple[np.ndarray, float]:
-    """(masters,) float64, the strengths; and the weight of this rank's edges inside of communities. Collective."""
+    """(masters,) float64, the strengths; and the weight of this rank's edges inside of communities. Collective.
+
+    Both as multiples of the largest weight, so that their squares are neither infinite nor 0.
+    """
+    largest = sync.highest(float(graph.weights.max()) if graph.weights is not None and graph.weights.size else 0.0)
     label = everywhere(graph, Sync(make_plan(graph, sync.comm, sync.plan.transport), sync.comm), community, -1)
     strength, inside = Label(graph, np.float64, 0, ADD), Label(graph, np.float64, 0, ADD)
-    STRENGTH(graph, strength=strength)
-    INSIDE(graph, inside=inside, community=label)
+    STRENGTH(graph, strength=strength, largest=largest or 1.0)
+    INSIDE(graph, inside=inside, community=label, largest=largest or 1.0)
     return to_host(strength.masters()), float(inside.masters().sum())

@@ -7,26 +7,28 @@ import numpy as np
 from cusp.apps.edge_operator import EdgeOperator
 from cusp.apps.verify.check import everywhere, require, sum_by_name, tell_edge, tell_node
 from cusp.partition import Partition
+from cusp.runtime.compiled_code import njit
 from cusp.runtime.devices import move, to_host
+from cusp.runtime.exchange import all_to_all
 from gluon.label import Label
 from gluon.reduction import ADD, MAX
 from gluon.sync import Sync
 
-ALONG = EdgeOperator("reached", into="dst.reached")
-AGAINST = EdgeOperator("reached", into="src.reached")
 INSIDE = "src.component == dst.component"
-ALONG_INSIDE = EdgeOperator("reached", into="dst.reached", where=INSIDE)
-AGAINST_INSIDE = EdgeOperator("reached", into="src.reached", where=INSIDE)
+ALONG = EdgeOperator("reached", into="dst.reached", where=INSIDE, priority="0")  # all are equal, so each rank drains
+AGAINST = EdgeOperator("reached", into="src.reached", where=INSIDE, priority="0")
 COUNT_BETWEEN = EdgeOperator("1", into="dst.arriving", where="src.component != dst.component")
 
 
 def verify_components(part: Partition, sync: Sync, component: Any, components: int, largest: int) -> None:
-    """Check connected components, edges taken both ways. Collective.
+    """Check connected components, ignoring edge direction. Collective.
 
-    1. A node and its neighbours have the same component. 2. It is named by a node with a global id at or below their
-    own. 3. Walks from the nodes that are their own component reach all nodes. By 1 and 2 a component is connected to no
-    other and its name is at or below its smallest node; by 3 all nodes of one name are connected with the node of
-    that name, which is then the smallest. 4. The figures are those of these components.
+    1. A node and its neighbours have the same component. 2. It is named by a global id at or below their own. 3. As
+    many nodes are their own component as there are components. By 1 and 2 at most one node of each is, its smallest; so
+    by 3 all of these are, and give their components their names. 4. The figures are those of these components.
+
+    On CPUs, 3 is a pass over the edges, which counts components anew. On GPUs walks from the nodes that are their own
+    component must reach all others.
 
     Parameters
     ----------
@@ -39,7 +41,9 @@ def verify_components(part: Partition, sync: Sync, component: Any, components: i
     VerificationError
         On every rank, with the first node or edge that is wrong.
     """
-    part = part if part.symmetric or part.csc else part.with_csc()
+    on_cpus = {*sync.plan.devices} == {"cpu"}
+    if not (on_cpus or part.symmetric or part.csc):
+        part = part.with_csc()
     label = _named(part, sync, component)
 
     def describe(source: int, target: int, weights: np.ndarray) -> str:
@@ -47,8 +51,59 @@ def verify_components(part: Partition, sync: Sync, component: Any, components: i
         return f"the edge {edge} connects the components {label.values[source]} and {label.values[target]}"
 
     tell_edge(part, sync, "src.component != dst.component", describe, component=label)
-    _reach_all(part, sync, label, [ALONG] if part.symmetric else [ALONG, AGAINST])
+    if on_cpus:
+        (named,) = sync.total(int((label.masters() == part.gids[: part.num_masters]).sum()))
+        right = _count_components(part, sync, label)
+        require(sync, named == right, f"component: {named:,} nodes name one, but {right:,} components are connected")
+    else:
+        _reach_all(part, sync, label, [ALONG] if part.symmetric else [ALONG, AGAINST])
     _verify_figures(sync, label, components, largest)
+
+
+def _count_components(part: Partition, sync: Sync, label: Label) -> int:
+    """The number of connected components: every rank unites what its edges connect. Collective.
+
+    Trees of different ranks meet in the nodes that both have. A rank gets what all know of the trees of a component,
+    since 1 holds, and unites them.
+    """
+    root, gids = _trees(part.offsets, part.targets), part.gids
+    lists = sync.plan.lists("any")
+    shared = np.unique(np.concatenate([*lists.mirrors, *lists.masters, np.empty(0, np.int32)]))
+    alone = np.count_nonzero(np.bincount(root, minlength=root.size))
+    alone -= np.unique(root[shared]).size
+    keeper = label.values[shared] % sync.comm.size
+    ends = (
+        np.concatenate(all_to_all(sync.comm, [nodes[keeper == rank] for rank in range(sync.comm.size)]))
+        for nodes in (gids[shared], gids[root[shared]])
+    )
+    nodes, numbers = np.unique(np.stack([*ends]), return_inverse=True)
+    one, other = numbers.reshape(2, -1)
+    order = np.argsort(one, kind="stable")
+    united = _trees(np.searchsorted(one[order], np.arange(nodes.size + 1)), other[order])
+    (count,) = sync.total(int(alone) + np.count_nonzero(united == np.arange(nodes.size)))
+    return int(count)
+
+
+@njit(cache=True, nogil=True)
+def _trees(offsets, targets):  # type: ignore[no-untyped-def]
+    """(rows,) int32: the lowest row that edges connect each with (Galler and Fisher, CACM 1964; paths are halved)."""
+    above = np.arange(offsets.size - 1).astype(np.int32)
+    for row in range(above.size):
+        one = above[row]
+        for edge in range(offsets[row], offsets[row + 1]):
+            other = above[targets[edge]]
+            while other != above[other]:
+                above[other] = above[above[other]]
+                other = above[other]
+            while one != above[one]:
+                above[one] = above[above[one]]
+                one = above[one]
+            if one != other:
+                above[max(one, other)] = min(one, other)
+                one = min(one, other)
+    for row in range(above.size):
+        above[row] = above[above[row]]
+    return above
 
 
 def verify_strong_components(part: Partition, sync: Sync, component: Any, components: int, largest: int) -> None:
@@ -66,8 +121,8 @@ def verify_strong_components(part: Partition, sync: Sync, component: Any, compon
         return verify_components(part, sync, component, components, largest)
     part = part if part.csc else part.with_csc()
     label = _named(part, sync, component)
-    _reach_all(part, sync, label, [ALONG_INSIDE], component=label)
-    _reach_all(part, sync, label, [AGAINST_INSIDE], component=label)
+    _reach_all(part, sync, label, [ALONG])
+    _reach_all(part, sync, label, [AGAINST])
     _take_away(part, sync, label)
     _verify_figures(sync, label, components, largest)
 
@@ -80,18 +135,16 @@ def _named(part: Partition, sync: Sync, component: Any) -> Label:
     return everywhere(part, sync, component, -1)
 
 
-def _reach_all(part: Partition, sync: Sync, label: Label, steps: list[EdgeOperator], **given: Any) -> None:
-    """Raise if walks from the nodes that name components do not reach all nodes. Collective."""
-    reached = Label(part, np.int32, 0, MAX)
-    names = label.values == part.gids
-    reached.values[names] = 1
-    reached.mark(reached.device.xp.flatnonzero(names))
-    while sync.total(reached.num_updated_masters()) != (0,):
-        frontier = reached.swap_updated()
+def _reach_all(part: Partition, sync: Sync, component: Label, steps: list[EdgeOperator]) -> None:
+    """Raise if walks from the nodes that name components do not reach all of their nodes. Collective."""
+    reached, found = Label(part, np.int32, 0, MAX), 0
+    reached.values[component.values == part.gids] = 1
+    while found < (found := int(sync.total(int(reached.masters().sum()))[0])):
         for step in steps:
-            step(part, frontier=frontier, reached=reached, **given)
-        sync.reduce(reached, write="any")
-        sync.broadcast(reached, read="any")
+            reached.mark_all()
+            sync.broadcast(reached, read="any")
+            reached.mark(reached.device.xp.flatnonzero(reached.values))
+            step.until_quiet(part, sync, reached=reached, component=component)
     message = "component: not connected with the smallest node of its component is node"
     tell_node(part, sync, message, reached.masters() == 0)
 

@@ -7,6 +7,7 @@ import numpy as np
 from cusp.apps.edge_operator import EdgeOperator
 from cusp.apps.verify.check import everywhere, require, tell_node
 from cusp.partition import Partition
+from cusp.runtime.compiled_code import njit
 from cusp.runtime.devices import move, xp_of
 from gluon.label import Label
 from gluon.reduction import ADD
@@ -61,6 +62,8 @@ def verify_cores(
 def _peel(graph: Partition, sync: Sync, claim: Label, support: Label, left: Any) -> Any:
     """Remove nodes that have no more neighbours left than their number; returns the masters that remain. Collective.
 
+    On a CPU, a rank goes on with nodes of its own that others leave alone before it tells other ranks.
+
     Parameters
     ----------
     support : Label
@@ -74,13 +77,38 @@ def _peel(graph: Partition, sync: Sync, claim: Label, support: Label, left: Any)
     claim.swap_updated()  # its bits are those of the nodes that go in one round
     while sync.total(int(ready.size)) != (0,):
         left[ready] = False
-        claim.mark(ready)
-        REMOVE(graph, frontier=claim.swap_updated(), support=support, claim=claim)
+        if graph.device == "cpu":
+            support.mark(_remove(ready, graph.offsets, graph.targets, claim.values, support.values, left))
+        else:
+            claim.mark(ready)
+            REMOVE(graph, frontier=claim.swap_updated(), support=support, claim=claim)
         sync.reduce(support, write="dst")
         fewer = support.take_updated()
         fewer = fewer[fewer < graph.num_masters]
         ready = fewer[left[fewer] & (support.values[fewer] <= numbers[fewer])]
     return left
+
+
+@njit(cache=True, nogil=True)
+def _remove(ready, offsets, targets, claim, support, left):  # type: ignore[no-untyped-def]
+    """Remove these masters and those that have no more neighbours left then; returns the mirrors beside them."""
+    queue, count = np.empty(left.size, np.int64), ready.size
+    queue[:count] = ready
+    touched, place = np.zeros(claim.size, np.bool_), 0
+    while place < count:
+        node = queue[place]
+        place += 1
+        for edge in range(offsets[node], offsets[node + 1]):
+            other = targets[edge]
+            if claim[other] == claim[node]:
+                support[other] -= 1
+                if other >= left.size:
+                    touched[other] = True
+                elif left[other] and support[other] <= claim[other]:
+                    left[other] = False
+                    queue[count] = other
+                    count += 1
+    return np.flatnonzero(touched)
 
 
 def _verify_figures(sync: Sync, core: Any, degeneracy: int | None, members: int | None) -> None:

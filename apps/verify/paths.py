@@ -206,12 +206,13 @@ def _grounding(tight: str, better: str) -> tuple[EdgeOperator, EdgeOperator]:
         conditions.reverse()
     return (
         EdgeOperator(best, into="dst.support", where=" and ".join(conditions)),
-        EdgeOperator("grounded", into="dst.grounded", where=level),
+        EdgeOperator("grounded", into="dst.grounded", where=level, priority="0"),  # all are equal, so each rank drains
     )
 
 
 def _check_bounds(part: Partition, sync: Sync, paths: Paths, values: Label) -> None:
-    """Raise if an edge gives too good a bound. Collective."""
+    """Raise if an edge gives too good a bound, or leads from a node with a path to one without. Collective."""
+    dtype = values.values.dtype
 
     def describe(source: int, target: int, weights: np.ndarray) -> str:
         weight = weights.min() if paths.better == "<" else weights.max()
@@ -221,7 +222,10 @@ def _check_bounds(part: Partition, sync: Sync, paths: Paths, values: Label) -> N
             f"{int(part.gids[target])} is {values.values[target]}, over {over}"
         )
 
-    tell_edge(part, sync, f"{paths.bound} {paths.better} dst.value", describe, value=values, **paths.numbers)
+    wrong, numbers = f"{paths.bound} {paths.better} dst.value", paths.numbers
+    if paths.better == "<":  # a bound may be too large for its type, and as good as that of a node that is not reached
+        wrong, numbers = f"{wrong} or src.value < far <= dst.value", numbers | {"far": MIN.identity(dtype).item()}
+    tell_edge(part, sync, wrong, describe, value=values, **numbers)
 
 
 def _verify_parents(

@@ -31,7 +31,7 @@ def limit_card(header: GraphHeader, device: str, limit: int | None, comm: "Intra
 
 def edge_bytes(header: GraphHeader, ranks: int) -> int:
     """Bytes of the edges of a rank, once they are partitioned."""
-    return header.num_edges * (4 + (header.weight_dtype.itemsize if header.weight_dtype else 0)) // ranks
+    return header.num_edges * (4 + header.weight_bytes) // ranks
 
 
 def resident_bytes(header: GraphHeader, ranks: int, limit: int) -> int:
@@ -41,6 +41,5 @@ def resident_bytes(header: GraphHeader, ranks: int, limit: int) -> int:
 
 def bytes_needed(header: GraphHeader, ranks: int) -> int:
     """Bytes of the card that a rank needs while a graph is partitioned: what it reads, receives and makes."""
-    weight = header.weight_dtype.itemsize if header.weight_dtype else 0
-    read = header.num_edges * (header.index_dtype.itemsize + weight) // ranks
+    read = header.num_edges * (header.index_dtype.itemsize + header.weight_bytes) // ranks
     return read * (1 + (ranks > 1)) + edge_bytes(header, ranks) + header.num_nodes * NODE_BYTES

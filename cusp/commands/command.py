@@ -1,7 +1,7 @@
 """The command ``cusp``: every program by its name, as ``cusp bfs graph.h5`` or ``mpirun -n 4 cusp bfs graph.h5``.
 
 Unlike ``python -m``, it does not take modules of the current folder for ours, such as a folder ``apps`` of the user's.
-``cusp --help`` and ``cusp --version`` load neither MPI nor numba.
+On one rank, ``cusp --help`` and ``cusp --version`` load neither MPI nor numba.
 """
 
 import argparse
@@ -65,7 +65,20 @@ def main() -> NoReturn:
     if name in COMMANDS:
         run(name, argv)
     code, text = about(name, argv)
-    sys.exit(say(text, code) if signals.launched()[1] == 0 else code)
+    if signals.launched()[0] == 1:
+        sys.exit(say(text, code))
+    tell(code, text)
+
+
+def tell(code: int, text: str) -> NoReturn:
+    """Say something once, on several ranks, unless they were started with different commands. Collective."""
+    from cusp.launch import check_commands, run_main  # loads MPI
+
+    def main(comm: Any, argv: list[str]) -> int:
+        check_commands(comm, argv)
+        return int(say(text, code)) if comm.rank == 0 else code
+
+    run_main(main)
 
 
 def run(name: str, argv: list[str]) -> NoReturn:
@@ -105,14 +118,15 @@ def about(name: str, argv: list[str]) -> tuple[int, str]:
     return 2, f"error: no command {name!r}{f', but {near[0]!r}' if near else ''}; cusp --help lists all commands"
 
 
-def say(text: str, code: int) -> int | str:
-    """Write to standard output, or to that of errors with a code that is not 0; what ``sys.exit`` gets then."""
+def say(text: str, code: int) -> int:
+    """Write to standard output, or to that of errors with a code that is not 0; the code to exit with."""
     try:
         os.write(2 if code else 1, f"{text}\n".encode())
     except BrokenPipeError:  # the reader has left, as in "| head"
         return 1
     except OSError as error:
-        return f"error: standard output: cannot be written: {error.strerror}"
+        sys.stderr.write(f"error: standard output: cannot be written: {error.strerror}\n")
+        return 1
     return code
 
 
@@ -124,7 +138,7 @@ def usage() -> str:
     lists = "\n".join(f"{group}\n{lines}" for group, lines in groups.items())
     return (
         "usage: cusp COMMAND ...; on several ranks: mpirun -n 4 cusp COMMAND ...\n"
-        "Divide a graph among MPI ranks, and run algorithms on it.\n\n"
+        "Partition a graph across MPI ranks, and run algorithms on it.\n\n"
         f"{lists}\n"
         "cusp COMMAND --help    the options of a command\n"
         "cusp completion bash   a script that completes commands and options in bash; likewise zsh\n"

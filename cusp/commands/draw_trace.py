@@ -10,7 +10,6 @@ Time in a nested span counts only for that span. Needs matplotlib.
 """
 
 import argparse
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +19,7 @@ import numpy as np
 from cusp.errors import InputError, together
 from cusp.estimates.plot import FAINT, INK, check_plot, pyplot_for, save_picture
 from cusp.launch import Parser, description, parse_together, program, run_main
+from cusp.runtime.files import from_json, is_number, is_word, read_input
 from cusp.runtime.mpi import MPI
 from cusp.runtime.timeline import COMPILE, OPERATOR, PHASE, ROUND, SYNC, WAIT
 
@@ -86,15 +86,22 @@ def read_events(path: str) -> list[dict[str, Any]]:
     InputError
         There is no such file, or it is not a trace of ours.
     """
-    try:
-        events = json.loads(Path(path).read_text())["traceEvents"]
-        for event in events:
-            event["pid"], event["name"], event["ph"] == "M" or (event["cat"], event["ts"], event["dur"])
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError):
-        raise InputError(f"{path}: is not a timeline that --trace wrote") from None
-    return list(events)
+    trace = from_json(read_input(path, InputError), f"{path}:", InputError)
+    events = trace.get("traceEvents") if isinstance(trace, dict) else None
+    if not isinstance(events, list) or not all(map(_is_event, events)):
+        raise InputError(f"{path}: is not a timeline that --trace wrote")
+    return events
+
+
+def _is_event(event: Any) -> bool:
+    """Whether an event of a trace says what is drawn of it: the name of a rank, or a span of some kind."""
+    if not isinstance(event, dict) or not is_word(event.get("name")) or not is_number(event.get("pid")):
+        return False
+    if event.get("ph") == "X":
+        numbers = (event.get(name) for name in ("ts", "dur", "tid"))
+        return (event.get("cat") in (*KINDS, ROUND) or event.get("tid") != 0) and all(map(is_number, numbers))
+    arguments = event.get("args")
+    return event["name"] != "process_name" or (isinstance(arguments, dict) and is_word(arguments.get("name")))
 
 
 def ranks_of(events: Iterable[dict[str, Any]]) -> list[tuple[int, str]]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from cusp.formats import FORMATS, open_edges
 from cusp.formats.binary import check_offsets
-from cusp.formats.source import CHUNK_EDGES, EdgeSource, is_gzip
+from cusp.formats.source import CHUNK_EDGES, Asked, EdgeSource, is_gzip
 from cusp.input.checksum import checksum
 from cusp.input.edge_slice import compare_sums
 from cusp.input.graph_file import GraphHeader, read_direct, read_header
@@ -24,7 +24,7 @@ def describe(path: Path, format: str | None = None, columns: list[str] | None = 
     GraphFileError
         The file cannot be read; with ``check`` also if a checksum differs from the data.
     """
-    source = open_edges(path, format, columns)
+    source = open_edges(path, format, Asked(columns=columns))
     facts = graph_file_facts(path, check) if source.format == "hdf5" else header_facts(source)
     width = max(len(name) for name, _ in facts)
     return "\n".join([f"{path}:", *(f"  {name:{width}}  {value}" for name, value in facts)])

@@ -12,7 +12,6 @@ The picture needs matplotlib; without ``-o``, there is only the table.
 """
 
 import argparse
-import json
 import statistics
 from collections import defaultdict
 from pathlib import Path
@@ -22,6 +21,7 @@ from cusp.errors import InputError, OptionError, together
 from cusp.estimates.plot import FAINT, INK, MARKERS, check_plot, draw_sizes, pyplot_for, save_picture
 from cusp.launch import Parser, description, parse_together, program, run_main
 from cusp.program import report
+from cusp.runtime.files import from_json, is_number, is_word, open_text
 from cusp.runtime.mpi import MPI
 
 KIND = ("app", "graph", "policy", "device", "threads", "transport", "execution")  # what tells one line from another
@@ -69,18 +69,22 @@ def read_rows(path: str) -> list[dict[str, Any]]:
         There is no such file, or a line of it is no row of an app.
     """
     rows = []
-    try:
-        lines = Path(path).read_text().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: {getattr(error, 'strerror', None) or 'is not a file of rows'}") from None
-    for number, line in enumerate(lines, 1):
-        try:
-            row = json.loads(line)
-            row["app"], row["ranks"] + 0, row["seconds"] + 0
-        except (ValueError, KeyError, TypeError):
-            raise InputError(f"{path}, line {number}: is not a row that an app wrote with --rows") from None
-        rows.append(row)
+    with open_text(path, InputError) as lines:
+        for number, line in enumerate(lines, 1):
+            row = from_json(line, f"{path}, line {number}:", InputError)
+            if not _is_row(row):
+                raise InputError(f"{path}, line {number}: is not a row that an app wrote with --rows")
+            rows.append(row)
     return rows
+
+
+def _is_row(row: Any) -> bool:
+    """Whether this has the name of an app, some ranks and seconds, and words or numbers for the rest of its kind."""
+    if not isinstance(row, dict) or not is_word(row.get("app")):
+        return False
+    kind = [row.get(name) for name in KIND]
+    numbers = type(row.get("ranks")) is int and is_number(row["ranks"], 1) and is_number(row.get("seconds"), 1e-12)
+    return numbers and all(value is None or is_word(value) or is_number(value) for value in kind)
 
 
 def join_threads(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -1,1 +1,1 @@
-"""From a file of any format to rows of a graph, in memory or in a graph file."""
+"""From a file of any format, or a graph in memory, to rows, in memory or in a graph file."""

@@ -1,27 +1,26 @@
 """From the edges of any format to rows of a graph, in a graph file or in memory: read, weigh, sort on all ranks."""
 
 import argparse
-from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cusp.convert.weights import Weigher, is_column, make_weigher
+from cusp.convert.memory_input import NamedSlice
+from cusp.convert.weights import Weigh, is_column, make_weigher
 from cusp.edge_lists.csr_plan import check_num_nodes
-from cusp.errors import GraphFileError, OptionError, shortened, together
+from cusp.errors import GraphFileError, OptionError, check_same, shortened, together
 from cusp.formats import EdgeSource, open_edges
-from cusp.formats.source import EncodingError, FractionalWeightError, WideIdsError
-from cusp.input.memory_input import NamedSlice, slice_of_rows
-from cusp.names.numbering import names_of
+from cusp.formats.source import Asked, EncodingError, FractionalWeightError, WideIdsError
+from cusp.names.numbering import NameSlab, name_ids, names_of, number_names, slab_of
+from cusp.output.tables import HDF5, TABLES, check_suffix, suffix_of, write_columns
+from cusp.output.whole_file import check_target
+from cusp.runtime.files import check_unchanged, described, stamp
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
     from cusp.edge_lists.csr_builder import CsrBuilder
-    from cusp.names.numbering import NameSlab
-
-T = TypeVar("T")
 
 SMALL = 1 << 30  # bytes of offsets that any file may ask for
 LONELY = 1000  # bytes of offsets for each byte of the file: most nodes would have no edge
@@ -32,18 +31,13 @@ class SparseIdsError(GraphFileError):
 
 
 @dataclass(frozen=True)
-class Request:
+class Request(Asked):
     """What is to be read, and what is to become of it; see ``cusp convert --help``.
 
     Attributes
     ----------
     input : str
     format : str, optional
-    columns : list of str, optional
-        Source, target and perhaps weight.
-    ids : str
-        What whole numbers are: ``names`` or ``numbers`` of nodes; or ``auto``, see
-        :func:`cusp.input.memory_input.named_slice`.
     symmetrize, drop_loops, dedup : bool
     nodes : int, optional
     weights : str
@@ -55,14 +49,12 @@ class Request:
     scratch : str, optional
     insist : bool
         Refuse a file without weights whose columns of numbers may be meant as such.
-    real, dense, latin1 : bool
-        Weights are floats; the comment ``# Nodes: N`` of a text file counts all ids; texts are in Latin-1.
+    dense : bool
+        The comment ``# Nodes: N`` of a text file counts all ids.
     """
 
     input: str
     format: str | None = None
-    columns: list[str] | None = None
-    ids: str = "auto"
     symmetrize: bool = False
     drop_loops: bool = False
     dedup: bool = False
@@ -73,9 +65,16 @@ class Request:
     memory_limit: int | None = None
     scratch: str | None = None
     insist: bool = False
-    real: bool = False
     dense: bool = True
-    latin1: bool = False
+
+
+# Guesses from the first lines of a text file, which may prove wrong further down -> what the file is read again with.
+WRONG_GUESSES: dict[type[GraphFileError], dict[str, Any]] = {
+    FractionalWeightError: {"real_weights": True},
+    WideIdsError: {"ids": "names"},
+    EncodingError: {"latin1": True},
+    SparseIdsError: {"dense": False},
+}
 
 
 def request_of(options: argparse.Namespace, **more: Any) -> Request:
@@ -99,42 +98,32 @@ def convert(
     InputError
         On every rank.
     """
-    from cusp.output.whole_file import check_target
-
     check_target(output, comm)  # which may be the input: it is replaced when the new file is complete
-
-    def write(builder: "CsrBuilder", source: EdgeSource, names: "NameSlab | None") -> tuple[int, int]:
-        written = write_graph(builder, comm, output, transpose, names)
-        if notes is not None:
-            notes.extend([*source.notes, *hints_of(source)])
-        return written
-
-    return _read(comm, request, write)
+    builder, source, names = _read(comm, request)
+    if notes is not None:
+        notes.extend([*source.notes, *hints_of(source)])
+    return write_graph(builder, comm, output, transpose, names)
 
 
 def check_output(output: str, transpose: bool) -> None:
     """Raise unless :func:`write_graph` knows the suffix of a file, and what to do with a transpose."""
-    from cusp.output.tables import HDF5, TABLES, check_suffix, suffix_of
-
     check_suffix(output, (*HDF5, *TABLES), "--output")
     if transpose and suffix_of(output) in TABLES:
         raise OptionError("--transpose: is for graph files; a table has each edge once")
 
 
 def write_graph(
-    builder: "CsrBuilder", comm: "Intracomm", output: str, transpose: bool = False, slab: "NameSlab | None" = None
+    builder: "CsrBuilder", comm: "Intracomm", output: str, transpose: bool = False, slab: NameSlab | None = None
 ) -> tuple[int, int]:
     """Write a graph file, or by the suffix a table that :func:`convert` reads again; numbers of nodes and edges.
 
     Collective.
     """
-    from cusp.output.tables import TABLES, suffix_of, write_columns
-
     if suffix_of(output) not in TABLES:
         return builder.write(output, transpose, slab)
     rows, names = builder.build(), None if slab is None else names_of(slab, comm)
     sources = rows.first_node + np.repeat(np.arange(rows.indptr.size - 1), np.diff(rows.indptr))
-    columns = {"source": sources, "target": rows.indices} | ({} if rows.weights is None else {"weight": rows.weights})
+    columns = {"source": sources, "target": rows.targets} | ({} if rows.weights is None else {"weight": rows.weights})
     write_columns(output, columns, names, ("source", "target"), comm)
     return rows.num_nodes, rows.num_edges
 
@@ -147,7 +136,7 @@ def hints_of(source: EdgeSource) -> list[str]:
     ]
 
 
-def read_slice(comm: "Intracomm", request: Request) -> "NamedSlice":
+def read_slice(comm: "Intracomm", request: Request) -> NamedSlice:
     """A file of any format in memory: this rank's slice of it. Collective.
 
     Raises
@@ -155,47 +144,31 @@ def read_slice(comm: "Intracomm", request: Request) -> "NamedSlice":
     InputError
         On every rank.
     """
-
-    def build(builder: "CsrBuilder", source: EdgeSource, slab: "NameSlab | None") -> NamedSlice:
-        names = None if slab is None else names_of(slab, comm)
-        return NamedSlice(slice_of_rows(builder.build(), comm, names), names, source.notes, source.unused)
-
-    return _read(comm, request, build)
+    builder, source, slab = _read(comm, request)
+    names = None if slab is None else names_of(slab, comm)
+    return NamedSlice(builder.build(names), names, source.notes, source.unused)
 
 
-def _read(comm: "Intracomm", request: Request, finish: "Callable[[CsrBuilder, EdgeSource, NameSlab | None], T]") -> T:
-    """Read all edges and finish. Collective.
-
-    Guesses from the first lines of a text file may prove wrong further down: that weights are integers, that ids fit
-    into int64, that it is in UTF-8, and that its comment ``# Nodes: N`` counts all ids. If so, the file is read again
-    without the guess.
-    """
-    request = replace(request, real=(request.weight_type or "").startswith("float"))
+def _read(comm: "Intracomm", request: Request) -> "tuple[CsrBuilder, EdgeSource, NameSlab | None]":
+    """Read all edges; again, if a guess from the first lines was wrong. Collective."""
+    request = replace(request, real_weights=(request.weight_type or "").startswith("float"))
     while True:
         try:
-            return finish(*_fill_builder(comm, request))
-        except FractionalWeightError:
-            if request.real:
+            return _fill_builder(comm, request)
+        except tuple(WRONG_GUESSES) as error:
+            again = replace(request, **WRONG_GUESSES[type(error)])
+            if again == request or (again.ids != request.ids and request.ids != "auto"):
                 raise
-            request = replace(request, real=True)
-        except WideIdsError:
-            if request.ids != "auto":
-                raise
-            request = replace(request, ids="names")
-        except EncodingError:
-            if request.latin1:
-                raise
-            request = replace(request, latin1=True)
-        except SparseIdsError:
-            request = replace(request, dense=False)
+            request = again
 
 
 def _fill_builder(comm: "Intracomm", request: Request) -> "tuple[CsrBuilder, EdgeSource, NameSlab | None]":
-    from cusp.edge_lists.csr_builder import CsrBuilder, memory_for_one
+    from cusp.edge_lists.csr_builder import CsrBuilder, memory_for_one  # takes time, which graph files save
 
     limit = request.memory_limit or memory_for_one()
     with together(comm):
-        source = open_edges(request.input, request.format, request.columns, request.real, request.ids, request.latin1)
+        before = stamp(request.input)
+        source = open_edges(request.input, request.format, request)
         if request.insist and source.unused and request.weights == "keep":
             raise OptionError(
                 f"{source.path}: no column is known to be the weight of edges, and there is "
@@ -204,25 +177,21 @@ def _fill_builder(comm: "Intracomm", request: Request) -> "tuple[CsrBuilder, Edg
             )
         stated = source.min_nodes if request.dense else 0
         num_nodes = _num_nodes(request, source) or stated or None
-        weigh = make_weigher(request.weights, request.weight_type, request.seed, source)
+        weight_dtype, weigh = make_weigher(request.weights, request.weight_type, request.seed, source)
         if source.dictionary is not None:
             source.dictionary.limit = limit // 2
             limit //= 2
         any_ids = source.dictionary is None and num_nodes is None and request.ids != "numbers"
         builder = CsrBuilder(
-            comm,
-            num_nodes=num_nodes,
-            weight_dtype=weigh.dtype,
-            symmetrize=request.symmetrize and not source.symmetric,
-            drop_loops=request.drop_loops,
-            dedup=request.dedup,
-            memory_limit=limit,
-            scratch=request.scratch,
-            symmetric=source.symmetric,
-            any_ids=any_ids,
-        )
+            comm, num_nodes=num_nodes, weight_dtype=weight_dtype, drop_loops=request.drop_loops, dedup=request.dedup,
+            symmetrize=request.symmetrize and not source.symmetric, symmetric=source.symmetric,
+            memory_limit=limit, scratch=request.scratch, any_ids=any_ids,
+        )  # fmt: skip
+        given = described(source.path)
+    check_same(comm, "graphs", given)
     with together(comm):
         asymmetry = _fill(builder, source, weigh, comm, request.nodes, 0 if request.nodes else stated, any_ids)
+        check_unchanged(request.input, before)
     edges_read, asymmetry = comm.allreduce(source.edges_read), comm.allreduce(asymmetry) % 2**64
     sums = comm.allgather(source.sums)
     with together(comm):
@@ -240,10 +209,8 @@ def _fill_builder(comm: "Intracomm", request: Request) -> "tuple[CsrBuilder, Edg
     return builder, source, slab
 
 
-def _names(comm: "Intracomm", source: EdgeSource, builder: "CsrBuilder", ids: str) -> "NameSlab | None":
+def _names(comm: "Intracomm", source: EdgeSource, builder: "CsrBuilder", ids: str) -> NameSlab | None:
     """The names of nodes, if they have some: those that were read, by which nodes are now numbered. Collective."""
-    from cusp.names.numbering import name_ids, number_names, slab_of
-
     if source.dictionary is not None:
         numbers, slab = number_names(source.dictionary.known(), comm)
         builder.renumber(numbers, slab.num_nodes)
@@ -254,14 +221,9 @@ def _names(comm: "Intracomm", source: EdgeSource, builder: "CsrBuilder", ids: st
 
 
 def _fill(
-    builder: "CsrBuilder",
-    source: EdgeSource,
-    weigh: Weigher,
-    comm: "Intracomm",
-    nodes: int | None,
-    stated: int,
+    builder: "CsrBuilder", source: EdgeSource, weigh: Weigh, comm: "Intracomm", nodes: int | None, stated: int,
     any_ids: bool,
-) -> int:
+) -> int:  # fmt: skip
     """Add this rank's share of the edges: ``nodes`` is the requested number, ``stated`` the file's guess.
 
     Returns their asymmetry: 0 in sum over all ranks if the file lists each edge at both ends as it should.

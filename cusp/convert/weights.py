@@ -1,46 +1,15 @@
 """Which weights a converted graph gets: those of the file, none, or random ones."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 
+from cusp.edge_lists.weight_codes import WEIGHT_TYPES as KNOWN
 from cusp.errors import GraphFileError, OptionError
 from cusp.formats.source import EdgeSource
 
-if TYPE_CHECKING:
-    from cusp.edge_lists.random_weights import WeightRule
-
-WEIGHT_TYPES = [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)] + [
-    "float32",
-    "float64",
-]
-
-
-@dataclass(frozen=True)
-class Weigher:
-    """Called with ``(sources, targets, weights or None)`` of some edges, and returns their weights or None.
-
-    Attributes
-    ----------
-    dtype : dtype or None
-        Of the weights that the graph gets; None: no weights.
-    rule : WeightRule or None
-        How random weights are drawn; None: the given ones are kept.
-    seed : int
-        Of the random weights, which depend only on it and on the two ends, in either order.
-    """
-
-    dtype: np.dtype | None
-    rule: "WeightRule | None" = None
-    seed: int = 1
-
-    def __call__(self, sources: np.ndarray, targets: np.ndarray, weights: np.ndarray | None) -> np.ndarray | None:
-        if self.dtype is None:
-            return None
-        if self.rule is None:
-            return weights
-        return self.rule.weights(sources.astype(np.int64), targets.astype(np.int64), self.seed)
+WEIGHT_TYPES = [dtype.name for dtype in KNOWN]
+Weigh = Callable[[np.ndarray, np.ndarray, np.ndarray | None], np.ndarray | None]
 
 
 def is_column(weights: str) -> bool:
@@ -48,8 +17,11 @@ def is_column(weights: str) -> bool:
     return weights not in ("keep", "none") and ":" not in weights
 
 
-def make_weigher(weights: str, weight_type: str | None, seed: int, source: EdgeSource) -> Weigher:
-    """Turn --weights, --weight-type and --seed into a Weigher.
+def make_weigher(weights: str, weight_type: str | None, seed: int, source: EdgeSource) -> tuple[np.dtype | None, Weigh]:
+    """Turn --weights, --weight-type and --seed into the type of the weights, and what weighs some edges.
+
+    That is called with ``(sources, targets, weights or None)`` and returns their weights, or None. Random ones depend
+    only on the seed and on the two ends, in either order.
 
     Raises
     ------
@@ -69,16 +41,18 @@ def make_weigher(weights: str, weight_type: str | None, seed: int, source: EdgeS
                 "get at the end; convert it without, then the graph file with them"
             )
         _refuse_rounding(weights, rule.dtype, requested)
-        return Weigher(requested or rule.dtype, rule, seed)
+        return requested or rule.dtype, lambda sources, targets, _: rule.weights(
+            sources.astype(np.int64), targets.astype(np.int64), seed
+        )
     if weights == "none" or source.weight_dtype is None:
         if requested is not None:
             raise OptionError(f"--weight-type {requested}: there are no weights; --weights 1:255 makes random ones")
-        return Weigher(None)
+        return None, lambda *edges: None
     _refuse_rounding(str(source.path), source.weight_dtype, requested)
     dtype = requested or source.weight_dtype.newbyteorder("=")
-    if dtype.name not in WEIGHT_TYPES:
+    if dtype not in KNOWN:
         raise GraphFileError(f"{source.path}: has weights of type {dtype}; choose one with --weight-type")
-    return Weigher(dtype)
+    return dtype, lambda sources, targets, stored: stored
 
 
 def _refuse_rounding(origin: str, dtype: np.dtype, requested: np.dtype | None) -> None:

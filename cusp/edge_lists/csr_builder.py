@@ -1,7 +1,6 @@
 """Turn a stream of edges, spread over the ranks, into CSR, in memory or in a graph file."""
 
 import os
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,8 +13,14 @@ from cusp.edge_lists.edge_store import Chunk, EdgeStore
 from cusp.edge_lists.spool import Budget, Spool
 from cusp.edge_lists.weight_codes import WEIGHT_TYPES
 from cusp.errors import GraphFileError, together
+from cusp.input.checksum import as_bits, combine
+from cusp.input.edge_slice import EdgeSlice
+from cusp.input.graph_file import index_dtype
+from cusp.input.read_cpu import asymmetry
+from cusp.names.names import Names
 from cusp.names.numbering import NameSlab
-from cusp.output.graph_writer import GraphWriter, index_dtype
+from cusp.output.dataset_writer import DatasetWriter
+from cusp.output.graph_writer import writing_graph
 from cusp.output.whole_file import check_target
 from cusp.runtime.mpi import MPI
 from cusp.runtime.signals import local_ranks
@@ -31,35 +36,6 @@ def memory_for_one() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2 // local_ranks()
 
 
-@dataclass(frozen=True)
-class CsrSlice:
-    """One rank's rows of a CSR graph; in rank order the slices cover all nodes and edges.
-
-    Attributes
-    ----------
-    num_nodes, num_edges : int
-        Of the whole graph.
-    first_node, first_edge : int
-        Where this slice starts.
-    indptr : (n + 1,) int64
-        Row ``first_node + i`` is ``indptr[i]`` to ``indptr[i + 1]`` of the arrays below; starts with 0.
-    indices : (e,) uint32, or int64 if ``num_nodes > 2**32``
-        Targets, ascending in each row.
-    weights : (e,) array or None
-    symmetric : bool
-        Whether each edge has its reverse.
-    """
-
-    num_nodes: int
-    num_edges: int
-    first_node: int
-    first_edge: int
-    indptr: np.ndarray
-    indices: np.ndarray
-    weights: np.ndarray | None
-    symmetric: bool
-
-
 class CsrBuilder:
     """Collects edges on every rank and sorts them into rows by :meth:`build` or :meth:`write`, once.
 
@@ -68,7 +44,7 @@ class CsrBuilder:
     >>> builder = CsrBuilder(MPI.COMM_SELF, symmetrize=True)
     >>> builder.add([0, 0], [2, 1])
     >>> rows = builder.build()
-    >>> rows.indptr, rows.indices
+    >>> rows.indptr, rows.targets
     (array([0, 2, 3, 4]), array([1, 2, 0, 0], dtype=uint32))
 
     Parameters
@@ -211,10 +187,11 @@ class CsrBuilder:
                     )
         return np.unique(np.concatenate([ids, *more]))
 
-    def build(self) -> CsrSlice:
-        """Return this rank's rows. Collective.
+    def build(self, names: Names | None = None) -> EdgeSlice:
+        """Return this rank's rows, their targets ascending, of a graph whose nodes have these names. Collective.
 
-        The nodes are divided so that all ranks have about the same number of edges.
+        The nodes are divided so that all ranks have about the same number of edges. Whether the graph is symmetric is
+        found out.
 
         Raises
         ------
@@ -222,20 +199,24 @@ class CsrBuilder:
             On every rank, if a scratch file cannot be written or read.
         """
         self._use()
-        plan = self._plan()
+        plan, comm = self._plan(), self._comm
         spool = Spool(self._budget, self._scratch)
         buckets = self._sorted_buckets(plan, spool, swap=False)
-        first_edge, num_edges = self._edge_range(buckets)
-        first_node, last_node = plan.first_node[plan.first_bucket[self._comm.rank : self._comm.rank + 2]].tolist()
+        _, num_edges = self._edge_range(buckets)
+        bounds = plan.first_node[plan.first_bucket]
+        first_node, last_node = bounds[comm.rank : comm.rank + 2].tolist()
         count = sum(bucket.num_edges for bucket in buckets)
         indptr = np.empty(last_node - first_node + 1, np.int64)
         indices = np.empty(count, index_dtype(plan.num_nodes))
         dtype = self._options.weight_dtype
         weights = None if dtype is None else np.empty(count, dtype)
-        with together(self._comm):
+        with together(comm):
             collect_buckets(spool, buckets, indptr, indices, weights)
         spool.close()
-        return CsrSlice(plan.num_nodes, num_edges, first_node, first_edge, indptr, indices, weights, self._symmetric)
+        targets = as_bits(indices)
+        unpaired = 0 if self._symmetric else int(asymmetry(first_node, indptr, targets))
+        graph = (plan.num_nodes, num_edges, combine(comm.allgather(unpaired)) == 0)
+        return EdgeSlice(*graph, bounds, first_node, indptr, targets, weights, names=names)
 
     def write(
         self, path: str | os.PathLike[str], transpose: bool = False, names: NameSlab | None = None
@@ -265,7 +246,7 @@ class CsrBuilder:
         spool = Spool(self._budget, self._scratch)
         buckets = self._sorted_buckets(plan, spool, swap=False, keep_edges=swap)
         first_edge, num_edges = self._edge_range(buckets)
-        with GraphWriter(
+        with writing_graph(
             path, self._comm, num_nodes=plan.num_nodes, num_edges=num_edges,
             weight_dtype=self._options.weight_dtype, symmetric=self._symmetric, transpose=transpose,
             names=names,
@@ -310,15 +291,15 @@ class CsrBuilder:
         comm.Allreduce(MPI.IN_PLACE, records, MPI.SUM)
         low, high = edges.code_range
         codes = comm.allreduce(low, MPI.MIN), comm.allreduce(high, MPI.MAX)
-        return make_plan(num_nodes, records, comm.size, codes if codes[1] >= 0 else None, options.capacity)
+        return make_plan(options, num_nodes, records, comm.size, codes if codes[1] >= 0 else None)
 
     def _sorted_buckets(self, plan: Plan, spool: Spool, *, swap: bool, keep_edges: bool = False) -> list[SortedBucket]:
         """Scatter and sort all edges into ``spool``. Collective."""
         record_spool = Spool(self._budget, self._scratch)
         records = RecordStore(record_spool)
         rounds = self._comm.allreduce(self._edges.num_chunks, MPI.MAX)
-        scatter(self._comm, plan, self._options, self._edges.chunks(swap, keep_edges), rounds, records)
-        buckets = BucketSort(plan, self._options, record_spool, spool).sort(self._comm, records)
+        scatter(self._comm, plan, self._edges.chunks(swap, keep_edges), rounds, records)
+        buckets = BucketSort(plan, record_spool, spool).sort(self._comm, records)
         record_spool.close()
         return buckets
 
@@ -328,7 +309,7 @@ class CsrBuilder:
         return sum(counts[: self._comm.rank]), sum(counts)
 
     def _write_group(
-        self, writer: GraphWriter, group: str, spool: Spool, buckets: list[SortedBucket], first_edge: int
+        self, writer: DatasetWriter, group: str, spool: Spool, buckets: list[SortedBucket], first_edge: int
     ) -> None:
         """Write this rank's rows, and on rank 0 the head of ``indptr``. Collective."""
         with together(self._comm):

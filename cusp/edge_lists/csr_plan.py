@@ -44,6 +44,7 @@ class Plan:
 
     Attributes
     ----------
+    options : SortOptions
     num_nodes : int
     cell_shift : int
         A source's cell is ``source >> cell_shift``.
@@ -60,6 +61,7 @@ class Plan:
         Whether the codes need a separate array.
     """
 
+    options: SortOptions
     num_nodes: int
     cell_shift: int
     bucket_of_cell: np.ndarray
@@ -94,20 +96,19 @@ def num_cells(num_nodes: int) -> int:
 
 
 def make_plan(
-    num_nodes: int, records: np.ndarray, num_ranks: int, codes: tuple[int, int] | None, capacity: int
+    options: SortOptions, num_nodes: int, records: np.ndarray, num_ranks: int, codes: tuple[int, int] | None
 ) -> Plan:
     """Divide the nodes so that all ranks, and all buckets, get about the same number of records and nodes.
 
     Parameters
     ----------
+    options : SortOptions
     num_nodes : int
     records : (cells,) int64
         Number of records of each cell, over all ranks.
     num_ranks : int
     codes : (int, int) or None
         Smallest and largest code of a weight; None without weights.
-    capacity : int
-        Number of records that a thread can sort at once.
     """
     shift = cell_shift(num_nodes)
     cell_node = np.arange(records.size, dtype=np.int64) << shift
@@ -116,7 +117,7 @@ def make_plan(
     total = int(load.sum())
     target_bits = max(1, max(0, num_nodes - 1).bit_length())
     rank = (before + load // 2) * num_ranks // max(1, total)
-    share = max(total // MAX_BUCKETS, min(BUCKET_LOAD, capacity), 1)
+    share = max(total // MAX_BUCKETS, min(BUCKET_LOAD, options.capacity), 1)
     block = before // share
     span = cell_node >> (KEY_BITS - target_bits)
     starts = np.ones(records.size, bool)
@@ -128,15 +129,10 @@ def make_plan(
     separate = source_bits + target_bits + code_bits > KEY_BITS
     weight_bits = 0 if separate else code_bits
     return Plan(
-        num_nodes=num_nodes,
-        cell_shift=shift,
+        options, num_nodes, shift,
         bucket_of_cell=(np.cumsum(starts) - 1).astype(np.uint16),
         first_node=first_node,
         first_bucket=np.searchsorted(rank[starts], np.arange(num_ranks + 1)),
-        target_bits=target_bits,
-        weight_bits=weight_bits,
-        key_bits=source_bits + target_bits + weight_bits,
-        code_min=code_min,
-        code_bits=code_bits,
-        separate=separate,
-    )
+        target_bits=target_bits, weight_bits=weight_bits, key_bits=source_bits + target_bits + weight_bits,
+        code_min=code_min, code_bits=code_bits, separate=separate,
+    )  # fmt: skip

@@ -6,16 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from cusp.edge_lists.spool import Spool, Stored
-from cusp.output.graph_writer import GraphWriter
+from cusp.output.dataset_writer import DatasetWriter
 from cusp.runtime.threads import ordered_map
 
-
-@dataclass(frozen=True)
-class SortedEdges:
-    """Consecutive edges of the finished graph: indices and, if there are any, weights."""
-
-    indices: Stored
-    weights: Stored | None
+SortedPart = tuple[Stored, Stored | None]  # consecutive edges of the finished graph: indices and, if any, weights
 
 
 @dataclass(frozen=True)
@@ -23,9 +17,13 @@ class SortedBucket:
     """The finished rows of one bucket: its out-degrees (int64), from ``first_node`` on, and its edges."""
 
     first_node: int
-    num_edges: int
     degrees: Stored
-    parts: list[SortedEdges]
+    parts: list[SortedPart]
+
+    @property
+    def num_edges(self) -> int:
+        """In all its rows."""
+        return sum(indices.size for indices, _ in self.parts)
 
 
 def collect_buckets(
@@ -41,17 +39,19 @@ def collect_buckets(
         degrees = spool.get(bucket.degrees)
         indptr[node : node + degrees.size] = degrees
         node += degrees.size
-        for part in bucket.parts:
-            place = slice(edge, edge + part.indices.size)
-            indices[place] = spool.get(part.indices)
-            if weights is not None and part.weights is not None:
-                weights[place] = spool.get(part.weights)
+        for part_indices, part_weights in bucket.parts:
+            place = slice(edge, edge + part_indices.size)
+            indices[place] = spool.get(part_indices)
+            if weights is not None and part_weights is not None:
+                weights[place] = spool.get(part_weights)
             edge = place.stop
         drop_buckets(spool, [bucket])
     np.cumsum(indptr, out=indptr)
 
 
-def write_buckets(writer: GraphWriter, group: str, spool: Spool, buckets: list[SortedBucket], first_edge: int) -> None:
+def write_buckets(
+    writer: DatasetWriter, group: str, spool: Spool, buckets: list[SortedBucket], first_edge: int
+) -> None:
     """Write consecutive buckets, whose first edge is ``first_edge``, with all threads.
 
     ``group`` is put before the names of the datasets: nothing, or ``csc/``. The zero at the head of
@@ -61,11 +61,11 @@ def write_buckets(writer: GraphWriter, group: str, spool: Spool, buckets: list[S
     def write(job: tuple[SortedBucket, int]) -> None:
         bucket, at = job
         writer.write(group + "indptr", bucket.first_node + 1, at + np.cumsum(spool.get(bucket.degrees)))
-        for part in bucket.parts:
-            writer.write(group + "indices", at, spool.get(part.indices))
-            if part.weights is not None:
-                writer.write(group + "data", at, spool.get(part.weights))
-            at += part.indices.size
+        for indices, weights in bucket.parts:
+            writer.write(group + "indices", at, spool.get(indices))
+            if weights is not None:
+                writer.write(group + "data", at, spool.get(weights))
+            at += indices.size
 
     starts = first_edge + np.cumsum([0] + [bucket.num_edges for bucket in buckets])
     for _ in ordered_map(write, zip(buckets, starts.tolist(), strict=False)):
@@ -75,7 +75,5 @@ def write_buckets(writer: GraphWriter, group: str, spool: Spool, buckets: list[S
 def drop_buckets(spool: Spool, buckets: list[SortedBucket]) -> None:
     """Return the memory of buckets to the spool's budget, and empty the list."""
     for bucket in buckets:
-        spool.drop(bucket.degrees)
-        for part in bucket.parts:
-            spool.drop(part.indices, part.weights)
+        spool.drop(bucket.degrees, *(stored for part in bucket.parts for stored in part))
     buckets.clear()

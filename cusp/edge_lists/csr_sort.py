@@ -7,13 +7,13 @@ import numpy as np
 
 from cusp.edge_lists import csr_kernels
 from cusp.edge_lists.csr_kernels import FAN_BITS
-from cusp.edge_lists.csr_plan import Plan, SortOptions
-from cusp.edge_lists.csr_rows import SortedBucket, SortedEdges
+from cusp.edge_lists.csr_plan import Plan
+from cusp.edge_lists.csr_rows import SortedBucket, SortedPart
 from cusp.edge_lists.csr_scatter import Piece, RecordStore
 from cusp.edge_lists.spool import Spool
 from cusp.edge_lists.weight_codes import decode
 from cusp.errors import together
-from cusp.output.graph_writer import index_dtype
+from cusp.input.graph_file import index_dtype
 from cusp.runtime.threads import ordered_map
 
 if TYPE_CHECKING:
@@ -26,39 +26,32 @@ class BucketSort:
     Parameters
     ----------
     plan : Plan
-    options : SortOptions
     record_spool, row_spool : Spool
         For records and for finished rows.
     """
 
-    def __init__(self, plan: Plan, options: SortOptions, record_spool: Spool, row_spool: Spool) -> None:
-        self._plan = plan
-        self._options = options
-        self._record_spool = record_spool
-        self._row_spool = row_spool
+    def __init__(self, plan: Plan, record_spool: Spool, row_spool: Spool) -> None:
+        self._plan, self._options = plan, plan.options
+        self._record_spool, self._row_spool = record_spool, row_spool
 
     def sort(self, comm: "Intracomm", records: RecordStore) -> list[SortedBucket]:
         """Sort this rank's buckets, in order; ``records`` is empty afterwards. Collective."""
         first, last = self._plan.first_bucket[comm.rank : comm.rank + 2].tolist()
 
         def sort_bucket(bucket: int) -> SortedBucket:
-            return self._sort_bucket(bucket, records, records.pieces(bucket - first))
+            first_node, last_node = self._plan.first_node[bucket : bucket + 2].tolist()
+            degrees = np.zeros(last_node - first_node, np.int64)
+            parts = list(self._sorted_parts(records, records.pieces(bucket - first), self._plan.key_bits, degrees))
+            return SortedBucket(first_node, self._row_spool.put(degrees), parts)
 
         with together(comm):
             buckets = list(ordered_map(sort_bucket, range(first, last)))
             records.clear()
         return buckets
 
-    def _sort_bucket(self, bucket: int, records: RecordStore, pieces: list[Piece]) -> SortedBucket:
-        first, last = self._plan.first_node[bucket : bucket + 2].tolist()
-        degrees = np.zeros(last - first, np.int64)
-        parts = list(self._sorted_parts(records, pieces, self._plan.key_bits, degrees))
-        num_edges = sum(part.indices.size for part in parts)
-        return SortedBucket(first, num_edges, self._row_spool.put(degrees), parts)
-
     def _sorted_parts(
         self, records: RecordStore, pieces: list[Piece], top: int, degrees: np.ndarray
-    ) -> Iterator[SortedEdges]:
+    ) -> Iterator[SortedPart]:
         """Sort records that differ only in the ``top`` low bits of their keys, counting edges per source.
 
         Too many for the memory are split by the highest of these bits, and then sorted child by child.
@@ -78,7 +71,7 @@ class BucketSort:
             yield from self._sorted_parts(children, children.pieces(child), shift, degrees)
         children.clear()
 
-    def _sorted_edges(self, keys: np.ndarray, extra: np.ndarray, degrees: np.ndarray) -> SortedEdges:
+    def _sorted_edges(self, keys: np.ndarray, extra: np.ndarray, degrees: np.ndarray) -> SortedPart:
         plan = self._plan
         if extra.size:
             extra, keys = csr_kernels.radix_sort(extra, keys, plan.code_bits)
@@ -89,17 +82,17 @@ class BucketSort:
         count = csr_kernels.unpack(keys, extra, plan.bits, self._options.dedup, degrees, indices, codes)
         indices.resize(count, refcheck=False)
         if dtype is None:
-            return SortedEdges(self._row_spool.put(indices), None)
+            return self._row_spool.put(indices), None
         weights = decode(codes[:count] + np.uint64(plan.code_min), dtype)
-        return SortedEdges(self._row_spool.put(indices), self._row_spool.put(weights))
+        return self._row_spool.put(indices), self._row_spool.put(weights)
 
 
 def _split(keys: np.ndarray, extra: np.ndarray, shift: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The records grouped by FAN_BITS bits of their keys from ``shift`` on, and (1, 257) starts of the groups."""
+    """The records grouped by FAN_BITS bits of their keys from ``shift`` on, and the (256,) sizes of the groups."""
     starts = np.empty((1 << FAN_BITS) + 1, np.int64)
     out_keys, out_extra = np.empty_like(keys), np.empty_like(extra)
     csr_kernels.split(keys, extra, np.uint64(shift), starts, out_keys, out_extra)
-    return out_keys, out_extra, starts[None, :]
+    return out_keys, out_extra, np.diff(starts)
 
 
 def _batches(pieces: list[Piece], limit: int) -> Iterator[list[Piece]]:

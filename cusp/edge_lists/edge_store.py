@@ -10,7 +10,7 @@ from cusp.edge_lists import weight_codes
 from cusp.edge_lists.csr_plan import MAX_NODES
 from cusp.edge_lists.spool import Spool, Stored
 from cusp.errors import GraphFileError
-from cusp.output.graph_writer import index_dtype
+from cusp.input.graph_file import index_dtype
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from cusp.edge_lists import random_kernels
-from cusp.edge_lists.csr_builder import CsrBuilder, CsrSlice
+from cusp.edge_lists.csr_builder import CsrBuilder
 from cusp.edge_lists.csr_plan import MAX_NODES
 from cusp.edge_lists.random_weights import MAX_SPAN, WeightRule, require
 from cusp.errors import OptionError, together
-from cusp.output.graph_writer import index_dtype
+from cusp.input.edge_slice import EdgeSlice
+from cusp.input.graph_file import index_dtype
 from cusp.runtime.mpi import MPI
 from cusp.runtime.threads import ordered_map
 
@@ -152,7 +153,7 @@ def generate(
 ) -> CsrBuilder:
     """Fill a builder with a graph; each rank makes its share of the edges. Collective.
 
-    >>> generate("cycle", MPI.COMM_SELF, nodes=4).build().indices
+    >>> generate("cycle", MPI.COMM_SELF, nodes=4).build().targets
     array([1, 2, 3, 0], dtype=uint32)
 
     Parameters
@@ -202,17 +203,15 @@ def generate(
     return builder
 
 
-def rmat_slice(
-    comm: MPI.Intracomm, scale: int, edge_factor: int = 16, seed: int = 1, weights: str | None = None
-) -> CsrSlice:
+def rmat_slice(comm: MPI.Intracomm, scale: int, seed: int = 1, weights: str | None = None) -> EdgeSlice:
     """This rank's rows of a symmetric RMAT graph without loops and parallel edges. Collective.
 
     See :func:`rmat` and, for the weights and errors, :func:`generate`.
     """
-    return generate(
-        "rmat", comm, seed=seed, weights=weights, symmetrize=True, drop_loops=True, dedup=True,
-        scale=scale, edge_factor=edge_factor,
-    ).build()  # fmt: skip
+    builder = generate(
+        "rmat", comm, seed=seed, weights=weights, symmetrize=True, drop_loops=True, dedup=True, scale=scale
+    )
+    return builder.build()
 
 
 def _batches_of(size: int, comm: MPI.Intracomm) -> Iterator[int]:

@@ -44,7 +44,7 @@ def dry_run(header: GraphHeader, policy: Policy, parts: int, split: str, comm: "
     note = ""
     if parts != comm.size and compiled.uses.history:
         note = f"; rules with state ran on {comm.size} ranks; {parts} ranks see less of each other's"
-    memory = quality.memory_mb(weight_bytes(header))
+    memory = quality.memory_mb(header.weight_bytes)
     figures = quality.summary() | {"memory_mb": memory, "peak_mb": peak(header, parts, memory)}
     return DryRun(parts, quality, figures, bounds_of(header, parts, shares), note, header)
 
@@ -55,7 +55,7 @@ def bounds_of(header: GraphHeader, parts: int, shares: Sequence[int] = ()) -> di
     most, of = (max(shares), sum(shares)) if shares else (1, parts)
     most_edges, masters = -(-edges * most // of), -(-nodes * most // of)
     proxies = min(nodes, masters + 2 * most_edges)
-    memory = (most_edges * (TARGET_BYTES + weight_bytes(header)) + proxies * NODE_BYTES + nodes // 4) / 1e6
+    memory = (most_edges * (TARGET_BYTES + header.weight_bytes) + proxies * NODE_BYTES + nodes // 4) / 1e6
     ends = min(2 * edges, 2 * nodes * (parts - 1))
     return {
         "replication": min(float(parts), 1 + 2 * edges / nodes), "edge_balance": parts, "memory_mb": memory,
@@ -65,19 +65,14 @@ def bounds_of(header: GraphHeader, parts: int, shares: Sequence[int] = ()) -> di
 
 def peak(header: GraphHeader, parts: float, memory_mb: float) -> float:
     """Most memory of a rank while its part of the graph is built, in MB: what it reads, what it makes, the program."""
-    width = header.index_dtype.itemsize + weight_bytes(header)
+    width = header.index_dtype.itemsize + header.weight_bytes
     slice_mb = (header.num_edges * width + header.num_nodes * 8) / parts / 1e6
     return 1.25 * slice_mb + 2 * memory_mb + PROGRAM_MB
 
 
 def fraction_within(header: GraphHeader, limit: float) -> float:
     """The share of a graph that a rank can partition within so many bytes, 0 to 1, if it met all nodes at worst."""
-    nodes, edges, weight = header.num_nodes, header.num_edges, weight_bytes(header)
+    nodes, edges, weight = header.num_nodes, header.num_edges, header.weight_bytes
     for_nodes = 2 * (nodes * NODE_BYTES + nodes // 4)
     for_all = 2 * edges * (TARGET_BYTES + weight) + 1.25 * (edges * (header.index_dtype.itemsize + weight) + nodes * 8)
     return max(0.0, min(1.0, (limit - for_nodes) / max(for_all, 1)))
-
-
-def weight_bytes(header: GraphHeader) -> int:
-    """Bytes of an edge weight."""
-    return header.weight_dtype.itemsize if header.weight_dtype else 0

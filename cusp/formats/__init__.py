@@ -3,12 +3,11 @@
 One file per family::
 
     edge_list.py     SNAP, KONECT, GAP .el/.wel            headed_text.py   MatrixMarket, DIMACS, PACE
-    metis.py         METIS .graph                          graph_binary.py  Galois .gr, GAP .sg/.wsg
+    metis.py         METIS .graph                          binary.py        Galois .gr, GAP .sg/.wsg
     arrays.py        raw pairs, .npy, .npz                 tables.py        CSV, TSV, Parquet, Feather
     hdf5.py          our own graph files                   from_networkx.py what NetworkX reads
-    source.py        EdgeSource, the interface of them all
-    text.py, parse.py                    what text formats share: blocks of lines, and their parser
-    binary.py                            what binary formats share: numbers at known positions, rows behind offsets
+    in_memory.py     graphs in memory, as arrays of edges  columns.py       columns of tables, in files and memory
+    source.py        EdgeSource, the interface of them all text.py          what text formats share: blocks of lines
 """
 
 import os
@@ -18,7 +17,7 @@ from pathlib import Path
 
 from cusp.errors import GraphFileError, OptionError
 from cusp.formats.source import Asked, EdgeSource, is_number, read_head
-from cusp.input.hdf5 import check_regular
+from cusp.runtime.files import check_regular
 
 __all__ = ["FORMATS", "EdgeSource", "open_edges", "recognise"]
 
@@ -34,10 +33,10 @@ FORMATS: dict[str, tuple[str, str, tuple[str, ...], str]] = {
     "dimacs": ("headed_text", "open_problem", (), "DIMACS 'p sp', 'p edge' (text .gr, .col)"),
     "pace": ("headed_text", "open_problem", (), "PACE 'p tw' (text .gr)"),
     "metis": ("metis", "open_metis", (".graph", ".metis"), "METIS neighbour lists"),
-    "galois": ("graph_binary", "open_galois", (), "Galois binary .gr, version 1 or 2"),
-    "galois-real": ("graph_binary", "open_galois", (), "the same with floating-point edge data"),
-    "sg": ("graph_binary", "open_gap", (".sg",), "GAP serialized graph"),
-    "wsg": ("graph_binary", "open_gap", (".wsg",), "GAP serialized graph with weights"),
+    "galois": ("binary", "open_galois", (), "Galois binary .gr, version 1 or 2"),
+    "galois-real": ("binary", "open_galois", (), "the same with floating-point edge data"),
+    "sg": ("binary", "open_gap", (".sg",), "GAP serialized graph"),
+    "wsg": ("binary", "open_gap", (".wsg",), "GAP serialized graph with weights"),
     "npy": ("arrays", "open_npy", (".npy",), "NumPy array (edges, 2 or 3)"),
     "npz": ("arrays", "open_npz", (".npz",), "SciPy sparse matrix, or arrays sources and targets"),
     "pairs32": ("arrays", "open_pairs", (), "raw little-endian int32 pairs"),
@@ -57,13 +56,11 @@ _MAGIC = {b"\x89HDF\r\n": "hdf5", b"\x93NUMPY": "npy", b"PK\x03\x04": "npz", b"P
 _OF_NETWORKX = ("graphml", "gexf", "gml", "pajek", "nx-edges")
 _WITH_NAMES = ("edges", "csv", "tsv", "parquet", "feather", *_OF_NETWORKX)
 _WITH_COLUMNS = (*_WITH_NAMES, "npz")
+AS_IT_LOOKS = Asked()
 _BY_EXTENSION = {extension: name for name, entry in FORMATS.items() for extension in entry[2]}
 
 
-def open_edges(
-    path: str | Path, format: str | None = None, columns: list[str] | None = None, real_weights: bool = False,
-    ids: str = "auto", latin1: bool = False,
-) -> EdgeSource:  # fmt: skip
+def open_edges(path: str | Path, format: str | None = None, asked: Asked = AS_IT_LOOKS) -> EdgeSource:
     """Open a graph file of any known format.
 
     Parameters
@@ -72,8 +69,7 @@ def open_edges(
         May be packed with gzip.
     format : str, optional
         A key of FORMATS; recognised by content and extension if left out.
-    columns, real_weights, ids, latin1
-        See :class:`cusp.formats.source.Asked`.
+    asked : Asked, optional
 
     Raises
     ------
@@ -82,7 +78,7 @@ def open_edges(
     OptionError
         There is no such format, or no such columns in the file.
     """
-    path = Path(path)
+    path, columns = Path(path), asked.columns
     _check_readable(path)
     format = format or recognise(path)
     if columns is not None and len(columns) not in (2, 3) and format not in _OF_NETWORKX:
@@ -93,8 +89,8 @@ def open_edges(
         raise OptionError(f"--columns: {path} is {format}, only {', '.join(_WITH_COLUMNS)} have columns to choose")
     module, function = FORMATS[format][:2]
     opener = getattr(import_module(f"cusp.formats.{module}"), function)
-    source: EdgeSource = opener(path, format, Asked(columns, real_weights, ids, latin1))
-    if ids == "names" and source.num_nodes is not None:
+    source: EdgeSource = opener(path, format, asked)
+    if asked.ids == "names" and source.num_nodes is not None:
         raise OptionError(f"--ids names: {path} is {format}, whose ids are numbers from 0 or 1")
     return source
 
@@ -113,7 +109,7 @@ def is_graph_file(path: str | Path) -> bool:
     Raises
     ------
     GraphFileError
-        It cannot be read, or its format cannot be told.
+        It cannot be read, or its format is not recognised.
     """
     _check_readable(Path(path))
     return recognise(Path(path)) == "hdf5"

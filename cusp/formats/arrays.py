@@ -1,95 +1,58 @@
 """Edges as arrays: raw pairs, NumPy ``.npy`` and ``.npz``, SciPy's sparse ``.npz``."""
 
 import math
-import os
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import IO
 
 import numpy as np
 
 from cusp.errors import GraphFileError
-from cusp.formats.binary import BinaryFile, check_ids, check_offsets, expand, open_binary
-from cusp.formats.source import CHUNK_EDGES, Asked, Chunk, EdgeSource, ahead, share
+from cusp.formats.binary import check_ids, check_offsets, expand, mapped, open_binary, size_of
+from cusp.formats.source import CHUNK_EDGES, Asked, Chunk, EdgeSource, share
 from cusp.input.hdf5 import believable, explained
 
 _PAIR_NAMES = [("sources", "targets"), ("src", "dst"), ("row", "col")]
 _WEIGHT_NAMES = ["weights", "weight", "data"]
+PAIRS: dict[str, np.dtype] = {"pairs32": np.dtype("<i4"), "pairs64": np.dtype("<i8")}
 
 
 @dataclass
-class ArraySource(EdgeSource):
-    """Edges that can be read from any position: each rank reads an equal share."""
-
-    def edges(self, first: int, end: int) -> Chunk:
-        """Sources, targets and weights of the stored edges ``first : end``."""
-        raise NotImplementedError
-
-    def chunks(self, rank: int = 0, size: int = 1) -> Iterator[Chunk]:
-        """See :meth:`EdgeSource.chunks`."""
-        for sources, targets, weights in ahead(partial(self._read, rank, size)):
-            self.edges_read += len(sources)
-            yield sources, targets, weights
-
-    def _read(self, rank: int, size: int) -> Iterator[Chunk]:
-        begin, last = share(self.stored_edges or 0, rank, size)
-        for first in range(begin, last, CHUNK_EDGES):
-            sources, targets, weights = self.edges(first, min(first + CHUNK_EDGES, last))
-            if self.num_nodes is not None or isinstance(self, PairSource):  # which would be another format
-                check_ids(self.path, sources, self.num_nodes)
-                check_ids(self.path, targets, self.num_nodes)
-            yield sources, targets, weights
-
-
-@dataclass
-class PairSource(ArraySource):
-    """Little-endian ``source target source target ...`` without a header."""
-
-    dtype: str = "<i4"
-    file: BinaryFile = field(kw_only=True, repr=False)
-
-    def edges(self, first: int, end: int) -> Chunk:
-        """Sources and targets of the stored edges ``first : end``."""
-        width = int(self.dtype[-1])
-        pairs = self.file.array(2 * width * first, 2 * (end - first), self.dtype)
-        return pairs[::2].copy(), pairs[1::2].copy(), None
-
-
-def open_pairs(path: Path, format: str, asked: Asked) -> EdgeSource:
-    """Open raw pairs of int32 (``pairs32``) or int64 (``pairs64``)."""
-    dtype = "<i4" if format == "pairs32" else "<i8"
-    file = BinaryFile(path)
-    edges, rest = divmod(file.size, 2 * int(dtype[-1]))
-    if rest:
-        raise GraphFileError(
-            f"{path}: {file.size:,} bytes are not a whole number of {format} edges ({2 * int(dtype[-1])} bytes "
-            "each); it was cut short or is another format"
-        )
-    return PairSource(path, format, stored_edges=edges, dtype=dtype, file=file)
-
-
-@dataclass
-class ColumnSource(ArraySource):
-    """Arrays of sources, targets and perhaps weights: in memory, or mapped to the file."""
+class ColumnSource(EdgeSource):
+    """Arrays of sources, targets and perhaps weights, in memory or mapped: each rank reads an equal share."""
 
     columns: tuple[np.ndarray, ...] = field(default=(), repr=False)
 
-    def edges(self, first: int, end: int) -> Chunk:
-        """Sources, targets and weights of the stored edges ``first : end``."""
-        sources, targets = (self._ids(column[first:end]) for column in self.columns[:2])
-        return sources, targets, np.array(self.columns[2][first:end]) if len(self.columns) > 2 else None
+    def read(self, rank: int, size: int) -> Iterator[Chunk]:
+        """See :meth:`EdgeSource.read`."""
+        begin, last = share(self.stored_edges or 0, rank, size)
+        for first in range(begin, last, CHUNK_EDGES):
+            part = slice(first, min(first + CHUNK_EDGES, last))
+            sources, targets = (self._ids(column[part]) for column in self.columns[:2])
+            yield sources, targets, np.array(self.columns[2][part]) if len(self.columns) > 2 else None
 
     def _ids(self, values: np.ndarray) -> np.ndarray:
-        if values.dtype.kind != "f":
-            return np.array(values)
         with np.errstate(invalid="ignore"):
-            ids = values.astype(np.int64)
-        if not np.array_equal(ids, values):
+            ids = values.astype(np.int64) if values.dtype.kind == "f" else np.array(values)
+        if values.dtype.kind == "f" and not np.array_equal(ids, values):
             raise GraphFileError(f"{self.path}: a node id is not a whole number: {values[ids != values][0]}")
+        if self.num_nodes is not None or self.format in PAIRS:  # which would be another format
+            check_ids(self.path, ids, self.num_nodes)
         return ids
+
+
+def open_pairs(path: Path, format: str, asked: Asked) -> EdgeSource:
+    """Open little-endian ``source target source target ...`` without a header."""
+    file, width = open_binary(path), PAIRS[format].itemsize
+    edges, rest = divmod(size_of(file), 2 * width)
+    if rest:
+        raise GraphFileError(
+            f"{path}: {size_of(file):,} bytes are not a whole number of {format} edges ({2 * width} bytes "
+            "each); it was cut short or is another format"
+        )
+    return _from_columns(path, format, tuple(mapped(path, file, 0, (edges, 2), PAIRS[format]).T), None)
 
 
 def open_npy(path: Path, format: str, asked: Asked) -> EdgeSource:
@@ -104,7 +67,7 @@ def open_npy(path: Path, format: str, asked: Asked) -> EdgeSource:
 def _mapped(path: Path) -> np.ndarray:
     file = open_binary(path)
     shape, fortran, dtype = _npy_header(file)
-    _check_bytes(path, shape, dtype, os.fstat(file.fileno()).st_size - file.tell())
+    _check_bytes(path, shape, dtype, size_of(file) - file.tell())
     if 0 in shape:
         return np.empty(shape, dtype)
     return np.memmap(file, dtype, "r", file.tell(), shape, "F" if fortran else "C")
@@ -141,7 +104,7 @@ def _check_members(path: Path, file: zipfile.ZipFile) -> None:
 
 def _from_columns(path: Path, format: str, columns: tuple[np.ndarray, ...], num_nodes: int | None) -> EdgeSource:
     weight_dtype = columns[2].dtype if len(columns) > 2 else None
-    sizes = {len(column) for column in columns}
+    sizes = {column.size for column in columns}
     if len(sizes) != 1 or any(column.ndim != 1 for column in columns):
         raise GraphFileError(f"{path}: sources, targets and weights have {[c.shape for c in columns]} entries")
     if any(column.dtype.kind not in "iuf" for column in columns):

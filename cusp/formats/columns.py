@@ -69,7 +69,8 @@ def choose_columns(where: object, names: list[str], wanted: list[str] | None = N
         ends = [(others[0], others[1])]
     if len(ends) != 1 or len(heavy) > 1:
         what = "the source and target of an edge" if len(ends) != 1 else "its weight"
-        raise OptionError(f"{there}; name those that are {what}: --columns SOURCE,TARGET[,WEIGHT]")
+        how = "--columns SOURCE,TARGET[,WEIGHT], or columns= in Python"
+        raise OptionError(f"{there}; name those that are {what}: {how}")
     return (*ends[0], *heavy)
 
 

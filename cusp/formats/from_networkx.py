@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from cusp.errors import GraphFileError
-from cusp.formats.source import Asked, Chunk, EdgeSource, both_ways, is_gzip, share
-from cusp.input.edge_list import EdgeList, GraphError, edge_list_of, number_attributes
+from cusp.formats.in_memory import EdgeList, GraphError, edge_list_of
+from cusp.formats.source import Asked, Chunk, EdgeSource, is_gzip, share
 from cusp.input.hdf5 import explained
 from cusp.names.dictionary import Dictionary
 from cusp.names.packed import Packed
@@ -32,15 +32,13 @@ class NetworkxSource(EdgeSource):
     nodes: list[Any] = field(default_factory=list, repr=False)
     takes_names: bool = True
 
-    def chunks(self, rank: int = 0, size: int = 1) -> Iterator[Chunk]:
-        """See :meth:`EdgeSource.chunks`; nodes without edges get numbers too."""
+    def read(self, rank: int, size: int) -> Iterator[Chunk]:
+        """See :meth:`EdgeSource.read`; nodes without edges get numbers too."""
         assert self.edges is not None and self.dictionary is not None
         numbers = self.dictionary.number(Packed.of(map(str, self.nodes)))
         part = slice(*share(self.edges.sources.size, rank, size))
-        ends = numbers[self.edges.sources[part]], numbers[self.edges.targets[part]]
         weights = None if self.edges.weights is None else self.edges.weights[part]
-        self.edges_read = len(ends[0])
-        yield both_ways(*ends, weights) if self.symmetric else (*ends, weights)
+        yield numbers[self.edges.sources[part]], numbers[self.edges.targets[part]], weights
 
 
 def open_with_networkx(path: Path, format: str, asked: Asked) -> EdgeSource:
@@ -69,7 +67,7 @@ def open_with_networkx(path: Path, format: str, asked: Asked) -> EdgeSource:
     source.dictionary, source.weight_dtype = Dictionary(), edges.weight_dtype
     if asked.real_weights and edges.weights is not None:
         source.weight_dtype = np.dtype(np.float64)
-    source.unused = [] if edges.weights is not None or asked.columns else number_attributes(graph)
+    source.unused = edges.unused
     return source
 
 

@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from cusp.errors import GraphFileError
 from cusp.formats.headed_text import first_line, whole_numbers
-from cusp.formats.source import Asked, Chunk, EdgeSource, ahead
+from cusp.formats.source import Asked, Chunk, EdgeSource
 from cusp.formats.text import blocks, line_at
 from cusp.runtime.compiled_code import njit
 
@@ -86,12 +85,10 @@ class MetisSource(EdgeSource):
     start: int = 0
     skip: int = 0
 
-    def chunks(self, rank: int = 0, size: int = 1) -> Iterator[Chunk]:
-        """See :meth:`EdgeSource.chunks`; rank 0 reads all: a row's number is only known from those before."""
+    def read(self, rank: int, size: int) -> Iterator[Chunk]:
+        """See :meth:`EdgeSource.read`; rank 0 reads all: a row's number is only known from those before."""
         if rank == 0:
-            for edges in ahead(partial(self.parsed, np.zeros(5, np.int64))):
-                self.edges_read += len(edges[0])
-                yield edges
+            yield from self.parsed(np.zeros(5, np.int64))
 
     def parsed(self, state: np.ndarray, count_only: bool = False) -> Iterator[Chunk]:
         """Parse block by block; a row may be longer than a block."""

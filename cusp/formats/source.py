@@ -1,18 +1,19 @@
 """The interface of all readers of graph files: a few facts from the header, and a stream of edges."""
 
 import gzip
-import queue
-import threading
 import zlib
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 import numpy as np
 
 from cusp.errors import GraphFileError
+from cusp.runtime.files import open_input
 
 if TYPE_CHECKING:
     from cusp.names.dictionary import Dictionary
@@ -23,9 +24,10 @@ T = TypeVar("T")
 
 CHUNK_EDGES = 1 << 21
 BLOCK_BYTES = 1 << 24  # of text
+IDS = ("auto", "names", "numbers")  # what whole numbers may be
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Asked:
     """What is asked of the reader of a file.
 
@@ -125,6 +127,15 @@ class EdgeSource:
     def chunks(self, rank: int = 0, size: int = 1) -> Iterator[Chunk]:
         """Yield ``(sources, targets, weights or None)`` of this rank's share of the edges, ids from 0.
 
+        While the caller works on a chunk, the next is read. An undirected edge that is stored once comes both ways.
+        """
+        for edges in ahead(partial(self.read, rank, size)):
+            self.edges_read += len(edges[0])
+            yield both_ways(*edges) if self.symmetric and not self.reverse_stored else edges
+
+    def read(self, rank: int, size: int) -> Iterator[Chunk]:
+        """The same, each edge as it is stored.
+
         The shares of ranks ``0 .. size - 1`` are disjoint and together the whole file; a file that
         can only be read from start to end is read by rank 0.
         """
@@ -162,7 +173,7 @@ def is_number(word: str | bytes) -> bool:
 
 def is_gzip(path: Path) -> bool:
     """Whether the file starts like a gzip file, whatever its name."""
-    with open(path, "rb") as file:
+    with open_input(path) as file:
         return file.read(2) == b"\x1f\x8b"
 
 
@@ -170,8 +181,12 @@ def is_gzip(path: Path) -> bool:
 def readable(path: Path) -> Iterator[BinaryIO]:
     """Open a file for reading bytes, unpacked if it is gzip; damage becomes a GraphFileError."""
     try:
-        with gzip.open(path, "rb") if is_gzip(path) else open(path, "rb", buffering=0) as file:
-            yield file  # type: ignore[misc]
+        with open_input(path) as file:
+            if is_gzip(path):
+                with gzip.GzipFile(fileobj=file) as unpacked:
+                    yield unpacked  # type: ignore[misc]
+            else:
+                yield file  # type: ignore[misc]
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise GraphFileError(f"{path}: damaged gzip file ({error}); fetch or pack it again") from None
     except OSError as error:
@@ -191,40 +206,11 @@ def read_head(path: Path, length: int = 1 << 16) -> bytes:
 def ahead(start: Callable[[], Iterator[T]]) -> Iterator[T]:
     """Run an iterator in a thread that stays one item ahead: reading overlaps with what the caller does.
 
-    Parsing and unpacking release the interpreter's lock. Errors are raised to the caller; a caller that
-    stops early stops the thread.
+    Parsing and unpacking release the interpreter's lock. Errors are raised to the caller.
     """
-    items: queue.Queue[tuple[T | None, BaseException | None]] = queue.Queue(maxsize=1)
-    stopped = threading.Event()
-
-    def put(item: T | None, error: BaseException | None = None) -> None:
-        while not stopped.is_set():
-            try:
-                items.put((item, error), timeout=0.05)
-                return
-            except queue.Full:
-                continue
-
-    def work() -> None:
-        try:
-            for item in start():
-                put(item)
-                if stopped.is_set():
-                    return
-            put(None)
-        except BaseException as error:  # noqa: BLE001 - handed to the caller
-            put(None, error)
-
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    try:
-        while True:
-            item, error = items.get()
-            if error is not None:
-                raise error
-            if item is None:
-                return
+    with ThreadPoolExecutor(1) as reader:
+        items = start()
+        coming = reader.submit(next, items, None)
+        while (item := coming.result()) is not None:
+            coming = reader.submit(next, items, None)
             yield item
-    finally:
-        stopped.set()
-        thread.join()

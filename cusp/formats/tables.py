@@ -1,11 +1,15 @@
 """Tables with named columns, read by pyarrow: CSV and TSV with a header line, Parquet, Feather."""
 
 import codecs
+import csv as csv_rows
 import re
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import partial
+from io import TextIOWrapper
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +17,7 @@ import numpy as np
 import pyarrow
 from pyarrow import compute, csv, ipc, parquet, types
 
-from cusp.errors import GraphFileError
+from cusp.errors import GraphFileError, shortened
 from cusp.formats.binary import open_binary
 from cusp.formats.columns import choose_columns, edges_of, has_names, is_numeric, unused_columns
 from cusp.formats.source import (
@@ -27,6 +31,7 @@ from cusp.formats.source import (
     WideIdsError,
     ahead,
     is_gzip,
+    is_number,
     read_head,
     readable,
 )  # fmt: skip
@@ -46,6 +51,10 @@ class TableSource(EdgeSource):
         """Yield pieces of this rank's rows, of the chosen columns, as record batches of Arrow."""
         raise NotImplementedError
 
+    def first_wrong(self) -> str | None:
+        """The first row that cannot be taken, by its line; None where rows are no lines, or it is not found."""
+        return None
+
     def chunks(self, rank: int = 0, size: int = 1) -> Iterator[Chunk]:
         """See :meth:`EdgeSource.chunks`."""
         for batch in ahead(partial(self.batches, rank, size)):
@@ -64,7 +73,8 @@ class TableSource(EdgeSource):
             self.unused = unused_columns(self.columns, kinds)
         if len(chosen) > 2:
             if not is_numeric(chosen[2]) and not types.is_null(chosen[2]):
-                raise GraphFileError(f"{self.path}: column {self.columns[2]!r} holds {chosen[2]}, a weight is a number")
+                what = f"{self.path}: column {self.columns[2]!r} holds {chosen[2]}, a weight is a number"
+                raise GraphFileError(self.first_wrong() or what)
             real = asked.real_weights or types.is_null(chosen[2])
             self.weight_dtype = np.dtype(np.float64 if real else chosen[2].to_pandas_dtype())
 
@@ -75,24 +85,28 @@ class CsvSource(TableSource):
 
     Attributes
     ----------
-    how : dict
-        Options of pyarrow: encoding, lines before the headings, separator, decimal point.
+    encoding, separator, point : str
+        Of the text; between columns; in numbers.
+    comments : int
+        Lines before the headings.
     headings : dict
         Column -> its heading in the file, with blanks around it.
     """
 
-    how: dict[str, Any] | None = None
-    headings: dict[str, str] | None = None
+    encoding: str = "utf8"
+    separator: str = ","
+    point: str = "."
+    comments: int = 0
+    headings: dict[str, str] = field(default_factory=dict)
 
     def reader(self, **options: Any) -> Any:
         """A reader of batches; options say how to convert columns."""
-        how = self.how or {}
-        read = csv.ReadOptions(block_size=BLOCK_BYTES, encoding=how["encoding"], skip_rows=how["comments"])
+        read = csv.ReadOptions(block_size=BLOCK_BYTES, encoding=self.encoding, skip_rows=self.comments)
         parse = csv.ParseOptions(
-            delimiter=how["separator"], newlines_in_values=True,
+            delimiter=self.separator, newlines_in_values=True,
             invalid_row_handler=lambda row: "skip" if (row.text or "").lstrip().startswith("#") else "error",
         )  # fmt: skip
-        convert = csv.ConvertOptions(decimal_point=how["point"], **options)
+        convert = csv.ConvertOptions(decimal_point=self.point, **options)
         file = pyarrow.input_stream(str(self.path), compression="gzip" if is_gzip(self.path) else None)
         return csv.open_csv(file, read, parse, convert)
 
@@ -100,18 +114,50 @@ class CsvSource(TableSource):
         """See :meth:`TableSource.batches`."""
         if rank > 0:
             return
-        raw = [(self.headings or {})[name] for name in self.columns]
+        raw = [self.headings[name] for name in self.columns]
         ids = pyarrow.int64() if self.dictionary is None else pyarrow.large_string()
         kinds = [ids, ids] + ([] if self.weight_dtype is None else [pyarrow.from_numpy_dtype(self.weight_dtype)])
+        with self.by_line():
+            for batch in self.reader(include_columns=raw, column_types=dict(zip(raw, kinds))):
+                columns = list(batch.columns)
+                if self.named:  # blanks around names do not count
+                    columns[:2] = [compute.utf8_trim_whitespace(column) for column in columns[:2]]
+                yield pyarrow.record_batch(columns, list(self.columns))
+
+    @contextmanager
+    def by_line(self) -> Iterator[None]:
+        """Say in which line of the table that is which pyarrow cannot take; or how the file is to be read again."""
         try:
             with explained(self.path, "the table"):
-                for batch in self.reader(include_columns=raw, column_types=dict(zip(raw, kinds))):
-                    columns = list(batch.columns)
-                    if self.named:  # blanks around names do not count
-                        columns[:2] = [compute.utf8_trim_whitespace(column) for column in columns[:2]]
-                    yield pyarrow.record_batch(columns, list(self.columns))
+                yield
         except GraphFileError as error:
-            raise self._kind_of(str(error))(f"{error}{'' if self.named else NAMES_ADVICE}") from None
+            kind = self._kind_of(str(error))
+            raise kind((kind is GraphFileError and self.first_wrong()) or str(error)) from None
+
+    def first_wrong(self) -> str | None:
+        """See :meth:`TableSource.first_wrong`."""
+        with (
+            suppress(csv_rows.Error),
+            readable(self.path) as file,
+            TextIOWrapper(file, self.encoding, "replace", newline="") as lines,
+        ):
+            before = sum(1 for _ in islice(lines, self.comments))
+            rows = csv_rows.reader(lines, delimiter=self.separator)
+            headings = next(rows, [])
+            places = {name: headings.index(self.headings[name]) for name in self.columns}
+            for row in rows:
+                if not row or row[0].lstrip().startswith("#"):
+                    continue
+                where = f"{self.path}, line {before + rows.line_num:,}"
+                if len(row) != len(headings):
+                    return f"{where}: expected {len(headings)} columns, as in the first line, found {len(row)}"
+                for number, (name, place) in enumerate(places.items()):
+                    text = shortened(row[place])
+                    if number < 2 and not self.named and not re.fullmatch(r"\s*-?\d+\s*", row[place]):
+                        return f"{where}: column {name!r} holds {text!r}, not a whole number{NAMES_ADVICE}"
+                    if number == 2 and not is_number(row[place].replace("," if self.separator == ";" else ".", ".")):
+                        return f"{where}: column {name!r} holds {text!r}, a weight is a number"
+        return None
 
     def _kind_of(self, error: str) -> type[GraphFileError]:
         """What was wrong, by what pyarrow says."""
@@ -132,17 +178,16 @@ def open_csv(path: Path, format: str, asked: Asked) -> EdgeSource:
             comments += 1
     encoding = "latin1" if asked.latin1 or not _is_utf8(head) else "utf8"
     separator = "\t" if format == "tsv" else max(",;\t|", key=lambda sign: line.count(sign.encode()))
-    source = CsvSource(path, format, how={"encoding": encoding, "comments": comments, "separator": separator})
-    assert source.how is not None
-    with _utf8_or_latin1(), explained(path, "the table"):
+    source = CsvSource(path, format, encoding=encoding, comments=comments, separator=separator)
+    with source.by_line():
         kinds: dict[str, Any] = {}
         for point in ".," if separator == ";" else ".":  # as spreadsheets write where numbers are 1,5
-            source.how["point"], before = point, sum(map(is_numeric, kinds.values()))
+            source.point, before = point, sum(map(is_numeric, kinds.values()))
             schema = source.reader().schema
-            found = dict(zip(schema.names, schema.types))
+            found = _columns_of(path, schema)
             if sum(map(is_numeric, found.values())) > before or not kinds:
                 kinds, best = found, point
-        source.how["point"] = best
+        source.point = best
         source.headings = {name.strip(): name for name in kinds}
         kinds = {name.strip(): kind for name, kind in kinds.items()}
         named = None if asked.ids == "auto" else asked.ids == "names"
@@ -154,15 +199,6 @@ def open_csv(path: Path, format: str, asked: Asked) -> EdgeSource:
             f"{path}: is not UTF-8, so it is read as Latin-1; save it as UTF-8 if letters come out wrong"
         )
     return source
-
-
-@contextmanager
-def _utf8_or_latin1() -> Iterator[None]:
-    """Make an error of what pyarrow says of bytes that are not UTF-8, by which the file is read again."""
-    try:
-        yield
-    except GraphFileError as error:
-        raise (EncodingError if "UTF8" in str(error) else type(error))(str(error)) from None
 
 
 def _is_utf8(head: bytes) -> bool:
@@ -177,7 +213,7 @@ def _looks_named(source: CsvSource, ends: tuple[str, ...], kinds: dict[str, Any]
     """Whether an id of the first rows is no number, or a whole one beyond int64."""
     if all(types.is_integer(kinds[name]) or types.is_null(kinds[name]) for name in ends):
         return False
-    raw = [(source.headings or {})[name] for name in ends]
+    raw = [source.headings[name] for name in ends]
     batch = source.reader(include_columns=raw, column_types=dict.fromkeys(raw, pyarrow.string())).read_next_batch()
     texts = [compute.utf8_trim_whitespace(column) for column in batch.columns]
     numbers = [compute.match_substring_regex(column, r"^([-+]?[0-9.]+([eE][-+]?\d+)?)?$") for column in texts]
@@ -202,7 +238,7 @@ def open_parquet(path: Path, format: str, asked: Asked) -> EdgeSource:
         file = parquet.ParquetFile(open_binary(path))
         schema, num_rows = file.schema_arrow, file.metadata.num_rows
     source = ParquetSource(path, format, stored_edges=num_rows)
-    source.choose(asked, dict(zip(schema.names, map(_plain_type, schema.types))))
+    source.choose(asked, _columns_of(path, schema))
     return source
 
 
@@ -222,7 +258,7 @@ def open_feather(path: Path, format: str, asked: Asked) -> EdgeSource:
     with explained(path, "the Arrow table"):
         schema = _open_arrow(path).schema
     source = FeatherSource(path, format)
-    source.choose(asked, dict(zip(schema.names, map(_plain_type, schema.types))))
+    source.choose(asked, _columns_of(path, schema))
     return source
 
 
@@ -230,6 +266,11 @@ def _open_arrow(path: Path) -> Any:
     return ipc.open_file(open_binary(path) if is_gzip(path) else pyarrow.memory_map(str(path)))
 
 
-def _plain_type(kind: Any) -> Any:
-    """What a dictionary-encoded column holds."""
-    return kind.value_type if types.is_dictionary(kind) else kind
+def _columns_of(path: Path, schema: Any) -> dict[str, Any]:
+    """Names of the columns of a table, and what each holds, also if it is dictionary-encoded."""
+    twice = [name for name, count in Counter(schema.names).items() if count > 1]
+    if twice:
+        raise GraphFileError(f"{path}: {schema.names.count(twice[0])} columns are called {twice[0]!r}; rename them")
+    return {
+        name: kind.value_type if types.is_dictionary(kind) else kind for name, kind in zip(schema.names, schema.types)
+    }

@@ -1,9 +1,9 @@
 """Text with one edge per line, read in blocks: what all such formats share."""
 
+import io
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,14 +19,13 @@ from cusp.formats.source import (
     EncodingError,
     FractionalWeightError,
     WideIdsError,
-    ahead,
-    both_ways,
     is_gzip,
     is_number,
     readable,
     share,
 )
 from cusp.runtime.compiled_code import njit
+from cusp.runtime.files import open_input
 
 NAMES_ADVICE = "; if node ids are names, say so with --ids names"
 _NEWLINE, _TAB = ord("\n"), ord("\t")
@@ -62,13 +61,8 @@ class LineSource(EdgeSource):
     separator: bytes = b""
     encoding: str = "utf8"
 
-    def chunks(self, rank: int = 0, size: int = 1) -> Iterator[Chunk]:
-        """See :meth:`EdgeSource.chunks`; the ranks share the bytes of a plain file, rank 0 reads a gzip file."""
-        for edges in ahead(partial(self._parsed, rank, size)):
-            self.edges_read += len(edges[0])
-            yield both_ways(*edges) if self.symmetric else edges
-
-    def _parsed(self, rank: int, size: int) -> Iterator[Chunk]:
+    def read(self, rank: int, size: int) -> Iterator[Chunk]:
+        """See :meth:`EdgeSource.read`; the ranks share the bytes of a plain file, rank 0 reads a gzip file."""
         begin, end = self.start, None
         if is_gzip(self.path):
             if rank > 0:
@@ -138,7 +132,7 @@ class LineSource(EdgeSource):
             position += len(line)
         shown, number = line_at(self.path, data, position, offset)
         kind, reason = self._reason(text)
-        advice = NAMES_ADVICE if self.takes_names and not self.named else ""
+        advice = NAMES_ADVICE if self.takes_names and not self.named and reason.startswith("expected") else ""
         return kind(f"{self.path}, line {number:,}: {reason}, found {shown!r}{advice}")
 
     def _reason(self, line: bytes) -> tuple[type[GraphFileError], str]:
@@ -160,7 +154,7 @@ class LineSource(EdgeSource):
             if self.num_nodes is not None and not all(self.base <= int(each) <= last for each in ids):
                 return GraphFileError, f"node ids must run from {self.base} to {last:,}"
         if not is_number(weight):
-            return expected
+            return GraphFileError, "the weight is not a number"
         if self.weight_dtype == np.int64:
             return FractionalWeightError, "the weight is not an integer, those before were"
         if np.isinf(float(weight)):
@@ -228,7 +222,7 @@ def tidy(data, comments, blanks, between, text):  # type: ignore[no-untyped-def]
 def line_range(path: Path, start: int, rank: int, size: int) -> tuple[int, int]:
     """Bytes ``begin, end`` of this rank's lines: those whose first byte is in its equal share."""
     first, last = share(path.stat().st_size - start, rank, size)
-    with open(path, "rb") as file:
+    with io.BufferedReader(open_input(path)) as file:
 
         def next_line(position: int) -> int:
             if position == start:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cusp.errors import GraphFileError, together
+from cusp.errors import GraphFileError, check_same, together
 from cusp.input.checksum import as_bits, combine
 from cusp.input.graph_file import GraphHeader, read_header
 from cusp.input.hdf5 import open_hdf5, stored_checksum
 from cusp.input.interfaces import Read
 from cusp.input.split import share_nodes
 from cusp.runtime.devices import backend, move
+from cusp.runtime.files import check_unchanged, described
 from cusp.runtime.storage import IN_MEMORY, Storage, memory_of, storage_for
 
 if TYPE_CHECKING:
@@ -125,6 +126,7 @@ def read_slice(
         header = read_header(path)
         file = open_hdf5(path)
     with file:
+        check_same(comm, "graphs", described(path))
         bounds = share_nodes(file["indptr"], header, comm, split, shares)
         first, last = bounds[comm.rank : comm.rank + 2].tolist()
         with together(comm):
@@ -147,6 +149,8 @@ def read_slice(
                 degrees = begins[1:] - begins[:-1]
                 sums |= more
         _check_sums(file, path, sums, comm)
+    with together(comm):
+        check_unchanged(path, header.stamp)
     _check_symmetric(path, comm, unpaired)
     graph = (header.num_nodes, header.num_edges, header.symmetric)
     return EdgeSlice(*graph, bounds, first, indptr, targets, values, degrees, storage, path)

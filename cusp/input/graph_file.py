@@ -17,19 +17,26 @@ This module checks what it can without reading them all; :mod:`cusp.input.edge_s
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import h5py
 import numpy as np
 
 from cusp.errors import GraphFileError
 from cusp.input.hdf5 import explained, find, find_dataset, open_hdf5, stored_checksum, whole_number
-from cusp.runtime.files import read_at
+from cusp.runtime.files import Stamp, open_input, read_at, stamp
 from cusp.runtime.storage import Storage
 
 FORMAT_VERSION = 1
 
+NARROW_NODES = 2**32  # up to this many nodes, ids fit into the uint32 of /indices
+
 Fetch = Callable[[np.ndarray, int], None]
+
+
+def index_dtype(num_nodes: int) -> np.dtype:
+    """Type of ``indices`` in a graph with this many nodes: uint32 if the ids fit, else int64."""
+    return np.dtype(np.uint32 if num_nodes <= NARROW_NODES else np.int64)
 
 
 @dataclass(frozen=True)
@@ -43,6 +50,12 @@ class GraphHeader:
     index_dtype: np.dtype
     weight_dtype: np.dtype | None
     has_transpose: bool
+    stamp: Stamp | None = field(default=None, repr=False, compare=False)  # of the file
+
+    @property
+    def weight_bytes(self) -> int:
+        """Of an edge."""
+        return self.weight_dtype.itemsize if self.weight_dtype else 0
 
 
 def read_header(path: str) -> GraphHeader:
@@ -54,6 +67,7 @@ def read_header(path: str) -> GraphHeader:
         The file is missing, cut short, not HDF5 or not a CSR graph.
     """
     with explained(path, "the graph"), open_hdf5(path) as file:
+        before = stamp(path)
         indptr, indices = find_dataset(file, path, "indptr", "iu"), find_dataset(file, path, "indices", "iu")
         if indptr.size < 2:
             raise GraphFileError(f"{path}: /indptr has {indptr.size} entries, so the graph has no nodes")
@@ -70,6 +84,7 @@ def read_header(path: str) -> GraphHeader:
             _native(indices.dtype),
             None if weights is None else _native(weights.dtype),
             has_transpose,
+            before,
         )
 
 
@@ -149,18 +164,15 @@ def fetching(dataset: h5py.Dataset, dtype: np.dtype) -> Iterator[tuple[Fetch, bo
         yield lambda into, begin: read_direct(dataset, into, begin), False
         return
     path, name = dataset.file.filename, dataset.name
-    descriptor = os.open(path, os.O_RDONLY)
+    with open_input(path) as file:
 
-    def fetch(into: np.ndarray, begin: int) -> None:
-        try:
-            read_at(descriptor, offset + begin * dtype.itemsize, into)
-        except OSError as error:
-            raise GraphFileError(f"{path}: {name} cannot be read: {error}") from None
+        def fetch(into: np.ndarray, begin: int) -> None:
+            try:
+                read_at(file.fileno(), offset + begin * dtype.itemsize, into)
+            except OSError as error:
+                raise GraphFileError(f"{path}: {name} cannot be read: {error}") from None
 
-    try:
         yield fetch, True
-    finally:
-        os.close(descriptor)
 
 
 def read_ahead(dataset: h5py.Dataset, begin: int, end: int) -> None:
@@ -168,12 +180,9 @@ def read_ahead(dataset: h5py.Dataset, begin: int, end: int) -> None:
     offset = dataset.id.get_offset()
     if offset is None or end == begin or not hasattr(os, "posix_fadvise"):
         return
-    descriptor = os.open(dataset.file.filename, os.O_RDONLY)
-    try:
+    with open_input(dataset.file.filename) as file:
         width = dataset.dtype.itemsize
-        os.posix_fadvise(descriptor, offset + begin * width, (end - begin) * width, os.POSIX_FADV_WILLNEED)
-    finally:
-        os.close(descriptor)
+        os.posix_fadvise(file.fileno(), offset + begin * width, (end - begin) * width, os.POSIX_FADV_WILLNEED)
 
 
 def map_entries(dataset: h5py.Dataset, begin: int, end: int, storage: Storage) -> np.ndarray | None:

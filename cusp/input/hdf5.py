@@ -6,7 +6,6 @@ can be behind the bytes that are there.
 
 import math
 import os
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,6 +13,7 @@ import h5py
 import numpy as np
 
 from cusp.errors import GraphFileError, InputError
+from cusp.runtime.files import check_regular
 
 EXPANSION = 1100  # entries unpacked are at most this many times as large as packed: 1032 in a gzip file
 HARMLESS = 64 << 20  # bytes that any dataset may claim
@@ -33,21 +33,6 @@ def explained(path: object, what: str, kind: type[InputError] = GraphFileError) 
     except Exception as error:  # noqa: BLE001
         reason = f"{type(error).__name__}: {error}"
         raise kind(f"{path}: {what} cannot be read ({reason}); the file is damaged or of another format") from None
-
-
-def check_regular(path: str | os.PathLike[str], kind: type[InputError] = GraphFileError) -> None:
-    """Raise an error unless there is a file of this name, and not a folder, pipe or device."""
-    try:
-        mode = os.stat(path).st_mode
-    except FileNotFoundError:
-        raise kind(f"{path}: no such file (looked in {os.getcwd()})") from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise kind(f"{path}: cannot be opened: {reason}") from None
-    if stat.S_ISDIR(mode):
-        raise kind(f"{path}: is a folder, not a file")
-    if not stat.S_ISREG(mode):
-        raise kind(f"{path}: is a pipe or device; save its content into a file first")
 
 
 def open_hdf5(path: str) -> h5py.File:

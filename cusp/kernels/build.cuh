@@ -116,3 +116,15 @@ extern "C" __global__ void list_sources(const i64* offsets, i64 first, i64 last,
     if (live) sources[edge - offsets[first]] = (unsigned)row;
   });
 }
+
+// starts[key] = where the entries with this key begin, of keys that ascend. One thread per entry.
+extern "C" __global__ void find_runs(const unsigned* keys, i64 size, unsigned* starts) {
+  i64 i = thread_id();
+  if (i < size && (i == 0 || keys[i] != keys[i - 1])) starts[keys[i]] = (unsigned)i;
+}
+
+// places[key] moves on by the entries with this key. One thread per entry; the last one with a key writes.
+extern "C" __global__ void pass_runs(const unsigned* keys, i64 size, const unsigned* starts, i64* places) {
+  i64 i = thread_id();
+  if (i < size && (i + 1 == size || keys[i] != keys[i + 1])) places[keys[i]] += i + 1 - starts[keys[i]];
+}

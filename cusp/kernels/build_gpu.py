@@ -181,22 +181,22 @@ def transpose(
 ) -> None:  # fmt: skip
     """Chunk by chunk of the edges: each is sorted by target and then written behind those of the chunks before."""
     assert first_source == 0 and last - first == offsets.size - 1, "a GPU holds all edges at once"
-    kernels = load("cusp/kernels/move.cuh", VALUE=c_type(weights.dtype))
-    for row, end_row, begin, end in _row_chunks(offsets, max(LARGE, targets.size // PIECES)):
+    kernels, starts = load("cusp/kernels/move.cuh", VALUE=c_type(weights.dtype)), cp.empty(last, np.uint32)
+    for row, end_row, begin, end in row_chunks(offsets, max(LARGE, targets.size // PIECES)):
         part_sources = cp.empty(end - begin, cp.uint32)
         _kernels().list_sources(threads_for_edges(end - begin), offsets, row, end_row, part_sources)
-        sorted_targets, order = sort(targets[begin:end].view(cp.uint32), last.bit_length())
-        counts = _count(sorted_targets, last)
-        starts = cp.cumsum(counts)
-        starts -= counts
+        part_targets = targets[begin:end].view(cp.uint32)
+        order = cp.argsort(part_targets)  # stable
+        sorted_targets = part_targets[order]
+        _kernels().find_runs(end - begin, sorted_targets, end - begin, starts)
         kernels.place_in_edges(
             end - begin, order, sorted_targets, end - begin, starts, place, part_sources, sources,
             int(weights.size > 0), weights[begin:end], in_weights,
         )  # fmt: skip
-        place += counts
+        _kernels().pass_runs(end - begin, sorted_targets, end - begin, starts, place)
 
 
-def _row_chunks(offsets: Array, at_most: int) -> Iterator[tuple[int, int, int, int]]:
+def row_chunks(offsets: Array, at_most: int) -> Iterator[tuple[int, int, int, int]]:
     """First row, row after the last, first edge, edge after the last of chunks; a long row is one of its own."""
     first, edges = 0, int(offsets[-1])
     begin = 0

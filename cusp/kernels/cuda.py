@@ -21,6 +21,8 @@ C_TYPES = {
     "b1": "bool", "i1": "signed char", "u1": "unsigned char", "i2": "short", "u2": "unsigned short", "i4": "int",
     "u4": "unsigned", "i8": "long long", "u8": "unsigned long long", "f4": "float", "f8": "double",
 }  # fmt: skip
+# Of NVRTC, which takes a lambda with ``auto`` for one of the host unless all functions are the device's.
+OPTIONS = ("--std=c++17", "-default-device")
 INCLUDE = re.compile(r'^#include "(.+)"$')
 
 
@@ -29,9 +31,14 @@ def c_type(dtype: Any) -> str:
     return C_TYPES[np.dtype(dtype).str[1:]]
 
 
-def source(path: str) -> str:
-    """Text of a .cuh file, by its path from the folder above ``cusp``, with what it includes; errors name the lines."""
-    return "\n".join(_lines(ROOT / path, set()))
+def source(path: str, more: str = "", **defines: str) -> str:
+    """Text of a .cuh file, by its path from the folder above ``cusp``, with what it includes; errors name the lines.
+
+    ``defines`` are macros, mostly the types that a file of kernels is made for. They are no options of NVRTC: CuPy
+    compiles an empty file, for 20 ms, whenever it sees options for the first time in a process.
+    """
+    macros = (f"#define {name} {value}" for name, value in sorted(defines.items()))
+    return "\n".join([*macros, *_lines(ROOT / path, set())]) + more
 
 
 def _lines(path: Path, seen: set[Path]) -> Iterator[str]:
@@ -47,14 +54,6 @@ def _lines(path: Path, seen: set[Path]) -> Iterator[str]:
             yield f'#line {number + 1} "{name}"'
 
 
-def options(**defines: str) -> tuple[str, ...]:
-    """Options for NVRTC; ``defines`` are macros, mostly the types that a file of kernels is made for.
-
-    NVRTC takes a lambda with ``auto`` for one of the host unless all functions are the device's.
-    """
-    return ("--std=c++17", "-default-device", *(f"-D{name}={value}" for name, value in sorted(defines.items())))
-
-
 class Kernels:
     """The kernels of one .cuh file for one choice of types: ``kernels.name(threads, *arguments)``.
 
@@ -63,7 +62,7 @@ class Kernels:
 
     def __init__(self, path: str, more: str = "", **defines: str) -> None:
         self._module = cp.RawModule(
-            code=source(path) + more, options=options(**defines), backend="nvrtc",
+            code=source(path, more, **defines), options=OPTIONS, backend="nvrtc",
             enable_cooperative_groups="RESIDENT" in defines,
         )  # fmt: skip
         self._path, self._more, self._defines = path, more, defines

@@ -17,13 +17,13 @@ extern "C" __global__ void move_rows(const int* row_lids, const i64* row_offsets
 // Writes a part of the edges, sorted by target, into the rows of the CSC. The i-th of them is edge order[i] of the
 // part and the (i - starts[target])-th of its target in the part; places[target] edges are from parts before.
 // Neighbouring lanes mostly write neighbouring entries of one row.
-extern "C" __global__ void place_in_edges(const unsigned* order, const unsigned* targets, i64 size, const i64* starts,
+extern "C" __global__ void place_in_edges(const i64* order, const unsigned* targets, i64 size, const unsigned* starts,
                                           const i64* places, const unsigned* part_sources, int* sources, i64 weighted,
                                           const VALUE* part_weights, VALUE* in_weights) {
   i64 i = thread_id();
   if (i >= size) return;
-  unsigned target = targets[i], edge = order[i];
-  i64 at = places[target] + i - starts[target];
+  unsigned target = targets[i];
+  i64 edge = order[i], at = places[target] + i - starts[target];
   sources[at] = (int)part_sources[edge];
   if (weighted) in_weights[at] = part_weights[edge];
 }

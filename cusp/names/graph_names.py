@@ -40,13 +40,6 @@ def read_names(path: str, comm: "Intracomm", num_nodes: int) -> SortedNames | No
 
 
 def mapped_names(path: str, num_nodes: int) -> SortedNames:
-    """The names in a graph file, not checked; see :func:`map_names`."""
-    names = map_names(path, num_nodes)
-    with explained(path, "the names"), open_hdf5(path) as file:
-        return SortedNames(names, bool(whole_number(path, file, WHOLE, 0)))
-
-
-def map_names(path: str, num_nodes: int) -> Packed:
     """The names in a graph file as they are, mapped where possible.
 
     Raises
@@ -64,7 +57,7 @@ def map_names(path: str, num_nodes: int) -> Packed:
                 read_direct(dataset, arrays[-1], 0)
             else:
                 arrays.append(np.memmap(path, dtype, "r", place, (dataset.size,)).view(np.ndarray))
-    names = Packed(*arrays)
+        names = SortedNames(Packed(*arrays), bool(whole_number(path, file, WHOLE, 0)))
     if len(names) != num_nodes:
         raise GraphFileError(f"{path}: /{OFFSETS} is for {len(names):,} nodes, but the graph has {num_nodes:,} nodes")
     return names

@@ -1,18 +1,18 @@
 """Write an HDF5 file in parallel: each rank writes its own slabs, and only a complete file gets its final name."""
 
 import os
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import Lock
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
 
 from cusp.errors import raise_together, together
 from cusp.input.checksum import checksum, combine
+from cusp.output.gid_order import in_gid_order
 from cusp.output.whole_file import OutputError, check_folder, explained
 from cusp.runtime.files import write_at
 from cusp.runtime.leftovers import gone_at_end, temporary_beside
@@ -20,11 +20,18 @@ from cusp.runtime.leftovers import gone_at_end, temporary_beside
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
+    from cusp.partition import Partition
+
 PAGE = 4096  # datasets start on a page, so that a reader may map them
+Shapes = Mapping[str, tuple[int, np.dtype]]
 
 
-class DatasetWriter:
-    """Writes one-dimensional datasets; used in a ``with`` statement, whose entry and exit are collective.
+@contextmanager
+def writing_datasets(
+    path: str | os.PathLike[str], comm: "Intracomm", shapes: Shapes, attributes: Mapping[str, Any] | None = None,
+    durable: bool = False,
+) -> "Iterator[DatasetWriter]":  # fmt: skip
+    """Write one-dimensional datasets in a ``with`` statement, whose entry and exit are collective.
 
     The file grows under a temporary name beside the target and is renamed once all of it is written. After an error
     on any rank it is removed, and every rank raises. The slabs of all ranks must cover each dataset exactly once.
@@ -46,47 +53,62 @@ class DatasetWriter:
     OutputError
         At entry or exit, on every rank: no such folder, no permission, disk full, slabs missing.
     """
-
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        comm: "Intracomm",
-        shapes: Mapping[str, tuple[int, np.dtype]],
-        attributes: Mapping[str, Any] | None = None,
-        durable: bool = False,
-    ) -> None:
-        self._path = Path(path)
-        self._comm = comm
-        self._shapes = dict(shapes)
-        self._attributes = dict(attributes or {})
-        self._durable = durable
-        self._sums = dict.fromkeys(self._shapes, 0)
-        self._counts = dict.fromkeys(self._shapes, 0)
-        self._offsets: dict[str, int | None] = {}
-        self._temporary = self._path
-        self._file = -1
-        self._ending = ExitStack()  # removes the temporary file
-        self._error: BaseException | None = None
-        self._lock = Lock()
-
-    def __enter__(self) -> Self:
-        """Create the temporary file and open it on every rank. Collective."""
-        name = temporary_beside(self._path) if self._comm.rank == 0 else None
-        self._temporary = self._comm.bcast(name, root=0)
+    target, offsets = Path(path), dict[str, int | None]()
+    temporary = comm.bcast(temporary_beside(target) if comm.rank == 0 else None)
+    with ExitStack() as ending:
+        with together(comm):
+            if comm.rank == 0:
+                check_folder(target)
+                ending.enter_context(gone_at_end(temporary))
+                with explained(target):
+                    offsets = _create(temporary, shapes, attributes or {})
+        offsets = comm.bcast(offsets)
+        with together(comm), explained(target):
+            file = os.open(temporary, os.O_WRONLY)
+            closing = ending.enter_context(ExitStack())
+            closing.callback(os.close, file)
+        writer = DatasetWriter(target, file, shapes, offsets)
         try:
-            with together(self._comm):
-                if self._comm.rank == 0:
-                    check_folder(self._path)
-                    self._ending.enter_context(gone_at_end(self._temporary))
-                    with explained(self._path):
-                        self._create()
-            self._offsets = self._comm.bcast(self._offsets, root=0)
-            with together(self._comm), explained(self._path):
-                self._file = os.open(self._temporary, os.O_WRONLY)
-        except BaseException:
-            self._discard()
+            yield writer
+        except Exception as error:
+            with suppress(Exception):
+                if not writer.apart:
+                    raise_together(comm, error)
             raise
-        return self
+        raise_together(comm, writer.error)
+        with together(comm), explained(target):
+            if durable:
+                os.fsync(file)
+            closing.close()
+        totals = comm.allgather((writer.sums, writer.counts))
+        with together(comm), explained(target):
+            if comm.rank == 0:
+                _complete(target, temporary, shapes, totals)
+                if durable:
+                    with open(temporary, "rb") as written:
+                        os.fsync(written.fileno())
+                os.replace(temporary, target)
+
+
+class DatasetWriter:
+    """Writes slabs of the datasets of a file that :func:`writing_datasets` has made.
+
+    Attributes
+    ----------
+    sums, counts : dict of int
+        Checksum and number of the values that this rank has written, by dataset.
+    error : OutputError or None
+        What went wrong first.
+    apart : bool
+        An error now is of this rank alone: others may wait for it in another call.
+    """
+
+    def __init__(self, path: Path, file: int, shapes: Shapes, offsets: Mapping[str, int | None]) -> None:
+        self._path, self._file, self._shapes, self._offsets = path, file, shapes, offsets
+        self.sums, self.counts = dict.fromkeys(shapes, 0), dict.fromkeys(shapes, 0)
+        self.error: OutputError | None = None
+        self.apart = False
+        self._lock = Lock()
 
     def write(self, name: str, first: int, values: np.ndarray) -> None:
         """Write ``values`` at positions ``first``, ``first + 1`` ... of a dataset; any thread may call it.
@@ -103,7 +125,7 @@ class DatasetWriter:
         if values.dtype != dtype or not 0 <= first <= first + values.size <= size:
             slab = f"{values.size} {values.dtype} from {first} on"
             raise ValueError(f"{name} has {size} {dtype}: cannot write {slab}")
-        if values.size == 0 or self._error is not None:
+        if values.size == 0 or self.error is not None:
             return
         values = np.ascontiguousarray(values)
         offset = self._offsets[name]
@@ -113,70 +135,41 @@ class DatasetWriter:
             with explained(self._path):
                 write_at(self._file, offset + first * dtype.itemsize, values)
         except OutputError as error:
-            self._error = error
+            self.error = error
         with self._lock:
-            self._sums[name] = combine([self._sums[name], part])
-            self._counts[name] += values.size
+            self.sums[name] = combine([self.sums[name], part])
+            self.counts[name] += values.size
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Finish the file, or remove it if anything failed on any rank. Collective."""
-        try:
-            if error is None or isinstance(error, Exception):
-                self._finish(error or self._error)
-        except BaseException:
-            self._discard()
-            if error is None:
-                raise
-        if error is not None:
-            self._discard()
+    def write_masters(self, name: str, part: "Partition", values: np.ndarray, comm: "Intracomm") -> None:
+        """Write values of this rank's masters to the places of their global ids. Collective."""
+        self.apart = True
+        first, slab = in_gid_order(part, values, comm)
+        self.apart = False
+        self.write(name, first, slab)
 
-    def _finish(self, error: BaseException | None) -> None:
-        raise_together(self._comm, error)
-        with together(self._comm), explained(self._path):
-            self._close()
-        totals = self._comm.allgather((self._sums, self._counts))
-        with together(self._comm), explained(self._path):
-            if self._comm.rank == 0:
-                self._complete(totals)
 
-    def _create(self) -> None:
-        options = {"alignment_threshold": PAGE, "alignment_interval": PAGE}
-        with h5py.File(self._temporary, "w-", **options, locking="best-effort") as file:
-            for name, (size, dtype) in self._shapes.items():
-                creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-                creation.set_layout(h5py.h5d.CONTIGUOUS)
-                creation.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
-                creation.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
-                dataset = file.create_dataset(name, shape=(size,), dtype=dtype, dcpl=creation)
-                dataset.attrs["checksum"] = np.uint64(0)
-                self._offsets[name] = dataset.id.get_offset()
-            file.attrs.update(self._attributes)
+def _create(path: Path, shapes: Shapes, attributes: Mapping[str, Any]) -> dict[str, int | None]:
+    """Make the file; where each dataset begins in it."""
+    offsets: dict[str, int | None] = {}
+    options = {"alignment_threshold": PAGE, "alignment_interval": PAGE}
+    with h5py.File(path, "w-", **options, locking="best-effort") as file:
+        for name, (size, dtype) in shapes.items():
+            creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            creation.set_layout(h5py.h5d.CONTIGUOUS)
+            creation.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+            creation.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+            dataset = file.create_dataset(name, shape=(size,), dtype=dtype, dcpl=creation)
+            dataset.attrs["checksum"] = np.uint64(0)
+            offsets[name] = dataset.id.get_offset()
+        file.attrs.update(attributes)
+    return offsets
 
-    def _close(self) -> None:
-        file, self._file = self._file, -1
-        try:
-            if self._durable:
-                os.fsync(file)
-        finally:
-            os.close(file)
 
-    def _complete(self, totals: list[tuple[dict[str, int], dict[str, int]]]) -> None:
-        with h5py.File(self._temporary, "r+", locking="best-effort") as file:
-            for name, (size, _) in self._shapes.items():
-                count = sum(counts[name] for _, counts in totals)
-                if count != size:
-                    raise OutputError(f"{self._path}: {count:,} of {size:,} values of /{name} were written")
-                file[name].attrs["checksum"] = np.uint64(combine([sums[name] for sums, _ in totals]))
-        if self._durable:
-            with open(self._temporary, "rb") as written:
-                os.fsync(written.fileno())
-        os.replace(self._temporary, self._path)
-        self._ending.close()
-
-    def _discard(self) -> None:
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
-        self._ending.close()
+def _complete(path: Path, temporary: Path, shapes: Shapes, totals: list[tuple[dict[str, int], dict[str, int]]]) -> None:
+    """Store the checksums, if all is there."""
+    with h5py.File(temporary, "r+", locking="best-effort") as file:
+        for name, (size, _) in shapes.items():
+            count = sum(counts[name] for _, counts in totals)
+            if count != size:
+                raise OutputError(f"{path}: {count:,} of {size:,} values of /{name} were written")
+            file[name].attrs["checksum"] = np.uint64(combine([sums[name] for sums, _ in totals]))

@@ -4,7 +4,6 @@ A file that stores checksums is compared by these. Other files are compared by t
 change, and if only the time differs, by a sample.
 """
 
-import hashlib
 import os
 import stat
 import warnings
@@ -12,14 +11,13 @@ from pathlib import Path
 
 from cusp.input.graph_file import read_header, stored_checksums
 from cusp.output.manifest import Manifest, SavedError
-
-BLOCKS, BLOCK = 64, 1 << 12  # bytes: how much of a file is sampled, from its beginning to its end
+from cusp.runtime.files import sample
 
 
 def fingerprint(path: str) -> dict[str, int]:
     """Size in bytes, time of the last change in ns, and the sample of a file."""
     status = os.stat(path)
-    return {"bytes": status.st_size, "modified": status.st_mtime_ns, "sample": _sample(path, status.st_size)}
+    return {"bytes": status.st_size, "modified": status.st_mtime_ns, "sample": sample(path)}
 
 
 def check_graph(folder: str | Path, manifest: Manifest) -> None:
@@ -64,7 +62,7 @@ def _check_fingerprint(folder: str | Path, path: str, before: dict[str, int]) ->
         raise _changed(folder, path, f"it had {before.get('bytes', 0):,} bytes and now has {status.st_size:,}")
     if status.st_mtime_ns == before.get("modified"):
         return
-    if _sample(path, status.st_size) != before.get("sample"):
+    if sample(path) != before.get("sample"):
         raise _changed(folder, path, "its size is the same, but not its bytes")
     warnings.warn(
         f"{folder}: {path} was written again after the partition was saved; a sample of it is the same, and it has no "
@@ -75,11 +73,3 @@ def _check_fingerprint(folder: str | Path, path: str, before: dict[str, int]) ->
 
 def _changed(folder: str | Path, path: str, what: str) -> SavedError:
     return SavedError(f"{folder}: is a partition of {path}, which has changed: {what}; partition it again")
-
-
-def _sample(path: str, size: int) -> int:
-    digest = hashlib.blake2b(digest_size=8)
-    with open(path, "rb") as file:
-        for block in range(BLOCKS):
-            digest.update(os.pread(file.fileno(), BLOCK, max(size - BLOCK, 0) * block // (BLOCKS - 1)))
-    return int.from_bytes(digest.digest(), "little")

@@ -1,29 +1,27 @@
 """Write a graph file in parallel; see :mod:`cusp.input.graph_file` for its layout."""
 
 import os
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cusp.input.graph_file import FORMAT_VERSION
+from cusp.input.graph_file import FORMAT_VERSION, index_dtype
 from cusp.names.packed import WHOLE
-from cusp.output.dataset_writer import DatasetWriter
+from cusp.output.dataset_writer import DatasetWriter, writing_datasets
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
     from cusp.names.numbering import NameSlab
 
-NARROW_NODES = 2**32  # up to this many nodes, ids fit into the uint32 of /indices
 
-
-def index_dtype(num_nodes: int) -> np.dtype:
-    """Type of ``indices`` in a graph with this many nodes: uint32 if the ids fit, else int64."""
-    return np.dtype(np.uint32 if num_nodes <= NARROW_NODES else np.int64)
-
-
-class GraphWriter(DatasetWriter):
-    """Writes ``indptr``, ``indices``, ``data`` of one graph, and the same of its transpose with ``csc/`` before it.
+def writing_graph(
+    path: str | os.PathLike[str], comm: "Intracomm", *, num_nodes: int, num_edges: int,
+    weight_dtype: np.dtype | type | None = None, symmetric: bool = False, transpose: bool = False,
+    names: "NameSlab | None" = None,
+) -> AbstractContextManager[DatasetWriter]:  # fmt: skip
+    """Write ``indptr``, ``indices``, ``data`` of one graph, and the same of its transpose with ``csc/`` before it.
 
     Parameters
     ----------
@@ -40,31 +38,15 @@ class GraphWriter(DatasetWriter):
     names : NameSlab or None
         What nodes are called, for which :meth:`NameSlab.write` writes the datasets.
     """
-
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        comm: "Intracomm",
-        *,
-        num_nodes: int,
-        num_edges: int,
-        weight_dtype: np.dtype | type | None = None,
-        symmetric: bool = False,
-        transpose: bool = False,
-        names: "NameSlab | None" = None,
-    ) -> None:
-        group = {"indptr": (num_nodes + 1, np.dtype(np.int64)), "indices": (num_edges, index_dtype(num_nodes))}
-        if weight_dtype is not None:
-            group["data"] = (num_edges, np.dtype(weight_dtype))
-        prefixes = ["", "csc/"] if transpose else [""]
-        attributes = {
-            "num_nodes": np.int64(num_nodes),
-            "num_edges": np.int64(num_edges),
-            "symmetric": np.bool_(symmetric),
-            "format_version": np.int64(FORMAT_VERSION),
-        }
-        shapes = {prefix + name: group[name] for prefix in prefixes for name in group}
-        if names is not None:
-            shapes |= names.shapes()
-            attributes |= {WHOLE: np.bool_(True)} if names.whole else {}
-        super().__init__(path, comm, shapes, attributes)
+    group = {"indptr": (num_nodes + 1, np.dtype(np.int64)), "indices": (num_edges, index_dtype(num_nodes))}
+    if weight_dtype is not None:
+        group["data"] = (num_edges, np.dtype(weight_dtype))
+    attributes = {
+        "num_nodes": np.int64(num_nodes), "num_edges": np.int64(num_edges), "symmetric": np.bool_(symmetric),
+        "format_version": np.int64(FORMAT_VERSION),
+    }  # fmt: skip
+    shapes = {prefix + name: group[name] for prefix in ["", "csc/"][: 1 + transpose] for name in group}
+    if names is not None:
+        shapes |= names.shapes()
+        attributes |= {WHOLE: np.bool_(True)} if names.whole else {}
+    return writing_datasets(path, comm, shapes, attributes)

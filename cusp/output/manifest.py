@@ -7,7 +7,6 @@ nothing that it names is run.
 import json
 import os
 import re
-import stat
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -17,6 +16,7 @@ import numpy as np
 
 from cusp.errors import InputError
 from cusp.input.graph_file import GraphHeader
+from cusp.runtime.files import from_json, read_input
 from cusp.runtime.leftovers import replacing
 
 FORMAT_VERSION = 2
@@ -137,16 +137,11 @@ def read_manifest(folder: str | os.PathLike[str]) -> Manifest:
         There is none, this version cannot read it, or an entry is not what it must be.
     """
     path = Path(folder) / MANIFEST
-    try:
-        status = path.lstat()
-        if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_BYTES:
-            raise SavedError(f"{path}: is not a file of at most {MOST_BYTES:,} bytes; save the partition again")
-        content = json.loads(path.read_text())
-    except (FileNotFoundError, NotADirectoryError):
-        message = f"{folder}: no {MANIFEST}, so no partition is saved there; cusp partition --save makes one"
-        raise SavedError(message) from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise SavedError(f"{path}: cannot be read: {error}") from None
+    if not os.path.lexists(path):
+        raise SavedError(f"{folder}: no {MANIFEST}, so no partition is saved there; cusp partition --save makes one")
+    if path.is_symlink():
+        raise SavedError(f"{path}: is a link, which is not followed; save the partition again")
+    content = from_json(read_input(path, SavedError, MOST_BYTES), f"{path}:", SavedError)
     if not isinstance(content, dict):
         raise SavedError(f"{path}: is not an object of JSON; save the partition again")
     version = content.get("format_version")

@@ -41,28 +41,6 @@ def first_wrong_gid(gids, num_nodes):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def first_wrong_degree(degrees, num_edges):  # type: ignore[no-untyped-def]
-    """Local id of the first master with fewer than 0 or more than ``num_edges`` out-edges, or after one with 0; -1."""
-    before = np.int64(1)
-    for lid in range(degrees.size):
-        if degrees[lid] < 0 or degrees[lid] > num_edges or (before == 0 and degrees[lid] > 0):
-            return lid
-        before = degrees[lid]
-    return -1
-
-
-@njit(cache=True, nogil=True)
-def first_wrong_offset(offsets, num_edges):  # type: ignore[no-untyped-def]
-    """Index of the first entry that does not fit into a rise from 0 to ``num_edges``; -1 if none."""
-    before = np.int64(0)
-    for i in range(offsets.size):
-        if offsets[i] < before or offsets[i] > num_edges or (i == 0 and offsets[0] != 0):
-            return i
-        before = offsets[i]
-    return np.int64(-1) if before == num_edges else np.int64(offsets.size - 1)
-
-
-@njit(cache=True, nogil=True)
 def sum_of_nodes(first, last):  # type: ignore[no-untyped-def]
     """The sum (mod 2**64) of the codes of the nodes ``first`` to ``last - 1``."""
     total = np.uint64(0)
@@ -99,22 +77,15 @@ def check_proxies(
     wrong = first_wrong_gid(gids, manifest.num_nodes)
     if wrong >= 0:
         return f"/gids[{wrong:,}] is {gids[wrong]:,}: no node of the graph, or there twice"
-    wrong = first_wrong_degree(degrees, manifest.num_edges)
-    if wrong >= 0:
+    wrong_degrees = (degrees < 0) | (degrees > manifest.num_edges)
+    wrong_degrees[1:] |= (degrees[:-1] == 0) & (degrees[1:] > 0)
+    if wrong_degrees.any():
+        wrong = int(wrong_degrees.argmax())
         return (
             f"/degrees[{wrong:,}] is {degrees[wrong]:,}: not between 0 and {manifest.num_edges:,} edges, or after a "
             "master without out-edges, which must come last"
         )
     return ""
-
-
-def check_weights(weights: np.ndarray) -> str:
-    """What is wrong with weights, or an empty text."""
-    return (
-        "/weights has values that are not numbers (NaN)"
-        if weights.dtype.kind == "f" and np.isnan(weights.min())
-        else ""
-    )
 
 
 def check_whole(

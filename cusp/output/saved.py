@@ -17,7 +17,7 @@ import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cusp.errors import together
+from cusp.errors import check_same, together
 from cusp.input.graph_file import read_header, stored_checksums
 from cusp.output.fingerprint import check_graph, fingerprint
 from cusp.output.manifest import FORMAT_VERSION, Manifest, SavedError, read_manifest, replace_manifest
@@ -101,6 +101,7 @@ def load_partition(folder: str, comm: "Intracomm", weights: bool = True, memory_
             raise SavedError(f"{folder}: made for {manifest.ranks} ranks, but there are {comm.size}")
         if comm.rank == 0:
             check_graph(folder, manifest)
+    check_same(comm, "partitions", manifest)
     path = Path(folder) / manifest.parts[comm.rank]
     with together(comm):
         part = read_part(path, manifest, comm.rank, weights, memory_limit)

@@ -61,7 +61,7 @@ def write_columns(
     named = () if names is None else nodes
     kind = pyarrow.int64() if names is not None and names.whole else pyarrow.string()
     types = {name: pyarrow.from_numpy_dtype(column.dtype) for name, column in columns.items()}
-    schema = pyarrow.schema(types | dict.fromkeys(named, kind))
+    schema = pyarrow.schema(types | {name: kind for name in types if name in named})
 
     def batches() -> Iterator[Any]:
         for at in range(0, len(next(iter(columns.values()))), AT_ONCE):

@@ -3,7 +3,6 @@
 import contextlib
 import errno
 import fcntl
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cusp.errors import InputError, shortened, together
+from cusp.runtime.files import from_json, is_word, read_input
 from cusp.runtime.leftovers import replacing
 
 if TYPE_CHECKING:
@@ -73,29 +73,22 @@ def append_lines(path: Name, lines: Sequence[str]) -> None:
             raise
 
 
-def check_target(path: Name, comm: "Intracomm", append: bool = False) -> None:
-    """Raise OutputError on every rank if it is certain that ``path`` cannot be written, or appended to. Collective."""
+def check_target(path: Name, comm: "Intracomm") -> None:
+    """Raise OutputError on every rank if it is certain that ``path`` cannot be written. Collective."""
     with together(comm):
         if comm.rank == 0:
-            check_folder(Path(path), append)
+            check_folder(Path(path))
 
 
-def check_targets(
-    comm: "Intracomm",
-    targets: Mapping[str, Name | None],
-    inputs: Sequence[Name | None] = (),
-    append: Sequence[str] = ("--rows",),
-) -> None:
+def check_targets(comm: "Intracomm", targets: Mapping[str, Name | None], inputs: Sequence[Name | None] = ()) -> None:
     """Raise OutputError on every rank if a target cannot be written, or is an input or another target. Collective.
 
     Parameters
     ----------
     targets : dict
-        Path by option; None where the option was not given.
+        Path by option; None where the option was not given. ``--rows`` is appended to, ``--save`` is a folder.
     inputs
         Files that are read; of a folder with a saved partition all that belongs to it.
-    append
-        Options whose file is appended to; ``--save`` is a folder.
     """
     with together(comm):
         if comm.rank == 0:
@@ -104,7 +97,7 @@ def check_targets(
                 if option == "--save":
                     check_save_folder(path)
                 else:
-                    check_folder(path, option in append)
+                    check_folder(path, append=option == "--rows")
             _check_apart(named, [found for path in inputs if path for found in _files_of(Path(path))])
 
 
@@ -148,8 +141,10 @@ def _files_of(path: Path) -> list[Path]:
     if not os.path.isdir(path):  # a name that no file can have is none
         return [path]
     found = [path / "manifest.json", *path.glob("part-*-of-*.h5")]
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # who reads it will say what is wrong
-        found.append(Path(json.loads(found[0].read_text())["graph"]))
+    with contextlib.suppress(InputError):  # who reads it will say what is wrong
+        content = from_json(read_input(found[0], InputError), f"{found[0]}:", InputError)
+        graph = content.get("graph") if isinstance(content, dict) else None
+        found += [Path(graph)] if is_word(graph) else []
     return found
 
 

@@ -2,6 +2,8 @@
 
 import contextlib
 import dis
+import hashlib
+import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,6 +18,8 @@ from cusp.policies.policy import Policy
 from cusp.policies.prop import Prop
 
 MASTER_ARGUMENTS = ("prop", "node", "mstate", "masters")
+VISIT_ARGUMENTS = ("prop", "node", "state")
+FINISH_ARGUMENTS = ("prop", "state", "comm")
 EDGE_ARGUMENTS = ("prop", "src", "dst", "src_master", "dst_master", "estate")
 # of a Prop, what any rank can say; a master rule that asks for anything else is not computed
 KNOWN_EVERYWHERE = (
@@ -40,10 +44,14 @@ class Uses:
         What a rule says of a node or an edge depends on what was said before: it looks at masters or state.
     degrees, in_degrees : bool
         A rule asks for the out-degrees, the in-degrees of neighbours.
+    all_neighbors : bool
+        A rule asks for the neighbours of nodes in both directions, or for their number.
     neighbors : bool
         A rule looks at facts about neighbours, or at masters that are not computed.
     target, target_master : bool
         The edge rule looks at the target of an edge or its state; at the master of the target.
+    estate : bool
+        The edge rule looks at its state.
     """
 
     computed: bool
@@ -51,9 +59,11 @@ class Uses:
     history: bool
     degrees: bool
     in_degrees: bool
+    all_neighbors: bool
     neighbors: bool
     target: bool
     target_master: bool
+    estate: bool
 
 
 def uses_of(policy: Policy) -> Uses:
@@ -64,23 +74,33 @@ def uses_of(policy: Policy) -> Uses:
     PolicyError
         A rule is not a function, has another number of arguments, or calls itself through others.
     """
-    for rule, names in ((policy.master, MASTER_ARGUMENTS), (policy.edge, EDGE_ARGUMENTS)):
-        _check_signature(policy, rule, names)
+    _check_signature(policy, policy.master, MASTER_ARGUMENTS)
+    _check_signature(policy, policy.edge, EDGE_ARGUMENTS)
+    before = []
+    for function, names in ((policy.visit, VISIT_ARGUMENTS), (policy.finish, FINISH_ARGUMENTS)):
+        if function:
+            _check_signature(policy, function, names)
+            before.append(function)
     master = {MASTER_ARGUMENTS[place] for place in arguments_used(policy.master)}
     edge = {EDGE_ARGUMENTS[place] for place in arguments_used(policy.edge)}
     of_master = attributes_used(policy.master) & set(dir(Prop))
-    of_both = of_master | attributes_used(policy.edge)
+    of_both = of_master.union(*map(attributes_used, [policy.edge, *before]))
+    both_ways = bool({"all_neighbors", "total_degree"} & of_both)
     computed = not (master & {"mstate", "masters"} or of_master.difference(KNOWN_EVERYWHERE))
-    stateful = bool(policy.make_mstate or policy.make_estate)
     return Uses(
         computed=computed,
         masters="masters" in master,
-        history=stateful or "masters" in master,
+        history=policy.stateful or "masters" in master,
         degrees="neighbor_degree" in of_both,
         in_degrees="in_degree" in of_both,
-        neighbors=not computed or bool({"place", "num_places", "neighbor_degree", "in_degree"} & of_both),
+        all_neighbors=both_ways,
+        neighbors=not computed
+        or both_ways
+        or bool(policy.make_state)
+        or bool({"place", "num_places", "neighbor_degree", "in_degree"} & of_both),
         target=bool({"dst", "dst_master", "estate"} & edge),
         target_master="dst_master" in edge,
+        estate="estate" in edge,
     )
 
 
@@ -139,6 +159,24 @@ def fingerprint(rule: Callable) -> bytes:
         for name, value in outside(function):
             words += [name.encode(), *_describe(value)]
     return b"\0".join(words)
+
+
+def described(policy: Policy) -> str:
+    """A policy in words that differ from those of others; where its rules are does not count."""
+    states = policy.make_mstate, policy.make_estate, policy.make_state
+    rules = policy.master, policy.edge, *states, policy.visit, policy.finish
+    words = b"".join(fingerprint(rule) if isinstance(rule, FunctionType) else b"-" for rule in rules)
+    parameters = (
+        policy.grid,
+        policy.threshold,
+        policy.combine,
+        policy.rounds,
+        policy.passes,
+        policy.shares,
+        policy.order,
+    )
+    digest = hashlib.blake2b(words + repr(parameters).encode(), digest_size=8).hexdigest()
+    return f"{os.path.basename(policy.name)}, threshold {policy.threshold}, {digest}"
 
 
 def outside(function: Callable) -> Iterator[tuple[str, Any]]:

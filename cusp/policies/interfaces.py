@@ -15,7 +15,10 @@ class Loops(Protocol):
     def assign_masters(
         self, prop: Any, begin: int, end: int, num_parts: int, mstate: Any, masters: Any, own: Array, at: Array
     ) -> int:
-        """First row, of those from ``begin`` to ``end - 1``, whose master is not a rank; -1 if there is none."""
+        """First row, of those from ``begin`` to ``end - 1``, whose master is not a rank; -1 if there is none.
+
+        If the policy has an order: of the first ``end`` rows of the array ``begin``.
+        """
 
     def masters_of(self, prop: Any, nodes: Array, masters: Array, at: Array) -> None:
         """Masters of any nodes."""

@@ -7,7 +7,12 @@
 
 ``prop`` is a :class:`cusp.policies.prop.Prop`. A file with one or both of these functions is a policy:
 ``--policy my_policy.py``; a missing one is taken from the outgoing edge-cut. A name ``master+edge``
-combines built-in rules, for example ``contiguous+hybrid``.
+combines built-in rules, for example ``contiguous+hybrid``. A policy may look at the graph before::
+
+    def visit(prop, node, state): ...                                  asked about every node, before masters
+    def finish(prop, state, comm): ...                                 then called once, on all ranks
+
+What they leave in ``state``, which ``make_state(prop)`` makes, both rules get as their state.
 """
 
 import hashlib
@@ -26,6 +31,7 @@ from typing import Any, NamedTuple
 
 from cusp.errors import OptionError, PolicyError, shortened
 from cusp.policies import edge_rules, master_rules
+from cusp.runtime.files import read_input
 
 DEFAULT_THRESHOLD = 1000  # as in the shipped CuSP; PowerLyra uses 100
 DEFAULT_ROUNDS = 100  # as in CuSP
@@ -71,6 +77,11 @@ POLICIES = {  # name -> master rule, edge rule
     "random2d": ("hash", "cartesian"),
     "map": ("map", "source"),
 }
+MODULES = {  # name -> module in the form of a user's file
+    "2ps": "cusp.policies.cuts.two_phase",
+    "hep": "cusp.policies.cuts.expansion",
+}
+ORDERS = ("degree",)
 
 
 @dataclass(frozen=True)
@@ -101,6 +112,14 @@ class Policy:
         What each rank gets in proportion to the others, for ``prop.share``; None: all the same.
     strict : bool
         Stop at a rule that numba cannot compile, instead of interpreting it with a warning.
+    make_state : function (prop) -> namedtuple of arrays, or None
+        State of both rules, of ``visit`` and of ``finish``; instead of ``make_mstate`` and ``make_estate``.
+    visit : function (prop, node, state), or None
+        Asked about every node before masters are assigned, in ``passes``.
+    finish : function (prop, state, comm), or None
+        Called on all ranks after the visits.
+    order : {'degree'} or None
+        The order in which each rank asks the master rule about its nodes: by descending degree; None: as in the graph.
     """
 
     name: str
@@ -116,6 +135,25 @@ class Policy:
     node_map: str | None = None
     strict: bool = False
     shares: tuple[int, ...] | None = None
+    make_state: Callable | None = None
+    visit: Callable | None = None
+    finish: Callable | None = None
+    order: str | None = None
+
+    @property
+    def rules(self) -> dict[str, Callable]:
+        """What is asked about nodes and edges, by the names in a user's file."""
+        rules = {"get_master": self.master, "get_edge_owner": self.edge}
+        return rules | ({"visit": self.visit} if self.visit else {})
+
+    @property
+    def stateful(self) -> bool:
+        """Whether a rule keeps state."""
+        return bool(self.make_state or self.make_mstate or self.make_estate)
+
+    def rounds_for(self, ranks: int) -> int:
+        """Blocks of a slice, if masters or state are exchanged; one if there is nobody to hear from."""
+        return self.rounds if ranks > 1 else 1
 
     def shares_for(self, ranks: int) -> tuple[int, ...]:
         """The share of each of ``ranks`` ranks, in lowest terms; empty if all are the same."""
@@ -165,6 +203,8 @@ def load_policy(name: str, **parameters: Any) -> Policy:
     """
     if name.endswith(".py"):
         return _from_module(name, load_module(name), parameters)
+    if name in MODULES:
+        return _from_module(name, importlib.import_module(MODULES[name]), parameters)
     if name in POLICIES or "+" in name:
         master_name, edge_name = POLICIES.get(name) or name.split("+", 1)
         master = _find(MASTER_RULES, "master", master_name)
@@ -176,15 +216,15 @@ def load_policy(name: str, **parameters: Any) -> Policy:
     if name in plugins:
         return _from_target(name, plugins[name], parameters)
     raise PolicyError(
-        f"--policy {shortened(name)}: unknown; choose one of {', '.join([*POLICIES, *plugins])}, MASTER+EDGE such as "
-        "fennel+cartesian, a Python file such as my_policy.py, or package.module:NAME"
+        f"--policy {shortened(name)}: unknown; choose one of {', '.join([*POLICIES, *MODULES, *plugins])}, MASTER+EDGE "
+        "such as fennel+cartesian, a Python file such as my_policy.py, or package.module:NAME"
     )
 
 
 def is_built_in(name: str) -> bool:
     """Whether a policy of this name is made of rules in this package, so that loading it runs no other code."""
     master, _, edge = name.partition("+")
-    return name in POLICIES or (master in MASTER_RULES and edge in EDGE_RULES)
+    return name in POLICIES or name in MODULES or (master in MASTER_RULES and edge in EDGE_RULES)
 
 
 def installed_policies() -> list[tuple[str, str]]:
@@ -193,13 +233,15 @@ def installed_policies() -> list[tuple[str, str]]:
     for name, (master, edge) in POLICIES.items():
         nodes, edges = _first_line(MASTER_RULES[master].function), _first_line(EDGE_RULES[edge].function)
         described.append((name, f"{master}+{edge}. Masters: {nodes} Edges: {edges}"))
+    for name, module in MODULES.items():
+        described.append((name, _first_line(importlib.import_module(module))))
     for point in entry_points(group=PLUGINS):
         described.append((point.name, f"plugin {point.value}"))
     return described
 
 
-def _first_line(function: Callable) -> str:
-    return (function.__doc__ or "").strip().splitlines()[0]
+def _first_line(described: Callable | ModuleType) -> str:
+    return (described.__doc__ or "").strip().splitlines()[0]
 
 
 def _from_target(name: str, target: str, parameters: dict[str, Any]) -> Policy:
@@ -214,7 +256,7 @@ def _from_target(name: str, target: str, parameters: dict[str, Any]) -> Policy:
 
 
 def _from_module(name: str, module: Any, parameters: dict[str, Any]) -> Policy:
-    """A policy made of ``get_master``, ``get_edge_owner``, ``make_mstate``, ``make_estate`` and ``combine``."""
+    """A policy made of the two rules and what else a file may have: state, ``combine``, ``visit``, ``order`` ..."""
     if not (hasattr(module, "get_master") or hasattr(module, "get_edge_owner")):
         found = [key for key in dir(module) if isinstance(getattr(module, key, None), FunctionType)]
         instead = f", only {shortened(', '.join(found))}" if found else ""
@@ -224,12 +266,28 @@ def _from_module(name: str, module: Any, parameters: dict[str, Any]) -> Policy:
     combine, mstate, estate = (getattr(module, key, None) for key in ("combine", "make_mstate", "make_estate"))
     if not isinstance(combine, Mapping | None):
         raise PolicyError(f"{name}: combine is {shortened(repr(combine))}, not a dict such as {{'load': 'max'}}")
-    for key, make in (("make_mstate", mstate), ("make_estate", estate)):
+    makers = {"make_mstate": mstate, "make_estate": estate}
+    more: dict[str, Any] = {key: getattr(module, key, None) for key in ("make_state", "visit", "finish")}
+    for key, make in (makers | more).items():
         if make is not None and not callable(make):
             raise PolicyError(f"{name}: {key} is {shortened(repr(make))}, not a function")
+    _check_phases(name, makers, more)
+    order = getattr(module, "order", None)
+    if order not in (None, *ORDERS):
+        raise PolicyError(f"{name}: order is {shortened(repr(order))}; choose one of {ORDERS}, or leave it out")
     master = Rule(getattr(module, "get_master", master_rules.contiguous), mstate, combine or {})
     edge = Rule(getattr(module, "get_edge_owner", edge_rules.source), estate, combine or {})
-    return _combined(name, master, edge, parameters)
+    return replace(_combined(name, master, edge, parameters), order=order, **more)
+
+
+def _check_phases(name: str, makers: Mapping[str, Any], more: Mapping[str, Any]) -> None:
+    """Raise PolicyError if a file has what is of no use without, or beside, something else."""
+    both = [key for key, make in makers.items() if make and more["make_state"]]
+    if both:
+        raise PolicyError(f"{name}: has make_state, the state of both rules, and {both[0]}; leave one of them out")
+    alone = [key for key in ("visit", "finish") if more[key] and not more["make_state"]]
+    if alone:
+        raise PolicyError(f"{name}: {alone[0]} has no state to leave anything in; add make_state(prop)")
 
 
 def _combined(name: str, master: Rule, edge: Rule, parameters: dict[str, Any]) -> Policy:
@@ -259,11 +317,7 @@ def _find(rules: dict[str, Rule], kind: str, name: str) -> Rule:
 
 def load_module(path: str) -> ModuleType:
     """Run a Python file as a module; once per process, unless its content has changed."""
-    try:
-        content = Path(path).read_bytes()
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise PolicyError(f"--policy {shortened(path)}: cannot be read: {why}") from None
+    content = read_input(path, PolicyError)
     digest = hashlib.sha256(os.path.abspath(path).encode() + b"\0" + content).hexdigest()
     name = f"cusp_policy_{Path(path).stem}_{digest[:12]}"
     if name in sys.modules:

@@ -56,7 +56,7 @@ class Prop:
 
     __slots__ = (
         *NUMBERS, "shift", "bounds", "guess", "indptr", "targets", "neighbor_index", "neighbor_degrees", "in_degrees",
-        "node_map", "share_starts",
+        "node_map", "share_starts", "all_indptr", "all_targets", "degrees",
     )  # fmt: skip
 
     def __init__(
@@ -64,6 +64,7 @@ class Prop:
         bounds: np.ndarray | None = None, num_neighbors: int = 0, neighbor_index: np.ndarray | None = None,
         neighbor_degrees: np.ndarray | None = None, in_degrees: np.ndarray | None = None,
         node_map: np.ndarray | None = None, shares: tuple[int, ...] = (),
+        all_indptr: np.ndarray | None = None, all_targets: np.ndarray | None = None, degrees: np.ndarray | None = None,
     ) -> None:  # fmt: skip
         self.num_nodes, self.num_edges = edges.num_nodes, edges.num_edges
         self.num_parts, self.rank, self.threshold = num_parts, rank, threshold
@@ -75,6 +76,9 @@ class Prop:
         self.neighbor_degrees = np.empty(0, np.int64) if neighbor_degrees is None else neighbor_degrees
         self.in_degrees = np.empty(0, np.int64) if in_degrees is None else in_degrees
         self.node_map = np.empty(0, np.int32) if node_map is None else node_map
+        self.all_indptr = np.zeros(1, np.int64) if all_indptr is None else all_indptr
+        self.all_targets = np.empty(0, edges.targets.dtype) if all_targets is None else all_targets
+        self.degrees = np.empty(0, np.int64) if degrees is None else degrees
         # for share() and pick(): where each rank's share begins, and the last one ends; empty if all are 1
         self.share_starts = np.array([*accumulate(shares, initial=0)] if shares else [], np.int64)
         self.all_shares, self.has_shares = sum(shares) or num_parts, int(bool(shares))
@@ -89,6 +93,7 @@ class Prop:
         """The same facts without the edges of the slice, for rules that do not look at them."""
         other = copy.copy(self)
         other.indptr, other.targets = self.indptr[:1].copy(), self.targets[:0].copy()
+        other.all_indptr, other.all_targets = self.all_indptr[:1].copy(), self.all_targets[:0].copy()
         return other
 
     def reader(self, node):  # type: ignore[no-untyped-def]
@@ -136,6 +141,18 @@ class Prop:
             return self.targets[:0]
         return self.targets[self.indptr[row] : self.indptr[row + 1]]
 
+    def all_neighbors(self, node):  # type: ignore[no-untyped-def]
+        """Other ends of the edges of a node of this rank's slice, in both directions, a view; empty for any other.
+
+        One for each edge; in a symmetric graph, where every edge is there twice, one for both.
+        """
+        row = node - self.first_node
+        if row < 0 or row >= self.indptr.size - 1:
+            return self.all_targets[:0]
+        if row >= self.all_indptr.size - 1:  # the question was overlooked, see cusp.policies.inspect_rules
+            raise ValueError("prop.all_neighbors may be called by a rule and by functions that it calls only")
+        return self.all_targets[self.all_indptr[row] : self.all_indptr[row + 1]]
+
     def place(self, node):  # type: ignore[no-untyped-def]
         """Number below ``num_places`` of a node that this slice touches, own or neighbour; -1 for any other.
 
@@ -174,6 +191,15 @@ class Prop:
             raise ValueError("prop.in_degree may be called by a rule and by functions that it calls only")
         return self.in_degrees[place]
 
+    def total_degree(self, node):  # type: ignore[no-untyped-def]
+        """Number of :meth:`all_neighbors`, of any node that this slice touches, also of a ``dst``; -1 for any other."""
+        place = self.place(node)
+        if place < 0:
+            return -1
+        if place >= self.degrees.size:  # the question was overlooked, see cusp.policies.inspect_rules
+            raise ValueError("prop.total_degree may be called by a rule and by functions that it calls only")
+        return self.degrees[place]
+
     def mapped(self, node):  # type: ignore[no-untyped-def]
         """Rank that the file given by ``--node-map`` has for a node of this rank's slice; -1 for any other."""
         row = node - self.first_node
@@ -182,8 +208,8 @@ class Prop:
         return self.node_map[row]
 
 
-_COMPILED = [getattr(Prop, name) for name in (*METHODS, "out_neighbors")]
-value_struct(Prop, _COMPILED, inlined=(Prop.share, Prop.pick))
+_COMPILED = [getattr(Prop, name) for name in (*METHODS, "out_neighbors", "all_neighbors", "total_degree")]
+value_struct(Prop, _COMPILED, inlined=(Prop.share, Prop.pick, Prop.place, Prop.all_neighbors))
 
 
 class MastersView:

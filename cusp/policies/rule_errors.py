@@ -22,12 +22,10 @@ def question(loop: str, args: tuple[Any, ...], at: int) -> str:
     prop = args[0]
     if at < 0:
         return "a rule"
-    if loop == "assign_masters":
-        return f"get_master of node {prop.first_node + at:,}"
+    if loop in ("assign_masters", "visit_nodes"):
+        return f"{'visit' if loop == 'visit_nodes' else 'get_master'} of node {prop.first_node + at:,}"
     if loop == "masters_of":
         return f"get_master of node {int(args[1][at]):,}"
-    if loop == "owners_of":
-        return f"get_edge_owner of the edge {int(args[2][at]):,} -> {int(args[3][at]):,}"
     return f"get_edge_owner of the edge {prop.first_node + _row_of(prop, at):,} -> {int(prop.targets[at]):,}"
 
 
@@ -36,9 +34,9 @@ def one_question(loop: str, args: tuple[Any, ...], at: int) -> tuple[Any, ...]:
     args = tuple(map(_on_host, args))
     if loop == "masters_of":
         return args[0], *(array[at : at + 1] for array in args[1:])
-    if loop == "owners_of":
-        return *args[:2], *(array[at : at + 1] for array in args[2:])
-    row = at if loop == "assign_masters" else _row_of(args[0], at)
+    if isinstance(args[1], np.ndarray):
+        return args[0], np.array([at]), 1, *args[3:]
+    row = at if loop in ("assign_masters", "visit_nodes") else _row_of(args[0], at)
     return args[0], row, row + 1, *args[3:]
 
 

@@ -1,7 +1,7 @@
 """State of rules: a namedtuple of arrays that the policy makes and that ranks combine after every round."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -9,7 +9,12 @@ from cusp.errors import PolicyError, shortened, together
 from cusp.policies.policy import Policy, of_the_user
 from cusp.runtime.mpi import MPI
 
-COMBINE = ("add", "max", "min", "local")
+if TYPE_CHECKING:
+    from cusp.neighbors import Neighbors
+
+COMBINE = ("add", "max", "min", "split", "local", "reader", "or")
+OF_NODES = ("reader", "or")  # of fields with an entry, or several, for each of prop.num_places nodes
+MANY = 1 << 12  # entries of a field: of longer ones, only the changes are sent
 
 
 def make_state(make: Any, prop: Any, combine: Mapping[str, str], name: str) -> Any:
@@ -33,6 +38,16 @@ def make_state(make: Any, prop: Any, combine: Mapping[str, str], name: str) -> A
             raise PolicyError(
                 f"policy {name}: field {field} is to be combined by {shortened(repr(how))}; choose one of {COMBINE}"
             )
+        if how in OF_NODES and (values.size % max(prop.num_places, 1) or how == "or" and values.dtype.kind not in "iu"):
+            raise PolicyError(
+                f"{maker} makes the field {field} of {values.size:,} entries of type {values.dtype}; one that is "
+                f"combined by {how!r} has as many for each of the {prop.num_places:,} of prop.num_places"
+                f"{', whole numbers' if how == 'or' else ''}"
+            )
+        if how == "split" and values.dtype.kind not in "iu":
+            raise PolicyError(
+                f"{maker} makes the field {field} of type {values.dtype}; only whole numbers can be split"
+            )
         if how != "local" and not _can_be_sent(values):
             raise PolicyError(
                 f"{maker} makes the field {field} of type {values.dtype}, strides {values.strides}; only a contiguous, "
@@ -54,7 +69,7 @@ def start_state(make: Callable | None, prop: Any, policy: Policy, comm: MPI.Intr
         shared = {
             name: (values.dtype.str, values.shape)
             for name, values in zip(state._fields, state)
-            if policy.combine.get(name, "add") != "local"
+            if policy.combine.get(name, "add") not in ("local", *OF_NODES)
         }
         ranks = comm.allgather(shared)
         other = next((rank for rank, theirs in enumerate(ranks) if theirs != ranks[0]), 0)
@@ -80,18 +95,43 @@ def copy_state(state: Any) -> Any:
     return None if state is None else type(state)(*(field.copy() for field in state))
 
 
-def combine_state(state: Any, before: Any, combine: Mapping[str, str], comm: MPI.Intracomm) -> Any:
+def combine_state(
+    state: Any, before: Any, combine: Mapping[str, str], comm: MPI.Intracomm, neighbors: "Neighbors | None" = None
+) -> Any:
     """Combine what every rank did to a state since ``before``, in place; returns a copy. Collective.
 
     ``add``: the sum of all changes is added to what was known; ``max`` and ``min``: the extreme of all
-    ranks; ``local``: each rank keeps its own (scratch arrays, facts about its own neighbours).
+    ranks; ``split``: what all ranks have of it is dealt out evenly; ``local``: each rank keeps its own (scratch
+    arrays, facts about its own neighbours). Of fields with entries for each of the nodes that a rank touches
+    (``prop.place``): ``reader``: what the node's reader says; ``or``: the bits that any rank has set.
     """
     for name, field, old in zip(state._fields, state, before):
         how = combine.get(name, "add")
-        if how == "add":
+        if how in OF_NODES and neighbors is not None:
+            width = max(-(-field.size // max(neighbors.size + neighbors.rows, 1)), 1)
+            values, known = field.reshape(-1, width), old.reshape(-1, width)
+            if how == "reader":
+                values[neighbors.rows :] = known[neighbors.rows :]
+            neighbors.exchange_changes(values, (values != known).any(axis=1), how == "or", comm)
+        elif how == "add" and field.size > MANY:
+            _add_changes(field, old, comm)
+        elif how == "add":
             field -= old
             comm.Allreduce(MPI.IN_PLACE, field, MPI.SUM)
             field += old
-        elif how != "local":
+        elif how == "split":
+            comm.Allreduce(MPI.IN_PLACE, field, MPI.SUM)
+            field[:] = field // comm.size + (comm.rank < field % comm.size)
+        elif how in ("max", "min"):
             comm.Allreduce(MPI.IN_PLACE, field, MPI.MAX if how == "max" else MPI.MIN)
     return copy_state(state)
+
+
+def _add_changes(field: np.ndarray, old: np.ndarray, comm: MPI.Intracomm) -> None:
+    """Add what all ranks changed, of which there is little, to what was known. Collective."""
+    flat, known = field.reshape(-1), old.reshape(-1)
+    at = np.flatnonzero(flat != known)
+    changes = comm.allgather((at, flat[at] - known[at]))
+    flat[at] = known[at]
+    for places, more in changes:
+        flat[places] += more

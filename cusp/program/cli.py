@@ -9,7 +9,7 @@ from typing import Any
 
 from cusp.errors import OptionError, shortened
 from cusp.formats import FORMATS
-from cusp.input.memory_input import IDS
+from cusp.formats.source import IDS
 from cusp.launch import num_bytes, num_seconds
 from cusp.partitioner import ORDERS
 from cusp.policies.policy import DEFAULT_ROUNDS, DEFAULT_THRESHOLD, POLICIES
@@ -48,7 +48,7 @@ def add_foreign_options(parser: argparse._ActionsContainer) -> None:
     add("--format", choices=list(FORMATS), metavar="FORMAT", help="format of the file (default: recognised)")
     text = "columns of a table or edge list: names, or numbers from 1 (default: those with the usual headings)"
     add("--columns", metavar="S,T[,W]", help=text)
-    text = "what node ids that are whole numbers are: numbers, names, or auto: names if most are left out"
+    text = "take whole numbers as numbers of nodes, or as names; auto: as names if one is negative or most are missing"
     add("--ids", choices=IDS, default="auto", help=f"{text} (default: auto)")
     text = "those of the file (keep), none, a COLUMN, or LOW:HIGH for random ones, the same in both directions: 1:255 "
     add("--weights", default="keep", metavar="W", help=text + "integers, 0.0:1.0 floats (default: keep)")

@@ -1,12 +1,11 @@
 """``cusp compare``: the quality of several policies on a graph, for any numbers of parts; no partition is built."""
 
 import argparse
-import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from cusp.errors import InputError, OptionError, together
+from cusp.errors import OptionError, forgiven, together
 from cusp.estimates.estimate import estimate
 from cusp.estimates.plot import check_plot, megabytes, plot_comparison, short_name
 from cusp.input.edge_slice import EdgeSlice, read_slice
@@ -124,7 +123,7 @@ def _measure(
         tiny = read_slice(path, few, options.split, weights=False, in_degrees=in_degrees)
         for parts, policies in compiled.items():
             for rules in policies:
-                with contextlib.suppress(InputError):  # of the tiny graph; that of the real one is reported
+                with forgiven(few):  # an error of the tiny graph; that of the real one is reported
                     estimate(tiny, rules, parts, options.split, few)
 
     warm_up(comm, header, rehearse)
@@ -165,6 +164,6 @@ def comparison_table(graph: str, parts: int, num_edges: int, figures: list[dict]
         for column in COLUMNS:
             text = shown[column.key][place]
             mark = "*" if text == best[column.key] and len({*shown[column.key]}) > 1 else " "
-            cells.append(f"{text + mark:>{column.width}}")
+            cells.append(f" {text + mark:>{column.width - 1}}")
         lines.append(f"{name:<{first}}" + "".join(cells).rstrip())
     return "\n".join(lines)

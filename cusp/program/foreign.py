@@ -1,13 +1,14 @@
 """The graph that a command names, whatever its format."""
 
 import argparse
+from dataclasses import replace
 
 from cusp.convert.conversion import read_slice, request_of
-from cusp.errors import together
+from cusp.convert.memory_input import header_of
+from cusp.errors import check_same, together
 from cusp.formats import is_graph_file
 from cusp.input.edge_slice import EdgeSlice
 from cusp.input.graph_file import GraphHeader, read_header
-from cusp.input.memory_input import header_of
 from cusp.program import report
 from cusp.program.cli import refuse_foreign_options
 from cusp.runtime.mpi import MPI
@@ -22,9 +23,12 @@ def open_graph(comm: MPI.Intracomm, options: argparse.Namespace) -> tuple[GraphH
         On every rank.
     """
     with together(comm):
-        if is_graph_file(options.graph):
+        header = read_header(options.graph) if is_graph_file(options.graph) else None
+        if header is not None:
             refuse_foreign_options(options)
-            return read_header(options.graph), None
+    check_same(comm, "graphs", header and replace(header, path=""))
+    if header is not None:
+        return header, None
     graph = read_slice(comm, request_of(options, input=options.graph, seed=1))
     for note in graph.notes:
         report.say(comm.rank, note)

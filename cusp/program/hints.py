@@ -9,6 +9,7 @@ from cusp.policies.policy import Policy
 FEW_EDGES = 1_000_000  # of a rank: a round takes less than its messages
 MANY_PARTNERS = 5  # ranks, from which on a grid saves messages
 MUCH = 0.75  # of all ranks, that a node is on
+FEW_NEIGHBORS, SPREAD = 5, 1.5  # edges of a node; ranks that a node with so few of them is on
 
 
 def about_partition(policy: Policy, quality: Quality) -> list[str]:
@@ -26,6 +27,12 @@ def about_partition(policy: Policy, quality: Quality) -> list[str]:
         found.append(
             f"a node is on {quality.replication:.1f} of {ranks} ranks on average; cusp compare --policies all "
             "may show a better policy; or use fewer ranks"
+        )
+    elif ranks > 1 and quality.replication > SPREAD and quality.edges.sum() < FEW_NEIGHBORS * quality.num_nodes:
+        found.append(
+            f"policy {policy.name} puts neighbours on different ranks, though a node has few: each step along a path "
+            "waits for a message, so searches through long paths take long; oec keeps nodes of near numbers "
+            "together, fec neighbours whatever their numbers"
         )
     return found
 

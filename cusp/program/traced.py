@@ -8,13 +8,11 @@ from cusp.errors import OptionError, together
 from cusp.output.timeline_file import clock_offset, write_timelines
 from cusp.output.whole_file import Name
 from cusp.program import report
-from cusp.runtime import timeline
+from cusp.runtime import timeline, watchdog
 from cusp.runtime.mpi import MPI
 from cusp.runtime.timeline import PHASE, WAIT, Span, Timeline
 
 MOST = 1 << 20  # spans in a file, of all ranks: about 130 MB
-WAITING = ("Barrier", "allgather", "allreduce", "bcast", "exscan", "recv",
-           "Allgather", "Allgatherv", "Allreduce", "Alltoall", "Alltoallv")  # fmt: skip
 PURPOSE = ("run", "partition")  # phases that a program is for, the first of these that it has
 
 
@@ -27,7 +25,7 @@ def _traced(name: str) -> Callable[..., Any]:
     return lambda *arguments, **named: timeline.call(name, WAIT, None, plain, *arguments, **named)
 
 
-for _name in WAITING:
+for _name in watchdog.COLLECTIVE:
     setattr(TracedComm, _name, _traced(_name))
 
 

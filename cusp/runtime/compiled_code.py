@@ -1,17 +1,19 @@
 """Numba's cache of compiled code in a folder of ours, safe for ranks that write at once; generated modules.
 
 Numba alone would keep code in its own folders, run it after an edit in the file of a *callee*, lose one of two entries
-that are added at once or take one for the other, and end with a traceback where a file is damaged.
+that are added at once or take one for the other, and end with a traceback where a file is damaged. Here the code of a
+file is kept for what it says and for all our files that it imports: an edit costs what it touches.
 """
 
 import fcntl
 import functools
 import hashlib
 import os
+import re
 import stat
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -24,7 +26,8 @@ from cusp.errors import ROOT
 from cusp.runtime import signals
 from cusp.runtime.leftovers import replacing
 
-PACKAGES = ("cusp", "cusp/apps", "gluon")
+IMPORT = re.compile(r"^\s*(?:from|import) ((?:cusp|gluon)\b[\w.]*)(?: import (\([^)]*\)|.*))?", re.MULTILINE)
+FOR_TYPES = re.compile(r"^if TYPE_CHECKING:\n(?:[ \t].*\n|\n)+", re.MULTILINE)
 
 _not_kept: list[str] = []  # why
 
@@ -49,10 +52,14 @@ class Locator(caching.CacheImpl._locator_classes[0]):  # its name differs betwee
 
     def __init__(self, function: Callable, file: str) -> None:
         super().__init__(function, file)
-        folder = numba.config.CACHE_DIR or cache_folder(source_digest())
+        folder = numba.config.CACHE_DIR or cache_folder("code")
         if folder is None:
             raise OSError("there is no folder for it")
         self._cache_path = os.path.join(folder, self.get_suitable_cache_subpath(file))
+
+    def get_source_stamp(self) -> str:
+        """What the code in the file depends on: entries with another stamp are made anew."""
+        return digest_of(Path(self._py_file).read_text())
 
     @classmethod
     def from_function(cls, function: Callable, file: str) -> "Locator":
@@ -122,9 +129,9 @@ def import_text(text: str, depends_on: list[bytes]) -> ModuleType:
     ----------
     text : str
     depends_on : list of bytes
-        What the compiled code depends on besides the text, this package and the version of numba.
+        What the compiled code depends on besides the text, what it imports and the version of numba.
     """
-    digest = hashlib.sha256(f"{text}{source_digest()}{numba.__version__}".encode())
+    digest = hashlib.sha256(f"{digest_of(text)}{numba.__version__}".encode())
     for part in depends_on:
         digest.update(part)
     name = f"cusp_generated_{digest.hexdigest()[:16]}"
@@ -183,11 +190,36 @@ def not_kept(why: str) -> None:
 
 
 @functools.cache
-def source_digest() -> str:
-    """Hash of all our Python files: numba does not notice edits in the files of *callees*."""
-    digest = hashlib.sha256(sys.version.encode())
-    for package in PACKAGES:
-        for path in sorted((ROOT / package).rglob("*.py")):
-            digest.update(str(path).encode())
-            digest.update(path.read_bytes())
+def digest_of(text: str) -> str:
+    """Hash of a source text and of all our files that it imports, directly or not.
+
+    Numba does not notice edits in the files of *callees*.
+    """
+    found: dict[Path, bytes] = {}
+    left = [*imported_by(text)]
+    while left:
+        path = left.pop()
+        if path not in found:
+            found[path], more = _read_module(path)
+            left += more
+    digest = hashlib.sha256(f"{sys.version}{text}".encode())
+    for path in sorted(found):
+        digest.update(found[path])
     return digest.hexdigest()[:16]
+
+
+def imported_by(text: str) -> Iterator[Path]:
+    """Our files that a source text imports where it runs, anywhere in it."""
+    for match in IMPORT.finditer(FOR_TYPES.sub("", text)):
+        place = ROOT / match[1].replace(".", "/")
+        names = re.findall(r"\w+", match[2] or "") if place.is_dir() else []
+        for path in (place.with_suffix(".py"), place / "__init__.py", *(place / f"{name}.py" for name in names)):
+            if path.exists():
+                yield path
+
+
+@functools.cache
+def _read_module(path: Path) -> tuple[bytes, tuple[Path, ...]]:
+    """The content of a file of ours and its name, as a hash; the files that it imports."""
+    content = path.read_text()
+    return hashlib.sha256(f"{path}{content}".encode()).digest(), tuple(imported_by(content))

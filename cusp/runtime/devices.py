@@ -189,16 +189,22 @@ def _devices_of(wanted: str, hosts: list[str]) -> list[str]:
     return [listed[hosts[:rank].count(name) % len(listed)] for rank, name in enumerate(hosts)]
 
 
-def _use_gpu(number: int) -> tuple[str, str | None]:
-    """Make the GPU ``number`` modulo their number this process's; a description, or why there is none."""
+@cache
+def _gpu_module() -> Any:
+    """The module that uses CuPy, loaded once in a process; or a text that says why it cannot be."""
     folder = os.environ.get("CUPY_CACHE_DIR") or cache_folder("kernels")
     if folder and has_space(str(folder), KERNELS_BYTES):
         os.environ["CUPY_CACHE_DIR"] = str(folder)
     else:
         os.environ["CUPY_CACHE_IN_MEMORY"] = "1"
     try:
-        gpu = importlib.import_module("cusp.runtime.device_gpu")
+        return importlib.import_module("cusp.runtime.device_gpu")
     except ImportError as error:
-        return "", f"CuPy cannot be imported ({error}): pip install 'cusp-gluon[gpu-cuda12]' or [gpu-cuda13]"
-    why = gpu.why_unusable()
+        return f"CuPy cannot be imported ({error}): pip install 'cusp-gluon[gpu-cuda12]' or [gpu-cuda13]"
+
+
+def _use_gpu(number: int) -> tuple[str, str | None]:
+    """Make the GPU ``number`` modulo their number this process's; a description, or why there is none."""
+    gpu = _gpu_module()
+    why = gpu if isinstance(gpu, str) else gpu.why_unusable()
     return ("", why) if why else (gpu.use(number), None)

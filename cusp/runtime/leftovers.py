@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 MARK = re.compile(r"cusp-([0-9a-f]{8})-(\d+)-(\d+)-")  # host, process, when it started
+OF_MPI = ("mpich_shm_", "vader_segment.", "sm_segment.", "hydra_hwloc_xmlfile_")  # how names of such files begin
+UNUSED = 600.0  # seconds in which all ranks of a job have opened what it shares
 
 _unfinished: set[Path] = set()
 
@@ -75,6 +77,25 @@ def sweep(folder: str | os.PathLike[str]) -> None:
             found = MARK.search(entry.name) if entry.name[:1] in ".c" else None
             if found and found[1] == _host() and started(int(found[2])) != found[3] and _is_ours(entry):
                 _remove(Path(entry.path))
+
+
+def sweep_of_mpi(*folders: str | os.PathLike[str]) -> None:
+    """Remove what MPI libraries and launchers of this user's killed jobs have left: nobody has had it open for minutes.
+
+    MPICH gives its shared memory back only at the end of a job; what is left of killed ones stays in memory.
+    """
+    now = os.stat(f"/proc/{os.getpid()}").st_mtime
+    old: dict[str, Path] = {}
+    for folder in folders:
+        with contextlib.suppress(OSError), os.scandir(folder) as entries:
+            found = [entry for entry in entries if entry.name.startswith(OF_MPI) and _is_ours(entry)]
+            old |= {entry.path: Path(entry.path) for entry in found if entry.stat().st_mtime < now - UNUSED}
+    for maps in Path("/proc").glob("[0-9]*/maps") if old else ():
+        with contextlib.suppress(OSError):  # another user's, who could not open it; or the process has ended
+            for line in maps.read_text().splitlines():
+                old.pop(line.partition("/")[1] + line.partition("/")[2], None)
+    for path in old.values():
+        _remove(path)
 
 
 def started(process: int) -> str | None:

@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from cusp.errors import InputError
-from cusp.runtime import signals
+from cusp.runtime import signals, watchdog
 from cusp.runtime.signals import local_ranks
 
 YIELDING = {"MPIR_CVAR_POLLS_BEFORE_YIELD": "0", "OMPI_MCA_mpi_yield_when_idle": "1"}  # of MPICH, of Open MPI
@@ -37,6 +37,7 @@ def load() -> ModuleType:
     ranks, _ = signals.launched()
     if ranks > 1:
         signals.end_all_on_error()
+        watchdog.watch()
     # Ranks that wait must not starve those that work when there are more ranks than cores.
     crowded = local_ranks() > len(os.sched_getaffinity(0))
     with _variables(YIELDING if crowded else {}), warnings.catch_warnings():

@@ -3,6 +3,7 @@
 import contextlib
 import importlib
 import os
+import resource
 import signal
 import stat
 import sys
@@ -13,6 +14,7 @@ from types import TracebackType
 from typing import NoReturn
 
 from cusp.errors import InputError, caller
+from cusp.runtime import early
 from cusp.runtime.leftovers import remove_unfinished
 
 LAUNCHERS = (  # (number of ranks, rank) as a launcher writes them into the environment, first match counts
@@ -20,6 +22,7 @@ LAUNCHERS = (  # (number of ranks, rank) as a launcher writes them into the envi
     ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),
     ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID"),
 )
+LEAST_SPACE, SPACE_OF_A_CORE, MOST_CORES = 10**9, 4 * 10**7, 64  # bytes of addresses: libraries, and their threads
 PATIENCE = 1.0  # seconds that MPI gets to end the job; and within which a signal that comes again is the same one
 LONGEST_ROUND = 20.0  # seconds that a run gets to come to the end of its round: schedulers wait for 30
 INTERRUPTED = 128 + signal.SIGINT
@@ -59,22 +62,22 @@ def start_program() -> None:
     Whoever only imports us keeps the ways of Python.
     """
     _open_standard_files()
+    _check_address_space()
     if sys.excepthook is sys.__excepthook__:
         sys.excepthook = _end_all if launched()[0] > 1 else _tell
     end_on_signals()
-
-
-def is_program() -> bool:
-    """Whether Python was started with ``-m cusp...``."""
-    options = sys.orig_argv[1:]
-    module = options[options.index("-m") + 1] if "-m" in options[:-1] else ""
-    return module.split(".")[0] == "cusp"
 
 
 def end_all_on_error() -> None:
     """An error that nobody catches ends all ranks from now on: the others would wait for this one."""
     if sys.excepthook is sys.__excepthook__:
         sys.excepthook = _end_all
+
+
+def end_all_after_error() -> None:
+    """At the end of Python: if an error was not caught, end all ranks, which may wait for this one in MPI_Init."""
+    if getattr(sys, "last_value", None) is not None:
+        leave(1)
 
 
 def _open_standard_files() -> None:
@@ -89,10 +92,24 @@ def _open_standard_files() -> None:
             setattr(sys, name, open(os.devnull, "w"))
 
 
+def _check_address_space() -> None:
+    """End in one line if the libraries cannot be loaded: where they get no memory, they abort, or try for ever."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    needed = LEAST_SPACE + SPACE_OF_A_CORE * min(len(os.sched_getaffinity(0)), MOST_CORES)
+    if limit == resource.RLIM_INFINITY or limit >= needed:
+        return
+    if launched()[1] > 0:
+        time.sleep(0.5)  # if all ranks have so little, rank 0 speaks for them
+    text = f"error: a process may have {limit / 1e6:,.0f} MB of addresses (ulimit -v), and libraries need "
+    os.write(2, prefixed(f"{text}{needed / 1e6:,.0f} MB; raise that limit, and use --memory-limit for graphs").encode())
+    time.sleep(0.1)  # the launcher, once it knows of the end, no longer reads what ranks have written
+    leave(1)
+
+
 def end_on_signals() -> None:
     """SIGINT and SIGTERM end the process even if it waits for other ranks or runs compiled code."""
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    if not {*handlers.values()} <= {signal.SIG_DFL, signal.default_int_handler, signal.SIG_IGN}:
+    if not {*handlers.values()} <= {signal.SIG_DFL, signal.default_int_handler, signal.SIG_IGN, early.note}:
         return  # somebody else's, or already ours
     for number, handler in handlers.items():
         if handler != signal.SIG_IGN:  # as SIGINT is in a job in the background
@@ -101,6 +118,8 @@ def end_on_signals() -> None:
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)  # Python's handlers wait for the main thread, this does not
     threading.Thread(target=_wait, args=(heard,), daemon=True).start()
+    if early.heard:
+        _end_by(early.heard[0])
 
 
 def ignore_signals() -> None:
@@ -192,7 +211,7 @@ def _end_all(kind: type[BaseException], error: BaseException, trace: TracebackTy
     if issubclass(kind, KeyboardInterrupt):
         leave(INTERRUPTED)
     if issubclass(kind, InputError) and launched()[1] > 0:
-        time.sleep(0.5)  # if all ranks have made the same mistake, rank 0 speaks for them
+        time.sleep(1.5)  # if all ranks have made the same mistake, rank 0 speaks for them
     with contextlib.suppress(OSError):
         _tell(kind, error, trace)
     time.sleep(0.1)  # the launcher, once it knows of the end, no longer reads what ranks have written

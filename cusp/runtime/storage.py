@@ -19,7 +19,7 @@ from numpy.typing import DTypeLike
 from cusp.errors import OptionError
 from cusp.runtime import watchdog
 from cusp.runtime.devices import Array, device_of, move, xp_of
-from cusp.runtime.files import ScratchFile
+from cusp.runtime.files import ScratchFile, open_input
 
 ROW_BYTES = 17  # kept for each node that a rank reads: where its edges begin, how many there are, its master
 EDGE_BYTES = 40  # needed for each edge of a chunk: read, grouped, in transit, received, written
@@ -181,7 +181,7 @@ class FileStorage(Storage):
             return None
         before = offset % mmap.ALLOCATIONGRANULARITY
         num_bytes = before + size * np.dtype(dtype).itemsize
-        with open(path, "rb") as file:
+        with open_input(path) as file:
             mapped = mmap.mmap(
                 file.fileno(),
                 num_bytes,

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,7 +21,8 @@ from cusp.runtime.signals import local_ranks
 MOST = 1024
 ALL = 1 << 62  # more entries than there are anywhere
 LEAST = 1 << 14  # entries that are worth a range of their own: about as long as it takes to wake a thread
-RANGES = 8  # for each thread: who is done early takes another
+RANGES = 8  # of rows for each thread: who is done early takes another
+ALIKE = 2  # the same, where entries take about as long as each other
 BLOCK = 1 << 16  # entries that are added up one after the other, whatever the number of threads
 
 Item = TypeVar("Item")
@@ -61,7 +62,7 @@ def num_threads() -> int:
 
 def ranges(size: int) -> list[Range]:
     """Cut ``size`` entries into ranges of about the same size, for :func:`in_parallel`; there is at least one."""
-    number = _pieces(size)
+    number = _pieces(size, ALIKE)
     bounds = [size * piece // number for piece in range(number)]
     return list(zip(bounds, [*bounds[1:], size], strict=True))
 
@@ -74,7 +75,7 @@ def row_ranges(offsets: np.ndarray) -> list[Range]:
     offsets : (rows + 1,) int64
     """
     rows, edges = offsets.size - 1, int(offsets[-1] - offsets[0])
-    number = _pieces(rows + edges)
+    number = _pieces(rows + edges, RANGES)
     bounds = np.searchsorted(offsets, offsets[0] + edges * np.arange(number) // number).tolist()
     return list(zip([0, *bounds[1:]], [*bounds[1:], rows], strict=True))
 
@@ -106,6 +107,11 @@ def many() -> int:
     return ALL if num_threads() == 1 else 2 * LEAST
 
 
+def few() -> int:
+    """From how many entries on threads that are awake do them together."""
+    return max(1, LEAST >> 4)
+
+
 @contextmanager
 def ranges_of_any_size() -> Iterator[None]:
     """Cut even small arrays meanwhile, so that a rehearsal calls all that large ones need."""
@@ -117,8 +123,8 @@ def ranges_of_any_size() -> Iterator[None]:
         LEAST = kept
 
 
-def _pieces(entries: int) -> int:
-    return max(1, min(RANGES * num_threads(), entries // LEAST)) if entries >= many() else 1
+def _pieces(entries: int, each: int) -> int:
+    return max(1, min(each * num_threads(), entries // LEAST)) if entries >= many() else 1
 
 
 def in_parallel(function: Callable[..., Result], pieces: Sequence[tuple[Any, ...]]) -> list[Result]:
@@ -156,6 +162,29 @@ def in_parallel(function: Callable[..., Result], pieces: Sequence[tuple[Any, ...
     return results
 
 
+def full(size: int, fill: float, dtype: Any) -> np.ndarray:
+    """As NumPy's; each range is first written by the thread that gets it."""
+    values = np.empty(size, dtype)
+    in_parallel(lambda first, last: values[first:last].fill(fill), ranges(size))
+    return values
+
+
+@contextmanager
+def start_threads(function: Callable[..., None], pieces: Sequence[tuple[Any, ...]]) -> Iterator[None]:
+    """Call ``function(*piece)`` of each piece, fewer than there are threads, on a thread of its own meanwhile.
+
+    It has to end soon after the block has; a thread that has not woken up by then is no longer waited for.
+    """
+    others = [_pool(num_threads() - 1).submit(function, *piece) for piece in pieces]
+    try:
+        yield
+    finally:
+        running = [other for other in others if not other.cancel()]
+        wait(running)
+    for other in running:
+        other.result()
+
+
 @functools.cache
 def _pool(size: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(size, "cusp")
@@ -170,13 +199,18 @@ def ordered_map(
     """Yield ``function(item)`` in the order of the items.
 
     At most ``threads + 1`` results are in progress or waiting. The calling thread consumes ``items`` and gets
-    the first exception of a call.
+    the first exception of a call. A single item needs no thread: starting one takes longer than a small graph.
     """
     threads = threads or num_threads()
+    items = iter(items)
+    first = list(islice(items, 2))
+    if len(first) < 2:
+        yield from map(function, first)
+        return
     with ThreadPoolExecutor(threads) as pool:
         waiting: deque[Future[Result]] = deque()
         try:
-            for item in items:
+            for item in chain(first, items):
                 waiting.append(pool.submit(function, item))
                 if len(waiting) > threads:
                     yield waiting.popleft().result()

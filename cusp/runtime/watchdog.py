@@ -1,10 +1,14 @@
 """A rank without progress reports its position; with ``--timeout`` it also ends the job."""
 
+import contextlib
+import linecache
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from itertools import islice
 from types import FrameType
+from typing import Any
 
 from cusp.errors import ROOT, caller
 from cusp.runtime import progress
@@ -12,26 +16,37 @@ from cusp.runtime.signals import prefixed
 
 WAITS = 60.0  # seconds after which a rank that waits for others says so
 SPEAK = 1.5  # seconds in which other ranks can say where they are, too
-
+COLLECTIVE = ("Barrier", "Dup", "Free", "Split", "Split_type", "allgather", "allreduce", "bcast", "exscan", "recv",
+              "Allgather", "Allgatherv", "Allreduce", "Alltoall", "Alltoallv")  # fmt: skip
+# Between such a call and who wants to know something of the others.
+BETWEEN = ("cusp/errors.py", "cusp/runtime/exchange.py", "cusp/runtime/timeline.py", "cusp/program/traced.py",
+           contextlib.__file__)  # fmt: skip
+VAIN = 3  # rounds in which nothing changed, after which exchanges are no progress
 
 END = "end"
 
 
 class _Progress:
-    """How far this rank has come: the phase it is in, and the exchanges and chunks since the start."""
+    """How far this rank has come: the phase it is in, the exchanges and chunks since the start, and rounds in vain."""
 
-    phase, steps = "start", 0
+    phase, steps, vain = "start", 0, 0
 
 
 def phase(name: str) -> None:
     """Say what begins now."""
-    _Progress.phase = name
+    _Progress.phase, _Progress.vain = name, 0
     _Progress.steps += 1
 
 
 def step() -> None:
-    """Say that this rank has come further."""
-    _Progress.steps += 1
+    """Say that this rank has come further. Behind many rounds in which nothing changed, it has not."""
+    _Progress.steps += _Progress.vain < VAIN
+
+
+def end_round(facts: Mapping[str, Any]) -> None:
+    """Say that a round has ended, and how much changed in it: nothing if all facts are 0, or no numbers."""
+    changed = not facts or any(fact != 0 and fact == fact for fact in facts.values())
+    _Progress.vain = 0 if changed else _Progress.vain + 1
 
 
 def watch(seconds: float | None = None, end: Callable[[], object] | None = None) -> None:
@@ -40,13 +55,14 @@ def watch(seconds: float | None = None, end: Callable[[], object] | None = None)
     With ``seconds``, call ``end`` once it has made no progress for so long. Otherwise say, once each time, where it
     waits for other ranks so long that they may never come.
     """
-    threading.Thread(target=_watch, args=(seconds or WAITS, end), daemon=True).start()
+    threading.Thread(target=_watch, args=(seconds, end), daemon=True).start()
 
 
-def _watch(limit: float, end: Callable[[], object] | None) -> None:
-    pause = min(1.0, limit / 4)
+def _watch(seconds: float | None, end: Callable[[], object] | None) -> None:
     seen, since = -1, 0.0
     while True:
+        limit = seconds or WAITS
+        pause = min(1.0, limit / 4)
         before = time.monotonic()
         time.sleep(pause)
         now = time.monotonic()
@@ -58,11 +74,10 @@ def _watch(limit: float, end: Callable[[], object] | None) -> None:
             progress.error(prefixed(f"error: --timeout {limit:g}: no progress for that many seconds {_where()}"))
             time.sleep(SPEAK)
             end()
-        elif now - since >= limit:
+        elif now - since >= limit and (where := _waits()):
             since = float("inf")
-            if where := _waits():
-                advice = "all ranks must call it; --debug shows the calls, --timeout SECONDS ends the job"
-                progress.error(prefixed(f"note: has waited {limit:g} s for other ranks {where}: {advice}"))
+            advice = "all ranks must come there; --debug shows their calls, --timeout SECONDS ends the job"
+            progress.error(prefixed(f"note: has waited {limit:g} s for other ranks {where}: {advice}"))
 
 
 def _main_thread() -> FrameType | None:
@@ -73,18 +88,35 @@ def _waits() -> str:
     """Where the main thread waits for other ranks, if it does."""
     if _Progress.phase == END:
         return "at the end of the program"
-    inner = _main_thread()
-    while inner and inner.f_code.co_filename != f"{ROOT}/gluon/sync.py":
-        inner = inner.f_back
-    while inner and inner.f_code.co_name.startswith("_"):
-        inner = inner.f_back
-    return f"in sync.{inner.f_code.co_name} at {caller(inner)}" if inner else ""
+    frame, waits = _main_thread(), False
+    while frame and _file(frame) in BETWEEN:
+        waits |= frame.f_code.co_name == "pauses" or _called(frame) in COLLECTIVE
+        frame = frame.f_back
+    sync = frame
+    while sync and (_file(sync) != "gluon/sync.py" or sync.f_code.co_name.startswith(("_", "<"))):
+        sync = sync.f_back
+    if sync:
+        return f"in sync.{sync.f_code.co_name} at {caller(sync)}"
+    if not frame or not (waits or _called(frame) in (*COLLECTIVE, "MPI_Init_thread")):
+        return ""
+    place, user = f"{_file(frame)}:{frame.f_lineno}", caller(frame)
+    return f"in {frame.f_code.co_name} at {place}{f', called from {user}' if user not in ('', place) else ''}"
+
+
+def _called(frame: FrameType) -> str:
+    """The name of the function that a frame calls now."""
+    line, _, column, _ = next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None))
+    text = linecache.getline(frame.f_code.co_filename, line or 0).encode()[column or 0 :].decode(errors="replace")
+    return text.partition("(")[0].rpartition(".")[2].strip()
+
+
+def _file(frame: FrameType) -> str:
+    return frame.f_code.co_filename.removeprefix(f"{ROOT}/")
 
 
 def _where() -> str:
     """Phase, steps and the line of Python that the main thread is at."""
     frame, line = _main_thread(), "?"
     if frame:
-        name = frame.f_code.co_filename.removeprefix(f"{ROOT}/")
-        line = f"{name}:{frame.f_lineno} ({frame.f_code.co_name}), called from {caller(frame)}"
+        line = f"{_file(frame)}:{frame.f_lineno} ({frame.f_code.co_name}), called from {caller(frame)}"
     return f'in the phase "{_Progress.phase}", after {_Progress.steps} steps, at {line}'

@@ -1,13 +1,13 @@
 // A kernel does not know whether it is alone: it runs in a world of ranks, RANKS, which is Alone, or Together with the kernels of
 // partners that take each round at the same time. Both have the same interface; alone, most of it is nothing, and vanishes:
 //
-//   begin(turns)          where a kernel begins: nobody is told anything before the first meeting
+//   begin(turns)          where a kernel begins: nothing is exchanged before the first meeting
 //   is_mirror(lid)        whether a node has its master on another rank
 //   tell_master(...)      appends mirrors to the mail of the ranks of their masters: place in the list of the sync plan
 //   tell_mirrors(...)     appends masters to the mail of the ranks that have mirrors of them: local id there
 //   meet(value)           ends a round: all blocks of all ranks have come, and know value(0) and value(1) of each rank;
 //                         then ``news`` is how much mail all ranks sent in the round
-//   each(k, value, use)   calls use(value(k)) for every rank, as it was told at the last meeting; sum and most likewise. Alone,
+//   each(k, value, use)   calls use(value(k)) for every rank, as exchanged at the last meeting; sum and most likewise. Alone,
 //                         that is value(k) as it is now: nobody may change it before the next meeting
 //   take(visit)           visits the mail that came at the last meeting; false if there was none. A grid barrier has to follow
 //   publish(bits, ...)    stores bits, or values, of masters as those of their mirrors; returns the bytes. A meeting has to follow
@@ -66,7 +66,7 @@ struct Alone {
   __device__ void end(i64, i64) const {}
 };
 
-// Entries for partners, appended to memory of theirs, and a value for each if wanted; how many is told at meetings.
+// Entries for partners, appended to memory of theirs, and a value for each if wanted; how many, is exchanged at meetings.
 struct Mailbox {
   int* const* out;  // memory of rank p for entries from this one
   int* const* in;   // memory of this one for entries from rank p
@@ -159,7 +159,7 @@ struct Together {
     news = all - sent_before;
     mailed_before = (turns == 1 ? 0 : mailed_before) + told()[peers.rank][MAIL];
     if (turns == 1) sent_before = all;
-    else if (thread_id() < peers.ranks) mail.sent[half(barriers + 1) * peers.ranks + thread_id()] = 0;  // has been told
+    else if (thread_id() < peers.ranks) mail.sent[half(barriers + 1) * peers.ranks + thread_id()] = 0;  // the partners know it
   }
   template <class Value, class Use>
   __device__ void each(int k, Value, Use use) const {

@@ -2,7 +2,7 @@
 // which is filled in a circle, and goes on; the partner looks now and then how many have come. Only who has nothing to do
 // waits.
 //
-// What a rank has sent and taken is told to all others as one publication, whose number stands beside each of its words. A rank
+// A rank publishes to all others what it has sent and taken; the number of the publication stands beside each word. A rank
 // that has nothing to do says so in its publication. When the last publications of all ranks say so, and of every pair one has
 // taken as many entries as the other has sent, then no entry is under way, and none of them can begin again: all know that by
 // themselves (counters by channel: Mattern, Distributed Computing 2, 1987).
@@ -23,7 +23,7 @@ struct Mail {
   const i64* most;         // entries that this rank gives each other at once
 
   enum Pause { STEP, GAVE, REST };
-  enum Known : unsigned { ENDED = 1, ROOM = 2, NEWS = 4, OWES = 8 };  // after a pause
+  enum Known : unsigned { ENDED = 1, ROOM = 2, NEWS = 4, UNSENT = 8 };  // after a pause
 
   // Where a kernel begins, before a barrier of its blocks and one of its peers.
   __device__ void begin(const Peers& peers) const {
@@ -36,10 +36,10 @@ struct Mail {
 
   // All blocks wait for each other, and the last looks what has come; what was known to have come is taken now, if ``took``.
   // After entries were given (GAVE) it tells the partners, while the others go on. With nothing to do (REST) it says so, and
-  // waits until something comes, or there is room for what this rank still owes, or all ranks rest in the same ``phase``, which
-  // is counted from 1: then the phase has ended. Returns what there is to know; OWES, if ``marks`` is not 0 either. All threads
+  // waits until something comes, or there is room for what is unsent, or all ranks rest in the same ``phase``, which
+  // is counted from 1: then the phase has ended. Returns what there is to know; UNSENT, if ``marks`` is not 0 either. All threads
   // call it.
-  __device__ unsigned pause(const Peers& peers, Pause kind, bool took, bool owes, const u64* marks, unsigned phase,
+  __device__ unsigned pause(const Peers& peers, Pause kind, bool took, bool unsent, const u64* marks, unsigned phase,
                             unsigned& number) const {
     __shared__ unsigned known;
     number++;
@@ -49,9 +49,9 @@ struct Mail {
         __threadfence();
         if (took && lane_id() < peers.ranks) state->taken[lane_id()] = state->came[lane_id()];
         __syncwarp();
-        owes = owes || peek(marks);
-        if (kind == REST) tell(peers, publication(peers, owes ? 0 : phase));
-        unsigned result = look(peers, kind, owes, phase);
+        unsent = unsent || peek(marks);
+        if (kind == REST) tell(peers, publication(peers, unsent ? 0 : phase));
+        unsigned result = look(peers, kind, unsent, phase);
         Publication given = publication(peers, 0);
         if (threadIdx.x == 0) known = result, *(volatile u64*)&state->released = (u64)number << 32 | result;
         if (kind == GAVE) tell(peers, given);
@@ -82,7 +82,7 @@ struct Mail {
 
   // What follows is done by the first warp of the last block.
 
-  __device__ unsigned look(const Peers& peers, Pause kind, bool owes, unsigned phase) const {
+  __device__ unsigned look(const Peers& peers, Pause kind, bool unsent, unsigned phase) const {
     i64 p = lane_id(), rank = peers.rank, ranks = peers.ranks;
     bool other = p < ranks && p != rank;
     unsigned came = 0, taken = other ? state->taken[p] : 0, sent = other ? (unsigned)state->sent[p] : 0;
@@ -93,8 +93,8 @@ struct Mail {
       unsigned arrived = other ? (unsigned)word(peers, p, ranks + rank) : 0;
       room = __all_sync(FULL, !other || sent - arrived <= free);
       news = __any_sync(FULL, came != taken);
-      if (kind != REST || news || (owes && room)) break;
-      ended = !owes && all_at_rest(peers, phase);
+      if (kind != REST || news || (unsent && room)) break;
+      ended = !unsent && all_rest(peers, phase);
       if (ended) break;
       if (clock64() - began > peers.patience) peers.give_up(first_busy(peers, phase));
       __nanosleep(20);
@@ -103,7 +103,7 @@ struct Mail {
     if (news) __threadfence_system();  // what has come is seen
     __syncwarp();
     __threadfence();
-    return (ended ? ENDED : 0) | (room ? ROOM : 0) | (news ? NEWS : 0) | (owes ? OWES : 0);
+    return (ended ? ENDED : 0) | (room ? ROOM : 0) | (news ? NEWS : 0) | (unsent ? UNSENT : 0);
   }
 
   __device__ Publication publication(const Peers& peers, unsigned rest) const {
@@ -130,7 +130,7 @@ struct Mail {
     __syncwarp();
   }
 
-  __device__ bool all_at_rest(const Peers& peers, unsigned phase) const {
+  __device__ bool all_rest(const Peers& peers, unsigned phase) const {
     i64 ranks = peers.ranks;
     u64 rest = lane_id() < ranks ? word(peers, lane_id(), 2 * ranks) : phase;
     if (!__all_sync(FULL, (unsigned)rest == phase)) return false;

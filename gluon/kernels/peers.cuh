@@ -7,7 +7,7 @@
 // together, and telling takes one trip (as NCCL's LL protocol does).
 #include "cusp/kernels/warp.cuh"
 
-constexpr int TOLD = 4, MOST_PEERS = 32;  // numbers that each rank tells each other at a barrier; as in peers/memory_gpu.py
+constexpr int TOLD = 4, MOST_PEERS = 32;  // numbers that ranks exchange at a barrier; as in peers/memory_gpu.py
 
 // Of each rank in the memory of each: halves of the numbers with the barrier's number above, of even and odd barriers. A rank
 // is at most one barrier ahead of another, so what is read is not yet overwritten.
@@ -99,7 +99,7 @@ struct Peers {
   }
 
  private:
-  // This rank is told last: before, none of its other blocks goes on, and so none changes what the others have yet to be told.
+  // This rank gets its own numbers last: until then none of its blocks goes on, so none changes what is still to be sent.
   template <class Value>
   __device__ void tell(unsigned number, Value value) const {
     for (int first = 0; first < ranks * 2 * TOLD; first += 32) {

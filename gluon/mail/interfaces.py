@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Mailbox(Protocol):
-    """What this rank owes to others on one channel, and what they have sent: see :mod:`gluon.mail.post`.
+    """What this rank has to send on one channel, and what others have sent: see :mod:`gluon.mail.post`.
 
     Attributes
     ----------
@@ -30,14 +30,14 @@ class Mailbox(Protocol):
     arrived: Array
 
     @property
-    def owes(self) -> bool:
+    def has_unsent(self) -> bool:
         """Whether anything is left to write."""
 
-    def owe(self, bits: Array) -> None:
-        """Of these proxies, owe those to others that are in the lists from which this channel sends."""
+    def mark_unsent(self, bits: Array) -> None:
+        """Mark as unsent those of these proxies that are in the lists from which this channel sends."""
 
     def write(self, rank: int) -> np.ndarray | None:
-        """A message with all that is owed to a rank, (words,) uint64 in memory of the host; None if that is nothing.
+        """A message with all that is unsent to a rank, (words,) uint64 in memory of the host; None if nothing is.
 
         It is valid until the next one to that rank.
         """

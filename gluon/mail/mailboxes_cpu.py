@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Memory:
-    """What mailboxes of the same lists share: who owes what to whom, and room for a message each way."""
+    """What mailboxes of the same lists share: what is sent to whom, and room for a message each way."""
 
     def __init__(self) -> None:
         self._known: WeakKeyDictionary[Lists, dict[str, Any]] = WeakKeyDictionary()
@@ -38,27 +38,27 @@ class Mailbox:
         self._out, self._in = memory.of(lists, kind)
         self.targets = [*self._out]
         self.arrived = np.zeros_like(label.updated)
-        self._owed = {rank: np.zeros_like(where.members) for rank, where in self._out.items()}
+        self._unsent = {rank: np.zeros_like(where.members) for rank, where in self._out.items()}
         self._marked = dict.fromkeys(self._out, False)
         self._room: dict[tuple[str, int], np.ndarray] = {}
         self._combine = message.combine_by(label.reduction)
         self._reset = label.reset(kind)
 
     @property
-    def owes(self) -> bool:
+    def has_unsent(self) -> bool:
         return any(self._marked.values())
 
-    def owe(self, bits: np.ndarray) -> None:
+    def mark_unsent(self, bits: np.ndarray) -> None:
         for rank, where in self._out.items():
-            self._marked[rank] |= _mark(where.of(bits), where.members, self._owed[rank])
+            self._marked[rank] |= _mark(where.of(bits), where.members, self._unsent[rank])
 
     def write(self, rank: int) -> np.ndarray | None:
         if not self._marked[rank]:
             return None
-        where, owed, words = self._out[rank], self._owed[rank], self._room_for("out", rank)
+        where, unsent, words = self._out[rank], self._unsent[rank], self._room_for("out", rank)
         views = words, words.view(np.uint32), words.view(self.label.values.dtype)
-        end = message.extract(*where, self.label.values, owed, True, *self._reset, *views, 0)
-        owed.fill(0)
+        end = message.extract(*where, self.label.values, unsent, True, *self._reset, *views, 0)
+        unsent.fill(0)
         self._marked[rank] = False
         return words[:end]
 
@@ -84,11 +84,11 @@ class Mailbox:
 
 
 @njit(cache=True, nogil=True)
-def _mark(bits, members, owed):  # type: ignore[no-untyped-def]
+def _mark(bits, members, unsent):  # type: ignore[no-untyped-def]
     """Mark members that have a bit; whether any has."""
     any_bits = np.uint64(0)
     for word in range(members.size):
         new = bits[word] & members[word]
-        owed[word] |= new
+        unsent[word] |= new
         any_bits |= new
     return any_bits != 0

@@ -42,25 +42,25 @@ class Mailbox:
         self._out, self._in = memory.of(lists, kind)
         self.targets = [*self._out]
         self.arrived = cp.zeros_like(label.updated)
-        self._owed = {rank: cp.zeros_like(label.updated) for rank in self._out}
+        self._unsent = {rank: cp.zeros_like(label.updated) for rank in self._out}
         self._marked = dict.fromkeys(self._out, False)
         self._room: dict[tuple[str, int], tuple[Any, Any, np.ndarray]] = {}
 
     @property
-    def owes(self) -> bool:
+    def has_unsent(self) -> bool:
         return any(self._marked.values())
 
-    def owe(self, bits: Any) -> None:
-        for rank, owed in self._owed.items():
-            owed |= bits
+    def mark_unsent(self, bits: Any) -> None:
+        for rank, unsent in self._unsent.items():
+            unsent |= bits
             self._marked[rank] = True
 
     def write(self, rank: int) -> np.ndarray | None:
         if not self._marked[rank]:
             return None
-        owed, (buffer, address, landing) = self._owed[rank], self._room_for("out", rank)
-        (words,) = write_blocks(self.kind, self._out[rank], [(self.label, owed)], True, address, self._memory.room)
-        device.clear(owed)
+        unsent, (buffer, address, landing) = self._unsent[rank], self._room_for("out", rank)
+        (words,) = write_blocks(self.kind, self._out[rank], [(self.label, unsent)], True, address, self._memory.room)
+        device.clear(unsent)
         self._marked[rank] = False
         if words == 0:
             return None

@@ -55,7 +55,7 @@ def until_quiet(sync: "Sync", step: Callable[[], bool], *channels: Channel) -> i
     slow one.
 
     **The end** (compare the counters of Mattern, Distributed Computing 1987). A rank *rests* while it has nothing to
-    do, owes nothing to others, and all that it has sent was received: a synchronous send says so. At rest it joins the
+    do and nothing to send, and all that it has sent was received: a synchronous send says so. It then joins the
     next snapshot, a non-blocking sum over all ranks of who has worked, or received anything, since they joined the one
     before. A sum of 0 is the end:
 
@@ -80,7 +80,8 @@ def until_quiet(sync: "Sync", step: Callable[[], bool], *channels: Channel) -> i
         if more:
             more = bool(step())
             steps += 1
-            post.owe_changes()
+            watchdog.step()
+            post.mark_changes()
         more |= post.receive()
         post.send()
         if not more:
@@ -107,14 +108,14 @@ class Post:
         self.joined, self.others = np.zeros(1, np.int64), np.zeros(1, np.int64)
         self.snapshot: MPI.Request | None = None
 
-    def owe_changes(self) -> None:
-        """What this rank has changed is owed to those who have it, too."""
+    def mark_changes(self) -> None:
+        """Mark what this rank has changed as unsent to those who have it, too."""
         self.worked = True
         for box in self.boxes:
-            box.owe(box.label.updated)
+            box.mark_unsent(box.label.updated)
 
     def send(self) -> None:
-        """Send what is owed to those who have received all before."""
+        """Send what is unsent to those who have received all before."""
         for channel, box in enumerate(self.boxes):
             for rank in box.targets:
                 before = self.sent.get((channel, rank))
@@ -130,7 +131,6 @@ class Post:
 
     def receive(self) -> bool:
         """Take in what has come; whether that was anything."""
-        watchdog.step()
         status = MPI.Status()
         while message := self.comm.Improbe(MPI.ANY_SOURCE, MPI.ANY_TAG, status):
             rank, channel, words = status.Get_source(), status.Get_tag(), status.Get_count(MPI.UINT64_T)
@@ -164,21 +164,22 @@ class Post:
         _, words = self.coming.pop((channel, rank))
         self.boxes[channel].read(rank, words)
         self.came = self.worked = True
+        watchdog.step()
 
     def _pass_on(self) -> None:
-        """What came to masters is owed to their mirrors; the bits of labels say what has come."""
+        """Mark what came to masters as unsent to their mirrors; the bits of labels say what has come."""
         for box in self.boxes:
             if box.kind == "broadcast":
                 for other in self.boxes:
                     if other.label is box.label:
-                        box.owe(other.arrived)
+                        box.mark_unsent(other.arrived)
         for box in self.boxes:
             box.admit()
 
     def _is_over(self) -> bool:
         """Whether a snapshot says that all ranks rest. Joins the next one when this rank rests."""
         if self.snapshot is None:
-            if self.coming or not self._nothing_owed():
+            if self.coming or not self._all_sent():
                 return False
             self.joined[0], self.worked = self.worked, False
             self.snapshot = self.comm.Iallreduce(self.joined, self.others, MPI.SUM)
@@ -187,13 +188,13 @@ class Post:
         self.snapshot = None
         return self.others[0] == 0
 
-    def _nothing_owed(self) -> bool:
+    def _all_sent(self) -> bool:
         """Whether all was sent, and received."""
         for at, request in list(self.sent.items()):
             if not request.Test():
                 return False
             del self.sent[at]
-        return not any(box.owes for box in self.boxes)
+        return not any(box.has_unsent for box in self.boxes)
 
 
 def private(comm: MPI.Intracomm) -> MPI.Intracomm:

@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cusp.kernels.atomics import load, store
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.exchange import kept
-from gluon.transports.flags import LINE, load, store
+from gluon.transports.flags import LINE
 from gluon.transports.reach import common_memory, num_cores
 from gluon.transports.shared import SharedMemory
 

@@ -44,9 +44,10 @@ class Link:
         self, part: "Partition", sync: "Sync", progress: Any, arrays: list[int],
         boxes: Callable[[int], list[int]] = lambda entries: [], to_mirrors: bool = False,
     ) -> None:  # fmt: skip
-        self.alone, self._peers = sync.peers is None, sync.peers
+        peers = self._peers = sync.peers
+        self.alone = peers is None
         self.proxies: PeerProxies | None = None
-        if sync.peers is None:
+        if peers is None:
             self._own = [cp.empty(max(size, 1), np.uint8) for size in arrays]
             self._alone = struct(progress)
             return
@@ -54,7 +55,7 @@ class Link:
         entries = np.diff(part.mirror_starts).tolist() if to_mirrors else self.proxies.sizes
         sizes = [boxes(size) for size in entries]
         self._first, self._boxes = len(arrays), len(sizes[0])
-        self._arrays = PeerArrays(sync.peers, [*arrays, *(size for box in zip(*sizes) for size in box)])
+        self._arrays = PeerArrays(peers, [*arrays, *(size for box in zip(*sizes) for size in box)])
         self._mirrors = mirrors_elsewhere(part, sync.plan, sync.comm) if to_mirrors else None
         self._sent = cp.zeros(2 * sync.comm.size, np.uint64)
 

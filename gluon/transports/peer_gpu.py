@@ -1,7 +1,7 @@
 """Messages between GPUs of one host: a kernel writes its message straight into the memory of the partner's GPU.
 
-Nothing is copied. That a message has arrived is known when the hosts have told each other that their kernels are done,
-and its length with that.
+Nothing is copied. A message has arrived when the hosts have exchanged that their kernels are done; its length
+comes with that.
 """
 
 from collections.abc import Sequence
@@ -11,6 +11,7 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
+from cusp.errors import forgiven
 from cusp.runtime.exchange import tell_counts
 from cusp.runtime.mpi import MPI
 from gluon.peers.memory_gpu import PeerError, share, why_unreachable
@@ -83,7 +84,7 @@ class Peer(Memory):
         return arrived
 
     def _offer(self, rank: int, words: int) -> Halves:
-        """Larger buffers for messages from a rank, which is told."""
+        """Larger buffers for messages from a rank, which gets their handle."""
         words = int(GROWTH * words)
         try:
             memory, handle = share(2 * WORD * words, self.comm.rank)
@@ -124,7 +125,7 @@ def _nccl(comm: MPI.Intracomm) -> Any:
     """What carries edges, if there is NCCL. Collective."""
     from gluon.transports import TransportError, get_transport
 
-    try:
-        return get_transport("nccl", comm, "gpu")
-    except TransportError:
-        return None
+    nccl = None
+    with forgiven(comm, TransportError):
+        nccl = get_transport("nccl", comm, "gpu")
+    return nccl

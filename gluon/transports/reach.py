@@ -3,11 +3,15 @@
 import mmap
 import os
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cusp.errors import together
 from gluon.transports.memory import WORD
+from gluon.transports.table import TransportError
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -54,11 +58,22 @@ def _mapped(descriptor: int, words: int) -> np.ndarray:
 
 def common_memory(host: "Intracomm", words: int) -> np.ndarray:
     """The same memory for all ranks of a host. Collective."""
-    memory, descriptor = new_memory(words) if host.rank == 0 else (None, -1)
+    with together(host), shareable(f"for {words:,} words of all"):
+        memory, descriptor = new_memory(words) if host.rank == 0 else (None, -1)
     process, found = host.bcast((os.getpid(), descriptor))
-    mapped = memory_of(process, found, words)
-    host.Barrier()  # rank 0 lets go of what it made, and maps it as the others do
-    return mapped
+    with together(host), shareable(f"for {words:,} words of all"):
+        mapped = memory_of(process, found, words)
+    return mapped  # rank 0 lets go of what it made, and has mapped it as the others did
+
+
+@contextmanager
+def shareable(what: str) -> Iterator[None]:
+    """Say for what the system gives no memory to share, if it does not in this block."""
+    try:
+        yield
+    except OSError as error:
+        text = f"memory cannot be shared {what}: {error.strerror}; --transport mpi does without"
+        raise TransportError(text) from None
 
 
 def why_apart(host: "Intracomm") -> str | None:

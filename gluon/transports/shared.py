@@ -7,15 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 from numba import config
 
+from cusp.kernels.atomics import load, store
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.exchange import pauses
 from cusp.runtime.leftovers import started
 from cusp.runtime.mpi import MPI
-from gluon.transports.flags import LINE, load, missing, raise_flag, store
+from gluon.transports.flags import LINE, missing, raise_flag
 from gluon.transports.host import HostMpi
 from gluon.transports.memory import MOST_KEPT, Buffers
 from gluon.transports.numbers import MOST, SUM, combine
-from gluon.transports.reach import common_memory, memory_of, new_memory, num_cores, why_apart
+from gluon.transports.reach import common_memory, memory_of, new_memory, num_cores, shareable, why_apart
 from gluon.transports.table import TransportError
 
 # Words of the line from one rank to another: the last exchange in which it sent, how many words in even and in odd
@@ -166,7 +167,7 @@ class SharedMemory(HostMpi):
         """Larger memory for messages to or from a rank: for two of so many words, or more."""
         flags, line = self._flags, self._line(direction, rank)
         times = self._times_made[direction, rank] = self._times_made.get((direction, rank), 0) + 1
-        try:
+        with shareable(f"between the ranks {self.comm.rank} and {rank} for messages of {words:,} words"):
             if direction == "in":
                 self._wait([rank], lambda polls: missing(flags, np.array([line + MADE]), times, polls))
                 process, _ = self._processes[self._ranks.index(rank)]
@@ -174,11 +175,6 @@ class SharedMemory(HostMpi):
             self._wait_until_read([rank], np.array([self._begun + self._ranks.index(rank) * LINE]))
             capacity = -(-words // LINE) * LINE
             memory, descriptor = new_memory(2 * capacity)
-        except OSError as error:
-            raise TransportError(
-                f"rank {self.comm.rank} of {self.comm.size} cannot share memory with rank {rank} for messages of "
-                f"{words:,} words: {error.strerror}; --transport mpi does without"
-            ) from None
         flags[line + DESCRIPTOR], flags[line + CAPACITY] = descriptor, capacity
         raise_flag(flags, line + MADE, times)
         return memory

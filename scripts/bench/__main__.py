@@ -4,6 +4,7 @@ cpu            partitioning, the apps and the conversion of an edge list, on a K
 first-hour     minutes from an empty folder to an answer about own data of seven kinds
 quality        replication, balance and seconds of every policy on real graphs and kron20, and of METIS
 compare-trees  partitionings and searches of this checkout, compared with those of another one
+threads        algorithms by number of threads, beside the GAP benchmark suite
 ladder         every textbook form of breadth-first search on one GPU
 gpu            algorithms on one GPU
                on several ranks and graphs, or with a memory limit: mpirun -n 4 python -m scripts.bench.algorithms
@@ -12,7 +13,7 @@ gpu            algorithms on one GPU
 import argparse
 import sys
 
-from scripts.bench import compare_trees, cpu, first_hour, gpu, quality
+from scripts.bench import compare_trees, cpu, first_hour, gpu, quality, threads
 from scripts.bench.ladder import bench as ladder
 
 BENCHMARKS = {
@@ -21,6 +22,7 @@ BENCHMARKS = {
     "quality": quality,
     "compare-trees": compare_trees,
     "gpu": gpu,
+    "threads": threads,
     "ladder": ladder,
 }
 

@@ -54,6 +54,8 @@ def test_answers_by_suffix(comm, shared_tmp, routes, suffix, monkeypatch):
     found = json.loads(figures.read_text())
     assert found["parts"] == comm.size and found["app"] == "sssp" and found["partition_seconds"] > 0
     assert [trial["reached"] for trial in found["trials"]] == [4, 4]
+    assert main(app_of("bfs"), comm, [*run[:-2], "--output", str(output)]) == 0  # without parents, which are nodes
+    assert list(READ[suffix](output).columns) == ["node", "hops"]
     assert main(app_of("cc"), comm, [routes, "--device", parts.WANTED, "--output", str(output)]) == 0
     frame = READ[suffix](output)
     assert set(frame[frame["node"] != "Basel"]["component"]) == {"Bern"}

@@ -2,6 +2,7 @@
 
 import errno
 from pathlib import Path
+from unittest import mock
 
 import graphs
 import h5py
@@ -16,6 +17,7 @@ from cusp.apps.run.checkpoint import Checkpoint
 from cusp.errors import InputError
 from cusp.output import dataset_writer
 from cusp.output.whole_file import OutputError
+from cusp.partitioner import partition_graph
 from cusp.runtime.mpi import MPI
 
 ALWAYS = ("--every", "1e-9")  # a checkpoint after every round
@@ -139,6 +141,52 @@ def test_a_signal_to_one_rank_writes_a_checkpoint(comm, tmp_path):
         with h5py.File(tmp_path / "ranks.h5") as file:
             found.append(file["pagerank"][...])
     np.testing.assert_allclose(*found, rtol=1e-12)
+
+
+KILLED = """
+import os, signal
+from cusp.apps.pagerank import APP, main, run_main
+replace, calls = os.replace, []
+def killed_before_the_third(old, new):
+    calls.append(new) if str(new).endswith("run.ckpt") else None
+    if len(calls) == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    replace(old, new)
+os.replace = killed_before_the_third
+run_main(lambda comm, argv: main(APP, comm, argv))
+"""
+
+
+def test_a_kill_while_a_checkpoint_is_written_leaves_the_one_before(comm, tmp_path, capfd):
+    """Whole; and what was half written is removed by the next run."""
+    graphs.write_here(tmp_path / "g.h5", GRAPH)
+    (tmp_path / "killed.py").write_text(KILLED)
+    options = [str(tmp_path / "g.h5"), "--unweighted", "--output", str(tmp_path / "ranks.h5")]
+    kept = ["--checkpoint", str(tmp_path / "run.ckpt")]
+    done = spawn.mpirun(2, tmp_path / "killed.py", *options, *kept, *ALWAYS, timeout=60)
+    assert done.returncode != 0 and "Traceback" not in done.stderr
+    assert len([*tmp_path.glob(".run.ckpt*.tmp")]) == 1
+    found = []
+    for more in (kept, []):
+        assert main(pagerank.APP, comm, [*options, *more]) == 0
+        with h5py.File(tmp_path / "ranks.h5") as file:
+            found.append(file["pagerank"][...])
+    assert "run.ckpt: 2 rounds of 2 ranks" in capfd.readouterr().out
+    assert {path.name for path in tmp_path.iterdir()} == {"g.h5", "killed.py", "ranks.h5"}
+    np.testing.assert_allclose(*found, rtol=1e-12)
+
+
+@pytest.mark.mpi(min_size=2)
+def test_an_error_of_one_rank_while_others_wait_for_it(comm, shared_tmp, monkeypatch):
+    """It is not told where files end: the others are in another call, and its rank ends all."""
+    part = partition_graph(([0, 1, 2], [1, 2, 0]), "oec", comm)
+    together = []
+    monkeypatch.setattr(dataset_writer, "raise_together", lambda comm, error: together.append(error))
+    monkeypatch.setattr(dataset_writer, "in_gid_order", mock.Mock(side_effect=InputError("alone")))
+    with pytest.raises(InputError, match="alone"):
+        with dataset_writer.writing_datasets(shared_tmp / "f.h5", comm, {"x": (3, np.dtype("f8"))}) as writer:
+            writer.write_masters("x", part, np.zeros(part.num_masters), comm)
+    assert not together
 
 
 def changed(name: str, change):

@@ -15,6 +15,7 @@ import spawn
 from cusp.apps import bfs, communities, sssp, triangles
 from cusp.apps.harness import main
 from cusp.apps.verify import VerificationError
+from cusp.errors import OptionError
 
 RUN = {"bfs": bfs.APP, "sssp": sssp.APP}
 KEYS = {
@@ -190,6 +191,14 @@ def test_without_arguments(app, ranks):
     done = spawn.mpirun(ranks, "-m", f"cusp.apps.{app}", "--verify", launcher=ranks > 1, timeout=100)
     assert done.returncode == 0, done.stderr
     assert "verified" in done.stdout and f"device: {parts.DEVICE}" in done.stdout and done.stderr == ""
+    assert done.stdout.startswith("no graph was named: this is rmat16, a random one, made for this run\n")
+
+
+@pytest.mark.mpi
+def test_a_name_without_a_graph(comm):
+    """A node of the user's own graph, which was forgotten, is not looked for in a random one."""
+    with pytest.raises(OptionError, match="--source Zürich: the graph has the nodes 0 to 65535, and they have no"):
+        main(RUN["bfs"], comm, ["--source", "Zürich", "--device", parts.WANTED])
 
 
 @pytest.mark.parametrize("app", list(RUN))

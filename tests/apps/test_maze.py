@@ -11,7 +11,6 @@ from cusp.apps import maze
 from cusp.apps.bfs import bfs
 from cusp.apps.shared.tree import trace
 from cusp.errors import OptionError
-from cusp.input.memory_input import slice_of_rows
 from cusp.partitioner import partition_slice
 
 DRAWING = "S.#...\n.##.#.\n....#E\n"
@@ -37,8 +36,7 @@ def test_trace(comm, shared_tmp, policy):
 
 def solve(comm, built: maze.Maze, policy: str):
     """Partition of a maze, its sync, and the verified answer. Collective."""
-    rows = slice_of_rows(maze.grid_of(built, comm), comm)
-    part = partition_slice(rows, parts.policy_of(policy), comm, device=parts.DEVICE)
+    part = partition_slice(maze.grid_of(built, comm), parts.policy_of(policy), comm, device=parts.DEVICE)
     answer = maze.find_way(part, parts.make_sync(part), built).on_host()
     maze.verify_way(part, parts.make_sync(part), built, answer.on(part.device))
     return part, answer
@@ -81,7 +79,7 @@ def test_file(comm, shared_tmp):
 @pytest.mark.parametrize(
     ("text", "said"),
     [("S.\n.E.\n", "line 2 has 3 cells, line 1 has 2"), ("S.\n..\n", "0 cells are marked E"),
-     ("SS\n.E\n", "2 cells are marked S"), ("", "line 1 has 0 cells"), (None, "cannot be read")],
+     ("SS\n.E\n", "2 cells are marked S"), ("", "line 1 has 0 cells"), (None, "no such file")],
 )  # fmt: skip
 def test_wrong_files(tmp_path, text, said):
     """What is wrong is said, with both numbers."""

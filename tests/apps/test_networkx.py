@@ -188,6 +188,7 @@ def test_no_parameter_is_ignored(name, parameter):
         (lambda graph: nx.pagerank(graph, weight="nan", backend="cusp"), NotImplementedError),
         (lambda graph: nx.pagerank(graph, weight="huge", backend="cusp"), NotImplementedError),
         (lambda graph: nx.shortest_path_length(graph, "node 1", weight="mixed", backend="cusp"), NotImplementedError),
+        (lambda graph: nx.shortest_path_length(graph, "node 1", weight="numpy", backend="cusp"), NotImplementedError),
         (lambda graph: nx.transitivity(nx.Graph(), backend="cusp"), NotImplementedError),
     ],
 )
@@ -199,6 +200,8 @@ def test_errors(comm, call, error):
     graph.edges[edge].update(below=-1, text="long", none=0, nan=float("nan"), huge=2**63)
     nx.set_edge_attributes(graph, 0.5, "mixed")
     graph.edges[edge]["mixed"] = 2**53 + 1
+    nx.set_edge_attributes(graph, 5, "numpy")
+    graph.edges[edge]["numpy"] = np.uint64(2**63)  # with integers of Python, an array of floats
     with pytest.raises(error):
         call(graph)
 

@@ -11,10 +11,16 @@ import parts
 import pytest
 
 from cusp.apps import harness
+from cusp.apps.operators.expressions.relaxing import BY_PRIORITY
 from cusp.apps.verify.check import VerificationError
 from cusp.partition import Partition
+from gluon.plan import make_plan
+from gluon.sync import Sync
 
-WAYS = {"rounds": ("bulk", 2400), "mail": ("async", 1200), "peers": ("auto", 1200), "dense": ("auto", 2400)}
+WAYS = {  # --execution, edges, --transport
+    "rounds": ("bulk", 2400, "auto"), "mail": ("async", 1200, "mpi"), "peers": ("auto", 1200, "auto"),
+    "dense": ("auto", 2400, "auto"),
+}  # fmt: skip
 
 
 def roads(edges: int) -> graphs.Graph:
@@ -50,26 +56,20 @@ def test_every_way(comm, shared_tmp, way):
     """Verified, and what Dijkstra finds: in rounds, by mail, among CPU ranks that share memory."""
     if len(set(parts.WANTED.split(","))) > 1 and way == "mail":
         pytest.skip("mixed jobs go in rounds")
-    execution, edges = WAYS[way]
+    execution, edges, transport = WAYS[way]
     graph = roads(edges)
     source, costs = start(graph)
     path, output = graphs.write(shared_tmp / "g.h5", graph), str(shared_tmp / "cost.h5")
-    arguments = [
-        path,
-        "--policy",
-        "cvc",
-        "--source",
-        str(source),
-        "--execution",
-        execution,
-        "--verify",
-        "--output",
-        output,
-    ]
-    arguments += ["--output", output, "--device", parts.WANTED, *(["--transport", "mpi"] if way == "mail" else [])]
+    arguments = [path, "--policy", "cvc", "--source", str(source), "--execution", execution, "--transport", transport]
+    arguments += ["--device", parts.WANTED, "--verify", "--output", output]
     assert harness.main(own_algorithm.APP, comm, arguments) == 0
     with h5py.File(output) as file:
         np.testing.assert_array_equal(file["cost"][:], costs)
+    if {*parts.WANTED.split(",")} == {"cpu"}:
+        part = parts.partition_graph(path, parts.policy_of("cvc"), comm)
+        sync = Sync(make_plan(part, comm, transport), comm, execution=execution)
+        expected = {1: "whole"}.get(comm.size, {"dense": "rounds"}.get(way, way))
+        assert BY_PRIORITY.way(part, sync) == expected
 
 
 @pytest.mark.mpi

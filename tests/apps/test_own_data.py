@@ -319,8 +319,14 @@ def test_weights_are_asked_for(comm, shared_tmp, capfd):
     for option in ("--dry-run", "--save=parts"):
         with pytest.raises(OptionError, match="needs a graph file; cusp convert makes one"):
             cusp(comm, [path, option])
+    tolls = nx.Graph([(1, 2, {"cost": 3})])
     with pytest.raises(InputError, match="columns price: .* there are cost"):
-        partition_graph(nx.Graph([(1, 2, {"cost": 3})]), columns="price", comm=comm, device=parts.DEVICE)
+        partition_graph(tolls, columns="price", comm=comm, device=parts.DEVICE)
+    igraph = pytest.importorskip("igraph").Graph.from_networkx(tolls)
+    for given in tolls, igraph:
+        asks = partition_graph(given, comm=comm, device=parts.DEVICE)
+        with pytest.raises(OptionError, match="columns='cost'"):
+            library.sssp(asks, 0 if given is igraph else 1)
 
 
 @pytest.mark.mpi

@@ -7,7 +7,6 @@ import pytest
 import ranks
 
 from cusp.apps.edge_operator import EdgeOperator
-from cusp.apps.operators import ways
 from cusp.apps.operators.expressions import drains_cpu
 from cusp.errors import OptionError
 from cusp.runtime import threads
@@ -40,8 +39,7 @@ def distances(part, sync, operator, source) -> np.ndarray:
 @pytest.fixture
 def short_runs(monkeypatch):
     """Syncs after few edges, and threads for few."""
-    for name in ("SOME",):
-        monkeypatch.setattr(ways, name, 20)
+    monkeypatch.setattr("cusp.apps.operators.expressions.relaxing.SOME", 20)
     if parts.DEVICE == "cpu":
         monkeypatch.setattr(drains_cpu, "AT_ONCE", 20)
     monkeypatch.setattr(threads, "LEAST", 8)
@@ -189,7 +187,7 @@ def relaxed_edges(part, delta) -> tuple[int, np.ndarray]:
     label.write(0, 0)
     drain = relaxing(delta=delta).drain(part, distance=label)
     drain.add(label.swap_updated())
-    drain.run_all(parts.make_sync(part), "dst", "src")
+    drain.run_all()
     return drain.edges, parts.gather(part, label.masters())
 
 

@@ -10,15 +10,17 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from cusp.apps.bfs import bfs
+from cusp.apps.edge_operator import EdgeOperator
 from cusp.apps.library import APPS, app_of
 from cusp.apps.run.keywords import Keywords
 from cusp.apps.sssp import measure, sssp
 from cusp.apps.verify.check import VerificationError
-from cusp.apps.verify.components import verify_components
+from cusp.apps.verify.components import verify_components, verify_strong_components
 from cusp.apps.verify.paths import verify_distances, verify_hops, verify_widths
 from cusp.partition import Partition
 from cusp.runtime import devices
 from cusp.runtime.devices import to_host
+from gluon.sync import Sync
 
 POLICIES = ["cvc", "mixed"]
 policies = pytest.mark.parametrize("policy", POLICIES)
@@ -268,6 +270,30 @@ def test_weights_that_vanish_in_a_sum(comm, shared_tmp, policy):
     verify_distances(part, sync, 0, np.array([0, 1, np.inf, np.inf])[gids])
     with pytest.raises(VerificationError, match="distance: no in-edge justifies the value of node [23]"):
         verify_distances(part, sync, 0, np.array([0, 1, 1, 1.0])[gids])
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("ring", [False, True], ids=["path", "cycle"])
+def test_a_long_path_is_no_long_verification(comm, shared_tmp, monkeypatch, ring):
+    """Passes and exchanges do not grow with the length of a path of equal values, but for what must be sent."""
+    size = 2000
+    pairs = [(node, (node + 1) % size) for node in range(size - (not ring))]
+    one_way = graphs.make(size, pairs, np.zeros(len(pairs), np.int64))
+    calls = []
+    for kind, name in (EdgeOperator, "_run"), (Sync, "_begin"):
+        function = getattr(kind, name)
+        monkeypatch.setattr(kind, name, lambda *given, function=function: (calls.append(1), function(*given))[1])
+    for number, graph in enumerate((one_way, graphs.both_ways(one_way))):
+        path = graphs.write(shared_tmp / f"g{number}.h5", graph)
+        part = parts.partition_graph(path, "oec", comm, csc=True)
+        sync, gids = parts.make_sync(part), to_host(part.gids[: part.num_masters])
+        calls.clear()
+        verify_components(part, sync, gids * 0, 1, size)
+        verify_distances(part, sync, 0, gids * 0)
+        verify_widths(part, sync, 0, np.where(gids == 0, 2**63 - 1, 0))
+        if number or ring:
+            verify_strong_components(part, sync, gids * 0, 1, size)
+        assert len(calls) < 150
 
 
 @pytest.mark.mpi

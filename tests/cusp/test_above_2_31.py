@@ -12,7 +12,7 @@ import pytest
 import ranks
 
 from cusp.apps.bfs import bfs
-from cusp.output.graph_writer import GraphWriter
+from cusp.output.graph_writer import writing_graph
 from cusp.partitioner import partition_graph
 from cusp.runtime.storage import peak_mb
 from gluon.plan import make_plan
@@ -32,7 +32,7 @@ pytestmark = [
 def path():
     """A graph file in which node v has edges to the ``DEGREE`` nodes that follow it in a circle."""
     path = Path(os.environ["CUSP_TEST_LARGE"]) / "circle.h5"
-    with GraphWriter(path, ranks.MPI.COMM_SELF, num_nodes=NODES, num_edges=NODES * DEGREE) as writer:
+    with writing_graph(path, ranks.MPI.COMM_SELF, num_nodes=NODES, num_edges=NODES * DEGREE) as writer:
         writer.write("indptr", 0, np.arange(NODES + 1, dtype=np.int64) * DEGREE)
         for first in range(0, NODES, STEP):
             nodes = np.arange(first, first + STEP, dtype=np.uint32)[:, None]

@@ -9,7 +9,7 @@ from ranks import COMM
 from cusp.edge_lists import csr_kernels, csr_plan, weight_codes
 from cusp.edge_lists.csr_builder import CsrBuilder
 from cusp.errors import GraphFileError, together
-from cusp.output import graph_writer
+from cusp.input import graph_file
 from cusp.runtime.files import ScratchError
 
 WEIGHTS = [None, "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"]
@@ -60,14 +60,14 @@ def add_share(builder, sources, targets, weights, pieces=1):
 def gathered(result):
     """(indptr, indices, weights) of the whole graph on every rank, from the slices; checks how they join."""
     parts = COMM.allgather(result)
-    assert all(part.indptr[0] == 0 and part.indptr[-1] == part.indices.size for part in parts)
+    assert all(part.indptr[0] == 0 and part.indptr[-1] == part.targets.size for part in parts)
     nodes = np.cumsum([0] + [part.indptr.size - 1 for part in parts])
-    edges = np.cumsum([0] + [part.indices.size for part in parts])
+    edges = np.cumsum([0] + [part.targets.size for part in parts])
     assert [part.first_node for part in parts] + [parts[0].num_nodes] == nodes.tolist()
-    assert [part.first_edge for part in parts] + [parts[0].num_edges] == edges.tolist()
-    indptr = np.concatenate([[0]] + [part.first_edge + part.indptr[1:] for part in parts])
+    assert parts[0].num_edges == edges[-1]
+    indptr = np.concatenate([[0]] + [first + part.indptr[1:] for first, part in zip(edges, parts)])
     weights = None if result.weights is None else np.concatenate([part.weights for part in parts])
-    return indptr, np.concatenate([part.indices for part in parts]), weights
+    return indptr, np.concatenate([part.targets for part in parts]), weights
 
 
 def assert_same(found, expected):
@@ -106,9 +106,11 @@ def test_build_matches_lexsort(num_nodes, num_edges, kind, rules, known, memory_
         result = builder.build()
     size = num_nodes if known else max(edges[0].max(initial=-1), edges[1].max(initial=-1)) + 1
     assert result.num_nodes == size
-    assert result.symmetric == ("symmetrize" in rules)
-    assert result.indices.dtype == np.uint32
-    assert_same(gathered(result), oracle(*edges, size, **options))
+    assert result.targets.dtype == np.uint32
+    found = gathered(result)
+    assert_same(found, oracle(*edges, size, **options))
+    ends = np.stack([np.repeat(np.arange(size), np.diff(found[0])), found[1]])
+    assert result.symmetric == np.array_equal(ends, ends[::-1][:, np.lexsort(ends)])
 
 
 @pytest.mark.mpi
@@ -116,12 +118,12 @@ def test_build_matches_lexsort(num_nodes, num_edges, kind, rules, known, memory_
 @pytest.mark.parametrize("memory_limit", [50_000, 10**9])
 def test_wide_ids(monkeypatch, kind, memory_limit):
     """Ids that do not fit into 32 bits: a limit of 100 nodes instead of 2**32 leads to the same code."""
-    monkeypatch.setattr(graph_writer, "NARROW_NODES", 100)
+    monkeypatch.setattr(graph_file, "NARROW_NODES", 100)
     edges = make(5000, 20_000, kind, 4)
     builder = CsrBuilder(COMM, weight_dtype=kind, dedup=True, memory_limit=memory_limit)
     add_share(builder, *edges, 2)
     result = builder.build()
-    assert result.indices.dtype == np.int64
+    assert result.targets.dtype == np.uint64
     assert_same(gathered(result), oracle(*edges, result.num_nodes, dedup=True))
 
 
@@ -130,7 +132,7 @@ def test_plan_fits_keys(num_nodes):
     """However many nodes there are, a relative source and a target fit into a key, and buckets cover the nodes."""
     records = np.zeros(csr_plan.num_cells(num_nodes), np.int64)
     records[0] = 2**45
-    plan = csr_plan.make_plan(num_nodes, records, 3, (0, 255), 10**6)
+    plan = csr_plan.make_plan(csr_plan.SortOptions(False, False, False, None, 10**6), num_nodes, records, 3, (0, 255))
     assert plan.key_bits <= 64
     assert plan.first_node[0] == 0 and plan.first_node[-1] == num_nodes
     assert (np.diff(plan.first_node) > 0).all()
@@ -145,7 +147,7 @@ def test_large_ids_sort(num_nodes):
     first = num_nodes - 2**20
     sources, targets = first + rng.integers(0, 2**20, 1000), rng.integers(0, num_nodes, 1000)
     records = np.bincount(sources >> csr_plan.cell_shift(num_nodes), minlength=csr_plan.num_cells(num_nodes))
-    plan = csr_plan.make_plan(num_nodes, records, 1, None, 10**6)
+    plan = csr_plan.make_plan(csr_plan.SortOptions(False, False, False, None, 10**6), num_nodes, records, 1, None)
     starts = np.zeros(plan.num_buckets + 1, np.int64)
     bucket = np.searchsorted(plan.first_node, sources, "right") - 1
     np.cumsum(np.bincount(bucket, minlength=plan.num_buckets), out=starts[1:])
@@ -186,7 +188,7 @@ def test_balance(comm):
     sources, targets, _ = make(10_000, 100_000, None, 2)
     builder = CsrBuilder(comm)
     add_share(builder, sources, targets, None)
-    counts = comm.allgather(builder.build().indices.size)
+    counts = comm.allgather(builder.build().targets.size)
     assert max(counts) < 1.1 * sum(counts) / comm.size
 
 

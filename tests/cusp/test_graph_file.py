@@ -1,5 +1,6 @@
 """The graph file: what is read, how it is shared out, and what is checked."""
 
+import os
 from contextlib import suppress
 from itertools import product
 
@@ -13,8 +14,10 @@ import ranks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cusp.apps import bfs, harness
 from cusp.errors import GraphFileError, InputError, OptionError
 from cusp.formats import open_edges
+from cusp.input import edge_slice
 from cusp.input.checksum import checksum, combine
 from cusp.input.edge_slice import read_slice
 from cusp.input.graph_file import read_header
@@ -235,3 +238,25 @@ def test_scipy_reads_it_too(comm, shared_tmp):
     with h5py.File(path) as file:
         matrix = sparse.csr_matrix((file["data"][...], file["indices"][...], file["indptr"][...]), shape=(40, 40))
     assert matrix.sum() == GRAPH.weights.sum()
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("when", ["while it is read", "before it is read"])
+def test_a_file_that_is_replaced(comm, shared_tmp, monkeypatch, when):
+    """What was read of it is of two graphs."""
+    path = graphs.write(shared_tmp / "g.h5", GRAPH)
+    other = graphs.write(shared_tmp / "other.h5", graphs.random_directed(50, 300))
+
+    def replace(*arguments):
+        if name == "warm_up" or path in arguments:  # not of the rehearsal
+            comm.Barrier()
+            if comm.rank == 0:
+                os.replace(other, path)
+            comm.Barrier()
+        return real(*arguments)
+
+    module, name = (edge_slice, "_check_sums") if when == "while it is read" else (harness, "warm_up")
+    real = getattr(module, name)
+    monkeypatch.setattr(module, name, replace)
+    with pytest.raises(GraphFileError, match=r"g.h5: was written to, or replaced, while it was read"):
+        harness.main(bfs.APP, comm, [path, "--source", "0"])

@@ -11,9 +11,11 @@ from test_csr_builder import WEIGHTS, add_share, make, oracle
 
 from cusp.edge_lists.csr_builder import CsrBuilder
 from cusp.input.checksum import checksum
-from cusp.output.graph_writer import GraphWriter, index_dtype
+from cusp.input.graph_file import index_dtype
+from cusp.output.graph_writer import writing_graph
 from cusp.output.whole_file import OutputError, check_target
 from cusp.runtime import files
+from cusp.runtime.mpi import MPI
 
 
 def assert_file(path, num_nodes, symmetric, **groups):
@@ -75,7 +77,7 @@ def test_slabs_in_any_order(comm, shared_tmp):
     path = shared_tmp / "slabs.h5"
     indices = np.random.default_rng(0).integers(0, 7, 1000).astype(np.uint32)
     indptr = np.linspace(0, 1000, 8).astype(np.int64)
-    with GraphWriter(path, comm, num_nodes=7, num_edges=1000, symmetric=True) as writer:
+    with writing_graph(path, comm, num_nodes=7, num_edges=1000, symmetric=True) as writer:
         for first in reversed(range(10 * comm.rank, 1000, 10 * comm.size)):
             writer.write("indices", first, indices[first : first + 10])
         if comm.rank == comm.size - 1:
@@ -94,7 +96,7 @@ def test_error_in_block(comm, shared_tmp, failing):
     comm.barrier()
     fails = {"first": comm.rank == 0, "last": comm.rank == comm.size - 1, "all": True}[failing]
     with pytest.raises(OutputError, match="on purpose"):
-        with GraphWriter(path, comm, num_nodes=1, num_edges=0):
+        with writing_graph(path, comm, num_nodes=1, num_edges=0):
             if fails:
                 raise OutputError("on purpose")
     comm.barrier()
@@ -105,7 +107,7 @@ def test_error_in_block(comm, shared_tmp, failing):
 @pytest.mark.mpi
 def test_missing_part(comm, shared_tmp):
     with pytest.raises(OutputError, match="0 of 4 values of /indptr"):
-        with GraphWriter(shared_tmp / "graph.h5", comm, num_nodes=3, num_edges=0):
+        with writing_graph(shared_tmp / "graph.h5", comm, num_nodes=3, num_edges=0):
             pass
     comm.Barrier()  # rank 0 removes what it made
     assert os.listdir(shared_tmp) == []
@@ -117,7 +119,7 @@ def test_no_such_folder(comm, shared_tmp):
         with pytest.raises(OutputError, match="folder"):
             check_target(path, comm)
         with pytest.raises(OutputError, match="folder"):
-            with GraphWriter(path, comm, num_nodes=3, num_edges=0):
+            with writing_graph(path, comm, num_nodes=3, num_edges=0):
                 pass
 
 
@@ -186,5 +188,5 @@ def test_short_writes(tmp_path, monkeypatch):
 
 def test_wrong_slab(tmp_path):
     with pytest.raises(ValueError, match="indices"):
-        writer = GraphWriter(tmp_path / "graph.h5", None, num_nodes=3, num_edges=4)
-        writer.write("indices", 3, np.zeros(2, np.uint32))
+        with writing_graph(tmp_path / "graph.h5", MPI.COMM_SELF, num_nodes=3, num_edges=4) as writer:
+            writer.write("indices", 3, np.zeros(2, np.uint32))

@@ -1,5 +1,7 @@
 """What is told to those who watch (cusp/program/hints.py)."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -29,6 +31,16 @@ def test_grids_of_one_row(policy, ranks, words):
 def test_much_replication():
     assert "on 7.0 of 8 ranks" in about_partition(load_policy("oec"), quality(8, 7.0))[0]
     assert about_partition(load_policy("oec"), quality(8, 5.0)) == []
+
+
+def test_neighbours_on_different_ranks():
+    """Where a step along a path is a message: on sparse graphs of which most nodes are on several ranks."""
+    spread = quality(2, 1.9)
+    sparse = replace(spread, edges=np.full(2, 100))
+    (found,) = about_partition(load_policy("random2d"), sparse)
+    assert "policy random2d puts neighbours on different ranks" in found and "oec" in found
+    assert about_partition(load_policy("random2d"), spread) == []
+    assert about_partition(load_policy("oec"), replace(quality(2, 1.1), edges=np.full(2, 100))) == []
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ import pytest
 import ranks
 import scipy.sparse as sp
 
+from cusp.convert.memory_input import named_slice
 from cusp.errors import InputError
-from cusp.input.edge_list import GraphError, edge_list_of
-from cusp.input.memory_input import named_slice, slice_in_memory
+from cusp.formats.in_memory import GraphError, edge_list_of
 from cusp.partitioner import partition_graph
 
 GRAPH = graphs.random_directed(40, 150, seed=5)  # with loops, parallel edges and nodes without edges
@@ -50,7 +50,7 @@ FORMS = {
 @pytest.mark.parametrize("where", ["everywhere", "on the last rank"])
 def test_every_form_gives_the_graph(comm, form, where):
     mine = FORMS[form](GRAPH) if where == "everywhere" or RANK == SIZE - 1 else None
-    edges = slice_in_memory(mine, comm, num_nodes=GRAPH.num_nodes)
+    edges = named_slice(mine, comm, num_nodes=GRAPH.num_nodes).edges
     assert not edges.symmetric
     part = partition_graph(edges, "cvc", comm)
     parts.check_partition(part, GRAPH)
@@ -63,7 +63,7 @@ def test_ranks_bring_shares(comm):
     owner[owner == 1] = 0
     mine = [array[owner == RANK] for array in as_tuple(GRAPH)]
     mine[2] = mine[2].astype("i8" if RANK % 2 == 0 else "u2")
-    edges = slice_in_memory(tuple(mine) if RANK != 1 else None, comm, share=True, num_nodes=GRAPH.num_nodes)
+    edges = named_slice(tuple(mine) if RANK != 1 else None, comm, share=True, num_nodes=GRAPH.num_nodes).edges
     assert edges.weights.dtype == np.int64
     parts.check_partition(partition_graph(edges, "oec", comm), GRAPH)
 
@@ -85,9 +85,9 @@ def test_undirected_graphs_and_names(comm):
 def test_what_is_symmetric_is_found_out(comm):
     """Matrices and lists do not say whether they are symmetric."""
     both = graphs.both_ways(GRAPH)
-    assert slice_in_memory(as_tuple(both), comm).symmetric
-    assert slice_in_memory(sp.eye_array(5, format="dia"), comm).symmetric
-    edges = slice_in_memory(as_tuple(GRAPH), comm, symmetrize=True)
+    assert named_slice(as_tuple(both), comm).edges.symmetric
+    assert named_slice(sp.eye_array(5, format="dia"), comm).edges.symmetric
+    edges = named_slice(as_tuple(GRAPH), comm, symmetrize=True).edges
     assert edges.symmetric
     expected = both.num_edges - int((GRAPH.sources == GRAPH.targets).sum())  # a loop is its own reverse
     assert edges.num_edges == expected
@@ -95,12 +95,12 @@ def test_what_is_symmetric_is_found_out(comm):
 
 @pytest.mark.mpi
 def test_without_weights_and_with_entries_that_are_bool(comm):
-    assert slice_in_memory(as_tuple(GRAPH), comm, weights=False).weights is None
+    assert named_slice(as_tuple(GRAPH), comm, weights=False).edges.weights is None
     pattern = FORMS["csr"](GRAPH).astype(bool)
-    assert slice_in_memory(pattern, comm).weights is None
+    assert named_slice(pattern, comm).edges.weights is None
     half = (GRAPH.sources, GRAPH.targets, GRAPH.weights.astype(np.float16))
-    assert slice_in_memory(half, comm).weights.dtype == np.float32
-    empty = slice_in_memory(([], []), comm, num_nodes=3)
+    assert named_slice(half, comm).edges.weights.dtype == np.float32
+    empty = named_slice(([], []), comm, num_nodes=3).edges
     assert (empty.num_nodes, empty.num_edges) == (3, 0)
 
 
@@ -136,7 +136,7 @@ WRONG = {
     "weights": (([0, 1], [1, 2], [5]), r"shape \(1,\), but there are 2 edges"),
     "nan": (([0, 1], [1, 2], [5, np.nan]), "weight of edge 1 is not a number"),
     "complex": (([0, 1], [1, 2], [5, 1j]), "weights of type complex128"),
-    "columns": (pd.DataFrame({"this": [1], "that": [2]}), "has the columns this, that; name those"),
+    "columns": (pd.DataFrame({"this": [1], "that": [2]}), "the columns this, that; name those .* columns= in Python"),
     "oblong": (sp.csr_matrix((3, 5)), r"shape \(3, 5\)"),
     "other size": (sp.csr_matrix((3, 3)), "num_nodes is 5, but the graph has 3"),
     "nothing": (None, "no rank brings a graph"),
@@ -148,16 +148,16 @@ WRONG = {
 def test_mistakes_are_told_on_every_rank(comm, name):
     graph, message = WRONG[name]
     with pytest.raises(InputError, match=message):
-        slice_in_memory(graph, comm, num_nodes=5)
+        named_slice(graph, comm, num_nodes=5)
 
 
 @pytest.mark.mpi
 def test_graphs_without_nodes(comm):
     with pytest.raises(GraphError, match="node 0 to node -1, but the ids of nodes are 0 and above"):
-        slice_in_memory(([0], [-1]), comm, ids="numbers")
+        named_slice(([0], [-1]), comm, ids="numbers")
     for graph in (([], []), nx.Graph(), sp.csr_matrix((0, 0))):
         with pytest.raises(GraphError, match="no nodes"):
-            slice_in_memory(graph, comm)
+            named_slice(graph, comm)
 
 
 @pytest.mark.mpi(min_size=2)
@@ -165,12 +165,12 @@ def test_ranks_that_disagree(comm):
     """No mistake may leave a rank waiting."""
     list_of_rank = ([0] * (RANK + 1), [1] * (RANK + 1))
     with pytest.raises(GraphError, match=r"ranks 0 and 1 bring different graphs \(1 and 2 edges\)"):
-        slice_in_memory(list_of_rank, comm)
+        named_slice(list_of_rank, comm)
     weighted = ([0], [1], [2]) if RANK == 0 else ([0], [1])
     with pytest.raises(GraphError, match="some ranks bring edges with weights"):
-        slice_in_memory(weighted, comm, share=True)
+        named_slice(weighted, comm, share=True)
     with pytest.raises(GraphError, match="share=True is for"):
-        slice_in_memory(FORMS["csr"](GRAPH), comm, share=True)
+        named_slice(FORMS["csr"](GRAPH), comm, share=True)
     with pytest.raises(GraphError, match="rank 0 names a file, rank 1 does not"):
         partition_graph("graph.h5" if RANK == 0 else None, "oec", comm)
 
@@ -178,7 +178,7 @@ def test_ranks_that_disagree(comm):
 @pytest.mark.mpi(min_size=3)
 def test_some_ranks_without_a_graph(comm):
     with pytest.raises(GraphError, match="only the ranks 0, 1 bring"):
-        slice_in_memory(as_tuple(GRAPH) if RANK < 2 else None, comm)
+        named_slice(as_tuple(GRAPH) if RANK < 2 else None, comm)
 
 
 @pytest.mark.mpi

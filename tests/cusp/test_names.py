@@ -13,6 +13,7 @@ from cusp.convert.conversion import Request, convert
 from cusp.errors import GraphFileError, InputError, OptionError
 from cusp.formats import open_edges
 from cusp.formats.columns import choose_columns
+from cusp.formats.source import Asked
 from cusp.names.dictionary import Dictionary
 from cusp.names.graph_names import read_names
 from cusp.names.names import ListedNames, SortedNames
@@ -169,7 +170,7 @@ def test_latin1_and_other_separators(comm, tmp_path):
         assert "read as Latin-1" in notes[0]
         assert list(read_names(str(tmp_path / "g.h5"), comm, len(known)) or ()) == known
     (tmp_path / "a.csv").write_bytes(rows.encode("latin1"))
-    source = open_edges(tmp_path / "a.csv", columns=["von", "nach", "km"], latin1=True)
+    source = open_edges(tmp_path / "a.csv", asked=Asked(columns=["von", "nach", "km"], latin1=True))
     assert [weights.tolist() for _, _, weights in source.chunks()] == [[1.5]]
 
 
@@ -180,7 +181,7 @@ WRONG = {
     "d.csv": ("source,target\na,b\n", {"nodes": 9}, "--nodes 9: the nodes of .* have names"),
     "e.csv": ("source,target\na,b\n", {"weights": "1:9"}, "random weights depend on the numbers of nodes"),
     "f.txt": ("a\tb\nb\tc\td\n", {}, "line 2: expected 'source target'"),
-    "g.txt": ("a,b,1\na,c,x\n", {}, "line 2: expected 'source target weight'"),
+    "g.txt": ("a,b,1\na,c,x\n", {}, "line 2: the weight is not a number, found 'a,c,x'"),
     "h.mtx": (
         "%%MatrixMarket matrix coordinate pattern general\n9 9 1\n1 2\n",
         {"ids": "names"},
@@ -200,7 +201,7 @@ def test_mistakes(comm, shared_tmp, name):
 def test_weights_that_turn_out_to_have_fractions(comm, tmp_path):
     path = write(tmp_path / "a.txt", "a\tb\t1\n" * 30_000 + "b\tc\t2.5\n")
     assert convert(comm, Request(path), str(tmp_path / "g.h5")) == (3, 30_001)
-    source = open_edges(path, real_weights=True)
+    source = open_edges(path, asked=Asked(real_weights=True))
     assert max(weights.max() for _, _, weights in source.chunks()) == 2.5
 
 

@@ -81,6 +81,11 @@ def test_comparison_is_a_table():
     assert [values[4] for values in columns] == ["0.0%*", "10.0%", "100.0%"]
     assert [values[3] for values in columns] == ["1.00*", "1.10", "2.00"]
     assert {values[0] for values in columns} == {"2.000"}
+    tiny = [
+        entry | {"mb_a_round": size, "memory_mb": 9.3e-5 + size} for entry, size in zip(figures, (2e-5, 3e-5, 4e-5))
+    ]
+    titles, *rows = comparison_table("few.csv", 4, 7, tiny).splitlines()[2:]
+    assert {len(row.split()) for row in rows} == {len(titles.replace("cut edges", "cut").split())}  # none touch
 
 
 @pytest.mark.mpi

@@ -385,3 +385,15 @@ def test_file_partitions_as_the_built_in(comm, shared_tmp, name, file):
         assert expected.tobytes() == found.tobytes()
     hubs = comm.allreduce(np.count_nonzero(built_in.degrees > 40))
     assert hubs > 0 and parts.SIZE == comm.size
+
+
+@pytest.mark.mpi
+def test_rules_that_are_lambdas(comm, shared_tmp, user_policy):
+    """A lambda has no name by which compiled code could find it again; it is a function like others."""
+    path = graphs.write(shared_tmp / "g.h5", graphs.random_directed(20, 60))
+    policy = user_policy(
+        "get_master = lambda prop, node, mstate, masters: node % prop.num_parts\n"
+        "get_edge_owner = lambda prop, src, dst, src_master, dst_master, estate: src_master\n"
+    )
+    part = partition_graph(path, policy, comm)
+    assert (part.gids[: part.num_masters] % comm.size == comm.rank).all()

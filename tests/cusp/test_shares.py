@@ -75,12 +75,12 @@ def test_pick(comm, shares):
 
 def parts_prop(shares):
     """What rules may ask, about a graph of two nodes."""
-    from cusp.input.memory_input import slice_in_memory
+    from cusp.convert.memory_input import named_slice
     from cusp.policies.prop import Prop
     from cusp.runtime.mpi import MPI
 
     size = len(shares) or 4
-    edges = slice_in_memory(([0, 1], [1, 0]), MPI.COMM_SELF)
+    edges = named_slice(([0, 1], [1, 0]), MPI.COMM_SELF).edges
     return Prop(edges, size, 0, (size, 1), 5, np.linspace(0, 2, size + 1).astype(np.int64), shares=shares)
 
 

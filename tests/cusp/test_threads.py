@@ -89,6 +89,18 @@ def test_the_first_error_is_raised():
         threads.in_parallel(work, [(number,) for number in range(3)])
 
 
+def test_a_map_keeps_the_order_and_starts_no_thread_for_one_item():
+    seen = set()
+
+    def work(number):
+        seen.add(threading.get_ident())
+        return number * number
+
+    for size in 0, 1, 2, 20:
+        assert list(threads.ordered_map(work, iter(range(size)))) == [number**2 for number in range(size)]
+        assert (seen <= {threading.get_ident()}) == (size < 2)
+
+
 def test_work_inside_work_ends():
     inner = lambda: sum(threads.in_parallel(lambda number: number, [(number,) for number in range(9)]))  # noqa: E731
     assert threads.in_parallel(inner, [()] * 9) == [36] * 9

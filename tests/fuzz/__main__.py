@@ -20,7 +20,7 @@ import ranks  # noqa: E402, F401 - prepares the process before numba is imported
 
 # isort: split
 import numpy as np  # noqa: E402
-from fuzz import foreign_files, graph_files, options, policies, saved_parts  # noqa: E402
+from fuzz import foreign_files, graph_files, no_files, options, policies, saved_parts  # noqa: E402
 from fuzz.case import is_bad, shrunk  # noqa: E402
 
 CLASSES = {
@@ -30,6 +30,7 @@ CLASSES = {
     "node_maps": policies.make_node_map,
     "policies": policies.make_case,
     "options": options.make_case,
+    "no_files": no_files.make_case,
 }
 COLUMNS = ("tried", "done", "refused", "traceback", "signal", "hang", "babble", "wrong")
 

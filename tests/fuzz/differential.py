@@ -1,6 +1,7 @@
 """Random graphs, policies and options on all ranks: each answer beside that of another library or algorithm.
 
-``mpirun -n 3 python -m tests.fuzz.differential --seed 1 --answers 1000``
+``mpirun -n 3 python -m tests.fuzz.differential --seed 1 --answers 1000``, with ``--extreme`` for weights at the limits
+of their types.
 
 One process a rank stays alive for all answers. A wrong one is shown with the words that repeat its graph; an
 exception ends the job, after showing them.
@@ -32,6 +33,7 @@ import graphs  # noqa: E402
 import h5py  # noqa: E402
 import numpy as np  # noqa: E402
 import scipy.sparse  # noqa: E402
+from fuzz import extreme_weights  # noqa: E402
 from fuzz.questions import ASKED, Question, differs  # noqa: E402
 from fuzz.saved_parts import as_stored, edits  # noqa: E402
 from oracles import Oracle  # noqa: E402
@@ -56,6 +58,7 @@ def main() -> int:
     parser.add_argument("--answers", type=int, default=1000, metavar="N")
     parser.add_argument("--minutes", type=float, default=1e9, help="end earlier, after the graph of that moment")
     parser.add_argument("--case", type=int, help="this graph alone, with each of its answers")
+    parser.add_argument("--extreme", action="store_true", help="weights at the limits of their types")
     parsed = parser.parse_args()
     tried: Counter[tuple[str, str]] = Counter()
     wrong: Counter[tuple[str, str]] = Counter()
@@ -65,7 +68,7 @@ def main() -> int:
             words = f"--seed {parsed.seed} --case {number} on {ranks.COMM.size} ranks"
             try:
                 with ranks.limited(words, LIMIT):
-                    for question, why in case(parsed.seed, number, folder):
+                    for question, why in (extreme_case if parsed.extreme else case)(parsed.seed, number, folder):
                         tried[question.app, question.other] += 1
                         wrong[question.app, question.other] += bool(why)
                         if ranks.COMM.rank == 0 and (why or parsed.case is not None):
@@ -93,6 +96,22 @@ def case(seed: int, number: int, folder: Path) -> Iterator[tuple[Question, str]]
         for place in random.permutation(len(ASKED))[: random.integers(6, len(ASKED) + 1)].tolist():
             question = ASKED[place](random, oracle, symmetric)
             yield question, ask(question, part, verify=bool(random.integers(8) == 0))
+
+
+def extreme_case(seed: int, number: int, folder: Path) -> Iterator[tuple[Question, str]]:
+    """The same about a graph with extreme weights; what does not fit must be refused. Collective."""
+    random = np.random.default_rng([seed, number])
+    graph = extreme_weights.make_graph(random)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        path = graphs.write(folder / "g.h5", graph, weight=graph.weights.dtype)
+        policy = str(random.choice(["oec", "cvc", "random2d", "hvc"]))
+        part = library.partition_graph(path, policy, comm=ranks.COMM, device=os.environ["CUSP_DEVICE"])
+        for question in extreme_weights.questions(random, graph):
+            try:
+                yield question, ask(question, part, verify=bool(random.integers(2)))
+            except InputError as error:
+                yield question, extreme_weights.refused(question.app, graph, question, error)
 
 
 def ask(question: Question, part: PartitionedGraph, verify: bool) -> str:

@@ -46,7 +46,12 @@ def _npz(random: np.random.Generator) -> bytes:
         matrix = scipy.sparse.coo_matrix((weights, (pairs[:, 0], pairs[:, 1])), shape=(31, 31)).tocsr()
         scipy.sparse.save_npz(file, matrix, compressed=bool(random.integers(2)))
     else:
-        np.savez(file, sources=pairs[:, 0], targets=pairs[:, 1])
+        arrays = {"sources": pairs[:, 0], "targets": pairs[:, 1]}
+        if random.integers(2):  # a number, a table or words where an array should be
+            odd = [np.int64(1), pairs, np.array(["a"]), pairs[:0, 0], np.array([1j]), np.array(["2020-01-01"], "M8[D]")]
+            name = str(random.choice([*arrays, "weights", "num_nodes", "shape", "indptr", "indices", "format"]))
+            arrays[name] = odd[random.integers(len(odd))]
+        np.savez(file, **arrays)
     return file.getvalue()
 
 
@@ -56,7 +61,13 @@ def _parquet(random: np.random.Generator) -> bytes:
 
     pairs, weights = _edges(random)
     file = io.BytesIO()
-    table = pyarrow.table({"source": pairs[:, 0], "target": pairs[:, 1], "weight": weights})
+    columns = [pyarrow.array(pairs[:, 0]), pyarrow.array(pairs[:, 1]), pyarrow.array(weights)]
+    names = ["source", "target", "weight"]
+    if random.integers(3) == 0:  # two of one name, or something else in a column
+        place, kinds = random.integers(3), [pyarrow.bool_(), pyarrow.timestamp("s"), pyarrow.decimal128(20, 2)]
+        names[place] = names[random.integers(3)]
+        columns[random.integers(3)] = columns[place].cast(kinds[random.integers(3)], safe=False)
+    table = pyarrow.table(columns, names=names)
     pyarrow.parquet.write_table(table, file, compression=str(random.choice(["snappy", "gzip", "none"])))
     return file.getvalue()
 

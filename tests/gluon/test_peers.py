@@ -79,7 +79,7 @@ def test_long_searches(comm, shared_tmp, width, shuffled):
     part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph, symmetric=True), "oec", comm)
     sync = Sync(make_plan(part, comm, "peer"), comm)
     prepared = prepare(part, sync)
-    assert prepared.memory.ahead and prepared.lengths is None
+    assert [*prepared] == ["peers"] and prepared["peers"].ahead
     own = to_host(part.gids)[: part.num_masters]
     for source in (int(graph.sources[0]), int(graph.sources[-1])):
         expected = graphs.serial_hops(graph, source)

@@ -5,6 +5,7 @@ import subprocess
 import time
 from functools import reduce
 from operator import add
+from unittest import mock
 
 import graphs
 import numpy as np
@@ -224,3 +225,14 @@ def test_who_can_share(comm, alone, monkeypatch):
     with pytest.raises(TransportError, match="--transport peer cannot be used: the system gives no memory to share"):
         open_transport("peer", own, "cpu")
     own.Free()
+
+
+@pytest.mark.mpi(min_size=2)
+@pytest.mark.parametrize("step", ["new_memory", "memory_of"])
+def test_memory_that_one_rank_cannot_share(alone, monkeypatch, step):
+    """Too many open files, for instance: an error on every rank, before the others wait."""
+    monkeypatch.setattr(SharedMemory, "why_unusable", lambda comm: None)
+    if alone.rank == (0 if step == "new_memory" else 1):
+        monkeypatch.setattr(reach, step, mock.Mock(side_effect=OSError(24, "Too many open files")))
+    with pytest.raises(TransportError, match="memory cannot be shared .*: Too many open files; --transport mpi does"):
+        open_transport("peer", alone, "cpu")

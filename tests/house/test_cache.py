@@ -84,6 +84,51 @@ def test_machine_code_of_another_signature_is_not_run(tmp_path, twice):
     assert twice()(0.25) == 0.5
 
 
+def test_an_edit_costs_what_it_touches(tmp_path, monkeypatch):
+    """Code is kept for its file and all that this imports, also in functions, and names of packages; not for types."""
+    files = {
+        "cusp/__init__.py": "", "cusp/room/__init__.py": "", "cusp/room/two.py": "from cusp import three\n",
+        "cusp/three.py": "from cusp.room import (\n    two,\n)\n", "gluon/four.py": "", "cusp/five.py": "",
+        "cusp/six.py": "",
+    }  # fmt: skip
+    text = (
+        "from typing import TYPE_CHECKING\nfrom cusp.room.two import x\nif TYPE_CHECKING:\n    import cusp.five\n\n"
+        "def late():\n    import gluon.four\n"
+    )
+    monkeypatch.setattr(compiled_code, "ROOT", tmp_path)
+
+    def digest() -> str:
+        for known in (compiled_code.digest_of, compiled_code._read_module):
+            known.cache_clear()
+        return compiled_code.digest_of(text)
+
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content)
+    before = digest()
+    assert digest() == before != compiled_code.digest_of(text + "#")
+    matter = []
+    for name, content in files.items():
+        (tmp_path / name).write_text(content + "# edited\n")
+        matter += [name] * (digest() != before)
+        (tmp_path / name).write_text(content)
+    assert matter == ["cusp/__init__.py", "cusp/room/__init__.py", "cusp/room/two.py", "cusp/three.py", "gluon/four.py"]
+    digest()
+
+
+def test_loops_do_not_depend_on_apps():
+    """So an edit in one app does not compile another one's anew."""
+    pages = {path.name for path in (compiled_code.ROOT / "cusp" / "apps").glob("*.py")} - {"edge_operator.py"}
+    loops = [*(compiled_code.ROOT / "cusp" / "apps" / "operators").rglob("*_cpu.py")]
+    found: set[Path] = {path for file in loops for path in compiled_code.imported_by(file.read_text())}
+    left = [*found]
+    while left:
+        more = {*compiled_code.imported_by(left.pop().read_text())} - found
+        found |= more
+        left += more
+    assert len(loops) > 9 and not {path.name for path in found if path.parent.name == "apps"} & pages
+
+
 def test_two_processes_keep_what_both_compile_at_once(tmp_path, twice, monkeypatch):
     """The second waits until the first has added its entry to the index that both change."""
     monkeypatch.syspath_prepend(tmp_path)  # what another process has compiled names its module
@@ -172,16 +217,16 @@ def test_a_cache_that_is_not_ours_is_not_used(cache, below, why, monkeypatch, ca
 
 @pytest.mark.slow
 @pytest.mark.limit(300)
-def test_nothing_is_compiled_in_a_trial(tmp_path):
-    """With an empty cache, a search without rounds over ranks that share memory is compiled by the warm-up."""
+@pytest.mark.parametrize(("app", "ranks", "loop"), [("bfs", 2, "search"), ("sssp", 1, "relax")])
+def test_nothing_is_compiled_in_a_trial(tmp_path, app, ranks, loop):
+    """With an empty cache, the warm-up compiles a search; on two ranks, that without rounds in shared memory."""
     graphs.write_here(tmp_path / "g.h5", graphs.HARD["path"]())
     env = {"CUSP_CACHE": str(tmp_path / "cache"), "NUMBA_CACHE_DIR": str(tmp_path / "numba")}
-    done = mpirun(
-        2, "-m", "cusp.apps.bfs", "g.h5", "--source", "0", "--trace", "trace.json", env=env, cwd=tmp_path, timeout=280
-    )
+    run = ["-m", f"cusp.apps.{app}", "g.h5", "--source", "0", "--trace", "trace.json"]
+    done = mpirun(ranks, *run, launcher=ranks > 1, env=env, cwd=tmp_path, timeout=280)
     assert done.returncode == 0, done.stderr
     events = [event for event in json.loads((tmp_path / "trace.json").read_text())["traceEvents"] if event["ph"] == "X"]
     begin = min(event["ts"] for event in events if event["name"] == "run")
     compiled = [event for event in events if event["cat"] == "compile"]
-    assert compiled and any(event["name"] == "compile search" for event in compiled)
+    assert compiled and any(event["name"].startswith(f"compile {loop}") for event in compiled)
     assert [event["name"] for event in compiled if event["ts"] > begin] == []

@@ -63,6 +63,12 @@ def test_commands_are_known(path):
             assert not words or words[0] in ("COMMAND", "NAME", "--help", "--version", "completion"), (program, words)
 
 
+def test_messages_name_commands():
+    """A user of the wheel has the command ``cusp``, and no folder ``scripts``."""
+    files = [path for folder in ("cusp", "gluon", "apps") for path in (ROOT / folder).rglob("*.py")]
+    assert len(files) > 200 and not [path for path in files if re.search(r"-m scripts\b|scripts/", path.read_text())]
+
+
 def test_job_scripts():
     """The shell reads them, and what they start can be parsed."""
     folder = ROOT / "docs" / "how-to"

@@ -83,7 +83,7 @@ OPTIONS = {
     "unknown_policy": (["--policy", "metis"], "metis.*oec"),
     "unknown_master_rule": (["--policy", "nobody+source"], "nobody"),
     "unknown_edge_rule": (["--policy", "contiguous+nowhere"], "nowhere"),
-    "missing_policy_file": (["--policy", "/no/such/policy.py"], "/no/such/policy.py.*No such file"),
+    "missing_policy_file": (["--policy", "/no/such/policy.py"], "/no/such/policy.py: no such file"),
     "grid": (["--grid", "7x11"], "7x11 is for 77 ranks"),
     "split_word": (["--split", "halves"], "--split halves"),
     "split_zero": (["--split", "0:0"], "--split 0:0"),
@@ -158,7 +158,7 @@ def test_ranks_that_were_started_with_different_options(comm):
     """Both command lines are named."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--k", type=int)
-    with pytest.raises(OptionError, match=r"'--k 1' here, '--k 0' on rank 0 \(rank 1 of"):
+    with pytest.raises(OptionError, match=r"--k 1' here, '.* --k 0' on rank 0 \(rank 1 of"):
         parse_together(comm, parser, ["--k", str(comm.rank)])
 
 

@@ -17,7 +17,7 @@ ANSWERS = 15  # at each number of ranks
 @pytest.mark.limit(300)
 @pytest.mark.parametrize(
     ("classes", "most"),
-    [("graph_files,saved_parts,foreign_files,node_maps", 12), ("options", 8), ("policies", 3)],
+    [("graph_files,saved_parts,foreign_files,node_maps", 12), ("no_files", 30), ("options", 8), ("policies", 3)],
 )
 def test_cases_are_done_or_refused(classes, most):
     """What is neither is shown with the words that repeat it."""

@@ -181,6 +181,7 @@ def test_no_gpu(comm, monkeypatch, lacking):
 
 def test_no_cupy(comm, monkeypatch):
     """Without CuPy the message says how to install it."""
+    monkeypatch.setattr(devices, "_gpu_module", devices._gpu_module.__wrapped__)
     monkeypatch.delitem(sys.modules, "cusp.runtime.device_gpu", raising=False)
     monkeypatch.setitem(sys.modules, "cupy", None)
     with pytest.raises(DeviceError, match="CuPy cannot be imported .*: pip install 'cusp-gluon.gpu-cuda12.' or "):

@@ -3,6 +3,7 @@
 import time
 
 import graphs
+import numpy as np
 import parts
 import pytest
 from spawn import mpirun
@@ -76,3 +77,35 @@ def test_a_rank_that_hangs_is_reported_by_the_others(compiled, tmp_path, text, h
     by_rank = {line.split()[1]: line for line in told}
     assert "0" in by_rank and ("1" in by_rank) == (how == LOOP or policy != "oec"), done.stderr
     assert any(f'in the phase "{name}"' in by_rank["0"] for name in phase.split("|")), done.stderr
+
+
+IN_SEARCH = """
+import os, signal
+from cusp.apps import sssp, harness
+from cusp.apps.operators.expressions.peers import search_cpu
+from cusp.launch import run_main
+from gluon.mail.post import Post
+
+def stop(*arguments, **options):
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+def progress(rank, text):
+    if rank == 1 and text.startswith("sssp, run"):
+        Post.send = search_cpu.add_all = stop
+
+harness.report.progress = progress
+run_main(lambda comm, argv: harness.main(sssp.APP, comm, argv))
+"""
+
+
+@pytest.mark.limit(300)
+@pytest.mark.parametrize("transport", ["mpi", "peer"])
+def test_without_rounds_a_rank_that_waits_makes_no_progress(compiled, tmp_path, transport):
+    """However often it looks whether something has come."""
+    (tmp_path / "program.py").write_text(IN_SEARCH)
+    path = graphs.make(400, [(node, node + 1) for node in range(399)], np.ones(399, np.int32))
+    words = [graphs.write(tmp_path / "path.h5", path), "--source", "1"]
+    words += ["--execution", "async", "--transport", transport]
+    assert mpirun(2, "-m", "cusp.apps.sssp", *words).returncode == 0  # compiles
+    done = mpirun(2, tmp_path / "program.py", *words, "--timeout", "3", timeout=60)
+    assert done.returncode == 1 and "[rank 0 of 2] error: --timeout 3: no progress" in done.stderr, done.stderr

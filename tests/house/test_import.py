@@ -48,15 +48,15 @@ def test_use_changes_nothing_of_others():
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.parametrize("used", [True, False])
 @pytest.mark.parametrize("ranks", [1, 2])
-def test_an_error_of_a_script_keeps_its_line(ranks, tmp_path):
-    """One rank may fail alone: the other ones, which wait for it, end too."""
-    script = tmp_path / "script.py"
+def test_an_error_of_a_script_keeps_its_line(ranks, used, tmp_path):
+    """One rank may fail alone, also before it has used the library: the other ones, which wait for it, end too."""
+    script, use = tmp_path / "script.py", "graph = cusp.partition_graph(([0, 1], [1, 0]))\n"
     script.write_text(
-        "import os, cusp\n"
-        "graph = cusp.partition_graph(([0, 1], [1, 0]))\n"
-        f"if graph.comm.rank == {ranks - 1}:\n    [][7]\n"
-        "graph.comm.Barrier()\n"
+        f"import cusp; from cusp.runtime.signals import launched\n{use if used else chr(10)}"
+        f"if launched()[1] == {ranks - 1}:\n    [][7]\n"
+        f"{use}graph.comm.Barrier()\n"
     )
     done = spawn.mpirun(ranks, script, launcher=ranks > 1, timeout=60)
     assert done.returncode == 1 and done.stderr.count("Traceback") == 1
@@ -68,7 +68,7 @@ def test_names():
     done = python("from cusp import *; print(*sorted(name for name in globals() if name[0] != '_'))")
     assert done.stdout.split() == sorted(cusp.__all__) and sorted([*cusp.__all__, "__version__"]) == dir(cusp)
     tree = ast.parse(Path(cusp.__file__).read_text())
-    typed = next(node for node in tree.body if isinstance(node, ast.If)).body
+    (typed,) = (node.body for node in tree.body if isinstance(node, ast.If) and "TYPE" in ast.unparse(node.test))
     names = {alias.name for node in typed if isinstance(node, ast.ImportFrom) for alias in node.names} - {"*"}
     from cusp.apps.library import APPS
 

@@ -25,50 +25,51 @@ from cusp.apps.operators.expressions.edges_gpu import defines_of, text_of, way_o
 from cusp.apps.operators.expressions.interfaces import Priority
 from gluon.label import Label
 from gluon.reduction import ADD, ASSIGN, MAX, MIN, Reduction
-from cusp.kernels.cuda import options, source
+from cusp.kernels.cuda import OPTIONS, source
 from cusp.policies import POLICIES, load_policy
 from cusp.policies.rules_gpu import NUM_FIELDS
 from cusp.policies.translate_rules import translate, why_not
 chosen = json.loads(sys.argv[1])
-found = [(path, source(path), options(**defines)) for path in chosen for defines in chosen[path]]
+found = [(path, source(path, **defines)) for path in chosen for defines in chosen[path]]
 types = {"RANK": "signed char", "OWNER": "unsigned char", "NUM_FIELDS": str(NUM_FIELDS)}
 WAYS = ("unsigned", "0"), ("unsigned", "1"), ("unsigned long long", "2")
 for place, policy in enumerate(map(load_policy, POLICIES)):
     if not why_not(policy.master, policy.edge):
-        text = source("cusp/policies/rules.cuh") + translate(policy.master, policy.edge)
+        rules = translate(policy.master, policy.edge)
         for gid, way in WAYS if policy.name == "oec" else WAYS[place % 3 :][:1]:
-            found.append((policy.name, text, options(**types, GID=gid, DST_MASTER=way)))
+            text = source("cusp/policies/rules.cuh", rules, **types, GID=gid, DST_MASTER=way)
+            found.append((policy.name, text))
 MUL = Reduction("mul", "old * value", 1, False)
 NEAR = Reduction("near", "old if old < value else value", MIN.neutral, True)
 reductions = {each.name: each for each in (ASSIGN, MIN, MAX, ADD, MUL, NEAR)}
 for each, values in ((ASSIGN, ["int"]), (MIN, ["double"]), (MUL, ["int", "float", "unsigned char"]), (NEAR, ["int"])):
     for value in values:
-        text = source("gluon/kernels/combine.cuh")
-        found.append((f"combine.cuh, {each.name}", text, options(VALUE=value, **each.macros())))
+        text = source("gluon/kernels/combine.cuh", VALUE=value, **each.macros())
+        found.append((f"combine.cuh, {each.name}", text))
 part = SimpleNamespace(num_proxies=4, device="cpu", csc=None, gids=np.zeros(4, np.int64), weights=np.zeros(0, "u1"),
                        offsets=np.zeros(5, np.int64), targets=np.zeros(0, np.int32))
 def relaxing(edges, priority, resident="2", among_peers=False):
     path, text = relax_source(edges, priority, among_peers)
-    return source(path) + text, options(RESIDENT=resident, **relax_defines(edges, priority))
+    return source(path, text, RESIDENT=resident, **relax_defines(edges, priority))
 def passes(expression, into, where, dtype, reduction, names, ways):
     operator = EdgeOperator(expression, into, where)
     given = {name: np.zeros(4, kind) if kind else 2.5 for name, kind in names.items()}
     binding = Binding(operator, part, {operator.into: Label(part, dtype, 0, reductions[reduction]), **given})
     return [binding.edges(row_end, filtered) for row_end, filtered in ways]
 for edges in [edges for expression in json.loads(sys.argv[2]) for edges in passes(*expression)]:
-    text = source("cusp/apps/operators/expressions/edges.cuh")
-    found.append((edges.title, text + text_of(edges), options(**defines_of(edges))))
+    text = source("cusp/apps/operators/expressions/edges.cuh", text_of(edges), **defines_of(edges))
+    found.append((edges.title, text))
     if way_of(edges) == "push_queue":
-        found.append((f"{edges.title}, all rounds", *relaxing(edges, Priority((), "value", "Value", True), "1")))
+        found.append((f"{edges.title}, all rounds", relaxing(edges, Priority((), "value", "Value", True), "1")))
 for dtype in "i4", "u4", "i8", "f4", "f8":
     operator = EdgeOperator("min(best, weight)", "dst.best", "src.seen", priority="-best * rate + src.near % 7")
     given = {"best": Label(part, dtype, 0, MAX), "seen": np.zeros(4, "b1"), "near": np.zeros(4, "i2"), "rate": 0.5}
     binding = Binding(operator, part, given)
     edges, priority = binding.edges("src", True), binding.priority()
-    found.append((f"drain of {dtype}", *relaxing(edges, priority)))
+    found.append((f"drain of {dtype}", relaxing(edges, priority)))
     for resident in ("1", "2") if dtype in ("i4", "f8") else ():
-        found.append((f"peers' drain of {dtype}", *relaxing(edges, priority, resident, True)))
-print(json.dumps(found))
+        found.append((f"peers' drain of {dtype}", relaxing(edges, priority, resident, True)))
+print(json.dumps([(*variant, OPTIONS) for variant in found]))
 """
 PUSH_ALL, PUSH_QUEUE, PULL, PULL_FILTERED = ("src", False), ("src", True), ("dst", False), ("dst", True)
 EXPRESSIONS = (  # for edges.cuh: expression, into, where, type, reduction, types of what it looks at, ways into dst
@@ -159,7 +160,8 @@ def errors(variants: list[tuple[str, str, tuple[str, ...]]], architecture: str) 
             form = "PTX" if architecture.startswith("compute") else "CUBIN"
             assert nvrtc.compiled(source, label, (f"-arch={architecture}", *options, *nvrtc.headers()), form)
         except nvrtc.NvrtcError as error:
-            return f"{label} {' '.join(options)}\n{error}"
+            macros = re.findall("^#define (.+)$", source.partition("#line")[0], re.MULTILINE)
+            return f"{label} {', '.join(macros)}\n{error}"
         return ""
 
     with ThreadPoolExecutor(2) as pool:

@@ -27,6 +27,12 @@ MODULES = {
 }
 
 ABOVE = {"cusp": {"gluon", "apps", "scripts"}, "gluon": {"apps", "scripts"}, "apps": {"scripts"}}
+# The rooms of cusp, from the lowest up: each needs only those before it. So do the modules beside the rooms.
+ROOMS = (
+    "errors", "runtime", "language", "kernels", "input", "card", "names", "lid_map", "partition", "policies",
+    "neighbors", "prepare_rules", "assign_masters", "assign_edges", "allocate", "construct", "output", "edge_lists",
+    "formats", "convert", "partitioner", "estimates", "launch", "program", "__main__", "commands",
+)  # fmt: skip
 ENTRANCE = "cusp/__init__.py"  # which looks up the library by name
 
 # A library -> the files that may import it.
@@ -51,11 +57,38 @@ NAMES = {
 }  # fmt: skip
 NAMES |= dict.fromkeys(["time", "monotonic", "process_time", "perf_counter_ns"], NAMES["perf_counter"])
 
+# What opens files to read them by name -> why it need not call ``cusp.runtime.files.open_input``.
+OPENERS = {
+    "cusp/runtime/files.py": "is where that is",
+    "cusp/input/hdf5.py": "HDF5 opens by name what was checked just before",
+    "cusp/names/node_map.py": "NumPy maps by name what was checked just before",
+    "cusp/formats/tables.py": "Arrow opens by name what was checked just before",
+    "cusp/formats/binary.py": "NumPy maps a file that is open",
+    "cusp/formats/arrays.py": "opens members of an archive that is open",
+    "cusp/formats/text.py": "what Arrow parses is in memory",
+    "cusp/names/graph_names.py": "NumPy maps by name what HDF5 has open",
+    "cusp/output/saving.py": "a lock of ours, which never waits for a pipe",
+    "cusp/output/dataset_writer.py": "what it writes itself",
+    "cusp/runtime/leftovers.py": "temporary files of ours, and what the system says of processes",
+    "cusp/runtime/compiled_code.py": "the cache, a folder of the user alone",
+    "cusp/runtime/storage.py": "what the system says of this process",
+    "cusp/runtime/progress.py": "what the system says of a process, and its terminal",
+    "cusp/runtime/signals.py": "/dev/null",
+    "cusp/launch.py": "/dev/null",
+    "cusp/card/hosted_gpu.py": "what the system says of its memory",
+    "cusp/kernels/cuda.py": "kernels of ours",
+    "cusp/policies/compile_rules.py": "the text of a program that has run",
+    "cusp/policies/translate_rules.py": "the text of a program that has run",
+    "gluon/transports/reach.py": "memory that another rank shares",
+}
+OPENING = ("open", "read_text", "read_bytes", "File", "np.load", "memory_map", "memmap", "input_stream", "fromfile",
+           "loadtxt", "genfromtxt", "read_table", "read_csv")  # fmt: skip
+
 MOST_FILES = 12  # of a folder, .py and .cuh, __init__.py apart
 # Folders that may have more -> how many, and why.
 MORE_FILES = {
     "cusp/output": (13, "one kind of file each"),
-    "cusp/runtime": (15, "MPI, devices, files and the cache, and how a process starts, is watched, debugged and ends"),
+    "cusp/runtime": (16, "MPI, devices, files and the cache, and how a process starts, is watched, debugged and ends"),
     "gluon": (13, "labels and their sync, for each device, and what --debug checks of them"),
     "apps": (20, "the programs that users start by name: python -m apps.NAME"),
     "apps/operators/structure": (16, "five algorithms with kernels of their own, and their interfaces"),
@@ -184,6 +217,36 @@ def test_the_machine_needs_no_room_above_it():
         if name.startswith("cusp.runtime."):
             above = {other for other in uses(path) if not other.startswith("cusp.runtime") and other != "cusp.errors"}
             assert not above, f"{name_of(path)} imports {above}"
+
+
+def opens(path: Path) -> Iterator[int]:
+    """Lines of calls that open files by name to read them."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func)
+            name = name if name == "np.load" else name.rpartition(".")[2]
+            modes = [each.value for each in node.args[1:2] if isinstance(each, ast.Constant)]
+            if name in OPENING and not (modes and set(str(modes[0])) & set("wax+")):
+                yield node.lineno
+
+
+def test_inputs_are_opened_in_one_way():
+    """So no pipe, device or file without end is read, and nothing waits for one."""
+    product = [path for path in MODULES.values() if not name_of(path).startswith("scripts/")]
+    found = {name_of(path): lines for path in product if (lines := [*opens(path)])}
+    wrong = {name: lines for name, lines in found.items() if name not in OPENERS}
+    assert not wrong, f"read them with open_input, read_input or open_text of cusp/runtime/files.py: {wrong}"
+    assert OPENERS.keys() == found.keys(), "an exception that is not needed any more"
+
+
+def test_rooms_need_only_lower_rooms():
+    """Not when they are loaded, nor later."""
+    rooms = {name: name.removeprefix("cusp.").split(".")[0] for name in MODULES if name.startswith("cusp.")}
+    rooms = {name: room for name, room in rooms.items() if room != "apps"}
+    assert {*rooms.values()} == {*ROOMS}, "a room that is not in the list, or is gone"
+    for name, room in rooms.items():
+        above = {other for other in uses(MODULES[name]) & rooms.keys() if ROOMS.index(rooms[other]) > ROOMS.index(room)}
+        assert not above, f"{name_of(MODULES[name])} imports {above}, which come after {room} in the list of rooms"
 
 
 def test_folders_stay_small():

@@ -3,6 +3,7 @@
 Those in files of graphs and policies that need compiled code are in ``damage.py``.
 """
 
+import contextlib
 import gzip
 import re
 
@@ -17,7 +18,7 @@ from cusp.apps.edge_operator import EdgeOperator
 from cusp.apps.harness import Answer
 from cusp.apps.library import bfs as run_bfs
 from cusp.apps.library import partition_graph
-from cusp.errors import InputError, PolicyError
+from cusp.errors import InputError, PolicyError, forgiven, together
 from cusp.policies import load_policy
 from cusp.runtime import debugging
 from gluon.checks import LabelError
@@ -134,7 +135,7 @@ DATA = {
     "negative": (sssp, "g.csv", TABLE.format("-3"), "the edge 1 -> 2 has the weight -3; shortest paths need"),
     "negative-id": (bfs, "g.csv", "source,target\n0,1\n1,-2\n", "edge 1 goes .* to node -2, but", "--ids", "numbers"),
     "no-id": (bfs, "g.csv", "source,target\n0,1\n,2\n", "g.csv: a value is missing in the columns source, target"),
-    "too-many-fields": (bfs, "g.csv", "source,target\n0,1\n1,2,3\n", "Expected 2 columns, got 3: 1,2,3"),
+    "too-many-fields": (bfs, "g.csv", "source,target\n0,1\n1,2,3\n", "line 3: expected 2 columns.*found 3"),
     "empty": (bfs, "g.csv", "", "g.csv: is empty"),
     "no-graph": (bfs, "notes", "hello this is no graph\n", "notes: cannot tell its format; cusp convert takes"),
     "binary": (bfs, "g.csv", bytes(range(256)) * 20, "g.csv: cannot tell its format"),
@@ -325,6 +326,19 @@ def main(comm, argv):
 
 run_main(main)
 """
+SCRIPT = """
+import sys, time
+import cusp
+from cusp.runtime import watchdog
+watchdog.WAITS = 0.5
+from cusp.runtime.signals import launched
+if launched()[1] == 1 and sys.argv[1] == "start":
+    time.sleep(3)
+graph = cusp.partition_graph(([0, 1], [1, 0]))
+if launched()[1] == 1:
+    time.sleep(3)
+cusp.bfs(graph, source=0)
+"""
 TOO_EARLY = "from cusp import EdgeOperator\nEdgeOperator('x', into='target.x')\n"
 
 
@@ -336,6 +350,26 @@ def test_a_rank_that_waits_says_where(tmp_path):
         f"[rank 1 of 2] note: has waited 0.5 s for other ranks in sync.total at {tmp_path}/alone.py:20: " in done.stderr
     )
     assert "[rank 0 of 2] note: has waited 0.5 s for other ranks at the end of the program" in done.stderr
+
+
+@pytest.mark.limit(200)  # to compile, on a busy machine
+@pytest.mark.parametrize(("when", "place"), [("start", "_start at cusp/runtime/mpi.py"), ("later", "run_on at .*")])
+def test_a_script_says_where_it_waits(tmp_path, when, place):
+    """As programs do: also for ranks that have not come to MPI yet."""
+    (tmp_path / "script.py").write_text(SCRIPT)
+    done = spawn.mpirun(2, tmp_path / "script.py", when, timeout=180)
+    note = rf"note: has waited 0.5 s for other ranks in {place}:\d+, called from {tmp_path}/script.py:\d+"
+    assert done.returncode == 0 and re.search(rf"\[rank 0 of 2\] {note}", done.stderr), done.stderr
+
+
+@pytest.mark.mpi
+def test_an_error_is_forgiven_only_where_all_have_it(comm):
+    """The others would wait for a rank that goes on alone."""
+    with forgiven(comm), together(comm):
+        raise InputError("of all" if comm.rank == 0 else "later")
+    one = pytest.raises(InputError, match="alone") if comm.size > 1 else contextlib.nullcontext()
+    with one, forgiven(comm):
+        raise InputError("alone")
 
 
 def test_a_mistake_before_the_program_begins(tmp_path):

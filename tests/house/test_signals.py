@@ -1,10 +1,13 @@
 """How programs end while they start, and what the next start removes (cusp/runtime/signals.py, leftovers.py)."""
 
+import mmap
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from spawn import ROOT, mpirun
@@ -25,6 +28,20 @@ def start(tmp_path, module: str, *options: str) -> subprocess.Popen:
     )
     assert process.stdout and process.stdout.read(1) == "x"
     return process
+
+
+# The modules that our handlers need take their time.
+FIRST = """
+import sys, time
+class Late:
+    def find_spec(self, name, path, target=None):
+        if name == "cusp.errors":
+            sys.stdout.write("x")
+            sys.stdout.flush()
+            time.sleep(1)
+sys.meta_path.insert(0, Late())
+"""
+WAITS = "from cusp.runtime.mpi import MPI; import os, time; os.write(1, b'%d\\n' % os.getpid()); time.sleep(100)"
 
 
 @pytest.mark.parametrize("module", ["cusp.apps.bfs", "cusp", "cusp.commands.convert"])
@@ -169,3 +186,68 @@ def test_what_a_killed_process_left_is_removed(tmp_path):
     (tmp_path / mine.replace(f"-{os.getpid()}-", f"-{2**22 + 1}-")).mkdir()  # no process has such a number
     leftovers.sweep(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == kept
+
+
+def test_interrupt_before_handlers_are_there(tmp_path):
+    """The first module of ours keeps it until they are."""
+    (tmp_path / "sitecustomize.py").write_text(FIRST)
+    variables = environment({"PYTHONPATH": f"{tmp_path}:{ROOT}"})
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cusp.apps.bfs"], stdout=pipe, stderr=pipe, text=True, env=variables, cwd=ROOT
+    )
+    assert process.stdout and process.stdout.read(1) == "x"
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=20) == ("", "") and process.returncode == 130
+
+
+@pytest.mark.skipif(is_open_mpi(), reason="the memory of MPICH")
+def test_shared_memory_of_killed_jobs_is_removed(tmp_path):
+    """By the next start, once nobody can need it any more; that of a job that runs stays."""
+
+    def job() -> tuple[subprocess.Popen, list[int], set[str]]:
+        line = [*command(2), sys.executable, "-c", WAITS]
+        process = subprocess.Popen(line, stdout=subprocess.PIPE, env=environment(), cwd=ROOT, start_new_session=True)
+        assert process.stdout
+        ranks = [int(process.stdout.readline()) for _ in range(2)]
+        maps = "".join(Path(f"/proc/{rank}/maps").read_text() for rank in ranks)
+        shared = set(re.findall(r"/dev/shm/mpich_shm_\w+", maps))
+        for path in shared:
+            os.utime(path, (0, 0))
+        return process, ranks, shared
+
+    killed, ranks, left = job()
+    for number in (killed.pid, *ranks):
+        os.kill(number, signal.SIGKILL)
+    killed.wait()
+    assert left and all(map(os.path.exists, left))
+    runs, _, used = job()
+    try:
+        done = subprocess.run([sys.executable, "-m", "cusp", "policies"], env=environment(), cwd=ROOT)
+        assert done.returncode == 0 and not any(map(os.path.exists, left)) and used and all(map(os.path.exists, used))
+    finally:
+        kill_session(runs)
+
+
+def test_what_jobs_of_mpi_left_is_removed(tmp_path):
+    """Old files with such names that nobody has open; no others."""
+    names = ["mpich_shm_1_0", "vader_segment.host.0.1", "hydra_hwloc_xmlfile_x", "mpich_other", "mpich_shm_new"]
+    for name in names:
+        (tmp_path / name).write_bytes(bytes(4096))
+    for name in names[:-1]:
+        os.utime(tmp_path / name, (0, 0))
+    with open(tmp_path / names[0], "r+b") as file, mmap.mmap(file.fileno(), 4096):
+        leftovers.sweep_of_mpi(tmp_path, tmp_path / "no folder")
+        assert sorted(os.listdir(tmp_path)) == ["mpich_other", "mpich_shm_1_0", "mpich_shm_new"]
+    leftovers.sweep_of_mpi(tmp_path)
+    assert sorted(os.listdir(tmp_path)) == ["mpich_other", "mpich_shm_new"]
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_too_little_address_space_is_one_line(ranks):
+    """Libraries would abort, or ask for memory for ever."""
+    limit = 600 << 20
+    line = [*(command(ranks) if ranks > 1 else []), "prlimit", f"--as={limit}", sys.executable, "-m", "cusp.apps.bfs"]
+    done = subprocess.run(line, capture_output=True, text=True, env=environment(), cwd=ROOT, timeout=60)
+    assert done.returncode == 1 and "error: a process may have 629 MB of addresses (ulimit -v), " in done.stderr
+    assert done.stderr.count("error:") == 1 and "Traceback" not in done.stderr

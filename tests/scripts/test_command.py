@@ -13,6 +13,7 @@ from cusp.__main__ import COMMANDS as OF_CUSP
 from cusp.apps import library
 from cusp.commands import command
 from cusp.commands.completion import script
+from scripts import mpirun
 
 ROOT = Path(command.__file__).resolve().parents[2]
 
@@ -121,3 +122,13 @@ def test_completion_scripts_are_printed(cusp):
     bash, zsh = (done.stdout for done in scripts)
     assert "bashcompinit" in zsh and zsh.endswith(bash.partition("\n")[2])
     assert subprocess.run(["bash", "-n"], input=bash, text=True).returncode == 0
+
+
+@pytest.mark.parametrize("other", ["--help", "no-such-command", "sssp"])
+def test_ranks_with_different_commands(other):
+    """One of them would wait for the others for ever, or they for it."""
+    python = [sys.executable, "-c", "from cusp.commands.command import main; main()"]
+    line = [*mpirun.command(1), *python, "bfs", ":", "-n", "1", *python, other]
+    done = subprocess.run(line, capture_output=True, text=True, cwd=ROOT, timeout=60, env=mpirun.environment())
+    assert done.returncode == 1 and "error: the ranks were given different commands: " in done.stderr, done.stderr
+    assert done.stderr.count("error: ") == 1

@@ -58,7 +58,7 @@ def test_draws_a_run(comm, shared_tmp):
     broken.write_text(json.dumps([1, 2]))
     for arguments, said in (
         ([str(broken), "-o", picture], "is not a timeline that --trace wrote"),
-        ([str(shared_tmp / "none.json"), "-o", picture], "No such file"),
+        ([str(shared_tmp / "none.json"), "-o", picture], "no such file"),
         ([trace, "-o", picture, "--phase", "walk"], "has no phase 'walk'; its phases are"),
         ([trace, "-o", picture, "--first", "1e9"], "takes"),
         ([trace, "-o", str(shared_tmp / "picture.xyz")], "unknown kind of picture"),

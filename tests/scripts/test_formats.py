@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cusp.errors import GraphFileError, InputError, OptionError
-from cusp.formats import FORMATS, open_edges, text
-from cusp.formats.source import EdgeSource
+from cusp.formats import FORMATS, open_edges, tables, text
+from cusp.formats.source import Asked, EdgeSource
 
 EDGES = [(0, 1), (0, 2), (2, 1), (3, 3), (2, 1)]  # a parallel edge, a loop, and node 4 has no edge
 WEIGHTS = [7, 1, 250, 3, 9]
@@ -183,7 +183,7 @@ def test_named_npz(tmp_path):
     source = open_edges(tmp_path / "a.npz")
     assert (source.num_nodes, collect(source)) == (5, weighted())
     np.savez(tmp_path / "b.npz", a=u, b=v, c=w)
-    assert collect(open_edges(tmp_path / "b.npz", columns=["b", "a"])) == sorted((v, u) for u, v in EDGES)
+    assert collect(open_edges(tmp_path / "b.npz", asked=Asked(columns=["b", "a"]))) == sorted((v, u) for u, v in EDGES)
     with pytest.raises(GraphFileError, match="arrays a, b, c"):
         open_edges(tmp_path / "b.npz")
 
@@ -211,17 +211,17 @@ def test_table(tmp_path, kind):
         table.to_parquet(path, row_group_size=2)
     else:
         table.to_csv(path, sep="," if kind == "csv" else "\t", index=False)
-    assert collect(open_edges(path, columns=["src", "dst", "cost"]), 2) == weighted()
+    assert collect(open_edges(path, asked=Asked(columns=["src", "dst", "cost"])), 2) == weighted()
     with pytest.raises(OptionError, match="cost, name, length; name those that are its weight: --columns"):
         open_edges(path)
-    assert collect(open_edges(path, columns=["dst", "src"])) == sorted((v, u) for u, v in EDGES)
-    lengths = open_edges(path, columns=["1", "2", "length"])
+    assert collect(open_edges(path, asked=Asked(columns=["dst", "src"]))) == sorted((v, u) for u, v in EDGES)
+    lengths = open_edges(path, asked=Asked(columns=["1", "2", "length"]))
     assert lengths.weight_dtype == np.float64
     assert collect(lengths) == sorted((u, v, w / 4) for u, v, w in weighted())
     with pytest.raises(OptionError, match="src, dst, cost"):
-        open_edges(path, columns=["src", "to"])
+        open_edges(path, asked=Asked(columns=["src", "to"]))
     with pytest.raises(GraphFileError, match="name"):
-        collect(open_edges(path, columns=["src", "dst", "name"]))
+        collect(open_edges(path, asked=Asked(columns=["src", "dst", "name"])))
 
 
 @pytest.mark.parametrize(
@@ -237,11 +237,12 @@ def test_ways_to_write_an_edge_list(tmp_path, content):
 
 def test_columns_of_an_edge_list(tmp_path):
     path = write(tmp_path, "a.txt", "".join(f"{u} x {v} {w} {w}.5\n" for u, v, w in weighted()))
-    assert collect(open_edges(path, columns=["1", "3"])) == sorted(EDGES)
-    assert collect(open_edges(path, columns=["1", "3", "4"])) == weighted()
-    assert collect(open_edges(path, columns=["1", "3", "5"])) == [(u, v, w + 0.5) for u, v, w in weighted()]
+    assert collect(open_edges(path, asked=Asked(columns=["1", "3"]))) == sorted(EDGES)
+    assert collect(open_edges(path, asked=Asked(columns=["1", "3", "4"]))) == weighted()
+    halves = open_edges(path, asked=Asked(columns=["1", "3", "5"]))
+    assert collect(halves) == [(u, v, w + 0.5) for u, v, w in weighted()]
     with pytest.raises(OptionError, match="columns 1 to 5"):
-        open_edges(path, columns=["1", "6"])
+        open_edges(path, asked=Asked(columns=["1", "6"]))
 
 
 def npy(shape: str, dtype: str) -> bytes:
@@ -267,7 +268,7 @@ WRONG = [
     ("a.txt", "0 1\n1 99999999999999999999\n", "line 2: a number is too large"),
     ("a.txt", "0\n", "an edge needs source and target"),
     ("a.txt", "", "is empty"),
-    ("a.wel", "0 1 1.5\n1 2 3.5.5\n", "line 2: expected 'source target weight'"),
+    ("a.wel", "0 1 1.5\n1 2 3.5.5\n", "line 2: the weight is not a number"),
     ("a.mtx", MATRIX + "pattern general\n3 3 2\n1 2\n0 1\n", "line 4: node ids must run from 1 to 3"),
     ("a.mtx", MATRIX + "pattern general\n3 3 2\n1 2\n4 1\n", "line 4: node ids must run from 1 to 3"),
     ("a.mtx", MATRIX + "pattern general\n3 3 2\n1 2\n", "states 2 edges but the file holds 1"),
@@ -299,8 +300,11 @@ WRONG = [
     ("a.txt.gz", gzip.compress(b"0 1\n" * 1000)[:30], "damaged gzip"),
     ("a.wel", "0 1 1.5\n1 2 1e400\n", "line 2: the weight is beyond"),
     ("a.csv", "s,t,w\n0,1,1e400\n", "too large"),
-    ("a.csv", "s,t\n0,1,2\n", "Expected 2 columns, got 3"),
-    ("a.csv", "s,t\n0,1.5\n", "invalid value '1.5'"),
+    ("a.csv", "s,t\n0,1,2\n", "line 2: expected 2 columns, as in the first line, found 3"),
+    ("a.csv", "s,t\n0,1.5\n", "line 2: column 't' holds '1.5', not a whole number; if node ids are names"),
+    ("a.csv", "s,t,km\na,b,3\nb,c,abc\n", "line 3: column 'km' holds 'abc', a weight is a number"),
+    ("a.csv.gz", gzip.compress(b'# c\n s ;t;w\n"a\nb";b;3,5\n\n# c\nb;c;3,x\n'), "line 7: column 'w' holds '3,x', a"),
+    ("a.txt", "0 1 3\n1 2 abc\n", "line 2: the weight is not a number, found '1 2 abc'"),
     ("a.mtx", MATRIX + "pattern general\n" + "9" * 5000 + " 3 2\n1 2\n", "expected 'rows columns entries'"),
     ("a.npy", npy("(1000000000000, 2)", "<i8"), "takes 16,000,000,000,000 bytes"),
     ("a.npy", npy("(2, 2)", "|O"), "Python objects"),
@@ -332,6 +336,10 @@ def test_line_number_in_a_later_share_and_block(tmp_path, monkeypatch):
     ):
         with pytest.raises(GraphFileError, match=r"line 100: .*'1 \?'"):
             collect(open_edges(path), 3)
+    monkeypatch.setattr(tables, "BLOCK_BYTES", 32)
+    table = write(tmp_path, "a.csv", "s,t,w\n" + "1,2,0.5\n" * 98 + "1,2,?\n")
+    with pytest.raises(GraphFileError, match=r"line 100: column 'w' holds '\?', a weight is a number"):
+        collect(open_edges(table), 3)
     with pytest.raises(GraphFileError, match="longer than 32 bytes"):
         collect(open_edges(write(tmp_path, "b.txt", "1 " + "2" * 40)))
 
@@ -341,14 +349,14 @@ def test_fraction_after_many_integers(tmp_path):
     path = write(tmp_path, "a.wel", "0 1 5\n" * 20_000 + "1 2 6.5\n")
     with pytest.raises(text.FractionalWeightError, match="line 20,001: the weight is not an integer"):
         collect(open_edges(path))
-    assert collect(open_edges(path, real_weights=True))[-1] == (1, 2, 6.5)
+    assert collect(open_edges(path, asked=Asked(real_weights=True)))[-1] == (1, 2, 6.5)
 
 
 def test_wrong_options(tmp_path):
     path = write(tmp_path, "a.mtx", MATRIX + "pattern general\n1 1 0\n")
     for arguments, message in [
         ({"format": "elf"}, "expected one of edges"),
-        ({"columns": ["1", "2"]}, "only edges"),
+        ({"asked": Asked(columns=["1", "2"])}, "only edges"),
     ]:
         with pytest.raises(OptionError, match=message):
             open_edges(path, **arguments)
@@ -370,7 +378,7 @@ def test_real_weights_are_those_of_python(tmp_path_factory, edges, style):
     folder = tmp_path_factory.mktemp("reals")
     lines = [(u, v, style.format(w)) for u, v, w in edges]
     path = write(folder, "a.wel", "".join(f"{u} {v} {w}\n" for u, v, w in lines))
-    assert collect(open_edges(path, real_weights=True)) == sorted((u, v, float(w)) for u, v, w in lines)
+    assert collect(open_edges(path, asked=Asked(real_weights=True))) == sorted((u, v, float(w)) for u, v, w in lines)
 
 
 BLANK = st.sampled_from([" ", "\t", "  ", ",", " , ", "\t\t"])

@@ -59,8 +59,8 @@ def test_picture_and_mistakes(comm, tmp_path, capfd):
     wrong.write_text(json.dumps(ROWS[0]) + "\n{}\n")
     for arguments, said in (
         ([str(wrong)], "wrong.jsonl, line 2: is not a row"),
-        ([str(tmp_path / "none")], "none: No such file"),
-        ([str(picture)], "rows.png: is not a file of rows"),
+        ([str(tmp_path / "none")], "none: no such file"),
+        ([str(picture)], "rows.png: is not text in UTF-8"),
         ([str(rows), "--app", "cc"], "--app cc: no rows of it"),
         ([str(rows), "-o", str(tmp_path / "picture.xyz")], "unknown kind of picture"),
     ):

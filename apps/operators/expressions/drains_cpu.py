@@ -11,19 +11,17 @@ from cusp.apps.operators.interfaces import bucket_end, is_sparse, width_of_steps
 from cusp.apps.operators.pending_cpu import (
     BUCKETS,
     EDGES,
-    HEAD,
-    LIMIT,
     PILED,
-    TAIL,
     begin,
     make_pending,
     mark_pending,
 )
+from cusp.apps.operators.team_cpu import helped
 from cusp.apps.operators.traversal.sssp_cpu import NARROW
 from cusp.kernels.bits import unsigned
 from cusp.partition import Partition
 from cusp.runtime.compiled_code import import_text
-from cusp.runtime.threads import edges_before, in_parallel, many, num_threads, row_ranges
+from cusp.runtime.threads import few, many, num_threads
 from gluon.device_cpu import count_bits
 from gluon.reduction import MAX, MIN
 from gluon.sync import Sync
@@ -77,15 +75,12 @@ class Drain:
         ahead = AT_ONCE if is_sparse(self._part) else max(AT_ONCE, self._part.num_local_edges // SYNCS)
         self._run("marked", last, ALL, AT_ONCE, ahead)
 
-    def run_all(self, sync: Sync, write: str, read: str) -> int:
-        if not sync.plan.apart:
-            return self._run_among_peers(sync, write, read)
+    def run_all(self) -> int:
         while self._bits().any():
             self._run("alone", None, ALL, ALL, ALL)
         return self.buckets
 
-    def _run_among_peers(self, sync: Sync, write: str, read: str) -> int:
-        """Relax, tell and listen until nothing is pending on any rank. Collective."""
+    def run_peers(self, sync: Sync, write: str, read: str) -> int:
         if self._guesses < len(GUESSES):
             self.run(2 * GUESSES[-1])
             self._delta = self._ordered.key.type(sync.highest(self._delta))
@@ -108,36 +103,14 @@ class Drain:
             if self._relaxed_at.size == 0:
                 self._relaxed_at = label.values.copy()
             marks = label.updated, self._relaxed_at
-        crowd = many() if way == "alone" and num_threads() > 1 and not is_sparse(self._part) else 0
+        crowd = many() if most == ALL and way == "alone" and num_threads() > 1 else 0
         limit = key.type(MAX.identity(key) if limit is None else limit)
-        rest = (self._delta, most, at_once, ahead, crowd, *self._graph, *marks, *self._ordered.given)
-        while self._loops(way).drain(pending, limit, *rest):
-            self._relax_together()
-            limit = pending.limits[LIMIT]
+        rest, loops = (*self._graph, *marks, *self._ordered.given), self._loops(way)
+        if loops.drain(pending, limit, self._delta, most, at_once, ahead, crowd, *rest):
+            with helped(loops.help_drain, pending, *rest) as team:
+                loops.drain_together(team, pending, self._delta, few(), *rest)
         self.edges += int(pending.places[EDGES])
         self.buckets += int(pending.places[BUCKETS])
-
-    def _relax_together(self) -> None:
-        """Relax what is in the ring, by several threads."""
-        pending, places, loops = self._pending, self._pending.places, self._loops("alone")
-        head, tail = places[HEAD], places[TAIL]
-        ring = pending.ring
-        sources = ring[head:tail].copy() if head < tail else np.concatenate([ring[head:], ring[:tail]])
-        before = edges_before(self._ordered.offsets, sources)
-
-        def relax(first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
-            most = min(int(before[last] - before[first]), ring.size)
-            nearer, farther = np.empty(most, np.uint32), np.empty(most, np.uint32)
-            sizes = loops.relax_some(sources[first:last], pending, *self._graph, nearer, farther, *self._ordered.given)
-            return nearer[: sizes[0]], farther[: sizes[1]]
-
-        pieces = in_parallel(relax, row_ranges(before))
-        size, more = (sum(piece[which].size for piece in pieces) for which in (0, 1))
-        np.concatenate([nearer for nearer, _ in pieces], out=ring[:size])
-        np.concatenate([farther for _, farther in pieces], out=pending.pile[places[PILED] : places[PILED] + more])
-        places[HEAD], places[TAIL] = 0, size
-        places[PILED] += more
-        places[EDGES] += before[-1]
 
     def _guess(self) -> None:
         """Choose a width of buckets, if it is time: by how much higher priorities are behind edges of pending nodes."""

@@ -47,6 +47,9 @@ class Drain:
     def add(self, bits: Any) -> None:
         if self._relaxed_at is None:
             cp.bitwise_or(self.bits, bits, out=self.bits)
+            word, rest = divmod(self._part.num_proxies, 32)
+            self.bits[word:] &= cp.uint32((1 << rest) - 1)  # bits behind the last proxy, which mark_all sets, too
+            self.bits[word + 1 :] = 0
             self._found = None
         else:
             self._found = self.relaxer.look(self._marked(), bits)
@@ -69,11 +72,12 @@ class Drain:
         while last is not None and self._relax(last, ALL, self._marked()):
             pass
 
-    def run_all(self, sync: Sync, write: str, read: str) -> int:
-        if sync.peers is None:
-            while self._relax(highest(self.relaxer.key), ALL, self._nodes()):
-                pass
-            return self.relaxer.buckets
+    def run_all(self) -> int:
+        while self._relax(highest(self.relaxer.key), ALL, self._nodes()):
+            pass
+        return self.relaxer.buckets
+
+    def run_peers(self, sync: Sync, write: str, read: str) -> int:
         if self._guesses < len(GUESSES):
             self._guess(1.0)
             self._delta = float(sync.highest(self._delta))

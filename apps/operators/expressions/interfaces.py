@@ -153,11 +153,16 @@ class Drain(Protocol):
         follow while they have few edges: what other ranks lower later is relaxed again, but there are fewer syncs.
         """
 
-    def run_all(self, sync: "Sync", write: str, read: str) -> int:
-        """Relax all that is pending and becomes so, where no other rank takes part or all are peers. Collective.
+    def run_all(self) -> int:
+        """Relax all that is pending and becomes so, where no rank shares a node with others. Returns the buckets.
 
-        ``write`` and ``read`` are the ends of edges. Returns the buckets, of peers the most of one. On a rank alone
-        nothing is marked in ``updated``.
+        Nothing is marked in ``updated``.
+        """
+
+    def run_peers(self, sync: "Sync", write: str, read: str) -> int:
+        """The same together with the other ranks, if all are peers. Collective; returns the most buckets of one.
+
+        ``write`` and ``read`` are the ends of edges.
         """
 
     def lowest(self) -> Any:

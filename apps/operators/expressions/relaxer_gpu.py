@@ -134,7 +134,8 @@ class Inboxes:
     """
 
     def __init__(self, part: Partition, sync: Sync, offsets: Any, dtype: np.dtype) -> None:
-        assert sync.peers is not None
+        peers = sync.peers
+        assert peers is not None
         self._proxies = proxies_of(part, sync.plan, sync.comm)
         ranks, mirrors, masters = sync.comm.size, np.diff(part.mirror_starts), np.array(self._proxies.sizes)
         push = mirrors_have_rows(part, sync.comm, offsets)
@@ -144,7 +145,7 @@ class Inboxes:
         )
         lines = 8 * ranks * (2 * ranks + 1)
         self._arrays = PeerArrays(
-            sync.peers, [lines, *(4 * size for size in inboxes), *(dtype.itemsize * size for size in inboxes)]
+            peers, [lines, *(4 * size for size in inboxes), *(dtype.itemsize * size for size in inboxes)]
         )
         state = cp.zeros(STATE_BYTES, np.uint8)
         self._mail = state, cp.asarray(outward, np.int64), cp.asarray(inboxes, np.int64), cp.asarray(most_out)

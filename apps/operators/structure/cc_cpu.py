@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 
 from cusp.apps.operators.frontier_cpu import set_bit
-from cusp.kernels.atomics import atomic_min, atomic_or
-from cusp.partition import Partition
+from cusp.kernels.atomics import atomic_add, atomic_min, atomic_or
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import in_parallel, num_threads, ranges, row_ranges, whole_words
-from gluon.sync import Sync
 
 SAMPLE = 512
 LARGE = 4  # a tree with one in so many nodes is large
@@ -56,7 +54,7 @@ def link_first(edges: int, offsets: Any, targets: Any) -> np.ndarray:
 
     If there is no large tree yet, the other edges are looked at, too. All parents are roots then.
     """
-    alone, parents = num_threads() == 1, np.arange(offsets.size - 1, dtype=np.int32)
+    alone, parents = num_threads() == 1, np.empty(offsets.size - 1, np.int32)
     in_parallel(
         lambda first, last: _link_to_first(first, offsets[first : last + 1], targets, parents[first:last]),
         ranges(parents.size),
@@ -78,6 +76,7 @@ def link_first(edges: int, offsets: Any, targets: Any) -> np.ndarray:
 def _link_to_first(first, offsets, targets, parents):  # type: ignore[no-untyped-def]
     """``parents`` of these rows only. No node has been united with another yet."""
     for row in range(parents.size):
+        parents[row] = first + row
         if offsets[row] < offsets[row + 1]:
             parents[row] = min(first + row, targets[offsets[row]])
 
@@ -107,7 +106,9 @@ def most_frequent(rare, parents):  # type: ignore[no-untyped-def]
 
 def link_others(left_out: Any, both_ways: bool, offsets: Any, targets: Any, parents: Any, queue: Any) -> None:
     """All threads leave out the tree as it is now: what they leave out does not depend on which comes first."""
-    alone, skipped = num_threads() == 1, parents == left_out[0]
+    alone, skipped = num_threads() == 1, np.empty(parents.size, bool)
+    compare = lambda first, last: np.equal(parents[first:last], left_out[0], out=skipped[first:last])  # noqa: E731
+    in_parallel(compare, ranges(parents.size))
     twice = both_ways and left_out[0] < 0
 
     def link(first: int, last: int) -> None:
@@ -172,19 +173,45 @@ def _spread_roots(parents, own, updated, values):  # type: ignore[no-untyped-def
             set_bit(updated, lid)
 
 
+def name_components(labels: Any, gids: Any) -> tuple[np.ndarray, int]:
+    names = np.empty(labels.size, np.int64)
+    pieces = [(labels[a:b], gids[a:b], names[a:b]) for a, b in ranges(labels.size)]
+    return names, sum(in_parallel(_name, pieces))
+
+
 @njit(cache=True, nogil=True)
-def count_members(parents, size):  # type: ignore[no-untyped-def]
-    """Neighbours mostly have the same root: they are counted in a register."""
-    members = np.zeros(parents.size, np.int32)
-    held, count = np.int32(0), 0
-    for lid in range(size):
-        if parents[lid] != held:
-            members[held] += count
-            held, count = parents[lid], 0
-        count += 1
-    if size:
-        members[held] += count
+def _name(labels, gids, names):  # type: ignore[no-untyped-def]
+    first = 0
+    for lid in range(labels.size):
+        names[lid] = labels[lid]
+        first += names[lid] == gids[lid]
+    return first
+
+
+def count_members(parents: Any, size: int) -> np.ndarray:
+    alone, members = num_threads() == 1, np.zeros(parents.size, np.int32)
+    in_parallel(lambda first, last: _count_members(alone, parents[first:last], members), ranges(size))
     return members
+
+
+@njit(cache=True, nogil=True)
+def _count_members(alone, parents, members):  # type: ignore[no-untyped-def]
+    """Neighbours mostly have the same root: they are counted in a register."""
+    held, begin = np.int32(0), 0
+    for lid in range(parents.size):
+        if parents[lid] != held:
+            _add_members(alone, members, held, lid - begin)
+            held, begin = parents[lid], lid
+    if parents.size > 0:
+        _add_members(alone, members, held, parents.size - begin)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _add_members(alone, members, root, more):  # type: ignore[no-untyped-def]
+    if alone:
+        members[root] += more
+    else:
+        atomic_add(members, root, np.int32(more))
 
 
 @njit(cache=True, nogil=True)
@@ -197,7 +224,3 @@ def take_members(parents, members, lids):  # type: ignore[no-untyped-def]
             members[root] = 0
             taken += 1
     return roots[:taken].copy(), counts[:taken].copy()
-
-
-def plan_trees(part: Partition, sync: Sync) -> None:
-    return None

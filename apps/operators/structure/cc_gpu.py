@@ -50,6 +50,11 @@ def spread_roots(parents: Any, values: Any, updated: Any) -> None:
     _cc(values.dtype).spread_roots(threads_for(values.size), values.size, parents, values, updated)
 
 
+def name_components(labels: Any, gids: Any) -> tuple[Any, int]:
+    names = labels.astype(np.int64)
+    return names, int((names == gids).sum())
+
+
 def count_members(parents: Any, size: int) -> Any:
     members = cp.empty(parents.size, np.int32)
     _cc(np.int32).count_roots(threads_for(parents.size), parents.size, size, parents, members)
@@ -87,10 +92,8 @@ class LoneForest:
         return 0, 0, component, {"components": components, "largest": largest}
 
 
-def plan_trees(part: Partition, sync: Sync) -> LoneForest | PeerForest | None:
-    if sync.comm.size == 1:
-        return LoneForest(part)
-    return PeerForest(part, sync) if sync.peers and not sync.asynchronous else None
+def plan_trees(part: Partition, sync: Sync, way: str) -> LoneForest | PeerForest:
+    return LoneForest(part) if way == "whole" else PeerForest(part, sync)
 
 
 @functools.cache

@@ -40,14 +40,21 @@ class Cc(Protocol):
     def spread_roots(self, parents: Array, values: Array, updated: Array) -> None:
         """Every node takes the value of its root, which is not higher; its bit is set if that lowers it."""
 
+    def name_components(self, labels: Array, gids: Array) -> tuple[Array, int]:
+        """The labels of nodes as int64, and how many are the node itself."""
+
     def count_members(self, parents: Array, size: int) -> Array:
         """(proxies,) int32: how many of the first ``size`` nodes are in the tree of a root."""
 
     def take_members(self, parents: Array, members: Array, lids: Array) -> tuple[Array, Array]:
         """The roots of some nodes that have members, each once, and how many; they have none afterwards."""
 
-    def plan_trees(self, part: "Partition", sync: "Sync") -> "Trees | None":
-        """What unites trees without rounds, on one GPU or on peers; None where it takes rounds. Collective."""
+
+class GpuCc(Cc, Protocol):
+    """What only GPUs have: trees that are united in one call."""
+
+    def plan_trees(self, part: "Partition", sync: "Sync", way: str) -> "Trees":
+        """What unites the trees of a rank that shares no node (``way`` is ``whole``), or those of peers. Collective."""
 
 
 class Trees(Protocol):
@@ -71,19 +78,19 @@ class Trees(Protocol):
 class Kcore(Protocol):
     """k-core: nodes are peeled off, and so are those that this leaves with too few neighbours."""
 
-    def plan_levels(self, part: "Partition", sync: "Sync") -> Any:
+    def plan_levels(self, part: "Partition", sync: "Sync", way: str) -> Any:
         """What the calls of :meth:`peel_levels` for one graph share. Collective.
 
         Parameters
         ----------
         part : Partition
             What :func:`~cusp.apps.shared.undirected.as_undirected` made.
+        way : {'whole', 'peers', 'rounds'}
+            In one call of a kernel, or in steps with syncs in between.
         """
 
     def peel_levels(self, part: "Partition", sync: "Sync", plan: Any, first: int, last: int) -> tuple[Array, Any]:
         """Peel from level ``first`` on, up to level ``last``. Collective.
-
-        In a job of GPUs one call of a kernel, where :meth:`~cusp.apps.operators.interfaces.Frontier.drains` says so.
 
         Returns
         -------
@@ -222,7 +229,7 @@ if TYPE_CHECKING:
     )
 
     _cc_cpu: Cc = cc_cpu
-    _cc_gpu: Cc = cc_gpu
+    _cc_gpu: GpuCc = cc_gpu
     _kcore_cpu: Kcore = kcore_cpu
     _kcore_gpu: Kcore = kcore_gpu
     _cores_cpu: Cores = cores_cpu

@@ -4,14 +4,20 @@ A proxy's row names those masters of this rank that are its neighbours. So who i
 and of a node all that another rank needs is that it is gone.
 """
 
+from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from cusp.apps.operators import team_cpu as teams
 from cusp.apps.operators.frontier_cpu import get_bit, set_bit
+from cusp.apps.operators.interfaces import is_sparse
+from cusp.kernels.atomics import atomic_add, atomic_min, atomic_or
 from cusp.kernels.bits import prefetch, unsigned
 from cusp.partition import Partition, transpose
 from cusp.runtime.compiled_code import njit
+from cusp.runtime.threads import ALL, few, many, num_threads
 from gluon.device_cpu import move_bits
 from gluon.label import Label
 from gluon.reduction import MAX
@@ -19,6 +25,26 @@ from gluon.sync import Sync
 
 NOBODY = (1 << 31) - 1  # above all degrees
 BLOCK = 256  # masters
+OWN = 1024  # nodes that a thread keeps for itself
+SHARE, BLOCKS = 16, 64  # nodes and blocks that it takes at a time, at least
+SCAN, LOSE = 0, 1
+OF_HUBS = 8  # threads from which on a graph with hubs is peeled by all: kron22 on 1, 4, 16 takes 259, 341, 237 ms
+HUBS = 256  # first nodes, whose degrees most threads want to lower: each does so once for each job
+LEVEL, BEFORE, END, HEAD, MOST, GONE = range(teams.FACTS, teams.FACTS + 6)
+FILLED, LOWEST, LAST, MIRRORED = range(teams.SUMS, teams.SUMS + 4)
+ALONE = 0  # count of those that a thread peeled without the queue
+
+
+class Graph(NamedTuple):
+    """What is peeled, as in :class:`KcorePlan`, what is known of masters, and memory."""
+
+    offsets: np.ndarray
+    neighbours: np.ndarray
+    mirrored: np.ndarray
+    core: np.ndarray
+    degrees: np.ndarray
+    updated: np.ndarray
+    queue: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -40,7 +66,7 @@ class KcorePlan:
     queue: np.ndarray
 
 
-def plan_levels(part: Partition, sync: Sync) -> KcorePlan:
+def plan_levels(part: Partition, sync: Sync, way: str) -> KcorePlan:
     """Without mirrors, the rows of masters are what a transposition would make of them."""
     rows = part.offsets, part.targets
     if part.num_proxies > part.num_masters:
@@ -56,61 +82,113 @@ def peel_levels(part: Partition, sync: Sync, plan: KcorePlan, first: int, last: 
     """A rank peels as far as it can by itself; then peeled masters are broadcast, if any rank has some with mirrors."""
     core, degrees = Label(part, np.int32, -1, MAX), part.degrees.astype(np.int32)
     offsets, neighbours, queue = unsigned(plan.offsets, plan.neighbours, plan.queue)
+    graph = Graph(offsets, neighbours, plan.mirrored, core.values, degrees, core.updated, queue)
     level, before, end, left, rounds = first, -1, degrees.size, degrees.size, 0
-    while level <= last:
-        next_level, end, left = _peel(
-            level, before, end, left, offsets, neighbours, plan.mirrored, core.values, degrees, core.updated, queue
-        )  # fmt: skip
-        before, level = level, int(sync.lowest(next_level))
-        if level == before:
-            sync.broadcast(core, read="any", implied=level)
-        rounds += 1
+    helped = part.num_local_edges >= many() and (is_sparse(part) or num_threads() >= OF_HUBS)
+    with teams.helped(_help, graph) if helped else nullcontext(teams.make_team()) as team:
+        while level <= last:
+            next_level, end, left = _peel(team, few(), level, before, end, left, graph)
+            before, level = level, int(sync.lowest(next_level))
+            if level == before:
+                sync.broadcast(core, read="any", implied=level)
+            rounds += 1
     return core.masters(), rounds
 
 
 @njit(cache=True, nogil=True)
-def _peel(  # type: ignore[no-untyped-def]
-    level, before, end, left, offsets, neighbours, mirrored, core, degrees, updated, queue
-):
+def _peel(team, few, level, before, end, left, graph):  # type: ignore[no-untyped-def]
     """Peel until all that are left have more than ``level`` neighbours, as far as this rank knows.
 
     Returns the lowest level with something to do for any rank, this one if there is something to broadcast; the last
     that is left + 1, and how many are left.
     """
-    filled = _take_mirrors(degrees.size, updated, queue)
-    next_level = level + 1
+    mine = np.empty(OWN, np.uint32)
+    team[LEVEL], team[MIRRORED], next_level = level, 0, level + 1
+    filled = _take_mirrors(graph.degrees.size, graph.updated, graph.queue)
     if level > before:
-        filled, lowest, end = _scan(level, before, end, degrees, queue)
+        team[BEFORE], team[LOWEST], team[LAST], team[FILLED] = before, NOBODY, 0, 0
+        blocks = (end + BLOCK - 1) // BLOCK
+        team[END] = end
+        if teams.is_worth(team, end, few):
+            _work(team, mine, SCAN, blocks, graph)
+        else:
+            _scan(team, mine, 0, blocks, graph)
+        filled, end = team[FILLED], -team[LAST]
+        while end > 0 and graph.degrees[end - 1] <= level:
+            end -= 1
         left -= filled
-        next_level = level + 1 if filled > 0 else lowest
-    left, marked = _lose(level, filled, end, left, offsets, neighbours, mirrored, core, degrees, updated, queue)
+        next_level = level + 1 if filled > 0 else team[LOWEST]
+    team[END], team[FILLED], team[MOST] = end, filled, filled + left
+    head, team[GONE] = 0, 0  # how many are peeled and were not in the queue
+    while head < team[FILLED]:
+        filled = team[FILLED]
+        if teams.is_worth(team, (filled - head) * (level + 1), few):  # each has lost so many edges, or will
+            team[HEAD] = head
+            _work(team, mine, LOSE, filled - head, graph)
+            head = filled
+            team[GONE] += teams.total(team, ALONE)
+        else:
+            head = _lose(team, head, few, graph)
+    left = team[MOST] - team[FILLED] - team[GONE]
     if left == 0:
         next_level = NOBODY
-    return level if marked else next_level, end, left
+    return level if team[MIRRORED] else next_level, end, left
 
 
 @njit(cache=True, nogil=True)
-def _scan(level, before, end, degrees, queue):  # type: ignore[no-untyped-def]
-    """Who has more than ``before`` neighbours was not peeled; with at most ``level``, it is now: into the queue.
+def _help(team, number, graph):  # type: ignore[no-untyped-def]
+    """What a helper does."""
+    mine = np.empty(OWN, np.uint32)
+    job = teams.wait_for_job(team, number, 0)
+    while job >= 0:
+        _do_shares(team, number, mine, graph)
+        job = teams.leave(team, number, job)
 
-    Returns how many, and of those who stay the lowest degree and the last + 1. Most blocks of masters are only looked
-    at for their lowest degree, many at a time.
+
+@njit(cache=True, nogil=True)
+def _work(team, mine, kind, entries, graph):  # type: ignore[no-untyped-def]
+    """Do a job with the helpers."""
+    teams.call(team, kind, entries, BLOCKS if kind == SCAN else SHARE)
+    _do_shares(team, 0, mine, graph)
+    teams.dismiss(team)
+
+
+@njit(cache=True, nogil=True)
+def _do_shares(team, number, mine, graph):  # type: ignore[no-untyped-def]
+    if team[teams.KIND] == LOSE:
+        _lose_beside_others(team, number, mine, graph)
+        return
+    first, last = teams.take(team)
+    while first < last:
+        _scan(team, mine, first, last, graph)
+        first, last = teams.take(team)
+
+
+@njit(cache=True, nogil=True)
+def _scan(team, mine, first, last, graph):  # type: ignore[no-untyped-def]
+    """Who has more than BEFORE neighbours was not peeled; with at most LEVEL, it is now: into the queue.
+
+    Of those who stay, the team gets the lowest degree and the last + 1. Most blocks of masters are only looked at for
+    their lowest degree, many at a time.
     """
-    filled = last = 0
-    lowest = NOBODY
-    for first in range(0, end, BLOCK):
-        block = degrees[first : min(first + BLOCK, end)]
-        low = _lowest_above(np.int32(before), block)
+    level, before, filled, lowest, stay = team[LEVEL], team[BEFORE], 0, np.int64(NOBODY), 0
+    for block in range(first, last):
+        begin = block * BLOCK
+        degrees = graph.degrees[begin : min(begin + BLOCK, team[END])]
+        low = _lowest_above(np.int32(before), degrees)
         if low <= level:
-            for place in range(block.size):
-                queue[filled] = first + place
-                filled += np.int64((block[place] > before) & (block[place] <= level))
-            low = _lowest_above(np.int32(level), block)
+            if filled > OWN - BLOCK:
+                teams.append(team, FILLED, mine, filled, graph.queue)
+                filled = 0
+            for place in range(degrees.size):
+                mine[filled] = begin + place
+                filled += np.int64((degrees[place] > before) & (degrees[place] <= level))
+            low = _lowest_above(np.int32(level), degrees)
         if low < NOBODY:
-            lowest, last = min(lowest, low), first + block.size
-    while last > 0 and degrees[last - 1] <= level:
-        last -= 1
-    return filled, lowest, last
+            lowest, stay = min(lowest, low), begin + degrees.size
+    teams.append(team, FILLED, mine, filled, graph.queue)
+    atomic_min(team, LOWEST, lowest)
+    atomic_min(team, LAST, -stay)
 
 
 @njit(cache=True, nogil=True)
@@ -123,25 +201,27 @@ def _lowest_above(least, degrees):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _lose(level, filled, end, left, offsets, neighbours, mirrored, core, degrees, updated, queue):  # type: ignore[no-untyped-def]
+def _lose(team, head, few, graph):  # type: ignore[no-untyped-def]
     """The neighbours of all in the queue lose one, and join it with the last that they can spare.
 
     Rows ascend, so they can be left where all that follow are gone; and once all are gone, there is nothing to lose.
     Places are unsigned. Without branches on what is at random places in memory, so that it can be read ahead. Returns
-    how many are left, and whether there is something to broadcast.
+    how far it has come: to the end of the queue, or to where it is a job for several.
     """
-    masters, head, last = degrees.size, 0, queue.size - 1
-    marked = np.uint64(0)
-    most = filled + left
-    while head < filled:
+    offsets, neighbours, mirrored, core, degrees, updated, queue = graph
+    level, end, filled, most = team[LEVEL], team[END], team[FILLED], team[MOST] - team[GONE]
+    masters, last = degrees.size, queue.size - 1
+    crowd = (few << team[teams.LATE]) // (level + 1) + 1 if team[teams.HELPERS] > 0 else ALL
+    while head < filled and filled - head < crowd:
         prefetch(offsets, queue[min(head + 8, last)])
         prefetch(neighbours, offsets[queue[min(head + 4, last)]])
         lid = queue[head]
         head += 1
         if lid < masters:
             core[lid] = level
-            set_bit(updated, lid)
-            marked |= get_bit(mirrored, lid)
+            if get_bit(mirrored, lid):
+                set_bit(updated, lid)
+                team[MIRRORED] = 1
         if filled == most:
             continue
         for edge in range(offsets[lid], offsets[lid + np.uint64(1)]):
@@ -152,14 +232,69 @@ def _lose(level, filled, end, left, offsets, neighbours, mirrored, core, degrees
             degrees[neighbour] = degree - np.int32(degree > level)
             queue[filled] = neighbour
             filled += np.int64(degree == level + 1)
-    return most - filled, marked > 0
+    team[FILLED] = filled
+    return head
+
+
+@njit(cache=True, nogil=True)
+def _lose_beside_others(team, number, mine, graph):  # type: ignore[no-untyped-def]
+    """What :func:`_lose` does, of shares; whom a thread finds it goes on with, up to a list of its own.
+
+    Who brings a degree down to the level takes the node; that it may fall further does not matter.
+    """
+    offsets, neighbours, mirrored, core, degrees, updated, queue = graph
+    level, end, head, masters, one = team[LEVEL], team[END], team[HEAD], degrees.size, np.uint64(1)
+    over, taken, found, gone = team[teams.ENTRIES] + team[HEAD] + team[GONE] == team[MOST], 0, 0, 0
+    lost = np.zeros(HUBS, np.int32)
+    place, last = teams.take(team)
+    while True:
+        if place < last:
+            lid = queue[head + place]
+            prefetch(offsets, queue[head + min(place + 8, last - 1)])
+            prefetch(neighbours, offsets[queue[head + min(place + 4, last - 1)]])
+            place += 1
+            if place == last:
+                place, last = teams.take(team)
+        elif taken < found:
+            lid = mine[taken]
+            taken += 1
+            gone += 1
+        else:
+            break
+        if lid < masters:
+            core[lid] = level
+            if get_bit(mirrored, lid):
+                atomic_or(updated, lid >> 6, one << np.uint64(lid & 63))
+                team[MIRRORED] = 1
+        if over:
+            continue
+        for edge in range(offsets[lid], offsets[lid + one]):
+            neighbour = neighbours[edge]
+            if neighbour >= end:
+                break
+            if neighbour < HUBS:
+                lost[neighbour] += 1
+            elif degrees[neighbour] > level and atomic_add(degrees, neighbour, np.int32(-1)) == level + 1:
+                if found == OWN:
+                    teams.append(team, FILLED, mine[taken:], OWN - taken, queue)
+                    taken = found = 0
+                mine[found] = neighbour
+                found += 1
+    for hub in range(min(HUBS, masters)):
+        if lost[hub] > 0 and degrees[hub] > level:
+            degree = atomic_add(degrees, hub, -lost[hub])
+            if degree > level and degree - lost[hub] <= level:
+                mine[0] = hub
+                teams.append(team, FILLED, mine, 1, queue)
+    teams.count(team, number, ALONE, gone)
 
 
 @njit(cache=True, nogil=True)
 def _take_mirrors(masters, updated, queue):  # type: ignore[no-untyped-def]
     """Mirrors that are gone, into the queue; returns how many. All bits are cleared."""
     filled = 0
-    for place in range(move_bits(updated, queue)):
-        queue[filled] = queue[place]
-        filled += np.int64(queue[filled] >= masters)
+    if queue.size - 1 > masters:
+        for place in range(move_bits(updated, queue)):
+            queue[filled] = queue[place]
+            filled += np.int64(queue[filled] >= masters)
     return filled

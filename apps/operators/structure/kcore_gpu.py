@@ -6,9 +6,10 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from cusp.apps.operators.frontier_gpu import Queue, drains, queue_for
+from cusp.apps.operators.frontier_gpu import Queue, queue_for
 from cusp.kernels.cuda import Struct, load, struct
 from cusp.partition import Partition, transpose
+from cusp.runtime import progress
 from cusp.runtime.devices import to_host
 from gluon.label import Label
 from gluon.peers.link_gpu import Link
@@ -52,7 +53,7 @@ class KcorePlan:
         return struct(part.num_masters, *self.rows, part.degrees, self.degrees, core, self.lists, self.counts)
 
 
-def plan_levels(part: Partition, sync: Sync) -> KcorePlan:
+def plan_levels(part: Partition, sync: Sync, way: str) -> KcorePlan:
     """Without mirrors, the rows of masters are what a transposition would make of them."""
     rows = part.offsets, part.targets
     if part.num_proxies > part.num_masters:
@@ -62,7 +63,7 @@ def plan_levels(part: Partition, sync: Sync) -> KcorePlan:
     degrees, lists = cp.empty(part.num_masters, np.int32), cp.empty((2, part.num_masters), np.int32)
     mirrored = Label(part, np.uint8, 0, MAX)
     link = None
-    if drains(sync) and not sync.plan.mixed:  # ranks on CPUs take each step with all others
+    if way != "rounds":
         link = Link(part, sync, queue.progress, [], lambda size: [4 * size], to_mirrors=True)
     else:
         for lids in sync.plan.any.masters:
@@ -104,6 +105,6 @@ def _peel_in_steps(part: Partition, sync: Sync, plan: KcorePlan, level: int, las
         before, level = level, int(sync.lowest(level if marked else next_level))
         if level == before:
             sync.broadcast(core, read="any", implied=level)
-        sync.end_round(core=before)
+        progress.update(core=before)
         rounds += 1
     return core.masters(), rounds

@@ -8,7 +8,6 @@ from cusp.apps.operators.frontier_cpu import set_bit
 from cusp.kernels.bits import unsigned
 from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
-from gluon.sync import Sync
 
 DENSE = 10  # edges per node: with 6 a sweep is 6 times as fast as level by level, with 19 as fast, with 28 a third
 SMALL = 1 << 23  # edges of a graph of which each rank may have a copy
@@ -65,9 +64,9 @@ def give_shares(first, last, masters, lids, paths, sums, centrality, shares, upd
             set_bit(updated, lid)
 
 
-def sweeps(part: Partition, sync: Sync, sources: int) -> bool:
+def sweeps(part: Partition, ranks: int, sources: int) -> bool:
     """With many edges per node, levels are few, and whole rows of one are summed faster than edge by edge."""
-    return not sync.plan.mixed and part.num_edges <= SMALL and part.num_edges < DENSE * part.num_nodes
+    return part.num_edges <= SMALL and part.num_edges < DENSE * part.num_nodes
 
 
 def sweep(offsets: Any, targets: Any, sources: Any, centrality: np.ndarray) -> tuple[int, int]:

@@ -8,20 +8,19 @@ import numpy as np
 from cusp.kernels.cuda import load
 from cusp.partition import Partition
 from cusp.runtime.devices import to_host
-from gluon.sync import Sync
 
 BETWEENNESS = "cusp/apps/operators/sums/betweenness.cuh"
 SMALL = 1 << 21  # edges of a graph for each source of a rank: then a copy takes about as long as they do
 MOST = 1 << 27  # edges of a copy
 
 
-def sweeps(part: Partition, sync: Sync, sources: int) -> bool:
+def sweeps(part: Partition, ranks: int, sources: int) -> bool:
     """A copy is as much work as some sources. One rank has the GPU to itself anyhow.
 
     Last bits depend on it, so a limit of the card does not matter: what is too much for it lies with the host.
     """
-    own = -(-sources // sync.comm.size)
-    return sync.comm.size > 1 and not sync.plan.mixed and part.num_edges <= min(SMALL * own, MOST)
+    own = -(-sources // ranks)
+    return ranks > 1 and part.num_edges <= min(SMALL * own, MOST)
 
 
 def by_level(levels: Any, deepest: int) -> tuple[Any, list[int]]:

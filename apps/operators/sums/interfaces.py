@@ -7,7 +7,6 @@ from cusp.runtime.devices import Array
 
 if TYPE_CHECKING:
     from cusp.partition import Partition
-    from gluon.sync import Sync
 
 
 class Rows(Protocol):
@@ -73,11 +72,8 @@ class Pagerank(Protocol):
 class Betweenness(Protocol):
     """Betweenness centrality: nodes by level, and what the masters of a level do with sums over their rows."""
 
-    def sweeps(self, part: "Partition", sync: "Sync", sources: int) -> bool:
-        """Whether each rank adds some of that many sources by itself: in a small graph, of which it has a copy.
-
-        The ranks may differ: then none does.
-        """
+    def sweeps(self, part: "Partition", ranks: int, sources: int) -> bool:
+        """Whether each rank adds some of that many sources by itself: in a small graph, of which it has a copy."""
 
     def by_level(self, levels: Array, deepest: int) -> tuple[Array, list[int]]:
         """Proxies with a level of 0 or more, by level, then by local id.

@@ -1,7 +1,6 @@
 """Breadth-first search on the CPU: see interfaces.py.
 
-On one rank a whole search runs in one call, but for levels that are worth several threads. Frontiers that push are in a
-queue, so that a level costs what its frontier has; those that are pulled from are bits.
+On one rank a whole search runs in one call, of several threads if it is worth them: levels_cpu.py.
 """
 
 from typing import Any
@@ -9,22 +8,36 @@ from typing import Any
 import numpy as np
 
 from cusp.apps.operators.frontier_cpu import get_bit, set_bit
-from cusp.apps.operators.traversal.levels_cpu import BfsPlan, Found, pull_level, pull_rows, push_level, push_rows
+from cusp.apps.operators.team_cpu import helped, make_team
+from cusp.apps.operators.traversal.levels_cpu import AUTO, PULL, PUSH, BfsPlan, Choice, Found, Rows, help_search, search
 from cusp.kernels.atomics import atomic_min, atomic_or
 from cusp.kernels.bits import first_bit, unsigned
 from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
-from cusp.runtime.threads import in_parallel, many, ranges, row_ranges, whole_words
-from gluon.device_cpu import move_bits, no_bits
+from cusp.runtime.threads import few, full, in_parallel, many, ranges, row_ranges, whole_words
+from gluon.device_cpu import no_bits
 from gluon.sync import Sync
 
-DIRECTIONS = {"auto": 0, "push": 1, "pull": 2}
-AUTO, PUSH, PULL = DIRECTIONS.values()
+DIRECTIONS = {"auto": AUTO, "push": PUSH, "pull": PULL}
+
+
+@njit(cache=True, nogil=True)
+def frontier_size(updated, degrees):  # type: ignore[no-untyped-def]
+    nodes = edges = 0
+    for word in range((degrees.size + 63) >> 6):
+        bits = updated[word]
+        while bits:
+            lid = word * 64 + first_bit(bits)
+            bits &= bits - np.uint64(1)
+            if lid < degrees.size:
+                nodes += 1
+                edges += degrees[lid]
+    return nodes, edges
 
 
 def bfs_push(
     frontier: Any, offsets: Any, targets: Any, gids: Any, gid_mask: Any, level: Any, unreached: Any, values: Any,
-    updated: Any, queue: Any,
+    updated: Any, plan: Any,
 ) -> None:  # fmt: skip
     rest = (targets, gid_mask, level, values, updated)
 
@@ -52,15 +65,15 @@ def _push_bits(frontier, offsets, gids, targets, gid_mask, level, values, update
 
 def bfs_pull(
     frontier: Any, offsets: Any, sources: Any, gids: Any, gid_mask: Any, level: Any, unreached: Any, values: Any,
-    updated: Any, queue: Any,
+    updated: Any, plan: Any,
 ) -> None:  # fmt: skip
     rest = (frontier, sources, gids, gid_mask, level, unreached)
 
     def pull(begin: int, end: int) -> None:
         rows, words = slice(begin, end + 1), slice(begin >> 6, (end + 63) >> 6)
-        _pull_bits(offsets[rows], queue.first[begin:end], values[begin:end], updated[words], *rest)
+        _pull_bits(offsets[rows], plan.first[begin:end], values[begin:end], updated[words], *rest)
 
-    in_parallel(pull, whole_words(ranges(queue.first.size)))
+    in_parallel(pull, whole_words(ranges(plan.first.size)))
 
 
 @njit(cache=True, nogil=True)
@@ -77,10 +90,10 @@ def _pull_bits(offsets, first, values, updated, frontier, sources, gids, gid_mas
                 set_bit(updated, target)
 
 
-def plan_bfs(part: Partition, in_edges: Any, sync: Sync) -> BfsPlan:
+def plan_bfs(part: Partition, in_edges: Any, sync: Sync, way: str) -> BfsPlan:
     size = part.num_proxies
     first = _first_sources(*in_edges) if in_edges else np.empty(0, np.int32)
-    return BfsPlan(in_edges, first, np.empty(size + 1, np.int32), (no_bits(size), no_bits(size)))
+    return BfsPlan(in_edges, first, np.empty(size + 1, np.int32), np.stack([no_bits(size)] * 2))
 
 
 def bfs_drain(
@@ -88,60 +101,24 @@ def bfs_drain(
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """The largest number stands for what is not reached: seen as a signed one it is -1."""
     shift = part.num_nodes.bit_length() if with_parents else 0
-    values: Any = np.full(part.num_proxies, -1, np.int64 if with_parents else np.int32)
+    values: Any = full(part.num_proxies, -1, np.int64 if with_parents else np.int32)
     (levels,), lid = unsigned(values), part.lid(source)
     degree = 0
     if lid >= 0:
         levels[lid] = source if shift else 0
         plan.queue[0], degree = lid, int(part.offsets[lid + 1] - part.offsets[lid])
-    choice = (DIRECTIONS[direction] if plan.in_edges else PUSH, alpha, beta, part.num_nodes, many())
+    choice = Choice(DIRECTIONS[direction] if plan.in_edges else PUSH, alpha, beta, part.num_nodes, shift, many(), few())
     in_edges = plan.in_edges or (part.offsets, part.targets)
-    found = Found(False, 0, 1, 0, int(lid >= 0), degree, 0, part.num_edges)
-    rows, queue = unsigned(part.offsets, part.targets, *in_edges), unsigned(plan.queue)
-    while found.nodes:
-        found = Found(*_search(*found, *choice, *rows, plan.first, part.gids, shift, levels, *queue, *plan.bits))
-        if found.nodes:
-            advance = pull_level if found.pulled else push_level
-            found = advance(part, plan, found, in_edges, shift, levels)
+    (offsets, targets), (in_offsets, in_sources) = unsigned(part.offsets, part.targets), unsigned(*in_edges)
+    rows = Rows(offsets, targets, in_offsets, in_sources, plan.first, part.gids)
+    rest = (choice, rows, levels, *unsigned(plan.queue), plan.bits)
+    found = search(make_team(), Found(False, 0, 0, 1, 0, int(lid >= 0), degree, 0, part.num_edges), *rest)
+    if found.nodes:
+        with helped(help_search, *rest) as team:
+            found = search(team, found, *rest)
     if not with_parents:
         return values, values[:0], found.level
     return (values >> shift).astype(np.int32), np.where(values < 0, values, values & (1 << shift) - 1), found.level
-
-
-@njit(cache=True, nogil=True)
-def _search(  # type: ignore[no-untyped-def]
-    pulled, head, tail, level, nodes, edges, before, unexplored, direction, alpha, beta, num_nodes, many, offsets,
-    targets, in_offsets, in_sources, first, gids, shift, values, queue, frontier, reached,
-):  # fmt: skip
-    """Search level by level, as far as there is something to find or a level is worth several threads.
-
-    Then the frontier is where that level needs it: in the bits or in the queue.
-    """
-    while nodes > 0:
-        level += 1
-        if pulled:
-            pull = nodes >= before or nodes > num_nodes // beta
-        else:
-            pull = edges > unexplored // alpha
-        pull = pull if direction == AUTO else direction == PULL
-        before, unexplored = nodes, unexplored - edges
-        if pull and not pulled:
-            frontier[:] = 0
-            for place in range(head, tail):
-                set_bit(frontier, queue[place])
-        elif pulled and not pull:
-            head, tail = 0, move_bits(frontier, queue)
-        pulled = pull
-        if (first.size if pull else edges) >= many:
-            break
-        if pull:
-            rest = (frontier, in_sources, gids, level, shift)
-            nodes, edges = pull_rows(offsets, in_offsets, first, values, reached, *rest)
-            frontier[:] = reached
-        else:
-            head, tail, edges = push_rows(head, tail, offsets, targets, gids, level, shift, values, queue)
-            nodes = tail - head
-    return pulled, head, tail, level, nodes, edges, before, unexplored
 
 
 @njit(cache=True, nogil=True)

@@ -7,11 +7,10 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from cusp.apps.operators.frontier_gpu import Queue, blocks_for, make_queue, require_countable, threads_for
-from cusp.kernels.cuda import Struct, c_type, load, many_threads, struct
+from cusp.apps.operators.frontier_gpu import FRONTIER, Queue, blocks_for, make_queue, require_countable, threads_for
+from cusp.kernels.cuda import Struct, c_type, load, many_threads, struct, sums_of
 from cusp.partition import Partition
 from gluon.peers.link_gpu import Link
-from gluon.peers.lists_gpu import mirrors_have_rows
 from gluon.sync import Sync
 
 BFS = "cusp/apps/operators/traversal/bfs.cuh"
@@ -19,19 +18,26 @@ DIRECTIONS = {"auto": 0, "push": 1, "pull": 2}
 EDGE_BITS = 33  # of a sum of edges in a counter of several ranks, one less than in frontier.cuh
 
 
+def frontier_size(updated: Any, degrees: Any) -> tuple[int, int]:
+    sums, size = sums_of(2), degrees.size
+    load(FRONTIER).frontier_size(threads_for(size), updated, size, degrees, sums.counters, sums.address)
+    nodes, edges = sums.read()
+    return nodes, edges
+
+
 def bfs_push(
     frontier: Any, offsets: Any, targets: Any, gids: Any, gid_mask: int, level: Any, unreached: Any, values: Any,
-    updated: Any, queue: Queue,
+    updated: Any, plan: Queue,
 ) -> None:  # fmt: skip
     kernels = _bfs(values.dtype)
-    kernels.queue_bits(threads_for(values.size), frontier, values.size, offsets, queue.struct)
+    kernels.queue_bits(threads_for(values.size), frontier, values.size, offsets, plan.struct)
     level = values.dtype.type(level)
-    kernels.bfs_push(many_threads(), queue.struct, targets, gids, int(gid_mask), level, values, updated)
+    kernels.bfs_push(many_threads(), plan.struct, targets, gids, int(gid_mask), level, values, updated)
 
 
 def bfs_pull(
     frontier: Any, offsets: Any, sources: Any, gids: Any, gid_mask: int, level: Any, unreached: Any, values: Any,
-    updated: Any, queue: Queue,
+    updated: Any, plan: Queue,
 ) -> None:  # fmt: skip
     size, number = values.size, values.dtype.type
     _bfs(values.dtype).bfs_pull(
@@ -77,7 +83,12 @@ class BfsPlan:
         return (struct(*link.array(0), *link.array(1), self.words, *link.box(2), *self.shared),)
 
 
-def plan_bfs(part: Partition, in_edges: Any, sync: Sync) -> BfsPlan:
+def plan_bfs(part: Partition, in_edges: Any, sync: Sync, way: str) -> BfsPlan | Queue:
+    return make_queue(part) if way == "rounds" else plan_call(part, in_edges, sync)
+
+
+def plan_call(part: Partition, in_edges: Any, sync: Sync) -> BfsPlan:
+    """What whole searches share. Collective."""
     rows, first = part.num_proxies, cp.full(1, -1, np.int32)
     if in_edges:
         offsets, sources = in_edges
@@ -86,9 +97,10 @@ def plan_bfs(part: Partition, in_edges: Any, sync: Sync) -> BfsPlan:
         first = cp.where(filled[:rows], sources[cp.minimum(offsets[:rows], max(sources.size - 1, 0))], -1)
         first = first.astype(np.int32)
         require_countable(rows, part.num_local_edges)  # a pull counts nodes without out-edges, too
-    queue, push = make_queue(part), sync.peers is not None and mirrors_have_rows(part, sync.comm, part.offsets)
+    queue, among_peers = make_queue(part), sync.peers is not None
+    push = among_peers and not sync.plan.src.empty
     blocks = 2 if push else blocks_for(part)
-    ahead = sync.peers is not None and blocks == 1
+    ahead = among_peers and blocks == 1
     link = Link(
         part, sync, queue.progress, 2 * [4 * _words(part)],
         lambda size: [4 * size * (1 + ahead), 8 * size, 8 * -(-size // 32)],

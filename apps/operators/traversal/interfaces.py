@@ -1,6 +1,6 @@
 """What traversals need from every device.
 
-``queue`` is memory that an operator needs while it runs, ``updated`` the bits of a label.
+``plan`` is what the searches of a partition share, ``updated`` the bits of a label.
 """
 
 from collections.abc import Callable
@@ -25,25 +25,37 @@ class Bfs(Protocol):
     above its parent v, if that is wanted.
     """
 
+    def frontier_size(self, updated: Array, degrees: Array) -> tuple[int, int]:
+        """Updated masters, and the out-edges that they have in the whole graph.
+
+        Parameters
+        ----------
+        updated : bits
+        degrees : (masters,) int64
+        """
+
     def bfs_push(
         self, frontier: Array, offsets: Array, targets: Array, gids: Array, gid_mask: int, level: Any, unreached: Any,
-        values: Array, updated: Array, queue: Any,
+        values: Array, updated: Array, plan: Any,
     ) -> None:  # fmt: skip
         """Every frontier node v gives ``level | (gids[v] & gid_mask)`` to its out-neighbours with larger values."""
 
     def bfs_pull(
         self, frontier: Array, offsets: Array, sources: Array, gids: Array, gid_mask: int, level: Any, unreached: Any,
-        values: Array, updated: Array, queue: Any,
+        values: Array, updated: Array, plan: Any,
     ) -> None:  # fmt: skip
         """Every node without a value looks for an in-neighbour in the frontier and stops at the first."""
 
-    def plan_bfs(self, part: "Partition", in_edges: tuple[Array, Array] | None, sync: "Sync") -> Any:
-        """What the searches of one partition share; ``in_edges`` are offsets and sources. Collective."""
+    def plan_bfs(self, part: "Partition", in_edges: tuple[Array, Array] | None, sync: "Sync", way: str) -> Any:
+        """What the searches of one partition share; ``in_edges`` are offsets and sources. Collective.
+
+        ``way`` is ``whole`` or ``peers``, for :meth:`bfs_drain`; or ``rounds``, for the others.
+        """
 
     def bfs_drain(
         self, part: "Partition", plan: Any, source: int, direction: str, alpha: int, beta: int, with_parents: bool
     ) -> tuple[Array, Array, Any]:
-        """A whole search, where ``Frontier.drains`` says so, or on ranks that are peers.
+        """A whole search, of a rank that shares no node with others, or of ranks that are peers.
 
         Returns
         -------
@@ -57,13 +69,18 @@ class Bfs(Protocol):
 class Sssp(Protocol):
     """What shortest paths ask about lengths; they are an edge operator, but for what only GPUs have."""
 
-    def bucket_scale(self, part: "Partition", sync: "Sync") -> float:
+    def bucket_scale(self, part: "Partition", way: str) -> float:
         """How many times wider than usual buckets should be."""
 
     def most_hops(self, part: "Partition", sync: "Sync") -> int:
-        """A number of hops that is enough between any two nodes with a path between them. Collective."""
+        """A number of hops that is enough between any two nodes with a path between them. Collective.
 
-    def settled_paths(self, part: "Partition", sync: "Sync", weights: Array, dtype: np.dtype) -> "Settled | None":
+        Only where a whole search by hops is one call on each rank.
+        """
+
+    def settled_paths(
+        self, part: "Partition", sync: "Sync", way: str, weights: Array, dtype: np.dtype
+    ) -> "Settled | None":
         """Searches that settle distances of a type bucket by bucket; None where that does not pay. Collective."""
 
 

@@ -1,5 +1,6 @@
-"""A level of breadth-first search on one rank, by one thread or by several: see bfs_cpu.py.
+"""Breadth-first search on one rank, by one thread or by a team of them: see bfs_cpu.py and team_cpu.py.
 
+Frontiers that push are in a queue, so that a level costs what its frontier has; those that are pulled from are bits.
 Threads that push lower values with an atomic minimum: of several parents, the lowest wins, whoever comes first. Those
 that pull have nodes of their own, and the words with their bits.
 """
@@ -9,12 +10,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cusp.apps.operators import team_cpu as teams
 from cusp.apps.operators.frontier_cpu import get_bit, set_bit
 from cusp.kernels.atomics import atomic_min
-from cusp.kernels.bits import prefetch, unsigned
-from cusp.partition import Partition
+from cusp.kernels.bits import prefetch
 from cusp.runtime.compiled_code import njit
-from cusp.runtime.threads import edges_before, in_parallel, ranges, row_ranges, whole_words
+from gluon.device_cpu import move_bits
+
+AUTO, PUSH, PULL = range(3)
+LEVEL, HEAD, WHICH = range(teams.FACTS, teams.FACTS + 3)
+TAIL, NODES, EDGES = teams.SUMS, 0, 1
+SOURCES, WORDS = 64, 64  # of a share, at least: sources that push; words of nodes that pull
 
 
 @dataclass(frozen=True)
@@ -27,16 +33,44 @@ class BfsPlan:
     first : (rows,) int32
         First in-neighbour of each node, -1 where there is none: most pulls end there. Later nodes have no in-edges.
     queue : (proxies + 1,) int32
-    bits : pair of bits of proxies
-    ahead : bool
-        Whether ranks run ahead of each other in a search: one is alone.
+    bits : (2, words) bits of proxies
     """
 
     in_edges: Any
     first: np.ndarray
     queue: np.ndarray
-    bits: tuple[np.ndarray, np.ndarray]
-    ahead: bool = False
+    bits: np.ndarray
+
+
+class Choice(NamedTuple):
+    """How to search: the direction, ``alpha`` and ``beta`` that choose it, and the size of the graph.
+
+    Attributes
+    ----------
+    shift : int
+        Of levels in values that have a parent, else 0.
+    many, few : int
+        From how many edges, or nodes that pull, on helpers are worth it; and their work, once they are there.
+    """
+
+    direction: int
+    alpha: int
+    beta: int
+    num_nodes: int
+    shift: int
+    many: int
+    few: int
+
+
+class Rows(NamedTuple):
+    """Edges from and to each node; places are unsigned. ``first`` as in :class:`BfsPlan`."""
+
+    offsets: np.ndarray
+    targets: np.ndarray
+    in_offsets: np.ndarray
+    in_sources: np.ndarray
+    first: np.ndarray
+    gids: np.ndarray
 
 
 class Found(NamedTuple):
@@ -46,8 +80,10 @@ class Found(NamedTuple):
     ----------
     pulled : bool
         The frontier is in the bits, else in the queue from ``head`` to ``tail``.
+    which : int
+        Of the two arrays of bits.
     level : int
-        Its hops; while a level is done in parallel, those of the nodes that it finds.
+        Its hops.
     nodes, edges : int
         Of the frontier. ``before``: nodes of the one before.
     unexplored : int
@@ -55,6 +91,7 @@ class Found(NamedTuple):
     """
 
     pulled: bool
+    which: int
     head: int
     tail: int
     level: int
@@ -64,54 +101,89 @@ class Found(NamedTuple):
     unexplored: int
 
 
-def pull_level(part: Partition, plan: BfsPlan, found: Found, in_edges: Any, shift: int, values: Any) -> Found:
-    """One level by several threads."""
-    frontier, reached = plan.bits
-    offsets, in_offsets, in_sources = unsigned(part.offsets, *in_edges)
-    rest = (frontier, in_sources, part.gids, found.level, shift)
-
-    def pull(begin: int, end: int) -> tuple[int, int]:
-        rows, words = slice(begin, end + 1), slice(begin >> 6, (end + 63) >> 6)
-        first = plan.first[begin:end]
-        return pull_rows(offsets[rows], in_offsets[rows], first, values[begin:end], reached[words], *rest)
-
-    counts = in_parallel(pull, whole_words(ranges(plan.first.size)))
-    frontier[:] = reached
-    return found._replace(nodes=sum(nodes for nodes, _ in counts), edges=sum(edges for _, edges in counts))
-
-
-def push_level(part: Partition, plan: BfsPlan, found: Found, in_edges: Any, shift: int, values: Any) -> Found:
-    """One level by several threads, each with a queue of its own; the next frontier has them one after the other."""
-    sources = plan.queue[found.head : found.tail]
-    before = edges_before(part.offsets, sources)
-    rest = (*unsigned(part.offsets, part.targets), part.gids, found.level, shift, values)
-
-    def push(first: int, last: int) -> tuple[np.ndarray, int]:
-        mine = np.empty(min(before[last] - before[first] + 1, plan.queue.size), np.uint32)
-        nodes, edges = _push_some(*unsigned(sources[first:last]), *rest, mine)
-        return mine[:nodes], edges
-
-    pieces = in_parallel(push, row_ranges(before))
-    nodes = sum(mine.size for mine, _ in pieces)
-    np.concatenate([mine for mine, _ in pieces], out=unsigned(plan.queue)[0][found.tail : found.tail + nodes])
-    edges = sum(edges for _, edges in pieces)
-    return found._replace(head=found.tail, tail=found.tail + nodes, nodes=nodes, edges=edges)
+@njit(cache=True, nogil=True)
+def search(team, found, choice, rows, values, queue, bits):  # type: ignore[no-untyped-def]
+    """Search level by level, as long as there is something to find, and without helpers until a level is worth them."""
+    mine = np.empty(teams.BUFFER, np.uint32)
+    pulled, which, head, tail, level, nodes, edges, before, unexplored = found
+    while nodes > 0:
+        if pulled:
+            pull = nodes >= before or nodes > choice.num_nodes // choice.beta
+        else:
+            pull = edges > unexplored // choice.alpha
+        pull = pull if choice.direction == AUTO else choice.direction == PULL
+        size = rows.first.size if pull else edges
+        if team[teams.HELPERS] == 0 and size >= choice.many:
+            break
+        level, before, unexplored = level + 1, nodes, unexplored - edges
+        if pull and not pulled:
+            bits[which][:] = 0
+            for place in range(np.uint64(head), np.uint64(tail)):
+                set_bit(bits[which], queue[place])
+        elif pulled and not pull:
+            head, tail = 0, move_bits(bits[which], queue)
+        pulled = pull
+        if teams.is_worth(team, size, choice.few):
+            team[LEVEL], team[HEAD], team[WHICH], team[TAIL] = level, head, which, tail
+            if pull:
+                teams.call(team, PULL, (rows.first.size + 63) >> 6, WORDS)
+            else:
+                teams.call(team, PUSH, tail - head, SOURCES)
+            _work(team, 0, mine, choice, rows, values, queue, bits)
+            teams.dismiss(team)
+            head, tail, edges = tail, team[TAIL], teams.total(team, EDGES)
+            nodes = teams.total(team, NODES) if pull else tail - head
+        elif pull:
+            frontier, reached = bits[which], bits[1 - which]
+            nodes, edges = _pull(0, rows.first.size, frontier, reached, level, choice.shift, rows, values)
+        else:
+            head, tail, edges = _push(head, tail, level, choice.shift, rows, values, queue)
+            nodes = tail - head
+        which = 1 - which if pull else which
+    return Found(pulled, which, head, tail, level, nodes, edges, before, unexplored)
 
 
 @njit(cache=True, nogil=True)
-def push_rows(head, tail, offsets, targets, gids, level, shift, values, queue):  # type: ignore[no-untyped-def]
+def help_search(team, number, choice, rows, values, queue, bits):  # type: ignore[no-untyped-def]
+    """What a helper of a search does."""
+    mine = np.empty(teams.BUFFER, np.uint32)
+    job = teams.wait_for_job(team, number, 0)
+    while job >= 0:
+        _work(team, number, mine, choice, rows, values, queue, bits)
+        job = teams.leave(team, number, job)
+
+
+@njit(cache=True, nogil=True)
+def _work(team, number, mine, choice, rows, values, queue, bits):  # type: ignore[no-untyped-def]
+    """Shares of a level."""
+    if team[teams.KIND] == PUSH:
+        _push_beside_others(team, number, mine, choice.shift, rows, values, queue)
+        return
+    frontier, reached = bits[team[WHICH]], bits[1 - team[WHICH]]
+    first, last = teams.take(team)
+    while first < last:
+        last = min(last * 64, rows.first.size)
+        nodes, edges = _pull(first * 64, last, frontier, reached, team[LEVEL], choice.shift, rows, values)
+        teams.count(team, number, NODES, nodes)
+        teams.count(team, number, EDGES, edges)
+        first, last = teams.take(team)
+
+
+@njit(cache=True, nogil=True)
+def _push(head, tail, level, shift, rows, values, queue):  # type: ignore[no-untyped-def]
     """Of several parents in the frontier, the lowest; the next frontier in the queue, and its edges.
 
     Places are unsigned. Without branches on what is read from memory, so that it can be read ahead; the last loop
     fetches what the next level needs.
     """
+    offsets, targets = rows.offsets, rows.targets
     number, one, end, edges = values.dtype.type, np.uint64(1), np.uint64(tail), np.uint64(0)
     unreached = number(-1)
     for place in range(np.uint64(head), end):
         source = queue[place]
         value = number(level)
         if shift:
-            value = number((level << shift) | gids[source])
+            value = number((level << shift) | rows.gids[source])
         for edge in range(offsets[source], offsets[source + one]):
             target = targets[edge]
             old = values[target]
@@ -126,40 +198,49 @@ def push_rows(head, tail, offsets, targets, gids, level, shift, values, queue): 
 
 
 @njit(cache=True, nogil=True)
-def _push_some(sources, offsets, targets, gids, level, shift, values, found):  # type: ignore[no-untyped-def]
-    """What :func:`push_rows` does, while other threads do so with other sources."""
-    number, one, end, edges = values.dtype.type, np.uint64(1), np.uint64(0), np.uint64(0)
-    unreached = number(-1)
-    for source in sources:
-        value = number(level)
-        if shift:
-            value = number((level << shift) | gids[source])
-        for edge in range(offsets[source], offsets[source + one]):
-            target = targets[edge]
-            if value < values[target]:
-                found[end] = target
-                end += np.uint64(atomic_min(values, target, value) == unreached)
-    for target in found[: np.int64(end)]:
-        edges += offsets[target + one] - offsets[target]
-    return np.int64(end), np.int64(edges)
+def _push_beside_others(team, number, mine, shift, rows, values, queue):  # type: ignore[no-untyped-def]
+    """What :func:`_push` does, while other threads do so with other sources."""
+    offsets, targets, head, level = rows.offsets, rows.targets, team[HEAD], team[LEVEL]
+    typed, one, size, edges = values.dtype.type, np.uint64(1), 0, np.uint64(0)
+    unreached = typed(-1)
+    first, last = teams.take(team)
+    while first < last:
+        for place in range(np.uint64(head + first), np.uint64(head + last)):
+            source = queue[place]
+            value = typed(level)
+            if shift:
+                value = typed((level << shift) | rows.gids[source])
+            for edge in range(offsets[source], offsets[source + one]):
+                target = targets[edge]
+                if value < values[target] and atomic_min(values, target, value) == unreached:
+                    edges += offsets[target + one] - offsets[target]
+                    mine[np.uint64(size)] = target
+                    size += 1
+                    if size == teams.BUFFER:
+                        teams.append(team, TAIL, mine, size, queue)
+                        size = 0
+        first, last = teams.take(team)
+    teams.append(team, TAIL, mine, size, queue)
+    teams.count(team, number, EDGES, np.int64(edges))
 
 
 @njit(cache=True, nogil=True)
-def pull_rows(offsets, in_offsets, first, values, reached, frontier, in_sources, gids, level, shift):  # type: ignore[no-untyped-def]
-    """Each unreached node takes the first in-neighbour of its row that is in the frontier."""
+def _pull(begin, end, frontier, reached, level, shift, rows, values):  # type: ignore[no-untyped-def]
+    """Each unreached node of whole words takes the first in-neighbour of its row that is in the frontier."""
+    offsets, in_offsets, in_sources, first = rows.offsets, rows.in_offsets, rows.in_sources, rows.first
     number, one, nodes, edges = values.dtype.type, np.uint64(1), 0, np.uint64(0)
     unreached = number(-1)
-    reached[:] = 0
-    for target in range(first.size):
+    reached[begin >> 6 : (end + 63) >> 6] = 0
+    for target in range(np.uint64(begin), np.uint64(end)):
         if values[target] == unreached and first[target] >= 0:
             parent = np.uint32(first[target])
-            edge, end = in_offsets[target] + one, in_offsets[target + 1]
-            while not get_bit(frontier, parent) and edge < end:
+            edge, last = in_offsets[target] + one, in_offsets[target + one]
+            while not get_bit(frontier, parent) and edge < last:
                 parent = in_sources[edge]
                 edge += one
             if get_bit(frontier, parent):
-                values[target] = number((level << shift) | gids[parent] if shift else level)
+                values[target] = number((level << shift) | rows.gids[parent] if shift else level)
                 set_bit(reached, target)
                 nodes += 1
-                edges += offsets[target + 1] - offsets[target]
+                edges += offsets[target + one] - offsets[target]
     return nodes, np.int64(edges)

@@ -39,9 +39,11 @@ class SettledPaths:
 
     BUCKET_SCALE = 1.0
 
-    def __init__(self, part: Partition, sync: Sync, dtype: np.dtype, by_weight: tuple[Any, Any]) -> None:
+    def __init__(
+        self, part: Partition, sync: Sync, way: str, dtype: np.dtype, by_weight: tuple[Any, Any]
+    ) -> None:  # fmt: skip
         size, bytes_, queue = part.num_proxies, dtype.itemsize, make_queue(part)
-        arrays = [] if sync.peers is None else [bytes_ * size]
+        arrays = [] if way == "whole" else [bytes_ * size]
         self._link = Link(part, sync, queue.progress, arrays, lambda size: [2 * 4 * size, 2 * bytes_ * size])
         self._kernel = self._link.load(SORTED, "settle_and_pull", 2, **_types(dtype, by_weight))
         rows = struct(int(cp.count_nonzero(part.has_out)), part.offsets, *by_weight)

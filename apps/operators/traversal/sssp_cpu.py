@@ -9,13 +9,13 @@ from gluon.sync import Sync
 NARROW = 1 / 4  # of the usual bucket, where ranks run ahead: what others lower later is relaxed again
 
 
-def bucket_scale(part: Partition, sync: Sync) -> float:
-    return 1.0 if sync.plan.apart or is_sparse(part) else NARROW
+def bucket_scale(part: Partition, way: str) -> float:
+    return 1.0 if way != "rounds" or is_sparse(part) else NARROW
 
 
 def most_hops(part: Partition, sync: Sync) -> int:
     return part.num_nodes
 
 
-def settled_paths(part: Partition, sync: Sync, weights: np.ndarray, dtype: np.dtype) -> None:
+def settled_paths(part: Partition, sync: Sync, way: str, weights: np.ndarray, dtype: np.dtype) -> None:
     """Rows are not sorted by weight."""

@@ -331,7 +331,7 @@ struct Sums {
 // ``low``, until few fall. What fell last is relaxed without buckets until nothing changes. Nearly all edges between settled
 // nodes are never looked at.
 //
-// On several ranks no mirror has out-edges. A bucket is settled on each rank; then mirrors whose distance fell offer it to their
+// On several ranks no mirror has out-edges. A bucket is settled on each rank; then mirrors whose distance fell send it to their
 // masters, and again, until no rank sends anything. Before each pull of nodes that are not settled, all mirrors get the distances
 // of their masters.
 struct Until {

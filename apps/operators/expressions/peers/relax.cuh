@@ -147,7 +147,7 @@ struct ManyRanks {
       Rows rows = queues.rows(step, total);
       Queue out = queues.next(step);
       bool relaxing = !bound.met(), works = relaxing && rows.end > 0;
-      bool news = known & Mail::NEWS, waits = known & Mail::OWES, sends = waits && known & Mail::ROOM;
+      bool news = known & Mail::NEWS, waits = known & Mail::UNSENT, sends = waits && known & Mail::ROOM;
       u64* any = &given.marks[step % 3];  // three in turn, as the totals
       if (thread_id() == 0) given.marks[(step + 1) % 3] = 0;
       if (sent && ties.mirrors_push) ties.clear_masters(ties.set(turn + 2), proxies.masters);

@@ -77,9 +77,9 @@ def take_in(entries, source, words, items, rank, ranks, proxies, unsent, pending
 def next_bucket(words, rank, ranks, patience, looks, delta, pending, values{parameters}):
     """Open the lowest bucket; not before others have come so far, unless that took long."""
     limit, opened, first = pending.limits[LIMIT], pending.places[OPENED], LAST
-    waits = False
+    waits, pile = False, pending.lists[pending.places[PILE]]
     for place in range(pending.places[PILED]):
-        key = key_of(pending.pile[place], values[pending.pile[place]]{parameters})
+        key = key_of(pile[place], values[pile[place]]{parameters})
         if not opened or key > limit:
             first, waits = min(first, key), True
     tell_progress(words, rank, Float(first))
@@ -142,9 +142,9 @@ def search_among_peers(
     result = WORKED
     while result != OVER:
         for _ in pauses():
-            watchdog.step()
             result = search(*patience, run, *memory, proxies, unsent, pending, *arguments)
             if result != WAITED:
+                watchdog.step()
                 break
     sync.add_traffic("reduce", int(unsent.counts[MESSAGES]), 16 * int(unsent.counts[ENTRIES]))
     return int(sync.highest(int(pending.places[BUCKETS])))

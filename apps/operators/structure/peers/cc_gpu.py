@@ -18,10 +18,11 @@ class PeerForest:
     """The trees of all ranks of one partition, in memory that partners reach. Collective."""
 
     def __init__(self, part: Partition, sync: Sync) -> None:
-        assert sync.peers is not None
-        self._part, self._peers, self._proxies = part, sync.peers, proxies_of(part, sync.plan, sync.comm)
+        peers = sync.peers
+        assert peers is not None
+        self._part, self._peers, self._proxies = part, peers, proxies_of(part, sync.plan, sync.comm)
         words, lids = 8 * part.num_proxies, 4 * part.num_proxies
-        self._arrays = PeerArrays(sync.peers, [words, words, words, lids])
+        self._arrays = PeerArrays(peers, [words, words, words, lids])
         self._sums, self._found = cp.zeros(SUMS, np.uint64), pinned(3, np.uint64)
         self._kernel = load(PEERS, VALUE=c_type(np.int32)).resident("unite_ranks")
 

@@ -1,30 +1,26 @@
 """Slices of graphs that are in memory already, on one rank or on all: a rank's share of their edges, sorted."""
 
 import os
+import zlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from cusp.errors import OptionError, together
-from cusp.input.checksum import as_bits, combine
-from cusp.input.edge_list import GraphError, edge_list_of, node_list
+from cusp.formats.in_memory import EdgeList, GraphError, edge_list_of, node_list
+from cusp.formats.source import IDS
+from cusp.input.checksum import checksum
 from cusp.input.edge_slice import EdgeSlice
-from cusp.input.graph_file import GraphHeader
-from cusp.input.read_cpu import asymmetry
+from cusp.input.graph_file import GraphHeader, index_dtype
 from cusp.names.dictionary import Dictionary
 from cusp.names.names import ListedNames, Names
 from cusp.names.numbering import name_ids, names_of, number_names
-from cusp.output.graph_writer import index_dtype
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
-    from cusp.edge_lists.csr_builder import CsrSlice
     from cusp.partition import Partition
-
-
-IDS = ("auto", "names", "numbers")  # what whole numbers may be
 
 
 @dataclass(frozen=True)
@@ -37,6 +33,7 @@ class _Summary:
     weight_dtype: np.dtype | None
     named: bool
     unused: list[str]
+    content: int
 
 
 def is_path(graph: Any) -> bool:
@@ -50,11 +47,6 @@ def named_everywhere(graph: Any, comm: "Intracomm") -> bool:
     if any(names) and not all(names):
         raise GraphError(f"rank {names.index(True)} names a file, rank {names.index(False)} does not; name it on all")
     return all(names)
-
-
-def slice_in_memory(graph: Any, comm: "Intracomm", **options: Any) -> EdgeSlice:
-    """This rank's slice of a graph in memory, as :func:`named_slice` makes it. Collective."""
-    return named_slice(graph, comm, **options).edges
 
 
 class NamedSlice(NamedTuple):
@@ -111,7 +103,7 @@ def named_slice(
         Use the weights, if there are any.
     columns : list of str, optional
         Of a table: source, target and perhaps weight; else those with the usual headings, see
-        :func:`cusp.formats.tables.choose_columns`. Of a graph of NetworkX or igraph: the attribute of edges that is
+        :func:`cusp.formats.columns.choose_columns`. Of a graph of NetworkX or igraph: the attribute of edges that is
         their weight.
     ids : str
         What whole numbers in tables and arrays are: ``numbers`` of nodes, as with ``num_nodes``; ``names``; or
@@ -123,7 +115,7 @@ def named_slice(
         On every rank: not a graph, ids that are not integers, negative or too large, weights that are not numbers
         or of another length, ranks that give different graphs.
     """
-    from cusp.edge_lists.csr_builder import CsrBuilder
+    from cusp.edge_lists.csr_builder import CsrBuilder  # takes time, which graph files save
 
     with together(comm):
         if ids not in IDS:
@@ -136,7 +128,7 @@ def named_slice(
             edges = replace(edges, weights=None)
     summary = edges and _Summary(
         edges.num_nodes, edges.both_ways, edges.sources.size, edges.weight_dtype, edges.dictionary is not None,
-        edges.unused if weights else [],
+        edges.unused if weights else [], 0 if share else _content(edges, listed),
     )  # fmt: skip
     summaries = comm.allgather(summary)
     with together(comm):
@@ -162,12 +154,21 @@ def named_slice(
         numbers, slab = number_names(known.known(), comm)
         builder.renumber(numbers, slab.num_nodes)
     names = _listed_names(listed, comm) if slab is None else names_of(slab, comm)
-    rows = slice_of_rows(builder.build(), comm, names)
+    rows = builder.build(names)
     with together(comm):
         if rows.num_nodes == 0:
             raise GraphError("the graph has no nodes; give num_nodes, or edges")
-    notes = [slab.note.replace("--ids numbers", "ids='numbers'")] if slab and slab.note else []
+    notes = [slab.note] if slab and slab.note else []
     return NamedSlice(rows, names, notes, first_given.unused)
+
+
+def _content(edges: EdgeList, listed: list[Any] | None) -> int:
+    """A checksum of all that ranks have to bring alike; of names only those that are texts or numbers."""
+    names = None if edges.dictionary is None else edges.dictionary.known()
+    arrays = [edges.sources, edges.targets, edges.weights, *((names.offsets, names.text) if names else ())]
+    sums = [checksum(array) for array in arrays if array is not None]
+    plain = [name for name in listed or () if isinstance(name, (str, int, float))]
+    return zlib.crc32(repr((sums, plain)).encode(errors="backslashreplace"))
 
 
 def _listed_names(names: list[Any] | None, comm: "Intracomm") -> Names | None:
@@ -185,15 +186,6 @@ def header_of(name: str, graph: "EdgeSlice | Partition") -> GraphHeader:
     return GraphHeader(name, graph.num_nodes, graph.num_edges, graph.symmetric, index, weights, False)
 
 
-def slice_of_rows(rows: "CsrSlice", comm: "Intracomm", names: Names | None = None) -> EdgeSlice:
-    """Rows that a builder has sorted, in the form that the partitioner takes. Collective."""
-    bounds = np.array([*comm.allgather(rows.first_node), rows.num_nodes], np.int64)
-    targets = as_bits(rows.indices)
-    symmetric = rows.symmetric or combine(comm.allgather(int(asymmetry(rows.first_node, rows.indptr, targets)))) == 0
-    graph = (rows.num_nodes, rows.num_edges, symmetric)
-    return EdgeSlice(*graph, bounds, rows.first_node, rows.indptr, targets, rows.weights, names=names)
-
-
 def _check_agreement(given: dict[int, _Summary], num_ranks: int, share: bool) -> None:
     """Raise unless the ranks that give a graph give the same, or may give different edges of one."""
     if not given:
@@ -207,9 +199,11 @@ def _check_agreement(given: dict[int, _Summary], num_ranks: int, share: bool) ->
                 f"ranks {first} and {rank} bring edges of {given[first].num_nodes} and {summary.num_nodes} nodes"
             )
         if not share and summary != given[first]:
+            before, edges = given[first].num_edges, summary.num_edges
+            sizes = f"{before:,} and {edges:,} edges" if before != edges else f"{edges:,} edges each, but others"
             raise GraphError(
-                f"ranks {first} and {rank} bring different graphs ({given[first].num_edges:,} and "
-                f"{summary.num_edges:,} edges); with share=True, each rank brings edges of its own"
+                f"ranks {first} and {rank} bring different graphs ({sizes}); with share=True, each rank brings edges "
+                "of its own"
             )
     if not share and len(given) not in (1, num_ranks):
         raise GraphError(

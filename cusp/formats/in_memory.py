@@ -36,7 +36,7 @@ class EdgeList:
     dictionary : Dictionary or None
         Ids were names, which it has numbered; other ranks may have numbered them otherwise.
     unused : list of str
-        For each column of numbers that might be weights, but was not named: ``columns`` with it.
+        For each column or attribute of numbers that might be weights, but was not named: ``columns`` with it.
     """
 
     num_nodes: int | None
@@ -135,7 +135,7 @@ def _matrix_edges(graph: Any) -> EdgeList:
     return EdgeList(int(graph.shape[0]), False, entries.row, entries.col, weights)
 
 
-def number_attributes(graph: Any) -> list[str]:
+def _number_attributes(graph: Any) -> list[str]:
     """Attributes of the edges of a NetworkX graph that are numbers."""
     numbers = (name for *_, data in graph.edges(data=True) for name, value in data.items() if _is_number(value))
     return list(dict.fromkeys(numbers))
@@ -146,19 +146,22 @@ def _is_number(value: Any) -> bool:
 
 
 def _networkx_edges(graph: Any, columns: list[str] | None) -> EdgeList:
-    attribute = _attribute(columns, number_attributes(graph) if columns else [])
+    attribute = _attribute(columns, _number_attributes(graph) if columns else [])
     number = {name: place for place, name in enumerate(graph.nodes)}
     edges = list(graph.edges(data=attribute))
     sources = np.fromiter((number[edge[0]] for edge in edges), np.int64, len(edges))
     targets = np.fromiter((number[edge[1]] for edge in edges), np.int64, len(edges))
-    return EdgeList(len(number), not graph.is_directed(), sources, targets, _weights([edge[2] for edge in edges]))
+    weights = _weights([edge[2] for edge in edges])
+    unused = _number_attributes(graph) if weights is None and not columns else []
+    return EdgeList(len(number), not graph.is_directed(), sources, targets, weights, unused=unused)
 
 
 def _igraph_edges(graph: Any, columns: list[str] | None) -> EdgeList:
     attribute = _attribute(columns, graph.es.attributes())
     ends = np.array(graph.get_edgelist(), np.int64).reshape(-1, 2).T
     weights = _weights(graph.es[attribute] if attribute in graph.es.attributes() else [])
-    return EdgeList(graph.vcount(), not graph.is_directed(), ends[0], ends[1], weights)
+    unused = [name for name in graph.es.attributes() if any(map(_is_number, graph.es[name]))] if weights is None else []
+    return EdgeList(graph.vcount(), not graph.is_directed(), ends[0], ends[1], weights, unused=unused)
 
 
 def _attribute(columns: list[str] | None, known: list[str]) -> str:

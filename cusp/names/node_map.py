@@ -7,9 +7,10 @@ import numpy as np
 
 from cusp.errors import PolicyError
 from cusp.input.edge_slice import EdgeSlice
-from cusp.input.hdf5 import check_regular, explained
+from cusp.input.hdf5 import explained
 from cusp.names.graph_names import has_names, mapped_names
 from cusp.names.names import Names
+from cusp.runtime.files import check_regular, open_text
 
 MOST = 2**31 - 1
 NAME_AND_RANK = re.compile(r"(.*[^\s,])[\s,]+(\d{1,10})")
@@ -57,7 +58,7 @@ def _from_array(path: str, first: int, last: int) -> tuple[int, np.ndarray]:
 
 def _from_text(path: str, first: int, last: int) -> tuple[int, np.ndarray]:
     """The same from lines with one number each."""
-    with open(path) as file:
+    with open_text(path, PolicyError) as file:
         lines = enumerate(itertools.islice(file, first, last), first + 1)
         part = np.fromiter((_rank(path, number, line) for number, line in lines), np.int32)
         return first + part.size + sum(1 for _ in file), part
@@ -65,8 +66,8 @@ def _from_text(path: str, first: int, last: int) -> tuple[int, np.ndarray]:
 
 def _has_two_words(path: str) -> bool:
     """Whether the first line is more than a number."""
-    with open(path) as file:
-        return NAME_AND_RANK.fullmatch(file.readline().strip()) is not None
+    with open_text(path, PolicyError) as file:
+        return NAME_AND_RANK.fullmatch(next(file, "").strip()) is not None
 
 
 def _names_of(edges: EdgeSlice) -> Names | None:
@@ -78,7 +79,7 @@ def _names_of(edges: EdgeSlice) -> Names | None:
 def _by_name(path: str, names: Names) -> np.ndarray:
     """(nodes,) int32, from lines with a name and a rank."""
     ranks = np.full(len(names), -1, np.int32)
-    with open(path) as file:
+    with open_text(path, PolicyError) as file:
         for number, line in enumerate(file, 1):
             place, found = f"--node-map {path}, line {number:,}", NAME_AND_RANK.fullmatch(line.strip())
             if found is None or int(found[2]) > MOST:

@@ -1,0 +1,155 @@
+"""A team: threads of a rank inside one compiled call each, which do the wide rounds of an algorithm together.
+
+One of them leads: it does what is narrow alone, as if there were no others, and calls them to a *job*, entries that are
+cut into shares, where that is worth it. Who is free takes the next share. The leader waits only for those that came:
+a helper that sleeps, or has no core, holds nobody up. A call costs a few microseconds, and nothing of Python.
+
+    leader                                   helper
+    while ...:                               job = wait_for_job(team, number, 0)
+        ... alone ...                        while job >= 0:
+        call(team, KIND, entries, share)         work(team, number, ...)
+        work(team, 0, ...)                       job = leave(team, number, job)
+        dismiss(team)
+
+``work`` does shares until ``take(team)`` returns no more. What a job is about stands in ``team[FACTS:]``; lengths of
+lists to which all append in ``team[SUMS:]``. What is only counted, each thread counts for itself (:func:`count`). All
+threads see what the leader wrote before the call, and after it the leader sees all they have done.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from cusp.kernels.atomics import atomic_add, fence, load, store, wait_a_little
+from cusp.runtime.compiled_code import njit
+from cusp.runtime.signals import local_ranks
+from cusp.runtime.threads import num_threads, start_threads
+
+LINE = 8  # words of a line of the cache: what different threads change is in different ones
+JOB, KIND, ENTRIES, SHARE, WANTED, HELPERS, PATIENCE, LATE = range(LINE)  # JOB: how many there were, OVER at the end
+ENDED = LINE  # the last job whose leader waits for those who came
+NEXT = 2 * LINE  # the first entry that nobody has taken
+FACTS, SUMS, THREADS = range(3 * LINE, 6 * LINE, LINE)
+CAME, LEFT, COUNTS = 0, 1, 2  # of the line of each thread: the last job it came to and left; what it has counted
+OVER = -1
+LOOKS = 2_000  # for a job before a helper yields its core: about 0.1 ms
+LATEST = 5  # doublings of the least job, where others have the cores meanwhile and helpers are late
+BUFFER = 256  # entries that a thread collects before it appends them to a list of all
+
+
+def make_team(helpers: int = 0) -> np.ndarray:
+    """The words of a team; without helpers, its leader is alone."""
+    team = np.zeros(THREADS + (helpers + 1) * LINE, np.int64)
+    enough = num_threads() * local_ranks() <= len(os.sched_getaffinity(0))
+    team[HELPERS], team[PATIENCE] = helpers, LOOKS if enough else 0
+    return team
+
+
+@contextmanager
+def helped(help_with: Callable[..., None], *arguments: Any) -> Iterator[np.ndarray]:
+    """A team whose helpers are in ``help_with(team, number, *arguments)`` meanwhile, a compiled function."""
+    team = make_team(num_threads() - 1)
+    with start_threads(help_with, [(team, number, *arguments) for number in range(1, num_threads())]):
+        try:
+            yield team
+        finally:
+            team[JOB] = OVER
+
+
+@njit(cache=True, nogil=True, inline="always")
+def is_worth(team, size, few):  # type: ignore[no-untyped-def]
+    """Whether something of this size is a job: from few entries on, more if helpers were late."""
+    return team[HELPERS] > 0 and size >= few << team[LATE]
+
+
+@njit(cache=True, nogil=True)
+def call(team, kind, entries, share):  # type: ignore[no-untyped-def]
+    """A job begins: so many entries, taken as many at a time as that every thread can come about 8 times, or more."""
+    share = max(share, entries // (8 * team[HELPERS] + 8))
+    team[KIND], team[ENTRIES], team[SHARE], team[NEXT] = kind, entries, share, 0
+    team[WANTED] = min(team[HELPERS], (entries - 1) // share)
+    team[THREADS + COUNTS : THREADS + LINE] = 0
+    store(team, JOB, team[JOB] + 1)
+
+
+@njit(cache=True, nogil=True)
+def dismiss(team):  # type: ignore[no-untyped-def]
+    """The job ends, as soon as all that came have left.
+
+    Who comes writes that down and then looks whether it ended; the leader writes that down and then looks who came:
+    with a fence between both, one of them sees the other (Dekker).
+    """
+    job, looks = team[JOB], 0
+    store(team, ENDED, job)
+    fence()
+    for line in range(THREADS + LINE, THREADS + (team[WANTED] + 1) * LINE, LINE):
+        while load(team, line + CAME) == job and load(team, line + LEFT) != job:
+            wait_a_little(looks, team[PATIENCE])
+            looks += 1
+    late = min(team[LATE] + 1, LATEST) if looks > team[PATIENCE] + 2 else max(team[LATE] - 1, 0)
+    if late != team[LATE]:
+        team[LATE] = late
+
+
+@njit(cache=True, nogil=True, inline="always")
+def take(team):  # type: ignore[no-untyped-def]
+    """The next share: its first entry and the one after its last; the same twice if there is none."""
+    first = team[ENTRIES]
+    if load(team, NEXT) < first:
+        first = min(atomic_add(team, NEXT, team[SHARE]), first)
+    return first, min(first + team[SHARE], team[ENTRIES])
+
+
+@njit(cache=True, nogil=True)
+def wait_for_job(team, number, before):  # type: ignore[no-untyped-def]
+    """Come to the job after the one before, if so many helpers are wanted; returns its number, or OVER."""
+    looks, line = 0, THREADS + number * LINE
+    while True:
+        job = load(team, JOB)
+        if job < 0:
+            return job
+        if job != before and number <= team[WANTED]:
+            before = job
+            store(team, line + CAME, job)
+            fence()
+            if load(team, ENDED) < job:
+                team[line + COUNTS : line + LINE] = 0
+                return job
+            store(team, line + CAME, 0)  # too late
+        wait_a_little(looks, team[PATIENCE])
+        looks += 1
+
+
+@njit(cache=True, nogil=True, inline="always")
+def leave(team, number, job):  # type: ignore[no-untyped-def]
+    """Leave this job and wait for another."""
+    store(team, THREADS + number * LINE + LEFT, job)
+    return wait_for_job(team, number, job)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def count(team, number, which, more):  # type: ignore[no-untyped-def]
+    """A thread adds to one of its counts, from 0 on, of this job; six at most."""
+    team[THREADS + number * LINE + COUNTS + which] += more
+
+
+@njit(cache=True, nogil=True)
+def total(team, which):  # type: ignore[no-untyped-def]
+    """One of the counts, of all threads that came, after the job."""
+    result = team[THREADS + COUNTS + which]
+    for line in range(THREADS + LINE, THREADS + (team[WANTED] + 1) * LINE, LINE):
+        if team[line + LEFT] == team[JOB]:
+            result += team[line + COUNTS + which]
+    return result
+
+
+@njit(cache=True, nogil=True, inline="always")
+def append(team, length, collected, size, entries):  # type: ignore[no-untyped-def]
+    """Append what a thread has collected to a list of all, whose length is this sum of the team."""
+    if size > 0:
+        first = np.uint64(atomic_add(team, length, size))
+        for place in range(np.uint64(size)):
+            entries[first + place] = collected[place]

@@ -1,0 +1,95 @@
+"""Searches: values that spread from some nodes along out-edges, where every node keeps the best that a path brings it.
+
+::
+
+    WIDTHS = Search("min(width, weight)", "width", MAX)
+    width, rounds = WIDTHS.run(part, sync, {source: 2**63 - 1}, np.int64)
+
+What a search is, is data. How ranks run it together is decided elsewhere: apps/operators/ways.py.
+"""
+
+import functools
+import sys
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from cusp.apps.edge_operator import EdgeOperator
+from cusp.apps.shared.lengths import Lengths
+from cusp.partition import Partition
+from gluon.label import Label
+from gluon.reduction import MAX, MIN, Reduction
+from gluon.sync import Sync
+
+
+class Search(NamedTuple):
+    """What spreads, and which of two values is the better one.
+
+    Attributes
+    ----------
+    candidate : str
+        What an edge offers its target, in the language of edge operators.
+    label : str
+        What the values are called there.
+    reduction : Reduction
+        Keeps the better one.
+    where : str, optional
+        A condition: other edges offer nothing.
+    """
+
+    candidate: str
+    label: str
+    reduction: Reduction
+    where: str | None = None
+
+    def operator(self, delta: float | None = None) -> EdgeOperator:
+        """The pass along edges that it repeats; with ``delta``, in the order of its values, in buckets that wide."""
+        return _operator(self, delta)
+
+    def run(
+        self, part: Partition, sync: Sync, starts: Mapping[int, float], dtype: DTypeLike, delta: float | None = None,
+        **given: Any,
+    ) -> tuple[Label, int]:  # fmt: skip
+        """The values of all nodes, and the rounds. Collective.
+
+        Parameters
+        ----------
+        starts : dict
+            The value of each node where it begins.
+        dtype : numpy type
+            Of the values: identities of the reduction where nothing arrives.
+        delta : float, optional
+            The width of a bucket of values; chosen if left out.
+        given
+            What other names in the expressions stand for.
+        """
+        label = Label(part, dtype, self.reduction.identity(np.dtype(dtype)).item(), self.reduction)
+        for node, value in starts.items():
+            label.write(node, value)
+        return label, self.operator(delta).until_quiet(part, sync, **{self.label: label}, **given)
+
+
+@functools.cache
+def _operator(search: Search, delta: float | None) -> EdgeOperator:
+    priority = None if delta is None else search.label
+    return EdgeOperator(search.candidate, f"dst.{search.label}", search.where, priority=priority, delta=delta)
+
+
+HOPS = Search("src.distance + 1", "distance", MIN)
+DISTANCES = Search("src.distance + weight", "distance", MIN)
+WIDTHS = Search("min(width, weight)", "width", MAX)
+TREES = Search("tree + one_hop", "tree", MIN)  # hops in the high bits of a value, the root in the low ones
+
+
+def distances_from(part: Partition, sync: Sync, source: int, lengths: Lengths) -> tuple[Any, Any]:
+    """Distances of all proxies, ``lengths.far`` where there is no path, and rounds. Collective.
+
+    Those of mirrors may be stale.
+    """
+    search, delta = HOPS if lengths.unit else DISTANCES, min(lengths.delta, sys.float_info.max)
+    if lengths.settled is not None:
+        return lengths.settled.run(sync, source, lengths, search.operator(delta).drain)  # type: ignore[no-any-return]
+    distances, rounds = search.run(part, sync, {source: 0}, lengths.dtype, delta)
+    return distances.values, rounds

@@ -1,0 +1,83 @@
+"""Parts that grow along edges, one after the other; edges between two hubs by a hash of the lower one.
+
+Hybrid edge partitioning (HEP; Mayer, Jacobsen, SIGMOD 2021). Nodes with more edges than ``--threshold`` are hubs. The
+edges that have an end that is none are collected on rank 0, where parts expand, see :mod:`expand`: the region of a
+part is its nodes, a hub is in all. An edge is stored on the first part whose region has both of its ends; an edge
+between two hubs, which have edges everywhere anyway, as DBH would store it. Bound: of the collected edges, each part
+gets its share, give or take those of one node. Weakness: rank 0 needs about 16 bytes for each edge that it collects,
+and 40 bytes for each node; a low threshold lowers the first, and the quality.
+"""
+
+from collections import namedtuple
+
+import numpy as np
+
+from cusp.errors import together
+from cusp.policies.cuts.expand import collect, expand, undirected
+from cusp.policies.master_rules import scramble
+from cusp.runtime.exchange import all_to_all, pieces
+
+State = namedtuple("State", "regions")
+combine = {"regions": "reader"}
+
+
+def make_state(prop):  # type: ignore[no-untyped-def]
+    """The parts in whose region a node is, as bits."""
+    return State(np.zeros((prop.num_places, (prop.num_parts + 63) // 64), np.uint64))
+
+
+def finish(prop, state, comm):  # type: ignore[no-untyped-def]
+    """Collect, expand, and tell each rank the regions of the nodes that it reads."""
+    narrow = np.int32 if prop.num_nodes < 1 << 31 else np.int64
+    ends = np.empty((collect(prop, np.empty((0, 2), narrow)), 2), narrow)
+    collect(prop, ends)
+    firsts = np.array(comm.allgather(int(prop.first_node)))
+    rows = prop.indptr.size - 1
+    others = [ends[:0].reshape(-1)] * comm.size
+    arrived = all_to_all(comm, [ends.reshape(-1), *others[1:]])
+    del ends
+    hubs = comm.gather(np.flatnonzero(prop.degrees[:rows] > prop.threshold) + prop.first_node)
+    regions = np.empty((0, state.regions.shape[1]), np.uint64)
+    with together(comm):
+        if comm.rank == 0:
+            graph = undirected(prop.num_nodes, np.concatenate(arrived).reshape(-1, 2), np.concatenate(hubs))
+            del arrived
+            shares = np.array([prop.share(part) for part in range(prop.num_parts)], np.float64)
+            regions = expand(*graph, shares, state.regions.shape[1])
+    bounds = np.append(firsts, prop.num_nodes) if comm.rank == 0 else np.zeros(comm.size + 1, np.int64)
+    mine = all_to_all(comm, [piece.reshape(-1) for piece in pieces(regions, bounds[1:])])[0]
+    state.regions[:rows] = mine.reshape(rows, state.regions.shape[1])
+
+
+def get_master(prop, node, state, masters):  # type: ignore[no-untyped-def]
+    """The first part in whose region a node is; of hubs, and nodes without edges, the reader."""
+    part = -1
+    if prop.total_degree(node) <= prop.threshold:
+        part = _first_common(state.regions, prop.place(node), prop.place(node))
+    return prop.reader(node) if part < 0 else part
+
+
+def get_edge_owner(prop, src, dst, src_master, dst_master, state):  # type: ignore[no-untyped-def]
+    """The first part in whose region both ends are."""
+    mine, theirs = prop.total_degree(src), prop.total_degree(dst)
+    if mine > prop.threshold and theirs > prop.threshold:
+        return prop.pick(scramble(src if mine < theirs or (mine == theirs and src < dst) else dst))
+    if mine > prop.threshold:
+        return dst_master
+    if theirs > prop.threshold:
+        return src_master
+    part = _first_common(state.regions, prop.place(src), prop.place(dst))
+    return src_master if part < 0 else part
+
+
+def _first_common(regions, place, other):  # type: ignore[no-untyped-def]
+    """The first part that has both nodes, by their places, in its region; -1 if there is none."""
+    for word in range(regions.shape[1]):
+        bits = regions[place, word] & regions[other, word]
+        if bits:
+            part = 64 * word
+            while bits & np.uint64(1) == 0:
+                bits >>= np.uint64(1)
+                part += 1
+            return part
+    return -1

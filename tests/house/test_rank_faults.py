@@ -1,0 +1,45 @@
+"""One rank fails at a step of the rehearsal or of a run: all end soon, with one message."""
+
+import os
+
+import pytest
+from fuzz.faults import KINDS, Fault, attack, faults_of, small_search
+
+RANKS = 3
+
+
+def some_of(kinds: tuple[str, ...]):
+    """For each kind a step of the rehearsal and one of the run, on one rank after the other."""
+
+    def choose(steps: list[list[str]]) -> list[Fault]:
+        chosen = []
+        for number, (kind, when) in enumerate((kind, when) for kind in kinds for when in ("rehearsal", "run")):
+            rank = number % RANKS
+            places = [step for step, place in enumerate(steps[rank]) if place.startswith(when)]
+            chosen.append(Fault(places[(number + 1) * len(places) // (2 * len(kinds) + 1)], rank, kind))
+        return chosen
+
+    return choose
+
+
+@pytest.mark.limit(300)
+def test_one_rank_fails(tmp_path):
+    """An error of the user or of ours, an exit, and a signal; by turns on each rank."""
+    outcomes = attack(RANKS, small_search(tmp_path), tmp_path, 2, some_of(("raise", "defect", "exit", "kill")))
+    assert len(outcomes) == 8 and not [outcome for outcome in outcomes if outcome.wrong]
+
+
+@pytest.mark.limit(300)
+def test_one_rank_makes_no_progress(tmp_path):
+    """It sleeps, or is stopped: ``--timeout`` ends all."""
+    outcomes = attack(RANKS, small_search(tmp_path), tmp_path, 4, some_of(("sleep", "stop")))
+    assert len(outcomes) == 4 and not [outcome for outcome in outcomes if outcome.wrong]
+
+
+@pytest.mark.slow
+@pytest.mark.limit(3600)
+def test_many_steps(tmp_path):
+    """One of so many faults that they take minutes; ``python -m tests.fuzz.faults`` tries all."""
+    at_once = len(os.sched_getaffinity(0))
+    outcomes = attack(RANKS, small_search(tmp_path), tmp_path, at_once, lambda steps: faults_of(steps, [*KINDS])[::37])
+    assert len(outcomes) > 50 and not [outcome for outcome in outcomes if outcome.wrong]
