@@ -27,6 +27,7 @@ KNOWN_EVERYWHERE = (
     "share", "pick",
 )  # fmt: skip
 KNOWN = sys.stdlib_module_names | {"numpy", "numba", "builtins"}  # their functions count by name
+OURS = ("cusp.errors", "cusp.runtime")  # likewise: what is kept there changes while a program runs
 
 
 @dataclass(frozen=True)
@@ -205,7 +206,7 @@ def plain(value: Any) -> Any:
 def _is_known(value: Any) -> bool:
     """Whether it comes from a library that cannot change unless its version does."""
     module = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
-    return str(module).partition(".")[0] in KNOWN
+    return str(module).partition(".")[0] in KNOWN or str(module).startswith(OURS)
 
 
 def _describe(value: Any) -> Iterator[bytes]:

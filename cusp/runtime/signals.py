@@ -1,12 +1,14 @@
 """Ending a process by a signal: at once, at any point, without a traceback, and without leaving others waiting."""
 
 import contextlib
+import fcntl
 import importlib
 import os
 import resource
 import signal
 import stat
 import sys
+import termios
 import threading
 import time
 from collections.abc import Callable
@@ -102,7 +104,6 @@ def _check_address_space() -> None:
         time.sleep(0.5)  # if all ranks have so little, rank 0 speaks for them
     text = f"error: a process may have {limit / 1e6:,.0f} MB of addresses (ulimit -v), and libraries need "
     os.write(2, prefixed(f"{text}{needed / 1e6:,.0f} MB; raise that limit, and use --memory-limit for graphs").encode())
-    time.sleep(0.1)  # the launcher, once it knows of the end, no longer reads what ranks have written
     leave(1)
 
 
@@ -148,6 +149,8 @@ def end_at_once() -> None:
 def leave(code: int) -> NoReturn:
     """End this process and, if MPI runs, all ranks, at once and without a word."""
     remove_unfinished()
+    if launched()[0] > 1:
+        _until_read()
     mpi = sys.modules.get("mpi4py.MPI")
     with contextlib.suppress(AttributeError, OSError):  # it may be half imported
         if mpi is None or not getattr(mpi, "Is_initialized", bool)():
@@ -158,6 +161,20 @@ def leave(code: int) -> NoReturn:
             threading.Timer(PATIENCE, os._exit, (code,)).start()  # and may be in a state where it cannot end
             mpi.COMM_WORLD.Abort(code)
     os._exit(code)
+
+
+def _until_read() -> None:
+    """Wait until the launcher has read what this rank has written: once it knows of the end, it no longer does."""
+    limit = time.monotonic() + PATIENCE
+    unread = bytearray(4)
+    for number in (1, 2):
+        with contextlib.suppress(OSError):  # no pipe
+            while stat.S_ISFIFO(os.fstat(number).st_mode) and time.monotonic() < limit:
+                fcntl.ioctl(number, termios.FIONREAD, unread)
+                if not int.from_bytes(unread, sys.byteorder):
+                    break
+                time.sleep(0.005)
+    time.sleep(0.05)  # and passed it on
 
 
 def hydra_socket() -> int | None:
@@ -214,7 +231,6 @@ def _end_all(kind: type[BaseException], error: BaseException, trace: TracebackTy
         time.sleep(1.5)  # if all ranks have made the same mistake, rank 0 speaks for them
     with contextlib.suppress(OSError):
         _tell(kind, error, trace)
-    time.sleep(0.1)  # the launcher, once it knows of the end, no longer reads what ranks have written
     if hydra_socket() is None:
         with contextlib.suppress(ImportError, RuntimeError):  # where there is no MPI, nobody waits
             importlib.import_module("mpi4py.MPI")  # if it was not imported yet, the others wait there for this rank
