@@ -98,7 +98,7 @@ def radix_sort(keys, payload, num_bits):  # type: ignore[no-untyped-def]
         free[:] = 0
         for i in range(keys.size):
             free[np.int64((keys[i] >> shift) & mask)] += 1
-        if free.max() == keys.size:
+        if keys.size == 0 or free[np.int64((keys[0] >> shift) & mask)] == keys.size:
             continue
         start = 0
         for digit in range(free.size):

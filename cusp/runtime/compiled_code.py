@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any
 
 import numba
-from numba.core import caching
+from numba.core import caching, types
 from numba.core.dispatcher import Dispatcher
 
 from cusp.errors import ROOT
@@ -37,7 +37,9 @@ def njit(cache: bool = False, **options: Any) -> Callable[[Callable], Any]:
 
     def declared(function: Callable) -> Any:
         dispatcher = numba.njit(**options)(function)
-        if cache and isinstance(dispatcher, Dispatcher):  # not with NUMBA_DISABLE_JIT
+        if isinstance(dispatcher, Dispatcher):  # not with NUMBA_DISABLE_JIT
+            dispatcher.get_call_template = functools.partial(_call_template, dispatcher)
+        if cache and isinstance(dispatcher, Dispatcher):
             try:
                 dispatcher._cache = Cache(function)
             except OSError as error:
@@ -45,6 +47,12 @@ def njit(cache: bool = False, **options: Any) -> Callable[[Callable], Any]:
         return dispatcher
 
     return declared
+
+
+def _call_template(dispatcher: Dispatcher, arguments: Any, named: Any) -> Any:
+    """A constant argument counts by its type: numba would compile the callee anew for each, and once for all others."""
+    plain = {name: types.unliteral(value) for name, value in named.items()}
+    return type(dispatcher).get_call_template(dispatcher, [types.unliteral(value) for value in arguments], plain)
 
 
 class Locator(caching.CacheImpl._locator_classes[0]):  # its name differs between versions of numba

@@ -12,6 +12,7 @@ import termios
 import threading
 import time
 from collections.abc import Callable
+from itertools import product
 from types import TracebackType
 from typing import NoReturn
 
@@ -26,6 +27,7 @@ LAUNCHERS = (  # (number of ranks, rank) as a launcher writes them into the envi
 )
 LEAST_SPACE, SPACE_OF_A_CORE, MOST_CORES = 10**9, 4 * 10**7, 64  # bytes of addresses: libraries, and their threads
 PATIENCE = 1.0  # seconds that MPI gets to end the job; and within which a signal that comes again is the same one
+LOOK = 0.01  # seconds from one look whether the launcher has read to the next
 LONGEST_ROUND = 20.0  # seconds that a run gets to come to the end of its round: schedulers wait for 30
 INTERRUPTED = 128 + signal.SIGINT
 
@@ -165,15 +167,12 @@ def leave(code: int) -> NoReturn:
 
 def _until_read() -> None:
     """Wait until the launcher has read what this rank has written: once it knows of the end, it no longer does."""
-    limit = time.monotonic() + PATIENCE
     unread = bytearray(4)
-    for number in (1, 2):
+    for number, _ in product((1, 2), range(round(PATIENCE / LOOK))):
         with contextlib.suppress(OSError):  # no pipe
-            while stat.S_ISFIFO(os.fstat(number).st_mode) and time.monotonic() < limit:
-                fcntl.ioctl(number, termios.FIONREAD, unread)
-                if not int.from_bytes(unread, sys.byteorder):
-                    break
-                time.sleep(0.005)
+            fcntl.ioctl(number, termios.FIONREAD, unread)
+            if stat.S_ISFIFO(os.fstat(number).st_mode) and int.from_bytes(unread, sys.byteorder):
+                time.sleep(LOOK)
     time.sleep(0.05)  # and passed it on
 
 

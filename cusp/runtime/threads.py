@@ -173,13 +173,14 @@ def full(size: int, fill: float, dtype: Any) -> np.ndarray:
 def start_threads(function: Callable[..., None], pieces: Sequence[tuple[Any, ...]]) -> Iterator[None]:
     """Call ``function(*piece)`` of each piece, fewer than there are threads, on a thread of its own meanwhile.
 
-    It has to end soon after the block has; a thread that has not woken up by then is no longer waited for.
+    It has to end soon after the block has; a thread that has not woken up by then is no longer waited for, except in a
+    rehearsal, which calls all that a run may.
     """
     others = [_pool(num_threads() - 1).submit(function, *piece) for piece in pieces]
     try:
         yield
     finally:
-        running = [other for other in others if not other.cancel()]
+        running = [other for other in others if LEAST == 1 or not other.cancel()]
         wait(running)
     for other in running:
         other.result()

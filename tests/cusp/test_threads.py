@@ -133,3 +133,13 @@ def test_number_of_threads(monkeypatch):
         monkeypatch.setenv("CUSP_THREADS", wrong)
         with pytest.raises(OptionError, match=f"CUSP_THREADS={wrong}: expected a number of threads from 1 to 1024"):
             threads.num_threads()
+
+
+def test_a_rehearsal_calls_what_helpers_do():
+    """Also if the work is done before they wake up."""
+    came: list[int] = []
+    with threads.ranges_of_any_size():
+        for number in range(20):
+            with threads.start_threads(lambda helper: (time.sleep(0.001), came.append(helper)), [(number,), (number,)]):
+                pass
+    assert sorted(came) == sorted([*range(20), *range(20)])

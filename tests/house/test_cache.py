@@ -230,3 +230,11 @@ def test_nothing_is_compiled_in_a_trial(tmp_path, app, ranks, loop):
     compiled = [event for event in events if event["cat"] == "compile"]
     assert compiled and any(event["name"].startswith(f"compile {loop}") for event in compiled)
     assert [event["name"] for event in compiled if event["ts"] > begin] == []
+
+
+def test_constants_are_no_types():
+    """A callee is compiled once, for a constant as for a variable."""
+    callee = compiled_code.njit()(lambda value: 2 * value)
+    caller = compiled_code.njit()(lambda value: callee(value) + callee(1) + callee(value=2))
+    assert caller(3) == 12
+    assert len(callee.overloads) == 1
