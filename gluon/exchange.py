@@ -3,7 +3,9 @@
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from cusp.runtime.devices import backend
+from cusp.runtime import timeline
+from cusp.runtime.devices import backend, finisher
+from cusp.runtime.timeline import SYNC, WAIT
 from gluon.interfaces import Message, Route
 from gluon.transports.memory import WORD
 
@@ -20,7 +22,7 @@ class Exchange:
 
     def __init__(self, transport: "Transport", device: str) -> None:
         self.transport = transport
-        self._message = backend(Message, device)
+        self._message, self._finish = backend(Message, device), finisher(device)
         self._known: WeakKeyDictionary[Lists, tuple[dict[str, Route], dict[Any, tuple[Words, Words]]]]
         self._known = WeakKeyDictionary()
 
@@ -45,10 +47,20 @@ class Exchange:
             return []
         widths = tuple([label.values.itemsize if implied is None else 0 for label in labels])
         route, most_out, most_in = self._along(kind, lists, widths)
+        running = timeline.running()
+        step = running and running.steps(self._finish)
         out, into = self.transport.buffers(most_out, most_in)
+        if step:
+            step("buffers", WAIT)
         words, coming = route.pack(labels, implied is None, out)
+        if step:
+            step("extract", SYNC)
         arrived = self.transport.exchange(out, words, into, coming)
+        if step:
+            step("exchange", WAIT)
         route.unpack(labels, implied, into, arrived)
+        if step:
+            step("combine", SYNC)
         return [WORD * count for count in words if count]
 
     def _along(self, kind: str, lists: "Lists", widths: tuple[int, ...]) -> tuple[Route, Words, Words]:

@@ -13,7 +13,6 @@ from gluon import checks
 from gluon.exchange import Exchange
 from gluon.label import Label
 from gluon.plan import SyncPlan
-from gluon.traced import TracedExchange
 from gluon.transports import get_transport
 from gluon.transports.numbers import HIGHEST, LOWEST, SUM
 
@@ -80,17 +79,18 @@ class Sync:
     def total(self, *values: Any) -> tuple:
         """Sums over the ranks, added in their order. Collective."""
         self._begin("total")
-        return self.exchange.transport.combine(SUM, *values)
+        return timeline.call("total", timeline.WAIT, None, self.exchange.transport.combine, SUM, *values)  # type: ignore[no-any-return]
 
     def lowest(self, value: Any, dtype: Any = None) -> Any:
         """Minimum over the ranks, of numbers as a type has them if there is one. Collective."""
         self._begin("lowest")
-        return self.exchange.transport.combine(LOWEST, value if dtype is None else np.dtype(dtype).type(value))[0]
+        value = value if dtype is None else np.dtype(dtype).type(value)
+        return timeline.call("lowest", timeline.WAIT, None, self.exchange.transport.combine, LOWEST, value)[0]
 
     def highest(self, value: Any) -> Any:
         """Maximum over the ranks. Collective."""
         self._begin("highest")
-        return self.exchange.transport.combine(HIGHEST, value)[0]
+        return timeline.call("highest", timeline.WAIT, None, self.exchange.transport.combine, HIGHEST, value)[0]
 
     def reduce(self, *labels: Label, write: str | None = None, implied: float | None = None) -> None:
         """Combine the updated mirrors into their masters. Collective.
@@ -121,7 +121,9 @@ class Sync:
             if not isinstance(label, Label):
                 raise OptionError(f"sync.{kind} takes Labels, not {type(label).__name__}; pass a Label, not values")
         self._begin(kind)
-        sent = self.exchange(kind, labels, lists, implied)
+        sent = timeline.call(kind, timeline.SYNC, None, self.exchange, kind, labels, lists, implied)
+        if running := timeline.running():
+            running.annotate_last(timeline.SYNC, messages=len(sent), bytes=sum(sent))
         if debugging.on():
             checks.synced(kind, labels, end)
         self.traffic.append(Traffic(kind, len(sent), sum(sent)))
@@ -174,10 +176,8 @@ def peers_of(plan: SyncPlan, comm: MPI.Intracomm) -> "Peers | None":
 
 def exchange_of(plan: SyncPlan, comm: MPI.Intracomm) -> Exchange:
     """What carries labels by a plan's transport; kept with the communicator, for all that sync by it."""
-    made = kept(comm, "exchanges", dict)
-    traced = timeline.running() is not None
-    key = plan.devices, plan.transport, traced
+    made, key = kept(comm, "exchanges", dict), (plan.devices, plan.transport)
     if key not in made:
         device = plan.devices[comm.rank]
-        made[key] = (TracedExchange if traced else Exchange)(get_transport(plan.transport, comm, device), device)
+        made[key] = Exchange(get_transport(plan.transport, comm, device), device)
     return made[key]

@@ -83,6 +83,20 @@ class Timeline:
                 self.waited += end - begin
             self.add(name, kind, begin, end)
 
+    def steps(self, finish: Finish) -> Callable[[str, str], None]:
+        """A function that ends a step of name and kind, which began now or where the one before ended."""
+        began = now()
+
+        def end_step(name: str, kind: str) -> None:
+            nonlocal began
+            if finish:
+                finish()
+            begin, began = began, now()
+            self.waited += began - begin if kind is WAIT and not self._waiting else 0
+            self.add(name, kind, begin, began)
+
+        return end_step
+
     def begin_phase(self) -> int:
         """Rounds are counted from here on; returns the time."""
         self.rounds, self._round_began = 0, now()
