@@ -89,7 +89,6 @@ MOST_FILES = 12  # of a folder, .py and .cuh, __init__.py apart
 MORE_FILES = {
     "cusp/output": (13, "one kind of file each"),
     "cusp/runtime": (16, "MPI, devices, files and the cache, and how a process starts, is watched, debugged and ends"),
-    "gluon": (13, "labels and their sync, for each device, and what --debug checks of them"),
     "apps": (20, "the programs that users start by name: python -m apps.NAME"),
     "apps/operators/structure": (16, "five algorithms with kernels of their own, and their interfaces"),
     "cusp/policies": (13, "rules, what they may ask, what compiles and translates them, and what they do wrong"),
