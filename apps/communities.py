@@ -54,6 +54,7 @@ from gluon.sync import Sync
 TURNS = 4  # per sweep: in each, some of the nodes look for a better community while the others stay
 TIES = 8  # turns of label propagation: each breaks ties in its own way, or one community would win them all and spread
 LEAST_GAIN = 1e-4  # of modularity, in the sweeps of a level, and in a level
+LEAST_SHARE = 1e-2  # of what a level has gained, in a sweep: levels above do the rest on smaller graphs
 PATIENCE = 2  # sweeps that gain less, until a level ends
 MOST_SWEEPS = 100
 STILL = 100_000  # label propagation ends when no more than one in this many nodes has moved
@@ -123,7 +124,7 @@ def _move(level: Level, climb: Climb, seed: int, keep: Callable[[], None]) -> No
         moved = sweep_once(level, climb.label, seed + climb.sweeps, gravity=True)
         climb.sweeps += 1
         reached = modularity(level, number(level, climb.label))
-        if reached >= climb.reached + LEAST_GAIN:
+        if reached >= climb.reached + max(LEAST_GAIN, LEAST_SHARE * (climb.reached - climb.start)):
             climb.grown = climb.sweeps
         if reached > climb.reached:
             climb.best, climb.reached = climb.label.values.copy(), reached

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cusp.apps.operators.interfaces import Undirected
 from cusp.apps.operators.structure.interfaces import Communities
 from cusp.apps.shared.undirected import join_rows, nodes_of
 from cusp.kernels.interfaces import Build
@@ -191,9 +190,10 @@ def quotient(level: Level, groups: LocalCommunities) -> Level:
     """
     build, graph, xp = backend(Build, level.graph.device), level.graph, level.xp
     own, size = graph.num_masters, groups.names.size
-    edges, weights, loops = _edges_between(level, groups)
+    given = graph.offsets, graph.targets, level.weights, groups.numbers
+    sources, targets, weights, inside = backend(Communities, graph.device).edges_between(*given, size)
     members = add_at_owners(level, groups.names, _sum_by_community(level, groups, xp.ones(own, np.float64)))
-    loops = add_at_owners(level, groups.names, loops)[members > 0]
+    loops = add_at_owners(level, groups.names, inside + _sum_by_community(level, groups, level.loops))[members > 0]
     masters = graph.gids[:own][members > 0]
     order = xp.argsort(masters)
     masters = masters[order]
@@ -204,7 +204,7 @@ def quotient(level: Level, groups: LocalCommunities) -> Level:
     )
     lid_map = map_lids(graph.num_nodes, gids)
     lids = lid_map.lids(groups.names % graph.num_nodes)
-    rows, ends = lids[edges // size], lids[edges % size]
+    rows, ends = lids[sources], lids[targets]
     by_row = xp.argsort(rows, kind="stable")
     offsets = xp.searchsorted(rows[by_row].astype(np.int64), xp.arange(gids.size + 1))
     ends, weights = ends[by_row], weights[by_row]
@@ -214,26 +214,6 @@ def quotient(level: Level, groups: LocalCommunities) -> Level:
     )  # fmt: skip
     whole = join_rows(local, [(offsets, ends, weights)], level.comm)
     return make_level(whole, loops[order], level.sync)
-
-
-def _edges_between(level: Level, groups: LocalCommunities) -> tuple[Any, Any, Any]:
-    """This rank's edges between communities, and the weights inside them.
-
-    Returns
-    -------
-    edges : (n,) int64
-        Number of the source * number of communities + number of the target, distinct and ascending.
-    weights : (n,) float64
-    loops : (communities,) float64
-        Twice the weight inside each.
-    """
-    xp, graph, size = level.xp, level.graph, groups.names.size
-    ops = backend(Communities, graph.device)
-    begins, entries, sums, inside = ops.join_targets(graph.offsets, graph.targets, level.weights, groups.numbers, size)
-    loops = _sum_by_community(level, groups, inside[: graph.num_masters] + level.loops)
-    rows = backend(Undirected, graph.device).rows_of_edges(begins)
-    edges, group = xp.unique(groups.numbers[rows].astype(np.int64) * size + entries, return_inverse=True)
-    return edges, xp.bincount(group, weights=sums) if edges.size else sums, loops
 
 
 def smallest_members(level: Level, label: Label) -> Any:

@@ -204,21 +204,22 @@ def test_best_communities(most, weights):
 
 @of_any_size
 @with_weights
-def test_join_targets(most, weights):
-    """One entry for each other community of a row, with the sum of the weights."""
+def test_edges_between(most, weights):
+    """One for each pair of communities, with the sum of the weights."""
     given = rows_of_any_length(np.random.default_rng(6), most, weights)
-    found = backend(Communities, parts.DEVICE).join_targets(*(move(each, parts.DEVICE) for each in given), most)
-    begins, entries, sums, inside = (to_host(array) for array in found)
+    found = backend(Communities, parts.DEVICE).edges_between(*(move(each, parts.DEVICE) for each in given), most)
+    sources, ends, sums, inside = (to_host(array) for array in found)
     offsets, targets, values, numbers = given
-    for row in range(offsets.size - 1):
-        edges = slice(offsets[row], offsets[row + 1])
-        expected = np.bincount(numbers[targets[edges]], values[edges], most)
-        assert inside[row] == expected[numbers[row]]
-        others = np.setdiff1d(numbers[targets[edges]], numbers[row])
-        joined = slice(begins[row], begins[row + 1])
-        order = np.argsort(entries[joined])
-        assert entries[joined][order].tolist() == others.tolist()
-        assert sums[joined][order].tolist() == expected[others].tolist()
+    expected = np.zeros((most, most))
+    there = np.zeros((most, most), bool)
+    pairs = np.repeat(numbers[: offsets.size - 1], np.diff(offsets)), numbers[targets]
+    np.add.at(expected, pairs, values)
+    there[pairs] = True
+    assert inside.tolist() == np.diag(expected).tolist()
+    assert (np.diff(sources) >= 0).all() and (sources != ends).all()
+    others = np.argwhere(there & ~np.eye(most, dtype=bool)).tolist()
+    assert sorted([source, end] for source, end in zip(sources.tolist(), ends.tolist())) == others
+    assert sums.tolist() == expected[sources, ends].tolist()
 
 
 @pytest.mark.parametrize("size", [0, 1, 33, 5000])

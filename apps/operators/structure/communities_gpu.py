@@ -6,6 +6,7 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
+from cusp.apps.operators.undirected_gpu import rows_of_edges
 from cusp.kernels.cuda import Struct, load, many_threads, struct, threads_for_edges
 
 KERNELS = "cusp/apps/operators/structure/communities.cuh"
@@ -25,7 +26,21 @@ def best_communities(
     return best
 
 
-def join_targets(offsets: Any, targets: Any, weights: Any, numbers: Any, communities: int) -> tuple[Any, Any, Any, Any]:
+def edges_between(
+    offsets: Any, targets: Any, weights: Any, numbers: Any, communities: int
+) -> tuple[Any, Any, Any, Any]:
+    begins, entries, sums, inside = _join_targets(offsets, targets, weights, numbers, communities)
+    edges = numbers[rows_of_edges(begins)].astype(np.int64) * communities + entries
+    edges, group = cp.unique(edges, return_inverse=True)
+    sums = cp.bincount(group, weights=sums) if edges.size else sums
+    own = sum_by_number(numbers[: inside.size], inside, communities)
+    return edges // communities, edges % communities, sums, own
+
+
+def _join_targets(
+    offsets: Any, targets: Any, weights: Any, numbers: Any, communities: int
+) -> tuple[Any, Any, Any, Any]:
+    """Of every row, the targets in each other community joined into one entry, and the weight to its own."""
     rows = cp.arange(offsets.size - 1)
     given = rows, offsets, targets, weights, numbers, communities
     begins, inside = cp.zeros(offsets.size, np.int64), cp.zeros(rows.size, np.float64)

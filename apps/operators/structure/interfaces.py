@@ -186,10 +186,10 @@ class Communities(Protocol):
         priorities : (communities,) uint64, distinct
         """
 
-    def join_targets(
+    def edges_between(
         self, offsets: Array, targets: Array, weights: Array, numbers: Array, communities: int
     ) -> tuple[Array, Array, Array, Array]:
-        """Of every row, the targets in each community joined into one entry, but for those in that of the row.
+        """The edges between communities, all those from one to another joined into one.
 
         Parameters
         ----------
@@ -198,13 +198,12 @@ class Communities(Protocol):
 
         Returns
         -------
-        begins : (rows + 1,) int64
-        entries : (begins[rows],) int32
-            Communities, each at most once in a row, in any order.
-        sums : (begins[rows],) float64
-            Weight of the edges to each.
-        inside : (rows,) float64
-            Weight of the edges to the row's own community.
+        sources, targets : (n,) integer
+            Communities, each pair at most once; sources ascend.
+        sums : (n,) float64
+            Weight of the edges from one to the other.
+        inside : (communities,) float64
+            Weight of the edges inside each.
         """
 
     def weight_inside(self, offsets: Array, targets: Array, weights: Array, numbers: Array) -> float:
