@@ -7,7 +7,7 @@ from cusp.runtime import timeline
 from cusp.runtime.devices import backend, finisher
 from cusp.runtime.timeline import SYNC, WAIT
 from gluon.interfaces import Message, Route
-from gluon.transports.memory import WORD
+from gluon.transports.memory import WORD, block_words
 
 if TYPE_CHECKING:
     from gluon.label import Label
@@ -72,11 +72,6 @@ class Exchange:
             out, into = (tuple(_most_words(lids.size, widths) for lids in side) for side in lists.ends(kind))
             words[kind, widths] = out, into
         return routes[kind], *words[kind, widths]
-
-
-def block_words(entries: int, width: int) -> int:
-    """Words of the largest block of a message for a list, with values of so many bytes."""
-    return 1 + -(-entries // 64) + -(-entries * width // WORD)
 
 
 def _most_words(entries: int, widths: tuple[int, ...]) -> int:

@@ -71,11 +71,52 @@ class Route(Protocol):
         """
 
 
+class Outgoing(Protocol):
+    """What a rank has to send to one other on a channel of mail: see :mod:`gluon.mail.post`.
+
+    Attributes
+    ----------
+    marked : bool
+        Whether there may be something.
+    """
+
+    marked: bool
+
+    def mark(self, bits: Array) -> None:
+        """Mark as unsent those of these proxies that are in the list from which the channel sends."""
+
+    def write(self) -> np.ndarray | None:
+        """A message with all that is unsent, (words,) uint64 in memory of the host; None if nothing is.
+
+        It is valid until the next one.
+        """
+
+
+class Incoming(Protocol):
+    """What comes from one rank on a channel of mail."""
+
+    @property
+    def landing(self) -> np.ndarray:
+        """(words,) uint64: memory of the host for the largest message."""
+
+    def read(self, words: int, arrived: Array) -> None:
+        """Combine the message of so many words that ``landing`` has got; bits of ``arrived`` say what that changes."""
+
+
 class Message(Protocol):
     """Messages about labels; :mod:`gluon.message_cpu` describes their form, which is the same on all devices."""
 
     def Route(self, lists: "Lists", kind: str) -> Route:  # noqa: N802
         """What packs and unpacks messages of a kind of exchange, ``reduce`` or ``broadcast``, along some lists."""
+
+    def listed(self, lids: np.ndarray) -> Any:
+        """A list of a plan in the form that :meth:`Outgoing` and :meth:`Incoming` take, to be kept."""
+
+    def Outgoing(self, where: Any, kind: str, label: "Label", /) -> Outgoing:  # noqa: N802
+        """For one run, from a list."""
+
+    def Incoming(self, where: Any, label: "Label", /) -> Incoming:  # noqa: N802
+        """For one run, into a list."""
 
 
 if TYPE_CHECKING:

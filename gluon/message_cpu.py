@@ -29,6 +29,7 @@ from cusp.kernels.bits import first_bit, popcount
 from cusp.runtime.compiled_code import njit
 from gluon.device_cpu import no_bits
 from gluon.reduction_cpu import compiled_with
+from gluon.transports.memory import block_words
 
 if TYPE_CHECKING:
     from gluon.label import Label
@@ -74,6 +75,46 @@ class Route:
                 combine, value = combine_by(label.reduction_of(self._kind)), label.values.dtype.type(implied or 0)
                 items = into.seen_as(label.values.dtype)[rank]
                 at = combine(lids, label.values, label.updated, implied is None, value, memory, halves, items, at)
+
+
+class Outgoing:
+    def __init__(self, where: "Listed", kind: str, label: "Label") -> None:
+        self._where, self._label, self._reset, self.marked = where, label, label.reset(kind), False
+        self._unsent = np.zeros_like(where.members)
+        self._room = np.empty(block_words(where.lids.size, label.values.itemsize), np.uint64)
+
+    def mark(self, bits: np.ndarray) -> None:
+        self.marked |= _mark(self._where.of(bits), self._where.members, self._unsent)
+
+    def write(self) -> np.ndarray | None:
+        room, values = self._room, self._label.values
+        views = room, room.view(HALF), room.view(values.dtype)
+        end = extract(*self._where, values, self._unsent, True, *self._reset, *views, 0)
+        self._unsent.fill(0)
+        self.marked = False
+        return room[:end]
+
+
+class Incoming:
+    def __init__(self, where: "Listed", label: "Label") -> None:
+        self._lids, self._values, self._combine = where.lids, label.values, combine_by(label.reduction)
+        self.landing = np.empty(block_words(where.lids.size, label.values.itemsize), np.uint64)
+
+    def read(self, words: int, arrived: np.ndarray) -> None:
+        room, values = self.landing, self._values
+        views = room, room.view(HALF), room.view(values.dtype)
+        self._combine(self._lids, values, arrived, True, values.dtype.type(0), *views, 0)
+
+
+@njit(cache=True, nogil=True)
+def _mark(bits, members, unsent):  # type: ignore[no-untyped-def]
+    """Mark members that have a bit; whether any has."""
+    any_bits = np.uint64(0)
+    for word in range(members.size):
+        new = bits[word] & members[word]
+        unsent[word] |= new
+        any_bits |= new
+    return any_bits != 0
 
 
 class Listed(NamedTuple):

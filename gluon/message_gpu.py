@@ -8,15 +8,16 @@ Otherwise a kernel before it counts; the host reads the lengths, and the transpo
 import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import cupy as cp
 import numpy as np
 
-from cusp.kernels.cuda import Sums, c_type, load, many_threads
+from cusp.kernels.cuda import Sums, c_type, load, many_threads, pinned
 from gluon import device_gpu as device
 from gluon.reduction import Reduction
-from gluon.transports.memory import WORD
+from gluon.transports.memory import WORD, block_words
 
 if TYPE_CHECKING:
     from gluon.label import Label
@@ -133,6 +134,55 @@ class Route:
     def _are_bits(self, labels: "tuple[Label, ...]", with_values: bool) -> bool:
         """Whether ranks on GPUs send one bit per entry: then it does not matter which rank's is applied first."""
         return not with_values and not any(label.reset(self._kind)[0] for label in labels)
+
+
+def listed(lids: np.ndarray) -> tuple[Joined, Room, Any]:
+    """The list, and what kernels that write and read messages about it hand to each other."""
+    return Joined.of((lids,)), Room(1, 1), cp.zeros(2, np.int64)
+
+
+class _Landing:
+    """Room for the largest message about a list: on the device, and page-locked on the host; most are never needed."""
+
+    def __init__(self, where: tuple[Joined, Room, Any], label: "Label") -> None:
+        (self._lists, self._room, self._cursors), self._label = where, label
+        self._words = block_words(self._lists.pieces[0].size, label.values.itemsize)
+
+    @cached_property
+    def buffer(self) -> Any:
+        return cp.empty(self._words, np.uint64)
+
+    @cached_property
+    def landing(self) -> np.ndarray:
+        return pinned(self._words, np.uint64)
+
+
+class Outgoing(_Landing):
+    def __init__(self, where: tuple[Joined, Room, Any], kind: str, label: "Label") -> None:
+        super().__init__(where, label)
+        self._kind, self._unsent, self.marked = kind, cp.zeros_like(label.updated), False
+
+    def mark(self, bits: Any) -> None:
+        self._unsent |= bits
+        self.marked = True
+
+    def write(self) -> np.ndarray | None:
+        address = cp.array([self.buffer.data.ptr], np.uint64)
+        (words,) = write_blocks(self._kind, self._lists, [(self._label, self._unsent)], True, address, self._room)
+        device.clear(self._unsent)
+        self.marked = False
+        if words == 0:
+            return None
+        self.buffer[:words].get(out=self.landing[:words])
+        return self.landing[:words]
+
+
+class Incoming(_Landing):
+    def read(self, words: int, arrived: Any) -> None:
+        self.buffer[:words].set(self.landing[:words])
+        labels = [(self._label, self._label.reduction, arrived)]
+        read_blocks(self._lists.pieces[0], self.buffer, words, labels, None, self._cursors)
+        cp.cuda.get_current_stream().synchronize()  # the next message may be written into the same memory
 
 
 def write_blocks(

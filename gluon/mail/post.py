@@ -6,14 +6,15 @@ value may be combined late, and one that was lowered twice is sent once: reducti
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from cusp.runtime import timeline, watchdog
-from cusp.runtime.devices import backend
+from cusp.runtime.devices import Array, backend
 from cusp.runtime.exchange import LOOKS, kept, pauses
 from cusp.runtime.mpi import MPI
-from gluon.mail.interfaces import Mailboxes
+from gluon.interfaces import Incoming, Message, Outgoing
 from gluon.sync import Traffic
 
 if TYPE_CHECKING:
@@ -92,14 +93,54 @@ def until_quiet(sync: "Sync", step: Callable[[], bool], *channels: Channel) -> i
     return int(sync.highest(steps))
 
 
+class Mailbox:
+    """What this rank has to send on one channel, and what others have sent.
+
+    Attributes
+    ----------
+    out : dict of Outgoing
+        By the rank to which this one may have to send.
+    into : dict of Incoming
+    arrived : bits of proxies
+        Those whose values have been changed by what was read.
+    """
+
+    def __init__(self, sync: "Sync", channel: Channel) -> None:
+        self.kind, self.label, location = channel
+        self._device, label = backend(Message, self.label.part.device), self.label
+        out, into = self._listed(sync, location)
+        self.out: dict[int, Outgoing] = {rank: self._device.Outgoing(at, self.kind, label) for rank, at in out.items()}
+        self.into: dict[int, Incoming] = {rank: self._device.Incoming(at, label) for rank, at in into.items()}
+        self.arrived = label.device.no_bits(label.part.num_proxies)
+
+    def _listed(self, sync: "Sync", location: str) -> tuple[dict, dict]:
+        """The lists from which this channel sends, by rank, and those into which it receives; kept as long as these."""
+        lists = sync.plan.lists(location)
+        known = kept(sync.comm, "mail lists", WeakKeyDictionary).setdefault(lists, {})
+        if self.kind not in known:
+            known[self.kind] = tuple(
+                {rank: self._device.listed(lids) for rank, lids in enumerate(side) if lids.size}
+                for side in lists.ends(self.kind)
+            )
+        return known[self.kind]  # type: ignore[no-any-return]
+
+    def mark_unsent(self, bits: Array) -> None:
+        """Mark those of these proxies that this channel sends."""
+        for each in self.out.values():
+            each.mark(bits)
+
+    def admit(self) -> None:
+        """Set the bits of the label that ``arrived`` has; it has none afterwards."""
+        self.label.updated |= self.arrived
+        self.label.device.clear(self.arrived)
+
+
 class Post:
     """What this rank sends and receives on some channels, and whether the end has come."""
 
     def __init__(self, sync: "Sync", channels: tuple[Channel, ...]) -> None:
-        device = backend(Mailboxes, sync.plan.devices[sync.comm.rank])
         self.comm: MPI.Intracomm = kept(sync.comm, "mail", lambda: private(sync.comm))
-        memory = kept(sync.comm, "mailboxes", device.Memory)
-        self.boxes = [device.Mailbox(memory, kind, label, sync.plan.lists(at)) for kind, label, at in channels]
+        self.boxes = [Mailbox(sync, channel) for channel in channels]
         self.sent: dict[tuple[int, int], MPI.Request] = {}  # by channel and rank: what is under way
         self.coming: dict[tuple[int, int], tuple[MPI.Request, int]] = {}  # and how many words come
         self.messages, self.words = [0] * len(channels), [0] * len(channels)
@@ -117,11 +158,11 @@ class Post:
     def send(self) -> None:
         """Send what is unsent to those who have received all before."""
         for channel, box in enumerate(self.boxes):
-            for rank in box.targets:
+            for rank, outgoing in box.out.items():
                 before = self.sent.get((channel, rank))
                 if before is not None and not before.Test():
                     continue
-                message = box.write(rank)
+                message = outgoing.write() if outgoing.marked else None
                 if message is None:
                     self.sent.pop((channel, rank), None)
                     continue
@@ -137,7 +178,7 @@ class Post:
             if (channel, rank) in self.coming:  # the sender knows that the one before was found, and it is all but here
                 self.coming[channel, rank][0].Wait()
                 self._read(channel, rank)
-            self.coming[channel, rank] = message.Irecv(self.boxes[channel].into(rank)[:words]), words
+            self.coming[channel, rank] = message.Irecv(self.boxes[channel].into[rank].landing[:words]), words
         for channel, rank in [at for at, (request, _) in self.coming.items() if request.Test()]:
             self._read(channel, rank)
         came, self.came = self.came, False
@@ -162,7 +203,8 @@ class Post:
     def _read(self, channel: int, rank: int) -> None:
         """Combine a message that is here."""
         _, words = self.coming.pop((channel, rank))
-        self.boxes[channel].read(rank, words)
+        box = self.boxes[channel]
+        box.into[rank].read(words, box.arrived)
         self.came = self.worked = True
         watchdog.step()
 
@@ -194,7 +236,7 @@ class Post:
             if not request.Test():
                 return False
             del self.sent[at]
-        return not any(box.has_unsent for box in self.boxes)
+        return not any(each.marked for box in self.boxes for each in box.out.values())
 
 
 def private(comm: MPI.Intracomm) -> MPI.Intracomm:

@@ -15,6 +15,11 @@ WORD = 8  # bytes
 MOST_KEPT = 64  # ways to divide the memory among the ranks
 
 
+def block_words(entries: int, width: int) -> int:
+    """Words of the largest block of a message for a list, with values of so many bytes."""
+    return 1 + -(-entries // 64) + -(-entries * width // WORD)
+
+
 @dataclass(frozen=True, eq=False)
 class Buffers:
     """Memory for one message to, or from, each rank.
