@@ -8,6 +8,7 @@
 array([0, 0, 0, 3, 3])
 """
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from cusp.apps.harness import Answer, App, main
 from cusp.apps.operators.interfaces import Frontier
-from cusp.apps.operators.structure.interfaces import Cc, GpuCc, Trees
+from cusp.apps.operators.structure.interfaces import Cc, GpuCc
 from cusp.apps.operators.ways import Algorithm, Form
 from cusp.apps.shared.components import Directory, largest_component
 from cusp.apps.verify.components import verify_components
@@ -76,45 +77,17 @@ def cc(part: Partition, sync: Sync, shared: Shared) -> Answer:
         left_out = ops.most_frequent(RARE, parents)
     else:
         parents, left_out = xp.arange(part.num_proxies, dtype=np.int32), xp.full(1, -1, np.int32)
-    trees: Trees = UNITING.run(part, sync, shared.prepared, shared)
+    unite = UNITING.run(part, sync, shared.prepared, shared)
     both_ways = part.symmetric and part.num_ranks == 1
     wrong, rounds = -1, 0  # ranks with edges to unite; at first all of them
     while wrong:
         if wrong >> part.rank & 1:
             ops.link_others(left_out, both_ways, part.offsets, part.targets, parents, shared.queue)
-        wrong, more, component, figures = trees.unite(parents, left_out)
+        wrong, more, component, figures = unite(parents, left_out)
         rounds += more
         if wrong >> part.rank & 1:
             left_out.fill(-1)
     return Answer({"component": component}, None, rounds, figures)
-
-
-class OneCall:
-    """Unites trees without rounds, by what GPUs have for it: on a rank that shares no node with others, or on peers."""
-
-    def __init__(self, part: Partition, sync: Sync, trees: Trees, shared: Shared) -> None:
-        self.sync, self.trees = sync, trees
-
-    @staticmethod
-    def plan(part: Partition, sync: Sync, way: str) -> Trees:
-        """What runs on one partition share. Collective."""
-        return backend(GpuCc, part.device).plan_trees(part, sync, way)
-
-    def unite(self, parents: Any, left_out: Any) -> tuple[int, int, Any, dict[str, int]]:
-        """See :class:`~cusp.apps.operators.structure.interfaces.Trees`. Collective."""
-        wrong, rounds, component, figures = self.trees.unite(parents, left_out)
-        self.sync.count_peers(rounds)
-        return wrong, rounds, component, figures
-
-
-class Alone(OneCall):
-    """The same where each rank counts its own components."""
-
-    def unite(self, parents: Any, left_out: Any) -> tuple[int, int, Any, dict[str, int]]:
-        """See :class:`~cusp.apps.operators.structure.interfaces.Trees`. Collective."""
-        wrong, rounds, component, figures = super().unite(parents, left_out)
-        (components,), largest = self.sync.total(figures["components"]), self.sync.highest(figures["largest"])
-        return wrong, rounds, component, {"components": components, "largest": largest}
 
 
 class Rounds:
@@ -125,7 +98,7 @@ class Rounds:
     the current label of the node that is their label: then the rounds grow with the logarithm of the distance.
     """
 
-    def __init__(self, part: Partition, sync: Sync, _: None, shared: Shared) -> None:
+    def __init__(self, part: Partition, sync: Sync, shared: Shared) -> None:
         self.part, self.sync, self.shared, self.ops = part, sync, shared, backend(Cc, part.device)
         self.label = Label(part, np.int32 if part.num_nodes < 2**31 else np.int64, 0, MIN)
         self.label.values[:] = part.gids
@@ -195,12 +168,18 @@ class Mail(Rounds):
         return until_quiet(self.sync, lower, *both_ways(label, "any", "any"))
 
 
+def _plan_trees(part: Partition, sync: Sync, way: str) -> Any:
+    """What runs in one call share. Collective."""
+    return backend(GpuCc, part.device).plan_trees(part, sync, way)
+
+
+ONE_CALL = Form(lambda part, sync, trees, shared: functools.partial(trees.unite, sync), _plan_trees)
 UNITING = Algorithm(
     {
-        "whole": Form(Alone, OneCall.plan),
-        "peers": Form(OneCall, OneCall.plan),
-        "mail": Form(Mail),
-        "rounds": Form(Rounds),
+        "whole": ONE_CALL,
+        "peers": ONE_CALL,
+        "mail": Form(lambda part, sync, _, shared: Mail(part, sync, shared).unite),
+        "rounds": Form(lambda part, sync, _, shared: Rounds(part, sync, shared).unite),
     },
     gpus_only=("whole", "peers"),
 )

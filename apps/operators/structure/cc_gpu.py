@@ -79,7 +79,7 @@ class LoneForest:
     def __init__(self, part: Partition) -> None:
         self._part = part
 
-    def unite(self, parents: Any, left_out: Any) -> tuple[int, int, Any, dict[str, int]]:
+    def unite(self, sync: Sync, parents: Any, left_out: Any) -> tuple[int, int, Any, dict[str, int]]:
         part, size = self._part, parents.size
         dtype = np.dtype(np.int32 if part.num_nodes < 2**31 else np.int64)
         kernels, nodes, threads, sums = _cc(dtype), part.num_nodes, threads_for(size), sums_of(2)
@@ -89,7 +89,8 @@ class LoneForest:
             threads, size, nodes, part.gids, parents, highest, members, component, sums.counters, sums.address
         )
         components, largest = sums.read()
-        return 0, 0, component, {"components": components, "largest": largest}
+        sync.count_peers(0)
+        return 0, 0, component, {"components": sync.total(components)[0], "largest": sync.highest(largest)}
 
 
 def plan_trees(part: Partition, sync: Sync, way: str) -> LoneForest | PeerForest:

@@ -60,7 +60,7 @@ class GpuCc(Cc, Protocol):
 class Trees(Protocol):
     """The trees of all ranks."""
 
-    def unite(self, parents: Array, left_out: Array) -> tuple[int, int, Array, dict[str, int]]:
+    def unite(self, sync: "Sync", parents: Array, left_out: Array) -> tuple[int, int, Array, dict[str, int]]:
         """Unite them; parents become roots. Collective.
 
         Returns

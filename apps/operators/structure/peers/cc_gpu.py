@@ -26,7 +26,7 @@ class PeerForest:
         self._sums, self._found = cp.zeros(SUMS, np.uint64), pinned(3, np.uint64)
         self._kernel = load(PEERS, VALUE=c_type(np.int32)).resident("unite_ranks")
 
-    def unite(self, parents: Any, left_out: Any) -> tuple[int, int, Any, dict[str, int]]:
+    def unite(self, sync: Sync, parents: Any, left_out: Any) -> tuple[int, int, Any, dict[str, int]]:
         """Unite the trees of all ranks; see :class:`~cusp.apps.operators.structure.interfaces.Trees`. Collective.
 
         Raises
@@ -39,6 +39,7 @@ class PeerForest:
             self._kernel, parents.size, parents, self._part.gids, left_out, self._arrays.addresses(self._find),
             self._peers.struct, self._proxies.struct, self._sums, component, self._found.ctypes.data,
         )  # fmt: skip
+        sync.count_peers(1)
         wrong, components, largest = self._found.tolist()
         return wrong, 1, component, {"components": components, "largest": largest}
 
