@@ -77,7 +77,7 @@ def test_every_rung_finds_the_hops_of_a_serial_search(measure, shape):
 
 def test_one_block_and_the_grid_take_turns(measure, monkeypatch):
     """Here frontiers of four nodes are too large for a block; small and large ones follow each other in every order."""
-    monkeypatch.setattr("scripts.bench.ladder.balanced.MOST", 3)
+    monkeypatch.setattr("scripts.bench.ladder.rungs.MOST", 3)
     sizes = [1, 5, 2, 2, 6, 1, 7, 7, 3, 5, 5, 5, 1, 1, 1, 4, 2, 6]
     layers = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
     pairs = [(u, v) for near, far in pairwise(layers) for u in near for v in far]

@@ -41,7 +41,8 @@ def climb(options: argparse.Namespace) -> None:
     """Measure every rung on every graph."""
     from cusp.apps.harness import commit
     from scripts.bench.gpu import gpu_name, make_part
-    from scripts.bench.ladder.measure import RUNGS, choose_sources, compile_all, graph_of, measure
+    from scripts.bench.ladder.measure import choose_sources, compile_all, graph_of, measure
+    from scripts.bench.ladder.rungs import RUNGS
 
     compile_all()
     about = {"gpu": gpu_name(), "commit": commit()}

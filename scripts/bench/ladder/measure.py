@@ -1,9 +1,8 @@
 """Run a rung of the ladder: how long it takes, how many levels, edges and bytes, and whether its answer is right."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import cupy as cp
 import numpy as np
@@ -15,34 +14,10 @@ from cusp.runtime.devices import to_host
 from gluon.plan import make_plan
 from gluon.sync import Sync
 from scripts.bench.gpu import make_part
-from scripts.bench.ladder import balanced, every_node, queues, whole
 from scripts.bench.ladder.graph import PLACES, Found, Graph, Source, make_graph
+from scripts.bench.ladder.rungs import RUNGS, Rung, library
 
 MOST_TRIED = 64  # nodes that may become sources
-
-
-class Rung(NamedTuple):
-    """A way to search; ``counts`` says that its kernels can count what they look at."""
-
-    run: Callable[[Graph, Source], Found]
-    counts: bool = True
-
-
-RUNGS = {
-    "edge-centric": Rung(every_node.edge_centric),
-    "push by flags": Rung(every_node.push_flags),
-    "pull by flags": Rung(every_node.pull_flags),
-    "queue": Rung(queues.queue),
-    "private queue": Rung(queues.private_queue),
-    "warp per row": Rung(queues.warps),
-    "buckets by degree": Rung(balanced.buckets),
-    "gathered": Rung(balanced.gathered),
-    "one block": Rung(balanced.one_block),
-    "compacted": Rung(balanced.compacted),
-    "either way": Rung(balanced.either_way),
-    "cusp bfs": Rung(whole.library, counts=False),
-    "matrix products": Rung(whole.products, counts=False),
-}
 
 
 def graph_of(part: Partition) -> Graph:
@@ -63,7 +38,7 @@ def choose_sources(graph: Graph, number: int) -> dict[Source, Any]:
     chosen: dict[Source, Any] = {}
     for place in islice(np.argsort(splitmix64(gids, 1)), MOST_TRIED):
         source = Source(int(gids[place]), int(lids[place]))
-        hops = whole.library(graph, source).hops
+        hops = library(graph, source).hops
         if 2 * int((hops >= 0).sum()) > lids.size:
             chosen[source] = hops
         if len(chosen) == number:
