@@ -3,8 +3,7 @@
 cpu            partitioning, the apps and the conversion of an edge list, on a Kronecker graph
 first-hour     minutes from an empty folder to an answer about own data of seven kinds
 quality        replication, balance and seconds of every policy on real graphs and kron20, and of METIS
-compare-trees  partitionings and searches of this checkout, compared with those of another one
-threads        algorithms by number of threads, beside the GAP benchmark suite
+compare-trees  partitionings and algorithms of this checkout, of others and of the GAP benchmark suite
 ladder         every textbook form of breadth-first search on one GPU
 gpu            algorithms on one GPU
                on several ranks and graphs, or with a memory limit: mpirun -n 4 python -m scripts.bench.algorithms
@@ -13,7 +12,7 @@ gpu            algorithms on one GPU
 import argparse
 import sys
 
-from scripts.bench import compare_trees, cpu, first_hour, gpu, quality, threads
+from scripts.bench import compare_trees, cpu, first_hour, gpu, quality
 from scripts.bench.ladder import bench as ladder
 
 BENCHMARKS = {
@@ -22,7 +21,6 @@ BENCHMARKS = {
     "quality": quality,
     "compare-trees": compare_trees,
     "gpu": gpu,
-    "threads": threads,
     "ladder": ladder,
 }
 

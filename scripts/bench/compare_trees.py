@@ -1,71 +1,149 @@
-"""This checkout, compared with another one: the same partitionings and searches in both, alternately.
+"""This checkout, compared with others and with the GAP benchmark suite: the same partitionings and algorithms, in turn.
 
 python -m scripts.bench compare-trees ../main
-python -m scripts.bench compare-trees ../main --scale 22 --ranks 1 --policies oec --repeat 9
+python -m scripts.bench compare-trees ../main --graphs kron22,road4 --ranks 1 --threads 1,16 --apps bfs,cc --repeat 9
+python -m scripts.bench compare-trees --graphs kron22,road4 --ranks 1 --threads 4,16 --gapbs ~/gapbs
 
 Each program runs once in each checkout to compile, then --repeat times; the checkouts take turns to be first. Medians
-in milliseconds, of partitioning without the plan for the sync, and of the mean over the sources of a search.
+in milliseconds, of partitioning without the plan for the sync, and of the mean over the sources of a search. kronSCALE
+is as in the other benchmarks; roadN is a lattice with gaps of N million nodes. The suite (github.com/sbeamer/gapbs) is
+compiled here, and starts from the same sources; it has no k-core.
 """
 
 import argparse
 import json
+import os
+import re
 import statistics
 import subprocess
 import tempfile
 from collections import defaultdict
 from itertools import product
 from pathlib import Path
+from typing import NamedTuple
 
-from scripts.bench.shared.graphs import kronecker
-from scripts.bench.shared.rows import ROOT, add_file_options, app_rows, call, keep, table
+import numpy as np
+
+from scripts.bench.shared.graphs import graph_named
+from scripts.bench.shared.rows import ROOT, absolute, add_file_options, app_rows, call, keep, table
+
+SEARCHES = ("bfs", "sssp")
+DELTAS = {"kron": "2", "road": "128"}  # of the suite, whose own default is 1
+
+
+class Run(NamedTuple):
+    """An app, or ``partition``, and how it runs."""
+
+    graph: str
+    name: str
+    policy: str
+    ranks: int
+    threads: int
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The other checkout, and what to run in both."""
-    parser.add_argument("other", type=Path, help="folder of the other checkout")
-    parser.add_argument("--scale", type=int, default=20, help="of the Kronecker graph (default: 20)")
-    parser.add_argument("--ranks", default="1,2", help="numbers of ranks (default: 1,2)")
-    parser.add_argument("--policies", default="oec,cvc,fec", help="to partition by (default: oec,cvc,fec)")
-    parser.add_argument("--apps", default="bfs,sssp", help="to search by (default: bfs,sssp)")
+    """The other checkouts, and what to run in all."""
+    parser.add_argument("others", nargs="*", type=absolute, help="folders of other checkouts")
+    parser.add_argument("--graphs", default="kron20", help="kronSCALE and roadN, with commas (default: %(default)s)")
+    parser.add_argument("--ranks", default="1,2", help="numbers of ranks (default: %(default)s)")
+    cores = len(os.sched_getaffinity(0))
+    parser.add_argument("--threads", default=f"{cores}", help="of all ranks together, with commas (default: cores)")
+    parser.add_argument("--policies", default="oec,cvc,fec", help="to partition by (default: %(default)s)")
+    parser.add_argument("--apps", default="bfs,sssp", help="with commas (default: %(default)s)")
     parser.add_argument("--sources", type=int, default=16, help="of each search (default: 16)")
     parser.add_argument("--repeat", type=int, default=5, help="runs in each checkout (default: 5)")
     parser.add_argument("--device", default="cpu", help="cpu or gpu (default: cpu)")
+    parser.add_argument("--gapbs", type=absolute, help="a checkout of the GAP benchmark suite")
     add_file_options(parser, "compare-trees")
 
 
 def run(options: argparse.Namespace) -> None:
     """Measure, keep a row per run, print the table."""
-    graph, trees = kronecker(options.data, options.scale), (ROOT, options.other.resolve())
-    what = [("partition", policy) for policy in options.policies.split(",")]
-    what += [(app, "oec") for app in options.apps.split(",")]
-    runs = [(name, policy, ranks) for name, policy in what for ranks in map(int, options.ranks.split(","))]
-    times: dict[tuple, list[float]] = defaultdict(list)
-    for trial, (name, policy, ranks) in product(range(-1, options.repeat), runs):
-        for place in (0, 1) if trial % 2 else (1, 0):
-            seconds = measure(trees[place], graph, name, policy, ranks, options)
-            if trial < 0:
-                continue
-            times[name, policy, ranks, place].append(seconds)
-            row = {"app": name, "graph": graph.stem, "policy": policy, "ranks": ranks, "trial": trial}
-            row |= {"seconds": seconds, "tree": trees[place].name, "commit": commit(trees[place])}
-            keep([row], options.rows)
-    lines = [["", "ranks", "this one", "the other", "ratio"]]
-    for key in runs:
-        this, other = (statistics.median(times[*key, place]) * 1e3 for place in (0, 1))
-        lines.append([f"{key[0]} {key[1]}", str(key[2]), f"{this:.1f}", f"{other:.1f}", f"{this / other:.3f}"])
-    print(f"\n{graph.stem} on the {options.device}; {trees[0]} and {trees[1]}\n\n{table(lines)}")
+    trees = [ROOT, *options.others]
+    runs = runs_of(options)
+    times: dict[tuple[Run, str], list[float]] = defaultdict(list)
+    for trial, one in product(range(-1, options.repeat), runs):
+        graph = graph_named(options.data, one.graph)
+        found = {tree: measure(tree, graph, one, options) for tree in (trees if trial % 2 else trees[::-1])}
+        if options.gapbs and one.ranks == 1 and (options.gapbs / "src" / f"{one.name}.cc").exists():
+            found[options.gapbs] = gapbs_seconds(options.gapbs, graph, one, options.sources)
+        for tree, seconds in found.items() if trial >= 0 else ():
+            times[one, str(tree)].append(seconds)
+            row = {"app": one.name, "trial": trial, "seconds": seconds, "tree": tree.name, "commit": commit(tree)}
+            keep([one._asdict() | row], options.rows)
+    heads = [*map(str, trees), *([str(options.gapbs)] if options.gapbs else [])]
+    lines = [["", "ranks", "threads", *(Path(head).name for head in heads), "ratio"]]
+    for one in runs:
+        cells = [statistics.median(times[one, head]) * 1e3 if (one, head) in times else None for head in heads]
+        ratio = f"{cells[0] / cells[1]:.3f}" if len(cells) > 1 and cells[0] and cells[1] else ""
+        shown = ["" if cell is None else f"{cell:.1f}" for cell in cells]
+        lines.append([f"{one.graph} {one.name} {one.policy}", str(one.ranks), str(one.threads), *shown, ratio])
+    print(f"\non the {options.device}\n\n{table(lines)}")
 
 
-def measure(tree: Path, graph: Path, name: str, policy: str, ranks: int, options: argparse.Namespace) -> float:
+def runs_of(options: argparse.Namespace) -> list[Run]:
+    """What is measured, in the order of the table."""
+    what = [("partition", policy) for policy in options.policies.split(",") if policy]
+    what += [(app, "oec") for app in options.apps.split(",") if app]
+    graphs, ranks, threads = options.graphs.split(","), options.ranks.split(","), options.threads.split(",")
+    return [
+        Run(graph, *which, int(number), int(cores))
+        for graph in graphs for which in what for number in ranks for cores in threads
+    ]  # fmt: skip
+
+
+def measure(tree: Path, graph: Path, one: Run, options: argparse.Namespace) -> float:
     """Seconds of one run in one checkout."""
-    chosen = ("--policy", policy, "--device", options.device)
-    if name != "partition":
-        rows = app_rows(ranks, name, graph, *chosen, "--sources", str(options.sources), tree=tree)
-        return statistics.mean(row["seconds"] for row in rows)
+    chosen = ["--policy", one.policy, "--device", options.device, "--threads", str(max(one.threads // one.ranks, 1))]
+    if one.name != "partition":
+        chosen += ["--sources", str(options.sources)] if one.name in SEARCHES else []
+        return statistics.mean(row["seconds"] for row in app_rows(one.ranks, one.name, graph, *chosen, tree=tree))
     with tempfile.TemporaryDirectory() as folder:
         figures = Path(folder) / "figures.json"
-        call(ranks, "cusp", graph, *chosen, "--json", figures, tree=tree)
+        call(one.ranks, "cusp", graph, *chosen, "--json", figures, tree=tree)
         return float(json.loads(figures.read_text())["partition_seconds"])
+
+
+def gapbs_seconds(gapbs: Path, path: Path, one: Run, sources: int) -> float:
+    """The same of the suite, from the same sources."""
+    program, graph = gapbs / one.name, serialized(path, one.name == "sssp")
+    if not program.exists():
+        flags = ("-std=c++11", "-O3", "-march=native", "-fopenmp", "-w")
+        subprocess.run(("g++", *flags, f"src/{one.name}.cc", "-o", one.name), cwd=gapbs, check=True)
+    starts = [("-r", str(source)) for source in sources_of(path, sources)] if one.name in SEARCHES else [()]
+    delta = ("-d", DELTAS[path.stem[:4]]) if one.name == "sssp" else ()
+    variables, times = {**os.environ, "OMP_NUM_THREADS": str(one.threads)}, []
+    for start in starts:
+        command = (program, "-f", graph, "-n", "2", *start, *delta)
+        output = subprocess.run(command, env=variables, capture_output=True, text=True, check=True).stdout
+        times.append(float(re.findall(r"Trial Time: +([0-9.]+)", output)[-1]))
+    return statistics.mean(times)
+
+
+def sources_of(path: Path, number: int) -> list[int]:
+    """The nodes from which the apps start."""
+    import h5py
+
+    from cusp.apps.shared.splitmix64 import splitmix64
+
+    with h5py.File(path) as file:
+        candidates = np.flatnonzero(np.diff(file["indptr"][:]))
+    found: list[int] = candidates[np.argsort(splitmix64(candidates, 1), kind="stable")[:number]].tolist()
+    return found
+
+
+def serialized(path: Path, weighted: bool) -> Path:
+    """The graph, in both directions, in a file of the suite; made once."""
+    import h5py
+
+    target = path.with_suffix(".wsg" if weighted else ".sg")
+    if not target.exists():
+        with h5py.File(path) as file, target.open("wb") as out:
+            offsets, targets = file["indptr"][:].astype(np.int64), file["indices"][:].astype(np.int32)
+            out.write(b"\0" + np.array([targets.size, offsets.size - 1], np.int64).tobytes())
+            offsets.tofile(out)
+            (np.stack([targets, file["data"][:].astype(np.int32)], axis=1) if weighted else targets).tofile(out)
+    return target
 
 
 def commit(tree: Path) -> str | None:

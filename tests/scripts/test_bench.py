@@ -69,15 +69,30 @@ def test_compare_trees(monkeypatch, tmp_path, capsys):
         (tmp_path / "other" / package / "__init__.py").touch()
         (tmp_path / "other" / package / module).write_text(f"NAME = {package!r}{OTHER_PROGRAM}")
     rows = tmp_path / "rows.jsonl"
-    sizes = ("--scale", "7", "--ranks", "1", "--policies", "cvc", "--apps", "bfs", "--sources", "2", "--repeat", "2")
+    sizes = (
+        "--graphs",
+        "kron7",
+        "--threads",
+        "1",
+        "--ranks",
+        "1",
+        "--policies",
+        "cvc",
+        "--apps",
+        "bfs",
+        "--sources",
+        "2",
+        "--repeat",
+        "2",
+    )
     run(monkeypatch, "compare-trees", tmp_path / "other", *sizes, "--data", tmp_path, "--rows", rows)
     found = read_rows(rows)
     others = [(row["app"], row["trial"], row["seconds"]) for row in found if row["tree"] == "other"]
     assert others == [("partition", 0, 5000), ("bfs", 0, 4000), ("partition", 1, 5000), ("bfs", 1, 4000)]
     assert len(found) == 8 and all(0 < row["seconds"] < 100 for row in found if row["tree"] != "other")
     lines = [line.split() for line in capsys.readouterr().out.splitlines()[-2:]]
-    assert [line[:3] + line[4:5] for line in lines] == [
-        ["partition", "cvc", "1", "5000000.0"], ["bfs", "oec", "1", "4000000.0"],
+    assert [line[:5] + line[6:7] for line in lines] == [
+        ["kron7", "partition", "cvc", "1", "1", "5000000.0"], ["kron7", "bfs", "oec", "1", "1", "4000000.0"],
     ]  # fmt: skip
 
 

@@ -41,11 +41,17 @@ def published(name: str, target: Path) -> tuple[Path, Path] | None:
 
 def kronecker(data: Path, scale: int) -> Path:
     """An RMAT graph in both directions without loops and parallel edges, with weights 1 to 255; made once."""
+    return graph_named(data, f"kron{scale}")
+
+
+def graph_named(data: Path, name: str) -> Path:
+    """A graph with weights 1 to 255, made once: ``kronSCALE``, or ``roadN``, a lattice with gaps of N million nodes."""
     data.mkdir(parents=True, exist_ok=True)
-    path = data / f"kron{scale}.h5"
+    path, side = data / f"{name}.h5", str(round(float(name[4:]) ** 0.5 * 1000))
+    kron = ("rmat", "--scale", name[4:], "--edge-factor", "16", "--symmetrize", *CLEAN)
     if not path.exists():
-        call(1, "cusp.commands.generate", "rmat", "--scale", str(scale), "--edge-factor", "16", "--symmetrize",
-             "--drop-loops", "--dedup", "--weights", "1:255", "--output", path)  # fmt: skip
+        what = kron if name.startswith("kron") else ("road", "--width", side, "--height", side)
+        call(1, "cusp.commands.generate", *what, "--weights", "1:255", "--output", path)
     return path
 
 
