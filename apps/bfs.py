@@ -10,7 +10,6 @@ array([0, 1, 1, 2], dtype=int32)
 
 import argparse
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from cusp.apps.operators.interfaces import in_edges_of
 from cusp.apps.operators.traversal.interfaces import ALPHA, BETA, Bfs
 from cusp.apps.operators.ways import Algorithm, Form
 from cusp.apps.search import distances_from
-from cusp.apps.shared.lengths import Lengths, measure
+from cusp.apps.shared.lengths import measure
 from cusp.apps.shared.tree import find_parents
 from cusp.apps.verify.paths import verify_hops
 from cusp.launch import run_main
@@ -82,11 +81,6 @@ def _in_one_call(part: Partition, sync: Sync, prepared: Any, source: int, direct
     hops, parent, levels = ops.bfs_drain(part, prepared, source, direction, ALPHA, BETA, parents)
     sync.count_peers(levels)
     return Answer({"hops": hops} | ({"parents": parent} if parents else {}), -1, levels)
-
-
-def _measure_hops(part: Partition, sync: Sync, way: str) -> Lengths:
-    """Edges that are 1 long. Collective."""
-    return measure(replace(part, weights=None), sync)
 
 
 def _by_distances(part: Partition, sync: Sync, prepared: Any, source: int, direction: str, parents: bool) -> Answer:
@@ -199,7 +193,8 @@ class BreadthFirstSearch:
         return Answer({"hops": hops, "parents": parents}, -1, self.level)
 
 
-ONE_CALL, DISTANCES = Form(_in_one_call, _plan), Form(_by_distances, _measure_hops)
+ONE_CALL = Form(_in_one_call, _plan)
+DISTANCES = Form(_by_distances, lambda part, sync, way: measure(part.without_weights(), sync))
 FORMS = {
     "whole": ONE_CALL, "peers": ONE_CALL, "mail": DISTANCES, "ahead": DISTANCES,
     "rounds": Form(_level_by_level, _plan),

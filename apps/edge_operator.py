@@ -151,21 +151,19 @@ class EdgeOperator:
         bound = Binding(self, part, given)
         label = bound.label
         bits = label.updated if frontier is None else bound.checked(frontier)
-        run, rows, values = self._bound_to(part, bound, frontier is not None, "compile_pass")
+        run, rows, values = self._bound_to(part, bound, frontier is not None)
         timeline.call(
             self.expression.text, timeline.OPERATOR, finisher(part.device), run,
             part, bits, *rows, label.values, label.updated, *values,
         )  # fmt: skip
 
-    def _bound_to(
-        self, part: Partition, bound: Binding, filtered: bool, how: str
-    ) -> tuple[Any, tuple[Any, Any], list[Any]]:
-        """What a function of Edges makes of this operator for a partition, with the rows and values that it takes."""
+    def _bound_to(self, part: Partition, bound: Binding, filtered: bool) -> tuple[Any, tuple[Any, Any], list[Any]]:
+        """The compiled pass for a partition, with the rows and values that it takes."""
         out_edges = part.csc is None or (self.read if filtered else self.write) == "src"
-        key = (part.device, how, out_edges, filtered, *bound.types)
+        key = (part.device, out_edges, filtered, *bound.types)
         if key not in self._compiled:
             edges = bound.edges("src" if out_edges else "dst", filtered)
-            self._compiled[key] = getattr(backend(Edges, part.device), how)(edges)
+            self._compiled[key] = backend(Edges, part.device).compile_pass(edges)
         rows = (part.offsets, part.targets) if out_edges else (part.csc.offsets, part.csc.sources)  # type: ignore[union-attr]
         return self._compiled[key], rows, bound.values(out_edges)
 

@@ -9,7 +9,6 @@ array([0, 2, 5])
 """
 
 import argparse
-from typing import Any
 
 import numpy as np
 
@@ -44,11 +43,7 @@ def sssp(part: Partition, sync: Sync, source: int, lengths: Lengths) -> Answer:
     GraphFileError
         A distance is above 2^63 - 2, or infinite: the largest int64, and infinity, stand for no path.
     """
-    return _answer(part, sync, source, lengths, *distances_from(part, sync, source, lengths))
-
-
-def _answer(part: Partition, sync: Sync, source: int, lengths: Lengths, distances: Any, rounds: Any) -> Answer:
-    """Distances of this rank's masters, if all fit. Collective."""
+    distances, rounds = distances_from(part, sync, source, lengths)
     if lengths.may_overflow:
         refuse_overflow(part, sync, source, distances, lengths.far)
     values, unreached = distances[: part.num_masters], lengths.far

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from cusp.apps.operators.traversal.interfaces import Tree
+from cusp.apps.operators.traversal.interfaces import Sssp
 from cusp.errors import GraphFileError, together
 from cusp.partition import Partition
 from cusp.runtime.devices import backend, to_host
@@ -42,7 +42,7 @@ def find_parents(part: Partition, sync: Sync, source: int, distances: Any, weigh
     GraphFileError
         On every rank: a node was reached over no edge, so the distances are those of another graph.
     """
-    ops = backend(Tree, part.device)
+    ops = backend(Sssp, part.device)
     offsets, sources, lengths, write = _in_edges(part, weights)
     far: Any = MIN.identity(distances.dtype)
     values = Label(part, distances.dtype, far, MIN)

@@ -83,6 +83,15 @@ class Sssp(Protocol):
     ) -> "Settled | None":
         """Searches that settle distances of a type bucket by bucket; None where that does not pay. Collective."""
 
+    def find_parents(
+        self, offsets: Array, sources: Array, weights: Array, gids: Array, values: Array, far: Any, known: Array,
+        nobody: int, parents: Array, updated: Array,
+    ) -> None:  # fmt: skip
+        """Every reached node without a parent takes the first in-neighbour that is closer by the length of the edge.
+
+        One at the same distance is taken only if it is ``known`` to have a parent. Without ``weights``, all are 1 long.
+        """
+
 
 class Settled(Protocol):
     """Searches on GPUs where edges weigh as much as their reverses, so that rows sorted by weight can be pulled from.
@@ -102,25 +111,10 @@ class Settled(Protocol):
         """
 
 
-class Tree(Protocol):
-    """Parents in a tree of shortest paths."""
-
-    def find_parents(
-        self, offsets: Array, sources: Array, weights: Array, gids: Array, values: Array, far: Any, known: Array,
-        nobody: int, parents: Array, updated: Array,
-    ) -> None:  # fmt: skip
-        """Every reached node without a parent takes the first in-neighbour that is closer by the length of the edge.
-
-        One at the same distance is taken only if it is ``known`` to have a parent. Without ``weights``, all are 1 long.
-        """
-
-
 if TYPE_CHECKING:
-    from cusp.apps.operators.traversal import bfs_cpu, bfs_gpu, sssp_cpu, sssp_gpu, tree_cpu, tree_gpu
+    from cusp.apps.operators.traversal import bfs_cpu, bfs_gpu, sssp_cpu, sssp_gpu
 
     _bfs_cpu: Bfs = bfs_cpu
     _bfs_gpu: Bfs = bfs_gpu
     _sssp_cpu: Sssp = sssp_cpu
     _sssp_gpu: Sssp = sssp_gpu
-    _tree_cpu: Tree = tree_cpu
-    _tree_gpu: Tree = tree_gpu

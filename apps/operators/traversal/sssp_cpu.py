@@ -2,8 +2,10 @@
 
 import numpy as np
 
+from cusp.apps.operators.frontier_cpu import set_bit
 from cusp.apps.operators.interfaces import is_sparse
 from cusp.partition import Partition
+from cusp.runtime.compiled_code import njit
 from gluon.sync import Sync
 
 NARROW = 1 / 4  # of the usual bucket, where ranks run ahead: what others lower later is relaxed again
@@ -19,3 +21,18 @@ def most_hops(part: Partition, sync: Sync) -> int:
 
 def settled_paths(part: Partition, sync: Sync, way: str, weights: np.ndarray, dtype: np.dtype) -> None:
     """Rows are not sorted by weight."""
+
+
+@njit(cache=True, nogil=True)
+def find_parents(offsets, sources, weights, gids, values, far, known, nobody, parents, updated):  # type: ignore[no-untyped-def]
+    for node in range(offsets.size - 1):
+        if parents[node] == nobody and values[node] != far:
+            for edge in range(offsets[node], offsets[node + 1]):
+                source = sources[edge]
+                length = 1 if weights is None else weights[edge]
+                if values[source] + length == values[node] and (
+                    values[source] < values[node] or known[source] != nobody
+                ):
+                    parents[node] = gids[source]
+                    set_bit(updated, node)
+                    break

@@ -6,7 +6,7 @@ import cupy as cp
 import numpy as np
 
 from cusp.apps.operators.expressions.drains_gpu import AMONG_OTHERS
-from cusp.apps.operators.frontier_gpu import DENSE
+from cusp.apps.operators.frontier_gpu import DENSE, threads_for
 from cusp.apps.operators.traversal.bfs_gpu import bfs_drain, plan_call
 from cusp.apps.operators.traversal.interfaces import ALPHA, BETA
 from cusp.apps.operators.traversal.settled_gpu import SORTED, SettledPaths, SettledSteps
@@ -16,6 +16,7 @@ from cusp.partition import Partition
 from gluon.device_gpu import read
 from gluon.sync import Sync
 
+TREE = "cusp/apps/operators/traversal/tree.cuh"
 SORTED_AT_ONCE, SORTING_BYTES = 1 << 27, 64  # edges, at most, and the memory that sorting one takes
 
 
@@ -84,3 +85,15 @@ def _sort_rows(part: Partition, weights: Any) -> tuple[Any, Any]:
             ordered[edges] = given[edges].copy()[order]  # a copy, as rows may lie in the memory of the host
     part.storage.prefer([targets, sorted_weights])
     return targets, sorted_weights
+
+
+def find_parents(
+    offsets: Any, sources: Any, weights: Any, gids: Any, values: Any, far: Any, known: Any, nobody: int, parents: Any,
+    updated: Any,
+) -> None:  # fmt: skip
+    rows, weighted = offsets.size - 1, weights is not None
+    weight = weights.dtype if weighted else np.dtype(np.uint8)
+    load(TREE, VALUE=c_type(values.dtype), WEIGHT=c_type(weight)).find_parents(
+        threads_for(32 * rows), rows, offsets, sources, weights if weighted else sources.view(np.uint8), int(weighted),
+        gids, values, values.dtype.type(far), known, int(nobody), parents, updated,
+    )  # fmt: skip
