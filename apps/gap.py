@@ -46,23 +46,18 @@ class Kernel(NamedTuple):
     arguments: Callable[[int, list[int]], Arguments]
 
 
-def from_source(trial: int, sources: list[int]) -> Arguments:
-    """The source of this trial; sources are used again if there are fewer than trials."""
-    return {"source": sources[trial % len(sources)]}
-
-
-def from_roots(trial: int, sources: list[int]) -> Arguments:
-    """The next few of the sources."""
-    return {"source": [sources[(ROOTS * trial + root) % len(sources)] for root in range(ROOTS)]}
+def some_of(trial: int, sources: list[int], each: int = 1) -> list[int]:
+    """The next ``each`` of the sources, which are used again if there are fewer than trials."""
+    return [sources[(each * trial + place) % len(sources)] for place in range(each)]
 
 
 KERNELS = {
-    "bfs": Kernel("bfs", SOURCES, lambda trial, sources: from_source(trial, sources) | {"parents": True}),
-    "sssp": Kernel("sssp", SOURCES, from_source),
-    "pr": Kernel("pagerank", 16, lambda trial, sources: {"tolerance": 1e-4, "iterations": 1000, "unweighted": True}),
-    "cc": Kernel("cc", 16, lambda trial, sources: {}),
-    "bc": Kernel("betweenness", 16, from_roots),
-    "tc": Kernel("triangles", 3, lambda trial, sources: {}),
+    "bfs": Kernel("bfs", SOURCES, lambda *now: {"source": some_of(*now)[0], "parents": True}),
+    "sssp": Kernel("sssp", SOURCES, lambda *now: {"source": some_of(*now)[0]}),
+    "pr": Kernel("pagerank", 16, lambda *now: {"tolerance": 1e-4, "iterations": 1000, "unweighted": True}),
+    "cc": Kernel("cc", 16, lambda *now: {}),
+    "bc": Kernel("betweenness", 16, lambda trial, sources: {"source": some_of(trial, sources, ROOTS)}),
+    "tc": Kernel("triangles", 3, lambda *now: {}),
 }
 
 

@@ -22,9 +22,8 @@ import numpy as np
 from cusp.kernels.atomics import load, store
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.exchange import kept
-from gluon.transports.flags import LINE
 from gluon.transports.reach import common_memory, num_cores
-from gluon.transports.shared import SharedMemory
+from gluon.transports.shared import LINE, SharedMemory
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm

@@ -1,4 +1,9 @@
-"""Messages between ranks on CPUs of one host, written where the receiver reads them; to other hosts by MPI."""
+"""Messages between ranks on CPUs of one host, written where the receiver reads them; to other hosts by MPI.
+
+A flag is a number in memory that several processes see: what was written before it is raised is seen by who finds it
+raised. Stores of NumPy say nothing about order, so flags are stored and loaded by :mod:`cusp.kernels.atomics`. They
+only grow: one is raised to the number of an exchange, and waited for with "at least".
+"""
 
 import os
 from collections.abc import Callable, Sequence
@@ -12,13 +17,13 @@ from cusp.runtime.compiled_code import njit
 from cusp.runtime.exchange import pauses
 from cusp.runtime.leftovers import started
 from cusp.runtime.mpi import MPI
-from gluon.transports.flags import LINE, missing, raise_flag
 from gluon.transports.host import HostMpi
 from gluon.transports.memory import MOST_KEPT, Buffers
 from gluon.transports.numbers import MOST, SUM, combine
 from gluon.transports.reach import common_memory, memory_of, new_memory, num_cores, shareable, why_apart
 from gluon.transports.table import TransportError
 
+LINE = 8  # words of a cache line: flags of two writers are never in the same
 # Words of the line from one rank to another: the last exchange in which it sent, how many words in even and in odd
 # exchanges, how often it made memory, and where that is.
 SENT, WORDS, MADE, DESCRIPTOR, CAPACITY = 0, 1, 3, 4, 5
@@ -245,4 +250,22 @@ def show(flags, floats, start, here, ranks, time, own, how, count, result, float
             if left < 0:
                 return rank
     combine(flags, floats, turn + 1, 2 * SHOWN, ranks, how, count, result, float_result)
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def raise_flag(words, place, value):  # type: ignore[no-untyped-def]
+    """Announce what was written before."""
+    store(words, place, value)
+
+
+@njit(cache=True, nogil=True)
+def missing(words, places, value, polls):  # type: ignore[no-untyped-def]
+    """Entry of the first of the flags at ``places`` that is below ``value`` after so many looks; -1 if none is."""
+    for entry in range(places.size):
+        left = polls
+        while load(words, places[entry]) < value:
+            left -= 1
+            if left < 0:
+                return entry
     return -1

@@ -18,7 +18,7 @@ TRANSPORTS = {
     "gpu": {
         "peer": "gluon.transports.peer_gpu:Peer",
         "nccl": "gluon.transports.nccl:Nccl",
-        "cuda-mpi": "gluon.transports.cuda:CudaAwareMpi",
+        "cuda-mpi": "gluon.transports.staged:CudaAwareMpi",
         "mpi": "gluon.transports.staged:StagedMpi",
     },
 }
