@@ -18,7 +18,7 @@ from difflib import get_close_matches
 from typing import NamedTuple, NoReturn
 
 from cusp.errors import InputError, check_same, raise_together, shortened
-from cusp.runtime import debugging, leftovers, progress, signals, watchdog
+from cusp.runtime import debugging, early, leftovers, progress, signals, watchdog
 from cusp.runtime.mpi import MPI
 from cusp.runtime.signals import INTERRUPTED, LAUNCHERS, local_ranks, prefixed
 
@@ -44,6 +44,8 @@ def run_main(main: Callable[[MPI.Intracomm, list[str]], int]) -> NoReturn:
     signals.start_program()
     comm = MPI.COMM_WORLD
     stop_if_ranks_are_apart(comm.size, os.environ)
+    if early.is_program() or sys.argv[0].startswith("cusp "):
+        _end_after(_timeout_of(sys.argv[1:]))
     ending_comm = comm.Dup()  # so that no message of the program is mistaken for one of ours
     warnings.showwarning = lambda message, *_: say(f"warning: {message}") if comm.rank == 0 else None
     if comm.rank % local_ranks() == 0:
@@ -156,12 +158,25 @@ def parse_together(comm: MPI.Intracomm, parser: argparse.ArgumentParser, argv: l
     options, code = comm.bcast((options, code), root=0)
     if options is None:
         raise SystemExit(code)
-    if seconds := getattr(options, "timeout", None):
-        watchdog.watch(seconds, lambda: end_job(1))
+    _end_after(getattr(options, "timeout", None))
     debugging.start(getattr(options, "debug", False))
     if comm.rank == 0:
         progress.start(getattr(options, "log", False))
     return options
+
+
+def _timeout_of(argv: list[str]) -> float | None:
+    """What ``--timeout`` of our programs says, before any rank waits for others; what is wrong with it comes later."""
+    parser = argparse.ArgumentParser(add_help=False, exit_on_error=False, allow_abbrev=False)
+    parser.add_argument("--timeout", type=num_seconds)
+    with contextlib.suppress(argparse.ArgumentError):
+        return parser.parse_known_args(argv)[0].timeout  # type: ignore[no-any-return]
+    return None
+
+
+def _end_after(seconds: float | None) -> None:
+    if seconds:
+        watchdog.watch(seconds, lambda: end_job(1))
 
 
 def stop_if_ranks_are_apart(size: int, environ: Mapping[str, str]) -> None:

@@ -27,9 +27,12 @@ END = "end"
 
 
 class _Progress:
-    """How far this rank has come: the phase it is in, the exchanges and chunks since the start, and rounds in vain."""
+    """How far this rank has come: the phase it is in, the exchanges and chunks since the start, and rounds in vain.
 
-    phase, steps, vain = "start", 0, 0
+    And whether its end is certain if it comes no further.
+    """
+
+    phase, steps, vain, limited = "start", 0, 0, False
 
 
 def phase(name: str) -> None:
@@ -52,9 +55,12 @@ def end_round(facts: Mapping[str, Any]) -> None:
 def watch(seconds: float | None = None, end: Callable[[], object] | None = None) -> None:
     """Watch the main thread from another one, from now on.
 
-    With ``seconds``, call ``end`` once it has made no progress for so long. Otherwise say, once each time, where it
-    waits for other ranks so long that they may never come.
+    With ``seconds``, call ``end`` once it has made no progress for so long; only the first such call counts. Otherwise
+    say, once each time, where it waits for other ranks so long that they may never come.
     """
+    if seconds and _Progress.limited:
+        return
+    _Progress.limited |= bool(seconds)
     threading.Thread(target=_watch, args=(seconds, end), daemon=True).start()
 
 

@@ -4,16 +4,20 @@ A *step* is a line from which a program calls a function that all ranks call: of
 one host share. A line is a step of the rehearsal, and another one of the run. First the program runs undisturbed and
 each rank lists its steps; then once for each kind of fault, step and rank. All ranks have to end within seconds of the
 fault, or of ``--timeout``, with one message and a code that is not 0.
+
+All jobs are forks of one process that has loaded the programs. Ranks that wait after the fault give way to other jobs.
 """
 
 import argparse
 import contextlib
+import importlib
 import os
 import re
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -25,11 +29,13 @@ from typing import Any, NamedTuple, NoReturn
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import spawn
+from fuzz import forked
 
 from scripts import mpirun
 
 PATIENCE = 10.0  # seconds after a fault in which all ranks have to end, and after --timeout
-TIMEOUT = 3.0  # of --timeout, for ranks that sleep or are stopped; or as long as the program takes, if that is longer
+TIMEOUT = 1.0  # of --timeout, for ranks that sleep or are stopped; it counts from the fault on
+SHORTER = 0.5  # seconds that ranks wait for each other's words, which they have at once in so small a job
 LIMIT = 120.0  # seconds in which a rank has to come to its step
 KINDS = ("raise", "defect", "exit", "kill", "sleep", "stop")
 PLAN, NOTES = "CUSP_FAULT", "CUSP_FAULT_NOTES"  # variables: step, rank and kind; the folder for what ranks note
@@ -43,6 +49,13 @@ class Fault(NamedTuple):
     step: int
     rank: int
     kind: str
+
+
+class Ranks(NamedTuple):
+    """How many ranks a job has, and the socket of the process of which they are forks."""
+
+    count: int
+    server: str
 
 
 class Outcome(NamedTuple):
@@ -62,14 +75,45 @@ Choose = Callable[[list[list[str]]], list[Fault]]
 # What runs in the job.
 
 
+def serve(path: str) -> NoReturn:
+    """Load what programs load, and be the process of which all ranks are forks, or such a fork."""
+    rc = importlib.import_module("mpi4py").rc
+    rc.initialize, rc.finalize = False, True
+    command = importlib.import_module("cusp.commands.command")
+    for name in ("bfs", "partition"):
+        command.load(name)
+    load_code()
+    argv = forked.serve(path)
+    rc.initialize = True
+    job(argv)
+
+
+def load_code() -> None:
+    """Load what is compiled already of every function that is known."""
+    numba = importlib.import_module("numba.core.dispatcher")
+    known = [each for module in list(sys.modules.values()) for each in vars(module).values()]
+    for function in {id(each): each for each in known if isinstance(each, numba.Dispatcher)}.values():
+        kept = getattr(function._cache, "_cache_file", None)
+        for signature, *_ in kept._load_index() if kept else ():
+            function.compile(signature)
+
+
 def job(argv: list[str]) -> NoReturn:
     """Run a command of ``cusp``, or a script, in which the fault of the environment happens."""
+    from cusp import launch
     from cusp.commands import command
+    from cusp.runtime import mpi, signals, watchdog
     from cusp.runtime.mpi import MPI
     from gluon.transports.shared import SharedMemory
 
     step, rank, kind = os.environ[PLAN].split(",")
+    launch.GRACE = watchdog.SPEAK = SHORTER
+    signals.start_program()
+    signals.end_all_on_error()
+    with mpi._variables(mpi.YIELDING):
+        mpi._start()
     steps = Steps(MPI.COMM_WORLD.rank, Fault(int(step), int(rank), kind))
+    threading.Thread(target=steps.wait, args=(watchdog.step,), daemon=True).start()
 
     class Faulty(MPI.Intracomm):
         """Ranks of which one fails."""
@@ -114,6 +158,13 @@ class Steps:
             (self.notes / "fault").write_text(f"{time.time()}")
             fail(self.fault.kind)
 
+    def wait(self, progress: Callable[[], None]) -> None:
+        """Until the fault, all is progress for ``--timeout``; then the main thread gives way to other jobs."""
+        while not (self.notes / "fault").exists():
+            progress()
+            time.sleep(TIMEOUT / 5)
+        os.setpriority(os.PRIO_PROCESS, os.getpid(), 19)
+
 
 def _stack() -> Iterator[FrameType]:
     frame = sys._getframe(2)
@@ -151,14 +202,29 @@ def fail(kind: str) -> None:
 # What starts jobs.
 
 
-def start(
-    ranks: int, argv: list[str], fault: Fault, notes: Path, timeout: float = TIMEOUT
-) -> tuple[int, float, str, bool]:
+@contextlib.contextmanager
+def forks(count: int, folder: Path) -> Iterator[Ranks]:
+    """The process of which ranks are forks."""
+    path = str(folder / "socket")
+    variables = mpirun.environment({"PYTHONPATH": str(spawn.ROOT)})
+    line = [sys.executable, "-m", "tests.fuzz.faults", "--serve", path]
+    process = subprocess.Popen(line, env=variables, cwd=spawn.ROOT, stdin=subprocess.DEVNULL, start_new_session=True)
+    try:
+        while not os.path.exists(path):
+            assert process.poll() is None
+            time.sleep(0.05)
+        yield Ranks(count, path)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def start(ranks: Ranks, argv: list[str], fault: Fault, notes: Path) -> tuple[int, float, str, bool]:
     """Run a job to its end; its code, when it ended, what it said on stderr, and whether it had to be killed."""
     for old in notes.iterdir():
         old.unlink()
-    variables = {PLAN: ",".join(map(str, fault)), NOTES: str(notes), "PYTHONPATH": str(spawn.ROOT)}
-    line = [*mpirun.command(ranks), sys.executable, "-m", "tests.fuzz.faults", "--job", *argv]
+    variables = {PLAN: ",".join(map(str, fault)), NOTES: str(notes)}
+    line = [*mpirun.command(ranks.count), sys.executable, "-I", "-S", forked.__file__, ranks.server, *argv]
     process = subprocess.Popen(
         line, env=mpirun.environment(variables), cwd=spawn.ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE, text=True, start_new_session=True,
@@ -171,27 +237,26 @@ def start(
         except subprocess.TimeoutExpired:
             seen = notes / "fault"
             since = float(seen.read_text() or time.time()) if seen.exists() else 0.0
-            allowed = PATIENCE + 2 * timeout * (fault.kind in ("sleep", "stop"))
+            allowed = PATIENCE + 2 * TIMEOUT * (fault.kind in ("sleep", "stop"))
             if time.time() > (since + allowed if since else began + LIMIT):
                 hangs = True
                 mpirun.kill_session(process)
     return process.returncode, time.time(), spawn.OF_LAUNCHERS.sub("", text), hangs
 
 
-def steps_of(ranks: int, argv: list[str], notes: Path) -> tuple[list[list[str]], float]:
-    """The steps of each rank, in words, and the seconds that the program takes."""
+def steps_of(ranks: Ranks, argv: list[str], notes: Path) -> list[list[str]]:
+    """The steps of each rank, in words."""
+    notes.mkdir()
     argv = [word.replace("{}", str(notes)) for word in argv]
-    start(ranks, argv, Fault(-1, -1, "none"), notes)
-    began = time.time()
-    code, ended, text, hangs = start(ranks, argv, Fault(-1, -1, "none"), notes)  # compiled code is there now
+    code, _, text, hangs = start(ranks, argv, Fault(-1, -1, "none"), notes)
     assert code == 0 and not hangs, text
-    return [(notes / f"steps.{rank}").read_text().splitlines() for rank in range(ranks)], ended - began
+    return [(notes / f"steps.{rank}").read_text().splitlines() for rank in range(ranks.count)]
 
 
-def one(ranks: int, argv: list[str], fault: Fault, place: str, notes: Path, timeout: float = TIMEOUT) -> Outcome:
+def one(ranks: Ranks, argv: list[str], fault: Fault, place: str, notes: Path) -> Outcome:
     """Run a job in which something goes wrong."""
-    waits = ["--timeout", f"{timeout:g}"] if fault.kind in ("sleep", "stop") else []
-    code, ended, text, hangs = start(ranks, [*argv, *waits], fault, notes, timeout)
+    waits = ["--timeout", f"{TIMEOUT:g}"] if fault.kind in ("sleep", "stop") else []
+    code, ended, text, hangs = start(ranks, [*argv, *waits], fault, notes)
     seen = notes / "fault"
     seconds = ended - float(seen.read_text()) if seen.exists() else 0.0
     wrong = "never came to the step" if not seen.exists() else "hangs" if hangs else judged(fault.kind, code, text)
@@ -220,15 +285,14 @@ def main() -> int:
     parser.add_argument("--ranks", type=int, default=3)
     parser.add_argument("--kinds", default=",".join(KINDS))
     parser.add_argument("--every", type=int, default=1, metavar="N", help="try one of so many faults (default: all)")
-    parser.add_argument("--at-once", type=int, default=2, metavar="N", help="jobs at a time (default: 2)")
+    parser.add_argument("--first", type=int, default=0, metavar="I", help="begin with this one (default: 0)")
+    parser.add_argument("--at-once", type=int, default=6, metavar="N", help="jobs at a time (default: 6)")
     parser.add_argument("words", nargs="*", help="the command, such as: bfs graph.h5 (default: one on a small graph)")
     parsed = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         argv = parsed.words or small_search(Path(name))
-        kinds, every = parsed.kinds.split(","), parsed.every
-        outcomes = attack(
-            parsed.ranks, argv, Path(name), parsed.at_once, lambda steps: faults_of(steps, kinds)[::every]
-        )
+        kinds, chosen = parsed.kinds.split(","), slice(parsed.first, None, parsed.every)
+        outcomes = attack(parsed.ranks, argv, Path(name), parsed.at_once, lambda steps: faults_of(steps, kinds)[chosen])
     show(outcomes)
     return int(any(outcome.wrong for outcome in outcomes))
 
@@ -241,22 +305,22 @@ def small_search(folder: Path) -> list[str]:
     return ["bfs", graph, "--source", "1", "--policy", "cvc", "--verify", "--output", "{}/hops.h5"]
 
 
-def attack(ranks: int, argv: list[str], folder: Path, at_once: int, choose: Choose) -> list[Outcome]:
+def attack(count: int, argv: list[str], folder: Path, at_once: int, choose: Choose) -> list[Outcome]:
     """Every fault that is chosen, given the steps of each rank; what is wrong is shown at once."""
-    (folder / "first").mkdir()
-    steps, seconds = steps_of(ranks, argv, folder / "first")
-    timeout = max(TIMEOUT, seconds * at_once)
-    print(f"steps of each rank: {', '.join(str(len(of_rank)) for of_rank in steps)}", flush=True)
+    with forks(count, folder) as ranks:
+        steps_of(ranks, argv, folder / "compiling")
+    with forks(count, folder / "compiling") as ranks, ThreadPool(at_once) as pool:
+        steps = steps_of(ranks, argv, folder / "first")
+        print(f"steps of each rank: {', '.join(str(len(of_rank)) for of_rank in steps)}", flush=True)
 
-    def attempt(number: int, fault: Fault) -> Outcome:
-        notes = folder / f"{number}"
-        notes.mkdir()
-        words = [word.replace("{}", str(notes)) for word in argv]
-        outcome = one(ranks, words, fault, steps[fault.rank][fault.step], notes, timeout)
-        print("." if not outcome.wrong else "\n    ".join(map(str, outcome)), flush=True)
-        return outcome
+        def attempt(number: int, fault: Fault) -> Outcome:
+            notes = folder / f"{number}"
+            notes.mkdir()
+            words = [word.replace("{}", str(notes)) for word in argv]
+            outcome = one(ranks, words, fault, steps[fault.rank][fault.step], notes)
+            print("." if not outcome.wrong else "\n    ".join(map(str, outcome)), end="", flush=True)
+            return outcome
 
-    with ThreadPool(at_once) as pool:
         return pool.starmap(attempt, enumerate(choose(steps)), chunksize=1)
 
 
@@ -264,9 +328,9 @@ def faults_of(steps: list[list[str]], kinds: list[str]) -> list[Fault]:
     """Every kind at every step of every rank; but no program calls ``sys.exit`` before it begins or after its end."""
     return [
         Fault(step, rank, kind)
-        for kind in kinds
         for rank, of_rank in enumerate(steps)
         for step, place in enumerate(of_rank)
+        for kind in kinds
         if kind != "exit" or "cusp/launch.py" not in place
     ]
 
@@ -281,7 +345,7 @@ def show(outcomes: list[Outcome]) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--job"]:
-        job(sys.argv[2:])
+    if sys.argv[1:2] == ["--serve"]:
+        serve(sys.argv[2])
     with contextlib.suppress(KeyboardInterrupt):
         sys.exit(main())

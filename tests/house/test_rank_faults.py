@@ -31,9 +31,10 @@ def test_one_rank_fails(tmp_path):
 
 @pytest.mark.limit(300)
 def test_one_rank_makes_no_progress(tmp_path):
-    """It sleeps, or is stopped: ``--timeout`` ends all."""
-    outcomes = attack(RANKS, small_search(tmp_path), tmp_path, 4, some_of(("sleep", "stop")))
-    assert len(outcomes) == 4 and not [outcome for outcome in outcomes if outcome.wrong]
+    """It sleeps, or is stopped: ``--timeout`` ends all, from their first call on."""
+    choose = some_of(("sleep", "stop"))
+    outcomes = attack(RANKS, small_search(tmp_path), tmp_path, 5, lambda steps: [*choose(steps), Fault(0, 1, "stop")])
+    assert len(outcomes) == 5 and not [outcome for outcome in outcomes if outcome.wrong]
 
 
 @pytest.mark.slow
@@ -41,5 +42,7 @@ def test_one_rank_makes_no_progress(tmp_path):
 def test_many_steps(tmp_path):
     """One of so many faults that they take minutes; ``python -m tests.fuzz.faults`` tries all."""
     at_once = len(os.sched_getaffinity(0))
-    outcomes = attack(RANKS, small_search(tmp_path), tmp_path, at_once, lambda steps: faults_of(steps, [*KINDS])[::37])
+    outcomes = attack(
+        RANKS, small_search(tmp_path), tmp_path, 2 * at_once, lambda steps: faults_of(steps, [*KINDS])[::37]
+    )
     assert len(outcomes) > 50 and not [outcome for outcome in outcomes if outcome.wrong]
