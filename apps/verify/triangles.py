@@ -12,7 +12,7 @@ from cusp.runtime.compiled_code import njit
 from cusp.runtime.devices import to_host
 from gluon.sync import Sync
 
-WORK = 1 << 29  # entries of rows to look at
+LEAST_WORK, WORK_PER_EDGE = 1 << 22, 16  # entries of rows to look at
 CAPACITY = 1 << 22  # entries of neighbourhoods that travel at a time
 
 
@@ -54,15 +54,16 @@ def verify_triangles(graph: Partition, sync: Sync, figures: dict[str, Any], labe
 def recount(graph: Partition, sync: Sync, counts: np.ndarray) -> None:
     """Compare twice the triangles at nodes with the common neighbours counted anew. Collective."""
     gids = graph.gids[: graph.num_masters]
-    work = sync.total(int((graph.degrees**2).sum()))[0]
-    drawn = np.flatnonzero(splitmix64(gids, seed=1) <= np.uint64(min(WORK / max(work, 1), 1.0) * (2**64 - 2048)))
+    allowed = max(LEAST_WORK, WORK_PER_EDGE * graph.num_edges)
+    share = allowed / max(allowed, *sync.total(int((graph.degrees**2).sum())))
+    drawn = np.flatnonzero(splitmix64(gids, seed=1) <= np.uint64(share * (2**64 - 2048)))
     cuts = cut_rows(graph.degrees[drawn], CAPACITY // sync.comm.size)
     for turn in range(max(sync.comm.allgather(len(cuts)))):
         local = drawn[cuts[turn]] if turn < len(cuts) else drawn[:0]
-        rows = [graph.gids[graph.targets[graph.offsets[lid] : graph.offsets[lid + 1]]] for lid in local]
-        everyone = sync.comm.allgather((graph.degrees[local], np.concatenate([gids[:0], *rows])))
-        common = [_count_common(graph, sizes, members) for sizes, members in everyone]
-        twice = np.array(sync.total(*np.concatenate(common)), np.int64)
+        sizes = graph.degrees[local]
+        places = np.repeat(graph.offsets[local + 1] - np.cumsum(sizes), sizes) + np.arange(sizes.sum())
+        everyone = sync.comm.allgather((sizes, graph.gids[graph.targets[places]]))
+        twice = sync.comm.allreduce(np.concatenate([_count_common(graph, *lists) for lists in everyone]))
         first = sum(sizes.size for sizes, _ in everyone[: sync.comm.rank])
         wrong = np.flatnonzero(twice[first : first + local.size] != 2 * counts[local])
         message = None

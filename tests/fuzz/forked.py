@@ -6,6 +6,7 @@ the signals that it gets, and ends as the fork did, whose end it is if the stand
 """
 
 import contextlib
+import ctypes
 import fcntl
 import json
 import os
@@ -17,6 +18,7 @@ import sys
 
 PASSED = (signal.SIGINT, signal.SIGTERM, signal.SIGCONT)
 FAR = 500  # numbers of files that nobody else has
+DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl
 
 
 def stand_in(path: str, argv: list[str]) -> None:
@@ -88,6 +90,8 @@ def _fork(stand_in: socket.socket) -> tuple[int, list[str]]:
         for file in files:
             os.close(file)
         return pid, []
+    ctypes.CDLL(None).prctl(DEATH_SIGNAL, signal.SIGKILL)  # nothing outlives the server
+    os.nice(5)  # the server, stand-ins and launchers come first
     far = [fcntl.fcntl(file, fcntl.F_DUPFD, FAR) for file in files]
     os.closerange(3, FAR)
     for file, number in zip(far, numbers):
