@@ -240,7 +240,7 @@ def _tell(kind: type[BaseException], error: BaseException, trace: TracebackType 
     """Write the traceback of an error; of one that the user can correct, a line."""
     import traceback  # takes time, which programs without errors save
 
-    text = prefixed("".join(traceback.format_exception(kind, error, trace)))
+    text = "".join(traceback.format_exception(kind, error, trace))
     if issubclass(kind, InputError):
         while trace and trace.tb_next:
             trace = trace.tb_next

@@ -34,7 +34,7 @@ from fuzz import forked
 from scripts import mpirun
 
 PATIENCE = 10.0  # seconds after a fault in which all ranks have to end, and after --timeout
-TIMEOUT = 1.0  # of --timeout, for ranks that sleep or are stopped; it counts from the fault on
+TIMEOUT = 2.0  # of --timeout, for ranks that sleep or are stopped; it counts from the fault on
 SHORTER = 0.5  # seconds that ranks wait for each other's words, which they have at once in so small a job
 LIMIT = 120.0  # seconds in which a rank has to come to its step
 KINDS = ("raise", "defect", "exit", "kill", "sleep", "stop")
@@ -162,8 +162,8 @@ class Steps:
         """Until the fault, all is progress for ``--timeout``; then the main thread gives way to other jobs."""
         while not (self.notes / "fault").exists():
             progress()
-            time.sleep(TIMEOUT / 5)
-        os.setpriority(os.PRIO_PROCESS, os.getpid(), 19)
+            time.sleep(TIMEOUT / 10)
+        os.setpriority(os.PRIO_PROCESS, os.getpid(), 10)  # not too far: it may hold the lock of Python
 
 
 def _stack() -> Iterator[FrameType]:
@@ -265,7 +265,7 @@ def one(ranks: Ranks, argv: list[str], fault: Fault, place: str, notes: Path) ->
 
 def judged(kind: str, code: int, text: str) -> str:
     """What is wrong with the end of a job."""
-    told = [line for line in text.splitlines() if re.search(r"error: |left with exit code|^\[rank.*Traceback", line)]
+    told = [line for line in text.splitlines() if re.search(r"error: |left with exit code|^(\[rank.*)?Traceback", line)]
     if code == 0:
         return "exit code 0"
     if text.count("Traceback") != (kind == "defect"):
