@@ -35,14 +35,11 @@ class Search(NamedTuple):
         What the values are called there.
     reduction : Reduction
         Keeps the better one.
-    where : str, optional
-        A condition: other edges offer nothing.
     """
 
     candidate: str
     label: str
     reduction: Reduction
-    where: str | None = None
 
     def operator(self, delta: float | None = None) -> EdgeOperator:
         """The pass along edges that it repeats; with ``delta``, in the order of its values, in buckets that wide."""
@@ -74,7 +71,7 @@ class Search(NamedTuple):
 @functools.cache
 def _operator(search: Search, delta: float | None) -> EdgeOperator:
     priority = None if delta is None else search.label
-    return EdgeOperator(search.candidate, f"dst.{search.label}", search.where, priority=priority, delta=delta)
+    return EdgeOperator(search.candidate, f"dst.{search.label}", priority=priority, delta=delta)
 
 
 HOPS = Search("src.distance + 1", "distance", MIN)

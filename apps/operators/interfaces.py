@@ -1,6 +1,8 @@
 """What operators of several algorithms need from every device."""
 
 import math
+import weakref
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -17,6 +19,18 @@ SPARSE = 5  # edges per node
 def is_sparse(part: "Partition") -> bool:
     """Whether a graph is a road map or another lattice, as a rule: searches have many levels, with few nodes each."""
     return part.num_edges < SPARSE * part.num_nodes
+
+
+_KEPT: dict[tuple[int, Any], Any] = {}
+
+
+def kept_with(part: "Partition", name: Any, make: Callable[[], Any]) -> Any:
+    """What ``make()`` returned when this name was first asked for; it is kept as long as the partition."""
+    key = id(part), name
+    if key not in _KEPT:
+        _KEPT[key] = make()
+        weakref.finalize(part, _KEPT.pop, key, None)
+    return _KEPT[key]
 
 
 def choose_delta(mean_weight: float, mean_degree: float) -> float:

@@ -4,13 +4,12 @@ The near and the far pile of Davidson, Baxter, Garland, Owens (IPDPS 2014). A no
 priority was higher. The pile forgets it when it is next looked through.
 """
 
-import weakref
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from cusp.apps.operators.frontier_cpu import get_bit, set_bit
+from cusp.apps.operators.interfaces import kept_with
 from cusp.kernels.bits import first_bit
 from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
@@ -49,18 +48,6 @@ def make_pending(part: Partition, dtype: np.dtype) -> Pending:
     places, limits = np.zeros(PLACES, np.int64), np.zeros(LIMITS, dtype)
     lists = kept_with(part, "ring and pile", lambda: np.zeros((3, part.num_proxies + 1), np.uint32))
     return Pending(lists, near, later, places, limits)
-
-
-_KEPT: dict[tuple[int, Any], Any] = {}
-
-
-def kept_with(part: Partition, name: Any, make: Callable[[], Any]) -> Any:
-    """What ``make()`` returned when this name was first asked for; it is kept as long as the partition."""
-    key = id(part), name
-    if key not in _KEPT:
-        _KEPT[key] = make()
-        weakref.finalize(part, _KEPT.pop, key, None)
-    return _KEPT[key]
 
 
 @njit(cache=True, nogil=True)

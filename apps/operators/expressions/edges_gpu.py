@@ -1,7 +1,6 @@
 """Edge operators on the GPU: the kernels of edges.cuh around an expression, compiled by NVRTC when first called."""
 
 import functools
-import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from cusp.apps.operators.expressions.interfaces import Load, Pass
 from cusp.apps.operators.frontier_gpu import Queue, queue_for, threads_for
+from cusp.apps.operators.interfaces import kept_with
 from cusp.apps.operators.sums.rows_gpu import RowGroups, group_rows
 from cusp.kernels.cuda import Struct, c_type, load, many_threads, struct
 from cusp.partition import Partition
@@ -117,16 +117,9 @@ def lines_of(loads: Iterable[Load]) -> str:
     return "\n".join(f"    const {load.kind} {load.variable} = {load.text};" for load in loads)
 
 
-_KEPT: dict[tuple[Any, ...], Any] = {}
-
-
 def kept(part: Partition, offsets: Any, make: Callable[[Partition, Any], Any]) -> Any:
     """What ``make`` returns for the rows of a partition, kept as long as the partition."""
-    key = (make, id(part), offsets.data.ptr)
-    if key not in _KEPT:
-        _KEPT[key] = make(part, offsets)
-        weakref.finalize(part, _KEPT.pop, key, None)
-    return _KEPT[key]
+    return kept_with(part, (make, offsets.data.ptr), lambda: make(part, offsets))
 
 
 def _make_queue(part: Partition, offsets: Any) -> Queue:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cusp.apps.operators.frontier_cpu import get_bit, set_bit
-from cusp.apps.operators.pending_cpu import BUCKETS, Pending, begin, kept_with
+from cusp.apps.operators.interfaces import kept_with
+from cusp.apps.operators.pending_cpu import BUCKETS, Pending, begin
 from cusp.kernels.bits import first_bit
 from cusp.partition import Partition
 from cusp.runtime import watchdog
