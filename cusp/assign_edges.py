@@ -7,7 +7,7 @@ import numpy as np
 from cusp.assign_masters import Masters
 from cusp.errors import together
 from cusp.policies.state import block_starts, combine_state, copy_state, start_state
-from cusp.prepare_rules import PreparedRules
+from cusp.prepare_rules import PreparedRules, call_once
 from cusp.runtime.devices import to_host
 from cusp.runtime.threads import in_parallel, row_spans
 
@@ -35,7 +35,8 @@ def assign_edges(rules: PreparedRules, masters: Masters, comm: "Intracomm") -> n
     travels = False
     state, before = start_state(policy.make_estate, rules.prop, policy, comm)
     if rules.state is not None and rules.compiled.uses.estate:
-        state, before = rules.state, copy_state(rules.state)
+        state = call_once(rules, policy.settle, copy_state(rules.state), comm)
+        before = copy_state(state)
 
     def ask(begin: int, end: int, state: Any = state) -> None:
         rules.run("assign_edges", begin, end, num_parts, masters.view, masters.of_slice, state, owners)

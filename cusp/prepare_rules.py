@@ -135,10 +135,16 @@ def _look_ahead(rules: PreparedRules, neighbors: Neighbors, comm: "Intracomm") -
                 with together(comm):
                     rules.run("visit_nodes", begin, end, state)
                 before = combine_state(state, before, policy.combine, comm, neighbors)
-    if policy.finish:
-        with together(comm), of_the_user(f"policy {policy.name}: finish raised"):
-            policy.finish(rules.prop, state, comm)
-        combine_state(state, before, policy.combine, comm, neighbors)
+    return call_once(replace(rules, state=state), policy.finish, before, comm)
+
+
+def call_once(rules: PreparedRules, function: Callable | None, before: Any, comm: "Intracomm") -> Any:
+    """Let a policy do something on all ranks between its phases; the state that it leaves. Collective."""
+    policy, state = rules.compiled.policy, rules.state
+    if function:
+        with together(comm), of_the_user(f"policy {policy.name}: {function.__name__} raised"):
+            function(rules.prop, state, comm)
+        combine_state(state, before, policy.combine, comm, rules.neighbors)
     return state
 
 

@@ -90,6 +90,7 @@ AT = {  # where a rule of a user is, so that an error can say it
 
 
 INTERPRETED = "cusp_interpreted"  # module of loops that numba has not compiled
+BITS = "cusp.kernels.bits"  # numba knows these functions already, in another form
 NO_RANK = np.iinfo(np.int64).min
 NOT_COMPILED = (numba.core.errors.NumbaError, numba.core.errors.UnsupportedBytecodeError)
 
@@ -250,7 +251,8 @@ def rule_at(module: str, path: str, name: str) -> Callable:
 def jit(rule: Callable) -> Callable:
     """Compile a rule with the functions that it calls by a name of its module; indices are checked in a user's."""
     assert isinstance(rule, FunctionType)
-    called = {name: jit(function) for name, function in helpers_of(rule).items()}
+    helpers = {name: function for name, function in helpers_of(rule).items() if function.__module__ != BITS}
+    called = {name: jit(function) for name, function in helpers.items()}
     names = {**rule.__globals__, **called}
     function = FunctionType(rule.__code__, names, rule.__name__, rule.__defaults__, rule.__closure__)
     return njit(nogil=True, boundscheck=not is_ours(rule))(function)

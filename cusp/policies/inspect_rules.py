@@ -78,7 +78,8 @@ def uses_of(policy: Policy) -> Uses:
     _check_signature(policy, policy.master, MASTER_ARGUMENTS)
     _check_signature(policy, policy.edge, EDGE_ARGUMENTS)
     before = []
-    for function, names in ((policy.visit, VISIT_ARGUMENTS), (policy.finish, FINISH_ARGUMENTS)):
+    once = ((policy.finish, FINISH_ARGUMENTS), (policy.settle, FINISH_ARGUMENTS))
+    for function, names in ((policy.visit, VISIT_ARGUMENTS), *once):
         if function:
             _check_signature(policy, function, names)
             before.append(function)
@@ -165,7 +166,7 @@ def fingerprint(rule: Callable) -> bytes:
 def described(policy: Policy) -> str:
     """A policy in words that differ from those of others; where its rules are does not count."""
     states = policy.make_mstate, policy.make_estate, policy.make_state
-    rules = policy.master, policy.edge, *states, policy.visit, policy.finish
+    rules = policy.master, policy.edge, *states, policy.visit, policy.finish, policy.settle
     words = b"".join(fingerprint(rule) if isinstance(rule, FunctionType) else b"-" for rule in rules)
     parameters = (
         policy.grid,

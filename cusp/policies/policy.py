@@ -11,6 +11,7 @@ combines built-in rules, for example ``contiguous+hybrid``. A policy may look at
 
     def visit(prop, node, state): ...                                  asked about every node, before masters
     def finish(prop, state, comm): ...                                 then called once, on all ranks
+    def settle(prop, state, comm): ...                                 the same between masters and edges
 
 What they leave in ``state``, which ``make_state(prop)`` makes, both rules get as their state.
 """
@@ -36,6 +37,7 @@ from cusp.runtime.files import read_input
 DEFAULT_THRESHOLD = 1000  # as in the shipped CuSP; PowerLyra uses 100
 DEFAULT_ROUNDS = 100  # as in CuSP
 RULES = ("get_master", "get_edge_owner")
+PHASES = ("visit", "finish", "settle")  # which a policy with state may have
 PLUGINS = "cusp.policies"  # the entry-point group of installed packages
 
 
@@ -113,11 +115,13 @@ class Policy:
     strict : bool
         Stop at a rule that numba cannot compile, instead of interpreting it with a warning.
     make_state : function (prop) -> namedtuple of arrays, or None
-        State of both rules, of ``visit`` and of ``finish``; instead of ``make_mstate`` and ``make_estate``.
+        State of both rules, ``visit``, ``finish`` and ``settle``; instead of ``make_mstate`` and ``make_estate``.
     visit : function (prop, node, state), or None
         Asked about every node before masters are assigned, in ``passes``.
     finish : function (prop, state, comm), or None
         Called on all ranks after the visits.
+    settle : function (prop, state, comm), or None
+        Called on all ranks when masters are assigned, before edges are.
     order : {'degree'} or None
         The order in which each rank asks the master rule about its nodes: by descending degree; None: as in the graph.
     """
@@ -138,6 +142,7 @@ class Policy:
     make_state: Callable | None = None
     visit: Callable | None = None
     finish: Callable | None = None
+    settle: Callable | None = None
     order: str | None = None
 
     @property
@@ -267,7 +272,7 @@ def _from_module(name: str, module: Any, parameters: dict[str, Any]) -> Policy:
     if not isinstance(combine, Mapping | None):
         raise PolicyError(f"{name}: combine is {shortened(repr(combine))}, not a dict such as {{'load': 'max'}}")
     makers = {"make_mstate": mstate, "make_estate": estate}
-    more: dict[str, Any] = {key: getattr(module, key, None) for key in ("make_state", "visit", "finish")}
+    more: dict[str, Any] = {key: getattr(module, key, None) for key in ("make_state", *PHASES)}
     for key, make in (makers | more).items():
         if make is not None and not callable(make):
             raise PolicyError(f"{name}: {key} is {shortened(repr(make))}, not a function")
@@ -285,7 +290,7 @@ def _check_phases(name: str, makers: Mapping[str, Any], more: Mapping[str, Any])
     both = [key for key, make in makers.items() if make and more["make_state"]]
     if both:
         raise PolicyError(f"{name}: has make_state, the state of both rules, and {both[0]}; leave one of them out")
-    alone = [key for key in ("visit", "finish") if more[key] and not more["make_state"]]
+    alone = [key for key in PHASES if more[key] and not more["make_state"]]
     if alone:
         raise PolicyError(f"{name}: {alone[0]} has no state to leave anything in; add make_state(prop)")
 

@@ -52,6 +52,8 @@ class Prop:
         1 if some parts get more than others, else 0.
     num_places : int
         Number of nodes that this rank's slice touches, see :meth:`place`.
+    degrees : (num_places,) int64
+        :meth:`total_degree` of the node at each place, if a rule asks for that or for :meth:`all_neighbors`.
     """
 
     __slots__ = (

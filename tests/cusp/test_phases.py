@@ -1,4 +1,4 @@
-"""Policies that look at the graph before: visits, finish, the order of nodes, state of nodes; 2ps and hep."""
+"""Policies that look at the graph before: visits, finish, settle, the order of nodes, state of nodes; 2ps and hep."""
 
 from collections import namedtuple
 from dataclasses import replace
@@ -47,6 +47,13 @@ def finish(prop, state, comm):
 def get_master(prop, node, state, masters):
     assert state.calls[0] == PASSES * prop.num_nodes and state.calls[1] == prop.num_parts * (prop.num_parts + 1) // 2
     return state.lowest[prop.place(node)] % prop.num_parts
+
+def settle(prop, state, comm):
+    state.calls[1] += comm.rank + 1
+
+def get_edge_owner(prop, src, dst, src_master, dst_master, state):
+    assert state.calls[1] == prop.num_parts * (prop.num_parts + 1)
+    return src_master
 """
 
 
@@ -113,6 +120,7 @@ def test_fewer_replicas(comm, shared_tmp, name):
             estimate(read_slice(path, comm, weights=False), policy, size, "edges", comm).quality for policy in policies
         )
         assert found.replication < 0.95 * other.replication
+        print(name, size, found.replication / other.replication, found.edge_balance)
         assert found.edge_balance <= 1.12
         alone = estimate(
             read_slice(path, ranks.MPI.COMM_SELF, weights=False), policies[0], size, "edges", ranks.MPI.COMM_SELF
@@ -139,6 +147,7 @@ def test_file_of_the_tutorial(comm, shared_tmp):
         ("order = 'random'\n", "choose one of"),
         ("make_state = make_mstate = print\n", "leave one of them out"),
         ("make_state = print\ndef visit(prop):\n    pass\n", "visit has 1 arguments, not 3"),
+        ("def settle(prop, state, comm):\n    pass\n", "settle has no state"),
         ("make_state = 3\n", "not a function"),
     ],
 )
@@ -150,7 +159,7 @@ def test_mistakes(text, message):
         )
 
 
-@pytest.mark.parametrize("name", ["visit", "finish", "make_state", "order"])
+@pytest.mark.parametrize("name", ["visit", "finish", "settle", "make_state", "order"])
 def test_ranks_compare_phases(name):
     """A policy is another one if what it does before, or in which order, is."""
     policy = load_policy("2ps")

@@ -4,11 +4,13 @@ Phase one is that of 2PS (Mayer et al., ICDE 2022): nodes join clusters of bound
 clusters are dealt to the parts. In phase two a node chooses a part for its edges to nodes of higher degree::
 
     score(r) = neighbours of higher degree that have edges on r + (has the node itself edges on r)
+               - 1.3 x such neighbours x (share of its room that r has used)
 
-The part of its cluster decides between equal ones, then the load. So an edge is stored with the master of its end of
-lower degree: of hubs, the edges are where their neighbours are. Bound: a part has room for 1.05 times its share of the
-edges; a node that fits nowhere goes where most room is left. Weakness: ten bytes of state for each node of the graph,
-on each rank.
+The part of its cluster decides between equal ones, then the load. Where edges are left whose other end has no edges
+there, they go to a second part, a third ... that saves more than the replica which it costs. An edge is stored, of the
+parts that have both of its ends, on the one with most room. Bound: in phase two a part has room for 1.05 times its
+share of the edges; a node that fits nowhere goes where most room is left. Weakness: 18 bytes of state for each node of
+the graph, on each rank, and as much again for each node that its slice touches.
 """
 
 import heapq
@@ -16,15 +18,21 @@ from collections import namedtuple
 
 import numpy as np
 
-State = namedtuple("State", "cluster volume part replicas room score")
-combine = {"cluster": "reader", "part": "local", "replicas": "or", "room": "split", "score": "local"}
+from cusp.kernels.bits import popcount
+from cusp.runtime.compiled_code import njit
+
+State = namedtuple("State", "cluster volume part replicas room limit hits ends")
+combine = {
+    "cluster": "reader", "part": "local", "replicas": "or", "room": "split", "limit": "local", "hits": "local",
+    "ends": "local",
+}  # fmt: skip
 order = "degree"
 
 
 def make_state(prop):  # type: ignore[no-untyped-def]
     """Of a node that this rank touches: its cluster, -1 before its first visit, and the parts that have edges of it,
     as bits. Of a cluster, which has the name of a node: the edges of its nodes, its part. Of a part: for how many more
-    edges of this rank it has room; a score.
+    edges of this rank it has room, and for how many it had; how many ends of some edges are there. Such ends.
     """
     words = (prop.num_parts + 63) // 64
     return State(
@@ -32,32 +40,35 @@ def make_state(prop):  # type: ignore[no-untyped-def]
         np.zeros(prop.num_nodes, np.int64),
         np.zeros(prop.num_nodes, np.int16),
         np.zeros((prop.num_places, words), np.uint64),
-        np.zeros(prop.num_parts, np.int64),
-        np.zeros(prop.num_parts, np.int64),
+        *np.zeros((3, prop.num_parts), np.int64),
+        np.zeros(prop.degrees.max(initial=0), np.int64),
     )
 
 
 def visit(prop, node, state):  # type: ignore[no-untyped-def]
     """Of the two ends of each edge, that of the smaller cluster joins the other's, if its volume allows."""
     most = 0.3 * prop.num_edges / prop.num_parts
-    here, mine = prop.place(node), prop.total_degree(node)
-    _found(state.cluster, state.volume, node, here, mine)
+    here = prop.place(node)
+    mine, rows = prop.degrees[here], prop.indptr.size - 1
+    cluster, volume = state.cluster, state.volume
+    _found(cluster, volume, node, here, mine)
     for other in prop.all_neighbors(node):
-        there, theirs, is_ours = prop.place(other), prop.total_degree(other), prop.out_degree(other) >= 0
+        there = prop.place(other)
+        theirs, is_ours = prop.degrees[there], there < rows
         if is_ours:
-            _found(state.cluster, state.volume, other, there, theirs)
-        a, b = state.cluster[here], state.cluster[there]
-        if a == b or b < 0 or state.volume[a] > most or state.volume[b] > most:
+            _found(cluster, volume, other, there, theirs)
+        a, b = cluster[here], cluster[there]
+        if a == b or b < 0 or volume[a] > most or volume[b] > most:
             continue
-        if state.volume[a] - mine <= state.volume[b] - theirs:
-            if state.volume[b] + mine <= most:
-                state.volume[a] -= mine
-                state.volume[b] += mine
-                state.cluster[here] = b
-        elif is_ours and state.volume[a] + theirs <= most:
-            state.volume[b] -= theirs
-            state.volume[a] += theirs
-            state.cluster[there] = a
+        if volume[a] - mine <= volume[b] - theirs:
+            if volume[b] + mine <= most:
+                volume[a] -= mine
+                volume[b] += mine
+                cluster[here] = b
+        elif is_ours and volume[a] + theirs <= most:
+            volume[b] -= theirs
+            volume[a] += theirs
+            cluster[there] = a
 
 
 def _found(cluster, volume, node, place, degree):  # type: ignore[no-untyped-def]
@@ -70,8 +81,8 @@ def _found(cluster, volume, node, place, degree):  # type: ignore[no-untyped-def
 def finish(prop, state, comm):  # type: ignore[no-untyped-def]
     """The largest clusters first, each to the part that has least for its share."""
     shares = [prop.share(part) for part in range(prop.num_parts)]
-    edges = 1.05 * state.volume.sum() / 2 / prop.all_shares / comm.size
-    state.room[:] = [edges * share if share else -prop.num_edges for share in shares]
+    _make_room(prop, state, 1.05 * state.volume.sum() / 2 / comm.size)
+    state.limit[:] = np.maximum(state.room, 1)
     loads = [(0.0, part) for part, share in enumerate(shares) if share]
     clusters = np.flatnonzero(state.volume)
     for cluster in clusters[np.argsort(-state.volume[clusters], kind="stable")].tolist():
@@ -80,56 +91,146 @@ def finish(prop, state, comm):  # type: ignore[no-untyped-def]
         heapq.heapreplace(loads, (load + int(state.volume[cluster]) / shares[part], part))
 
 
+def _make_room(prop, state, edges):  # type: ignore[no-untyped-def]
+    """Each part has room for its share of some edges; one without a share has less than none."""
+    shares = np.array([prop.share(part) for part in range(prop.num_parts)])
+    state.room[:] = np.where(shares, edges * shares / prop.all_shares, -prop.num_edges)
+
+
 def get_master(prop, node, state, masters):  # type: ignore[no-untyped-def]
     """The part that has edges of most of those that a node's edges lead to."""
-    here, mine = prop.place(node), prop.total_degree(node)
-    if mine == 0:
+    here = prop.place(node)
+    if prop.degrees[here] == 0:
         return prop.reader(node)
-    state.score[:] = 0
-    own = 0
+    own = _collect(prop, node, here, state, masters)
+    first = _first_part(prop, state, here, own, masters[node])
+    left = _keep_lacking(state, first, own)
+    while left:
+        part = _part_that_pays(prop, state, here, left, first)
+        if part < 0:
+            break
+        moved = left - _keep_lacking(state, part, left)
+        state.room[part] -= moved
+        own, left = own - moved, left - moved
+        _mark(state.replicas, here, part)
+    for i in range(left):
+        _mark(state.replicas, state.ends[i], first)
+    state.room[first] -= own
+    _mark(state.replicas, here, first)
+    return first
+
+
+def _collect(prop, node, here, state, masters):  # type: ignore[no-untyped-def]
+    """List the neighbours of higher degree. In a later pass, a node has edges where the others were put before."""
+    own, mine, again = 0, prop.degrees[here], masters[node] >= 0
     for other in prop.all_neighbors(node):
-        if _is_lower(node, mine, other, prop.total_degree(other)):
+        there = prop.place(other)
+        theirs = prop.degrees[there]
+        if mine < theirs or (mine == theirs and node > other):
+            state.ends[own] = there
             own += 1
-            _count(state.replicas, prop.place(other), state.score)
-        elif masters[other] >= 0:
-            _mark(state.replicas, here, masters[other])  # by the pass before
-    _count(state.replicas, here, state.score)
-    state.score[state.part[state.cluster[here]]] += 1
-    if masters[node] >= 0:
-        state.score[masters[node]] += 1
-    best = np.argmax(state.room)
+        elif again:
+            _mark(state.replicas, here, masters[other])
+    return own
+
+
+def _first_part(prop, state, here, own, before):  # type: ignore[no-untyped-def]
+    """The part with the highest score, twice: so one point can decide between equals."""
+    _count(state, own)
+    best, most = np.argmax(state.room), -np.inf
     for part in range(prop.num_parts):
         if state.room[part] >= own:
-            more = state.score[part] - state.score[best]
-            if more > 0 or (more == 0 and state.room[part] > state.room[best]):
-                best = part
-    state.room[best] -= own
-    _mark(state.replicas, here, best)
-    for other in prop.all_neighbors(node):
-        if _is_lower(node, mine, other, prop.total_degree(other)):
-            _mark(state.replicas, prop.place(other), best)
+            score = 2.0 * (state.hits[part] + _has(state.replicas, here, part)) + 2.6 * own * _unused(state, part)
+            score += (part == state.part[state.cluster[here]]) + (part == before)
+            if score > most or (score == most and state.room[part] > state.room[best]):
+                best, most = part, score
     return best
 
 
-def get_edge_owner(prop, src, dst, src_master, dst_master, state):  # type: ignore[no-untyped-def]
-    """The master of the end of lower degree."""
-    return src_master if _is_lower(src, prop.total_degree(src), dst, prop.total_degree(dst)) else dst_master
+def _part_that_pays(prop, state, here, own, first):  # type: ignore[no-untyped-def]
+    """Another part that has more of the other ends than a replica of the node costs, if it has none there; or -1."""
+    _count(state, own)
+    best, most = -1, 0.0
+    for part in range(prop.num_parts):
+        if state.room[part] > state.hits[part] > 0:
+            saved = state.hits[part] * (1 + 1.3 * (_unused(state, part) - _unused(state, first)))
+            saved -= 0 if _has(state.replicas, here, part) else 2
+            if saved > most:
+                best, most = part, saved
+    return best
 
 
-def _is_lower(node, degree, other, degree_of_other):  # type: ignore[no-untyped-def]
-    """Whether a node comes after another in the order of get_master."""
-    return degree < degree_of_other or (degree == degree_of_other and node > other)
+def _unused(state, part):  # type: ignore[no-untyped-def]
+    """The share of its room that a part has left."""
+    return state.room[part] / state.limit[part]
 
 
-def _count(replicas, place, score):  # type: ignore[no-untyped-def]
-    """Two points for each part that has edges of a node; one can decide between equals."""
-    for word in range(replicas.shape[1]):
-        bits = replicas[place, word]
-        first = 64 * word
-        for bit in range(min(64, score.size - first)):
-            score[first + bit] += np.int64((bits >> np.uint64(bit)) & np.uint64(1)) * 2
+def _count(state, own):  # type: ignore[no-untyped-def]
+    """How many of the listed ends have edges on each part."""
+    state.hits[:] = 0
+    for i in range(own):
+        for word in range(state.replicas.shape[1]):
+            bits = state.replicas[state.ends[i], word]
+            hits = state.hits[64 * word : 64 * word + 64]
+            for bit in range(hits.size):
+                hits[bit] += np.int64((bits >> np.uint64(bit)) & np.uint64(1))
+
+
+def _keep_lacking(state, part, own):  # type: ignore[no-untyped-def]
+    """Keep those of the listed ends that have no edges on a part; return their number."""
+    left = 0
+    for i in range(own):
+        if not _has(state.replicas, state.ends[i], part):
+            state.ends[left] = state.ends[i]
+            left += 1
+    return left
+
+
+def _has(replicas, place, part):  # type: ignore[no-untyped-def]
+    """Whether a part has edges of a node."""
+    return (replicas[place, part >> 6] >> np.uint64(part & 63)) & np.uint64(1) != 0
 
 
 def _mark(replicas, place, part):  # type: ignore[no-untyped-def]
     """A part has edges of a node."""
     replicas[place, part >> 6] |= np.uint64(1) << np.uint64(part & 63)
+
+
+def settle(prop, state, comm):  # type: ignore[no-untyped-def]
+    """Each part has room for its share, less the edges that can be nowhere else."""
+    forced = np.zeros(prop.num_parts, np.int64)
+    _count_forced(prop, state.replicas, forced)
+    _make_room(prop, state, prop.num_edges / comm.size)
+    state.room[:] -= comm.allreduce(forced) // comm.size
+
+
+@njit(cache=True, nogil=True)
+def _count_forced(prop, replicas, forced):  # type: ignore[no-untyped-def]
+    """By part, the edges of this slice of which no other part has both ends."""
+    for row in range(prop.indptr.size - 1):
+        for e in range(prop.indptr[row], prop.indptr[row + 1]):
+            there, found, part = prop.place(np.int64(prop.targets[e])), 0, 0
+            for word in range(replicas.shape[1]):
+                bits = replicas[row, word] & replicas[there, word]
+                if bits:
+                    found += np.int64(popcount(bits))
+                    part = 64 * word + np.int64(popcount(~bits & (bits - np.uint64(1))))
+            if found == 1:
+                forced[part] += 1
+
+
+def get_edge_owner(prop, src, dst, src_master, dst_master, state):  # type: ignore[no-untyped-def]
+    """Of the parts that have both ends, the one with most room."""
+    here, there, found, best = prop.place(src), prop.place(dst), 0, src_master
+    replicas, room = state.replicas, state.room
+    for word in range(replicas.shape[1]):
+        bits = replicas[here, word] & replicas[there, word]
+        while bits:
+            part = 64 * word + np.int64(popcount(~bits & (bits - np.uint64(1))))
+            if found == 0 or room[part] > room[best]:
+                best = part
+            found += 1
+            bits &= bits - np.uint64(1)
+    if found > 1:
+        room[best] -= 1
+    return best
