@@ -9,8 +9,8 @@ clusters are dealt to the parts. In phase two a node chooses a part for its edge
 The part of its cluster decides between equal ones, then the load. Where edges are left whose other end has no edges
 there, they go to a second part, a third ... that saves more than the replica which it costs. An edge is stored, of the
 parts that have both of its ends, on the one with most room. Bound: in phase two a part has room for 1.05 times its
-share of the edges; a node that fits nowhere goes where most room is left. Weakness: 18 bytes of state for each node of
-the graph, on each rank, and as much again for each node that its slice touches.
+share of the edges; a node that fits nowhere goes where most room is left. Weakness: on each rank, ten bytes
+of state for each node of the graph, and 16 or more for each that its slice touches.
 """
 
 import heapq
