@@ -35,6 +35,10 @@ def load() -> ModuleType:
         A launcher has started several ranks, and there is no MPI library.
     """
     ranks, _ = signals.launched()
+    with contextlib.suppress(ImportError):
+        # Its trees that reduce Python objects begin with a copy of the communicator, made with Python's lock: if a rank
+        # does not come there, no thread of the others runs any more.
+        importlib.import_module("mpi4py").rc.fast_reduce = False
     if ranks > 1:
         signals.end_all_on_error()
         watchdog.watch()

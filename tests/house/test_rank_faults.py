@@ -31,10 +31,15 @@ def test_one_rank_fails(tmp_path):
 
 @pytest.mark.limit(300)
 def test_one_rank_makes_no_progress(tmp_path):
-    """It sleeps, or is stopped: ``--timeout`` ends all, from their first call on."""
+    """It sleeps, or is stopped: ``--timeout`` ends all, from their first call on, and where they reduce objects."""
     choose = some_of(("sleep", "stop"))
-    outcomes = attack(RANKS, small_search(tmp_path), tmp_path, 5, lambda steps: [*choose(steps), Fault(0, 1, "stop")])
-    assert len(outcomes) == 5 and not [outcome for outcome in outcomes if outcome.wrong]
+
+    def choose_more(steps: list[list[str]]) -> list[Fault]:
+        reduces = next(step for step, place in enumerate(steps[2]) if place.endswith("allreduce"))
+        return [*choose(steps), Fault(0, 1, "stop"), Fault(reduces, 2, "stop")]
+
+    outcomes = attack(RANKS, small_search(tmp_path), tmp_path, 6, choose_more)
+    assert len(outcomes) == 6 and not [outcome for outcome in outcomes if outcome.wrong]
 
 
 @pytest.mark.slow
