@@ -300,6 +300,8 @@ def test_a_long_path_is_no_long_verification(comm, shared_tmp, monkeypatch, ring
 @pytest.mark.parametrize("name", [name for name in APPS if name != "triangles"])  # which counts on the host
 def test_edges_stay_on_the_device(comm, shared_tmp, monkeypatch, name):
     """No array with an entry for each edge is copied to the host, and no partition as a whole."""
+    if (name, parts.DEVICE) == ("betweenness", "cpu"):
+        pytest.skip("CPUs copy a small graph to every rank")
     app = app_of(name)
     chosen = {"bfs": {"parents": True}, "forest": {"roots": [3, 7]}, "path": {"targets": [5]}}.get(name, {})
     options = Keywords(app.name, app.add_options).read(chosen)
