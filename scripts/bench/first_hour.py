@@ -18,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from cusp.apps.run.output import commit
 from scripts.bench.shared.rows import ROOT, add_file_options, keep, table
 
 SCRIPT = """import {library}
@@ -80,9 +81,8 @@ def run(options: argparse.Namespace) -> None:
                 (home / "answer.csv").unlink(missing_ok=True)
                 answers.append(_minutes(home, variables, "python first.py" if kind.script else line))
                 _compare(home / "answer.csv", expected[kind.ids], kind.title)
-            rows.append(
-                {"kind": kind.title, "install": install + extra[package], "first": answers[0], "second": answers[1]}
-            )
+            minutes = {"install": install + extra[package], "first": answers[0], "second": answers[1]}
+            rows.append({"kind": kind.title, **minutes, "commit": commit()})
             keep(rows[-1:], options.rows)
     cells = [[str(row["kind"])] + [f"{row[name]:.2f}" for name in ("install", "first", "second")] for row in rows]
     print(table([["own data", "install", "first", "second"], *cells]))
