@@ -64,7 +64,7 @@ def _parquet(random: np.random.Generator) -> bytes:
     columns = [pyarrow.array(pairs[:, 0]), pyarrow.array(pairs[:, 1]), pyarrow.array(weights)]
     names = ["source", "target", "weight"]
     if random.integers(3) == 0:  # two of one name, or something else in a column
-        place, kinds = random.integers(3), [pyarrow.bool_(), pyarrow.timestamp("s"), pyarrow.decimal128(20, 2)]
+        place, kinds = random.integers(3), [pyarrow.bool_(), pyarrow.timestamp("s"), pyarrow.decimal128(38, 2)]
         names[place] = names[random.integers(3)]
         columns[random.integers(3)] = columns[place].cast(kinds[random.integers(3)], safe=False)
     table = pyarrow.table(columns, names=names)
