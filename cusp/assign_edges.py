@@ -35,8 +35,7 @@ def assign_edges(rules: PreparedRules, masters: Masters, comm: "Intracomm") -> n
     travels = False
     state, before = start_state(policy.make_estate, rules.prop, policy, comm)
     if rules.state is not None and rules.compiled.uses.estate:
-        state = call_once(rules, policy.settle, copy_state(rules.state), comm)
-        before = copy_state(state)
+        state, before = rules.state, call_once(rules, policy.settle, copy_state(rules.state), comm)
 
     def ask(begin: int, end: int, state: Any = state) -> None:
         rules.run("assign_edges", begin, end, num_parts, masters.view, masters.of_slice, state, owners)

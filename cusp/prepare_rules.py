@@ -135,17 +135,18 @@ def _look_ahead(rules: PreparedRules, neighbors: Neighbors, comm: "Intracomm") -
                 with together(comm):
                     rules.run("visit_nodes", begin, end, state)
                 before = combine_state(state, before, policy.combine, comm, neighbors)
-    return call_once(replace(rules, state=state), policy.finish, before, comm)
+    call_once(replace(rules, state=state), policy.finish, before, comm)
+    return state
 
 
 def call_once(rules: PreparedRules, function: Callable | None, before: Any, comm: "Intracomm") -> Any:
-    """Let a policy do something on all ranks between its phases; the state that it leaves. Collective."""
+    """Let a policy change its state on all ranks between phases; a copy of what it is then. Collective."""
+    if function is None:
+        return before
     policy, state = rules.compiled.policy, rules.state
-    if function:
-        with together(comm), of_the_user(f"policy {policy.name}: {function.__name__} raised"):
-            function(rules.prop, state, comm)
-        combine_state(state, before, policy.combine, comm, rules.neighbors)
-    return state
+    with together(comm), of_the_user(f"policy {policy.name}: {function.__name__} raised"):
+        function(rules.prop, state, comm)
+    return combine_state(state, before, policy.combine, comm, rules.neighbors)
 
 
 def _facts_on_neighbors(edges: EdgeSlice, neighbors: Neighbors, uses: Uses, comm: "Intracomm") -> dict[str, Any]:
