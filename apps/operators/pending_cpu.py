@@ -16,7 +16,7 @@ from cusp.runtime.compiled_code import njit
 from gluon.device_cpu import list_bits, no_bits
 
 HEAD, TAIL, PILED, OPENED, BUCKETS, EDGES, RING, PILE, SPARE, PLACES = range(10)
-LIMIT, BEFORE, LIMITS = range(3)
+LIMIT, BEFORE, FIRST, WIDTH, LIMITS = range(5)
 
 
 class Pending(NamedTuple):
@@ -32,7 +32,8 @@ class Pending(NamedTuple):
         Of the ring, where it begins and ends; how many are on the pile; whether a bucket was opened in this run; how
         many buckets had nodes, and edges were relaxed, in it; which list is the ring, the pile and the spare one.
     limits : (LIMITS,) of the type of priorities
-        The highest priority in the bucket that is open, and in the one before.
+        The highest priority in the bucket that is open, and in the one before. Where threads open some at once: in the
+        last of them, and in the first; and how wide each is.
     """
 
     lists: np.ndarray

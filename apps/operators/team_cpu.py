@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from cusp.kernels.atomics import atomic_add, fence, load, store, wait_a_little
+from cusp.kernels.atomics import YIELDS, atomic_add, fence, load, store, wait_a_little
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.signals import local_ranks
 from cusp.runtime.threads import num_threads, start_threads
@@ -37,12 +37,14 @@ CAME, LEFT, COUNTS = 0, 1, 2  # of the line of each thread: the last job it came
 OVER = -1
 LOOKS = 2_000  # for a job before a helper yields its core: about 0.1 ms
 LATEST = 5  # doublings of the least job, where others have the cores meanwhile and helpers are late
+PIECES = 256  # of a list whose places are kept, so that it can be put in order
+AWAY = YIELDS + 4  # further looks after which a helper has lost its core, and does not merely have more to do
 BUFFER = 256  # entries that a thread collects before it appends them to a list of all
 
 
 def make_team(helpers: int = 0) -> np.ndarray:
     """The words of a team; without helpers, its leader is alone."""
-    team = np.zeros(THREADS + (helpers + 1) * LINE, np.int64)
+    team = np.zeros(THREADS + (helpers + 2) * LINE + 3 * PIECES, np.int64)
     enough = num_threads() * local_ranks() <= len(os.sched_getaffinity(0))
     team[HELPERS], team[PATIENCE] = helpers, LOOKS if enough else 0
     return team
@@ -75,6 +77,12 @@ def call(team, kind, entries, share):  # type: ignore[no-untyped-def]
     store(team, JOB, team[JOB] + 1)
 
 
+@njit(cache=True, nogil=True, inline="always")
+def first_piece(team):  # type: ignore[no-untyped-def]
+    """Where the number of pieces stands; after a line, three words for each: its rank, first entry and size."""
+    return THREADS + (team[HELPERS] + 1) * LINE
+
+
 @njit(cache=True, nogil=True)
 def dismiss(team):  # type: ignore[no-untyped-def]
     """The job ends, as soon as all that came have left.
@@ -89,7 +97,7 @@ def dismiss(team):  # type: ignore[no-untyped-def]
         while load(team, line + CAME) == job and load(team, line + LEFT) != job:
             wait_a_little(looks, team[PATIENCE])
             looks += 1
-    late = min(team[LATE] + 1, LATEST) if looks > team[PATIENCE] + 2 else max(team[LATE] - 1, 0)
+    late = min(team[LATE] + 1, LATEST) if looks > team[PATIENCE] + AWAY else max(team[LATE] - 1, 0)
     if late != team[LATE]:
         team[LATE] = late
 
@@ -153,3 +161,35 @@ def append(team, length, collected, size, entries):  # type: ignore[no-untyped-d
         first = np.uint64(atomic_add(team, length, size))
         for place in range(np.uint64(size)):
             entries[first + place] = collected[place]
+
+
+@njit(cache=True, nogil=True)
+def append_piece(team, length, rank, collected, size, entries):  # type: ignore[no-untyped-def]
+    """The same of a list that will be put in order: its pieces by their ranks, such as the first entry of a share."""
+    if size > 0:
+        first = np.uint64(atomic_add(team, length, size))
+        for place in range(np.uint64(size)):
+            entries[first + place] = collected[place]
+        line = first_piece(team)
+        number = atomic_add(team, line, 1)
+        if number < PIECES:
+            line += LINE + 3 * number
+            team[line], team[line + 1], team[line + 2] = rank, first, size
+
+
+@njit(cache=True, nogil=True)
+def put_in_order(team, begin, end, entries):  # type: ignore[no-untyped-def]
+    """After a job: these entries of a list, all of which came as pieces. Where there were too many, as they came.
+
+    So what is close in the list stays close, and goes to one thread again.
+    """
+    line = first_piece(team)
+    number, team[line] = team[line], 0
+    if number < 2 or number > PIECES:
+        return
+    pieces = team[line + LINE : line + LINE + 3 * number].reshape(number, 3)
+    came, place = entries[begin:end].copy(), begin
+    for piece in np.argsort(pieces[:, 0], kind="mergesort"):
+        first, size = pieces[piece, 1] - begin, pieces[piece, 2]
+        entries[place : place + size] = came[first : first + size]
+        place += size

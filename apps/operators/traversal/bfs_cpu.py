@@ -9,7 +9,18 @@ import numpy as np
 
 from cusp.apps.operators.frontier_cpu import get_bit, set_bit
 from cusp.apps.operators.team_cpu import helped, make_team
-from cusp.apps.operators.traversal.levels_cpu import AUTO, PULL, PUSH, BfsPlan, Choice, Found, Rows, help_search, search
+from cusp.apps.operators.traversal.levels_cpu import (
+    AUTO,
+    DEEP,
+    PULL,
+    PUSH,
+    BfsPlan,
+    Choice,
+    Found,
+    Rows,
+    help_search,
+    search,
+)
 from cusp.kernels.atomics import atomic_min, atomic_or
 from cusp.kernels.bits import first_bit, unsigned
 from cusp.partition import Partition
@@ -116,9 +127,12 @@ def bfs_drain(
     if found.nodes:
         with helped(help_search, *rest) as team:
             found = search(team, found, *rest)
+    rounds = found.level
+    if rounds > DEEP and not shift:  # who ran ahead may have come farther than the last node
+        rounds = 1 + max(in_parallel(lambda first, last: int(values[first:last].max()), ranges(values.size)))
     if not with_parents:
-        return values, values[:0], found.level
-    return (values >> shift).astype(np.int32), np.where(values < 0, values, values & (1 << shift) - 1), found.level
+        return values, values[:0], rounds
+    return (values >> shift).astype(np.int32), np.where(values < 0, values, values & (1 << shift) - 1), rounds
 
 
 @njit(cache=True, nogil=True)

@@ -3,6 +3,12 @@
 Frontiers that push are in a queue, so that a level costs what its frontier has; those that are pulled from are bits.
 Threads that push lower values with an atomic minimum: of several parents, the lowest wins, whoever comes first. Those
 that pull have nodes of their own, and the words with their bits.
+
+Where a graph is long and frontiers are narrow, as in road maps, handing over a level costs as much as it has work.
+There each thread takes a part of the frontier and searches from it some levels ahead, alone. Where two such searches
+meet, the lower hops win, whoever comes first, and are searched from again: the longer a thread is alone, the more
+often; and the less, the more of the frontier's neighbours it has, so the frontier stays in order. With parents, all
+stay together: they follow from the direction of each level.
 """
 
 from dataclasses import dataclass
@@ -17,10 +23,14 @@ from cusp.kernels.bits import prefetch
 from cusp.runtime.compiled_code import njit
 from gluon.device_cpu import move_bits
 
-AUTO, PUSH, PULL = range(3)
-LEVEL, HEAD, WHICH = range(teams.FACTS, teams.FACTS + 3)
-TAIL, NODES, EDGES = teams.SUMS, 0, 1
+AUTO, PUSH, PULL, AHEAD = range(4)
+LEVEL, HEAD, WHICH, REACH = range(teams.FACTS, teams.FACTS + 4)
+TAIL, NODES, EDGES, PUSHES, SCANNED = teams.SUMS, *range(4)
 SOURCES, WORDS = 64, 64  # of a share, at least: sources that push; words of nodes that pull
+DEEP = 16  # levels after which a search is long
+NARROW = 1 << 17  # edges of a frontier below which threads of a long search run ahead
+SHORTEST, LONGEST = 4, 64  # levels that they do
+LONG = 64  # times as many edges as are worth helpers, for a long search to call them
 
 
 @dataclass(frozen=True)
@@ -83,7 +93,7 @@ class Found(NamedTuple):
     which : int
         Of the two arrays of bits.
     level : int
-        Its hops.
+        Its hops; more than that after the end, if threads ran ahead.
     nodes, edges : int
         Of the frontier. ``before``: nodes of the one before.
     unexplored : int
@@ -106,6 +116,7 @@ def search(team, found, choice, rows, values, queue, bits):  # type: ignore[no-u
     """Search level by level, as long as there is something to find, and without helpers until a level is worth them."""
     mine = np.empty(teams.BUFFER, np.uint32)
     pulled, which, head, tail, level, nodes, edges, before, unexplored = found
+    reach = SHORTEST
     while nodes > 0:
         if pulled:
             pull = nodes >= before or nodes > choice.num_nodes // choice.beta
@@ -113,7 +124,8 @@ def search(team, found, choice, rows, values, queue, bits):  # type: ignore[no-u
             pull = edges > unexplored // choice.alpha
         pull = pull if choice.direction == AUTO else choice.direction == PULL
         size = rows.first.size if pull else edges
-        if team[teams.HELPERS] == 0 and size >= choice.many:
+        ahead = not (pull or choice.shift) and level >= DEEP and choice.few // LONGEST <= edges < NARROW
+        if team[teams.HELPERS] == 0 and (size >= choice.many or (ahead and unexplored // LONG >= choice.many)):
             break
         level, before, unexplored = level + 1, nodes, unexplored - edges
         if pull and not pulled:
@@ -123,7 +135,22 @@ def search(team, found, choice, rows, values, queue, bits):  # type: ignore[no-u
         elif pulled and not pull:
             head, tail = 0, move_bits(bits[which], queue)
         pulled = pull
-        if teams.is_worth(team, size, choice.few):
+        if ahead and teams.is_worth(team, edges * reach, choice.few):
+            share = max((tail - head) // (team[teams.HELPERS] + 1) + 1, SOURCES)
+            team[LEVEL], team[HEAD], team[REACH], team[TAIL] = level - 1, head, min(reach, share), tail
+            teams.call(team, AHEAD, tail - head, share)
+            _work(team, 0, mine, choice, rows, values, queue, bits)
+            teams.dismiss(team)
+            teams.put_in_order(team, tail, team[TAIL], queue)
+            level += team[REACH] - 1
+            unexplored = max(unexplored + edges - teams.total(team, SCANNED), 0)
+            head, tail, edges = tail, team[TAIL], teams.total(team, EDGES)
+            nodes, found_first, pushes = tail - head, teams.total(team, NODES), teams.total(team, PUSHES)
+            if pushes > found_first + found_first // 2:
+                reach = max(reach // 2, SHORTEST)
+            elif pushes < found_first + found_first // 4:
+                reach = min(reach * 2, LONGEST)
+        elif teams.is_worth(team, size, choice.few):
             team[LEVEL], team[HEAD], team[WHICH], team[TAIL] = level, head, which, tail
             if pull:
                 teams.call(team, PULL, (rows.first.size + 63) >> 6, WORDS)
@@ -158,6 +185,9 @@ def _work(team, number, mine, choice, rows, values, queue, bits):  # type: ignor
     """Shares of a level."""
     if team[teams.KIND] == PUSH:
         _push_beside_others(team, number, mine, choice.shift, rows, values, queue)
+        return
+    if team[teams.KIND] == AHEAD:
+        _run_ahead(team, number, rows, values, queue)
         return
     frontier, reached = bits[team[WHICH]], bits[1 - team[WHICH]]
     first, last = teams.take(team)
@@ -222,6 +252,72 @@ def _push_beside_others(team, number, mine, shift, rows, values, queue):  # type
         first, last = teams.take(team)
     teams.append(team, TAIL, mine, size, queue)
     teams.count(team, number, EDGES, np.int64(edges))
+
+
+@njit(cache=True, nogil=True)
+def _run_ahead(team, number, rows, values, queue):  # type: ignore[no-untyped-def]
+    """From shares of the frontier, ``REACH`` levels, while other threads do so; the last one is the next frontier.
+
+    Who lowers the hops of a node searches from it, unless they are lowered again before: then another one does. So in
+    the end each node below the last level was searched from with its hops, and those of the last level are in the list
+    of one thread. Some that were there and were lowered later may stay: what they would lower is low already.
+    """
+    head, edges, scanned, pushes, nodes = team[HEAD], 0, 0, 0, 0
+    first, last = teams.take(team)
+    while first < last:
+        found, level = queue[head + first : head + last], team[LEVEL]
+        size, degrees = _keep(found, level, rows, values)
+        while level < team[LEVEL] + team[REACH] and size > 0:
+            scanned += degrees
+            found, new = _lower(found[:size], degrees, level, rows, values)
+            pushes, nodes, level = pushes + found.size, nodes + new, level + 1
+            size, degrees = _keep(found, level, rows, values)
+        teams.append_piece(team, TAIL, first, found, size, queue)
+        edges += degrees
+        first, last = teams.take(team)
+    teams.count(team, number, EDGES, edges)
+    teams.count(team, number, NODES, nodes)
+    teams.count(team, number, PUSHES, pushes)
+    teams.count(team, number, SCANNED, scanned)
+
+
+@njit(cache=True, nogil=True)
+def _keep(found, lowest, rows, values):  # type: ignore[no-untyped-def]
+    """Keep, at the front, the nodes whose value is at least this, and fetch their rows; how many, and their edges."""
+    offsets, size, edges, one = rows.offsets, np.uint64(0), np.uint64(0), np.uint64(1)
+    least = values.dtype.type(lowest)
+    for place in range(np.uint64(found.size)):
+        node = found[place]
+        found[size] = node
+        begin, end = offsets[node], offsets[node + one]
+        prefetch(rows.targets, begin)
+        fresh = np.uint64(values[node] >= least)
+        size += fresh
+        edges += fresh * (end - begin)
+    return np.int64(size), np.int64(edges)
+
+
+@njit(cache=True, nogil=True)
+def _lower(sources, edges, level, rows, values):  # type: ignore[no-untyped-def]
+    """Targets whose hops get lower by these sources, and how many of them had none.
+
+    First all that seem to, without branches on what is read from memory, so that it can be read ahead.
+    """
+    offsets, targets, one, typed = rows.offsets, rows.targets, np.uint64(1), values.dtype.type
+    found, value, unreached = np.empty(edges + 1, np.uint32), typed(level + 1), typed(-1)
+    size, kept, new = np.uint64(0), np.uint64(0), 0
+    for place in range(np.uint64(sources.size)):
+        source = sources[place]
+        for edge in range(offsets[source], offsets[source + one]):
+            found[size] = targets[edge]
+            size += np.uint64(value < values[targets[edge]])
+    for place in range(size):
+        target = found[place]
+        old = atomic_min(values, target, value)
+        found[kept] = target
+        kept += np.uint64(old > value)
+        new += old == unreached
+    return found[:kept], new
 
 
 @njit(cache=True, nogil=True)
