@@ -24,7 +24,8 @@ from cusp.apps.shared.tree import find_parents
 from cusp.apps.verify.paths import verify_hops
 from cusp.launch import run_main
 from cusp.partition import Partition
-from cusp.runtime.devices import backend, xp_of
+from cusp.runtime.devices import backend
+from gluon.interfaces import Device
 from gluon.label import Label
 from gluon.reduction import MIN
 from gluon.sync import Sync
@@ -86,8 +87,8 @@ def _in_one_call(part: Partition, sync: Sync, prepared: Any, source: int, direct
 def _by_distances(part: Partition, sync: Sync, prepared: Any, source: int, direction: str, parents: bool) -> Answer:
     """Hops as distances. Collective."""
     distances, rounds = distances_from(part, sync, source, prepared)
-    own, where = distances[: part.num_masters], xp_of(part.device).where
-    labels = {"hops": where(own == prepared.far, -1, own).astype(np.int32)}
+    own = distances[: part.num_masters]
+    labels = {"hops": backend(Device, part.device).signed(own, prepared.far, np.dtype(np.int32))}
     if parents:
         labels["parents"] = find_parents(part, sync, source, labels["hops"])
     return Answer(labels, -1, rounds)

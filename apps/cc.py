@@ -16,7 +16,7 @@ import numpy as np
 
 from cusp.apps.harness import Answer, App, main
 from cusp.apps.operators.interfaces import Frontier
-from cusp.apps.operators.structure.interfaces import Cc, GpuCc
+from cusp.apps.operators.structure.interfaces import Cc
 from cusp.apps.operators.ways import Algorithm, Form
 from cusp.apps.shared.components import Directory, largest_component
 from cusp.apps.verify.components import verify_components
@@ -170,7 +170,7 @@ class Mail(Rounds):
 
 def _plan_trees(part: Partition, sync: Sync, way: str) -> Any:
     """What runs in one call share. Collective."""
-    return backend(GpuCc, part.device).plan_trees(part, sync, way)
+    return backend(Cc, part.device).plan_trees(part, sync, way)
 
 
 ONE_CALL = Form(lambda part, sync, trees, shared: functools.partial(trees.unite, sync), _plan_trees)
@@ -181,7 +181,7 @@ UNITING = Algorithm(
         "mail": Form(lambda part, sync, _, shared: Mail(part, sync, shared).unite),
         "rounds": Form(lambda part, sync, _, shared: Rounds(part, sync, shared).unite),
     },
-    gpus_only=("whole", "peers"),
+    gpus_only=("peers",),
 )
 
 

@@ -18,7 +18,8 @@ from cusp.apps.shared.lengths import Lengths, measure, refuse_overflow
 from cusp.apps.verify.paths import verify_distances
 from cusp.launch import run_main
 from cusp.partition import Partition
-from cusp.runtime.devices import xp_of
+from cusp.runtime.devices import backend
+from gluon.interfaces import Device
 from gluon.sync import Sync
 
 
@@ -48,7 +49,7 @@ def sssp(part: Partition, sync: Sync, source: int, lengths: Lengths) -> Answer:
         refuse_overflow(part, sync, source, distances, lengths.far)
     values, unreached = distances[: part.num_masters], lengths.far
     if lengths.dtype.kind != "f":
-        values, unreached = xp_of(part.device).where(values == lengths.far, np.int64(-1), values), -1
+        values, unreached = backend(Device, part.device).signed(values, lengths.far, np.dtype(np.int64)), -1
     return Answer({"distance": values}, unreached, rounds)
 
 

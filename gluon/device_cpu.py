@@ -26,6 +26,17 @@ def write(part: Partition, gid: int, value: float, values: np.ndarray, updated: 
         updated[lid >> 6] |= np.uint64(1 << (lid & 63))
 
 
+def signed(values: np.ndarray, nothing: np.generic, dtype: np.dtype) -> np.ndarray:
+    results = np.empty(values.size, dtype)
+
+    def convert(first: int, last: int) -> None:
+        results[first:last] = values[first:last]
+        np.putmask(results[first:last], values[first:last] == nothing, -1)
+
+    threads.in_parallel(convert, threads.ranges(values.size))
+    return results
+
+
 def wait() -> None:
     """A call returns when all is done."""
 

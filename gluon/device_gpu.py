@@ -37,6 +37,10 @@ def write(part: Partition, gid: int, value: float, values: Any, updated: Any) ->
     kernels(values.dtype).write_node(1, index, table, int(gid), values.dtype.type(value), values, updated)
 
 
+def signed(values: Any, nothing: np.generic, dtype: np.dtype) -> Any:
+    return cp.where(values == nothing, dtype.type(-1), values).astype(dtype, copy=False)
+
+
 def wait() -> None:
     cp.cuda.get_current_stream().synchronize()
 

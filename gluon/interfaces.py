@@ -43,6 +43,9 @@ class Device(Protocol):
     def take_bits(self, words: Array, size: int) -> Array:
         """Places, int32, ascending, of the set bits; they are cleared."""
 
+    def signed(self, values: Array, nothing: np.generic, dtype: np.dtype) -> Array:
+        """The values as integers of another type, which has negative ones: -1 where they are ``nothing``."""
+
     def wait(self) -> None:
         """Return when the device has done all that was asked of it."""
 

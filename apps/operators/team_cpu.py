@@ -35,7 +35,7 @@ NEXT = 2 * LINE  # the first entry that nobody has taken
 FACTS, SUMS, THREADS = range(3 * LINE, 6 * LINE, LINE)
 CAME, LEFT, COUNTS = 0, 1, 2  # of the line of each thread: the last job it came to and left; what it has counted
 OVER = -1
-LOOKS = 2_000  # for a job before a helper yields its core: about 0.1 ms
+LOOKS = 30_000  # at a flag before a thread yields its core: 1 to 2 ms
 LATEST = 5  # doublings of the least job, where others have the cores meanwhile and helpers are late
 PIECES = 256  # of a list whose places are kept, so that it can be put in order
 AWAY = YIELDS + 4  # further looks after which a helper has lost its core, and does not merely have more to do
@@ -67,6 +67,12 @@ def is_worth(team, size, few):  # type: ignore[no-untyped-def]
     return team[HELPERS] > 0 and size >= few << team[LATE]
 
 
+@njit(cache=True, nogil=True, inline="always")
+def first_piece(team):  # type: ignore[no-untyped-def]
+    """Where the number of pieces stands; after a line, three words for each: its rank, first entry and size."""
+    return THREADS + (team[HELPERS] + 1) * LINE
+
+
 @njit(cache=True, nogil=True)
 def call(team, kind, entries, share):  # type: ignore[no-untyped-def]
     """A job begins: so many entries, taken as many at a time as that every thread can come about 8 times, or more."""
@@ -74,13 +80,8 @@ def call(team, kind, entries, share):  # type: ignore[no-untyped-def]
     team[KIND], team[ENTRIES], team[SHARE], team[NEXT] = kind, entries, share, 0
     team[WANTED] = min(team[HELPERS], (entries - 1) // share)
     team[THREADS + COUNTS : THREADS + LINE] = 0
+    team[first_piece(team)] = 0
     store(team, JOB, team[JOB] + 1)
-
-
-@njit(cache=True, nogil=True, inline="always")
-def first_piece(team):  # type: ignore[no-untyped-def]
-    """Where the number of pieces stands; after a line, three words for each: its rank, first entry and size."""
-    return THREADS + (team[HELPERS] + 1) * LINE
 
 
 @njit(cache=True, nogil=True)
@@ -184,7 +185,7 @@ def put_in_order(team, begin, end, entries):  # type: ignore[no-untyped-def]
     So what is close in the list stays close, and goes to one thread again.
     """
     line = first_piece(team)
-    number, team[line] = team[line], 0
+    number = team[line]
     if number < 2 or number > PIECES:
         return
     pieces = team[line + LINE : line + LINE + 3 * number].reshape(number, 3)

@@ -11,8 +11,10 @@ import numpy as np
 
 from cusp.apps.operators.frontier_cpu import set_bit
 from cusp.kernels.atomics import atomic_add, atomic_min, atomic_or
+from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import in_parallel, num_threads, ranges, row_ranges, whole_words
+from gluon.sync import Sync
 
 SAMPLE = 512
 LARGE = 4  # a tree with one in so many nodes is large
@@ -171,6 +173,51 @@ def _spread_roots(parents, own, updated, values):  # type: ignore[no-untyped-def
         if value < own[lid]:
             own[lid] = value
             set_bit(updated, lid)
+
+
+class LoneForest:
+    """The trees of a rank that shares no node: nothing is left to unite, and the lowest node of a tree is its root."""
+
+    def __init__(self, part: Partition) -> None:
+        self._gids = part.gids
+
+    def unite(self, sync: Sync, parents: Any, left_out: Any) -> tuple[int, int, Any, dict[str, int]]:
+        alone, members = num_threads() == 1, np.zeros(parents.size, np.int32)
+        component = np.empty(parents.size, np.int64)
+
+        def name(first: int, last: int) -> int:
+            own = parents[first:last], component[first:last]
+            return int(_name_members(alone, first, *own, parents, self._gids, members))
+
+        components = sum(in_parallel(name, ranges(parents.size)))
+        largest = max(in_parallel(lambda first, last: int(members[first:last].max(initial=0)), ranges(members.size)))
+        return 0, 0, component, {"components": sync.total(components)[0], "largest": sync.highest(largest)}
+
+
+def plan_trees(part: Partition, sync: Sync, way: str) -> LoneForest:
+    return LoneForest(part)
+
+
+@njit(cache=True, nogil=True)
+def _name_members(alone, first, own, component, parents, gids, members):  # type: ignore[no-untyped-def]
+    """Roots, names of some nodes; how many are roots. Neighbours mostly have the same, whose members wait to be added.
+
+    Others may flatten the trees meanwhile.
+    """
+    held, begin, name, roots = np.int32(0), 0, gids[0] if gids.size else 0, 0
+    for lid in range(own.size):
+        root = own[lid]
+        while parents[root] != root:
+            root = parents[root]
+        own[lid] = root
+        if root != held:
+            _add_members(alone, members, held, lid - begin)
+            held, begin, name = root, lid, gids[root]
+        component[lid] = name
+        roots += root == first + lid
+    if own.size > 0:
+        _add_members(alone, members, held, own.size - begin)
+    return roots
 
 
 def name_components(labels: Any, gids: Any) -> tuple[np.ndarray, int]:

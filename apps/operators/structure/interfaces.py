@@ -49,12 +49,11 @@ class Cc(Protocol):
     def take_members(self, parents: Array, members: Array, lids: Array) -> tuple[Array, Array]:
         """The roots of some nodes that have members, each once, and how many; they have none afterwards."""
 
-
-class GpuCc(Cc, Protocol):
-    """What only GPUs have: trees that are united in one call."""
-
     def plan_trees(self, part: "Partition", sync: "Sync", way: str) -> "Trees":
-        """What unites the trees of a rank that shares no node (``way`` is ``whole``), or those of peers. Collective."""
+        """What unites the trees of a rank that shares no node (``way`` is ``whole``), or those of peers. Collective.
+
+        On a CPU only the first.
+        """
 
 
 class Trees(Protocol):
@@ -228,7 +227,7 @@ if TYPE_CHECKING:
     )
 
     _cc_cpu: Cc = cc_cpu
-    _cc_gpu: GpuCc = cc_gpu
+    _cc_gpu: Cc = cc_gpu
     _kcore_cpu: Kcore = kcore_cpu
     _kcore_gpu: Kcore = kcore_gpu
     _cores_cpu: Cores = cores_cpu
