@@ -176,18 +176,28 @@ def _spread_roots(parents, own, updated, values):  # type: ignore[no-untyped-def
 
 
 class LoneForest:
-    """The trees of a rank that shares no node: nothing is left to unite, and the lowest node of a tree is its root."""
+    """The trees of a rank that shares no node: nothing is left to unite.
+
+    Where local ids ascend with global ones among nodes with edges, the root of a tree is its lowest node.
+    """
 
     def __init__(self, part: Partition) -> None:
         self._gids = part.gids
+        with_edges = part.gids[part.has_out] if part.symmetric else part.gids
+        self._ascending = bool((with_edges[1:] > with_edges[:-1]).all())
 
     def unite(self, sync: Sync, parents: Any, left_out: Any) -> tuple[int, int, Any, dict[str, int]]:
         alone, members = num_threads() == 1, np.zeros(parents.size, np.int32)
-        component = np.empty(parents.size, np.int64)
+        component, names = np.empty(parents.size, np.int64), self._gids
+        if not self._ascending:
+            flatten(parents)
+            own, names = names, names.copy()
+            lower = lambda first, last: _lower_names(parents[first:last], own[first:last], names)  # noqa: E731
+            in_parallel(lower, ranges(parents.size))
 
         def name(first: int, last: int) -> int:
             own = parents[first:last], component[first:last]
-            return int(_name_members(alone, first, *own, parents, self._gids, members))
+            return int(_name_members(alone, first, *own, parents, names, members))
 
         components = sum(in_parallel(name, ranges(parents.size)))
         largest = max(in_parallel(lambda first, last: int(members[first:last].max(initial=0)), ranges(members.size)))
@@ -199,25 +209,34 @@ def plan_trees(part: Partition, sync: Sync, way: str) -> LoneForest:
 
 
 @njit(cache=True, nogil=True)
-def _name_members(alone, first, own, component, parents, gids, members):  # type: ignore[no-untyped-def]
-    """Roots, names of some nodes; how many are roots. Neighbours mostly have the same, whose members wait to be added.
+def _name_members(alone, first, own, component, parents, names, members):  # type: ignore[no-untyped-def]
+    """Roots of some nodes, and their names; how many are roots. Neighbours mostly have the same: it is counted later.
 
     Others may flatten the trees meanwhile.
     """
-    held, begin, name, roots = np.int32(0), 0, gids[0] if gids.size else 0, 0
+    held, begin, name, roots = np.int32(-1), 0, np.int64(0), 0
     for lid in range(own.size):
         root = own[lid]
         while parents[root] != root:
             root = parents[root]
         own[lid] = root
         if root != held:
-            _add_members(alone, members, held, lid - begin)
-            held, begin, name = root, lid, gids[root]
+            if held >= 0:
+                _add_members(alone, members, held, lid - begin)
+            held, begin, name = root, lid, names[root]
         component[lid] = name
         roots += root == first + lid
     if own.size > 0:
         _add_members(alone, members, held, own.size - begin)
     return roots
+
+
+@njit(cache=True, nogil=True)
+def _lower_names(parents, gids, names):  # type: ignore[no-untyped-def]
+    for lid in range(parents.size):
+        root = np.int64(parents[lid])
+        if gids[lid] < names[root]:
+            atomic_min(names, root, gids[lid])
 
 
 def name_components(labels: Any, gids: Any) -> tuple[np.ndarray, int]:
