@@ -44,9 +44,11 @@ class Case:
     code: str = ""
     rehearsal: Callable[[Path], int] | None = None
 
-    def try_it(self, folder: Path, steps: list[Step] | None = None) -> Outcome:
-        """Make the inputs in an empty folder, damage them, run the program, look at its answer."""
-        if self.code and self.code not in _loaded:
+    def try_it(
+        self, folder: Path, steps: list[Step] | None = None, start: Callable[[], Outcome] | None = None
+    ) -> Outcome:
+        """Make the inputs in an empty folder, damage them, run the program, or start it, and look at its answer."""
+        if not start and self.code and self.code not in _loaded:
             _loaded.add(self.code)
             with tempfile.TemporaryDirectory(prefix="cusp-fuzz-") as other:
                 self.make(Path(other))
@@ -54,7 +56,7 @@ class Case:
         self.make(folder)
         for _, damage in self.steps if steps is None else steps:
             damage(folder)
-        outcome = attempt(lambda: self.run(folder), LIMIT)
+        outcome = start() if start else attempt(lambda: self.run(folder), LIMIT)
         wrong = self.check(folder) if outcome.kind == "done" else ""
         return Outcome("wrong", wrong, outcome.seconds) if wrong else outcome
 
@@ -79,12 +81,12 @@ def change_bytes(path: Path, random: np.random.Generator, how: int | None = None
     path.write_bytes(content)
 
 
-def shrunk(case: Case, kind: str, new_folder: Callable[[], Path]) -> list[str]:
+def shrunk(case: Case, kind: str, try_again: Callable[[list[Step]], Outcome]) -> list[str]:
     """Names of as few steps as still give this kind of outcome."""
     steps = list(case.steps)
     for step in list(steps):
         fewer = [other for other in steps if other is not step]
-        if case.try_it(new_folder(), fewer).kind == kind:
+        if try_again(fewer).kind == kind:
             steps = fewer
     return [name for name, _ in steps]
 

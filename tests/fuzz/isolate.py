@@ -53,16 +53,17 @@ def attempt(call: Callable[[], int], limit: float) -> Outcome:
         status = _wait(child, limit)
         errors.seek(0)
         text = errors.read().strip()
-    return Outcome(_kind(status, text), text[-600:], time.monotonic() - began)
+    return Outcome(
+        kind_of(status if status is None else os.waitstatus_to_exitcode(status), text),
+        text[-600:],
+        time.monotonic() - began,
+    )
 
 
 def _run(call: Callable[[], int], output: int, errors: int) -> int:
     os.dup2(output, 1)
     os.dup2(errors, 2)
-    with open("/proc/self/statm") as file:
-        size = int(file.read().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (size + MEMORY, size + MEMORY))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    limit_memory()
     code = 70
     with contextlib.suppress(BaseException):
         try:
@@ -77,6 +78,14 @@ def _run(call: Callable[[], int], output: int, errors: int) -> int:
         sys.stdout.flush()
         sys.stderr.flush()
     return code
+
+
+def limit_memory() -> None:
+    """Let this process have ``MEMORY`` beyond what it has, and leave no core behind."""
+    with open("/proc/self/statm") as file:
+        size = int(file.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (size + MEMORY, size + MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def _wait(child: int, limit: float) -> int | None:
@@ -114,12 +123,12 @@ def _fields(folder: Path) -> list[str]:
     return (folder / "stat").read_text().rpartition(")")[2].split()
 
 
-def _kind(status: int | None, text: str) -> str:
-    if status is None:
+def kind_of(code: int | None, text: str) -> str:
+    """The kind of outcome; no code is that of what had to be killed, one below 0 that of a signal."""
+    if code is None:
         return "hang"
-    if os.WIFSIGNALED(status):
+    if code < 0:
         return "signal"
-    code = os.WEXITSTATUS(status)
     if "Traceback (most recent call last)" in text or re.search(r"^Fatal Python error", text, re.M):
         return "traceback"
     if code == 0:

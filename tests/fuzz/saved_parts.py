@@ -46,13 +46,18 @@ def make_case(random: np.random.Generator) -> Case:
     return Case(make, steps, run, check, f"saved {name}")
 
 
+def save(graph: Path, folder: Path) -> None:
+    """Save a partition; for as many ranks as the cases have."""
+    programs.rehearse(lambda: programs.command("cusp", graph, "--save", folder))
+
+
 def _saved(number: int, graph: graphs.Graph) -> Path:
     """The folder of a partition without a fault, made once; its graph file stays where it is."""
     folder = Path(KEPT.name) / str(number)
     if not folder.exists():
         folder.mkdir()
         graphs.write_here(folder / "g.h5", graph)
-        programs.rehearse(lambda: programs.command("cusp", folder / "g.h5", "--save", folder / "parts"))
+        save(folder / "g.h5", folder / "parts")
     return folder / "parts"
 
 
