@@ -91,6 +91,8 @@ def check_targets(comm: "Intracomm", targets: Mapping[str, Name | None], inputs:
         Files that are read; of a folder with a saved partition all that belongs to it.
     """
     with together(comm):
+        if empty := next((option for option, path in targets.items() if path is not None and not str(path)), ""):
+            raise OutputError(f"{empty}: the name of the file is empty; give one, or leave the option out")
         if comm.rank == 0:
             named = {option: Path(path) for option, path in targets.items() if path}
             for option, path in named.items():

@@ -141,6 +141,11 @@ def test_files_of_their_own_are_fine(outputs, comm):
     check_targets(comm, {"--rows": "/dev/null", "--more": None}, ["/dev/null"])
 
 
+def test_an_empty_name_is_no_file(outputs, comm):
+    with pytest.raises(OutputError, match="--trace: the name of the file is empty"):
+        check_targets(comm, {"--json": None, "--trace": ""}, [])
+
+
 @pytest.mark.parametrize("path", ["g.h5", "g.h5/below"])
 def test_a_folder_to_save_in_is_no_file(outputs, comm, path):
     with pytest.raises(OutputError, match="is not a folder"):

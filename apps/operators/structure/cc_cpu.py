@@ -188,16 +188,20 @@ class LoneForest:
 
     def unite(self, sync: Sync, parents: Any, left_out: Any) -> tuple[int, int, Any, dict[str, int]]:
         alone, members = num_threads() == 1, np.zeros(parents.size, np.int32)
-        component, names = np.empty(parents.size, np.int64), self._gids
+        component, names, own = np.empty(parents.size, np.int64), self._gids, self._gids
         if not self._ascending:
-            flatten(parents)
-            own, names = names, names.copy()
+            names = np.empty_like(own)
+
+            def copy(first: int, last: int) -> None:
+                names[first:last] = own[first:last]
+                _flatten(parents[first:last], parents)
+
+            in_parallel(copy, ranges(parents.size))
             lower = lambda first, last: _lower_names(parents[first:last], own[first:last], names)  # noqa: E731
             in_parallel(lower, ranges(parents.size))
 
         def name(first: int, last: int) -> int:
-            own = parents[first:last], component[first:last]
-            return int(_name_members(alone, first, *own, parents, names, members))
+            return int(_name_members(alone, first, parents[first:last], component[first:last], parents, names, members))
 
         components = sum(in_parallel(name, ranges(parents.size)))
         largest = max(in_parallel(lambda first, last: int(members[first:last].max(initial=0)), ranges(members.size)))
