@@ -8,7 +8,7 @@ from pathlib import Path
 import graphs
 import numpy as np
 from fuzz import programs
-from fuzz.isolate import GOOD, Outcome, attempt
+from fuzz.isolate import FILES, GOOD, Outcome, attempt
 
 Step = tuple[str, Callable[[Path], None]]  # a name for people, and what it does to the folder
 
@@ -53,9 +53,10 @@ class Case:
             with tempfile.TemporaryDirectory(prefix="cusp-fuzz-") as other:
                 self.make(Path(other))
                 programs.rehearse(lambda: (self.rehearsal or self.run)(Path(other)))
-        self.make(folder)
-        for _, damage in self.steps if steps is None else steps:
-            damage(folder)
+        with FILES:
+            self.make(folder)
+            for _, damage in self.steps if steps is None else steps:
+                damage(folder)
         outcome = start() if start else attempt(lambda: self.run(folder), LIMIT)
         wrong = self.check(folder) if outcome.kind == "done" else ""
         return Outcome("wrong", wrong, outcome.seconds) if wrong else outcome
