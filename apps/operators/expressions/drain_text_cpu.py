@@ -259,17 +259,20 @@ def work(team, number, mine, pending, rows, offsets, columns, values{parameters}
                 if place == last:
                     place, last = take(team)
             else:
-                if key_of(row, values[row]{parameters}) > limit:
+                key = key_of(row, values[row]{parameters})
+                if key <= limit:
+                    bit = np.uint64(1) << np.uint64(row & 63)
+                    atomic_and(later, row >> 6, ~bit)
+                    value_then = values[row]
+                    key = key_of(row, value_then{parameters})
+                    if key <= before or (key > limit and atomic_or(later, row >> 6, bit) & bit):
+                        continue  # somebody takes care of it
+                if key > limit:
                     if num_piled == piled.size:
                         append_piece(team, FARTHER, rank, piled, num_piled, farther)
                         num_piled = 0
                     piled[num_piled] = row
                     num_piled += 1
-                    continue
-                atomic_and(later, row >> 6, ~(np.uint64(1) << np.uint64(row & 63)))
-                value_then = values[row]
-                key = key_of(row, value_then{parameters})
-                if key <= before:
                     continue
                 taken += 1
                 if key > own_limit and num_held < held.size:
