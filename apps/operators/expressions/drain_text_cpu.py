@@ -4,8 +4,9 @@ There is one loop. It differs in what it does when a value changes (``MARKS``): 
 others learn of it at a sync or by mail, an entry in a list where they learn of it at once (peers/search_cpu.py). Where
 a team of threads relaxes a bucket, changes are atomic, and who sets the bit of a node takes it down. A thread goes on
 with what it has found in the bucket, up to a list of its own (Zhang et al., CGO 2020, call that bucket fusion). Where
-buckets have little work, a thread goes on through some buckets with its share of the pending nodes, and holds back what
-is for later ones of them. Where a node is in the care of two threads, each relaxes it at a value that it has seen.
+buckets have little work, several are opened at once: a thread goes through them with its share of the pending nodes,
+and holds back what is for later ones. In its own lists a node stands with its value, and whoever changes that takes
+care of the node, so nobody relaxes it twice.
 """
 
 from cusp.apps.operators.expressions.edges_cpu import indented, loads_of, of_each_edge
