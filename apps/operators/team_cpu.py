@@ -35,7 +35,7 @@ NEXT = 2 * LINE  # the first entry that nobody has taken
 FACTS, SUMS, THREADS = range(3 * LINE, 6 * LINE, LINE)
 CAME, LEFT, COUNTS = 0, 1, 2  # of the line of each thread: the last job it came to and left; what it has counted
 OVER = -1
-LOOKS = 30_000  # at a flag before a thread yields its core: 1 to 2 ms
+LOOKS = 30_000  # at a flag, 1 to 2 ms, before a thread yields its core; half as many for each time helpers were late
 LATEST = 5  # doublings of the least job, where others have the cores meanwhile and helpers are late
 PIECES = 256  # of a list whose places are kept, so that it can be put in order
 AWAY = YIELDS + 4  # further looks after which a helper has lost its core, and does not merely have more to do
@@ -91,14 +91,14 @@ def dismiss(team):  # type: ignore[no-untyped-def]
     Who comes writes that down and then looks whether it ended; the leader writes that down and then looks who came:
     with a fence between both, one of them sees the other (Dekker).
     """
-    job, looks = team[JOB], 0
+    job, looks, patience = team[JOB], 0, team[PATIENCE] >> team[LATE]
     store(team, ENDED, job)
     fence()
     for line in range(THREADS + LINE, THREADS + (team[WANTED] + 1) * LINE, LINE):
         while load(team, line + CAME) == job and load(team, line + LEFT) != job:
-            wait_a_little(looks, team[PATIENCE])
+            wait_a_little(looks, patience)
             looks += 1
-    late = min(team[LATE] + 1, LATEST) if looks > team[PATIENCE] + AWAY else max(team[LATE] - 1, 0)
+    late = min(team[LATE] + 1, LATEST) if looks > patience + AWAY else max(team[LATE] - 1, 0)
     if late != team[LATE]:
         team[LATE] = late
 
@@ -128,7 +128,7 @@ def wait_for_job(team, number, before):  # type: ignore[no-untyped-def]
                 team[line + COUNTS : line + LINE] = 0
                 return job
             store(team, line + CAME, 0)  # too late
-        wait_a_little(looks, team[PATIENCE])
+        wait_a_little(looks, team[PATIENCE] >> team[LATE])
         looks += 1
 
 
