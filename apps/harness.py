@@ -27,7 +27,7 @@ from cusp.program.cli import inputs_of
 from cusp.program.traced import traced
 from cusp.program.warm_up import FAR_NODE, tiny_policy, warm_up
 from cusp.runtime import debugging, signals, timeline
-from cusp.runtime.compiled_code import CodeFiles
+from cusp.runtime.compiled_code import CodeFiles, all_kept
 from cusp.runtime.devices import Placement, backend, choose_device
 from cusp.runtime.exchange import given
 from cusp.runtime.mpi import MPI
@@ -180,6 +180,7 @@ def prepare_job(
     if source.shares:
         report.say(comm.rank, source.shares)
     what = f"to compile {compiled} functions, which are kept for later runs" if compiled else "to load compiled code"
+    what = what if all_kept() else "to compile code, which is not kept"
     report.say(comm.rank, f"start-up: {startup:.2f} s {what}")
     report.say(comm.rank, report.describe_placement(placement, source.compiled.where, comm))
     if placement.name != "cpu":

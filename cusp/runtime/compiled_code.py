@@ -197,6 +197,11 @@ def not_kept(why: str) -> None:
     _not_kept.append(why)
 
 
+def all_kept() -> bool:
+    """Whether the next run finds what this process has compiled."""
+    return not _not_kept
+
+
 @functools.cache
 def digest_of(text: str) -> str:
     """Hash of a source text and of all our files that it imports, directly or not.

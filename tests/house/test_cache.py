@@ -213,6 +213,7 @@ def test_a_cache_that_is_not_ours_is_not_used(cache, below, why, monkeypatch, ca
     assert compiled_code.cache_folder("rules") is None
     assert capfd.readouterr().err.count("warning: compiled code is not kept: ") == 1
     assert compiled_code.import_text(TEXT.format(44), []).answer() == 44
+    assert not compiled_code.all_kept()
 
 
 @pytest.mark.slow
