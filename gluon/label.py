@@ -62,8 +62,11 @@ class Label:
         xp.bitwise_or.at(words, lids // width, bits)
 
     def mark_all(self) -> None:
-        """Set the updated bits of all proxies."""
-        self.updated.fill(~self.updated.dtype.type(0))
+        """Set the updated bits of all proxies; those after the last one stay clear."""
+        words, width = self.updated, 8 * self.updated.itemsize
+        whole, rest = divmod(self.part.num_proxies, width)
+        words[:whole], words[whole:] = ~words.dtype.type(0), 0
+        words[whole : whole + 1] = words.dtype.type((1 << rest) - 1)
 
     def take_updated(self) -> Any:
         """Local ids, int32, ascending, of the updated proxies; their bits are cleared."""

@@ -9,7 +9,13 @@ import parts
 import pytest
 
 from cusp.apps import library
+from cusp.apps.edge_operator import EdgeOperator
+from cusp.apps.operators.expressions import edges_cpu
+from cusp.apps.scc import flood
 from cusp.runtime import threads
+from gluon.label import Label
+from gluon.reduction import ADD, MIN
+from gluon.sync import Sync
 
 pytestmark = pytest.mark.skipif(parts.WANTED != "cpu", reason="threads of a CPU")
 NODES, EDGES = 6_000, 60_000
@@ -48,4 +54,52 @@ def test_same_answer_with_any_number_of_threads(comm, graph, monkeypatch, name):
         result = getattr(library, name.split()[0])(graph, gather=False, **RUNS[name])
         answer = {label: values.tobytes() for label, values in result.local.items()}
         found.append((answer, result.figures, 0 if name == "sssp" else result.rounds))  # threads open buckets together
+    assert all(other == found[0] for other in found)
+
+
+PASSES = {
+    "push whole numbers": (EdgeOperator("src.x * 3 + weight", into="dst.y"), np.int64, ADD, True),
+    "push floats": (EdgeOperator("src.x * 0.1", into="dst.y"), np.float64, ADD, False),
+    "push the lowest": (EdgeOperator("src.x * 0.1", into="dst.y", where="weight > 7"), np.float32, MIN, True),
+    "pull floats": (EdgeOperator("dst.x * 0.1 + weight", into="src.y"), np.float64, ADD, True),
+    "flood": (EdgeOperator("src.y", into="dst.y"), np.int64, MIN, True),
+}
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("name", PASSES)
+def test_passes_of_an_operator(comm, graph, monkeypatch, name):
+    """``cut``: whether several threads share the rows."""
+    operator, dtype, reduction, cut = PASSES[name]
+    part, sync, found, pieces = graph.part, Sync(graph.plan, comm), [], []
+    in_parallel = threads.in_parallel
+    monkeypatch.setattr(
+        edges_cpu, "in_parallel", lambda call, each: pieces.append(len(each)) or in_parallel(call, each)
+    )
+    monkeypatch.setattr(threads, "LEAST", 256)
+    for number in 1, 2, 3:
+        monkeypatch.setattr(threads._Chosen, "threads", number)
+        label = Label(part, dtype, reduction.identity(np.dtype(dtype)).item(), reduction)
+        if name == "flood":
+            label.values[:] = part.gids
+            label.mark_all()
+            flood(operator, part, sync, label, y=label)
+        else:
+            operator(part, x=part.gids % 1000, y=label)
+        found.append((label.values.tobytes(), label.updated.tobytes()))
+    assert all(other == found[0] for other in found)
+    assert (max(pieces) > 1) == cut
+
+
+@pytest.mark.mpi
+def test_strong_components_with_any_number_of_threads(comm, monkeypatch):
+    random = np.random.default_rng(2)
+    ends = (NODES * random.random((2, 2 * NODES)) ** 2).astype(np.int64)
+    directed = library.partition_graph((*ends,), comm=comm, policy="oec", num_nodes=NODES)
+    monkeypatch.setattr(threads, "LEAST", 256)
+    found = []
+    for number in 1, 2, 3:
+        monkeypatch.setattr(threads._Chosen, "threads", number)
+        result = library.scc(directed, gather=False)
+        found.append((result.local["component"].tobytes(), result.figures))
     assert all(other == found[0] for other in found)

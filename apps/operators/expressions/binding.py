@@ -41,6 +41,8 @@ class Binding:
         The one that is written.
     types : tuple
         All that the generated text depends on.
+    reads_itself : bool
+        The label that is written is also read.
     has_rows : bool
         The edges of a node that is read are together in this partition.
     has_order : bool
@@ -62,7 +64,10 @@ class Binding:
         self.label = self._written(given.get(operator.into))
         self._values = {name: self._value_of(name, given[name]) for name in sorted(given)}
         weight = part.weights is not None and part.weights.dtype
-        self.types = (self.label.reduction, self.label.values.dtype, weight, *map(_type_of, self._values.values()))
+        read = [value for name, value in self._values.items() if name in names and np.ndim(value)]
+        self.reads_itself = any(_share_memory(self.label.values, value) for value in read)
+        types = map(_type_of, self._values.values())
+        self.types = (self.label.reduction, self.label.values.dtype, self.reads_itself, weight, *types)
         self._used = sorted(names)
         self.has_rows = operator.read == "src" or part.csc is not None
         self.has_order = operator.priority is not None or (self.has_rows and self._varies())
@@ -140,8 +145,8 @@ class Binding:
         row_loads = tuple(load for load in _distinct(loads, loads) if "[row]" in load.text)
         return Pass(
             title=repr(operator).replace('"', "'"), into_row=operator.write == row_end, filtered=filtered,
-            reduction=label.reduction, dtype=dtype, wide=FLOAT if dtype.kind == "f" else INT,
-            identity=number(label.reduction.identity(dtype)).text,
+            reads_itself=self.reads_itself, reduction=label.reduction, dtype=dtype,
+            wide=FLOAT if dtype.kind == "f" else INT, identity=number(label.reduction.identity(dtype)).text,
             parameters=tuple((_parameter(name), kind) for name, kind in self._parameters()), row_loads=row_loads,
             where_loads=_distinct(loads, operator.where.names if operator.where else ()),
             loads=_distinct(loads, operator.expression.names),
@@ -255,3 +260,7 @@ def _type_of(value: Any) -> Any:
     if value is None or np.ndim(value):
         return None if value is None else value.dtype
     return number(value).kind
+
+
+def _share_memory(one: Any, other: Any) -> bool:
+    return one is other or (isinstance(one, np.ndarray) and np.may_share_memory(one, other))

@@ -36,6 +36,8 @@ class Pass:
         The row's end of an edge is written (pull), else the column's (push).
     filtered : bool
         There is a frontier: bits of the end that is read.
+    reads_itself : bool
+        The label that is written is also read.
     reduction : Reduction
     dtype : numpy type
         Of the label that is written; ``wide`` is the type in which a row is summed up, ``identity`` its first value.
@@ -50,6 +52,7 @@ class Pass:
     title: str
     into_row: bool
     filtered: bool
+    reads_itself: bool
     reduction: Reduction
     dtype: np.dtype
     wide: str
