@@ -58,7 +58,7 @@ def test_same_answer_with_any_number_of_threads(comm, graph, monkeypatch, name):
 
 
 PASSES = {
-    "push whole numbers": (EdgeOperator("src.x * 3 + weight", into="dst.y"), np.int64, ADD, True),
+    "push whole numbers": (EdgeOperator("src.x * 3 + weight", into="dst.y"), np.int64, ADD, False),
     "push floats": (EdgeOperator("src.x * 0.1", into="dst.y"), np.float64, ADD, False),
     "push the lowest": (EdgeOperator("src.x * 0.1", into="dst.y", where="weight > 7"), np.float32, MIN, True),
     "pull floats": (EdgeOperator("dst.x * 0.1 + weight", into="src.y"), np.float64, ADD, True),
