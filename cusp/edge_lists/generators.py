@@ -52,6 +52,8 @@ def rmat(seed: int, scale: int, edge_factor: int = 16) -> EdgeStream:
     """
     require(0 <= scale <= MAX_SCALE, f"scale is {scale}, not between 0 and {MAX_SCALE}")
     require(edge_factor >= 0, f"edge factor is {edge_factor}, below 0")
+    size = edge_factor * 2**scale
+    require(size < 2**63, f"edge factor {edge_factor:,} makes {size:,} edges with scale {scale}, not fewer than 2^63")
     thresholds = np.rint(np.cumsum(RMAT) * 2**16).astype(np.uint64)
 
     def edges(first: int, last: int) -> Edges:
@@ -59,7 +61,7 @@ def rmat(seed: int, scale: int, edge_factor: int = 16) -> EdgeStream:
         random_kernels.rmat_edges(scale, random_kernels.key_of(seed), first, thresholds, *ends)
         return ends
 
-    return EdgeStream(2**scale, edge_factor * 2**scale, edges)
+    return EdgeStream(2**scale, size, edges)
 
 
 def uniform(seed: int, nodes: int, edges: int) -> EdgeStream:

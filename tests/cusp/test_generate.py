@@ -240,6 +240,11 @@ def test_command(tmp_path):
     [
         ("star --nodes 0 --output graph.h5", 1, "error: nodes is 0"),
         (
+            "rmat --scale 4 --edge-factor 576460752303423488 --output graph.h5",
+            1,
+            "edges with scale 4, not fewer than 2^63",
+        ),
+        (
             "star --nodes 4 --output missing/graph.h5",
             1,
             "error: missing/graph.h5: there is no folder missing",

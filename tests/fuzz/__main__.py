@@ -68,9 +68,8 @@ class Attack:
         self._seen: set[tuple[str, str]] = set()
 
     def cases(self, names: list[str], first: int, last: int) -> Iterator[tuple[str, int]]:
-        """Cases of all classes in turn, while there is time."""
-        numbers = itertools.takewhile(lambda _: time.monotonic() < self._deadline, range(first, last))
-        return ((name, number) for number in numbers for name in names)
+        """Cases of all classes in turn."""
+        return ((name, number) for number in itertools.takewhile(self._has_time, range(first, last)) for name in names)
 
     def together(self, names: list[str], first: int, last: int) -> None:
         """Cases on several ranks."""
@@ -87,7 +86,9 @@ class Attack:
                 pass
 
     def attack(self, name: str, number: int) -> None:
-        """Try a case; what must not happen is shown."""
+        """Try a case, if there is time; what must not happen is shown."""
+        if not self._has_time():
+            return
         case, seed = case_of(name, self._parsed.seed, number), self._parsed.seed
 
         def try_it(steps: list[Step]) -> Outcome:
@@ -109,6 +110,9 @@ class Attack:
             steps = shrunk(case, outcome.kind, try_it)
             where = f"--ranks {self._parsed.ranks} --only {name} --seed {seed} --case {number}"
             print(f"{outcome.kind}: {where}: {steps}\n    {headline}", flush=True)
+
+    def _has_time(self, number: int = 0) -> bool:
+        return time.monotonic() < self._deadline
 
     def show(self) -> int:
         """A line for each class; 1 if something happened that must not."""
