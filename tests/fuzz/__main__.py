@@ -42,11 +42,8 @@ def main() -> int:
     parser.add_argument("--ranks", type=int, default=1, help="of each case (default: %(default)s)")
     parser.add_argument("--at-once", type=int, default=4, metavar="N", help="jobs of several ranks (default: 4)")
     parsed = parser.parse_args()
-    names, first, last = (
-        parsed.only.split(","),
-        parsed.case or 0,
-        parsed.most if parsed.case is None else parsed.case + 1,
-    )
+    names, first = parsed.only.split(","), parsed.case or 0
+    last = parsed.most if parsed.case is None else first + 1
     with tempfile.TemporaryDirectory(prefix="cusp-fuzz-") as scratch:
         attack = Attack(parsed, Path(scratch))
         if parsed.ranks == 1:

@@ -203,20 +203,27 @@ def fail(kind: str) -> None:
 
 
 @contextlib.contextmanager
-def forks(count: int, folder: Path) -> Iterator[Ranks]:
-    """The process of which ranks are forks."""
-    path = str(folder / "socket")
+def serving(path: str, *words: str) -> Iterator[None]:
+    """The process of which ranks are forks, ``python -m WORDS PATH``; it listens at that socket."""
     variables = mpirun.environment({"PYTHONPATH": str(spawn.ROOT)})
-    line = [sys.executable, "-m", "tests.fuzz.faults", "--serve", path]
+    line = [sys.executable, "-m", *words, path]
     process = subprocess.Popen(line, env=variables, cwd=spawn.ROOT, stdin=subprocess.DEVNULL, start_new_session=True)
     try:
         while not os.path.exists(path):
             assert process.poll() is None
             time.sleep(0.05)
-        yield Ranks(count, path)
+        yield
     finally:
         process.kill()
         process.wait()
+
+
+@contextlib.contextmanager
+def forks(count: int, folder: Path) -> Iterator[Ranks]:
+    """Ranks that are forks of one process."""
+    path = str(folder / "socket")
+    with serving(path, "tests.fuzz.faults", "--serve"):
+        yield Ranks(count, path)
 
 
 def start(ranks: Ranks, argv: list[str], fault: Fault, notes: Path) -> tuple[int, float, str, bool]:

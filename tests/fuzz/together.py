@@ -20,7 +20,7 @@ os.environ.setdefault("CUSP_DEVICE", "cpu")
 
 import spawn
 from fuzz import forked, isolate
-from fuzz.faults import load_code
+from fuzz.faults import load_code, serving
 
 from scripts import mpirun
 
@@ -67,17 +67,8 @@ class Job:
 def forks(ranks: int, folder: Path, number: int) -> Iterator[Job]:
     """The process of which all ranks are forks; a later one has loaded what the jobs of earlier ones compiled."""
     path = str(folder / f"socket{number}")
-    variables = mpirun.environment({"PYTHONPATH": str(spawn.ROOT)})
-    line = [sys.executable, "-m", "tests.fuzz.together", path]
-    process = subprocess.Popen(line, env=variables, cwd=spawn.ROOT, stdin=subprocess.DEVNULL, start_new_session=True)
-    try:
-        while not os.path.exists(path):
-            assert process.poll() is None
-            time.sleep(0.05)
+    with serving(path, "tests.fuzz.together"):
         yield Job(ranks, path)
-    finally:
-        process.kill()
-        process.wait()
 
 
 def serve(path: str) -> NoReturn:
