@@ -88,7 +88,7 @@ def read_events(path: str) -> list[dict[str, Any]]:
     """
     trace = from_json(read_input(path, InputError), f"{path}:", InputError)
     events = trace.get("traceEvents") if isinstance(trace, dict) else None
-    if not isinstance(events, list) or not all(map(_is_event, events)):
+    if not isinstance(events, list) or not all(map(_is_event, events)) or not ranks_of(events):
         raise InputError(f"{path}: is not a timeline that --trace wrote")
     return events
 

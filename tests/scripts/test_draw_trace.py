@@ -1,6 +1,7 @@
 """Pictures of timelines (scripts/draw_trace.py)."""
 
 import json
+from pathlib import Path
 
 import graphs
 import numpy as np
@@ -54,9 +55,12 @@ def test_draws_a_run(comm, shared_tmp):
         for _, color in (KINDS["wait"], KINDS["operator"]):
             rgb = [int(color[at : at + 2], 16) for at in (1, 3, 5)]
             assert (pixels == rgb).all(axis=2).sum() > 100
-    broken = shared_tmp / "broken.json"
+    broken, nobody = shared_tmp / "broken.json", shared_tmp / "nobody.json"
     broken.write_text(json.dumps([1, 2]))
+    events = json.loads(Path(trace).read_text())["traceEvents"]
+    nobody.write_text(json.dumps({"traceEvents": [event for event in events if event["name"] != "process_name"]}))
     for arguments, said in (
+        ([str(nobody), "-o", picture], "is not a timeline that --trace wrote"),
         ([str(broken), "-o", picture], "is not a timeline that --trace wrote"),
         ([str(shared_tmp / "none.json"), "-o", picture], "no such file"),
         ([trace, "-o", picture, "--phase", "walk"], "has no phase 'walk'; its phases are"),
