@@ -17,6 +17,7 @@ from cusp.runtime.files import check_regular
 
 EXPANSION = 1100  # entries unpacked are at most this many times as large as packed: 1032 in a gzip file
 HARMLESS = 64 << 20  # bytes that any dataset may claim
+ONE_NUMBER = (h5py.h5t.INTEGER, h5py.h5t.FLOAT, h5py.h5t.ENUM)  # h5py writes truth values as the last
 NUMBERS = tuple(np.dtype(kind) for kind in ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"))
 
 
@@ -117,13 +118,22 @@ def believable(claimed: int, stored: int) -> bool:
     return claimed <= max(HARMLESS, EXPANSION * stored)
 
 
-def whole_number(path: str, holder: h5py.HLObject, name: str, default: int) -> int:
-    """An attribute of a file or dataset as an integer; GraphFileError if it is anything else."""
-    value = holder.attrs.get(name, default)
-    number = np.asarray(value)
-    if number.size == 1 and number.dtype.kind in "iufb" and float(number.item()).is_integer():
-        return int(number.item())
-    raise GraphFileError(f"{path}: attribute {name} is {value!r}, expected a whole number")
+def whole_number(path: str, holder: h5py.HLObject, name: str, default: int | None = None) -> int:
+    """An attribute of a file or dataset, or the default if it has none; GraphFileError if it is no whole number.
+
+    Its type is looked at before it is read: in a damaged file, values that say where they are may lead anywhere.
+    """
+    if name not in holder.attrs:
+        if default is None:
+            raise GraphFileError(f"{path}: has no attribute {name}; the file is damaged or of another format")
+        return default
+    opened = holder.attrs.get_id(name)
+    value: object = "an array or text"
+    if opened.get_type().get_class() in ONE_NUMBER and opened.get_space().get_simple_extent_npoints() == 1:
+        value = np.asarray(holder.attrs[name]).item()
+        if isinstance(value, (bool, int, float)) and float(value).is_integer():
+            return int(value)
+    raise GraphFileError(f"{path}: attribute {name} is {value}, expected a whole number")
 
 
 def stored_checksum(path: str, dataset: h5py.Dataset) -> int | None:

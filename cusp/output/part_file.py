@@ -13,7 +13,7 @@ import numpy as np
 from cusp.errors import GraphFileError
 from cusp.input.checksum import as_bits, checksum, combine
 from cusp.input.graph_file import offset_in_file
-from cusp.input.hdf5 import open_hdf5
+from cusp.input.hdf5 import open_hdf5, whole_number
 from cusp.input.read_cpu import first_descent, read_checked
 from cusp.lid_map import map_lids
 from cusp.output.manifest import Manifest, SavedError
@@ -50,7 +50,7 @@ def read_part(path: Path, manifest: Manifest, rank: int, weights: bool, memory_l
     SavedError
     """
     with _explained(path), open_hdf5(str(path)) as file:
-        numbers = {name: _number(file, name) for name in NUMBERS}
+        numbers = {name: whole_number(str(path), file, name) for name in NUMBERS}
         expected = {"rank": rank, "num_ranks": manifest.ranks, "num_nodes": manifest.num_nodes}
         expected |= {"num_edges": manifest.num_edges, "symmetric": manifest.symmetric}
         for name, value in expected.items():
@@ -112,7 +112,7 @@ class _Reader:
         if size and (offset is None or offset + size * dtype.itemsize > self.num_bytes):
             raise _damaged(self.path, f"the values of /{name} are not in the file")
         values, found_sum = read_checked(dataset, 0, size, storage, check, most, visit)
-        if found_sum != _number(dataset, "checksum"):
+        if found_sum != whole_number(str(self.path), dataset, "checksum"):
             raise _damaged(self.path, f"the checksum of /{name} does not match its values")
         return values
 
@@ -161,14 +161,6 @@ def _read_arrays(
     return arrays | {"has_in": has_in.view(np.bool_), "degrees": degrees}, storage
 
 
-def _number(of: h5py.File | h5py.Dataset, name: str) -> int:
-    """An attribute that is a whole number, or a truth value."""
-    value = of.attrs[name]
-    if not isinstance(value, (np.integer, np.bool_)):
-        raise ValueError(f"attribute {name} is not a whole number")
-    return int(value)
-
-
 def _checksum_of(values: np.ndarray | h5py.Dataset, storage: Storage) -> int:
     return combine([checksum(values[part], part.start) for part in storage.parts(values.size, CHUNK)])
 
@@ -187,4 +179,5 @@ def _explained(path: Path) -> Iterator[None]:
     except FileNotFoundError:
         raise SavedError(f"{path}: missing; save the partition again") from None
     except (OSError, KeyError, RuntimeError, ValueError, TypeError, GraphFileError) as error:
-        raise _damaged(path, " ".join(ascii(str(error))[1:-1].split())) from None
+        text = str(error).removeprefix(f"{path}: ")
+        raise _damaged(path, " ".join(ascii(text)[1:-1].split())) from None

@@ -12,8 +12,9 @@ import ranks
 
 from cusp.apps.bfs import APP
 from cusp.apps.harness import main
-from cusp.errors import PolicyError, together
+from cusp.errors import GraphFileError, PolicyError, together
 from cusp.input.checksum import checksum
+from cusp.input.graph_file import read_header
 from cusp.output.dataset_writer import OutputError
 from cusp.output.manifest import MANIFEST, SavedError, read_manifest
 from cusp.output.saved import load_partition, save_partition
@@ -227,3 +228,21 @@ def test_whole(comm, shared_tmp, name):
             edit_array(last, name, put(0, gid) if name == "gids" else put(0, 2))
     with pytest.raises(SavedError, match="damaged: " + ("some node has two" if name == "gids" else "the degrees")):
         load_partition(str(shared_tmp / "parts"), comm)
+
+
+@pytest.mark.parametrize("value", ["yes", [1, 0], h5py.Empty("i8"), 0.5])
+@pytest.mark.parametrize("file", ["g.h5", "part"])
+def test_attributes_of_another_type(folder, monkeypatch, file, value):
+    """A text says where in the file it is, and HDF5 would go there, also where bits have flipped: it is not read."""
+    path = folder.parent / file if file == "g.h5" else next(folder.glob("part-*.h5"))
+    with h5py.File(path, "r+") as changed:
+        changed.attrs["symmetric"] = value
+    read = h5py.AttributeManager.__getitem__
+
+    def only_numbers(self, name):
+        assert self.get_id(name).get_type().get_class() == h5py.h5t.FLOAT or name != "symmetric"
+        return read(self, name)
+
+    monkeypatch.setattr(h5py.AttributeManager, "__getitem__", only_numbers)
+    with pytest.raises((GraphFileError, SavedError), match=r"attribute symmetric is .*, expected a whole number"):
+        load_partition(str(folder), COMM) if file == "part" else read_header(str(path))

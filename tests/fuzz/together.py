@@ -56,8 +56,8 @@ class Job:
         except subprocess.TimeoutExpired:
             mpirun.kill_session(process)
             text = ""
-        if code is not None and (code > 128 or "TERMINATED WITH THE EXIT STRING" in text):
-            code = -1  # a signal has ended a rank
+        if code not in (None, 0, 1, 2):
+            code = -1  # a signal has ended a rank, and launchers say so in different ways
         text = spawn.OF_LAUNCHERS.sub("", text).strip()
         kind = isolate.kind_of(code, text)
         return isolate.Outcome(kind, text[-600:], time.monotonic() - began)
