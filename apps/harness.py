@@ -199,7 +199,9 @@ def rehearse(
     app: App, comm: MPI.Intracomm, policy: Policy, options: argparse.Namespace, path: str, device: str, transport: str
 ) -> None:
     """Call everything that a run calls, on a tiny graph. Collective."""
-    options = argparse.Namespace(**(vars(options) | app.rehearsed | {"checkpoint": None}))
+    given = vars(options)
+    fitting = {name: value(given[name]) if callable(value) else value for name, value in app.rehearsed.items()}
+    options = argparse.Namespace(**(given | fitting | {"checkpoint": None}))
     symmetric = read_header(path).symmetric
     csc = app.needs_csc(options, symmetric)
     weights = app.reads_weights(options)

@@ -32,6 +32,7 @@ from gluon.sync import Sync
 UNIT = 2**62  # residuals are whole numbers, this many for a rank of 1
 SPARED = 0.4  # at most this share of all residuals waits in a round
 OFF = {"float32": 1e-3, "float64": 1e-9}  # how far rounding may take the sum of all ranks from 1
+FEW = 20  # iterations of a rehearsal, however many the run is to have
 LEAST = {"float32": 1e-6, "float64": 1e-14}  # smallest tolerance: rounding changes the ranks by nearly as much
 
 
@@ -316,7 +317,7 @@ APP = App(
     needs_source=False,
     weighted=True,
     needs_rounds=needs_rounds,
-    rehearsed={"personalize": None},
+    rehearsed={"personalize": None, "iterations": lambda given: given and min(given, FEW)},
 )
 
 if __name__ == "__main__":

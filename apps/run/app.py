@@ -96,7 +96,8 @@ class App:
     seeded : bool
         Its answer depends on ``--seed``, which is a keyword of the function then.
     rehearsed : dict of options
-        Values for the warm-up in place of those that may not fit its tiny graph, such as nodes by number.
+        Values for the warm-up in place of those that may not fit its tiny graph, such as nodes by number; or functions
+        of the value that was given.
     """
 
     name: str

@@ -8,6 +8,7 @@ import parts
 import pytest
 import ranks
 
+from cusp.apps.harness import parser_of, rehearse
 from cusp.apps.operators.sums.interfaces import Rows
 from cusp.apps.pagerank import APP, pagerank, prepare, push_residuals, run, verify
 from cusp.apps.run.cli import weights_of
@@ -15,6 +16,7 @@ from cusp.apps.verify.check import VerificationError
 from cusp.errors import GraphFileError, OptionError
 from cusp.names.names import SortedNames
 from cusp.names.packed import Packed
+from cusp.policies import load_policy
 from cusp.runtime.devices import backend, move, to_host
 
 
@@ -152,6 +154,15 @@ def test_given_number_of_iterations(comm, shared_tmp):
     np.testing.assert_allclose(parts.gather(part, answer.labels["pagerank"]), expected, rtol=1e-12)
     assert answer.rounds == 3
     assert pagerank(part, sync, walk, tolerance=1e-2, iterations=90).rounds < 10
+
+
+@pytest.mark.mpi
+def test_a_rehearsal_is_short(comm, shared_tmp):
+    """However many iterations the run is to have."""
+    path = graphs.write(shared_tmp / "g.h5", graphs.HARD["path"]())
+    options = parser_of(APP).parse_args([path, "--iterations", str(10**9), "--tolerance", "0"])
+    rehearse(APP, comm, load_policy("oec"), options, path, parts.DEVICE, "auto")
+
 
 
 @pytest.mark.mpi

@@ -1,0 +1,139 @@
+"""Several hosts, as scripts/hosts.py makes them on one machine: answers, what is lost with a host, and a link that fails."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import graphs
+import pytest
+import spawn
+
+from scripts import mpirun
+from scripts.hosts import Hosts, HostsError
+
+
+def why_not() -> str:
+    """Why this machine lets us make no hosts; empty if it does."""
+    try:
+        with Hosts(1):
+            return ""
+    except HostsError as error:
+        return str(error)
+
+
+WHY_NOT = why_not()
+pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=f"no hosts can be made here: {WHY_NOT}")
+
+ANSWERS = """
+import json, socket, sys
+import cusp
+from cusp.launch import run_main
+from cusp.runtime.mpi import MPI
+
+SEARCHES = [cusp.bfs, cusp.sssp, cusp.widest, cusp.betweenness]
+OTHERS = [cusp.cc, cusp.scc, cusp.kcore, cusp.pagerank, cusp.triangles, cusp.communities]
+
+def main(comm, argv):
+    graph = cusp.partition_graph(argv[0], policy=argv[1], comm=comm)
+    for search in SEARCHES:
+        search(graph, source=0, verify=True)
+    for app in OTHERS:
+        app(graph, verify=True)
+    for app, source in ((cusp.bfs, [0]), (cusp.sssp, [0]), (cusp.cc, []), (cusp.kcore, [])):
+        app(graph, *source, verify=True, execution="async")
+    near = comm.Split_type(MPI.COMM_TYPE_SHARED)
+    found = comm.gather((socket.gethostname(), near.size))
+    if comm.rank == 0:
+        print(json.dumps(found))
+
+run_main(main)
+"""
+
+
+def start(hosts, ranks, *words, **options):
+    """Start a Python program on all hosts."""
+    return subprocess.Popen(
+        [*hosts.launcher(ranks), sys.executable, *map(str, words)], cwd=spawn.ROOT, text=True, stdin=subprocess.DEVNULL,
+        env=mpirun.environment({"PYTHONPATH": str(spawn.ROOT), "PYTHONUNBUFFERED": "1"}), start_new_session=True, **options,
+    )  # fmt: skip
+
+
+@contextlib.contextmanager
+def endless(hosts, folder, *words):
+    """PageRank on two hosts that goes on for ever, once it runs; it writes its output into a file."""
+    graphs.write_here(folder / "g.h5", graphs.random_directed(400, 4000))
+    said = folder / "said"
+    words = ("-m", "cusp.apps.pagerank", folder / "g.h5", "--iterations", 10**9, "--tolerance", 0, *words)
+    with said.open("w") as out:
+        process = start(hosts, 2, *words, stdout=out, stderr=out)
+        try:
+            while "device: " not in said.read_text():
+                assert process.poll() is None, said.read_text()
+                time.sleep(0.1)
+            sent = hosts.sent()
+            while hosts.sent() <= sent:
+                time.sleep(0.1)
+            yield process, said
+        finally:
+            mpirun.kill_session(process)
+
+
+@pytest.mark.limit(300)
+@pytest.mark.parametrize(("count", "ranks", "policy"), [(2, 4, "cvc"), (3, 3, "hvc")])
+def test_answers(tmp_path, count, ranks, policy):
+    """Every algorithm is right; ranks of a host share memory, and others have only the network."""
+    (tmp_path / "program.py").write_text(ANSWERS)
+    graphs.write_here(tmp_path / "g.h5", graphs.random_directed(300, 1500))
+    with Hosts(count, rate="1gbit") as hosts:
+        process = start(
+            hosts, ranks, tmp_path / "program.py", tmp_path / "g.h5", policy, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )  # fmt: skip
+        out, err = process.communicate(timeout=250)
+        assert process.returncode == 0, err
+        each = ranks // count
+        assert json.loads(out) == [[f"host{1 + rank // each}", each] for rank in range(ranks)]
+        assert min(hosts.sent()) > 10_000
+
+
+def test_a_lost_host(tmp_path):
+    """Its power fails: all others end within seconds, with a code that is not 0."""
+    with Hosts(2) as hosts, endless(hosts, tmp_path) as (process, said):
+        hosts.kill(2)
+        assert process.wait(10) != 0, said.read_text()
+        assert "Traceback" not in said.read_text()
+
+
+def test_a_lost_link(tmp_path):
+    """Pulled out for a moment, nothing is lost; for longer than --timeout, the job ends with one line."""
+    with Hosts(2) as hosts, endless(hosts, tmp_path, "--timeout", 4) as (process, said):
+        hosts.connect(2, up=False)
+        time.sleep(1)
+        hosts.connect(2, up=True)
+        time.sleep(2)
+        sent = hosts.sent()
+        time.sleep(0.5)
+        assert process.poll() is None and hosts.sent() > sent, said.read_text()
+        hosts.connect(2, up=False)
+        assert process.wait(20) not in (0, -signal.SIGKILL), said.read_text()
+        lines = said.read_text().splitlines()
+        assert sum("error: --timeout 4: no progress" in line for line in lines) == 1 and "Traceback" not in lines
+
+
+def test_nothing_is_left():
+    """When the block ends, also by an error, there is no process of a host."""
+    with pytest.raises(HostsError, match="rate sideways"), Hosts(1, rate="sideways"):
+        pass
+    with Hosts(2) as hosts:
+        process = start(hosts, 2, "-c", "import time; time.sleep(100)")
+        first = [*hosts.first]
+        time.sleep(1)
+    assert process.wait(10) != 0
+    deadline = time.monotonic() + 10
+    while any(map(os.path.exists, (f"/proc/{number}" for number in first))):
+        assert time.monotonic() < deadline, first
+        time.sleep(0.1)
