@@ -14,11 +14,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import IO
 
 from scripts import mpirun
 
@@ -101,7 +98,7 @@ class Hosts:
         self._folder.cleanup()
 
     def launcher(self, ranks: int) -> list[str]:
-        """The words that start so many ranks, as many on each host as on any other, or one fewer; ``python ...`` follows."""
+        """The words before ``python ...`` that start so many ranks, shared out among the hosts."""
         each, folder = -(-ranks // self.count), self._folder.name
         addresses = [f"{NETWORK}{host}" for host in range(1, self.count + 1)]
         if mpirun.is_open_mpi():

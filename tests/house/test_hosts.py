@@ -1,4 +1,4 @@
-"""Several hosts, as scripts/hosts.py makes them on one machine: answers, what is lost with a host, and a link that fails."""
+"""Several hosts, as scripts/hosts.py makes them on one machine: answers, a lost host, and a link that fails."""
 
 import contextlib
 import json
@@ -56,9 +56,10 @@ run_main(main)
 
 def start(hosts, ranks, *words, **options):
     """Start a Python program on all hosts."""
+    env = mpirun.environment({"PYTHONPATH": str(spawn.ROOT), "PYTHONUNBUFFERED": "1"})
     return subprocess.Popen(
         [*hosts.launcher(ranks), sys.executable, *map(str, words)], cwd=spawn.ROOT, text=True, stdin=subprocess.DEVNULL,
-        env=mpirun.environment({"PYTHONPATH": str(spawn.ROOT), "PYTHONUNBUFFERED": "1"}), start_new_session=True, **options,
+        env=env, start_new_session=True, **options,
     )  # fmt: skip
 
 
