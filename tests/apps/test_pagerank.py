@@ -164,7 +164,6 @@ def test_a_rehearsal_is_short(comm, shared_tmp):
     rehearse(APP, comm, load_policy("oec"), options, path, parts.DEVICE, "auto")
 
 
-
 @pytest.mark.mpi
 @pytest.mark.parametrize("algorithm", ["pull", "push-residual"])
 def test_personalized(comm, shared_tmp, algorithm):
