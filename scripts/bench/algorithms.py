@@ -3,10 +3,11 @@
     mpirun -n 4 python -m scripts.bench.algorithms kron24 --device gpu --policies oec,cvc --apps bfs,sssp
     mpirun -n 2 python -m scripts.bench.algorithms graphs/*.h5
     mpirun -n 1 python -m scripts.bench.algorithms kron26 --device gpu --memory-limit 6G
+    python -m scripts.hosts 4 --rate 1gbit -- -m scripts.bench.algorithms kron20.h5
 
 A graph is a graph file, or the name of one that a GPU makes: kronSCALE, randSCALE, roadSIDE or ringNODES. Times are
 those of the slowest rank, after a first run that is not counted. Equal answers have equal fingerprints, whatever the
-ranks, the policy and the limit.
+ranks, the policy and the limit. ``network_mb`` is what all hosts have sent in a run, as the system counts it.
 """
 
 import argparse
@@ -98,8 +99,9 @@ def measure(path: str, policy: str, options: argparse.Namespace, comm: MPI.Intra
         phases = {phase: comm.allreduce(seconds, MPI.MAX) for phase, seconds in graph.seconds.items()}
         times += [sum(phases.values()) * 1e3] if trial else []  # the first compiles
     base = {
-        "graph": Path(path).stem, "policy": Path(policy).name, "ranks": comm.size, "nodes": graph.num_nodes,
-        "edges": graph.num_edges, "device": name_of(graph.plan.devices), "transport": graph.plan.transport,
+        "graph": Path(path).stem, "policy": Path(policy).name, "ranks": comm.size,
+        "hosts": len({*comm.allgather(os.uname().nodename)}), "nodes": graph.num_nodes, "edges": graph.num_edges,
+        "device": name_of(graph.plan.devices), "transport": graph.plan.transport,
         "memory_limit": options.memory_limit, "replication": graph.quality.replication,
         "edge_balance": graph.quality.edge_balance, "commit": commit(),
     }  # fmt: skip
@@ -116,16 +118,29 @@ def run_app(app: str, graph: PartitionedGraph, sources: list[int], options: argp
     """The median of the trials of each source, and the median of these. Collective."""
     function, settings = getattr(library, app), SETTINGS.get(app, {}) | settings_of(app, options.set)
     times: list[float] = []
-    rounds, sums = [], []
+    rounds, sums, sent = [], [], 0
     for source in sources if library.app_of(app).needs_source else [None]:
         call = settings if source is None else settings | {"source": source}
         result = function(graph, gather=False, verify=options.verify and not times, **call)  # loads what is missing
+        sent -= sent_by_hosts(graph.comm)
         results = [function(graph, gather=False, **call) for _ in range(options.trials)]
+        sent += sent_by_hosts(graph.comm)
         times.append(statistics.median(one.seconds for one in results) * 1e3)
         rounds.append(int(result.rounds))
         sums.append(sums_of(result, graph.comm))
     found = {"ms": statistics.median(times), "all_ms": times, "rounds": rounds, "verified": options.verify or None}
+    found["network_mb"] = sent / (len(times) * options.trials) / 1e6
     return found | {"settings": settings, "answers": f"{zlib.crc32(repr(sums).encode()):08x}"}
+
+
+def sent_by_hosts(comm: MPI.Intracomm) -> int:
+    """Bytes that all hosts have sent until now over their networks, with headers. Collective."""
+    host = comm.Split_type(MPI.COMM_TYPE_SHARED)
+    devices = (line.replace(":", " ").split() for line in Path("/proc/net/dev").read_text().splitlines()[2:])
+    sent = sum(int(device[9]) for device in devices if device[0] != "lo")
+    total = int(comm.allreduce(sent if host.rank == 0 else 0))
+    host.Free()
+    return total
 
 
 def sums_of(result: Result, comm: MPI.Intracomm) -> list[str]:
@@ -145,7 +160,8 @@ def line_of(row: dict[str, Any]) -> str:
     if row["app"] == "partition":
         rounds, more = "-", ", ".join(f"{phase} {seconds:.3f} s" for phase, seconds in row["phases"].items())
     else:
-        rounds, more = f"{statistics.mean(row['rounds']):.1f}", f"answers {row['answers']}"
+        rounds = f"{statistics.mean(row['rounds']):.1f}"
+        more = f"{row['network_mb']:.3f} MB over networks, answers {row['answers']}"
     return LINE.format(row["graph"], row["policy"], row["ranks"], row["app"], f"{row['ms']:,.3f}", rounds, more)
 
 
