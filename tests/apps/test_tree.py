@@ -67,6 +67,19 @@ def test_any_graph(comm, shared_tmp, graph, policy, where):
 
 
 @pytest.mark.mpi
+def test_lengths_beyond_the_digits_of_floats(comm, shared_tmp):
+    """Of 64 bits without a sign: they are not added as floats, and one above all distances is on no path."""
+    edges = [(0, 1), (1, 2), (0, 2), (2, 3), (2, 3), (3, 2), (1, 0)]
+    weights = np.array([2**53 + 1, 0, 2**53 + 2, 2**53, 2**53 + 1, 2**64 - 1, 2**63], np.uint64)
+    path = graphs.write(shared_tmp / "g.h5", graphs.make(4, edges, weights), weight=np.uint64)
+    part = parts.partition_graph(path, parts.policy_of("cvc"), comm, csc=True)
+    sync, lengths = parts.make_sync(part), measure(part, parts.make_sync(part))
+    distances = sssp(part, sync, 0, lengths).labels["distance"]
+    assert parts.gather(part, distances).tolist() == [0, 2**53 + 1, 2**53 + 1, 2**54 + 1]
+    assert parts.gather(part, find_parents(part, sync, 0, distances, lengths.weights)).tolist() == [0, 0, 1, 2]
+
+
+@pytest.mark.mpi
 def test_distances_of_another_graph(comm, shared_tmp):
     """They end in an error, not in an endless loop."""
     path = graphs.write(shared_tmp / "g.h5", graphs.HARD["complete"](), symmetric=True)

@@ -25,14 +25,18 @@ def settled_paths(part: Partition, sync: Sync, way: str, weights: np.ndarray, dt
 
 @njit(cache=True, nogil=True)
 def find_parents(offsets, sources, weights, gids, values, far, known, nobody, parents, updated):  # type: ignore[no-untyped-def]
+    """Weights are taken as numbers of the values' type; one above all of them is below 0 then, and part of no path."""
+    number = values.dtype.type
     for node in range(offsets.size - 1):
-        if parents[node] == nobody and values[node] != far:
+        value = values[node]
+        if parents[node] == nobody and value != far:
             for edge in range(offsets[node], offsets[node + 1]):
-                source = sources[edge]
-                length = 1 if weights is None else weights[edge]
-                if values[source] + length == values[node] and (
-                    values[source] < values[node] or known[source] != nobody
-                ):
+                source, length = sources[edge], number(1)
+                if weights is not None:
+                    length = number(weights[edge])
+                before = values[source]
+                tight = 0 <= length <= value and before + length == value
+                if tight and (before < value or known[source] != nobody):
                     parents[node] = gids[source]
                     set_bit(updated, node)
                     break

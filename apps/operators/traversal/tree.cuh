@@ -1,9 +1,14 @@
 // Parents in a tree of shortest paths. VALUE is the type of hops or distances, WEIGHT that of the weights of edges.
 #include "cusp/kernels/warp.cuh"
 
-// Whether a value and a length add up to another value, where sums must not overflow.
-__device__ inline bool adds_up(int before, int length, int value) { return length <= value && before == value - length; }
-__device__ inline bool adds_up(i64 before, i64 length, i64 value) { return length <= value && before == value - length; }
+// Whether a value and a length add up to another value, where sums must not overflow; a length that was above all VALUEs is
+// below 0.
+__device__ inline bool adds_up(int before, int length, int value) {
+  return 0 <= length && length <= value && before == value - length;
+}
+__device__ inline bool adds_up(i64 before, i64 length, i64 value) {
+  return 0 <= length && length <= value && before == value - length;
+}
 __device__ inline bool adds_up(double before, double length, double value) { return before + length == value; }
 
 // An edge from ``source`` explains the value of a node if it is tight; if its length is 0, only when the source has a
