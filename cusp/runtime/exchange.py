@@ -10,12 +10,15 @@ import numpy as np
 
 from cusp.runtime import timeline, watchdog
 from cusp.runtime.mpi import MPI
+from cusp.runtime.signals import local_ranks
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm, Request, Status
 
 PIECE = 1 << 30  # bytes: MPI counts are 32-bit numbers before MPI 4
-LOOKS, YIELDS = 50, 200  # before a process that waits sleeps
+LOOKS, PATIENCE = 50, 1.5e-4  # looks, and then seconds of looks, before a process that waits sleeps
+AWAY, REMEMBERED = 2e-3, 20  # seconds for which a busy process has a core, and how many times as long that counts
+CROWDED = local_ranks() > len(os.sched_getaffinity(0))
 SHORTEST, LONGEST = 2e-5, 2e-4  # seconds of sleep between looks
 
 
@@ -92,20 +95,31 @@ def _test_all(posted: "list[Request]", statuses: "list[Status] | None") -> None:
 def pauses(looks: int = 0) -> Iterator[float]:
     """Look whether what is waited for is there, once for each time this yields, for ever; it yields the seconds slept.
 
-    After some looks this process yields the core to others; then it sleeps between looks, for a fraction of the time
-    that it has waited so far.
+    After some looks, and some more for as long as a message usually takes, this process sleeps between looks, for a
+    fraction of the time that it has waited so far: who has slept gets the core back at once. If ranks share cores, it
+    yields the core between the looks before. A busy process of others that gets it keeps it for milliseconds; so where
+    it was long away, this process only sleeps, for many times as long.
     """
+    global _crowded_until
     for _ in range(looks):
         yield 0.0
-    for _ in range(YIELDS):
-        os.sched_yield()
+    began = now = time.monotonic()
+    while _crowded_until < now < began + PATIENCE:
+        if CROWDED:
+            os.sched_yield()
         yield 0.0
+        before, now = now, time.monotonic()
+        if now - before > AWAY:
+            _crowded_until = now + REMEMBERED * (now - before)
     slept = 0.0
     while True:
         pause = min(max(SHORTEST, slept / 8), LONGEST)
         time.sleep(pause)
         slept += pause
         yield slept
+
+
+_crowded_until = 0.0  # on the monotonic clock
 
 
 _keys: list[int] = []  # of the attribute that holds what is kept
