@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm, Request, Status
 
 PIECE = 1 << 30  # bytes: MPI counts are 32-bit numbers before MPI 4
-LOOKS, PATIENCE = 50, 1.5e-4  # looks, and then seconds of looks, before a process that waits sleeps
-AWAY, REMEMBERED = 2e-3, 20  # seconds for which a busy process has a core, and how many times as long that counts
+LOOKS, PATIENCE = 50, 150_000  # looks, and then nanoseconds of looks, before a process that waits sleeps
+AWAY, REMEMBERED = 2_000_000, 20  # nanoseconds for which a busy process has a core; so many times as long that counts
 CROWDED = local_ranks() > len(os.sched_getaffinity(0))
 SHORTEST, LONGEST = 2e-5, 2e-4  # seconds of sleep between looks
 
@@ -103,12 +103,12 @@ def pauses(looks: int = 0) -> Iterator[float]:
     global _crowded_until
     for _ in range(looks):
         yield 0.0
-    began = now = time.monotonic()
+    began = now = timeline.now()
     while _crowded_until < now < began + PATIENCE:
         if CROWDED:
             os.sched_yield()
         yield 0.0
-        before, now = now, time.monotonic()
+        before, now = now, timeline.now()
         if now - before > AWAY:
             _crowded_until = now + REMEMBERED * (now - before)
     slept = 0.0
@@ -119,7 +119,7 @@ def pauses(looks: int = 0) -> Iterator[float]:
         yield slept
 
 
-_crowded_until = 0.0  # on the monotonic clock
+_crowded_until = 0  # on the clock of timelines
 
 
 _keys: list[int] = []  # of the attribute that holds what is kept
