@@ -103,12 +103,12 @@ def pauses(looks: int = 0) -> Iterator[float]:
     global _crowded_until
     for _ in range(looks):
         yield 0.0
-    began = now = timeline.now()
+    began = now = time.monotonic_ns()
     while _crowded_until < now < began + PATIENCE:
         if CROWDED:
             os.sched_yield()
         yield 0.0
-        before, now = now, timeline.now()
+        before, now = now, time.monotonic_ns()
         if now - before > AWAY:
             _crowded_until = now + REMEMBERED * (now - before)
     slept = 0.0
@@ -119,7 +119,7 @@ def pauses(looks: int = 0) -> Iterator[float]:
         yield slept
 
 
-_crowded_until = 0  # on the clock of timelines
+_crowded_until = 0  # on the monotonic clock
 
 
 _keys: list[int] = []  # of the attribute that holds what is kept

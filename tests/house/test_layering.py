@@ -52,7 +52,7 @@ NAMES = {
     "print": ["apps/harness.py", "cusp/program/report.py", "cusp/launch.py", "*/__main__.py", "cusp/commands/*",
               "scripts/*", "tests/*", "benchmarks/*"],
     "perf_counter": ["apps/harness.py", "cusp/program/report.py", "cusp/launch.py", "cusp/runtime/timeline.py",
-                     "cusp/runtime/watchdog.py", "cusp/runtime/progress.py",
+                     "cusp/runtime/watchdog.py", "cusp/runtime/progress.py", "cusp/runtime/exchange.py",
                      "*/__main__.py", "cusp/commands/*", "scripts/*", "tests/*", "benchmarks/*"],
 }  # fmt: skip
 NAMES |= dict.fromkeys(["time", "monotonic", "process_time", "perf_counter_ns"], NAMES["perf_counter"])
