@@ -10,7 +10,7 @@ import numpy as np
 
 from cusp.runtime import timeline, watchdog
 from cusp.runtime.mpi import MPI
-from cusp.runtime.signals import local_ranks
+from cusp.runtime.signals import share_cores
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm, Request, Status
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 PIECE = 1 << 30  # bytes: MPI counts are 32-bit numbers before MPI 4
 LOOKS, PATIENCE = 50, 150_000  # looks, and then nanoseconds of looks, before a process that waits sleeps
 AWAY, REMEMBERED = 2_000_000, 20  # nanoseconds for which a busy process has a core; so many times as long that counts
-CROWDED = local_ranks() > len(os.sched_getaffinity(0))
+CROWDED = share_cores()
 SHORTEST, LONGEST = 2e-5, 2e-4  # seconds of sleep between looks
 
 
@@ -119,9 +119,7 @@ def pauses(looks: int = 0) -> Iterator[float]:
         yield slept
 
 
-_crowded_until = 0  # on the monotonic clock
-
-
+_crowded_until = 0  # nanoseconds of the monotonic clock
 _keys: list[int] = []  # of the attribute that holds what is kept
 
 

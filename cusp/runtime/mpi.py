@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from cusp.errors import InputError
 from cusp.runtime import signals, watchdog
-from cusp.runtime.signals import local_ranks
+from cusp.runtime.signals import share_cores
 
 YIELDING = {"MPIR_CVAR_POLLS_BEFORE_YIELD": "0", "OMPI_MCA_mpi_yield_when_idle": "1"}  # of MPICH, of Open MPI
 
@@ -43,8 +43,7 @@ def load() -> ModuleType:
         signals.end_all_on_error()
         watchdog.watch()
     # Ranks that wait must not starve those that work when there are more ranks than cores.
-    crowded = local_ranks() > len(os.sched_getaffinity(0))
-    with _variables(YIELDING if crowded else {}), warnings.catch_warnings():
+    with _variables(YIELDING if share_cores() else {}), warnings.catch_warnings():
         # mpi4py's warning about a launcher of another library; cusp.launch has a clearer one.
         warnings.filterwarnings("ignore", message="suspicious MPI execution environment", category=RuntimeWarning)
         try:

@@ -53,6 +53,11 @@ def local_ranks() -> int:
     return int(os.environ.get("MPI_LOCALNRANKS") or os.environ.get("OMPI_COMM_WORLD_LOCAL_SIZE") or 1)
 
 
+def share_cores() -> bool:
+    """Whether this host has more ranks than this process may use cores."""
+    return local_ranks() > len(os.sched_getaffinity(0))
+
+
 def prefixed(text: str) -> str:
     """The text with its rank before each line, so that the lines of several ranks can be told apart."""
     size, rank = launched()

@@ -28,7 +28,7 @@ LINE = 8  # words of a cache line: flags of two writers are never in the same
 # exchanges, how often it made memory, and where that is.
 SENT, WORDS, MADE, DESCRIPTOR, CAPACITY = 0, 1, 3, 4, 5
 SHOWN = 2 + MOST  # words in which a rank shows numbers to all: which time it is, and as in Numbers
-POLLS = 10_000  # looks at a flag before the core is yielded to others: about ten microseconds
+POLLS = 10_000  # looks at a flag of compiled code, about ten microseconds, before those of :func:`pauses`
 ALIVE = 1.0  # seconds of sleep between looks whether the process waited for still runs
 
 

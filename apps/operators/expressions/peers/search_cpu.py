@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 AT_A_TIME = 256  # edges that are relaxed between two looks at what others sent: about as long as sending takes
 SLACK = 1  # buckets that a rank may be ahead of the others: what they change later is relaxed again
-POLLS = 10_000  # looks for something to do before the core is yielded to others, if ranks do not share cores
+POLLS = 10_000  # looks for something to do before :func:`pauses`, if ranks do not share cores
 PATIENCE = 500  # looks at how far others have come before a rank goes on all the same, and where ranks share cores
 LITTLE_PATIENCE = 4
 OVER, WORKED, WAITED = range(3)
