@@ -108,11 +108,11 @@ class Hosts:
         else:
             options = ["-launcher", "ssh", "-launcher-exec", f"{folder}/launcher", "-iface", LINK]
             options += ["-hosts", ",".join(addresses), "-ppn", str(each)]
-        return [*self._into(self._processes[0].pid), mpirun.mpirun_path(), *options, "-n", str(ranks)]
+        return [*self._into(self._switch), mpirun.mpirun_path(), *options, "-n", str(ranks)]
 
     def sent(self) -> list[int]:
         """Bytes that each host has sent until now, with all headers of its network."""
-        shown = json.loads(self._run(self._processes[0].pid, "ip", "-s", "-j", "link", "show", "type", "veth"))
+        shown = json.loads(self._run(self._switch, "ip", "-s", "-j", "link", "show", "type", "veth"))
         by_name = {link["ifname"]: link["stats64"]["rx"]["bytes"] for link in shown}
         return [by_name.get(f"host{host}", 0) for host in range(1, self.count + 1)]
 
@@ -125,9 +125,14 @@ class Hosts:
         self._processes[host].kill()
         self._processes[host].wait()
 
+    @property
+    def _switch(self) -> int:
+        """The process that holds the switch."""
+        return self._processes[0].pid
+
     def _add(self, host: int) -> None:
         alone = ["--net", "--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child", "--mount-proc"]
-        pid = self._keep([*self._into(self._processes[0].pid), "unshare", *alone])
+        pid = self._keep([*self._into(self._switch), "unshare", *alone])
         inner = int(Path(f"/proc/{pid}/task/{pid}/children").read_text())
         self.first.append(inner)
         Path(self._folder.name, f"{NETWORK}{host}").write_text(f"{inner}\n")
@@ -138,7 +143,7 @@ class Hosts:
         if self._rate:
             bucket = ("root", "tbf", "rate", self._rate, "burst", BURST, "latency", LATENCY)
             self._run(inner, "tc", "qdisc", "add", "dev", LINK, *bucket, alone=True)
-            self._run(self._processes[0].pid, "tc", "qdisc", "add", "dev", f"host{host}", *bucket)
+            self._run(self._switch, "tc", "qdisc", "add", "dev", f"host{host}", *bucket)
 
     def _keep(self, words: list[str]) -> int:
         """Start a process that holds namespaces until we end; returns when they are there."""
@@ -154,7 +159,7 @@ class Hosts:
 
     def _ip(self, *commands: str) -> None:
         for command in commands:
-            self._run(self._processes[0].pid, "ip", *command.split())
+            self._run(self._switch, "ip", *command.split())
 
     def _into(self, pid: int, alone: bool = False) -> list[str]:
         """The words before a command that runs where a process is."""

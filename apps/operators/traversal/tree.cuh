@@ -3,10 +3,8 @@
 
 // Whether a value and a length add up to another value, where sums must not overflow; a length that was above all VALUEs is
 // below 0.
-__device__ inline bool adds_up(int before, int length, int value) {
-  return 0 <= length && length <= value && before == value - length;
-}
-__device__ inline bool adds_up(i64 before, i64 length, i64 value) {
+template <class Whole>
+__device__ inline bool adds_up(Whole before, Whole length, Whole value) {
   return 0 <= length && length <= value && before == value - length;
 }
 __device__ inline bool adds_up(double before, double length, double value) { return before + length == value; }
