@@ -3,6 +3,7 @@
 cpu            partitioning, the apps and the conversion of an edge list, on a Kronecker graph
 first-hour     minutes from an empty folder to an answer about own data of seven kinds
 quality        replication, balance and seconds of every policy on real graphs and kron20, and of METIS
+cores          algorithms by the threads of one rank, beside the GAP benchmark suite and the speed of memory
 compare-trees  partitionings and algorithms of this checkout, of others and of the GAP benchmark suite
 ladder         every textbook form of breadth-first search on one GPU
 gpu            algorithms on one GPU
@@ -13,12 +14,13 @@ verify         seconds of --verify beside those of runs: mpirun -n 4 python -m s
 import argparse
 import sys
 
-from scripts.bench import compare_trees, cpu, first_hour, gpu, quality
+from scripts.bench import compare_trees, cores, cpu, first_hour, gpu, quality
 from scripts.bench.ladder import bench as ladder
 
 BENCHMARKS = {
     "cpu": cpu,
     "first-hour": first_hour,
+    "cores": cores,
     "quality": quality,
     "compare-trees": compare_trees,
     "gpu": gpu,

@@ -32,6 +32,7 @@ from cusp.program import report
 from cusp.runtime.devices import name_of
 from cusp.runtime.mpi import MPI
 from cusp.runtime.storage import peak_mb
+from cusp.runtime.threads import num_threads, use_threads
 from scripts.bench.shared.rows import ROWS, keep, settings_of
 
 APPS = "bfs,sssp,cc,pagerank,kcore,triangles,betweenness"
@@ -47,6 +48,7 @@ def main(comm: MPI.Intracomm, argv: list[str]) -> int:
     parser.add_argument("--apps", default=APPS, help="with commas (default: %(default)s)")
     parser.add_argument("--set", default="", metavar="NAME=VALUE,...", help="options of the algorithms that know them")
     parser.add_argument("--device", default="auto")
+    parser.add_argument("--threads", type=int, help="of a rank on CPUs")
     parser.add_argument("--transport", default="auto")
     parser.add_argument("--memory-limit", help="as of the apps, such as 6G")
     parser.add_argument("--sources", type=int, default=4, help="of each search (default: %(default)s)")
@@ -55,6 +57,7 @@ def main(comm: MPI.Intracomm, argv: list[str]) -> int:
     parser.add_argument("--folder", default=tempfile.gettempdir(), help="for graphs that are made, which may be large")
     parser.add_argument("--rows", type=Path, default=ROWS / "algorithms.jsonl", help="rows are appended here")
     options = parse_together(comm, parser, argv)
+    use_threads(options.threads)
     totals: dict[tuple[str, str], float] = defaultdict(float)
     for name in options.graphs:
         path = graph_file(name, options.folder, comm)
@@ -100,7 +103,8 @@ def measure(path: str, policy: str, options: argparse.Namespace, comm: MPI.Intra
         times += [sum(phases.values()) * 1e3] if trial else []  # the first compiles
     base = {
         "graph": Path(path).stem, "policy": Path(policy).name, "ranks": comm.size,
-        "hosts": len({*comm.allgather(os.uname().nodename)}), "nodes": graph.num_nodes, "edges": graph.num_edges,
+        "threads": num_threads(), "hosts": len({*comm.allgather(os.uname().nodename)}),
+        "nodes": graph.num_nodes, "edges": graph.num_edges,
         "device": name_of(graph.plan.devices), "transport": graph.plan.transport,
         "memory_limit": options.memory_limit, "replication": graph.quality.replication,
         "edge_balance": graph.quality.edge_balance, "commit": commit(),

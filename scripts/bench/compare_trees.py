@@ -34,6 +34,10 @@ APPS: dict[str, tuple[str, ...]] = {  # what the table calls an app -> its words
     "betweenness": ("betweenness", "--sources", "4"),
 }  # fmt: skip
 SEARCHES = ("bfs", "sssp")
+SUITE: dict[str, tuple[str, ...]] = {  # what the table calls an app -> the program of the suite, and its words
+    "bfs": ("bfs",), "sssp": ("sssp",), "cc": ("cc",), "triangles": ("tc",),
+    "pagerank": ("pr", "-i", "8", "-t", "0"), "pagerank32": ("pr", "-i", "8", "-t", "0"),
+}  # fmt: skip
 DELTAS = {"kron": "2", "road": "128"}  # of the suite, whose own default is 1
 
 
@@ -73,7 +77,7 @@ def run(options: argparse.Namespace) -> None:
     for trial, one in product(range(-1, options.repeat), runs):
         graph = graph_named(options.data, one.graph)
         found = {tree: measure(tree, graph, one, options) for tree in (trees if trial % 2 else trees[::-1])}
-        if options.gapbs and one.ranks == 1 and (options.gapbs / "src" / f"{one.name}.cc").exists():
+        if options.gapbs and one.ranks == 1 and one.name in SUITE:
             found[options.gapbs] = gapbs_seconds(options.gapbs, graph, one, options.sources)
         for tree, seconds in found.items() if trial >= 0 else ():
             times[one, str(tree)].append(seconds)
@@ -115,15 +119,16 @@ def measure(tree: Path, graph: Path, one: Run, options: argparse.Namespace) -> f
 
 def gapbs_seconds(gapbs: Path, path: Path, one: Run, sources: int) -> float:
     """The same of the suite, from the same sources."""
-    program, graph = gapbs / one.name, serialized(path, one.name == "sssp")
+    name, *words = SUITE[one.name]
+    program, graph = gapbs / name, serialized(path, name == "sssp")
     if not program.exists():
         flags = ("-std=c++11", "-O3", "-march=native", "-fopenmp", "-w")
-        subprocess.run(("g++", *flags, f"src/{one.name}.cc", "-o", one.name), cwd=gapbs, check=True)
+        subprocess.run(("g++", *flags, f"src/{name}.cc", "-o", name), cwd=gapbs, check=True)
     starts = [("-r", str(source)) for source in sources_of(path, sources)] if one.name in SEARCHES else [()]
-    delta = ("-d", DELTAS[path.stem[:4]]) if one.name == "sssp" else ()
+    words += ["-d", DELTAS[path.stem[:4]]] if name == "sssp" else []
     variables, times = {**os.environ, "OMP_NUM_THREADS": str(one.threads)}, []
     for start in starts:
-        command = (program, "-f", graph, "-n", "2", *start, *delta)
+        command = (program, "-f", graph, "-n", "2", *start, *words)
         output = subprocess.run(command, env=variables, capture_output=True, text=True, check=True).stdout
         times.append(float(re.findall(r"Trial Time: +([0-9.]+)", output)[-1]))
     return statistics.mean(times)

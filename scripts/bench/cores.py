@@ -1,0 +1,152 @@
+"""How the algorithms of one rank scale with its threads, beside the GAP benchmark suite and what the memory gives.
+
+python -m scripts.bench cores --graphs kron22,road24 --threads 1,2,4,8,16 --gapbs ~/gapbs
+
+One program for each graph and number of threads partitions the graph and runs all algorithms, see algorithms; graphs
+and the suite are as in compare-trees. Milliseconds; the efficiency is the time on one thread / (threads x time). Of the
+memory: GB/s of a triad a = b + s c of arrays that no cache holds (STREAM, McCalpin 1995), and millions of reads of
+random entries of 8 bytes. --show draws docs/pictures/cores.svg, too.
+"""
+
+import argparse
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numba as nb
+import numpy as np
+
+from scripts.bench.compare_trees import SUITE, Run, gapbs_seconds
+from scripts.bench.shared.graphs import graph_named
+from scripts.bench.shared.rows import ROOT, absolute, add_file_options, call, keep, kept, table
+
+PICTURE = ROOT / "docs" / "pictures" / "cores.svg"
+APPS = "bfs,sssp,cc,pagerank,kcore,triangles,betweenness,scc,communities,widest"
+EIGHT = "iterations=8,tolerance=0,precision=float32"  # of PageRank, as the suite is asked
+ENTRIES = 1 << 27  # of 8 bytes in each array: 1 GB
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Graphs, threads, algorithms."""
+    parser.add_argument("--graphs", default="kron20", help="kronSCALE and roadN, with commas (default: %(default)s)")
+    cores = len(os.sched_getaffinity(0))
+    doubled = [1 << power for power in range(cores.bit_length())]
+    parser.add_argument("--threads", default=",".join(map(str, doubled)), help="with commas (default: %(default)s)")
+    parser.add_argument("--apps", default=APPS, help="with commas (default: %(default)s)")
+    parser.add_argument("--sources", type=int, default=3, help="of each search (default: 3)")
+    parser.add_argument("--trials", type=int, default=3, help="of each run (default: 3)")
+    parser.add_argument("--gapbs", type=absolute, help="a checkout of the GAP benchmark suite")
+    parser.add_argument("--suite", default="bfs,sssp,cc,pagerank", help="algorithms of it (default: %(default)s)")
+    add_file_options(parser, "cores", show=True)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Measure, keep the rows, print the table; or show what is kept."""
+    if not options.show:
+        for threads in map(int, options.threads.split(",")):
+            keep(memory_rows(threads), options.rows)
+            for name in options.graphs.split(","):
+                measure(name, threads, options)
+    rows = kept(options.rows, lambda row: (row["graph"], row["app"], row["threads"], row.get("tree")))
+    print(shown(rows))
+    if options.show:
+        draw(PICTURE, rows)
+
+
+def measure(name: str, threads: int, options: argparse.Namespace) -> None:
+    """Keep rows of all algorithms on a graph, and of the suite."""
+    graph = graph_named(options.data, name)
+    chosen = ["--apps", options.apps, "--set", EIGHT, "--device", "cpu", "--trials", str(options.trials)]
+    chosen += ["--sources", str(options.sources), "--threads", str(threads), "--rows", str(options.rows)]
+    call(1, "scripts.bench.algorithms", graph, *chosen)
+    for app in options.suite.split(",") if options.gapbs else ():
+        one = Run(graph.stem, app, "oec", 1, threads)
+        row = {"tree": "gapbs", "graph": name, "app": app, "threads": threads}
+        keep([row | {"ms": gapbs_seconds(options.gapbs, graph, one, options.sources) * 1e3}], options.rows)
+
+
+def memory_rows(threads: int) -> list[dict[str, Any]]:
+    """What so many threads get out of memory: GB/s of a triad, millions of random reads a second."""
+    a, b, c = np.zeros((3, ENTRIES))
+    where = np.random.default_rng(1).integers(0, ENTRIES, ENTRIES // 4, np.uint32)
+    triad_seconds = fastest(lambda begin, end: triad(a[begin:end], b[begin:end], c[begin:end]), a.size, threads)
+    read_seconds = fastest(lambda begin, end: add_random(b, where[begin:end]), where.size, threads)
+    figures = {"triad GB/s": 3 * a.nbytes / triad_seconds / 1e9, "random reads M/s": where.size / read_seconds / 1e6}
+    return [{"graph": "memory", "app": what, "threads": threads, "figure": value} for what, value in figures.items()]
+
+
+def fastest(work: Any, size: int, threads: int) -> float:
+    """Seconds of the fastest of five runs over ``size`` entries, cut among threads, after one that is not counted."""
+    bounds = [size * piece // threads for piece in range(threads + 1)]
+    times = []
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in range(6):
+            began = time.perf_counter()
+            list(pool.map(work, bounds[:-1], bounds[1:]))
+            times.append(time.perf_counter() - began)
+    return min(times[1:])
+
+
+@nb.njit(nogil=True)
+def triad(a, b, c):  # type: ignore[no-untyped-def]
+    """The loop of STREAM that reads two arrays and writes one."""
+    for i in range(a.size):
+        a[i] = b[i] + 3.0 * c[i]
+
+
+@nb.njit(nogil=True)
+def add_random(values, where):  # type: ignore[no-untyped-def]
+    """The sum of entries anywhere."""
+    total = 0.0
+    for i in range(where.size):
+        total += values[where[i]]
+    return total
+
+
+def shown(rows: list[dict[str, Any]]) -> str:
+    """A line for each graph and algorithm: its milliseconds by threads, the efficiency, and those of the suite."""
+    found = {
+        (row["graph"], row["app"], row.get("tree"), row["threads"]): row.get("ms", row.get("figure")) for row in rows
+    }
+    threads = sorted({row["threads"] for row in rows})
+    lines = [["", *map(str, threads), "efficiency", *(f"gapbs {number}" for number in threads)]]
+    for graph, app in dict.fromkeys((row["graph"], row["app"]) for row in rows):
+        times = [found.get((graph, app, None, number)) for number in threads]
+        suite = [found.get((graph, app, "gapbs", number)) for number in threads]
+        first, last = times[0], times[-1]
+        gained = 0 if not (first and last) else last / first if graph == "memory" else first / last
+        efficiency = f"{gained / threads[-1] * threads[0]:.0%}" if gained else ""
+        cells = ["" if value is None else f"{value:,.4g}" for value in (*times, *suite)]
+        lines.append([f"{graph} {app}", *cells[: len(times)], efficiency, *cells[len(times) :]])
+    return table(lines)
+
+
+def draw(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Milliseconds by threads, both doubled at each line; what the suite takes is dashed."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    graphs = [graph for graph in dict.fromkeys(row["graph"] for row in rows) if graph != "memory"]
+    how: dict[str, Any] = {"figsize": (3.8 * len(graphs), 4.2), "layout": "constrained", "squeeze": False}
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "cores", "font.family": "sans-serif"}):
+        drawn, axes = pyplot.subplots(1, len(graphs), sharey=True, **how)
+        for axis, graph in zip(axes.flat, graphs):
+            for place, app in enumerate(SUITE):
+                for tree, style in ((None, "o-"), ("gapbs", "o--")):
+                    some = sorted((r["threads"], r["ms"]) for r in rows if (r["graph"], r["app"]) == (graph, app)
+                                  and r.get("tree") == tree)  # fmt: skip
+                    label = app if tree is None else None
+                    axis.plot(*zip(*some, strict=True), style, color=f"C{place}", ms=3, label=label) if some else None
+            axis.set(title=graph, xlabel="threads", xscale="log", yscale="log")
+            ticks = sorted({row["threads"] for row in rows})
+            axis.set_xticks(ticks, list(map(str, ticks)))
+            axis.minorticks_off()
+            axis.grid(alpha=0.3)
+        axes[0, 0].set_ylabel("milliseconds; dashed: GAP benchmark suite")
+        axes[0, -1].legend(fontsize=8)
+        drawn.savefig(path, format="svg", metadata={"Date": None})
+        pyplot.close(drawn)
