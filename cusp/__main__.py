@@ -109,7 +109,7 @@ def partition_as_chosen(comm: MPI.Intracomm, options: argparse.Namespace) -> Non
     if options.dry_run:
         with together(comm):
             policy = given_shares(policy, options.shares, parts)
-        result = dry_run(header, policy, parts, options.split, comm)
+        result = dry_run(header, policy, parts, options.split, comm, options.memory_limit)
         report.say(comm.rank, report.dry_run(result, policy.name, options.memory_limit))
         return
     placement = choose_device(options.device, comm, options.threads)

@@ -60,7 +60,8 @@ def partition_graph(
         Gets the seconds of each phase.
     memory_limit : int, optional
         Bytes that each rank may use for the graph: on a CPU of memory, see :mod:`cusp.runtime.storage`; on a GPU of the
-        card, see :mod:`cusp.card`. The partition is the same.
+        card, see :mod:`cusp.card`. The partition is the same, unless the threshold of a policy such as ``hep`` follows
+        from a limit on CPUs.
     device : {'cpu', 'gpu'}
         Where the partition of this rank is made and stays. It is the same on both, bit for bit. Rules that cannot run
         on the GPU run on the host, see :mod:`cusp.policies.translate_rules`.

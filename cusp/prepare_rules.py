@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cusp.errors import PolicyError, check_same, together
+from cusp.errors import OptionError, PolicyError, check_same, together
 from cusp.input.edge_slice import EdgeSlice
 from cusp.names.node_map import read_node_map
 from cusp.neighbors import Neighbors, both_directions, exchange_neighbors, find_neighbors, in_degrees_of
 from cusp.policies.compile_rules import CompiledPolicy, is_ours
 from cusp.policies.inspect_rules import Uses, described
-from cusp.policies.policy import of_the_user
+from cusp.policies.policy import DEFAULT_THRESHOLD, of_the_user
 from cusp.policies.prop import Prop
 from cusp.policies.state import block_starts, combine_state, start_state
 from cusp.runtime.devices import move, xp_of
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 REPEATED_ROWS = 251  # prime: a rule that counts its calls modulo the number of ranks says something else afterwards
 REPEATED_EDGES = 1 << 14
+MEAN_DEGREES = 100  # as many make the threshold that nobody gives; with a higher one, HEP is no better
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,26 @@ def prepare_rules(
     bounds: np.ndarray | None = None,
     with_neighbors: bool = False,
 ) -> PreparedRules:
-    """Set up all that the rules of a policy may ask about a slice. Collective.
+    """Set up all that the rules of a policy may ask about a slice, and let the policy look ahead. Collective.
+
+    Parameters and errors are those of :func:`gather_facts`, and the errors those of :func:`with_threshold`.
+    """
+    rules = with_threshold(
+        gather_facts(edges, compiled, comm, bounds, with_neighbors), edges.storage.memory_limit, comm
+    )
+    if rules.neighbors is None or compiled.policy.make_state is None:
+        return rules
+    return replace(rules, state=_look_ahead(rules, rules.neighbors, comm))
+
+
+def gather_facts(
+    edges: EdgeSlice,
+    compiled: CompiledPolicy,
+    comm: "Intracomm",
+    bounds: np.ndarray | None = None,
+    with_neighbors: bool = False,
+) -> PreparedRules:
+    """The rules of a policy, without state, and all that they may ask about a slice. Collective.
 
     Parameters
     ----------
@@ -119,9 +139,45 @@ def prepare_rules(
         own = np.diff(indptr)
         degrees = np.concatenate([own, exchange_neighbors(neighbors, own, edges.bounds, comm)])
         facts |= {"all_indptr": indptr, "all_targets": targets, "degrees": degrees}
-    prop = Prop(edges, num_parts, comm.rank, grid, policy.threshold, bounds, node_map=node_map, shares=shares, **facts)
-    rules = PreparedRules(compiled, edges, prop, neighbors)
-    return replace(rules, state=_look_ahead(rules, neighbors, comm)) if neighbors and policy.make_state else rules
+    threshold = DEFAULT_THRESHOLD if policy.threshold is None else policy.threshold
+    prop = Prop(edges, num_parts, comm.rank, grid, threshold, bounds, node_map=node_map, shares=shares, **facts)
+    return PreparedRules(compiled, edges, prop, neighbors)
+
+
+def with_threshold(rules: PreparedRules, limit: int | None, comm: "Intracomm") -> PreparedRules:
+    """The same rules with a threshold for what rank 0 needs, if nobody gave one and that depends on it. Collective.
+
+    It is a hundred times the mean degree, counting edges in both directions; or, as HEP's from a bound on memory, the
+    highest below with which rank 0 needs no more than its ``limit`` of bytes.
+
+    Raises
+    ------
+    OptionError
+        On every rank: there is no such threshold.
+    """
+    policy, edges = rules.compiled.policy, rules.edges
+    if policy.memory is None or policy.threshold is not None:
+        return rules
+    threshold = MEAN_DEGREES * edges.num_edges * (1 if edges.symmetric else 2) // max(edges.num_nodes, 1)
+    limit = comm.bcast(limit)
+    if limit is not None:
+        needed, _ = memory_needed(rules, np.arange(threshold + 1), comm)
+        threshold = int(np.searchsorted(needed, limit, side="right")) - 1
+        if threshold < 0:
+            raise OptionError(
+                f"--memory-limit: {limit:,} bytes are not enough for policy {policy.name}, for which rank 0 needs at "
+                f"least {int(needed[0]):,} besides its part. Raise it, or take another policy"
+            )
+    return replace(rules, prop=rules.prop.with_threshold(threshold))
+
+
+def memory_needed(rules: PreparedRules, thresholds: np.ndarray, comm: "Intracomm") -> tuple[np.ndarray, np.ndarray]:
+    """Bytes that rank 0 needs for the policy with each of some thresholds, and edges it collects. Collective."""
+    policy = rules.compiled.policy
+    assert policy.memory is not None
+    with together(comm), of_the_user(f"policy {policy.name}: memory raised"):
+        needed, edges = (np.asarray(said, np.int64) for said in policy.memory(rules.prop, thresholds, comm))
+    return comm.bcast((needed, edges))
 
 
 def _look_ahead(rules: PreparedRules, neighbors: Neighbors, comm: "Intracomm") -> Any:

@@ -1,16 +1,20 @@
 """The memory and traffic of a partition before it is made: what its rules say about every edge, and bounds."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 from cusp.errors import together
 from cusp.estimates.estimate import estimate
 from cusp.estimates.quality import LABEL_BYTES, NODE_BYTES, TARGET_BYTES, Quality
 from cusp.input.edge_slice import read_slice
 from cusp.input.graph_file import GraphHeader
+from cusp.input.split import bounds_of_parts
 from cusp.policies.compile_rules import compile_policy
 from cusp.policies.policy import Policy
+from cusp.prepare_rules import gather_facts, memory_needed, with_threshold
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -18,12 +22,20 @@ if TYPE_CHECKING:
 PROGRAM_MB = 300  # interpreter, libraries, compiled code
 
 
+class RankZero(NamedTuple):
+    """What rank 0 needs for a policy, besides its part: bytes for the edges that it collects with a threshold."""
+
+    threshold: int
+    bytes: int
+    edges: int
+
+
 @dataclass(frozen=True)
 class DryRun:
     """The quality of a partition that was not built; its ``figures`` and their ``bounds`` by name, as in rows.
 
     Memory counts edge weights; ``peak_mb`` is that of a rank while the graph is built. ``note`` says what may differ in
-    a real run.
+    a real run. ``rank_0`` is None for policies that need nothing there.
     """
 
     parts: int
@@ -32,21 +44,35 @@ class DryRun:
     bounds: dict[str, float]
     note: str
     header: GraphHeader
+    rank_0: RankZero | None = None
 
 
-def dry_run(header: GraphHeader, policy: Policy, parts: int, split: str, comm: "Intracomm") -> DryRun:
-    """What a policy makes of a graph in ``parts`` parts: its rules are asked about every edge. Collective."""
+def dry_run(
+    header: GraphHeader, policy: Policy, parts: int, split: str, comm: "Intracomm", limit: int | None = None
+) -> DryRun:
+    """What a policy makes of a graph in ``parts`` parts: its rules are asked about every edge. Collective.
+
+    ``limit`` is that of ``--memory-limit`` on CPUs, for policies whose threshold follows from it.
+    """
     with together(comm):
         compiled = compile_policy(policy)
         shares = policy.shares_for(parts)
     edges = read_slice(header.path, comm, split, weights=False, in_degrees=compiled.uses.in_degrees)
+    rank_0 = None
+    if policy.memory:
+        bounds = bounds_of_parts(edges, parts, split, comm, shares)
+        rules = with_threshold(gather_facts(edges, compiled, comm, bounds), limit, comm)
+        needed, collected = memory_needed(rules, np.array([rules.prop.threshold]), comm)
+        rank_0 = RankZero(rules.prop.threshold, int(needed[0]), int(collected[0]))
+        compiled = compile_policy(replace(policy, threshold=rank_0.threshold))
+        del rules  # estimate makes its own
     quality = estimate(edges, compiled, parts, split, comm).quality
     note = ""
     if parts != comm.size and compiled.uses.history:
         note = f"; rules with state ran on {comm.size} ranks; {parts} ranks see less of each other's"
     memory = quality.memory_mb(header.weight_bytes)
     figures = quality.summary() | {"memory_mb": memory, "peak_mb": peak(header, parts, memory)}
-    return DryRun(parts, quality, figures, bounds_of(header, parts, shares), note, header)
+    return DryRun(parts, quality, figures, bounds_of(header, parts, shares), note, header, rank_0)
 
 
 def bounds_of(header: GraphHeader, parts: int, shares: Sequence[int] = ()) -> dict[str, float]:

@@ -101,7 +101,7 @@ PARAMETERS: dict[str, Callable[[Any], bool]] = {
         value is None
         or (isinstance(value, list) and len(value) == 2 and all(whole(size, 1, 1 << 16) for size in value))
     ),
-    "threshold": lambda value: whole(value, -(2**62)),
+    "threshold": lambda value: value is None or whole(value, -(2**62)),
     "rounds": lambda value: whole(value, 1),
     "passes": lambda value: whole(value, 1),
     "node_map": lambda value: value is None or _text(value),

@@ -20,6 +20,7 @@ from cusp.policies.prop import Prop
 MASTER_ARGUMENTS = ("prop", "node", "mstate", "masters")
 VISIT_ARGUMENTS = ("prop", "node", "state")
 FINISH_ARGUMENTS = ("prop", "state", "comm")
+MEMORY_ARGUMENTS = ("prop", "thresholds", "comm")
 EDGE_ARGUMENTS = ("prop", "src", "dst", "src_master", "dst_master", "estate")
 # of a Prop, what any rank can say; a master rule that asks for anything else is not computed
 KNOWN_EVERYWHERE = (
@@ -78,7 +79,7 @@ def uses_of(policy: Policy) -> Uses:
     _check_signature(policy, policy.master, MASTER_ARGUMENTS)
     _check_signature(policy, policy.edge, EDGE_ARGUMENTS)
     before = []
-    once = ((policy.finish, FINISH_ARGUMENTS), (policy.settle, FINISH_ARGUMENTS))
+    once = ((policy.finish, FINISH_ARGUMENTS), (policy.settle, FINISH_ARGUMENTS), (policy.memory, MEMORY_ARGUMENTS))
     for function, names in ((policy.visit, VISIT_ARGUMENTS), *once):
         if function:
             _check_signature(policy, function, names)
@@ -166,7 +167,7 @@ def fingerprint(rule: Callable) -> bytes:
 def described(policy: Policy) -> str:
     """A policy in words that differ from those of others; where its rules are does not count."""
     states = policy.make_mstate, policy.make_estate, policy.make_state
-    rules = policy.master, policy.edge, *states, policy.visit, policy.finish, policy.settle
+    rules = policy.master, policy.edge, *states, policy.visit, policy.finish, policy.settle, policy.memory
     words = b"".join(fingerprint(rule) if isinstance(rule, FunctionType) else b"-" for rule in rules)
     parameters = (
         policy.grid,

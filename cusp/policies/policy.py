@@ -13,7 +13,10 @@ combines built-in rules, for example ``contiguous+hybrid``. A policy may look at
     def finish(prop, state, comm): ...                                 then called once, on all ranks
     def settle(prop, state, comm): ...                                 the same between masters and edges
 
-What they leave in ``state``, which ``make_state(prop)`` makes, both rules get as their state.
+What they leave in ``state``, which ``make_state(prop)`` makes, both rules get as their state. If rank 0 collects
+edges, the more the higher the threshold, a file may say how many, so that the threshold can follow from memory::
+
+    def memory(prop, thresholds, comm): ...                            -> bytes and edges, with each of them
 """
 
 import hashlib
@@ -98,8 +101,8 @@ class Policy:
         The rules.
     grid : (rows, columns) or None
         For two-dimensional cuts; None: the squarest one with rows >= columns.
-    threshold : int
-        Out-degree above which a node counts as a hub.
+    threshold : int or None
+        Out-degree above which a node counts as a hub; None: ``DEFAULT_THRESHOLD``, or as ``memory`` allows.
     make_mstate, make_estate : function (prop) -> namedtuple of arrays, or None
         State of the master and of the edge rule.
     combine : dict
@@ -122,6 +125,9 @@ class Policy:
         Called on all ranks after the visits.
     settle : function (prop, state, comm), or None
         Called on all ranks when masters are assigned, before edges are.
+    memory : function (prop, thresholds, comm) -> (n,) int64, (n,) int64, or None
+        Called on all ranks: for each of some ascending thresholds, how many bytes rank 0 needs at most, besides its
+        part, and how many edges it collects.
     order : {'degree'} or None
         The order in which each rank asks the master rule about its nodes: by descending degree; None: as in the graph.
     """
@@ -130,7 +136,7 @@ class Policy:
     master: Callable
     edge: Callable
     grid: tuple[int, int] | None = None
-    threshold: int = DEFAULT_THRESHOLD
+    threshold: int | None = None
     make_mstate: Callable | None = None
     make_estate: Callable | None = None
     combine: Mapping[str, str] = field(default_factory=dict)
@@ -143,6 +149,7 @@ class Policy:
     visit: Callable | None = None
     finish: Callable | None = None
     settle: Callable | None = None
+    memory: Callable | None = None
     order: str | None = None
 
     @property
@@ -272,7 +279,7 @@ def _from_module(name: str, module: Any, parameters: dict[str, Any]) -> Policy:
     if not isinstance(combine, Mapping | None):
         raise PolicyError(f"{name}: combine is {shortened(repr(combine))}, not a dict such as {{'load': 'max'}}")
     makers = {"make_mstate": mstate, "make_estate": estate}
-    more: dict[str, Any] = {key: getattr(module, key, None) for key in ("make_state", *PHASES)}
+    more: dict[str, Any] = {key: getattr(module, key, None) for key in ("make_state", "memory", *PHASES)}
     for key, make in (makers | more).items():
         if make is not None and not callable(make):
             raise PolicyError(f"{name}: {key} is {shortened(repr(make))}, not a function")

@@ -98,6 +98,12 @@ class Prop:
         other.all_indptr, other.all_targets = self.all_indptr[:1].copy(), self.all_targets[:0].copy()
         return other
 
+    def with_threshold(self, threshold: int) -> "Prop":
+        """The same facts with another threshold."""
+        other = copy.copy(self)
+        other.threshold = threshold
+        return other
+
     def reader(self, node):  # type: ignore[no-untyped-def]
         """Rank that reads a node: contiguous blocks, equal numbers of edges unless --split or --shares say otherwise.
 

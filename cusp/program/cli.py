@@ -83,8 +83,11 @@ def add_policy_options(parser: argparse.ArgumentParser) -> None:
     """Add the parameters of policies, and the reading split."""
     add = parser.add_argument_group("policy").add_argument
     add("--grid", type=grid, metavar="RxC", help="grid of ranks for two-dimensional cuts (default: the squarest)")
-    hubs = f"out-degree above which a node is a hub, for hvc and Fennel (default: {DEFAULT_THRESHOLD})"
-    add("--threshold", type=whole(0), default=DEFAULT_THRESHOLD, metavar="D", help=hubs)
+    hubs = (
+        f"out-degree above which a node is a hub, for hvc and Fennel (default: {DEFAULT_THRESHOLD}); degree, for hep "
+        "(default: 100 times the mean, or less for --memory-limit)"
+    )
+    add("--threshold", type=whole(0), metavar="D", help=hubs)
     rounds = f"how many times ranks exchange masters and state, if a rule needs them (default: {DEFAULT_ROUNDS})"
     add("--state-rounds", type=whole(1, MOST_ROUNDS), default=DEFAULT_ROUNDS, metavar="R", help=rounds)
     add(

@@ -145,6 +145,12 @@ def dry_run(result: DryRun, policy: str, limit: int | None = None) -> str:
     for name, title in titles.items():
         lines.append(f"{title:<31}{result.figures[name]:>12,.2f}{result.bounds[name]:>12,.2f}")
     lines.append("at most: for any policy; memory: for any that balances the edges, without --memory-limit")
+    if result.rank_0:
+        threshold, num_bytes, edges = result.rank_0
+        lines.append(
+            f"before, rank 0 collects {edges:,} edges with --threshold {threshold}, which take at most "
+            f"{num_bytes / 1e6:,.1f} MB"
+        )
     if limit is not None:
         resident, edges = resident_bytes(result.header, result.parts, limit), edge_bytes(result.header, result.parts)
         lines.append(

@@ -55,7 +55,11 @@ class Storage:
     ----------
     device : {'cpu', 'gpu'}
         Whose memory it is.
+    memory_limit : int or None
+        Bytes that a rank on CPUs may use for its part of the graph.
     """
+
+    memory_limit: int | None = None
 
     def __init__(self, chunk: int = ALL, device: str = "cpu") -> None:
         self._chunk, self.device = chunk, device
@@ -154,12 +158,12 @@ class FileStorage(Storage):
     chunk : int
         Edges.
     limit : int
-        Bytes from which the chunk was derived, for messages.
+        Bytes from which the chunk was derived.
     """
 
     def __init__(self, chunk: int, limit: int = 0) -> None:
         super().__init__(chunk)
-        self._limit = limit
+        self.memory_limit: int = limit
         self._maps: WeakSet[mmap.mmap] = WeakSet()
 
     def empty(self, size: int, dtype: DTypeLike) -> np.ndarray:
@@ -204,8 +208,8 @@ class FileStorage(Storage):
         longest = int(np.diff(indptr).max(initial=0))
         if longest > self.chunk:
             raise OptionError(
-                f"--memory-limit: {self._limit:,} bytes are not enough for a node with {longest:,} edges, which must "
-                f"fit at once; at least {self._limit + (longest - self.chunk) * EDGE_BYTES:,} are needed"
+                f"--memory-limit: {self.memory_limit:,} bytes are not enough for a node with {longest:,} edges, which "
+                f"must fit at once; at least {self.memory_limit + (longest - self.chunk) * EDGE_BYTES:,} are needed"
             )
 
     def release(self) -> None:

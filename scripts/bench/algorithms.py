@@ -32,7 +32,7 @@ from cusp.program import report
 from cusp.runtime.devices import name_of
 from cusp.runtime.mpi import MPI
 from cusp.runtime.storage import peak_mb
-from cusp.runtime.threads import num_threads, use_threads
+from cusp.runtime.threads import num_threads
 from scripts.bench.shared.rows import ROWS, keep, settings_of
 
 APPS = "bfs,sssp,cc,pagerank,kcore,triangles,betweenness"
@@ -57,7 +57,8 @@ def main(comm: MPI.Intracomm, argv: list[str]) -> int:
     parser.add_argument("--folder", default=tempfile.gettempdir(), help="for graphs that are made, which may be large")
     parser.add_argument("--rows", type=Path, default=ROWS / "algorithms.jsonl", help="rows are appended here")
     options = parse_together(comm, parser, argv)
-    use_threads(options.threads)
+    if options.threads:
+        os.environ["CUSP_THREADS"] = str(options.threads)
     totals: dict[tuple[str, str], float] = defaultdict(float)
     for name in options.graphs:
         path = graph_file(name, options.folder, comm)

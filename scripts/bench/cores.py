@@ -69,7 +69,7 @@ def measure(name: str, threads: int, options: argparse.Namespace) -> None:
 
 def memory_rows(threads: int) -> list[dict[str, Any]]:
     """What so many threads get out of memory: GB/s of a triad, millions of random reads a second."""
-    a, b, c = np.zeros((3, ENTRIES))
+    a, b, c = np.ones((3, ENTRIES))
     where = np.random.default_rng(1).integers(0, ENTRIES, ENTRIES // 4, np.uint32)
     triad_seconds = fastest(lambda begin, end: triad(a[begin:end], b[begin:end], c[begin:end]), a.size, threads)
     read_seconds = fastest(lambda begin, end: add_random(b, where[begin:end]), where.size, threads)

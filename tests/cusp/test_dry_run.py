@@ -1,5 +1,7 @@
 """Dry runs: the figures of a partition that is not built, and bounds that hold (cusp/estimates)."""
 
+import re
+
 import graphs
 import pytest
 import ranks
@@ -15,6 +17,7 @@ from cusp.input.graph_file import read_header
 from cusp.policies import load_policy
 
 SIZE = ranks.COMM.size
+ON_RANK_0 = r"before, rank 0 collects ([\d,]+) edges with --threshold (\d+), which take at most ([\d.]+) MB"
 STATELESS = ["oec", "iec", "cvc", "hvc", "dbh", "random", "random2d"]
 
 
@@ -67,5 +70,26 @@ def test_command(comm, shared_tmp, capsys):
         assert all(0 < float(value) <= float(bound) for value, bound in rows.values())
     else:
         assert text == ""
+    assert "rank 0 collects" not in text
     with pytest.raises(OptionError, match="only with --dry-run"):
         main(comm, [path, "--ranks", "16"])
+
+
+@pytest.mark.mpi
+def test_memory_of_rank_0(comm, shared_tmp, capsys):
+    """What hep collects there, with the threshold of a limit, and with that of the user."""
+    path = str(shared_tmp / "g.h5")
+    assert generate(comm, ["rmat", "--scale", "12", "--symmetrize", "--dedup", "--output", path]) == 0
+    for options in (["--memory-limit", "1M"], ["--threshold", "30"], []):
+        capsys.readouterr()
+        assert main(comm, [path, "--policy", "hep", "--dry-run", "--ranks", "70", *options]) == 0
+        text = capsys.readouterr().out
+        if comm.rank == 0:
+            edges, threshold, megabytes = re.search(ON_RANK_0, text).groups()
+            assert 0 < int(edges.replace(",", "")) < 50_000
+            if "--memory-limit" in options:
+                assert 0.95 < float(megabytes) <= 1.05
+            if "--threshold" in options:
+                assert threshold == "30"
+    with pytest.raises(OptionError, match="200,000 bytes are not enough for policy hep, .* at least 360,448 besides"):
+        main(comm, [path, "--policy", "hep", "--dry-run", "--ranks", "70", "--memory-limit", "200000"])

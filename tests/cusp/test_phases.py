@@ -1,5 +1,6 @@
 """Policies that look at the graph before: visits, finish, settle, the order of nodes, state of nodes; 2ps and hep."""
 
+import tracemalloc
 from collections import namedtuple
 from dataclasses import replace
 from pathlib import Path
@@ -10,13 +11,16 @@ import parts
 import pytest
 import ranks
 
-from cusp.errors import PolicyError
+from cusp.errors import OptionError, PolicyError
 from cusp.estimates.estimate import estimate
 from cusp.input.edge_slice import read_slice
 from cusp.neighbors import both_directions, find_neighbors
 from cusp.policies import load_policy
+from cusp.policies.compile_rules import compile_policy
+from cusp.policies.cuts import expansion
 from cusp.policies.inspect_rules import described
 from cusp.policies.state import combine_state, copy_state
+from cusp.prepare_rules import gather_facts, memory_needed, with_threshold
 from cusp.runtime import watchdog
 
 SIZE = ranks.COMM.size
@@ -128,6 +132,63 @@ def test_fewer_replicas(comm, shared_tmp, name):
         assert found.replication == pytest.approx(alone.replication, rel=0.0 if name == "hep" else 0.06)
 
 
+def uneven_degrees(symmetric: bool = False) -> graphs.Graph:
+    """Many edges of a few nodes."""
+    ends = np.random.default_rng(1).random((20_000, 2)) ** 3 * 400
+    graph = graphs.make(400, ends.astype(np.int64))
+    return graphs.both_ways(graph) if symmetric else graph
+
+
+def collected(graph: graphs.Graph, symmetric: bool, thresholds: np.ndarray) -> np.ndarray:
+    """How many edges, loops apart, have an end with at most so many edges."""
+    ends = np.sort(np.stack([graph.sources, graph.targets]), axis=0)
+    degrees = np.bincount(ends.ravel()) // (1 + symmetric)
+    lower = degrees[ends[:, ends[0] < ends[1]]].min(axis=0)
+    return (lower[:, None] <= thresholds).sum(axis=0) // (1 + symmetric)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_threshold_follows_from_memory(comm, shared_tmp, symmetric):
+    """The highest that keeps the limit; a hundred times the mean degree at most; that of the user, if there is one."""
+    graph = uneven_degrees(symmetric)
+    path = graphs.write(shared_tmp / "g.h5", graph, symmetric=symmetric)
+    edges = read_slice(path, comm, weights=False)
+    rules = gather_facts(edges, compile_policy("hep"), comm)
+    thresholds = np.arange(0, 20_000, 7)
+    needed, found = memory_needed(rules, thresholds, comm)
+    assert np.array_equal(found, collected(graph, symmetric, thresholds))
+    assert (np.diff(needed) >= 0).all() and needed[0] < 300_000 < needed[-1]
+    chosen = with_threshold(rules, 300_000, comm).prop.threshold
+    assert [size <= 300_000 for size in memory_needed(rules, np.array([chosen, chosen + 1]), comm)[0]] == [True, False]
+    for limit in (None, 10**9):
+        assert with_threshold(rules, limit, comm).prop.threshold == 100 * 2 * 20_000 // 400
+    given = gather_facts(edges, compile_policy(load_policy("hep", threshold=17)), comm)
+    assert with_threshold(given, 300_000, comm).prop.threshold == 17
+    limited = parts.partition_graph(path, "hep", comm, weights=False, memory_limit=300_000)
+    same = parts.partition_graph(path, load_policy("hep", threshold=chosen), comm, weights=False)
+    assert np.array_equal(limited.gids, same.gids) and np.array_equal(limited.targets, same.targets)
+    with pytest.raises(OptionError, match=f"5,000 bytes are not enough for policy hep, .* {needed[0]:,} besides"):
+        with_threshold(rules, 5000, comm)
+
+
+@pytest.mark.parametrize("threshold", [5, 100, 10_000])
+def test_memory_of_hep(tmp_path, threshold):
+    """What it says of itself bounds what it allocates, and not much else does."""
+    graphs.write_here(tmp_path / "g.h5", uneven_degrees())
+    edges = read_slice(tmp_path / "g.h5", ranks.MPI.COMM_SELF, weights=False)
+    compiled = compile_policy(load_policy("hep", threshold=threshold))
+    rules = gather_facts(edges, compiled, ranks.MPI.COMM_SELF)
+    state = expansion.make_state(rules.prop)
+    expansion.finish(rules.prop, state, ranks.MPI.COMM_SELF)  # loads compiled code
+    tracemalloc.start()
+    expansion.finish(rules.prop, state, ranks.MPI.COMM_SELF)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    (needed,), _ = memory_needed(rules, np.array([threshold]), ranks.MPI.COMM_SELF)
+    assert 0.6 * needed < peak < needed + 20_000
+
+
 @pytest.mark.mpi
 def test_file_of_the_tutorial(comm, shared_tmp):
     """It puts each of two islands on one rank, if there are two."""
@@ -148,6 +209,7 @@ def test_file_of_the_tutorial(comm, shared_tmp):
         ("make_state = make_mstate = print\n", "leave one of them out"),
         ("make_state = print\ndef visit(prop):\n    pass\n", "visit has 1 arguments, not 3"),
         ("def settle(prop, state, comm):\n    pass\n", "settle has no state"),
+        ("def memory(prop):\n    pass\n", "memory has 1 arguments, not 3"),
         ("make_state = 3\n", "not a function"),
     ],
 )
@@ -159,7 +221,7 @@ def test_mistakes(text, message):
         )
 
 
-@pytest.mark.parametrize("name", ["visit", "finish", "settle", "make_state", "order"])
+@pytest.mark.parametrize("name", ["visit", "finish", "settle", "memory", "make_state", "order"])
 def test_ranks_compare_phases(name):
     """A policy is another one if what it does before, or in which order, is."""
     policy = load_policy("2ps")
