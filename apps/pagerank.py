@@ -69,9 +69,7 @@ def pagerank(
     assert walk.in_edges is not None
     _, sources, read, write = walk.in_edges
     contributions, sums = Label(part, precision, 0, ASSIGN), Label(part, precision, 0, ADD)
-    teleport = walk.teleport.astype(precision)
-    factors = damping / walk.strengths.astype(precision)
-    ranks = teleport * 0
+    teleport, factors, ranks = ops.begin(damping, precision, walk.teleport, walk.strengths)
     state = (teleport, factors, sums.values, ranks, contributions.values)
 
     def step(kept: float) -> tuple[float, float]:

@@ -115,6 +115,9 @@ def _exchange_rows(
     """
     build = backend(Build, part.device)
     xp = build.xp
+    if comm.size == 1:
+        values_of = None if weights is None else weights.astype(np.float64)
+        return [RowPieces(xp.arange(part.num_masters, dtype=np.int32), offsets, ends, names, values_of)]
     gids, sizes, places, nodes, values = [], [], [], [], []
     for rank in range(comm.size):
         first, last = (int(lid) for lid in part.mirror_starts[rank : rank + 2])

@@ -11,7 +11,7 @@ from cusp.kernels.atomics import atomic_or
 from cusp.kernels.bits import first_bit, lid_of, look_up, popcount
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.exchange import all_to_all, post, wait_all
-from cusp.runtime.threads import in_parallel, ranges, row_ranges
+from cusp.runtime.threads import in_parallel, ranges, row_ranges, spans_of
 
 __all__ = [
     "CHUNK", "all_to_all", "clear_range", "count_below", "count_in_edges", "count_owners", "count_rows", "find_masters",
@@ -190,14 +190,31 @@ def _move_rows(row_lids, row_offsets, arrived, offsets, values, fronts):  # type
         values[begin + fronts[row]] = first
 
 
+def count_in_edges(targets: np.ndarray, offsets: np.ndarray) -> None:
+    """Every thread walks along all edges, and counts those into its own range of nodes."""
+    in_parallel(lambda *span: _count_in_edges(targets, offsets, *span), spans_of(targets, 0, offsets.size - 1))
+
+
 @njit(cache=True, nogil=True)
-def count_in_edges(targets, offsets):  # type: ignore[no-untyped-def]
+def _count_in_edges(targets, offsets, first, last):  # type: ignore[no-untyped-def]
     for edge in range(targets.size):
-        offsets[targets[edge] + 1] += 1
+        target = targets[edge]
+        if first <= target < last:
+            offsets[target + 1] += 1
+
+
+def transpose(
+    first_source: int, offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, first: int, last: int,
+    place: np.ndarray, sources: np.ndarray, in_weights: np.ndarray,
+) -> None:  # fmt: skip
+    """Every thread walks along all edges, and takes those into its own range: so sources ascend."""
+    edges, into = (first_source, offsets, targets, weights), (place, sources, in_weights)
+    spans = spans_of(targets[offsets[0] : offsets[-1]], first, last)
+    in_parallel(lambda *span: _transpose(*edges, *span, *into), spans)
 
 
 @njit(cache=True, nogil=True)
-def transpose(first_source, offsets, targets, weights, first, last, place, sources, in_weights):  # type: ignore[no-untyped-def]
+def _transpose(first_source, offsets, targets, weights, first, last, place, sources, in_weights):  # type: ignore[no-untyped-def]
     for row in range(offsets.size - 1):
         for edge in range(offsets[row], offsets[row + 1]):
             target = targets[edge]

@@ -86,8 +86,17 @@ def edges_before(offsets: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def row_spans(offsets: np.ndarray, begin: int, end: int) -> list[Range]:
-    """The same for the rows ``begin`` to ``end - 1``."""
+    """As :func:`row_ranges`, for the rows ``begin`` to ``end - 1``."""
     return [(begin + first, begin + last) for first, last in row_ranges(offsets[begin : end + 1])]
+
+
+def spans_of(ids: np.ndarray, first: int, last: int) -> list[Range]:
+    """Cut the ids from ``first`` to ``last - 1``, one range for a thread, so that each has about as many of ``ids``."""
+    number = _pieces(ids.size, 1)
+    sample = np.sort(ids[:: max(ids.size >> 12, 1)])
+    inner = {int(sample[sample.size * piece // number]) for piece in range(1, number)}
+    bounds = sorted({first, last, *(bound for bound in inner if first < bound < last)})
+    return list(pairwise(bounds)) or [(first, last)]
 
 
 def whole_words(pieces: list[Range]) -> list[Range]:
@@ -97,9 +106,10 @@ def whole_words(pieces: list[Range]) -> list[Range]:
     return list(pairwise(bounds)) or pieces
 
 
-def blocks(size: int) -> list[Range]:
-    """Cut ``size`` entries in the same way for any number of threads: for floats, whose sum depends on the order."""
-    return [(first, min(first + BLOCK, size)) for first in range(0, size, BLOCK)]
+def spans_of_blocks(size: int) -> list[Range]:
+    """Ranges of blocks of ``BLOCK`` entries: who sums floats block by block gets the same for any number of threads."""
+    inner = {last // BLOCK for _, last in ranges(size)[:-1]}
+    return list(pairwise(sorted({0, -(-size // BLOCK), *inner}))) or [(0, 0)]
 
 
 def many() -> int:

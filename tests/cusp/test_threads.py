@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cusp.errors import OptionError
+from cusp.kernels import build_cpu
 from cusp.program.report import describe_placement
 from cusp.runtime import threads
 from cusp.runtime.devices import Placement
@@ -25,8 +26,42 @@ def few(monkeypatch):
 
 @given(st.integers(0, 1000))
 def test_ranges_cover_every_entry_once(size):
-    for pieces in threads.ranges(size), threads.blocks(size):
-        assert [entry for first, last in pieces for entry in range(first, last)] == [*range(size)]
+    assert [entry for first, last in threads.ranges(size) for entry in range(first, last)] == [*range(size)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(threads, "BLOCK", 7)
+        blocks = [block for first, last in threads.spans_of_blocks(size) for block in range(first, last)]
+    assert blocks == [*range(-(-size // 7))]
+
+
+@given(st.lists(st.integers(0, 40), max_size=200), st.integers(0, 20), st.integers(20, 41))
+def test_every_thread_has_ids_of_its_own_about_as_many(ids, first, last):
+    spans = threads.spans_of(np.array(ids, np.int32), first, last)
+    assert [one for span in spans for one in range(*span)] == [*range(first, last)]
+    if (first, last) == (0, 41) and len(ids) > 6:
+        most = max(sum(begin <= one < end for one in ids) for begin, end in spans)
+        assert most <= len(ids) / 3 + max(map(ids.count, ids)) + 1
+
+
+def test_transposition_is_the_same_for_any_number_of_threads(monkeypatch):
+    rng = np.random.default_rng(5)
+    offsets = np.concatenate([[0], np.cumsum(rng.integers(0, 9, 300))])
+    targets, weights = rng.integers(0, 300, offsets[-1]).astype(np.int32), rng.integers(0, 9, offsets[-1], np.uint32)
+
+    def transposed():
+        starts = np.zeros(301, np.int64)
+        build_cpu.count_in_edges(targets, starts)
+        sources, moved = np.empty_like(targets), np.empty_like(weights)
+        np.cumsum(starts, out=starts)
+        build_cpu.transpose(0, offsets, targets, weights, 0, 300, starts[:-1].copy(), sources, moved)
+        return starts.tolist(), sources.tolist(), moved.tolist()
+
+    assert len(threads.spans_of(targets, 0, 300)) == 3
+    by_three = transposed()
+    monkeypatch.setattr(threads._Chosen, "threads", 1)
+    order = np.argsort(targets, kind="stable")
+    rows = np.repeat(np.arange(300), np.diff(offsets))
+    assert transposed() == by_three
+    assert by_three[1:] == (rows[order].tolist(), weights[order].tolist())
 
 
 @given(st.lists(st.integers(0, 50), max_size=60))

@@ -28,6 +28,9 @@ class Rows(Protocol):
 class Pagerank(Protocol):
     """PageRank: what masters do between two passes over the edges, and a pass that pushes residuals."""
 
+    def begin(self, damping: float, precision: str, teleport: Array, strengths: Array) -> tuple[Array, Array, Array]:
+        """``teleport``, ``damping / strengths`` and ranks of 0, in that precision."""
+
     def new_ranks(
         self, kept: Any, teleport: Array, factors: Array, sums: Array, ranks: Array, contributions: Array
     ) -> tuple[float, float]:

@@ -7,36 +7,51 @@ import numpy as np
 from cusp.apps.operators.frontier_cpu import set_bit
 from cusp.kernels.bits import first_bit
 from cusp.runtime.compiled_code import njit
-from cusp.runtime.threads import blocks, in_parallel
+from cusp.runtime.threads import BLOCK, in_parallel, ranges, spans_of_blocks
+
+
+def begin(damping: float, precision: str, teleport: Any, strengths: Any) -> tuple[Any, Any, Any]:
+    made = tuple(np.empty(array.size, precision) for array in (teleport, strengths, teleport))
+
+    def some(first: int, last: int) -> None:
+        made[0][first:last], made[2][first:last] = teleport[first:last], 0
+        made[1][first:last] = damping / strengths[first:last].astype(precision)
+
+    in_parallel(some, ranges(teleport.size))
+    return made
 
 
 def new_ranks(kept: Any, teleport: Any, factors: Any, sums: Any, ranks: Any, contributions: Any) -> tuple[float, float]:
     """Sums of blocks are added up in their order, for any number of threads."""
-    kept, arrays = ranks.dtype.type(kept), (teleport, factors, sums, ranks, contributions)
+    arrays = (teleport, factors, sums, ranks, contributions)
+    changes, dangling = np.zeros((2, -(-ranks.size // BLOCK)))
 
-    def some(first: int, last: int) -> tuple[float, float]:
-        return _new_ranks(kept, *(array[first:last] for array in arrays))
+    def some(first: int, last: int) -> None:
+        _new_ranks(ranks.dtype.type(kept), first, last, *arrays, changes, dangling)
 
-    found = in_parallel(some, blocks(ranks.size))
-    return sum(change for change, _ in found), sum(dangling for _, dangling in found)
+    in_parallel(some, spans_of_blocks(ranks.size))
+    return sum(changes.tolist()), sum(dangling.tolist())
 
 
 @njit(cache=True, nogil=True)
-def _new_ranks(kept, teleport, factors, sums, ranks, contributions):  # type: ignore[no-untyped-def]
-    change = dangling = 0.0
-    for node in range(factors.size):
-        rank = sums[node] + kept * teleport[node]
-        change += abs(np.float64(rank) - np.float64(ranks[node]))
-        ranks[node] = rank
-        contributions[node] = factors[node] * rank
-        sums[node] = 0
-    for node in range(factors.size, ranks.size):
-        rank = sums[node] + kept * teleport[node]
-        change += abs(np.float64(rank) - np.float64(ranks[node]))
-        ranks[node] = rank
-        dangling += rank
-        sums[node] = 0
-    return change, dangling
+def _new_ranks(kept, first, last, teleport, factors, sums, ranks, contributions, changes, dangling):  # type: ignore[no-untyped-def]
+    for block in range(first, last):
+        change = left = 0.0
+        begin, end = block * BLOCK, min(block * BLOCK + BLOCK, ranks.size)
+        senders = max(begin, min(end, factors.size))
+        for node in range(begin, senders):
+            rank = sums[node] + kept * teleport[node]
+            change += abs(np.float64(rank) - np.float64(ranks[node]))
+            ranks[node] = rank
+            contributions[node] = factors[node] * rank
+            sums[node] = 0
+        for node in range(senders, end):
+            rank = sums[node] + kept * teleport[node]
+            change += abs(np.float64(rank) - np.float64(ranks[node]))
+            ranks[node] = rank
+            left += rank
+            sums[node] = 0
+        changes[block], dangling[block] = change, left
 
 
 def collect(pending: float, teleport: Any, residuals: Any) -> int:

@@ -12,6 +12,10 @@ PAGERANK = "cusp/apps/operators/sums/pagerank.cuh"
 UNIT = 2.0**60
 
 
+def begin(damping: float, precision: str, teleport: Any, strengths: Any) -> tuple[Any, Any, Any]:
+    return teleport.astype(precision), damping / strengths.astype(precision), teleport.astype(precision) * 0
+
+
 def new_ranks(kept: Any, teleport: Any, factors: Any, sums: Any, ranks: Any, contributions: Any) -> tuple[float, float]:
     totals = sums_of(2)
     _pagerank(ranks.dtype).new_ranks(
