@@ -11,7 +11,7 @@ from cusp.kernels.atomics import atomic_or
 from cusp.kernels.bits import first_bit, lid_of, look_up, popcount
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.exchange import all_to_all, post, wait_all
-from cusp.runtime.threads import in_parallel, ranges, row_ranges, spans_of
+from cusp.runtime.threads import Range, cut, cut_rows, in_parallel, ranges, row_ranges, tables
 
 __all__ = [
     "CHUNK", "all_to_all", "clear_range", "count_below", "count_in_edges", "count_owners", "count_rows", "find_masters",
@@ -191,26 +191,58 @@ def _move_rows(row_lids, row_offsets, arrived, offsets, values, fronts):  # type
 
 
 def count_in_edges(targets: np.ndarray, offsets: np.ndarray) -> None:
-    """Every thread walks along all edges, and counts those into its own range of nodes."""
-    in_parallel(lambda *span: _count_in_edges(targets, offsets, *span), spans_of(targets, 0, offsets.size - 1))
+    pieces = cut(targets.size, tables(targets.size, offsets.size - 1))
+    if len(pieces) == 1:
+        _count_targets(targets, offsets[1:])
+        return
+    counts = _counts_of_pieces(targets, pieces, offsets.size - 1)
+
+    def add(first: int, last: int) -> None:
+        offsets[first + 1 : last + 1] += counts[:, first:last].sum(axis=0)
+
+    in_parallel(add, ranges(offsets.size - 1))
+
+
+def _counts_of_pieces(targets: np.ndarray, pieces: list[Range], size: int) -> np.ndarray:
+    """(pieces, size) int64: how often each number below ``size`` is among the targets of each piece."""
+    counts = np.zeros((len(pieces), size), np.int64)
+
+    def count(number: int, first: int, last: int) -> None:
+        _count_targets(targets[first:last], counts[number])
+
+    in_parallel(count, [(number, *piece) for number, piece in enumerate(pieces)])
+    return counts
 
 
 @njit(cache=True, nogil=True)
-def _count_in_edges(targets, offsets, first, last):  # type: ignore[no-untyped-def]
+def _count_targets(targets, counts):  # type: ignore[no-untyped-def]
     for edge in range(targets.size):
-        target = targets[edge]
-        if first <= target < last:
-            offsets[target + 1] += 1
+        counts[targets[edge]] += 1
 
 
 def transpose(
     first_source: int, offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, first: int, last: int,
     place: np.ndarray, sources: np.ndarray, in_weights: np.ndarray,
 ) -> None:  # fmt: skip
-    """Every thread walks along all edges, and takes those into its own range: so sources ascend."""
-    edges, into = (first_source, offsets, targets, weights), (place, sources, in_weights)
-    spans = spans_of(targets[offsets[0] : offsets[-1]], first, last)
-    in_parallel(lambda *span: _transpose(*edges, *span, *into), spans)
+    """Threads take rows one after the other; of a node, in-edges from the rows of those before come before."""
+    rows = cut_rows(offsets, tables(int(offsets[-1] - offsets[0]), place.size) if last - first == place.size else 1)
+    pieces, places = [(int(offsets[begin]), int(offsets[end])) for begin, end in rows], place[None]
+    if len(rows) > 1:
+        places = _counts_of_pieces(targets, pieces, place.size)
+
+        def begin_each(first: int, last: int) -> None:
+            counts = places[:, first:last].copy()
+            np.cumsum(counts, axis=0, out=places[:, first:last])
+            places[:, first:last] += place[first:last] - counts
+            place[first:last] += counts.sum(axis=0)
+
+        in_parallel(begin_each, ranges(place.size))
+
+    def move(number: int, begin: int, end: int) -> None:
+        edges = (first_source + begin, offsets[begin : end + 1], targets, weights)
+        _transpose(*edges, first, last, places[number], sources, in_weights)
+
+    in_parallel(move, [(number, *piece) for number, piece in enumerate(rows)])
 
 
 @njit(cache=True, nogil=True)

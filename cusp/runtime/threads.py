@@ -62,7 +62,11 @@ def num_threads() -> int:
 
 def ranges(size: int) -> list[Range]:
     """Cut ``size`` entries into ranges of about the same size, for :func:`in_parallel`; there is at least one."""
-    number = _pieces(size, ALIKE)
+    return cut(size, _pieces(size, ALIKE))
+
+
+def cut(size: int, number: int) -> list[Range]:
+    """The same, into so many."""
     bounds = [size * piece // number for piece in range(number)]
     return list(zip(bounds, [*bounds[1:], size], strict=True))
 
@@ -74,10 +78,19 @@ def row_ranges(offsets: np.ndarray) -> list[Range]:
     ----------
     offsets : (rows + 1,) int64
     """
+    return cut_rows(offsets, _pieces(int(offsets.size - 1 + offsets[-1] - offsets[0]), RANGES))
+
+
+def cut_rows(offsets: np.ndarray, number: int) -> list[Range]:
+    """The same, into so many."""
     rows, edges = offsets.size - 1, int(offsets[-1] - offsets[0])
-    number = _pieces(rows + edges, RANGES)
     bounds = np.searchsorted(offsets, offsets[0] + edges * np.arange(number) // number).tolist()
     return list(zip([0, *bounds[1:]], [*bounds[1:], rows], strict=True))
+
+
+def tables(entries: int, size: int) -> int:
+    """For how many threads a table of ``size`` numbers of its own pays, if they share so many entries."""
+    return max(1, min(num_threads(), entries // (2 * size + 1))) if entries >= many() else 1
 
 
 def edges_before(offsets: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -88,15 +101,6 @@ def edges_before(offsets: np.ndarray, rows: np.ndarray) -> np.ndarray:
 def row_spans(offsets: np.ndarray, begin: int, end: int) -> list[Range]:
     """As :func:`row_ranges`, for the rows ``begin`` to ``end - 1``."""
     return [(begin + first, begin + last) for first, last in row_ranges(offsets[begin : end + 1])]
-
-
-def spans_of(ids: np.ndarray, first: int, last: int) -> list[Range]:
-    """Cut the ids from ``first`` to ``last - 1``, one range for a thread, so that each has about as many of ``ids``."""
-    number = _pieces(ids.size, 1)
-    sample = np.sort(ids[:: max(ids.size >> 12, 1)])
-    inner = {int(sample[sample.size * piece // number]) for piece in range(1, number)}
-    bounds = sorted({first, last, *(bound for bound in inner if first < bound < last)})
-    return list(pairwise(bounds)) or [(first, last)]
 
 
 def whole_words(pieces: list[Range]) -> list[Range]:

@@ -11,14 +11,14 @@ from cusp.runtime.threads import BLOCK, in_parallel, ranges, spans_of_blocks
 
 
 def begin(damping: float, precision: str, teleport: Any, strengths: Any) -> tuple[Any, Any, Any]:
-    made = tuple(np.empty(array.size, precision) for array in (teleport, strengths, teleport))
+    starts, factors, ranks = (np.empty(array.size, precision) for array in (teleport, strengths, teleport))
 
     def some(first: int, last: int) -> None:
-        made[0][first:last], made[2][first:last] = teleport[first:last], 0
-        made[1][first:last] = damping / strengths[first:last].astype(precision)
+        starts[first:last], ranks[first:last] = teleport[first:last], 0
+        factors[first:last] = damping / strengths[first:last].astype(precision)
 
     in_parallel(some, ranges(teleport.size))
-    return made
+    return starts, factors, ranks
 
 
 def new_ranks(kept: Any, teleport: Any, factors: Any, sums: Any, ranks: Any, contributions: Any) -> tuple[float, float]:
