@@ -147,8 +147,8 @@ def gather_facts(
 def with_threshold(rules: PreparedRules, limit: int | None, comm: "Intracomm") -> PreparedRules:
     """The same rules with a threshold for what rank 0 needs, if nobody gave one and that depends on it. Collective.
 
-    It is a hundred times the mean degree, counting edges in both directions; or, as HEP's from a bound on memory, the
-    highest below with which rank 0 needs no more than its ``limit`` of bytes.
+    It is a hundred times the mean degree of nodes with out-edges, counting edges in both directions; or, as HEP's from
+    a bound on memory, the highest below with which rank 0 needs no more than its ``limit`` of bytes.
 
     Raises
     ------
@@ -158,7 +158,8 @@ def with_threshold(rules: PreparedRules, limit: int | None, comm: "Intracomm") -
     policy, edges = rules.compiled.policy, rules.edges
     if policy.memory is None or policy.threshold is not None:
         return rules
-    threshold = MEAN_DEGREES * edges.num_edges * (1 if edges.symmetric else 2) // max(edges.num_nodes, 1)
+    senders = comm.allreduce(int((edges.indptr[1:] > edges.indptr[:-1]).sum()))
+    threshold = MEAN_DEGREES * edges.num_edges * (1 if edges.symmetric else 2) // max(senders, 1)
     limit = comm.bcast(limit)
     if limit is not None:
         needed, _ = memory_needed(rules, np.arange(threshold + 1), comm)

@@ -38,27 +38,27 @@ def undirected(num_nodes: int, ends: np.ndarray, hubs: np.ndarray) -> tuple[np.n
     others : (entries,) of the type of ``ends``
     to_hubs : (nodes,) int64
         How many edges of each lead to hubs.
-    number : (num_nodes,) int64
+    number : (num_nodes,) of the same type
         Of each node of the graph.
     """
-    degrees = np.bincount(ends.reshape(-1), minlength=num_nodes)
-    degrees[hubs] = 0
-    number = np.empty(num_nodes, np.int64)
-    number[np.argsort(degrees, kind="stable")] = np.arange(num_nodes)
     is_hub = np.zeros(num_nodes, np.bool_)
-    is_hub[number[hubs]] = True
-    to_hubs, counts = np.zeros((2, num_nodes), np.int64)
-    _count_ends(ends, number, is_hub, to_hubs, counts)
-    indptr = np.concatenate([[0], np.cumsum(counts)])
+    is_hub[hubs] = True
+    counts, to_hubs = np.zeros((2, num_nodes), np.int64)
+    _count_ends(ends, is_hub, counts, to_hubs)
+    counts[hubs] = 0
+    order = np.argsort(counts + to_hubs, kind="stable")
+    number = np.empty(num_nodes, ends.dtype)
+    number[order] = np.arange(num_nodes)
+    indptr = np.concatenate([[0], np.cumsum(counts[order])])
     others = np.empty(int(indptr[-1]), ends.dtype)
-    _fill(ends, number, is_hub, indptr[:-1].copy(), others)
-    return indptr, others, to_hubs, number
+    _fill(ends, number, is_hub, indptr[number], others)
+    return indptr, others, to_hubs[order], number
 
 
 @njit(cache=True, nogil=True)
-def _count_ends(ends, number, is_hub, to_hubs, counts):  # type: ignore[no-untyped-def]
+def _count_ends(ends, is_hub, counts, to_hubs):  # type: ignore[no-untyped-def]
     for i in range(ends.shape[0]):
-        a, b = number[ends[i, 0]], number[ends[i, 1]]
+        a, b = ends[i, 0], ends[i, 1]
         if is_hub[a]:
             to_hubs[b] += 1
         elif is_hub[b]:
@@ -71,10 +71,10 @@ def _count_ends(ends, number, is_hub, to_hubs, counts):  # type: ignore[no-untyp
 @njit(cache=True, nogil=True)
 def _fill(ends, number, is_hub, free, others):  # type: ignore[no-untyped-def]
     for i in range(ends.shape[0]):
-        a, b = number[ends[i, 0]], number[ends[i, 1]]
+        a, b = ends[i, 0], ends[i, 1]
         if not (is_hub[a] or is_hub[b]):
-            others[free[a]] = b
-            others[free[b]] = a
+            others[free[a]] = number[b]
+            others[free[b]] = number[a]
             free[a] += 1
             free[b] += 1
 
@@ -87,93 +87,112 @@ def expand(
     ``others`` is changed: in each row, what is left comes first.
     """
     regions = np.zeros((to_hubs.size, words), np.uint64)
-    left = np.diff(indptr)
-    ends = indptr[1:].copy()
-    queue = np.full(int(left.max(initial=0)) + 1, -1, np.int64)
-    links = np.empty((to_hubs.size, 2), np.int64)
-    edges, seed = others.size // 2 + int(to_hubs.sum()), 0
+    left = np.diff(indptr).astype(others.dtype)
+    edges, seed, longest = others.size // 2 + int(to_hubs.sum()), 0, int(left.max(initial=0))
     for part in np.flatnonzero(shares).tolist():
         if part == np.flatnonzero(shares)[-1]:
             remain = (left > 0) | ((to_hubs > 0) & ~regions.any(axis=1))
             regions[remain, part >> 6] |= np.uint64(1) << np.uint64(part & 63)
             break
         target = edges * shares[part] / shares[part:].sum()
-        took, seed = _grow(part, target, seed, indptr, others, ends, left, to_hubs, regions, queue, links)
+        entries = int(target) + left.size + longest
+        queue = np.empty((entries, 2), np.int32 if entries < 1 << 31 else np.int64)
+        took, seed = _grow(part, target, seed, indptr, others, left, longest, to_hubs, regions, queue)
         edges -= took
     return regions[number]
 
 
 @njit(cache=True, nogil=True)
-def _grow(part, target, seed, indptr, others, ends, left, to_hubs, regions, queue, links):  # type: ignore[no-untyped-def]
+def _grow(part, target, seed, indptr, others, left, longest, to_hubs, regions, queue):  # type: ignore[no-untyped-def]
     """Grow one part to about ``target`` edges; return how many it got, and the first node that may have some left.
 
-    The nodes of its region that have edges left are queued by their number: ``queue[n]`` is the first of those that
-    have n, ``links`` has the one before and the one after each.
+    A node of its region is queued each time it has fewer edges left: ``first[n]`` is the last entry of those with n,
+    ``queue`` has the node of an entry and the entry before it. Of a node, only its last entry counts.
     """
-    bit, word = np.uint64(1) << np.uint64(part & 63), part >> 6
-    edges, size, lowest, full = 0, 0, 0, False
-    coming, inside = np.empty(queue.size + 1, np.int64), np.empty(queue.size + 1, np.int64)
-    region = np.empty(left.size, np.int64)
-    queue[:] = -1
+    edges, size, queued, lowest, full = 0, 0, 0, 1, False
+    first, inside, region = np.full(longest + 1, -1), np.zeros(left.size, np.bool_), np.empty(left.size, np.int64)
+    coming, known = np.empty((2, longest + 1), np.int64)
     while not full:
-        while lowest < queue.size and queue[lowest] < 0:
-            lowest += 1
-        if lowest < queue.size:
-            node = queue[lowest]
-            _take_out(queue, links, lowest, node)
-        else:
+        lowest, node = _with_fewest_left(first, queue, left, lowest)
+        come = 0
+        if node < 0:
             while seed < left.size and left[seed] == 0 and (to_hubs[seed] == 0 or _has_region(regions, seed)):
                 seed += 1
             if seed == left.size:
                 break
-            node = seed
-        come = 0
-        if not regions[node, word] & bit:
-            coming[0], come = node, 1
-        for e in range(indptr[node], ends[node]):
-            if not _have_common(regions, node, others[e]):
-                coming[come] = others[e]
-                come += 1
+            node, coming[0], come = seed, seed, 1
+        come = _list_outside(others, indptr[node], left[node], inside, coming, come)
         for i in range(come):
             new = coming[i]
-            if regions[new, word] & bit:
+            if inside[new]:
                 continue  # it came along another edge
-            found = 0
-            for e in range(indptr[new], ends[new]):
-                if regions[others[e], word] & bit and not _have_common(regions, new, others[e]):
-                    inside[found] = others[e]
-                    found += 1
+            found = _list_inside(others, indptr[new], left[new], new, inside, known)
             brought = found + (0 if _has_region(regions, new) else to_hubs[new])
             if edges + brought / 2 > target:
                 full = True
                 break
             edges += brought
-            regions[new, word] |= bit
-            region[size] = new
+            regions[new, part >> 6] |= np.uint64(1) << np.uint64(part & 63)
+            inside[new], region[size] = True, new
             size += 1
-            left[new] -= found
-            if new != node:
-                _put_in(queue, links, left[new], new)
-                lowest = min(lowest, left[new])
-            for j in range(found):
-                other = inside[j]
-                if other != node:
-                    _take_out(queue, links, left[other], other)
-                    _put_in(queue, links, left[other] - 1, other)
-                    lowest = min(lowest, left[other] - 1)
+            left[new] -= found - 1
+            for j in range(found + 1):
+                other = known[j]
                 left[other] -= 1
+                if left[other] and other != node:
+                    queue[queued, 0], queue[queued, 1] = other, first[left[other]]
+                    first[left[other]] = queued
+                    queued += 1
+                    lowest = min(lowest, left[other])
     for i in range(size):
-        ends[region[i]] = _move_up(indptr[region[i]], ends[region[i]], region[i], others, regions)
+        _move_up(others, indptr[region[i]], left[region[i]], inside)
     return edges, seed
 
 
 @njit(cache=True, nogil=True)
-def _have_common(regions, node, other):  # type: ignore[no-untyped-def]
-    """Whether two nodes are in a region, and the edge between them is stored."""
-    for word in range(regions.shape[1]):
-        if regions[node, word] & regions[other, word]:
-            return True
-    return False
+def _with_fewest_left(first, queue, left, lowest):  # type: ignore[no-untyped-def]
+    """Take the node with the fewest edges left, at least ``lowest``, from the queue; return both, or -1 as the node."""
+    while lowest < first.size:
+        entry = first[lowest]
+        if entry < 0:
+            lowest += 1
+            continue
+        node, first[lowest] = queue[entry, 0], queue[entry, 1]
+        if left[node] == lowest:
+            return lowest, node
+    return lowest, -1
+
+
+@njit(cache=True, nogil=True)
+def _list_outside(others, e, count, inside, coming, come):  # type: ignore[no-untyped-def]
+    """Add so many ends of a row that are outside the region, which are all, to those that come; return their number."""
+    end = come + count
+    while come < end:
+        coming[come] = others[e]
+        come += not inside[others[e]]
+        e += 1
+    return come
+
+
+@njit(cache=True, nogil=True)
+def _list_inside(others, begin, count, new, inside, known):  # type: ignore[no-untyped-def]
+    """After a node, list the ends of its row that are in the region; return their number."""
+    known[0], found = new, 0
+    for e in range(begin, begin + count):
+        known[found + 1] = others[e]
+        found += inside[others[e]]
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _move_up(others, begin, count, inside):  # type: ignore[no-untyped-def]
+    """Of a row, the edges that are left come first: those to nodes outside the region."""
+    e, end = begin, begin + count
+    while begin < end:
+        if not inside[others[e]]:
+            others[e], others[begin] = others[begin], others[e]
+            begin += 1
+        e += 1
 
 
 @njit(cache=True, nogil=True)
@@ -182,33 +201,3 @@ def _has_region(regions, node):  # type: ignore[no-untyped-def]
         if regions[node, word]:
             return True
     return False
-
-
-@njit(cache=True, nogil=True)
-def _move_up(begin, end, node, others, regions):  # type: ignore[no-untyped-def]
-    """Of a row, the edges that are left first; return where they end."""
-    for e in range(begin, end):
-        if not _have_common(regions, node, others[e]):
-            others[e], others[begin] = others[begin], others[e]
-            begin += 1
-    return begin
-
-
-@njit(cache=True, nogil=True)
-def _put_in(queue, links, edges, node):  # type: ignore[no-untyped-def]
-    after = queue[edges]
-    links[node, 0], links[node, 1] = -1, after
-    queue[edges] = node
-    if after >= 0:
-        links[after, 0] = node
-
-
-@njit(cache=True, nogil=True)
-def _take_out(queue, links, edges, node):  # type: ignore[no-untyped-def]
-    before, after = links[node]
-    if before >= 0:
-        links[before, 1] = after
-    else:
-        queue[edges] = after
-    if after >= 0:
-        links[after, 0] = before

@@ -4,7 +4,7 @@ Hybrid edge partitioning (HEP; Mayer, Jacobsen, SIGMOD 2021). Nodes with more ed
 edges that have an end that is none are collected on rank 0, where parts expand, see :mod:`expand`: the region of a
 part is its nodes, a hub is in all. An edge is stored on the first part whose region has both of its ends; an edge
 between two hubs, which have edges everywhere anyway, as DBH would store it. Bound: of the collected edges, each part
-gets its share, give or take those of one node. Weakness: rank 0 needs up to 24 bytes for each edge that it collects,
+gets its share, give or take those of one node. Weakness: rank 0 needs up to 16 bytes for each edge that it collects,
 and 72 for each node, see :func:`memory`; a low threshold lowers the first, and the quality. The paper's threshold is a
 multiple tau of the mean degree, or follows from a bound on memory: so does the default, with a tau of at most 100.
 """
@@ -14,6 +14,7 @@ from collections import namedtuple
 import numpy as np
 
 from cusp.errors import together
+from cusp.kernels.bits import first_bit
 from cusp.policies.cuts.expand import collect, expand, undirected
 from cusp.policies.master_rules import scramble
 from cusp.runtime.compiled_code import njit
@@ -32,15 +33,14 @@ def memory(prop, thresholds, comm):  # type: ignore[no-untyped-def]
     """Bytes of the arrays of :func:`finish` on rank 0, at most, and edges that are collected there.
 
     Two arrays have a number for each end of an edge; besides, there are seven numbers for each node, and its region
-    twice. Or there is one number for each node: when degrees are counted, and NumPy makes int64 of the ends.
+    twice.
     """
     largest = max(comm.allgather(int(prop.degrees.max(initial=0))))
     counts = np.zeros(min(int(thresholds[-1]), largest) + 1, np.int64)
     _count_lower_ends(prop, counts)
     edges = np.cumsum(comm.allreduce(counts))[np.minimum(thresholds, counts.size - 1)]
     of_node = 56 + 16 * ((prop.num_parts + 63) // 64)
-    in_rows = 4 * _no_ends(prop).itemsize * edges + of_node * prop.num_nodes
-    return np.maximum(in_rows, 24 * edges + 8 * prop.num_nodes), edges
+    return 4 * _no_ends(prop).itemsize * edges + of_node * prop.num_nodes, edges
 
 
 @njit(cache=True, nogil=True)
@@ -111,9 +111,5 @@ def _first_common(regions, place, other):  # type: ignore[no-untyped-def]
     for word in range(regions.shape[1]):
         bits = regions[place, word] & regions[other, word]
         if bits:
-            part = 64 * word
-            while bits & np.uint64(1) == 0:
-                bits >>= np.uint64(1)
-                part += 1
-            return part
+            return 64 * word + first_bit(bits)
     return -1

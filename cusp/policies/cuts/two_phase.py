@@ -18,7 +18,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from cusp.kernels.bits import popcount
+from cusp.kernels.bits import first_bit, popcount
 from cusp.runtime.compiled_code import njit
 
 State = namedtuple("State", "cluster volume part replicas room limit hits ends")
@@ -214,21 +214,21 @@ def _count_forced(prop, replicas, forced):  # type: ignore[no-untyped-def]
                 bits = replicas[row, word] & replicas[there, word]
                 if bits:
                     found += np.int64(popcount(bits))
-                    part = 64 * word + np.int64(popcount(~bits & (bits - np.uint64(1))))
+                    part = 64 * word + first_bit(bits)
             if found == 1:
                 forced[part] += 1
 
 
 def get_edge_owner(prop, src, dst, src_master, dst_master, state):  # type: ignore[no-untyped-def]
     """Of the parts that have both ends, the one with most room."""
-    here, there, found, best = prop.place(src), prop.place(dst), 0, src_master
+    here, there, found, best, most = prop.place(src), prop.place(dst), 0, src_master, 0
     replicas, room = state.replicas, state.room
     for word in range(replicas.shape[1]):
         bits = replicas[here, word] & replicas[there, word]
         while bits:
-            part = 64 * word + np.int64(popcount(~bits & (bits - np.uint64(1))))
-            if found == 0 or room[part] > room[best]:
-                best = part
+            part = 64 * word + first_bit(bits)
+            if found == 0 or room[part] > most:
+                best, most = part, room[part]
             found += 1
             bits &= bits - np.uint64(1)
     if found > 1:
