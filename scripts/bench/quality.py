@@ -20,12 +20,12 @@ import h5py
 import numpy as np
 
 from cusp.apps.harness import commit
-from cusp.policies import POLICIES
+from cusp.policies.policy import MODULES, POLICIES
 from scripts.bench.shared.graphs import FILES, folder, kronecker, published
 from scripts.bench.shared.rows import add_file_options, call, keep, kept, table
 
-ONCE = [name for name in POLICIES if name != "map"]
-AGAIN, PASSES = ["fec", "ldg"], 5  # policies that gain by a second look
+ONCE = [*(name for name in POLICIES if name != "map"), *MODULES]
+AGAIN, PASSES = ["fec", "ldg", "2ps"], 5  # policies that gain by a second look
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
