@@ -238,6 +238,33 @@ def test_inputs_are_opened_in_one_way():
     assert OPENERS.keys() == found.keys(), "an exception that is not needed any more"
 
 
+def frozen(path: Path) -> Iterator[tuple[str, str]]:
+    """Module and name of every constant that compiled code of a file reads."""
+    own = path.stem
+    owners = {
+        alias.asname or alias.name: (node.module.rpartition(".")[2], alias.name)
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.ImportFrom) and node.module
+        for alias in node.names
+    }
+    for function in ast.walk(tree(path)):
+        if isinstance(function, ast.FunctionDef) and any("njit" in ast.dump(one) for one in function.decorator_list):
+            names = [node.id for node in ast.walk(function) if isinstance(node, ast.Name) and node.id.isupper()]
+            yield from (owners.get(name, (own, name)) for name in names)
+
+
+def test_compiled_code_reads_no_constant_that_a_test_changes():
+    """It is kept with the value that it was compiled with, for every later process: what may change is an argument."""
+    changed = re.compile(r"""setattr\(\s*"?[\w.]*?(\w+)(?:, "|\.)([A-Z_]+)",""")
+    patched = {
+        found for path in FILES if name_of(path).startswith("tests") for found in changed.findall(path.read_text())
+    }
+    assert ("threads", "BLOCK") in patched
+    constants = {constant for path in MODULES.values() for constant in frozen(path)}
+    assert ("kcore_cpu", "BLOCK") in constants
+    assert constants & patched == set()
+
+
 def test_rooms_need_only_lower_rooms():
     """Not when they are loaded, nor later."""
     rooms = {name: name.removeprefix("cusp.").split(".")[0] for name in MODULES if name.startswith("cusp.")}

@@ -6,8 +6,9 @@ import numpy as np
 
 from cusp.apps.operators.frontier_cpu import set_bit
 from cusp.kernels.bits import first_bit
+from cusp.runtime import threads
 from cusp.runtime.compiled_code import njit
-from cusp.runtime.threads import BLOCK, in_parallel, ranges, spans_of_blocks
+from cusp.runtime.threads import in_parallel, ranges, spans_of_blocks
 
 
 def begin(damping: float, precision: str, teleport: Any, strengths: Any) -> tuple[Any, Any, Any]:
@@ -23,21 +24,21 @@ def begin(damping: float, precision: str, teleport: Any, strengths: Any) -> tupl
 
 def new_ranks(kept: Any, teleport: Any, factors: Any, sums: Any, ranks: Any, contributions: Any) -> tuple[float, float]:
     """Sums of blocks are added up in their order, for any number of threads."""
-    arrays = (teleport, factors, sums, ranks, contributions)
-    changes, dangling = np.zeros((2, -(-ranks.size // BLOCK)))
+    arrays, size = (teleport, factors, sums, ranks, contributions), threads.BLOCK
+    changes, dangling = np.zeros((2, -(-ranks.size // size)))
 
     def some(first: int, last: int) -> None:
-        _new_ranks(ranks.dtype.type(kept), first, last, *arrays, changes, dangling)
+        _new_ranks(ranks.dtype.type(kept), size, first, last, *arrays, changes, dangling)
 
     in_parallel(some, spans_of_blocks(ranks.size))
     return sum(changes.tolist()), sum(dangling.tolist())
 
 
 @njit(cache=True, nogil=True)
-def _new_ranks(kept, first, last, teleport, factors, sums, ranks, contributions, changes, dangling):  # type: ignore[no-untyped-def]
+def _new_ranks(kept, size, first, last, teleport, factors, sums, ranks, contributions, changes, dangling):  # type: ignore[no-untyped-def]
     for block in range(first, last):
         change = left = 0.0
-        begin, end = block * BLOCK, min(block * BLOCK + BLOCK, ranks.size)
+        begin, end = block * size, min(block * size + size, ranks.size)
         senders = max(begin, min(end, factors.size))
         for node in range(begin, senders):
             rank = sums[node] + kept * teleport[node]
