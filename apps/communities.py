@@ -214,7 +214,8 @@ def _refuse_unfit(graph: Partition, sync: Sync) -> None:
     with together(sync.comm):
         if not (lowest >= 0 and highest < np.inf):
             raise GraphFileError(
-                f"weights between two nodes add up to {lowest} to {highest}; communities need finite sums of 0 or more"
+                f"weights of both directions between two nodes are between {lowest} and {highest}; communities need "
+                "0 to 1.8e308"
             )
 
 

@@ -279,5 +279,5 @@ def test_negative_weights(comm, shared_tmp):
     """They are refused, with the lowest and the highest."""
     graph = graphs.make(3, [(0, 1), (1, 2)], [1, -2])
     part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of("oec"), comm)
-    with pytest.raises(GraphFileError, match="add up to -2.0 to 1.0"):
+    with pytest.raises(GraphFileError, match="between -2.0 and 1.0"):
         communities(part, parts.make_sync(part))
