@@ -138,6 +138,8 @@ def _move_rows(first, offsets, kept, targets, sums, left, left_sums):  # type: i
     """Rows without gaps."""
     for row in range(offsets.size - 1):
         begin, size = kept[first + row], kept[first + row + 1] - kept[first + row]
-        left[begin : begin + size] = targets[offsets[row] : offsets[row] + size]
+        for entry in range(size):
+            left[begin + entry] = targets[offsets[row] + entry]
         if sums.size:
-            left_sums[begin : begin + size] = sums[offsets[row] : offsets[row] + size]
+            for entry in range(size):
+                left_sums[begin + entry] = sums[offsets[row] + entry]

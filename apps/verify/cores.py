@@ -93,7 +93,8 @@ def _peel(graph: Partition, sync: Sync, claim: Label, support: Label, left: Any)
 def _remove(ready, offsets, targets, claim, support, left):  # type: ignore[no-untyped-def]
     """Remove these masters and those that have no more neighbours left then; returns the mirrors beside them."""
     queue, count = np.empty(left.size, np.int64), ready.size
-    queue[:count] = ready
+    for place in range(count):
+        queue[place] = ready[place]
     touched, place = np.zeros(claim.size, np.bool_), 0
     while place < count:
         node = queue[place]

@@ -238,6 +238,13 @@ def test_inputs_are_opened_in_one_way():
     assert OPENERS.keys() == found.keys(), "an exception that is not needed any more"
 
 
+def compiled(path: Path) -> Iterator[ast.FunctionDef]:
+    """Functions of a file that numba compiles."""
+    for function in ast.walk(tree(path)):
+        if isinstance(function, ast.FunctionDef) and any("njit" in ast.dump(one) for one in function.decorator_list):
+            yield function
+
+
 def frozen(path: Path) -> Iterator[tuple[str, str]]:
     """Module and name of every constant that compiled code of a file reads."""
     own = path.stem
@@ -247,10 +254,9 @@ def frozen(path: Path) -> Iterator[tuple[str, str]]:
         if isinstance(node, ast.ImportFrom) and node.module
         for alias in node.names
     }
-    for function in ast.walk(tree(path)):
-        if isinstance(function, ast.FunctionDef) and any("njit" in ast.dump(one) for one in function.decorator_list):
-            names = [node.id for node in ast.walk(function) if isinstance(node, ast.Name) and node.id.isupper()]
-            yield from (owners.get(name, (own, name)) for name in names)
+    for function in compiled(path):
+        names = [node.id for node in ast.walk(function) if isinstance(node, ast.Name) and node.id.isupper()]
+        yield from (owners.get(name, (own, name)) for name in names)
 
 
 def test_compiled_code_reads_no_constant_that_a_test_changes():
@@ -263,6 +269,23 @@ def test_compiled_code_reads_no_constant_that_a_test_changes():
     constants = {constant for path in MODULES.values() for constant in frozen(path)}
     assert ("kcore_cpu", "BLOCK") in constants
     assert constants & patched == set()
+
+
+def slow_to_compile(node: ast.AST) -> bool:
+    """Sorts (4 s each on one core), and a slice set to an array (2 s: the message of its error is compiled, too)."""
+    if isinstance(node, ast.Call):
+        return ast.unparse(node.func).rpartition(".")[2] in ("sort", "argsort", "unique", "lexsort")
+    if not isinstance(node, ast.Assign) or isinstance(node.value, ast.Constant):
+        return False
+    places = [place for place in node.targets if isinstance(place, ast.Subscript)]
+    return any(isinstance(one, ast.Slice) for place in places for one in ast.walk(place.slice))
+
+
+def test_compiled_code_is_compiled_quickly():
+    """The first command on a machine waits for it."""
+    for path in MODULES.values():
+        for node in (node for function in compiled(path) for node in ast.walk(function)):
+            assert not slow_to_compile(node), f"{name_of(path)}:{node.lineno}: take a loop, or NumPy outside"
 
 
 def test_rooms_need_only_lower_rooms():

@@ -92,18 +92,12 @@ def _link_next(alone, edges, first, offsets, targets, parents):  # type: ignore[
                 _unite(alone, parents, source, targets[edge])
 
 
-@njit(cache=True, nogil=True)
-def most_frequent(rare, parents):  # type: ignore[no-untyped-def]
-    size = parents.size
-    taken = min(size, SAMPLE)
-    roots = np.sort(np.array([parents[i * size // taken] for i in range(taken)], np.int32))
-    most, begin, longest = np.full(1, -1, np.int32), 0, taken // rare
-    for i in range(taken):
-        if roots[i] != roots[begin]:
-            begin = i
-        if i - begin + 1 > longest:
-            longest, most[0] = i - begin + 1, roots[i]
-    return most
+def most_frequent(rare: int, parents: np.ndarray) -> np.ndarray:
+    taken = min(parents.size, SAMPLE)
+    places = np.arange(taken) * parents.size // max(taken, 1)
+    roots, numbers = np.unique(parents[places], return_counts=True)
+    most = int(numbers.argmax()) if taken else 0
+    return roots[most : most + 1] if taken and numbers[most] > taken // rare else np.full(1, -1, np.int32)
 
 
 def link_others(left_out: Any, both_ways: bool, offsets: Any, targets: Any, parents: Any, queue: Any) -> None:
