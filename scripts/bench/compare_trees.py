@@ -120,10 +120,7 @@ def measure(tree: Path, graph: Path, one: Run, options: argparse.Namespace) -> f
 def gapbs_seconds(gapbs: Path, path: Path, one: Run, sources: int) -> float:
     """The same of the suite, from the same sources."""
     name, *words = SUITE[one.name]
-    program, graph = gapbs / name, serialized(path, name == "sssp")
-    if not program.exists():
-        flags = ("-std=c++11", "-O3", "-march=native", "-fopenmp", "-w")
-        subprocess.run(("g++", *flags, f"src/{name}.cc", "-o", name), cwd=gapbs, check=True)
+    program, graph = built(gapbs, name), serialized(path, name == "sssp")
     starts = [("-r", str(source)) for source in sources_of(path, sources)] if one.name in SEARCHES else [()]
     words += ["-d", DELTAS[path.stem[:4]]] if name == "sssp" else []
     variables, times = {**os.environ, "OMP_NUM_THREADS": str(one.threads)}, []
@@ -132,6 +129,14 @@ def gapbs_seconds(gapbs: Path, path: Path, one: Run, sources: int) -> float:
         output = subprocess.run(command, env=variables, capture_output=True, text=True, check=True).stdout
         times.append(float(re.findall(r"Trial Time: +([0-9.]+)", output)[-1]))
     return statistics.mean(times)
+
+
+def built(gapbs: Path, name: str) -> Path:
+    """A program of the suite, compiled once."""
+    if not (gapbs / name).exists():
+        flags = ("-std=c++11", "-O3", "-march=native", "-fopenmp", "-w")
+        subprocess.run(("g++", *flags, f"src/{name}.cc", "-o", name), cwd=gapbs, check=True)
+    return gapbs / name
 
 
 def sources_of(path: Path, number: int) -> list[int]:
