@@ -6,6 +6,7 @@ fewest steps of damage, and shown with the words that repeat it. On several rank
 
 import argparse
 import itertools
+import multiprocessing
 import os
 import shutil
 import sys
@@ -13,7 +14,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from multiprocessing.pool import ThreadPool
+from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # graphs, ranks and this folder, as in the tests
@@ -22,12 +23,14 @@ os.environ.setdefault("CUSP_DEVICE", "cpu")
 import ranks  # noqa: E402, F401 - prepares the process before numba is imported
 
 # isort: split
-from fuzz import saved_parts, together  # noqa: E402
+from fuzz import saved_parts  # noqa: E402
 from fuzz.case import Step, is_bad, shrunk  # noqa: E402
 from fuzz.classes import CLASSES, case_of  # noqa: E402
 from fuzz.isolate import Outcome  # noqa: E402
+from fuzz.together import Job, forks  # noqa: E402
 
 COLUMNS = ("tried", "done", "refused", "traceback", "signal", "hang", "babble", "wrong")
+Which = tuple[str, int]  # a case: its class and number
 COMPILING = 4  # cases of each class after which several ranks are forked from what these have compiled
 
 
@@ -42,70 +45,93 @@ def main() -> int:
     parser.add_argument("--ranks", type=int, default=1, help="of each case (default: %(default)s)")
     parser.add_argument("--at-once", type=int, default=4, metavar="N", help="jobs of several ranks (default: 4)")
     parsed = parser.parse_args()
-    names, first = parsed.only.split(","), parsed.case or 0
+    first = parsed.case or 0
     last = parsed.most if parsed.case is None else first + 1
     with tempfile.TemporaryDirectory(prefix="cusp-fuzz-") as scratch:
         attack = Attack(parsed, Path(scratch))
-        if parsed.ranks == 1:
-            for name, number in attack.cases(names, first, last):
-                attack.attack(name, number)
-        else:
-            attack.together(names, first, last)
+        (attack.alone if parsed.ranks == 1 else attack.together)(first, last)
         return attack.show()
 
 
-class Attack:
-    """Cases that are tried, and how they ended."""
+@dataclass(frozen=True)
+class Attacker:
+    """Tries cases.
 
-    def __init__(self, parsed: argparse.Namespace, scratch: Path) -> None:
-        self._parsed, self._scratch, self._shows_all = parsed, scratch, parsed.case is not None
-        self._deadline = time.monotonic() + parsed.minutes * 60
-        self._job: together.Job | None = None
-        self._counts: dict[str, Counter[str]] = {name: Counter() for name in parsed.only.split(",")}
-        self._seen: set[tuple[str, str]] = set()
+    Attributes
+    ----------
+    seed : int
+    scratch : Path
+        Each case gets a folder in it.
+    job : Job or None
+        How to start several ranks; None for one.
+    """
 
-    def cases(self, names: list[str], first: int, last: int) -> Iterator[tuple[str, int]]:
-        """Cases of all classes in turn."""
-        return ((name, number) for number in itertools.takewhile(self._has_time, range(first, last)) for name in names)
+    seed: int
+    scratch: Path
+    job: Job | None
 
-    def together(self, names: list[str], first: int, last: int) -> None:
-        """Cases on several ranks."""
-        middle = min(first + COMPILING, last)
-        with together.forks(self._parsed.ranks, self._scratch, 0) as self._job:
-            saved_parts.save = lambda graph, folder: self._job.start("cusp", graph, "--save", folder)
-            for name, number in self.cases(names, first, middle):
-                self.attack(name, number)
-        with (
-            together.forks(self._parsed.ranks, self._scratch, 1) as self._job,
-            ThreadPool(self._parsed.at_once) as pool,
-        ):
-            for _ in pool.imap_unordered(lambda case: self.attack(*case), self.cases(names, middle, last)):
-                pass
-
-    def attack(self, name: str, number: int) -> None:
-        """Try a case, if there is time; what must not happen is shown."""
-        if not self._has_time():
-            return
-        case, seed = case_of(name, self._parsed.seed, number), self._parsed.seed
+    def __call__(self, which: Which) -> tuple[Which, Outcome, list[str]]:
+        """Try a case: how it ended, and its steps; if that must not happen, as few of them as still end so."""
+        case = case_of(which[0], self.seed, which[1])
 
         def try_it(steps: list[Step]) -> Outcome:
-            folder = Path(tempfile.mkdtemp(dir=self._scratch))
-            job = self._job
-            start = (lambda: job.start(name, seed, number, folder)) if job else None
+            folder, job = Path(tempfile.mkdtemp(dir=self.scratch)), self.job
+            start = (lambda: job.start(which[0], self.seed, which[1], folder)) if job else None
             try:
                 return case.try_it(folder, steps, start)
             finally:
                 shutil.rmtree(folder, ignore_errors=True)
 
         outcome = try_it(case.steps)
+        steps = shrunk(case, outcome.kind, try_it) if is_bad(outcome) else [name for name, _ in case.steps]
+        return which, outcome, steps
+
+
+class Attack:
+    """Cases that are tried, and how they ended."""
+
+    def __init__(self, parsed: argparse.Namespace, scratch: Path) -> None:
+        self._parsed, self._scratch = parsed, scratch
+        self._deadline = time.monotonic() + parsed.minutes * 60
+        self._counts: dict[str, Counter[str]] = {name: Counter() for name in parsed.only.split(",")}
+        self._seen: set[tuple[str, str]] = set()
+
+    def alone(self, first: int, last: int) -> None:
+        """Cases of all classes in turn, on one rank."""
+        for case in self._cases(first, last):
+            self._note(*self._attacker(None)(case))
+
+    def together(self, first: int, last: int) -> None:
+        """Cases on several ranks, some at the same time: in processes that start no thread, for they fork."""
+        middle = min(first + COMPILING, last)
+        with forks(self._parsed.ranks, self._scratch, 0) as job:
+            for case in self._cases(first, middle):
+                self._note(*self._attacker(job)(case))
+        with forks(self._parsed.ranks, self._scratch, 1) as job:
+            attacker = self._attacker(job)
+            with multiprocessing.get_context("fork").Pool(self._parsed.at_once) as pool:
+                for each in pool.imap_unordered(attacker, self._cases(middle, last)):
+                    self._note(*each)
+
+    def _attacker(self, job: Job | None) -> Attacker:
+        if job:
+            saved_parts.save = lambda graph, folder: job.start("cusp", graph, "--save", folder)
+        return Attacker(self._parsed.seed, self._scratch, job)
+
+    def _cases(self, first: int, last: int) -> Iterator[Which]:
+        numbers = itertools.takewhile(self._has_time, range(first, last))
+        return ((name, number) for number in numbers for name in self._counts)
+
+    def _note(self, which: Which, outcome: Outcome, steps: list[str]) -> None:
+        """Count a case; what must not happen is shown, once."""
+        name, number = which
         self._counts[name].update(["tried", outcome.kind])
         headline = outcome.text.splitlines()[-1][:120] if outcome.text else ""
-        if self._shows_all:
-            print(outcome, [step for step, _ in case.steps], sep="\n")
+        if self._parsed.case is not None:
+            print(outcome, steps, sep="\n")
         elif is_bad(outcome) and (outcome.kind, headline) not in self._seen:
             self._seen.add((outcome.kind, headline))
-            steps = shrunk(case, outcome.kind, try_it)
-            where = f"--ranks {self._parsed.ranks} --only {name} --seed {seed} --case {number}"
+            where = f"--ranks {self._parsed.ranks} --only {name} --seed {self._parsed.seed} --case {number}"
             print(f"{outcome.kind}: {where}: {steps}\n    {headline}", flush=True)
 
     def _has_time(self, number: int = 0) -> bool:

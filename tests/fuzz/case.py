@@ -1,5 +1,6 @@
 """What a case of the fuzzer is: a folder of inputs, steps that damage it, and a program that must stand it."""
 
+import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -8,7 +9,7 @@ from pathlib import Path
 import graphs
 import numpy as np
 from fuzz import programs
-from fuzz.isolate import FILES, GOOD, Outcome, attempt
+from fuzz.isolate import GOOD, Outcome, attempt
 
 Step = tuple[str, Callable[[Path], None]]  # a name for people, and what it does to the folder
 
@@ -25,11 +26,12 @@ class Case:
     make : function (folder)
         Writes inputs without a fault.
     steps : list of (name, function (folder))
-        Damage, done in this order.
+        Damage, done in this order in a process of its own: HDF5 may die of a file that a step before has damaged,
+        which then stays as it is.
     run : function (folder) -> exit code
         The program; it runs in a process of its own.
     check : function (folder) -> str
-        After exit code 0: what is wrong with the answer, or an empty text.
+        After exit code 0, in a process of its own: what is wrong with the answer, or an empty text.
     code : str
         Cases of one name call the same compiled code. The first of them loads it by a run without damage, in this
         process, from which all others are forked. Empty if it is not loaded.
@@ -53,13 +55,24 @@ class Case:
             with tempfile.TemporaryDirectory(prefix="cusp-fuzz-") as other:
                 self.make(Path(other))
                 programs.rehearse(lambda: (self.rehearsal or self.run)(Path(other)))
-        with FILES:
-            self.make(folder)
-            for _, damage in self.steps if steps is None else steps:
-                damage(folder)
+        self.make(folder)
+        attempt(lambda: self._damage(folder, self.steps if steps is None else steps), LIMIT)
         outcome = start() if start else attempt(lambda: self.run(folder), LIMIT)
-        wrong = self.check(folder) if outcome.kind == "done" else ""
-        return Outcome("wrong", wrong, outcome.seconds) if wrong else outcome
+        if outcome.kind == "done":
+            checked = attempt(lambda: self._complain(folder), 2 * LIMIT)
+            if checked.kind != "done":
+                return Outcome("wrong", checked.text or f"the check ended by a {checked.kind}", outcome.seconds)
+        return outcome
+
+    def _damage(self, folder: Path, steps: list[Step]) -> int:
+        for _, damage in steps:
+            damage(folder)
+        return 0
+
+    def _complain(self, folder: Path) -> int:
+        wrong = self.check(folder)
+        sys.stderr.write(wrong)
+        return int(bool(wrong))
 
 
 def random_graph(random: np.random.Generator, most_nodes: int, most_edges: int, least: int = 0) -> graphs.Graph:

@@ -12,7 +12,6 @@ import select
 import signal
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +19,6 @@ from typing import NamedTuple
 
 MEMORY = 6 << 30  # bytes beyond the address space of the parent: a case that wants more believes its input too much
 LINES = 3  # an error message has at most this many lines
-FILES = threading.RLock()  # while a thread has files open, none starts a process, which would hold their locks, too
 GOOD = ("done", "refused")  # kinds of outcome that are right
 
 

@@ -1,6 +1,7 @@
 """Folders with a saved partition that somebody edited: arrays with fitting checksums, manifests, missing files."""
 
 import contextlib
+import fcntl
 import json
 import shutil
 import tempfile
@@ -54,10 +55,12 @@ def save(graph: Path, folder: Path) -> None:
 def _saved(number: int, graph: graphs.Graph) -> Path:
     """The folder of a partition without a fault, made once; its graph file stays where it is."""
     folder = Path(KEPT.name) / str(number)
-    if not folder.exists():
-        folder.mkdir()
-        graphs.write_here(folder / "g.h5", graph)
-        save(folder / "g.h5", folder / "parts")
+    with open(f"{folder}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # of processes that want it at the same time, one makes it
+        if not folder.exists():
+            folder.mkdir()
+            graphs.write_here(folder / "g.h5", graph)
+            save(folder / "g.h5", folder / "parts")
     return folder / "parts"
 
 

@@ -44,11 +44,10 @@ class Job:
     def start(self, *words: object) -> isolate.Outcome:
         """Run ``cusp`` with words, or a case: its class, seed, number and folder."""
         line = [*mpirun.command(self.ranks), sys.executable, "-I", "-S", forked.__file__, self.server, *map(str, words)]
-        with isolate.FILES:
-            process = subprocess.Popen(
-                line, env=mpirun.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
-            )  # fmt: skip
+        process = subprocess.Popen(
+            line, env=mpirun.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
+        )  # fmt: skip
         began, code = time.monotonic(), None
         try:
             _, text = process.communicate(timeout=LIMIT)
