@@ -23,6 +23,7 @@ from cusp.apps.shared.dependencies import Alone, Sweeps, TightSweeps, sweeps_alo
 from cusp.apps.shared.lengths import Lengths, measure
 from cusp.apps.verify.betweenness import verify_betweenness
 from cusp.errors import GraphFileError, OptionError, together
+from cusp.kernels.total import total
 from cusp.launch import run_main
 from cusp.partition import Partition
 from cusp.program import report
@@ -128,7 +129,7 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Wanted:
     """
     check_nodes(part, options.source or [], "--source")
     sends = part.degrees > 0
-    (senders,) = sync.total(int(sends.sum()))
+    (senders,) = sync.total(total(sends))
     scale = 1.0
     if options.source:
         sources = sorted(set(options.source))
@@ -160,7 +161,7 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Wanted:
 def _lengths(part: Partition, sync: Sync) -> Lengths:
     """The lengths of the edges, which are above 0. Collective."""
     lengths = measure(part, sync)
-    (zeros,) = sync.total(int((lengths.weights == 0).sum()))
+    (zeros,) = sync.total(total(lengths.weights == 0))
     with together(sync.comm):
         if zeros:
             raise GraphFileError(

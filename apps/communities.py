@@ -45,6 +45,7 @@ from cusp.apps.shared.splitmix64 import key_of, splitmix64
 from cusp.apps.shared.undirected import as_undirected
 from cusp.apps.verify.communities import verify_communities
 from cusp.errors import GraphFileError, together
+from cusp.kernels.total import total
 from cusp.launch import run_main
 from cusp.partition import Partition
 from cusp.runtime.devices import backend, xp_of
@@ -156,7 +157,7 @@ def sweep_once(level: Level, label: Label, seed: int, gravity: bool) -> int:
             splitmix64(current.names % level.graph.num_nodes, seed if gravity else seed + (turn << 32)),
             level.total if gravity else 1.0,
         )  # fmt: skip
-        moved += int((best != current.numbers[rows]).sum())
+        moved += total(best != current.numbers[rows])
         label.values[rows] = current.names[best]
         broadcast(level, label)
     moved = int(level.sync.total(moved)[0])

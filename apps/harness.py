@@ -15,6 +15,7 @@ from cusp.apps.run.sources import choose_sources
 from cusp.errors import check_same, shortened, together
 from cusp.estimates.quality import Quality, measure_quality
 from cusp.input.graph_file import read_header
+from cusp.kernels.total import total
 from cusp.launch import parse_together
 from cusp.names.names import SortedNames
 from cusp.output.tables import HDF5, TABLES, check_suffix
@@ -225,7 +226,7 @@ def run_trial(
     answer = answer.in_numbers()
     own = slice(None) if answer.reached is None else answer.reached[: job.part.num_masters]
     degrees = job.part.degrees[own]
-    reached, traversed = sync.total(degrees.size, int(degrees.sum()))
+    reached, traversed = sync.total(degrees.size, total(degrees))
     rounds = sync.highest(answer.rounds)
     row = {
         "app": app.name, "graph": job.graph, "nodes": job.part.num_nodes, "edges": job.part.num_edges,

@@ -19,6 +19,7 @@ from cusp.apps.operators.structure.interfaces import Cores, Kcore
 from cusp.apps.operators.ways import Algorithm, Form
 from cusp.apps.shared.undirected import as_undirected
 from cusp.apps.verify.cores import verify_cores
+from cusp.kernels.total import total
 from cusp.launch import run_main
 from cusp.partition import Partition
 from cusp.program.cli import positive
@@ -73,7 +74,7 @@ def kcore(part: Partition, sync: Sync, graph: UndirectedGraph, k: int | None = N
     if k is None:
         highest = sync.highest(int(core.max()) if core.size else 0)
         return Answer({"core": core}, None, rounds, {"degeneracy": highest})
-    (members,) = sync.total(int((core < 0).sum()))
+    (members,) = sync.total(total(core < 0))
     return Answer({"in_core": (core < 0).astype(np.uint8)}, None, rounds, {"members": members})
 
 

@@ -19,6 +19,7 @@ from cusp.apps.harness import Answer, App, main
 from cusp.apps.shared.components import largest_component
 from cusp.apps.shared.splitmix64 import splitmix64
 from cusp.apps.verify.components import verify_strong_components
+from cusp.kernels.total import total
 from cusp.launch import run_main
 from cusp.partition import Partition
 from cusp.runtime.devices import move, to_host, xp_of
@@ -87,7 +88,7 @@ def scc(part: Partition, sync: Sync, colors: Colors | Shared) -> Answer:
         from_pivot = False
     component, more = _name(part, sync, root, colors.pivot)
     names, sizes = (to_host(values) for values in xp.unique(component, return_counts=True))
-    (components,) = sync.total(int((component == part.gids[: part.num_masters]).sum()))
+    (components,) = sync.total(total(component == part.gids[: part.num_masters]))
     figures = {"components": components, "largest": largest_component(sync, names, sizes)}
     return Answer({"component": component}, None, rounds + more, figures)
 

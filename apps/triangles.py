@@ -19,6 +19,7 @@ from cusp.apps.operators.structure.interfaces import Triangles
 from cusp.apps.shared.oriented import Shares, place_by_degree, return_to_masters, rows_of_others, share_out
 from cusp.apps.shared.undirected import as_undirected
 from cusp.apps.verify.triangles import verify_triangles
+from cusp.kernels.total import total
 from cusp.launch import run_main
 from cusp.partition import Partition
 from cusp.runtime.devices import backend, xp_of
@@ -70,8 +71,8 @@ def triangles(part: Partition, sync: Sync, per_node: bool = False, oriented: Ori
         count += ops.count_triangles(numbers, offsets, entries, *rest)
         rounds += 1
     pairs = graph.degrees * (graph.degrees - 1) // 2
-    total, paths = sync.total(count, int(pairs.sum()))
-    figures = {"triangles": total, "transitivity": 3 * total / paths if paths else 0.0}
+    triangles, paths = sync.total(count, total(pairs))
+    figures = {"triangles": triangles, "transitivity": 3 * triangles / paths if paths else 0.0}
     if not per_node:
         return Answer({}, None, rounds, figures)
     at_node = return_to_masters(shares, counts, graph.num_masters, comm)

@@ -6,6 +6,7 @@ import numpy as np
 
 from cusp.assign_masters import Masters
 from cusp.errors import together
+from cusp.kernels.total import total
 from cusp.policies.state import block_starts, combine_state, copy_state, start_state
 from cusp.prepare_rules import PreparedRules, call_once
 from cusp.runtime.devices import to_host
@@ -52,7 +53,7 @@ def assign_edges(rules: PreparedRules, masters: Masters, comm: "Intracomm") -> n
                 spans = row_spans(edges.indptr, *span) if state is None and edges.device == "cpu" else [span]
                 in_parallel(ask, spans)
                 here = slice(*(int(edges.indptr[row]) for row in span))
-                travels = travels or bool((owners[here] != comm.rank).any())
+                travels = travels or total(owners[here] != comm.rank) > 0
         if block == 0:
             with together(comm):
                 rules.check_repeated(lambda edge: _question(rules, edge), said, owners[: said.size])

@@ -8,6 +8,7 @@ import numpy as np
 
 from cusp.errors import together
 from cusp.kernels.interfaces import Build
+from cusp.kernels.total import total
 from cusp.neighbors import Neighbors, exchange_block, fetch_from_readers
 from cusp.policies.prop import MastersView
 from cusp.policies.state import block_starts, combine_state, copy_state, start_state
@@ -75,7 +76,7 @@ def assign_masters(rules: PreparedRules, comm: "Intracomm") -> Masters:
             _assign_rows(rules, 0, of_slice.size, None, None, of_slice)
     nodes = edges.storage.aside(xp.arange(edges.first_node, edges.first_node + of_slice.size))
     degrees = edges.storage.aside(xp.diff(edges.indptr))
-    if comm.allreduce(int(xp.count_nonzero(of_slice != comm.rank))) > 0:
+    if comm.allreduce(total(of_slice != comm.rank)) > 0:
         nodes, degrees = (
             xp.concatenate(build.all_to_all(comm, [values[of_slice == rank] for rank in range(comm.size)]))
             for values in (nodes, degrees)

@@ -9,6 +9,7 @@ import numpy as np
 
 from cusp.errors import OptionError, PolicyError, check_same, together
 from cusp.input.edge_slice import EdgeSlice
+from cusp.kernels.total import total
 from cusp.names.node_map import read_node_map
 from cusp.neighbors import Neighbors, both_directions, exchange_neighbors, find_neighbors, in_degrees_of
 from cusp.policies.compile_rules import CompiledPolicy, is_ours
@@ -158,7 +159,7 @@ def with_threshold(rules: PreparedRules, limit: int | None, comm: "Intracomm") -
     policy, edges = rules.compiled.policy, rules.edges
     if policy.memory is None or policy.threshold is not None:
         return rules
-    senders = comm.allreduce(int((edges.indptr[1:] > edges.indptr[:-1]).sum()))
+    senders = comm.allreduce(total(edges.indptr[1:] > edges.indptr[:-1]))
     threshold = MEAN_DEGREES * edges.num_edges * (1 if edges.symmetric else 2) // max(senders, 1)
     limit = comm.bcast(limit)
     if limit is not None:

@@ -12,6 +12,7 @@ import numpy as np
 from cusp.apps.graph500.interfaces import EdgeRules
 from cusp.apps.verify.check import VerificationError
 from cusp.kernels.interfaces import Build
+from cusp.kernels.total import total
 from cusp.partition import Partition
 from cusp.runtime.devices import backend, move, to_host
 from cusp.runtime.mpi import MPI
@@ -124,7 +125,7 @@ class Validator:
         above = parent[level]
         for _ in range(level.size):
             on = (depth[above] == depth[level]) & (above != source)
-            if not bool(on.any()):
+            if not total(on):
                 return
             level, above = level[on], parent[above[on]]
         if level.size and bool(((depth[above] == depth[level]) & (above != source)).any()):

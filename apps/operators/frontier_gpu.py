@@ -8,6 +8,7 @@ import numpy as np
 
 from cusp.errors import OptionError
 from cusp.kernels.cuda import Struct, many_threads, struct
+from cusp.kernels.total import total
 from cusp.partition import Partition
 from cusp.runtime.storage import memory_of
 
@@ -35,7 +36,7 @@ class Queue:
 
 
 def make_queue(part: Partition) -> Queue:
-    return queue_for(int(cp.count_nonzero(part.has_out)), part.num_local_edges, 2)
+    return queue_for(total(part.has_out), part.num_local_edges, 2)
 
 
 def queue_for(rows: int, edges: int, frontiers: int) -> Queue:

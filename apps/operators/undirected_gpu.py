@@ -6,6 +6,7 @@ import cupy as cp
 import numpy as np
 
 from cusp.kernels.cuda import load, threads_for_edges
+from cusp.kernels.total import total
 
 if TYPE_CHECKING:
     from cusp.apps.shared.undirected import RowPieces
@@ -43,9 +44,9 @@ def merge_rows(arrived: "list[RowPieces]", num_masters: int, num_proxies: int, w
 
 def rows_are_simple(offsets: Any, targets: Any) -> bool:
     rows = rows_of_edges(offsets)
-    if bool((rows == targets).any()):
+    if total(rows == targets) > 0:
         return False
-    return not bool(((rows[1:] == rows[:-1]) & (targets[1:] <= targets[:-1])).any())
+    return total((rows[1:] == rows[:-1]) & (targets[1:] <= targets[:-1])) == 0
 
 
 def rows_of_edges(offsets: Any) -> Any:

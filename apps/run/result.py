@@ -195,6 +195,8 @@ class Result:
 def gather_by_gid(part: Partition, values: np.ndarray, comm: MPI.Intracomm) -> np.ndarray:
     """(nodes,) values of all masters by global id, on every rank. Collective."""
     _, local = in_gid_order(part, values, comm)
+    if comm.size == 1:
+        return local
     whole = np.empty(part.num_nodes, local.dtype)
     comm.Allgatherv(local, [whole, comm.allgather(local.size)])
     return whole

@@ -12,6 +12,7 @@ import numpy as np
 from cusp.apps.operators.structure.interfaces import Communities
 from cusp.apps.shared.undirected import join_rows, nodes_of
 from cusp.kernels.interfaces import Build
+from cusp.kernels.total import total
 from cusp.lid_map import map_lids
 from cusp.partition import Partition
 from cusp.runtime.devices import backend, to_host, xp_of
@@ -237,4 +238,4 @@ def count_communities(level: Level, label: Label) -> int:
     own = level.graph.num_masters
     names = level.xp.unique(label.values[:own])
     sizes = add_at_owners(level, names, level.xp.ones(names.size, np.float64))
-    return int(level.sync.total(int((sizes > 0).sum()))[0])
+    return int(level.sync.total(total(sizes > 0))[0])

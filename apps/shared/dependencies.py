@@ -15,6 +15,7 @@ from cusp.apps.shared.lengths import Lengths
 from cusp.apps.shared.whole_graph import copy_of, sum_of_copies, whole_graph, works_in_copies
 from cusp.apps.sssp import sssp
 from cusp.errors import GraphFileError, together
+from cusp.kernels.total import total
 from cusp.partition import Partition
 from cusp.runtime.devices import backend, to_host, xp_of
 from gluon.label import Label
@@ -201,7 +202,7 @@ class TightSweeps(Sweeps):
         level.mark_all()
         sync.broadcast(level, read="any")
         with together(sync.comm):
-            if bool(((found >= 0) & (found < np.inf) & (level.masters() < 0)).any()):
+            if total((found >= 0) & (found < np.inf) & (level.masters() < 0)) > 0:
                 raise GraphFileError(
                     f"distances from node {source:,} are so long that some weights added to them change nothing, so "
                     "shortest paths cannot be counted; use weights that differ less"

@@ -7,6 +7,7 @@ import numpy as np
 
 from cusp.apps.run.checkpoint import Checkpoint
 from cusp.apps.shared.community_graph import Level, broadcast, get_from_owners, new_label, number, quotient
+from cusp.kernels.total import total
 from cusp.output.gid_order import at_gids, in_gid_order
 from cusp.runtime.devices import move, to_host
 from gluon.label import Label
@@ -107,7 +108,7 @@ def take_up(checkpoint: Checkpoint, first: Level, level: Level, what: str, label
     """
     graph, comm = first.graph, first.comm
     gids = to_host(checkpoint.label(what, np.int64)[_lids(first, level)])
-    wrong = int(((gids < 0) | (gids >= graph.num_nodes)).sum())
+    wrong = total((gids < 0) | (gids >= graph.num_nodes))
     if first.sync.total(wrong)[0]:
         raise checkpoint.damaged(f"/{what} does not say of each node in which community it is")
     _, owners = in_gid_order(graph, np.full(graph.num_masters, comm.rank, np.int64), comm)

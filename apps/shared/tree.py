@@ -6,6 +6,7 @@ import numpy as np
 
 from cusp.apps.operators.traversal.interfaces import Sssp
 from cusp.errors import GraphFileError, together
+from cusp.kernels.total import total
 from cusp.partition import Partition
 from cusp.runtime.devices import backend, to_host
 from cusp.runtime.mpi import MPI
@@ -60,7 +61,7 @@ def find_parents(part: Partition, sync: Sync, source: int, distances: Any, weigh
         ops.find_parents(offsets, sources, lengths, part.gids, values.values, far, known, NO_PARENT,
                          parents.values, parents.updated)  # fmt: skip
         sync.reduce(parents, write=write)
-        lost = int((reached & (parents.values[own] == NO_PARENT)).sum())
+        lost = total(reached & (parents.values[own] == NO_PARENT))
         (left,) = sync.total(lost)
         if left == 0:
             break

@@ -10,6 +10,7 @@ from cusp.apps.operators.interfaces import Frontier, InEdges, Undirected, in_edg
 from cusp.apps.operators.sums.interfaces import Rows
 from cusp.apps.shared.lengths import refuse_unfit
 from cusp.errors import OptionError, together
+from cusp.kernels.total import total
 from cusp.partition import Partition
 from cusp.runtime.devices import backend, move, to_host, xp_of
 from gluon.label import Label
@@ -66,7 +67,7 @@ def make_walk(part: Partition, sync: Sync, starting: dict[int, float] | None, pu
         On every rank: no such node; weights that cannot be shares.
     """
     teleport = part.storage.aside(_starts(part, sync, starting))
-    senders = int((part.degrees > 0).sum())
+    senders = total(part.degrees > 0)
     if not pull:
         queue = backend(Frontier, part.device).make_queue(part)
         return Walk(teleport, None, None, None, part.degrees[:senders], part.degrees[:0], queue)

@@ -60,22 +60,34 @@ def prefetch(array, place):  # type: ignore[no-untyped-def]
     """Let memory bring the entry of an array that a loop will soon ask for; any ``place`` will do."""
 
 
-@intrinsic
-def _prefetch(typing_context, array, place):  # type: ignore[no-untyped-def]
+def prefetch_to_write(array, place):  # type: ignore[no-untyped-def]
+    """The same of an entry that will be written, too: no other core has it then."""
+
+
+def _prefetch_as(writes):  # type: ignore[no-untyped-def]
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         entries = context.make_array(signature.args[0])(context, builder, arguments[0])
         entry = builder.bitcast(builder.gep(entries.data, [arguments[1]]), cgutils.voidptr_t)
         kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, *[ir.IntType(32)] * 3])
-        read, near, data = (ir.Constant(ir.IntType(32), number) for number in (0, 3, 1))
-        builder.call(
-            builder.module.declare_intrinsic("llvm.prefetch", [cgutils.voidptr_t], kind), [entry, read, near, data]
-        )
+        how = [ir.Constant(ir.IntType(32), number) for number in (writes, 3, 1)]  # near, data
+        builder.call(builder.module.declare_intrinsic("llvm.prefetch", [cgutils.voidptr_t], kind), [entry, *how])
         return context.get_dummy_value()
 
-    return types.void(array, types.int64), generate
+    return generate
+
+
+@intrinsic
+def _prefetch(typing_context, array, place):  # type: ignore[no-untyped-def]
+    return types.void(array, types.int64), _prefetch_as(0)
+
+
+@intrinsic
+def _prefetch_to_write(typing_context, array, place):  # type: ignore[no-untyped-def]
+    return types.void(array, types.int64), _prefetch_as(1)
 
 
 overload(prefetch, inline="always")(lambda array, place: lambda array, place: _prefetch(array, place))
+overload(prefetch_to_write, inline="always")(lambda array, place: lambda array, place: _prefetch_to_write(array, place))
 
 
 @njit(cache=True, nogil=True, inline="always")

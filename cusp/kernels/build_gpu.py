@@ -13,6 +13,7 @@ from numpy.typing import DTypeLike
 
 from cusp.kernels.cuda import Kernels, c_type, load, threads_for_edges, threads_for_rows
 from cusp.kernels.exchange_gpu import all_to_all, post, wait_all
+from cusp.kernels.total import total
 from cusp.runtime.devices import Array
 
 __all__ = [
@@ -38,7 +39,7 @@ def _split_kernels(keys: Array, value: DTypeLike = np.uint32) -> Kernels:
 
 def count_rows(indptr: Array, owners: Array, num_parts: int) -> np.ndarray:
     counts = _edges_by_owner(indptr, owners, num_parts)
-    return np.array([int(cp.count_nonzero(part)) for part in counts], np.int64)
+    return np.array([total(part > 0) for part in counts], np.int64)
 
 
 def list_rows(first_node: int, indptr: Array, owners: Array, entry: np.ndarray, gids: Array, sizes: Array) -> None:

@@ -11,6 +11,7 @@ import pytest
 from cusp.apps import library
 from cusp.apps.edge_operator import EdgeOperator
 from cusp.apps.operators.expressions import edges_cpu
+from cusp.apps.operators.structure import kcore_cpu
 from cusp.apps.scc import flood
 from cusp.runtime import threads
 from gluon.label import Label
@@ -48,6 +49,8 @@ def graph(comm):
 def test_same_answer_with_any_number_of_threads(comm, graph, monkeypatch, name):
     monkeypatch.setattr(threads, "LEAST", 256)
     monkeypatch.setattr(threads, "BLOCK", 500)
+    monkeypatch.setattr(kcore_cpu, "OF_HUBS", 2)
+    monkeypatch.setattr(kcore_cpu, "MOST_HUBS", 64)
     found = []
     for number in 1, 2, 3:
         monkeypatch.setattr(threads._Chosen, "threads", number)

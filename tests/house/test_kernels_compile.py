@@ -94,6 +94,7 @@ VARIANTS = {  # of each file of kernels but rules.cuh, edges.cuh and relax*.cuh,
     "cusp/kernels/build.cuh": [{"GID": gid} for gid in ("unsigned", "unsigned long long", "long long")],
     "cusp/input/check.cuh": [{"VALUE": value} for value in BITS],
     "cusp/kernels/move.cuh": [{"VALUE": value} for value in BITS],
+    "cusp/kernels/total.cuh": [{"VALUE": value} for value in ("bool", "signed char", "int", "long long", *BITS[:3])],
     "cusp/kernels/split.cuh": [{"KEY": key, "VALUE": value} for key in BITS[:3] for value in BITS],
     "gluon/kernels/device.cuh": [
         {"VALUE": value} for value in ("int", "long long", "double", "unsigned char", "float")

@@ -87,6 +87,7 @@ OPENING = ("open", "read_text", "read_bytes", "File", "np.load", "memory_map", "
 MOST_FILES = 12  # of a folder, .py and .cuh, __init__.py apart
 # Folders that may have more -> how many, and why.
 MORE_FILES = {
+    "cusp/kernels": (14, "what all phases and algorithms share, for both devices, and what compiles it"),
     "cusp/output": (13, "one kind of file each"),
     "cusp/runtime": (16, "MPI, devices, files and the cache, and how a process starts, is watched, debugged and ends"),
     "apps": (20, "the programs that users start by name: python -m apps.NAME"),

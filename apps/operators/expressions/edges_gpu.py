@@ -12,6 +12,7 @@ from cusp.apps.operators.frontier_gpu import Queue, queue_for, threads_for
 from cusp.apps.operators.interfaces import kept_with
 from cusp.apps.operators.sums.rows_gpu import RowGroups, group_rows
 from cusp.kernels.cuda import Struct, c_type, load, many_threads, struct
+from cusp.kernels.total import total
 from cusp.partition import Partition
 from gluon.reduction import ADD, MAX, MIN
 
@@ -124,7 +125,7 @@ def kept(part: Partition, offsets: Any, make: Callable[[Partition, Any], Any]) -
 
 def _make_queue(part: Partition, offsets: Any) -> Queue:
     """Memory for frontiers of rows that have edges."""
-    return queue_for(int(cp.count_nonzero(offsets[1:] > offsets[:-1])), part.num_local_edges, 1)
+    return queue_for(total(offsets[1:] > offsets[:-1]), part.num_local_edges, 1)
 
 
 def _list_rows(part: Partition, offsets: Any) -> tuple[RowGroups, Struct]:

@@ -15,6 +15,7 @@ from cusp.apps.operators.expressions.edges_gpu import defines_of, kept, kernel_t
 from cusp.apps.operators.expressions.interfaces import Ordered, Pass, Priority
 from cusp.apps.operators.frontier_gpu import Queue, blocks_for, queue_for, threads_for
 from cusp.kernels.cuda import Kernels, Struct, c_type, load, struct, sums_of
+from cusp.kernels.total import total
 from cusp.language.terms import FLOAT, SATURATE, converted, loaded, negative, number
 from cusp.partition import Partition
 from cusp.runtime.exchange import all_to_all
@@ -180,7 +181,7 @@ def _no_inboxes(part: Partition, offsets: Any) -> dict[Any, Inboxes]:
 
 def _make_memory(part: Partition, offsets: Any) -> tuple[Queue, Any]:
     """Memory for two frontiers of rows with edges, and stamps of all proxies; a kernel leaves both for the next."""
-    rows = int(cp.count_nonzero(offsets[1:] > offsets[:-1]))
+    rows = total(offsets[1:] > offsets[:-1])
     return queue_for(rows, part.num_local_edges, 2), cp.zeros(part.num_proxies, np.int32)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from cusp.apps.operators.frontier_gpu import Queue, threads_for
 from cusp.kernels.cuda import Struct, c_type, load, many_threads, pinned, struct, sums_of
+from cusp.kernels.total import total
 from cusp.partition import Partition
 from gluon.peers.lists_gpu import PeerArrays, proxies_of
 from gluon.sync import Sync
@@ -54,7 +55,7 @@ def spread_roots(parents: Any, values: Any, updated: Any) -> None:
 
 def name_components(labels: Any, gids: Any) -> tuple[Any, int]:
     names = labels.astype(np.int64)
-    return names, int((names == gids).sum())
+    return names, total(names == gids)
 
 
 def count_members(parents: Any, size: int) -> Any:

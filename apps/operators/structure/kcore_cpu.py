@@ -14,7 +14,7 @@ from cusp.apps.operators import team_cpu as teams
 from cusp.apps.operators.frontier_cpu import get_bit, set_bit
 from cusp.apps.operators.interfaces import is_sparse
 from cusp.kernels.atomics import atomic_add, atomic_min, atomic_or
-from cusp.kernels.bits import prefetch, unsigned
+from cusp.kernels.bits import prefetch, prefetch_to_write, unsigned
 from cusp.partition import Partition, transpose
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import ALL, few, many, num_threads
@@ -26,11 +26,15 @@ from gluon.sync import Sync
 NOBODY = (1 << 31) - 1  # above all degrees
 BLOCK = 256  # masters
 OWN = 1024  # nodes that a thread keeps for itself
+LINE = 16  # counts in a line of the cache
 SHARE, BLOCKS = 16, 64  # nodes and blocks that it takes at a time, at least
-SCAN, LOSE = 0, 1
-OF_HUBS = 8  # threads from which on a graph with hubs is peeled by all: kron22 on 1, 4, 16 takes 259, 341, 237 ms
-HUBS = 256  # first nodes, whose degrees most threads want to lower: each does so once for each job
-LEVEL, BEFORE, END, HEAD, MOST, GONE = range(teams.FACTS, teams.FACTS + 6)
+SCAN, LOSE, LOWER = range(3)
+# Threads from which on a graph with hubs is peeled by all: kron22 by 2, 4, 8 and 16 takes 291, 210, 107 and 81 ms.
+OF_HUBS = 4
+MOST_HUBS = 1 << 16  # their counts, 256 KB a thread, stay in a core's cache
+LEAST_HUBS = 256
+WAITING = 64  # nodes whose degrees a thread lowers when the memory has brought them all
+LEVEL, BEFORE, END, HEAD, MOST, GONE, HUBS = range(teams.FACTS, teams.FACTS + 7)
 FILLED, LOWEST, LAST, MIRRORED = range(teams.SUMS, teams.SUMS + 4)
 ALONE = 0  # count of those that a thread peeled without the queue
 
@@ -45,6 +49,7 @@ class Graph(NamedTuple):
     degrees: np.ndarray
     updated: np.ndarray
     queue: np.ndarray
+    lost: np.ndarray  # a row for each thread: how many neighbours it saw hubs lose, in this job
 
 
 @dataclass(frozen=True)
@@ -82,9 +87,10 @@ def peel_levels(part: Partition, sync: Sync, plan: KcorePlan, first: int, last: 
     """A rank peels as far as it can by itself; then peeled masters are broadcast, if any rank has some with mirrors."""
     core, degrees = Label(part, np.int32, -1, MAX), part.degrees.astype(np.int32)
     offsets, neighbours, queue = unsigned(plan.offsets, plan.neighbours, plan.queue)
-    graph = Graph(offsets, neighbours, plan.mirrored, core.values, degrees, core.updated, queue)
-    level, before, end, left, rounds = first, -1, degrees.size, degrees.size, 0
     helped = part.num_local_edges >= many() and (is_sparse(part) or num_threads() >= OF_HUBS)
+    lost = np.zeros((num_threads(), min(MOST_HUBS, degrees.size) + LINE) if helped else (1, 0), np.int32)
+    graph = Graph(offsets, neighbours, plan.mirrored, core.values, degrees, core.updated, queue, lost)
+    level, before, end, left, rounds = first, -1, degrees.size, degrees.size, 0
     with teams.helped(_help, graph) if helped else nullcontext(teams.make_team()) as team:
         while level <= last:
             next_level, end, left = _peel(team, few(), level, before, end, left, graph)
@@ -122,11 +128,13 @@ def _peel(team, few, level, before, end, left, graph):  # type: ignore[no-untype
     head, team[GONE] = 0, 0  # how many are peeled and were not in the queue
     while head < team[FILLED]:
         filled = team[FILLED]
-        if teams.is_worth(team, (filled - head) * (level + 1), few):  # each has lost so many edges, or will
-            team[HEAD] = head
+        edges = (filled - head) * (level + 1)  # each has lost so many, or will
+        if teams.is_worth(team, edges, few):
+            team[HEAD], team[HUBS] = head, min(graph.lost.shape[1] - LINE, end, max(LEAST_HUBS, edges // 2))
             _work(team, mine, LOSE, filled - head, graph)
             head = filled
             team[GONE] += teams.total(team, ALONE)
+            _work(team, mine, LOWER, team[HUBS], graph)
         else:
             head = _lose(team, head, few, graph)
     left = team[MOST] - team[FILLED] - team[GONE]
@@ -160,7 +168,10 @@ def _do_shares(team, number, mine, graph):  # type: ignore[no-untyped-def]
         return
     first, last = teams.take(team)
     while first < last:
-        _scan(team, mine, first, last, graph)
+        if team[teams.KIND] == SCAN:
+            _scan(team, mine, first, last, graph)
+        else:
+            _lower_hubs(team, mine, first, last, graph)
         first, last = teams.take(team)
 
 
@@ -208,7 +219,7 @@ def _lose(team, head, few, graph):  # type: ignore[no-untyped-def]
     Places are unsigned. Without branches on what is at random places in memory, so that it can be read ahead. Returns
     how far it has come: to the end of the queue, or to where it is a job for several.
     """
-    offsets, neighbours, mirrored, core, degrees, updated, queue = graph
+    offsets, neighbours, mirrored, core, degrees, updated, queue, _ = graph
     level, end, filled, most = team[LEVEL], team[END], team[FILLED], team[MOST] - team[GONE]
     masters, last = degrees.size, queue.size - 1
     crowd = (few << team[teams.LATE]) // (level + 1) + 1 if team[teams.HELPERS] > 0 else ALL
@@ -240,13 +251,15 @@ def _lose(team, head, few, graph):  # type: ignore[no-untyped-def]
 def _lose_beside_others(team, number, mine, graph):  # type: ignore[no-untyped-def]
     """What :func:`_lose` does, of shares; whom a thread finds it goes on with, up to a list of its own.
 
-    Who brings a degree down to the level takes the node; that it may fall further does not matter.
+    Who brings a degree down to the level takes the node; that it may fall further does not matter. The first nodes are
+    hubs, where most threads would meet: each counts for itself what they lose, and :func:`_lower_hubs` follows.
     """
-    offsets, neighbours, mirrored, core, degrees, updated, queue = graph
+    offsets, neighbours, mirrored, core, degrees, updated, queue, _ = graph
     level, end, head, masters, one = team[LEVEL], team[END], team[HEAD], degrees.size, np.uint64(1)
+    hubs, lost = team[HUBS], graph.lost[number]
     over, taken, found, gone = team[teams.ENTRIES] + team[HEAD] + team[GONE] == team[MOST], 0, 0, 0
-    lost = np.zeros(HUBS, np.int32)
     place, last = teams.take(team)
+    waiting, size = np.empty(WAITING, np.uint32), 0
     while True:
         if place < last:
             lid = queue[head + place]
@@ -259,6 +272,10 @@ def _lose_beside_others(team, number, mine, graph):  # type: ignore[no-untyped-d
             lid = mine[taken]
             taken += 1
             gone += 1
+        elif size > 0:
+            taken, found = _lower(team, mine, taken, found, waiting, size, graph)
+            size = 0
+            continue
         else:
             break
         if lid < masters:
@@ -272,21 +289,52 @@ def _lose_beside_others(team, number, mine, graph):  # type: ignore[no-untyped-d
             neighbour = neighbours[edge]
             if neighbour >= end:
                 break
-            if neighbour < HUBS:
+            if neighbour < hubs:
                 lost[neighbour] += 1
-            elif degrees[neighbour] > level and atomic_add(degrees, neighbour, np.int32(-1)) == level + 1:
-                if found == OWN:
-                    teams.append(team, FILLED, mine[taken:], OWN - taken, queue)
-                    taken = found = 0
-                mine[found] = neighbour
-                found += 1
-    for hub in range(min(HUBS, masters)):
-        if lost[hub] > 0 and degrees[hub] > level:
-            degree = atomic_add(degrees, hub, -lost[hub])
-            if degree > level and degree - lost[hub] <= level:
-                mine[0] = hub
-                teams.append(team, FILLED, mine, 1, queue)
+            elif degrees[neighbour] > level:
+                prefetch_to_write(degrees, neighbour)
+                waiting[size] = neighbour
+                size += 1
+                if size == WAITING:
+                    taken, found = _lower(team, mine, taken, found, waiting, size, graph)
+                    size = 0
     teams.count(team, number, ALONE, gone)
+
+
+@njit(cache=True, nogil=True)
+def _lower(team, mine, taken, found, waiting, size, graph):  # type: ignore[no-untyped-def]
+    """Nodes lose a neighbour each; a thread has found those with the last that they can spare."""
+    for place in range(size):
+        if atomic_add(graph.degrees, waiting[place], np.int32(-1)) == team[LEVEL] + 1:
+            if found == OWN:
+                teams.append(team, FILLED, mine[taken:], OWN - taken, graph.queue)
+                taken = found = 0
+            mine[found] = waiting[place]
+            found += 1
+    return taken, found
+
+
+@njit(cache=True, nogil=True)
+def _lower_hubs(team, mine, first, last, graph):  # type: ignore[no-untyped-def]
+    """Hubs lose what all threads have counted; those with the last that they can spare are put into the queue."""
+    level, filled, sums = np.int32(team[LEVEL]), 0, graph.lost[0, first:last]
+    for number in range(1, graph.lost.shape[0]):
+        more = graph.lost[number, first:last]
+        for place in range(sums.size):
+            sums[place] += more[place]
+            more[place] = 0
+    for place in range(sums.size):
+        degree = graph.degrees[first + place]
+        if sums[place] > 0 and degree > level:
+            graph.degrees[first + place] = degree - sums[place]
+            if degree - sums[place] <= level:
+                mine[filled] = first + place
+                filled += 1
+                if filled == OWN:
+                    teams.append(team, FILLED, mine, filled, graph.queue)
+                    filled = 0
+        sums[place] = 0
+    teams.append(team, FILLED, mine, filled, graph.queue)
 
 
 @njit(cache=True, nogil=True)

@@ -8,6 +8,7 @@ import numpy as np
 
 from cusp.apps.operators.frontier_gpu import Queue, queue_for
 from cusp.kernels.cuda import Struct, load, struct
+from cusp.kernels.total import total
 from cusp.partition import Partition, transpose
 from cusp.runtime import progress
 from cusp.runtime.devices import to_host
@@ -59,7 +60,7 @@ def plan_levels(part: Partition, sync: Sync, way: str) -> KcorePlan:
     if part.num_proxies > part.num_masters:
         csc = transpose(part)
         rows = csc.offsets, csc.sources
-    queue = queue_for(int(cp.count_nonzero(rows[0][1:] > rows[0][:-1])), part.num_local_edges, 2)
+    queue = queue_for(total(rows[0][1:] > rows[0][:-1]), part.num_local_edges, 2)
     degrees, lists = cp.empty(part.num_masters, np.int32), cp.empty((2, part.num_masters), np.int32)
     mirrored = Label(part, np.uint8, 0, MAX)
     link = None

@@ -9,6 +9,7 @@ import numpy as np
 
 from cusp.apps.operators.frontier_gpu import FRONTIER, Queue, blocks_for, make_queue, require_countable, threads_for
 from cusp.kernels.cuda import Struct, c_type, load, many_threads, struct, sums_of
+from cusp.kernels.total import total
 from cusp.partition import Partition
 from gluon.peers.link_gpu import Link
 from gluon.sync import Sync
@@ -93,7 +94,7 @@ def plan_call(part: Partition, in_edges: Any, sync: Sync) -> BfsPlan:
     if in_edges:
         offsets, sources = in_edges
         filled = offsets[1:] > offsets[:-1]
-        rows = int(cp.flatnonzero(filled)[-1]) + 1 if bool(filled.any()) else 0
+        rows = int(cp.flatnonzero(filled)[-1]) + 1 if total(filled) else 0
         first = cp.where(filled[:rows], sources[cp.minimum(offsets[:rows], max(sources.size - 1, 0))], -1)
         first = first.astype(np.int32)
         require_countable(rows, part.num_local_edges)  # a pull counts nodes without out-edges, too
@@ -108,7 +109,7 @@ def plan_call(part: Partition, in_edges: Any, sync: Sync) -> BfsPlan:
     nodes, shift = rows, 0
     if not link.alone:
         require_countable(part.num_masters, 0)
-        (nodes,) = sync.total(int(cp.count_nonzero(part.degrees)))
+        (nodes,) = sync.total(total(part.degrees > 0))
         shift = max(0, part.num_edges.bit_length() - EDGE_BITS)
     ends = in_edges or (part.offsets, part.targets)
     graph = struct(part.num_proxies, part.offsets, part.targets, rows, *ends, first, part.gids, part.degrees, shift)

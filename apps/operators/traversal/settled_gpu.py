@@ -11,6 +11,7 @@ import numpy as np
 
 from cusp.apps.operators.frontier_gpu import make_queue
 from cusp.kernels.cuda import c_type, load, many_threads, struct, sums_of
+from cusp.kernels.total import total
 from cusp.partition import Partition
 from cusp.runtime import timeline
 from cusp.runtime.devices import finisher
@@ -46,7 +47,7 @@ class SettledPaths:
         arrays = [] if way == "whole" else [bytes_ * size]
         self._link = Link(part, sync, queue.progress, arrays, lambda size: [2 * 4 * size, 2 * bytes_ * size])
         self._kernel = self._link.load(SORTED, "settle_and_pull", 2, **_types(dtype, by_weight))
-        rows = struct(int(cp.count_nonzero(part.has_out)), part.offsets, *by_weight)
+        rows = struct(total(part.has_out), part.offsets, *by_weight)
         until = struct(int(part.num_edges * ENOUGH_TO_REPEAT), MOST_BUCKETS)
         self._graph = part.lid_map.index, part.lid_map.table, rows, size, until
         self._memory = no_bits(size), queue.struct, cp.zeros(1, np.int64)

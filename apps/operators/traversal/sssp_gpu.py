@@ -12,6 +12,7 @@ from cusp.apps.operators.traversal.interfaces import ALPHA, BETA
 from cusp.apps.operators.traversal.settled_gpu import SORTED, SettledPaths, SettledSteps
 from cusp.kernels.build_gpu import row_chunks
 from cusp.kernels.cuda import c_type, load, many_threads
+from cusp.kernels.total import total
 from cusp.partition import Partition
 from gluon.device_gpu import read
 from gluon.sync import Sync
@@ -39,7 +40,7 @@ def most_hops(part: Partition, sync: Sync) -> int:
     plan = plan_call(part, (part.offsets, part.targets), sync)
     hops, _, levels = bfs_drain(part, plan, hub, "auto", ALPHA, BETA, False)
     filled, reached = part.degrees > 0, hops >= 0
-    (others,) = sync.total(int((filled & ~reached).sum()))
+    (others,) = sync.total(total(filled & ~reached))
     return max(2 * sync.highest(int(levels)), others)
 
 
