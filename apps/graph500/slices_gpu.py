@@ -9,6 +9,7 @@ from cusp.edge_lists.csr_plan import cell_shift, num_cells
 from cusp.input.checksum import as_bits
 from cusp.input.edge_slice import EdgeSlice
 from cusp.kernels import build_gpu as build
+from cusp.kernels.cuda import bincount
 from cusp.runtime.exchange import pieces
 from cusp.runtime.storage import memory_of
 
@@ -47,7 +48,7 @@ def _share(sources: Any, targets: Any, num_nodes: int, comm: "Intracomm") -> np.
     counts = cp.zeros(num_cells(num_nodes), np.int64)
     for begin in range(0, sources.size, CHUNK):
         for ends in (sources, targets):
-            counts += cp.bincount((ends[begin : begin + CHUNK] >> shift).astype(np.int64), minlength=counts.size)
+            counts += bincount(ends[begin : begin + CHUNK] >> shift, counts.size)
     before = np.zeros(counts.size + 1, np.int64)
     np.cumsum(comm.allreduce(cp.asnumpy(counts)), out=before[1:])
     starts = [int(before[-1]) * rank // comm.size for rank in range(1, comm.size)]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import cupy as cp
 import numpy as np
 
-from cusp.kernels.cuda import load, threads_for_edges
+from cusp.kernels.cuda import bincount, load, threads_for_edges
 from cusp.kernels.total import total
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def merge_rows(arrived: "list[RowPieces]", num_masters: int, num_proxies: int, w
     first[1:] = merged[1:] != merged[:-1]
     if weighted:
         group = cp.cumsum(first) - 1
-        sums = cp.bincount(group, weights=unsummed) if merged.size else unsummed
+        sums = bincount(group, total(first), unsummed)
         del group, unsummed
     merged = merged[first]
     offsets = cp.searchsorted(merged, cp.arange(num_proxies + 1, dtype=np.int64) << 32)

@@ -2,11 +2,13 @@
 
 import argparse
 
+import numpy as np
+
 from cusp.apps.shared.splitmix64 import splitmix64
 from cusp.errors import OptionError
 from cusp.partition import Partition
 from cusp.program import report
-from cusp.runtime.devices import to_host, xp_of
+from cusp.runtime.devices import to_host
 from cusp.runtime.mpi import MPI
 
 
@@ -28,7 +30,7 @@ def draw_sources(part: Partition, comm: MPI.Intracomm, wanted: int, seed: int) -
     candidates = part.gids[: part.num_masters][part.degrees > 0]
     lots = splitmix64(candidates, seed)  # all different
     if wanted < lots.size:
-        best = xp_of(part.device).argpartition(lots, wanted)[:wanted]
+        best = (lots.argsort() if part.device == "gpu" else np.argpartition(lots, wanted))[:wanted]
         lots, candidates = lots[best], candidates[best]
     local = list(zip(to_host(lots).tolist(), to_host(candidates).tolist()))
     drawn = sorted(pair for pairs in comm.allgather(local) for pair in pairs)

@@ -12,6 +12,7 @@ from cusp.apps.operators.interfaces import choose_delta
 from cusp.apps.operators.traversal.interfaces import Settled, Sssp
 from cusp.apps.operators.ways import way_of
 from cusp.errors import GraphFileError, OptionError, together
+from cusp.kernels.total import total
 from cusp.partition import Partition
 from cusp.runtime.devices import backend, to_host
 from gluon.label import Label
@@ -73,9 +74,10 @@ def measure(part: Partition, sync: Sync, delta: float | None = None) -> Lengths:
     if weights.dtype == np.uint64:  # what int64 cannot hold is too long for any path
         weights = weights.clip(None, np.uint64(LONGEST)).astype(np.int64)
     largest = sync.highest(weights.max().item() if weights.size else 0)
+    small = weights.dtype.kind != "f" and weights.dtype.itemsize <= 4
     with np.errstate(over="ignore"):  # an infinite mean makes one bucket
-        total = float(weights.sum(dtype=np.float64))
-    mean = sync.total(total)[0] / max(part.num_edges, 1)
+        added = total(weights) if small else weights.sum(dtype=np.float64)
+    mean = sync.total(float(added))[0] / max(part.num_edges, 1)
     longest = largest * part.num_nodes  # a shortest path has fewer edges than the graph has nodes
     if longest >= NARROW and weights.dtype.kind != "f":
         longest = largest * _most_hops(part, sync)  # and is no longer than that with the fewest edges

@@ -174,8 +174,9 @@ def _by_holder(items: Any, places: Any, comm: "Intracomm") -> tuple[Any, np.ndar
     """Items by the rank at which their places are counted, and where those of each rank end."""
     build = backend(Build, device_of(places))
     holder = places % comm.size
-    sizes = build.xp.bincount(holder.astype(np.int64), minlength=comm.size)
-    return items[build.xp.argsort(holder, kind="stable")], np.cumsum(to_host(sizes))
+    order = build.xp.argsort(holder, kind="stable")
+    ends = build.xp.searchsorted(holder[order], build.xp.arange(comm.size, dtype=holder.dtype), side="right")
+    return items[order], to_host(ends)
 
 
 def _look_up(index: Any, size: int, places: Any) -> Any:

@@ -11,7 +11,7 @@ import cupy as cp
 import numpy as np
 from numpy.typing import DTypeLike
 
-from cusp.kernels.cuda import Kernels, c_type, load, threads_for_edges, threads_for_rows
+from cusp.kernels.cuda import Kernels, bincount, c_type, load, threads_for_edges, threads_for_rows
 from cusp.kernels.exchange_gpu import all_to_all, post, wait_all
 from cusp.kernels.total import total
 from cusp.runtime.devices import Array
@@ -61,7 +61,7 @@ def _edges_by_owner(indptr: Array, owners: Array, num_parts: int) -> Array:
 
 def count_owners(owners: Array, num_parts: int) -> np.ndarray:
     if num_parts > 256 or owners.size == 0:
-        return cp.asnumpy(_count(owners, num_parts))
+        return cp.asnumpy(bincount(owners, num_parts))
     bits = (num_parts - 1).bit_length()
     return cp.asnumpy(_count_digits(owners, 0, bits).sum(axis=1, dtype=cp.int64))[:num_parts]
 
@@ -92,11 +92,6 @@ def _count_digits(keys: Array, shift: int, bits: int) -> Array:
     counts = cp.empty((1 << bits, tiles), cp.uint32)
     _split_kernels(keys).count_digits(tiles * 256, keys, keys.size, shift, bits, counts)
     return counts
-
-
-def _count(values: Array, size: int) -> Array:
-    """(size,) int64: how often each number below ``size`` occurs."""
-    return cp.bincount(values, minlength=size) if values.size else cp.zeros(size, cp.int64)
 
 
 def sort(keys: Array, bits: int) -> tuple[Array, Array]:
@@ -173,7 +168,7 @@ def move_rows(
 
 
 def count_in_edges(targets: Array, offsets: Array) -> None:
-    offsets[1:] += _count(targets, offsets.size - 1)
+    offsets[1:] += bincount(targets, offsets.size - 1)
 
 
 def transpose(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import cupy as cp
+import cupyx
 import numpy as np
 
 from cusp.errors import ROOT
@@ -116,6 +117,16 @@ def threads_for_edges(edges: int) -> int:
 def threads_for_rows(offsets: cp.ndarray) -> int:
     """Threads of such a kernel for the rows of some offsets."""
     return threads_for_edges(int(offsets[-1]) - int(offsets[0]))
+
+
+def bincount(places: cp.ndarray, size: int, weights: cp.ndarray | None = None) -> cp.ndarray:
+    """(size,) int64: how often each place stands in a list, or the sums of its weights as float64.
+
+    ``cp.bincount`` looks for numbers below 0 first, by a reduction that compiles for four seconds.
+    """
+    sums = cp.zeros(size, np.uint64 if weights is None else np.float64)
+    cupyx.scatter_add(sums, places, np.uint64(1) if weights is None else weights)
+    return sums.view(np.int64) if weights is None else sums
 
 
 class Struct(np.ndarray):

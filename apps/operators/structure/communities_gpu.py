@@ -7,7 +7,7 @@ import cupy as cp
 import numpy as np
 
 from cusp.apps.operators.undirected_gpu import rows_of_edges
-from cusp.kernels.cuda import Struct, load, many_threads, struct, threads_for_edges
+from cusp.kernels.cuda import Struct, bincount, load, many_threads, struct, threads_for_edges
 
 KERNELS = "cusp/apps/operators/structure/communities.cuh"
 SHORT = 128  # edges up to which a warp takes a row
@@ -32,7 +32,7 @@ def edges_between(
     begins, entries, sums, inside = _join_targets(offsets, targets, weights, numbers, communities)
     edges = numbers[rows_of_edges(begins)].astype(np.int64) * communities + entries
     edges, group = cp.unique(edges, return_inverse=True)
-    sums = cp.bincount(group, weights=sums) if edges.size else sums
+    sums = bincount(group, edges.size, sums)
     own = sum_by_number(numbers[: inside.size], inside, communities)
     return edges // communities, edges % communities, sums, own
 

@@ -5,7 +5,7 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from cusp.kernels.cuda import load
+from cusp.kernels.cuda import bincount, load
 from cusp.partition import Partition
 from cusp.runtime.devices import to_host
 
@@ -24,7 +24,7 @@ def sweeps(part: Partition, ranks: int, sources: int) -> bool:
 
 
 def by_level(levels: Any, deepest: int) -> tuple[Any, list[int]]:
-    counts = to_host(cp.bincount(levels + 1, minlength=deepest + 2))
+    counts = to_host(bincount(levels + 1, deepest + 2))
     lids = cp.argsort(levels)[int(counts[0]) :].astype(np.int32)
     return lids, [0, *np.cumsum(counts[1:]).tolist()]
 
