@@ -27,15 +27,16 @@ ALL = "bfs,sssp,cc,pagerank32,kcore,triangles,betweenness"
 PARTS = ("startup", "partition", "prepare", "run")
 CACHES = ("CUSP_CACHE", "CUPY_CACHE_DIR", "CUDA_CACHE_PATH")
 READ = "import h5py, numpy as np; f = h5py.File({path!r}); p, t = f['indptr'][:], f['indices'][:]; "
+SPARSE = "import scipy.sparse as s; g = s.csr_array(({values}, t, p), shape=(p.size - 1, p.size - 1)); "
 KIT = (
     "import networkit as nk; s = np.repeat(np.arange(p.size - 1), np.diff(p)); k = s < t; "
     "g = nk.GraphFromCoo((s[k], t[k].astype(s.dtype)), n=p.size - 1); "
 )
 LIBRARIES = {  # program, app -> the words of a user
-    ("scipy", "bfs"): READ + "import scipy.sparse as s; g = s.csr_array((np.ones(t.size, np.int8), t, p)); "
-    "from scipy.sparse.csgraph import breadth_first_order; breadth_first_order(g, {source})",
-    ("scipy", "sssp"): READ + "import scipy.sparse as s; g = s.csr_array((f['data'][:].astype(float), t, p)); "
-    "from scipy.sparse.csgraph import dijkstra; dijkstra(g, indices={source})",
+    ("scipy", "bfs"): READ + SPARSE.replace("{values}", "np.ones(t.size, np.int8)")
+    + "from scipy.sparse.csgraph import breadth_first_order; breadth_first_order(g, {source})",
+    ("scipy", "sssp"): READ + SPARSE.replace("{values}", "f['data'][:].astype(float)")
+    + "from scipy.sparse.csgraph import dijkstra; dijkstra(g, indices={source})",
     ("networkit", "bfs"): READ + KIT + "nk.distance.BFS(g, {source}, storePaths=False).run()",
     ("networkit", "cc"): READ + KIT + "nk.components.ConnectedComponents(g).run()",
 }  # fmt: skip
