@@ -1,4 +1,4 @@
-"""``cupyx`` of the stand-in: page-locked arrays."""
+"""``cupyx`` of the stand-in: page-locked arrays, and sums at places."""
 
 import cupy
 import numpy as np
@@ -16,3 +16,10 @@ def zeros_pinned(shape, dtype=float, order="C"):
     made = empty_pinned(shape, dtype, order)
     made[...] = 0
     return made
+
+
+def scatter_add(a, slices, value):
+    """Add at places, also at the same ones several times; for the types that the real one adds atomically."""
+    if a.dtype.str[1:] not in ("i4", "u4", "u8", "f2", "f4", "f8"):
+        raise TypeError(f"scatter_add of {a.dtype}")
+    np.add.at(a._host, getattr(slices, "_host", slices), getattr(value, "_host", value))
