@@ -88,7 +88,8 @@ def peel_levels(part: Partition, sync: Sync, plan: KcorePlan, first: int, last: 
     core, degrees = Label(part, np.int32, -1, MAX), part.degrees.astype(np.int32)
     offsets, neighbours, queue = unsigned(plan.offsets, plan.neighbours, plan.queue)
     helped = part.num_local_edges >= many() and (is_sparse(part) or num_threads() >= OF_HUBS)
-    lost = np.zeros((num_threads(), min(MOST_HUBS, degrees.size) + LINE) if helped else (1, 0), np.int32)
+    hubs = 0 if is_sparse(part) or not helped else min(MOST_HUBS, degrees.size)
+    lost = np.zeros((num_threads(), hubs + LINE), np.int32)
     graph = Graph(offsets, neighbours, plan.mirrored, core.values, degrees, core.updated, queue, lost)
     level, before, end, left, rounds = first, -1, degrees.size, degrees.size, 0
     with teams.helped(_help, graph) if helped else nullcontext(teams.make_team()) as team:
@@ -134,7 +135,8 @@ def _peel(team, few, level, before, end, left, graph):  # type: ignore[no-untype
             _work(team, mine, LOSE, filled - head, graph)
             head = filled
             team[GONE] += teams.total(team, ALONE)
-            _work(team, mine, LOWER, team[HUBS], graph)
+            if team[HUBS] > 0:
+                _work(team, mine, LOWER, team[HUBS], graph)
         else:
             head = _lose(team, head, few, graph)
     left = team[MOST] - team[FILLED] - team[GONE]
@@ -251,8 +253,9 @@ def _lose(team, head, few, graph):  # type: ignore[no-untyped-def]
 def _lose_beside_others(team, number, mine, graph):  # type: ignore[no-untyped-def]
     """What :func:`_lose` does, of shares; whom a thread finds it goes on with, up to a list of its own.
 
-    Who brings a degree down to the level takes the node; that it may fall further does not matter. The first nodes are
-    hubs, where most threads would meet: each counts for itself what they lose, and :func:`_lower_hubs` follows.
+    Who brings a degree down to the level takes the node; that it may fall further does not matter. If there are hubs,
+    the first nodes, most threads would meet there: each counts for itself what they lose, and :func:`_lower_hubs`
+    follows.
     """
     offsets, neighbours, mirrored, core, degrees, updated, queue, _ = graph
     level, end, head, masters, one = team[LEVEL], team[END], team[HEAD], degrees.size, np.uint64(1)
