@@ -26,7 +26,7 @@ class Command(NamedTuple):
 
 
 PARTITIONS, GRAPHS, APPS = "Partitions", "Graph files", "Algorithms"
-BENCHMARKS, PICTURES = "Benchmarks", "Pictures"
+BENCHMARKS, PICTURES, MACHINE = "Benchmarks", "Pictures", "This machine"
 COMMANDS = {
     "partition": Command("cusp.__main__:partition", PARTITIONS, "partition a graph; save or export the result"),
     "compare": Command("cusp.program.compare:compare", PARTITIONS, "compare several policies"),
@@ -53,6 +53,7 @@ COMMANDS = {
     "plot": Command("cusp.commands.plot_rows:main", PICTURES, "plot time and speed-up over ranks, from --rows"),
     "report": Command("cusp.apps.report.__main__:main", PICTURES, "a page about a partition and runs on it"),
     "draw-trace": Command("cusp.commands.draw_trace:main", PICTURES, "draw the timeline of each rank, from --trace"),
+    "warm-up": Command("cusp.apps.warm_up:main", MACHINE, "compile all algorithms now, so that no command waits"),
 }
 
 

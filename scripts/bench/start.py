@@ -3,9 +3,10 @@
 python -m scripts.bench start --graphs kron20,road4 --gapbs ~/gapbs
 python -m scripts.bench start --graphs kron24 --device gpu
 
-The first command has empty folders for compiled code; then the median of --repeat commands counts. Files are in the
-page cache. Seconds; start-up, partition, preparation and run are what the program itself says of the second command.
-Other programs read the same graph from files of their own (the GAP benchmark suite), or from ours (SciPy, NetworKit).
+The first command has empty folders for compiled code; then the median of --repeat commands counts. With --warm-up, the
+first command after ``cusp warm-up`` is measured, too, and what that takes. Files are in the page cache. Seconds;
+start-up, partition, preparation and run are what the program itself says of the second command. Other programs read the
+same graph from files of their own (the GAP benchmark suite), or from ours (SciPy, NetworKit).
 """
 
 import argparse
@@ -19,6 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from cusp.apps.run.output import commit
 from scripts.bench.compare_trees import APPS, SEARCHES, SUITE, built, serialized, sources_of
 from scripts.bench.shared.graphs import graph_named
 from scripts.bench.shared.rows import ROOT, absolute, add_file_options, keep, kept, read_rows, table
@@ -48,6 +50,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--apps", default=ALL, help="with commas (default: %(default)s)")
     parser.add_argument("--device", default="cpu", help="cpu or gpu (default: %(default)s)")
     parser.add_argument("--repeat", type=int, default=3, help="commands after the first (default: 3)")
+    parser.add_argument(
+        "--warm-up", metavar="APPS", help="also the first command after cusp warm-up of all, or of some"
+    )
     parser.add_argument("--libraries", default="", help="scipy,networkit: those of them that are installed")
     parser.add_argument("--gapbs", type=absolute, help="a checkout of the GAP benchmark suite")
     add_file_options(parser, "start", show=True)
@@ -55,35 +60,50 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Measure, keep the rows, print the table; or show what is kept."""
-    for name in () if options.show else options.graphs.split(","):
-        graph = graph_named(options.data, name)
-        source = sources_of(graph, 1)[0]
-        for app in options.apps.split(","):
-            keep([ours(graph, app, source, options)], options.rows)
-            keep(others(graph, app, source, options), options.rows)
+    with tempfile.TemporaryDirectory() as folder:
+        warm = caches_in(folder) if options.warm_up else None
+        if warm and not options.show:
+            chosen = [] if options.warm_up == "all" else ["--apps", options.warm_up]
+            command = [sys.executable, "-m", "apps.warm_up", "--device", options.device, *chosen]
+            row = {"program": "ours", "graph": "", "app": "warm-up", "device": options.device, "commit": commit()}
+            keep([row | {"first": seconds_of(command, warm), "again": seconds_of(command, warm)}], options.rows)
+        for name in () if options.show else options.graphs.split(","):
+            graph = graph_named(options.data, name)
+            source = sources_of(graph, 1)[0]
+            for app in options.apps.split(","):
+                keep([ours(graph, app, source, options, warm)], options.rows)
+                keep(others(graph, app, source, options), options.rows)
     rows = kept(options.rows, lambda row: tuple(row[key] for key in ("program", "graph", "app", "device")))
-    lines = [["", "device", "program", "first", "again", *PARTS]]
+    figures = ("first", "warmed", "again", *PARTS)
+    lines = [["", "device", "program", *figures]]
     for row in rows:
-        figures = [row.get(key) for key in ("first", "again", *PARTS)]
-        shown = ["" if figure is None else f"{figure:.3g}" for figure in figures]
+        shown = [f"{row[key]:.3g}" if key in row else "" for key in figures]
         lines.append([f"{row['graph']} {row['app']}", row["device"], row["program"], *shown])
     print(table(lines))
 
 
-def ours(graph: Path, app: str, source: int, options: argparse.Namespace) -> dict[str, Any]:
-    """The row of one of our apps."""
+def caches_in(folder: str) -> dict[str, str]:
+    """Variables that keep compiled code in this folder."""
+    return {cache: str(Path(folder) / cache) for cache in CACHES}
+
+
+def ours(
+    graph: Path, app: str, source: int, options: argparse.Namespace, warm: dict[str, str] | None = None
+) -> dict[str, Any]:
+    """The row of one of our apps; with ``warm`` caches, the first command with those, too."""
     name, *words = APPS.get(app, (app,))
     words += ["--source", str(source)] if app in SEARCHES else []
     with tempfile.TemporaryDirectory() as folder:
         rows = Path(folder) / "rows.jsonl"
         command = [sys.executable, "-m", f"apps.{name}", graph, "--device", options.device, *words, "--rows", rows]
-        caches = {cache: str(Path(folder) / cache) for cache in CACHES}
-        times = [seconds_of(command, caches) for _ in range(options.repeat + 1)]
+        warmed = {"warmed": seconds_of(command, warm)} if warm else {}
+        rows.unlink(missing_ok=True)
+        times = [seconds_of(command, caches_in(folder)) for _ in range(options.repeat + 1)]
         second = read_rows(rows)[1]
     again = {"startup": second["startup_seconds"], "partition": second["partition_seconds"]}
     again |= {"prepare": second["phases"]["prepare"], "run": second["seconds"]}
     row = {"program": "ours", "graph": graph.stem, "app": app, "device": options.device, "commit": second["commit"]}
-    return row | {"first": times[0], "again": statistics.median(times[1:])} | again
+    return row | {"first": times[0], "again": statistics.median(times[1:])} | warmed | again
 
 
 def others(graph: Path, app: str, source: int, options: argparse.Namespace) -> Iterator[dict[str, Any]]:

@@ -95,11 +95,11 @@ def test_compare_trees(monkeypatch, tmp_path, capsys):
 def test_start(monkeypatch, tmp_path, capsys):
     """The first command compiles, the next do not; the parts that it tells of are within the whole."""
     rows = tmp_path / "rows.jsonl"
-    what = ("--graphs", "kron7", "--apps", "bfs", "--repeat", "2", "--libraries", "scipy")
+    what = ("--graphs", "kron7", "--apps", "bfs", "--repeat", "2", "--libraries", "scipy", "--warm-up", "bfs")
     run(monkeypatch, "start", *what, "--data", tmp_path, "--rows", rows)
-    ours, scipy = read_rows(rows)
+    warm_up, ours, scipy = read_rows(rows)
     assert (ours["program"], scipy["program"]) == ("ours", "scipy") and scipy["again"] > 0
-    assert ours["first"] > ours["again"] + 1 > 1
+    assert ours["first"] > ours["again"] + 1 > 1 and ours["first"] > ours["warmed"] + 1 and warm_up["first"] > 1
     assert 0 < sum(ours[part] for part in ("startup", "partition", "run")) < ours["again"]
     assert [line.split()[:4] for line in capsys.readouterr().out.splitlines()[-2:]] == [
         ["kron7", "bfs", "cpu", "ours"], ["kron7", "bfs", "cpu", "scipy"],
