@@ -20,7 +20,7 @@ from cusp.apps.run.cli import add_checkpoint_options
 from cusp.apps.shared.walk import Walk, make_walk
 from cusp.apps.verify.pagerank import verify_pagerank
 from cusp.errors import GraphFileError, OptionError, together
-from cusp.kernels.total import total
+from cusp.kernels.total import total, total_of_floats
 from cusp.launch import run_main
 from cusp.partition import Partition
 from cusp.program.cli import between, positive, weighted_node
@@ -75,7 +75,7 @@ def pagerank(
 
     def step(kept: float) -> tuple[float, float]:
         change, dangling = ops.new_ranks(kept, *state)
-        stuck = float(ranks[walk.stuck].astype(np.float64).sum()) if walk.stuck.size else 0.0
+        stuck = total_of_floats(ranks[walk.stuck]) if walk.stuck.size else 0.0
         return sync.total(change, dangling + stuck)
 
     change, dangling = step(1)
@@ -249,7 +249,7 @@ def run(part: Partition, sync: Sync, walk: Walk, options: argparse.Namespace) ->
         answer = pagerank(part, sync, walk, *limits, options.precision, options.checkpoint)
     else:
         answer = PUSHING.form(part, sync).run(part, sync, walk, *limits, options.checkpoint)
-    (total,) = sync.total(float(answer.labels["pagerank"].astype(np.float64).sum()))
+    (total,) = sync.total(total_of_floats(answer.labels["pagerank"]))
     with together(sync.comm):
         if not abs(total - 1) <= OFF[options.precision]:
             raise GraphFileError(f"the ranks add up to {total!r}, not to 1: weights differ too much for their sums")

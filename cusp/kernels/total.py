@@ -1,11 +1,13 @@
-"""Sums of whole numbers, on both devices."""
+"""Sums of all entries of an array, on both devices."""
 
 import importlib
+import itertools
 from typing import Any
 
 import numpy as np
 
 from cusp.runtime.devices import device_of
+from cusp.runtime.threads import BLOCK, in_parallel, spans_of_blocks
 
 
 def total(values: Any) -> int:
@@ -24,3 +26,21 @@ def total(values: Any) -> int:
     threads = min(max(values.size, 1), cuda.many_threads())
     kernels.total(threads, cuda.cp.ascontiguousarray(values), values.size, sums.counters, sums.address)
     return int(np.uint64(sums.read()[0]).astype(np.int64))
+
+
+def total_of_floats(values: Any) -> float:
+    """The sum of floats as float64, the same for any number of threads.
+
+    Parameters
+    ----------
+    values : array of float32 or float64
+    """
+    if device_of(values) == "gpu":
+        return float(values.astype(np.float64).sum())
+
+    def some(first: int, last: int) -> list[float]:
+        return [
+            float(values[block * BLOCK : (block + 1) * BLOCK].sum(dtype=np.float64)) for block in range(first, last)
+        ]
+
+    return sum(itertools.chain.from_iterable(in_parallel(some, spans_of_blocks(values.size))), 0.0)

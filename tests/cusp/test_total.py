@@ -1,10 +1,13 @@
-"""Sums of whole numbers and of masks, on the device of the tests."""
+"""Sums of whole numbers, of masks and of floats, on the device of the tests."""
+
+import math
 
 import numpy as np
 import parts
 import pytest
 
-from cusp.kernels.total import total
+from cusp.kernels.total import total, total_of_floats
+from cusp.runtime import threads
 from cusp.runtime.devices import move
 
 TYPES = [bool, np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64]
@@ -23,3 +26,15 @@ def test_total_is_exact(dtype, size):
 def test_total_of_large_numbers():
     values = np.array([2**62, 2**62 - 1, -5], np.int64)
     assert total(move(values, parts.WANTED)) == 2**63 - 6
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [0, 1, 300_001])
+def test_total_of_floats(dtype, size, monkeypatch):
+    """In float64, and on CPUs the same bits for any number of threads."""
+    values = np.random.default_rng(size).random(size).astype(dtype)
+    found = set()
+    for number in (1, 2, 5):
+        monkeypatch.setattr(threads._Chosen, "threads", number)
+        found.add(total_of_floats(move(values, parts.WANTED)))
+    assert len(found) == 1 and found.pop() == pytest.approx(math.fsum(values.tolist()), rel=1e-13)
