@@ -11,6 +11,7 @@ random entries of 8 bytes. --show draws docs/pictures/cores.svg, too.
 import argparse
 import os
 import time
+from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -124,13 +125,16 @@ def shown(rows: list[dict[str, Any]]) -> str:
 
 
 def draw(path: Path, rows: list[dict[str, Any]]) -> None:
-    """Milliseconds by threads, both doubled at each line; what the suite takes is dashed."""
+    """Milliseconds by threads, of graphs that ran with several numbers of them; what the suite takes is dashed."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    graphs = [graph for graph in dict.fromkeys(row["graph"] for row in rows) if graph != "memory"]
+    threads: dict[str, set[int]] = defaultdict(set)
+    for row in rows:
+        threads[row["graph"]].add(row["threads"])
+    graphs = [graph for graph, found in threads.items() if graph != "memory" and len(found) > 1]
     how: dict[str, Any] = {"figsize": (3.8 * len(graphs), 4.2), "layout": "constrained", "squeeze": False}
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "cores", "font.family": "sans-serif"}):
         drawn, axes = pyplot.subplots(1, len(graphs), sharey=True, **how)
@@ -142,11 +146,11 @@ def draw(path: Path, rows: list[dict[str, Any]]) -> None:
                     label = app if tree is None else None
                     axis.plot(*zip(*some, strict=True), style, color=f"C{place}", ms=3, label=label) if some else None
             axis.set(title=graph, xlabel="threads", xscale="log", yscale="log")
-            ticks = sorted({row["threads"] for row in rows})
+            ticks = sorted(threads[graph])
             axis.set_xticks(ticks, list(map(str, ticks)))
             axis.minorticks_off()
             axis.grid(alpha=0.3)
         axes[0, 0].set_ylabel("milliseconds; dashed: GAP benchmark suite")
         axes[0, -1].legend(fontsize=8)
-        drawn.savefig(path, format="svg", metadata={"Date": None})
+        drawn.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
         pyplot.close(drawn)
