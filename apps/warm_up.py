@@ -16,7 +16,6 @@ import itertools
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from importlib import import_module
@@ -72,12 +71,11 @@ def make_parser() -> argparse.ArgumentParser:
 def main(comm: MPI.Intracomm, argv: list[str]) -> int:
     """Compile in processes side by side, or on several ranks one job after the other. Collective."""
     options = parse_together(comm, make_parser(), argv)
-    began = time.perf_counter()
     device = choose_device(options.device, comm).device
     with together(comm):
-        jobs = [*jobs_of(options)]
-    most = os.cpu_count() if device == "cpu" else MOST_ON_GPU
-    at_once = min(options.at_once or len(os.sched_getaffinity(0)), most or 1)
+        jobs = jobs_of(options)
+    cores = len(os.sched_getaffinity(0))
+    at_once = options.at_once or (cores if device == "cpu" else min(cores, MOST_ON_GPU))
     if comm.size == 1 and at_once > 1 and len(jobs) > 1:
         run_apart(jobs, device, at_once)
     else:
@@ -86,14 +84,11 @@ def main(comm: MPI.Intracomm, argv: list[str]) -> int:
             compile_for(job, comm, device)
     report.progress(comm.rank, "")
     where = f"code for the {device} is in {cache_folder()}" if all_kept() else "but the code is not kept"
-    report.say(
-        comm.rank,
-        f"compiled {len({job.app for job in jobs})} algorithms in {time.perf_counter() - began:.0f} s; {where}",
-    )
+    report.say(comm.rank, f"compiled {len({job.app for job in jobs})} algorithms; {where}")
     return 0
 
 
-def jobs_of(options: argparse.Namespace) -> Iterator[Job]:
+def jobs_of(options: argparse.Namespace) -> list[Job]:
     """What is to be compiled; first what has most to compile.
 
     Raises
@@ -108,10 +103,10 @@ def jobs_of(options: argparse.Namespace) -> Iterator[Job]:
     if options.at_once is not None and options.at_once < 1:
         raise OptionError(f"--at-once {options.at_once}: expected at least 1")
     if options.graphs:
-        return iter([Job(name, options.weights, options.graphs) for name in apps])
+        return [Job(name, options.weights, options.graphs) for name in apps]
     weighted = {name: app_of(name).reads_weights(defaults_of(name)) for name in apps}
     jobs = [Job(name, kind, []) for kind in weights for name in apps if weighted[name] or kind == weights[0]]
-    return iter(sorted(jobs, key=lambda job: not weighted[job.app]))
+    return sorted(jobs, key=lambda job: not weighted[job.app])
 
 
 def run_apart(jobs: list[Job], device: str, at_once: int) -> None:

@@ -57,7 +57,7 @@ def test_every_algorithm_is_known():
     for name in warm_up.ALGORITHMS:
         assert warm_up.app_of(name).name == name and warm_up.defaults_of(name).verify
     parser = warm_up.make_parser()
-    jobs = [*warm_up.jobs_of(parser.parse_args(["--apps", "cc,sssp", "--weights", "none,int64"]))]
+    jobs = warm_up.jobs_of(parser.parse_args(["--apps", "cc,sssp", "--weights", "none,int64"]))
     assert [(job.app, job.weights) for job in jobs] == [("sssp", "none"), ("sssp", "int64"), ("cc", "none")]
 
 
