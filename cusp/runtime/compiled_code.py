@@ -8,6 +8,7 @@ file is kept for what it says and for all our files that it imports: an edit cos
 import fcntl
 import functools
 import hashlib
+import importlib.util
 import os
 import re
 import stat
@@ -21,6 +22,7 @@ from typing import Any
 import numba
 from numba.core import caching, types
 from numba.core.dispatcher import Dispatcher
+from numba.np import linalg
 
 from cusp.errors import ROOT
 from cusp.runtime import signals
@@ -30,6 +32,26 @@ IMPORT = re.compile(r"^\s*(?:from|import) ((?:cusp|gluon)\b[\w.]*)(?: import (\(
 FOR_TYPES = re.compile(r"^if TYPE_CHECKING:\n(?:[ \t].*\n|\n)+", re.MULTILINE)
 
 _not_kept: list[str] = []  # why
+
+
+def _load_arrays() -> None:
+    """Load numba's loops over arrays, for which it imports all of SciPy's linear algebra, only to see that it is there.
+
+    That takes a tenth of a second and more. numba imports it when a loop calls it, anyway.
+    """
+
+    def only_look() -> None:
+        if importlib.util.find_spec("scipy") is None:
+            raise ImportError("no SciPy")
+
+    kept, linalg.ensure_blas = linalg.ensure_blas, only_look
+    try:
+        importlib.import_module("numba.np.arraymath")
+    finally:
+        linalg.ensure_blas = kept
+
+
+_load_arrays()
 
 
 def njit(cache: bool = False, **options: Any) -> Callable[[Callable], Any]:

@@ -63,6 +63,20 @@ def test_an_error_of_a_script_keeps_its_line(ranks, used, tmp_path):
     assert f'File "{script}", line 4, in <module>\n    [][7]' in done.stderr and "IndexError" in done.stderr
 
 
+def test_scipy_is_imported_when_a_loop_calls_it():
+    """numba would import it at once, to see whether it is there."""
+    pytest.importorskip("scipy")
+    text = (
+        "import sys, numba.np.linalg, numpy as np; kept = numba.np.linalg.ensure_blas; import cusp\n"
+        "from cusp.runtime.compiled_code import njit\n"
+        "graph = cusp.partition_graph(([0, 1], [1, 0]), device='cpu'); cusp.bfs(graph, 0)\n"
+        "assert 'scipy.linalg' not in sys.modules and numba.np.linalg.ensure_blas is kept\n"
+        "assert njit()(lambda a, b: np.dot(a, b))(np.ones((3, 3)), np.ones((3, 3)))[0, 0] == 3\n"
+    )
+    done = python(text)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_names():
     """All that the package offers is there, once; editors and type checkers know the same names."""
     done = python("from cusp import *; print(*sorted(name for name in globals() if name[0] != '_'))")
