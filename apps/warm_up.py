@@ -16,8 +16,8 @@ import itertools
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from importlib import import_module
 from typing import NamedTuple
 
@@ -42,6 +42,7 @@ REQUIRED = {"forest": ["--roots", "0"]}  # options
 WEIGHTS = "none,uint8,int64,float32,float64"  # generate writes uint8 and float32, convert int64 and float64
 NODES = 1 << 20  # so many that code for many threads is called
 FEW, MANY = 2.4, 16.0  # edges per node: of a road map, of a social network
+PAUSE = 0.05  # seconds between two looks at what has ended
 MOST_ON_GPU = 8  # processes at the same time: each holds some 500 MB of a GPU
 
 
@@ -117,21 +118,31 @@ def run_apart(jobs: list[Job], device: str, at_once: int) -> None:
     InputError
         What one of them said.
     """
-    with ThreadPoolExecutor(at_once) as pool:
-        running = [pool.submit(run_alone, job, device) for job in jobs]
-        for number, ended in enumerate(as_completed(running), 1):
-            report.progress(0, f"compiled {number} of {len(jobs)}")
-            ended.result()
+    left, running = jobs[::-1], list[tuple[Job, subprocess.Popen[str]]]()
+    try:
+        while left or running:
+            while left and len(running) < at_once:
+                running.append((left[-1], start(left.pop(), device)))
+            report.progress(0, f"compiling, {len(jobs) - len(left) - len(running)} of {len(jobs)} done")
+            time.sleep(PAUSE)
+            for job, process in [pair for pair in running if pair[1].poll() is not None]:
+                running.remove((job, process))
+                if process.returncode:
+                    said = process.communicate()[1].strip().removeprefix("error: ")
+                    raise InputError(f"{job.app}: {said or f'exit code {process.returncode}'}")
+    finally:
+        for _, process in running:
+            process.kill()
 
 
-def run_alone(job: Job, device: str) -> None:
-    """Compile in a process of its own."""
+def start(job: Job, device: str) -> subprocess.Popen[str]:
+    """Start to compile in a process of its own."""
     words = ["--apps", job.app, "--weights", job.weights, "--device", device, *job.graphs]
-    environment = dict(os.environ)  # that of this program's start: an MPI library may have added to it since
-    line = [sys.executable, "-m", "cusp.apps.warm_up", *words]
-    done = subprocess.run(line, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    if done.returncode:
-        raise InputError(f"{job.app}: {done.stderr.strip().removeprefix('error: ') or f'exit code {done.returncode}'}")
+    return subprocess.Popen(
+        [sys.executable, "-m", "cusp.apps.warm_up", *words], text=True,
+        env=dict(os.environ),  # that of this program's start: an MPI library may have added to it since
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+    )  # fmt: skip
 
 
 def compile_for(job: Job, comm: MPI.Intracomm, device: str) -> None:

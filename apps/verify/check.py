@@ -123,9 +123,8 @@ def sum_by_name(comm: MPI.Intracomm, names: np.ndarray, values: np.ndarray) -> t
     sums : (kept,) float64
     """
     keeper = names % comm.size
-    arrays = names, values.astype(np.float64)
-    kept, terms = (
-        np.concatenate(all_to_all(comm, [array[keeper == rank] for rank in range(comm.size)])) for array in arrays
-    )
+    pairs = np.stack([names, values.astype(np.float64).view(np.int64)], axis=1)  # so that they travel together
+    sent = [pairs[keeper == rank].ravel() for rank in range(comm.size)]
+    kept, terms = np.concatenate(all_to_all(comm, sent)).reshape(-1, 2).T
     kept, places = np.unique(kept, return_inverse=True)
-    return kept, np.bincount(places, terms, kept.size)
+    return kept, np.bincount(places, terms.copy().view(np.float64), kept.size)

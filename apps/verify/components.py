@@ -172,11 +172,11 @@ def _take_away(part: Partition, sync: Sync, component: Label) -> None:
     entered, edges = edges_from(None)
     waiting[np.searchsorted(kept, entered)] = edges
     ready, left = kept[waiting == 0], kept.size
-    while sync.total(ready.size) != (0,):
+    while (gone := np.concatenate(comm.allgather(ready))).size:
         left -= ready.size
-        gone = np.concatenate(comm.allgather(ready))
         first, last = (np.searchsorted(names, gone, side, sorter=by_name) for side in ("left", "right"))
-        places = np.repeat(last - np.cumsum(last - first), last - first) + np.arange((last - first).sum())
+        sizes, ends = last - first, np.cumsum(last - first)
+        places = np.repeat(last - ends, sizes) + np.arange(ends[-1])
         arriving.mark(move(by_name[places], part.device))
         entered, edges = edges_from(arriving.swap_updated())
         places = np.searchsorted(kept, entered)
