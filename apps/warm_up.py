@@ -94,8 +94,8 @@ def jobs_of(options: argparse.Namespace) -> list[Job]:
 
     Raises
     ------
-    OptionError
-        An algorithm or a number type that is not known.
+    OptionError, GraphFileError
+        An algorithm or a number type that is not known, or what is no graph file.
     """
     apps, weights = options.apps.split(","), options.weights.split(",")
     for option, words, known in (("apps", apps, ALGORITHMS), ("weights", weights, WEIGHTS.split(","))):
@@ -103,6 +103,8 @@ def jobs_of(options: argparse.Namespace) -> list[Job]:
             raise OptionError(f"--{option}: {unknown[0]!r} is none of {', '.join(known)}")
     if options.at_once is not None and options.at_once < 1:
         raise OptionError(f"--at-once {options.at_once}: expected at least 1")
+    for path in options.graphs:
+        read_header(path)  # so that no process is started for what is none
     if options.graphs:
         return [Job(name, options.weights, options.graphs) for name in apps]
     weighted = {name: app_of(name).reads_weights(defaults_of(name)) for name in apps}
