@@ -60,19 +60,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Measure, keep the rows, print the table; or show what is kept."""
-    with tempfile.TemporaryDirectory() as folder:
-        warm = caches_in(folder) if options.warm_up else None
-        if warm and not options.show:
-            chosen = [] if options.warm_up == "all" else ["--apps", options.warm_up]
-            command = [sys.executable, "-m", "apps.warm_up", "--device", options.device, *chosen]
-            row = {"program": "ours", "graph": "", "app": "warm-up", "device": options.device, "commit": commit()}
-            keep([row | {"first": seconds_of(command, warm), "again": seconds_of(command, warm)}], options.rows)
-        for name in () if options.show else options.graphs.split(","):
-            graph = graph_named(options.data, name)
-            source = sources_of(graph, 1)[0]
-            for app in options.apps.split(","):
-                keep([ours(graph, app, source, options, warm)], options.rows)
-                keep(others(graph, app, source, options), options.rows)
+    if not options.show:
+        measure(options)
     rows = kept(options.rows, lambda row: tuple(row[key] for key in ("program", "graph", "app", "device")))
     figures = ("first", "warmed", "again", *PARTS)
     lines = [["", "device", "program", *figures]]
@@ -80,6 +69,23 @@ def run(options: argparse.Namespace) -> None:
         shown = [f"{row[key]:.3g}" if key in row else "" for key in figures]
         lines.append([f"{row['graph']} {row['app']}", row["device"], row["program"], *shown])
     print(table(lines))
+
+
+def measure(options: argparse.Namespace) -> None:
+    """Keep a row for each program that runs an app on a graph, and of the warm-up."""
+    with tempfile.TemporaryDirectory() as folder:
+        warm = caches_in(folder) if options.warm_up else None
+        if warm:
+            chosen = [] if options.warm_up == "all" else ["--apps", options.warm_up]
+            command = [sys.executable, "-m", "apps.warm_up", "--device", options.device, *chosen]
+            row = {"program": "ours", "graph": "", "app": "warm-up", "device": options.device, "commit": commit()}
+            keep([row | {"first": seconds_of(command, warm), "again": seconds_of(command, warm)}], options.rows)
+        for name in options.graphs.split(","):
+            graph = graph_named(options.data, name)
+            source = sources_of(graph, 1)[0]
+            for app in options.apps.split(","):
+                keep([ours(graph, app, source, options, warm)], options.rows)
+                keep(others(graph, app, source, options), options.rows)
 
 
 def caches_in(folder: str) -> dict[str, str]:
@@ -96,9 +102,8 @@ def ours(
     with tempfile.TemporaryDirectory() as folder:
         rows = Path(folder) / "rows.jsonl"
         command = [sys.executable, "-m", f"apps.{name}", graph, "--device", options.device, *words, "--rows", rows]
-        warmed = {"warmed": seconds_of(command, warm)} if warm else {}
-        rows.unlink(missing_ok=True)
         times = [seconds_of(command, caches_in(folder)) for _ in range(options.repeat + 1)]
+        warmed = {"warmed": seconds_of(command, warm)} if warm else {}
         second = read_rows(rows)[1]
     again = {"startup": second["startup_seconds"], "partition": second["partition_seconds"]}
     again |= {"prepare": second["phases"]["prepare"], "run": second["seconds"]}
