@@ -70,6 +70,7 @@ def parser_of(app: App) -> argparse.ArgumentParser:
     """The command line of an app."""
     parser = make_parser(app.name, app.summary, app.needs_source)
     app.add_options(parser)
+    parser.set_defaults(algorithm=app.name)
     if "--checkpoint" not in parser._option_string_actions:
         refuse_checkpoints(parser, app.name)
     return parser
@@ -178,8 +179,8 @@ def prepare_job(
     if source.header.weight_dtype is not None and not getattr(options, "weighted", True):
         report.say(comm.rank, f"{app.name} counts edges and leaves the weights out; --weighted takes them")
     report.say(comm.rank, report.partition_table(quality, source.policy.name, seconds, phases))
-    if source.shares:
-        report.say(comm.rank, source.shares)
+    for line in source.settled:
+        report.say(comm.rank, line)
     what = f"to compile {compiled} functions, which are kept for later runs" if compiled else "to load compiled code"
     what = what if all_kept() else "to compile code, which is not kept"
     report.say(comm.rank, f"start-up: {startup:.2f} s {what}")

@@ -91,6 +91,7 @@ def partition_keywords() -> Keywords:
     def add_options(parser: argparse.ArgumentParser) -> None:
         add_partition_options(parser)
         add_transport_option(parser)
+        parser.set_defaults(algorithm="")  # for policy="auto": any
 
     return Keywords("partition_graph", add_options)
 
@@ -191,6 +192,7 @@ def partition_graph(
                 columns=chosen.columns and chosen.columns.split(","), ids=ids,
             )  # fmt: skip
         source = open_named(comm, "memory", made, compiled, chosen, placement)
+    report.hint(comm.rank, source.settled)
     for note in source.notes[named_file:]:  # the first says how such a file opens faster
         report.warn(comm.rank, note.replace("--ids numbers", "ids='numbers'"))
     hints = [f"{each.split(',')[-1]} was not taken; columns={each!r} takes it as the weight" for each in source.unused]

@@ -21,8 +21,9 @@ from cusp.output.saved import save_partition, saved_before
 from cusp.output.whole_file import check_targets
 from cusp.partitioner import partition_graph
 from cusp.policies.compile_rules import compile_policy
-from cusp.policies.policy import installed_policies, load_policy
+from cusp.policies.policy import installed_policies
 from cusp.program import hints, report
+from cusp.program.choose import chosen_policy, named_policy
 from cusp.program.cli import (
     add_foreign_options,
     add_partition_options,
@@ -65,6 +66,7 @@ def make_parser(command: str) -> argparse.ArgumentParser:
 
 def add_partition_arguments(parser: argparse.ArgumentParser) -> None:
     """Those of ``partition``."""
+    parser.set_defaults(algorithm="")  # for --policy auto: any
     parser.add_argument("graph", help="graph file, or any file that cusp convert takes")
     add_foreign_options(parser.add_argument_group("files of other formats"))
     add_partition_options(parser)
@@ -98,21 +100,23 @@ def partition_as_chosen(comm: MPI.Intracomm, options: argparse.Namespace) -> Non
         for name in ("dry_run", "save", "memory_limit") if foreign else ():
             if getattr(options, name):
                 raise OptionError(f"--{name.replace('_', '-')}: needs a graph file; cusp convert makes one")
-        parameters = policy_parameters(options)
-        policy = load_policy(options.policy, **parameters)
+        policy = named_policy(options)
         if options.ranks and not options.dry_run:
             raise OptionError(f"--ranks {options.ranks}: only with --dry-run; mpirun -n says how many ranks there are")
         parts = options.ranks or comm.size
         policy.grid_for(parts)
     header, edges = open_graph(comm, options)
     report.say(comm.rank, report.describe_graph(options.graph, header, edges is not None and edges.names is not None))
+    placement = choose_device("cpu" if options.dry_run else options.device, comm, options.threads)
+    policy, why = chosen_policy(policy, options, header, edges, placement, parts, comm)
+    for line in why:
+        report.say(comm.rank, line)
     if options.dry_run:
         with together(comm):
             policy = given_shares(policy, options.shares, parts)
         result = dry_run(header, policy, parts, options.split, comm, options.memory_limit)
         report.say(comm.rank, report.dry_run(result, policy.name, options.memory_limit))
         return
-    placement = choose_device(options.device, comm, options.threads)
     device = placement.device
     policy, shares = with_shares(policy, options.shares, header, placement, comm)
     with together(comm):
@@ -146,7 +150,7 @@ def partition_as_chosen(comm: MPI.Intracomm, options: argparse.Namespace) -> Non
     if options.save:
         before = saved_before(options.save) if comm.rank == 0 else None
         save_partition(
-            options.save, part, comm, graph=options.graph, policy=options.policy, parameters=parameters,
+            options.save, part, comm, graph=options.graph, policy=policy.name, parameters=policy_parameters(options),
             order=options.order, split=options.split,
         )  # fmt: skip
         report.say(comm.rank, f"saved to {options.save}{before and f', in place of {before}' or ''}")

@@ -23,7 +23,6 @@ from cusp.apps.graph500.output import Outcome, Trial, official_output, rows_of
 from cusp.apps.graph500.validate import EdgeTuples, Validator
 from cusp.apps.harness import append_rows
 from cusp.apps.run.cli import add_rows_option, add_transport_option
-from cusp.apps.run.inputs import policy_for
 from cusp.apps.run.sources import draw_sources
 from cusp.apps.shared.lengths import Lengths, measure
 from cusp.apps.shared.tree import find_parents
@@ -36,9 +35,18 @@ from cusp.launch import Parser, parse_together, program, run_main
 from cusp.output.whole_file import check_targets
 from cusp.partition import Partition
 from cusp.partitioner import partition_slice
-from cusp.policies import Policy
+from cusp.policies import Policy, load_policy
 from cusp.program import report
-from cusp.program.cli import add_partition_options, add_trace, add_watching, inputs_of, integer, positive, scale
+from cusp.program.cli import (
+    add_partition_options,
+    add_trace,
+    add_watching,
+    inputs_of,
+    integer,
+    policy_parameters,
+    positive,
+    scale,
+)
 from cusp.program.shares import with_shares
 from cusp.program.traced import traced
 from cusp.program.warm_up import warm_up
@@ -78,7 +86,8 @@ def main(comm: MPI.Intracomm, argv: list[str]) -> int:
             raise OptionError("--memory-limit: needs a graph file; the graph of this benchmark is made in memory")
         if not 1 <= options.scale <= MAX_SCALE:
             raise OptionError(f"--scale {options.scale}: not between 1 and {MAX_SCALE}")
-        policy = policy_for(comm, options)
+        policy = load_policy(options.policy, **policy_parameters(options))
+        policy.grid_for(comm.size)
     with traced(comm, options.trace) as ranks:
         run_benchmark(policy, ranks, options)
     return 0

@@ -26,7 +26,8 @@ from cusp.policies import Policy, load_policy
 from cusp.policies.compile_rules import CompiledPolicy, compile_policy
 from cusp.policies.policy import is_built_in
 from cusp.program import report
-from cusp.program.cli import policy_parameters, refuse_foreign_options
+from cusp.program.choose import chosen_policy, named_policy
+from cusp.program.cli import refuse_foreign_options
 from cusp.program.shares import with_shares
 from cusp.runtime.devices import Placement
 from cusp.runtime.files import check_unchanged
@@ -48,8 +49,8 @@ class Input:
     compiled : CompiledPolicy
     build : function (stopwatch, csc) -> Partition
         Collective.
-    shares : str or None
-        A line about the shares of ranks, if they are not those that were asked for.
+    settled : list of str
+        Lines about the policy, if it was chosen, and the shares of ranks, if they are not those that were asked for.
     names : Names or None
         What the nodes are called.
     notes, unused : list of str
@@ -59,7 +60,7 @@ class Input:
     header: GraphHeader
     compiled: CompiledPolicy
     build: Callable[[Stopwatch, bool], Partition]
-    shares: str | None = None
+    settled: list[str] = field(default_factory=list)
     names: Any = None
     notes: list[str] = field(default_factory=list)
     unused: list[str] = field(default_factory=list)
@@ -117,25 +118,27 @@ def open_input(
 
 
 def policy_for(comm: MPI.Intracomm, options: argparse.Namespace) -> Policy:
-    """The policy that the options name.
+    """The policy that the options name; for ``auto`` one that stands for it until the graph is known.
 
     Raises
     ------
     PolicyError, OptionError
         It is not known, or its grid does not fit the ranks.
     """
-    policy = load_policy(options.policy, **policy_parameters(options))
+    policy = named_policy(options)
     policy.grid_for(comm.size)
     return policy
 
 
-def _with_shares(
-    compiled: CompiledPolicy, options: argparse.Namespace, header: GraphHeader, placement: Placement,
-    comm: MPI.Intracomm,
-) -> tuple[CompiledPolicy, str | None]:  # fmt: skip
-    """The policy with the shares of ranks, and a line about them: see :func:`cusp.program.shares.with_shares`."""
-    policy, line = with_shares(compiled.policy, options.shares, header, placement, comm)
-    return (compiled if policy is compiled.policy else compile_policy(policy, placement.device)), line
+def _settled(
+    compiled: CompiledPolicy, options: argparse.Namespace, header: GraphHeader, edges: EdgeSlice | None,
+    placement: Placement, comm: MPI.Intracomm,
+) -> tuple[CompiledPolicy, list[str]]:  # fmt: skip
+    """The policy, chosen if it is to be, with the shares of ranks, and lines about both. Collective."""
+    policy, lines = chosen_policy(compiled.policy, options, header, edges, placement, comm.size, comm)
+    policy, line = with_shares(policy, options.shares, header, placement, comm)
+    compiled = compiled if policy is compiled.policy else compile_policy(policy, placement.device)
+    return compiled, [*lines, *([line] if line else [])]
 
 
 def open_slice(
@@ -144,12 +147,12 @@ def open_slice(
 ) -> Input:  # fmt: skip
     """A graph in memory, as if it were in a file. Collective."""
     header, device = header_of(name, edges), placement.device
-    compiled, line = _with_shares(compiled, options, header, placement, comm)
+    compiled, lines = _settled(compiled, options, header, edges, placement, comm)
 
     def build(watch: Stopwatch, csc: bool) -> Partition:
         return partition_slice(edges, compiled, comm, options.order, csc, watch, device, options.split)
 
-    return Input(header, compiled, build, line)
+    return Input(header, compiled, build, lines)
 
 
 def open_named(
@@ -169,7 +172,7 @@ def _open_file(
     weighted: bool,
     placement: Placement,
 ) -> Input:
-    compiled, line = _with_shares(compiled, options, header, placement, comm)
+    compiled, lines = _settled(compiled, options, header, None, placement, comm)
 
     def build(watch: Stopwatch, csc: bool) -> Partition:
         limit, device = options.memory_limit, placement.device
@@ -180,7 +183,7 @@ def _open_file(
             check_unchanged(header.path, header.stamp)
         return part
 
-    return Input(header, compiled, build, line, read_names(header.path, comm, header.num_nodes))
+    return Input(header, compiled, build, lines, read_names(header.path, comm, header.num_nodes))
 
 
 def _open_saved(comm: MPI.Intracomm, options: argparse.Namespace, weighted: bool, placement: Placement) -> Input:

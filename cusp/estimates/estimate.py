@@ -23,6 +23,8 @@ from cusp.runtime.exchange import all_to_all
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
+GOLDEN = 0x9E3779B97F4A7C15  # 2**64 over the golden ratio (Knuth, TAOCP 3, section 6.4)
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -33,7 +35,7 @@ class Estimate:
 
 
 def estimate(
-    edges: EdgeSlice, policy: Policy | CompiledPolicy, num_parts: int, split: str, comm: "Intracomm"
+    edges: EdgeSlice, policy: Policy | CompiledPolicy, num_parts: int, split: str, comm: "Intracomm", one_in: int = 1
 ) -> Estimate:
     """Ask both rules of a policy and count what each part would hold. Collective.
 
@@ -46,6 +48,8 @@ def estimate(
     num_parts : int
     split : str
         The reading split, applied to the parts if there are not as many as ranks, or if they have shares.
+    one_in : int
+        Count the mirrors of one in so many nodes, drawn by a hash of their ids, for all. Masters and edges are counted.
     """
     with together(comm):
         compiled = compile_policy(policy)
@@ -59,11 +63,11 @@ def estimate(
     if owners is None:
         owners = np.full(edges.targets.size, comm.rank, np.uint16)
     assert rules.neighbors is not None
-    return _count(rules, rules.neighbors, masters, owners, comm)
+    return _count(rules, rules.neighbors, masters, owners, one_in, comm)
 
 
 def _count(
-    rules: PreparedRules, neighbors: Neighbors, masters: Masters, owners: np.ndarray, comm: "Intracomm"
+    rules: PreparedRules, neighbors: Neighbors, masters: Masters, owners: np.ndarray, one_in: int, comm: "Intracomm"
 ) -> Estimate:
     """Collect at each node's reader which parts hold in-edges and out-edges of it; count by part. Collective."""
     edges, prop = rules.edges, rules.prop
@@ -72,7 +76,7 @@ def _count(
     out_bits = np.zeros((rows, words), np.uint64)
     in_bits = np.zeros((rows + neighbors.size, words), np.uint64)
     place_masters = np.concatenate([masters.of_slice, _neighbor_masters(rules, neighbors, masters)])
-    cut = _mark_parts(prop, owners, place_masters, out_bits, in_bits)
+    cut = _mark_parts(prop, owners, place_masters, one_in, out_bits, in_bits)
     starts = rows + neighbors.starts
     bits_for_readers = [in_bits[starts[r] : starts[r + 1]].ravel() for r in range(comm.size)]
     for rows_of_others, bits in zip(neighbors.requested, all_to_all(comm, bits_for_readers)):
@@ -82,9 +86,10 @@ def _count(
     shared = np.zeros((parts, parts), np.int64)
     count_parts(out_bits, in_bits, masters.of_slice, counts, shared)
     counts[4] = build.count_owners(owners, parts)
-    totals, links = comm.allreduce(counts), comm.allreduce(shared)
-    partners = ((links + links.T) > 0).sum(axis=1)
-    quality = Quality(totals[0], totals[1], totals[4], partners, totals[2], totals[3], edges.num_nodes)
+    masters_of, counted, in_, out, held = comm.allreduce(counts)
+    proxies = masters_of + one_in * (counted - masters_of)
+    mirrors = one_in * comm.allreduce(shared)
+    quality = Quality(masters_of, proxies, held, mirrors, one_in * in_, one_in * out, edges.num_nodes)
     return Estimate(quality, comm.allreduce(int(cut)))
 
 
@@ -100,17 +105,30 @@ def _neighbor_masters(rules: PreparedRules, neighbors: Neighbors, masters: Maste
 
 
 @njit(cache=True, nogil=True)
-def _mark_parts(prop, owners, masters, out_bits, in_bits):  # type: ignore[no-untyped-def]
-    """Record each edge's owner at both of its ends; returns the number of cut edges."""
+def _mark_parts(prop, owners, masters, one_in, out_bits, in_bits):  # type: ignore[no-untyped-def]
+    """Record each edge's owner at those of its ends that count; returns the number of cut edges."""
     cut = 0
     for row in range(out_bits.shape[0]):
+        source = _counts(prop.first_node + row, one_in)
         for edge in range(prop.indptr[row], prop.indptr[row + 1]):
-            place = prop.place(np.int64(prop.targets[edge]))
+            node = np.int64(prop.targets[edge])
+            target = _counts(node, one_in)
+            if not (source or target):
+                continue
+            place = prop.place(node)
             bit = np.uint64(1) << np.uint64(owners[edge] & 63)
-            out_bits[row, owners[edge] >> 6] |= bit
-            in_bits[place, owners[edge] >> 6] |= bit
-            cut += masters[place] != masters[row]
-    return cut
+            if source:
+                out_bits[row, owners[edge] >> 6] |= bit
+                cut += masters[place] != masters[row]
+            if target:
+                in_bits[place, owners[edge] >> 6] |= bit
+    return cut * one_in
+
+
+@njit(cache=True, nogil=True)
+def _counts(node, one_in):  # type: ignore[no-untyped-def]
+    """Whether a node is one of the sample: by Fibonacci hashing, so ids that follow each other, or a step, may not."""
+    return one_in == 1 or (np.uint64(node) * np.uint64(GOLDEN) >> np.uint64(32)) % np.uint64(one_in) == 0
 
 
 @njit(cache=True, nogil=True)

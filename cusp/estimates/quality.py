@@ -21,8 +21,9 @@ class Quality:
 
     Attributes
     ----------
-    masters, proxies, edges, partners : (parts,) int64
-        ``partners``: other parts with which a part shares a node.
+    masters, proxies, edges : (parts,) int64
+    mirrors : (parts, parts) int64
+        ``[r, s]``: proxies on part r of nodes whose master is on part s.
     mirrors_in, mirrors_out : (parts,) int64
         Mirrors with in-edges, which are reduced after a push, and with out-edges, which get broadcasts.
     num_nodes : int
@@ -32,7 +33,7 @@ class Quality:
     masters: np.ndarray
     proxies: np.ndarray
     edges: np.ndarray
-    partners: np.ndarray
+    mirrors: np.ndarray
     mirrors_in: np.ndarray
     mirrors_out: np.ndarray
     num_nodes: int
@@ -41,6 +42,12 @@ class Quality:
     def replication(self) -> float:
         """Replication factor: proxies of all parts / nodes."""
         return float(self.proxies.sum() / self.num_nodes)
+
+    @property
+    def partners(self) -> np.ndarray:
+        """(parts,): other parts with which a part shares a node."""
+        found: np.ndarray = ((self.mirrors + self.mirrors.T) > 0).sum(axis=1)
+        return found
 
     @property
     def node_balance(self) -> float:
@@ -88,10 +95,9 @@ def balance(counts: np.ndarray) -> float:
 
 def measure_quality(part: Partition, comm: "Intracomm") -> Quality:
     """Count what each rank holds. Collective."""
-    mirrors = np.array(comm.allgather(np.diff(part.mirror_starts)))  # [r, s]: proxies on r of nodes of s
+    mirrors = np.array(comm.allgather(np.diff(part.mirror_starts)), np.int64)
     mirror = slice(part.num_masters, None)
     roles = (int(part.has_in[mirror].sum()), int(part.has_out[mirror].sum()))
     counts = comm.allgather((part.num_masters, part.num_proxies, part.num_local_edges, *roles))
     masters, proxies, edges, mirrors_in, mirrors_out = np.array(counts, np.int64).T
-    partners = ((mirrors + mirrors.T) > 0).sum(axis=1)
-    return Quality(masters, proxies, edges, partners, mirrors_in, mirrors_out, part.num_nodes)
+    return Quality(masters, proxies, edges, mirrors, mirrors_in, mirrors_out, part.num_nodes)

@@ -37,6 +37,7 @@ from cusp.errors import OptionError, PolicyError, shortened
 from cusp.policies import edge_rules, master_rules
 from cusp.runtime.files import read_input
 
+AUTO = "auto"  # in the place of a name: which one follows from the graph, see cusp/program/choose.py
 DEFAULT_THRESHOLD = 1000  # as in the shipped CuSP; PowerLyra uses 100
 DEFAULT_ROUNDS = 100  # as in CuSP
 RULES = ("get_master", "get_edge_owner")
@@ -227,6 +228,8 @@ def load_policy(name: str, **parameters: Any) -> Policy:
     plugins = {point.name: point.value for point in entry_points(group=PLUGINS)}
     if name in plugins:
         return _from_target(name, plugins[name], parameters)
+    if name == AUTO:
+        raise PolicyError(f"--policy {AUTO}: is for cusp partition and for apps, which know the graph; name one here")
     raise PolicyError(
         f"--policy {shortened(name)}: unknown; choose one of {', '.join([*POLICIES, *MODULES, *plugins])}, MASTER+EDGE "
         "such as fennel+cartesian, a Python file such as my_policy.py, or package.module:NAME"

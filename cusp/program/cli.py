@@ -22,7 +22,7 @@ MOST_ROUNDS = 10**6
 
 def add_partition_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that say how a graph is partitioned."""
-    known = f"{', '.join(POLICIES)}, MASTER+EDGE or a Python file (default: oec)"
+    known = f"{', '.join(POLICIES)}, MASTER+EDGE, a Python file, or auto, which compares some (default: oec)"
     parser.add_argument("--policy", default="oec", help=known)
     order = "local ids of masters, and rows: hubs first, or by global id; without out-edges last (default: degree)"
     parser.add_argument("--order", choices=ORDERS, default="degree", help=order)
@@ -143,6 +143,15 @@ def whole(least: int = -LARGEST - 1, most: int = LARGEST) -> Callable[[str], int
 integer, positive = whole(), whole(1)
 num_parts = whole(1, 2**15 - 1)  # a rank fits into 16 bits
 scale = whole(1, 40)  # of a generated graph of 2**SCALE nodes
+
+
+def num_rate(text: str) -> float:
+    """Type of an option: the rate of a network in bytes a second, such as ``10gbit`` or ``100mbit``."""
+    found = re.fullmatch(r"(\d+\.?\d*|\.\d+) ?([kmgt])bit", text.lower())
+    rate = float(found[1]) * 1000 ** ("kmgt".index(found[2]) + 1) / 8 if found else 0.0
+    if not rate:
+        raise argparse.ArgumentTypeError(f"{shortened(text)}: expected the rate of a network, such as 1gbit or 100mbit")
+    return rate
 
 
 def between(lowest: float, highest: float) -> Callable[[str], float]:

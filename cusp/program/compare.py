@@ -1,11 +1,13 @@
 """``cusp compare``: the quality of several policies on a graph, for any numbers of parts; no partition is built."""
 
 import argparse
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from cusp.errors import OptionError, forgiven, together
+from cusp.errors import OptionError, together
+from cusp.estimates.cost import DEMANDS, Hosts, predict_round
 from cusp.estimates.estimate import estimate
 from cusp.estimates.plot import check_plot, megabytes, plot_comparison, short_name
 from cusp.input.edge_slice import EdgeSlice, read_slice
@@ -15,17 +17,19 @@ from cusp.output.whole_file import check_targets
 from cusp.policies.compile_rules import CompiledPolicy, compile_policy
 from cusp.policies.policy import installed_policies, load_policy
 from cusp.program import report
+from cusp.program.choose import load_estimates
 from cusp.program.cli import (
     add_foreign_options,
     add_policy_options,
     add_watching,
     inputs_of,
     num_parts,
+    num_rate,
     policy_parameters,
+    positive,
 )
 from cusp.program.foreign import open_graph
 from cusp.program.shares import given_shares
-from cusp.program.warm_up import warm_up
 from cusp.runtime.mpi import MPI
 from cusp.runtime.timeline import Stopwatch
 
@@ -39,6 +43,7 @@ class Column(NamedTuple):
     show: Callable[[float], str]
 
 
+PREDICTED = Column("round_ms", "ms/round", 9, megabytes)  # if it was asked for
 COLUMNS = (
     Column("replication", "replication", 12, "{:.3f}".format),
     Column("node_balance", "nodes", 7, "{:.2f}".format),
@@ -65,6 +70,13 @@ def make_parser() -> argparse.ArgumentParser:
     )
     add_foreign_options(parser.add_argument_group("files of other formats"))
     add_policy_options(parser)
+    add = parser.add_argument_group("prediction").add_argument
+    text = f"predict the time of a round in which all labels change: {', '.join(DEMANDS)}, or another name"
+    add("--for", dest="algorithm", metavar="APP", help=text)
+    add("--hosts", type=positive, default=1, metavar="H", help="hosts that the parts are divided among (default: 1)")
+    add("--cores", type=positive, metavar="C", help="cores of each host (default: those of this one)")
+    text = "what a host can send, such as 10gbit or 100mbit (default: %(default)s)"
+    add("--link", type=num_rate, default="10gbit", metavar="RATE", help=text)
     add_watching(parser)
     parser.add_argument("--json", metavar="FILE", help="write the figures")
     parser.add_argument(
@@ -82,11 +94,12 @@ def compare(comm: MPI.Intracomm, argv: list[str]) -> int:
     with together(comm):
         sizes = _numbers_of_parts(options.ranks) if options.ranks else [comm.size]
         compiled = {parts: [compile_policy(policy) for policy in _policies(options, parts)] for parts in sizes}
+        hosts = _hosts(options, sizes)
     header, edges = open_graph(comm, options)
-    figures = _measure(comm, options, header, edges, compiled)
+    figures = _measure(comm, options, header, edges, compiled, hosts)
     for parts in sizes:
         some = [entry for entry in figures if entry["parts"] == parts]
-        report.say(comm.rank, comparison_table(options.graph, parts, header.num_edges, some))
+        report.say(comm.rank, comparison_table(options.graph, parts, header.num_edges, some, options.algorithm))
     if options.json:
         report.write_json(options.json, figures, comm)
     if options.plot:
@@ -99,6 +112,21 @@ def _numbers_of_parts(text: str) -> list[int]:
         return [*dict.fromkeys(num_parts(number) for number in text.split(","))]
     except (ValueError, argparse.ArgumentTypeError) as error:
         raise OptionError(f"--ranks {text}: numbers of parts, separated by commas, such as 4,16,64: {error}") from None
+
+
+def _hosts(options: argparse.Namespace, sizes: list[int]) -> Hosts:
+    """Where the parts are to be.
+
+    Raises
+    ------
+    OptionError
+        More hosts than parts, or no prediction was asked for.
+    """
+    if not options.algorithm and (options.hosts > 1 or options.cores):
+        raise OptionError("--hosts and --cores are for a prediction; add --for APP, such as --for pagerank")
+    if options.hosts > min(sizes):
+        raise OptionError(f"--hosts {options.hosts}: more than {min(sizes)} parts")
+    return Hosts(options.hosts, options.cores or len(os.sched_getaffinity(0)), options.link)
 
 
 def _policies(options: argparse.Namespace, parts: int) -> list[Any]:
@@ -114,19 +142,11 @@ def _policies(options: argparse.Namespace, parts: int) -> list[Any]:
 
 def _measure(
     comm: MPI.Intracomm, options: argparse.Namespace, header: GraphHeader, edges: EdgeSlice | None,
-    compiled: dict[int, list[CompiledPolicy]],
+    compiled: dict[int, list[CompiledPolicy]], hosts: Hosts,
 ) -> list[dict]:  # fmt: skip
     """A row for each policy and number of parts; its seconds are without compilation. Collective."""
     in_degrees = any(rules.uses.in_degrees for policies in compiled.values() for rules in policies)
-
-    def rehearse(few: MPI.Intracomm, path: str) -> None:
-        tiny = read_slice(path, few, options.split, weights=False, in_degrees=in_degrees)
-        for parts, policies in compiled.items():
-            for rules in policies:
-                with forgiven(few):  # an error of the tiny graph; that of the real one is reported
-                    estimate(tiny, rules, parts, options.split, few)
-
-    warm_up(comm, header, rehearse)
+    load_estimates(comm, header, options.split, compiled, in_degrees)
     if edges is None:
         edges = read_slice(options.graph, comm, options.split, weights=False, in_degrees=in_degrees)
     edges = replace(edges, weights=None)
@@ -140,28 +160,38 @@ def _measure(
                 result = estimate(edges, rules, parts, options.split, comm)
             seconds = comm.allreduce(watch.seconds["estimate"], MPI.MAX)
             row = {"policy": rules.policy.name, "seconds": seconds, "cut_edges": result.cut_edges}
+            if options.algorithm:
+                predicted = predict_round(result.quality, options.algorithm, hosts)
+                row |= {"for": options.algorithm, "hosts": hosts.number, "round_ms": 1e3 * predicted.seconds}
+                row |= {f"{part}_ms": 1e3 * seconds for part, seconds in predicted._asdict().items()}
             figures.append(row | result.quality.summary())
     report.progress(comm.rank, "")
     return figures
 
 
-def comparison_table(graph: str, parts: int, num_edges: int, figures: list[dict]) -> str:
-    """A line for each policy, by what they send; the best of each column is marked, unless all are the same."""
+def comparison_table(graph: str, parts: int, num_edges: int, figures: list[dict], algorithm: str | None = None) -> str:
+    """A line for each policy, by what they send, or by the predicted time of a round of an algorithm.
+
+    The best of each column is marked, unless all are the same.
+    """
+    columns = (PREDICTED, *COLUMNS) if algorithm else COLUMNS
     rows = [entry | {"cut": entry["cut_edges"] / max(num_edges, 1)} for entry in figures]
-    rows.sort(key=lambda entry: (entry["mb_a_round"], entry["replication"]))
-    shown = {column.key: [column.show(entry[column.key]) for entry in rows] for column in COLUMNS}
-    best = {column.key: column.show(min(entry[column.key] for entry in rows)) for column in COLUMNS}
+    rows.sort(key=lambda entry: (entry.get("round_ms", 0), entry["mb_a_round"], entry["replication"]))
+    shown = {column.key: [column.show(entry[column.key]) for entry in rows] for column in columns}
+    best = {column.key: column.show(min(entry[column.key] for entry in rows)) for column in columns}
     names = [short_name(entry["policy"]) for entry in rows]
     first = max(FIRST, *map(len, names))
-    before, balance = first + COLUMNS[0].width, sum(column.width for column in COLUMNS[1:4])
+    before = first + sum(column.width for column in columns[: columns.index(COLUMNS[1])])
+    balance = sum(column.width for column in COLUMNS[1:4])
+    order = f"predicted ms/round of {algorithm}" if algorithm else "MB/round"
     lines = [
-        f"{graph} in {parts} part{'s' * (parts > 1)}, estimated, by MB/round; best marked *",
+        f"{graph} in {parts} part{'s' * (parts > 1)}, estimated, by {order}; best marked *",
         f"{'':<{before}}{'largest part / mean of':^{balance}}".rstrip(),
-        f"{'policy':<{first}}" + "".join(f"{column.title:>{column.width}}" for column in COLUMNS),
+        f"{'policy':<{first}}" + "".join(f"{column.title:>{column.width}}" for column in columns),
     ]
     for place, name in enumerate(names):
         cells = []
-        for column in COLUMNS:
+        for column in columns:
             text = shown[column.key][place]
             mark = "*" if text == best[column.key] and len({*shown[column.key]}) > 1 else " "
             cells.append(f" {text + mark:>{column.width - 1}}")

@@ -63,7 +63,7 @@ def with_shares(
         return policy, None
     fits = comm.allgather(fraction_within(header, free_bytes(placement, comm.rank)))
     if isinstance(wanted, str):
-        machines = comm.allgather(_measure(placement.device, fits[comm.rank], comm))
+        machines = comm.allgather(measure(placement.device, fits[comm.rank], comm))
         shares = best_shares(machines, placement.devices, header.num_nodes, header.num_edges)
         rates = ", ".join(f"rank {rank} {machine.rate / 1e6:,.0f}" for rank, machine in enumerate(machines))
         policy = replace(policy, shares=_whole(shares))
@@ -143,8 +143,11 @@ def _text(policy: Policy) -> str:
     return ",".join(map(str, policy.shares or ()))
 
 
-def _measure(device: str, fits: float, comm: "Intracomm") -> Machine:
-    """A pass of random gathers, and one exchange, each the fastest of a few. Collective: all ranks measure at once."""
+def measure(device: str, fits: float, comm: "Intracomm") -> Machine:
+    """What a rank can do: a pass of random gathers and an exchange, each the fastest of a few.
+
+    Collective: all ranks measure at once.
+    """
     xp, build = xp_of(device), backend(Build, device)
     values = xp.ones(AMONG)
     edges = GATHERED[device]

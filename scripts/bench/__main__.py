@@ -4,6 +4,7 @@ cpu            partitioning, the apps and the conversion of an edge list, on a K
 first-hour     minutes from an empty folder to an answer about own data of seven kinds
 quality        replication, balance and seconds of every policy on real graphs and kron20, and of METIS
 cores          algorithms by the threads of one rank, beside the GAP benchmark suite and the speed of memory
+pays           algorithms by policy and number of ranks, on one host or on hosts with limited links
 start          whole commands, the first time and again, by their parts; beside other programs
 compare-trees  partitionings and algorithms of this checkout, of others and of the GAP benchmark suite
 ladder         every textbook form of breadth-first search on one GPU
@@ -15,7 +16,7 @@ verify         seconds of --verify beside those of runs: mpirun -n 4 python -m s
 import argparse
 import sys
 
-from scripts.bench import compare_trees, cores, cpu, first_hour, gpu, quality, start
+from scripts.bench import compare_trees, cores, cpu, first_hour, gpu, pays, quality, start
 from scripts.bench.ladder import bench as ladder
 
 BENCHMARKS = {
@@ -23,6 +24,7 @@ BENCHMARKS = {
     "first-hour": first_hour,
     "cores": cores,
     "quality": quality,
+    "pays": pays,
     "start": start,
     "compare-trees": compare_trees,
     "gpu": gpu,

@@ -14,7 +14,8 @@ def quality(ranks: int, replication: float = 1.5) -> Quality:
     """That of an even partition of 100 nodes for each rank."""
     one = np.ones(ranks, np.int64)
     proxies = (100 * replication * one).astype(np.int64)
-    return Quality(100 * one, proxies, 1000 * one, (ranks - 1) * one, one, one, 100 * ranks)
+    mirrors = np.ones((ranks, ranks), np.int64) - np.eye(ranks, dtype=np.int64)
+    return Quality(100 * one, proxies, 1000 * one, mirrors, one, one, 100 * ranks)
 
 
 @pytest.mark.parametrize(

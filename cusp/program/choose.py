@@ -1,0 +1,116 @@
+"""``--policy auto``: the policy with which a round of the algorithm is predicted to take the least time."""
+
+import argparse
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from cusp.errors import OptionError, forgiven, together
+from cusp.estimates.cost import GPU_CORES, Hosts, predict_round
+from cusp.estimates.estimate import estimate
+from cusp.input.edge_slice import EdgeSlice, read_slice
+from cusp.input.graph_file import GraphHeader
+from cusp.policies.compile_rules import CompiledPolicy, compile_policy
+from cusp.policies.policy import AUTO, Policy, load_policy
+from cusp.program.cli import policy_parameters
+from cusp.program.shares import given_shares, measure
+from cusp.program.warm_up import warm_up
+from cusp.runtime.devices import Placement
+from cusp.runtime.mpi import MPI
+from cusp.runtime.timeline import Stopwatch
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+CANDIDATES = ("oec", "iec", "cvc", "hvc", "dbh")  # whose rules need one look at each edge; first what is usual
+SAMPLED = 1 << 16  # nodes whose mirrors are counted
+BETTER = 0.98  # of what an earlier one takes, at most: less is not worth edges that travel
+
+
+def named_policy(options: argparse.Namespace) -> Policy:
+    """The policy that the options name; for ``auto`` the first candidate, until :func:`chosen_policy` has chosen.
+
+    Raises
+    ------
+    PolicyError, OptionError
+        It is not known; there is a limit on the memory with which it would be chosen.
+    """
+    if options.policy != AUTO:
+        return load_policy(options.policy, **policy_parameters(options))
+    if options.memory_limit:
+        raise OptionError(f"--policy {AUTO}: looks at all edges in memory; with --memory-limit, name a policy")
+    return load_policy(CANDIDATES[0], **policy_parameters(options))
+
+
+def chosen_policy(
+    policy: Policy, options: argparse.Namespace, header: GraphHeader, edges: EdgeSlice | None, placement: Placement,
+    parts: int, comm: "Intracomm",
+) -> tuple[Policy, list[str]]:  # fmt: skip
+    """The same policy or, for ``auto``, the best of the candidates, and a line that says why. Collective.
+
+    The rules of each are asked about every edge of the graph file, or of ``edges``, and the mirrors of a sample of the
+    nodes are counted.
+    """
+    if options.policy != AUTO:
+        return policy, []
+    if parts == 1:
+        return policy, [f"policy {AUTO}: {policy.name}; one part is the same with any"]
+    hosts = hosts_of(placement, comm)
+    with together(comm):
+        candidates = [load_policy(name, **policy_parameters(options)) for name in CANDIDATES]
+        if options.shares != AUTO:  # else they are measured later
+            candidates = [given_shares(each, options.shares, parts) for each in candidates]
+        compiled = [compile_policy(each) for each in candidates]
+    load_estimates(comm, header, options.split, {parts: compiled})
+    watch = Stopwatch()
+    with watch("choose"):
+        if edges is None:
+            edges = read_slice(header.path, comm, options.split, weights=False)
+        else:
+            edges = replace(edges, weights=None)
+        found = []
+        for each in compiled:
+            quality = estimate(edges, each, parts, options.split, comm, max(1, header.num_nodes // SAMPLED)).quality
+            found.append(predict_round(quality, options.algorithm, hosts))
+    best = best_of([each.seconds for each in found])
+    others = sorted((each.seconds, name) for name, each in zip(CANDIDATES, found) if each is not found[best])
+    listed = ", ".join(f"{name} {1e3 * seconds:.3g}" for seconds, name in others)
+    line = (
+        f"policy {AUTO}: {CANDIDATES[best]}, with which a round{f' of {options.algorithm}' * bool(options.algorithm)} "
+        f"in which all labels change is predicted to take {found[best]}; {listed}; "
+        f"chosen in {watch.seconds['choose']:.2f} s"
+    )
+    return replace(candidates[best], shares=policy.shares), [line]
+
+
+def best_of(predicted: Sequence[float]) -> int:
+    """The place of the least time, or of one before it that is nearly as short."""
+    return next(place for place, each in enumerate(predicted) if each * BETTER <= min(predicted))
+
+
+def load_estimates(
+    comm: "Intracomm", header: GraphHeader, split: str, compiled: Mapping[int, Sequence[CompiledPolicy]],
+    in_degrees: bool = False,
+) -> None:  # fmt: skip
+    """Load all code that estimates of such a graph call, by number of parts. Collective."""
+
+    def rehearse(few: MPI.Intracomm, path: str) -> None:
+        tiny = read_slice(path, few, split, weights=False, in_degrees=in_degrees)
+        for parts, policies in compiled.items():
+            for rules in policies:
+                with forgiven(few):  # an error of the tiny graph; that of the real one is reported
+                    estimate(tiny, rules, parts, split, few)
+
+    warm_up(comm, header, rehearse)
+
+
+def hosts_of(placement: Placement, comm: "Intracomm") -> Hosts:
+    """The hosts of this job; the rate of their links is measured. Collective."""
+    host = comm.Split_type(MPI.COMM_TYPE_SHARED)
+    number, ranks = comm.allreduce(int(host.rank == 0)), comm.allreduce(host.size, MPI.MAX)
+    cores = len(os.sched_getaffinity(0)) if placement.device == "cpu" else GPU_CORES * host.size
+    host.Free()
+    cores = comm.allreduce(cores, MPI.MIN)
+    link = measure("cpu", 1.0, comm).bandwidth * ranks if number > 1 else float("inf")
+    return Hosts(number, cores, comm.allreduce(link, MPI.MIN), "gpu" in placement.devices)
