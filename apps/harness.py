@@ -70,7 +70,7 @@ def parser_of(app: App) -> argparse.ArgumentParser:
     """The command line of an app."""
     parser = make_parser(app.name, app.summary, app.needs_source)
     app.add_options(parser)
-    parser.set_defaults(algorithm=app.name)
+    parser.set_defaults(purpose=app.name)
     if "--checkpoint" not in parser._option_string_actions:
         refuse_checkpoints(parser, app.name)
     return parser

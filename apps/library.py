@@ -91,7 +91,7 @@ def partition_keywords() -> Keywords:
     def add_options(parser: argparse.ArgumentParser) -> None:
         add_partition_options(parser)
         add_transport_option(parser)
-        parser.set_defaults(algorithm="")  # for policy="auto": any
+        parser.set_defaults(purpose="")  # for policy="auto": any
 
     return Keywords("partition_graph", add_options)
 

@@ -66,7 +66,7 @@ def make_parser(command: str) -> argparse.ArgumentParser:
 
 def add_partition_arguments(parser: argparse.ArgumentParser) -> None:
     """Those of ``partition``."""
-    parser.set_defaults(algorithm="")  # for --policy auto: any
+    parser.set_defaults(purpose="")  # for --policy auto: any
     parser.add_argument("graph", help="graph file, or any file that cusp convert takes")
     add_foreign_options(parser.add_argument_group("files of other formats"))
     add_partition_options(parser)

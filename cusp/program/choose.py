@@ -72,12 +72,12 @@ def chosen_policy(
         found = []
         for each in compiled:
             quality = estimate(edges, each, parts, options.split, comm, max(1, header.num_nodes // SAMPLED)).quality
-            found.append(predict_round(quality, options.algorithm, hosts))
+            found.append(predict_round(quality, options.purpose, hosts))
     best = best_of([each.seconds for each in found])
     others = sorted((each.seconds, name) for name, each in zip(CANDIDATES, found) if each is not found[best])
     listed = ", ".join(f"{name} {1e3 * seconds:.3g}" for seconds, name in others)
     line = (
-        f"policy {AUTO}: {CANDIDATES[best]}, with which a round{f' of {options.algorithm}' * bool(options.algorithm)} "
+        f"policy {AUTO}: {CANDIDATES[best]}, with which a round{f' of {options.purpose}' * bool(options.purpose)} "
         f"in which all labels change is predicted to take {found[best]}; {listed}; "
         f"chosen in {watch.seconds['choose']:.2f} s"
     )

@@ -72,7 +72,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_policy_options(parser)
     add = parser.add_argument_group("prediction").add_argument
     text = f"predict the time of a round in which all labels change: {', '.join(DEMANDS)}, or another name"
-    add("--for", dest="algorithm", metavar="APP", help=text)
+    add("--for", dest="purpose", metavar="APP", help=text)
     add("--hosts", type=positive, default=1, metavar="H", help="hosts that the parts are divided among (default: 1)")
     add("--cores", type=positive, metavar="C", help="cores of each host (default: those of this one)")
     text = "what a host can send, such as 10gbit or 100mbit (default: %(default)s)"
@@ -99,7 +99,7 @@ def compare(comm: MPI.Intracomm, argv: list[str]) -> int:
     figures = _measure(comm, options, header, edges, compiled, hosts)
     for parts in sizes:
         some = [entry for entry in figures if entry["parts"] == parts]
-        report.say(comm.rank, comparison_table(options.graph, parts, header.num_edges, some, options.algorithm))
+        report.say(comm.rank, comparison_table(options.graph, parts, header.num_edges, some, options.purpose))
     if options.json:
         report.write_json(options.json, figures, comm)
     if options.plot:
@@ -122,7 +122,7 @@ def _hosts(options: argparse.Namespace, sizes: list[int]) -> Hosts:
     OptionError
         More hosts than parts, or no prediction was asked for.
     """
-    if not options.algorithm and (options.hosts > 1 or options.cores):
+    if not options.purpose and (options.hosts > 1 or options.cores):
         raise OptionError("--hosts and --cores are for a prediction; add --for APP, such as --for pagerank")
     if options.hosts > min(sizes):
         raise OptionError(f"--hosts {options.hosts}: more than {min(sizes)} parts")
@@ -160,9 +160,9 @@ def _measure(
                 result = estimate(edges, rules, parts, options.split, comm)
             seconds = comm.allreduce(watch.seconds["estimate"], MPI.MAX)
             row = {"policy": rules.policy.name, "seconds": seconds, "cut_edges": result.cut_edges}
-            if options.algorithm:
-                predicted = predict_round(result.quality, options.algorithm, hosts)
-                row |= {"for": options.algorithm, "hosts": hosts.number, "round_ms": 1e3 * predicted.seconds}
+            if options.purpose:
+                predicted = predict_round(result.quality, options.purpose, hosts)
+                row |= {"for": options.purpose, "hosts": hosts.number, "round_ms": 1e3 * predicted.seconds}
                 row |= {f"{part}_ms": 1e3 * seconds for part, seconds in predicted._asdict().items()}
             figures.append(row | result.quality.summary())
     report.progress(comm.rank, "")
