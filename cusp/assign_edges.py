@@ -38,10 +38,13 @@ def assign_edges(rules: PreparedRules, masters: Masters, comm: "Intracomm") -> n
     if rules.state is not None and rules.compiled.uses.estate:
         state, before = rules.state, call_once(rules, policy.settle, copy_state(rules.state), comm)
 
+    if not rules.compiled.uses.changes:
+        before = None  # any thread may ask, and no rank has anything to tell
+
     def ask(begin: int, end: int, state: Any = state) -> None:
         rules.run("assign_edges", begin, end, num_parts, masters.view, masters.of_slice, state, owners)
 
-    blocks = block_starts(edges.bounds, 1 if state is None else policy.rounds_for(comm.size))
+    blocks = block_starts(edges.bounds, 1 if before is None else policy.rounds_for(comm.size))
     rows = blocks[comm.rank] - edges.first_node
     again = rules.rows_to_repeat(policy.edge, 0, int(rows[1]))
     with together(comm):
@@ -50,14 +53,14 @@ def assign_edges(rules: PreparedRules, masters: Masters, comm: "Intracomm") -> n
     for block in range(rows.size - 1):
         with together(comm):
             for span in edges.storage.rows(edges.indptr, rows[block], rows[block + 1]):
-                spans = row_spans(edges.indptr, *span) if state is None and edges.device == "cpu" else [span]
+                spans = row_spans(edges.indptr, *span) if before is None and edges.device == "cpu" else [span]
                 in_parallel(ask, spans)
                 here = slice(*(int(edges.indptr[row]) for row in span))
                 travels = travels or total(owners[here] != comm.rank) > 0
         if block == 0:
             with together(comm):
                 rules.check_repeated(lambda edge: _question(rules, edge), said, owners[: said.size])
-        if state is not None:
+        if before is not None:
             before = combine_state(state, before, policy.combine, comm, rules.neighbors)
     return owners if comm.allreduce(int(travels)) else None
 

@@ -1,9 +1,9 @@
-"""The time of a round, predicted from the quality of a partition: what its edges, its proxies and its mirrors cost.
+"""The time of an algorithm, predicted from the quality of a partition: what edges, proxies and mirrors cost.
 
 A part looks at its edges and its proxies, then sends what changed to the parts that share the nodes, as in the BSP
 model (Valiant, 1990): work, plus bytes over the rate of the link, plus a latency for each partner, of whatever has
-the most. The constants are those of a round in which every label changes, so they rank policies, and say nothing of
-the number of rounds, which hardly depends on the policy.
+the most. It is the time in which every label changes once: in PageRank an iteration, in a search all of it. So it
+ranks policies; how often labels change hardly depends on the policy.
 """
 
 from dataclasses import dataclass
@@ -15,31 +15,35 @@ from cusp.estimates.quality import Quality
 
 
 class Demand(NamedTuple):
-    """What a round of an algorithm costs: nanoseconds of one thread for an edge and a proxy; bytes of a label."""
+    """What an algorithm costs until every label has changed once.
+
+    Nanoseconds of one thread for an edge and a proxy; bytes that a mirror's label is sent with; rounds that it takes.
+    """
 
     edge_ns: float
     proxy_ns: float
-    label_bytes: int
+    label_bytes: float
+    rounds: int
 
 
 class Machine(NamedTuple):
-    """What an exchange costs: nanoseconds of one thread for each label of a mirror, seconds for each partner."""
+    """What an exchange costs: nanoseconds of one thread for each byte of a mirror; seconds for each partner."""
 
-    mirror_ns: float
+    byte_ns: float
     partner_s: float
 
 
-# As fitted to runs on CPUs (benchmarks/pays.jsonl, `python -m scripts.bench pays`).
+# As fitted to runs on 16 cores (benchmarks/pays.jsonl). Of a search, few labels are sent: most mirrors change alone.
 DEMANDS = {
-    "bfs": Demand(0.3, 10.0, 4),
-    "sssp": Demand(2.5, 15.0, 4),
-    "cc": Demand(1.0, 10.0, 4),
-    "pagerank": Demand(2.2, 10.0, 8),
+    "bfs": Demand(0.3, 4.0, 0.5, 8),
+    "sssp": Demand(2.5, 15.0, 8.0, 8),
+    "cc": Demand(0.3, 12.0, 8.0, 3),
+    "pagerank": Demand(2.2, 10.0, 8.0, 1),
 }
-USUAL = "pagerank"  # stands for algorithms that are not here: every label changes in every round
-SHARED = Machine(8.0, 3e-6)  # ranks of one host
-LINKED = Machine(8.0, 60e-6)  # over TCP
-PEERS = Machine(8.0, 15e-6)  # GPUs of one host
+USUAL = "pagerank"  # stands for algorithms that are not here
+SHARED = Machine(1.0, 2e-6)  # ranks of one host
+LINKED = Machine(1.0, 10e-6)  # over TCP
+PEERS = Machine(1.0, 15e-6)  # GPUs of one host
 GPU_CORES = 300  # an H200 does as much as so many threads of these CPUs (PageRank of kron24)
 
 
@@ -64,8 +68,8 @@ class Hosts:
     gpus: bool = False
 
 
-class Round(NamedTuple):
-    """Predicted seconds of a round: looking at edges and nodes, exchanging labels in memory, and over the network."""
+class Prediction(NamedTuple):
+    """Predicted seconds of :func:`predict`: looking at edges and nodes, exchanging labels in memory, and over the network."""
 
     work: float
     exchange: float
@@ -82,16 +86,17 @@ class Round(NamedTuple):
         return f"{1e3 * self.seconds:.3g} ms ({shown})"
 
 
-def predict_round(quality: Quality, algorithm: str, hosts: Hosts) -> Round:
-    """How long a round takes of an algorithm on a partition, if all labels change in it.
+def predict(quality: Quality, algorithm: str, hosts: Hosts) -> Prediction:
+    """How long an algorithm takes on a partition until all labels have changed once.
 
-    Hosts with more parts than cores work for as long as their cores need for all of them.
+    Hosts with more parts than cores work for as long as their cores need for all of them. Labels of mirrors with
+    in-edges travel to the master, then the master's to mirrors with out-edges: each of the two is an exchange.
     """
     demand = DEMANDS.get(algorithm, DEMANDS[USUAL])
+    between = LINKED if hosts.number > 1 else PEERS if hosts.gpus else SHARED
     parts = quality.masters.size
     host = np.arange(parts) * hosts.number // parts
-    shared = np.bincount(host, minlength=hosts.number)  # parts of each host
-    threads = np.maximum(1, hosts.cores // shared)[host]
+    threads = np.maximum(1, hosts.cores // np.bincount(host, minlength=hosts.number))[host]
 
     def slowest(nanoseconds: np.ndarray) -> float:
         """Seconds of the slowest part, or of all cores of the slowest host."""
@@ -99,18 +104,17 @@ def predict_round(quality: Quality, algorithm: str, hosts: Hosts) -> Round:
         return float(max((nanoseconds / threads).max(), of_cores.max())) / 1e9
 
     work = slowest(quality.edges * demand.edge_ns + quality.proxies * demand.proxy_ns)
+    exchange = network = 0.0
     of_mirrors = np.maximum(quality.mirrors.sum(axis=1), 1)
-    reduced, broadcast = (  # labels that travel between a mirror's part (row) and its master's (column)
-        quality.mirrors * (some / of_mirrors)[:, None] for some in (quality.mirrors_in, quality.mirrors_out)
-    )
-    labels = reduced + broadcast
-    between = LINKED if hosts.number > 1 else PEERS if hosts.gpus else SHARED
-    partners = float(quality.partners.max(initial=0))
-    exchange = slowest((labels.sum(axis=0) + labels.sum(axis=1)) * between.mirror_ns) + partners * between.partner_s
-    network = 0.0
-    for traffic in (reduced, broadcast.T) if hosts.number > 1 else ():
-        by_host = np.zeros((hosts.number, hosts.number))
-        np.add.at(by_host, (host[:, None], host[None, :]), traffic)
-        np.fill_diagonal(by_host, 0)
-        network += max(by_host.sum(axis=0).max(), by_host.sum(axis=1).max()) * demand.label_bytes / hosts.link
-    return Round(work, exchange, network)
+    for sent in (quality.mirrors_in, quality.mirrors_out):
+        labels = quality.mirrors * (sent / of_mirrors)[:, None]  # of mirrors on a part (row) by the master's (column)
+        if not labels.any():
+            continue
+        exchange += slowest((labels.sum(axis=0) + labels.sum(axis=1)) * demand.label_bytes * between.byte_ns)
+        exchange += demand.rounds * float(quality.partners.max()) * between.partner_s
+        between_hosts = np.zeros((hosts.number, hosts.number))
+        np.add.at(between_hosts, (host[:, None], host[None, :]), labels)
+        np.fill_diagonal(between_hosts, 0)
+        busiest = max(between_hosts.sum(axis=0).max(), between_hosts.sum(axis=1).max())
+        network += float(busiest) * demand.label_bytes / hosts.link
+    return Prediction(work, exchange, network)

@@ -28,6 +28,9 @@ KNOWN_EVERYWHERE = (
     "share", "pick",
 )  # fmt: skip
 KNOWN = sys.stdlib_module_names | {"numpy", "numba", "builtins"}  # their functions count by name
+STORING = ("STORE_SUBSCR", "STORE_SLICE", "STORE_ATTR", "DELETE_")
+# of arrays, and functions of NumPy, that change what is in an array
+CHANGING = {"fill", "sort", "put", "itemset", "at", "copyto", "putmask", "fill_diagonal", "shuffle"}
 OURS = ("cusp.errors", "cusp.runtime")  # likewise: what is kept there changes while a program runs
 
 
@@ -52,8 +55,8 @@ class Uses:
         A rule looks at facts about neighbours, or at masters that are not computed.
     target, target_master : bool
         The edge rule looks at the target of an edge or its state; at the master of the target.
-    estate : bool
-        The edge rule looks at its state.
+    estate, changes : bool
+        The edge rule looks at its state; it may change it.
     """
 
     computed: bool
@@ -66,6 +69,7 @@ class Uses:
     target: bool
     target_master: bool
     estate: bool
+    changes: bool
 
 
 def uses_of(policy: Policy) -> Uses:
@@ -104,6 +108,7 @@ def uses_of(policy: Policy) -> Uses:
         target=bool({"dst", "dst_master", "estate"} & edge),
         target_master="dst_master" in edge,
         estate="estate" in edge,
+        changes="estate" in edge and _may_change(policy.edge),
     )
 
 
@@ -116,6 +121,13 @@ def arguments_used(rule: Callable) -> set[int]:
 def attributes_used(rule: Callable) -> set[str]:
     """Attributes and methods that a rule and the functions that it calls look at, of ``prop`` and of anything else."""
     return {name for function in functions_of(rule) for name in _loaded(function, "LOAD_ATTR", "LOAD_METHOD")}
+
+
+def _may_change(rule: Callable) -> bool:
+    """Whether a rule, or a function that it calls, stores into anything or calls what may."""
+    codes = (code for function in functions_of(rule) for code in codes_of(function.__code__))
+    stored = any(step.opname.startswith(STORING) for code in codes for step in dis.get_instructions(code))
+    return stored or bool(CHANGING & attributes_used(rule))
 
 
 def helpers_of(rule: Callable) -> dict[str, FunctionType]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cusp.errors import OptionError, forgiven, together
-from cusp.estimates.cost import GPU_CORES, Hosts, predict_round
+from cusp.estimates.cost import GPU_CORES, Hosts, predict
 from cusp.estimates.estimate import estimate
 from cusp.input.edge_slice import EdgeSlice, read_slice
 from cusp.input.graph_file import GraphHeader
@@ -72,7 +72,7 @@ def chosen_policy(
         found = []
         for each in compiled:
             quality = estimate(edges, each, parts, options.split, comm, max(1, header.num_nodes // SAMPLED)).quality
-            found.append(predict_round(quality, options.purpose, hosts))
+            found.append(predict(quality, options.purpose, hosts))
     best = best_of([each.seconds for each in found])
     others = sorted((each.seconds, name) for name, each in zip(CANDIDATES, found) if each is not found[best])
     listed = ", ".join(f"{name} {1e3 * seconds:.3g}" for seconds, name in others)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from cusp.errors import OptionError, together
-from cusp.estimates.cost import DEMANDS, Hosts, predict_round
+from cusp.estimates.cost import DEMANDS, Hosts, predict
 from cusp.estimates.estimate import estimate
 from cusp.estimates.plot import check_plot, megabytes, plot_comparison, short_name
 from cusp.input.edge_slice import EdgeSlice, read_slice
@@ -161,7 +161,7 @@ def _measure(
             seconds = comm.allreduce(watch.seconds["estimate"], MPI.MAX)
             row = {"policy": rules.policy.name, "seconds": seconds, "cut_edges": result.cut_edges}
             if options.purpose:
-                predicted = predict_round(result.quality, options.purpose, hosts)
+                predicted = predict(result.quality, options.purpose, hosts)
                 row |= {"for": options.purpose, "hosts": hosts.number, "round_ms": 1e3 * predicted.seconds}
                 row |= {f"{part}_ms": 1e3 * seconds for part, seconds in predicted._asdict().items()}
             figures.append(row | result.quality.summary())

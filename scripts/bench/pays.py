@@ -84,7 +84,7 @@ def measure(graph: Path, ranks: int, options: argparse.Namespace) -> list[dict[s
 
 def predicted(rows: list[dict[str, Any]], graph: Path, options: argparse.Namespace) -> Iterable[dict[str, Any]]:
     """The rows with what a round is predicted to take, as ``--policy auto`` predicts it."""
-    from cusp.estimates.cost import Hosts, predict_round
+    from cusp.estimates.cost import Hosts, predict
     from cusp.estimates.estimate import estimate
     from cusp.input.edge_slice import read_slice
     from cusp.policies import load_policy
@@ -99,7 +99,7 @@ def predicted(rows: list[dict[str, Any]], graph: Path, options: argparse.Namespa
         hosts = Hosts(parts, max(1, cores // parts), num_rate(options.rate)) if options.rate else Hosts(1, cores, 1.0)
         if policy not in qualities:
             qualities[policy] = estimate(edges, load_policy(policy), parts, "edges", MPI.COMM_SELF, one_in).quality
-        yield row | {"predicted_ms": 1e3 * predict_round(qualities[policy], row["app"], hosts).seconds}
+        yield row | {"predicted_ms": 1e3 * predict(qualities[policy], row["app"], hosts).seconds}
 
 
 def cells(rows: list[dict[str, Any]]) -> dict[tuple, dict[str, dict[str, Any]]]:

@@ -14,7 +14,7 @@ from cusp.apps.bfs import APP as BFS
 from cusp.apps.graph500.__main__ import main as graph500
 from cusp.apps.harness import main as run_app
 from cusp.errors import OptionError, PolicyError
-from cusp.estimates.cost import Hosts, predict_round
+from cusp.estimates.cost import Hosts, predict
 from cusp.estimates.estimate import estimate
 from cusp.estimates.quality import Quality
 from cusp.input.edge_slice import read_slice
@@ -37,27 +37,27 @@ def quality(parts: int, edges: int = 10**6, mirrors: int = 10**4) -> Quality:
 
 def test_a_round():
     """Work by what each part and each host has; bytes over the link of the busiest host."""
-    alone = predict_round(quality(4), "pagerank", ONE_HOST)
+    alone = predict(quality(4), "pagerank", ONE_HOST)
     assert alone.network == 0 and alone.work > alone.exchange > 0
-    assert predict_round(quality(4, edges=2 * 10**6), "pagerank", ONE_HOST).work > 1.5 * alone.work
-    assert predict_round(quality(4, mirrors=10**5), "pagerank", ONE_HOST).exchange > 5 * alone.exchange
-    few_cores = predict_round(quality(4), "pagerank", Hosts(1, 1, 1e9))
+    assert predict(quality(4, edges=2 * 10**6), "pagerank", ONE_HOST).work > 1.5 * alone.work
+    assert predict(quality(4, mirrors=10**5), "pagerank", ONE_HOST).exchange > 5 * alone.exchange
+    few_cores = predict(quality(4), "pagerank", Hosts(1, 1, 1e9))
     assert few_cores.work == pytest.approx(4 * alone.work)
-    many_cores = predict_round(quality(4), "pagerank", Hosts(1, 16, 1e9))
+    many_cores = predict(quality(4), "pagerank", Hosts(1, 16, 1e9))
     assert many_cores.work == pytest.approx(alone.work / 4)
-    apart = predict_round(quality(4), "pagerank", Hosts(4, 1, 1e6))
+    apart = predict(quality(4), "pagerank", Hosts(4, 1, 1e6))
     assert apart.network == pytest.approx(3 * 10**4 * 8 / 1e6)  # what a host sends, once
-    assert predict_round(quality(4), "bfs", Hosts(4, 1, 1e6)).network == pytest.approx(apart.network / 2)
-    paired = predict_round(quality(4), "pagerank", Hosts(2, 2, 1e6))
+    assert predict(quality(4), "bfs", Hosts(4, 1, 1e6)).network == pytest.approx(apart.network / 2)
+    paired = predict(quality(4), "pagerank", Hosts(2, 2, 1e6))
     assert paired.network == pytest.approx(4 * 10**4 * 8 / 1e6)  # two parts of a host, each to two of the other
-    assert predict_round(quality(4), "someones", ONE_HOST) == alone
+    assert predict(quality(4), "someones", ONE_HOST) == alone
     assert "ms" in str(alone) and "network" not in str(alone)
 
 
 def test_uneven_parts_count_by_the_largest():
     even = quality(4)
     uneven = replace(even, edges=np.array([1, 1, 1, 37]) * 10**5)
-    assert predict_round(uneven, "sssp", ONE_HOST).work > 2 * predict_round(even, "sssp", ONE_HOST).work
+    assert predict(uneven, "sssp", ONE_HOST).work > 2 * predict(even, "sssp", ONE_HOST).work
 
 
 def test_the_first_of_those_that_are_alike():

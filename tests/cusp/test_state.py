@@ -10,10 +10,13 @@ import parts
 import pytest
 import ranks
 
+from cusp import assign_edges
 from cusp.errors import PolicyError
 from cusp.partitioner import partition_graph
 from cusp.policies import Policy, load_policy
+from cusp.policies.inspect_rules import uses_of
 from cusp.policies.state import combine_state, copy_state, make_state, start_state
+from cusp.runtime.threads import in_parallel, ranges_of_any_size
 
 SIZE = ranks.COMM.size
 State = namedtuple("State", "added largest smallest own")
@@ -279,3 +282,54 @@ def test_state_of_different_sizes(comm):
         start_state(lambda prop: One(np.zeros(comm.rank + 1)), None, policy, comm)
     alone = replace(policy, combine={"load": "local"})
     assert start_state(lambda prop: One(np.zeros(comm.rank + 1)), None, alone, comm)[0].load.size == comm.rank + 1
+
+
+LOOKS = """
+import numpy as np
+from collections import namedtuple
+
+State = namedtuple("State", "color")
+combine = {"color": "local"}
+
+def make_estate(prop):
+    return State(np.arange(prop.num_places) % 7)
+
+def get_edge_owner(prop, src, dst, src_master, dst_master, estate):
+    return (estate.color[prop.place(src)] + 3 * color_of(prop, dst, estate)) % prop.num_parts
+
+def color_of(prop, node, estate):
+    return estate.color[prop.place(node)]
+"""
+HELPER_STORES = LOOKS.replace("    return estate.color[", "    estate.color[0] += 1\n    return estate.color[")
+METHOD_FILLS = LOOKS.replace("    return (estate", "    estate.color[:1].fill(3)\n    return (estate")
+
+
+@pytest.mark.parametrize(
+    ("text", "changes"), [(LOOKS, False), (HELPER_STORES, True), (METHOD_FILLS, True), (EDGES, True)]
+)
+def test_who_changes_state(text, changes):
+    """Found in the rule and in what it calls."""
+    assert uses_of(load_policy(parts.user_file(text))).changes == changes
+
+
+@pytest.mark.parametrize(("name", "changes"), [("hep", False), ("2ps", True), ("hdrf", True), ("oec", False)])
+def test_who_of_ours_changes_state(name, changes):
+    assert uses_of(load_policy(name)).changes == changes
+
+
+@pytest.mark.mpi
+def test_state_that_only_is_looked_at(comm, shared_tmp, monkeypatch):
+    """All threads ask such a rule, without rounds, with the same result."""
+    graph = graphs.random_directed(3000, 20_000)
+    path, policy = graphs.write(shared_tmp / "g.h5", graph), load_policy(parts.user_file(LOOKS))
+    alone = partition_graph(path, policy, comm)
+    monkeypatch.setenv("CUSP_THREADS", "3")
+    asked: list[int] = []
+    monkeypatch.setattr(
+        assign_edges, "in_parallel", lambda ask, spans: asked.append(len(spans)) or in_parallel(ask, spans)
+    )
+    with ranges_of_any_size():
+        together = partition_graph(path, policy, comm)
+    assert len(asked) == 1 and asked[0] > 1
+    assert np.array_equal(alone.gids, together.gids) and np.array_equal(alone.targets, together.targets)
+    parts.check_partition(together, graph)

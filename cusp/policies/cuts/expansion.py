@@ -89,16 +89,14 @@ def get_master(prop, node, state, masters):  # type: ignore[no-untyped-def]
 
 
 def get_edge_owner(prop, src, dst, src_master, dst_master, state):  # type: ignore[no-untyped-def]
-    """The first part in whose region both ends are."""
+    """The first part in whose region both ends are: a hub is in none of ``state``, and counts as in all."""
+    part = _first_common(state.regions, prop.place(src), prop.place(dst))
+    if part >= 0:
+        return part
     mine, theirs = prop.total_degree(src), prop.total_degree(dst)
     if mine > prop.threshold and theirs > prop.threshold:
         return prop.pick(scramble(src if mine < theirs or (mine == theirs and src < dst) else dst))
-    if mine > prop.threshold:
-        return dst_master
-    if theirs > prop.threshold:
-        return src_master
-    part = _first_common(state.regions, prop.place(src), prop.place(dst))
-    return src_master if part < 0 else part
+    return dst_master if mine > prop.threshold else src_master
 
 
 def _no_ends(prop):  # type: ignore[no-untyped-def]
