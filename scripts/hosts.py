@@ -102,7 +102,10 @@ class Hosts:
         each, folder = -(-ranks // self.count), self._folder.name
         addresses = [f"{NETWORK}{host}" for host in range(1, self.count + 1)]
         if mpirun.is_open_mpi():
-            parameters = {"plm": "rsh", "plm_rsh_agent": f"{folder}/launcher"}  # even where an image says: no other host
+            parameters = {
+                "plm": "rsh",
+                "plm_rsh_agent": f"{folder}/launcher",
+            }  # even where an image says: no other host
             parameters |= {"btl_tcp_if_include": LINK, "oob_tcp_if_include": LINK}
             options = [word for name, value in parameters.items() for word in ("--mca", name, value)]
             options += ["--host", ",".join(f"{address}:{each}" for address in addresses), "--bind-to", "none"]

@@ -69,7 +69,7 @@ class Hosts:
 
 
 class Prediction(NamedTuple):
-    """Predicted seconds of :func:`predict`: looking at edges and nodes, exchanging labels in memory, and over the network."""
+    """Predicted seconds: looking at edges and nodes, exchanging labels in memory, and over the network."""
 
     work: float
     exchange: float

@@ -1,4 +1,4 @@
-"""``--policy auto``: the policy with which a round of the algorithm is predicted to take the least time."""
+"""``--policy auto``: the policy with which the algorithm is predicted to take the least time."""
 
 import argparse
 import os
@@ -77,9 +77,8 @@ def chosen_policy(
     others = sorted((each.seconds, name) for name, each in zip(CANDIDATES, found) if each is not found[best])
     listed = ", ".join(f"{name} {1e3 * seconds:.3g}" for seconds, name in others)
     line = (
-        f"policy {AUTO}: {CANDIDATES[best]}, with which a round{f' of {options.purpose}' * bool(options.purpose)} "
-        f"in which all labels change is predicted to take {found[best]}; {listed}; "
-        f"chosen in {watch.seconds['choose']:.2f} s"
+        f"policy {AUTO}: {CANDIDATES[best]}, with which all labels{f' of {options.purpose}' * bool(options.purpose)} "
+        f"are predicted to change once in {found[best]}; {listed}; chosen in {watch.seconds['choose']:.2f} s"
     )
     return replace(candidates[best], shares=policy.shares), [line]
 

@@ -43,7 +43,7 @@ class Column(NamedTuple):
     show: Callable[[float], str]
 
 
-PREDICTED = Column("round_ms", "ms/round", 9, megabytes)  # if it was asked for
+PREDICTED = Column("predicted_ms", "ms", 8, megabytes)  # if it was asked for
 COLUMNS = (
     Column("replication", "replication", 12, "{:.3f}".format),
     Column("node_balance", "nodes", 7, "{:.2f}".format),
@@ -71,7 +71,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_foreign_options(parser.add_argument_group("files of other formats"))
     add_policy_options(parser)
     add = parser.add_argument_group("prediction").add_argument
-    text = f"predict the time of a round in which all labels change: {', '.join(DEMANDS)}, or another name"
+    text = f"predict the time in which all labels change once, of {', '.join(DEMANDS)}, or any other"
     add("--for", dest="purpose", metavar="APP", help=text)
     add("--hosts", type=positive, default=1, metavar="H", help="hosts that the parts are divided among (default: 1)")
     add("--cores", type=positive, metavar="C", help="cores of each host (default: those of this one)")
@@ -162,7 +162,7 @@ def _measure(
             row = {"policy": rules.policy.name, "seconds": seconds, "cut_edges": result.cut_edges}
             if options.purpose:
                 predicted = predict(result.quality, options.purpose, hosts)
-                row |= {"for": options.purpose, "hosts": hosts.number, "round_ms": 1e3 * predicted.seconds}
+                row |= {"for": options.purpose, "hosts": hosts.number, "predicted_ms": 1e3 * predicted.seconds}
                 row |= {f"{part}_ms": 1e3 * seconds for part, seconds in predicted._asdict().items()}
             figures.append(row | result.quality.summary())
     report.progress(comm.rank, "")
@@ -170,20 +170,20 @@ def _measure(
 
 
 def comparison_table(graph: str, parts: int, num_edges: int, figures: list[dict], algorithm: str | None = None) -> str:
-    """A line for each policy, by what they send, or by the predicted time of a round of an algorithm.
+    """A line for each policy, by what they send, or by the time that is predicted for an algorithm.
 
     The best of each column is marked, unless all are the same.
     """
     columns = (PREDICTED, *COLUMNS) if algorithm else COLUMNS
     rows = [entry | {"cut": entry["cut_edges"] / max(num_edges, 1)} for entry in figures]
-    rows.sort(key=lambda entry: (entry.get("round_ms", 0), entry["mb_a_round"], entry["replication"]))
+    rows.sort(key=lambda entry: (entry.get("predicted_ms", 0), entry["mb_a_round"], entry["replication"]))
     shown = {column.key: [column.show(entry[column.key]) for entry in rows] for column in columns}
     best = {column.key: column.show(min(entry[column.key] for entry in rows)) for column in columns}
     names = [short_name(entry["policy"]) for entry in rows]
     first = max(FIRST, *map(len, names))
     before = first + sum(column.width for column in columns[: columns.index(COLUMNS[1])])
     balance = sum(column.width for column in COLUMNS[1:4])
-    order = f"predicted ms/round of {algorithm}" if algorithm else "MB/round"
+    order = f"the ms in which all labels of {algorithm} change once, as predicted" if algorithm else "MB/round"
     lines = [
         f"{graph} in {parts} part{'s' * (parts > 1)}, estimated, by {order}; best marked *",
         f"{'':<{before}}{'largest part / mean of':^{balance}}".rstrip(),
