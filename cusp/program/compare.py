@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from cusp.errors import OptionError, together
-from cusp.estimates.cost import DEMANDS, Hosts, predict
+from cusp.estimates.cost import DEMANDS, USUAL, Hosts, predict
 from cusp.estimates.estimate import estimate
 from cusp.estimates.plot import check_plot, megabytes, plot_comparison, short_name
 from cusp.input.edge_slice import EdgeSlice, read_slice
@@ -96,6 +96,8 @@ def compare(comm: MPI.Intracomm, argv: list[str]) -> int:
         compiled = {parts: [compile_policy(policy) for policy in _policies(options, parts)] for parts in sizes}
         hosts = _hosts(options, sizes)
     header, edges = open_graph(comm, options)
+    if options.purpose and options.purpose not in DEMANDS:
+        report.warn(comm.rank, f"--for {options.purpose}: what it costs was never measured; predicted as {USUAL}")
     figures = _measure(comm, options, header, edges, compiled, hosts)
     for parts in sizes:
         some = [entry for entry in figures if entry["parts"] == parts]

@@ -25,7 +25,7 @@ from scripts.bench.shared.graphs import FILES, folder, kronecker, published
 from scripts.bench.shared.rows import add_file_options, call, keep, kept, table
 
 ONCE = [*(name for name in POLICIES if name != "map"), *MODULES]
-AGAIN, PASSES = ["fec", "ldg", "2ps"], 5  # policies that gain by a second look
+AGAIN = ["fec", "ldg", "2ps"]  # policies that gain by a second look
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -35,6 +35,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--graphs", type=lambda text: text.split(","), default=known, help=f"default: {','.join(known)}"
     )
     parser.add_argument("--parts", type=numbers, default=[4, 16, 64], help="default: 4,16,64")
+    parser.add_argument(
+        "--policies", type=lambda text: text.split(","), default=ONCE, help="with commas (default: all)"
+    )
+    parser.add_argument("--passes", type=int, default=5, help="of policies that gain by them (default: 5)")
     parser.add_argument("--ranks", type=int, default=2, help="MPI ranks that evaluate the rules (default: 2)")
     parser.add_argument("--markdown", action="store_true", help="print the table as docs/policies.md has it")
     add_file_options(parser, "quality", show=True)
@@ -68,8 +72,9 @@ def measure(name: str, target: Path, options: argparse.Namespace) -> list[dict]:
     else:
         graph = symmetric = kronecker(options.data, int(name.removeprefix("kron")))
     base = {"graph": name, "ranks": options.ranks, "commit": commit(), "offline": None}
-    rows = compare(graph, ONCE, options.parts, options.ranks, base | {"passes": 1})
-    rows += compare(graph, AGAIN, options.parts, options.ranks, base | {"passes": PASSES})
+    rows = compare(graph, options.policies, options.parts, options.ranks, base | {"passes": 1})
+    if again := [name for name in AGAIN if name in options.policies]:
+        rows += compare(graph, again, options.parts, options.ranks, base | {"passes": options.passes})
     if importlib.util.find_spec("pymetis") is None:
         print("  METIS is left out: pip install pymetis", file=sys.stderr)
         return rows

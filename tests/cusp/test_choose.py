@@ -150,6 +150,14 @@ def test_compare_for(comm, shared_tmp, skewed, capfd):
 
 
 @pytest.mark.mpi
+def test_compare_for_what_was_never_measured(comm, local, capfd):
+    main(comm, ["compare", local, "--policies", "oec,cvc", "--for", "someones"])
+    comm.Barrier()
+    if comm.rank == 0:
+        assert "--for someones: what it costs was never measured; predicted as pagerank" in capfd.readouterr().err
+
+
+@pytest.mark.mpi
 @pytest.mark.parametrize(
     ("words", "said"),
     [(["compare", "--hosts", "2"], "add --for APP"), (["compare", "--cores", "2"], "add --for APP"),
