@@ -102,7 +102,7 @@ def get_master(prop, node, state, masters):  # type: ignore[no-untyped-def]
     here = prop.place(node)
     if prop.degrees[here] == 0:
         return prop.reader(node)
-    own = _collect(prop, node, here, state, masters)
+    own = _collect(prop, node, here, state)
     first = _first_part(prop, state, here, own, masters[node])
     left = _keep_lacking(state, first, own)
     while left:
@@ -120,17 +120,15 @@ def get_master(prop, node, state, masters):  # type: ignore[no-untyped-def]
     return first
 
 
-def _collect(prop, node, here, state, masters):  # type: ignore[no-untyped-def]
-    """List the neighbours of higher degree. In a later pass, a node has edges where the others were put before."""
-    own, mine, again = 0, prop.degrees[here], masters[node] >= 0
+def _collect(prop, node, here, state):  # type: ignore[no-untyped-def]
+    """List the neighbours of higher degree; return their number."""
+    own, mine = 0, prop.degrees[here]
     for other in prop.all_neighbors(node):
         there = prop.place(other)
         theirs = prop.degrees[there]
         if mine < theirs or (mine == theirs and node > other):
             state.ends[own] = there
             own += 1
-        elif again:
-            _mark(state.replicas, here, masters[other])
     return own
 
 
