@@ -60,15 +60,15 @@ for edges in [edges for expression in json.loads(sys.argv[2]) for edges in passe
     text = source("cusp/apps/operators/expressions/edges.cuh", text_of(edges), **defines_of(edges))
     found.append((edges.title, text))
     if way_of(edges) == "push_queue":
-        found.append((f"{edges.title}, all rounds", relaxing(edges, Priority((), "value", "Value", True), "1")))
+        found.append(("all rounds of an operator", relaxing(edges, Priority((), "value", "Value", True), "1")))
 for dtype in "i4", "u4", "i8", "f4", "f8":
     operator = EdgeOperator("min(best, weight)", "dst.best", "src.seen", priority="-best * rate + src.near % 7")
     given = {"best": Label(part, dtype, 0, MAX), "seen": np.zeros(4, "b1"), "near": np.zeros(4, "i2"), "rate": 0.5}
     binding = Binding(operator, part, given)
     edges, priority = binding.edges("src", True), binding.priority()
-    found.append((f"drain of {dtype}", relaxing(edges, priority)))
+    found.append(("drain", relaxing(edges, priority)))
     for resident in ("1", "2") if dtype in ("i4", "f8") else ():
-        found.append((f"peers' drain of {dtype}", relaxing(edges, priority, resident, True)))
+        found.append(("peers' drain", relaxing(edges, priority, resident, True)))
 print(json.dumps([(*variant, OPTIONS) for variant in found]))
 """
 PUSH_ALL, PUSH_QUEUE, PULL, PULL_FILTERED = ("src", False), ("src", True), ("dst", False), ("dst", True)

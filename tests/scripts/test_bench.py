@@ -13,7 +13,7 @@ import ranks
 
 from cusp.commands.generate import main as generate
 from scripts.bench import __main__ as bench
-from scripts.bench import algorithms, cpu
+from scripts.bench import algorithms, cpu, pays
 from scripts.bench.shared.rows import read_rows, table
 
 
@@ -104,6 +104,28 @@ def test_start(monkeypatch, tmp_path, capsys):
     assert [line.split()[:4] for line in capsys.readouterr().out.splitlines()[-2:]] == [
         ["kron7", "bfs", "cpu", "ours"], ["kron7", "bfs", "cpu", "scipy"],
     ]  # fmt: skip
+
+
+@pytest.mark.limit(300)
+def test_pays(monkeypatch, tmp_path, capsys):
+    """A row for each policy and algorithm, with a prediction; a cell says what auto takes, and the picture is drawn."""
+    rows = tmp_path / "rows.jsonl"
+    common = ("pays", "--data", tmp_path, "--rows", rows)
+    few = ("--policies", "oec,dbh,hep", "--apps", "bfs,cc", "--trials", "1", "--sources", "1")
+    run(monkeypatch, *common, "--graphs", "kron8", "--ranks", "2", *few)
+    found = {(row["app"], row["policy"]): row for row in read_rows(rows)}
+    assert found.keys() == {(app, policy) for app in ("bfs", "cc") for policy in ("oec", "dbh", "hep")}
+    assert all(row["predicted_ms"] > 0 and row["link"] is None and row["ranks"] == 2 for row in found.values())
+    out = capsys.readouterr().out
+    for app in ("bfs", "cc"):
+        [cell] = [line.split() for line in out.splitlines() if line.split()[:4] == ["kron8", "2", "memory", app]]
+        taken, over = cell[-2:]
+        assert taken in ("oec", "dbh")  # hep is none of the candidates
+        best = min(found[app, policy]["ms"] for policy in ("oec", "dbh"))
+        assert float(over) == pytest.approx(found[app, taken]["ms"] / best, abs=0.01)
+    monkeypatch.setattr(pays, "PICTURE", tmp_path / "pays.svg")
+    run(monkeypatch, *common, "--show")
+    assert "kron8, one host" in (tmp_path / "pays.svg").read_text()
 
 
 @pytest.mark.slow
