@@ -9,12 +9,15 @@
 
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 os.environ.setdefault("CUSP_DEVICE", "cpu")  # before any import: also for the programs that tests start
 os.environ.setdefault("CUSP_THREADS", "1")  # they share the cores with other tests and ranks
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as in jobs of a shell's background: programs would inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # isort: split
 import ranks  # first of ours: prepares the process before anything imports numba
