@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -125,9 +126,25 @@ def attributes_used(rule: Callable) -> set[str]:
 
 def _may_change(rule: Callable) -> bool:
     """Whether a rule, or a function that it calls, stores into anything or calls what may."""
-    codes = (code for function in functions_of(rule) for code in codes_of(function.__code__))
+    functions = functions_of(rule)
+    codes = (code for function in functions for code in codes_of(function.__code__))
     stored = any(step.opname.startswith(STORING) for code in codes for step in dis.get_instructions(code))
-    return stored or bool(CHANGING & attributes_used(rule))
+    return stored or bool(CHANGING & attributes_used(rule)) or any(map(_calls_a_library, functions))
+
+
+def _calls_a_library(function: Callable) -> bool:
+    """Whether a function calls one of a library, which may write into what it gets: ``np.add(a, b, a)``; types may not.
+
+    What is neither a global nor an attribute of one, as ``len``, is of Python itself.
+    """
+    found = [value for _, value in outside(function) if not isinstance(value, ModuleType)]
+    for code in codes_of(function.__code__):
+        for step, after in pairwise(dis.get_instructions(code)):
+            module = function.__globals__.get(step.argval) if step.opname == "LOAD_GLOBAL" else None
+            if isinstance(module, ModuleType) and after.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+                found.append(getattr(module, after.argval, None))
+    return any(isinstance(value, ModuleType) or (callable(value) and not isinstance(value, type) and _is_known(value))
+               for value in found)  # fmt: skip
 
 
 def helpers_of(rule: Callable) -> dict[str, FunctionType]:

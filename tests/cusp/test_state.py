@@ -301,11 +301,23 @@ def color_of(prop, node, estate):
     return estate.color[prop.place(node)]
 """
 HELPER_STORES = LOOKS.replace("    return estate.color[", "    estate.color[0] += 1\n    return estate.color[")
+CALL_WRITES = LOOKS.replace("    return (estate", "    np.add(estate.color, 1, estate.color)\n    return (estate")
+CALLED_BY_NAME = CALL_WRITES.replace("import numpy as np\n", "import numpy as np\nfrom numpy import add\n").replace(
+    "np.add", "add"
+)
 METHOD_FILLS = LOOKS.replace("    return (estate", "    estate.color[:1].fill(3)\n    return (estate")
 
 
 @pytest.mark.parametrize(
-    ("text", "changes"), [(LOOKS, False), (HELPER_STORES, True), (METHOD_FILLS, True), (EDGES, True)]
+    ("text", "changes"),
+    [
+        (LOOKS, False),
+        (HELPER_STORES, True),
+        (METHOD_FILLS, True),
+        (CALL_WRITES, True),
+        (CALLED_BY_NAME, True),
+        (EDGES, True),
+    ],
 )
 def test_who_changes_state(text, changes):
     """Found in the rule and in what it calls."""
