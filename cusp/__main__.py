@@ -109,8 +109,8 @@ def partition_as_chosen(comm: MPI.Intracomm, options: argparse.Namespace) -> Non
     report.say(comm.rank, report.describe_graph(options.graph, header, edges is not None and edges.names is not None))
     placement = choose_device("cpu" if options.dry_run else options.device, comm, options.threads)
     policy, why = chosen_policy(policy, options, header, edges, placement, parts, comm)
-    for line in why:
-        report.say(comm.rank, line)
+    if why:
+        report.say(comm.rank, why)
     if options.dry_run:
         with together(comm):
             policy = given_shares(policy, options.shares, parts)

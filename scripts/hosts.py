@@ -102,10 +102,8 @@ class Hosts:
         each, folder = -(-ranks // self.count), self._folder.name
         addresses = [f"{NETWORK}{host}" for host in range(1, self.count + 1)]
         if mpirun.is_open_mpi():
-            parameters = {
-                "plm": "rsh",
-                "plm_rsh_agent": f"{folder}/launcher",
-            }  # even where an image says: no other host
+            # rsh, even where an image says that there is no other host
+            parameters = {"plm": "rsh", "plm_rsh_agent": f"{folder}/launcher"}
             parameters |= {"btl_tcp_if_include": LINK, "oob_tcp_if_include": LINK}
             options = [word for name, value in parameters.items() for word in ("--mca", name, value)]
             options += ["--host", ",".join(f"{address}:{each}" for address in addresses), "--bind-to", "none"]

@@ -135,10 +135,10 @@ def _settled(
     placement: Placement, comm: MPI.Intracomm,
 ) -> tuple[CompiledPolicy, list[str]]:  # fmt: skip
     """The policy, chosen if it is to be, with the shares of ranks, and lines about both. Collective."""
-    policy, lines = chosen_policy(compiled.policy, options, header, edges, placement, comm.size, comm)
-    policy, line = with_shares(policy, options.shares, header, placement, comm)
+    policy, why = chosen_policy(compiled.policy, options, header, edges, placement, comm.size, comm)
+    policy, shares = with_shares(policy, options.shares, header, placement, comm)
     compiled = compiled if policy is compiled.policy else compile_policy(policy, placement.device)
-    return compiled, [*lines, *([line] if line else [])]
+    return compiled, [line for line in (why, shares) if line]
 
 
 def open_slice(

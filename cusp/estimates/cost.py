@@ -26,7 +26,7 @@ class Demand(NamedTuple):
     rounds: int
 
 
-class Machine(NamedTuple):
+class Exchange(NamedTuple):
     """What an exchange costs: nanoseconds of one thread for each byte of a mirror; seconds for each partner."""
 
     byte_ns: float
@@ -41,14 +41,14 @@ DEMANDS = {
     "pagerank": Demand(2.2, 10.0, 8.0, 1),
 }
 USUAL = "pagerank"  # stands for algorithms that are not here
-SHARED = Machine(1.0, 2e-6)  # ranks of one host
-LINKED = Machine(1.0, 10e-6)  # over TCP
-PEERS = Machine(1.0, 15e-6)  # GPUs of one host
+SHARED = Exchange(1.0, 2e-6)  # ranks of one host
+LINKED = Exchange(1.0, 10e-6)  # over TCP
+PEERS = Exchange(1.0, 15e-6)  # GPUs of one host
 GPU_CORES = 300  # an H200 does as much as so many threads of these CPUs (PageRank of kron24)
 
 
 @dataclass(frozen=True)
-class Hosts:
+class Cluster:
     """Where the parts are: blocks of consecutive ones on hosts of one kind.
 
     Attributes
@@ -86,10 +86,10 @@ class Prediction(NamedTuple):
         return f"{1e3 * self.seconds:.3g} ms ({shown})"
 
 
-def predict(quality: Quality, algorithm: str, hosts: Hosts) -> Prediction:
+def predict(quality: Quality, algorithm: str, hosts: Cluster) -> Prediction:
     """How long an algorithm takes on a partition until all labels have changed once.
 
-    Hosts with more parts than cores work for as long as their cores need for all of them. Labels of mirrors with
+    Cluster with more parts than cores work for as long as their cores need for all of them. Labels of mirrors with
     in-edges travel to the master, then the master's to mirrors with out-edges: each of the two is an exchange.
     """
     demand = DEMANDS.get(algorithm, DEMANDS[USUAL])

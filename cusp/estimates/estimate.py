@@ -49,7 +49,8 @@ def estimate(
     split : str
         The reading split, applied to the parts if there are not as many as ranks, or if they have shares.
     one_in : int
-        Count the mirrors of one in so many nodes, drawn by a hash of their ids, for all. Masters and edges are counted.
+        Count the mirrors of one in so many nodes, drawn by a hash of their ids, and the
+        edges out of them that are cut, for all. Masters and edges of parts are counted.
     """
     with together(comm):
         compiled = compile_policy(policy)

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cusp.errors import OptionError, forgiven, together
-from cusp.estimates.cost import GPU_CORES, Hosts, predict
+from cusp.estimates.cost import GPU_CORES, Cluster, predict
 from cusp.estimates.estimate import estimate
+from cusp.estimates.quality import Quality
 from cusp.input.edge_slice import EdgeSlice, read_slice
 from cusp.input.graph_file import GraphHeader
 from cusp.policies.compile_rules import CompiledPolicy, compile_policy
@@ -46,16 +47,16 @@ def named_policy(options: argparse.Namespace) -> Policy:
 def chosen_policy(
     policy: Policy, options: argparse.Namespace, header: GraphHeader, edges: EdgeSlice | None, placement: Placement,
     parts: int, comm: "Intracomm",
-) -> tuple[Policy, list[str]]:  # fmt: skip
+) -> tuple[Policy, str | None]:  # fmt: skip
     """The same policy or, for ``auto``, the best of the candidates, and a line that says why. Collective.
 
     The rules of each are asked about every edge of the graph file, or of ``edges``, and the mirrors of a sample of the
     nodes are counted.
     """
     if options.policy != AUTO:
-        return policy, []
+        return policy, None
     if parts == 1:
-        return policy, [f"policy {AUTO}: {policy.name}; one part is the same with any"]
+        return policy, f"policy {AUTO}: {policy.name}; one part is the same with any"
     hosts = hosts_of(placement, comm)
     with together(comm):
         candidates = [load_policy(name, **policy_parameters(options)) for name in CANDIDATES]
@@ -69,10 +70,8 @@ def chosen_policy(
             edges = read_slice(header.path, comm, options.split, weights=False)
         else:
             edges = replace(edges, weights=None)
-        found = []
-        for each in compiled:
-            quality = estimate(edges, each, parts, options.split, comm, max(1, header.num_nodes // SAMPLED)).quality
-            found.append(predict(quality, options.purpose, hosts))
+        qualities = [sampled_quality(edges, each, parts, options.split, comm) for each in compiled]
+    found = [predict(quality, options.purpose, hosts) for quality in qualities]
     best = best_of([each.seconds for each in found])
     others = sorted((each.seconds, name) for name, each in zip(CANDIDATES, found) if each is not found[best])
     listed = ", ".join(f"{name} {1e3 * seconds:.3g}" for seconds, name in others)
@@ -80,7 +79,14 @@ def chosen_policy(
         f"policy {AUTO}: {CANDIDATES[best]}, with which all labels{f' of {options.purpose}' * bool(options.purpose)} "
         f"are predicted to change once in {found[best]}; {listed}; chosen in {watch.seconds['choose']:.2f} s"
     )
-    return replace(candidates[best], shares=policy.shares), [line]
+    return replace(candidates[best], shares=policy.shares), line
+
+
+def sampled_quality(
+    edges: EdgeSlice, policy: Policy | CompiledPolicy, parts: int, split: str, comm: "Intracomm"
+) -> Quality:
+    """The quality by which policies are compared: the mirrors of some nodes count for all. Collective."""
+    return estimate(edges, policy, parts, split, comm, max(1, edges.num_nodes // SAMPLED)).quality
 
 
 def best_of(predicted: Sequence[float]) -> int:
@@ -104,7 +110,7 @@ def load_estimates(
     warm_up(comm, header, rehearse)
 
 
-def hosts_of(placement: Placement, comm: "Intracomm") -> Hosts:
+def hosts_of(placement: Placement, comm: "Intracomm") -> Cluster:
     """The hosts of this job; the rate of their links is measured. Collective."""
     host = comm.Split_type(MPI.COMM_TYPE_SHARED)
     number, ranks = comm.allreduce(int(host.rank == 0)), comm.allreduce(host.size, MPI.MAX)
@@ -112,4 +118,4 @@ def hosts_of(placement: Placement, comm: "Intracomm") -> Hosts:
     host.Free()
     cores = comm.allreduce(cores, MPI.MIN)
     link = measure("cpu", 1.0, comm).bandwidth * ranks if number > 1 else float("inf")
-    return Hosts(number, cores, comm.allreduce(link, MPI.MIN), "gpu" in placement.devices)
+    return Cluster(number, cores, comm.allreduce(link, MPI.MIN), "gpu" in placement.devices)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from cusp.errors import OptionError, together
-from cusp.estimates.cost import DEMANDS, USUAL, Hosts, predict
+from cusp.estimates.cost import DEMANDS, USUAL, Cluster, predict
 from cusp.estimates.estimate import estimate
 from cusp.estimates.plot import check_plot, megabytes, plot_comparison, short_name
 from cusp.input.edge_slice import EdgeSlice, read_slice
@@ -116,19 +116,21 @@ def _numbers_of_parts(text: str) -> list[int]:
         raise OptionError(f"--ranks {text}: numbers of parts, separated by commas, such as 4,16,64: {error}") from None
 
 
-def _hosts(options: argparse.Namespace, sizes: list[int]) -> Hosts:
+def _hosts(options: argparse.Namespace, sizes: list[int]) -> Cluster:
     """Where the parts are to be.
 
     Raises
     ------
     OptionError
-        More hosts than parts, or no prediction was asked for.
+        More hosts than parts, no name of an algorithm, or no prediction was asked for.
     """
+    if options.purpose == "":
+        raise OptionError("--for: expected an algorithm, such as pagerank")
     if not options.purpose and (options.hosts > 1 or options.cores):
         raise OptionError("--hosts and --cores are for a prediction; add --for APP, such as --for pagerank")
     if options.hosts > min(sizes):
         raise OptionError(f"--hosts {options.hosts}: more than {min(sizes)} parts")
-    return Hosts(options.hosts, options.cores or len(os.sched_getaffinity(0)), options.link)
+    return Cluster(options.hosts, options.cores or len(os.sched_getaffinity(0)), options.link)
 
 
 def _policies(options: argparse.Namespace, parts: int) -> list[Any]:
@@ -144,7 +146,7 @@ def _policies(options: argparse.Namespace, parts: int) -> list[Any]:
 
 def _measure(
     comm: MPI.Intracomm, options: argparse.Namespace, header: GraphHeader, edges: EdgeSlice | None,
-    compiled: dict[int, list[CompiledPolicy]], hosts: Hosts,
+    compiled: dict[int, list[CompiledPolicy]], hosts: Cluster,
 ) -> list[dict]:  # fmt: skip
     """A row for each policy and number of parts; its seconds are without compilation. Collective."""
     in_degrees = any(rules.uses.in_degrees for policies in compiled.values() for rules in policies)

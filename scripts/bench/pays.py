@@ -6,7 +6,7 @@ python -m scripts.bench pays --show                                            #
 
 Milliseconds of a run (PageRank: 20 iterations), see algorithms; beside them the policy that ``--policy auto`` takes,
 and its time over that of the best of its candidates: 1 where they cannot be told apart would be luck, so trials are
-many. Hosts on one machine share its cores, see scripts.hosts.
+many. Cluster on one machine share its cores, see scripts.hosts.
 """
 
 import argparse
@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> None:
     for name in [] if options.show else options.graphs.split(","):
         graph = weighted(options.data, name)
         for ranks in map(int, options.ranks.split(",")):
-            measured = [row for row in measure(graph, ranks, options) if row["app"] in options.apps.split(",")]
+            measured = [row for row in measure(graph, ranks, options) if row["app"] != "partition"]
             keep(predicted(measured, graph, options), options.rows)
     rows = kept(options.rows, lambda row: (row["graph"], row["app"], row["ranks"], row["link"], row["policy"]))
     print(shown(rows))
@@ -83,22 +83,23 @@ def measure(graph: Path, ranks: int, options: argparse.Namespace) -> list[dict[s
 
 
 def predicted(rows: list[dict[str, Any]], graph: Path, options: argparse.Namespace) -> Iterable[dict[str, Any]]:
-    """The rows with what a round is predicted to take, as ``--policy auto`` predicts it."""
-    from cusp.estimates.cost import Hosts, predict
-    from cusp.estimates.estimate import estimate
+    """The rows with the time that ``--policy auto`` predicts."""
+    from cusp.estimates.cost import Cluster, predict
     from cusp.input.edge_slice import read_slice
     from cusp.policies import load_policy
-    from cusp.program.choose import SAMPLED
+    from cusp.program.choose import sampled_quality
     from cusp.program.cli import num_rate
     from cusp.runtime.mpi import MPI
 
     edges, cores = read_slice(str(graph), MPI.COMM_SELF, weights=False), len(os.sched_getaffinity(0))
     qualities: dict[str, Any] = {}
     for row in rows:
-        parts, policy, one_in = row["ranks"], row["policy"], max(1, row["nodes"] // SAMPLED)
-        hosts = Hosts(parts, max(1, cores // parts), num_rate(options.rate)) if options.rate else Hosts(1, cores, 1.0)
+        parts, policy = row["ranks"], row["policy"]
+        hosts = (
+            Cluster(parts, max(1, cores // parts), num_rate(options.rate)) if options.rate else Cluster(1, cores, 1.0)
+        )
         if policy not in qualities:
-            qualities[policy] = estimate(edges, load_policy(policy), parts, "edges", MPI.COMM_SELF, one_in).quality
+            qualities[policy] = sampled_quality(edges, load_policy(policy), parts, "edges", MPI.COMM_SELF)
         yield row | {"predicted_ms": 1e3 * predict(qualities[policy], row["app"], hosts).seconds}
 
 

@@ -14,7 +14,7 @@ from cusp.apps.bfs import APP as BFS
 from cusp.apps.graph500.__main__ import main as graph500
 from cusp.apps.harness import main as run_app
 from cusp.errors import OptionError, PolicyError
-from cusp.estimates.cost import Hosts, predict
+from cusp.estimates.cost import Cluster, predict
 from cusp.estimates.estimate import estimate
 from cusp.estimates.quality import Quality
 from cusp.input.edge_slice import read_slice
@@ -24,7 +24,7 @@ from cusp.program.choose import CANDIDATES, best_of
 from cusp.program.cli import num_rate
 
 SIZE = ranks.COMM.size
-ONE_HOST = Hosts(1, 4, 1e9)
+ONE_HOST = Cluster(1, 4, 1e9)
 
 
 def quality(parts: int, edges: int = 10**6, mirrors: int = 10**4) -> Quality:
@@ -43,14 +43,14 @@ def test_a_round():
     assert predict(quality(4, mirrors=10**5), "pagerank", ONE_HOST).exchange > 5 * alone.exchange
     both_ways = replace(quality(4), mirrors_out=quality(4).mirrors_in)
     assert predict(both_ways, "pagerank", ONE_HOST).exchange == pytest.approx(2 * alone.exchange)
-    few_cores = predict(quality(4), "pagerank", Hosts(1, 1, 1e9))
+    few_cores = predict(quality(4), "pagerank", Cluster(1, 1, 1e9))
     assert few_cores.work == pytest.approx(4 * alone.work)
-    many_cores = predict(quality(4), "pagerank", Hosts(1, 16, 1e9))
+    many_cores = predict(quality(4), "pagerank", Cluster(1, 16, 1e9))
     assert many_cores.work == pytest.approx(alone.work / 4)
-    apart = predict(quality(4), "pagerank", Hosts(4, 1, 1e6))
+    apart = predict(quality(4), "pagerank", Cluster(4, 1, 1e6))
     assert apart.network == pytest.approx(3 * 10**4 * 8 / 1e6)  # what a host sends, once
-    assert predict(quality(4), "bfs", Hosts(4, 1, 1e6)).network < apart.network
-    paired = predict(quality(4), "pagerank", Hosts(2, 2, 1e6))
+    assert predict(quality(4), "bfs", Cluster(4, 1, 1e6)).network < apart.network
+    paired = predict(quality(4), "pagerank", Cluster(2, 2, 1e6))
     assert paired.network == pytest.approx(4 * 10**4 * 8 / 1e6)  # two parts of a host, each to two of the other
     assert predict(quality(4), "someones", ONE_HOST) == alone
     assert "ms" in str(alone) and "network" not in str(alone)
@@ -160,7 +160,8 @@ def test_compare_for_what_was_never_measured(comm, local, capfd):
 @pytest.mark.mpi
 @pytest.mark.parametrize(
     ("words", "said"),
-    [(["compare", "--hosts", "2"], "add --for APP"), (["compare", "--cores", "2"], "add --for APP"),
+    [(["compare", "--for", ""], "--for: expected an algorithm"),
+     (["compare", "--hosts", "2"], "add --for APP"), (["compare", "--cores", "2"], "add --for APP"),
      (["compare", "--for", "cc", "--ranks", "4", "--hosts", "5"], "--hosts 5: more than 4 parts"),
      (["compare", "--policies", "oec,auto"], "--policy auto: is for cusp partition and for apps"),
      (["partition", "--policy", "auto", "--memory-limit", "1G"], "name a policy")],
