@@ -140,11 +140,11 @@ def uneven_degrees(symmetric: bool = False) -> graphs.Graph:
 
 
 def collected(graph: graphs.Graph, symmetric: bool, thresholds: np.ndarray) -> np.ndarray:
-    """How many edges, loops apart, have an end with at most so many edges."""
+    """How many edges, loops apart, have both ends with at most so many edges."""
     ends = np.sort(np.stack([graph.sources, graph.targets]), axis=0)
     degrees = np.bincount(ends.ravel()) // (1 + symmetric)
-    lower = degrees[ends[:, ends[0] < ends[1]]].min(axis=0)
-    return (lower[:, None] <= thresholds).sum(axis=0) // (1 + symmetric)
+    higher = degrees[ends[:, ends[0] < ends[1]]].max(axis=0)
+    return (higher[:, None] <= thresholds).sum(axis=0) // (1 + symmetric)
 
 
 @pytest.mark.mpi

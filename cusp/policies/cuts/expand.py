@@ -15,68 +15,68 @@ from cusp.runtime.compiled_code import njit
 
 
 @njit(cache=True, nogil=True)
-def collect(prop, ends):  # type: ignore[no-untyped-def]
-    """Fill in the ends of each edge of this slice, unless both are hubs, once of its two rows; return their number."""
+def collect(prop, is_hub, counts, to_hubs, others):  # type: ignore[no-untyped-def]
+    """List the ends of the rows of this slice, but of hubs; return how many.
+
+    Parameters
+    ----------
+    is_hub : (places,) bool
+    counts, to_hubs : (rows,) int64
+        Become the number of ends of each row that are listed, and of those that are hubs, which are not.
+    others : (at most the entries of these rows,)
+    """
     found = 0
-    for row in range(prop.indptr.size - 1):
-        node = prop.first_node + row
-        is_hub = prop.degrees[row] > prop.threshold
-        for other in prop.all_neighbors(node):
-            if node < other and not (is_hub and prop.total_degree(other) > prop.threshold):
-                if ends.shape[0]:
-                    ends[found, 0], ends[found, 1] = node, other
-                found += 1
+    for row in range(counts.size):
+        if is_hub[row]:
+            continue
+        begin = found
+        for other in prop.all_neighbors(prop.first_node + row):
+            hub = is_hub[prop.place(other)]
+            others[found] = other
+            found += not hub and other != prop.first_node + row
+            to_hubs[row] += hub
+        counts[row] = found - begin
     return found
 
 
-def undirected(num_nodes: int, ends: np.ndarray, hubs: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Rows of all nodes that are no hubs, without hubs, by degree.
+def by_degree(counts: np.ndarray, to_hubs: np.ndarray, slices: list[np.ndarray]) -> tuple[np.ndarray, ...]:
+    """Rows of all nodes, numbered by degree.
+
+    Parameters
+    ----------
+    counts, to_hubs : (nodes,) int64
+    slices : list of arrays
+        The rows of one rank after the other, see :func:`collect`.
 
     Returns
     -------
     indptr : (nodes + 1,) int64
-    others : (entries,) of the type of ``ends``
+    others : (entries,) of the type of ``slices``
     to_hubs : (nodes,) int64
-        How many edges of each lead to hubs.
-    number : (num_nodes,) of the same type
+    number : (nodes,) of the same type
         Of each node of the graph.
     """
-    is_hub = np.zeros(num_nodes, np.bool_)
-    is_hub[hubs] = True
-    counts, to_hubs = np.zeros((2, num_nodes), np.int64)
-    _count_ends(ends, is_hub, counts, to_hubs)
-    counts[hubs] = 0
     order = np.argsort(counts + to_hubs, kind="stable")
-    number = np.empty(num_nodes, ends.dtype)
-    number[order] = np.arange(num_nodes)
+    number = np.empty(order.size, slices[0].dtype)
+    number[order] = np.arange(order.size)
     indptr = np.concatenate([[0], np.cumsum(counts[order])])
-    others = np.empty(int(indptr[-1]), ends.dtype)
-    _fill(ends, number, is_hub, indptr[number], others)
+    others, first = np.empty(int(indptr[-1]), number.dtype), 0
+    for rows in slices:
+        first = _number_ends(rows, first, counts, number, indptr, others)
     return indptr, others, to_hubs[order], number
 
 
 @njit(cache=True, nogil=True)
-def _count_ends(ends, is_hub, counts, to_hubs):  # type: ignore[no-untyped-def]
-    for i in range(ends.shape[0]):
-        a, b = ends[i, 0], ends[i, 1]
-        if is_hub[a]:
-            to_hubs[b] += 1
-        elif is_hub[b]:
-            to_hubs[a] += 1
-        else:
-            counts[a] += 1
-            counts[b] += 1
-
-
-@njit(cache=True, nogil=True)
-def _fill(ends, number, is_hub, free, others):  # type: ignore[no-untyped-def]
-    for i in range(ends.shape[0]):
-        a, b = ends[i, 0], ends[i, 1]
-        if not (is_hub[a] or is_hub[b]):
-            others[free[a]] = number[b]
-            others[free[b]] = number[a]
-            free[a] += 1
-            free[b] += 1
+def _number_ends(rows, node, counts, number, indptr, others):  # type: ignore[no-untyped-def]
+    """Move the rows of the nodes from ``node`` to where they belong; return the node after them."""
+    e = 0
+    while node < counts.size and e + counts[node] <= rows.size:
+        free = indptr[number[node]]
+        for i in range(counts[node]):
+            others[free + i] = number[rows[e + i]]
+        e += counts[node]
+        node += 1
+    return node
 
 
 def expand(
@@ -95,7 +95,7 @@ def expand(
             regions[remain, part >> 6] |= np.uint64(1) << np.uint64(part & 63)
             break
         target = edges * shares[part] / shares[part:].sum()
-        entries = int(target) + left.size + longest
+        entries = int(min(target, others.size // 2)) + left.size + longest
         queue = np.empty((entries, 2), np.int32 if entries < 1 << 31 else np.int64)
         took, seed = _grow(part, target, seed, indptr, others, left, longest, to_hubs, regions, queue)
         edges -= took

@@ -1,12 +1,13 @@
 """Parts that grow along edges, one after the other; edges between two hubs by a hash of the lower one.
 
 Hybrid edge partitioning (HEP; Mayer, Jacobsen, SIGMOD 2021). Nodes with more edges than ``--threshold`` are hubs. The
-edges that have an end that is none are collected on rank 0, where parts expand, see :mod:`expand`: the region of a
+edges between two nodes that are none are collected on rank 0, where parts expand, see :mod:`expand`: the region of a
 part is its nodes, a hub is in all. An edge is stored on the first part whose region has both of its ends; an edge
-between two hubs, which have edges everywhere anyway, as DBH would store it. Bound: of the collected edges, each part
-gets its share, give or take those of one node. Weakness: rank 0 needs up to 16 bytes for each edge that it collects,
-and 72 for each node, see :func:`memory`; a low threshold lowers the first, and the quality. The paper's threshold is a
-multiple tau of the mean degree, or follows from a bound on memory: so does the default, with a tau of at most 100.
+between two hubs, which have edges everywhere anyway, as DBH would store it. Bound: of the edges that have an end that
+is no hub, each part gets its share, give or take those of one node. Weakness: rank 0 needs up to 16 bytes for each edge
+that it collects, and 72 for each node, see :func:`memory`; a low threshold lowers the first, and the quality. The
+paper's threshold is a multiple tau of the mean degree, or follows from a bound on memory: so does the default, with a
+tau of at most 100.
 """
 
 from collections import namedtuple
@@ -15,7 +16,7 @@ import numpy as np
 
 from cusp.errors import together
 from cusp.kernels.bits import first_bit
-from cusp.policies.cuts.expand import collect, expand, undirected
+from cusp.policies.cuts.expand import by_degree, collect, expand
 from cusp.policies.master_rules import scramble
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.exchange import all_to_all, pieces
@@ -37,42 +38,40 @@ def memory(prop, thresholds, comm):  # type: ignore[no-untyped-def]
     """
     largest = max(comm.allgather(int(prop.degrees.max(initial=0))))
     counts = np.zeros(min(int(thresholds[-1]), largest) + 1, np.int64)
-    _count_lower_ends(prop, counts)
+    _count_higher_ends(prop, counts)
     edges = np.cumsum(comm.allreduce(counts))[np.minimum(thresholds, counts.size - 1)]
     of_node = 56 + 16 * ((prop.num_parts + 63) // 64)
     return 4 * _no_ends(prop).itemsize * edges + of_node * prop.num_nodes, edges
 
 
 @njit(cache=True, nogil=True)
-def _count_lower_ends(prop, counts):  # type: ignore[no-untyped-def]
-    """Count the edges of this slice by the degree of that end which has the lower one, once of their two rows."""
+def _count_higher_ends(prop, counts):  # type: ignore[no-untyped-def]
+    """Count the edges of this slice by the degree of that end which has the higher one, once of their two rows."""
     for row in range(prop.indptr.size - 1):
         node = prop.first_node + row
         for other in prop.all_neighbors(node):
             if node < other:
-                lower = min(prop.degrees[row], prop.total_degree(other))
-                if lower < counts.size:
-                    counts[lower] += 1
+                higher = max(prop.degrees[row], prop.total_degree(other))
+                if higher < counts.size:
+                    counts[higher] += 1
 
 
 def finish(prop, state, comm):  # type: ignore[no-untyped-def]
     """Collect, expand, and tell each rank the regions of the nodes that it reads."""
-    none = _no_ends(prop)
-    ends = np.empty((collect(prop, none), 2), none.dtype)
-    collect(prop, ends)
-    firsts = np.array(comm.allgather(int(prop.first_node)))
     rows = prop.indptr.size - 1
-    others = [none.reshape(-1)] * comm.size
-    arrived = all_to_all(comm, [ends.reshape(-1), *others[1:]])
+    is_hub = prop.degrees > prop.threshold
+    counts, none = np.zeros((rows, 2), np.int64), _no_ends(prop)
+    ends = np.empty(int(prop.degrees[:rows].sum(where=~is_hub[:rows])), none.dtype)
+    ends.resize(collect(prop, is_hub, counts[:, 0], counts[:, 1], ends), refcheck=False)
+    firsts = np.array(comm.allgather(int(prop.first_node)))
+    all_counts = all_to_all(comm, [counts.reshape(-1), *[counts[:0].reshape(-1)] * (comm.size - 1)])
+    all_ends = all_to_all(comm, [ends, *[none] * (comm.size - 1)])
     del ends
-    hubs = comm.gather(np.flatnonzero(prop.degrees[:rows] > prop.threshold) + prop.first_node)
     regions = np.empty((0, state.regions.shape[1]), np.uint64)
     with together(comm):
         if comm.rank == 0:
-            ends = np.concatenate(arrived).reshape(-1, 2)
-            del arrived
-            graph = undirected(prop.num_nodes, ends, np.concatenate(hubs))
-            del ends
+            graph = by_degree(*np.concatenate(all_counts).reshape(-1, 2).T, all_ends)
+            del all_ends
             shares = np.array([prop.share(part) for part in range(prop.num_parts)], np.float64)
             regions = expand(*graph, shares, state.regions.shape[1])
     bounds = np.append(firsts, prop.num_nodes) if comm.rank == 0 else np.zeros(comm.size + 1, np.int64)
@@ -100,8 +99,8 @@ def get_edge_owner(prop, src, dst, src_master, dst_master, state):  # type: igno
 
 
 def _no_ends(prop):  # type: ignore[no-untyped-def]
-    """(0, 2): ends of edges, of a type that has room for all nodes."""
-    return np.empty((0, 2), np.int32 if prop.num_nodes < 1 << 31 else np.int64)
+    """No ends of edges, of a type that has room for all nodes."""
+    return np.empty(0, np.int32 if prop.num_nodes < 1 << 31 else np.int64)
 
 
 def _first_common(regions, place, other):  # type: ignore[no-untyped-def]
