@@ -212,13 +212,12 @@ class Shortcut:
 def prepare(part: Partition, sync: Sync) -> Shared:
     """Which proxies other ranks have too, and memory."""
     device = backend(Device, part.device)
-    lists = sync.plan.lists("any")
-    marks = np.zeros(-(-part.num_proxies // 64) * 64, bool)
-    for lids in (*lists.mirrors, *lists.masters):
-        marks[lids] = True
-    words = np.packbits(marks, bitorder="little").view(device.no_bits(1).dtype)
+    lists, marks = sync.plan.lists("any"), device.xp.zeros(-(-part.num_proxies // 64) * 64, bool)
+    for own in (*lists.mirrors, *lists.masters):
+        marks[own] = True
+    bits = device.xp.packbits(marks, bitorder="little").view(device.no_bits(1).dtype)
+    lids = device.xp.flatnonzero(marks).astype(np.int32)
     queue = backend(Frontier, part.device).make_queue(part)
-    lids, bits = move(np.flatnonzero(marks).astype(np.int32), part.device), move(words, part.device)
     return Shared(lids, bits, queue, UNITING.prepare(part, sync))
 
 

@@ -60,17 +60,16 @@ class Joined:
     bit_words: tuple[int, ...]
 
     @staticmethod
-    def of(lists: tuple[np.ndarray, ...]) -> "Joined":
+    def of(lists: tuple[Any, ...]) -> "Joined":
         """Join one list per rank."""
         sizes = np.array([lids.size for lids in lists], np.int64)
         starts = np.concatenate([[0], np.cumsum(-(-sizes // TILE) * TILE)])
-        joined = np.full(int(starts[-1]), -1, np.int32)
-        for start, lids in zip(starts, lists):
+        joined = cp.full(int(starts[-1]), -1, np.int32)
+        for start, lids in zip(starts.tolist(), lists):
             joined[start : start + lids.size] = lids
-        on_device = cp.asarray(joined)
         return Joined(
-            joined.size, on_device, cp.asarray(starts), cp.asarray(sizes),
-            [on_device[start : start + size] for start, size in zip(starts.tolist(), sizes.tolist())],
+            joined.size, joined, cp.asarray(starts), cp.asarray(sizes),
+            [joined[start : start + size] for start, size in zip(starts.tolist(), sizes.tolist())],
             tuple(np.where(sizes > 0, 1 + -(-sizes // 64), 0).tolist()),
         )  # fmt: skip
 

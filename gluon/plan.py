@@ -3,13 +3,12 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from cusp.errors import OptionError, together
+from cusp.kernels.interfaces import Build
 from cusp.lid_map import check_masters
 from cusp.partition import Partition
-from cusp.runtime.devices import is_mixed, to_host
-from cusp.runtime.exchange import all_to_all
+from cusp.runtime.devices import Array, backend, is_mixed
+from cusp.runtime.exchange import pieces
 from gluon.transports import get_transport
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ MEANT = {"source": "src", "target": "dst", "dest": "dst", "destination": "dst", 
 
 @dataclass(frozen=True, eq=False)
 class Lists:
-    """Matching lists for one location: entry i of both sides is the same node.
+    """Matching lists for one location, on the device: entry i of both sides is the same node.
 
     Attributes
     ----------
@@ -34,11 +33,11 @@ class Lists:
         No rank has a mirror in its lists: nothing is ever sent along them.
     """
 
-    mirrors: tuple[np.ndarray, ...]
-    masters: tuple[np.ndarray, ...]
+    mirrors: tuple[Array, ...]
+    masters: tuple[Array, ...]
     empty: bool
 
-    def ends(self, kind: str) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+    def ends(self, kind: str) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
         """The lists from which a ``reduce`` or ``broadcast`` sends, and those into which it receives."""
         return (self.mirrors, self.masters) if kind == "reduce" else (self.masters, self.mirrors)
 
@@ -114,40 +113,30 @@ def make_plan(part: Partition, comm: "Intracomm", transport: str = "auto") -> Sy
         On every rank.
     """
     chosen = get_transport(transport, comm, part.device).name
-    gids, roles = _mirrors(part)
-    mirrored = all_to_all(comm, _by_rank(gids, part))
-    masters = [part.lid_map.lids(gids) for gids in mirrored]
+    build, first, ends = backend(Build, part.device), part.num_masters, part.mirror_starts[1:] - part.num_masters
+    offsets = part.offsets[first:]
+    roles = (offsets[1:] > offsets[:-1]) * build.xp.uint8(HAS_OUT)
+    roles += part.has_in[first:] * build.xp.uint8(HAS_IN)
+    asked = build.all_to_all(comm, pieces(part.gids[first:], ends))
+    masters = [part.storage.aside(part.lid_map.lids(gids)) for gids in asked]
     with together(comm):
-        for rank, (lids, requested) in enumerate(zip(masters, mirrored)):
-            check_masters(part.rank, rank, np.where(lids < part.num_masters, lids, -1), requested)
-    mirrors = _by_rank(np.arange(part.num_masters, part.num_proxies, dtype=np.int32), part)
-    mirror_roles = _by_rank(roles, part)
-    master_roles = all_to_all(comm, mirror_roles)
-
-    devices, roles_of = zip(*comm.allgather((part.device, int(np.bitwise_or.reduce(roles, initial=0)))))
+        for rank, (lids, gids) in enumerate(zip(masters, asked)):
+            check_masters(part.rank, rank, build.xp.where(lids < first, lids, -1), gids)
+    del asked
+    mirrors = pieces(part.storage.aside(build.xp.arange(first, part.num_proxies, dtype=build.xp.int32)), ends)
+    mirror_roles = pieces(roles, ends)
+    master_roles = build.all_to_all(comm, mirror_roles)
+    own = sum(role for role in (HAS_OUT, HAS_IN) if (roles & role).any())
+    devices, roles_of = zip(*comm.allgather((part.device, own)))
 
     def playing(role: int) -> Lists:
         empty = not any(has & role for has in roles_of)
-        return Lists(_chosen(mirrors, mirror_roles, role), _chosen(masters, master_roles, role), empty)
+        return Lists(_chosen(part, mirrors, mirror_roles, role), _chosen(part, masters, master_roles, role), empty)
 
     return SyncPlan(devices, chosen, playing(HAS_OUT), playing(HAS_IN), playing(HAS_OUT | HAS_IN))
 
 
-def _mirrors(part: Partition) -> tuple[np.ndarray, np.ndarray]:
-    """Global ids and roles (uint8) of the mirrors, on the host; nothing of the masters is copied."""
-    first = part.num_masters
-    offsets = to_host(part.offsets[first:])
-    roles = (offsets[1:] > offsets[:-1]) * np.uint8(HAS_OUT)
-    roles += to_host(part.has_in[first:]) * np.uint8(HAS_IN)
-    return to_host(part.gids[first:]), roles
-
-
-def _by_rank(values: np.ndarray, part: Partition) -> list[np.ndarray]:
-    """Split values of the mirrors by the rank of their masters."""
-    return np.split(values, part.mirror_starts[1:-1] - part.num_masters)
-
-
-def _chosen(lids: list[np.ndarray], roles: list[np.ndarray], role: int) -> tuple[np.ndarray, ...]:
+def _chosen(part: Partition, lids: list[Array], roles: list[Array], role: int) -> tuple[Array, ...]:
     """Of each list the entries that play a role; not a copy where all do."""
     plays = [(has & role) != 0 for has in roles]
-    return tuple(of if chosen.all() else of[chosen] for of, chosen in zip(lids, plays))
+    return tuple(of if chosen.all() else part.storage.aside(of[chosen]) for of, chosen in zip(lids, plays))

@@ -68,7 +68,7 @@ def _count_components(part: Partition, sync: Sync, label: Label) -> int:
     """
     root, gids = _trees(part.offsets, part.targets), part.gids
     lists = sync.plan.lists("any")
-    shared = np.unique(np.concatenate([*lists.mirrors, *lists.masters, np.empty(0, np.int32)]))
+    shared = np.unique(np.concatenate([*map(to_host, lists.mirrors + lists.masters), np.empty(0, np.int32)]))
     alone = np.count_nonzero(np.bincount(root, minlength=root.size))
     alone -= np.unique(root[shared]).size
     keeper = label.values[shared] % sync.comm.size

@@ -43,10 +43,9 @@ def proxies_of(part: "Partition", plan: "SyncPlan", comm: "Intracomm") -> PeerPr
     """The proxies of a partition as its peers see them. Collective."""
     begins = exchange_counts(comm, np.ascontiguousarray(part.mirror_starts[:-1]))
     sizes = np.array([lids.size for lids in plan.any.masters], np.int64)
-    lists = [cp.asarray(lids) for lids in plan.any.masters]
-    addresses = cp.asarray(np.array([lids.data.ptr for lids in lists], np.uint64))
+    addresses = cp.asarray(np.array([lids.data.ptr for lids in plan.any.masters], np.uint64))
     proxies = struct(part.num_masters, cp.asarray(part.mirror_starts), cp.asarray(begins), cp.asarray(sizes), addresses)
-    proxies.members += tuple(lists)  # they live as long
+    proxies.members += plan.any.masters  # they live as long
     return PeerProxies(proxies, sizes.tolist())
 
 
@@ -55,7 +54,7 @@ def mirrors_elsewhere(part: "Partition", plan: "SyncPlan", comm: "Intracomm") ->
     begins = exchange_counts(comm, np.ascontiguousarray(part.mirror_starts[:-1]))
     result = cp.full((comm.size, part.num_masters), -1, np.int32)
     for mirrors, lids, begin in zip(result, plan.any.masters, begins.tolist()):
-        mirrors[cp.asarray(lids)] = cp.arange(begin, begin + lids.size, dtype=np.int32)
+        mirrors[lids] = cp.arange(begin, begin + lids.size, dtype=np.int32)
     return result
 
 

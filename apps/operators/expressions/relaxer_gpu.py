@@ -15,10 +15,10 @@ from cusp.apps.operators.expressions.edges_gpu import defines_of, kept, kernel_t
 from cusp.apps.operators.expressions.interfaces import Ordered, Pass, Priority
 from cusp.apps.operators.frontier_gpu import Queue, blocks_for, queue_for, threads_for
 from cusp.kernels.cuda import Kernels, Struct, c_type, load, struct, sums_of
+from cusp.kernels.exchange_gpu import all_to_all
 from cusp.kernels.total import total
 from cusp.language.terms import FLOAT, SATURATE, converted, loaded, negative, number
 from cusp.partition import Partition
-from cusp.runtime.exchange import all_to_all
 from gluon.device_gpu import no_bits, read
 from gluon.peers.lists_gpu import PeerArrays, mirrors_have_rows, proxies_of
 from gluon.reduction import MAX, MIN
@@ -150,9 +150,9 @@ class Inboxes:
         )
         state = cp.zeros(STATE_BYTES, np.uint8)
         self._mail = state, cp.asarray(outward, np.int64), cp.asarray(inboxes, np.int64), cp.asarray(most_out)
-        at_master = np.concatenate(all_to_all(sync.comm, [np.asarray(lids) for lids in sync.plan.any.masters]))
+        at_master = cp.concatenate(all_to_all(sync.comm, [*sync.plan.any.masters]))
         changed = no_bits(3 * (part.num_proxies + 63))
-        self._ties = int(push), cp.asarray(at_master), changed, -(-part.num_proxies // 32), cp.zeros(3, np.uint64)
+        self._ties = int(push), at_master, changed, -(-part.num_proxies // 32), cp.zeros(3, np.uint64)
         self.rows = part.num_proxies if push else part.num_masters
 
     def run(self, kernel: Any, *arguments: Any) -> None:

@@ -68,7 +68,7 @@ def plan_levels(part: Partition, sync: Sync, way: str) -> KcorePlan:
         link = Link(part, sync, queue.progress, [], lambda size: [4 * size], to_mirrors=True)
     else:
         for lids in sync.plan.any.masters:
-            mirrored.mark(cp.asarray(lids))
+            mirrored.mark(lids)
     kernel = link.load(KCORE, "peel_graph", 1) if link else load(KCORE).resident("peel")
     return KcorePlan(rows, queue, degrees, lists, cp.zeros(4, np.uint64), link, kernel, mirrored.updated)
 
