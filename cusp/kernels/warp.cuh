@@ -106,6 +106,16 @@ __device__ inline void prefetch(const void* place) {
 // A load that sees what other blocks have stored.
 __device__ inline u64 peek(const u64* place) { return *(const volatile u64*)place; }
 
+// The same of any GPU's memory; what was stored there, or seen, before the word that it finds, is seen by all that follows.
+__device__ inline u64 acquire(const u64* place) {
+#ifndef CUDAEMU
+  u64 value;
+  asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(place) : "memory");
+  return value;
+#endif
+  return peek(place);  // loads of the CPU shim are in order
+}
+
 // Calls visit(place, load(place), live) for the places from ``begin`` to ``end`` - 1, shared out among all threads of the grid,
 // by whole warps; lanes beyond the end are not live. A thread has several loads under way before it needs one: few blocks, or
 // stores in between, do not hide the way to memory otherwise.

@@ -56,11 +56,10 @@ struct Mail {
         if (threadIdx.x == 0) known = result, *(volatile u64*)&state->released = (u64)number << 32 | result;
         if (kind == GAVE) tell(peers, given);
       } else if (threadIdx.x == 0) {
-        u64 word = peek(&state->released);
-        for (; (unsigned)(word >> 32) != number; word = peek(&state->released)) __nanosleep(20);
+        u64 word = acquire(&state->released);
+        for (; (unsigned)(word >> 32) != number; word = acquire(&state->released)) __nanosleep(20);
         known = (unsigned)word;
       }
-      __threadfence();
     }
     __syncthreads();
     return known;
@@ -76,9 +75,10 @@ struct Mail {
   };
 
   __device__ i64 words(const Peers& peers) const { return 2 * peers.ranks + 1; }
-  __device__ u64 word(const Peers& peers, i64 of, i64 place) const {
-    return peek(&lines[peers.rank][of * words(peers) + place]);
+  __device__ const u64* place_of(const Peers& peers, i64 of, i64 place) const {
+    return &lines[peers.rank][of * words(peers) + place];
   }
+  __device__ u64 word(const Peers& peers, i64 of, i64 place) const { return peek(place_of(peers, of, place)); }
 
   // What follows is done by the first warp of the last block.
 
@@ -99,8 +99,8 @@ struct Mail {
       if (clock64() - began > peers.patience) peers.give_up(first_busy(peers, phase));
       __nanosleep(20);
     }
+    if (news && other) came = (unsigned)acquire(place_of(peers, p, rank));  // what has come is seen
     if (other) state->came[p] = came;
-    if (news) __threadfence_system();  // what has come is seen
     __syncwarp();
     __threadfence();
     return (ended ? ENDED : 0) | (room ? ROOM : 0) | (news ? NEWS : 0) | (unsent ? UNSENT : 0);

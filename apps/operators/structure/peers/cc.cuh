@@ -56,18 +56,41 @@ struct Tally {
     }
     lowest = min(lowest, gid), members += count;
   }
-  // Where a thread ends. The whole warp calls it: of the lanes that have the root of the first, one adds the sum of all.
+  // Where threads end. The whole block calls it: of those with the same root one adds the sum of all, nearly always one of a block.
   __device__ void end() {
-    u64 first = __shfl_sync(FULL, root, 0);
-    bool same = root == first;
-    u64 all = sum_of_warp(same ? members : 0ull);
-    i64 least = least_of_warp(same ? lowest : NO_GID);
-    if (lane_id() == 0) members = all, lowest = least;
-    else if (same) root = NOBODY;
+    __shared__ u64 roots[32], sums[32];
+    __shared__ i64 least[32];
+    unsigned warp = threadIdx.x / 32;
+    bool first = join();
+    __syncthreads();
+    if (lane_id() == 0) roots[warp] = NOBODY;
+    __syncwarp();
+    if (first) roots[warp] = root, sums[warp] = members, least[warp] = lowest, root = NOBODY;
+    flush();
+    __syncthreads();
+    if (warp > 0) return;
+    root = lane_id() < blockDim.x / 32 ? roots[lane_id()] : NOBODY;
+    if (root != NOBODY) members = sums[lane_id()], lowest = least[lane_id()];
+    join();
     flush();
   }
 
  private:
+  // Of the lanes of a warp with the same root, one gets the sums of all. True for one of these.
+  __device__ bool join() {
+    unsigned left = __ballot_sync(FULL, root != NOBODY), leader = __ffs(left) - 1;
+    while (left) {
+      int lane = __ffs(left) - 1;
+      bool same = root == __shfl_sync(FULL, root, lane);
+      u64 all = sum_of_warp(same ? members : 0ull);
+      i64 low = least_of_warp(same ? lowest : NO_GID);
+      left &= ~__ballot_sync(FULL, same);
+      if ((int)lane_id() == lane) members = all, lowest = low;
+      else if (same) root = NOBODY;
+    }
+    return lane_id() == leader;
+  }
+
   __device__ void flush() {
     if (root == NOBODY) return;
     u64 owner = root % MOST_PEERS, lid = root / MOST_PEERS, size = owner == rank ? 0 : sizeof(u64);
@@ -118,37 +141,53 @@ __device__ inline void count_masters(const int* parents, const i64* gids, i64 ra
   tally.end();
 }
 
+// Unites the trees of two ranks. The higher root gets the lower one as its parent, wherever that is by now: so a rank whose tree
+// is the higher one has nothing to ask of the other, where all would ask for the parent of the same root.
+__device__ inline void unite_apart(Forest& forest, u64 one, u64 other) {
+  u64 low = min(one, other), high = max(one, other), parent = forest.join(high, low);
+  if (parent != high && parent != low) unite(forest, parent, low);
+}
+
 // A mirror and its master are one node, so their roots are united. Nearly all mirrors share one pair of roots: a lane leaves out
-// the pair that it had before, and a block that which it met last. (Roots are words that all ask for, one after the other.)
-__device__ inline void unite_mirrors(const int* parents, const int* roots, const Peers& peers, const Proxies& proxies,
+// the pair that it had before, and a block that which it met last. (Roots are words that all ask for, one after the other.) A
+// mirror that is no tree, see plant, has nothing to unite.
+struct Pair {
+  u64 roots;  // of the mirror here and of its master there
+  bool alone;
+};
+__device__ inline void unite_mirrors(const int* parents, const Trees& trees, const Peers& peers, const Proxies& proxies,
                                      Forest& forest) {
   __shared__ u64 met;
+  const int* roots = trees.roots[peers.rank];
+  const u64* names = trees.parents[peers.rank];
   for (int p = 0; p < peers.ranks; p++) {
     __syncthreads();
     if (threadIdx.x == 0) met = NOBODY;
     __syncthreads();
     u64 held = NOBODY;
-    for_each_loaded(proxies.starts[p], proxies.starts[p + 1],
-                    [&](i64 lid) { return (u64)parents[lid] << 32 | (unsigned)roots[lid]; },
-                    [&](i64 lid, u64 pair, bool live) {
-      u64 own = name_of((int)(pair >> 32), peers.rank);
-      if (!live || pair == held || ((i64)(pair >> 32) == lid && forest.parent(own) == NOBODY)) return;
-      held = pair;
-      if (atomicExch(&met, pair) != pair) unite(forest, own, name_of((int)(unsigned)pair, p));
+    for_each_loaded(proxies.starts[p], proxies.starts[p + 1], [&](i64 lid) {
+      int root = parents[lid];
+      return Pair{(u64)root << 32 | (unsigned)roots[lid], root == lid && peek(&names[lid]) == NOBODY};
+    }, [&](i64, Pair pair, bool live) {
+      if (!live || pair.alone || pair.roots == held) return;
+      held = pair.roots;
+      if (atomicExch(&met, held) == held) return;
+      unite_apart(forest, name_of((int)(held >> 32), peers.rank), name_of((int)(unsigned)held, p));
     });
   }
 }
 
 // Local roots get the root of all ranks as their parent, which gets what they have. Nothing is united any more, and nobody but
-// its own rank writes the parent of a root: one that another thread reads is up its path, old or new. Roots of all ranks are
-// counted, and the largest is found: whoever adds to it last knows all of its members.
+// its own rank writes the parent of a root: one that another thread reads is up its path, old or new. Most have the same, so a
+// thread keeps what it has found of the last. Roots of all ranks are counted, and the largest is found: whoever adds to it last
+// knows all of its members.
 struct Root {
   u64 parent, members;  // NOBODY: it is no root
 };
 __device__ inline void gather_trees(i64 size, const int* parents, const Trees& trees, Forest& forest, u64* sums) {
   i64 rank = forest.rank;
   const u64 *names = trees.parents[rank], *members = trees.members[rank];
-  u64 found = 0, most = 0;
+  u64 found = 0, most = 0, known = NOBODY, top = NOBODY;
   Tally tally(trees, rank);
   for_each_loaded(0, size,
                   [&](i64 lid) { return parents[lid] == lid ? Root{peek(&names[lid]), members[lid]} : Root{NOBODY, 0}; },
@@ -159,8 +198,8 @@ __device__ inline void gather_trees(i64 size, const int* parents, const Trees& t
       found++, most = max(most, root.members);
       return;
     }
-    u64 top = settled_root(forest, root.parent);
-    if (top != root.parent) *(volatile u64*)forest.place(own) = top;
+    if (root.parent != known) known = root.parent, top = settled_root(forest, known);
+    if (top != known) *(volatile u64*)forest.place(own) = top;
     tally.add(top, trees.lowest[rank][lid], root.members);
   });
   tally.end();
@@ -217,7 +256,7 @@ unite_ranks(i64 size, int* parents, const i64* gids, const int* left_out, Trees 
   plant_mirrors(size, parents, peers.rank, proxies.masters, trees);
   count_masters(parents, gids, peers.rank, proxies.masters, trees);
   peers.barrier(barriers, told);
-  unite_mirrors(parents, trees.roots[peers.rank], peers, proxies, forest);
+  unite_mirrors(parents, trees, peers, proxies, forest);
   peers.barrier(barriers, told);
   gather_trees(size, parents, trees, forest, sums);
   peers.barrier(barriers, told, [&](int, int k) {
