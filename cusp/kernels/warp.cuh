@@ -106,11 +106,12 @@ __device__ inline void prefetch(const void* place) {
 // A load that sees what other blocks have stored.
 __device__ inline u64 peek(const u64* place) { return *(const volatile u64*)place; }
 
-// The same of any GPU's memory; what was stored there, or seen, before the word that it finds, is seen by all that follows.
+// The same of memory of any GPU; what was stored there, or seen, before the word that it finds, is seen by all that follows.
+// That takes half as long as a fence after it.
 __device__ inline u64 acquire(const u64* place) {
 #ifndef CUDAEMU
   u64 value;
-  asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(place) : "memory");
+  asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(value) : "l"(place) : "memory");
   return value;
 #endif
   return peek(place);  // loads of the CPU shim are in order
@@ -155,15 +156,32 @@ __device__ inline bool last_block(unsigned* ended) {
   return last;
 }
 
+// Adds to a count of arrivals, and looks at it: what a block has stored or seen before it arrives is seen by who finds that it
+// did. A fence for each would take half a microsecond more at every barrier.
+__device__ inline unsigned arrive(unsigned* arrived, unsigned more) {
+#ifndef CUDAEMU
+  unsigned before;
+  asm volatile("atom.add.acq_rel.gpu.u32 %0, [%1], %2;" : "=r"(before) : "l"(arrived), "r"(more) : "memory");
+  return before;
+#endif
+  return atomicAdd(arrived, more);
+}
+__device__ inline unsigned arrivals(const unsigned* arrived) {
+#ifndef CUDAEMU
+  unsigned value;
+  asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(value) : "l"(arrived) : "memory");
+  return value;
+#endif
+  return *(const volatile unsigned*)arrived;
+}
+
 // All blocks wait for each other. Together they add 2^31 to ``arrived``, so its top bit changes when the last one comes, and
 // the other bits are 0 again: however often, nothing overflows. Only for kernels whose blocks are all resident.
 __device__ inline void grid_barrier(unsigned* arrived) {
   __syncthreads();
   if (threadIdx.x == 0) {
-    __threadfence();
-    unsigned before = atomicAdd(arrived, blockIdx.x == 0 ? (1u << 31) - (gridDim.x - 1) : 1u);
-    while (!((*(volatile unsigned*)arrived ^ before) >> 31)) __nanosleep(20);
-    __threadfence();
+    unsigned before = arrive(arrived, blockIdx.x == 0 ? (1u << 31) - (gridDim.x - 1) : 1u);
+    while (!((arrivals(arrived) ^ before) >> 31)) __nanosleep(20);
   }
   __syncthreads();
 }

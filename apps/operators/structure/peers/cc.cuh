@@ -5,9 +5,9 @@
 #include "cusp/apps/operators/structure/cc.cuh"
 #include "gluon/kernels/peers.cuh"
 
-// What the ranks tell each other: 1 + the root of all ranks whose tree each has left out, or 0; how many roots of all ranks it
-// has; the most members that it knows one to have.
-enum Told { LEFT_OUT, COMPONENTS, LARGEST };
+// What the ranks tell each other: 1 + the root there, and of all ranks, whose tree each has left out, or 0; then how many roots
+// of all ranks it has, and the most members that it knows one to have.
+enum Told { LEFT_OUT, COMPONENTS = 0, LARGEST };
 enum Sum { FOUND, MOST, STORED, SUMS };
 
 // A root among those of all ranks: its local id, then its rank. In degree order hubs come first, so the parents of large trees
@@ -177,17 +177,35 @@ __device__ inline void unite_mirrors(const int* parents, const Trees& trees, con
   }
 }
 
+// Bit p says that rank p has left out the edges of another component than the first of those that left out any. An edge that
+// joins the two may have been left out at both ends, so these ranks have to take theirs.
+__device__ inline u64 wrong_ranks(i64 ranks, const u64* roots) {
+  u64 first = 0, wrong = 0;
+  for (int p = 0; p < ranks; p++) {
+    if (!first) first = roots[p];
+    wrong |= (u64)(roots[p] && roots[p] != first) << p;
+  }
+  return wrong;
+}
+
 // Local roots get the root of all ranks as their parent, which gets what they have. Nothing is united any more, and nobody but
-// its own rank writes the parent of a root: one that another thread reads is up its path, old or new. Most have the same, so a
-// thread keeps what it has found of the last. Roots of all ranks are counted, and the largest is found: whoever adds to it last
-// knows all of its members.
+// its own rank writes the parent of a root: one that another thread reads is up its path, old or new. Most have the tree that a
+// rank left out as their parent, whose root of all ranks a block looks up once. Roots of all ranks are counted, and the largest is
+// found: whoever adds to it last knows all of its members. Returns the ranks that were wrong.
 struct Root {
   u64 parent, members;  // NOBODY: it is no root
 };
-__device__ inline void gather_trees(i64 size, const int* parents, const Trees& trees, Forest& forest, u64* sums) {
+__device__ inline u64 gather_trees(i64 size, const int* parents, const Trees& trees, const Peers& peers, u64 (*told)[TOLD],
+                                   Forest& forest, u64* sums) {
+  __shared__ u64 tops[MOST_PEERS];
+  if (threadIdx.x < peers.ranks) {
+    u64 large = told[threadIdx.x][LEFT_OUT];
+    tops[threadIdx.x] = large ? 1 + settled_root(forest, large - 1) : 0;
+  }
+  __syncthreads();
   i64 rank = forest.rank;
   const u64 *names = trees.parents[rank], *members = trees.members[rank];
-  u64 found = 0, most = 0, known = NOBODY, top = NOBODY;
+  u64 found = 0, most = 0;
   Tally tally(trees, rank);
   for_each_loaded(0, size,
                   [&](i64 lid) { return parents[lid] == lid ? Root{peek(&names[lid]), members[lid]} : Root{NOBODY, 0}; },
@@ -198,8 +216,9 @@ __device__ inline void gather_trees(i64 size, const int* parents, const Trees& t
       found++, most = max(most, root.members);
       return;
     }
-    if (root.parent != known) known = root.parent, top = settled_root(forest, known);
-    if (top != known) *(volatile u64*)forest.place(own) = top;
+    bool large = told[root.parent % MOST_PEERS][LEFT_OUT] == 1 + root.parent;
+    u64 top = large ? tops[root.parent % MOST_PEERS] - 1 : settled_root(forest, root.parent);
+    if (top != root.parent) *(volatile u64*)forest.place(own) = top;
     tally.add(top, trees.lowest[rank][lid], root.members);
   });
   tally.end();
@@ -207,6 +226,7 @@ __device__ inline void gather_trees(i64 size, const int* parents, const Trees& t
   if (lane_id() == 0 && most) atomicMax(&sums[MOST], most);
   add_up(&sums[FOUND], found);
   add_up(&sums[STORED], forest.stored + tally.stored);
+  return wrong_ranks(peers.ranks, tops);
 }
 
 // Masters take the lowest gid of their component, from where its root is; a thread keeps the last that it got from elsewhere.
@@ -229,18 +249,6 @@ __device__ inline void name_masters(const int* parents, i64 rank, i64 masters, c
   });
 }
 
-// Bit p says that rank p has left out the edges of another component than the first of those that left out any. An edge that
-// joins the two may have been left out at both ends, so these ranks have to take theirs.
-__device__ inline u64 wrong_ranks(const Peers& peers, u64 (*told)[TOLD]) {
-  u64 first = 0, wrong = 0;
-  for (int p = 0; p < peers.ranks; p++) {
-    u64 root = told[p][LEFT_OUT];
-    if (!first) first = root;
-    wrong |= (u64)(root && root != first) << p;
-  }
-  return wrong;
-}
-
 // Unites the trees of all ranks. ``found``, on the host, gets the ranks that were wrong; if there are none, then the components
 // of the graph and the masters in the largest, and ``component`` of masters the lowest gid of theirs.
 extern "C" __global__ void __launch_bounds__(512, RESIDENT)
@@ -257,13 +265,11 @@ unite_ranks(i64 size, int* parents, const i64* gids, const int* left_out, Trees 
   count_masters(parents, gids, peers.rank, proxies.masters, trees);
   peers.barrier(barriers, told);
   unite_mirrors(parents, trees, peers, proxies, forest);
-  peers.barrier(barriers, told);
-  gather_trees(size, parents, trees, forest, sums);
   peers.barrier(barriers, told, [&](int, int k) {
-    if (k != LEFT_OUT) return peek(&sums[k == COMPONENTS ? FOUND : MOST]);
-    return *left_out < 0 ? 0 : 1 + settled_root(forest, name_of(parents[*left_out], peers.rank));
+    return k == LEFT_OUT && *left_out >= 0 ? 1 + name_of(parents[*left_out], peers.rank) : 0;
   });
-  u64 wrong = wrong_ranks(peers, told);
+  u64 wrong = gather_trees(size, parents, trees, peers, told, forest, sums);
+  peers.barrier(barriers, told, [&](int, int k) { return peek(&sums[k == COMPONENTS ? FOUND : MOST]); });
   if (thread_id() == 0) found[0] = wrong, found[1] = peers.sum(told, COMPONENTS), found[2] = peers.most(told, LARGEST);
   if (wrong == 0) name_masters(parents, peers.rank, proxies.masters, trees, component);
   peers.barrier(barriers, told);
