@@ -11,31 +11,48 @@ where there are few edges.
 
 import numpy as np
 
+from cusp.policies.prop import Prop
 from cusp.runtime.compiled_code import njit
+from cusp.runtime.threads import in_parallel, row_ranges
 
 
-@njit(cache=True, nogil=True)
-def collect(prop, is_hub, counts, to_hubs, others):  # type: ignore[no-untyped-def]
-    """List the ends of the rows of this slice, but of hubs; return how many.
+def collect(prop: Prop, is_hub: np.ndarray, counts: np.ndarray, to_hubs: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """The ends of the rows of this slice, but of hubs.
 
     Parameters
     ----------
     is_hub : (places,) bool
     counts, to_hubs : (rows,) int64
         Become the number of ends of each row that are listed, and of those that are hubs, which are not.
-    others : (at most the entries of these rows,)
     """
+    most = np.concatenate([[0], np.cumsum(np.where(is_hub[: counts.size], 0, prop.degrees[: counts.size]))])
+    ends, pieces = np.empty(int(most[-1]), dtype), row_ranges(most)
+
+    def collect_rows(begin: int, end: int) -> np.ndarray:
+        room = ends[most[begin] : most[end]]
+        return room[: _collect(prop, is_hub, begin, end, counts, to_hubs, room)]
+
+    found = in_parallel(collect_rows, pieces)
+    if len(pieces) > 1:
+        return np.concatenate(found)
+    size = found.pop().size
+    ends.resize(size, refcheck=False)
+    return ends
+
+
+@njit(cache=True, nogil=True)
+def _collect(prop, is_hub, begin, end, counts, to_hubs, ends):  # type: ignore[no-untyped-def]
     found = 0
-    for row in range(counts.size):
+    for row in range(begin, end):
         if is_hub[row]:
             continue
-        begin = found
+        before = found
         for other in prop.all_neighbors(prop.first_node + row):
             hub = is_hub[prop.place(other)]
-            others[found] = other
+            ends[found] = other
             found += not hub and other != prop.first_node + row
             to_hubs[row] += hub
-        counts[row] = found - begin
+        counts[row] = found - before
     return found
 
 
@@ -46,7 +63,7 @@ def by_degree(counts: np.ndarray, to_hubs: np.ndarray, slices: list[np.ndarray])
     ----------
     counts, to_hubs : (nodes,) int64
     slices : list of arrays
-        The rows of one rank after the other, see :func:`collect`.
+        The ends that each rank has collected, one rank after the other.
 
     Returns
     -------
@@ -59,24 +76,24 @@ def by_degree(counts: np.ndarray, to_hubs: np.ndarray, slices: list[np.ndarray])
     order = np.argsort(counts + to_hubs, kind="stable")
     number = np.empty(order.size, slices[0].dtype)
     number[order] = np.arange(order.size)
-    indptr = np.concatenate([[0], np.cumsum(counts[order])])
-    others, first = np.empty(int(indptr[-1]), number.dtype), 0
-    for rows in slices:
-        first = _number_ends(rows, first, counts, number, indptr, others)
+    starts, indptr = (np.concatenate([[0], np.cumsum(sizes)]) for sizes in (counts, counts[order]))
+    others = np.empty(int(indptr[-1]), number.dtype)
+    bounds = np.searchsorted(starts, np.cumsum([0, *(ends.size for ends in slices)]))
+    for ends, first, last in zip(slices, bounds[:-1].tolist(), bounds[1:].tolist()):
+        own = starts[first : last + 1] - starts[first]
+        moved = number[first:last], own, ends, number, indptr, others
+        in_parallel(lambda *piece, moved=moved: _number_ends(*piece, *moved), row_ranges(own))
     return indptr, others, to_hubs[order], number
 
 
 @njit(cache=True, nogil=True)
-def _number_ends(rows, node, counts, number, indptr, others):  # type: ignore[no-untyped-def]
-    """Move the rows of the nodes from ``node`` to where they belong; return the node after them."""
-    e = 0
-    while node < counts.size and e + counts[node] <= rows.size:
-        free = indptr[number[node]]
-        for i in range(counts[node]):
-            others[free + i] = number[rows[e + i]]
-        e += counts[node]
-        node += 1
-    return node
+def _number_ends(begin, end, rows, starts, ends, number, indptr, others):  # type: ignore[no-untyped-def]
+    """Move the rows of some nodes to where they belong, their ends by number."""
+    for row in range(begin, end):
+        free = indptr[rows[row]]
+        for e in range(starts[row], starts[row + 1]):
+            others[free] = number[ends[e]]
+            free += 1
 
 
 def expand(

@@ -61,8 +61,7 @@ def finish(prop, state, comm):  # type: ignore[no-untyped-def]
     rows = prop.indptr.size - 1
     is_hub = prop.degrees > prop.threshold
     counts, none = np.zeros((rows, 2), np.int64), _no_ends(prop)
-    ends = np.empty(int(prop.degrees[:rows].sum(where=~is_hub[:rows])), none.dtype)
-    ends.resize(collect(prop, is_hub, counts[:, 0], counts[:, 1], ends), refcheck=False)
+    ends = collect(prop, is_hub, counts[:, 0], counts[:, 1], none.dtype)
     firsts = np.array(comm.allgather(int(prop.first_node)))
     all_counts = all_to_all(comm, [counts.reshape(-1), *[counts[:0].reshape(-1)] * (comm.size - 1)])
     all_ends = all_to_all(comm, [ends, *[none] * (comm.size - 1)])
