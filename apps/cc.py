@@ -216,7 +216,7 @@ def prepare(part: Partition, sync: Sync) -> Shared:
     for own in (*lists.mirrors, *lists.masters):
         marks[own] = True
     bits = device.xp.packbits(marks, bitorder="little").view(device.no_bits(1).dtype)
-    lids = device.xp.flatnonzero(marks).astype(np.int32)
+    lids = device.take_bits(bits.copy(), part.num_proxies)
     queue = backend(Frontier, part.device).make_queue(part)
     return Shared(lids, bits, queue, UNITING.prepare(part, sync))
 

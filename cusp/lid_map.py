@@ -12,6 +12,7 @@ import numpy as np
 
 from cusp.errors import PolicyError, together
 from cusp.kernels.interfaces import Build
+from cusp.kernels.total import total
 from cusp.runtime.devices import Array, backend, device_of, move
 from cusp.runtime.exchange import pieces
 
@@ -112,7 +113,7 @@ def check_masters(rank: int, asking: int, lids: Array, gids: Array) -> None:
     PolicyError
     """
     wrong = lids < 0
-    if wrong.any():
+    if total(wrong):
         raise PolicyError(
             f"rank {asking} takes rank {rank} to be the master of node {int(gids[int(wrong.argmax())]):,}, "
             "but it is not: get_master must give the same answer on every rank"

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from cusp.errors import OptionError, together
 from cusp.kernels.interfaces import Build
+from cusp.kernels.total import total
 from cusp.lid_map import check_masters
 from cusp.partition import Partition
 from cusp.runtime.devices import Array, backend, is_mixed
@@ -126,7 +127,7 @@ def make_plan(part: Partition, comm: "Intracomm", transport: str = "auto") -> Sy
     mirrors = pieces(part.storage.aside(build.xp.arange(first, part.num_proxies, dtype=build.xp.int32)), ends)
     mirror_roles = pieces(roles, ends)
     master_roles = build.all_to_all(comm, mirror_roles)
-    own = sum(role for role in (HAS_OUT, HAS_IN) if (roles & role).any())
+    own = sum(role for role in (HAS_OUT, HAS_IN) if total(roles & role))
     devices, roles_of = zip(*comm.allgather((part.device, own)))
 
     def playing(role: int) -> Lists:
@@ -139,4 +140,4 @@ def make_plan(part: Partition, comm: "Intracomm", transport: str = "auto") -> Sy
 def _chosen(part: Partition, lids: list[Array], roles: list[Array], role: int) -> tuple[Array, ...]:
     """Of each list the entries that play a role; not a copy where all do."""
     plays = [(has & role) != 0 for has in roles]
-    return tuple(of if chosen.all() else part.storage.aside(of[chosen]) for of, chosen in zip(lids, plays))
+    return tuple(of if total(chosen) == of.size else part.storage.aside(of[chosen]) for of, chosen in zip(lids, plays))

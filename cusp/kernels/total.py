@@ -21,9 +21,11 @@ def total(values: Any) -> int:
     """
     if device_of(values) == "cpu":
         return int(np.count_nonzero(values) if values.dtype == bool else values.sum(dtype=np.int64))
+    if values.size == 0:
+        return 0
     cuda = importlib.import_module("cusp.kernels.cuda")
     sums, kernels = cuda.sums_of(1), cuda.load("cusp/kernels/total.cuh", VALUE=cuda.c_type(values.dtype))
-    threads = min(max(values.size, 1), cuda.many_threads())
+    threads = min(values.size, cuda.many_threads())
     kernels.total(threads, cuda.cp.ascontiguousarray(values), values.size, sums.counters, sums.address)
     return int(np.uint64(sums.read()[0]).astype(np.int64))
 
