@@ -33,7 +33,7 @@ from cusp.runtime.devices import name_of
 from cusp.runtime.mpi import MPI
 from cusp.runtime.storage import peak_mb
 from cusp.runtime.threads import num_threads
-from scripts.bench.shared.rows import ROWS, keep, settings_of
+from scripts.bench.shared.rows import ROWS, gpu_name, keep, settings_of
 
 APPS = "bfs,sssp,cc,pagerank,kcore,triangles,betweenness"
 SETTINGS: dict[str, dict[str, Any]] = {"pagerank": {"unweighted": True}, "betweenness": {"sources": 4}}
@@ -110,6 +110,8 @@ def measure(path: str, policy: str, options: argparse.Namespace, comm: MPI.Intra
         "memory_limit": options.memory_limit, "replication": graph.quality.replication,
         "edge_balance": graph.quality.edge_balance, "commit": commit(),
     }  # fmt: skip
+    if "gpu" in base["device"]:
+        base["gpu"] = gpu_name()
     yield base | {"app": "partition", "ms": statistics.median(times), "all_ms": [statistics.median(times)],
                   "phases": phases, "peak_mb": comm.allreduce(peak_mb(), MPI.MAX)}  # fmt: skip
     sources = draw_sources(graph.part, comm, options.sources, 1)

@@ -9,7 +9,6 @@ search is checked; with ``--verify`` those of other algorithms are, too, some of
 """
 
 import argparse
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -18,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from scripts.bench.shared.rows import ROWS, keep, settings_of
+from scripts.bench.shared.rows import ROWS, gpu_name, keep, settings_of
 
 RUNS = 5  # of an algorithm without sources
 RANKS = "iterations=18,tolerance=0,precision=float"
@@ -154,12 +153,3 @@ def time_all(call: Callable[[Any], Any], sources: list[Any]) -> tuple[dict[str, 
         times.append(cp.cuda.get_elapsed_time(begin, end))
         rounds.append(int(answer.rounds))
     return {"ms": float(np.median(times)), "best_ms": min(times), "all_ms": times, "rounds": rounds}, answer
-
-
-def gpu_name() -> str:
-    """What the driver calls the GPU."""
-    command = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[0]
-    except (OSError, subprocess.CalledProcessError, IndexError):
-        return "unknown"

@@ -12,7 +12,7 @@ import argparse
 from pathlib import Path
 
 from scripts.bench.ladder.picture import picture, tables
-from scripts.bench.shared.rows import ROWS, keep, kept
+from scripts.bench.shared.rows import ROWS, gpu_name, keep, kept
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> None:
 def climb(options: argparse.Namespace) -> None:
     """Measure every rung on every graph."""
     from cusp.apps.harness import commit
-    from scripts.bench.gpu import gpu_name, make_part
+    from scripts.bench.gpu import make_part
     from scripts.bench.ladder.measure import choose_sources, compile_all, graph_of, measure
     from scripts.bench.ladder.rungs import RUNGS
 
