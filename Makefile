@@ -24,7 +24,7 @@ check: $(DEV)  ## lint, format, types, all but slow tests at 1 and 2 ranks, and 
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m scripts.test --ranks 1,2 -m 'not slow'
-	$(BIN)/python -m scripts.test --device gpu --ranks 1,2 $(BY_CPU)
+	$(BIN)/python -m scripts.test --device gpu --ranks 1,2 -m 'not slow' $(BY_CPU)
 
 gpu-check:  ## the tests of the GPU code on a GPU, then compute-sanitizer; GPU_PYTHON is a Python that has CuPy
 	@$(GPU_PYTHON) -c 'import cusp.runtime.devices as devices; exit(devices._use_gpu(0)[1])'

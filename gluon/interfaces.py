@@ -112,7 +112,7 @@ class Message(Protocol):
     def Route(self, lists: "Lists", kind: str) -> Route:  # noqa: N802
         """What packs and unpacks messages of a kind of exchange, ``reduce`` or ``broadcast``, along some lists."""
 
-    def listed(self, lids: np.ndarray) -> Any:
+    def listed(self, lids: Array) -> Any:
         """A list of a plan in the form that :meth:`Outgoing` and :meth:`Incoming` take, to be kept."""
 
     def Outgoing(self, where: Any, kind: str, label: "Label", /) -> Outgoing:  # noqa: N802

@@ -135,7 +135,7 @@ class Route:
         return not with_values and not any(label.reset(self._kind)[0] for label in labels)
 
 
-def listed(lids: np.ndarray) -> tuple[Joined, Room, Any]:
+def listed(lids: Any) -> tuple[Joined, Room, Any]:
     """The list, and what kernels that write and read messages about it hand to each other."""
     return Joined.of((lids,)), Room(1, 1), cp.zeros(2, np.int64)
 

@@ -68,8 +68,10 @@ def test_networkx(comm, shared_tmp, symmetric, normalized):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("symmetric", [False, True])
-@pytest.mark.parametrize(("weighted", "weight"), [(False, np.int64), (True, np.int64), (True, np.float64)])
+@pytest.mark.parametrize(
+    ("symmetric", "weighted", "weight"),
+    parts.share([(False, False, np.int64), (True, True, np.int64), (False, True, np.float64)]),
+)
 def test_weights_and_edges(comm, shared_tmp, symmetric, weighted, weight):
     """Paths by weights, whole or not, many of them equally long, and the betweenness of edges: as in NetworkX."""
     random, theirs = np.random.default_rng(5), networkx.Graph() if symmetric else networkx.DiGraph()

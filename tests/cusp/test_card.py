@@ -3,6 +3,7 @@
 import gc
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import product
 
 import graphs
 import numpy as np
@@ -20,6 +21,7 @@ pytestmark = pytest.mark.skipif(
     parts.DEVICE != "gpu" or is_mixed(parts.PLACEMENT.devices), reason="is about ranks that compute on GPUs"
 )
 LARGE = graphs.random_directed(400, 6000, seed=7)
+CASES = sorted({*zip(sorted({*library.APPS} - {"maze"}), [False, True] * 99), *product(["bfs", "sssp"], [False, True])})
 LIMITS = {"nothing fits": 1 << 12, "some fits": 150_000, "all fits": 64 << 20}
 OPTIONS = {
     "bfs": {"source": 3}, "sssp": {"source": 3}, "path": {"source": 3, "targets": [5]}, "forest": {"roots": [1, 2]},
@@ -76,10 +78,9 @@ def test_partitions(comm, shared_tmp, card, policy):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("symmetric", [False, True])
-@pytest.mark.parametrize("app", parts.share(sorted({*library.APPS} - {"maze"})))
+@pytest.mark.parametrize(("app", "symmetric"), parts.share(CASES))
 def test_answers(comm, shared_tmp, card, app, symmetric):
-    """Of every app."""
+    """Of every app, in turn on graphs that are symmetric and that are not."""
     graph = graphs.both_ways(LARGE) if symmetric else LARGE
     path = graphs.write(shared_tmp / "g.h5", graph, symmetric=symmetric)
 

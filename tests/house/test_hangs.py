@@ -99,7 +99,7 @@ run_main(lambda comm, argv: harness.main(sssp.APP, comm, argv))
 
 
 @pytest.mark.limit(300)
-@pytest.mark.parametrize("transport", ["mpi", "peer"])
+@pytest.mark.parametrize("transport", [pytest.param("mpi", marks=pytest.mark.slow), "peer"])
 def test_without_rounds_a_rank_that_waits_makes_no_progress(compiled, tmp_path, transport):
     """However often it looks whether something has come."""
     (tmp_path / "program.py").write_text(IN_SEARCH)
