@@ -89,7 +89,7 @@ class Prediction(NamedTuple):
 def predict(quality: Quality, algorithm: str, hosts: Cluster) -> Prediction:
     """How long an algorithm takes on a partition until all labels have changed once.
 
-    Cluster with more parts than cores work for as long as their cores need for all of them. Labels of mirrors with
+    Hosts with more parts than cores work for as long as their cores need for all of them. Labels of mirrors with
     in-edges travel to the master, then the master's to mirrors with out-edges: each of the two is an exchange.
     """
     demand = DEMANDS.get(algorithm, DEMANDS[USUAL])

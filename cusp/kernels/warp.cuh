@@ -113,8 +113,9 @@ __device__ inline u64 acquire(const u64* place) {
   u64 value;
   asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(value) : "l"(place) : "memory");
   return value;
-#endif
+#else
   return peek(place);  // loads of the CPU shim are in order
+#endif
 }
 
 // Calls visit(place, load(place), live) for the places from ``begin`` to ``end`` - 1, shared out among all threads of the grid,
@@ -163,16 +164,18 @@ __device__ inline unsigned arrive(unsigned* arrived, unsigned more) {
   unsigned before;
   asm volatile("atom.add.acq_rel.gpu.u32 %0, [%1], %2;" : "=r"(before) : "l"(arrived), "r"(more) : "memory");
   return before;
-#endif
+#else
   return atomicAdd(arrived, more);
+#endif
 }
 __device__ inline unsigned arrivals(const unsigned* arrived) {
 #ifndef CUDAEMU
   unsigned value;
   asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(value) : "l"(arrived) : "memory");
   return value;
-#endif
+#else
   return *(const volatile unsigned*)arrived;
+#endif
 }
 
 // All blocks wait for each other. Together they add 2^31 to ``arrived``, so its top bit changes when the last one comes, and

@@ -236,7 +236,7 @@ assert len(loaded) > 10
 
 
 @pytest.mark.limit(300)
-@pytest.mark.parametrize(("n", "edges"), [(1, 60_000), (2, 20_000)])
+@pytest.mark.parametrize(("n", "edges"), [pytest.param(1, 20_000, marks=pytest.mark.slow), (1, 60_000), (2, 20_000)])
 def test_first_run_loads_no_code(tmp_path, n, edges):
     """Whether arrays are small or large: all code of a run was loaded by the rehearsal."""
     (tmp_path / "first.py").write_text(FIRST_RUN.format(edges=edges))

@@ -70,7 +70,16 @@ def test_networkx(comm, shared_tmp, symmetric, normalized):
 @pytest.mark.mpi
 @pytest.mark.parametrize(
     ("symmetric", "weighted", "weight"),
-    parts.share([(False, False, np.int64), (True, True, np.int64), (False, True, np.float64)]),
+    parts.share(
+        [
+            (False, False, np.int64),
+            (True, True, np.int64),
+            (False, True, np.float64),
+            pytest.param(True, False, np.int64, marks=pytest.mark.slow),
+            pytest.param(False, True, np.int64, marks=pytest.mark.slow),
+            pytest.param(True, True, np.float64, marks=pytest.mark.slow),
+        ]
+    ),
 )
 def test_weights_and_edges(comm, shared_tmp, symmetric, weighted, weight):
     """Paths by weights, whole or not, many of them equally long, and the betweenness of edges: as in NetworkX."""

@@ -41,11 +41,11 @@ def solve_all(comm, shared_tmp, graph, policy, source, weight="i8"):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("weight", parts.share(["u8", "f4", None]))
+@pytest.mark.parametrize("weight", parts.share(["u8", "f4", None, pytest.param("i1", marks=pytest.mark.slow)]))
 def test_types_of_weights(comm, shared_tmp, weight):
     """Negative ones too, and such as int64 cannot hold; none are all 1."""
     graph = graphs.random_directed(60, 200)
-    weights = graph.weights - (10 if weight == "f4" else 0)
+    weights = graph.weights - (10 if weight in ("i1", "f4") else 0)
     if weight == "u8":
         weights = weights.astype(np.uint64) << np.uint64(59)
     graph = graph._replace(weights=weights.astype(weight) if weight else np.ones_like(weights))

@@ -21,7 +21,9 @@ pytestmark = pytest.mark.skipif(
     parts.DEVICE != "gpu" or is_mixed(parts.PLACEMENT.devices), reason="is about ranks that compute on GPUs"
 )
 LARGE = graphs.random_directed(400, 6000, seed=7)
-CASES = sorted({*zip(sorted({*library.APPS} - {"maze"}), [False, True] * 99), *product(["bfs", "sssp"], [False, True])})
+APPS = sorted({*library.APPS} - {"maze"})
+OFTEN = {*zip(APPS, [False, True] * len(APPS)), *product(["bfs", "sssp"], [False, True])}
+CASES = [pytest.param(*case, marks=[] if case in OFTEN else pytest.mark.slow) for case in product(APPS, [False, True])]
 LIMITS = {"nothing fits": 1 << 12, "some fits": 150_000, "all fits": 64 << 20}
 OPTIONS = {
     "bfs": {"source": 3}, "sssp": {"source": 3}, "path": {"source": 3, "targets": [5]}, "forest": {"roots": [1, 2]},
@@ -80,7 +82,7 @@ def test_partitions(comm, shared_tmp, card, policy):
 @pytest.mark.mpi
 @pytest.mark.parametrize(("app", "symmetric"), parts.share(CASES))
 def test_answers(comm, shared_tmp, card, app, symmetric):
-    """Of every app, in turn on graphs that are symmetric and that are not."""
+    """Of every app, on graphs that are symmetric and that are not."""
     graph = graphs.both_ways(LARGE) if symmetric else LARGE
     path = graphs.write(shared_tmp / "g.h5", graph, symmetric=symmetric)
 

@@ -41,7 +41,7 @@ def memory(prop, thresholds, comm):  # type: ignore[no-untyped-def]
     _count_higher_ends(prop, counts)
     edges = np.cumsum(comm.allreduce(counts))[np.minimum(thresholds, counts.size - 1)]
     of_node = 56 + 16 * ((prop.num_parts + 63) // 64)
-    return 4 * _no_ends(prop).itemsize * edges + of_node * prop.num_nodes, edges
+    return 4 * _type_of_ids(prop).itemsize * edges + of_node * prop.num_nodes, edges
 
 
 @njit(cache=True, nogil=True)
@@ -60,11 +60,10 @@ def finish(prop, state, comm):  # type: ignore[no-untyped-def]
     """Collect, expand, and tell each rank the regions of the nodes that it reads."""
     rows = prop.indptr.size - 1
     is_hub = prop.degrees > prop.threshold
-    counts, none = np.zeros((rows, 2), np.int64), _no_ends(prop)
-    ends = collect(prop, is_hub, counts[:, 0], counts[:, 1], none.dtype)
+    counts = np.zeros((rows, 2), np.int64)
+    ends = collect(prop, is_hub, counts[:, 0], counts[:, 1], _type_of_ids(prop))
     firsts = np.array(comm.allgather(int(prop.first_node)))
-    all_counts = all_to_all(comm, [counts.reshape(-1), *[counts[:0].reshape(-1)] * (comm.size - 1)])
-    all_ends = all_to_all(comm, [ends, *[none] * (comm.size - 1)])
+    all_counts, all_ends = (all_to_all(comm, [own, *[own[:0]] * (comm.size - 1)]) for own in (counts.reshape(-1), ends))
     del ends
     regions = np.empty((0, state.regions.shape[1]), np.uint64)
     with together(comm):
@@ -97,9 +96,9 @@ def get_edge_owner(prop, src, dst, src_master, dst_master, state):  # type: igno
     return dst_master if mine > prop.threshold else src_master
 
 
-def _no_ends(prop):  # type: ignore[no-untyped-def]
-    """No ends of edges, of a type that has room for all nodes."""
-    return np.empty(0, np.int32 if prop.num_nodes < 1 << 31 else np.int64)
+def _type_of_ids(prop):  # type: ignore[no-untyped-def]
+    """A type that has room for all nodes."""
+    return np.dtype(np.int32 if prop.num_nodes < 1 << 31 else np.int64)
 
 
 def _first_common(regions, place, other):  # type: ignore[no-untyped-def]
