@@ -141,7 +141,8 @@ def gather_facts(
         degrees = np.concatenate([own, exchange_neighbors(neighbors, own, edges.bounds, comm)])
         facts |= {"all_indptr": indptr, "all_targets": targets, "degrees": degrees}
     threshold = DEFAULT_THRESHOLD if policy.threshold is None else policy.threshold
-    prop = Prop(edges, num_parts, comm.rank, grid, threshold, bounds, node_map=node_map, shares=shares, **facts)
+    chosen = {"bounds": bounds, "node_map": node_map, "shares": shares, "slack": policy.slack}
+    prop = Prop(edges, num_parts, comm.rank, grid, threshold, **chosen, **facts)
     return PreparedRules(compiled, edges, prop, neighbors)
 
 

@@ -102,6 +102,7 @@ PARAMETERS: dict[str, Callable[[Any], bool]] = {
         or (isinstance(value, list) and len(value) == 2 and all(whole(size, 1, 1 << 16) for size in value))
     ),
     "threshold": lambda value: value is None or whole(value, -(2**62)),
+    "slack": lambda value: whole(value, 0, 100),
     "rounds": lambda value: whole(value, 1),
     "passes": lambda value: whole(value, 1),
     "node_map": lambda value: value is None or _text(value),

@@ -25,8 +25,8 @@ MEMORY_ARGUMENTS = ("prop", "thresholds", "comm")
 EDGE_ARGUMENTS = ("prop", "src", "dst", "src_master", "dst_master", "estate")
 # of a Prop, what any rank can say; a master rule that asks for anything else is not computed
 KNOWN_EVERYWHERE = (
-    "num_nodes", "num_edges", "num_parts", "rows", "columns", "threshold", "all_shares", "has_shares", "reader",
-    "share", "pick",
+    "num_nodes", "num_edges", "num_parts", "rows", "columns", "threshold", "slack", "all_shares", "has_shares",
+    "reader", "share", "pick",
 )  # fmt: skip
 KNOWN = sys.stdlib_module_names | {"numpy", "numba", "builtins"}  # their functions count by name
 STORING = ("STORE_SUBSCR", "STORE_SLICE", "STORE_ATTR", "DELETE_")
@@ -201,6 +201,7 @@ def described(policy: Policy) -> str:
     parameters = (
         policy.grid,
         policy.threshold,
+        policy.slack,
         policy.combine,
         policy.rounds,
         policy.passes,

@@ -40,6 +40,7 @@ from cusp.runtime.files import read_input
 AUTO = "auto"  # in the place of a name: which one follows from the graph, see cusp/program/choose.py
 DEFAULT_THRESHOLD = 1000  # as in the shipped CuSP; PowerLyra uses 100
 DEFAULT_ROUNDS = 100  # as in CuSP
+DEFAULT_SLACK = 20  # percent
 RULES = ("get_master", "get_edge_owner")
 PHASES = ("visit", "finish", "settle")  # which a policy with state may have
 PLUGINS = "cusp.policies"  # the entry-point group of installed packages
@@ -104,6 +105,8 @@ class Policy:
         For two-dimensional cuts; None: the squarest one with rows >= columns.
     threshold : int or None
         Out-degree above which a node counts as a hub; None: ``DEFAULT_THRESHOLD``, or as ``memory`` allows.
+    slack : int
+        Percent of its share of the edges by which a part may be ahead of the others while edges are dealt out.
     make_mstate, make_estate : function (prop) -> namedtuple of arrays, or None
         State of the master and of the edge rule.
     combine : dict
@@ -138,6 +141,7 @@ class Policy:
     edge: Callable
     grid: tuple[int, int] | None = None
     threshold: int | None = None
+    slack: int = DEFAULT_SLACK
     make_mstate: Callable | None = None
     make_estate: Callable | None = None
     combine: Mapping[str, str] = field(default_factory=dict)
@@ -197,7 +201,7 @@ def load_policy(name: str, **parameters: Any) -> Policy:
     name : str
         Of a built-in policy or an installed plugin; ``master+edge``; a Python file; or ``package.module:NAME``.
     parameters
-        ``grid``, ``threshold``, ``rounds``, ``passes``, ``node_map``, ``strict``: see :class:`Policy`.
+        ``grid``, ``threshold``, ``slack``, ``rounds``, ``passes``, ``node_map``, ``strict``: see :class:`Policy`.
 
     Raises
     ------

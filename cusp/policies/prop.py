@@ -16,8 +16,8 @@ from cusp.runtime.compiled_code import njit
 GUESSES = 4096
 # What the GPU has of a Prop, see rules.cuh and rules_gpu.py: numbers, in the order of the struct, and methods.
 NUMBERS = (
-    "num_nodes", "num_edges", "num_parts", "rank", "rows", "columns", "threshold", "num_places", "all_shares",
-    "has_shares", "first_node",
+    "num_nodes", "num_edges", "num_parts", "rank", "rows", "columns", "threshold", "slack", "num_places",
+    "all_shares", "has_shares", "first_node",
 )  # fmt: skip
 METHODS = ("reader", "share", "pick", "out_degree", "place", "neighbor_degree", "in_degree", "mapped")
 
@@ -46,6 +46,8 @@ class Prop:
         The grid of ranks for two-dimensional cuts: ``rows * columns == num_parts``.
     threshold : int
         Degree above which a node counts as a hub.
+    slack : int
+        Percent of its share of the edges by which a part may be ahead of the others while edges are dealt out.
     all_shares : int
         Sum of :meth:`share` over the parts.
     has_shares : int
@@ -67,9 +69,10 @@ class Prop:
         neighbor_degrees: np.ndarray | None = None, in_degrees: np.ndarray | None = None,
         node_map: np.ndarray | None = None, shares: tuple[int, ...] = (),
         all_indptr: np.ndarray | None = None, all_targets: np.ndarray | None = None, degrees: np.ndarray | None = None,
+        slack: int = 100,
     ) -> None:  # fmt: skip
         self.num_nodes, self.num_edges = edges.num_nodes, edges.num_edges
-        self.num_parts, self.rank, self.threshold = num_parts, rank, threshold
+        self.num_parts, self.rank, self.threshold, self.slack = num_parts, rank, threshold, slack
         self.rows, self.columns = grid
         self.first_node = edges.first_node
         self.indptr, self.targets = edges.indptr, edges.targets

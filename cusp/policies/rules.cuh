@@ -6,8 +6,8 @@
 
 // What rules may ask, see prop.py. Every field has 8 bytes; rules_gpu.py fills them in, in this order.
 struct Prop {
-  i64 num_nodes, num_edges, num_parts, rank, rows, columns, threshold, num_places, all_shares, has_shares, first_node;
-  i64 num_rows, shift, num_words, num_in_degrees, num_mapped, num_share_starts;
+  i64 num_nodes, num_edges, num_parts, rank, rows, columns, threshold, slack, num_places, all_shares, has_shares;
+  i64 first_node, num_rows, shift, num_words, num_in_degrees, num_mapped, num_share_starts;
   const int* guess;
   const i64 *bounds, *indptr;
   const GID* targets;

@@ -12,7 +12,7 @@ from cusp.formats import FORMATS
 from cusp.formats.source import IDS
 from cusp.launch import num_bytes, num_seconds
 from cusp.partitioner import ORDERS
-from cusp.policies.policy import DEFAULT_ROUNDS, DEFAULT_THRESHOLD, POLICIES
+from cusp.policies.policy import DEFAULT_ROUNDS, DEFAULT_SLACK, DEFAULT_THRESHOLD, POLICIES
 from cusp.runtime.devices import CHOICES as DEVICES
 from cusp.runtime.threads import MOST as MOST_THREADS
 
@@ -88,6 +88,11 @@ def add_policy_options(parser: argparse.ArgumentParser) -> None:
         "(default: 100 times the mean, or less for --memory-limit)"
     )
     add("--threshold", type=whole(0), metavar="D", help=hubs)
+    slack = (
+        "percent of its share of the edges by which a part may be ahead of the others while edges are dealt out, for "
+        f"2ps; the less, the better are nodes balanced, and the more of them are mirrors (default: {DEFAULT_SLACK})"
+    )
+    add("--slack", type=whole(0, 100), default=DEFAULT_SLACK, metavar="PERCENT", help=slack)
     rounds = f"how many times ranks exchange masters and state, if a rule needs them (default: {DEFAULT_ROUNDS})"
     add("--state-rounds", type=whole(1, MOST_ROUNDS), default=DEFAULT_ROUNDS, metavar="R", help=rounds)
     add(
@@ -113,6 +118,7 @@ def policy_parameters(options: argparse.Namespace) -> dict[str, Any]:
     return {
         "grid": options.grid,
         "threshold": options.threshold,
+        "slack": options.slack,
         "rounds": options.state_rounds,
         "passes": options.passes,
         "node_map": options.node_map,

@@ -9,8 +9,9 @@ clusters are dealt to the parts. In phase two a node chooses a part for its edge
 The part of its cluster decides between equal ones, then the load. Where edges are left whose other end has no edges
 there, they go to a second part, a third ... that saves more than the replica which it costs. An edge is stored, of the
 parts that have both of its ends, on the one with most room. Bound: in phase two a part has room for 1.05 times its
-share of the edges; a node that fits nowhere goes where most room is left. Weakness: on each rank, ten bytes
-of state for each node of the graph, and 16 or more for each that its slice touches.
+share of the edges, and never leads the mean by more than ``--slack`` percent of it: since nodes come by degree, parts
+that get edges alike at all times get nodes alike. A node that fits nowhere goes where most room is left. Weakness: on
+each rank, ten bytes of state for each node of the graph, and 16 or more for each that its slice touches.
 """
 
 import heapq
@@ -135,9 +136,9 @@ def _collect(prop, node, here, state):  # type: ignore[no-untyped-def]
 def _first_part(prop, state, here, own, before):  # type: ignore[no-untyped-def]
     """The part with the highest score, twice: so one point can decide between equals."""
     _count(state, own)
-    best, most = np.argmax(state.room), -np.inf
+    best, most, least = np.argmax(state.room), -np.inf, _least_unused(prop, state)
     for part in range(prop.num_parts):
-        if state.room[part] >= own:
+        if state.room[part] >= own and _unused(state, part) >= least:
             score = 2.0 * (state.hits[part] + _has(state.replicas, here, part)) + 2.6 * own * _unused(state, part)
             score += (part == state.part[state.cluster[here]]) + (part == before)
             if score > most or (score == most and state.room[part] > state.room[best]):
@@ -148,9 +149,9 @@ def _first_part(prop, state, here, own, before):  # type: ignore[no-untyped-def]
 def _part_that_pays(prop, state, here, own, first):  # type: ignore[no-untyped-def]
     """Another part that has more of the other ends than a replica of the node costs, if it has none there; or -1."""
     _count(state, own)
-    best, most = -1, 0.0
+    best, most, least = -1, 0.0, _least_unused(prop, state)
     for part in range(prop.num_parts):
-        if state.room[part] > state.hits[part] > 0:
+        if state.room[part] > state.hits[part] > 0 and _unused(state, part) >= least:
             saved = state.hits[part] * (1 + 1.3 * (_unused(state, part) - _unused(state, first)))
             saved -= 0 if _has(state.replicas, here, part) else 2
             if saved > most:
@@ -161,6 +162,15 @@ def _part_that_pays(prop, state, here, own, first):  # type: ignore[no-untyped-d
 def _unused(state, part):  # type: ignore[no-untyped-def]
     """The share of its room that a part has left."""
     return state.room[part] / state.limit[part]
+
+
+def _least_unused(prop, state):  # type: ignore[no-untyped-def]
+    """The share of its room that a part must have left, not to be too far ahead."""
+    left, all_room = 0, 0
+    for part in range(prop.num_parts):
+        left += max(state.room[part], 0)
+        all_room += state.limit[part]
+    return left / all_room - prop.slack / 100
 
 
 def _count(state, own):  # type: ignore[no-untyped-def]
