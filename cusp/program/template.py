@@ -24,8 +24,9 @@ def make_mstate(prop):
 def get_master(prop, node, mstate, masters):
     """The rank with most neighbours of a node among those that are not full. Called once per node.
 
-    prop: num_nodes, num_edges, num_parts, rank, rows, columns, threshold; out_degree(n), out_neighbors(n)
-    of nodes of this slice; neighbor_degree(n), in_degree(n) of their neighbours too; reader(n) of any node.
+    prop: num_nodes, num_edges, num_parts, rank, rows, columns, threshold, slack; out_degree(n) and
+    out_neighbors(n) of nodes of this slice; neighbor_degree(n), in_degree(n) of their neighbours too; reader(n) of
+    any node.
     masters[n]: master of a neighbour, -1 if not known yet.
     A rule that uses neither mstate nor masters costs no communication.
     """

@@ -139,6 +139,19 @@ def uneven_degrees(symmetric: bool = False) -> graphs.Graph:
     return graphs.both_ways(graph) if symmetric else graph
 
 
+@pytest.mark.mpi
+def test_slack_balances_nodes(comm, shared_tmp):
+    """If no part may be ahead of the others while edges are dealt out, they get nodes alike, too."""
+    graph = graphs.make(4000, (np.random.default_rng(1).random((30_000, 2)) ** 4 * 4000).astype(np.int64))
+    path = graphs.write(shared_tmp / "g.h5", graphs.both_ways(graph), symmetric=True)
+    least, most = (
+        estimate(read_slice(path, comm, weights=False), load_policy("2ps", slack=slack, rounds=20), 8, "edges", comm)
+        for slack in (0, 100)
+    )
+    assert least.quality.node_balance < min(1.07, most.quality.node_balance)
+    assert least.quality.edge_balance < 1.01 and least.quality.replication < 1.2 * most.quality.replication
+
+
 def collected(graph: graphs.Graph, symmetric: bool, thresholds: np.ndarray) -> np.ndarray:
     """How many edges, loops apart, have both ends with at most so many edges."""
     ends = np.sort(np.stack([graph.sources, graph.targets]), axis=0)
