@@ -7,11 +7,11 @@ clusters are dealt to the parts. In phase two a node chooses a part for its edge
                - 1.3 x such neighbours x (share of its room that r has used)
 
 The part of its cluster decides between equal ones, then the load. Where edges are left whose other end has no edges
-there, they go to a second part, a third ... that saves more than the replica which it costs. An edge is stored, of the
-parts that have both of its ends, on the one with most room. Bound: in phase two a part has room for 1.05 times its
-share of the edges, and never leads the mean by more than ``--slack`` percent of it: since nodes come by degree, parts
-that get edges alike at all times get nodes alike. A node that fits nowhere goes where most room is left. Weakness: on
-each rank, ten bytes of state for each node of the graph, and 16 or more for each that its slice touches.
+there, they go to a second part, a third ... that saves more than the replica which it costs. An edge is stored, of two
+parts that have both of its ends, drawn by a hash, on the one with more room. Bound: in phase two a part has room for
+1.05 times its share of the edges, and never leads the mean by more than ``--slack`` percent of it: since nodes come by
+degree, parts that get edges alike at all times get nodes alike. A node that fits nowhere goes where most room is left.
+Weakness: on each rank, ten bytes of state for each node of the graph, and 16 or more for each that its slice touches.
 """
 
 import heapq
@@ -19,8 +19,9 @@ from collections import namedtuple
 
 import numpy as np
 
-from cusp.kernels.bits import first_bit, popcount
+from cusp.kernels.bits import GOLDEN, first_bit, popcount
 from cusp.runtime.compiled_code import njit
+from cusp.runtime.threads import in_parallel, row_ranges
 
 State = namedtuple("State", "cluster volume part replicas room limit hits ends")
 combine = {
@@ -206,16 +207,16 @@ def _mark(replicas, place, part):  # type: ignore[no-untyped-def]
 
 def settle(prop, state, comm):  # type: ignore[no-untyped-def]
     """Each part has room for its share, less the edges that can be nowhere else."""
-    forced = np.zeros(prop.num_parts, np.int64)
-    _count_forced(prop, state.replicas, forced)
+    forced = sum(in_parallel(lambda *rows: _count_forced(prop, state.replicas, *rows), row_ranges(prop.indptr)))
     _make_room(prop, state, prop.num_edges / comm.size)
     state.room[:] -= comm.allreduce(forced) // comm.size
 
 
 @njit(cache=True, nogil=True)
-def _count_forced(prop, replicas, forced):  # type: ignore[no-untyped-def]
-    """By part, the edges of this slice of which no other part has both ends."""
-    for row in range(prop.indptr.size - 1):
+def _count_forced(prop, replicas, begin, end):  # type: ignore[no-untyped-def]
+    """(num_parts,): the edges of some rows of this slice of which no other part has both ends."""
+    forced = np.zeros(prop.num_parts, np.int64)
+    for row in range(begin, end):
         for e in range(prop.indptr[row], prop.indptr[row + 1]):
             there, found, part = prop.place(np.int64(prop.targets[e])), 0, 0
             for word in range(replicas.shape[1]):
@@ -225,20 +226,35 @@ def _count_forced(prop, replicas, forced):  # type: ignore[no-untyped-def]
                     part = 64 * word + first_bit(bits)
             if found == 1:
                 forced[part] += 1
+    return forced
 
 
 def get_edge_owner(prop, src, dst, src_master, dst_master, state):  # type: ignore[no-untyped-def]
-    """Of the parts that have both ends, the one with most room."""
-    here, there, found, best, most = prop.place(src), prop.place(dst), 0, src_master, 0
-    replicas, room = state.replicas, state.room
-    for word in range(replicas.shape[1]):
-        bits = replicas[here, word] & replicas[there, word]
-        while bits:
-            part = 64 * word + first_bit(bits)
-            if found == 0 or room[part] > most:
-                best, most = part, room[part]
-            found += 1
-            bits &= bits - np.uint64(1)
-    if found > 1:
-        room[best] -= 1
+    """Of two of the parts that have both ends, drawn by a hash, the one with more room."""
+    here, there, words = prop.place(src), prop.place(dst), state.replicas.shape[1]
+    drawn = np.uint64(src ^ (dst << 20)) * GOLDEN >> np.uint64(32)
+    start = np.int64(drawn * np.uint64(prop.num_parts) >> np.uint64(32))
+    found, some, at = np.int64(0), np.uint64(0), np.int64(0)
+    others, at_others = some, at
+    for i in range(words):
+        word = (start >> 6) + i
+        word -= words if word >= words else 0
+        bits = state.replicas[here, word] & state.replicas[there, word]
+        if some == 0:
+            some, at = bits, word
+        elif bits:
+            others, at_others = bits, word
+        found += np.int64(popcount(bits))
+    if found == 0:
+        return src_master
+    # without branches, which nobody could foretell: the next bit from where the draw is, and that after it
+    upper = ~np.uint64(0) << np.uint64(start & 63)
+    first = some & upper if some & upper else some
+    if others == 0:
+        rest = some & ~(first & (~first + np.uint64(1)))
+        others, at_others = rest if rest else some, at
+    second = others & upper if others & upper else others
+    one, other = 64 * at + first_bit(first), 64 * at_others + first_bit(second)
+    best = one if state.room[one] >= state.room[other] else other
+    state.room[best] -= found > 1
     return best
