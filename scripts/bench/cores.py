@@ -163,7 +163,7 @@ def shown(rows: list[dict[str, Any]]) -> str:
         times = [found.get((graph, app, *column)) for column in columns]
         first, last = times[0], times[len(threads) - 1]
         gained = 0 if not (first and last) else last / first if graph == "memory" else first / last
-        efficiency = f"{gained / threads[-1] * threads[0]:.0%}" if gained else ""
+        efficiency = f"{gained / threads[-1] * threads[0]:.0%}" if gained and len(threads) > 1 else ""
         cells = ["" if value is None else f"{value:,.4g}" for value in times]
         lines.append([f"{graph} {app}", *cells[: len(threads)], efficiency, *cells[len(threads) :]])
     return table(lines)
