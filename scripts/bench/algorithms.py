@@ -7,7 +7,8 @@
 
 A graph is a graph file, or the name of one that a GPU makes: kronSCALE, randSCALE, roadSIDE or ringNODES. Times are
 those of the slowest rank, after a first run that is not counted. Equal answers have equal fingerprints, whatever the
-ranks, the policy and the limit. ``network_mb`` is what all hosts have sent in a run, as the system counts it.
+ranks, the policy and the limit. ``network_mb`` is what all hosts have sent in a run, as the system counts it, and
+``peak_mb`` the most memory that a rank has taken until then.
 """
 
 import argparse
@@ -116,7 +117,9 @@ def measure(path: str, policy: str, options: argparse.Namespace, comm: MPI.Intra
                   "phases": phases, "peak_mb": comm.allreduce(peak_mb(), MPI.MAX)}  # fmt: skip
     sources = draw_sources(graph.part, comm, options.sources, 1)
     for app in apps:
-        yield base | {"app": app} | run_app(app, graph, sources, options)
+        found = run_app(app, graph, sources, options)
+        found["prepare_ms"] = graph.preparation_seconds[app] * 1e3
+        yield base | {"app": app} | found | {"peak_mb": comm.allreduce(peak_mb(), MPI.MAX)}
     for line in report.describe_card(graph.part.device, comm):
         report.say(comm.rank, line)
 

@@ -13,7 +13,7 @@ import ranks
 
 from cusp.commands.generate import main as generate
 from scripts.bench import __main__ as bench
-from scripts.bench import algorithms, cpu, pays
+from scripts.bench import algorithms, cores, cpu, pays
 from scripts.bench.shared.rows import read_rows, table
 
 
@@ -104,6 +104,29 @@ def test_start(monkeypatch, tmp_path, capsys):
     assert [line.split()[:4] for line in capsys.readouterr().out.splitlines()[-2:]] == [
         ["kron7", "bfs", "cpu", "ours"], ["kron7", "bfs", "cpu", "scipy"],
     ]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.limit(300)
+def test_cores(monkeypatch, tmp_path, capsys):
+    """Threads, ranks and another program beside them are columns; growth is a table of its own."""
+    monkeypatch.setattr(cores, "ENTRIES", 1 << 12)
+    rows = tmp_path / "rows.jsonl"
+    few = ("--apps", "bfs", "--trials", "1", "--sources", "2", "--data", tmp_path, "--rows", rows)
+    late = "test -s {graph} -a -s {stem}.sg; echo from {source} in 0; expr 1000 \\* $OMP_NUM_THREADS"
+    few += ("--other", f"late:bfs={late}")
+    run(monkeypatch, "cores", "--graphs", "kron7,kron8", "--threads", "1,2", "--ranks", "2", *few)
+    found = {cores.key(row): row for row in read_rows(rows)}
+    ways = {(None, 1, 1), (None, 1, 2), (None, 2, 1), ("late", 1, 1), ("late", 1, 2)}
+    assert {key[2:] for key in found if key[0] == "kron8"} == ways
+    assert found["kron8", "bfs", "late", 1, 2]["all_ms"] == [2e6, 2e6]
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines[0] == ["1", "2", "efficiency", "2", "ranks", "late", "1", "late", "2"]
+    [bfs] = [line for line in lines if line[:2] == ["kron8", "bfs"]]
+    one, two = (found["kron8", "bfs", None, 1, threads]["ms"] for threads in (1, 2))
+    assert bfs[4] == f"{one / two / 2:.0%}" and bfs[-2:] == ["1e+06", "2e+06"]
+    ours = found["kron7", "bfs", None, 1, 2]
+    assert lines[-1][1:3] == [f"{ours['ms'] * 1e6 / ours['edges']:.3g};", f"{ours['peak_mb']:,.0f}"]
 
 
 @pytest.mark.limit(300)
