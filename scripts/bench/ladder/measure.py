@@ -1,6 +1,7 @@
 """Run a rung of the ladder: how long it takes, how many levels, edges and bytes, and whether its answer is right."""
 
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -13,7 +14,7 @@ from cusp.partition import Partition
 from cusp.runtime.devices import to_host
 from gluon.plan import make_plan
 from gluon.sync import Sync
-from scripts.bench.gpu import make_part
+from scripts.bench.gpu import device_ms, make_part
 from scripts.bench.ladder.graph import PLACES, Found, Graph, Source, make_graph
 from scripts.bench.ladder.rungs import RUNGS, Rung, library
 
@@ -76,9 +77,9 @@ def measure(name: str, graph: Graph, expected: dict[Source, Any]) -> dict[str, A
     """
     rung, times, levels = RUNGS[name], [], []
     first = next(iter(expected))
-    timed(rung, graph, first)
+    rung.run(graph, first)
     for source, hops in expected.items():
-        found, spent = timed(rung, graph, source)
+        found, spent = device_ms(partial(rung.run, graph, source))
         require_same(name, source, found, hops)
         times.append(spent)
         levels.append(found.levels)
@@ -86,16 +87,6 @@ def measure(name: str, graph: Graph, expected: dict[Source, Any]) -> dict[str, A
     rate = None if moved is None else moved / times[0] / 1e6
     row = {"rung": name, "place": [*RUNGS].index(name), "inspected": inspected, "moved": moved, "gb_s": rate}
     return row | {"ms": float(np.median(times)), "best_ms": min(times), "all_ms": times, "levels": levels}
-
-
-def timed(rung: Rung, graph: Graph, source: Source) -> tuple[Found, float]:
-    """What a search finds, and its milliseconds."""
-    begin, end = cp.cuda.Event(), cp.cuda.Event()
-    begin.record()
-    found = rung.run(graph, source)
-    end.record()
-    end.synchronize()
-    return found, cp.cuda.get_elapsed_time(begin, end)
 
 
 def count(rung: Rung, graph: Graph, source: Source) -> tuple[int, int]:
