@@ -247,13 +247,7 @@ def run_trial(
 def verify(
     app: App, comm: MPI.Intracomm, job: Job, source: int | None, answer: Answer, options: argparse.Namespace
 ) -> None:
-    """Check an answer. Collective.
-
-    Raises
-    ------
-    VerificationError
-        On every rank.
-    """
+    """Check an answer. Collective."""
     report.progress(comm.rank, "verifying")
     with timeline.phase("verify"):
         app.check(job.part, Sync(job.plan, comm), source, answer, job.prepared, options)

@@ -14,16 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cusp.apps.harness import Answer, App, main
+from cusp import Answer, App, Partition, Sync, main, run_main
 from cusp.apps.operators.structure.interfaces import Triangles
 from cusp.apps.shared.oriented import Shares, place_by_degree, return_to_masters, rows_of_others, share_out
 from cusp.apps.shared.undirected import as_undirected
 from cusp.apps.verify.triangles import verify_triangles
 from cusp.kernels.total import total
-from cusp.launch import run_main
-from cusp.partition import Partition
 from cusp.runtime.devices import backend, xp_of
-from gluon.sync import Sync
 
 
 class Oriented(NamedTuple):
@@ -81,14 +78,6 @@ def triangles(part: Partition, sync: Sync, per_node: bool = False, oriented: Ori
     return Answer({"node_triangles": at_node, "clustering": clustering}, None, rounds, figures)
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Options of this app alone."""
-    parser.add_argument(
-        "--per-node", action="store_true",
-        help="also count at each node, with clustering coefficients (implied by --output)",
-    )  # fmt: skip
-
-
 def _per_node(options: argparse.Namespace) -> bool:
     return options.per_node or bool(getattr(options, "output", None))
 
@@ -101,7 +90,11 @@ APP = App(
     verify=lambda part, sync, _, answer, oriented, options: verify_triangles(
         oriented.graph, sync, answer.figures, answer.labels or triangles(part, sync, True, oriented).labels
     ),
-    add_options=add_options,
+    add_options=lambda parser: parser.add_argument(
+        "--per-node",
+        action="store_true",
+        help="also count at each node, with clustering coefficients (implied by --output)",
+    ),
     needs_source=False,
 )
 
