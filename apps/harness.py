@@ -8,7 +8,7 @@ from typing import Any
 
 from cusp.apps.run.app import Answer, App
 from cusp.apps.run.checkpoint import open_checkpoint
-from cusp.apps.run.cli import make_parser, refuse_checkpoints, with_gids
+from cusp.apps.run.cli import parser_of, with_gids
 from cusp.apps.run.inputs import open_input
 from cusp.apps.run.output import append_rows, commit, trial_line, write_edges, write_labels
 from cusp.apps.run.sources import choose_sources
@@ -40,7 +40,7 @@ from gluon.plan import SyncPlan, make_plan
 from gluon.sync import Sync
 from gluon.transports import open_transport
 
-__all__ = ["Answer", "App", "Job", "append_rows", "choose_sources", "commit", "main", "rehearse", "run_trial", "wait"]
+__all__ = ["Answer", "App", "append_rows", "commit", "parser_of"]
 
 PHASES = ("read", "assign_masters", "assign_edges", "allocate", "construct", "plan", "prepare")
 
@@ -64,16 +64,6 @@ class Job:
     def name_of(self, gid: int | None) -> Any:
         """What a node is called: its number if it has no name."""
         return gid if self.names is None or gid is None else self.names[gid]
-
-
-def parser_of(app: App) -> argparse.ArgumentParser:
-    """The command line of an app."""
-    parser = make_parser(app.name, app.summary, app.needs_source)
-    app.add_options(parser)
-    parser.set_defaults(purpose=app.name)
-    if "--checkpoint" not in parser._option_string_actions:
-        refuse_checkpoints(parser, app.name)
-    return parser
 
 
 def main(app: App, comm: MPI.Intracomm, argv: list[str]) -> int:

@@ -3,6 +3,7 @@
 import argparse
 import os
 
+from cusp.apps.run.app import App
 from cusp.errors import OptionError, shortened
 from cusp.launch import Parser, num_seconds, program
 from cusp.names.names import Names
@@ -118,11 +119,11 @@ def check_execution(name: str) -> str:
     return name
 
 
-def make_parser(name: str, summary: str, needs_source: bool = True) -> argparse.ArgumentParser:
-    """Options of every app; an app adds its own."""
+def parser_of(app: App) -> argparse.ArgumentParser:
+    """The command line of an app: the options of every app, and its own."""
     parser = Parser(
-        prog=program(f"cusp.apps.{name}"),
-        description=f"{summary[0].upper()}{summary[1:]}. Run it on several ranks with mpirun -n RANKS.",
+        prog=program(f"cusp.apps.{app.name}"),
+        description=f"{app.summary[0].upper()}{app.summary[1:]}. Run it on several ranks with mpirun -n RANKS.",
     )
     default = f"an RMAT graph of scale {DEFAULT_SCALE}, generated at the start"
     files = "graph file, folder of a saved partition, or any file that cusp convert takes"
@@ -130,8 +131,8 @@ def make_parser(name: str, summary: str, needs_source: bool = True) -> argparse.
     cli.add_foreign_options(parser.add_argument_group("files of other formats"))
     cli.add_partition_options(parser)
     run = parser.add_argument_group("run")
-    of_source = " per source" if needs_source else ""
-    if needs_source:
+    of_source = " per source" if app.needs_source else ""
+    if app.needs_source:
         which = run.add_mutually_exclusive_group()
         which.add_argument(
             "--source", type=cli.one_node, metavar="NODE", help="start from this node, by name or number"
@@ -152,6 +153,10 @@ def make_parser(name: str, summary: str, needs_source: bool = True) -> argparse.
     out.add_argument("--json", metavar="FILE", help="write the figures of the partition and of all trials")
     add_rows_option(out, "trial")
     cli.add_trace(out)
+    app.add_options(parser)
+    parser.set_defaults(purpose=app.name)
+    if "--checkpoint" not in parser._option_string_actions:
+        refuse_checkpoints(parser, app.name)
     return parser
 
 
