@@ -11,7 +11,7 @@ from cusp.apps.run.checkpoint import open_checkpoint
 from cusp.apps.run.cli import parser_of, with_gids
 from cusp.apps.run.inputs import open_input
 from cusp.apps.run.output import append_rows, commit, trial_line, write_edges, write_labels
-from cusp.apps.run.sources import choose_sources
+from cusp.apps.run.sources import draw_sources
 from cusp.errors import check_same, shortened, together
 from cusp.estimates.quality import Quality, measure_quality
 from cusp.input.graph_file import read_header
@@ -85,7 +85,9 @@ def main(app: App, comm: MPI.Intracomm, argv: list[str]) -> int:
 def run_trials(app: App, comm: MPI.Intracomm, options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     """Partition, run, verify and write as the options say. Collective."""
     job, options = prepare_job(app, comm, options, parser)
-    sources = [*choose_sources(job.part, comm, options)] if app.needs_source else [None]
+    named = [options.source] if app.needs_source else [None]
+    drawn = app.needs_source and options.source is None
+    sources = draw_sources(job.part, comm, options.sources or 1, options.seed) if drawn else named
     options.checkpoint = checkpoint = open_checkpoint(app, job.part, comm, sources[0], options)
     if checkpoint and checkpoint.goes_on:
         report.say(comm.rank, f"{app.name} {checkpoint}")
