@@ -26,6 +26,8 @@ class Shares:
 
     Attributes
     ----------
+    graph : Partition
+        Without directions, loops and parallel edges, before it was oriented.
     index : (2 * ceil(N / 64),) uint64
         From places to numbers, as in :class:`~cusp.lid_map.LidMap`.
     places : (numbers,) uint32 or uint64
@@ -38,6 +40,7 @@ class Shares:
         Local ids of the masters whose rows were sent away, those to rank 0 first.
     """
 
+    graph: Partition
     index: Any
     places: Any
     offsets: Any
@@ -107,14 +110,14 @@ def share_out(graph: Partition, places: Any, comm: MPI.Intracomm) -> Shares:
     in_offsets, sources = _transpose(offsets, targets)
     offsets, targets = _transpose(in_offsets, sources)  # rows ascend after two transpositions
     taken = pieces(rows, np.cumsum([part.size for part in came]))
-    return Shares(index, here, offsets, targets, in_offsets, sources, taken, given)
+    return Shares(graph, index, here, offsets, targets, in_offsets, sources, taken, given)
 
 
-def rows_of_others(shares: Shares, comm: MPI.Intracomm) -> Iterator[tuple[Any, Any, Any]]:
-    """Rows of other ranks to whose nodes edges here lead, in rounds of about ``ROWS_AT_ONCE`` entries. Collective.
+def rows_of_others(shares: Shares, comm: MPI.Intracomm, capacity: int | None = None) -> Iterator[tuple[Any, Any, Any]]:
+    """Rows of other ranks to whose nodes edges here lead, in rounds of about ``capacity`` entries. Collective.
 
     Entries that do not occur here are left out. Ranks say once which rows they need, and in each round every rank gets
-    the next few of them from every other rank.
+    the next few of them from every other rank. ``capacity`` depends on the device, if it is not given.
 
     Yields
     ------
@@ -127,8 +130,8 @@ def rows_of_others(shares: Shares, comm: MPI.Intracomm) -> Iterator[tuple[Any, A
     needed = xp.flatnonzero(elsewhere & (xp.diff(shares.in_offsets) > 0)).astype(np.int32)
     needed, ends = _by_holder(needed, shares.places[needed], comm)
     requested = [shares.numbers_of(places) for places in build.all_to_all(comm, pieces(shares.places[needed], ends))]
-    most = ops.ROWS_AT_ONCE // comm.size
-    rounds = [cut_rows(shares.offsets[rows + 1] - shares.offsets[rows], most) for rows in requested]
+    capacity = capacity or ops.ROWS_AT_ONCE
+    rounds = [cut_rows(shares.offsets[rows + 1] - shares.offsets[rows], capacity // comm.size) for rows in requested]
     begin = ends - np.diff(ends, prepend=0)  # of the rows that have not come yet
     for turn in range(max(comm.allgather(max(len(cuts) for cuts in rounds)))):
         send = [rows[cuts[turn]] if turn < len(cuts) else rows[:0] for rows, cuts in zip(requested, rounds)]
@@ -142,7 +145,7 @@ def rows_of_others(shares: Shares, comm: MPI.Intracomm) -> Iterator[tuple[Any, A
         yield numbers, offsets, entries[kept]
 
 
-def return_to_masters(shares: Shares, values: Any, masters: int, comm: MPI.Intracomm) -> Any:
+def return_to_masters(shares: Shares, values: Any, comm: MPI.Intracomm) -> Any:
     """(masters,) int64: ``values``, one per number, summed over the ranks, at the masters of this rank. Collective."""
     build = backend(Build, device_of(values))
     xp = build.xp
@@ -152,7 +155,7 @@ def return_to_masters(shares: Shares, values: Any, masters: int, comm: MPI.Intra
     came = [build.all_to_all(comm, pieces(what[counted], ends)) for what in (shares.places, values)]
     for places, parts in zip(*came):
         sums[shares.numbers_of(places)] += parts
-    answer = xp.zeros(masters, np.int64)
+    answer = xp.zeros(shares.graph.num_masters, np.int64)
     answer[shares.given] = xp.concatenate(build.all_to_all(comm, [sums[rows] for rows in shares.taken]))
     return answer
 
