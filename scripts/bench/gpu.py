@@ -15,6 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from cusp import MAX, MIN, Answer, App, EdgeOperator, Label, PartitionedGraph, load_policy
+from cusp.apps.harness import commit
+from cusp.apps.library import app_of
+from cusp.apps.run.sources import draw_sources
+from cusp.apps.verify.paths import verify_distances, verify_hops, verify_widths
+from cusp.runtime.mpi import MPI
+from cusp.runtime.timeline import Stopwatch
+from scripts.bench.algorithms import run_app
 from scripts.bench.shared.rows import ROWS, gpu_name, keep, settings_of
 
 RUNS = 5  # of an algorithm without sources
@@ -54,14 +62,6 @@ def run(options: argparse.Namespace) -> None:
 
 def measure_graph(name: str, apps: list[str], settings: str, options: argparse.Namespace) -> Iterator[dict]:
     """Rows of one graph."""
-    from cusp.apps.harness import App, commit
-    from cusp.apps.library import app_of
-    from cusp.apps.run.partitioned_graph import PartitionedGraph
-    from cusp.apps.run.sources import draw_sources
-    from cusp.policies import load_policy
-    from cusp.runtime.mpi import MPI
-    from cusp.runtime.timeline import Stopwatch
-    from scripts.bench.algorithms import run_app
 
     def by_events(app: App, *arguments: Any) -> tuple[Any, float]:
         answer, milliseconds = device_ms(lambda: app.run(*arguments))
@@ -90,15 +90,10 @@ def make_part(name: str) -> Any:
     return part
 
 
-def operators() -> dict[str, Any]:
+def operators() -> dict[str, App]:
     """Edge operators until nothing changes, as apps: shortest paths, hops and widest paths."""
-    from cusp.apps.edge_operator import EdgeOperator
-    from cusp.apps.harness import Answer, App
-    from cusp.apps.verify.paths import verify_distances, verify_hops, verify_widths
-    from gluon.label import Label
-    from gluon.reduction import MAX, MIN
 
-    def app_of(verify: Callable[..., None], operator: EdgeOperator, dtype: Any, worst: int, best: int) -> App:
+    def search_app(verify: Callable[..., None], operator: EdgeOperator, dtype: Any, worst: int, best: int) -> App:
         reduction = MIN if best == 0 else MAX
 
         def search(part: Any, sync: Any, source: int, prepared: Any, options: Any) -> Answer:
@@ -118,10 +113,10 @@ def operators() -> dict[str, Any]:
     paths, hop = EdgeOperator("src.value + weight", priority="value"), EdgeOperator("src.value + 1", priority="0")
     widen, limits = EdgeOperator("min(src.value, weight)", priority="-value"), np.iinfo(np.int64)
     return {
-        "src.value + weight, int64": app_of(verify_distances, paths, np.int64, 2**63 - 1, 0),
-        "src.value + weight, int32": app_of(verify_distances, paths, np.int32, 2**31 - 1, 0),
-        "src.value + 1, int32": app_of(verify_hops, hop, np.int32, 2**31 - 1, 0),
-        "min(src.value, weight), int64": app_of(verify_widths, widen, np.int64, limits.min, limits.max),
+        "src.value + weight, int64": search_app(verify_distances, paths, np.int64, 2**63 - 1, 0),
+        "src.value + weight, int32": search_app(verify_distances, paths, np.int32, 2**31 - 1, 0),
+        "src.value + 1, int32": search_app(verify_hops, hop, np.int32, 2**31 - 1, 0),
+        "min(src.value, weight), int64": search_app(verify_widths, widen, np.int64, limits.min, limits.max),
     }
 
 
