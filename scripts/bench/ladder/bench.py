@@ -48,7 +48,8 @@ def climb(options: argparse.Namespace) -> None:
     """Measure every rung on every graph."""
     from cusp.apps.harness import commit
     from scripts.bench.gpu import make_part
-    from scripts.bench.ladder.measure import choose_sources, compile_all, graph_of, measure
+    from scripts.bench.ladder.graph import graph_of
+    from scripts.bench.ladder.measure import choose_sources, compile_all, measure
     from scripts.bench.ladder.rungs import RUNGS
 
     compile_all()

@@ -10,22 +10,12 @@ import numpy as np
 
 from cusp.apps.shared.splitmix64 import splitmix64
 from cusp.apps.verify.paths import verify_hops
-from cusp.partition import Partition
 from cusp.runtime.devices import to_host
-from gluon.plan import make_plan
-from gluon.sync import Sync
 from scripts.bench.gpu import device_ms, make_part
-from scripts.bench.ladder.graph import PLACES, Found, Graph, Source, make_graph
+from scripts.bench.ladder.graph import PLACES, Found, Graph, Source, graph_of
 from scripts.bench.ladder.rungs import RUNGS, Rung, library
 
 MOST_TRIED = 64  # nodes that may become sources
-
-
-def graph_of(part: Partition) -> Graph:
-    """A graph for all rungs."""
-    from cusp.runtime.mpi import MPI
-
-    return make_graph(part, Sync(make_plan(part, MPI.COMM_SELF), MPI.COMM_SELF))
 
 
 def choose_sources(graph: Graph, number: int) -> dict[Source, Any]:
