@@ -14,18 +14,15 @@ from typing import Any
 
 import numpy as np
 
+from cusp import Answer, App, Checkpoint, Partition, Sync, main, run_main
 from cusp.apps.bfs import prepare as prepare_bfs
-from cusp.apps.harness import Answer, App, main
-from cusp.apps.run.checkpoint import Checkpoint
-from cusp.apps.run.cli import add_checkpoint_options, check_nodes
+from cusp.apps.run.cli import add_checkpoint_options
 from cusp.apps.run.sources import draw_sources
 from cusp.apps.shared.dependencies import Alone, Sweeps, TightSweeps, sweeps_alone
 from cusp.apps.shared.lengths import Lengths, measure
 from cusp.apps.verify.betweenness import verify_betweenness
 from cusp.errors import GraphFileError, OptionError, together
 from cusp.kernels.total import total
-from cusp.launch import run_main
-from cusp.partition import Partition
 from cusp.program import report
 from cusp.program.cli import one_node, positive
 from cusp.program.warm_up import FAR_NODE
@@ -33,7 +30,6 @@ from cusp.runtime import progress
 from cusp.runtime.devices import backend, to_host
 from cusp.runtime.timeline import Stopwatch
 from gluon.interfaces import Device
-from gluon.sync import Sync
 
 MANY = 256  # sources: as a sample, enough to tell the first nodes from the others
 BATCH = 1 << 28  # edges that each rank walks along by itself before the sums of all are added up: a few seconds
@@ -127,7 +123,8 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Wanted:
     GraphFileError
         On every rank: a weight that counts is not above 0, or infinite.
     """
-    check_nodes(part, options.source or [], "--source")
+    for source in options.source or []:
+        part.check_node(source, "--source")
     sends = part.degrees > 0
     (senders,) = sync.total(total(sends))
     scale = 1.0
@@ -225,7 +222,7 @@ APP = App(
         wanted.scale,
         answer.edges.get("betweenness"),
         wanted.edge_scale,
-    ),  # fmt: skip
+    ),
     add_options=add_options,
     needs_csc=lambda options, symmetric: not symmetric,
     needs_source=False,

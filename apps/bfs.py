@@ -9,12 +9,11 @@ array([0, 1, 1, 2], dtype=int32)
 """
 
 import argparse
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from cusp.apps.harness import Answer, App, main
+from cusp import MIN, Answer, App, Label, Partition, Sync, main, run_main
 from cusp.apps.operators.interfaces import in_edges_of
 from cusp.apps.operators.traversal.interfaces import ALPHA, BETA, Bfs
 from cusp.apps.operators.ways import Algorithm, Form
@@ -22,13 +21,8 @@ from cusp.apps.search import distances_from
 from cusp.apps.shared.lengths import measure
 from cusp.apps.shared.tree import find_parents
 from cusp.apps.verify.paths import verify_hops
-from cusp.launch import run_main
-from cusp.partition import Partition
 from cusp.runtime.devices import backend
 from gluon.interfaces import Device
-from gluon.label import Label
-from gluon.reduction import MIN
-from gluon.sync import Sync
 
 
 def bfs(
@@ -98,10 +92,7 @@ def _level_by_level(part: Partition, sync: Sync, prepared: Any, source: int, dir
     """Each level a round. Collective."""
     search = BreadthFirstSearch(part, sync, source, parents, prepared)
     while search.count_frontier() > 0:
-        if choose_direction(search, direction) == "pull":
-            search.pull()
-        else:
-            search.push()
+        search.advance(pull=choose_direction(search, direction) == "pull")
     return search.answer()
 
 
@@ -161,24 +152,21 @@ class BreadthFirstSearch:
         self.nodes, self.edges = self.sync.total(*self.ops.frontier_size(self.label.updated, self.part.degrees))
         return self.nodes
 
-    def push(self) -> None:
-        """Every frontier node gives the next level to its unreached out-neighbours. Collective."""
-        self.pulled = False
-        self._advance(self.ops.bfs_push, self.part.offsets, self.part.targets, "src", "dst")
+    def advance(self, pull: bool) -> None:
+        """Reach the next level where mirrors know the frontier, and bring it to the masters. Collective.
 
-    def pull(self) -> None:
-        """Every unreached node looks for an in-neighbour in the frontier and takes the next level. Collective."""
-        assert self.in_edges is not None
-        self.pulled = True
-        self._advance(self.ops.bfs_pull, *self.in_edges)
-
-    def _advance(self, operator: Callable[..., None], offsets: Any, ends: Any, read: str, write: str) -> None:
-        """Run an operator where mirrors know the frontier, and bring what it wrote to the masters. Collective."""
-        label = self.label
+        Every frontier node gives it to its unreached out-neighbours, or every unreached node looks for an in-neighbour
+        in the frontier and takes it.
+        """
+        self.pulled, label, part = pull, self.label, self.part
+        edges = self.in_edges if pull else (part.offsets, part.targets, "src", "dst")
+        assert edges is not None
+        offsets, ends, read, write = edges
+        operator: Any = self.ops.bfs_pull if pull else self.ops.bfs_push
         self.sync.broadcast(label, read=read, implied=self.level << self.shift)
         frontier = label.swap_updated()
         self.level += 1
-        operator(frontier, offsets, ends, self.part.gids, self.gid_mask, np.int64(self.level << self.shift),
+        operator(frontier, offsets, ends, part.gids, self.gid_mask, np.int64(self.level << self.shift),
                  self.unreached, label.values, label.updated, self.plan)  # fmt: skip
         self.sync.reduce(label, write=write, implied=None if self.parents else self.level)
         self.sync.end_round(frontier=self.nodes)

@@ -9,33 +9,26 @@ array([0, 0, 0, 3, 3])
 """
 
 import functools
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from cusp.apps.harness import Answer, App, main
+from cusp import MIN, Answer, App, Label, Partition, Sync, main, run_main
 from cusp.apps.operators.interfaces import Frontier
 from cusp.apps.operators.structure.interfaces import Cc
 from cusp.apps.operators.ways import Algorithm, Form
 from cusp.apps.shared.components import Directory, largest_component
 from cusp.apps.verify.components import verify_components
-from cusp.launch import run_main
-from cusp.partition import Partition
 from cusp.runtime.devices import backend, move, to_host
 from gluon.interfaces import Device
-from gluon.label import Label
 from gluon.mail.post import both_ways, until_quiet
-from gluon.reduction import MIN
-from gluon.sync import Sync
 
 FIRST_EDGES = 2  # of each node, after which one component has most nodes, as a rule
 RARE = 16  # a tree with less than one in so many nodes is not left out
 PATIENCE = 8  # rounds until trees also ask for lower labels by name
 
 
-@dataclass(frozen=True)
-class Shared:
+class Shared(NamedTuple):
     """Proxies of nodes that other ranks have too: only their labels matter to other ranks.
 
     Attributes
@@ -121,8 +114,10 @@ class Rounds:
         while True:
             label.swap_updated()
             ops.lower_roots(parents, label.values, label.updated)
-            if rounds >= PATIENCE:
-                shortcut = shortcut or Shortcut(label, self._shared_roots(parents), sync)
+            if rounds == PATIENCE:  # roots of trees with nodes that other ranks have too: their components may go on
+                everyone = label.device.full(parents.size, 1, parents.dtype)
+                shortcut = Shortcut(label, ops.take_members(parents, everyone, self.shared.lids)[0], sync)
+            if shortcut:
                 shortcut()
             ops.spread_roots(parents, label.values, label.updated)
             lowered = sync.total(int(label.device.count_bits(label.updated & self.shared.bits, label.part.num_proxies)))
@@ -147,11 +142,6 @@ class Rounds:
         alone = int(members.max()) if members.size else 0
         return largest_component(self.sync, to_host(label.values[roots]), to_host(counts), alone)
 
-    def _shared_roots(self, parents: Any) -> Any:
-        """Roots of the trees with nodes that other ranks have too: their components may go on there."""
-        everyone = self.label.device.full(parents.size, 1, parents.dtype)
-        return self.ops.take_members(parents, everyone, self.shared.lids)[0]
-
 
 class Mail(Rounds):
     """The same without rounds."""
@@ -168,12 +158,10 @@ class Mail(Rounds):
         return until_quiet(self.sync, lower, *both_ways(label, "any", "any"))
 
 
-def _plan_trees(part: Partition, sync: Sync, way: str) -> Any:
-    """What runs in one call share. Collective."""
-    return backend(Cc, part.device).plan_trees(part, sync, way)
-
-
-ONE_CALL = Form(lambda part, sync, trees, shared: functools.partial(trees.unite, sync), _plan_trees)
+ONE_CALL = Form(
+    lambda part, sync, trees, shared: functools.partial(trees.unite, sync),
+    lambda part, sync, way: backend(Cc, part.device).plan_trees(part, sync, way),
+)
 UNITING = Algorithm(
     {
         "whole": ONE_CALL,
@@ -227,9 +215,7 @@ APP = App(
     prepare=lambda part, sync, options: prepare(part, sync),
     run=lambda part, sync, _, shared, options: cc(part, sync, shared),
     nodes=("component",),
-    verify=lambda part, sync, _, answer, shared, options: verify_components(
-        part, sync, answer.labels["component"], **answer.figures
-    ),
+    verify=lambda part, sync, _, answer, *rest: verify_components(part, sync, **answer.labels, **answer.figures),
     needs_source=False,
     needs_rounds=lambda options: "",
 )

@@ -14,43 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from cusp.apps.harness import Answer, App, main
+from cusp import Answer, App, Checkpoint, Label, Partition, Sync, main, run_main
 from cusp.apps.operators.structure import interfaces
-from cusp.apps.run.checkpoint import Checkpoint
 from cusp.apps.run.cli import add_checkpoint_options
-from cusp.apps.shared.community_graph import (
-    Level,
-    broadcast,
-    count_communities,
-    get_from_owners,
-    make_level,
-    modularity,
-    new_label,
-    number,
-    round_weights,
-    smallest_members,
-    totals_of,
-)
-from cusp.apps.shared.kept_communities import (
-    Climb,
-    begin,
-    climb_to_keep,
-    compose,
-    join,
-    take_up,
-    take_up_climb,
-    to_keep,
-)
+from cusp.apps.shared import community_graph as levels
+from cusp.apps.shared import kept_communities as kept
 from cusp.apps.shared.splitmix64 import key_of, splitmix64
 from cusp.apps.shared.undirected import as_undirected
 from cusp.apps.verify.communities import verify_communities
 from cusp.errors import GraphFileError, together
 from cusp.kernels.total import total
-from cusp.launch import run_main
-from cusp.partition import Partition
 from cusp.runtime.devices import backend, xp_of
-from gluon.label import Label
-from gluon.sync import Sync
 
 TURNS = 4  # per sweep: in each, some of the nodes look for a better community while the others stay
 TIES = 8  # turns of label propagation: each breaks ties in its own way, or one community would win them all and spread
@@ -61,7 +35,7 @@ MOST_SWEEPS = 100
 STILL = 100_000  # label propagation ends when no more than one in this many nodes has moved
 
 
-def label_propagation(level: Level, seed: int = 1, checkpoint: Checkpoint | None = None) -> tuple[Label, int]:
+def label_propagation(level: levels.Level, seed: int = 1, checkpoint: Checkpoint | None = None) -> tuple[Label, int]:
     """Nodes join the community that most of their neighbours, by weight, are in, until hardly any moves. Collective.
 
     Raghavan, Albert and Kumara, Phys. Rev. E 76, 2007. Nodes move in turns: all at once, neighbours would swap
@@ -72,21 +46,21 @@ def label_propagation(level: Level, seed: int = 1, checkpoint: Checkpoint | None
     label, sweeps
         Names of communities, see :mod:`cusp.apps.shared.community_graph`.
     """
-    label, sweep = new_label(level), 0
+    label, sweep = levels.new_label(level), 0
     if checkpoint and checkpoint.goes_on:
         sweep = checkpoint.rounds
-        take_up(checkpoint, level, level, "now", label)
+        kept.take_up(checkpoint, level, level, "now", label)
     while sweep < MOST_SWEEPS:
         moved = sweep_once(level, label, seed + sweep, gravity=False)
         sweep += 1
         if moved * STILL <= level.graph.num_nodes:
             break
         if checkpoint and checkpoint.is_due(level.sync):
-            checkpoint.write(sweep, {"now": to_keep(level, level, label.values)})
+            checkpoint.write(sweep, {"now": kept.to_keep(level, level, label.values)})
     return label, sweep
 
 
-def louvain(level: Level, seed: int = 1, checkpoint: Checkpoint | None = None) -> tuple[Label, int]:
+def louvain(level: levels.Level, seed: int = 1, checkpoint: Checkpoint | None = None) -> tuple[Label, int]:
     """Nodes move to where modularity grows most, then communities move as nodes, until it stops growing. Collective.
 
     Blondel et al., J. Stat. Mech. 2008; on several ranks, Ghosh et al. (Vite, IPDPS 2018). A node knows the strengths
@@ -94,15 +68,15 @@ def louvain(level: Level, seed: int = 1, checkpoint: Checkpoint | None = None) -
     with Leiden, a community may fall apart when the node that connected it leaves.
     """
     first, sweeps = level, 0
-    moves: list[tuple[Level, Any]] = []  # of the levels before
-    climb = begin(level, modularity(level, number(level, new_label(level))))
+    moves: list[tuple[levels.Level, Any]] = []  # of the levels before
+    climb = kept.begin(level, levels.modularity(level, levels.number(level, levels.new_label(level))))
     if checkpoint and checkpoint.goes_on:
-        level, moves, climb = take_up_climb(checkpoint, first)
+        level, moves, climb = kept.take_up_climb(checkpoint, first)
         sweeps = checkpoint.rounds - climb.sweeps
 
     def keep() -> None:
         if checkpoint and checkpoint.is_due(first.sync):
-            labels, facts = climb_to_keep(first, level, moves, climb)
+            labels, facts = kept.climb_to_keep(first, level, moves, climb)
             checkpoint.write(sweeps + climb.sweeps, labels, **facts)
 
     while True:
@@ -111,20 +85,20 @@ def louvain(level: Level, seed: int = 1, checkpoint: Checkpoint | None = None) -
         moves.append((level, climb.best))
         if not climb.reached >= climb.start + LEAST_GAIN:
             break
-        level = join(level, climb.best)
-        climb = begin(level, climb.reached)
-    label = new_label(first)
-    label.values[: first.graph.num_masters] = compose(moves)
-    broadcast(first, label)
+        level = kept.join(level, climb.best)
+        climb = kept.begin(level, climb.reached)
+    label = levels.new_label(first)
+    label.values[: first.graph.num_masters] = kept.compose(moves)
+    levels.broadcast(first, label)
     return label, sweeps
 
 
-def _move(level: Level, climb: Climb, seed: int, keep: Callable[[], None]) -> None:
+def _move(level: levels.Level, climb: kept.Climb, seed: int, keep: Callable[[], None]) -> None:
     """Sweep until modularity hardly grows; ``keep`` is called between two sweeps. Collective."""
     while climb.sweeps < MOST_SWEEPS:
         moved = sweep_once(level, climb.label, seed + climb.sweeps, gravity=True)
         climb.sweeps += 1
-        reached = modularity(level, number(level, climb.label))
+        reached = levels.modularity(level, levels.number(level, climb.label))
         if reached >= climb.reached + max(LEAST_GAIN, LEAST_SHARE * (climb.reached - climb.start)):
             climb.grown = climb.sweeps
         if reached > climb.reached:
@@ -134,7 +108,7 @@ def _move(level: Level, climb: Climb, seed: int, keep: Callable[[], None]) -> No
         keep()
 
 
-def sweep_once(level: Level, label: Label, seed: int, gravity: bool) -> int:
+def sweep_once(level: levels.Level, label: Label, seed: int, gravity: bool) -> int:
     """Every node has a turn; returns how many moved. Collective.
 
     The turn of a node, and the choice among equally good communities, depend on global ids and the seed alone: they are
@@ -146,10 +120,10 @@ def sweep_once(level: Level, label: Label, seed: int, gravity: bool) -> int:
     busy = xp.diff(level.graph.offsets[: own + 1]) > 0
     moved = 0
     for turn in range(size):
-        current = number(level, label)
+        current = levels.number(level, label)
         totals = xp.zeros(current.names.size, np.float64)
         if gravity:
-            totals = get_from_owners(level, current.names, totals_of(level, current))
+            totals = levels.get_from_owners(level, current.names, levels.totals_of(level, current))
         rows = xp.flatnonzero(busy & (turns == turn))
         best = ops.best_communities(
             rows, level.graph.offsets, level.graph.targets, level.weights, current.numbers,
@@ -159,7 +133,7 @@ def sweep_once(level: Level, label: Label, seed: int, gravity: bool) -> int:
         )  # fmt: skip
         moved += total(best != current.numbers[rows])
         label.values[rows] = current.names[best]
-        broadcast(level, label)
+        levels.broadcast(level, label)
     moved = int(level.sync.total(moved)[0])
     level.sync.end_round(moved=moved)
     return moved
@@ -197,15 +171,15 @@ def communities(
     """
     graph = graph or as_undirected(part, sync.comm)
     _refuse_unfit(graph, sync)
-    graph = round_weights(graph, sync)
+    graph = levels.round_weights(graph, sync)
     xp = xp_of(graph.device)
-    level = make_level(graph, xp.zeros(graph.num_masters, np.float64), sync)
+    level = levels.make_level(graph, xp.zeros(graph.num_masters, np.float64), sync)
     label, sweeps = ALGORITHMS[algorithm](level, key_of(seed), checkpoint)
     figures = {
-        "modularity": modularity(level, number(level, label)),
-        "communities": count_communities(level, label),
+        "modularity": levels.modularity(level, levels.number(level, label)),
+        "communities": levels.count_communities(level, label),
     }
-    return Answer({"community": smallest_members(level, label)}, None, sweeps, figures)
+    return Answer({"community": levels.smallest_members(level, label)}, None, sweeps, figures)
 
 
 def _refuse_unfit(graph: Partition, sync: Sync) -> None:

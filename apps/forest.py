@@ -11,20 +11,13 @@ array([0, 1, 2, 1, 0], dtype=int32)
 array([0, 0, 0, 4, 4])
 """
 
-import argparse
-
 import numpy as np
 
-from cusp.apps.harness import Answer, App, main
-from cusp.apps.run.cli import check_nodes
+from cusp import Answer, App, Partition, Sync, main, run_main
 from cusp.apps.search import TREES
 from cusp.apps.verify.paths import verify_forest
-from cusp.errors import together
-from cusp.launch import run_main
-from cusp.partition import Partition
 from cusp.program.cli import node_list
 from cusp.program.warm_up import FAR_NODE
-from gluon.sync import Sync
 
 UNREACHED = np.iinfo(np.int64).max
 
@@ -44,8 +37,8 @@ def forest(part: Partition, sync: Sync, roots: list[int]) -> Answer:
     OptionError
         On every rank: a root is not a node of the graph.
     """
-    with together(sync.comm):
-        check_nodes(part, roots, "root")
+    for root in roots:
+        part.check_node(root, "root")
     one_hop = 1 << part.num_nodes.bit_length()
     tree, rounds = TREES.run(part, sync, {root: root for root in roots}, np.int64, one_hop=one_hop)
     values = tree.masters()
@@ -55,17 +48,14 @@ def forest(part: Partition, sync: Sync, roots: list[int]) -> Answer:
     return Answer({"hops": hops, "root": root}, -1, rounds)
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Options of this app alone."""
-    parser.add_argument("--roots", type=node_list, required=True, metavar="NODE,NODE...", help="the sources")
-
-
 APP = App(
     name="forest",
     summary="breadth-first search from many sources: the nearest source of each node, and the hops to it",
     run=lambda part, sync, _, prepared, options: forest(part, sync, options.roots),
     verify=lambda part, sync, _, answer, prepared, options: verify_forest(part, sync, options.roots, **answer.labels),
-    add_options=add_options,
+    add_options=lambda parser: parser.add_argument(
+        "--roots", type=node_list, required=True, metavar="NODE,NODE...", help="the sources"
+    ),
     needs_source=False,
     nodes=("root",),
     rehearsed={"roots": [FAR_NODE]},

@@ -8,10 +8,10 @@ from typing import Any
 
 from cusp.apps.run.app import Answer, App
 from cusp.apps.run.checkpoint import open_checkpoint
-from cusp.apps.run.cli import make_parser, refuse_checkpoints, with_gids
+from cusp.apps.run.cli import parser_of, with_gids
 from cusp.apps.run.inputs import open_input
 from cusp.apps.run.output import append_rows, commit, trial_line, write_edges, write_labels
-from cusp.apps.run.sources import choose_sources
+from cusp.apps.run.sources import draw_sources
 from cusp.errors import check_same, shortened, together
 from cusp.estimates.quality import Quality, measure_quality
 from cusp.input.graph_file import read_header
@@ -40,7 +40,7 @@ from gluon.plan import SyncPlan, make_plan
 from gluon.sync import Sync
 from gluon.transports import open_transport
 
-__all__ = ["Answer", "App", "Job", "append_rows", "choose_sources", "commit", "main", "rehearse", "run_trial", "wait"]
+__all__ = ["Answer", "App", "append_rows", "commit", "parser_of"]
 
 PHASES = ("read", "assign_masters", "assign_edges", "allocate", "construct", "plan", "prepare")
 
@@ -66,16 +66,6 @@ class Job:
         return gid if self.names is None or gid is None else self.names[gid]
 
 
-def parser_of(app: App) -> argparse.ArgumentParser:
-    """The command line of an app."""
-    parser = make_parser(app.name, app.summary, app.needs_source)
-    app.add_options(parser)
-    parser.set_defaults(purpose=app.name)
-    if "--checkpoint" not in parser._option_string_actions:
-        refuse_checkpoints(parser, app.name)
-    return parser
-
-
 def main(app: App, comm: MPI.Intracomm, argv: list[str]) -> int:
     """Run an app from its command line. Collective; returns the exit code."""
     parser = parser_of(app)
@@ -95,7 +85,9 @@ def main(app: App, comm: MPI.Intracomm, argv: list[str]) -> int:
 def run_trials(app: App, comm: MPI.Intracomm, options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     """Partition, run, verify and write as the options say. Collective."""
     job, options = prepare_job(app, comm, options, parser)
-    sources = [*choose_sources(job.part, comm, options)] if app.needs_source else [None]
+    named = [options.source] if app.needs_source else [None]
+    drawn = app.needs_source and options.source is None
+    sources = draw_sources(job.part, comm, options.sources or 1, options.seed) if drawn else named
     options.checkpoint = checkpoint = open_checkpoint(app, job.part, comm, sources[0], options)
     if checkpoint and checkpoint.goes_on:
         report.say(comm.rank, f"{app.name} {checkpoint}")
@@ -247,13 +239,7 @@ def run_trial(
 def verify(
     app: App, comm: MPI.Intracomm, job: Job, source: int | None, answer: Answer, options: argparse.Namespace
 ) -> None:
-    """Check an answer. Collective.
-
-    Raises
-    ------
-    VerificationError
-        On every rank.
-    """
+    """Check an answer. Collective."""
     report.progress(comm.rank, "verifying")
     with timeline.phase("verify"):
         app.check(job.part, Sync(job.plan, comm), source, answer, job.prepared, options)

@@ -8,33 +8,25 @@
 array([2, 2, 2, 1], dtype=int32)
 """
 
-import argparse
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from cusp.apps.harness import Answer, App, main
+from cusp import Answer, App, Partition, Sync, everywhere, main, run_main
 from cusp.apps.operators.structure.interfaces import Cores, Kcore
 from cusp.apps.operators.ways import Algorithm, Form
 from cusp.apps.shared.undirected import as_undirected
 from cusp.apps.verify.cores import verify_cores
 from cusp.kernels.total import total
-from cusp.launch import run_main
-from cusp.partition import Partition
 from cusp.program.cli import positive
 from cusp.runtime.devices import backend
-from gluon.label import Label
 from gluon.mail.post import Channel, until_quiet
 from gluon.plan import SyncPlan, make_plan
-from gluon.reduction import MIN
-from gluon.sync import Sync
 
 MOST = int(np.iinfo(np.int32).max)  # no node has as many neighbours, so no higher k makes a difference
 
 
-@dataclass(frozen=True)
-class UndirectedGraph:
+class UndirectedGraph(NamedTuple):
     """The graph without directions, loops and parallel edges, with its sync plan and what is prepared for it."""
 
     part: Partition
@@ -78,27 +70,16 @@ def kcore(part: Partition, sync: Sync, graph: UndirectedGraph, k: int | None = N
     return Answer({"in_core": (core < 0).astype(np.uint8)}, None, rounds, {"members": members})
 
 
-def _plan_levels(part: Partition, sync: Sync, way: str) -> Any:
-    return backend(Kcore, part.device).plan_levels(part, sync, way)
-
-
 def _peel_levels(part: Partition, sync: Sync, plan: Any, first: int, last: int) -> tuple[Any, Any]:
     core, rounds = backend(Kcore, part.device).peel_levels(part, sync, plan, first, last)
     sync.count_peers(rounds)
     return core, rounds
 
 
-def _plan_cores(part: Partition, sync: Sync, way: str) -> Any:
-    return backend(Cores, part.device).plan_cores(part)
-
-
 def _lower_estimates(part: Partition, sync: Sync, plan: Any, first: int, last: int) -> tuple[Any, int]:
     """Core numbers from estimates, which are degrees at first, and the most steps of a rank. Collective."""
     ops = backend(Cores, part.device)
-    cores = Label(part, np.int32, MOST, MIN)
-    cores.values[: part.num_masters] = part.degrees
-    cores.mark_all()
-    sync.broadcast(cores, read="any")
+    cores = everywhere(part, sync, part.degrees.astype(np.int32), MOST)
 
     def step() -> bool:
         ops.lower_cores(part, plan, cores.swap_updated(), cores.values, cores.updated)
@@ -110,11 +91,10 @@ def _lower_estimates(part: Partition, sync: Sync, plan: Any, first: int, last: i
     return core, rounds
 
 
-PEELING = Form(_peel_levels, _plan_levels)
-CORES = Algorithm(
-    {"whole": PEELING, "peers": PEELING, "rounds": PEELING, "mail": Form(_lower_estimates, _plan_cores)},
-    gpus_only=("whole", "peers"),
-)
+PEELING = Form(_peel_levels, lambda part, sync, way: backend(Kcore, part.device).plan_levels(part, sync, way))
+LOWERING = Form(_lower_estimates, lambda part, sync, way: backend(Cores, part.device).plan_cores(part))
+FORMS = {"whole": PEELING, "peers": PEELING, "rounds": PEELING, "mail": LOWERING}
+CORES = Algorithm(FORMS, gpus_only=("whole", "peers"))
 
 
 def prepare(part: Partition, sync: Sync) -> UndirectedGraph:
@@ -133,18 +113,15 @@ def verify(part: Partition, sync: Sync, answer: Answer, graph: UndirectedGraph, 
         verify_cores(graph.part, inner, answer.labels["in_core"].astype(np.int32), k=min(k, MOST), **answer.figures)
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Options of this app alone."""
-    parser.add_argument("--k", type=positive, help="only find the core of this k (default: all core numbers)")
-
-
 APP = App(
     name="kcore",
     summary="core number of every node, or one k-core, ignoring edge direction",
     prepare=lambda part, sync, options: prepare(part, sync),
     run=lambda part, sync, _, graph, options: kcore(part, sync, graph, options.k),
     verify=lambda part, sync, _, answer, graph, options: verify(part, sync, answer, graph, options.k),
-    add_options=add_options,
+    add_options=lambda parser: parser.add_argument(
+        "--k", type=positive, help="only find the core of this k (default: all core numbers)"
+    ),
     needs_source=False,
     needs_rounds=lambda options: "",
 )

@@ -24,7 +24,7 @@ from cusp import partitioner
 from cusp.apps.harness import App
 from cusp.apps.run.cli import add_transport_option
 from cusp.apps.run.function import function_of
-from cusp.apps.run.inputs import open_input, open_named, policy_for
+from cusp.apps.run.inputs import open_input, open_slice, policy_for
 from cusp.apps.run.keywords import Keywords
 from cusp.apps.run.partitioned_graph import PartitionedGraph
 from cusp.apps.run.result import Result
@@ -50,27 +50,17 @@ if TYPE_CHECKING:  # made by scripts.signatures, for editors
     from cusp.apps.run.functions import *  # noqa: F403
 
 OF_A_RANK = ("device", "threads", "policy", "node_map")  # ranks may differ in them; rules and maps are compared later
-APPS = {  # name of a function here -> module with its App
-    "bfs": "cusp.apps.bfs",
-    "sssp": "cusp.apps.sssp",
-    "widest": "cusp.apps.widest",
-    "forest": "cusp.apps.forest",
-    "path": "cusp.apps.path",
-    "cc": "cusp.apps.cc",
-    "scc": "cusp.apps.scc",
-    "kcore": "cusp.apps.kcore",
-    "triangles": "cusp.apps.triangles",
-    "communities": "cusp.apps.communities",
-    "pagerank": "cusp.apps.pagerank",
-    "betweenness": "cusp.apps.betweenness",
-}
+APPS = (  # names of functions here, and of modules beside with their Apps
+    "bfs", "sssp", "widest", "forest", "path", "cc", "scc", "kcore", "triangles", "communities", "pagerank",
+    "betweenness",
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> Callable[..., Result]:
     """The functions of ``APPS``, made when they are first asked for."""
     if name not in APPS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}; the algorithms are {', '.join(APPS)}")
-    function = globals()[name] = function_of(app_of(name), importlib.import_module(APPS[name]).__doc__)
+    function = globals()[name] = function_of(app_of(name), importlib.import_module(f"cusp.apps.{name}").__doc__)
     return function
 
 
@@ -79,8 +69,8 @@ def __dir__() -> list[str]:
 
 
 def app_of(name: str) -> App:
-    """The app of a name in ``APPS``."""
-    app: App = importlib.import_module(APPS[name]).APP
+    """The app that the module of this name has."""
+    app: App = importlib.import_module(f"cusp.apps.{name}").APP
     return app
 
 
@@ -191,7 +181,7 @@ def partition_graph(
                 graph, comm, num_nodes=num_nodes, symmetrize=symmetrize, share=share, weights=weights,
                 columns=chosen.columns and chosen.columns.split(","), ids=ids,
             )  # fmt: skip
-        source = open_named(comm, "memory", made, compiled, chosen, placement)
+        source = open_slice(comm, "memory", made, compiled, chosen, placement)
     report.hint(comm.rank, source.settled)
     for note in source.notes[named_file:]:  # the first says how such a file opens faster
         report.warn(comm.rank, note.replace("--ids numbers", "ids='numbers'"))

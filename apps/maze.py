@@ -8,33 +8,28 @@ A maze in a file has one line per row: ``#`` is blocked, ``S`` the start, ``E`` 
 import argparse
 import os
 import zlib
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from cusp import Answer, App, Partition, Sync, VerificationError, main, run_main
 from cusp.apps.bfs import bfs
 from cusp.apps.bfs import prepare as prepare_bfs
-from cusp.apps.harness import Answer, App, main
 from cusp.apps.shared.tree import trace
-from cusp.apps.verify.check import VerificationError
 from cusp.apps.verify.paths import verify_hops
 from cusp.edge_lists.csr_builder import CsrBuilder
 from cusp.edge_lists.random_kernels import key_of, uniform_units
 from cusp.errors import OptionError, check_same, together
 from cusp.input.edge_slice import EdgeSlice
-from cusp.launch import run_main
-from cusp.partition import Partition
 from cusp.program.cli import whole
 from cusp.runtime.devices import to_host
 from cusp.runtime.files import read_input
 from cusp.runtime.mpi import MPI
-from gluon.sync import Sync
 
 DRAWN = 200  # cells: a wider or higher maze is not shown
 
 
-@dataclass(frozen=True)
-class Maze:
+class Maze(NamedTuple):
     """A grid of cells; cell ``y * width + x`` is a node, and open cells that share a side are neighbours.
 
     Attributes

@@ -12,23 +12,18 @@ import argparse
 
 import numpy as np
 
-from cusp.apps.harness import Answer, App, main
+from cusp import ADD, MAX, Answer, App, Checkpoint, Label, Partition, Sync, main, run_main
 from cusp.apps.operators.sums.interfaces import Pagerank, Rows
 from cusp.apps.operators.ways import Algorithm, Form
-from cusp.apps.run.checkpoint import Checkpoint
 from cusp.apps.run.cli import add_checkpoint_options
 from cusp.apps.shared.walk import Walk, make_walk
 from cusp.apps.verify.pagerank import verify_pagerank
 from cusp.errors import GraphFileError, OptionError, together
 from cusp.kernels.total import total, total_of_floats
-from cusp.launch import run_main
-from cusp.partition import Partition
 from cusp.program.cli import between, positive, weighted_node
 from cusp.runtime.devices import backend
-from gluon.label import Label
 from gluon.mail.post import Channel, until_quiet
-from gluon.reduction import ADD, ASSIGN, MAX
-from gluon.sync import Sync
+from gluon.reduction import ASSIGN
 
 UNIT = 2**62  # residuals are whole numbers, this many for a rank of 1
 SPARED = 0.4  # at most this share of all residuals waits in a round

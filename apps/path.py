@@ -14,20 +14,15 @@ from typing import Any
 
 import numpy as np
 
+from cusp import Answer, App, Partition, Sync, main, run_main
 from cusp.apps.bfs import bfs
 from cusp.apps.bfs import prepare as prepare_bfs
-from cusp.apps.harness import Answer, App, main
-from cusp.apps.run.cli import check_nodes
 from cusp.apps.shared.lengths import Lengths, measure
 from cusp.apps.shared.tree import find_parents, trace
 from cusp.apps.sssp import sssp
 from cusp.apps.verify.paths import verify_distances, verify_hops
-from cusp.errors import together
-from cusp.launch import run_main
-from cusp.partition import Partition
 from cusp.program.cli import node_list
 from cusp.runtime.devices import to_host
-from gluon.sync import Sync
 
 SHOWN = 30  # nodes of a path
 
@@ -57,8 +52,8 @@ def paths_to(part: Partition, sync: Sync, answer: Answer, targets: list[int]) ->
     OptionError
         On every rank: a target is not a node of the graph.
     """
-    with together(sync.comm):
-        check_nodes(part, targets, "target")
+    for target in targets:
+        part.check_node(target, "target")
     distances = to_host(answer.labels.get("distance", answer.labels.get("hops")))
     lids = part.lid_map.lids(np.array(targets, np.int64))
     local = {place: distances[lid].item() for place, lid in enumerate(lids) if 0 <= lid < part.num_masters}
@@ -89,20 +84,6 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> tuple[L
     return measure(part, sync), None
 
 
-def verify(part: Partition, sync: Sync, source: int, answer: Answer, prepared: tuple, options: Any) -> None:
-    """Check distances on every edge, and that each parent is closer by the length of the edge from it. Collective.
-
-    Raises
-    ------
-    VerificationError
-    """
-    lengths, _ = prepared
-    if lengths is None:
-        verify_hops(part, sync, source, **answer.labels)
-    else:
-        verify_distances(part, sync, source, **answer.labels)
-
-
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of this app alone."""
     parser.add_argument(
@@ -116,7 +97,9 @@ APP = App(
     summary="shortest paths from a source to targets, node by node",
     prepare=prepare,
     run=lambda part, sync, source, prepared, options: shortest_tree(part, sync, source, *prepared),
-    verify=verify,
+    verify=lambda part, sync, source, answer, prepared, options: (
+        verify_hops if prepared[0] is None else verify_distances
+    )(part, sync, source, **answer.labels),
     nodes=("parents",),
     show=show,
     add_options=add_options,

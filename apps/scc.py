@@ -12,20 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cusp import ADD, MAX, MIN, Answer, App, EdgeOperator, Label, Partition, Sync, main, run_main
 from cusp.apps.cc import Shared, cc
 from cusp.apps.cc import prepare as prepare_cc
-from cusp.apps.edge_operator import EdgeOperator
-from cusp.apps.harness import Answer, App, main
 from cusp.apps.shared.components import largest_component
 from cusp.apps.shared.splitmix64 import splitmix64
 from cusp.apps.verify.components import verify_strong_components
 from cusp.kernels.total import total
-from cusp.launch import run_main
-from cusp.partition import Partition
 from cusp.runtime.devices import move, to_host, xp_of
-from gluon.label import Label
-from gluon.reduction import ADD, MAX, MIN
-from gluon.sync import Sync
 
 FAR = 2**63 - 1  # color of nodes that are done
 PIVOT = 2**62  # subtracted from the color of the pivot
@@ -140,27 +134,18 @@ class Coloring:
         from_pivot : bool
             Only the pivot gives its color.
         """
-        xp, left = self.root.device.xp, self.root.values < 0
+        color, reach, xp, left = self.color, self.reach, self.root.device.xp, self.root.values < 0
         starts = left & (self.first < 0) if from_pivot else left
-        rounds = self._spread(left, starts) + self._lead_back(starts)
-        members = xp.flatnonzero(self.reach.masters())
-        gid_bits = (1 << self.part.num_nodes.bit_length()) - 1
-        self.root.values[members] = self.color.values[members] & gid_bits
-        return members, rounds
-
-    def _spread(self, left: Any, starts: Any) -> int:
-        """Every node that is left takes the lowest color of those that lead to it. Collective."""
-        color, xp = self.color, self.color.device.xp
-        color.values[:] = xp.where(left, self.first, FAR)
+        color.values[:] = xp.where(left, self.first, FAR)  # every node takes the lowest color of those that lead to it
         color.mark(xp.flatnonzero(starts))
-        return flood(COLOR, self.part, self.sync, color, color=color, root=self.root)
-
-    def _lead_back(self, starts: Any) -> int:
-        """Reach, against the edges, the nodes of its color from every node that kept its own. Collective."""
-        color, reach = self.color, self.reach
-        reach.values[:] = starts & (color.values == self.first)
-        reach.mark(reach.device.xp.flatnonzero(reach.values))
-        return flood(REACH, self.part, self.sync, reach, reach=reach, color=color)
+        rounds = flood(COLOR, self.part, self.sync, color, color=color, root=self.root)
+        reach.values[:] = starts & (color.values == self.first)  # from what kept its own, against edges, to its color
+        reach.mark(xp.flatnonzero(reach.values))
+        rounds += flood(REACH, self.part, self.sync, reach, reach=reach, color=color)
+        members = xp.flatnonzero(reach.masters())
+        gid_bits = (1 << self.part.num_nodes.bit_length()) - 1
+        self.root.values[members] = color.values[members] & gid_bits
+        return members, rounds
 
 
 class Trimming:
@@ -243,9 +228,7 @@ APP = App(
     prepare=lambda part, sync, options: prepare(part, sync),
     run=lambda part, sync, _, colors, options: scc(part, sync, colors),
     nodes=("component",),
-    verify=lambda part, sync, _, answer, colors, options: verify_strong_components(
-        part, sync, answer.labels["component"], **answer.figures
-    ),
+    verify=lambda part, sync, _, answer, *rest: verify_strong_components(part, sync, **answer.labels, **answer.figures),
     needs_csc=lambda options, symmetric: not symmetric,
     needs_source=False,
 )

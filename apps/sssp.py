@@ -8,19 +8,14 @@
 array([0, 2, 5])
 """
 
-import argparse
-
 import numpy as np
 
-from cusp.apps.harness import Answer, App, main
+from cusp import Answer, App, Partition, Sync, main, run_main
 from cusp.apps.search import distances_from
 from cusp.apps.shared.lengths import Lengths, measure, refuse_overflow
 from cusp.apps.verify.paths import verify_distances
-from cusp.launch import run_main
-from cusp.partition import Partition
 from cusp.runtime.devices import backend
 from gluon.interfaces import Device
-from gluon.sync import Sync
 
 
 def sssp(part: Partition, sync: Sync, source: int, lengths: Lengths) -> Answer:
@@ -53,18 +48,15 @@ def sssp(part: Partition, sync: Sync, source: int, lengths: Lengths) -> Answer:
     return Answer({"distance": values}, unreached, rounds)
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Options of this app alone."""
-    parser.add_argument("--delta", type=float, help="width of a bucket (default: chosen from weights and degrees)")
-
-
 APP = App(
     name="sssp",
     summary="single-source shortest paths by delta-stepping",
     prepare=lambda part, sync, options: measure(part, sync, options.delta),
     run=lambda part, sync, source, lengths, options: sssp(part, sync, source, lengths),
     verify=lambda part, sync, source, answer, lengths, options: verify_distances(part, sync, source, **answer.labels),
-    add_options=add_options,
+    add_options=lambda parser: parser.add_argument(
+        "--delta", type=float, help="width of a bucket (default: chosen from weights and degrees)"
+    ),
     weighted=True,
     needs_rounds=lambda options: "",
 )

@@ -10,36 +10,25 @@
 """
 
 import argparse
-from typing import NamedTuple
 
 import numpy as np
 
-from cusp.apps.harness import Answer, App, main
+from cusp import Answer, App, Partition, Sync, main, run_main
 from cusp.apps.operators.structure.interfaces import Triangles
 from cusp.apps.shared.oriented import Shares, place_by_degree, return_to_masters, rows_of_others, share_out
 from cusp.apps.shared.undirected import as_undirected
 from cusp.apps.verify.triangles import verify_triangles
 from cusp.kernels.total import total
-from cusp.launch import run_main
-from cusp.partition import Partition
 from cusp.runtime.devices import backend, xp_of
-from gluon.sync import Sync
 
 
-class Oriented(NamedTuple):
-    """The graph without directions, loops and parallel edges, and what this rank has of it once it is oriented."""
-
-    graph: Partition
-    shares: Shares
-
-
-def prepare(part: Partition, sync: Sync) -> Oriented:
+def prepare(part: Partition, sync: Sync) -> Shares:
     """Orient the graph by degree and share out its rows. Collective."""
     graph = as_undirected(part, sync.comm, weights=False)
-    return Oriented(graph, share_out(graph, place_by_degree(graph, sync), sync.comm))
+    return share_out(graph, place_by_degree(graph, sync), sync.comm)
 
 
-def triangles(part: Partition, sync: Sync, per_node: bool = False, oriented: Oriented | None = None) -> Answer:
+def triangles(part: Partition, sync: Sync, per_node: bool = False, shares: Shares | None = None) -> Answer:
     """Triangles of the graph without directions, loops and parallel edges. Collective.
 
     Every edge leads to its end of higher degree, and a triangle is found at its node u of lowest degree: there it is a
@@ -50,7 +39,7 @@ def triangles(part: Partition, sync: Sync, per_node: bool = False, oriented: Ori
     ----------
     per_node : bool
         Count them at each node too, which takes longer.
-    oriented : Oriented, optional
+    shares : Shares, optional
         What :func:`prepare` makes of ``part``, if that has been done.
 
     Returns
@@ -61,8 +50,8 @@ def triangles(part: Partition, sync: Sync, per_node: bool = False, oriented: Ori
         and ``clustering`` (float64): the share of pairs of neighbours that are neighbours, 0 where there is no pair.
     """
     comm = sync.comm
-    graph, shares = oriented or prepare(part, sync)
-    ops, xp = backend(Triangles, part.device), xp_of(part.device)
+    shares = shares or prepare(part, sync)
+    graph, ops, xp = shares.graph, backend(Triangles, part.device), xp_of(part.device)
     counts = xp.zeros(shares.places.size if per_node else 0, np.int64)
     rest = (shares.in_offsets, shares.sources, shares.offsets, shares.targets, counts)
     everyone = xp.arange(shares.places.size, dtype=np.int32)
@@ -75,18 +64,10 @@ def triangles(part: Partition, sync: Sync, per_node: bool = False, oriented: Ori
     figures = {"triangles": triangles, "transitivity": 3 * triangles / paths if paths else 0.0}
     if not per_node:
         return Answer({}, None, rounds, figures)
-    at_node = return_to_masters(shares, counts, graph.num_masters, comm)
+    at_node = return_to_masters(shares, counts, comm)
     clustering = at_node / xp.maximum(pairs, 1)
     figures["average_clustering"] = sync.total(float(clustering.sum()))[0] / part.num_nodes
     return Answer({"node_triangles": at_node, "clustering": clustering}, None, rounds, figures)
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Options of this app alone."""
-    parser.add_argument(
-        "--per-node", action="store_true",
-        help="also count at each node, with clustering coefficients (implied by --output)",
-    )  # fmt: skip
 
 
 def _per_node(options: argparse.Namespace) -> bool:
@@ -97,11 +78,15 @@ APP = App(
     name="triangles",
     summary="triangles and clustering coefficients, ignoring edge direction",
     prepare=lambda part, sync, options: prepare(part, sync),
-    run=lambda part, sync, _, oriented, options: triangles(part, sync, _per_node(options), oriented),
-    verify=lambda part, sync, _, answer, oriented, options: verify_triangles(
-        oriented.graph, sync, answer.figures, answer.labels or triangles(part, sync, True, oriented).labels
+    run=lambda part, sync, _, shares, options: triangles(part, sync, _per_node(options), shares),
+    verify=lambda part, sync, _, answer, shares, options: verify_triangles(
+        shares.graph, sync, answer.figures, answer.labels or triangles(part, sync, True, shares).labels
     ),
-    add_options=add_options,
+    add_options=lambda parser: parser.add_argument(
+        "--per-node",
+        action="store_true",
+        help="also count at each node, with clustering coefficients (implied by --output)",
+    ),
     needs_source=False,
 )
 

@@ -18,13 +18,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from importlib import import_module
 from typing import NamedTuple
 
 import numpy as np
 
 from cusp.apps.harness import parser_of, rehearse
-from cusp.apps.run.app import App
+from cusp.apps.library import app_of
 from cusp.commands.command import APPS, COMMANDS
 from cusp.errors import InputError, OptionError, together
 from cusp.input.graph_file import GraphHeader, read_header
@@ -162,12 +161,6 @@ def headers_of(weights: str) -> Iterator[GraphHeader]:
     dtype = None if weights == "none" else np.dtype(weights)
     for each, symmetric in itertools.product((FEW, MANY), (False, True)):
         yield GraphHeader("", NODES, int(each * NODES), symmetric, np.dtype(np.uint32), dtype, has_transpose=False)
-
-
-def app_of(name: str) -> App:
-    """An app by its name."""
-    found: App = import_module(COMMANDS[name].target.partition(":")[0]).APP
-    return found
 
 
 def defaults_of(name: str) -> argparse.Namespace:

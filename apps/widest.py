@@ -10,12 +10,9 @@ array([2, 9])
 
 import numpy as np
 
-from cusp.apps.harness import Answer, App, main
+from cusp import Answer, App, Partition, Sync, main, run_main
 from cusp.apps.search import WIDTHS
 from cusp.apps.verify.paths import verify_widths
-from cusp.launch import run_main
-from cusp.partition import Partition
-from gluon.sync import Sync
 
 
 def widest(part: Partition, sync: Sync, source: int) -> Answer:
@@ -40,9 +37,7 @@ APP = App(
     name="widest",
     summary="widest paths from a source: the largest possible minimum of the weights on a path",
     run=lambda part, sync, source, prepared, options: widest(part, sync, source),
-    verify=lambda part, sync, source, answer, prepared, options: verify_widths(
-        part, sync, source, answer.labels["width"]
-    ),
+    verify=lambda part, sync, source, answer, *rest: verify_widths(part, sync, source, **answer.labels),
     weighted=True,
     needs_rounds=lambda options: "",
 )

@@ -16,17 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from cusp.apps.bfs import bfs
 from cusp.apps.bfs import prepare as prepare_bfs
-from cusp.apps.graph500.interfaces import Slices
+from cusp.apps.graph500.interfaces import EdgeList
 from cusp.apps.graph500.output import Outcome, Trial, official_output, rows_of
 from cusp.apps.graph500.validate import EdgeTuples, Validator
 from cusp.apps.harness import append_rows
+from cusp.apps.path import shortest_tree
 from cusp.apps.run.cli import add_rows_option, add_transport_option
 from cusp.apps.run.sources import draw_sources
 from cusp.apps.shared.lengths import Lengths, measure
-from cusp.apps.shared.tree import find_parents
-from cusp.apps.sssp import sssp
 from cusp.edge_lists import random_kernels
 from cusp.edge_lists.generators import BATCH, MAX_SCALE, rmat
 from cusp.errors import OptionError, together
@@ -36,17 +34,7 @@ from cusp.output.whole_file import check_targets
 from cusp.partition import Partition
 from cusp.partitioner import partition_slice
 from cusp.policies import Policy, load_policy
-from cusp.program import report
-from cusp.program.cli import (
-    add_partition_options,
-    add_trace,
-    add_watching,
-    inputs_of,
-    integer,
-    policy_parameters,
-    positive,
-    scale,
-)
+from cusp.program import cli, report
 from cusp.program.shares import with_shares
 from cusp.program.traced import traced
 from cusp.program.warm_up import warm_up
@@ -64,8 +52,6 @@ UNIT = 2.0**-24  # of weights
 WEIGHT_KEY = 0x5743  # so that weights and ends of edges come from different random numbers
 REHEARSAL = 8  # scale of the run that loads code
 
-SearchTree = tuple[Any, Any]  # parents, and hops or distances, of this rank's masters
-
 
 @dataclass(frozen=True)
 class Graph:
@@ -80,13 +66,13 @@ class Graph:
 def main(comm: MPI.Intracomm, argv: list[str]) -> int:
     """Run the benchmark from its command line. Collective."""
     options = parse_together(comm, make_parser(), argv)
-    check_targets(comm, {"--rows": options.rows, "--trace": options.trace}, inputs_of(options))
+    check_targets(comm, {"--rows": options.rows, "--trace": options.trace}, cli.inputs_of(options))
     with together(comm):
         if options.memory_limit:
             raise OptionError("--memory-limit: needs a graph file; the graph of this benchmark is made in memory")
         if not 1 <= options.scale <= MAX_SCALE:
             raise OptionError(f"--scale {options.scale}: not between 1 and {MAX_SCALE}")
-        policy = load_policy(options.policy, **policy_parameters(options))
+        policy = load_policy(options.policy, **cli.policy_parameters(options))
         policy.grid_for(comm.size)
     with traced(comm, options.trace) as ranks:
         run_benchmark(policy, ranks, options)
@@ -117,16 +103,16 @@ def make_parser() -> argparse.ArgumentParser:
         prog=program("cusp.apps.graph500"), description="Graph500. Run it on several ranks with mpirun -n RANKS."
     )
     add = parser.add_argument
-    add("--scale", type=scale, default=16, help="the graph has 2**SCALE nodes (default: 16)")
-    add("--edgefactor", type=positive, default=16, help="edges per node (default: 16)")
-    add("--keys", type=positive, default=64, help="searches of each kind (default: 64, as specified)")
+    add("--scale", type=cli.scale, default=16, help="the graph has 2**SCALE nodes (default: 16)")
+    add("--edgefactor", type=cli.positive, default=16, help="edges per node (default: 16)")
+    add("--keys", type=cli.positive, default=64, help="searches of each kind (default: 64, as specified)")
     add("--skip-sssp", action="store_true", help="skip kernel 3, shortest paths")
-    add("--seed", type=integer, default=1, help="seed of edges, weights and search keys (default: 1)")
+    add("--seed", type=cli.integer, default=1, help="seed of edges, weights and search keys (default: 1)")
     add_transport_option(parser)
     add_rows_option(parser, "search")
-    add_partition_options(parser)
-    add_watching(parser)
-    add_trace(parser)
+    cli.add_partition_options(parser)
+    cli.add_watching(parser)
+    cli.add_trace(parser)
     return parser
 
 
@@ -163,26 +149,20 @@ def benchmark(
     construction, graph = timed("construct", comm, device, lambda: construct(tuples, policy, options, comm))
     validator = Validator(tuples, graph.part, comm)
     keys = draw_sources(graph.part, comm, options.keys, options.seed)
-    kernels: dict[str, Callable[[Graph, Sync, int], SearchTree]] = {"bfs": search}
-    if weighted:
-        kernels["sssp"] = shortest_paths
-    runs: dict[str, list[Trial]] = {}
-    for name, kernel in kernels.items():
-        kernel(graph, Sync(graph.plan, comm), keys[0])  # so that memory and connections are ready when the clock runs
-        runs[name] = []
+    runs: dict[str, list[Trial]] = {"bfs": [], "sssp": []} if weighted else {"bfs": []}
+    for name, trials in runs.items():
+        by_weight = name == "sssp"
+        search(graph, comm, keys[0], by_weight)  # memory and connections are ready for the clock
         for number, source in enumerate(keys):
             show(f"{name} {number + 1} of {len(keys)}")
-            runs[name].append(run_trial(kernel, graph, validator, source, name == "sssp", comm))
+            trials.append(run_trial(graph, validator, source, by_weight, comm))
     return Outcome(generation, construction, runs)
 
 
-def run_trial(
-    kernel: Callable[[Graph, Sync, int], SearchTree], graph: Graph, validator: Validator, source: int, weighted: bool,
-    comm: MPI.Intracomm,
-) -> Trial:  # fmt: skip
+def run_trial(graph: Graph, validator: Validator, source: int, weighted: bool, comm: MPI.Intracomm) -> Trial:
     """One search and its validation. Collective."""
     device = graph.part.device
-    seconds, (parents, depths) = timed("run", comm, device, lambda: kernel(graph, Sync(graph.plan, comm), source))
+    seconds, (parents, depths) = timed("run", comm, device, lambda: search(graph, comm, source, weighted))
     checking, edges = timed("verify", comm, device, lambda: validator.check(source, parents, depths, weighted))
     return Trial(source, seconds, edges, checking)
 
@@ -216,7 +196,7 @@ def construct(tuples: EdgeTuples, policy: Policy, options: argparse.Namespace, c
     lengths = None if tuples.weights is None else (tuples.weights / np.float32(UNIT)).astype(np.uint32)
     device = "cpu" if is_mixed(comm.allgather(tuples.device)) else tuples.device
     sources, targets, lengths = (move(array, device) for array in (tuples.sources, tuples.targets, lengths))
-    edges = [backend(Slices, device).undirected_slice(sources, targets, lengths, tuples.num_nodes, comm)]
+    edges = [backend(EdgeList, device).undirected_slice(sources, targets, lengths, tuples.num_nodes, comm)]
     del sources, targets, lengths
     part = partition_slice(edges.pop(), policy, comm, options.order, device=tuples.device, split=options.split)
     plan = make_plan(part, comm, options.transport)
@@ -224,20 +204,16 @@ def construct(tuples: EdgeTuples, policy: Policy, options: argparse.Namespace, c
     return Graph(part, plan, prepare_bfs(part, sync), None if part.weights is None else measure(part, sync))
 
 
-def search(graph: Graph, sync: Sync, source: int) -> SearchTree:
-    """Kernel 2: parents and hops. Collective."""
-    labels = bfs(graph.part, sync, source, parents=True, prepared=graph.searches).labels
-    return labels["parents"], labels["hops"]
-
-
-def shortest_paths(graph: Graph, sync: Sync, source: int) -> SearchTree:
-    """Kernel 3: parents and distances. Collective."""
-    assert graph.lengths is not None
-    steps = sssp(graph.part, sync, source, graph.lengths).labels["distance"]
-    parents = find_parents(graph.part, sync, source, steps, graph.lengths.weights)
+def search(graph: Graph, comm: MPI.Intracomm, source: int, weighted: bool) -> tuple[Any, Any]:
+    """Kernel 2, or kernel 3 by weights: parents, and hops or distances, of this rank's masters. Collective."""
+    lengths = graph.lengths if weighted else None
+    labels = shortest_tree(graph.part, Sync(graph.plan, comm), source, lengths, graph.searches).labels
+    if not weighted:
+        return labels["parents"], labels["hops"]
+    steps = labels["distance"]
     distances = steps * UNIT
     distances[steps < 0] = np.inf
-    return parents, distances
+    return labels["parents"], distances
 
 
 def timed(phase: str, comm: MPI.Intracomm, device: str, call: Callable[[], Any]) -> tuple[float, Any]:

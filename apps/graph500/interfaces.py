@@ -1,20 +1,19 @@
-"""Interfaces of Graph500 on every device."""
+"""The interface of Graph500 on every device."""
 
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cusp.runtime.devices import Array
+from cusp.runtime.mpi import MPI
 
 if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
-
     from cusp.input.edge_slice import EdgeSlice
 
 
-class Slices(Protocol):
-    """From an edge list in memory to slices of an undirected graph."""
+class EdgeList(Protocol):
+    """From an edge list in memory to slices of an undirected graph; and what it says about trees of shortest paths."""
 
     def undirected_slice(
-        self, sources: Array, targets: Array, weights: Array, num_nodes: int, comm: "Intracomm"
+        self, sources: Array, targets: Array, weights: Array, num_nodes: int, comm: MPI.Intracomm
     ) -> "EdgeSlice":
         """This rank's slice of the graph of all ranks' edges, each in both directions, without loops. Collective.
 
@@ -27,10 +26,6 @@ class Slices(Protocol):
         weights : (edges,), on a GPU of 4 bytes each, or None on every rank
         """
 
-
-class EdgeRules(Protocol):
-    """What input edges say about a tree of shortest paths."""
-
     def check_edges(
         self, sources: Array, targets: Array, lengths: Array, parent: Array, depth: Array, far: Any, joined: Array
     ) -> tuple[int, int]:
@@ -41,9 +36,7 @@ class EdgeRules(Protocol):
 
 
 if TYPE_CHECKING:
-    from cusp.apps.graph500 import edge_rules_cpu, edge_rules_gpu, slices_cpu, slices_gpu
+    from cusp.apps.graph500 import edge_list_cpu, edge_list_gpu
 
-    _slices_cpu: Slices = slices_cpu
-    _slices_gpu: Slices = slices_gpu
-    _edge_rules_cpu: EdgeRules = edge_rules_cpu
-    _edge_rules_gpu: EdgeRules = edge_rules_gpu
+    _edge_list_cpu: EdgeList = edge_list_cpu
+    _edge_list_gpu: EdgeList = edge_list_gpu

@@ -1,15 +1,14 @@
 """The report of Graph500: seconds and traversed edges per second, named and summarised as in its reference code."""
 
 import argparse
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from cusp.apps.harness import commit
 
 
-@dataclass(frozen=True)
-class Trial:
+class Trial(NamedTuple):
     """One search: seconds of the slowest rank, and input edges in the traversed component."""
 
     source: int
@@ -18,8 +17,7 @@ class Trial:
     validation_seconds: float
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """All that the benchmark reports."""
 
     generation_seconds: float

@@ -4,12 +4,11 @@ It looks at the edge list, not at the graph made from it, so it also finds mista
 checks the edges that it generated, for which it needs the answer for all nodes: 24 bytes per node on each rank.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from cusp.apps.graph500.interfaces import EdgeRules
+from cusp.apps.graph500.interfaces import EdgeList
 from cusp.apps.verify.check import VerificationError
 from cusp.kernels.interfaces import Build
 from cusp.kernels.total import total
@@ -18,8 +17,7 @@ from cusp.runtime.devices import backend, move, to_host
 from cusp.runtime.mpi import MPI
 
 
-@dataclass(frozen=True)
-class EdgeTuples:
+class EdgeTuples(NamedTuple):
     """The edges that this rank generated, each undirected, with loops and parallel edges; on its device.
 
     Attributes
@@ -107,8 +105,8 @@ class Validator:
         """Check rules 3 and 4 on this rank's edges; set marks for rule 5; count the edges that were traversed."""
         tuples = self._tuples
         sources, targets, lengths = tuples.sources, tuples.targets, tuples.weights if weighted else None
-        rules = backend(EdgeRules, tuples.device)
-        wrong, traversed = rules.check_edges(sources, targets, lengths, parent, depth, far, joined)
+        check = backend(EdgeList, tuples.device).check_edges
+        wrong, traversed = check(sources, targets, lengths, parent, depth, far, joined)
         if wrong < 0:
             return None, traversed
         ends = int(sources[wrong]), int(targets[wrong])

@@ -27,8 +27,7 @@ def __getattr__(name: str) -> Callable:
     """The functions that NetworkX looks for here."""
     if name not in FUNCTIONS:
         raise AttributeError(name)
-    function: Callable = getattr(functions, name)
-    return function
+    return functions.refusing(getattr(functions, name))
 
 
 def can_run(name: str, args: tuple, kwargs: dict) -> bool | str:

@@ -37,14 +37,12 @@ def _nearest_first(G: Graph, values: np.ndarray, reached: np.ndarray, cutoff: An
     return dict(zip((G.names[node] for node in nodes.tolist()), values[nodes].tolist()))
 
 
-@refusing
 def single_source_shortest_path_length(G: Graph, source: Any, cutoff: Any = None) -> dict:
     node_of(G, source, "Source {} is not in G")
     hops = library.bfs(G.weighted_by(None), source=G.numbers[source]).hops
     return _nearest_first(G, hops, hops >= 0, cutoff)
 
 
-@refusing
 def single_source_dijkstra_path_length(G: Graph, source: Any, cutoff: Any = None, weight: Any = "weight") -> dict:
     node_of(G, source, "Node {} not found in graph")
     distance = library.sssp(G.weighted_by(weight), source=G.numbers[source]).distance
@@ -70,50 +68,29 @@ def shortest_path_length(
     return found[target]
 
 
-def _components(G: Graph) -> list[set]:
-    return G.groups(library.cc(G.weighted_by(None)).component)
+def _components_by(algorithm: str) -> tuple[Callable, Callable, Callable]:
+    """Functions that return components as sets of nodes, their number, and whether there is one."""
+
+    def found(G: Graph) -> list[set]:
+        return G.groups(getattr(library, algorithm)(G.weighted_by(None)).component)
+
+    def components(G: Graph) -> Iterator[set]:
+        yield from found(G)
+
+    return components, lambda G: len(found(G)), lambda G: len(found(G)) == 1
 
 
-def connected_components(G: Graph) -> Iterator[set]:
-    yield from _components(G)
-
-
-def number_connected_components(G: Graph) -> int:
-    return len(_components(G))
-
-
-def is_connected(G: Graph) -> bool:
-    return len(_components(G)) == 1
+connected_components, number_connected_components, is_connected = _components_by("cc")
+weakly_connected_components, number_weakly_connected_components, is_weakly_connected = _components_by("cc")
+strongly_connected_components, number_strongly_connected_components, is_strongly_connected = _components_by("scc")
 
 
 def node_connected_component(G: Graph, n: Any) -> set:
     if n not in G:
         raise KeyError(n)
-    return next(nodes for nodes in _components(G) if n in nodes)
+    return next(nodes for nodes in connected_components(G) if n in nodes)
 
 
-weakly_connected_components = connected_components
-number_weakly_connected_components = number_connected_components
-is_weakly_connected = is_connected
-
-
-def _strong_components(G: Graph) -> list[set]:
-    return G.groups(library.scc(G.weighted_by(None)).component)
-
-
-def strongly_connected_components(G: Graph) -> Iterator[set]:
-    yield from _strong_components(G)
-
-
-def number_strongly_connected_components(G: Graph) -> int:
-    return len(_strong_components(G))
-
-
-def is_strongly_connected(G: Graph) -> bool:
-    return len(_strong_components(G)) == 1
-
-
-@refusing
 def core_number(G: Graph) -> dict:
     if G.loops:
         raise networkx.NetworkXNotImplemented(
@@ -150,12 +127,10 @@ def transitivity(G: Graph) -> float:
     return float(library.triangles(G.weighted_by(None)).figures["transitivity"])
 
 
-@refusing
 def _at_nodes(G: Graph) -> dict[str, np.ndarray]:
     return library.triangles(G.weighted_by(None), per_node=True).values
 
 
-@refusing
 def pagerank(
     G: Graph, alpha: float = 0.85, personalization: dict | None = None, max_iter: int = 100, tol: float = 1e-6,
     nstart: Any = None, weight: Any = "weight", dangling: Any = None,
@@ -174,7 +149,6 @@ def pagerank(
     return G.by_name(found.pagerank)
 
 
-@refusing
 def betweenness_centrality(
     G: Graph, k: Any = None, normalized: bool = True, weight: Any = None, endpoints: bool = False, seed: Any = None
 ) -> dict:
@@ -182,7 +156,6 @@ def betweenness_centrality(
     return G.by_name(sums * _scale(G, normalized, (len(G) - 1) * (len(G) - 2)))
 
 
-@refusing
 def edge_betweenness_centrality(
     G: Graph, k: Any = None, normalized: bool = True, weight: Any = None, seed: Any = None
 ) -> dict:
@@ -206,7 +179,6 @@ def _scale(G: Graph, normalized: bool, pairs: int) -> float:
     return scale * (2 if G.weighted_by(None).part.symmetric else 1)
 
 
-@refusing
 def louvain_communities(
     G: Graph, weight: Any = "weight", resolution: float = 1, threshold: float = 1e-7, max_level: Any = None,
     seed: Any = None,
@@ -214,7 +186,6 @@ def louvain_communities(
     return _communities(G, weight, "louvain", seed)
 
 
-@refusing
 def asyn_lpa_communities(G: Graph, weight: Any = None, seed: Any = None) -> Iterator[set]:
     return iter(_communities(G, weight, "label-propagation", seed))
 

@@ -2,30 +2,25 @@
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from cusp import ADD, Label, PartitionedGraph, Result, Sync
 from cusp.apps import library
 from cusp.apps.run.cli import gid_of
-from cusp.apps.run.partitioned_graph import PartitionedGraph
-from cusp.apps.run.result import Result
 from cusp.commands.draw_trace import US_PER_MS, Band, band, ranks_of, read_events, stretch
 from cusp.errors import together
 from cusp.program import report
 from cusp.runtime.devices import to_host
 from cusp.runtime.leftovers import scratch_folder
 from cusp.runtime.timeline import PHASE, ROUND
-from gluon.label import Label
-from gluon.reduction import ADD
-from gluon.sync import Sync
 
 LABEL_BYTES = 4
 MOST_COLUMNS, MOST_CELLS = 160, 6000  # of the timelines: of one, of all ranks
 
 
-@dataclass(frozen=True)
-class Degrees:
+class Degrees(NamedTuple):
     """Nodes with ``lowest`` to ``highest`` out-edges: how many, and how many ranks each is on in the mean."""
 
     lowest: int
@@ -34,8 +29,7 @@ class Degrees:
     replication: float
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(NamedTuple):
     """One run of an algorithm, from ``source`` if it needs one.
 
     Attributes
@@ -57,8 +51,7 @@ class Run:
     bands: list[Band]
 
 
-@dataclass(frozen=True)
-class Figures:
+class Figures(NamedTuple):
     """A graph with its name, and all that is known of it.
 
     Attributes

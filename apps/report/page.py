@@ -134,12 +134,8 @@ def phases(figures: Figures) -> str:
 
 def runs(figures: Figures) -> str:
     """A section for each algorithm."""
-    return "".join(f"<h2>{escape(title_of(run))}</h2>{body_of(run)}" for run in figures.runs)
-
-
-def title_of(run: Run) -> str:
-    """Name and source."""
-    return run.app if run.source is None else f"{run.app} from {run.source}"
+    titles = (run.app if run.source is None else f"{run.app} from {run.source}" for run in figures.runs)
+    return "".join(f"<h2>{escape(title)}</h2>{body_of(run)}" for title, run in zip(titles, figures.runs))
 
 
 def body_of(run: Run) -> str:

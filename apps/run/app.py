@@ -105,7 +105,7 @@ class App:
     run: Callable[[Partition, Sync, Any, Any, argparse.Namespace], Answer]
     verify: Callable[[Partition, Sync, Any, Answer, Any, argparse.Namespace], None] | None = None
     prepare: Callable[[Partition, Sync, argparse.Namespace], Any] = lambda part, sync, options: None
-    add_options: Callable[[argparse.ArgumentParser], None] = lambda parser: None
+    add_options: Callable[[argparse.ArgumentParser], object] = lambda parser: None
     needs_csc: Callable[[argparse.Namespace, bool], bool] = lambda options, symmetric: False
     weighted: bool = False
     needs_source: bool = True

@@ -2,35 +2,18 @@
 
 import argparse
 import os
-from collections.abc import Iterable
 
+from cusp.apps.run.app import App
 from cusp.errors import OptionError, shortened
 from cusp.launch import Parser, num_seconds, program
 from cusp.names.names import Names
 from cusp.output.tables import HDF5, TABLES
-from cusp.partition import Partition
-from cusp.program.cli import (
-    add_foreign_options,
-    add_partition_options,
-    add_trace,
-    add_watching,
-    integer,
-    node_list,
-    one_node,
-    positive,
-    weighted_node,
-)
+from cusp.program import cli
 from cusp.runtime.files import open_text
 from gluon.transports import CHOICES as TRANSPORTS
 
 DEFAULT_SCALE = 16
 EXECUTIONS = ("auto", "bulk", "async")
-
-
-def check_nodes(part: Partition, nodes: Iterable[int], name: str) -> None:
-    """Raise OptionError if one of ``nodes``, which the user knows by ``name``, is not in the graph."""
-    for node in nodes:
-        part.check_node(node, name)
 
 
 def with_gids(
@@ -46,10 +29,10 @@ def with_gids(
     chosen = argparse.Namespace(**vars(options))
     for action in parser._actions:
         given = getattr(options, action.dest, None)
-        if action.type not in (one_node, node_list, weighted_node) or given is None:
+        if action.type not in (cli.one_node, cli.node_list, cli.weighted_node) or given is None:
             continue
         words, option = [given] if isinstance(given, str) else given, action.option_strings[-1]
-        if action.type is weighted_node:
+        if action.type is cli.weighted_node:
             setattr(chosen, action.dest, weights_of(words, names, num_nodes, option))
             continue
         gids = [gid_of(word, names, num_nodes, option) for word in words]
@@ -136,38 +119,44 @@ def check_execution(name: str) -> str:
     return name
 
 
-def make_parser(name: str, summary: str, needs_source: bool = True) -> argparse.ArgumentParser:
-    """Options of every app; an app adds its own."""
+def parser_of(app: App) -> argparse.ArgumentParser:
+    """The command line of an app: the options of every app, and its own."""
     parser = Parser(
-        prog=program(f"cusp.apps.{name}"),
-        description=f"{summary[0].upper()}{summary[1:]}. Run it on several ranks with mpirun -n RANKS.",
+        prog=program(f"cusp.apps.{app.name}"),
+        description=f"{app.summary[0].upper()}{app.summary[1:]}. Run it on several ranks with mpirun -n RANKS.",
     )
     default = f"an RMAT graph of scale {DEFAULT_SCALE}, generated at the start"
     files = "graph file, folder of a saved partition, or any file that cusp convert takes"
     parser.add_argument("graph", nargs="?", help=f"{files} (default: {default})")
-    add_foreign_options(parser.add_argument_group("files of other formats"))
-    add_partition_options(parser)
+    cli.add_foreign_options(parser.add_argument_group("files of other formats"))
+    cli.add_partition_options(parser)
     run = parser.add_argument_group("run")
-    of_source = " per source" if needs_source else ""
-    if needs_source:
+    of_source = " per source" if app.needs_source else ""
+    if app.needs_source:
         which = run.add_mutually_exclusive_group()
-        which.add_argument("--source", type=one_node, metavar="NODE", help="start from this node, by name or number")
+        which.add_argument(
+            "--source", type=cli.one_node, metavar="NODE", help="start from this node, by name or number"
+        )
         several = "start from K random nodes with out-edges"
-        which.add_argument("--sources", type=positive, metavar="K", help=several)
-    run.add_argument("--seed", type=integer, default=1, help="seed of all random choices (default: 1)")
+        which.add_argument("--sources", type=cli.positive, metavar="K", help=several)
+    run.add_argument("--seed", type=cli.integer, default=1, help="seed of all random choices (default: 1)")
     trials = f"timed runs{of_source} (default: 1)"
-    run.add_argument("--trials", type=positive, default=1, metavar="N", help=trials)
+    run.add_argument("--trials", type=cli.positive, default=1, metavar="N", help=trials)
     run.add_argument("--verify", action="store_true", help=f"check the answer of the first trial{of_source}")
     add_transport_option(run)
     execution = "bulk: rounds that all ranks end together; async: ranks send values as they change, and no rank waits; "
     execution += "auto: bulk, except searches of sparse graphs on CPU ranks that share memory"
     run.add_argument("--execution", choices=EXECUTIONS, default="auto", help=execution + " (default: auto)")
-    add_watching(run)
+    cli.add_watching(run)
     out = parser.add_argument_group("output")
     out.add_argument("--output", metavar="FILE", help=f"write the last answer: {', '.join((*TABLES, *HDF5))}")
     out.add_argument("--json", metavar="FILE", help="write the figures of the partition and of all trials")
     add_rows_option(out, "trial")
-    add_trace(out)
+    cli.add_trace(out)
+    app.add_options(parser)
+    parser.set_defaults(purpose=app.name)
+    if "--checkpoint" not in parser._option_string_actions:
+        refuse_checkpoints(parser, app.name)
     return parser
 
 

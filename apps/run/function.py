@@ -15,7 +15,6 @@ from cusp.errors import OptionError, check_same, together
 from cusp.output.whole_file import Name, check_target
 from cusp.program.cli import node_list, one_node, weighted_node
 from cusp.program.traced import traced
-from cusp.runtime.mpi import MPI
 from gluon.sync import Sync
 
 
@@ -32,9 +31,22 @@ def function_of(app: App, text: str | None = None) -> Callable[..., Result]:
     nodes = {action.dest for action in parser.actions if action.type in (one_node, node_list)}
     weighted = {action.dest for action in parser.actions if action.type is weighted_node}
 
+    def read(part: PartitionedGraph, options: dict[str, Any], verify: bool, execution: str) -> argparse.Namespace:
+        named = {name: part.gids(options[name]) for name in nodes & options.keys()}
+        named |= {name: part.weights_of(options[name], f"--{name}") for name in weighted & options.keys()}
+        chosen = with_gids(parser, parser.read(options | named), None, part.num_nodes)
+        chosen.verify, chosen.execution = verify, check_execution(execution)
+        app.check_options(chosen)
+        if app.reads_weights(chosen) and part.unused:
+            raise OptionError(
+                f"{app.name}: no column is known to be the weight of edges; say which with partition_graph(graph, "
+                f"columns={part.unused[0]!r}), or weights=False for lengths of 1"
+            )
+        return chosen
+
     def run(
-        part: PartitionedGraph, source: Any, gather: bool, verify: bool, execution: str, trace: Name | None,
-        options: dict[str, Any],
+        part: PartitionedGraph, source: Any, /, *, gather: bool = True, verify: bool = False, execution: str = "auto",
+        trace: Name | None = None, **options: Any,
     ) -> Result:  # fmt: skip
         if not isinstance(part, PartitionedGraph):
             raise OptionError(
@@ -45,73 +57,46 @@ def function_of(app: App, text: str | None = None) -> Callable[..., Result]:
             if path is not None:
                 check_target(path, part.comm)
         with traced(part.comm, trace, say=False) as comm:
-            return run_on(comm, part, source, gather, verify, execution, options)
+            with together(comm):
+                chosen = read(part, options, verify, execution)
+                gid = part.gid(source) if app.needs_source else None
+            given = ", ".join(f"{name}={value}" for name, value in sorted(vars(chosen).items()))
+            size = f"{part.num_nodes:,} nodes, {part.num_edges:,} edges"
+            check_same(comm, "calls", f"{app.name}(a graph of {size}, source={gid}, {given})")
+            checkpoint = open_checkpoint(app, part.part, comm, gid, chosen)
+            state = part.prepared(app, argparse.Namespace(**vars(chosen) | {"checkpoint": None, "every": None}))
+            chosen.checkpoint, chosen.every = checkpoint, None
+            answer, seconds = timed_run(app, part.part, Sync(part.plan, comm, execution=execution), gid, state, chosen)
+            answer = answer.on_host()
+            if verify:
+                app.check(part.part, Sync(part.plan, comm), gid, answer, state, chosen)
+            if checkpoint:
+                checkpoint.remove()
+            return Result(answer, part.part, part.names, part.comm, seconds, gather, app.nodes)
 
-    def run_on(
-        comm: MPI.Intracomm, part: PartitionedGraph, source: Any, gather: bool, verify: bool, execution: str,
-        options: dict[str, Any],
-    ) -> Result:  # fmt: skip
-        with together(comm):
-            named = {name: part.gids(options[name]) for name in nodes & options.keys()}
-            for name in weighted & options.keys():
-                named[name] = part.weights_of(options[name], f"--{name}")
-            chosen = with_gids(parser, parser.read(options | named), None, part.part.num_nodes)
-            chosen.verify, chosen.execution = verify, check_execution(execution)
-            app.check_options(chosen)
-            if app.reads_weights(chosen) and part.unused:
-                raise OptionError(
-                    f"{app.name}: no column is known to be the weight of edges; say which with partition_graph(graph, "
-                    f"columns={part.unused[0]!r}), or weights=False for lengths of 1"
-                )
-            gid = part.gid(source) if app.needs_source else None
-        given = ", ".join(f"{name}={value}" for name, value in sorted(vars(chosen).items()))
-        size = f"{part.num_nodes:,} nodes, {part.num_edges:,} edges"
-        check_same(comm, "calls", f"{app.name}(a graph of {size}, source={gid}, {given})")
-        checkpoint = open_checkpoint(app, part.part, comm, gid, chosen)
-        chosen = argparse.Namespace(**vars(chosen) | {"checkpoint": None, "every": None})
-        state = part.prepared(app, chosen)
-        chosen = argparse.Namespace(**vars(chosen) | {"checkpoint": checkpoint})
-        answer, seconds = timed_run(app, part.part, Sync(part.plan, comm, execution=execution), gid, state, chosen)
-        answer = answer.on_host()
-        if verify:
-            app.check(part.part, Sync(part.plan, comm), gid, answer, state, chosen)
-        if checkpoint:
-            checkpoint.remove()
-        return Result(answer, part.part, part.names, part.comm, seconds, gather, app.nodes)
+    def with_source(part: PartitionedGraph, source: Any, **keywords: Any) -> Result:
+        return run(part, source, **keywords)
 
-    def with_source(
-        part: PartitionedGraph, source: Any, *, gather: bool = True, verify: bool = False, execution: str = "auto",
-        trace: Name | None = None, **options: Any,
-    ) -> Result:  # fmt: skip
-        return run(part, source, gather, verify, execution, trace, options)
-
-    def without(
-        part: PartitionedGraph, *, gather: bool = True, verify: bool = False, execution: str = "auto",
-        trace: Name | None = None, **options: Any,
-    ) -> Result:  # fmt: skip
-        return run(part, None, gather, verify, execution, trace, options)
+    def without(part: PartitionedGraph, **keywords: Any) -> Result:
+        return run(part, None, **keywords)
 
     function: Any = with_source if app.needs_source else without
     function.__name__ = function.__qualname__ = app.name
-    function.__signature__ = _signature(function, parser)
+    function.__signature__ = _signature(function, run, parser)
     function.__doc__ = _help(app, parser, text or f"{app.summary[0].upper()}{app.summary[1:]}.")
     return function  # type: ignore[no-any-return]
 
 
-def _signature(function: Callable[..., Result], parser: Keywords) -> inspect.Signature:
-    """That of the function, with the options of the app in the place of ``**options``."""
+def _signature(function: Callable[..., Result], run: Callable[..., Result], parser: Keywords) -> inspect.Signature:
+    """That of the function, with the keywords of ``run`` and the options of the app in the place of ``**keywords``."""
     plain = inspect.signature(function)
-    own = [
-        inspect.Parameter(
-            action.dest,
-            inspect.Parameter.KEYWORD_ONLY,
-            annotation=annotation_of(action),
-            default=inspect.Parameter.empty if action.required else action.default,
-        )
-        for action in parser.actions
-    ]
-    kept = [parameter for parameter in plain.parameters.values() if parameter.kind != parameter.VAR_KEYWORD]
-    return plain.replace(parameters=[*kept, *own])
+    parameters = [each for each in plain.parameters.values() if each.kind != each.VAR_KEYWORD]
+    parameters += [each for each in inspect.signature(run).parameters.values() if each.kind == each.KEYWORD_ONLY]
+    for action in parser.actions:
+        default = inspect.Parameter.empty if action.required else action.default
+        keyword = inspect.Parameter(action.dest, inspect.Parameter.KEYWORD_ONLY, default=default)
+        parameters.append(keyword.replace(annotation=annotation_of(action)))
+    return plain.replace(parameters=parameters)
 
 
 def _help(app: App, parser: Keywords, text: str) -> str:

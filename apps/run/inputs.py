@@ -4,6 +4,7 @@ import argparse
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ from cusp.formats import is_graph_file, recognise
 from cusp.input.edge_slice import EdgeSlice
 from cusp.input.graph_file import GraphHeader, read_header
 from cusp.names.graph_names import read_names
-from cusp.names.names import SortedNames
 from cusp.output.fingerprint import check_regular
 from cusp.output.manifest import Manifest, read_manifest
 from cusp.output.saved import load_partition
@@ -108,13 +108,13 @@ def open_input(
     if foreign:
         weights = options.weights if weighted else "none"
         request = request_of(options, input=options.graph, weights=weights, insist=insist)
-        source = open_named(comm, options.graph, read_slice(comm, request), compiled, options, placement)
+        source = open_slice(comm, options.graph, read_slice(comm, request), compiled, options, placement)
         faster = f"{options.graph}: {options.format or recognise(Path(options.graph))}, read edge by edge; "
         return replace(source, notes=[faster + "cusp convert makes a graph file, which opens faster", *source.notes])
     if generate is None:
         report.say(comm.rank, f"no graph was named: this is rmat{DEFAULT_SCALE}, a random one, made for this run")
-    name, edges = (generate or _small_rmat(weighted))(comm, options)
-    return open_slice(comm, name, edges, compiled, options, placement)
+    name, edges = (generate or partial(_small_rmat, weighted))(comm, options)
+    return open_slice(comm, name, NamedSlice(edges, None), compiled, options, placement)
 
 
 def policy_for(comm: MPI.Intracomm, options: argparse.Namespace) -> Policy:
@@ -142,26 +142,18 @@ def _settled(
 
 
 def open_slice(
-    comm: MPI.Intracomm, name: str, edges: EdgeSlice, compiled: CompiledPolicy, options: argparse.Namespace,
+    comm: MPI.Intracomm, name: str, graph: NamedSlice, compiled: CompiledPolicy, options: argparse.Namespace,
     placement: Placement,
 ) -> Input:  # fmt: skip
-    """A graph in memory, as if it were in a file. Collective."""
-    header, device = header_of(name, edges), placement.device
+    """A graph in memory, whose nodes may have names, as if it were in a file. Collective."""
+    edges, device = graph.edges, placement.device
+    header = header_of(name, edges)
     compiled, lines = _settled(compiled, options, header, edges, placement, comm)
 
     def build(watch: Stopwatch, csc: bool) -> Partition:
         return partition_slice(edges, compiled, comm, options.order, csc, watch, device, options.split)
 
-    return Input(header, compiled, build, lines)
-
-
-def open_named(
-    comm: MPI.Intracomm, name: str, graph: NamedSlice, compiled: CompiledPolicy, options: argparse.Namespace,
-    placement: Placement,
-) -> Input:  # fmt: skip
-    """A graph in memory whose nodes may have names. Collective."""
-    source = open_slice(comm, name, graph.edges, compiled, options, placement)
-    return replace(source, names=graph.names, notes=graph.notes, unused=graph.unused)
+    return Input(header, compiled, build, lines, graph.names, graph.notes, graph.unused)
 
 
 def _open_file(
@@ -217,15 +209,10 @@ def _open_saved(comm: MPI.Intracomm, options: argparse.Namespace, weighted: bool
             part = load_partition(folder, comm, weighted, limit).on(device)
             return part.with_csc() if csc else part
 
-    return Input(header, compiled, load, names=_names_of(manifest, comm))
-
-
-def _names_of(manifest: Manifest, comm: MPI.Intracomm) -> SortedNames | None:
-    """The names of nodes in the graph that was saved, if it is still there; loading checks it. Collective."""
     names = None
-    with forgiven(comm, GraphFileError):
+    with forgiven(comm, GraphFileError):  # the graph may be gone; loading checks it
         names = read_names(manifest.graph, comm, manifest.num_nodes)
-    return names
+    return Input(header, compiled, load, names=names)
 
 
 def _policy_again(
@@ -253,13 +240,9 @@ def _parameters(manifest: Manifest) -> dict[str, Any]:
     return manifest.parameters | {"grid": grid and tuple(grid)}
 
 
-def _small_rmat(weighted: bool) -> Generate:
-    """A small RMAT graph, for a start without a file."""
+def _small_rmat(weighted: bool, comm: MPI.Intracomm, options: argparse.Namespace) -> tuple[str, EdgeSlice]:
+    """A small RMAT graph, for a start without a file. Collective."""
+    from cusp.edge_lists.generators import rmat_slice
 
-    def generate(comm: MPI.Intracomm, options: argparse.Namespace) -> tuple[str, EdgeSlice]:
-        from cusp.edge_lists.generators import rmat_slice
-
-        weights = "1:255" if weighted else None
-        return f"rmat{DEFAULT_SCALE}", rmat_slice(comm, DEFAULT_SCALE, seed=options.seed, weights=weights)
-
-    return generate
+    weights = "1:255" if weighted else None
+    return f"rmat{DEFAULT_SCALE}", rmat_slice(comm, DEFAULT_SCALE, seed=options.seed, weights=weights)

@@ -19,7 +19,9 @@ class Keywords(argparse.ArgumentParser):
         One per option; ``dest`` is its keyword.
     """
 
-    def __init__(self, name: str, add_options: Callable[[argparse.ArgumentParser], None], seeded: bool = False) -> None:
+    def __init__(
+        self, name: str, add_options: Callable[[argparse.ArgumentParser], object], seeded: bool = False
+    ) -> None:
         super().__init__(prog=name, add_help=False, allow_abbrev=False)
         add_options(self)
         if seeded:

@@ -97,9 +97,8 @@ def trial_line(row: dict, figures: dict[str, Any]) -> str:
 
 
 @cache
-def commit() -> str | None:
-    """Short hash of the commit that this code is from, if it is a checkout."""
-    folder = os.path.dirname(os.path.abspath(__file__))
+def commit(folder: str = os.path.dirname(os.path.abspath(__file__))) -> str | None:
+    """Short hash of the commit that this code is from, or what is in a folder, if it is a checkout."""
     try:
         git = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=folder, capture_output=True, text=True)
     except OSError:

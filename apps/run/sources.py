@@ -1,6 +1,4 @@
-"""The nodes from which searches start: one that was named, or nodes drawn by a seed."""
-
-import argparse
+"""The nodes from which searches start, if none is named."""
 
 import numpy as np
 
@@ -12,21 +10,14 @@ from cusp.runtime.devices import to_host
 from cusp.runtime.mpi import MPI
 
 
-def choose_sources(part: Partition, comm: MPI.Intracomm, options: argparse.Namespace) -> list[int]:
-    """The source that was named, or as many as asked for of those that :func:`draw_sources` draws. Collective.
+def draw_sources(part: Partition, comm: MPI.Intracomm, wanted: int, seed: int) -> list[int]:
+    """Nodes with out-edges, drawn by a seed: the same for any policy and number of ranks. Collective.
 
     Raises
     ------
     OptionError
         On every rank: no node has an out-edge.
     """
-    if options.source is not None:
-        return [options.source]
-    return draw_sources(part, comm, options.sources or 1, options.seed)
-
-
-def draw_sources(part: Partition, comm: MPI.Intracomm, wanted: int, seed: int) -> list[int]:
-    """Nodes with out-edges, drawn by a seed: the same for any policy and number of ranks. Collective."""
     candidates = part.gids[: part.num_masters][part.degrees > 0]
     lots = splitmix64(candidates, seed)  # all different
     if wanted < lots.size:

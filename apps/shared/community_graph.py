@@ -5,25 +5,19 @@ keeps its total: the owner, which is the rank of that master.
 """
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from cusp import MIN, Label, Partition, Sync
 from cusp.apps.operators.structure.interfaces import Communities
 from cusp.apps.shared.undirected import join_rows, nodes_of
 from cusp.kernels.interfaces import Build
 from cusp.kernels.total import total
 from cusp.lid_map import map_lids
-from cusp.partition import Partition
 from cusp.runtime.devices import backend, to_host, xp_of
 from cusp.runtime.exchange import pieces
-from gluon.label import Label
 from gluon.plan import make_plan
-from gluon.reduction import MIN
-from gluon.sync import Sync
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
 
 
 @dataclass(frozen=True)
@@ -57,11 +51,6 @@ class Level:
     def xp(self) -> Any:
         """The library of arrays."""
         return xp_of(self.graph.device)
-
-    @property
-    def comm(self) -> "Intracomm":
-        """The ranks."""
-        return self.sync.comm
 
 
 @dataclass(frozen=True)
@@ -139,7 +128,7 @@ def number(level: Level, label: Label) -> LocalCommunities:
     names, places = xp.empty(size, np.int64), xp.empty(size, np.int32)
     names[by_gid] = label.values
     owners = names // level.graph.num_nodes
-    order = xp.concatenate([xp.flatnonzero(owners == rank) for rank in range(level.comm.size)])
+    order = xp.concatenate([xp.flatnonzero(owners == rank) for rank in range(level.sync.comm.size)])
     places[order] = xp.arange(size, dtype=np.int32)
     return LocalCommunities(names[order], places[by_gid])
 
@@ -148,7 +137,7 @@ def get_from_owners(level: Level, names: Any, values: Any) -> Any:
     """(n,) values of named nodes, from ``values`` of their masters. Collective. ``names`` ascend."""
     came = _send_to_owners(level, names)
     build = backend(Build, level.graph.device)
-    answers = build.all_to_all(level.comm, [values[level.graph.lid_map.lids(gids)] for gids in came])
+    answers = build.all_to_all(level.sync.comm, [values[level.graph.lid_map.lids(gids)] for gids in came])
     return build.xp.concatenate(answers)
 
 
@@ -164,8 +153,8 @@ def add_at_owners(level: Level, names: Any, values: Any) -> Any:
 def _send_to_owners(level: Level, names: Any, values: Any = None) -> list[Any]:
     """Send values, or the global ids, of ascending names to their owners; what each rank sent here. Collective."""
     build, num_nodes = backend(Build, level.graph.device), level.graph.num_nodes
-    ends = build.xp.searchsorted(names, build.xp.asarray(np.arange(1, level.comm.size + 1) * num_nodes))
-    return build.all_to_all(level.comm, pieces(names % num_nodes if values is None else values, to_host(ends)))
+    ends = build.xp.searchsorted(names, build.xp.asarray(np.arange(1, level.sync.comm.size + 1) * num_nodes))
+    return build.all_to_all(level.sync.comm, pieces(names % num_nodes if values is None else values, to_host(ends)))
 
 
 def totals_of(level: Level, groups: LocalCommunities) -> Any:
@@ -201,7 +190,7 @@ def quotient(level: Level, groups: LocalCommunities) -> Level:
     mirrors = groups.names[groups.names // graph.num_nodes != graph.rank]
     gids = xp.concatenate([masters, mirrors % graph.num_nodes])
     starts = masters.size + to_host(
-        xp.searchsorted(mirrors, build.xp.asarray(np.arange(level.comm.size + 1) * graph.num_nodes))
+        xp.searchsorted(mirrors, build.xp.asarray(np.arange(level.sync.comm.size + 1) * graph.num_nodes))
     )
     lid_map = map_lids(graph.num_nodes, gids)
     lids = lid_map.lids(groups.names % graph.num_nodes)
@@ -213,7 +202,7 @@ def quotient(level: Level, groups: LocalCommunities) -> Level:
         graph, num_masters=masters.size, mirror_starts=starts, gids=gids, offsets=offsets, targets=ends,
         weights=weights, has_in=graph.has_in[:0], degrees=graph.degrees[:0], lid_map=lid_map, csc=None,
     )  # fmt: skip
-    whole = join_rows(local, [(offsets, ends, weights)], level.comm)
+    whole = join_rows(local, [(offsets, ends, weights)], level.sync.comm)
     return make_level(whole, loops[order], level.sync)
 
 

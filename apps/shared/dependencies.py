@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cusp import ADD, MAX, EdgeOperator, Label, Partition, Sync, everywhere
 from cusp.apps.bfs import bfs
 from cusp.apps.bfs import prepare as prepare_bfs
-from cusp.apps.edge_operator import EdgeOperator
 from cusp.apps.operators.interfaces import InEdges, Undirected, in_edges_of
 from cusp.apps.operators.sums.interfaces import Betweenness, CpuBetweenness, Rows
 from cusp.apps.shared.lengths import Lengths
@@ -16,11 +16,8 @@ from cusp.apps.shared.whole_graph import copy_of, sum_of_copies, whole_graph, wo
 from cusp.apps.sssp import sssp
 from cusp.errors import GraphFileError, together
 from cusp.kernels.total import total
-from cusp.partition import Partition
 from cusp.runtime.devices import backend, to_host, xp_of
-from gluon.label import Label
-from gluon.reduction import ADD, ASSIGN, MAX
-from gluon.sync import Sync
+from gluon.reduction import ASSIGN
 
 Alone = Callable[[list[int]], tuple[np.ndarray, int, int | None]]
 DEEPEN = EdgeOperator(
@@ -95,7 +92,10 @@ class Sweeps:
         """
         levels = self._search(source, prepared)
         self._count_paths(source, levels)
-        self._refuse_overflow(source)
+        own = self.paths.masters()
+        with together(self.sync.comm):
+            if own.size and not bool(own.max() < np.inf):
+                raise _too_many_paths(source)
         self._add_dependencies(levels)
         return levels.deepest
 
@@ -153,13 +153,6 @@ class Sweeps:
             sync.broadcast(shares, read="dst")
             shares.swap_updated()
 
-    def _refuse_overflow(self, source: int) -> None:
-        """Raise if there are too many paths to be counted. Collective."""
-        own = self.paths.masters()
-        with together(self.sync.comm):
-            if own.size and not bool(own.max() < np.inf):
-                raise _too_many_paths(source)
-
 
 class TightSweeps(Sweeps):
     """The same along tight edges alone: for paths by weights, and for what depends on edges.
@@ -193,11 +186,8 @@ class TightSweeps(Sweeps):
     def _search(self, source: int, prepared: Lengths) -> Levels:
         part, sync = self.part, self.sync
         found = sssp(part, sync, source, prepared).labels["distance"]
-        length, level = Label(part, found.dtype, 0, ASSIGN), Label(part, np.int32, -1, MAX)
-        length.masters()[:] = found
+        length, level = everywhere(part, sync, found, 0, ASSIGN), Label(part, np.int32, -1, MAX)
         level.write(source, 0)
-        length.mark_all()
-        sync.broadcast(length, read="any")
         DEEPEN.until_quiet(part, sync, level=level, length=length)
         level.mark_all()
         sync.broadcast(level, read="any")

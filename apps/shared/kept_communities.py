@@ -106,7 +106,7 @@ def take_up(checkpoint: Checkpoint, first: Level, level: Level, what: str, label
     CheckpointError
         On every rank: a node has no community.
     """
-    graph, comm = first.graph, first.comm
+    graph, comm = first.graph, first.sync.comm
     gids = to_host(checkpoint.label(what, np.int64)[_lids(first, level)])
     wrong = total((gids < 0) | (gids >= graph.num_nodes))
     if first.sync.total(wrong)[0]:

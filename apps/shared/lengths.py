@@ -1,31 +1,25 @@
 """The lengths of edges: weights checked, and the number type and bucket width that fit them."""
 
 import sys
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from cusp.apps.edge_operator import EdgeOperator
+from cusp import MAX, MIN, EdgeOperator, Label, Partition, Sync
 from cusp.apps.operators.expressions.relaxing import BY_PRIORITY
 from cusp.apps.operators.interfaces import choose_delta
 from cusp.apps.operators.traversal.interfaces import Settled, Sssp
 from cusp.apps.operators.ways import way_of
 from cusp.errors import GraphFileError, OptionError, together
 from cusp.kernels.total import total
-from cusp.partition import Partition
 from cusp.runtime.devices import backend, to_host
-from gluon.label import Label
-from gluon.reduction import MAX, MIN
-from gluon.sync import Sync
 
 MARK_TOO_FAR = EdgeOperator("1", into="dst.mark", where="src.distance < far <= src.distance + weight")
 NARROW = 2**31 - 1  # distances below it have 32 bits
 LONGEST = 2**63 - 1
 
 
-@dataclass(frozen=True)
-class Lengths:
+class Lengths(NamedTuple):
     """The edge lengths of a partition, with what does not depend on the source.
 
     Attributes

@@ -7,22 +7,17 @@ at rank p modulo the number of ranks, which spreads hubs and leaves alike, whate
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from cusp import MIN, Label, Partition, Sync
 from cusp.apps.operators.structure.interfaces import Triangles
 from cusp.kernels.interfaces import Build
-from cusp.partition import Partition
 from cusp.runtime.devices import backend, device_of, to_host, xp_of
 from cusp.runtime.exchange import pieces
-from gluon.label import Label
+from cusp.runtime.mpi import MPI
 from gluon.plan import make_plan
-from gluon.reduction import MIN
-from gluon.sync import Sync
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
 
 
 @dataclass(frozen=True)
@@ -31,6 +26,8 @@ class Shares:
 
     Attributes
     ----------
+    graph : Partition
+        Without directions, loops and parallel edges, before it was oriented.
     index : (2 * ceil(N / 64),) uint64
         From places to numbers, as in :class:`~cusp.lid_map.LidMap`.
     places : (numbers,) uint32 or uint64
@@ -43,6 +40,7 @@ class Shares:
         Local ids of the masters whose rows were sent away, those to rank 0 first.
     """
 
+    graph: Partition
     index: Any
     places: Any
     offsets: Any
@@ -83,7 +81,7 @@ def place_by_degree(graph: Partition, sync: Sync) -> Any:
     return label.values.astype(np.uint32 if graph.num_nodes < 2**32 else np.uint64)
 
 
-def share_out(graph: Partition, places: Any, comm: "Intracomm") -> Shares:
+def share_out(graph: Partition, places: Any, comm: MPI.Intracomm) -> Shares:
     """Orient the edges of an undirected graph, and send each row to the rank that counts it. Collective."""
     build, ops = backend(Build, graph.device), backend(Triangles, graph.device)
     xp = build.xp
@@ -112,10 +110,10 @@ def share_out(graph: Partition, places: Any, comm: "Intracomm") -> Shares:
     in_offsets, sources = _transpose(offsets, targets)
     offsets, targets = _transpose(in_offsets, sources)  # rows ascend after two transpositions
     taken = pieces(rows, np.cumsum([part.size for part in came]))
-    return Shares(index, here, offsets, targets, in_offsets, sources, taken, given)
+    return Shares(graph, index, here, offsets, targets, in_offsets, sources, taken, given)
 
 
-def rows_of_others(shares: Shares, comm: "Intracomm", capacity: int | None = None) -> Iterator[tuple[Any, Any, Any]]:
+def rows_of_others(shares: Shares, comm: MPI.Intracomm, capacity: int | None = None) -> Iterator[tuple[Any, Any, Any]]:
     """Rows of other ranks to whose nodes edges here lead, in rounds of about ``capacity`` entries. Collective.
 
     Entries that do not occur here are left out. Ranks say once which rows they need, and in each round every rank gets
@@ -128,11 +126,11 @@ def rows_of_others(shares: Shares, comm: "Intracomm", capacity: int | None = Non
     """
     build = backend(Build, device_of(shares.index))
     ops, xp = backend(Triangles, device_of(shares.index)), build.xp
-    capacity = capacity or ops.ROWS_AT_ONCE
     elsewhere = shares.places % comm.size != comm.rank
     needed = xp.flatnonzero(elsewhere & (xp.diff(shares.in_offsets) > 0)).astype(np.int32)
     needed, ends = _by_holder(needed, shares.places[needed], comm)
     requested = [shares.numbers_of(places) for places in build.all_to_all(comm, pieces(shares.places[needed], ends))]
+    capacity = capacity or ops.ROWS_AT_ONCE
     rounds = [cut_rows(shares.offsets[rows + 1] - shares.offsets[rows], capacity // comm.size) for rows in requested]
     begin = ends - np.diff(ends, prepend=0)  # of the rows that have not come yet
     for turn in range(max(comm.allgather(max(len(cuts) for cuts in rounds)))):
@@ -147,7 +145,7 @@ def rows_of_others(shares: Shares, comm: "Intracomm", capacity: int | None = Non
         yield numbers, offsets, entries[kept]
 
 
-def return_to_masters(shares: Shares, values: Any, masters: int, comm: "Intracomm") -> Any:
+def return_to_masters(shares: Shares, values: Any, comm: MPI.Intracomm) -> Any:
     """(masters,) int64: ``values``, one per number, summed over the ranks, at the masters of this rank. Collective."""
     build = backend(Build, device_of(values))
     xp = build.xp
@@ -157,7 +155,7 @@ def return_to_masters(shares: Shares, values: Any, masters: int, comm: "Intracom
     came = [build.all_to_all(comm, pieces(what[counted], ends)) for what in (shares.places, values)]
     for places, parts in zip(*came):
         sums[shares.numbers_of(places)] += parts
-    answer = xp.zeros(masters, np.int64)
+    answer = xp.zeros(shares.graph.num_masters, np.int64)
     answer[shares.given] = xp.concatenate(build.all_to_all(comm, [sums[rows] for rows in shares.taken]))
     return answer
 
@@ -170,7 +168,7 @@ def offsets_of(sizes: Any) -> Any:
     return offsets
 
 
-def _by_holder(items: Any, places: Any, comm: "Intracomm") -> tuple[Any, np.ndarray]:
+def _by_holder(items: Any, places: Any, comm: MPI.Intracomm) -> tuple[Any, np.ndarray]:
     """Items by the rank at which their places are counted, and where those of each rank end."""
     build = backend(Build, device_of(places))
     holder = places % comm.size

@@ -4,15 +4,12 @@ from typing import Any
 
 import numpy as np
 
+from cusp import MIN, Label, Partition, Sync, everywhere
 from cusp.apps.operators.traversal.interfaces import Sssp
 from cusp.errors import GraphFileError, together
 from cusp.kernels.total import total
-from cusp.partition import Partition
-from cusp.runtime.devices import backend, to_host
+from cusp.runtime.devices import backend, to_host, xp_of
 from cusp.runtime.mpi import MPI
-from gluon.label import Label
-from gluon.reduction import MIN
-from gluon.sync import Sync
 
 NO_PARENT = np.iinfo(np.int64).max
 
@@ -44,15 +41,14 @@ def find_parents(part: Partition, sync: Sync, source: int, distances: Any, weigh
         On every rank: a node was reached over no edge, so the distances are those of another graph.
     """
     ops = backend(Sssp, part.device)
-    offsets, sources, lengths, write = _in_edges(part, weights)
+    offsets, sources, lengths, write = part.offsets, part.targets, weights, "src"
+    if part.csc is not None:  # else the reversed edges are the same set
+        lengths = None if weights is None else part.csc.weights
+        offsets, sources, write = part.csc.offsets, part.csc.sources, "dst"
     far: Any = MIN.identity(distances.dtype)
-    values = Label(part, distances.dtype, far, MIN)
-    own = slice(0, part.num_masters)
-    values.values[own] = distances
     if distances.dtype.kind != "f":
-        values.values[own][distances < 0] = far
-    values.mark_all()
-    sync.broadcast(values, read="any")
+        distances = xp_of(part.device).where(distances < 0, far, distances)
+    values, own = everywhere(part, sync, distances, far), slice(0, part.num_masters)
     parents = Label(part, np.int64, NO_PARENT, MIN)
     parents.write(source, source)
     reached, before = values.values[own] != far, None
@@ -73,13 +69,6 @@ def find_parents(part: Partition, sync: Sync, source: int, distances: Any, weigh
     parent = parents.masters()
     parent[~reached] = -1
     return parent
-
-
-def _in_edges(part: Partition, weights: Any) -> tuple[Any, Any, Any, str]:
-    """Offsets, sources and weights of in-edges, and the end of the stored edges that is written."""
-    if part.csc is None:  # the reversed edges are the same set
-        return part.offsets, part.targets, weights, "src"
-    return part.csc.offsets, part.csc.sources, None if weights is None else part.csc.weights, "dst"
 
 
 def trace(part: Partition, comm: MPI.Intracomm, parents: np.ndarray, targets: list[int]) -> list[np.ndarray]:

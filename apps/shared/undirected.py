@@ -1,7 +1,7 @@
 """A partition taken as undirected: every master has its whole neighbourhood on its rank."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,9 +12,6 @@ from cusp.partition import Partition, transpose
 from cusp.runtime.devices import backend, move, to_host, xp_of
 from cusp.runtime.mpi import MPI
 from cusp.runtime.storage import memory_of
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
 
 
 @dataclass(frozen=True)
@@ -41,7 +38,7 @@ class RowPieces:
     weights: Any
 
 
-def as_undirected(part: Partition, comm: "Intracomm", weights: bool = True) -> Partition:
+def as_undirected(part: Partition, comm: MPI.Intracomm, weights: bool = True) -> Partition:
     """The graph without directions, loops and parallel edges, as an edge-cut with the same masters. Collective.
 
     A row holds all neighbours of a master, in-neighbours and out-neighbours alike, each once and by ascending local
@@ -72,21 +69,24 @@ def as_undirected(part: Partition, comm: "Intracomm", weights: bool = True) -> P
     return join_rows(part, tables, comm)
 
 
-def join_rows(part: Partition, tables: list[tuple[Any, Any, Any]], comm: "Intracomm") -> Partition:
+def join_rows(part: Partition, tables: list[tuple[Any, Any, Any]], comm: MPI.Intracomm) -> Partition:
     """What :func:`as_undirected` makes of the CSRs in ``tables``: offsets, targets and weights or None. Collective.
 
     Taken together, the tables of all ranks must have every edge in both directions.
     """
-    ops, weighted = backend(Undirected, part.device), tables[0][2] is not None
+    ops, xp, weighted = backend(Undirected, part.device), xp_of(part.device), tables[0][2] is not None
     names = nodes_of(part)
     arrived = [rows for table in tables for rows in _exchange_rows(part, names, *table, comm)]
     del tables, names
-    mirrors = _find_mirrors(part, [rows.nodes for rows in arrived])
-    starts, order = _order_mirrors(part, mirrors, comm)
+    elsewhere = (rows.nodes[rows.nodes // part.num_nodes != part.rank] for rows in arrived)
+    mirrors = xp.unique(xp.concatenate([*elsewhere]))  # named as in nodes_of, ascending
+    bounds = xp.asarray(np.arange(comm.size + 1) * part.num_nodes)
+    starts = to_host(xp.searchsorted(mirrors, bounds))  # of those whose masters are on each rank
+    order = order_of_masters(mirrors % part.num_nodes, starts[1:], part.lid_map, comm)
     lids = part.num_masters + order.argsort().astype(np.int32)
     arrived = [replace(rows, nodes=_lids_of(part, mirrors, lids, rows.nodes)) for rows in arrived]
     offsets, targets, sums = ops.merge_rows(arrived, part.num_masters, part.num_masters + mirrors.size, weighted)
-    gids = xp_of(part.device).concatenate([part.gids[: part.num_masters], mirrors[order] % part.num_nodes])
+    gids = xp.concatenate([part.gids[: part.num_masters], mirrors[order] % part.num_nodes])
     return _partition_of(part, starts, gids, offsets, targets, sums, comm)
 
 
@@ -107,7 +107,7 @@ def nodes_of(part: Partition) -> Any:
 
 
 def _exchange_rows(
-    part: Partition, names: Any, offsets: Any, ends: Any, weights: Any, comm: "Intracomm"
+    part: Partition, names: Any, offsets: Any, ends: Any, weights: Any, comm: MPI.Intracomm
 ) -> list[RowPieces]:
     """Send every row of a CSR or CSC to the rank of its master; returns what came from each rank. Collective.
 
@@ -142,19 +142,6 @@ def _exchange_rows(
     return arrived
 
 
-def _find_mirrors(part: Partition, nodes: list[Any]) -> Any:
-    """(mirrors,) int64, ascending: the nodes whose master is on another rank, named as in :func:`nodes_of`."""
-    xp = xp_of(part.device)
-    return xp.unique(xp.concatenate([some[some // part.num_nodes != part.rank] for some in nodes]))
-
-
-def _order_mirrors(part: Partition, mirrors: Any, comm: "Intracomm") -> tuple[np.ndarray, Any]:
-    """Where the mirrors of each rank's masters begin, and which of ``mirrors`` comes where. Collective."""
-    build = backend(Build, part.device)
-    starts = to_host(build.xp.searchsorted(mirrors, build.xp.asarray(np.arange(comm.size + 1) * part.num_nodes)))
-    return starts, order_of_masters(mirrors % part.num_nodes, starts[1:], part.lid_map, comm)
-
-
 def _lids_of(part: Partition, mirrors: Any, mirror_lids: Any, nodes: Any) -> Any:
     """(n,) int32: local ids of nodes; ``mirror_lids`` are those of ``mirrors``, which ascend."""
     xp = xp_of(part.device)
@@ -166,7 +153,7 @@ def _lids_of(part: Partition, mirrors: Any, mirror_lids: Any, nodes: Any) -> Any
 
 
 def _partition_of(
-    part: Partition, starts: np.ndarray, gids: Any, offsets: Any, targets: Any, weights: Any, comm: "Intracomm"
+    part: Partition, starts: np.ndarray, gids: Any, offsets: Any, targets: Any, weights: Any, comm: MPI.Intracomm
 ) -> Partition:
     """The partition with these nodes and rows. Collective."""
     xp, own = xp_of(part.device), part.num_masters

@@ -1,28 +1,22 @@
 """The walk of PageRank: its start nodes, by default or from a command line or file, and the data for its steps."""
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from cusp.apps.edge_operator import EdgeOperator
+from cusp import ADD, MAX, EdgeOperator, Label, Partition, Sync
 from cusp.apps.operators.interfaces import Frontier, InEdges, Undirected, in_edges_of
 from cusp.apps.operators.sums.interfaces import Rows
 from cusp.apps.shared.lengths import refuse_unfit
 from cusp.errors import OptionError, together
 from cusp.kernels.total import total
-from cusp.partition import Partition
 from cusp.runtime.devices import backend, move, to_host, xp_of
-from gluon.label import Label
-from gluon.reduction import ADD, MAX
-from gluon.sync import Sync
 
 LARGEST = EdgeOperator("weight", into="src.largest")
 SMALL, LARGE = 2.0**-60, 2.0**90  # what the out-edges of a node weigh in all, if their products fit into a float32
 
 
-@dataclass(frozen=True)
-class Walk:
+class Walk(NamedTuple):
     """What does not change while ranks are computed.
 
     Attributes

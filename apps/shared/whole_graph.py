@@ -1,7 +1,5 @@
 """A copy of a small graph on each rank: for many small tasks, each of which needs the whole graph."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from cusp.apps.operators.sums.interfaces import Betweenness
@@ -16,9 +14,6 @@ from cusp.runtime.mpi import MPI
 from gluon.plan import make_plan
 from gluon.sync import Sync
 
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
-
 
 def works_in_copies(part: Partition, sync: Sync, tasks: int) -> bool:
     """Whether each rank does some of that many tasks, such as sources, in a copy of its own. Collective."""
@@ -27,7 +22,7 @@ def works_in_copies(part: Partition, sync: Sync, tasks: int) -> bool:
     return bool(sync.lowest(int(backend(Betweenness, part.device).sweeps(part, sync.comm.size, tasks))))
 
 
-def whole_graph(part: Partition, comm: "Intracomm") -> tuple[np.ndarray, np.ndarray]:
+def whole_graph(part: Partition, comm: MPI.Intracomm) -> tuple[np.ndarray, np.ndarray]:
     """Offsets (int64) and targets (int32) of a CSR whose rows are all nodes, by global id. Collective."""
     gids, lids = to_host(part.gids).astype(np.int32), to_host(part.targets)
     edges = (np.repeat(gids, np.diff(to_host(part.offsets))), gids[lids])
@@ -38,7 +33,7 @@ def whole_graph(part: Partition, comm: "Intracomm") -> tuple[np.ndarray, np.ndar
     return offsets, targets[order]
 
 
-def copy_of(part: Partition, comm: "Intracomm") -> tuple[Partition, Sync]:
+def copy_of(part: Partition, comm: MPI.Intracomm) -> tuple[Partition, Sync]:
     """The whole graph as the partition of one rank, with ``csc`` if it is not symmetric, and its sync. Collective.
 
     It has no weights, and is on the device of ``part``.
@@ -50,7 +45,7 @@ def copy_of(part: Partition, comm: "Intracomm") -> tuple[Partition, Sync]:
     return copy, Sync(make_plan(copy, MPI.COMM_SELF), MPI.COMM_SELF)
 
 
-def sum_of_copies(part: Partition, comm: "Intracomm", values: np.ndarray) -> np.ndarray:
+def sum_of_copies(part: Partition, comm: MPI.Intracomm, values: np.ndarray) -> np.ndarray:
     """Sums over the ranks, in their order, of numbers (nodes,) that each has. Collective.
 
     Those of this rank's masters are returned, on their device.

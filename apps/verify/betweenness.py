@@ -4,16 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from cusp.apps.edge_operator import EdgeOperator
+from cusp import ADD, MAX, MIN, EdgeOperator, Label, Partition, Sync
 from cusp.apps.operators.interfaces import Undirected
 from cusp.apps.shared.whole_graph import sum_of_copies, whole_graph
 from cusp.apps.verify.check import raise_first, require, tell_node
-from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.devices import backend, move, xp_of
-from gluon.label import Label
-from gluon.reduction import ADD, MAX, MIN
-from gluon.sync import Sync
 
 ROUNDING = 1e-9  # relative
 SMALL = 1 << 23  # edges of a graph of which each rank may have a copy
@@ -40,18 +36,15 @@ def verify_betweenness(
     betweenness : (masters,) float64
     edges : (edges,) float64, optional
         Of this rank's edges, with a scale of its own.
-
-    Raises
-    ------
-    VerificationError
-        On every rank.
     """
     whole = edges is None and part.weights is None and {*sync.plan.devices} == {"cpu"}
     found = None if edges is None else xp_of(part.device).zeros(part.num_local_edges, np.float64)
     if whole and sync.comm.size == 1:
-        expected = _sum_alone(part, sync, sources)
+        starts = part.lid_map.lids(np.array(sources, np.int64))
+        expected = _add_all(sync, sources, starts, part.offsets, part.targets)[: part.num_masters]
     elif whole and part.num_edges <= SMALL:
-        expected = _sum_in_copies(part, sync, sources)
+        some = sources[sync.comm.rank :: sync.comm.size]
+        expected = sum_of_copies(part, sync.comm, _add_all(sync, some, some, *whole_graph(part, sync.comm)))
     else:
         expected = _sum_along_edges(part if part.csc else part.with_csc(), sync, sources, found)
     expected *= scale
@@ -94,18 +87,6 @@ def _sum_along_edges(part: Partition, sync: Sync, sources: list[int], edges: Any
             ends, targets = rows[tight], part.targets[tight]
             edges[tight] += paths.values[ends] / paths.values[targets] * (1 + depending.values[targets])
     return expected
-
-
-def _sum_alone(part: Partition, sync: Sync, sources: list[int]) -> np.ndarray:
-    """The same on the only rank."""
-    starts = part.lid_map.lids(np.array(sources, np.int64))
-    return _add_all(sync, sources, starts, part.offsets, part.targets)[: part.num_masters]
-
-
-def _sum_in_copies(part: Partition, sync: Sync, sources: list[int]) -> np.ndarray:
-    """The same in a small graph: every rank takes some of the sources, in a copy of it. Collective."""
-    some = sources[sync.comm.rank :: sync.comm.size]
-    return sum_of_copies(part, sync.comm, _add_all(sync, some, some, *whole_graph(part, sync.comm)))
 
 
 def _add_all(sync: Sync, sources: list[int], starts: Any, offsets: np.ndarray, targets: np.ndarray) -> np.ndarray:

@@ -1,7 +1,8 @@
 """Code shared by verifiers: values of all proxies, sums over ranks by name, and errors that name a node or an edge.
 
 A verifier states what must hold of an answer, in the manner of Graph500's validation, and checks it on every edge,
-where the edge is: on the CPU or the GPU, by edge operators. It shares no code with the algorithm that it checks.
+where the edge is: on the CPU or the GPU, by edge operators. It shares no code with the algorithm that it checks. All
+are collective, and raise :class:`VerificationError` on every rank, with the first node or edge that is wrong.
 """
 
 import functools
@@ -10,15 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from cusp.apps.edge_operator import EdgeOperator
+from cusp import MIN, EdgeOperator, Label, Partition, Reduction, Sync
 from cusp.errors import InputError
-from cusp.partition import Partition
 from cusp.runtime.devices import move, to_host
 from cusp.runtime.exchange import all_to_all
 from cusp.runtime.mpi import MPI
-from gluon.label import Label
-from gluon.reduction import MIN, Reduction
-from gluon.sync import Sync
 
 NOBODY = np.iinfo(np.int64).max
 

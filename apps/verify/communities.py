@@ -4,14 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from cusp.apps.edge_operator import EdgeOperator
+from cusp import ADD, EdgeOperator, Label, Partition, Sync
 from cusp.apps.verify.check import everywhere, raise_first, require, sum_by_name, tell_node
-from cusp.partition import Partition
 from cusp.runtime.devices import move, to_host
-from gluon.label import Label
 from gluon.plan import make_plan
-from gluon.reduction import ADD
-from gluon.sync import Sync
 
 STRENGTH = EdgeOperator("weight / largest", into="src.strength")
 INSIDE = EdgeOperator("weight / largest", into="src.inside", where="src.community == dst.community")
@@ -31,11 +27,6 @@ def verify_communities(
     graph : Partition
         See :func:`~cusp.apps.shared.undirected.as_undirected`.
     community : (masters,) int64
-
-    Raises
-    ------
-    VerificationError
-        On every rank.
     """
     community, gids = move(community, graph.device), graph.gids[: graph.num_masters]
     tell_node(graph, sync, "community: not between 0 and the id of node", (community < 0) | (community > gids))

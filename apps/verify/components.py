@@ -4,15 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from cusp.apps.edge_operator import EdgeOperator
+from cusp import ADD, MAX, EdgeOperator, Label, Partition, Sync
 from cusp.apps.verify.check import everywhere, require, sum_by_name, tell_edge, tell_node
-from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.devices import move, to_host
 from cusp.runtime.exchange import all_to_all
-from gluon.label import Label
-from gluon.reduction import ADD, MAX
-from gluon.sync import Sync
 
 INSIDE = "src.component == dst.component"
 ALONG = EdgeOperator("reached", into="dst.reached", where=INSIDE, priority="0")  # all are equal, so each rank drains
@@ -35,11 +31,6 @@ def verify_components(part: Partition, sync: Sync, component: Any, components: i
     component : (masters,) int64
     components, largest : int
         The number of components, and of nodes in the largest.
-
-    Raises
-    ------
-    VerificationError
-        On every rank, with the first node or edge that is wrong.
     """
     on_cpus = {*sync.plan.devices} == {"cpu"}
     if not (on_cpus or part.symmetric or part.csc):
@@ -115,7 +106,7 @@ def verify_strong_components(part: Partition, sync: Sync, component: Any, compon
     are strongly connected with each other. 4. The figures are those of these components. In a symmetric graph all
     components are strong.
 
-    Parameters and errors are those of :func:`verify_components`.
+    Parameters are those of :func:`verify_components`.
     """
     if part.symmetric:
         return verify_components(part, sync, component, components, largest)

@@ -4,14 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from cusp.apps.edge_operator import EdgeOperator
+from cusp import ADD, EdgeOperator, Label, Partition, Sync
 from cusp.apps.verify.check import everywhere, require, tell_node
-from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.devices import move, xp_of
-from gluon.label import Label
-from gluon.reduction import ADD
-from gluon.sync import Sync
 
 SUPPORT = EdgeOperator("1", into="src.support", where="dst.claim >= src.claim")
 REMOVE = EdgeOperator("-1", into="dst.support", where="src.claim == dst.claim")
@@ -38,11 +34,6 @@ def verify_cores(
         The highest core number.
     k, members : int, optional
         The core that was asked for, and its size.
-
-    Raises
-    ------
-    VerificationError
-        On every rank, with the first node that is wrong.
     """
     core = move(core, graph.device)
     xp = xp_of(graph.device)

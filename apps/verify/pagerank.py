@@ -5,13 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from cusp.apps.edge_operator import EdgeOperator
+from cusp import ADD, MAX, EdgeOperator, Label, Partition, Sync
 from cusp.apps.verify.check import everywhere, raise_first, require
-from cusp.partition import Partition
 from cusp.runtime.devices import move, xp_of
-from gluon.label import Label
-from gluon.reduction import ADD, MAX
-from gluon.sync import Sync
 
 STEP = EdgeOperator("share", into="dst.arrived")
 LARGEST = EdgeOperator("weight", into="src.largest")
@@ -33,11 +29,6 @@ def verify_pagerank(
     teleport : (masters,) float64
     weighted : bool
         The walk follows edges by weight.
-
-    Raises
-    ------
-    VerificationError
-        On every rank.
     """
     xp = xp_of(part.device)
     if weighted and part.weights is not None and part.weights.dtype == np.uint64:  # edge operators count in int64

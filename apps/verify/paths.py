@@ -1,4 +1,4 @@
-"""Verifiers of searches: hops, distances, widths, parents and forests.
+"""Verifiers of searches: hops, distances, widths, parents and forests. See apps/verify/check.py.
 
 All check the same of the values of nodes. A value is *better* than another (a distance: smaller; a width: larger), and
 an edge gives its target a *bound*, computed from its source's value and its weight:
@@ -19,13 +19,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cusp.apps.edge_operator import EdgeOperator
+from cusp import MAX, MIN, EdgeOperator, Label, Partition, Sync
 from cusp.apps.verify.check import everywhere, raise_first, tell_edge, tell_node
-from cusp.partition import Partition
 from cusp.runtime.devices import move, xp_of
-from gluon.label import Label
-from gluon.reduction import MAX, MIN
-from gluon.sync import Sync
 
 LEVEL, GROUNDED = 1, 2  # a node has a tight in-edge from an equal value, from a better one
 
@@ -63,16 +59,8 @@ def verify_hops(part: Partition, sync: Sync, source: int, hops: Any, parents: An
     hops : (masters,) int32, -1 where not reached
     parents : (masters,) int64, -1 where not reached, optional
         A node's parent is an in-neighbour exactly one hop closer; the source's is the source.
-
-    Raises
-    ------
-    VerificationError
-        On every rank, with the first node or edge that is wrong.
     """
-    hops = move(hops, part.device)
-    values = _verify(part, sync, HOPS, {source: 0}, hops, hops >= 0)
-    if parents is not None:
-        _verify_parents(part, sync, HOPS, source, values, hops >= 0, move(parents, part.device))
+    _verify_lengths(part, sync, HOPS, source, hops, parents)
 
 
 def verify_distances(part: Partition, sync: Sync, source: int, distance: Any, parents: Any = None) -> None:
@@ -83,17 +71,17 @@ def verify_distances(part: Partition, sync: Sync, source: int, distance: Any, pa
     distance : (masters,) int32 or int64 with -1, or float64 with inf, where not reached
     parents : (masters,) int64, -1 where not reached, optional
         The edge from a node's parent is tight, and following parents leads to the source.
-
-    Raises
-    ------
-    VerificationError
-        On every rank, with the first node or edge that is wrong.
     """
-    distance = move(distance, part.device)
-    reached = distance != np.inf if distance.dtype.kind == "f" else distance >= 0
-    values = _verify(part, sync, DISTANCES, {source: 0}, distance, reached)
+    _verify_lengths(part, sync, DISTANCES, source, distance, parents)
+
+
+def _verify_lengths(part: Partition, sync: Sync, paths: Paths, source: int, lengths: Any, parents: Any) -> None:
+    """Check hops or distances, and parents if given. Collective."""
+    lengths = move(lengths, part.device)
+    reached = lengths != np.inf if lengths.dtype.kind == "f" else lengths >= 0
+    values = _verify(part, sync, paths, {source: 0}, lengths, reached)
     if parents is not None:
-        _verify_parents(part, sync, DISTANCES, source, values, reached, move(parents, part.device))
+        _verify_parents(part, sync, paths, source, values, reached, move(parents, part.device))
 
 
 def verify_forest(part: Partition, sync: Sync, roots: list[int], hops: Any, root: Any) -> None:
@@ -105,11 +93,6 @@ def verify_forest(part: Partition, sync: Sync, roots: list[int], hops: Any, root
     ----------
     hops : (masters,) int32, -1 where not reached
     root : (masters,) int64, -1 where not reached
-
-    Raises
-    ------
-    VerificationError
-        On every rank, with the first node or edge that is wrong.
     """
     hops, root = move(hops, part.device), move(root, part.device)
     pairs = Paths("hops x nodes + root", "src.value + one_hop", numbers={"one_hop": part.num_nodes})
@@ -117,22 +100,17 @@ def verify_forest(part: Partition, sync: Sync, roots: list[int], hops: Any, root
     _verify(part, sync, pairs, starts, hops.astype(np.int64) * part.num_nodes + root, hops >= 0)
 
 
-def verify_widths(part: Partition, sync: Sync, source: int, widths: Any) -> None:
+def verify_widths(part: Partition, sync: Sync, source: int, width: Any) -> None:
     """Check the widths of widest paths from ``source``; without weights every edge has the width 1. Collective.
 
     Parameters
     ----------
-    widths : (masters,) int64 or float64
+    width : (masters,) int64 or float64
         The lowest number of the type (-inf) where there is no path, the largest (inf) at the source.
-
-    Raises
-    ------
-    VerificationError
-        On every rank, with the first node or edge that is wrong.
     """
-    widths = move(widths, part.device)
-    lowest, largest = _limits(widths.dtype)
-    _verify(part, sync, WIDTHS, {source: largest}, widths, widths != lowest)
+    width = move(width, part.device)
+    lowest, largest = _limits(width.dtype)
+    _verify(part, sync, WIDTHS, {source: largest}, width, width != lowest)
 
 
 def _limits(dtype: np.dtype) -> tuple[Any, Any]:

@@ -29,11 +29,6 @@ def verify_triangles(graph: Partition, sync: Sync, figures: dict[str, Any], labe
         Undirected, see :func:`~cusp.apps.shared.undirected.as_undirected`.
     figures, labels
         As of :func:`cusp.apps.triangles.triangles` with ``per_node``; ``average_clustering`` may be missing.
-
-    Raises
-    ------
-    VerificationError
-        On every rank.
     """
     graph = graph.on("cpu")
     counts, clustering = (to_host(labels[name]) for name in ("node_triangles", "clustering"))

@@ -78,7 +78,7 @@ def is_mixed(devices: Iterable[str]) -> bool:
 def backend(interface: Callable[..., Interface], device: str) -> Interface:
     """The module that implements a Protocol of an ``interfaces.py`` on a device.
 
-    ``EdgeRules`` in ``apps/graph500/interfaces.py`` describes ``edge_rules_cpu`` and ``edge_rules_gpu`` beside it. A
+    ``EdgeList`` in ``apps/graph500/interfaces.py`` describes ``edge_list_cpu`` and ``edge_list_gpu`` beside it. A
     Protocol derived from another is about the same modules: it adds what only one device has.
 
     Parameters

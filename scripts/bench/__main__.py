@@ -10,7 +10,7 @@ compare-trees  partitionings and algorithms of this checkout, of others and of t
 ladder         every textbook form of breadth-first search on one GPU
 gpu            algorithms on one GPU
                on several ranks and graphs, or with a memory limit: mpirun -n 4 python -m scripts.bench.algorithms
-verify         seconds of --verify beside those of runs: mpirun -n 4 python -m scripts.bench.verify NAME=FILE
+               with --verify, seconds of checks beside those of runs, too
 """
 
 import argparse

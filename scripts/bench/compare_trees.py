@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cusp.apps.run.output import commit
 from scripts.bench.shared.graphs import graph_named
 from scripts.bench.shared.rows import ROOT, absolute, add_file_options, app_rows, call, keep, table
 
@@ -81,7 +82,7 @@ def run(options: argparse.Namespace) -> None:
             found[options.gapbs] = gapbs_seconds(options.gapbs, graph, one, options.sources)
         for tree, seconds in found.items() if trial >= 0 else ():
             times[one, str(tree)].append(seconds)
-            row = {"app": one.name, "trial": trial, "seconds": seconds, "tree": tree.name, "commit": commit(tree)}
+            row = {"app": one.name, "trial": trial, "seconds": seconds, "tree": tree.name, "commit": commit(str(tree))}
             keep([one._asdict() | row], options.rows)
     heads = [*map(str, trees), *([str(options.gapbs)] if options.gapbs else [])]
     lines = [["", "ranks", "threads", *(Path(head).name for head in heads), "ratio"]]
@@ -163,9 +164,3 @@ def serialized(path: Path, weighted: bool) -> Path:
             offsets.tofile(out)
             (np.stack([targets, file["data"][:].astype(np.int32)], axis=1) if weighted else targets).tofile(out)
     return target
-
-
-def commit(tree: Path) -> str | None:
-    """Short hash of the commit of a checkout."""
-    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=tree, capture_output=True, text=True)
-    return done.stdout.strip() or None

@@ -4,19 +4,25 @@ python -m scripts.bench gpu --apps bfs,sssp,cc
 python -m scripts.bench gpu --apps bfs --set direction=pull,parents=True
 python -m scripts.bench gpu --suite
 
-The graphs are made on the GPU. ``operators`` are searches by edge operators, as users write them. The last answer of a
+The graphs are made on the GPU. ``operators`` are searches by edge operators, as users write them. The first answer of a
 search is checked; with ``--verify`` those of other algorithms are, too, some of them on the CPU.
 """
 
 import argparse
-import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from cusp import MAX, MIN, Answer, App, EdgeOperator, Label, PartitionedGraph, load_policy
+from cusp.apps.harness import commit
+from cusp.apps.library import app_of
+from cusp.apps.run.sources import draw_sources
+from cusp.apps.verify.paths import verify_distances, verify_hops, verify_widths
+from cusp.runtime.mpi import MPI
+from cusp.runtime.timeline import Stopwatch
+from scripts.bench.algorithms import run_app
 from scripts.bench.shared.rows import ROWS, gpu_name, keep, settings_of
 
 RUNS = 5  # of an algorithm without sources
@@ -56,21 +62,21 @@ def run(options: argparse.Namespace) -> None:
 
 def measure_graph(name: str, apps: list[str], settings: str, options: argparse.Namespace) -> Iterator[dict]:
     """Rows of one graph."""
-    from cusp.apps.harness import commit
-    from cusp.apps.run.sources import draw_sources
-    from cusp.runtime.mpi import MPI
-    from gluon.plan import make_plan
-    from gluon.sync import Sync
 
-    part = make_part(name)
-    sync = Sync(make_plan(part, MPI.COMM_SELF), MPI.COMM_SELF)
-    sources = draw_sources(part, MPI.COMM_SELF, options.sources, 1)
-    base = {"graph": name, "nodes": part.num_nodes, "edges": part.num_edges, "gpu": gpu_name(), "commit": commit()}
-    for app in apps:
-        rows = operators(part, sync, sources) if app == "operators" else [
-            measure_app(app, part, sync, sources, settings, options.verify)]  # fmt: skip
-        for row in rows:
-            yield base | row
+    def by_events(app: App, *arguments: Any) -> tuple[Any, float]:
+        answer, milliseconds = device_ms(lambda: app.run(*arguments))
+        return answer, milliseconds / 1e3
+
+    graph = PartitionedGraph(make_part(name), MPI.COMM_SELF, load_policy("oec"), None, "auto", Stopwatch())
+    sources = draw_sources(graph.part, graph.comm, options.sources, 1)
+    base = {"graph": name, "nodes": graph.num_nodes, "edges": graph.num_edges, "gpu": gpu_name(), "commit": commit()}
+    for each in apps:
+        wanted = settings_of(each, settings) if each != "operators" else {}
+        variant = ",".join(f"{key}={value}" for key, value in wanted.items()) or "default"
+        for what, app in operators().items() if each == "operators" else [(variant, app_of(each))]:
+            trials, checked = (1, True) if app.needs_source else (RUNS, options.verify)
+            row = run_app(app, graph, sources, wanted, trials, checked, by_events)
+            yield base | row | {"app": each, "variant": what}
 
 
 def make_part(name: str) -> Any:
@@ -84,72 +90,43 @@ def make_part(name: str) -> Any:
     return part
 
 
-def measure_app(name: str, part: Any, sync: Any, sources: list[int], settings: str, verify: bool) -> dict[str, Any]:
-    """The row of an algorithm; what it prepares is timed once, and the last answer is checked."""
-    from cusp.apps.harness import wait
-    from cusp.apps.library import app_of
-    from cusp.apps.run.keywords import Keywords
+def operators() -> dict[str, App]:
+    """Edge operators until nothing changes, as apps: shortest paths, hops and widest paths."""
 
-    app, wanted = app_of(name), settings_of(name, settings)
-    chosen = Keywords(name, app.add_options).read(wanted)
-    began = time.perf_counter()
-    prepared = app.prepare(part, sync, chosen)
-    wait(part)
-    seconds = time.perf_counter() - began
-    starts: list[Any] = sources if app.needs_source else [None] * RUNS
-    measured, answer = time_all(lambda source: app.run(part, sync, source, prepared, chosen), starts)
-    checked = verify or app.needs_source
-    if checked:
-        app.check(part, sync, starts[-1], answer, prepared, chosen)
-    variant = ",".join(f"{key}={value}" for key, value in wanted.items()) or "default"
-    row = {"app": name, "variant": variant, "prepare_ms": seconds * 1e3, **measured, "verified": checked}
-    return row | answer.on_host().figures
+    def search_app(verify: Callable[..., None], operator: EdgeOperator, dtype: Any, worst: int, best: int) -> App:
+        reduction = MIN if best == 0 else MAX
 
+        def search(part: Any, sync: Any, source: int, prepared: Any, options: Any) -> Answer:
+            value = Label(part, dtype, worst, reduction)
+            value.write(source, best)
+            rounds = operator.until_quiet(part, sync, value=value)
+            return Answer({"value": value.masters()}, worst, rounds)
 
-def operators(part: Any, sync: Any, sources: list[int]) -> Iterator[dict[str, Any]]:
-    """Rows of edge operators until nothing changes: shortest paths, hops and widest paths."""
-    from cusp.apps.edge_operator import EdgeOperator
-    from cusp.apps.harness import Answer
-    from cusp.apps.verify.paths import verify_distances, verify_hops, verify_widths
-    from gluon.label import Label
-    from gluon.reduction import MAX, MIN
+        def check(part: Any, sync: Any, source: int, answer: Answer, prepared: Any, options: Any) -> None:
+            values = answer.labels["value"].copy()
+            if reduction is MIN:
+                values[~answer.reached] = -1
+            verify(part, sync, source, values)
 
-    def search(kind: tuple[Any, ...], source: int) -> Answer:
-        operator, dtype, worst, best, reduction = kind
-        value = Label(part, dtype, worst, reduction)
-        value.write(source, best)
-        rounds = operator.until_quiet(part, sync, value=value)
-        return Answer({"value": value.masters()}, worst, rounds)
+        return App(repr(operator), "a search by an edge operator", run=search, verify=check, weighted=True)
 
     paths, hop = EdgeOperator("src.value + weight", priority="value"), EdgeOperator("src.value + 1", priority="0")
     widen, limits = EdgeOperator("min(src.value, weight)", priority="-value"), np.iinfo(np.int64)
-    kinds: dict[str, tuple[Callable[..., None], tuple[Any, ...]]] = {
-        "src.value + weight, int64": (verify_distances, (paths, np.int64, 2**63 - 1, 0, MIN)),
-        "src.value + weight, int32": (verify_distances, (paths, np.int32, 2**31 - 1, 0, MIN)),
-        "src.value + 1, int32": (verify_hops, (hop, np.int32, 2**31 - 1, 0, MIN)),
-        "min(src.value, weight), int64": (verify_widths, (widen, np.int64, limits.min, limits.max, MAX)),
+    return {
+        "src.value + weight, int64": search_app(verify_distances, paths, np.int64, 2**63 - 1, 0),
+        "src.value + weight, int32": search_app(verify_distances, paths, np.int32, 2**31 - 1, 0),
+        "src.value + 1, int32": search_app(verify_hops, hop, np.int32, 2**31 - 1, 0),
+        "min(src.value, weight), int64": search_app(verify_widths, widen, np.int64, limits.min, limits.max),
     }
-    for variant, (verify, kind) in kinds.items():
-        measured, answer = time_all(partial(search, kind), sources)
-        values = answer.labels["value"]
-        if kind[-1] is MIN:
-            values[~answer.reached] = -1
-        verify(part, sync, sources[-1], values)
-        yield {"app": "operators", "variant": variant, **measured, "verified": True}
 
 
-def time_all(call: Callable[[Any], Any], sources: list[Any]) -> tuple[dict[str, Any], Any]:
-    """Median and best of one run from each source, by device events, and the last answer; the first is run before."""
+def device_ms(call: Callable[[], Any]) -> tuple[Any, float]:
+    """What a call returns, and its milliseconds, by events of the device."""
     import cupy as cp
 
-    times, rounds = [], []
-    call(sources[0])
-    for source in sources:
-        begin, end = cp.cuda.Event(), cp.cuda.Event()
-        begin.record()
-        answer = call(source)
-        end.record()
-        end.synchronize()
-        times.append(cp.cuda.get_elapsed_time(begin, end))
-        rounds.append(int(answer.rounds))
-    return {"ms": float(np.median(times)), "best_ms": min(times), "all_ms": times, "rounds": rounds}, answer
+    begin, end = cp.cuda.Event(), cp.cuda.Event()
+    begin.record()
+    found = call()
+    end.record()
+    end.synchronize()
+    return found, cp.cuda.get_elapsed_time(begin, end)

@@ -18,7 +18,6 @@ from cusp.edge_lists.generators import rmat
 from cusp.policies import load_policy
 from cusp.runtime.devices import move, to_host
 from cusp.runtime.mpi import MPI
-from gluon.sync import Sync
 
 COMM = ranks.COMM
 OPTIONS = Namespace(
@@ -72,12 +71,12 @@ def test_construction_and_searches(comm, policy):
     parts.check_partition(graph.part.on("cpu"), expected)
     validator = Validator(tuples, graph.part, comm)
     for source in np.flatnonzero(expected.degrees)[:3].tolist():
-        parents, hops = graph500.search(graph, Sync(graph.plan, comm), source)
+        parents, hops = graph500.search(graph, comm, source, False)
         serial = graphs.serial_hops(expected, source)
         np.testing.assert_array_equal(parts.gather(graph.part, hops), serial)
         component = int((serial[sources] >= 0).sum())
         assert validator.check(source, parents, hops, False) == component
-        parents, distances = graph500.shortest_paths(graph, Sync(graph.plan, comm), source)
+        parents, distances = graph500.search(graph, comm, source, True)
         serial = graphs.serial_distances(expected, source)
         whole = parts.gather(graph.part, distances)
         np.testing.assert_array_equal(whole, np.where(serial < 0, np.inf, serial * graph500.UNIT))

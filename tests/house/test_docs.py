@@ -16,7 +16,7 @@ from nbclient import NotebookClient
 
 from cusp.commands import command
 from scripts import draw_speed
-from scripts.bench.ladder import picture as ladder
+from scripts.bench.ladder import bench as ladder
 from scripts.bench.shared.rows import ROWS, kept
 
 ROOT = Path(command.__file__).resolve().parents[2]
@@ -185,8 +185,8 @@ def test_chart():
     """The chart is drawn from the figures in the page that shows it."""
     picture = draw_speed.TARGET.read_text()
     text = (ROOT / "docs" / "performance.md").read_text()
-    for panel in draw_speed.PANELS:
-        for algorithm, systems in panel.milliseconds.items():
+    for panel in draw_speed.PANELS.values():
+        for algorithm, systems in panel.items():
             for system, value in systems.items():
                 assert re.search(rf"(?<![\d.]){re.escape(f'{value:,g}')}(?![\d])", text), (algorithm, system, value)
                 assert f">{system} {value:,g}<" in picture, "python -m scripts.draw_speed draws it anew"

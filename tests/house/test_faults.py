@@ -15,7 +15,7 @@ import spawn
 
 from cusp.apps import bfs, path, sssp
 from cusp.apps.harness import main
-from cusp.apps.run.cli import make_parser
+from cusp.apps.run import cli
 from cusp.errors import InputError, OptionError
 from cusp.launch import parse_together
 
@@ -147,10 +147,7 @@ def test_unknown_device_in_the_environment(monkeypatch, capsys):
 
 def parser_of(name: str):
     """The command line of an app."""
-    app = importlib.import_module(f"cusp.apps.{name}").APP
-    parser = make_parser(app.name, app.summary, app.needs_source)
-    app.add_options(parser)
-    return parser
+    return cli.parser_of(importlib.import_module(f"cusp.apps.{name}").APP)
 
 
 @pytest.mark.mpi(min_size=2)

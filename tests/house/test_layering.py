@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import cusp
 from cusp.runtime.devices import module_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -178,8 +179,9 @@ def uses(path: Path) -> set[str]:
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             for alias in node.names:
-                whole = names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
-                found.add(whole if whole in MODULES else node.module)
+                place = cusp._PLACE.get(alias.name, "cusp") if node.module == "cusp" else node.module
+                whole = names[alias.asname or alias.name] = f"{place}.{alias.name}"
+                found.add(whole if whole in MODULES else place)
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
             found |= {name.value for name in node.args if isinstance(name, ast.Constant)}
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "backend":

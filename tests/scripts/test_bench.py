@@ -184,7 +184,7 @@ def test_algorithms(comm, shared_tmp, capsys):
     """A row for each graph, policy and app, with the same fingerprint of its answers under each policy."""
     path = graphs.write(shared_tmp / "random.h5", graphs.HARD["random"]())
     rows = shared_tmp / "rows.jsonl"
-    apps = "bfs,cc,pagerank"
+    apps = "bfs,cc,forest,semiring,pagerank"
     command = [path, path, "--policies", "oec,cvc", "--apps", apps, "--trials", "1", "--device", parts.WANTED]
     assert algorithms.main(comm, [*command, "--set", "iterations=3", "--verify", "--rows", str(rows)]) == 0
     shown = capsys.readouterr().out

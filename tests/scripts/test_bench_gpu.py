@@ -25,7 +25,7 @@ def test_one_gpu(monkeypatch, tmp_path, capsys):
         ("operators", "min(src.value,"),
     ]  # fmt: skip
     assert all(row["nodes"] == 24 and row["edges"] == 48 and row["best_ms"] <= row["ms"] for row in found)
-    assert found[0]["verified"] and found[0]["rounds"] == [3] * 5 and len(found[1]["all_ms"]) == 2
+    assert found[0]["verified"] and found[0]["rounds"] == [3] and len(found[1]["all_ms"]) == 2
     assert len(capsys.readouterr().out.splitlines()) == 1 + len(found)
 
 

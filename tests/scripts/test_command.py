@@ -37,7 +37,7 @@ def programs() -> set[str]:
 def test_every_program_has_a_command():
     targets = {entry.target.partition(":")[0] for entry in command.COMMANDS.values()}
     assert targets - {"cusp.__main__", "cusp.program.compare"} == programs()
-    assert OF_CUSP.keys() | library.APPS.keys() <= command.COMMANDS.keys()
+    assert OF_CUSP.keys() | {*library.APPS} <= command.COMMANDS.keys()
 
 
 @pytest.mark.parametrize("name", command.COMMANDS)

@@ -11,7 +11,7 @@ import parts
 import pytest
 
 from scripts.bench import __main__ as bench
-from scripts.bench.ladder.picture import picture, tables
+from scripts.bench.ladder.bench import picture, tables
 from scripts.bench.shared.rows import read_rows
 
 WIDE = 3000  # leaves: more than a block's own queue holds, and than a block of the largest size has threads

@@ -9,10 +9,17 @@ graph shows has no factor; docs/ladder.md says what each of them does.
 """
 
 import argparse
+import math
+from itertools import groupby
 from pathlib import Path
+from typing import Any
 
-from scripts.bench.ladder.picture import picture, tables
-from scripts.bench.shared.rows import ROWS, gpu_name, keep, kept
+from scripts.bench.shared.bars import Bar, draw_bars
+from scripts.bench.shared.rows import ROWS, gpu_name, keep, kept, table
+
+HEAD = ["", "ms", "levels", "edges inspected", "GB/s", "factor"]
+COLOR, OURS = "#8fb3d1", "#1f5f99"
+LIBRARY = "cusp bfs"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +48,8 @@ def climb(options: argparse.Namespace) -> None:
     """Measure every rung on every graph."""
     from cusp.apps.harness import commit
     from scripts.bench.gpu import make_part
-    from scripts.bench.ladder.measure import choose_sources, compile_all, graph_of, measure
+    from scripts.bench.ladder.graph import graph_of
+    from scripts.bench.ladder.measure import choose_sources, compile_all, measure
     from scripts.bench.ladder.rungs import RUNGS
 
     compile_all()
@@ -55,3 +63,47 @@ def climb(options: argparse.Namespace) -> None:
             row = base | measure(name, graph, expected)
             keep([row], options.rows)
             print(f"  {graph_name} {name}: {row['ms']:.3f} ms", flush=True)
+
+
+def tables(rows: list[dict[str, Any]], markdown: bool = False) -> str:
+    """A table for each graph, from the lowest rung up."""
+    parts = []
+    for name, some in _by_graph(rows):
+        title = f"{name}: {some[0]['nodes']:,} nodes, {some[0]['edges']:,} edges, {some[0]['gpu']}"
+        lines = [HEAD, *(cells(row, before) for row, before in zip(some, [None, *some]))]
+        parts.append(f"{title}\n\n{table(lines, markdown)}\n")
+    return "\n".join(parts)
+
+
+def cells(row: dict[str, Any], before: dict[str, Any] | None) -> list[str]:
+    """A line of a table; the factor says how many times as fast it is as the rung below, ``before``."""
+    levels = sorted(row["levels"])[len(row["levels"]) // 2]
+    rate = "" if row["gb_s"] is None else f"{row['gb_s']:,.0f}"
+    inspected = "" if row["inspected"] is None else f"{row['inspected']:,}"
+    factor = "" if before is None else digits(before["ms"] / row["ms"])
+    return [row["rung"], digits(row["ms"]), f"{levels:,}", inspected, rate, factor]
+
+
+def digits(value: float) -> str:
+    """Three digits, or all that are before the point."""
+    return f"{value:,.0f}" if value >= 99.95 else f"{value:.3g}"
+
+
+def picture(rows: list[dict[str, Any]], path: Path) -> None:
+    """Draw a panel for each graph; lengths are logarithms: the same distance is the same factor everywhere."""
+    panels = {}
+    for name, some in _by_graph(rows):
+        least, most = (pick(row["ms"] for row in some) for pick in (min, max))
+        panels[name] = [
+            Bar(
+                row["rung"], math.log(row["ms"] / least * 2) / math.log(most / least * 2), digits(row["ms"]),
+                OURS if row["rung"] == LIBRARY else COLOR,
+            )
+            for row in some
+        ]  # fmt: skip
+    draw_bars(path, "milliseconds, on a scale of factors: shorter is better", panels)
+
+
+def _by_graph(rows: list[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
+    ordered = sorted(rows, key=lambda row: (row["graph"], row["place"]))
+    return [(name, [*some]) for name, some in groupby(ordered, key=lambda row: row["graph"])]

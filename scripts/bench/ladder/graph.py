@@ -10,6 +10,8 @@ import numpy as np
 
 from cusp.kernels.cuda import Kernels, load, many_threads, pinned, struct, threads_for_edges
 from cusp.partition import Partition
+from cusp.runtime.mpi import MPI
+from gluon.plan import make_plan
 from gluon.sync import Sync
 
 PLACES = 4096  # of the tally, as in shared.cuh
@@ -119,9 +121,9 @@ class Graph:
         return Found(self.hops, level)
 
 
-def make_graph(part: Partition, sync: Sync) -> Graph:
-    """A graph of one rank with the sources of its edges."""
+def graph_of(part: Partition) -> Graph:
+    """A graph of one rank with the sources of its edges, for all rungs."""
     sources = cp.empty(part.num_edges, np.uint32)
     build = load("cusp/kernels/build.cuh", GID="unsigned")
     build.list_sources(threads_for_edges(part.num_edges), part.offsets, 0, part.num_nodes, sources)
-    return Graph(part, sync, sources.view(np.int32))
+    return Graph(part, Sync(make_plan(part, MPI.COMM_SELF), MPI.COMM_SELF), sources.view(np.int32))

@@ -1,6 +1,7 @@
 """Run a rung of the ladder: how long it takes, how many levels, edges and bytes, and whether its answer is right."""
 
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -9,22 +10,12 @@ import numpy as np
 
 from cusp.apps.shared.splitmix64 import splitmix64
 from cusp.apps.verify.paths import verify_hops
-from cusp.partition import Partition
 from cusp.runtime.devices import to_host
-from gluon.plan import make_plan
-from gluon.sync import Sync
-from scripts.bench.gpu import make_part
-from scripts.bench.ladder.graph import PLACES, Found, Graph, Source, make_graph
+from scripts.bench.gpu import device_ms, make_part
+from scripts.bench.ladder.graph import PLACES, Found, Graph, Source, graph_of
 from scripts.bench.ladder.rungs import RUNGS, Rung, library
 
 MOST_TRIED = 64  # nodes that may become sources
-
-
-def graph_of(part: Partition) -> Graph:
-    """A graph for all rungs."""
-    from cusp.runtime.mpi import MPI
-
-    return make_graph(part, Sync(make_plan(part, MPI.COMM_SELF), MPI.COMM_SELF))
 
 
 def choose_sources(graph: Graph, number: int) -> dict[Source, Any]:
@@ -76,9 +67,9 @@ def measure(name: str, graph: Graph, expected: dict[Source, Any]) -> dict[str, A
     """
     rung, times, levels = RUNGS[name], [], []
     first = next(iter(expected))
-    timed(rung, graph, first)
+    rung.run(graph, first)
     for source, hops in expected.items():
-        found, spent = timed(rung, graph, source)
+        found, spent = device_ms(partial(rung.run, graph, source))
         require_same(name, source, found, hops)
         times.append(spent)
         levels.append(found.levels)
@@ -86,16 +77,6 @@ def measure(name: str, graph: Graph, expected: dict[Source, Any]) -> dict[str, A
     rate = None if moved is None else moved / times[0] / 1e6
     row = {"rung": name, "place": [*RUNGS].index(name), "inspected": inspected, "moved": moved, "gb_s": rate}
     return row | {"ms": float(np.median(times)), "best_ms": min(times), "all_ms": times, "levels": levels}
-
-
-def timed(rung: Rung, graph: Graph, source: Source) -> tuple[Found, float]:
-    """What a search finds, and its milliseconds."""
-    begin, end = cp.cuda.Event(), cp.cuda.Event()
-    begin.record()
-    found = rung.run(graph, source)
-    end.record()
-    end.synchronize()
-    return found, cp.cuda.get_elapsed_time(begin, end)
 
 
 def count(rung: Rung, graph: Graph, source: Source) -> tuple[int, int]:

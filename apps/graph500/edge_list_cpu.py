@@ -1,6 +1,23 @@
-"""Checks of a tree of shortest paths against input edges, on the CPU: see interfaces.py."""
+"""What Graph500 does with its edge list, on the CPU: see interfaces.py."""
 
+import numpy as np
+
+from cusp.edge_lists.csr_builder import CsrBuilder
+from cusp.errors import together
+from cusp.input.edge_slice import EdgeSlice
 from cusp.runtime.compiled_code import njit
+from cusp.runtime.mpi import MPI
+
+
+def undirected_slice(
+    sources: np.ndarray, targets: np.ndarray, weights: np.ndarray | None, num_nodes: int, comm: MPI.Intracomm
+) -> EdgeSlice:
+    """Of parallel edges, only one of the smallest weight is kept."""
+    dtype = None if weights is None else weights.dtype
+    builder = CsrBuilder(comm, num_nodes=num_nodes, weight_dtype=dtype, symmetrize=True, drop_loops=True, dedup=True)
+    with together(comm):
+        builder.add(sources, targets, weights)
+    return builder.build()
 
 
 @njit(cache=True, nogil=True)
