@@ -141,8 +141,10 @@ def gather_facts(
         degrees = np.concatenate([own, exchange_neighbors(neighbors, own, edges.bounds, comm)])
         facts |= {"all_indptr": indptr, "all_targets": targets, "degrees": degrees}
     threshold = DEFAULT_THRESHOLD if policy.threshold is None else policy.threshold
-    chosen = {"bounds": bounds, "node_map": node_map, "shares": shares, "slack": policy.slack}
-    prop = Prop(edges, num_parts, comm.rank, grid, threshold, **chosen, **facts)
+    prop = Prop(
+        edges, num_parts, comm.rank, grid, threshold, bounds, node_map=node_map, shares=shares, slack=policy.slack,
+        **facts,
+    )  # fmt: skip
     return PreparedRules(compiled, edges, prop, neighbors)
 
 
