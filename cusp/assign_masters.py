@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +14,7 @@ from cusp.policies.prop import MastersView
 from cusp.policies.state import block_starts, combine_state, copy_state, start_state
 from cusp.prepare_rules import PreparedRules
 from cusp.runtime.devices import backend, device_of, move, to_host
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
+from cusp.runtime.mpi import MPI
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,7 @@ class Masters:
         )
 
 
-def assign_masters(rules: PreparedRules, comm: "Intracomm") -> Masters:
+def assign_masters(rules: PreparedRules, comm: MPI.Intracomm) -> Masters:
     """Ask the master rule about each node of this slice, and send each master its nodes. Collective.
 
     Raises
@@ -96,7 +94,7 @@ def assign_masters(rules: PreparedRules, comm: "Intracomm") -> Masters:
     return Masters(of_slice, view, nodes, degrees, computed if compiled.uses.computed else fetched)
 
 
-def _assign_in_rounds(rules: PreparedRules, neighbors: Neighbors, view: MastersView, comm: "Intracomm") -> None:
+def _assign_in_rounds(rules: PreparedRules, neighbors: Neighbors, view: MastersView, comm: MPI.Intracomm) -> None:
     """Assign block by block; after each, ranks learn the masters that they requested and combine their states.
 
     A round is one block of every slice, so results depend on the number of rounds and ranks, never on

@@ -1,7 +1,6 @@
 """Data about nodes that other ranks read: one value for each target of a rank's edges."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,9 +9,7 @@ from cusp.kernels.interfaces import Build
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.devices import Array, backend, device_of, to_host, xp_of
 from cusp.runtime.exchange import all_to_all, pieces
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
+from cusp.runtime.mpi import MPI
 
 
 @dataclass(frozen=True)
@@ -42,7 +39,7 @@ class Neighbors:
         """Number of neighbours."""
         return int(self.starts[-1])
 
-    def exchange_changes(self, values: np.ndarray, changed: np.ndarray, join: bool, comm: "Intracomm") -> None:
+    def exchange_changes(self, values: np.ndarray, changed: np.ndarray, join: bool, comm: MPI.Intracomm) -> None:
         """Tell the ranks that touch a node what its reader says of it, if that has changed; on the host. Collective.
 
         Parameters
@@ -62,7 +59,7 @@ class Neighbors:
             values[at[told[0]]] = told[1]
 
 
-def find_neighbors(edges: EdgeSlice, comm: "Intracomm", sources: np.ndarray | None = None) -> Neighbors:
+def find_neighbors(edges: EdgeSlice, comm: MPI.Intracomm, sources: np.ndarray | None = None) -> Neighbors:
     """Ask every reader for the nodes of its slice that this one points to; and for ``sources``. Collective."""
     build = backend(Build, edges.device)
     index = build.xp.zeros(2 * (-(-edges.num_nodes // 64)), np.uint64)
@@ -79,7 +76,7 @@ def find_neighbors(edges: EdgeSlice, comm: "Intracomm", sources: np.ndarray | No
     return Neighbors(index, starts, requested, edges.indptr.size - 1)
 
 
-def exchange_neighbors(neighbors: Neighbors, values: np.ndarray, bounds: np.ndarray, comm: "Intracomm") -> np.ndarray:
+def exchange_neighbors(neighbors: Neighbors, values: np.ndarray, bounds: np.ndarray, comm: MPI.Intracomm) -> np.ndarray:
     """Values of all neighbours, from the ranks that read them. Collective.
 
     Parameters
@@ -98,7 +95,7 @@ def exchange_neighbors(neighbors: Neighbors, values: np.ndarray, bounds: np.ndar
 
 
 def exchange_block(
-    neighbors: Neighbors, values: np.ndarray, table: np.ndarray, blocks: np.ndarray, block: int, comm: "Intracomm"
+    neighbors: Neighbors, values: np.ndarray, table: np.ndarray, blocks: np.ndarray, block: int, comm: MPI.Intracomm
 ) -> None:
     """Send the values of one block of rows to the ranks that need them; store what arrives in ``table``. Collective.
 
@@ -128,7 +125,7 @@ def exchange_block(
 
 
 def _tell(
-    values: np.ndarray, changed: np.ndarray, places: list[np.ndarray], comm: "Intracomm"
+    values: np.ndarray, changed: np.ndarray, places: list[np.ndarray], comm: MPI.Intracomm
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Of the places that concern each rank, which have changed, counted among them, and their values. Collective."""
     which = [np.flatnonzero(changed[at]) for at in places]
@@ -137,7 +134,7 @@ def _tell(
     return [(at, new.reshape(-1, width)) for at, new in zip(all_to_all(comm, which), told, strict=True)]
 
 
-def both_directions(edges: EdgeSlice, comm: "Intracomm") -> tuple[np.ndarray, np.ndarray]:
+def both_directions(edges: EdgeSlice, comm: MPI.Intracomm) -> tuple[np.ndarray, np.ndarray]:
     """Rows of the neighbours of each node of the slice along edges in both directions; on the host. Collective.
 
     Returns
@@ -162,7 +159,7 @@ def both_directions(edges: EdgeSlice, comm: "Intracomm") -> tuple[np.ndarray, np
     return indptr, both
 
 
-def fetch_from_readers(gids: np.ndarray, bounds: np.ndarray, values: np.ndarray, comm: "Intracomm") -> np.ndarray:
+def fetch_from_readers(gids: np.ndarray, bounds: np.ndarray, values: np.ndarray, comm: MPI.Intracomm) -> np.ndarray:
     """Values of any nodes, from the ranks that read them. Collective.
 
     Parameters
@@ -178,7 +175,7 @@ def fetch_from_readers(gids: np.ndarray, bounds: np.ndarray, values: np.ndarray,
     return build.xp.concatenate(build.all_to_all(comm, [values[rows - first] for rows in requested]))
 
 
-def in_degrees_of(edges: EdgeSlice, comm: "Intracomm") -> np.ndarray:
+def in_degrees_of(edges: EdgeSlice, comm: MPI.Intracomm) -> np.ndarray:
     """(nodes of the slice,) int64: in-degrees, counted unless they have been read. Collective.
 
     While they are counted, each rank holds a number of 8 bytes for each node of the graph.

@@ -1,6 +1,6 @@
 """partition_graph(): read the graph, then the four phases of CuSP (Hoang et al., IPDPS 2019)."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cusp.allocate import allocate
 from cusp.assign_edges import assign_edges
@@ -17,10 +17,8 @@ from cusp.policies.compile_rules import CompiledPolicy, compile_policy
 from cusp.policies.policy import Policy
 from cusp.prepare_rules import prepare_rules
 from cusp.runtime.devices import move
+from cusp.runtime.mpi import MPI
 from cusp.runtime.timeline import Stopwatch
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
 
 ORDERS = ("degree", "natural")
 
@@ -28,7 +26,7 @@ ORDERS = ("degree", "natural")
 def partition_graph(
     graph: Any,
     policy: Policy | CompiledPolicy | str,
-    comm: "Intracomm",
+    comm: MPI.Intracomm,
     split: str = "edges",
     weights: bool = True,
     order: str = "degree",
@@ -105,7 +103,7 @@ def partition_graph(
 def partition_slice(
     edges: EdgeSlice,
     policy: Policy | CompiledPolicy,
-    comm: "Intracomm",
+    comm: MPI.Intracomm,
     order: str = "degree",
     csc: bool = False,
     watch: Stopwatch | None = None,

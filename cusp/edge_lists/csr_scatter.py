@@ -7,7 +7,6 @@ pieces from all of them.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,10 +16,8 @@ from cusp.edge_lists.edge_store import Chunk
 from cusp.edge_lists.spool import Spool, Stored
 from cusp.errors import together
 from cusp.runtime.exchange import all_to_all, pieces
+from cusp.runtime.mpi import MPI
 from cusp.runtime.threads import ordered_map
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
 
 NO_CODES = np.empty(0, np.uint64)
 
@@ -67,7 +64,7 @@ class RecordStore:
         self._stored.clear()
 
 
-def scatter(comm: "Intracomm", plan: Plan, chunks: Iterable[Chunk], rounds: int, records: RecordStore) -> None:
+def scatter(comm: MPI.Intracomm, plan: Plan, chunks: Iterable[Chunk], rounds: int, records: RecordStore) -> None:
     """Pack the edges of ``chunks`` and send them to the ranks that sort them. Collective.
 
     Parameters

@@ -1,7 +1,6 @@
 """Sort the records of each bucket into finished rows, splitting buckets that are too large for the memory."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,10 +13,8 @@ from cusp.edge_lists.spool import Spool
 from cusp.edge_lists.weight_codes import decode
 from cusp.errors import together
 from cusp.input.graph_file import index_dtype
+from cusp.runtime.mpi import MPI
 from cusp.runtime.threads import ordered_map
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
 
 
 class BucketSort:
@@ -34,7 +31,7 @@ class BucketSort:
         self._plan, self._options = plan, plan.options
         self._record_spool, self._row_spool = record_spool, row_spool
 
-    def sort(self, comm: "Intracomm", records: RecordStore) -> list[SortedBucket]:
+    def sort(self, comm: MPI.Intracomm, records: RecordStore) -> list[SortedBucket]:
         """Sort this rank's buckets, in order; ``records`` is empty afterwards. Collective."""
         first, last = self._plan.first_bucket[comm.rank : comm.rank + 2].tolist()
 

@@ -16,10 +16,9 @@ from cusp.output.gid_order import in_gid_order
 from cusp.output.whole_file import OutputError, check_folder, explained
 from cusp.runtime.files import write_at
 from cusp.runtime.leftovers import gone_at_end, temporary_beside
+from cusp.runtime.mpi import MPI
 
 if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
-
     from cusp.partition import Partition
 
 PAGE = 4096  # datasets start on a page, so that a reader may map them
@@ -28,7 +27,7 @@ Shapes = Mapping[str, tuple[int, np.dtype]]
 
 @contextmanager
 def writing_datasets(
-    path: str | os.PathLike[str], comm: "Intracomm", shapes: Shapes, attributes: Mapping[str, Any] | None = None,
+    path: str | os.PathLike[str], comm: MPI.Intracomm, shapes: Shapes, attributes: Mapping[str, Any] | None = None,
     durable: bool = False,
 ) -> "Iterator[DatasetWriter]":  # fmt: skip
     """Write one-dimensional datasets in a ``with`` statement, whose entry and exit are collective.
@@ -140,7 +139,7 @@ class DatasetWriter:
             self.sums[name] = combine([self.sums[name], part])
             self.counts[name] += values.size
 
-    def write_masters(self, name: str, part: "Partition", values: np.ndarray, comm: "Intracomm") -> None:
+    def write_masters(self, name: str, part: "Partition", values: np.ndarray, comm: MPI.Intracomm) -> None:
         """Write values of this rank's masters to the places of their global ids. Collective."""
         self.apart = True
         first, slab = in_gid_order(part, values, comm)

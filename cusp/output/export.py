@@ -13,16 +13,15 @@ from cusp.output.gid_order import in_gid_order
 from cusp.output.tables import write_columns
 from cusp.output.whole_file import OutputError, whole_file
 from cusp.partition import Partition
+from cusp.runtime.mpi import MPI
 
 if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
-
     from cusp.names.names import Names
 
 EXPORTS = ("metis", "distdgl", "parquet", "csv")
 
 
-def export(form: str, path: str, part: Partition, comm: "Intracomm", names: "Names | None" = None) -> str:
+def export(form: str, path: str, part: Partition, comm: MPI.Intracomm, names: "Names | None" = None) -> str:
     """Write the master of each node; returns the name of the file. Collective.
 
     Parameters
@@ -68,7 +67,7 @@ def export_names(form: str, path: str, ranks: int) -> list[str]:
     return [f"{stem}{end}" for end in ends]
 
 
-def _slabs(own: np.ndarray, comm: "Intracomm") -> Iterator[np.ndarray]:
+def _slabs(own: np.ndarray, comm: MPI.Intracomm) -> Iterator[np.ndarray]:
     """On rank 0, the slabs of all ranks one after the other; the other ranks send theirs. Collective."""
     if comm.rank:
         comm.send(own, 0)
@@ -100,6 +99,6 @@ def _distdgl(names: list[str], files: list[Path], part: Partition, slabs: Iterat
     files[0].write_text(json.dumps(book, indent=1))
 
 
-def _write_table(path: str, first: int, ranks: np.ndarray, names: "Names | None", comm: "Intracomm") -> None:
+def _write_table(path: str, first: int, ranks: np.ndarray, names: "Names | None", comm: MPI.Intracomm) -> None:
     columns = {"node": np.arange(first, first + ranks.size), "rank": ranks}
     write_columns(path, columns, names, ["node"], comm)

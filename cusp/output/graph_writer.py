@@ -9,15 +9,14 @@ import numpy as np
 from cusp.input.graph_file import FORMAT_VERSION, index_dtype
 from cusp.names.packed import WHOLE
 from cusp.output.dataset_writer import DatasetWriter, writing_datasets
+from cusp.runtime.mpi import MPI
 
 if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
-
     from cusp.names.numbering import NameSlab
 
 
 def writing_graph(
-    path: str | os.PathLike[str], comm: "Intracomm", *, num_nodes: int, num_edges: int,
+    path: str | os.PathLike[str], comm: MPI.Intracomm, *, num_nodes: int, num_edges: int,
     weight_dtype: np.dtype | type | None = None, symmetric: bool = False, transpose: bool = False,
     names: "NameSlab | None" = None,
 ) -> AbstractContextManager[DatasetWriter]:  # fmt: skip

@@ -15,7 +15,7 @@ import contextlib
 import os
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cusp.errors import check_same, together
 from cusp.input.graph_file import read_header, stored_checksums
@@ -26,15 +26,13 @@ from cusp.output.part_file import map_proxies, read_part, write_part
 from cusp.output.saving import only_writer, sweep
 from cusp.output.whole_file import check_save_folder, explained
 from cusp.partition import Partition
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
+from cusp.runtime.mpi import MPI
 
 
 def save_partition(
     folder: str,
     part: Partition,
-    comm: "Intracomm",
+    comm: MPI.Intracomm,
     *,
     graph: str,
     policy: str,
@@ -83,7 +81,9 @@ def saved_before(folder: str) -> str | None:
     return f"one of {manifest.graph} by {manifest.policy} for {manifest.ranks} ranks"
 
 
-def load_partition(folder: str, comm: "Intracomm", weights: bool = True, memory_limit: int | None = None) -> Partition:
+def load_partition(
+    folder: str, comm: MPI.Intracomm, weights: bool = True, memory_limit: int | None = None
+) -> Partition:
     """Read this rank's part. Collective.
 
     With a memory limit the edges stay in the file, see :mod:`cusp.runtime.storage`. Who made the files does not

@@ -1,7 +1,6 @@
 """Output for people: the table of a partition, comparisons, progress. Only rank 0 prints."""
 
 import json
-from typing import TYPE_CHECKING
 
 from cusp.card.limit import edge_bytes, resident_bytes
 from cusp.errors import together
@@ -12,12 +11,10 @@ from cusp.output.whole_file import OutputError, whole_file
 from cusp.partition import Partition
 from cusp.runtime import progress as show_progress
 from cusp.runtime.devices import Placement
+from cusp.runtime.mpi import MPI
 from cusp.runtime.storage import memory_of
 
 LINK = 50e9  # bytes per second that a GPU reads over PCIe 5
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
 
 
 def say(rank: int, text: str) -> None:
@@ -70,7 +67,7 @@ def describe_graph(name: str, header: GraphHeader, named: bool = False) -> str:
     return f"graph {name}: {nodes}, {header.num_edges:,} edges, {kinds}"
 
 
-def describe_placement(placement: Placement, rules: str, comm: "Intracomm") -> str:
+def describe_placement(placement: Placement, rules: str, comm: MPI.Intracomm) -> str:
     """Where the ranks compute, and where the rules of the policy ran, on GPUs if there are any. Collective."""
     if placement.name == "cpu":
         least, most = min(placement.threads), max(placement.threads)
@@ -81,7 +78,7 @@ def describe_placement(placement: Placement, rules: str, comm: "Intracomm") -> s
     return f"device: {placement.name} ({ranks}); rules: {rules}"
 
 
-def describe_card(device: str, comm: "Intracomm") -> list[str]:
+def describe_card(device: str, comm: MPI.Intracomm) -> list[str]:
     """A line on where the edges are, if some GPU has a limit. Collective."""
     everyone = comm.allgather(memory_of(device).usage())
     usages = [usage._asdict() for usage in everyone if usage]
@@ -166,7 +163,7 @@ def policy_list(policies: list[tuple[str, str]]) -> str:
     return "\n".join(f"{name:<10} {text}" for name, text in policies)
 
 
-def write_json(path: str, content: object, comm: "Intracomm") -> None:
+def write_json(path: str, content: object, comm: MPI.Intracomm) -> None:
     """Write figures on rank 0. Collective."""
     with together(comm):
         if comm.rank == 0:
