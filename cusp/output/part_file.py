@@ -3,7 +3,6 @@
 import contextlib
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +42,7 @@ def write_part(path: Path, part: Partition) -> None:
 
 
 def read_part(path: Path, manifest: Manifest, rank: int, weights: bool, memory_limit: int | None) -> Partition:
-    """Read a part and check all that one rank can check; :func:`map_proxies` is still to be called.
+    """Read a part and check all that one rank can check; the map of its local ids is still to be made.
 
     Raises
     ------
@@ -61,21 +60,6 @@ def read_part(path: Path, manifest: Manifest, rank: int, weights: bool, memory_l
     graph = (manifest.num_nodes, manifest.num_edges, manifest.symmetric)
     unknown = map_lids(1, np.empty(0, np.int64))
     return Partition(rank, manifest.ranks, *graph, masters, **arrays, lid_map=unknown, storage=storage)
-
-
-def map_proxies(path: Path, part: Partition) -> Partition:
-    """The part with its map of local ids; needs memory for a bit per node of the graph.
-
-    Raises
-    ------
-    SavedError
-        A node has two proxies.
-    """
-    lid_map = map_lids(part.num_nodes, part.gids)
-    marked = int(lid_map.index[-1]) + int(lid_map.index[-2]).bit_count()
-    if marked != part.gids.size:
-        raise _damaged(path, f"/gids has {part.gids.size:,} entries, but only {marked:,} different ones")
-    return replace(part, lid_map=lid_map)
 
 
 class _Reader:

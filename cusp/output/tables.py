@@ -3,8 +3,8 @@
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from itertools import chain
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self
@@ -76,7 +76,6 @@ def write_table(path: Name, schema: Any, batches: Iterable[Any], comm: "Intracom
 
     Parameters
     ----------
-    schema : pyarrow.Schema
     batches : iterable of pyarrow.RecordBatch
         The rows of this rank.
     suffix : str
@@ -87,16 +86,31 @@ def write_table(path: Name, schema: Any, batches: Iterable[Any], comm: "Intracom
     OutputError
         On every rank; a file of that name is as it was.
     """
+
+    @contextmanager
+    def write_in(file: IO[bytes]) -> Iterator[Callable[[Any], object]]:
+        with _writer(file, suffix or suffix_of(path), schema) as writer:
+            yield writer.write_batch
+
+    write_rows(path, batches, write_in, comm)
+
+
+def write_rows(
+    path: Name,
+    batches: Iterable[Any],
+    write_in: Callable[[IO[bytes]], AbstractContextManager[Callable[[Any], object]]],
+    comm: "Intracomm",
+) -> None:
+    """The same for batches of any kind; ``write_in(file)`` gives the function that writes one. Collective."""
     error: Exception | None = None
     received = _received(comm)
     try:
         if comm.rank == 0:
-            with whole_file(path) as temporary, open(temporary, "wb") as file:
-                with _writer(file, suffix or suffix_of(path), schema) as writer:
-                    for batch in chain(batches, received):
-                        if isinstance(batch, _ElsewhereError):
-                            raise batch
-                        writer.write_batch(batch)
+            with whole_file(path) as temporary, open(temporary, "wb") as file, write_in(file) as write:
+                for batch in chain(batches, received):
+                    if isinstance(batch, _ElsewhereError):
+                        raise batch
+                    write(batch)
         else:
             for batch in batches:
                 comm.send(batch, 0)

@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import fcntl
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,6 +49,14 @@ def whole_file(path: Name) -> Iterator[Path]:
     """
     with explained(path), replacing(path) as temporary:
         yield temporary
+
+
+def write_json(path: Name, content: object, comm: "Intracomm") -> None:
+    """Write figures on rank 0. Collective."""
+    with together(comm):
+        if comm.rank == 0:
+            with whole_file(path) as file:
+                file.write_text(json.dumps(content, indent=1))
 
 
 def append_lines(path: Name, lines: Sequence[str]) -> None:

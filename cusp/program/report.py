@@ -1,13 +1,11 @@
 """Output for people: the table of a partition, comparisons, progress. Only rank 0 prints."""
 
-import json
-
 from cusp.card.limit import edge_bytes, resident_bytes
-from cusp.errors import together
 from cusp.estimates.dry_run import DryRun
 from cusp.estimates.quality import Quality
 from cusp.input.graph_file import GraphHeader
-from cusp.output.whole_file import OutputError, whole_file
+from cusp.output.whole_file import OutputError
+from cusp.output.whole_file import write_json as write_json
 from cusp.partition import Partition
 from cusp.runtime import progress as show_progress
 from cusp.runtime.devices import Placement
@@ -156,16 +154,3 @@ def dry_run(result: DryRun, policy: str, limit: int | None = None) -> str:
             f"time that all are read, at {LINK / 1e9:g} GB/s"
         )
     return "\n".join(lines)
-
-
-def policy_list(policies: list[tuple[str, str]]) -> str:
-    """One line per policy."""
-    return "\n".join(f"{name:<10} {text}" for name, text in policies)
-
-
-def write_json(path: str, content: object, comm: MPI.Intracomm) -> None:
-    """Write figures on rank 0. Collective."""
-    with together(comm):
-        if comm.rank == 0:
-            with whole_file(path) as file:
-                file.write_text(json.dumps(content, indent=1))
