@@ -35,17 +35,10 @@ class Request(Asked):
 
     Attributes
     ----------
-    input : str
-    format : str, optional
-    symmetrize, drop_loops, dedup : bool
-    nodes : int, optional
     weights : str
         ``keep``, ``none`` or ``LOW:HIGH``.
-    weight_type : str, optional
-    seed : int
     memory_limit : int, optional
         Bytes of one rank.
-    scratch : str, optional
     insist : bool
         Refuse a file without weights whose columns of numbers may be meant as such.
     dense : bool
@@ -239,7 +232,7 @@ def _fill(
         if nodes is None and not any_ids:
             _check_size(source, largest + 1)
         if source.reverse_stored:
-            from cusp.convert.symmetry import asymmetry
+            from cusp.edge_lists.csr_kernels import asymmetry
 
             unpaired += asymmetry(sources, targets, weights)
         weighed = weigh(sources, targets, weights)

@@ -3,7 +3,7 @@
 import os
 import zlib
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,10 +16,8 @@ from cusp.input.graph_file import GraphHeader, index_dtype
 from cusp.names.dictionary import Dictionary
 from cusp.names.names import ListedNames, Names
 from cusp.names.numbering import name_ids, names_of, number_names
+from cusp.partition import Partition
 from cusp.runtime.mpi import MPI
-
-if TYPE_CHECKING:
-    from cusp.partition import Partition
 
 
 @dataclass(frozen=True)
@@ -178,7 +176,7 @@ def _listed_names(names: list[Any] | None, comm: MPI.Intracomm) -> Names | None:
     return None if names is None else ListedNames(names)
 
 
-def header_of(name: str, graph: "EdgeSlice | Partition") -> GraphHeader:
+def header_of(name: str, graph: EdgeSlice | Partition) -> GraphHeader:
     """What the file of a graph would say."""
     weights = None if graph.weights is None else graph.weights.dtype
     index = index_dtype(graph.num_nodes)

@@ -36,14 +36,14 @@ class RecordStore:
     """Records in a spool, grouped by bucket."""
 
     def __init__(self, spool: Spool) -> None:
-        self._spool = spool
+        self.spool = spool
         self._stored: list[tuple[Stored, Stored | None, np.ndarray]] = []
 
     def add(self, keys: np.ndarray, extra: np.ndarray, counts: np.ndarray) -> None:
         """Keep records, of which each bucket has so many, in order. ``extra`` may be empty."""
         if keys.size:
-            codes = self._spool.put(extra) if extra.size else None
-            self._stored.append((self._spool.put(keys), codes, np.concatenate([[0], np.cumsum(counts)])))
+            codes = self.spool.put(extra) if extra.size else None
+            self._stored.append((self.spool.put(keys), codes, np.concatenate([[0], np.cumsum(counts)])))
 
     def pieces(self, bucket: int) -> list[Piece]:
         """Where the records of a bucket are."""
@@ -52,7 +52,7 @@ class RecordStore:
 
     def load(self, pieces: list[Piece]) -> tuple[np.ndarray, np.ndarray]:
         """A new array of the keys of at least one piece, and one of their extra codes."""
-        get = self._spool.get
+        get = self.spool.get
         keys = np.concatenate([get(piece.keys, piece.first, piece.last) for piece in pieces])
         extra = [get(piece.extra, piece.first, piece.last) for piece in pieces if piece.extra is not None]
         return keys, np.concatenate(extra) if extra else NO_CODES
@@ -60,7 +60,7 @@ class RecordStore:
     def clear(self) -> None:
         """Drop all records."""
         for keys, extra, _ in self._stored:
-            self._spool.drop(keys, extra)
+            self.spool.drop(keys, extra)
         self._stored.clear()
 
 
@@ -69,8 +69,6 @@ def scatter(comm: MPI.Intracomm, plan: Plan, chunks: Iterable[Chunk], rounds: in
 
     Parameters
     ----------
-    comm : Intracomm
-    plan : Plan
     chunks : iterable of Chunk
         Of this rank.
     rounds : int
