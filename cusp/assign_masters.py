@@ -141,26 +141,22 @@ def _assign_rows(
     order: np.ndarray | None = None,
 ) -> None:  # fmt: skip
     """Ask about some rows, and about the first rows of the slice once more, before and with a copy of the state."""
+    edges = rules.edges
+
+    def ask(begin: int, end: int, state: Any) -> None:
+        if order is not None:
+            rules.run("assign_masters", order[begin:end], int(end - begin), rules.prop.num_parts, state, view, own)
+            return
+        for first, last in edges.storage.rows(edges.indptr, begin, end):
+            rules.run("assign_masters", first, last, rules.prop.num_parts, state, view, own)
+
+    def node(row: int) -> str:
+        return f"get_master of node {edges.first_node + (row if order is None else order[row]):,}"
+
     again = rules.rows_to_repeat(rules.compiled.policy.master, begin, end) if begin == 0 else 0
     rows = slice(0, again) if order is None else order[:again]
     before = own[rows].copy()
-    _ask(rules, 0, again, copy_state(state), view, own, order)
+    ask(0, again, copy_state(state))
     said, own[rows] = own[rows].copy(), before
-    _ask(rules, begin, end, state, view, own, order)
-
-    def node(row: int) -> str:
-        return f"get_master of node {rules.edges.first_node + (row if order is None else order[row]):,}"
-
+    ask(begin, end, state)
     rules.check_repeated(node, said, own[rows])
-
-
-def _ask(
-    rules: PreparedRules, begin: int, end: int, state: Any, view: MastersView | None, own: np.ndarray,
-    order: np.ndarray | None = None,
-) -> None:  # fmt: skip
-    edges = rules.edges
-    if order is not None:
-        rules.run("assign_masters", order[begin:end], int(end - begin), rules.prop.num_parts, state, view, own)
-        return
-    for first, last in edges.storage.rows(edges.indptr, begin, end):
-        rules.run("assign_masters", first, last, rules.prop.num_parts, state, view, own)

@@ -64,7 +64,8 @@ def run_main(main: Callable[[MPI.Intracomm, list[str]], int]) -> NoReturn:
     except MemoryError as error:  # CuPy's are such, too
         ending = Ending(1, f"error: {out_of_memory(comm.rank, error)}")
     except SystemExit as leaving:
-        ending = ending_of(leaving)
+        code, text = (leaving.code or 0, "") if isinstance(leaving.code, int | None) else (1, str(leaving.code))
+        ending = Ending(code, text, early=True)
     except KeyboardInterrupt:
         end_job(INTERRUPTED)
     except BrokenPipeError:  # the reader of our output has left, as in "| head"
@@ -198,15 +199,6 @@ def stop_if_ranks_are_apart(size: int, environ: Mapping[str, str]) -> None:
             f"in MPI4PY_LIBMPI=/path/to/libmpi.so.\n"
         )
     sys.exit(1)
-
-
-def ending_of(leaving: SystemExit) -> Ending:
-    """Python's rules for ``sys.exit(x)``: None is 0, an integer is the code, anything else is a message."""
-    if leaving.code is None:
-        return Ending(0, early=True)
-    if isinstance(leaving.code, int):
-        return Ending(leaving.code, early=True)
-    return Ending(1, str(leaving.code), early=True)
 
 
 def end_together(comm: MPI.Intracomm, ending: Ending) -> int:

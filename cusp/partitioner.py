@@ -125,19 +125,16 @@ def partition_slice(
         masters = assign_masters(rules, comm)
     with watch("assign_edges"):
         owners = assign_edges(rules, masters, comm)
-    edges, masters, owners = (
-        edges.on(device),
-        masters.on(device),
-        move(owners, device),
-    )  # the rules may have run on the host
+    # the rules may have run on the host
+    edges, masters, owners = edges.on(device), masters.on(device), move(owners, device)
     with watch("allocate"):
         layout = allocate(edges, owners, comm)
     with watch("construct"):
-        arrivals = exchange_edges(edges, owners, layout, comm)
+        targets, weights = exchange_edges(edges, owners, layout, comm)
         edges = edges.without_edges()
         del rules, owners  # frees the memory of what was read
-        proxies = number_proxies(edges, arrivals, masters, layout, order, comm)
+        proxies = number_proxies(edges, targets, masters, layout, order, comm)
         del masters
-        part = construct(edges, arrivals, proxies, layout, order, comm)
-        del edges, arrivals, proxies
+        part = construct(edges, targets, weights, proxies, layout, order, comm)
+        del edges, targets, weights, proxies
         return part.with_csc().kept() if csc else part.kept()
