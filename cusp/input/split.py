@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+import h5py
 import numpy as np
 
 from cusp.errors import OptionError, together
@@ -12,7 +13,6 @@ from cusp.input.graph_file import GraphHeader, read_direct
 from cusp.runtime.devices import to_host
 
 if TYPE_CHECKING:
-    import h5py
     from mpi4py.MPI import Intracomm
 
     from cusp.input.edge_slice import EdgeSlice
@@ -94,7 +94,7 @@ def bounds_of_parts(
 
 
 def share_nodes(
-    indptr: "h5py.Dataset", header: GraphHeader, comm: "Intracomm", split: str, shares: Sequence[int] = ()
+    indptr: h5py.Dataset, header: GraphHeader, comm: "Intracomm", split: str, shares: Sequence[int] = ()
 ) -> np.ndarray:
     """Bounds, (ranks + 1,) int64: rank r reads the nodes ``bounds[r] : bounds[r + 1]``. Collective."""
 
