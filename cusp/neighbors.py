@@ -77,17 +77,9 @@ def find_neighbors(edges: EdgeSlice, comm: MPI.Intracomm, sources: np.ndarray | 
 
 
 def exchange_neighbors(neighbors: Neighbors, values: np.ndarray, bounds: np.ndarray, comm: MPI.Intracomm) -> np.ndarray:
-    """Values of all neighbours, from the ranks that read them. Collective.
+    """(neighbours,): values of all neighbours, of which each rank has those of its slice. Collective.
 
-    Parameters
-    ----------
-    values : (nodes of the slice,) any type
-    bounds : (ranks + 1,) int64
-        Rank r reads the nodes ``bounds[r] : bounds[r + 1]``.
-
-    Returns
-    -------
-    (neighbours,) of the same type
+    ``bounds`` are those of :class:`~cusp.input.edge_slice.EdgeSlice`.
     """
     table = xp_of(device_of(values)).empty(neighbors.size, values.dtype)
     exchange_block(neighbors, values, table, np.stack([bounds[:-1], bounds[1:]], axis=1), 0, comm)
@@ -109,7 +101,6 @@ def exchange_block(
         Changed in place.
     blocks : (ranks, blocks + 1) int64
         First node of each block of each rank's slice, global ids; the last entry ends the slice.
-    block : int
     """
     build = backend(Build, device_of(values))
     first = blocks[comm.rank, 0]
@@ -144,30 +135,30 @@ def both_directions(edges: EdgeSlice, comm: MPI.Intracomm) -> tuple[np.ndarray, 
     """
     if edges.symmetric:
         return edges.indptr, edges.targets
-    starts = _starts_of(edges.targets, edges.bounds)
-    ends = np.empty((edges.targets.size, 2), np.int64)
-    _sort_by_reader(edges.first_node, edges.indptr, edges.targets, edges.bounds, starts.copy(), ends)
-    arrived = all_to_all(comm, [piece.reshape(-1) for piece in pieces(ends, starts[1:])])
-    indptr = np.concatenate([[0], np.cumsum(np.diff(edges.indptr))])
-    for others in arrived:
-        indptr[1:] += np.cumsum(np.bincount(others[::2] - edges.first_node, minlength=indptr.size - 1))
-    both = np.empty(int(indptr[-1]), edges.targets.dtype)
-    free = indptr[:-1].copy()
-    _fill(edges.indptr, edges.targets, free, both)
-    for others in arrived:
-        _fill_sources(edges.first_node, others.reshape(-1, 2), free, both)
+    build, own, dtype = backend(Build, "cpu"), np.diff(edges.indptr), edges.targets.dtype
+    readers = np.searchsorted(edges.bounds[1:-1], edges.targets, side="right")
+    readers = readers.astype(np.uint8 if comm.size <= 256 else np.uint16)
+    counts = build.count_owners(readers, comm.size)
+    arrived = []
+    for ends in (edges.targets, np.repeat(np.arange(own.size) + edges.first_node, own).astype(dtype)):
+        grouped = np.empty(ends.size, dtype)
+        build.group_by_owner(ends, readers, counts, grouped)
+        arrived.append(all_to_all(comm, pieces(grouped, np.cumsum(counts))))
+    rows = [np.repeat(np.arange(own.size), own), *(ends.astype(np.int64) - edges.first_node for ends in arrived[0])]
+    indptr = np.zeros(own.size + 1, np.int64)
+    for some in rows:
+        indptr[1:] += np.bincount(some, minlength=own.size)
+    np.cumsum(indptr, out=indptr)
+    both, free = np.empty(int(indptr[-1]), dtype), indptr[:-1].copy()
+    for some, others in zip(rows, [edges.targets, *arrived[1]]):
+        _fill(some, others, free, both)
     return indptr, both
 
 
 def fetch_from_readers(gids: np.ndarray, bounds: np.ndarray, values: np.ndarray, comm: MPI.Intracomm) -> np.ndarray:
-    """Values of any nodes, from the ranks that read them. Collective.
+    """(n,): values of any nodes, ``gids`` (n,) int64, which ascend, of which each rank has those of its slice.
 
-    Parameters
-    ----------
-    gids : (n,) int64, ascending
-    bounds : (ranks + 1,) int64
-        Rank r reads the nodes ``bounds[r] : bounds[r + 1]``.
-    values : (nodes of the slice,) any type
+    ``bounds`` are those of :class:`~cusp.input.edge_slice.EdgeSlice`. Collective.
     """
     build = backend(Build, device_of(values))
     requested = build.all_to_all(comm, pieces(gids, _places_of(bounds[1:], gids)))
@@ -202,37 +193,7 @@ def _places_of(nodes: np.ndarray, ascending: Array) -> np.ndarray:
 
 
 @njit(cache=True, nogil=True)
-def _starts_of(targets, bounds):  # type: ignore[no-untyped-def]
-    """(ranks + 1,): how many edges lead to nodes of the ranks before each."""
-    starts = np.zeros(bounds.size, np.int64)
-    for target in targets:
-        starts[np.searchsorted(bounds, np.int64(target), side="right")] += 1
-    return np.cumsum(starts)
-
-
-@njit(cache=True, nogil=True)
-def _sort_by_reader(first, indptr, targets, bounds, free, ends):  # type: ignore[no-untyped-def]
-    """Target and source of every edge, by the reader of its target."""
-    for row in range(indptr.size - 1):
-        for e in range(indptr[row], indptr[row + 1]):
-            target = np.int64(targets[e])
-            rank = np.searchsorted(bounds, target, side="right") - 1
-            ends[free[rank], 0] = target
-            ends[free[rank], 1] = first + row
-            free[rank] += 1
-
-
-@njit(cache=True, nogil=True)
-def _fill(indptr, targets, free, both):  # type: ignore[no-untyped-def]
-    for row in range(indptr.size - 1):
-        for e in range(indptr[row], indptr[row + 1]):
-            both[free[row]] = targets[e]
-            free[row] += 1
-
-
-@njit(cache=True, nogil=True)
-def _fill_sources(first, ends, free, both):  # type: ignore[no-untyped-def]
-    for i in range(ends.shape[0]):
-        row = ends[i, 0] - first
-        both[free[row]] = ends[i, 1]
-        free[row] += 1
+def _fill(rows, others, free, both):  # type: ignore[no-untyped-def]
+    for i in range(rows.size):
+        both[free[rows[i]]] = others[i]
+        free[rows[i]] += 1
