@@ -109,8 +109,6 @@ def gather_facts(
 
     Parameters
     ----------
-    edges : EdgeSlice
-    compiled : CompiledPolicy
     bounds : (parts + 1,) int64, optional
         Blocks of nodes that the parts would read, if there are not as many parts as ranks.
     with_neighbors : bool

@@ -212,17 +212,16 @@ def _edges_of(names: tuple[str, ...], columns: list[Any], ids: str) -> EdgeList:
     from cusp.formats.source import WideIdsError
 
     try:
-        return _arrow_edges(
-            names, [_arrow_of(name, ids_of, ids) for name, ids_of in zip(names, columns[:2])], weights, ids
-        )
+        return _arrow_edges(names, columns[:2], weights, ids)
     except WideIdsError:
         texts = [[str(name) for name in np.asarray(column).tolist()] for column in columns[:2]]
-        return _arrow_edges(names, [_arrow_of(name, ids_of, ids) for name, ids_of in zip(names, texts)], weights, ids)
+        return _arrow_edges(names, texts, weights, ids)
 
 
-def _arrow_edges(names: tuple[str, ...], ends: list[Any], weights: np.ndarray | None, ids: str) -> EdgeList:
+def _arrow_edges(names: tuple[str, ...], columns: list[Any], weights: np.ndarray | None, ids: str) -> EdgeList:
     from cusp.formats.columns import edges_of, has_names, is_numeric
 
+    ends = [_arrow_of(name, column, ids) for name, column in zip(names, columns)]
     if len(ends[0]) != len(ends[1]):
         raise GraphError(f"there are {len(ends[0]):,} sources, but {len(ends[1]):,} targets")
     kinds = [end.type for end in ends]
