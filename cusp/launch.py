@@ -94,11 +94,6 @@ def program(module: str) -> str:
     return sys.argv[0] if sys.argv[0].startswith("cusp ") else f"python -m {module}"
 
 
-def description(text: str | None, module: str) -> str:
-    """The docstring of a program's module for its help: with its examples as a user types them."""
-    return (text or "").replace("::\n\n", "").replace(f"python -m {module}", program(module))
-
-
 def num_bytes(text: str) -> int:
     """Read a number of bytes such as ``500M`` or ``2G`` (powers of 1024)."""
     digits = text.upper().removesuffix("B").removesuffix("I")
@@ -131,6 +126,12 @@ class Parser(argparse.ArgumentParser):
         meant = [near for word in wrong if word not in known for near in get_close_matches(word, known, 1)]
         advice = f"; did you mean {meant[0]}?" if meant else ""
         self.exit(2, f"error: {shortened(message)}{advice} ({self.prog} --help lists the options)\n")
+
+
+def parser_for(module: str, text: str | None) -> Parser:
+    """A command line that the docstring of a program's module describes, with its examples as a user types them."""
+    shown = (text or "").replace("::\n\n", "").replace(f"python -m {module}", program(module))
+    return Parser(prog=program(module), description=shown, formatter_class=argparse.RawTextHelpFormatter)
 
 
 def check_commands(comm: MPI.Intracomm, argv: list[str]) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 
 from cusp.errors import InputError, together
 from cusp.estimates.plot import FAINT, INK, check_plot, pyplot_for, save_picture
-from cusp.launch import Parser, description, parse_together, program, run_main
+from cusp.launch import parse_together, parser_for, run_main
 from cusp.runtime.files import from_json, is_number, is_word, read_input
 from cusp.runtime.mpi import MPI
 from cusp.runtime.timeline import COMPILE, OPERATOR, PHASE, ROUND, SYNC, WAIT
@@ -50,11 +50,7 @@ class Band(NamedTuple):
 
 def make_parser() -> argparse.ArgumentParser:
     """The options."""
-    parser = Parser(
-        prog=program("cusp.commands.draw_trace"),
-        description=description(__doc__, "cusp.commands.draw_trace"),
-        formatter_class=argparse.RawTextHelpFormatter,
-    )
+    parser = parser_for("cusp.commands.draw_trace", __doc__)
     parser.add_argument("trace", help="a file written by --trace")
     parser.add_argument("-o", "--output", required=True, metavar="FILE.png", help="or .svg, .pdf")
     parser.add_argument("--phase", default="run", help="the phase to draw, the last of its name (default: %(default)s)")

@@ -9,7 +9,7 @@ import os
 import time
 
 from cusp.errors import together
-from cusp.launch import Parser, description, num_bytes, parse_together, program, run_main
+from cusp.launch import num_bytes, parse_together, parser_for, run_main
 from cusp.runtime.mpi import MPI
 
 # What each kind of graph takes: option -> (type, default or None if it must be given, help).
@@ -37,11 +37,7 @@ KINDS: dict[str, tuple[str, dict]] = {
 
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = Parser(
-        prog=program("cusp.commands.generate"),
-        description=description(__doc__, "cusp.commands.generate"),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = parser_for("cusp.commands.generate", __doc__)
     kinds = parser.add_subparsers(dest="kind", required=True, metavar="KIND")
     for kind, (summary, options) in KINDS.items():
         sub = kinds.add_parser(kind, help=summary, description=summary)
