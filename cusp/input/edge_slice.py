@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import h5py
 import numpy as np
 
-from cusp.errors import GraphFileError, check_same, together
+from cusp.errors import GraphFileError, Intracomm, check_same, together
 from cusp.input.checksum import as_bits, combine
 from cusp.input.graph_file import GraphHeader, read_header
 from cusp.input.hdf5 import open_hdf5, stored_checksum
@@ -22,8 +22,6 @@ from cusp.runtime.files import check_unchanged, described
 from cusp.runtime.storage import IN_MEMORY, Storage, memory_of, storage_for
 
 if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
-
     from cusp.names.names import Names
 
 
@@ -87,7 +85,7 @@ class EdgeSlice:
 
 def read_slice(
     path: str,
-    comm: "Intracomm",
+    comm: Intracomm,
     split: str = "edges",
     weights: bool = True,
     in_degrees: bool = False,
@@ -208,7 +206,7 @@ def _check_weights(header: GraphHeader, chunk: np.ndarray, begin: int) -> None:
         raise GraphFileError(f"{header.path}: /data[{begin + at:,}] is not a number (NaN)")
 
 
-def _check_sums(file: h5py.File, path: str, sums: dict[str, int], comm: "Intracomm") -> None:
+def _check_sums(file: h5py.File, path: str, sums: dict[str, int], comm: Intracomm) -> None:
     with together(comm):
         stored = {name: stored_checksum(path, file[name]) for name in sums}
     for name, part in sums.items():
@@ -224,7 +222,7 @@ def compare_sums(path: str, name: str, stored: int | None, actual: int) -> None:
         )
 
 
-def _check_symmetric(path: str, comm: "Intracomm", unpaired: int) -> None:
+def _check_symmetric(path: str, comm: Intracomm, unpaired: int) -> None:
     if combine(comm.allgather(unpaired)) != 0:
         raise GraphFileError(
             f"{path}: the attribute 'symmetric' is set, but the file does not have every edge in both directions; "

@@ -11,12 +11,10 @@ from typing import IO, TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from cusp.errors import raise_together, shortened
+from cusp.errors import Intracomm, raise_together, shortened
 from cusp.output.whole_file import Name, OutputError, whole_file
 
 if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
-
     from cusp.names.names import Names
 
 HDF5, TABLES = (".h5", ".hdf5"), (".csv", ".tsv", ".json", ".parquet")
@@ -42,7 +40,7 @@ def named_columns(columns: dict[str, Any], names: "Names | None", nodes: Sequenc
 
 
 def write_columns(
-    path: Name, columns: dict[str, np.ndarray], names: "Names | None", nodes: Sequence[str], comm: "Intracomm"
+    path: Name, columns: dict[str, np.ndarray], names: "Names | None", nodes: Sequence[str], comm: Intracomm
 ) -> None:
     """Write columns of which each rank has consecutive rows. Collective.
 
@@ -71,7 +69,7 @@ def write_columns(
     write_table(path, schema, batches(), comm)
 
 
-def write_table(path: Name, schema: Any, batches: Iterable[Any], comm: "Intracomm", suffix: str = "") -> None:
+def write_table(path: Name, schema: Any, batches: Iterable[Any], comm: Intracomm, suffix: str = "") -> None:
     """Write the rows of all ranks, in rank order. Collective.
 
     Parameters
@@ -99,7 +97,7 @@ def write_rows(
     path: Name,
     batches: Iterable[Any],
     write_in: Callable[[IO[bytes]], AbstractContextManager[Callable[[Any], object]]],
-    comm: "Intracomm",
+    comm: Intracomm,
 ) -> None:
     """The same for batches of any kind; ``write_in(file)`` gives the function that writes one. Collective."""
     error: Exception | None = None
@@ -131,7 +129,7 @@ class _ElsewhereError(Exception):
     """Another rank failed, and will say why: the file is not to be completed."""
 
 
-def _received(comm: "Intracomm") -> Iterator[Any]:
+def _received(comm: Intracomm) -> Iterator[Any]:
     """On rank 0, what the other ranks send, one after the other; nothing on these."""
     for rank in range(1, comm.size) if comm.rank == 0 else ():
         while (batch := comm.recv(source=rank)) is not None:
