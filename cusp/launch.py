@@ -63,7 +63,7 @@ def run_main(main: Callable[[MPI.Intracomm, list[str]], int]) -> NoReturn:
         ending = Ending(1, f"error: {error}")
     except MemoryError as error:  # CuPy's are such, too
         ending = Ending(1, f"error: {out_of_memory(comm.rank, error)}")
-    except SystemExit as leaving:
+    except SystemExit as leaving:  # as Python does: None is 0, what is no number is a message
         code, text = (leaving.code or 0, "") if isinstance(leaving.code, int | None) else (1, str(leaving.code))
         ending = Ending(code, text, early=True)
     except KeyboardInterrupt:

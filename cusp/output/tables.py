@@ -5,9 +5,9 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from itertools import chain
-from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -84,13 +84,7 @@ def write_table(path: Name, schema: Any, batches: Iterable[Any], comm: Intracomm
     OutputError
         On every rank; a file of that name is as it was.
     """
-
-    @contextmanager
-    def write_in(file: IO[bytes]) -> Iterator[Callable[[Any], object]]:
-        with _writer(file, suffix or suffix_of(path), schema) as writer:
-            yield writer.write_batch
-
-    write_rows(path, batches, write_in, comm)
+    write_rows(path, batches, partial(_writing, suffix or suffix_of(path), schema), comm)
 
 
 def write_rows(
@@ -136,36 +130,34 @@ def _received(comm: Intracomm) -> Iterator[Any]:
             yield batch
 
 
-def _writer(file: IO[bytes], suffix: str, schema: Any) -> AbstractContextManager[Any]:
+@contextmanager
+def _writing(suffix: str, schema: Any, file: IO[bytes]) -> Iterator[Callable[[Any], object]]:
     import pyarrow.csv
     import pyarrow.parquet
 
     if suffix == ".json":
-        return _JsonWriter(file)
-    if suffix == ".parquet":
-        writer: AbstractContextManager[Any] = pyarrow.parquet.ParquetWriter(file, schema)
-        return writer
-    options = pyarrow.csv.WriteOptions(delimiter="\t" if suffix == ".tsv" else ",")
-    writer = pyarrow.csv.CSVWriter(file, schema, write_options=options)
-    return writer
+        with _writing_json(file) as write:
+            yield write
+    elif suffix == ".parquet":
+        with pyarrow.parquet.ParquetWriter(file, schema) as writer:
+            yield writer.write_batch
+    else:
+        options = pyarrow.csv.WriteOptions(delimiter="\t" if suffix == ".tsv" else ",")
+        with pyarrow.csv.CSVWriter(file, schema, write_options=options) as writer:
+            yield writer.write_batch
 
 
-class _JsonWriter:
-    """Writes a list with an object for each row; JSON has no infinity: null stands for it."""
+@contextmanager
+def _writing_json(file: IO[bytes]) -> Iterator[Callable[[Any], object]]:
+    """A list with an object for each row; JSON has no infinity: null stands for it."""
+    before = "[\n"
 
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file, self._before = file, "[\n"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def write_batch(self, batch: Any) -> None:
+    def write(batch: Any) -> None:
+        nonlocal before
         for row in batch.to_pylist():
             plain = {name: None if isinstance(v, float) and not math.isfinite(v) else v for name, v in row.items()}
-            self._file.write(f"{self._before}{json.dumps(plain, ensure_ascii=False)}".encode())
-            self._before = ",\n"
+            file.write(f"{before}{json.dumps(plain, ensure_ascii=False)}".encode())
+            before = ",\n"
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._file.write(b"\n]\n" if self._before == ",\n" else b"[]\n")
+    yield write
+    file.write(b"\n]\n" if before == ",\n" else b"[]\n")
