@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from io import TextIOWrapper
 from itertools import islice
@@ -177,14 +177,9 @@ def open_csv(path: Path, format: str, asked: Asked) -> EdgeSource:
     separator = "\t" if format == "tsv" else max(",;\t|", key=lambda sign: line.count(sign.encode()))
     source = CsvSource(path, format, encoding=encoding, comments=comments, separator=separator)
     with source.by_line():
-        kinds: dict[str, Any] = {}
-        for point in ".," if separator == ";" else ".":  # as spreadsheets write where numbers are 1,5
-            source.point, before = point, sum(map(is_numeric, kinds.values()))
-            schema = source.reader().schema
-            found = _columns_of(path, schema)
-            if sum(map(is_numeric, found.values())) > before or not kinds:
-                kinds, best = found, point
-        source.point = best
+        points = ".," if separator == ";" else "."  # as spreadsheets write where numbers are 1,5
+        found = {point: _columns_of(path, replace(source, point=point).reader().schema) for point in points}
+        source.point, kinds = max(found.items(), key=lambda each: sum(map(is_numeric, each[1].values())))
         source.headings = {name.strip(): name for name in kinds}
         kinds = {name.strip(): kind for name, kind in kinds.items()}
         named = None if asked.ids == "auto" else asked.ids == "names"
