@@ -189,13 +189,9 @@ def _table_edges(graph: Any, names: list[Any], columns: list[str] | None, ids: s
     edges = _edges_of(chosen, [graph[by_text[name]] for name in chosen], ids)
     if columns or len(chosen) > 2:
         return edges
-    others = [name for name in by_text if name not in chosen and _holds_numbers(graph[by_text[name]])]
+    numbers = (name for name, column in by_text.items() if np.asarray(graph[column][:1]).dtype.kind in "iuf")
+    others = [name for name in numbers if name not in chosen]
     return replace(edges, unused=[",".join((*chosen, name)) for name in others])
-
-
-def _holds_numbers(column: Any) -> bool:
-    """Whether a column of any kind of table holds numbers."""
-    return np.asarray(column[:1]).dtype.kind in "iuf"
 
 
 def _edges_of(names: tuple[str, ...], columns: list[Any], ids: str) -> EdgeList:

@@ -38,7 +38,8 @@ def write_part(path: Path, part: Partition) -> None:
                 dataset = file.create_dataset(name, values.shape, values.dtype)
                 for entries in part.storage.parts(values.size, CHUNK):
                     dataset[entries] = values[entries]
-                dataset.attrs["checksum"] = np.uint64(_checksum_of(dataset, part.storage))
+                sums = [checksum(dataset[some], some.start) for some in part.storage.parts(values.size, CHUNK)]
+                dataset.attrs["checksum"] = np.uint64(combine(sums))
 
 
 def read_part(path: Path, manifest: Manifest, rank: int, weights: bool, memory_limit: int | None) -> Partition:
@@ -143,10 +144,6 @@ def _read_arrays(
         values = reader.read("weights", edges, manifest.weight_dtype, storage, check_numbers)
     arrays = {"mirror_starts": starts, "gids": gids, "offsets": offsets, "targets": targets, "weights": values}
     return arrays | {"has_in": has_in.view(np.bool_), "degrees": degrees}, storage
-
-
-def _checksum_of(values: np.ndarray | h5py.Dataset, storage: Storage) -> int:
-    return combine([checksum(values[part], part.start) for part in storage.parts(values.size, CHUNK)])
 
 
 def _damaged(path: Path, what: str) -> SavedError:

@@ -7,15 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from itertools import chain
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import numpy as np
 
 from cusp.errors import Intracomm, raise_together, shortened
+from cusp.names.names import Names
 from cusp.output.whole_file import Name, OutputError, whole_file
-
-if TYPE_CHECKING:
-    from cusp.names.names import Names
 
 HDF5, TABLES = (".h5", ".hdf5"), (".csv", ".tsv", ".json", ".parquet")
 AT_ONCE = 1 << 18  # rows that a rank sends, and rank 0 writes, at a time
@@ -34,13 +32,13 @@ def check_suffix(path: Name, known: Sequence[str], option: str) -> None:
         )
 
 
-def named_columns(columns: dict[str, Any], names: "Names | None", nodes: Sequence[str]) -> dict[str, Any]:
+def named_columns(columns: dict[str, Any], names: Names | None, nodes: Sequence[str]) -> dict[str, Any]:
     """The same columns with names in place of numbers in those that have nodes; None where there is no node."""
     return columns if names is None else {name: names.of(v) if name in nodes else v for name, v in columns.items()}
 
 
 def write_columns(
-    path: Name, columns: dict[str, np.ndarray], names: "Names | None", nodes: Sequence[str], comm: Intracomm
+    path: Name, columns: dict[str, np.ndarray], names: Names | None, nodes: Sequence[str], comm: Intracomm
 ) -> None:
     """Write columns of which each rank has consecutive rows. Collective.
 
