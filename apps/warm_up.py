@@ -27,7 +27,7 @@ from cusp.apps.library import app_of
 from cusp.commands.command import APPS, COMMANDS
 from cusp.errors import InputError, OptionError, together
 from cusp.input.graph_file import GraphHeader, read_header
-from cusp.launch import Parser, description, parse_together, program, run_main
+from cusp.launch import parse_together, parser_for, run_main
 from cusp.policies import load_policy
 from cusp.program import report
 from cusp.program.cli import policy_parameters
@@ -55,11 +55,7 @@ class Job(NamedTuple):
 
 def make_parser() -> argparse.ArgumentParser:
     """The options."""
-    parser = Parser(
-        prog=program("apps.warm_up"),
-        description=description(__doc__, "apps.warm_up"),
-        formatter_class=argparse.RawTextHelpFormatter,
-    )
+    parser = parser_for("apps.warm_up", __doc__)
     parser.add_argument("graphs", nargs="*", metavar="GRAPH.h5", help="graph files: compile for their types instead")
     parser.add_argument("--apps", default=",".join(ALGORITHMS), help="algorithms, with commas (default: all)")
     parser.add_argument("--weights", default=WEIGHTS, help="number types, with commas (default: %(default)s)")

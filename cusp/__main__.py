@@ -164,7 +164,7 @@ def partition_as_chosen(comm: MPI.Intracomm, options: argparse.Namespace) -> Non
 def policies(comm: MPI.Intracomm, argv: list[str]) -> int:
     """List all policies, one per line."""
     parse_together(comm, make_parser("policies"), argv)
-    report.say(comm.rank, report.policy_list(installed_policies()))
+    report.say(comm.rank, "\n".join(f"{name:<10} {text}" for name, text in installed_policies()))
     return 0
 
 

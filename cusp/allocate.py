@@ -1,7 +1,6 @@
 """Phase 3: every rank receives the list of the rows that it will store, with their lengths."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,9 +9,7 @@ from cusp.input.edge_slice import EdgeSlice
 from cusp.kernels.interfaces import Build
 from cusp.runtime.devices import backend
 from cusp.runtime.exchange import pieces
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
+from cusp.runtime.mpi import MPI
 
 LONGEST_ROW = 2**32 - 1  # edges: places in a row are 32-bit numbers on GPUs and in messages
 
@@ -37,7 +34,7 @@ class Layout:
     arrivals: np.ndarray
 
 
-def allocate(edges: EdgeSlice, owners: np.ndarray | None, comm: "Intracomm") -> Layout:
+def allocate(edges: EdgeSlice, owners: np.ndarray | None, comm: MPI.Intracomm) -> Layout:
     """Send every owner the list of the rows that it gets from here, with the number of edges of each. Collective.
 
     Parameters

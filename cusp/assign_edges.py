@@ -1,6 +1,6 @@
 """Phase 2: every reader applies the edge rule to each edge of its slice, to find its owner."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -10,13 +10,11 @@ from cusp.kernels.total import total
 from cusp.policies.state import block_starts, combine_state, copy_state, start_state
 from cusp.prepare_rules import PreparedRules, call_once
 from cusp.runtime.devices import to_host
+from cusp.runtime.mpi import MPI
 from cusp.runtime.threads import in_parallel, row_spans
 
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
 
-
-def assign_edges(rules: PreparedRules, masters: Masters, comm: "Intracomm") -> np.ndarray | None:
+def assign_edges(rules: PreparedRules, masters: Masters, comm: MPI.Intracomm) -> np.ndarray | None:
     """Owner of each edge of this slice. Collective.
 
     Returns

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +14,7 @@ from cusp.policies.prop import MastersView
 from cusp.policies.state import block_starts, combine_state, copy_state, start_state
 from cusp.prepare_rules import PreparedRules
 from cusp.runtime.devices import backend, device_of, move, to_host
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
+from cusp.runtime.mpi import MPI
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,7 @@ class Masters:
         )
 
 
-def assign_masters(rules: PreparedRules, comm: "Intracomm") -> Masters:
+def assign_masters(rules: PreparedRules, comm: MPI.Intracomm) -> Masters:
     """Ask the master rule about each node of this slice, and send each master its nodes. Collective.
 
     Raises
@@ -96,7 +94,7 @@ def assign_masters(rules: PreparedRules, comm: "Intracomm") -> Masters:
     return Masters(of_slice, view, nodes, degrees, computed if compiled.uses.computed else fetched)
 
 
-def _assign_in_rounds(rules: PreparedRules, neighbors: Neighbors, view: MastersView, comm: "Intracomm") -> None:
+def _assign_in_rounds(rules: PreparedRules, neighbors: Neighbors, view: MastersView, comm: MPI.Intracomm) -> None:
     """Assign block by block; after each, ranks learn the masters that they requested and combine their states.
 
     A round is one block of every slice, so results depend on the number of rounds and ranks, never on
@@ -143,26 +141,22 @@ def _assign_rows(
     order: np.ndarray | None = None,
 ) -> None:  # fmt: skip
     """Ask about some rows, and about the first rows of the slice once more, before and with a copy of the state."""
+    edges = rules.edges
+
+    def ask(begin: int, end: int, state: Any) -> None:
+        if order is not None:
+            rules.run("assign_masters", order[begin:end], int(end - begin), rules.prop.num_parts, state, view, own)
+            return
+        for first, last in edges.storage.rows(edges.indptr, begin, end):
+            rules.run("assign_masters", first, last, rules.prop.num_parts, state, view, own)
+
+    def node(row: int) -> str:
+        return f"get_master of node {edges.first_node + (row if order is None else order[row]):,}"
+
     again = rules.rows_to_repeat(rules.compiled.policy.master, begin, end) if begin == 0 else 0
     rows = slice(0, again) if order is None else order[:again]
     before = own[rows].copy()
-    _ask(rules, 0, again, copy_state(state), view, own, order)
+    ask(0, again, copy_state(state))
     said, own[rows] = own[rows].copy(), before
-    _ask(rules, begin, end, state, view, own, order)
-
-    def node(row: int) -> str:
-        return f"get_master of node {rules.edges.first_node + (row if order is None else order[row]):,}"
-
+    ask(begin, end, state)
     rules.check_repeated(node, said, own[rows])
-
-
-def _ask(
-    rules: PreparedRules, begin: int, end: int, state: Any, view: MastersView | None, own: np.ndarray,
-    order: np.ndarray | None = None,
-) -> None:  # fmt: skip
-    edges = rules.edges
-    if order is not None:
-        rules.run("assign_masters", order[begin:end], int(end - begin), rules.prop.num_parts, state, view, own)
-        return
-    for first, last in edges.storage.rows(edges.indptr, begin, end):
-        rules.run("assign_masters", first, last, rules.prop.num_parts, state, view, own)

@@ -21,20 +21,6 @@ HIGHEST = {"degree": 65535, "natural": 1}  # masters of this out-degree or more 
 
 
 @dataclass(frozen=True)
-class Arrivals:
-    """The edges of this rank's rows, in the order of :class:`~cusp.allocate.Layout`, ends still global ids.
-
-    Attributes
-    ----------
-    targets : (edges,) uint32 or uint64
-    weights : (edges,) any number type, or None
-    """
-
-    targets: np.ndarray
-    weights: np.ndarray | None
-
-
-@dataclass(frozen=True)
 class Proxies:
     """The nodes of this rank by local id: what a :class:`~cusp.partition.Partition` holds besides edges."""
 
@@ -45,17 +31,22 @@ class Proxies:
     degrees: np.ndarray
 
 
-def exchange_edges(edges: EdgeSlice, owners: np.ndarray | None, layout: Layout, comm: MPI.Intracomm) -> Arrivals:
-    """First part: every edge travels to its owner. Collective."""
+def exchange_edges(
+    edges: EdgeSlice, owners: np.ndarray | None, layout: Layout, comm: MPI.Intracomm
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """First part: every edge travels to its owner; targets, as global ids, and weights in the order of the layout.
+
+    Collective.
+    """
     targets = ship(edges.targets, owners, layout, edges.storage, comm)
     if edges.weights is None:
-        return Arrivals(targets, None)
+        return targets, None
     weights = ship(as_bits(edges.weights), owners, layout, edges.storage, comm)
-    return Arrivals(targets, weights.view(edges.weights.dtype))
+    return targets, weights.view(edges.weights.dtype)
 
 
 def number_proxies(
-    graph: EdgeSlice, arrivals: Arrivals, masters: Masters, layout: Layout, order: str, comm: MPI.Intracomm
+    graph: EdgeSlice, targets: np.ndarray, masters: Masters, layout: Layout, order: str, comm: MPI.Intracomm
 ) -> Proxies:
     """Second part: every node that occurs gets a local id. Collective.
 
@@ -68,8 +59,8 @@ def number_proxies(
     if comm.size == 1 and graph.symmetric:
         build.mark(index, layout.row_gids)  # they are the targets, too, and far fewer than edges
     else:
-        for part in graph.storage.parts(arrivals.targets.size):
-            build.mark(index, arrivals.targets[part])
+        for part in graph.storage.parts(targets.size):
+            build.mark(index, targets[part])
     targeted = index[::2].copy()
     build.mark(index, layout.row_gids)
     build.mark(index, masters.my_nodes)
@@ -103,15 +94,16 @@ def number_proxies(
 
 
 def construct(
-    graph: EdgeSlice, arrivals: Arrivals, proxies: Proxies, layout: Layout, order: str, comm: MPI.Intracomm
-) -> Partition:
+    graph: EdgeSlice, arrived: np.ndarray, weights: np.ndarray | None, proxies: Proxies, layout: Layout, order: str,
+    comm: MPI.Intracomm,
+) -> Partition:  # fmt: skip
     """Last part: build the local CSR. Collective.
 
     ``graph`` no longer needs its edges, see :meth:`~cusp.input.edge_slice.EdgeSlice.without_edges`.
     """
     build = backend(Build, graph.device)
     xp = build.xp
-    arrived, lid_map, storage = arrivals.targets, proxies.lid_map, graph.storage
+    lid_map, storage = proxies.lid_map, graph.storage
     row_lids = lid_map.lids(layout.row_gids)
     every = proxies.gids.size == graph.num_nodes  # has a proxy here: then the table is one of all nodes
     index = lid_map.index[:0] if every else lid_map.index
@@ -120,15 +112,15 @@ def construct(
     xp.cumsum(offsets, out=offsets)
     with together(comm):
         targets = storage.empty(arrived.size, np.int32)
-        weights = None if arrivals.weights is None else storage.empty(arrived.size, arrivals.weights.dtype)
+        moved = None if weights is None else storage.empty(arrived.size, weights.dtype)
     for row, end in storage.rows(layout.row_offsets):
         rows, places, fronts = row_lids[row:end], layout.row_offsets[row : end + 1], xp.empty(end - row, np.int64)
         build.relabel(index, lid_map.table, rows, places, arrived, offsets, targets, fronts, order == "degree")
-        if arrivals.weights is not None and weights is not None:
-            build.move_rows(rows, places, as_bits(arrivals.weights), offsets, as_bits(weights), fronts)
+        if weights is not None and moved is not None:
+            build.move_rows(rows, places, as_bits(weights), offsets, as_bits(moved), fronts)
     return Partition(
         comm.rank, comm.size, graph.num_nodes, graph.num_edges, graph.symmetric, proxies.degrees.size,
-        proxies.mirror_starts, proxies.gids, offsets, targets, weights, proxies.has_in, proxies.degrees, lid_map,
+        proxies.mirror_starts, proxies.gids, offsets, targets, moved, proxies.has_in, proxies.degrees, lid_map,
         storage=storage, device=graph.device,
     )  # fmt: skip
 

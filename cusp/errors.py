@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
+    from mpi4py.MPI import Intracomm as Intracomm
+else:
+    Intracomm = Any  # for annotations, in modules that are loaded where MPI is not
 
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -65,7 +67,7 @@ def _is_ours(file: str) -> bool:
     return inside or (file.startswith(FRAMEWORK) and not file.startswith(APPS))
 
 
-def raise_together(comm: "Intracomm", error: BaseException | None) -> None:
+def raise_together(comm: Intracomm, error: BaseException | None) -> None:
     """Raise the error of the lowest failing rank on *every* rank, or return if there is none. Collective.
 
     Each rank passes what went wrong on it, or None. No rank is left waiting for one that failed.
@@ -86,7 +88,7 @@ def raise_together(comm: "Intracomm", error: BaseException | None) -> None:
 
 
 @contextmanager
-def forgiven(comm: "Intracomm", kind: type[InputError] = InputError) -> Iterator[None]:
+def forgiven(comm: Intracomm, kind: type[InputError] = InputError) -> Iterator[None]:
     """Go on after a block that all ranks have left by the same error. One that a rank has alone is raised as ever.
 
     The others may wait for that rank inside the block, so it must not come to what follows.
@@ -98,7 +100,7 @@ def forgiven(comm: "Intracomm", kind: type[InputError] = InputError) -> Iterator
             raise
 
 
-def check_same(comm: "Intracomm", what: str, given: object) -> None:
+def check_same(comm: Intracomm, what: str, given: object) -> None:
     """Raise OptionError on every rank unless all ranks were given the same. Collective.
 
     An answer of ranks that work on different things is the answer to nothing.
@@ -118,7 +120,7 @@ def check_same(comm: "Intracomm", what: str, given: object) -> None:
 
 
 @contextmanager
-def together(comm: "Intracomm") -> Iterator[None]:
+def together(comm: Intracomm) -> Iterator[None]:
     """Run a block in which some ranks may fail: the error of one becomes the error of all. Collective.
 
     The block must not communicate.

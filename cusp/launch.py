@@ -63,8 +63,9 @@ def run_main(main: Callable[[MPI.Intracomm, list[str]], int]) -> NoReturn:
         ending = Ending(1, f"error: {error}")
     except MemoryError as error:  # CuPy's are such, too
         ending = Ending(1, f"error: {out_of_memory(comm.rank, error)}")
-    except SystemExit as leaving:
-        ending = ending_of(leaving)
+    except SystemExit as leaving:  # as Python does: None is 0, what is no number is a message
+        code, text = (leaving.code or 0, "") if isinstance(leaving.code, int | None) else (1, str(leaving.code))
+        ending = Ending(code, text, early=True)
     except KeyboardInterrupt:
         end_job(INTERRUPTED)
     except BrokenPipeError:  # the reader of our output has left, as in "| head"
@@ -91,11 +92,6 @@ def out_of_memory(rank: int, error: MemoryError) -> str:
 def program(module: str) -> str:
     """What a user types to start the program of a module: ``cusp NAME``, which that command leaves in ``sys.argv``."""
     return sys.argv[0] if sys.argv[0].startswith("cusp ") else f"python -m {module}"
-
-
-def description(text: str | None, module: str) -> str:
-    """The docstring of a program's module for its help: with its examples as a user types them."""
-    return (text or "").replace("::\n\n", "").replace(f"python -m {module}", program(module))
 
 
 def num_bytes(text: str) -> int:
@@ -130,6 +126,12 @@ class Parser(argparse.ArgumentParser):
         meant = [near for word in wrong if word not in known for near in get_close_matches(word, known, 1)]
         advice = f"; did you mean {meant[0]}?" if meant else ""
         self.exit(2, f"error: {shortened(message)}{advice} ({self.prog} --help lists the options)\n")
+
+
+def parser_for(module: str, text: str | None) -> Parser:
+    """A command line that the docstring of a program's module describes, with its examples as a user types them."""
+    shown = (text or "").replace("::\n\n", "").replace(f"python -m {module}", program(module))
+    return Parser(prog=program(module), description=shown, formatter_class=argparse.RawTextHelpFormatter)
 
 
 def check_commands(comm: MPI.Intracomm, argv: list[str]) -> None:
@@ -198,15 +200,6 @@ def stop_if_ranks_are_apart(size: int, environ: Mapping[str, str]) -> None:
             f"in MPI4PY_LIBMPI=/path/to/libmpi.so.\n"
         )
     sys.exit(1)
-
-
-def ending_of(leaving: SystemExit) -> Ending:
-    """Python's rules for ``sys.exit(x)``: None is 0, an integer is the code, anything else is a message."""
-    if leaving.code is None:
-        return Ending(0, early=True)
-    if isinstance(leaving.code, int):
-        return Ending(leaving.code, early=True)
-    return Ending(1, str(leaving.code), early=True)
 
 
 def end_together(comm: MPI.Intracomm, ending: Ending) -> int:

@@ -6,7 +6,6 @@ dictionary; Jacobson, FOCS 1989). Bits and counts are side by side: a look-up to
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,9 +14,7 @@ from cusp.kernels.interfaces import Build
 from cusp.kernels.total import total
 from cusp.runtime.devices import Array, backend, device_of, move
 from cusp.runtime.exchange import pieces
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
+from cusp.runtime.mpi import MPI
 
 
 @dataclass(frozen=True)
@@ -60,7 +57,7 @@ def map_lids(num_nodes: int, gids: Array) -> LidMap:
     return LidMap(index, table)
 
 
-def order_of_masters(gids: Array, ends: np.ndarray, lid_map: LidMap, comm: "Intracomm") -> Array:
+def order_of_masters(gids: Array, ends: np.ndarray, lid_map: LidMap, comm: MPI.Intracomm) -> Array:
     """Mirrors in the order of their masters, so that ranks read and write what they exchange in order. Collective.
 
     Parameters

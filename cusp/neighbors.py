@@ -1,7 +1,6 @@
 """Data about nodes that other ranks read: one value for each target of a rank's edges."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,9 +9,7 @@ from cusp.kernels.interfaces import Build
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.devices import Array, backend, device_of, to_host, xp_of
 from cusp.runtime.exchange import all_to_all, pieces
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
+from cusp.runtime.mpi import MPI
 
 
 @dataclass(frozen=True)
@@ -42,7 +39,7 @@ class Neighbors:
         """Number of neighbours."""
         return int(self.starts[-1])
 
-    def exchange_changes(self, values: np.ndarray, changed: np.ndarray, join: bool, comm: "Intracomm") -> None:
+    def exchange_changes(self, values: np.ndarray, changed: np.ndarray, join: bool, comm: MPI.Intracomm) -> None:
         """Tell the ranks that touch a node what its reader says of it, if that has changed; on the host. Collective.
 
         Parameters
@@ -62,7 +59,7 @@ class Neighbors:
             values[at[told[0]]] = told[1]
 
 
-def find_neighbors(edges: EdgeSlice, comm: "Intracomm", sources: np.ndarray | None = None) -> Neighbors:
+def find_neighbors(edges: EdgeSlice, comm: MPI.Intracomm, sources: np.ndarray | None = None) -> Neighbors:
     """Ask every reader for the nodes of its slice that this one points to; and for ``sources``. Collective."""
     build = backend(Build, edges.device)
     index = build.xp.zeros(2 * (-(-edges.num_nodes // 64)), np.uint64)
@@ -79,18 +76,10 @@ def find_neighbors(edges: EdgeSlice, comm: "Intracomm", sources: np.ndarray | No
     return Neighbors(index, starts, requested, edges.indptr.size - 1)
 
 
-def exchange_neighbors(neighbors: Neighbors, values: np.ndarray, bounds: np.ndarray, comm: "Intracomm") -> np.ndarray:
-    """Values of all neighbours, from the ranks that read them. Collective.
+def exchange_neighbors(neighbors: Neighbors, values: np.ndarray, bounds: np.ndarray, comm: MPI.Intracomm) -> np.ndarray:
+    """(neighbours,): values of all neighbours, of which each rank has those of its slice. Collective.
 
-    Parameters
-    ----------
-    values : (nodes of the slice,) any type
-    bounds : (ranks + 1,) int64
-        Rank r reads the nodes ``bounds[r] : bounds[r + 1]``.
-
-    Returns
-    -------
-    (neighbours,) of the same type
+    ``bounds`` are those of :class:`~cusp.input.edge_slice.EdgeSlice`.
     """
     table = xp_of(device_of(values)).empty(neighbors.size, values.dtype)
     exchange_block(neighbors, values, table, np.stack([bounds[:-1], bounds[1:]], axis=1), 0, comm)
@@ -98,7 +87,7 @@ def exchange_neighbors(neighbors: Neighbors, values: np.ndarray, bounds: np.ndar
 
 
 def exchange_block(
-    neighbors: Neighbors, values: np.ndarray, table: np.ndarray, blocks: np.ndarray, block: int, comm: "Intracomm"
+    neighbors: Neighbors, values: np.ndarray, table: np.ndarray, blocks: np.ndarray, block: int, comm: MPI.Intracomm
 ) -> None:
     """Send the values of one block of rows to the ranks that need them; store what arrives in ``table``. Collective.
 
@@ -112,7 +101,6 @@ def exchange_block(
         Changed in place.
     blocks : (ranks, blocks + 1) int64
         First node of each block of each rank's slice, global ids; the last entry ends the slice.
-    block : int
     """
     build = backend(Build, device_of(values))
     first = blocks[comm.rank, 0]
@@ -128,7 +116,7 @@ def exchange_block(
 
 
 def _tell(
-    values: np.ndarray, changed: np.ndarray, places: list[np.ndarray], comm: "Intracomm"
+    values: np.ndarray, changed: np.ndarray, places: list[np.ndarray], comm: MPI.Intracomm
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Of the places that concern each rank, which have changed, counted among them, and their values. Collective."""
     which = [np.flatnonzero(changed[at]) for at in places]
@@ -137,7 +125,7 @@ def _tell(
     return [(at, new.reshape(-1, width)) for at, new in zip(all_to_all(comm, which), told, strict=True)]
 
 
-def both_directions(edges: EdgeSlice, comm: "Intracomm") -> tuple[np.ndarray, np.ndarray]:
+def both_directions(edges: EdgeSlice, comm: MPI.Intracomm) -> tuple[np.ndarray, np.ndarray]:
     """Rows of the neighbours of each node of the slice along edges in both directions; on the host. Collective.
 
     Returns
@@ -147,30 +135,30 @@ def both_directions(edges: EdgeSlice, comm: "Intracomm") -> tuple[np.ndarray, np
     """
     if edges.symmetric:
         return edges.indptr, edges.targets
-    starts = _starts_of(edges.targets, edges.bounds)
-    ends = np.empty((edges.targets.size, 2), np.int64)
-    _sort_by_reader(edges.first_node, edges.indptr, edges.targets, edges.bounds, starts.copy(), ends)
-    arrived = all_to_all(comm, [piece.reshape(-1) for piece in pieces(ends, starts[1:])])
-    indptr = np.concatenate([[0], np.cumsum(np.diff(edges.indptr))])
-    for others in arrived:
-        indptr[1:] += np.cumsum(np.bincount(others[::2] - edges.first_node, minlength=indptr.size - 1))
-    both = np.empty(int(indptr[-1]), edges.targets.dtype)
-    free = indptr[:-1].copy()
-    _fill(edges.indptr, edges.targets, free, both)
-    for others in arrived:
-        _fill_sources(edges.first_node, others.reshape(-1, 2), free, both)
+    build, own, dtype = backend(Build, "cpu"), np.diff(edges.indptr), edges.targets.dtype
+    readers = np.searchsorted(edges.bounds[1:-1], edges.targets, side="right")
+    readers = readers.astype(np.uint8 if comm.size <= 256 else np.uint16)
+    counts = build.count_owners(readers, comm.size)
+    arrived = []
+    for ends in (edges.targets, np.repeat(np.arange(own.size) + edges.first_node, own).astype(dtype)):
+        grouped = np.empty(ends.size, dtype)
+        build.group_by_owner(ends, readers, counts, grouped)
+        arrived.append(all_to_all(comm, pieces(grouped, np.cumsum(counts))))
+    rows = [np.repeat(np.arange(own.size), own), *(ends.astype(np.int64) - edges.first_node for ends in arrived[0])]
+    indptr = np.zeros(own.size + 1, np.int64)
+    for some in rows:
+        indptr[1:] += np.bincount(some, minlength=own.size)
+    np.cumsum(indptr, out=indptr)
+    both, free = np.empty(int(indptr[-1]), dtype), indptr[:-1].copy()
+    for some, others in zip(rows, [edges.targets, *arrived[1]]):
+        _fill(some, others, free, both)
     return indptr, both
 
 
-def fetch_from_readers(gids: np.ndarray, bounds: np.ndarray, values: np.ndarray, comm: "Intracomm") -> np.ndarray:
-    """Values of any nodes, from the ranks that read them. Collective.
+def fetch_from_readers(gids: np.ndarray, bounds: np.ndarray, values: np.ndarray, comm: MPI.Intracomm) -> np.ndarray:
+    """(n,): values of any nodes, ``gids`` (n,) int64, which ascend, of which each rank has those of its slice.
 
-    Parameters
-    ----------
-    gids : (n,) int64, ascending
-    bounds : (ranks + 1,) int64
-        Rank r reads the nodes ``bounds[r] : bounds[r + 1]``.
-    values : (nodes of the slice,) any type
+    ``bounds`` are those of :class:`~cusp.input.edge_slice.EdgeSlice`. Collective.
     """
     build = backend(Build, device_of(values))
     requested = build.all_to_all(comm, pieces(gids, _places_of(bounds[1:], gids)))
@@ -178,7 +166,7 @@ def fetch_from_readers(gids: np.ndarray, bounds: np.ndarray, values: np.ndarray,
     return build.xp.concatenate(build.all_to_all(comm, [values[rows - first] for rows in requested]))
 
 
-def in_degrees_of(edges: EdgeSlice, comm: "Intracomm") -> np.ndarray:
+def in_degrees_of(edges: EdgeSlice, comm: MPI.Intracomm) -> np.ndarray:
     """(nodes of the slice,) int64: in-degrees, counted unless they have been read. Collective.
 
     While they are counted, each rank holds a number of 8 bytes for each node of the graph.
@@ -205,37 +193,7 @@ def _places_of(nodes: np.ndarray, ascending: Array) -> np.ndarray:
 
 
 @njit(cache=True, nogil=True)
-def _starts_of(targets, bounds):  # type: ignore[no-untyped-def]
-    """(ranks + 1,): how many edges lead to nodes of the ranks before each."""
-    starts = np.zeros(bounds.size, np.int64)
-    for target in targets:
-        starts[np.searchsorted(bounds, np.int64(target), side="right")] += 1
-    return np.cumsum(starts)
-
-
-@njit(cache=True, nogil=True)
-def _sort_by_reader(first, indptr, targets, bounds, free, ends):  # type: ignore[no-untyped-def]
-    """Target and source of every edge, by the reader of its target."""
-    for row in range(indptr.size - 1):
-        for e in range(indptr[row], indptr[row + 1]):
-            target = np.int64(targets[e])
-            rank = np.searchsorted(bounds, target, side="right") - 1
-            ends[free[rank], 0] = target
-            ends[free[rank], 1] = first + row
-            free[rank] += 1
-
-
-@njit(cache=True, nogil=True)
-def _fill(indptr, targets, free, both):  # type: ignore[no-untyped-def]
-    for row in range(indptr.size - 1):
-        for e in range(indptr[row], indptr[row + 1]):
-            both[free[row]] = targets[e]
-            free[row] += 1
-
-
-@njit(cache=True, nogil=True)
-def _fill_sources(first, ends, free, both):  # type: ignore[no-untyped-def]
-    for i in range(ends.shape[0]):
-        row = ends[i, 0] - first
-        both[free[row]] = ends[i, 1]
-        free[row] += 1
+def _fill(rows, others, free, both):  # type: ignore[no-untyped-def]
+    for i in range(rows.size):
+        both[free[rows[i]]] = others[i]
+        free[rows[i]] += 1

@@ -1,6 +1,6 @@
 """partition_graph(): read the graph, then the four phases of CuSP (Hoang et al., IPDPS 2019)."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cusp.allocate import allocate
 from cusp.assign_edges import assign_edges
@@ -17,10 +17,8 @@ from cusp.policies.compile_rules import CompiledPolicy, compile_policy
 from cusp.policies.policy import Policy
 from cusp.prepare_rules import prepare_rules
 from cusp.runtime.devices import move
+from cusp.runtime.mpi import MPI
 from cusp.runtime.timeline import Stopwatch
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
 
 ORDERS = ("degree", "natural")
 
@@ -28,7 +26,7 @@ ORDERS = ("degree", "natural")
 def partition_graph(
     graph: Any,
     policy: Policy | CompiledPolicy | str,
-    comm: "Intracomm",
+    comm: MPI.Intracomm,
     split: str = "edges",
     weights: bool = True,
     order: str = "degree",
@@ -105,7 +103,7 @@ def partition_graph(
 def partition_slice(
     edges: EdgeSlice,
     policy: Policy | CompiledPolicy,
-    comm: "Intracomm",
+    comm: MPI.Intracomm,
     order: str = "degree",
     csc: bool = False,
     watch: Stopwatch | None = None,
@@ -127,19 +125,16 @@ def partition_slice(
         masters = assign_masters(rules, comm)
     with watch("assign_edges"):
         owners = assign_edges(rules, masters, comm)
-    edges, masters, owners = (
-        edges.on(device),
-        masters.on(device),
-        move(owners, device),
-    )  # the rules may have run on the host
+    # the rules may have run on the host
+    edges, masters, owners = edges.on(device), masters.on(device), move(owners, device)
     with watch("allocate"):
         layout = allocate(edges, owners, comm)
     with watch("construct"):
-        arrivals = exchange_edges(edges, owners, layout, comm)
+        targets, weights = exchange_edges(edges, owners, layout, comm)
         edges = edges.without_edges()
         del rules, owners  # frees the memory of what was read
-        proxies = number_proxies(edges, arrivals, masters, layout, order, comm)
+        proxies = number_proxies(edges, targets, masters, layout, order, comm)
         del masters
-        part = construct(edges, arrivals, proxies, layout, order, comm)
-        del edges, arrivals, proxies
+        part = construct(edges, targets, weights, proxies, layout, order, comm)
+        del edges, targets, weights, proxies
         return part.with_csc().kept() if csc else part.kept()

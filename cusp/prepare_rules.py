@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,10 +19,7 @@ from cusp.policies.prop import Prop
 from cusp.policies.state import block_starts, combine_state, start_state
 from cusp.runtime.devices import move, xp_of
 from cusp.runtime.files import described as described_file
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
-
+from cusp.runtime.mpi import MPI
 
 REPEATED_ROWS = 251  # prime: a rule that counts its calls modulo the number of ranks says something else afterwards
 REPEATED_EDGES = 1 << 14
@@ -85,7 +82,7 @@ class PreparedRules:
 def prepare_rules(
     edges: EdgeSlice,
     compiled: CompiledPolicy,
-    comm: "Intracomm",
+    comm: MPI.Intracomm,
     bounds: np.ndarray | None = None,
     with_neighbors: bool = False,
 ) -> PreparedRules:
@@ -104,7 +101,7 @@ def prepare_rules(
 def gather_facts(
     edges: EdgeSlice,
     compiled: CompiledPolicy,
-    comm: "Intracomm",
+    comm: MPI.Intracomm,
     bounds: np.ndarray | None = None,
     with_neighbors: bool = False,
 ) -> PreparedRules:
@@ -112,8 +109,6 @@ def gather_facts(
 
     Parameters
     ----------
-    edges : EdgeSlice
-    compiled : CompiledPolicy
     bounds : (parts + 1,) int64, optional
         Blocks of nodes that the parts would read, if there are not as many parts as ranks.
     with_neighbors : bool
@@ -148,7 +143,7 @@ def gather_facts(
     return PreparedRules(compiled, edges, prop, neighbors)
 
 
-def with_threshold(rules: PreparedRules, limit: int | None, comm: "Intracomm") -> PreparedRules:
+def with_threshold(rules: PreparedRules, limit: int | None, comm: MPI.Intracomm) -> PreparedRules:
     """The same rules with a threshold for what rank 0 needs, if nobody gave one and that depends on it. Collective.
 
     It is a hundred times the mean degree of nodes with out-edges, counting edges in both directions; or, as HEP's from
@@ -176,7 +171,7 @@ def with_threshold(rules: PreparedRules, limit: int | None, comm: "Intracomm") -
     return replace(rules, prop=rules.prop.with_threshold(threshold))
 
 
-def memory_needed(rules: PreparedRules, thresholds: np.ndarray, comm: "Intracomm") -> tuple[np.ndarray, np.ndarray]:
+def memory_needed(rules: PreparedRules, thresholds: np.ndarray, comm: MPI.Intracomm) -> tuple[np.ndarray, np.ndarray]:
     """Bytes that rank 0 needs for the policy with each of some thresholds, and edges it collects. Collective."""
     policy = rules.compiled.policy
     assert policy.memory is not None
@@ -185,7 +180,7 @@ def memory_needed(rules: PreparedRules, thresholds: np.ndarray, comm: "Intracomm
     return comm.bcast((needed, edges))
 
 
-def _look_ahead(rules: PreparedRules, neighbors: Neighbors, comm: "Intracomm") -> Any:
+def _look_ahead(rules: PreparedRules, neighbors: Neighbors, comm: MPI.Intracomm) -> Any:
     """Let the policy visit every node, and finish; the state that it leaves. Collective."""
     policy = rules.compiled.policy
     state, before = start_state(policy.make_state, rules.prop, policy, comm)
@@ -200,7 +195,7 @@ def _look_ahead(rules: PreparedRules, neighbors: Neighbors, comm: "Intracomm") -
     return state
 
 
-def call_once(rules: PreparedRules, function: Callable | None, before: Any, comm: "Intracomm") -> Any:
+def call_once(rules: PreparedRules, function: Callable | None, before: Any, comm: MPI.Intracomm) -> Any:
     """Let a policy change its state on all ranks between phases; a copy of what it is then. Collective."""
     if function is None:
         return before
@@ -210,7 +205,7 @@ def call_once(rules: PreparedRules, function: Callable | None, before: Any, comm
     return combine_state(state, before, policy.combine, comm, rules.neighbors)
 
 
-def _facts_on_neighbors(edges: EdgeSlice, neighbors: Neighbors, uses: Uses, comm: "Intracomm") -> dict[str, Any]:
+def _facts_on_neighbors(edges: EdgeSlice, neighbors: Neighbors, uses: Uses, comm: MPI.Intracomm) -> dict[str, Any]:
     """What :class:`~cusp.policies.prop.Prop` gets to know of the neighbours. Collective."""
     xp = xp_of(edges.device)
     facts = {"num_neighbors": neighbors.size, "neighbor_index": neighbors.index}

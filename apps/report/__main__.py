@@ -17,7 +17,7 @@ from cusp.apps.report.page import page
 from cusp.apps.run.cli import add_transport_option
 from cusp.errors import OptionError, together
 from cusp.estimates.plot import pyplot_for
-from cusp.launch import Parser, description, parse_together, program, run_main
+from cusp.launch import parse_together, parser_for, run_main
 from cusp.output.whole_file import OutputError, check_targets, whole_file
 from cusp.program import report
 from cusp.program.cli import add_partition_options, add_watching, inputs_of, one_node
@@ -26,11 +26,7 @@ from cusp.runtime.mpi import MPI
 
 def make_parser() -> argparse.ArgumentParser:
     """The options."""
-    parser = Parser(
-        prog=program("cusp.apps.report"),
-        description=description(__doc__, "cusp.apps.report"),
-        formatter_class=argparse.RawTextHelpFormatter,
-    )
+    parser = parser_for("cusp.apps.report", __doc__)
     parser.add_argument("graph", help="graph file, folder of a saved partition, or any file that cusp convert takes")
     parser.add_argument("-o", "--output", required=True, metavar="FILE.html", help="the page")
     parser.add_argument(

@@ -2,18 +2,14 @@
 
 import importlib
 import socket
-from typing import TYPE_CHECKING
 
-from cusp.errors import together
+from cusp.errors import Intracomm, together
 from cusp.input.graph_file import GraphHeader
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
 
 NODE_BYTES = 64  # for each proxy: ids, offsets, degrees, and what a traversal keeps; at most all nodes are on a rank
 
 
-def limit_card(header: GraphHeader, device: str, limit: int | None, comm: "Intracomm") -> None:
+def limit_card(header: GraphHeader, device: str, limit: int | None, comm: Intracomm) -> None:
     """Prepare the GPU of this rank, if it has one, for a graph; ``limit`` as ``--memory-limit`` says. Collective.
 
     Raises

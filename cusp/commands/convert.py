@@ -6,7 +6,6 @@ Runs on any number of ranks; all take part in sorting and writing, and in readin
 import argparse
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cusp.convert.conversion import check_output, convert, request_of
 from cusp.convert.weights import WEIGHT_TYPES
@@ -15,9 +14,7 @@ from cusp.formats import FORMATS
 from cusp.launch import Parser, num_bytes, parse_together, program, run_main
 from cusp.output.tables import HDF5, TABLES, suffix_of
 from cusp.program.cli import add_foreign_options
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
+from cusp.runtime.mpi import MPI
 
 
 def _count(text: str) -> int:
@@ -66,7 +63,7 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def main(comm: "Intracomm", argv: list[str]) -> int:
+def main(comm: MPI.Intracomm, argv: list[str]) -> int:
     """Parse the command line and do what it says. Collective."""
     options = parse_together(comm, make_parser(), argv)
     if options.info:
@@ -90,7 +87,7 @@ def main(comm: "Intracomm", argv: list[str]) -> int:
     return 0
 
 
-def _print_info(comm: "Intracomm", options: argparse.Namespace) -> None:
+def _print_info(comm: MPI.Intracomm, options: argparse.Namespace) -> None:
     with together(comm):
         if comm.rank == 0:
             from cusp.commands.info import describe

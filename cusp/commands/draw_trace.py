@@ -10,7 +10,7 @@ Time in a nested span counts only for that span. Needs matplotlib.
 """
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from cusp.errors import InputError, together
 from cusp.estimates.plot import FAINT, INK, check_plot, pyplot_for, save_picture
-from cusp.launch import Parser, description, parse_together, program, run_main
+from cusp.launch import parse_together, parser_for, run_main
 from cusp.runtime.files import from_json, is_number, is_word, read_input
 from cusp.runtime.mpi import MPI
 from cusp.runtime.timeline import COMPILE, OPERATOR, PHASE, ROUND, SYNC, WAIT
@@ -50,11 +50,7 @@ class Band(NamedTuple):
 
 def make_parser() -> argparse.ArgumentParser:
     """The options."""
-    parser = Parser(
-        prog=program("cusp.commands.draw_trace"),
-        description=description(__doc__, "cusp.commands.draw_trace"),
-        formatter_class=argparse.RawTextHelpFormatter,
-    )
+    parser = parser_for("cusp.commands.draw_trace", __doc__)
     parser.add_argument("trace", help="a file written by --trace")
     parser.add_argument("-o", "--output", required=True, metavar="FILE.png", help="or .svg, .pdf")
     parser.add_argument("--phase", default="run", help="the phase to draw, the last of its name (default: %(default)s)")
@@ -136,44 +132,22 @@ def stretch(
 
 
 def band(events: Iterable[dict[str, Any]], rank: int, name: str, edges: np.ndarray) -> Band:
-    """What one rank does between the times ``edges``."""
-    spent: dict[str, list[tuple[float, float]]] = {kind: [] for kind in KINDS}
-    own = (event for event in events if event["ph"] == "X" and event["pid"] == rank and not event["tid"])
-    for kind, begin, end in innermost(event for event in own if event["cat"] != ROUND):
-        spent[kind].append((begin, end))
-    shares = np.array([covered(spans, edges) for spans in spent.values()]) / np.diff(edges)
-    other = list(KINDS).index(PHASE)
-    shares[other] += 1 - shares.sum(axis=0)  # the time between spans
+    """What one rank does between the times ``edges``: time is of the innermost span, and all in a wait is waiting."""
+    own = [event for event in events if event["ph"] == "X" and event["pid"] == rank and not event["tid"]]
+    own = sorted((event for event in own if event["cat"] != ROUND), key=lambda event: (event["ts"], -event["dur"]))
+    begins = np.array([event["ts"] for event in own], float)
+    ends = begins + [event["dur"] for event in own]
+    times = np.unique(np.concatenate([begins, ends, edges]))
+    places = zip(np.searchsorted(times, begins).tolist(), np.searchsorted(times, ends).tolist())
+    kinds, order = np.full(times.size - 1, -1), list(KINDS)
+    for event, (first, last) in zip(own, places):
+        if first < last and kinds[first] != order.index(WAIT):
+            kinds[first:last] = order.index(event["cat"])
+    spent = np.zeros((len(order), times.size))  # of each kind, before each of the times
+    np.cumsum(np.diff(times) * (kinds == np.arange(len(order))[:, None]), axis=1, out=spent[:, 1:])
+    shares = np.diff(spent[:, np.searchsorted(times, edges)]) / np.diff(edges)
+    shares[order.index(PHASE)] += 1 - shares.sum(axis=0)  # the time between spans
     return Band(name, np.clip(shares, 0, 1))
-
-
-def innermost(events: Iterable[dict[str, Any]]) -> Iterator[tuple[str, float, float]]:
-    """Kind, begin and end of the stretches in which no span inside of another ends or begins; waits count whole."""
-    open_spans: list[tuple[str, float]] = []  # kind and end, from the outermost on
-    at = 0.0
-    for event in [*sorted(events, key=lambda event: (event["ts"], -event["dur"])), None]:
-        begin = np.inf if event is None else event["ts"]
-        while open_spans and open_spans[-1][1] <= begin:
-            kind, end = open_spans.pop()
-            if end > at:
-                yield kind, at, end
-                at = end
-        if event is None:
-            return
-        if open_spans and begin > at:
-            yield open_spans[-1][0], at, begin
-        inside_wait = bool(open_spans) and open_spans[-1][0] == WAIT
-        open_spans.append((WAIT if inside_wait else event["cat"], begin + event["dur"]))
-        at = begin
-
-
-def covered(spans: list[tuple[float, float]], edges: np.ndarray) -> np.ndarray:
-    """How much of each column some spans take, which follow each other."""
-    if not spans:
-        return np.zeros(edges.size - 1)
-    times = np.array(spans)
-    before = np.concatenate([[0], np.cumsum(times[:, 1] - times[:, 0])])
-    return np.diff(np.interp(edges, times.ravel(), np.repeat(before, 2)[1:-1]))
 
 
 def draw(path: str, bands: list[Band], first: float, last: float, title: str) -> None:

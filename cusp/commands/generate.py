@@ -7,14 +7,10 @@ mpirun -n 2 cusp generate road --width 1000 --height 1000 --output road.h5
 import argparse
 import os
 import time
-from typing import TYPE_CHECKING
 
 from cusp.errors import together
-from cusp.launch import Parser, description, num_bytes, parse_together, program, run_main
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
-
+from cusp.launch import num_bytes, parse_together, parser_for, run_main
+from cusp.runtime.mpi import MPI
 
 # What each kind of graph takes: option -> (type, default or None if it must be given, help).
 _NODES = {"nodes": (int, None, "number of nodes")}
@@ -41,11 +37,7 @@ KINDS: dict[str, tuple[str, dict]] = {
 
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = Parser(
-        prog=program("cusp.commands.generate"),
-        description=description(__doc__, "cusp.commands.generate"),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = parser_for("cusp.commands.generate", __doc__)
     kinds = parser.add_subparsers(dest="kind", required=True, metavar="KIND")
     for kind, (summary, options) in KINDS.items():
         sub = kinds.add_parser(kind, help=summary, description=summary)
@@ -74,7 +66,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scratch", metavar="FOLDER", help="folder for scratch files (default: the system's)")
 
 
-def main(comm: "Intracomm", argv: list[str]) -> int:
+def main(comm: MPI.Intracomm, argv: list[str]) -> int:
     """Run the command line on all ranks; returns the exit code. Collective."""
     options = vars(parse_together(comm, make_parser(), argv))
     from cusp.convert.conversion import check_output, write_graph

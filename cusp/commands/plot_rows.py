@@ -19,7 +19,7 @@ from typing import Any
 
 from cusp.errors import InputError, OptionError, together
 from cusp.estimates.plot import FAINT, INK, MARKERS, check_plot, draw_sizes, pyplot_for, save_picture
-from cusp.launch import Parser, description, parse_together, program, run_main
+from cusp.launch import parse_together, parser_for, run_main
 from cusp.program import report
 from cusp.runtime.files import from_json, is_number, is_word, open_text
 from cusp.runtime.mpi import MPI
@@ -30,11 +30,7 @@ Series = dict[tuple, dict[int, float]]  # what was run -> by number of ranks, me
 
 def make_parser() -> argparse.ArgumentParser:
     """The options."""
-    parser = Parser(
-        prog=program("cusp.commands.plot_rows"),
-        description=description(__doc__, "cusp.commands.plot_rows"),
-        formatter_class=argparse.RawTextHelpFormatter,
-    )
+    parser = parser_for("cusp.commands.plot_rows", __doc__)
     parser.add_argument("rows", nargs="+", help="files written by --rows")
     parser.add_argument("-o", "--output", metavar="FILE.png", help="the picture; or .svg, .pdf")
     parser.add_argument("--app", help="only rows of this app")

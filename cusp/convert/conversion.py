@@ -16,10 +16,9 @@ from cusp.names.numbering import NameSlab, name_ids, names_of, number_names, sla
 from cusp.output.tables import HDF5, TABLES, check_suffix, suffix_of, write_columns
 from cusp.output.whole_file import check_target
 from cusp.runtime.files import check_unchanged, described, stamp
+from cusp.runtime.mpi import MPI
 
 if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
-
     from cusp.edge_lists.csr_builder import CsrBuilder
 
 SMALL = 1 << 30  # bytes of offsets that any file may ask for
@@ -36,17 +35,10 @@ class Request(Asked):
 
     Attributes
     ----------
-    input : str
-    format : str, optional
-    symmetrize, drop_loops, dedup : bool
-    nodes : int, optional
     weights : str
         ``keep``, ``none`` or ``LOW:HIGH``.
-    weight_type : str, optional
-    seed : int
     memory_limit : int, optional
         Bytes of one rank.
-    scratch : str, optional
     insist : bool
         Refuse a file without weights whose columns of numbers may be meant as such.
     dense : bool
@@ -87,7 +79,7 @@ def request_of(options: argparse.Namespace, **more: Any) -> Request:
 
 
 def convert(
-    comm: "Intracomm", request: Request, output: str, transpose: bool = False, notes: list[str] | None = None
+    comm: MPI.Intracomm, request: Request, output: str, transpose: bool = False, notes: list[str] | None = None
 ) -> tuple[int, int]:
     """Write a graph file, or a table of its edges; return the numbers of nodes and edges; add hints to ``notes``.
 
@@ -113,7 +105,7 @@ def check_output(output: str, transpose: bool) -> None:
 
 
 def write_graph(
-    builder: "CsrBuilder", comm: "Intracomm", output: str, transpose: bool = False, slab: NameSlab | None = None
+    builder: "CsrBuilder", comm: MPI.Intracomm, output: str, transpose: bool = False, slab: NameSlab | None = None
 ) -> tuple[int, int]:
     """Write a graph file, or by the suffix a table that :func:`convert` reads again; numbers of nodes and edges.
 
@@ -136,7 +128,7 @@ def hints_of(source: EdgeSource) -> list[str]:
     ]
 
 
-def read_slice(comm: "Intracomm", request: Request) -> NamedSlice:
+def read_slice(comm: MPI.Intracomm, request: Request) -> NamedSlice:
     """A file of any format in memory: this rank's slice of it. Collective.
 
     Raises
@@ -149,7 +141,7 @@ def read_slice(comm: "Intracomm", request: Request) -> NamedSlice:
     return NamedSlice(builder.build(names), names, source.notes, source.unused)
 
 
-def _read(comm: "Intracomm", request: Request) -> "tuple[CsrBuilder, EdgeSource, NameSlab | None]":
+def _read(comm: MPI.Intracomm, request: Request) -> "tuple[CsrBuilder, EdgeSource, NameSlab | None]":
     """Read all edges; again, if a guess from the first lines was wrong. Collective."""
     request = replace(request, real_weights=(request.weight_type or "").startswith("float"))
     while True:
@@ -162,7 +154,7 @@ def _read(comm: "Intracomm", request: Request) -> "tuple[CsrBuilder, EdgeSource,
             request = again
 
 
-def _fill_builder(comm: "Intracomm", request: Request) -> "tuple[CsrBuilder, EdgeSource, NameSlab | None]":
+def _fill_builder(comm: MPI.Intracomm, request: Request) -> "tuple[CsrBuilder, EdgeSource, NameSlab | None]":
     from cusp.edge_lists.csr_builder import CsrBuilder, memory_for_one  # takes time, which graph files save
 
     limit = request.memory_limit or memory_for_one()
@@ -209,7 +201,7 @@ def _fill_builder(comm: "Intracomm", request: Request) -> "tuple[CsrBuilder, Edg
     return builder, source, slab
 
 
-def _names(comm: "Intracomm", source: EdgeSource, builder: "CsrBuilder", ids: str) -> NameSlab | None:
+def _names(comm: MPI.Intracomm, source: EdgeSource, builder: "CsrBuilder", ids: str) -> NameSlab | None:
     """The names of nodes, if they have some: those that were read, by which nodes are now numbered. Collective."""
     if source.dictionary is not None:
         numbers, slab = number_names(source.dictionary.known(), comm)
@@ -221,7 +213,7 @@ def _names(comm: "Intracomm", source: EdgeSource, builder: "CsrBuilder", ids: st
 
 
 def _fill(
-    builder: "CsrBuilder", source: EdgeSource, weigh: Weigh, comm: "Intracomm", nodes: int | None, stated: int,
+    builder: "CsrBuilder", source: EdgeSource, weigh: Weigh, comm: MPI.Intracomm, nodes: int | None, stated: int,
     any_ids: bool,
 ) -> int:  # fmt: skip
     """Add this rank's share of the edges: ``nodes`` is the requested number, ``stated`` the file's guess.
@@ -240,7 +232,7 @@ def _fill(
         if nodes is None and not any_ids:
             _check_size(source, largest + 1)
         if source.reverse_stored:
-            from cusp.convert.symmetry import asymmetry
+            from cusp.edge_lists.csr_kernels import asymmetry
 
             unpaired += asymmetry(sources, targets, weights)
         weighed = weigh(sources, targets, weights)

@@ -3,7 +3,7 @@
 import os
 import zlib
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,11 +16,8 @@ from cusp.input.graph_file import GraphHeader, index_dtype
 from cusp.names.dictionary import Dictionary
 from cusp.names.names import ListedNames, Names
 from cusp.names.numbering import name_ids, names_of, number_names
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
-
-    from cusp.partition import Partition
+from cusp.partition import Partition
+from cusp.runtime.mpi import MPI
 
 
 @dataclass(frozen=True)
@@ -41,7 +38,7 @@ def is_path(graph: Any) -> bool:
     return isinstance(graph, (str, os.PathLike))
 
 
-def named_everywhere(graph: Any, comm: "Intracomm") -> bool:
+def named_everywhere(graph: Any, comm: MPI.Intracomm) -> bool:
     """Whether the ranks give the name of a file; GraphError on every rank if only some do. Collective."""
     names = comm.allgather(is_path(graph))
     if any(names) and not all(names):
@@ -66,7 +63,7 @@ class NamedSlice(NamedTuple):
 
 def named_slice(
     graph: Any,
-    comm: "Intracomm",
+    comm: MPI.Intracomm,
     *,
     num_nodes: int | None = None,
     symmetrize: bool = False,
@@ -171,7 +168,7 @@ def _content(edges: EdgeList, listed: list[Any] | None) -> int:
     return zlib.crc32(repr((sums, plain)).encode(errors="backslashreplace"))
 
 
-def _listed_names(names: list[Any] | None, comm: "Intracomm") -> Names | None:
+def _listed_names(names: list[Any] | None, comm: MPI.Intracomm) -> Names | None:
     """The names of the nodes 0, 1, 2 ..., if a rank has them. Collective."""
     known = comm.allgather(names is not None)
     if not all(known) and any(known):
@@ -179,7 +176,7 @@ def _listed_names(names: list[Any] | None, comm: "Intracomm") -> Names | None:
     return None if names is None else ListedNames(names)
 
 
-def header_of(name: str, graph: "EdgeSlice | Partition") -> GraphHeader:
+def header_of(name: str, graph: EdgeSlice | Partition) -> GraphHeader:
     """What the file of a graph would say."""
     weights = None if graph.weights is None else graph.weights.dtype
     index = index_dtype(graph.num_nodes)

@@ -32,7 +32,7 @@ def make_weigher(weights: str, weight_type: str | None, seed: int, source: EdgeS
     """
     requested = None if weight_type is None else np.dtype(weight_type)
     if ":" in weights:
-        from cusp.edge_lists.random_weights import WeightRule
+        from cusp.edge_lists.random_kernels import WeightRule
 
         rule = WeightRule.parse(weights)
         if source.dictionary is not None:

@@ -6,9 +6,8 @@ import numpy as np
 
 from cusp.edge_lists import csr_kernels
 from cusp.edge_lists.csr_plan import Plan, SortOptions, cell_shift, check_num_nodes, make_plan, num_cells
-from cusp.edge_lists.csr_rows import SortedBucket, collect_buckets, drop_buckets, write_buckets
 from cusp.edge_lists.csr_scatter import RecordStore, scatter
-from cusp.edge_lists.csr_sort import BucketSort
+from cusp.edge_lists.csr_sort import SortedBucket, sort_buckets, write_buckets
 from cusp.edge_lists.edge_store import Chunk, EdgeStore
 from cusp.edge_lists.spool import Budget, Spool
 from cusp.edge_lists.weight_codes import WEIGHT_TYPES
@@ -49,7 +48,6 @@ class CsrBuilder:
 
     Parameters
     ----------
-    comm : Intracomm
     num_nodes : int or None
         Number of nodes; None: the largest id of an edge plus one.
     weight_dtype : dtype or None
@@ -205,34 +203,34 @@ class CsrBuilder:
         _, num_edges = self._edge_range(buckets)
         bounds = plan.first_node[plan.first_bucket]
         first_node, last_node = bounds[comm.rank : comm.rank + 2].tolist()
-        count = sum(bucket.num_edges for bucket in buckets)
-        indptr = np.empty(last_node - first_node + 1, np.int64)
-        indices = np.empty(count, index_dtype(plan.num_nodes))
-        dtype = self._options.weight_dtype
-        weights = None if dtype is None else np.empty(count, dtype)
+        count, dtype = sum(bucket.num_edges for bucket in buckets), self._options.weight_dtype
+        rows = {
+            "indptr": np.zeros(last_node - first_node + 1, np.int64),
+            "indices": np.empty(count, index_dtype(plan.num_nodes)),
+        } | ({} if dtype is None else {"data": np.empty(count, dtype)})
+
+        def keep(name: str, first: int, values: np.ndarray) -> None:
+            rows[name][first : first + values.size] = values
+
         with together(comm):
-            collect_buckets(spool, buckets, indptr, indices, weights)
+            write_buckets(keep, [""], spool, buckets, first_node, 0)
         spool.close()
-        targets = as_bits(indices)
+        indptr, targets = rows["indptr"], as_bits(rows["indices"])
         unpaired = 0 if self._symmetric else int(asymmetry(first_node, indptr, targets))
         graph = (plan.num_nodes, num_edges, combine(comm.allgather(unpaired)) == 0)
-        return EdgeSlice(*graph, bounds, first_node, indptr, targets, weights, names=names)
+        return EdgeSlice(*graph, bounds, first_node, indptr, targets, rows.get("data"), names=names)
 
     def write(
         self, path: str | os.PathLike[str], transpose: bool = False, names: NameSlab | None = None
     ) -> tuple[int, int]:
         """Write the graph into a graph file, with the transpose in the group ``csc`` on request. Collective.
 
+        Returns the numbers of nodes and edges.
+
         Parameters
         ----------
-        path : str or path
-        transpose : bool
         names : NameSlab, optional
             What the nodes are called.
-
-        Returns
-        -------
-        (num_nodes, num_edges) : (int, int)
 
         Raises
         ------
@@ -253,14 +251,10 @@ class CsrBuilder:
         ) as writer:  # fmt: skip
             if names is not None:
                 names.write(writer)
-            self._write_group(writer, "", spool, buckets, first_edge)
+            self._write_rows(writer, ["", "csc/"] if transpose and not swap else [""], spool, buckets, first_edge)
             if swap:
-                drop_buckets(spool, buckets)
                 buckets = self._sorted_buckets(self._plan(swap=True), spool, swap=True)
-                first_edge, _ = self._edge_range(buckets)
-            if transpose:
-                self._write_group(writer, "csc/", spool, buckets, first_edge)
-            drop_buckets(spool, buckets)
+                self._write_rows(writer, ["csc/"], spool, buckets, self._edge_range(buckets)[0])
         spool.close()
         return plan.num_nodes, num_edges
 
@@ -299,7 +293,7 @@ class CsrBuilder:
         records = RecordStore(record_spool)
         rounds = self._comm.allreduce(self._edges.num_chunks, MPI.MAX)
         scatter(self._comm, plan, self._edges.chunks(swap, keep_edges), rounds, records)
-        buckets = BucketSort(plan, record_spool, spool).sort(self._comm, records)
+        buckets = sort_buckets(plan, records, spool, self._comm)
         record_spool.close()
         return buckets
 
@@ -308,11 +302,11 @@ class CsrBuilder:
         counts = self._comm.allgather(sum(bucket.num_edges for bucket in buckets))
         return sum(counts[: self._comm.rank]), sum(counts)
 
-    def _write_group(
-        self, writer: DatasetWriter, group: str, spool: Spool, buckets: list[SortedBucket], first_edge: int
+    def _write_rows(
+        self, writer: DatasetWriter, groups: list[str], spool: Spool, buckets: list[SortedBucket], first_edge: int
     ) -> None:
         """Write this rank's rows, and on rank 0 the head of ``indptr``. Collective."""
         with together(self._comm):
-            if self._comm.rank == 0:
+            for group in groups if self._comm.rank == 0 else ():
                 writer.write(group + "indptr", 0, np.zeros(1, np.int64))
-            write_buckets(writer, group, spool, buckets, first_edge)
+            write_buckets(writer.write, groups, spool, buckets, 0, first_edge)

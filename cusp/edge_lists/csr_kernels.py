@@ -1,4 +1,4 @@
-"""The loops of :mod:`cusp.edge_lists.csr_builder`: count edges, scatter them, split, sort and unpack buckets.
+"""Loops over edges before they are a CSR: count them, scatter them, sort and unpack buckets; their asymmetry.
 
 While it is sorted an edge is a *record*: one unsigned 64-bit key made of the source (relative to the first node
 of its bucket), the target and, if it fits, the code of the weight, from high to low bits::
@@ -11,9 +11,10 @@ are in a second array ``extra``, which is empty otherwise.
 
 import numpy as np
 
+from cusp.input.checksum import as_bits
+from cusp.kernels.bits import mix
 from cusp.runtime.compiled_code import njit
 
-FAN_BITS = 8  # a bucket that is too large is split into 256
 DIGIT_BITS = 11  # that one pass sorts by
 
 
@@ -60,25 +61,6 @@ def scatter(  # type: ignore[no-untyped-def]
             if turn == 1 or source == target or not symmetrize:
                 break
             source, target = target, source
-
-
-@njit(cache=True, nogil=True)
-def split(keys, extra, shift, starts, out_keys, out_extra):  # type: ignore[no-untyped-def]
-    """Group records by the bits ``shift`` to ``shift + FAN_BITS`` of their keys; fills ``starts`` (257,)."""
-    mask = np.uint64((1 << FAN_BITS) - 1)
-    starts[:] = 0
-    for i in range(keys.size):
-        starts[np.int64((keys[i] >> shift) & mask) + 1] += 1
-    for child in range(1 << FAN_BITS):
-        starts[child + 1] += starts[child]
-    free = starts[:-1].copy()
-    for i in range(keys.size):
-        group = np.int64((keys[i] >> shift) & mask)
-        at = free[group]
-        free[group] = at + 1
-        out_keys[at] = keys[i]
-        if extra.size:
-            out_extra[at] = extra[i]
 
 
 @njit(cache=True, nogil=True)
@@ -136,3 +118,24 @@ def unpack(keys, extra, bits, dedup, degrees, indices, codes):  # type: ignore[n
             codes[count] = extra[i] if extra.size else keys[i] & code_mask
         count += 1
     return count
+
+
+@njit(cache=True, nogil=True)
+def _asymmetry(sources, targets, weights):  # type: ignore[no-untyped-def]
+    first, second = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD1342543DE82EF95)
+    total = np.uint64(0)
+    for i in range(sources.size):
+        u, v = np.uint64(sources[i]), np.uint64(targets[i])
+        weight = mix(np.uint64(weights[i]) + first) if weights.size > 0 else np.uint64(0)
+        total += mix(u * first + v * second + weight) - mix(v * first + u * second + weight)
+    return total
+
+
+def asymmetry(sources: np.ndarray, targets: np.ndarray, weights: np.ndarray | None) -> int:
+    """Sum over some edges of ``hash(edge) - hash(its reverse)``, mod 2**64.
+
+    Over all edges of a graph it is 0 if each edge has its reverse, of the same weight, the same number
+    of times; if not, it is 0 with a probability of about 2**-64.
+    """
+    bits = np.empty(0, np.int64) if weights is None else as_bits(np.ascontiguousarray(weights)).astype(np.int64)
+    return int(_asymmetry(sources.astype(np.int64), targets.astype(np.int64), bits))

@@ -102,11 +102,8 @@ def make_plan(
 
     Parameters
     ----------
-    options : SortOptions
-    num_nodes : int
     records : (cells,) int64
         Number of records of each cell, over all ranks.
-    num_ranks : int
     codes : (int, int) or None
         Smallest and largest code of a weight; None without weights.
     """

@@ -7,7 +7,6 @@ pieces from all of them.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,10 +16,8 @@ from cusp.edge_lists.edge_store import Chunk
 from cusp.edge_lists.spool import Spool, Stored
 from cusp.errors import together
 from cusp.runtime.exchange import all_to_all, pieces
+from cusp.runtime.mpi import MPI
 from cusp.runtime.threads import ordered_map
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
 
 NO_CODES = np.empty(0, np.uint64)
 
@@ -39,14 +36,14 @@ class RecordStore:
     """Records in a spool, grouped by bucket."""
 
     def __init__(self, spool: Spool) -> None:
-        self._spool = spool
+        self.spool = spool
         self._stored: list[tuple[Stored, Stored | None, np.ndarray]] = []
 
     def add(self, keys: np.ndarray, extra: np.ndarray, counts: np.ndarray) -> None:
         """Keep records, of which each bucket has so many, in order. ``extra`` may be empty."""
         if keys.size:
-            codes = self._spool.put(extra) if extra.size else None
-            self._stored.append((self._spool.put(keys), codes, np.concatenate([[0], np.cumsum(counts)])))
+            codes = self.spool.put(extra) if extra.size else None
+            self._stored.append((self.spool.put(keys), codes, np.concatenate([[0], np.cumsum(counts)])))
 
     def pieces(self, bucket: int) -> list[Piece]:
         """Where the records of a bucket are."""
@@ -55,7 +52,7 @@ class RecordStore:
 
     def load(self, pieces: list[Piece]) -> tuple[np.ndarray, np.ndarray]:
         """A new array of the keys of at least one piece, and one of their extra codes."""
-        get = self._spool.get
+        get = self.spool.get
         keys = np.concatenate([get(piece.keys, piece.first, piece.last) for piece in pieces])
         extra = [get(piece.extra, piece.first, piece.last) for piece in pieces if piece.extra is not None]
         return keys, np.concatenate(extra) if extra else NO_CODES
@@ -63,17 +60,15 @@ class RecordStore:
     def clear(self) -> None:
         """Drop all records."""
         for keys, extra, _ in self._stored:
-            self._spool.drop(keys, extra)
+            self.spool.drop(keys, extra)
         self._stored.clear()
 
 
-def scatter(comm: "Intracomm", plan: Plan, chunks: Iterable[Chunk], rounds: int, records: RecordStore) -> None:
+def scatter(comm: MPI.Intracomm, plan: Plan, chunks: Iterable[Chunk], rounds: int, records: RecordStore) -> None:
     """Pack the edges of ``chunks`` and send them to the ranks that sort them. Collective.
 
     Parameters
     ----------
-    comm : Intracomm
-    plan : Plan
     chunks : iterable of Chunk
         Of this rank.
     rounds : int

@@ -1,7 +1,7 @@
 """Graphs made by rule, random or regular: the same on any number of ranks."""
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy as np
 from cusp.edge_lists import random_kernels
 from cusp.edge_lists.csr_builder import CsrBuilder
 from cusp.edge_lists.csr_plan import MAX_NODES
-from cusp.edge_lists.random_weights import MAX_SPAN, WeightRule, require
+from cusp.edge_lists.random_kernels import MAX_SPAN, WeightRule, require
 from cusp.errors import OptionError, together
 from cusp.input.edge_slice import EdgeSlice
 from cusp.input.graph_file import index_dtype
@@ -105,38 +105,31 @@ def grid(seed: int, width: int, height: int) -> EdgeStream:
     return road(seed, width, height, keep=1.0)
 
 
-def star(seed: int, nodes: int) -> EdgeStream:
-    """Edges from node 0 to all others; the seed does not matter."""
-    return _regular(nodes, nodes - 1, lambda number: (np.zeros_like(number), number + 1))
+def _regular(size: Callable[[int], int], ends: Callable[[np.ndarray, int], Edges]) -> Callable[..., EdgeStream]:
+    """A graph of some nodes by the number of its edges and the ends of those of given numbers."""
+
+    def stream(seed: int, nodes: int) -> EdgeStream:
+        require(nodes >= 1, f"nodes is {nodes}, but must be at least 1")
+        return EdgeStream(nodes, size(nodes), lambda first, last: ends(np.arange(first, last), nodes))
+
+    return stream
 
 
-def path(seed: int, nodes: int) -> EdgeStream:
-    """Edges from each node to the next; the seed does not matter."""
-    return _regular(nodes, nodes - 1, lambda number: (number, number + 1))
+def _to_every_other(number: np.ndarray, nodes: int) -> Edges:
+    source, target = number // (nodes - 1), number % (nodes - 1)
+    return source, target + (target >= source)
 
 
-def cycle(seed: int, nodes: int) -> EdgeStream:
-    """Edges from each node to the next and from the last to the first; the seed does not matter."""
-    return _regular(nodes, nodes, lambda number: (number, (number + 1) % nodes))
-
-
-def complete(seed: int, nodes: int) -> EdgeStream:
-    """Edges from each node to every other; the seed does not matter."""
-
-    def edges(number: np.ndarray) -> Edges:
-        source, target = number // (nodes - 1), number % (nodes - 1)
-        return source, target + (target >= source)
-
-    return _regular(nodes, nodes * (nodes - 1), edges)
-
-
-def tree(seed: int, nodes: int) -> EdgeStream:
-    """The binary tree whose node v has the children 2 v + 1 and 2 v + 2; the seed does not matter."""
-    return _regular(nodes, nodes - 1, lambda number: (number // 2, number + 1))
-
-
-STREAMS: dict[str, Callable[..., EdgeStream]] = {
-    function.__name__: function for function in (rmat, uniform, road, grid, star, path, cycle, complete, tree)
+STREAMS: dict[str, Callable[..., EdgeStream]] = {  # the seed does not matter from ``grid`` on
+    "rmat": rmat,
+    "uniform": uniform,
+    "road": road,
+    "grid": grid,
+    "star": _regular(lambda nodes: nodes - 1, lambda number, nodes: (np.zeros_like(number), number + 1)),
+    "path": _regular(lambda nodes: nodes - 1, lambda number, nodes: (number, number + 1)),
+    "cycle": _regular(lambda nodes: nodes, lambda number, nodes: (number, (number + 1) % nodes)),
+    "complete": _regular(lambda nodes: nodes * (nodes - 1), _to_every_other),
+    "tree": _regular(lambda nodes: nodes - 1, lambda number, nodes: (number // 2, number + 1)),  # v: 2 v + 1, 2 v + 2
 }
 
 
@@ -162,7 +155,6 @@ def generate(
     ----------
     kind : str
         A name in ``STREAMS``: the function that takes the ``parameters``.
-    comm : Intracomm
     seed : int
         Of all random choices, including the weights.
     weights : str or None
@@ -200,7 +192,7 @@ def generate(
         return sources, targets, None if rule is None else rule.weights(sources, targets, seed)
 
     with together(comm):
-        for batch in ordered_map(make, _batches_of(stream.size, comm)):
+        for batch in ordered_map(make, range(comm.rank * BATCH, stream.size, comm.size * BATCH)):
             builder.add(*batch)
     return builder
 
@@ -210,20 +202,9 @@ def rmat_slice(comm: MPI.Intracomm, scale: int, seed: int = 1, weights: str | No
 
     See :func:`rmat` and, for the weights and errors, :func:`generate`.
     """
-    builder = generate(
+    return generate(
         "rmat", comm, seed=seed, weights=weights, symmetrize=True, drop_loops=True, dedup=True, scale=scale
-    )
-    return builder.build()
-
-
-def _batches_of(size: int, comm: MPI.Intracomm) -> Iterator[int]:
-    """First edge numbers of this rank's batches: every ``comm.size``-th."""
-    yield from range(comm.rank * BATCH, size, comm.size * BATCH)
-
-
-def _regular(nodes: int, size: int, edges: Callable[[np.ndarray], Edges]) -> EdgeStream:
-    require(nodes >= 1, f"nodes is {nodes}, but must be at least 1")
-    return EdgeStream(nodes, size, lambda first, last: edges(np.arange(first, last)))
+    ).build()
 
 
 def _two_arrays(size: int, num_nodes: int) -> Edges:

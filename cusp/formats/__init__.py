@@ -1,14 +1,4 @@
-"""Readers of graph files: :func:`open_edges` recognises the format and streams the edges.
-
-One file per family::
-
-    edge_list.py     SNAP, KONECT, GAP .el/.wel            headed_text.py   MatrixMarket, DIMACS, PACE
-    metis.py         METIS .graph                          binary.py        Galois .gr, GAP .sg/.wsg
-    arrays.py        raw pairs, .npy, .npz                 tables.py        CSV, TSV, Parquet, Feather
-    hdf5.py          our own graph files                   from_networkx.py what NetworkX reads
-    in_memory.py     graphs in memory, as arrays of edges  columns.py       columns of tables, in files and memory
-    source.py        EdgeSource, the interface of them all text.py          what text formats share: blocks of lines
-"""
+"""Readers of graph files, one file per family: :func:`open_edges` recognises the format and streams the edges."""
 
 import os
 import struct
@@ -43,8 +33,8 @@ FORMATS: dict[str, tuple[str, str, tuple[str, ...], str]] = {
     "pairs64": ("arrays", "open_pairs", (), "raw little-endian int64 pairs"),
     "csv": ("tables", "open_csv", (".csv",), "table with a header line; separated by , ; or tabs"),
     "tsv": ("tables", "open_csv", (".tsv",), "tab-separated table with a header line"),
-    "parquet": ("tables", "open_parquet", (".parquet", ".pq"), "Parquet table"),
-    "feather": ("tables", "open_feather", (".feather", ".arrow", ".ipc"), "Arrow table in a file (Feather 2)"),
+    "parquet": ("tables", "open_arrow", (".parquet", ".pq"), "Parquet table"),
+    "feather": ("tables", "open_arrow", (".feather", ".arrow", ".ipc"), "Arrow table in a file (Feather 2)"),
     "graphml": ("from_networkx", "open_with_networkx", (".graphml",), "GraphML, with NetworkX"),
     "gexf": ("from_networkx", "open_with_networkx", (".gexf",), "GEXF, with NetworkX"),
     "gml": ("from_networkx", "open_with_networkx", (".gml",), "GML, with NetworkX"),
@@ -69,7 +59,6 @@ def open_edges(path: str | Path, format: str | None = None, asked: Asked = AS_IT
         May be packed with gzip.
     format : str, optional
         A key of FORMATS; recognised by content and extension if left out.
-    asked : Asked, optional
 
     Raises
     ------

@@ -26,7 +26,6 @@ class ColumnSource(EdgeSource):
     columns: tuple[np.ndarray, ...] = field(default=(), repr=False)
 
     def read(self, rank: int, size: int) -> Iterator[Chunk]:
-        """See :meth:`EdgeSource.read`."""
         begin, last = share(self.stored_edges or 0, rank, size)
         for first in range(begin, last, CHUNK_EDGES):
             part = slice(first, min(first + CHUNK_EDGES, last))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from cusp.errors import GraphFileError
+from cusp.formats.binary import open_binary
 from cusp.formats.in_memory import EdgeList, GraphError, edge_list_of
 from cusp.formats.source import Asked, Chunk, EdgeSource, is_gzip, share
 from cusp.input.hdf5 import explained
@@ -55,7 +56,7 @@ def open_with_networkx(path: Path, format: str, asked: Asked) -> EdgeSource:
         raise GraphFileError(f"{path}: NetworkX reads {format}, and is not installed: pip install networkx") from None
     with explained(path, f"the {format} file"):
         packed = is_gzip(path) and path.suffix != ".gz"  # NetworkX goes by the name
-        graph = _READERS[format](nx, _unpacked(path) if packed else path)
+        graph = _READERS[format](nx, open_binary(path) if packed else path)
     try:
         edges = edge_list_of(graph, columns=asked.columns and [name for name in asked.columns if name])
     except GraphError as error:
@@ -69,9 +70,3 @@ def open_with_networkx(path: Path, format: str, asked: Asked) -> EdgeSource:
         source.weight_dtype = np.dtype(np.float64)
     source.unused = edges.unused
     return source
-
-
-def _unpacked(path: Path) -> Any:
-    from cusp.formats.binary import open_binary
-
-    return open_binary(path)

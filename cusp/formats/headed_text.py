@@ -54,20 +54,8 @@ def open_matrix_market(path: Path, format: str, asked: Asked) -> EdgeSource:
     sizes = whole_numbers(path, words, "'rows columns entries' after the comments")
     if len(sizes) != 3 or sizes[0] != sizes[1]:
         raise GraphFileError(f"{path}: a graph is a square matrix, this header says {' '.join(words)!r}")
-    dtypes = {"integer": np.float64 if asked.real_weights else np.int64, "real": np.float64}
-    return LineSource(
-        path,
-        format,
-        num_nodes=sizes[0],
-        stored_edges=sizes[2],
-        weight_dtype=None if field == "pattern" else np.dtype(dtypes[field]),
-        symmetric=symmetry == "symmetric",
-        comments=b"%",
-        columns=2 if field == "pattern" else 3,
-        which=(0, 1, -1 if field == "pattern" else 2),
-        base=1,
-        start=start,
-    )
+    dtype = {"pattern": None, "integer": np.float64 if asked.real_weights else np.int64, "real": np.float64}[field]
+    return _lines(path, format, sizes[0], sizes[2], dtype, symmetry == "symmetric", start, b"%")
 
 
 # Problem line -> (letter of an edge line, weighted, undirected)
@@ -94,17 +82,16 @@ def open_problem(path: Path, format: str, asked: Asked) -> EdgeSource:
         raise GraphFileError(f"{path}: expected 'p {kinds} nodes edges', found {' '.join(words)!r}")
     nodes, edges = whole_numbers(path, words[2:], "'p KIND nodes edges'")
     letter, weighted, undirected = PROBLEMS[words[1]]
+    dtype = (np.float64 if asked.real_weights else np.int64) if weighted else None
+    return _lines(path, format, nodes, edges, dtype, undirected, start, b"c", letter)
+
+
+def _lines(
+    path: Path, format: str, nodes: int, edges: int, dtype: type | None, symmetric: bool, start: int, comments: bytes,
+    letter: bytes = b"",
+) -> LineSource:  # fmt: skip
     return LineSource(
-        path,
-        format,
-        num_nodes=nodes,
-        stored_edges=edges,
-        weight_dtype=np.dtype(np.float64 if asked.real_weights else np.int64) if weighted else None,
-        symmetric=undirected,
-        letter=letter,
-        comments=b"c",
-        columns=3 if weighted else 2,
-        which=(0, 1, 2 if weighted else -1),
-        base=1,
-        start=start,
-    )
+        path, format, num_nodes=nodes, stored_edges=edges, weight_dtype=None if dtype is None else np.dtype(dtype),
+        symmetric=symmetric, letter=letter, comments=comments, columns=3 if dtype else 2,
+        which=(0, 1, 2 if dtype else -1), base=1, start=start,
+    )  # fmt: skip

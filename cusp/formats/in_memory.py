@@ -189,13 +189,9 @@ def _table_edges(graph: Any, names: list[Any], columns: list[str] | None, ids: s
     edges = _edges_of(chosen, [graph[by_text[name]] for name in chosen], ids)
     if columns or len(chosen) > 2:
         return edges
-    others = [name for name in by_text if name not in chosen and _holds_numbers(graph[by_text[name]])]
+    numbers = (name for name, column in by_text.items() if np.asarray(graph[column][:1]).dtype.kind in "iuf")
+    others = [name for name in numbers if name not in chosen]
     return replace(edges, unused=[",".join((*chosen, name)) for name in others])
-
-
-def _holds_numbers(column: Any) -> bool:
-    """Whether a column of any kind of table holds numbers."""
-    return np.asarray(column[:1]).dtype.kind in "iuf"
 
 
 def _edges_of(names: tuple[str, ...], columns: list[Any], ids: str) -> EdgeList:
@@ -212,17 +208,16 @@ def _edges_of(names: tuple[str, ...], columns: list[Any], ids: str) -> EdgeList:
     from cusp.formats.source import WideIdsError
 
     try:
-        return _arrow_edges(
-            names, [_arrow_of(name, ids_of, ids) for name, ids_of in zip(names, columns[:2])], weights, ids
-        )
+        return _arrow_edges(names, columns[:2], weights, ids)
     except WideIdsError:
         texts = [[str(name) for name in np.asarray(column).tolist()] for column in columns[:2]]
-        return _arrow_edges(names, [_arrow_of(name, ids_of, ids) for name, ids_of in zip(names, texts)], weights, ids)
+        return _arrow_edges(names, texts, weights, ids)
 
 
-def _arrow_edges(names: tuple[str, ...], ends: list[Any], weights: np.ndarray | None, ids: str) -> EdgeList:
+def _arrow_edges(names: tuple[str, ...], columns: list[Any], weights: np.ndarray | None, ids: str) -> EdgeList:
     from cusp.formats.columns import edges_of, has_names, is_numeric
 
+    ends = [_arrow_of(name, column, ids) for name, column in zip(names, columns)]
     if len(ends[0]) != len(ends[1]):
         raise GraphError(f"there are {len(ends[0]):,} sources, but {len(ends[1]):,} targets")
     kinds = [end.type for end in ends]

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from io import TextIOWrapper
 from itertools import islice
@@ -56,7 +56,6 @@ class TableSource(EdgeSource):
         return None
 
     def chunks(self, rank: int = 0, size: int = 1) -> Iterator[Chunk]:
-        """See :meth:`EdgeSource.chunks`."""
         for batch in ahead(partial(self.batches, rank, size)):
             self.edges_read += len(batch)
             for first in range(0, len(batch), CHUNK_EDGES):
@@ -111,7 +110,6 @@ class CsvSource(TableSource):
         return csv.open_csv(file, read, parse, convert)
 
     def batches(self, rank: int, size: int) -> Iterator[Any]:
-        """See :meth:`TableSource.batches`."""
         if rank > 0:
             return
         raw = [self.headings[name] for name in self.columns]
@@ -135,7 +133,6 @@ class CsvSource(TableSource):
             raise kind((kind is GraphFileError and self.first_wrong()) or str(error)) from None
 
     def first_wrong(self) -> str | None:
-        """See :meth:`TableSource.first_wrong`."""
         with (
             suppress(csv_rows.Error),
             readable(self.path) as file,
@@ -180,14 +177,9 @@ def open_csv(path: Path, format: str, asked: Asked) -> EdgeSource:
     separator = "\t" if format == "tsv" else max(",;\t|", key=lambda sign: line.count(sign.encode()))
     source = CsvSource(path, format, encoding=encoding, comments=comments, separator=separator)
     with source.by_line():
-        kinds: dict[str, Any] = {}
-        for point in ".," if separator == ";" else ".":  # as spreadsheets write where numbers are 1,5
-            source.point, before = point, sum(map(is_numeric, kinds.values()))
-            schema = source.reader().schema
-            found = _columns_of(path, schema)
-            if sum(map(is_numeric, found.values())) > before or not kinds:
-                kinds, best = found, point
-        source.point = best
+        points = ".," if separator == ";" else "."  # as spreadsheets write where numbers are 1,5
+        found = {point: _columns_of(path, replace(source, point=point).reader().schema) for point in points}
+        source.point, kinds = max(found.items(), key=lambda each: sum(map(is_numeric, each[1].values())))
         source.headings = {name.strip(): name for name in kinds}
         kinds = {name.strip(): kind for name, kind in kinds.items()}
         named = None if asked.ids == "auto" else asked.ids == "names"
@@ -221,48 +213,33 @@ def _looks_named(source: CsvSource, ends: tuple[str, ...], kinds: dict[str, Any]
     return not all(compute.all(each).as_py() for each in numbers) or any(compute.any(each).as_py() for each in wide)
 
 
-class ParquetSource(TableSource):
-    """Parquet; the ranks share its row groups."""
+class ArrowSource(TableSource):
+    """Parquet, whose row groups the ranks share; or a file that Arrow wrote, such as Feather 2: its record batches."""
 
     def batches(self, rank: int, size: int) -> Iterator[Any]:
-        """See :meth:`TableSource.batches`."""
         with explained(self.path, "the table"):
-            file = parquet.ParquetFile(open_binary(self.path))
-            groups = list(range(rank, file.num_row_groups, size))
-            yield from file.iter_batches(CHUNK_EDGES, groups, list(self.columns), use_threads=False)
+            file, columns = _open_arrow(self.path, self.format), list(self.columns)
+            if self.format == "parquet":
+                groups = list(range(rank, file.num_row_groups, size))
+                yield from file.iter_batches(CHUNK_EDGES, groups, columns, use_threads=False)
+            else:
+                yield from (file.get_batch(at).select(columns) for at in range(rank, file.num_record_batches, size))
 
 
-def open_parquet(path: Path, format: str, asked: Asked) -> EdgeSource:
-    """Open a Parquet table."""
-    with explained(path, "the Parquet table"):
-        file = parquet.ParquetFile(open_binary(path))
-        schema, num_rows = file.schema_arrow, file.metadata.num_rows
-    source = ParquetSource(path, format, stored_edges=num_rows)
+def open_arrow(path: Path, format: str, asked: Asked) -> EdgeSource:
+    """Open a table that knows the types of its columns."""
+    with explained(path, f"the {'Parquet' if format == 'parquet' else 'Arrow'} table"):
+        file = _open_arrow(path, format)
+        schema = file.schema_arrow if format == "parquet" else file.schema
+        num_rows = file.metadata.num_rows if format == "parquet" else None
+    source = ArrowSource(path, format, stored_edges=num_rows)
     source.choose(asked, _columns_of(path, schema))
     return source
 
 
-class FeatherSource(TableSource):
-    """An Arrow file; the ranks share its record batches."""
-
-    def batches(self, rank: int, size: int) -> Iterator[Any]:
-        """See :meth:`TableSource.batches`."""
-        with explained(self.path, "the table"):
-            file = _open_arrow(self.path)
-            for place in range(rank, file.num_record_batches, size):
-                yield file.get_batch(place).select(list(self.columns))
-
-
-def open_feather(path: Path, format: str, asked: Asked) -> EdgeSource:
-    """Open a table that Arrow wrote into a file, such as Feather 2."""
-    with explained(path, "the Arrow table"):
-        schema = _open_arrow(path).schema
-    source = FeatherSource(path, format)
-    source.choose(asked, _columns_of(path, schema))
-    return source
-
-
-def _open_arrow(path: Path) -> Any:
+def _open_arrow(path: Path, format: str) -> Any:
+    if format == "parquet":
+        return parquet.ParquetFile(open_binary(path))
     return ipc.open_file(open_binary(path) if is_gzip(path) else pyarrow.memory_map(str(path)))
 
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+import h5py
 import numpy as np
 
-from cusp.errors import GraphFileError, check_same, together
+from cusp.errors import GraphFileError, Intracomm, check_same, together
 from cusp.input.checksum import as_bits, combine
 from cusp.input.graph_file import GraphHeader, read_header
 from cusp.input.hdf5 import open_hdf5, stored_checksum
@@ -21,9 +22,6 @@ from cusp.runtime.files import check_unchanged, described
 from cusp.runtime.storage import IN_MEMORY, Storage, memory_of, storage_for
 
 if TYPE_CHECKING:
-    import h5py
-    from mpi4py.MPI import Intracomm
-
     from cusp.names.names import Names
 
 
@@ -87,7 +85,7 @@ class EdgeSlice:
 
 def read_slice(
     path: str,
-    comm: "Intracomm",
+    comm: Intracomm,
     split: str = "edges",
     weights: bool = True,
     in_degrees: bool = False,
@@ -99,8 +97,6 @@ def read_slice(
 
     Parameters
     ----------
-    path : str
-    comm : Intracomm
     split : str
         How nodes are shared out: ``edges`` (equal numbers of edges), ``nodes`` (of nodes), ``weighted`` (a node
         weighs as much as the edges that a node has on average) or ``A:B`` (a node weighs A, an edge B), as CuSP's
@@ -157,7 +153,7 @@ def read_slice(
 
 
 def _read_indptr(
-    file: "h5py.File", header: GraphHeader, first: int, last: int, device: str, at_end: bool, name: str
+    file: h5py.File, header: GraphHeader, first: int, last: int, device: str, at_end: bool, name: str
 ) -> tuple[np.ndarray, dict[str, int]]:
     """Entries ``first`` to ``last`` (inclusive), and the checksum of those that no other rank includes."""
     reader = backend(Read, device)
@@ -173,7 +169,7 @@ def _read_indptr(
 
 
 def _read_targets(
-    file: "h5py.File", header: GraphHeader, begin: int, first: int, indptr: np.ndarray, storage: Storage
+    file: h5py.File, header: GraphHeader, begin: int, first: int, indptr: np.ndarray, storage: Storage
 ) -> tuple[np.ndarray, int, dict[str, int]]:
     """Targets of the rows from node ``first`` and edge ``begin`` on, their asymmetry, and their checksum."""
     most = min(header.num_nodes - 1, np.iinfo(header.index_dtype).max)  # the bits of a negative number are above
@@ -184,7 +180,7 @@ def _read_targets(
 
 
 def _read_weights(
-    file: "h5py.File", header: GraphHeader, begin: int, end: int, storage: Storage, wanted: bool
+    file: h5py.File, header: GraphHeader, begin: int, end: int, storage: Storage, wanted: bool
 ) -> tuple[np.ndarray | None, dict[str, int]]:
     """Weights of the edges ``begin`` to ``end`` (exclusive), if wanted and there are any, and their checksum."""
     if not wanted or header.weight_dtype is None:
@@ -210,7 +206,7 @@ def _check_weights(header: GraphHeader, chunk: np.ndarray, begin: int) -> None:
         raise GraphFileError(f"{header.path}: /data[{begin + at:,}] is not a number (NaN)")
 
 
-def _check_sums(file: "h5py.File", path: str, sums: dict[str, int], comm: "Intracomm") -> None:
+def _check_sums(file: h5py.File, path: str, sums: dict[str, int], comm: Intracomm) -> None:
     with together(comm):
         stored = {name: stored_checksum(path, file[name]) for name in sums}
     for name, part in sums.items():
@@ -226,7 +222,7 @@ def compare_sums(path: str, name: str, stored: int | None, actual: int) -> None:
         )
 
 
-def _check_symmetric(path: str, comm: "Intracomm", unpaired: int) -> None:
+def _check_symmetric(path: str, comm: Intracomm, unpaired: int) -> None:
     if combine(comm.allgather(unpaired)) != 0:
         raise GraphFileError(
             f"{path}: the attribute 'symmetric' is set, but the file does not have every edge in both directions; "

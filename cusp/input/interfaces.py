@@ -3,24 +3,22 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
+import h5py
+import numpy as np
+
 from cusp.runtime.devices import Array
-
-if TYPE_CHECKING:
-    import h5py
-    import numpy as np
-
-    from cusp.runtime.storage import Storage
+from cusp.runtime.storage import Storage
 
 
 class Read(Protocol):
     """Reads a rank's slice into the memory of its device, and checks it there."""
 
-    def read_offsets(self, dataset: "h5py.Dataset", begin: int, end: int) -> Array:
+    def read_offsets(self, dataset: h5py.Dataset, begin: int, end: int) -> Array:
         """Entries ``begin`` to ``end - 1`` as int64."""
 
     def read_checked(
-        self, dataset: "h5py.Dataset", begin: int, end: int, storage: "Storage",
-        check: "Callable[[np.ndarray, int], None]", most: int | None,
+        self, dataset: h5py.Dataset, begin: int, end: int, storage: Storage,
+        check: Callable[[np.ndarray, int], None], most: int | None,
     ) -> tuple[Array, int]:  # fmt: skip
         """Entries ``begin`` to ``end - 1`` and their checksum.
 
@@ -29,8 +27,8 @@ class Read(Protocol):
         """
 
     def read_targets(
-        self, dataset: "h5py.Dataset", begin: int, first_node: int, indptr: Array, storage: "Storage",
-        check: "Callable[[np.ndarray, int], None]", most: int, symmetric: bool,
+        self, dataset: h5py.Dataset, begin: int, first_node: int, indptr: Array, storage: Storage,
+        check: Callable[[np.ndarray, int], None], most: int, symmetric: bool,
     ) -> tuple[Array, int, int]:  # fmt: skip
         """The targets of some rows, whose first is entry ``begin``, as :meth:`read_checked`, and their asymmetry.
 

@@ -1,8 +1,8 @@
 """Reads a rank's slice into the memory of the host and checks each chunk while it is in the cache."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+import h5py
 import numpy as np
 
 from cusp.input.checksum import as_bits, checksum, combine, sum_and_highest
@@ -11,24 +11,20 @@ from cusp.runtime.compiled_code import njit
 from cusp.runtime.storage import Storage
 from cusp.runtime.threads import in_parallel
 
-if TYPE_CHECKING:
-    import h5py
-
 __all__ = ["asymmetry", "checksum", "first_descent", "read_checked", "read_offsets", "read_targets"]
 
 CHUNK = 1 << 21  # entries read and checked at a time, where HDF5 reads them or they are mapped: a call costs much there
 SHORT = 1 << 18  # otherwise: few enough to stay in a core's own cache in between
 
 
-def read_offsets(dataset: "h5py.Dataset", begin: int, end: int) -> np.ndarray:
-    """Entries ``begin`` to ``end - 1`` as int64."""
+def read_offsets(dataset: h5py.Dataset, begin: int, end: int) -> np.ndarray:
     values = np.empty(end - begin, np.int64)
     read_direct(dataset, values, begin)
     return values
 
 
 def read_checked(
-    dataset: "h5py.Dataset",
+    dataset: h5py.Dataset,
     begin: int,
     end: int,
     storage: Storage,
@@ -36,11 +32,7 @@ def read_checked(
     most: int | None,
     visit: Callable[[np.ndarray], None] = lambda chunk: None,
 ) -> tuple[np.ndarray, int]:
-    """Entries ``begin`` to ``end - 1`` and their checksum; the operating system reads ahead meanwhile.
-
-    ``check(chunk, begin)`` raises if an entry of a chunk is wrong: above ``most``, or, if that is None, not a number.
-    ``visit`` gets every chunk that passed; several threads may be in it at once.
-    """
+    """The system reads ahead. ``visit`` gets every chunk that passed; several threads may be in it at once."""
     dtype = dataset.dtype.newbyteorder("=")
     mapped = map_entries(dataset, begin, end, storage)
     values = storage.empty(end - begin, dtype) if mapped is None else mapped
@@ -68,7 +60,6 @@ def read_checked(
 
 @njit(cache=True, nogil=True)
 def first_descent(indptr, num_edges):  # type: ignore[no-untyped-def]
-    """Index of the first entry that is below the one before it or outside ``0 .. num_edges``; -1 if none."""
     before = np.int64(0)
     for i in range(indptr.size):
         if indptr[i] < before or indptr[i] > num_edges:
@@ -84,7 +75,7 @@ def _mix(x, factor):  # type: ignore[no-untyped-def]
 
 
 def read_targets(
-    dataset: "h5py.Dataset",
+    dataset: h5py.Dataset,
     begin: int,
     first_node: int,
     indptr: np.ndarray,
@@ -93,7 +84,6 @@ def read_targets(
     most: int,
     symmetric: bool,
 ) -> tuple[np.ndarray, int, int]:
-    """See :class:`cusp.input.interfaces.Read`."""
     targets, total = read_checked(dataset, begin, begin + int(indptr[-1]), storage, check, most)
     bits, chunks = as_bits(targets), storage.rows(indptr) if symmetric else ()
     sums = [int(asymmetry(first_node + row, indptr[row : end + 1], bits)) for row, end in chunks]

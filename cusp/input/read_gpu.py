@@ -8,9 +8,10 @@ import functools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import cupy as cp
+import h5py
 import numpy as np
 
 from cusp.input.checksum import as_bits
@@ -18,9 +19,6 @@ from cusp.input.graph_file import Fetch, fetching
 from cusp.kernels.cuda import c_type, load, many_threads, pinned, threads_for_edges
 from cusp.runtime.storage import Storage
 from cusp.runtime.threads import num_threads
-
-if TYPE_CHECKING:
-    import h5py
 
 PIECE = 8 << 20  # bytes of a buffer
 STRETCH = 8  # pieces that a thread reads one after the other, at most; they are checked together
@@ -31,30 +29,25 @@ NO_LIMIT = -1  # as an unsigned number: the largest
 Visit = Callable[[int, int], None]
 
 
-def read_offsets(dataset: "h5py.Dataset", begin: int, end: int) -> Any:
-    """Entries ``begin`` to ``end - 1`` as int64."""
+def read_offsets(dataset: h5py.Dataset, begin: int, end: int) -> Any:
     return _read(dataset, begin, cp.empty(end - begin, np.int64))
 
 
 def read_checked(
-    dataset: "h5py.Dataset",
+    dataset: h5py.Dataset,
     begin: int,
     end: int,
     storage: Storage,
     check: Callable[[np.ndarray, int], None],
     most: int | None,
 ) -> tuple[Any, int]:
-    """Entries ``begin`` to ``end - 1`` and their checksum.
-
-    ``check(chunk, begin)`` raises if an entry of a chunk is wrong: above ``most``, or, if that is None, not a number.
-    It gets the first entry that the GPU found wrong, on the host.
-    """
+    """``check`` gets the first entry that the GPU found wrong."""
     values = storage.empty(end - begin, dataset.dtype.newbyteorder("="))
     return values, _read_checked(dataset, begin, values, check, most)
 
 
 def read_targets(
-    dataset: "h5py.Dataset",
+    dataset: h5py.Dataset,
     begin: int,
     first_node: int,
     indptr: Any,
@@ -63,7 +56,6 @@ def read_targets(
     most: int,
     symmetric: bool,
 ) -> tuple[Any, int, int]:
-    """See :class:`cusp.input.interfaces.Read`."""
     targets = storage.empty(int(indptr[-1]), dataset.dtype.newbyteorder("="))
     unpaired, bits = cp.zeros(1, cp.uint64), as_bits(targets)
     kernel = load("cusp/input/check.cuh", VALUE=c_type(bits.dtype)).asymmetry
@@ -109,7 +101,7 @@ def most_threads(past_hdf5: bool) -> int:
     return min(THREADS, num_threads()) if past_hdf5 else 1
 
 
-def _read(dataset: "h5py.Dataset", begin: int, values: Any, *visits: Visit) -> Any:
+def _read(dataset: h5py.Dataset, begin: int, values: Any, *visits: Visit) -> Any:
     """``values``, filled from entry ``begin`` on; the visits start kernels on what has arrived.
 
     Threads take one stretch after the other. The current stream goes on once all is there.
@@ -147,7 +139,7 @@ def _read(dataset: "h5py.Dataset", begin: int, values: Any, *visits: Visit) -> A
 
 
 def _read_checked(
-    dataset: "h5py.Dataset", begin: int, values: Any, check: Callable[[np.ndarray, int], None], most: int | None,
+    dataset: h5py.Dataset, begin: int, values: Any, check: Callable[[np.ndarray, int], None], most: int | None,
     *visits: Visit,
 ) -> int:  # fmt: skip
     """Fill ``values`` as :func:`_read`, check what arrives as :func:`read_checked`; returns the checksum."""
@@ -179,7 +171,6 @@ class Checks:
 
 
 def checksum(values: Any, first: int = 0) -> int:
-    """See :func:`cusp.input.checksum.checksum`."""
     checks = Checks(values, first, 0, NO_LIMIT)
     checks.visit(0, values.size)
     return checks.result()[0]
@@ -194,7 +185,6 @@ def _all_numbers(dtype: np.dtype) -> tuple[int, int]:
 
 
 def first_descent(indptr: Any, num_edges: int) -> int:
-    """See :func:`cusp.input.read_cpu.first_descent`."""
     wrong = cp.full(1, NOTHING_WRONG, cp.int64)
     load("cusp/input/check.cuh", VALUE="unsigned").check_rising(indptr.size, indptr, indptr.size, num_edges, wrong)
     return _index(wrong)

@@ -5,16 +5,14 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+import h5py
 import numpy as np
 
-from cusp.errors import OptionError, together
+from cusp.errors import Intracomm, OptionError, together
 from cusp.input.graph_file import GraphHeader, read_direct
 from cusp.runtime.devices import to_host
 
 if TYPE_CHECKING:
-    import h5py
-    from mpi4py.MPI import Intracomm
-
     from cusp.input.edge_slice import EdgeSlice
 
 
@@ -74,7 +72,7 @@ def first_node_of(
 
 
 def bounds_of_parts(
-    edges: "EdgeSlice", num_parts: int, split: str, comm: "Intracomm", shares: Sequence[int] = ()
+    edges: "EdgeSlice", num_parts: int, split: str, comm: Intracomm, shares: Sequence[int] = ()
 ) -> np.ndarray:
     """(num_parts + 1,) int64: blocks of consecutive nodes, of equal weight or as shares say. Collective.
 
@@ -94,7 +92,7 @@ def bounds_of_parts(
 
 
 def share_nodes(
-    indptr: "h5py.Dataset", header: GraphHeader, comm: "Intracomm", split: str, shares: Sequence[int] = ()
+    indptr: h5py.Dataset, header: GraphHeader, comm: Intracomm, split: str, shares: Sequence[int] = ()
 ) -> np.ndarray:
     """Bounds, (ranks + 1,) int64: rank r reads the nodes ``bounds[r] : bounds[r + 1]``. Collective."""
 

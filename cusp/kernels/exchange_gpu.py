@@ -3,7 +3,7 @@
 They go through page-locked memory of the host and MPI, or by what :func:`use` was given for the communicator.
 """
 
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import cupy as cp
 import numpy as np
@@ -11,9 +11,7 @@ import numpy as np
 from cusp.kernels.cuda import pinned
 from cusp.runtime import exchange, timeline
 from cusp.runtime.devices import Array, finisher
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
+from cusp.runtime.mpi import MPI
 
 
 @runtime_checkable
@@ -27,16 +25,16 @@ class Carrier(Protocol):
         """
 
 
-def use(comm: "Intracomm", carrier: Carrier | None) -> None:
+def use(comm: MPI.Intracomm, carrier: Carrier | None) -> None:
     """From now on, send arrays between the GPUs of a communicator by a carrier; None: through the host again."""
     _chosen(comm)["carrier"] = carrier
 
 
-def _chosen(comm: "Intracomm") -> dict[str, Carrier | None]:
+def _chosen(comm: MPI.Intracomm) -> dict[str, Carrier | None]:
     return exchange.kept(comm, "edges go by", dict)
 
 
-def all_to_all(comm: "Intracomm", arrays: list[Array]) -> list[Array]:
+def all_to_all(comm: MPI.Intracomm, arrays: list[Array]) -> list[Array]:
     """Give ``arrays[r]`` to rank r and return what each rank gave to this one. Collective."""
     exchange.given(comm).add(comm.rank, arrays)
     counts = exchange.exchange_counts(comm, np.array([array.size for array in arrays], np.int64))
@@ -46,7 +44,7 @@ def all_to_all(comm: "Intracomm", arrays: list[Array]) -> list[Array]:
     return received
 
 
-def post(comm: "Intracomm", send: list[Array], receive: list[Array]) -> list[Any]:
+def post(comm: MPI.Intracomm, send: list[Array], receive: list[Array]) -> list[Any]:
     """Start sending ``send[r]`` to each other rank r and receiving into ``receive[r]``, sizes being agreed."""
     carrier = _chosen(comm).get("carrier")
     if carrier is not None:

@@ -4,10 +4,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from cusp.errors import Intracomm
 from cusp.runtime.devices import Array
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
 
 
 class Build(Protocol):
@@ -26,10 +24,10 @@ class Build(Protocol):
     xp: Any
     CHUNK: int
 
-    def all_to_all(self, comm: "Intracomm", arrays: list[Array]) -> list[Array]:
+    def all_to_all(self, comm: Intracomm, arrays: list[Array]) -> list[Array]:
         """Give ``arrays[r]`` to rank r and return what each rank gave to this one. Collective."""
 
-    def post(self, comm: "Intracomm", send: list[Array], receive: list[Array]) -> list[Any]:
+    def post(self, comm: Intracomm, send: list[Array], receive: list[Array]) -> list[Any]:
         """Start sending ``send[r]`` to each other rank r and receiving into ``receive[r]``, sizes being agreed."""
 
     def wait_all(self, posted: list[Any]) -> None:

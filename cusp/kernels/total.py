@@ -11,13 +11,9 @@ from cusp.runtime.threads import BLOCK, in_parallel, spans_of_blocks
 
 
 def total(values: Any) -> int:
-    """The sum of whole numbers, or how many entries of a mask are true; exact below 2**63.
+    """The sum of whole numbers of any type, or how many entries of a mask are true; exact below 2**63.
 
     CuPy would compile a sum of its own for each type, for four seconds.
-
-    Parameters
-    ----------
-    values : array of bool or of any integer type
     """
     if device_of(values) == "cpu":
         return int(np.count_nonzero(values) if values.dtype == bool else values.sum(dtype=np.int64))
@@ -31,12 +27,7 @@ def total(values: Any) -> int:
 
 
 def total_of_floats(values: Any) -> float:
-    """The sum of floats as float64, the same for any number of threads.
-
-    Parameters
-    ----------
-    values : array of float32 or float64
-    """
+    """The sum of floats of 32 or 64 bits as float64, the same for any number of threads."""
     if device_of(values) == "gpu":
         return float(values.astype(np.float64).sum())
 

@@ -1,19 +1,14 @@
 """The names of nodes in a graph file: the datasets ``names/offsets`` and ``names/bytes``."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from cusp.errors import GraphFileError, together
+from cusp.errors import GraphFileError, Intracomm, together
 from cusp.input.checksum import checksum
 from cusp.input.edge_slice import compare_sums
 from cusp.input.graph_file import offset_in_file, read_direct
 from cusp.input.hdf5 import explained, find, find_dataset, open_hdf5, stored_checksum, whole_number
 from cusp.names.names import SortedNames
 from cusp.names.packed import OFFSETS, TEXT, WHOLE, Packed
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
 
 
 def has_names(path: str) -> bool:
@@ -22,7 +17,7 @@ def has_names(path: str) -> bool:
         return find(file, path, "names") is not None
 
 
-def read_names(path: str, comm: "Intracomm", num_nodes: int) -> SortedNames | None:
+def read_names(path: str, comm: Intracomm, num_nodes: int) -> SortedNames | None:
     """The names in a graph file, mapped where possible; None if it has none. Collective.
 
     Rank 0 reads and checks all of them, the others only what they look up.

@@ -102,12 +102,10 @@ class SortedNames(Names):
         return len(self._packed)
 
     def __getitem__(self, gid: int) -> str | int:
-        """The name of a node."""
         text = self._packed[gid].decode(errors="replace")
         return int(text) if self.whole else text
 
     def find(self, name: Any) -> int | None:
-        """See :meth:`Names.find`."""
         if self.whole and isinstance(name, (int, np.integer)):
             name = str(int(name))
         if not isinstance(name, str):
@@ -116,7 +114,6 @@ class SortedNames(Names):
         return place if place < len(self) and str(self[place]) == name else None
 
     def near(self, name: str) -> list[str]:
-        """See :meth:`Names.near`."""
         place = self._place(name)
         return self.packed(max(place - NEAR, 0), min(place + NEAR, len(self))).strings()
 
@@ -147,11 +144,9 @@ class ListedNames(Names):
         return len(self._names)
 
     def __getitem__(self, gid: int) -> Hashable:
-        """The name of a node."""
         return self._names[gid]
 
     def find(self, name: Any) -> int | None:
-        """See :meth:`Names.find`."""
         return self._numbers.get(name) if isinstance(name, Hashable) else None
 
     def near(self, name: str) -> list[str]:

@@ -14,10 +14,9 @@ import numpy as np
 from cusp.names.names import SortedNames
 from cusp.names.packed import OFFSETS, TEXT, Packed, sort_names
 from cusp.runtime.exchange import all_to_all, pieces
+from cusp.runtime.mpi import MPI
 
 if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
-
     from cusp.edge_lists.csr_builder import CsrBuilder
     from cusp.output.dataset_writer import DatasetWriter
 
@@ -63,14 +62,14 @@ class NameSlab:
         writer.write(TEXT, self.first_byte, self.names.text)
 
 
-def slab_of(names: Packed, comm: "Intracomm") -> NameSlab:
+def slab_of(names: Packed, comm: MPI.Intracomm) -> NameSlab:
     """The slab of a rank that has these names. Collective."""
     sizes = comm.allgather((len(names), names.text.size))
     nodes, text = ([0, *accumulate(column)] for column in zip(*sizes))
     return NameSlab(comm.rank, nodes[comm.rank], text[comm.rank], nodes[-1], text[-1], names)
 
 
-def number_names(known: Packed, comm: "Intracomm") -> tuple[np.ndarray, NameSlab]:
+def number_names(known: Packed, comm: MPI.Intracomm) -> tuple[np.ndarray, NameSlab]:
     """Number the names of all ranks in the order of their bytes. Collective.
 
     Every rank sorts its own, gives each range to the rank that merges it, and gets back the numbers: a sample sort
@@ -103,7 +102,7 @@ def number_names(known: Packed, comm: "Intracomm") -> tuple[np.ndarray, NameSlab
     return numbers, slab
 
 
-def _range_ends(mine: Packed, comm: "Intracomm") -> np.ndarray:
+def _range_ends(mine: Packed, comm: MPI.Intracomm) -> np.ndarray:
     """(ranks,) int64: where, in the sorted names of this rank, the range of each rank ends. Collective."""
     places = np.linspace(0, len(mine), min(len(mine), SAMPLES * comm.size), endpoint=False).astype(np.int64)
     samples = sorted(name for names in comm.allgather([mine[place] for place in places]) for name in names)
@@ -112,7 +111,7 @@ def _range_ends(mine: Packed, comm: "Intracomm") -> np.ndarray:
     return np.array([*ends, *[len(mine)] * (comm.size - len(ends))], np.int64)
 
 
-def name_ids(builder: "CsrBuilder", comm: "Intracomm", ids: str) -> NameSlab | None:
+def name_ids(builder: "CsrBuilder", comm: MPI.Intracomm, ids: str) -> NameSlab | None:
     """Take the ids in a builder as names, if that is right; what the nodes are then called. Collective.
 
     Parameters
@@ -132,7 +131,7 @@ def name_ids(builder: "CsrBuilder", comm: "Intracomm", ids: str) -> NameSlab | N
     return replace(slab, whole=True, note=note if ids == "auto" else "")
 
 
-def names_of(slab: NameSlab, comm: "Intracomm") -> SortedNames:
+def names_of(slab: NameSlab, comm: MPI.Intracomm) -> SortedNames:
     """The names of all nodes on every rank. Collective."""
     lengths = all_to_all(comm, [np.diff(slab.names.offsets)] * comm.size)
     return SortedNames(Packed.of_parts(lengths, all_to_all(comm, [slab.names.text] * comm.size)), slab.whole)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import h5py
 import numpy as np
@@ -14,13 +14,10 @@ from cusp.errors import raise_together, together
 from cusp.input.checksum import checksum, combine
 from cusp.output.gid_order import in_gid_order
 from cusp.output.whole_file import OutputError, check_folder, explained
+from cusp.partition import Partition
 from cusp.runtime.files import write_at
 from cusp.runtime.leftovers import gone_at_end, temporary_beside
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
-
-    from cusp.partition import Partition
+from cusp.runtime.mpi import MPI
 
 PAGE = 4096  # datasets start on a page, so that a reader may map them
 Shapes = Mapping[str, tuple[int, np.dtype]]
@@ -28,7 +25,7 @@ Shapes = Mapping[str, tuple[int, np.dtype]]
 
 @contextmanager
 def writing_datasets(
-    path: str | os.PathLike[str], comm: "Intracomm", shapes: Shapes, attributes: Mapping[str, Any] | None = None,
+    path: str | os.PathLike[str], comm: MPI.Intracomm, shapes: Shapes, attributes: Mapping[str, Any] | None = None,
     durable: bool = False,
 ) -> "Iterator[DatasetWriter]":  # fmt: skip
     """Write one-dimensional datasets in a ``with`` statement, whose entry and exit are collective.
@@ -40,7 +37,6 @@ def writing_datasets(
     ----------
     path : str or path
         An existing file of that name is replaced at the end.
-    comm : Intracomm
     shapes : dict of (size, dtype)
         Length and type of each dataset, by name; the same on all ranks.
     attributes : dict
@@ -113,13 +109,8 @@ class DatasetWriter:
     def write(self, name: str, first: int, values: np.ndarray) -> None:
         """Write ``values`` at positions ``first``, ``first + 1`` ... of a dataset; any thread may call it.
 
-        An error of the disk is kept until the end of the ``with`` statement, which raises it on every rank.
-
-        Parameters
-        ----------
-        name : str
-        first : int
-        values : (n,) array of the dataset's type
+        An error of the disk is kept until the end of the ``with`` statement, which raises it on every rank. The values
+        are an array of the dataset's type.
         """
         size, dtype = self._shapes[name]
         if values.dtype != dtype or not 0 <= first <= first + values.size <= size:
@@ -140,7 +131,7 @@ class DatasetWriter:
             self.sums[name] = combine([self.sums[name], part])
             self.counts[name] += values.size
 
-    def write_masters(self, name: str, part: "Partition", values: np.ndarray, comm: "Intracomm") -> None:
+    def write_masters(self, name: str, part: Partition, values: np.ndarray, comm: MPI.Intracomm) -> None:
         """Write values of this rank's masters to the places of their global ids. Collective."""
         self.apart = True
         first, slab = in_gid_order(part, values, comm)

@@ -1,19 +1,15 @@
 """Values of masters in the order of global ids, whichever rank has them, and back."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from cusp.partition import Partition
 from cusp.runtime.devices import Array, device_of, move, to_host, xp_of
 from cusp.runtime.exchange import all_to_all
+from cusp.runtime.mpi import MPI
 from cusp.runtime.threads import in_parallel, ranges
 
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
 
-
-def in_gid_order(part: Partition, values: np.ndarray, comm: "Intracomm") -> tuple[int, np.ndarray]:
+def in_gid_order(part: Partition, values: np.ndarray, comm: MPI.Intracomm) -> tuple[int, np.ndarray]:
     """First node of this rank's even share of all nodes, and the values of that share by global id. Collective."""
     if comm.size == 1:
         return 0, to_host(_scattered(values, move(part.gids[: part.num_masters], device_of(values))))
@@ -37,7 +33,7 @@ def _scattered(values: Array, gids: Array) -> Array:
     return slab
 
 
-def at_gids(slab: np.ndarray, gids: np.ndarray, num_nodes: int, comm: "Intracomm") -> np.ndarray:
+def at_gids(slab: np.ndarray, gids: np.ndarray, num_nodes: int, comm: MPI.Intracomm) -> np.ndarray:
     """Values of some nodes, in their order, where each rank has those of its even share by global id. Collective."""
     bounds = _bounds(num_nodes, comm)
     share = _share(bounds, gids)
@@ -48,7 +44,7 @@ def at_gids(slab: np.ndarray, gids: np.ndarray, num_nodes: int, comm: "Intracomm
     return values
 
 
-def _bounds(num_nodes: int, comm: "Intracomm") -> np.ndarray:
+def _bounds(num_nodes: int, comm: MPI.Intracomm) -> np.ndarray:
     """(ranks + 1,) int64: the first node of each rank's even share."""
     return np.array([num_nodes * rank // comm.size for rank in range(comm.size + 1)])
 

@@ -2,31 +2,25 @@
 
 import os
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cusp.input.graph_file import FORMAT_VERSION, index_dtype
+from cusp.names.numbering import NameSlab
 from cusp.names.packed import WHOLE
 from cusp.output.dataset_writer import DatasetWriter, writing_datasets
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
-
-    from cusp.names.numbering import NameSlab
+from cusp.runtime.mpi import MPI
 
 
 def writing_graph(
-    path: str | os.PathLike[str], comm: "Intracomm", *, num_nodes: int, num_edges: int,
+    path: str | os.PathLike[str], comm: MPI.Intracomm, *, num_nodes: int, num_edges: int,
     weight_dtype: np.dtype | type | None = None, symmetric: bool = False, transpose: bool = False,
-    names: "NameSlab | None" = None,
+    names: NameSlab | None = None,
 ) -> AbstractContextManager[DatasetWriter]:  # fmt: skip
     """Write ``indptr``, ``indices``, ``data`` of one graph, and the same of its transpose with ``csc/`` before it.
 
     Parameters
     ----------
-    path : str or path
-    comm : Intracomm
     num_nodes, num_edges : int
         Of the whole graph.
     weight_dtype : dtype or None

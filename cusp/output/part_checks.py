@@ -3,18 +3,14 @@
 Whether mirrors have their master where they say is found by :func:`gluon.plan.make_plan`, which asks these ranks.
 """
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from cusp.errors import Intracomm
 from cusp.input.checksum import combine
 from cusp.kernels.atomics import atomic_or
 from cusp.kernels.bits import GOLDEN, mix
 from cusp.output.manifest import Manifest, SavedError
 from cusp.runtime.compiled_code import njit
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
 
 
 @njit(cache=True, nogil=True)
@@ -89,7 +85,7 @@ def check_proxies(
 
 
 def check_whole(
-    folder: str, manifest: Manifest, gids: np.ndarray, offsets: np.ndarray, degrees: np.ndarray, comm: "Intracomm"
+    folder: str, manifest: Manifest, gids: np.ndarray, offsets: np.ndarray, degrees: np.ndarray, comm: Intracomm
 ) -> None:
     """Raise SavedError unless each node has one master, and the parts have all edges. Collective.
 

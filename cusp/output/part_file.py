@@ -3,7 +3,6 @@
 import contextlib
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +38,12 @@ def write_part(path: Path, part: Partition) -> None:
                 dataset = file.create_dataset(name, values.shape, values.dtype)
                 for entries in part.storage.parts(values.size, CHUNK):
                     dataset[entries] = values[entries]
-                dataset.attrs["checksum"] = np.uint64(_checksum_of(dataset, part.storage))
+                sums = [checksum(dataset[some], some.start) for some in part.storage.parts(values.size, CHUNK)]
+                dataset.attrs["checksum"] = np.uint64(combine(sums))
 
 
 def read_part(path: Path, manifest: Manifest, rank: int, weights: bool, memory_limit: int | None) -> Partition:
-    """Read a part and check all that one rank can check; :func:`map_proxies` is still to be called.
+    """Read a part and check all that one rank can check; the map of its local ids is still to be made.
 
     Raises
     ------
@@ -61,21 +61,6 @@ def read_part(path: Path, manifest: Manifest, rank: int, weights: bool, memory_l
     graph = (manifest.num_nodes, manifest.num_edges, manifest.symmetric)
     unknown = map_lids(1, np.empty(0, np.int64))
     return Partition(rank, manifest.ranks, *graph, masters, **arrays, lid_map=unknown, storage=storage)
-
-
-def map_proxies(path: Path, part: Partition) -> Partition:
-    """The part with its map of local ids; needs memory for a bit per node of the graph.
-
-    Raises
-    ------
-    SavedError
-        A node has two proxies.
-    """
-    lid_map = map_lids(part.num_nodes, part.gids)
-    marked = int(lid_map.index[-1]) + int(lid_map.index[-2]).bit_count()
-    if marked != part.gids.size:
-        raise _damaged(path, f"/gids has {part.gids.size:,} entries, but only {marked:,} different ones")
-    return replace(part, lid_map=lid_map)
 
 
 class _Reader:
@@ -159,10 +144,6 @@ def _read_arrays(
         values = reader.read("weights", edges, manifest.weight_dtype, storage, check_numbers)
     arrays = {"mirror_starts": starts, "gids": gids, "offsets": offsets, "targets": targets, "weights": values}
     return arrays | {"has_in": has_in.view(np.bool_), "degrees": degrees}, storage
-
-
-def _checksum_of(values: np.ndarray | h5py.Dataset, storage: Storage) -> int:
-    return combine([checksum(values[part], part.start) for part in storage.parts(values.size, CHUNK)])
 
 
 def _damaged(path: Path, what: str) -> SavedError:

@@ -12,29 +12,34 @@ until then, and after a crash, the folder holds what it held before; the next sa
 """
 
 import contextlib
+import errno
+import fcntl
 import os
+import platform
 import secrets
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cusp.errors import check_same, together
 from cusp.input.graph_file import read_header, stored_checksums
+from cusp.lid_map import map_lids
 from cusp.output.fingerprint import check_graph, fingerprint
-from cusp.output.manifest import FORMAT_VERSION, Manifest, SavedError, read_manifest, replace_manifest
+from cusp.output.manifest import FORMAT_VERSION, MANIFEST, PART, Manifest, SavedError, read_manifest, replace_manifest
 from cusp.output.part_checks import check_whole
-from cusp.output.part_file import map_proxies, read_part, write_part
-from cusp.output.saving import only_writer, sweep
-from cusp.output.whole_file import check_save_folder, explained
+from cusp.output.part_file import read_part, write_part
+from cusp.output.whole_file import OutputError, check_save_folder, explained
 from cusp.partition import Partition
+from cusp.runtime.mpi import MPI
 
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
+LOCK = ".saving"  # the file that a job holds while it saves; it says who that is
 
 
 def save_partition(
     folder: str,
     part: Partition,
-    comm: "Intracomm",
+    comm: MPI.Intracomm,
     *,
     graph: str,
     policy: str,
@@ -83,7 +88,9 @@ def saved_before(folder: str) -> str | None:
     return f"one of {manifest.graph} by {manifest.policy} for {manifest.ranks} ranks"
 
 
-def load_partition(folder: str, comm: "Intracomm", weights: bool = True, memory_limit: int | None = None) -> Partition:
+def load_partition(
+    folder: str, comm: MPI.Intracomm, weights: bool = True, memory_limit: int | None = None
+) -> Partition:
     """Read this rank's part. Collective.
 
     With a memory limit the edges stay in the file, see :mod:`cusp.runtime.storage`. Who made the files does not
@@ -107,7 +114,7 @@ def load_partition(folder: str, comm: "Intracomm", weights: bool = True, memory_
         part = read_part(path, manifest, comm.rank, weights, memory_limit)
     check_whole(folder, manifest, part.gids, part.offsets, part.degrees, comm)
     with together(comm):
-        return map_proxies(path, part)
+        return replace(part, lid_map=map_lids(part.num_nodes, part.gids))  # a bit of memory for each node of the graph
 
 
 def _describe(
@@ -120,3 +127,49 @@ def _describe(
         part.num_edges, bool(part.symmetric), header.index_dtype.str, weight_dtype, stored_checksums(graph), names,
         fingerprint(graph),
     )  # fmt: skip
+
+
+@contextlib.contextmanager
+def only_writer(folder: Path) -> Iterator[None]:
+    """Hold a folder, into which one job at a time saves; the system lets it go if the process dies.
+
+    Raises
+    ------
+    OutputError
+        Another job holds it.
+    """
+    file = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = ascii(os.read(file, 200).decode(errors="replace"))[1:-1] or "another job"
+            raise OutputError(
+                f"{folder}: {holder} is saving a partition there; wait until it is done, or name another folder"
+            ) from None
+        except OSError as error:
+            if error.errno not in (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP):
+                raise
+        os.ftruncate(file, 0)
+        os.write(file, f"process {os.getpid()} on {platform.node()}".encode())
+        yield
+    finally:
+        os.close(file)
+
+
+def sweep(folder: Path) -> None:
+    """Remove the parts that the manifest does not name, and manifests that were never finished.
+
+    Whoever calls this holds the folder, so no living job is writing them.
+    """
+    try:
+        named = set(read_manifest(folder).parts)
+    except SavedError:
+        if os.path.lexists(folder / MANIFEST):
+            return  # it cannot be read, but what it names may be all that is left
+        named = set()
+    for file in folder.iterdir():
+        old_part = PART.fullmatch(file.name) and file.name not in named
+        if old_part or (file.name.startswith(f".{MANIFEST}.") and not file.is_dir()):
+            with contextlib.suppress(OSError):
+                file.unlink()

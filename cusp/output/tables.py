@@ -3,21 +3,17 @@
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from itertools import chain
-from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import IO, Any
 
 import numpy as np
 
-from cusp.errors import raise_together, shortened
+from cusp.errors import Intracomm, raise_together, shortened
+from cusp.names.names import Names
 from cusp.output.whole_file import Name, OutputError, whole_file
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
-
-    from cusp.names.names import Names
 
 HDF5, TABLES = (".h5", ".hdf5"), (".csv", ".tsv", ".json", ".parquet")
 AT_ONCE = 1 << 18  # rows that a rank sends, and rank 0 writes, at a time
@@ -36,13 +32,13 @@ def check_suffix(path: Name, known: Sequence[str], option: str) -> None:
         )
 
 
-def named_columns(columns: dict[str, Any], names: "Names | None", nodes: Sequence[str]) -> dict[str, Any]:
+def named_columns(columns: dict[str, Any], names: Names | None, nodes: Sequence[str]) -> dict[str, Any]:
     """The same columns with names in place of numbers in those that have nodes; None where there is no node."""
     return columns if names is None else {name: names.of(v) if name in nodes else v for name, v in columns.items()}
 
 
 def write_columns(
-    path: Name, columns: dict[str, np.ndarray], names: "Names | None", nodes: Sequence[str], comm: "Intracomm"
+    path: Name, columns: dict[str, np.ndarray], names: Names | None, nodes: Sequence[str], comm: Intracomm
 ) -> None:
     """Write columns of which each rank has consecutive rows. Collective.
 
@@ -71,12 +67,11 @@ def write_columns(
     write_table(path, schema, batches(), comm)
 
 
-def write_table(path: Name, schema: Any, batches: Iterable[Any], comm: "Intracomm", suffix: str = "") -> None:
+def write_table(path: Name, schema: Any, batches: Iterable[Any], comm: Intracomm, suffix: str = "") -> None:
     """Write the rows of all ranks, in rank order. Collective.
 
     Parameters
     ----------
-    schema : pyarrow.Schema
     batches : iterable of pyarrow.RecordBatch
         The rows of this rank.
     suffix : str
@@ -87,16 +82,25 @@ def write_table(path: Name, schema: Any, batches: Iterable[Any], comm: "Intracom
     OutputError
         On every rank; a file of that name is as it was.
     """
+    write_rows(path, batches, partial(_writing, suffix or suffix_of(path), schema), comm)
+
+
+def write_rows(
+    path: Name,
+    batches: Iterable[Any],
+    write_in: Callable[[IO[bytes]], AbstractContextManager[Callable[[Any], object]]],
+    comm: Intracomm,
+) -> None:
+    """The same for batches of any kind; ``write_in(file)`` gives the function that writes one. Collective."""
     error: Exception | None = None
     received = _received(comm)
     try:
         if comm.rank == 0:
-            with whole_file(path) as temporary, open(temporary, "wb") as file:
-                with _writer(file, suffix or suffix_of(path), schema) as writer:
-                    for batch in chain(batches, received):
-                        if isinstance(batch, _ElsewhereError):
-                            raise batch
-                        writer.write_batch(batch)
+            with whole_file(path) as temporary, open(temporary, "wb") as file, write_in(file) as write:
+                for batch in chain(batches, received):
+                    if isinstance(batch, _ElsewhereError):
+                        raise batch
+                    write(batch)
         else:
             for batch in batches:
                 comm.send(batch, 0)
@@ -117,43 +121,41 @@ class _ElsewhereError(Exception):
     """Another rank failed, and will say why: the file is not to be completed."""
 
 
-def _received(comm: "Intracomm") -> Iterator[Any]:
+def _received(comm: Intracomm) -> Iterator[Any]:
     """On rank 0, what the other ranks send, one after the other; nothing on these."""
     for rank in range(1, comm.size) if comm.rank == 0 else ():
         while (batch := comm.recv(source=rank)) is not None:
             yield batch
 
 
-def _writer(file: IO[bytes], suffix: str, schema: Any) -> AbstractContextManager[Any]:
+@contextmanager
+def _writing(suffix: str, schema: Any, file: IO[bytes]) -> Iterator[Callable[[Any], object]]:
     import pyarrow.csv
     import pyarrow.parquet
 
     if suffix == ".json":
-        return _JsonWriter(file)
-    if suffix == ".parquet":
-        writer: AbstractContextManager[Any] = pyarrow.parquet.ParquetWriter(file, schema)
-        return writer
-    options = pyarrow.csv.WriteOptions(delimiter="\t" if suffix == ".tsv" else ",")
-    writer = pyarrow.csv.CSVWriter(file, schema, write_options=options)
-    return writer
+        with _writing_json(file) as write:
+            yield write
+    elif suffix == ".parquet":
+        with pyarrow.parquet.ParquetWriter(file, schema) as writer:
+            yield writer.write_batch
+    else:
+        options = pyarrow.csv.WriteOptions(delimiter="\t" if suffix == ".tsv" else ",")
+        with pyarrow.csv.CSVWriter(file, schema, write_options=options) as writer:
+            yield writer.write_batch
 
 
-class _JsonWriter:
-    """Writes a list with an object for each row; JSON has no infinity: null stands for it."""
+@contextmanager
+def _writing_json(file: IO[bytes]) -> Iterator[Callable[[Any], object]]:
+    """A list with an object for each row; JSON has no infinity: null stands for it."""
+    before = "[\n"
 
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file, self._before = file, "[\n"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def write_batch(self, batch: Any) -> None:
+    def write(batch: Any) -> None:
+        nonlocal before
         for row in batch.to_pylist():
             plain = {name: None if isinstance(v, float) and not math.isfinite(v) else v for name, v in row.items()}
-            self._file.write(f"{self._before}{json.dumps(plain, ensure_ascii=False)}".encode())
-            self._before = ",\n"
+            file.write(f"{before}{json.dumps(plain, ensure_ascii=False)}".encode())
+            before = ",\n"
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._file.write(b"\n]\n" if self._before == ",\n" else b"[]\n")
+    yield write
+    file.write(b"\n]\n" if before == ",\n" else b"[]\n")

@@ -6,7 +6,6 @@ Source: "Trace Event Format", Google, 2016. Spans are complete events (``X``), n
 import json
 from collections.abc import Callable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,13 +15,10 @@ from cusp.runtime.exchange import all_to_all
 from cusp.runtime.mpi import MPI
 from cusp.runtime.timeline import Span, Timeline, now
 
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
-
 PINGS = 32
 
 
-def clock_offset(comm: "Intracomm", clock: Callable[[], int] = now) -> int:
+def clock_offset(comm: MPI.Intracomm, clock: Callable[[], int] = now) -> int:
     """Nanoseconds to add to this rank's clock to have that of rank 0. Collective.
 
     Ranks of one host read one clock. The first rank of each other host asks rank 0 a few times what time it is, and
@@ -45,7 +41,7 @@ def clock_offset(comm: "Intracomm", clock: Callable[[], int] = now) -> int:
     return offset
 
 
-def _ping(comm: "Intracomm", clock: Callable[[], int]) -> tuple[int, int]:
+def _ping(comm: MPI.Intracomm, clock: Callable[[], int]) -> tuple[int, int]:
     """How long rank 0 took to answer, and how far its clock is ahead."""
     asked = clock()
     comm.send(None, 0)
@@ -54,7 +50,7 @@ def _ping(comm: "Intracomm", clock: Callable[[], int]) -> tuple[int, int]:
     return took, there - asked - took // 2
 
 
-def write_timelines(path: Name, timeline: Timeline, offset: int, comm: "Intracomm") -> None:
+def write_timelines(path: Name, timeline: Timeline, offset: int, comm: MPI.Intracomm) -> None:
     """Write the timelines of all ranks into one file, by rank 0. Collective.
 
     Parameters

@@ -3,18 +3,15 @@
 import contextlib
 import errno
 import fcntl
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from cusp.errors import InputError, shortened, together
+from cusp.errors import InputError, Intracomm, shortened, together
 from cusp.runtime.files import from_json, is_word, read_input
 from cusp.runtime.leftovers import replacing
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
 
 Name = str | os.PathLike[str]
 
@@ -50,6 +47,14 @@ def whole_file(path: Name) -> Iterator[Path]:
         yield temporary
 
 
+def write_json(path: Name, content: object, comm: Intracomm) -> None:
+    """Write figures on rank 0. Collective."""
+    with together(comm):
+        if comm.rank == 0:
+            with whole_file(path) as file:
+                file.write_text(json.dumps(content, indent=1))
+
+
 def append_lines(path: Name, lines: Sequence[str]) -> None:
     """Append all of the lines or none, while no other process of ours does.
 
@@ -73,14 +78,14 @@ def append_lines(path: Name, lines: Sequence[str]) -> None:
             raise
 
 
-def check_target(path: Name, comm: "Intracomm") -> None:
+def check_target(path: Name, comm: Intracomm) -> None:
     """Raise OutputError on every rank if it is certain that ``path`` cannot be written. Collective."""
     with together(comm):
         if comm.rank == 0:
             check_folder(Path(path))
 
 
-def check_targets(comm: "Intracomm", targets: Mapping[str, Name | None], inputs: Sequence[Name | None] = ()) -> None:
+def check_targets(comm: Intracomm, targets: Mapping[str, Name | None], inputs: Sequence[Name | None] = ()) -> None:
     """Raise OutputError on every rank if a target cannot be written, or is an input or another target. Collective.
 
     Parameters

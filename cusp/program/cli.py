@@ -115,15 +115,8 @@ def add_policy_options(parser: argparse.ArgumentParser) -> None:
 
 def policy_parameters(options: argparse.Namespace) -> dict[str, Any]:
     """The options that are parameters of a policy, see :func:`cusp.policies.load_policy`."""
-    return {
-        "grid": options.grid,
-        "threshold": options.threshold,
-        "slack": options.slack,
-        "rounds": options.state_rounds,
-        "passes": options.passes,
-        "node_map": options.node_map,
-        "strict": options.strict,
-    }
+    names = ("grid", "threshold", "slack", "rounds", "passes", "node_map", "strict")
+    return {name: getattr(options, "state_rounds" if name == "rounds" else name) for name in names}
 
 
 def inputs_of(options: argparse.Namespace) -> list[str | None]:

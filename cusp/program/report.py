@@ -1,23 +1,18 @@
 """Output for people: the table of a partition, comparisons, progress. Only rank 0 prints."""
 
-import json
-from typing import TYPE_CHECKING
-
 from cusp.card.limit import edge_bytes, resident_bytes
-from cusp.errors import together
 from cusp.estimates.dry_run import DryRun
 from cusp.estimates.quality import Quality
 from cusp.input.graph_file import GraphHeader
-from cusp.output.whole_file import OutputError, whole_file
+from cusp.output.whole_file import OutputError
+from cusp.output.whole_file import write_json as write_json
 from cusp.partition import Partition
 from cusp.runtime import progress as show_progress
 from cusp.runtime.devices import Placement
+from cusp.runtime.mpi import MPI
 from cusp.runtime.storage import memory_of
 
 LINK = 50e9  # bytes per second that a GPU reads over PCIe 5
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
 
 
 def say(rank: int, text: str) -> None:
@@ -70,7 +65,7 @@ def describe_graph(name: str, header: GraphHeader, named: bool = False) -> str:
     return f"graph {name}: {nodes}, {header.num_edges:,} edges, {kinds}"
 
 
-def describe_placement(placement: Placement, rules: str, comm: "Intracomm") -> str:
+def describe_placement(placement: Placement, rules: str, comm: MPI.Intracomm) -> str:
     """Where the ranks compute, and where the rules of the policy ran, on GPUs if there are any. Collective."""
     if placement.name == "cpu":
         least, most = min(placement.threads), max(placement.threads)
@@ -81,7 +76,7 @@ def describe_placement(placement: Placement, rules: str, comm: "Intracomm") -> s
     return f"device: {placement.name} ({ranks}); rules: {rules}"
 
 
-def describe_card(device: str, comm: "Intracomm") -> list[str]:
+def describe_card(device: str, comm: MPI.Intracomm) -> list[str]:
     """A line on where the edges are, if some GPU has a limit. Collective."""
     everyone = comm.allgather(memory_of(device).usage())
     usages = [usage._asdict() for usage in everyone if usage]
@@ -159,16 +154,3 @@ def dry_run(result: DryRun, policy: str, limit: int | None = None) -> str:
             f"time that all are read, at {LINK / 1e9:g} GB/s"
         )
     return "\n".join(lines)
-
-
-def policy_list(policies: list[tuple[str, str]]) -> str:
-    """One line per policy."""
-    return "\n".join(f"{name:<10} {text}" for name, text in policies)
-
-
-def write_json(path: str, content: object, comm: "Intracomm") -> None:
-    """Write figures on rank 0. Collective."""
-    with together(comm):
-        if comm.rank == 0:
-            with whole_file(path) as file:
-                file.write_text(json.dumps(content, indent=1))

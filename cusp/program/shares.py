@@ -1,7 +1,7 @@
 """Option ``--shares``: how much of the graph each rank gets in proportion to the others, given or measured."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,11 +11,9 @@ from cusp.input.graph_file import GraphHeader
 from cusp.kernels.interfaces import Build
 from cusp.policies.policy import Policy
 from cusp.runtime.devices import Placement, backend, finisher, free_bytes, xp_of
+from cusp.runtime.mpi import MPI
 from cusp.runtime.threads import in_parallel, ranges
 from cusp.runtime.timeline import Stopwatch
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
 
 PER_MILLE = 1000  # measured shares are rounded to
 GATHERED = {"cpu": 1 << 20, "gpu": 1 << 24}  # values in a pass
@@ -48,7 +46,7 @@ class Machine:
 
 
 def with_shares(
-    policy: Policy, wanted: Wanted, header: GraphHeader, placement: Placement, comm: "Intracomm"
+    policy: Policy, wanted: Wanted, header: GraphHeader, placement: Placement, comm: MPI.Intracomm
 ) -> tuple[Policy, str | None]:
     """A policy with the shares that an option names, and a line about them if ranks get other ones. Collective.
 
@@ -143,7 +141,7 @@ def _text(policy: Policy) -> str:
     return ",".join(map(str, policy.shares or ()))
 
 
-def measure(device: str, fits: float, comm: "Intracomm") -> Machine:
+def measure(device: str, fits: float, comm: MPI.Intracomm) -> Machine:
     """What a rank can do: a pass of random gathers and an exchange, each the fastest of a few.
 
     Collective: all ranks measure at once.
@@ -159,7 +157,7 @@ def measure(device: str, fits: float, comm: "Intracomm") -> Machine:
     return Machine(edges / gather, LABEL_BYTES * SENT * (comm.size - 1) / comm.size / exchange, fits)
 
 
-def _fastest(device: str, comm: "Intracomm", call: Any) -> float:
+def _fastest(device: str, comm: MPI.Intracomm, call: Any) -> float:
     """Seconds of the fastest of a few calls. Collective."""
     finish, seconds = finisher(device) or (lambda: None), []
     for _ in range(PASSES):

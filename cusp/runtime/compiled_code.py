@@ -157,7 +157,6 @@ def import_text(text: str, depends_on: list[bytes]) -> ModuleType:
 
     Parameters
     ----------
-    text : str
     depends_on : list of bytes
         What the compiled code depends on besides the text, what it imports and the version of numba.
     """

@@ -1,13 +1,10 @@
 """``--debug``: mistakes that would be silent, or wait for ever, are looked for while a program runs; slower."""
 
 import sys
-from typing import TYPE_CHECKING
 
 from cusp.errors import InputError, caller
 from cusp.runtime.exchange import kept
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
+from cusp.runtime.mpi import MPI
 
 END = "has come to the end of the program"
 
@@ -30,7 +27,7 @@ def on() -> bool:
     return _Chosen.on
 
 
-def agree(comm: "Intracomm", call: str) -> None:
+def agree(comm: MPI.Intracomm, call: str) -> None:
     """With ``--debug``, compare what the ranks call, before they do. Collective.
 
     Raises
@@ -48,13 +45,13 @@ def agree(comm: "Intracomm", call: str) -> None:
         raise CollectiveError(f"{differ}: every rank must call collective functions, in the same order")
 
 
-def agree_on_end(comm: "Intracomm") -> None:
+def agree_on_end(comm: MPI.Intracomm) -> None:
     """The same where a program ends, if ranks have agreed on anything before. Collective."""
     if _Chosen.on and kept(comm, "agreements", list):
         agree(comm, END)
 
 
-def _own(comm: "Intracomm") -> "Intracomm":
+def _own(comm: MPI.Intracomm) -> MPI.Intracomm:
     """The same ranks; no message of a program is taken for one of these. Collective at first."""
     made = kept(comm, "agreements", list)
     if not made:

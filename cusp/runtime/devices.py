@@ -12,16 +12,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from cusp.errors import InputError, OptionError, together
+from cusp.errors import InputError, Intracomm, OptionError, together
 from cusp.runtime import timeline
 from cusp.runtime.compiled_code import cache_folder
 from cusp.runtime.files import has_space
 from cusp.runtime.threads import use_threads
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
 
 KERNELS_BYTES = 1 << 22  # of compiled kernels, for a run
 CHOICES = ("auto", "cpu", "gpu")
@@ -140,7 +137,7 @@ def move(array: Any, device: str) -> Any:
     return xp_of(device).asarray(array)
 
 
-def choose_device(wanted: str, comm: "Intracomm", threads: int | None = None) -> Placement:
+def choose_device(wanted: str, comm: Intracomm, threads: int | None = None) -> Placement:
     """Give every rank its device and its threads; the ranks of a host take its GPUs in turn. Collective.
 
     ``auto`` takes GPUs if every rank can use one, ``gpu`` insists; a list such as ``gpu,gpu,cpu`` names the devices of

@@ -4,16 +4,13 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from cusp.runtime import timeline, watchdog
 from cusp.runtime.mpi import MPI
 from cusp.runtime.signals import share_cores
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm, Request, Status
 
 PIECE = 1 << 30  # bytes: MPI counts are 32-bit numbers before MPI 4
 LOOKS, PATIENCE = 50, 150_000  # looks, and then nanoseconds of looks, before a process that waits sleeps
@@ -36,13 +33,13 @@ class Given:
         self.bytes += sum(sizes)
 
 
-def given(comm: "Intracomm") -> Given:
+def given(comm: MPI.Intracomm) -> Given:
     """See :class:`Given`; of this communicator."""
     found: Given = kept(comm, "given", Given)
     return found
 
 
-def all_to_all(comm: "Intracomm", arrays: list[np.ndarray]) -> list[np.ndarray]:
+def all_to_all(comm: MPI.Intracomm, arrays: list[np.ndarray]) -> list[np.ndarray]:
     """Give ``arrays[r]`` to rank r and return what each rank gave to this one. Collective.
 
     Parameters
@@ -58,19 +55,19 @@ def all_to_all(comm: "Intracomm", arrays: list[np.ndarray]) -> list[np.ndarray]:
     return received
 
 
-def exchange_counts(comm: "Intracomm", counts: np.ndarray) -> np.ndarray:
+def exchange_counts(comm: MPI.Intracomm, counts: np.ndarray) -> np.ndarray:
     """Send ``counts[r]`` to rank r; returns what came from each rank. Collective."""
     received = np.empty_like(counts)
     comm.Alltoall(counts, received)
     return received
 
 
-def tell_counts(comm: "Intracomm", counts: Sequence[int]) -> list[int]:
+def tell_counts(comm: MPI.Intracomm, counts: Sequence[int]) -> list[int]:
     """As :func:`exchange_counts`, of Python's numbers. Collective."""
     return exchange_counts(comm, np.array(counts, np.int64)).tolist()
 
 
-def post(comm: "Intracomm", send: list[np.ndarray], receive: list[np.ndarray], tag: int = 0) -> "list[Request]":
+def post(comm: MPI.Intracomm, send: list[np.ndarray], receive: list[np.ndarray], tag: int = 0) -> list[MPI.Request]:
     """Start sending ``send[r]`` to each other rank r and receiving into ``receive[r]``, sizes being agreed."""
     watchdog.step()
     requests = []
@@ -81,12 +78,12 @@ def post(comm: "Intracomm", send: list[np.ndarray], receive: list[np.ndarray], t
     return requests
 
 
-def wait_all(posted: "list[Request]", statuses: "list[Status] | None" = None) -> None:
+def wait_all(posted: list[MPI.Request], statuses: list[MPI.Status] | None = None) -> None:
     """Wait until all that was posted has been sent and received."""
     timeline.call("wait", timeline.WAIT, None, _test_all, posted, statuses)
 
 
-def _test_all(posted: "list[Request]", statuses: "list[Status] | None") -> None:
+def _test_all(posted: list[MPI.Request], statuses: list[MPI.Status] | None) -> None:
     for _ in pauses(LOOKS):
         if MPI.Request.Testall(posted, statuses):
             return
@@ -123,7 +120,7 @@ _crowded_until = 0  # nanoseconds of the monotonic clock
 _keys: list[int] = []  # of the attribute that holds what is kept
 
 
-def kept(comm: "Intracomm", name: str, make: Callable[[], Any]) -> Any:
+def kept(comm: MPI.Intracomm, name: str, make: Callable[[], Any]) -> Any:
     """What ``make()`` returned when this name was first asked for; it is kept as long as the communicator."""
     if not _keys:
         _keys.append(MPI.Comm.Create_keyval())

@@ -201,12 +201,8 @@ def _wait(heard: int) -> None:
             _end_by(number[0])
         elif not _Round.number:
             _Round.number = number[0]
-            _later(PATIENCE, _expect_another)
+            _later(PATIENCE, setattr, _Round, "again", True)
             _later(LONGEST_ROUND, _end_by, number[0])
-
-
-def _expect_another() -> None:
-    _Round.again = True
 
 
 def _later(seconds: float, call: Callable[..., object], *arguments: object) -> None:

@@ -11,7 +11,7 @@ from test_csr_builder import gathered
 from cusp.commands import generate as script
 from cusp.edge_lists import generators, random_kernels
 from cusp.edge_lists.generators import STREAMS, generate, rmat_slice
-from cusp.edge_lists.random_weights import WeightRule
+from cusp.edge_lists.random_kernels import WeightRule
 from cusp.errors import OptionError
 from cusp.output.whole_file import OutputError
 

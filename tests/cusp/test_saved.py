@@ -22,8 +22,7 @@ from cusp.apps.bfs import bfs
 from cusp.apps.harness import main
 from cusp.errors import together
 from cusp.output.manifest import MANIFEST, SavedError, read_manifest
-from cusp.output.saved import load_partition, save_partition
-from cusp.output.saving import LOCK
+from cusp.output.saved import LOCK, load_partition, save_partition
 from cusp.output.whole_file import OutputError
 from cusp.partition import Partition
 from cusp.partitioner import partition_graph

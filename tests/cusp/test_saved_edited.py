@@ -17,8 +17,7 @@ from cusp.input.checksum import checksum
 from cusp.input.graph_file import read_header
 from cusp.output.dataset_writer import OutputError
 from cusp.output.manifest import MANIFEST, SavedError, read_manifest
-from cusp.output.saved import load_partition, save_partition
-from cusp.output.saving import only_writer
+from cusp.output.saved import load_partition, only_writer, save_partition
 from cusp.partitioner import partition_graph
 
 COMM = ranks.COMM

@@ -68,7 +68,7 @@ OPENERS = {
     "cusp/formats/arrays.py": "opens members of an archive that is open",
     "cusp/formats/text.py": "what Arrow parses is in memory",
     "cusp/names/graph_names.py": "NumPy maps by name what HDF5 has open",
-    "cusp/output/saving.py": "a lock of ours, which never waits for a pipe",
+    "cusp/output/saved.py": "a lock of ours, which never waits for a pipe",
     "cusp/output/dataset_writer.py": "what it writes itself",
     "cusp/runtime/leftovers.py": "temporary files of ours, and what the system says of processes",
     "cusp/runtime/compiled_code.py": "the cache, a folder of the user alone",
@@ -89,7 +89,6 @@ MOST_FILES = 12  # of a folder, .py and .cuh, __init__.py apart
 # Folders that may have more -> how many, and why.
 MORE_FILES = {
     "cusp/kernels": (14, "what all phases and algorithms share, for both devices, and what compiles it"),
-    "cusp/output": (13, "one kind of file each"),
     "cusp/runtime": (16, "MPI, devices, files and the cache, and how a process starts, is watched, debugged and ends"),
     "apps": (20, "the programs that users start by name: python -m apps.NAME"),
     "apps/operators/structure": (16, "five algorithms with kernels of their own, and their interfaces"),

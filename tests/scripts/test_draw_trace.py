@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import spawn
 
-from cusp.commands.draw_trace import KINDS, band, covered, innermost, main
+from cusp.commands.draw_trace import KINDS, band, main
 from cusp.errors import InputError
 
 ORDER = list(KINDS)
@@ -25,15 +25,18 @@ def test_innermost_counts():
         span("phase", 0, 100), span("operator", 10, 30), span("wait", 30, 60), span("operator", 40, 50),
         span("sync", 60, 90), span("wait", 70, 80),
     ]  # fmt: skip
-    found = list(innermost(events))
-    assert sorted(found, key=lambda one: one[1]) == found
-    total = {kind: sum(end - begin for name, begin, end in found if name == kind) for kind in KINDS}
-    assert total == {"operator": 20, "wait": 40, "sync": 20, "phase": 20, "compile": 0}
+    for turned in (events, events[::-1]):
+        shares = band(turned, 0, "rank 0", np.array([0.0, 100.0])).shares
+        total = {kind: round(float(share) * 100, 9) for kind, (share,) in zip(KINDS, shares)}
+        assert total == {"operator": 20, "wait": 40, "sync": 20, "phase": 20, "compile": 0}
 
 
 def test_columns():
     """A column holds as much of each kind as there was; the rest is between spans."""
-    assert covered([(0.0, 1.0), (1.5, 4.0)], np.array([0.0, 1.0, 2.0, 3.0, 5.0])).tolist() == [1, 0.5, 1, 1]
+    parts = [span("sync", 0, 1), span("sync", 1.5, 4)]
+    shares = band(parts, 0, "rank 0", np.array([0.0, 1.0, 2.0, 3.0, 5.0])).shares
+    assert shares[ORDER.index("sync")].tolist() == [1, 0.5, 1, 0.5]
+    assert band([], 0, "rank 0", np.array([0.0, 1.0])).shares[ORDER.index("phase")].tolist() == [1]
     events = [span("operator", 0, 1), span("round", 0, 4), span("wait", 1.5, 4), span("operator", 0, 4, rank=1)]
     shares = band(events, 0, "rank 0", np.array([0.0, 1.0, 2.0, 4.0])).shares
     assert shares[ORDER.index("operator")].tolist() == [1, 0, 0]
