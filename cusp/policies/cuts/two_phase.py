@@ -7,11 +7,12 @@ clusters are dealt to the parts. In phase two a node chooses a part for its edge
                - 1.3 x such neighbours x (share of its room that r has used)
 
 The part of its cluster decides between equal ones, then the load. Where edges are left whose other end has no edges
-there, they go to a second part, a third ... that saves more than the replica which it costs. An edge is stored, of two
-parts that have both of its ends, drawn by a hash, on the one with more room. Bound: in phase two a part has room for
-1.05 times its share of the edges, and never leads the mean by more than ``--slack`` percent of it: since nodes come by
-degree, parts that get edges alike at all times get nodes alike. A node that fits nowhere goes where most room is left.
-Weakness: on each rank, ten bytes of state for each node of the graph, and 16 or more for each that its slice touches.
+there, they go to a second part, a third ... that saves more than the replica which it costs. An edge is stored, of up
+to four parts that have both of its ends, at places drawn by a hash, on that with most room. Bound: in phase two a part
+has room for 1.05 times its share of the edges, and never leads the mean by more than ``--slack`` percent of it: since
+nodes come by degree, parts that get edges alike at all times get nodes alike. A node that fits nowhere goes where most
+room is left. Weakness: on each rank, ten bytes of state for each node of the graph, and 16 or more for each that its
+slice touches.
 """
 
 import heapq
@@ -230,7 +231,7 @@ def _count_forced(prop, replicas, begin, end):  # type: ignore[no-untyped-def]
 
 
 def get_edge_owner(prop, src, dst, src_master, dst_master, state):  # type: ignore[no-untyped-def]
-    """Of two of the parts that have both ends, drawn by a hash, the one with more room."""
+    """Of up to four of the parts that have both ends, at places drawn by a hash, that with most room."""
     here, there, words = prop.place(src), prop.place(dst), state.replicas.shape[1]
     drawn = np.uint64(src ^ (dst << 20)) * GOLDEN >> np.uint64(32)
     start = np.int64(drawn * np.uint64(prop.num_parts) >> np.uint64(32))
@@ -242,19 +243,24 @@ def get_edge_owner(prop, src, dst, src_master, dst_master, state):  # type: igno
         bits = state.replicas[here, word] & state.replicas[there, word]
         if some == 0:
             some, at = bits, word
-        elif bits:
+        if bits:
             others, at_others = bits, word
         found += np.int64(popcount(bits))
     if found == 0:
         return src_master
-    # without branches, which nobody could foretell: the next bit from where the draw is, and that after it
-    upper = ~np.uint64(0) << np.uint64(start & 63)
-    first = some & upper if some & upper else some
-    if others == 0:
-        rest = some & ~(first & (~first + np.uint64(1)))
-        others, at_others = rest if rest else some, at
-    second = others & upper if others & upper else others
-    one, other = 64 * at + first_bit(first), 64 * at_others + first_bit(second)
+    one = _with_more_room(state.room, some, at, start)
+    other = _with_more_room(state.room, others, at_others, start + prop.num_parts // 2)
     best = one if state.room[one] >= state.room[other] else other
     state.room[best] -= found > 1
     return best
+
+
+def _with_more_room(room, bits, word, start):  # type: ignore[no-untyped-def]
+    """Of the next two parts from a place on in a word of parts; without branches, which nobody could foretell."""
+    upper = ~np.uint64(0) << np.uint64(start & 63)
+    first = bits & upper if bits & upper else bits
+    rest = bits & ~(first & (~first + np.uint64(1)))
+    rest = rest if rest else bits
+    second = rest & upper if rest & upper else rest
+    one, other = 64 * word + first_bit(first), 64 * word + first_bit(second)
+    return one if room[one] >= room[other] else other
