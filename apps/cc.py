@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from cusp.apps.harness import Answer, App, main
-from cusp.apps.operators.interfaces import Frontier
 from cusp.apps.operators.structure.interfaces import Cc
 from cusp.apps.operators.ways import Algorithm, Form
 from cusp.apps.shared.components import Directory, largest_component
@@ -42,15 +41,12 @@ class Shared:
     ----------
     lids : (shared,) int32
     bits : (ceil(proxies / 64),) uint64
-    queue : Any
-        Memory of the operators.
     prepared : dict
         What is shared by what unites the trees of all ranks.
     """
 
     lids: Any
     bits: Any
-    queue: Any
     prepared: dict[str, Any]
 
 
@@ -82,7 +78,7 @@ def cc(part: Partition, sync: Sync, shared: Shared) -> Answer:
     wrong, rounds = -1, 0  # ranks with edges to unite; at first all of them
     while wrong:
         if wrong >> part.rank & 1:
-            ops.link_others(left_out, both_ways, part.offsets, part.targets, parents, shared.queue)
+            ops.link_others(part, left_out, both_ways, parents)
         wrong, more, component, figures = unite(parents, left_out)
         rounds += more
         if wrong >> part.rank & 1:
@@ -217,8 +213,7 @@ def prepare(part: Partition, sync: Sync) -> Shared:
         marks[own] = True
     bits = device.xp.packbits(marks, bitorder="little").view(device.no_bits(1).dtype)
     lids = device.take_bits(bits.copy(), part.num_proxies)
-    queue = backend(Frontier, part.device).make_queue(part)
-    return Shared(lids, bits, queue, UNITING.prepare(part, sync))
+    return Shared(lids, bits, UNITING.prepare(part, sync))
 
 
 APP = App(

@@ -166,11 +166,6 @@ __device__ inline Drained drain(Queues queues, unsigned& step, const i64* offset
   }
   return done;
 }
-template <class Visit, class Claim>
-__device__ inline void drain(Queues queues, unsigned& step, const i64* offsets, Visit visit, Claim claim) {
-  Bound none = {1ll << 62, 1ll << 62};
-  drain(queues, step, offsets, visit, claim, none);
-}
 
 // Calls visit(edges) for all edges of the queue of step 0, which the last block leaves empty.
 template <class Visit>

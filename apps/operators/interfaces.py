@@ -94,13 +94,6 @@ def in_edges_of(part: "Partition") -> InEdges | None:
     return InEdges(part.csc.offsets, part.csc.sources, "src", "dst")
 
 
-class Frontier(Protocol):
-    """Frontiers: bits of a label."""
-
-    def make_queue(self, part: "Partition") -> Any:
-        """Memory that an operator needs while it runs, made once per partition."""
-
-
 class Undirected(Protocol):
     """Rows of neighbours, merged and sorted; see apps/shared/undirected.py."""
 
@@ -120,9 +113,7 @@ class Undirected(Protocol):
 
 
 if TYPE_CHECKING:
-    from cusp.apps.operators import frontier_cpu, frontier_gpu, undirected_cpu, undirected_gpu
+    from cusp.apps.operators import undirected_cpu, undirected_gpu
 
-    _frontier_cpu: Frontier = frontier_cpu
-    _frontier_gpu: Frontier = frontier_gpu
     _undirected_cpu: Undirected = undirected_cpu
     _undirected_gpu: Undirected = undirected_gpu

@@ -20,7 +20,7 @@ from cusp.kernels.total import total
 from cusp.language.terms import FLOAT, SATURATE, converted, loaded, negative, number
 from cusp.partition import Partition
 from gluon.device_gpu import no_bits, read
-from gluon.peers.lists_gpu import PeerArrays, mirrors_have_rows, proxies_of
+from gluon.peers.link_gpu import Link
 from gluon.reduction import MAX, MIN
 from gluon.sync import Sync
 
@@ -135,35 +135,30 @@ class Inboxes:
     """
 
     def __init__(self, part: Partition, sync: Sync, offsets: Any, dtype: np.dtype) -> None:
-        peers = sync.peers
-        assert peers is not None
-        self._proxies = proxies_of(part, sync.plan, sync.comm)
-        ranks, mirrors, masters = sync.comm.size, np.diff(part.mirror_starts), np.array(self._proxies.sizes)
-        push = mirrors_have_rows(part, sync.comm, offsets)
-        most_in, most_out = masters + push * mirrors, mirrors + push * masters  # entries at once, of and to each rank
-        inboxes, outward = (
-            [1 << max(2 * most - 1, 0).bit_length() for most in each.tolist()] for each in (most_in, most_out)
-        )
+        ranks, masters = sync.comm.size, part.num_masters
+        push = sync.comm.allreduce(int(offsets[-1] > offsets[masters])) > 0  # from a mirror of any rank
         lines = 8 * ranks * (2 * ranks + 1)
-        self._arrays = PeerArrays(
-            peers, [lines, *(4 * size for size in inboxes), *(dtype.itemsize * size for size in inboxes)]
-        )
-        state = cp.zeros(STATE_BYTES, np.uint8)
-        self._mail = state, cp.asarray(outward, np.int64), cp.asarray(inboxes, np.int64), cp.asarray(most_out)
+        self._link = link = Link(
+            part, sync, None, [lines], lambda most: [4 * _room(most), dtype.itemsize * _room(most)],
+            sends="both" if push else "mirrors",
+        )  # fmt: skip
+        most = np.diff(part.mirror_starts) + push * np.array([lids.size for lids in sync.plan.any.masters])
+        rooms = ([_room(entries) for entries in each] for each in (most.tolist(), link.entries))
+        self._mail = cp.zeros(STATE_BYTES, np.uint8), *(cp.asarray(each, np.int64) for each in rooms), cp.asarray(most)
         at_master = cp.concatenate(all_to_all(sync.comm, [*sync.plan.any.masters]))
         changed = no_bits(3 * (part.num_proxies + 63))
         self._ties = int(push), at_master, changed, -(-part.num_proxies // 32), cp.zeros(3, np.uint64)
-        self.rows = part.num_proxies if push else part.num_masters
+        self.rows = part.num_proxies if push else masters
 
     def run(self, kernel: Any, *arguments: Any) -> None:
-        """Run a kernel with them. Collective."""
-        self._arrays.peers.run(kernel, self._arrays.addresses(self._find), *arguments)
+        """Run a kernel with them: struct Given and struct Inboxes of peers/relax.cuh come first. Collective."""
+        find = lambda: (struct(self._link.array(0)[1], *self._mail, *self._ties),)  # noqa: E731
+        self._link.run(kernel, find, *arguments)
 
-    def _find(self) -> Struct:
-        """Struct Given of peers/relax.cuh."""
-        arrays, nodes, values = self._arrays, 1, 1 + self._arrays.peers.comm.size
-        ends = (arrays.for_me(nodes), arrays.for_me(values), arrays.from_all(nodes), arrays.from_all(values))
-        return struct(arrays.peers.struct, self._proxies.struct, arrays.of_all(0), *self._mail, *ends, *self._ties)
+
+def _room(most: int) -> int:
+    """Entries of an inbox of which so many are sent at once: a power of two."""
+    return 1 << max(2 * most - 1, 0).bit_length()
 
 
 def inboxes_of(part: Partition, sync: Sync, ordered: Ordered) -> Inboxes:
@@ -222,7 +217,7 @@ def relax_defines(edges: Pass, priority: Priority) -> dict[str, str]:
 
 def relax_source(edges: Pass, priority: Priority, among_peers: bool = False) -> tuple[str, str]:
     """The file of kernels, and what follows it in the source."""
-    memory = {"relax_peers": f"ManyRanks::Given given, {DRAIN}"} if among_peers else KERNELS
+    memory = {"relax_peers": f"Together::Given given, Inboxes inboxes, {DRAIN}"} if among_peers else KERNELS
     kernels = (
         kernel_text(edges, f"{name}_of", name, memory, "512, RESIDENT" if name.startswith("relax") else "256, 4")
         for name, memory in memory.items()

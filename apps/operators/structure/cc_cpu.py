@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from cusp.apps.operators.frontier_cpu import set_bit
 from cusp.kernels.atomics import atomic_add, atomic_min, atomic_or
 from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import in_parallel, num_threads, ranges, row_ranges, whole_words
+from gluon.device_cpu import set_bit
 from gluon.sync import Sync
 
 SAMPLE = 512
@@ -100,15 +100,15 @@ def most_frequent(rare: int, parents: np.ndarray) -> np.ndarray:
     return roots[most : most + 1] if taken and numbers[most] > taken // rare else np.full(1, -1, np.int32)
 
 
-def link_others(left_out: Any, both_ways: bool, offsets: Any, targets: Any, parents: Any, queue: Any) -> None:
+def link_others(part: Partition, left_out: Any, both_ways: bool, parents: Any) -> None:
     """All threads leave out the tree as it is now: what they leave out does not depend on which comes first."""
     alone, skipped = num_threads() == 1, np.empty(parents.size, bool)
     compare = lambda first, last: np.equal(parents[first:last], left_out[0], out=skipped[first:last])  # noqa: E731
     in_parallel(compare, ranges(parents.size))
-    twice = both_ways and left_out[0] < 0
+    twice, offsets = both_ways and left_out[0] < 0, part.offsets
 
     def link(first: int, last: int) -> None:
-        _link_others(alone, twice, first, skipped[first:last], offsets[first : last + 1], targets, parents)
+        _link_others(alone, twice, first, skipped[first:last], offsets[first : last + 1], part.targets, parents)
 
     in_parallel(link, row_ranges(offsets))
 

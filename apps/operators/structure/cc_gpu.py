@@ -6,11 +6,11 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from cusp.apps.operators.frontier_gpu import Queue, threads_for
-from cusp.kernels.cuda import Struct, c_type, load, many_threads, pinned, struct, sums_of
+from cusp.apps.operators.frontier_gpu import queue_of, threads_for
+from cusp.kernels.cuda import c_type, load, many_threads, pinned, struct, sums_of
 from cusp.kernels.total import total
 from cusp.partition import Partition
-from gluon.peers.lists_gpu import PeerArrays, proxies_of
+from gluon.peers.link_gpu import Link
 from gluon.sync import Sync
 
 CC = "cusp/apps/operators/structure/cc.cuh"
@@ -35,10 +35,10 @@ def most_frequent(rare: int, parents: Any) -> Any:
     return most
 
 
-def link_others(left_out: Any, both_ways: bool, offsets: Any, targets: Any, parents: Any, queue: Queue) -> None:
-    kernels, size = _cc(np.int32), parents.size
-    kernels.queue_others(threads_for(size), left_out, size, offsets, parents, queue.struct)
-    kernels.link_queue(many_threads(), left_out, int(both_ways), queue.struct, targets, parents)
+def link_others(part: Partition, left_out: Any, both_ways: bool, parents: Any) -> None:
+    kernels, size, queues = _cc(np.int32), parents.size, queue_of(part, part.offsets).struct
+    kernels.queue_others(threads_for(size), left_out, size, part.offsets, parents, queues)
+    kernels.link_queue(many_threads(), left_out, int(both_ways), queues, part.targets, parents)
 
 
 def flatten(parents: Any) -> None:
@@ -100,13 +100,10 @@ class PeerForest:
     """The trees of all ranks of one partition, in memory that partners reach. Collective."""
 
     def __init__(self, part: Partition, sync: Sync) -> None:
-        peers = sync.peers
-        assert peers is not None
-        self._part, self._peers, self._proxies = part, peers, proxies_of(part, sync.plan, sync.comm)
         words, lids = 8 * part.num_proxies, 4 * part.num_proxies
-        self._arrays = PeerArrays(peers, [words, words, words, lids])
+        self._part, self._link = part, Link(part, sync, None, [words, words, words, lids])
         self._sums, self._found = cp.zeros(SUMS, np.uint64), pinned(3, np.uint64)
-        self._kernel = load(PEERS, VALUE=c_type(np.int32)).resident("unite_ranks")
+        self._kernel = self._link.load(PEERS, "unite_ranks", 2, VALUE=c_type(np.int32))
 
     def unite(self, sync: Sync, parents: Any, left_out: Any) -> tuple[int, int, Any, dict[str, int]]:
         """Unite the trees of all ranks; see :class:`~cusp.apps.operators.structure.interfaces.Trees`. Collective.
@@ -117,20 +114,17 @@ class PeerForest:
             A partner did not answer.
         """
         component = cp.empty(self._part.num_masters, np.int64)
-        self._peers.run(
-            self._kernel, parents.size, parents, self._part.gids, left_out, self._arrays.addresses(self._find),
-            self._peers.struct, self._proxies.struct, self._sums, component, self._found.ctypes.data,
+        self._link.run(
+            self._kernel, lambda: (struct(*(self._link.array(number)[1] for number in range(4))),), parents.size,
+            parents, self._part.gids, left_out, self._sums, component, self._found.ctypes.data,
         )  # fmt: skip
         sync.count_peers(1)
         wrong, components, largest = self._found.tolist()
         return wrong, 1, component, {"components": components, "largest": largest}
 
-    def _find(self) -> Struct:
-        """Addresses of the trees."""
-        return struct(*map(self._arrays.of_all, range(4)))
-
 
 def plan_trees(part: Partition, sync: Sync, way: str) -> LoneForest | PeerForest:
+    queue_of(part, part.offsets)  # memory that runs share, too
     return LoneForest(part) if way == "whole" else PeerForest(part, sync)
 
 

@@ -21,9 +21,7 @@ class Cc(Protocol):
         -1 if no more than one node in ``rare`` has it: then its tree is not worth the trouble.
         """
 
-    def link_others(
-        self, left_out: Array, both_ways: bool, offsets: Array, targets: Array, parents: Array, queue: Any
-    ) -> None:
+    def link_others(self, part: "Partition", left_out: Array, both_ways: bool, parents: Array) -> None:
         """Unite every node that is not in the tree of root ``left_out[0]`` with all its out-neighbours.
 
         ``both_ways``: each edge is here in both directions.

@@ -7,6 +7,7 @@ from cusp.runtime.devices import Array
 
 if TYPE_CHECKING:
     from cusp.partition import Partition
+    from gluon.label import Label
 
 
 class Rows(Protocol):
@@ -65,10 +66,7 @@ class Pagerank(Protocol):
             What all masters settled, and what the ones without out-edges settled.
         """
 
-    def push_shares(
-        self, frontier: Array, offsets: Array, targets: Array, shares: Array, residuals: Array, updated: Array,
-        masters: int, queue: Any,
-    ) -> None:  # fmt: skip
+    def push_shares(self, frontier: Array, shares: Array, residuals: "Label") -> None:
         """Every frontier node adds its share to the residuals of its out-neighbours; mirrors with some are updated."""
 
 

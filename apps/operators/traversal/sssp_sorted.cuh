@@ -233,22 +233,6 @@ __device__ inline u64 settled_edges(VALUE low, SortedRows rows, const VALUE* val
   return edges;
 }
 
-// Appends the nodes that are pending, and clears their bits: each with its edges that can lead below ``limit``.
-__device__ inline void append_pending(unsigned* pending, Queue out, VALUE limit, VALUE far, SortedRows rows,
-                                      const VALUE* values, VALUE* relaxed_at) {
-  for (i64 base = (i64)blockIdx.x * blockDim.x; base < rows.size; base += num_threads()) {
-    i64 lid = base + threadIdx.x, begin = 0, end = 0;
-    unsigned bits = lid < rows.size ? pending[lid >> 5] : 0;
-    if (bits >> lane_id() & 1) {
-      VALUE value = relaxed_at[lid] = values[lid];
-      begin = rows.offsets[lid], end = rows.offsets[lid + 1];
-      if (limit < far) end = first_from(rows.weights, begin, end, limit - value);
-    }
-    append_block(out, (int)lid, begin, end);
-    if (lane_id() == 0 && bits) pending[lid >> 5] = 0;
-  }
-}
-
 // The shortest path that a row has for its node, or ``value``: an edge is as long as its reverse. No path through a node below
 // ``nearest`` is news, so a row ends where its edges are too long for what is known. All lanes of a warp call it, each with a
 // row or none. A lane tries the first few edges alone; the warp goes through what is left of long rows together.
@@ -415,7 +399,7 @@ extern "C" __global__ void __launch_bounds__(512, RESIDENT)
 settle_bucket(VALUE high, VALUE far, SortedRows rows, VALUE* values, VALUE* relaxed_at, unsigned* pending, unsigned* updated,
               Queues queues) {
   unsigned step = 0;
-  append_pending(pending, queues.of_step(step), high, far, rows, values, relaxed_at);
+  collect(pending, queues.of_step(step), high, far, rows, values, relaxed_at);
   queues.barrier();
   Alone::Given given = {&queues.progress->arrived};
   Alone ranks(given);
