@@ -38,12 +38,3 @@ class EdgeRules(Protocol):
 
         ``joined`` is set for a node with an edge of the right length to its parent. Without ``lengths``, all are 1.
         """
-
-
-if TYPE_CHECKING:
-    from cusp.apps.graph500 import edge_rules_cpu, edge_rules_gpu, slices_cpu, slices_gpu
-
-    _slices_cpu: Slices = slices_cpu
-    _slices_gpu: Slices = slices_gpu
-    _edge_rules_cpu: EdgeRules = edge_rules_cpu
-    _edge_rules_gpu: EdgeRules = edge_rules_gpu

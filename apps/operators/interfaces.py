@@ -110,10 +110,3 @@ class Undirected(Protocol):
 
     def rows_are_simple(self, offsets: Array, targets: Array) -> bool:
         """Whether the entries of every row ascend, none of them twice, none the row itself."""
-
-
-if TYPE_CHECKING:
-    from cusp.apps.operators import undirected_cpu, undirected_gpu
-
-    _undirected_cpu: Undirected = undirected_cpu
-    _undirected_gpu: Undirected = undirected_gpu

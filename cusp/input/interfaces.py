@@ -42,10 +42,3 @@ class Read(Protocol):
 
     def first_descent(self, indptr: Array, num_edges: int) -> int:
         """Index of the first entry that is below the one before it or outside ``0 .. num_edges``; -1 if none."""
-
-
-if TYPE_CHECKING:
-    from cusp.input import read_cpu, read_gpu
-
-    _read_cpu: Read = read_cpu
-    _read_gpu: Read = read_gpu

@@ -208,29 +208,3 @@ class Communities(Protocol):
 
     def sum_by_number(self, numbers: Array, values: Array, communities: int) -> Array:
         """(communities,) float64: sums of the float64 ``values`` by their int32 number."""
-
-
-if TYPE_CHECKING:
-    from cusp.apps.operators.structure import (
-        cc_cpu,
-        cc_gpu,
-        communities_cpu,
-        communities_gpu,
-        cores_cpu,
-        cores_gpu,
-        kcore_cpu,
-        kcore_gpu,
-        triangles_cpu,
-        triangles_gpu,
-    )
-
-    _cc_cpu: Cc = cc_cpu
-    _cc_gpu: Cc = cc_gpu
-    _kcore_cpu: Kcore = kcore_cpu
-    _kcore_gpu: Kcore = kcore_gpu
-    _cores_cpu: Cores = cores_cpu
-    _cores_gpu: Cores = cores_gpu
-    _triangles_cpu: Triangles = triangles_cpu
-    _triangles_gpu: Triangles = triangles_gpu
-    _communities_cpu: Communities = communities_cpu
-    _communities_gpu: Communities = communities_gpu

@@ -129,21 +129,3 @@ class CpuBetweenness(Betweenness, Protocol):
         wrong : int
             The first of the sources with more shortest paths than float64 can count, where the call ends, or -1.
         """
-
-
-if TYPE_CHECKING:
-    from cusp.apps.operators.sums import (
-        betweenness_cpu,
-        betweenness_gpu,
-        pagerank_cpu,
-        pagerank_gpu,
-        rows_cpu,
-        rows_gpu,
-    )
-
-    _rows_cpu: Rows = rows_cpu
-    _rows_gpu: Rows = rows_gpu
-    _pagerank_cpu: Pagerank = pagerank_cpu
-    _pagerank_gpu: Pagerank = pagerank_gpu
-    _betweenness_cpu: CpuBetweenness = betweenness_cpu
-    _betweenness_gpu: Betweenness = betweenness_gpu

@@ -108,12 +108,3 @@ class Settled(Protocol):
 
         ``drain`` is that of the operator which relaxes edges. Distances of mirrors may be stale.
         """
-
-
-if TYPE_CHECKING:
-    from cusp.apps.operators.traversal import bfs_cpu, bfs_gpu, sssp_cpu, sssp_gpu
-
-    _bfs_cpu: Bfs = bfs_cpu
-    _bfs_gpu: Bfs = bfs_gpu
-    _sssp_cpu: Sssp = sssp_cpu
-    _sssp_gpu: Sssp = sssp_gpu
