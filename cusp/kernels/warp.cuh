@@ -80,6 +80,13 @@ __device__ inline T scan_of_warp(T value, int head = 0) {
   return scan_warp(value, head, [](T a, T b) { return a + b; });
 }
 
+// visit(k) for k from 0 to SIZE - 1, unrolled: so small arrays are registers, and SIZE loads are under way before one is needed.
+template <int SIZE, class Visit>
+__device__ inline void each_k(Visit visit) {
+#pragma unroll
+  for (int k = 0; k < SIZE; k++) visit(k);
+}
+
 // Every lane takes consecutive places of what ``counter`` counts, one for each of its SIZE things that is chosen, and calls
 // take(place, k) for it. One atomic does for a warp, all of which calls this.
 template <int SIZE, class Take>

@@ -86,18 +86,16 @@ struct Candidates {
 template <class Operator>
 __device__ inline Candidates look(const Operator& op, const Edges& edges, const int* column, const unsigned* frontier) {
   Candidates result;
-#pragma unroll
-  for (int k = 0; k < K; k++) {
+  each_k([&](int k) {
     bool on = edges.active[k];
     if (Operator::FILTERED) on = on && get_bit(frontier, column[k]);
     if (Operator::CONDITIONAL) on = op.where(on ? edges.node[k] : 0, on ? column[k] : 0, on ? edges.place[k] : 0) && on;
     result.chosen[k] = on;
-  }
-#pragma unroll
-  for (int k = 0; k < K; k++) {
+  });
+  each_k([&](int k) {
     bool on = result.chosen[k];
     result.value[k] = op.candidate(on ? edges.node[k] : 0, on ? column[k] : 0, on ? edges.place[k] : 0);
-  }
+  });
   return result;
 }
 
@@ -105,24 +103,18 @@ __device__ inline Candidates look(const Operator& op, const Edges& edges, const 
 template <class Operator, class Changed>
 __device__ inline void push(const Operator& op, const Edges& edges, const int* columns, Value* values, Changed changed) {
   int column[K];
-#pragma unroll
-  for (int k = 0; k < K; k++) column[k] = edges.active[k] ? __ldcs(&columns[edges.place[k]]) : 0;
+  each_k([&](int k) { column[k] = edges.active[k] ? __ldcs(&columns[edges.place[k]]) : 0; });
   Candidates candidates = look(op, edges, column, nullptr);
   Value old[K];
-#pragma unroll
-  for (int k = 0; k < K; k++) old[k] = values[column[k]];
+  each_k([&](int k) { old[k] = values[column[k]]; });
   bool which[K];
-#pragma unroll
-  for (int k = 0; k < K; k++)
-    which[k] = candidates.chosen[k] && combine_atomic(column[k], candidates.value[k], old[k], values);
+  each_k([&](int k) { which[k] = candidates.chosen[k] && combine_atomic(column[k], candidates.value[k], old[k], values); });
   changed(column, which);
 }
 template <class Operator>
 __device__ inline void push(const Operator& op, const Edges& edges, const int* columns, Value* values, unsigned* updated) {
   push(op, edges, columns, values, [&](const int (&column)[K], const bool (&which)[K]) {
-#pragma unroll
-    for (int k = 0; k < K; k++)
-      if (which[k]) set_bit(updated, column[k]);
+    each_k([&](int k) { if (which[k]) set_bit(updated, column[k]); });
   });
 }
 
@@ -153,8 +145,7 @@ __device__ inline void pull(const Operator& op, Rows rows, const int* columns, V
       },
       [&](Wide* value, bool all) {
         Candidates candidates = look(op, edges, column, frontier);
-#pragma unroll
-        for (int k = 0; k < K; k++) value[k] = candidates.chosen[k] ? (Wide)candidates.value[k] : identity();
+        each_k([&](int k) { value[k] = candidates.chosen[k] ? (Wide)candidates.value[k] : identity(); });
       },
       [](Wide a, Wide b) { return joined(a, b); },
       [&](int node, Wide total) { combine_one(node, (Value)total, values, updated); });

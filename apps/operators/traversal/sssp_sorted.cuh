@@ -24,16 +24,14 @@ struct Candidates {
 __device__ inline Candidates candidates(const Edges& edges, VALUE far, const int* targets, const WEIGHT* weights,
                                         const VALUE* values) {
   Candidates result;
-#pragma unroll
-  for (int k = 0; k < K; k++) {
+  each_k([&](int k) {
     result.target[k] = 0, result.value[k] = far;
-    if (!edges.active[k]) continue;
+    if (!edges.active[k]) return;
     result.target[k] = targets[edges.place[k]];
     VALUE value = values[edges.node[k]], weight = (VALUE)weights[edges.place[k]];
     if (weight < far - value) result.value[k] = value + weight;
-  }
-#pragma unroll
-  for (int k = 0; k < K; k++) result.old[k] = values[result.target[k]];
+  });
+  each_k([&](int k) { result.old[k] = values[result.target[k]]; });
   return result;
 }
 
@@ -107,13 +105,12 @@ struct SortedRows {
 __device__ inline void relax(Rows queued, VALUE far, SortedRows rows, VALUE* values, unsigned* fallen, unsigned* updated) {
   for_each_edge(queued, [&](const Edges& edges) {
     Candidates found = candidates(edges, far, rows.targets, rows.weights, values);
-#pragma unroll
-    for (int k = 0; k < K; k++) {
+    each_k([&](int k) {
       int target = found.target[k];
-      if (!found.apply(k, values)) continue;
+      if (!found.apply(k, values)) return;
       atomicOr(&fallen[target >> 5], 1u << (target & 31));
       if (updated) set_bit(updated, target);
-    }
+    });
   });
 }
 
@@ -242,13 +239,9 @@ __device__ inline VALUE best_offer(bool looking, i64 edge, i64 end, VALUE value,
   bool open = looking && edge < end;
   for (i64 last = edge + ALONE; open && edge < last; edge += K) {
     VALUE weight[K], near[K];
-#pragma unroll
-    for (int k = 0; k < K; k++) weight[k] = edge + k < end ? (VALUE)rows.weights[edge + k] : far;
-#pragma unroll
-    for (int k = 0; k < K; k++) near[k] = weight[k] < value - nearest ? values[rows.targets[edge + k]] : far;
-#pragma unroll
-    for (int k = 0; k < K; k++)
-      if (weight[k] < far - near[k]) value = min(value, near[k] + weight[k]);
+    each_k([&](int k) { weight[k] = edge + k < end ? (VALUE)rows.weights[edge + k] : far; });
+    each_k([&](int k) { near[k] = weight[k] < value - nearest ? values[rows.targets[edge + k]] : far; });
+    each_k([&](int k) { if (weight[k] < far - near[k]) value = min(value, near[k] + weight[k]); });
     open = edge + K < end && weight[K - 1] < value - nearest;
   }
   for (unsigned left = __ballot_sync(FULL, open); left; left &= left - 1) {
