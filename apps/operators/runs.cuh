@@ -14,6 +14,8 @@ struct Rows {
 // Edges of a warp that are looked at together: lane i has edge i of each of K groups of 32, so that K loads are under way
 // before one is needed.
 constexpr int K = 4;
+
+// (Loops that hand on many bools, as those of relax.cuh, are written out: compiled from these they take 5 % longer.)
 template <class Visit>
 __device__ inline void each_k(Visit visit) {
   each_k<K>(visit);

@@ -49,8 +49,11 @@ struct Chosen {
 
 __device__ inline Chosen chosen_of(i64 begin, const int* lids, const unsigned* updated) {
   Chosen chosen;
-  each_k<EACH>([&](int k) { chosen.lid[k] = lids[begin + k * blockDim.x + threadIdx.x]; });
-  each_k<EACH>([&](int k) { chosen.bits[k] = __ballot_sync(FULL, chosen.lid[k] >= 0 && get_bit(updated, chosen.lid[k])); });
+#pragma unroll
+  for (int k = 0; k < EACH; k++) chosen.lid[k] = lids[begin + k * blockDim.x + threadIdx.x];
+#pragma unroll
+  for (int k = 0; k < EACH; k++)
+    chosen.bits[k] = __ballot_sync(FULL, chosen.lid[k] >= 0 && get_bit(updated, chosen.lid[k]));
   return chosen;
 }
 
@@ -64,7 +67,8 @@ extern "C" __global__ void count_updated(i64 entries, const int* lids, const i64
   for (i64 begin = (i64)blockIdx.x * TILE; begin < entries; begin += (i64)gridDim.x * TILE) {
     Chosen chosen = chosen_of(begin, lids, updated);
     u64 count = 0;
-    each_k<EACH>([&](int k) { count += __syncthreads_count(chosen.here(k)); });
+#pragma unroll
+    for (int k = 0; k < EACH; k++) count += __syncthreads_count(chosen.here(k));
     if (threadIdx.x == 0 && count) atomicAdd(&sums[piece_of(begin, starts, ranks)], count);
   }
   if (!last_block((unsigned*)&sums[ranks])) return;
@@ -113,11 +117,12 @@ extern "C" __global__ void extract_values(const int* lids, const i64* starts, co
     }
     __syncthreads();
   }
-  each_k<EACH>([&](int k) {
+#pragma unroll
+  for (int k = 0; k < EACH; k++) {
     i64 place = first + k * blockDim.x + threadIdx.x;
     int lid = chosen.lid[k];
     if (mode == SPREAD && lane_id() == 0 && place < 64 * bit_words(size)) positions[place >> 5] = chosen.bits[k];
-    if (!chosen.here(k)) return;
+    if (!chosen.here(k)) continue;
     i64 slot = place;
     if (mode == OFFSETS) {
       slot = slots[k * WARPS + warp] + __popc(chosen.bits[k] & below_lane());
@@ -128,5 +133,5 @@ extern "C" __global__ void extract_values(const int* lids, const i64* starts, co
       values[lid] = identity;
       atomicAnd(&updated[lid >> 5], ~(1u << (lid & 31)));
     }
-  });
+  }
 }

@@ -92,7 +92,9 @@ class Link:
 
     def own(self, number: int, size: int, dtype: Any) -> Any:
         """(size,) dtype: the first entries of array ``number`` of this rank, until other peers use the memory."""
-        address, _ = self.array(number)
+        assert self._peers is not None
+        rank = self._peers.comm.rank
+        address = int(self._peers.memory.bases[rank] + self._offsets[rank, number])
         memory = cp.cuda.UnownedMemory(address, max(size, 1) * np.dtype(dtype).itemsize, self._peers)
         return cp.ndarray((size,), dtype, cp.cuda.MemoryPointer(memory, 0))
 

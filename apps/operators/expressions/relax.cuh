@@ -96,8 +96,11 @@ __device__ inline void keep_lowest(const Operator& op, const Nodes& nodes, u64* 
   u64 below = 0;
   for_each_pending(nodes, [&](const bool (&chosen)[K], const int (&node)[K]) {
     Value value[K];
-    each_k([&](int k) { value[k] = chosen[k] ? nodes.values[node[k]] : Value(); });
-    each_k([&](int k) { if (chosen[k]) below = max(below, below_highest(key_of(op, node[k], value[k]))); });
+#pragma unroll
+    for (int k = 0; k < K; k++) value[k] = chosen[k] ? nodes.values[node[k]] : Value();
+#pragma unroll
+    for (int k = 0; k < K; k++)
+      if (chosen[k]) below = max(below, below_highest(key_of(op, node[k], value[k])));
   });
   below = largest_of_warp(below);
   if (lane_id() == 0 && below > peek(most)) atomicMax(most, below);
@@ -109,13 +112,15 @@ __device__ inline void append_pending(const Operator& op, const Nodes& nodes, Qu
   for_each_pending(nodes, [&](const bool (&chosen)[K], const int (&node)[K]) {
     bool near[K];
     Value value[K];
-    each_k([&](int k) { value[k] = chosen[k] ? nodes.values[node[k]] : Value(); });
-    each_k([&](int k) {
+#pragma unroll
+    for (int k = 0; k < K; k++) value[k] = chosen[k] ? nodes.values[node[k]] : Value();
+#pragma unroll
+    for (int k = 0; k < K; k++) {
       near[k] = chosen[k] && key_of(op, node[k], value[k]) <= last;
       if (near[k] && nodes.relaxed_at) nodes.relaxed_at[node[k]] = value[k];
       unsigned taken = __ballot_sync(FULL, near[k]);
       if (lane_id() == 0 && taken) nodes.pending[node[k] / 32] &= ~taken;
-    });
+    }
     append_all(out, near, node, nodes.offsets);
   });
 }
@@ -142,21 +147,24 @@ struct Updates {
 template <bool LOOK, class Operator>
 __device__ inline Updates updates_of(const Operator& op, const Nodes& nodes, const Edges& edges) {
   Updates result;
-  each_k([&](int k) {
-    result.node[k] = edges.active[k] ? nodes.columns[edges.place[k]] : 0, result.may[k] = edges.active[k];
-  });
+#pragma unroll
+  for (int k = 0; k < K; k++) result.node[k] = edges.active[k] ? nodes.columns[edges.place[k]] : 0, result.may[k] = edges.active[k];
   if (Operator::CONDITIONAL) {
-    each_k([&](int k) {
+#pragma unroll
+    for (int k = 0; k < K; k++) {
       bool on = edges.active[k];
       result.may[k] = op.where(on ? edges.node[k] : 0, result.node[k], on ? edges.place[k] : 0) && on;
-    });
+    }
   }
-  each_k([&](int k) {
+#pragma unroll
+  for (int k = 0; k < K; k++) {
     result.value[k] = (Value)identity();
     if (result.may[k]) result.value[k] = op.candidate(edges.node[k], result.node[k], edges.place[k]);
-  });
-  each_k([&](int k) { result.old[k] = LOOK ? nodes.values[result.node[k]] : (Value)identity(); });
-  each_k([&](int k) { result.may[k] = result.may[k] && changes(result.old[k], result.value[k]); });
+  }
+#pragma unroll
+  for (int k = 0; k < K; k++) result.old[k] = LOOK ? nodes.values[result.node[k]] : (Value)identity();
+#pragma unroll
+  for (int k = 0; k < K; k++) result.may[k] = result.may[k] && changes(result.old[k], result.value[k]);
   return result;
 }
 
@@ -169,13 +177,15 @@ __device__ inline void relax(const Operator& op, const Nodes& nodes, const Edges
   Updates found = updates_of<LOOK>(op, nodes, edges);
   i64 begin[K], end[K];
   bool waits[K];
-  each_k([&](int k) {
+#pragma unroll
+  for (int k = 0; k < K; k++) {
     bool early = ALONE && found.may[k];
     begin[k] = early ? nodes.offsets[found.node[k]] : 0, end[k] = early ? nodes.offsets[found.node[k] + 1] : 0;
     waits[k] = Operator::FALLS && early && get_bit(nodes.pending, found.node[k]);
     if (!ALONE && found.may[k]) prefetch(&nodes.offsets[found.node[k]]);
-  });
-  each_k([&](int k) {
+  }
+#pragma unroll
+  for (int k = 0; k < K; k++) {
     int node = found.node[k];
     bool fell = found.apply(k, nodes.values), near = fell && key_of(op, node, found.value[k]) <= last;
     if (fell) changed(node, near, found.value[k]);
@@ -184,8 +194,10 @@ __device__ inline void relax(const Operator& op, const Nodes& nodes, const Edges
     else if (near && waits[k]) clear_bit(nodes.pending, node);
     if (!near) begin[k] = end[k] = 0;
     else if (!ALONE) begin[k] = nodes.offsets[node], end[k] = nodes.offsets[node + 1];
-  });
-  each_k([&](int k) { if (begin[k] < end[k]) prefetch(&nodes.columns[begin[k]]), op.prefetch_edge(begin[k]); });
+  }
+#pragma unroll
+  for (int k = 0; k < K; k++)
+    if (begin[k] < end[k]) prefetch(&nodes.columns[begin[k]]), op.prefetch_edge(begin[k]);
   append_all(out, found.node, begin, end);
 }
 
