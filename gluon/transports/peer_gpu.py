@@ -37,6 +37,7 @@ class Peer(Memory):
     """
 
     name, xp = "peer", cp
+    why_unusable = staticmethod(why_unreachable)
 
     def __init__(self, comm: MPI.Intracomm) -> None:
         super().__init__(comm)
@@ -48,11 +49,6 @@ class Peer(Memory):
         nccl = _nccl(comm)
         if nccl is not None:  # else they go through the host
             self.all_to_all = nccl.all_to_all
-
-    @staticmethod
-    def why_unusable(comm: MPI.Intracomm) -> str | None:
-        """None if the ranks reach each other's GPU memory, else the reason why not. Collective."""
-        return why_unreachable(comm)
 
     def buffers(self, out_words: tuple[int, ...], in_words: tuple[int, ...]) -> tuple[Buffers, Buffers]:
         into = self._buffers_for("in", in_words)  # first: senders wait for what receivers make

@@ -22,7 +22,10 @@ class CudaAwareMpi(HostMpi):
 
     @staticmethod
     def why_unusable(comm: MPI.Intracomm) -> str | None:
-        """None if the MPI library says that it takes device addresses, by a call that Open MPI and MPICH have."""
+        """None if the MPI library says that it takes device addresses, by a call that Open MPI and MPICH have.
+
+        A wrong guess would be a segmentation fault, so nothing is tried.
+        """
         try:
             query = ctypes.CDLL(MPI_EXTENSION).MPIX_Query_cuda_support  # also finds what the extension is linked with
         except (OSError, AttributeError):

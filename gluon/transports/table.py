@@ -1,6 +1,6 @@
 """The transports of each device, and what all of them do."""
 
-import importlib
+import pkgutil
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -117,7 +117,7 @@ def get_transport(wanted: str, comm: "Intracomm", device: str) -> Transport:
     for name in names if wanted == "auto" else [wanted]:
         if (devices, name) in opened:
             return opened[devices, name]
-        kind = _load(names[name])
+        kind: Any = pkgutil.resolve_name(names[name])
         reasons = [why for why in comm.allgather(kind.why_unusable(comm)) if why]
         if not reasons:
             return opened.setdefault((devices, name), kind(comm))
@@ -133,8 +133,3 @@ def _not_for(devices: tuple[str, ...]) -> str:
         return "is for jobs on one kind of device; ranks on CPUs and ranks on GPUs"
     other = next(iter(set(TRANSPORTS) - {*devices}))
     return f"is for ranks on {other.upper()}s; those on {devices[0].upper()}s"
-
-
-def _load(place: str) -> Any:
-    module, _, name = place.partition(":")
-    return getattr(importlib.import_module(module), name)

@@ -17,19 +17,22 @@ __device__ inline Wide joined_by_warp(Wide value) {
 
 __device__ inline bool changes(Value old, Value value) { return changes(old, value, joined(old, value)); }
 
+template <class To, class From>
+__device__ inline To same_bits(From value) {
+  union { From from; To to; } both;
+  both.from = value;
+  return both.to;
+}
+
 // The atomic minimum and maximum of floats: as integers, those below 0 are ordered backwards. They return the old value.
-__device__ inline int bits_of(float value) { return __float_as_int(value); }
-__device__ inline i64 bits_of(double value) { return __double_as_longlong(value); }
-__device__ inline float number_of(int bits) { return __int_as_float(bits); }
-__device__ inline double number_of(i64 bits) { return __longlong_as_double(bits); }
 template <class T, class Signed, class Unsigned>
 __device__ inline T atomic_extreme(T* place, T value) {
-  Signed bits = bits_of(value);
+  Signed bits = same_bits<Signed>(value);
   bool as_signed = bits >= 0, least = ATOMIC == MINIMUM;
-  if (as_signed && least) return number_of((Signed)atomicMin((Signed*)place, bits));
-  if (as_signed) return number_of((Signed)atomicMax((Signed*)place, bits));
-  if (least) return number_of((Signed)atomicMax((Unsigned*)place, (Unsigned)bits));
-  return number_of((Signed)atomicMin((Unsigned*)place, (Unsigned)bits));
+  if (as_signed && least) return same_bits<T>(atomicMin((Signed*)place, bits));
+  if (as_signed) return same_bits<T>(atomicMax((Signed*)place, bits));
+  if (least) return same_bits<T>(atomicMax((Unsigned*)place, (Unsigned)bits));
+  return same_bits<T>(atomicMin((Unsigned*)place, (Unsigned)bits));
 }
 __device__ inline float native_join(float* place, float value) {
   return ATOMIC == SUM ? atomicAdd(place, value) : atomic_extreme<float, int, unsigned>(place, value);
@@ -50,12 +53,6 @@ __device__ inline T native_join(T* place, T value) {
 // Any reduction: compare and swap until no other thread comes between.
 template <int SIZE> struct WordOf { typedef u64 type; };
 template <> struct WordOf<4> { typedef unsigned type; };
-template <class To, class From>
-__device__ inline To same_bits(From value) {
-  union { From from; To to; } both;
-  both.from = value;
-  return both.to;
-}
 __device__ inline Value join_by_swap(Value* place, Value value) {
   typedef WordOf<sizeof(Value)>::type Word;
   Word seen = same_bits<Word>(*(volatile Value*)place), assumed;

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from cusp.kernels.atomics import atomic_add, atomic_min, atomic_or
+from cusp.kernels.total import total
 from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import in_parallel, num_threads, ranges, row_ranges, whole_words
@@ -239,17 +240,12 @@ def _lower_names(parents, gids, names):  # type: ignore[no-untyped-def]
 
 def name_components(labels: Any, gids: Any) -> tuple[np.ndarray, int]:
     names = np.empty(labels.size, np.int64)
-    pieces = [(labels[a:b], gids[a:b], names[a:b]) for a, b in ranges(labels.size)]
-    return names, sum(in_parallel(_name, pieces))
 
+    def name(first: int, last: int) -> int:
+        names[first:last] = labels[first:last]
+        return total(names[first:last] == gids[first:last])
 
-@njit(cache=True, nogil=True)
-def _name(labels, gids, names):  # type: ignore[no-untyped-def]
-    first = 0
-    for lid in range(labels.size):
-        names[lid] = labels[lid]
-        first += names[lid] == gids[lid]
-    return first
+    return names, sum(in_parallel(name, ranges(labels.size)))
 
 
 def count_members(parents: Any, size: int) -> np.ndarray:
