@@ -100,7 +100,7 @@ class Rounds:
         self.label.values[:] = part.gids
 
     def unite(self, parents: Any, left_out: Any) -> tuple[int, int, Any, dict[str, int]]:
-        """See :class:`~cusp.apps.operators.structure.interfaces.Trees`. Collective."""
+        """See :meth:`~cusp.apps.operators.structure.interfaces.Cc.plan_trees`. Collective."""
         self.ops.flatten(parents)
         rounds, masters = self._agree(parents), self.part.num_masters
         wrong = self._wrong_ranks(left_out) if self.part.symmetric else 0
@@ -169,7 +169,7 @@ def _plan_trees(part: Partition, sync: Sync, way: str) -> Any:
     return backend(Cc, part.device).plan_trees(part, sync, way)
 
 
-ONE_CALL = Form(lambda part, sync, trees, shared: functools.partial(trees.unite, sync), _plan_trees)
+ONE_CALL = Form(lambda part, sync, trees, shared: functools.partial(trees, sync), _plan_trees)
 UNITING = Algorithm(
     {
         "whole": ONE_CALL,

@@ -121,8 +121,7 @@ class Binding:
         """Arrays and numbers, in the order of the parameters of the generated text."""
         part = self._part
         weights = part.weights if out_edges or part.csc is None else part.csc.weights
-        special = {"weight": weights, "gid": part.gids}
-        return [{**self._values, **special}[name] for name, _ in self._parameters()]
+        return [{**self._values, "weight": weights, "gid": part.gids}[name] for name, _ in self._parameters()]
 
     def _parameters(self) -> list[tuple[str, Any]]:
         arrays = {"weight": self._part.weights, "gid": self._part.gids, **self._values}

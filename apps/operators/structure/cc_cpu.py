@@ -5,10 +5,12 @@ only, so a thread that reads an old parent climbs on from there. Whoever wins a 
 the lowest node of what the edges connect.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from cusp.apps.operators.structure.interfaces import Unite
 from cusp.kernels.atomics import atomic_add, atomic_min, atomic_or
 from cusp.kernels.total import total
 from cusp.partition import Partition
@@ -170,41 +172,35 @@ def _spread_roots(parents, own, updated, values):  # type: ignore[no-untyped-def
             set_bit(updated, lid)
 
 
-class LoneForest:
-    """The trees of a rank that shares no node: nothing is left to unite.
-
-    Where local ids ascend with global ones among nodes with edges, the root of a tree is its lowest node.
-    """
-
-    def __init__(self, part: Partition) -> None:
-        self._gids = part.gids
-        with_edges = part.gids[part.has_out] if part.symmetric else part.gids
-        self._ascending = bool((with_edges[1:] > with_edges[:-1]).all())
-
-    def unite(self, sync: Sync, parents: Any, left_out: Any) -> tuple[int, int, Any, dict[str, int]]:
-        alone, members = num_threads() == 1, np.zeros(parents.size, np.int32)
-        component, names, own = np.empty(parents.size, np.int64), self._gids, self._gids
-        if not self._ascending:
-            names = np.empty_like(own)
-
-            def copy(first: int, last: int) -> None:
-                names[first:last] = own[first:last]
-                _flatten(parents[first:last], parents)
-
-            in_parallel(copy, ranges(parents.size))
-            lower = lambda first, last: _lower_names(parents[first:last], own[first:last], names)  # noqa: E731
-            in_parallel(lower, ranges(parents.size))
-
-        def name(first: int, last: int) -> int:
-            return int(_name_members(alone, first, parents[first:last], component[first:last], parents, names, members))
-
-        components = sum(in_parallel(name, ranges(parents.size)))
-        largest = max(in_parallel(lambda first, last: int(members[first:last].max(initial=0)), ranges(members.size)))
-        return 0, 0, component, {"components": sync.total(components)[0], "largest": sync.highest(largest)}
+def plan_trees(part: Partition, sync: Sync, way: str) -> Unite:
+    """Where local ids ascend with global ones among nodes with edges, the root of a tree is its lowest node."""
+    with_edges = part.gids[part.has_out] if part.symmetric else part.gids
+    return partial(_unite_alone, part.gids, bool((with_edges[1:] > with_edges[:-1]).all()))
 
 
-def plan_trees(part: Partition, sync: Sync, way: str) -> LoneForest:
-    return LoneForest(part)
+def _unite_alone(
+    own: np.ndarray, ascending: bool, sync: Sync, parents: Any, left_out: Any
+) -> tuple[int, int, Any, dict[str, int]]:
+    """Nothing is left to unite."""
+    alone, members = num_threads() == 1, np.zeros(parents.size, np.int32)
+    component, names = np.empty(parents.size, np.int64), own
+    if not ascending:
+        names = np.empty_like(own)
+
+        def copy(first: int, last: int) -> None:
+            names[first:last] = own[first:last]
+            _flatten(parents[first:last], parents)
+
+        in_parallel(copy, ranges(parents.size))
+        lower = lambda first, last: _lower_names(parents[first:last], own[first:last], names)  # noqa: E731
+        in_parallel(lower, ranges(parents.size))
+
+    def name(first: int, last: int) -> int:
+        return int(_name_members(alone, first, parents[first:last], component[first:last], parents, names, members))
+
+    components = sum(in_parallel(name, ranges(parents.size)))
+    largest = max(in_parallel(lambda first, last: int(members[first:last].max(initial=0)), ranges(members.size)))
+    return 0, 0, component, {"components": sync.total(components)[0], "largest": sync.highest(largest)}
 
 
 @njit(cache=True, nogil=True)

@@ -7,6 +7,7 @@ import cupy as cp
 import numpy as np
 
 from cusp.apps.operators.frontier_gpu import queue_of, threads_for
+from cusp.apps.operators.structure.interfaces import Unite
 from cusp.kernels.cuda import c_type, load, many_threads, pinned, struct, sums_of
 from cusp.kernels.total import total
 from cusp.partition import Partition
@@ -76,24 +77,18 @@ def take_members(parents: Any, members: Any, lids: Any) -> tuple[Any, Any]:
     return roots, counts
 
 
-class LoneForest:
-    """The trees of a graph that is on one GPU: nothing is left to unite."""
-
-    def __init__(self, part: Partition) -> None:
-        self._part = part
-
-    def unite(self, sync: Sync, parents: Any, left_out: Any) -> tuple[int, int, Any, dict[str, int]]:
-        part, size = self._part, parents.size
-        dtype = np.dtype(np.int32 if part.num_nodes < 2**31 else np.int64)
-        kernels, nodes, threads, sums = _cc(dtype), part.num_nodes, threads_for(size), sums_of(2)
-        highest, members, component = cp.zeros(size, dtype), cp.zeros(size, np.int32), cp.empty(size, np.int64)
-        kernels.gather_members(threads, size, nodes, part.gids, left_out, parents, highest, members)
-        kernels.name_members(
-            threads, size, nodes, part.gids, parents, highest, members, component, sums.counters, sums.address
-        )
-        components, largest = sums.read()
-        sync.count_peers(0)
-        return 0, 0, component, {"components": sync.total(components)[0], "largest": sync.highest(largest)}
+def _unite_alone(part: Partition, sync: Sync, parents: Any, left_out: Any) -> tuple[int, int, Any, dict[str, int]]:
+    """Nothing is left to unite."""
+    dtype = np.dtype(np.int32 if part.num_nodes < 2**31 else np.int64)
+    kernels, nodes, size, sums = _cc(dtype), part.num_nodes, parents.size, sums_of(2)
+    highest, members, component = cp.zeros(size, dtype), cp.zeros(size, np.int32), cp.empty(size, np.int64)
+    kernels.gather_members(threads_for(size), size, nodes, part.gids, left_out, parents, highest, members)
+    kernels.name_members(
+        threads_for(size), size, nodes, part.gids, parents, highest, members, component, sums.counters, sums.address
+    )
+    components, largest = sums.read()
+    sync.count_peers(0)
+    return 0, 0, component, {"components": sync.total(components)[0], "largest": sync.highest(largest)}
 
 
 class PeerForest:
@@ -106,7 +101,7 @@ class PeerForest:
         self._kernel = self._link.load(PEERS, "unite_ranks", 2, VALUE=c_type(np.int32))
 
     def unite(self, sync: Sync, parents: Any, left_out: Any) -> tuple[int, int, Any, dict[str, int]]:
-        """Unite the trees of all ranks; see :class:`~cusp.apps.operators.structure.interfaces.Trees`. Collective.
+        """See :meth:`~cusp.apps.operators.structure.interfaces.Cc.plan_trees`.
 
         Raises
         ------
@@ -123,9 +118,9 @@ class PeerForest:
         return wrong, 1, component, {"components": components, "largest": largest}
 
 
-def plan_trees(part: Partition, sync: Sync, way: str) -> LoneForest | PeerForest:
+def plan_trees(part: Partition, sync: Sync, way: str) -> Unite:
     queue_of(part, part.offsets)  # memory that runs share, too
-    return LoneForest(part) if way == "whole" else PeerForest(part, sync)
+    return functools.partial(_unite_alone, part) if way == "whole" else PeerForest(part, sync).unite
 
 
 @functools.cache

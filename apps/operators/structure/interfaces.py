@@ -1,5 +1,6 @@
 """What algorithms on the structure of a graph need from every device."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cusp.runtime.devices import Array
@@ -7,6 +8,9 @@ from cusp.runtime.devices import Array
 if TYPE_CHECKING:
     from cusp.partition import Partition
     from gluon.sync import Sync
+
+
+Unite = Callable[["Sync", Array, Array], tuple[int, int, Array, dict[str, int]]]  # see Cc.plan_trees
 
 
 class Cc(Protocol):
@@ -47,18 +51,10 @@ class Cc(Protocol):
     def take_members(self, parents: Array, members: Array, lids: Array) -> tuple[Array, Array]:
         """The roots of some nodes that have members, each once, and how many; they have none afterwards."""
 
-    def plan_trees(self, part: "Partition", sync: "Sync", way: str) -> "Trees":
+    def plan_trees(self, part: "Partition", sync: "Sync", way: str) -> Unite:
         """What unites the trees of a rank that shares no node (``way`` is ``whole``), or those of peers. Collective.
 
-        On a CPU only the first.
-        """
-
-
-class Trees(Protocol):
-    """The trees of all ranks."""
-
-    def unite(self, sync: "Sync", parents: Array, left_out: Array) -> tuple[int, int, Array, dict[str, int]]:
-        """Unite them; parents become roots. Collective.
+        On a CPU only the first. It is called with a Sync, parents, which become roots, and ``left_out``. Collective.
 
         Returns
         -------

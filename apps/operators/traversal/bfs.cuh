@@ -114,7 +114,9 @@ __device__ inline void pull_level(i64 rows, const int* first, const i64* offsets
       if (other >= 0) atomicOr(&late[warp][place / 32], 1u << place % 32);
     }
     __syncwarp();
-    each_k<TOGETHER>([&](int k) { if (lane_id() == 0 && base + k * stride < words) next[base + k * stride] = old[k] | late[warp][k]; });
+    each_k<TOGETHER>([&](int k) {
+      if (lane_id() == 0 && base + k * stride < words) next[base + k * stride] = old[k] | late[warp][k];
+    });
     __syncwarp();
   }
 }
