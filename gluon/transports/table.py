@@ -1,13 +1,12 @@
 """The transports of each device, and what all of them do."""
 
 import pkgutil
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cusp.errors import InputError, together
 from cusp.runtime.devices import is_mixed
 from cusp.runtime.exchange import kept
-from gluon.transports.memory import Buffers
+from gluon.transports.memory import Buffers, Words
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -58,9 +57,7 @@ class Transport(Protocol):
             The largest message to, and from, each rank, in words of 8 bytes: the same on both sides, or 0.
         """
 
-    def exchange(
-        self, out: Buffers, out_words: Sequence[int], into: Buffers, in_words: Sequence[int] | None = None
-    ) -> Sequence[int]:
+    def exchange(self, out: Buffers, out_words: Words, into: Buffers, in_words: Words | None = None) -> Words:
         """Send the first ``out_words[r]`` words of buffer r to rank r; returns how many came from each. Collective.
 
         Parameters
