@@ -201,10 +201,3 @@ __device__ inline void grid_barrier(unsigned* arrived) {
 __device__ inline void publish(u64* sums, int size, u64* host) {
   if (last_block((unsigned*)&sums[size]) && threadIdx.x < size) host[threadIdx.x] = atomicExch(&sums[threadIdx.x], 0ull);
 }
-
-// Atomic minimum; returns the old value. A double that is not negative has the order of its bits as an integer.
-__device__ inline int lower(int* place, int value) { return atomicMin(place, value); }
-__device__ inline i64 lower(i64* place, i64 value) { return atomicMin(place, value); }
-__device__ inline double lower(double* place, double value) {
-  return __longlong_as_double(atomicMin((i64*)place, __double_as_longlong(value)));
-}

@@ -15,7 +15,7 @@ extern "C" __global__ void bfs_push(Queues queues, const int* targets, const i64
     each_k([&](int k) {
       if (!edges.active[k]) return;
       VALUE value = gid_mask ? (VALUE)(level | (gids[edges.node[k]] & gid_mask)) : level;
-      if (old[k] > value && lower(&values[target[k]], value) > value) set_bit(updated, target[k]);
+      if (old[k] > value && atomicMin(&values[target[k]], value) > value) set_bit(updated, target[k]);
     });
   });
 }

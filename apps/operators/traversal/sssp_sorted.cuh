@@ -17,7 +17,7 @@ struct Candidates {
 
   // Lowers the target to the value; true for exactly one of several with the same.
   __device__ bool apply(int k, VALUE* values) const {
-    return value[k] < old[k] && value[k] < lower(&values[target[k]], value[k]);
+    return value[k] < old[k] && value[k] < atomicMin(&values[target[k]], value[k]);
   }
 };
 
@@ -159,7 +159,7 @@ __device__ inline bool exchange_fallen(Together& ranks, Queues queues, bool busy
     if (!came[0]) return;
     int lid = ranks.proxies.lists[p][entry[0]];
     VALUE sent = ranks.values_from<VALUE>(p)[at];
-    if (sent < values[lid] && sent < lower(&values[lid], sent)) atomicOr(&fallen[lid >> 5], 1u << (lid & 31));
+    if (sent < values[lid] && sent < atomicMin(&values[lid], sent)) atomicOr(&fallen[lid >> 5], 1u << (lid & 31));
   });
   queues.barrier();
   return true;
