@@ -101,7 +101,7 @@ class Drain:
             self._delta = float(sync.highest(self._delta))
         ordered, inboxes = self._ordered, inboxes_of(self._part, sync, self._ordered)
         kernels = kernels_of(ordered.edges, ordered.priority, True)
-        kernel = partial(inboxes.run, kernels.resident("relax_peers_of", blocks_for(self._part)))
+        kernel = partial(inboxes.run, kernels.resident("relax_peers_of", blocks_for(self._part)), tuple)
         while self._launch(kernel, highest(self._key), AT_ONCE, self._nodes(rows=inboxes.rows)):
             sync.count_peers()
         return self._buckets
@@ -183,8 +183,8 @@ def _make_memory(part: Partition, offsets: Any) -> tuple[Queue, Any]:
     return queue_for(rows, part.num_local_edges, 2), cp.zeros(part.num_proxies, np.int32)
 
 
-class Inboxes:
-    """Memory for values that ranks send each other while they relax. Collective.
+class Inboxes(Link):
+    """Memory for values that ranks send each other while they relax, and what a kernel gets for it. Collective.
 
     Attributes
     ----------
@@ -196,22 +196,24 @@ class Inboxes:
         ranks, masters = sync.comm.size, part.num_masters
         push = sync.comm.allreduce(int(offsets[-1] > offsets[masters])) > 0  # from a mirror of any rank
         lines = 8 * ranks * (2 * ranks + 1)
-        self._link = link = Link(
+        super().__init__(
             part, sync, None, [lines], lambda most: [4 * _room(most), dtype.itemsize * _room(most)],
             sends="both" if push else "mirrors",
         )  # fmt: skip
         most = np.diff(part.mirror_starts) + push * np.array([lids.size for lids in sync.plan.any.masters])
-        rooms = ([_room(entries) for entries in each] for each in (most.tolist(), link.entries))
+        rooms = ([_room(entries) for entries in each] for each in (most.tolist(), self.entries))
         self._mail = cp.zeros(STATE_BYTES, np.uint8), *(cp.asarray(each, np.int64) for each in rooms), cp.asarray(most)
         at_master = cp.concatenate(all_to_all(sync.comm, [*sync.plan.any.masters]))
         changed = no_bits(3 * (part.num_proxies + 63))
         self._ties = int(push), at_master, changed, -(-part.num_proxies // 32), cp.zeros(3, np.uint64)
         self.rows = part.num_proxies if push else masters
 
-    def run(self, kernel: Any, *arguments: Any) -> None:
-        """Run a kernel with them: struct Given and struct Inboxes of peers/relax.cuh come first. Collective."""
-        find = lambda: (struct(self._link.array(0)[1], *self._mail, *self._ties),)  # noqa: E731
-        self._link.run(kernel, find, *arguments)
+    def _given(self) -> Struct:
+        """Struct Given of peers/relax.cuh."""
+        assert self._peers is not None
+        (nodes_there, nodes_here), (values_there, values_here) = self.box(0), self.box(1)
+        ends = nodes_there, values_there, nodes_here, values_here
+        return struct(self._peers.struct, self._proxies, self.array(0)[1], *self._mail, *ends, *self._ties)
 
 
 def _room(most: int) -> int:

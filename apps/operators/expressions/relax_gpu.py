@@ -67,7 +67,7 @@ def relax_defines(edges: Pass, priority: Priority) -> dict[str, str]:
 
 def relax_source(edges: Pass, priority: Priority, among_peers: bool = False) -> tuple[str, str]:
     """The file of kernels, and what follows it in the source."""
-    memory = {"relax_peers": f"Together::Given given, Inboxes inboxes, {DRAIN}"} if among_peers else KERNELS
+    memory = {"relax_peers": f"ManyRanks::Given given, {DRAIN}"} if among_peers else KERNELS
     kernels = (
         kernel_text(edges, f"{name}_of", name, memory, "512, RESIDENT" if name.startswith("relax") else "256, 4")
         for name, memory in memory.items()

@@ -4,12 +4,19 @@
 // to the ranks that have the node, too, and takes what has come, until all are idle (gluon/kernels/mail.cuh). A value
 // that comes late only means that nodes are relaxed again: the result is the same.
 #include "cusp/apps/operators/expressions/relax.cuh"
-#include "gluon/kernels/link.cuh"
 #include "gluon/kernels/mail.cuh"
 
 // What the ranks exchange where a bucket opens: how far below the highest their lowest key is; with how many edges the last
 // bucket began, and how many steps it took; whether a bound is met.
 enum Told { BELOW, WORK, STEPS, MET };
+
+// Inboxes of values that changed, at each rank and here: the local id of the node there, and the value.
+struct Inboxes {
+  int* const* out;
+  Value* const* out_values;
+  const int* const* in;
+  const Value* const* in_values;
+};
 
 // What proxies of a rank have to do with those of others.
 struct Ties {
@@ -27,33 +34,33 @@ struct Ties {
   }
 };
 
-// How values that changed travel: entries of the link's mailbox are local ids there.
-struct Inboxes {
-  Mail mail;
-  Ties ties;
-  u64* marks;  // whether something is to be sent; three in turn
-};
-
 struct ManyRanks {
   static constexpr bool ALONE = false;
-  const Together::Given& given;
+  struct Given {
+    Peers peers;
+    Proxies proxies;
+    Mail mail;
+    Inboxes inboxes;
+    Ties ties;
+    u64* marks;  // whether something is to be sent; three in turn
+  };
+  const Given& given;
   const Peers& peers;
   const Proxies& proxies;
   const Mail& mail;
   const Ties& ties;
-  u64* marks;
   unsigned barriers = 0, phase = 0, pauses = 0;
   unsigned turn = 0;          // of the sets of changed nodes: the one that is written
   u64 work = 0, steps = 0;    // of the last bucket
   bool ended_by_bound = false;
 
-  __device__ ManyRanks(const Together::Given& given, const Inboxes& inboxes)
-      : given(given), peers(given.peers), proxies(given.proxies), mail(inboxes.mail), ties(inboxes.ties), marks(inboxes.marks) {}
+  __device__ ManyRanks(const Given& given)
+      : given(given), peers(given.peers), proxies(given.proxies), mail(given.mail), ties(given.ties) {}
 
   __device__ void begin() {
     barriers = peers.begin();
     for (i64 i = thread_id(); i < 3 * ties.words; i += num_threads()) ties.changed[i] = 0;
-    if (thread_id() < 3) marks[thread_id()] = 0;
+    if (thread_id() < 3) given.marks[thread_id()] = 0;
     mail.begin(peers);
   }
 
@@ -72,7 +79,7 @@ struct ManyRanks {
 
   __device__ void write(const Nodes& nodes, int to, u64 at, int there, int lid) const {
     i64 slot = mail.slot(to, at);
-    given.mail.out[to][slot] = there, ((Value*)given.mail.out_values[to])[slot] = nodes.values[lid];
+    given.inboxes.out[to][slot] = there, given.inboxes.out_values[to][slot] = nodes.values[lid];
   }
 
   // Sends what changed: mirrors to their masters and, where mirrors have out-edges, masters to their mirrors.
@@ -116,8 +123,8 @@ struct ManyRanks {
       for (i64 base = thread_id() / 32 * 32; base < count; base += num_threads()) {
         i64 slot = (taken + base + lane_id()) & (capacity - 1);
         bool better = base + lane_id() < count;
-        int lid = better ? given.mail.in[p][slot] : 0;
-        Value value = better ? ((const Value*)given.mail.in_values[p])[slot] : Value();
+        int lid = better ? given.inboxes.in[p][slot] : 0;
+        Value value = better ? given.inboxes.in_values[p][slot] : Value();
         better = better && combine_atomic(lid, value, nodes.values[lid], nodes.values);
         if (better && lid < proxies.masters) mark(lid, changed, any);
         better = better && joins<Operator>(nodes, lid, relaxing && key_of(op, lid, value) <= last, step);
@@ -141,8 +148,8 @@ struct ManyRanks {
       Queue out = queues.next(step);
       bool relaxing = !bound.met(), works = relaxing && rows.end > 0;
       bool news = known & Mail::NEWS, waits = known & Mail::UNSENT, sends = waits && known & Mail::ROOM;
-      u64* any = &marks[step % 3];  // three in turn, as the totals
-      if (thread_id() == 0) marks[(step + 1) % 3] = 0;
+      u64* any = &given.marks[step % 3];  // three in turn, as the totals
+      if (thread_id() == 0) given.marks[(step + 1) % 3] = 0;
       if (sent && ties.mirrors_push) ties.clear_masters(ties.set(turn + 2), proxies.masters);
       if (sends) send(nodes, ties.set(turn));
       unsigned* changed = ties.set(turn + sends);
@@ -174,8 +181,8 @@ struct ManyRanks {
 
 // The same from the pending nodes of all ranks on; values of mirrors are stale in the end. All threads of all ranks call it.
 template <class Operator>
-__device__ inline void relax_peers(const Operator& op, Together::Given given, Inboxes inboxes, Nodes nodes, Queues queues,
-                                   Key until, Key delta, i64 edges, i64 steps, i64* done) {
-  ManyRanks ranks(given, inboxes);
+__device__ inline void relax_peers(const Operator& op, ManyRanks::Given given, Nodes nodes, Queues queues, Key until, Key delta,
+                                   i64 edges, i64 steps, i64* done) {
+  ManyRanks ranks(given);
   relax_in(ranks, op, nodes, queues, until, delta, edges, steps, done);
 }

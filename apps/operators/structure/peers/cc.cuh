@@ -255,8 +255,8 @@ extern "C" __global__ void __launch_bounds__(512, RESIDENT)
 unite_ranks(Together::Given given, Trees trees, i64 size, int* parents, const i64* gids, const int* left_out, u64* sums,
             i64* component, u64* found) {
   __shared__ u64 told[MOST_PEERS][TOLD];
-  const Peers& peers = given.peers;
-  const Proxies& proxies = given.proxies;
+  const Peers peers = given.peers;
+  const Proxies proxies = given.proxies;
   unsigned barriers = peers.begin();
   Forest forest = {trees.parents, (u64)peers.rank, 0};
   if (thread_id() < SUMS) sums[thread_id()] = 0;
