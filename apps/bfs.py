@@ -141,9 +141,7 @@ class BreadthFirstSearch:
         dtype = np.int64 if parents else np.int32
         self.shift = part.num_nodes.bit_length() if parents else 0
         self.gid_mask = np.int64((1 << self.shift) - 1)
-        unreached = np.iinfo(dtype).max
-        self.unreached = dtype(unreached)
-        self.label = Label(part, dtype, unreached, MIN)
+        self.label = Label(part, dtype, np.iinfo(dtype).max, MIN)
         self.label.write(source, source & int(self.gid_mask))
 
     def count_frontier(self) -> int:
@@ -166,15 +164,14 @@ class BreadthFirstSearch:
         self.sync.broadcast(label, read=read, implied=self.level << self.shift)
         frontier = label.swap_updated()
         self.level += 1
-        operator(frontier, offsets, ends, part.gids, self.gid_mask, np.int64(self.level << self.shift),
-                 self.unreached, label.values, label.updated, self.plan)  # fmt: skip
+        operator(label, frontier, offsets, ends, self.gid_mask, np.int64(self.level << self.shift), self.plan)
         self.sync.reduce(label, write=write, implied=None if self.parents else self.level)
         self.sync.end_round(frontier=self.nodes)
 
     def answer(self) -> Answer:
         """Hops and parents of this rank's masters."""
         values, where = self.label.masters(), self.label.device.xp.where
-        reached = values != self.unreached
+        reached = values != self.label.identity
         if not self.parents:
             return Answer({"hops": where(reached, values, np.int32(-1))}, -1, self.level)
         hops = where(reached, values >> self.shift, np.int64(-1)).astype(np.int32)

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cusp import MIN, Answer, App, Label, Partition, Sync, main, run_main
-from cusp.apps.operators.interfaces import Frontier
 from cusp.apps.operators.structure.interfaces import Cc
 from cusp.apps.operators.ways import Algorithm, Form
 from cusp.apps.shared.components import Directory, largest_component
@@ -35,15 +34,12 @@ class Shared(NamedTuple):
     ----------
     lids : (shared,) int32
     bits : (ceil(proxies / 64),) uint64
-    queue : Any
-        Memory of the operators.
     prepared : dict
         What is shared by what unites the trees of all ranks.
     """
 
     lids: Any
     bits: Any
-    queue: Any
     prepared: dict[str, Any]
 
 
@@ -75,7 +71,7 @@ def cc(part: Partition, sync: Sync, shared: Shared) -> Answer:
     wrong, rounds = -1, 0  # ranks with edges to unite; at first all of them
     while wrong:
         if wrong >> part.rank & 1:
-            ops.link_others(left_out, both_ways, part.offsets, part.targets, parents, shared.queue)
+            ops.link_others(part, left_out, both_ways, parents)
         wrong, more, component, figures = unite(parents, left_out)
         rounds += more
         if wrong >> part.rank & 1:
@@ -97,7 +93,7 @@ class Rounds:
         self.label.values[:] = part.gids
 
     def unite(self, parents: Any, left_out: Any) -> tuple[int, int, Any, dict[str, int]]:
-        """See :class:`~cusp.apps.operators.structure.interfaces.Trees`. Collective."""
+        """See :meth:`~cusp.apps.operators.structure.interfaces.Cc.plan_trees`. Collective."""
         self.ops.flatten(parents)
         rounds, masters = self._agree(parents), self.part.num_masters
         wrong = self._wrong_ranks(left_out) if self.part.symmetric else 0
@@ -159,7 +155,7 @@ class Mail(Rounds):
 
 
 ONE_CALL = Form(
-    lambda part, sync, trees, shared: functools.partial(trees.unite, sync),
+    lambda part, sync, trees, shared: functools.partial(trees, sync),
     lambda part, sync, way: backend(Cc, part.device).plan_trees(part, sync, way),
 )
 UNITING = Algorithm(
@@ -205,8 +201,7 @@ def prepare(part: Partition, sync: Sync) -> Shared:
         marks[own] = True
     bits = device.xp.packbits(marks, bitorder="little").view(device.no_bits(1).dtype)
     lids = device.take_bits(bits.copy(), part.num_proxies)
-    queue = backend(Frontier, part.device).make_queue(part)
-    return Shared(lids, bits, queue, UNITING.prepare(part, sync))
+    return Shared(lids, bits, UNITING.prepare(part, sync))
 
 
 APP = App(

@@ -138,8 +138,7 @@ def push_residuals(
         )
         sync.broadcast(shares, read="src")
         frontier = shares.swap_updated()
-        ops.push_shares(frontier, part.offsets, part.targets, shares.values, residuals.values, residuals.updated,
-                        part.num_masters, walk.queue)  # fmt: skip
+        ops.push_shares(frontier, shares.values, residuals)
         sync.reduce(residuals, write="dst")
         sync.end_round()
         pending = (1 - damping) * moved + damping * dangling - (UNIT if rounds == 0 else 0)
@@ -177,8 +176,7 @@ def push_alone(part: Partition, sync: Sync, walk: Walk, damping: float = 0.85, t
 
     def step() -> bool:
         residuals.swap_updated()
-        ops.push_shares(given.swap_updated(), part.offsets, part.targets, given.values - passed_on, residuals.values,
-                        residuals.updated, part.num_masters, walk.queue)  # fmt: skip
+        ops.push_shares(given.swap_updated(), given.values - passed_on, residuals)
         passed_on[:] = given.values
         shares[:] = 0
         threshold = max(SPARED * int(abs(own).sum()) / edges, least)

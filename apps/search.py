@@ -41,9 +41,11 @@ class Search(NamedTuple):
     label: str
     reduction: Reduction
 
+    @functools.cache  # noqa: B019 - a few searches, for ever
     def operator(self, delta: float | None = None) -> EdgeOperator:
         """The pass along edges that it repeats; with ``delta``, in the order of its values, in buckets that wide."""
-        return _operator(self, delta)
+        priority = None if delta is None else self.label
+        return EdgeOperator(self.candidate, f"dst.{self.label}", priority=priority, delta=delta)
 
     def run(
         self, part: Partition, sync: Sync, starts: Mapping[int, float], dtype: DTypeLike, delta: float | None = None,
@@ -66,12 +68,6 @@ class Search(NamedTuple):
         for node, value in starts.items():
             label.write(node, value)
         return label, self.operator(delta).until_quiet(part, sync, **{self.label: label}, **given)
-
-
-@functools.cache
-def _operator(search: Search, delta: float | None) -> EdgeOperator:
-    priority = None if delta is None else search.label
-    return EdgeOperator(search.candidate, f"dst.{search.label}", priority=priority, delta=delta)
 
 
 HOPS = Search("src.distance + 1", "distance", MIN)

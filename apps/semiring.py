@@ -126,7 +126,7 @@ def _spread(A: Matrix, source: int, name: str, multiply: str, dtype: DTypeLike) 
     while A.changed(x):
         A.T.multiply(x, multiply=multiply, into=x, sparse=True)
         rounds += 1
-    refuse_overflow(A.part, A.sync, source, x.values, x.reduction.identity(x.values.dtype))
+    refuse_overflow(A.part, A.sync, source, x.values, x.identity)
     return _answer(name, x, rounds)
 
 
@@ -148,7 +148,7 @@ def pagerank(A: Matrix, damping: float = 0.85, tolerance: float = 1e-6) -> Answe
 
 def _answer(name: str, label: Label, rounds: int) -> Answer:
     """The values of masters: -1, or infinity, where nothing arrived."""
-    values, nothing = label.masters(), label.reduction.identity(label.values.dtype)
+    values, nothing = label.masters(), label.identity
     if values.dtype.kind == "f":
         return Answer({name: values}, nothing, rounds)
     return Answer({name: label.device.xp.where(values == nothing, -1, values)}, -1, rounds)

@@ -64,7 +64,7 @@ def written(who: str, name: str, label: "Label", end: str, before: Any) -> None:
     if state.copies is None:
         state.copies = before
     if before is not None:
-        now, nothing = _mirrors(label), label.reduction.identity(before.dtype)
+        now, nothing = _mirrors(label), label.identity
         twice = (before == state.copies) & (before != nothing) & (now != before)
         if twice.any():
             gid = to_host(label.part.gids)[label.part.num_masters :][twice][0]

@@ -41,6 +41,16 @@ def wait() -> None:
     """A call returns when all is done."""
 
 
+@njit(cache=True, nogil=True, inline="always")
+def get_bit(words, place):  # type: ignore[no-untyped-def]
+    return (words[place >> 6] >> np.uint64(place & 63)) & np.uint64(1)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def set_bit(words, place):  # type: ignore[no-untyped-def]
+    words[place >> 6] |= np.uint64(1) << np.uint64(place & 63)
+
+
 @njit(cache=True, nogil=True)
 def count_bits(words, size):  # type: ignore[no-untyped-def]
     total = np.uint64(0)

@@ -120,12 +120,3 @@ class Message(Protocol):
 
     def Incoming(self, where: Any, label: "Label", /) -> Incoming:  # noqa: N802
         """For one run, into a list."""
-
-
-if TYPE_CHECKING:
-    from gluon import device_cpu, device_gpu, message_cpu, message_gpu
-
-    _device_cpu: Device = device_cpu
-    _device_gpu: Device = device_gpu
-    _message_cpu: Message = message_cpu
-    _message_gpu: Message = message_gpu

@@ -43,6 +43,11 @@ class Label:
         self.updated = self.device.no_bits(part.num_proxies)
         self._other: Any = None  # words for the bits after the next swap
 
+    @property
+    def identity(self) -> np.generic:
+        """The value that changes none that it is combined with."""
+        return self.reduction.identity(self.values.dtype)
+
     def write(self, gid: int, value: float) -> None:
         """Give a node a value, at each of its proxies: call it on every rank.
 
@@ -89,7 +94,7 @@ class Label:
     def reset(self, kind: str) -> tuple[bool, np.generic]:
         """Whether a value that was sent must not count again, and what it then becomes."""
         again = kind == "reduce" and not self.reduction.idempotent
-        return again, self.reduction.identity(self.values.dtype) if again else self.values.dtype.type(0)
+        return again, self.identity if again else self.values.dtype.type(0)
 
     def masters(self) -> Any:
         """(masters,) values of this rank's own nodes, not a copy: the answer. Those of mirrors may be stale."""

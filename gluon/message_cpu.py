@@ -82,28 +82,26 @@ class Outgoing:
         self._where, self._label, self._reset, self.marked = where, label, label.reset(kind), False
         self._unsent = np.zeros_like(where.members)
         self._room = np.empty(block_words(where.lids.size, label.values.itemsize), np.uint64)
+        self._views = self._room, self._room.view(HALF), self._room.view(label.values.dtype)
 
     def mark(self, bits: np.ndarray) -> None:
         self.marked |= _mark(self._where.of(bits), self._where.members, self._unsent)
 
     def write(self) -> np.ndarray | None:
-        room, values = self._room, self._label.values
-        views = room, room.view(HALF), room.view(values.dtype)
-        end = extract(*self._where, values, self._unsent, True, *self._reset, *views, 0)
+        end = extract(*self._where, self._label.values, self._unsent, True, *self._reset, *self._views, 0)
         self._unsent.fill(0)
         self.marked = False
-        return room[:end]
+        return self._room[:end]
 
 
 class Incoming:
     def __init__(self, where: "Listed", label: "Label") -> None:
         self._lids, self._values, self._combine = where.lids, label.values, combine_by(label.reduction)
-        self.landing = np.empty(block_words(where.lids.size, label.values.itemsize), np.uint64)
+        self.landing = room = np.empty(block_words(where.lids.size, label.values.itemsize), np.uint64)
+        self._rest = True, label.values.dtype.type(0), room, room.view(HALF), room.view(label.values.dtype), 0
 
     def read(self, words: int, arrived: np.ndarray) -> None:
-        room, values = self.landing, self._values
-        views = room, room.view(HALF), room.view(values.dtype)
-        self._combine(self._lids, values, arrived, True, values.dtype.type(0), *views, 0)
+        self._combine(self._lids, self._values, arrived, *self._rest)
 
 
 @njit(cache=True, nogil=True)

@@ -78,19 +78,19 @@ class Sync:
 
     def total(self, *values: Any) -> tuple:
         """Sums over the ranks, added in their order. Collective."""
-        self._begin("total")
-        return timeline.call("total", timeline.WAIT, None, self.exchange.transport.combine, SUM, *values)  # type: ignore[no-any-return]
+        return self._combine("total", SUM, *values)
 
     def lowest(self, value: Any, dtype: Any = None) -> Any:
         """Minimum over the ranks, of numbers as a type has them if there is one. Collective."""
-        self._begin("lowest")
-        value = value if dtype is None else np.dtype(dtype).type(value)
-        return timeline.call("lowest", timeline.WAIT, None, self.exchange.transport.combine, LOWEST, value)[0]
+        return self._combine("lowest", LOWEST, value if dtype is None else np.dtype(dtype).type(value))[0]
 
     def highest(self, value: Any) -> Any:
         """Maximum over the ranks. Collective."""
-        self._begin("highest")
-        return timeline.call("highest", timeline.WAIT, None, self.exchange.transport.combine, HIGHEST, value)[0]
+        return self._combine("highest", HIGHEST, value)[0]
+
+    def _combine(self, call: str, how: int, *values: Any) -> tuple:
+        self._begin(call)
+        return timeline.call(call, timeline.WAIT, None, self.exchange.transport.combine, how, *values)  # type: ignore[no-any-return]
 
     def reduce(self, *labels: Label, write: str | None = None, implied: float | None = None) -> None:
         """Combine the updated mirrors into their masters. Collective.

@@ -33,10 +33,3 @@ class EdgeList(Protocol):
 
         ``joined`` is set for a node with an edge of the right length to its parent. Without ``lengths``, all are 1.
         """
-
-
-if TYPE_CHECKING:
-    from cusp.apps.graph500 import edge_list_cpu, edge_list_gpu
-
-    _edge_list_cpu: EdgeList = edge_list_cpu
-    _edge_list_gpu: EdgeList = edge_list_gpu

@@ -33,26 +33,23 @@ struct BlockQueue {
   // such a one does not take place.
   __device__ void add(const bool (&chosen)[K], const int (&node)[K], const i64 (&begin)[K], const i64 (&end)[K]) const {
     unsigned entry[K], own = 0;
-#pragma unroll
-    for (int k = 0; k < K; k++) {
+    each_k([&](int k) {
       entry[k] = chosen[k] ? 1u << BURST_EDGE_BITS | (unsigned)min(end[k] - begin[k], (i64)ROOM + 1) : 0;
       own += entry[k];
-    }
+    });
     if (own == 0) return;
     unsigned at = atomicAdd(counter, own);
-#pragma unroll
-    for (int k = 0; k < K; k++) {
+    each_k([&](int k) {
       if (chosen[k])
         entries[(first + (at >> BURST_EDGE_BITS)) % ROOM] = {begin[k], node[k], (int)(at & ((1u << BURST_EDGE_BITS) - 1))};
       at += entry[k];
-    }
+    });
   }
 };
 
 __device__ inline void append_all(BlockQueue queue, const int (&node)[K], const i64 (&begin)[K], const i64 (&end)[K]) {
   bool chosen[K];
-#pragma unroll
-  for (int k = 0; k < K; k++) chosen[k] = end[k] > begin[k];
+  each_k([&](int k) { chosen[k] = end[k] > begin[k]; });
   queue.add(chosen, node, begin, end);
 }
 
@@ -97,11 +94,10 @@ struct Burst {
   // Edges of the ``size`` nodes from ``begin`` on: those of one load of all lanes follow each other.
   __device__ Edges edges_from(int base, int begin, int size, int all) const {
     Edges edges;
-#pragma unroll
-    for (int k = 0; k < K; k++) {
+    each_k([&](int k) {
       int edge = base + k * blockDim.x + threadIdx.x, low = 0;
       edges.active[k] = edge < all;
-      if (!edges.active[k]) continue;
+      if (!edges.active[k]) return;
       for (int left = size; left > 1;) {  // the last that does not start behind this edge
         int half = left / 2;
         if (entries[(begin + low + half) % ROOM].start <= edge) low += half, left -= half;
@@ -110,7 +106,7 @@ struct Burst {
       Entry entry = entries[(begin + low) % ROOM];
       edges.node[k] = entry.node;
       edges.place[k] = entry.begin + edge - entry.start;
-    }
+    });
     return edges;
   }
 

@@ -48,31 +48,28 @@ __device__ inline void append(Queue queue, bool chosen, int node, const i64* off
 // address follow each other (2 ns each). The whole warp calls it.
 __device__ inline void append_all(Queue queue, const int (&node)[K], const i64 (&begin)[K], const i64 (&end)[K]) {
   u64 entry[K], own = 0;
-#pragma unroll
-  for (int k = 0; k < K; k++) {
+  each_k([&](int k) {
     entry[k] = end[k] > begin[k] ? 1ull << EDGE_BITS | (u64)(end[k] - begin[k]) : 0;
     own += entry[k];
-  }
+  });
   if (!__any_sync(FULL, own > 0)) return;
   u64 upto = scan_of_warp(own), at = 0;
   if (lane_id() == 31) at = atomicAdd(queue.counter, upto);
   at = __shfl_sync(FULL, at, 31) + upto - own;
-#pragma unroll
-  for (int k = 0; k < K; k++) {
+  each_k([&](int k) {
     if (entry[k]) write_entry(queue, queue_nodes(at), node[k], queue_edges(at), begin[k]);
     at += entry[k];
-  }
+  });
 }
 
 // Every lane appends those of its K nodes that are chosen, with all their out-edges.
 template <class Out>
 __device__ inline void append_all(Out queue, const bool (&chosen)[K], const int (&node)[K], const i64* offsets) {
   i64 begin[K], end[K];
-#pragma unroll
-  for (int k = 0; k < K; k++) {
+  each_k([&](int k) {
     begin[k] = chosen[k] ? offsets[node[k]] : 0;
     end[k] = chosen[k] ? offsets[node[k] + 1] : 0;
-  }
+  });
   append_all(queue, node, begin, end);
 }
 
@@ -166,11 +163,6 @@ __device__ inline Drained drain(Queues queues, unsigned& step, const i64* offset
   }
   return done;
 }
-template <class Visit, class Claim>
-__device__ inline void drain(Queues queues, unsigned& step, const i64* offsets, Visit visit, Claim claim) {
-  Bound none = {1ll << 62, 1ll << 62};
-  drain(queues, step, offsets, visit, claim, none);
-}
 
 // Calls visit(edges) for all edges of the queue of step 0, which the last block leaves empty.
 template <class Visit>
@@ -185,11 +177,8 @@ template <class Visit>
 __device__ inline void consume(Queues queues, const int* targets, Visit visit) {
   consume(queues, [&](const Edges& edges) {
     int target[K];
-#pragma unroll
-    for (int k = 0; k < K; k++) target[k] = edges.active[k] ? targets[edges.place[k]] : 0;
-#pragma unroll
-    for (int k = 0; k < K; k++)
-      if (edges.active[k]) visit(edges.node[k], target[k]);
+    each_k([&](int k) { target[k] = edges.active[k] ? targets[edges.place[k]] : 0; });
+    each_k([&](int k) { if (edges.active[k]) visit(edges.node[k], target[k]); });
   });
 }
 
@@ -200,13 +189,12 @@ __device__ inline void visit_bits(i64 first, unsigned bits, Visit visit) {
   for (unsigned left = __ballot_sync(FULL, bits != 0); left;) {
     bool chosen[K];
     int node[K];
-#pragma unroll
-    for (int k = 0; k < K; k++) {
+    each_k([&](int k) {
       int other = left ? __ffs(left) - 1 : 0;
       node[k] = (int)((first + other) * 32 + lane_id());
       chosen[k] = __shfl_sync(FULL, bits, other) >> lane_id() & (left != 0);
       left &= left - 1;
-    }
+    });
     visit(chosen, node);
   }
 }

@@ -6,6 +6,7 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
+from cusp.apps.operators.interfaces import kept_with
 from cusp.errors import OptionError
 from cusp.kernels.cuda import Struct, many_threads, struct
 from cusp.kernels.total import total
@@ -37,6 +38,14 @@ class Queue:
 
 def make_queue(part: Partition) -> Queue:
     return queue_for(total(part.has_out), part.num_local_edges, 2)
+
+
+def queue_of(part: Partition, offsets: Any) -> Queue:
+    """Memory for a frontier of the rows that have edges; all operators share it, as each leaves it empty."""
+    return kept_with(  # type: ignore[no-any-return]
+        part, ("queue", offsets.data.ptr),
+        lambda: queue_for(total(offsets[1:] > offsets[:-1]), part.num_local_edges, 1),
+    )  # fmt: skip
 
 
 def queue_for(rows: int, edges: int, frontiers: int) -> Queue:

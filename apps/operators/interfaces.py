@@ -94,13 +94,6 @@ def in_edges_of(part: "Partition") -> InEdges | None:
     return InEdges(part.csc.offsets, part.csc.sources, "src", "dst")
 
 
-class Frontier(Protocol):
-    """Frontiers: bits of a label."""
-
-    def make_queue(self, part: "Partition") -> Any:
-        """Memory that an operator needs while it runs, made once per partition."""
-
-
 class Undirected(Protocol):
     """Rows of neighbours, merged and sorted; see apps/shared/undirected.py."""
 
@@ -117,12 +110,3 @@ class Undirected(Protocol):
 
     def rows_are_simple(self, offsets: Array, targets: Array) -> bool:
         """Whether the entries of every row ascend, none of them twice, none the row itself."""
-
-
-if TYPE_CHECKING:
-    from cusp.apps.operators import frontier_cpu, frontier_gpu, undirected_cpu, undirected_gpu
-
-    _frontier_cpu: Frontier = frontier_cpu
-    _frontier_gpu: Frontier = frontier_gpu
-    _undirected_cpu: Undirected = undirected_cpu
-    _undirected_gpu: Undirected = undirected_gpu

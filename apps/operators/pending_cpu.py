@@ -8,12 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cusp.apps.operators.frontier_cpu import get_bit, set_bit
 from cusp.apps.operators.interfaces import kept_with
 from cusp.kernels.bits import first_bit
 from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
-from gluon.device_cpu import list_bits, no_bits
+from gluon.device_cpu import get_bit, list_bits, no_bits, set_bit
 
 HEAD, TAIL, PILED, OPENED, BUCKETS, EDGES, RING, PILE, SPARE, PLACES = range(10)
 LIMIT, BEFORE, FIRST, WIDTH, LIMITS = range(5)

@@ -14,6 +14,13 @@ struct Rows {
 // Edges of a warp that are looked at together: lane i has edge i of each of K groups of 32, so that K loads are under way
 // before one is needed.
 constexpr int K = 4;
+
+// (Loops that hand on many bools, as those of relax.cuh, are written out: compiled from these they take 5 % longer.)
+template <class Visit>
+__device__ inline void each_k(Visit visit) {
+  each_k<K>(visit);
+}
+
 struct Edges {
   bool active[K];
   int node[K];
@@ -42,25 +49,23 @@ __device__ inline void for_each_edge(Rows rows, Visit visit, i64 warp = thread_i
     if (!__any_sync(FULL, next <= TILE)) {  // inside a hub's row
       int node = rows.lids[slot];
       i64 place = rows.shifts[slot] + tile + lane_id();
-#pragma unroll
-      for (int k = 0; k < K; k++) {
+      each_k([&](int k) {
         edges.active[k] = tile + 32 * k + lane_id() < run.end;
         edges.node[k] = node;
         edges.place[k] = place + 32 * k;
-      }
+      });
     } else {
-#pragma unroll
-      for (int k = 0; k < K; k++) {
+      each_k([&](int k) {
         i64 group = tile + 32 * k;
         edges.active[k] = group + lane_id() < run.end;
-        if (group >= run.end) continue;
+        if (group >= run.end) return;
         if (k > 0) next = next_start(rows.starts, slot, rows.count - 1, group);
         unsigned begins = __reduce_or_sync(FULL, next < 32 ? 1u << next : 0u);
         i64 own = slot + __popc(begins & (below_lane() | 1u << lane_id()));
         edges.node[k] = rows.lids[own];
         edges.place[k] = group + lane_id() + rows.shifts[own];
         slot += __popc(__ballot_sync(FULL, next <= 32));
-      }
+      });
     }
     visit(edges);
   }
@@ -103,15 +108,12 @@ __device__ inline void reduce_rows(Rows rows, T identity, Pieces<Piece> pieces, 
     i64 next = next_start(rows.starts, slot, rows.count, tile);
     if (tile + TILE <= run.end && !__any_sync(FULL, next <= TILE)) {  // inside a hub's row
       i64 place = tile + rows.shifts[slot] + lane_id();
-#pragma unroll
-      for (int k = 0; k < K; k++) start(k, slot, place + 32 * k, true);
+      each_k([&](int k) { start(k, slot, place + 32 * k, true); });
       values(value, true);
-#pragma unroll
-      for (int k = 0; k < K; k++) open = join(open, value[k]);
+      each_k([&](int k) { open = join(open, value[k]); });
       continue;
     }
-#pragma unroll
-    for (int k = 0; k < K; k++) {
+    each_k([&](int k) {
       i64 left = run.end - tile - 32 * k;
       if (k > 0) next = next_start(rows.starts, slot, rows.count, tile + 32 * k);
       ends[k] = __reduce_or_sync(FULL, next <= 32 && next <= left ? 1u << (next - 1) : 0u);
@@ -120,20 +122,19 @@ __device__ inline void reduce_rows(Rows rows, T identity, Pieces<Piece> pieces, 
       bool active = lane_id() < left;
       start(k, own, active ? tile + 32 * k + lane_id() + rows.shifts[own] : 0, active);
       slot += __popc(ends[k]);
-    }
+    });
     values(value, false);
-#pragma unroll
-    for (int k = 0; k < K; k++) {
+    each_k([&](int k) {
       if (ends[k] == 0) {
         open = join(open, value[k]);
-        continue;
+        return;
       }
       int head = 32 - __clz(ends[k] & below_lane());  // first lane of this one's row
       T before = reduce_warp(open, join), upto = scan_warp(value[k], head, join);
       if (ends[k] >> lane_id() & 1)
         close_row(base[k] + __popc(ends[k] & below_lane()), head == 0 ? join(before, upto) : upto);
       open = lane_id() >= 32 - __clz(ends[k]) ? value[k] : identity;
-    }
+    });
   }
   if (slot < rows.count && rows.starts[slot] < run.end) {  // the row goes on in the next run
     T value = reduce_warp(open, join);

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cusp import ADD, MAX, EdgeOperator, Label, Partition, Sync
-from cusp.apps.operators.interfaces import Frontier, InEdges, Undirected, in_edges_of
+from cusp.apps.operators.interfaces import InEdges, Undirected, in_edges_of
 from cusp.apps.operators.sums.interfaces import Rows
 from cusp.apps.shared.lengths import refuse_unfit
 from cusp.errors import OptionError, together
@@ -32,8 +32,6 @@ class Walk(NamedTuple):
         What the out-edges of each master that has some weigh in all; inf if they all weigh 0.
     stuck : (n,) lids
         Those: a walk ends there as it does without out-edges.
-    queue : Any
-        Memory for operators that push.
     """
 
     teleport: Any
@@ -42,7 +40,6 @@ class Walk(NamedTuple):
     weights: Any
     strengths: Any
     stuck: Any
-    queue: Any
 
 
 def make_walk(part: Partition, sync: Sync, starting: dict[int, float] | None, pull: bool, weighted: bool) -> Walk:
@@ -63,14 +60,13 @@ def make_walk(part: Partition, sync: Sync, starting: dict[int, float] | None, pu
     teleport = part.storage.aside(_starts(part, sync, starting))
     senders = total(part.degrees > 0)
     if not pull:
-        queue = backend(Frontier, part.device).make_queue(part)
-        return Walk(teleport, None, None, None, part.degrees[:senders], part.degrees[:0], queue)
+        return Walk(teleport, None, None, None, part.degrees[:senders], part.degrees[:0])
     if weighted:
         return _weighted_walk(part, sync, teleport, senders)
     in_edges = in_edges_of(part)
     assert in_edges is not None
     rows = _all_rows(part, in_edges.offsets)
-    return Walk(teleport, in_edges, rows, None, part.degrees[:senders], part.degrees[:0], None)
+    return Walk(teleport, in_edges, rows, None, part.degrees[:senders], part.degrees[:0])
 
 
 def _starts(part: Partition, sync: Sync, weights: dict[int, float] | None) -> Any:
@@ -112,7 +108,7 @@ def _weighted_walk(part: Partition, sync: Sync, teleport: Any, senders: int) -> 
     stuck = xp.flatnonzero(strengths == 0)
     strengths[stuck] = np.inf
     in_edges = InEdges(csc.offsets, csc.sources, "src", "dst")
-    return Walk(teleport, in_edges, _all_rows(part, csc.offsets), into, strengths, stuck, None)
+    return Walk(teleport, in_edges, _all_rows(part, csc.offsets), into, strengths, stuck)
 
 
 def _strengths(part: Partition, sync: Sync, weights: Any) -> Any:

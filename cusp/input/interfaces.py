@@ -1,7 +1,7 @@
 """What reads and checks a graph file on every device."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import h5py
 import numpy as np
@@ -40,10 +40,3 @@ class Read(Protocol):
 
     def first_descent(self, indptr: Array, num_edges: int) -> int:
         """Index of the first entry that is below the one before it or outside ``0 .. num_edges``; -1 if none."""
-
-
-if TYPE_CHECKING:
-    from cusp.input import read_cpu, read_gpu
-
-    _read_cpu: Read = read_cpu
-    _read_gpu: Read = read_gpu

@@ -1,6 +1,6 @@
 """The interface of the kernels on every device."""
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -105,10 +105,3 @@ class Build(Protocol):
         ``place``: where the next in-edge of each proxy goes, which moves on. ``weights`` and ``in_weights`` may both
         be empty. On a GPU, which holds all edges at once, these are always all rows.
         """
-
-
-if TYPE_CHECKING:
-    from cusp.kernels import build_cpu, build_gpu
-
-    _build_cpu: Build = build_cpu
-    _build_gpu: Build = build_gpu

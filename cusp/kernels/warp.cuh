@@ -80,6 +80,13 @@ __device__ inline T scan_of_warp(T value, int head = 0) {
   return scan_warp(value, head, [](T a, T b) { return a + b; });
 }
 
+// visit(k) for k from 0 to SIZE - 1, unrolled: so small arrays are registers, and SIZE loads are under way before one is needed.
+template <int SIZE, class Visit>
+__device__ inline void each_k(Visit visit) {
+#pragma unroll
+  for (int k = 0; k < SIZE; k++) visit(k);
+}
+
 // Every lane takes consecutive places of what ``counter`` counts, one for each of its SIZE things that is chosen, and calls
 // take(place, k) for it. One atomic does for a warp, all of which calls this.
 template <int SIZE, class Take>
@@ -193,11 +200,4 @@ __device__ inline void grid_barrier(unsigned* arrived) {
 // counts blocks.
 __device__ inline void publish(u64* sums, int size, u64* host) {
   if (last_block((unsigned*)&sums[size]) && threadIdx.x < size) host[threadIdx.x] = atomicExch(&sums[threadIdx.x], 0ull);
-}
-
-// Atomic minimum; returns the old value. A double that is not negative has the order of its bits as an integer.
-__device__ inline int lower(int* place, int value) { return atomicMin(place, value); }
-__device__ inline i64 lower(i64* place, i64 value) { return atomicMin(place, value); }
-__device__ inline double lower(double* place, double value) {
-  return __longlong_as_double(atomicMin((i64*)place, __double_as_longlong(value)));
 }

@@ -136,10 +136,8 @@ struct Together {
       int mirror[SIZE];
       bool there[SIZE];
       if (to == peers.rank) continue;
-#pragma unroll
-      for (int k = 0; k < SIZE; k++) mirror[k] = chosen[k] ? mail.mirrors[to * proxies.masters + master[k]] : -1;
-#pragma unroll
-      for (int k = 0; k < SIZE; k++) there[k] = mirror[k] >= 0;
+      each_k<SIZE>([&](int k) { mirror[k] = chosen[k] ? mail.mirrors[to * proxies.masters + master[k]] : -1; });
+      each_k<SIZE>([&](int k) { there[k] = mirror[k] >= 0; });
       take_places(&sent()[to], there, [&](i64 at, int k) { mail.out[to][at] = mirror[k]; });
     }
   }
@@ -187,10 +185,8 @@ struct Together {
       for (i64 at = begin + first * 32 * SIZE + lane_id(); at - lane_id() < end; at += warps * 32 * SIZE) {
         bool came[SIZE];
         int entry[SIZE];
-#pragma unroll
-        for (int k = 0; k < SIZE; k++) came[k] = at + 32 * k < end;
-#pragma unroll
-        for (int k = 0; k < SIZE; k++) entry[k] = came[k] ? mail.in[p][base + at + 32 * k] : 0;
+        each_k<SIZE>([&](int k) { came[k] = at + 32 * k < end; });
+        each_k<SIZE>([&](int k) { entry[k] = came[k] ? mail.in[p][base + at + 32 * k] : 0; });
         visit(p, base + at, came, entry);
       }
     }

@@ -143,16 +143,14 @@ __device__ inline i64 publish_bits(const Peers& peers, const Proxies& proxies, c
     for (i64 base = first + thread_id() / 32 * TOGETHER; base <= last; base += num_threads() / 32 * TOGETHER) {
       int lid[TOGETHER];
       unsigned own = 0;
-#pragma unroll
-      for (int k = 0; k < TOGETHER; k++) {
+      each_k<TOGETHER>([&](int k) {
         i64 place = (base + k) * 32 + lane_id() - begin;
         lid[k] = place >= 0 && place < size ? proxies.lists[p][place] : -1;
-      }
-#pragma unroll
-      for (int k = 0; k < TOGETHER; k++) {
+      });
+      each_k<TOGETHER>([&](int k) {
         unsigned word = __ballot_sync(FULL, lid[k] >= 0 && get_bit(bits, lid[k]));
         if ((int)lane_id() == k) own = word;
-      }
+      });
       i64 word = base + lane_id();
       if (lane_id() >= TOGETHER || word < (begin >> 5) || word > last) continue;
       bool whole = word * 32 >= begin && word * 32 + 32 <= begin + size;
@@ -186,13 +184,11 @@ __device__ inline void give_places(const Peers& peers, const Proxies& proxies, u
                                    const int (&mirror)[SIZE], Write write) {
   int owner[SIZE];
   bool any = false;
-#pragma unroll
-  for (int k = 0; k < SIZE; k++) owner[k] = chosen[k] ? proxies.owner_of(mirror[k]) : -1, any |= chosen[k];
+  each_k<SIZE>([&](int k) { owner[k] = chosen[k] ? proxies.owner_of(mirror[k]) : -1, any |= chosen[k]; });
   if (!__any_sync(FULL, any)) return;
   for (int to = 0; to < peers.ranks; to++) {
     bool theirs[SIZE];
-#pragma unroll
-    for (int k = 0; k < SIZE; k++) theirs[k] = owner[k] == to;
+    each_k<SIZE>([&](int k) { theirs[k] = owner[k] == to; });
     take_places(&sent[to], theirs, [&](i64 at, int k) { write(to, at, k); });
   }
 }

@@ -139,7 +139,7 @@ class Post:
     """What this rank sends and receives on some channels, and whether the end has come."""
 
     def __init__(self, sync: "Sync", channels: tuple[Channel, ...]) -> None:
-        self.comm: MPI.Intracomm = kept(sync.comm, "mail", lambda: private(sync.comm))
+        self.comm: MPI.Intracomm = kept(sync.comm, "mail", sync.comm.Dup)  # for nothing else
         self.boxes = [Mailbox(sync, channel) for channel in channels]
         self.sent: dict[tuple[int, int], MPI.Request] = {}  # by channel and rank: what is under way
         self.coming: dict[tuple[int, int], tuple[MPI.Request, int]] = {}  # and how many words come
@@ -237,9 +237,3 @@ class Post:
                 return False
             del self.sent[at]
         return not any(each.marked for box in self.boxes for each in box.out.values())
-
-
-def private(comm: MPI.Intracomm) -> MPI.Intracomm:
-    """A communicator with the same ranks for nothing but mail."""
-    duplicate: MPI.Intracomm = comm.Dup()
-    return duplicate

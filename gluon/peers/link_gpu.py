@@ -1,6 +1,6 @@
 """The world of ranks in which kernels of one partition run: this rank alone, or together with its peers.
 
-The kernels' side is in gluon/kernels/link.cuh.
+The kernels' side is in gluon/kernels/link.cuh, and in peers.cuh beside it.
 """
 
 from collections.abc import Callable
@@ -10,54 +10,63 @@ import cupy as cp
 import numpy as np
 
 from cusp.kernels.cuda import Struct, load, struct
-from gluon.peers.lists_gpu import PeerArrays, PeerProxies, mirrors_elsewhere, proxies_of
+from cusp.runtime.exchange import exchange_counts
 
 if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
     from cusp.partition import Partition
+    from gluon.plan import SyncPlan
     from gluon.sync import Sync
+
+ALIGNED = 256  # bytes: where arrays begin
 
 
 class Link:
-    """What a kernel gets as ``RANKS::Given``, and memory that partners store into. Collective.
+    """What a kernel gets as ``RANKS::Given``, and memory that partners store into while it runs. Collective.
 
     Parameters
     ----------
     part : Partition
     sync : Sync
-    progress : array
+    progress : array, or None where no rank is alone
         Of the kernel's queue: begins with the counter of barriers.
     arrays : list of int
-        Bytes of arrays that partners store into.
+        Bytes of arrays that partners store into; sizes may differ by rank.
     boxes : function (entries) -> list of int, optional
         Bytes of the mail that may come from one rank: of entries, of their values if there are some, and of what else
         there is, where so many nodes may be sent between two meetings.
-    to_mirrors : bool
-        Masters are sent to the ranks of their mirrors; otherwise mirrors to those of their masters.
+    sends : {'mirrors', 'masters', 'both'}
+        Mirrors are sent to the ranks of their masters, masters to those of their mirrors, or both.
 
     Attributes
     ----------
     alone : bool
-    proxies : PeerProxies or None
+    entries : list of int
+        How many nodes each rank may send this one; with peers.
     """
 
     def __init__(
         self, part: "Partition", sync: "Sync", progress: Any, arrays: list[int],
-        boxes: Callable[[int], list[int]] = lambda entries: [], to_mirrors: bool = False,
+        boxes: Callable[[int], list[int]] = lambda entries: [], sends: str = "mirrors",
     ) -> None:  # fmt: skip
         peers = self._peers = sync.peers
         self.alone = peers is None
-        self.proxies: PeerProxies | None = None
+        self._found: tuple[Any, tuple[Any, ...]] | None = None  # in which memory, and what was found there
         if peers is None:
             self._own = [cp.empty(max(size, 1), np.uint8) for size in arrays]
-            self._alone = struct(progress)
+            self._progress = progress
             return
-        self.proxies = proxies_of(part, sync.plan, sync.comm)
-        entries = np.diff(part.mirror_starts).tolist() if to_mirrors else self.proxies.sizes
-        sizes = [boxes(size) for size in entries]
-        self._first, self._boxes = len(arrays), len(sizes[0])
-        self._arrays = PeerArrays(peers, [*arrays, *(size for box in zip(*sizes) for size in box)])
-        self._mirrors = mirrors_elsewhere(part, sync.plan, sync.comm) if to_mirrors else None
-        self._sent = cp.zeros(2 * sync.comm.size, np.uint64)
+        masters = np.array([lids.size for lids in sync.plan.any.masters])
+        mirrors = np.diff(part.mirror_starts)
+        self.entries = {"mirrors": masters, "masters": mirrors, "both": masters + mirrors}[sends].tolist()
+        sizes = [*arrays, *(size for box in zip(*map(boxes, self.entries)) for size in box)]
+        ends = np.cumsum([-(-size // ALIGNED) * ALIGNED for size in sizes])
+        peers.require(int(ends[-1]))
+        self._offsets = np.array(peers.comm.allgather([0, *ends[:-1].tolist()]), np.uint64)
+        self._first, self._boxes = len(arrays), len(boxes(0))
+        self._proxies, self._sent = proxies_of(part, sync.plan, sync.comm), cp.zeros(2 * sync.comm.size, np.uint64)
+        self._mirrors = mirrors_elsewhere(part, sync.plan, sync.comm) if sends == "masters" else None
 
     def load(self, path: str, name: str, each: int, **defines: str) -> Any:
         """The resident kernel ``name`` of a file, made for this world; see ``Kernels.resident``."""
@@ -66,37 +75,68 @@ class Link:
     def run(self, kernel: Any, find: Callable[[], tuple[Any, ...]], *arguments: Any) -> None:
         """Run a kernel with this world, what ``find()`` says of addresses, and more arguments. Collective.
 
+        The addresses change only where the memory of the peers had to grow.
+
         Raises
         ------
         PeerError
             A partner did not answer.
         """
+        memory = None if self._peers is None else self._peers.memory
+        if self._found is None or self._found[0] is not memory:
+            self._found = memory, (self._given(), *find())
         if self._peers is None:
-            kernel(self._alone, *find(), *arguments)
+            kernel(*self._found[1], *arguments)
         else:
-            given, found = self._arrays.addresses(lambda: (self._given(), find()))
-            self._peers.run(kernel, given, *found, *arguments)
+            self._peers.run(kernel, *self._found[1], *arguments)
 
     def own(self, number: int, size: int, dtype: Any) -> Any:
         """(size,) dtype: the first entries of array ``number`` of this rank, until other peers use the memory."""
-        if self.alone:
-            return self._own[number][: size * np.dtype(dtype).itemsize].view(dtype)
-        return self._arrays.own(number, size, dtype)
+        assert self._peers is not None
+        rank = self._peers.comm.rank
+        address = int(self._peers.memory.bases[rank] + self._offsets[rank, number])
+        memory = cp.cuda.UnownedMemory(address, max(size, 1) * np.dtype(dtype).itemsize, self._peers)
+        return cp.ndarray((size,), dtype, cp.cuda.MemoryPointer(memory, 0))
 
     def array(self, number: int) -> tuple[Any, Any]:
         """Array ``number`` of this rank, for a struct, and (ranks,) its addresses on all; alone, None."""
-        if self.alone:
+        if self._peers is None:
             return self._own[number], None
-        of_all = self._arrays.of_all(number)
-        return int(of_all[self._arrays.peers.comm.rank]), of_all
+        of_all = self._peers.memory.bases + self._offsets[:, number]
+        return int(of_all[self._peers.comm.rank]), cp.asarray(of_all)
 
     def box(self, number: int) -> tuple[Any, Any]:
         """(ranks,) addresses of box ``number`` on each rank for this one, and of this rank for each; None alone."""
-        if self.alone or number >= self._boxes:
+        if self._peers is None or number >= self._boxes:
             return None, None
-        first = self._first + number * self._arrays.peers.comm.size
-        return self._arrays.for_me(first), self._arrays.from_all(first)
+        rank, bases = self._peers.comm.rank, self._peers.memory.bases
+        first = self._first + number * bases.size
+        there, here = self._offsets[:, first + rank], self._offsets[rank, first : first + bases.size]
+        return cp.asarray(bases + there), cp.asarray(bases[rank] + here)
 
     def _given(self) -> Struct:
-        assert self._peers is not None and self.proxies is not None
-        return struct(self._peers.struct, self.proxies.struct, *self.box(0), *self.box(1), self._sent, self._mirrors)
+        """Struct Given of the world."""
+        if self._peers is None:
+            return struct(self._progress)
+        return struct(self._peers.struct, self._proxies, *self.box(0), *self.box(1), self._sent, self._mirrors)
+
+
+def proxies_of(part: "Partition", plan: "SyncPlan", comm: "Intracomm") -> Struct:
+    """Struct Proxies of peers.cuh: where the mirrors of this rank's masters are, and the masters of its mirrors.
+    Collective.
+    """
+    begins = exchange_counts(comm, np.ascontiguousarray(part.mirror_starts[:-1]))
+    sizes = np.array([lids.size for lids in plan.any.masters], np.int64)
+    addresses = cp.asarray(np.array([lids.data.ptr for lids in plan.any.masters], np.uint64))
+    proxies = struct(part.num_masters, cp.asarray(part.mirror_starts), cp.asarray(begins), cp.asarray(sizes), addresses)
+    proxies.members += plan.any.masters  # they live as long
+    return proxies
+
+
+def mirrors_elsewhere(part: "Partition", plan: "SyncPlan", comm: "Intracomm") -> Any:
+    """(ranks, masters) int32 on the device: local id on each rank of a master's mirror, -1 without one. Collective."""
+    begins = exchange_counts(comm, np.ascontiguousarray(part.mirror_starts[:-1]))
+    result = cp.full((comm.size, part.num_masters), -1, np.int32)
+    for mirrors, lids, begin in zip(result, plan.any.masters, begins.tolist()):
+        mirrors[lids] = cp.arange(begin, begin + lids.size, dtype=np.int32)
+    return result

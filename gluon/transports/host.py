@@ -1,12 +1,10 @@
 """Messages between ranks on CPUs, by MPI."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from cusp.runtime.exchange import wait_all
 from cusp.runtime.mpi import MPI
-from gluon.transports.memory import Buffers, Memory
+from gluon.transports.memory import Buffers, Memory, Words
 
 TAG = 11
 
@@ -22,12 +20,10 @@ class HostMpi(Memory):
         self._sources = [(comm.rank - step) % comm.size for step in steps]
         self._targets = [(comm.rank + step) % comm.size for step in steps]
 
-    def exchange(
-        self, out: Buffers, out_words: Sequence[int], into: Buffers, in_words: Sequence[int] | None = None
-    ) -> Sequence[int]:
+    def exchange(self, out: Buffers, out_words: Words, into: Buffers, in_words: Words | None = None) -> Words:
         return self._arrived(*self._post(out, out_words, into))
 
-    def _post(self, out: Buffers, out_words: Sequence[int], into: Buffers) -> tuple[list[int], list[MPI.Request]]:
+    def _post(self, out: Buffers, out_words: Words, into: Buffers) -> tuple[list[int], list[MPI.Request]]:
         """Start to send and receive; returns from whom something comes, and what to wait for."""
         sources = [source for source in self._sources if into.pieces[source].size]
         targets = [target for target in self._targets if out.pieces[target].size]

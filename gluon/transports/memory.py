@@ -1,5 +1,6 @@
 """Memory for messages, which grows and stays."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from gluon.transports.numbers import MOST, Numbers, combine
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
+Words = Sequence[int]  # of the message to, or from, each rank
 WORD = 8  # bytes
 MOST_KEPT = 64  # ways to divide the memory among the ranks
 

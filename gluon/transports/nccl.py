@@ -1,14 +1,13 @@
 """Messages between GPUs by NCCL: grouped sends and receives on device buffers, ordered by the stream."""
 
 import warnings
-from collections.abc import Sequence
 from typing import Any
 
 import cupy as cp
 
 from cusp.runtime.exchange import tell_counts
 from cusp.runtime.mpi import MPI
-from gluon.transports.memory import Buffers, Memory
+from gluon.transports.memory import Buffers, Memory, Words
 
 
 class Nccl(Memory):
@@ -41,9 +40,7 @@ class Nccl(Memory):
             return f"{comm.size} ranks use {len(set(places))} GPUs, and NCCL needs one for each"
         return None if comm.size > 1 else "there is one rank"
 
-    def exchange(
-        self, out: Buffers, out_words: Sequence[int], into: Buffers, in_words: Sequence[int] | None = None
-    ) -> Sequence[int]:
+    def exchange(self, out: Buffers, out_words: Words, into: Buffers, in_words: Words | None = None) -> Words:
         """Returns at once: what follows on the current stream sees what has arrived."""
         in_words = tell_counts(self.comm, out_words) if in_words is None else in_words
         if not (any(out_words) or any(in_words)):

@@ -4,7 +4,6 @@ Nothing is copied. A message has arrived when the hosts have exchanged that thei
 comes with that.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +14,7 @@ from cusp.errors import forgiven
 from cusp.runtime.exchange import tell_counts
 from cusp.runtime.mpi import MPI
 from gluon.peers.memory_gpu import PeerError, share, why_unreachable
-from gluon.transports.memory import MOST_KEPT, WORD, Buffers, Memory
+from gluon.transports.memory import MOST_KEPT, WORD, Buffers, Memory, Words
 
 TAG = 12
 GROWTH = 1.25  # more words than were asked for
@@ -37,6 +36,7 @@ class Peer(Memory):
     """
 
     name, xp = "peer", cp
+    why_unusable = staticmethod(why_unreachable)
 
     def __init__(self, comm: MPI.Intracomm) -> None:
         super().__init__(comm)
@@ -48,11 +48,6 @@ class Peer(Memory):
         nccl = _nccl(comm)
         if nccl is not None:  # else they go through the host
             self.all_to_all = nccl.all_to_all
-
-    @staticmethod
-    def why_unusable(comm: MPI.Intracomm) -> str | None:
-        """None if the ranks reach each other's GPU memory, else the reason why not. Collective."""
-        return why_unreachable(comm)
 
     def buffers(self, out_words: tuple[int, ...], in_words: tuple[int, ...]) -> tuple[Buffers, Buffers]:
         into = self._buffers_for("in", in_words)  # first: senders wait for what receivers make
@@ -73,9 +68,7 @@ class Peer(Memory):
             self._known[key] = Buffers(pieces, cp.array([piece.data.ptr for piece in pieces], np.uint64))
         return self._known[key]
 
-    def exchange(
-        self, out: Buffers, out_words: Sequence[int], into: Buffers, in_words: Sequence[int] | None = None
-    ) -> Sequence[int]:
+    def exchange(self, out: Buffers, out_words: Words, into: Buffers, in_words: Words | None = None) -> Words:
         cp.cuda.get_current_stream().synchronize()  # what this rank wrote for others is in their memory
         self._turn ^= 1
         arrived = tell_counts(self.comm, out_words)

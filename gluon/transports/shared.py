@@ -6,7 +6,7 @@ only grow: one is raised to the number of an exchange, and waited for with "at l
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +18,7 @@ from cusp.runtime.exchange import pauses
 from cusp.runtime.leftovers import started
 from cusp.runtime.mpi import MPI
 from gluon.transports.host import HostMpi
-from gluon.transports.memory import MOST_KEPT, Buffers
+from gluon.transports.memory import MOST_KEPT, Buffers, Words
 from gluon.transports.numbers import MOST, SUM, combine
 from gluon.transports.reach import common_memory, memory_of, new_memory, num_cores, shareable, why_apart
 from gluon.transports.table import TransportError
@@ -116,9 +116,7 @@ class SharedMemory(HostMpi):
             self._wait_until_read(found.ranks, found.begun)
         return found
 
-    def exchange(
-        self, out: Buffers, out_words: Sequence[int], into: Buffers, in_words: Sequence[int] | None = None
-    ) -> Sequence[int]:
+    def exchange(self, out: Buffers, out_words: Words, into: Buffers, in_words: Words | None = None) -> Words:
         assert isinstance(out, Near) and isinstance(into, Near)
         self._exchanges += 1
         posted = self._post(out, out_words, into) if self._targets else None

@@ -1,7 +1,6 @@
 """Messages between GPUs by MPI: from device to device where the library can, else through page-locked host memory."""
 
 import ctypes
-from collections.abc import Sequence
 from typing import Any
 
 import cupy as cp
@@ -10,7 +9,7 @@ import numpy as np
 from cusp.kernels.cuda import pinned
 from cusp.runtime.mpi import MPI
 from gluon.transports.host import HostMpi
-from gluon.transports.memory import Buffers
+from gluon.transports.memory import Buffers, Words
 
 MPI_EXTENSION = MPI.__file__
 
@@ -22,16 +21,17 @@ class CudaAwareMpi(HostMpi):
 
     @staticmethod
     def why_unusable(comm: MPI.Intracomm) -> str | None:
-        """None if the MPI library says that it takes device addresses, by a call that Open MPI and MPICH have."""
+        """None if the MPI library says that it takes device addresses, by a call that Open MPI and MPICH have.
+
+        A wrong guess would be a segmentation fault, so nothing is tried.
+        """
         try:
             query = ctypes.CDLL(MPI_EXTENSION).MPIX_Query_cuda_support  # also finds what the extension is linked with
         except (OSError, AttributeError):
             return "the MPI library does not say that it supports CUDA (it has no MPIX_Query_cuda_support)"
         return None if query() == 1 else "the MPI library was built without CUDA support"
 
-    def exchange(
-        self, out: Buffers, out_words: Sequence[int], into: Buffers, in_words: Sequence[int] | None = None
-    ) -> Sequence[int]:
+    def exchange(self, out: Buffers, out_words: Words, into: Buffers, in_words: Words | None = None) -> Words:
         cp.cuda.get_current_stream().synchronize()  # MPI does not know of streams
         return super().exchange(out, out_words, into)
 
@@ -45,9 +45,7 @@ class StagedMpi(HostMpi):
         super().__init__(comm)
         self._host: dict[str, np.ndarray] = {}
 
-    def exchange(
-        self, out: Buffers, out_words: Sequence[int], into: Buffers, in_words: Sequence[int] | None = None
-    ) -> Sequence[int]:
+    def exchange(self, out: Buffers, out_words: Words, into: Buffers, in_words: Words | None = None) -> Words:
         stream, leaving, coming = cp.cuda.get_current_stream(), self._staged("out", out), self._staged("in", into)
         for piece, staged, words in zip(out.pieces, leaving.pieces, out_words):
             if words:

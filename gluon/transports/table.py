@@ -1,13 +1,12 @@
 """The transports of each device, and what all of them do."""
 
-import importlib
-from collections.abc import Sequence
+import pkgutil
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cusp.errors import InputError, together
 from cusp.runtime.devices import is_mixed
 from cusp.runtime.exchange import kept
-from gluon.transports.memory import Buffers
+from gluon.transports.memory import Buffers, Words
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -58,9 +57,7 @@ class Transport(Protocol):
             The largest message to, and from, each rank, in words of 8 bytes: the same on both sides, or 0.
         """
 
-    def exchange(
-        self, out: Buffers, out_words: Sequence[int], into: Buffers, in_words: Sequence[int] | None = None
-    ) -> Sequence[int]:
+    def exchange(self, out: Buffers, out_words: Words, into: Buffers, in_words: Words | None = None) -> Words:
         """Send the first ``out_words[r]`` words of buffer r to rank r; returns how many came from each. Collective.
 
         Parameters
@@ -117,7 +114,7 @@ def get_transport(wanted: str, comm: "Intracomm", device: str) -> Transport:
     for name in names if wanted == "auto" else [wanted]:
         if (devices, name) in opened:
             return opened[devices, name]
-        kind = _load(names[name])
+        kind: Any = pkgutil.resolve_name(names[name])
         reasons = [why for why in comm.allgather(kind.why_unusable(comm)) if why]
         if not reasons:
             return opened.setdefault((devices, name), kind(comm))
@@ -133,8 +130,3 @@ def _not_for(devices: tuple[str, ...]) -> str:
         return "is for jobs on one kind of device; ranks on CPUs and ranks on GPUs"
     other = next(iter(set(TRANSPORTS) - {*devices}))
     return f"is for ranks on {other.upper()}s; those on {devices[0].upper()}s"
-
-
-def _load(place: str) -> Any:
-    module, _, name = place.partition(":")
-    return getattr(importlib.import_module(module), name)

@@ -114,7 +114,7 @@ def test_edge_operator(comm, shared_tmp, monkeypatch, width, end, steps, seed):
     """Operators of users, whose rounds a GPU runs in one go; with few of them at once, too."""
     choose_order(monkeypatch, seed)
     if steps:
-        monkeypatch.setattr("cusp.apps.operators.expressions.relaxer_gpu.STEPS_AT_ONCE", steps)
+        monkeypatch.setattr("cusp.apps.operators.expressions.drains_gpu.STEPS_AT_ONCE", steps)
     graph = make_map(width, 2000, width == 7)
     part = partition(comm, shared_tmp, graph, width != 7 and end == "dst")
     sync, source = parts.make_sync(part), int(graph.sources[0])

@@ -145,7 +145,7 @@ def test_any_operator_runs_ahead(comm, shared_tmp, monkeypatch, policy, steps):
     With few steps in one kernel, too: all ranks stop together, and go on.
     """
     if steps:
-        monkeypatch.setattr("cusp.apps.operators.expressions.relaxer_gpu.STEPS_AT_ONCE", steps)
+        monkeypatch.setattr("cusp.apps.operators.expressions.drains_gpu.STEPS_AT_ONCE", steps)
     if not reachable(comm):
         pytest.skip("the ranks do not have GPUs of their own")
     graph = graphs.random_directed(200, 900, seed=4)

@@ -120,8 +120,8 @@ def test_steps_are_counted_anew(comm, shared_tmp):
     sync = Sync(make_plan(gpu, comm, "mpi"), comm)  # in rounds
     lengths, expected = measure(gpu, sync), graphs.serial_distances(graphs.HARD["random"](), 3)
     label = Label(gpu, lengths.dtype, lengths.far, MIN)
-    relaxer = EdgeOperator("src.distance + weight", "dst.distance").drain(gpu, distance=label).relaxer
-    progress, stamps = relaxer.queue.progress.view(np.uint32), relaxer.stamps  # which all operators share
+    drain = EdgeOperator("src.distance + weight", "dst.distance").drain(gpu, distance=label)
+    progress, stamps = drain.queue.progress.view(np.uint32), drain.stamps  # which all operators share
     for steps in (2**30 - 2, 2**30, 2**30 + 4, 2**32 - 1):
         progress[1:2] = np.uint32(steps)
         stamps.fill(steps % 6 + 1)  # were they kept, nodes that fall in the next step would be missed

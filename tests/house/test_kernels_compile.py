@@ -20,7 +20,7 @@ import json, sys
 from types import SimpleNamespace
 import numpy as np
 from cusp.apps.edge_operator import Binding, EdgeOperator
-from cusp.apps.operators.expressions.relaxer_gpu import relax_defines, relax_source
+from cusp.apps.operators.expressions.relax_gpu import relax_defines, relax_source
 from cusp.apps.operators.expressions.edges_gpu import defines_of, text_of, way_of
 from cusp.apps.operators.expressions.interfaces import Priority
 from gluon.label import Label

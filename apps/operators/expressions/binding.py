@@ -1,7 +1,7 @@
 """Bindings: what the names of an edge operator stand for in one call, checked, and the pass that it needs."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -14,22 +14,14 @@ from cusp.runtime.devices import device_of
 from gluon.label import Label
 from gluon.reduction import MAX, MIN
 
+if TYPE_CHECKING:
+    from cusp.apps.edge_operator import EdgeOperator
+
 WRITABLE = ("int32", "uint32", "int64", "float32", "float64")  # what a GPU changes in one step
 SPECIAL = ("weight", "gid")
 NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 NUMBER_TYPES: dict[str, Any] = {INT: np.int64, FLOAT: np.float64, BOOL: np.bool_}
 GID_LIMIT = 1 << 62
-
-
-class Operator(Protocol):
-    """What a binding asks of an :class:`~cusp.apps.edge_operator.EdgeOperator`."""
-
-    expression: Expression
-    where: Expression | None
-    priority: Expression | None
-    into: str
-    write: str
-    read: str
 
 
 class Binding:
@@ -50,7 +42,7 @@ class Binding:
         from the values that they come from, and the lowest (of MAX, the highest) value is never taken back.
     """
 
-    def __init__(self, operator: Operator, part: Partition, given: dict[str, Any]) -> None:
+    def __init__(self, operator: "EdgeOperator", part: Partition, given: dict[str, Any]) -> None:
         self._operator, self._part = operator, part
         expressions = (operator.expression, operator.where, operator.priority)
         self._expressions = [expression for expression in expressions if expression]
@@ -129,8 +121,7 @@ class Binding:
         """Arrays and numbers, in the order of the parameters of the generated text."""
         part = self._part
         weights = part.weights if out_edges or part.csc is None else part.csc.weights
-        special = {"weight": weights, "gid": part.gids}
-        return [{**self._values, **special}[name] for name, _ in self._parameters()]
+        return [{**self._values, "weight": weights, "gid": part.gids}[name] for name, _ in self._parameters()]
 
     def _parameters(self) -> list[tuple[str, Any]]:
         arrays = {"weight": self._part.weights, "gid": self._part.gids, **self._values}

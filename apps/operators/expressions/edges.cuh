@@ -17,19 +17,22 @@ __device__ inline Wide joined_by_warp(Wide value) {
 
 __device__ inline bool changes(Value old, Value value) { return changes(old, value, joined(old, value)); }
 
+template <class To, class From>
+__device__ inline To same_bits(From value) {
+  union { From from; To to; } both;
+  both.from = value;
+  return both.to;
+}
+
 // The atomic minimum and maximum of floats: as integers, those below 0 are ordered backwards. They return the old value.
-__device__ inline int bits_of(float value) { return __float_as_int(value); }
-__device__ inline i64 bits_of(double value) { return __double_as_longlong(value); }
-__device__ inline float number_of(int bits) { return __int_as_float(bits); }
-__device__ inline double number_of(i64 bits) { return __longlong_as_double(bits); }
 template <class T, class Signed, class Unsigned>
 __device__ inline T atomic_extreme(T* place, T value) {
-  Signed bits = bits_of(value);
+  Signed bits = same_bits<Signed>(value);
   bool as_signed = bits >= 0, least = ATOMIC == MINIMUM;
-  if (as_signed && least) return number_of((Signed)atomicMin((Signed*)place, bits));
-  if (as_signed) return number_of((Signed)atomicMax((Signed*)place, bits));
-  if (least) return number_of((Signed)atomicMax((Unsigned*)place, (Unsigned)bits));
-  return number_of((Signed)atomicMin((Unsigned*)place, (Unsigned)bits));
+  if (as_signed && least) return same_bits<T>(atomicMin((Signed*)place, bits));
+  if (as_signed) return same_bits<T>(atomicMax((Signed*)place, bits));
+  if (least) return same_bits<T>(atomicMax((Unsigned*)place, (Unsigned)bits));
+  return same_bits<T>(atomicMin((Unsigned*)place, (Unsigned)bits));
 }
 __device__ inline float native_join(float* place, float value) {
   return ATOMIC == SUM ? atomicAdd(place, value) : atomic_extreme<float, int, unsigned>(place, value);
@@ -50,12 +53,6 @@ __device__ inline T native_join(T* place, T value) {
 // Any reduction: compare and swap until no other thread comes between.
 template <int SIZE> struct WordOf { typedef u64 type; };
 template <> struct WordOf<4> { typedef unsigned type; };
-template <class To, class From>
-__device__ inline To same_bits(From value) {
-  union { From from; To to; } both;
-  both.from = value;
-  return both.to;
-}
 __device__ inline Value join_by_swap(Value* place, Value value) {
   typedef WordOf<sizeof(Value)>::type Word;
   Word seen = same_bits<Word>(*(volatile Value*)place), assumed;
@@ -86,18 +83,16 @@ struct Candidates {
 template <class Operator>
 __device__ inline Candidates look(const Operator& op, const Edges& edges, const int* column, const unsigned* frontier) {
   Candidates result;
-#pragma unroll
-  for (int k = 0; k < K; k++) {
+  each_k([&](int k) {
     bool on = edges.active[k];
     if (Operator::FILTERED) on = on && get_bit(frontier, column[k]);
     if (Operator::CONDITIONAL) on = op.where(on ? edges.node[k] : 0, on ? column[k] : 0, on ? edges.place[k] : 0) && on;
     result.chosen[k] = on;
-  }
-#pragma unroll
-  for (int k = 0; k < K; k++) {
+  });
+  each_k([&](int k) {
     bool on = result.chosen[k];
     result.value[k] = op.candidate(on ? edges.node[k] : 0, on ? column[k] : 0, on ? edges.place[k] : 0);
-  }
+  });
   return result;
 }
 
@@ -105,24 +100,18 @@ __device__ inline Candidates look(const Operator& op, const Edges& edges, const 
 template <class Operator, class Changed>
 __device__ inline void push(const Operator& op, const Edges& edges, const int* columns, Value* values, Changed changed) {
   int column[K];
-#pragma unroll
-  for (int k = 0; k < K; k++) column[k] = edges.active[k] ? __ldcs(&columns[edges.place[k]]) : 0;
+  each_k([&](int k) { column[k] = edges.active[k] ? __ldcs(&columns[edges.place[k]]) : 0; });
   Candidates candidates = look(op, edges, column, nullptr);
   Value old[K];
-#pragma unroll
-  for (int k = 0; k < K; k++) old[k] = values[column[k]];
+  each_k([&](int k) { old[k] = values[column[k]]; });
   bool which[K];
-#pragma unroll
-  for (int k = 0; k < K; k++)
-    which[k] = candidates.chosen[k] && combine_atomic(column[k], candidates.value[k], old[k], values);
+  each_k([&](int k) { which[k] = candidates.chosen[k] && combine_atomic(column[k], candidates.value[k], old[k], values); });
   changed(column, which);
 }
 template <class Operator>
 __device__ inline void push(const Operator& op, const Edges& edges, const int* columns, Value* values, unsigned* updated) {
   push(op, edges, columns, values, [&](const int (&column)[K], const bool (&which)[K]) {
-#pragma unroll
-    for (int k = 0; k < K; k++)
-      if (which[k]) set_bit(updated, column[k]);
+    each_k([&](int k) { if (which[k]) set_bit(updated, column[k]); });
   });
 }
 
@@ -153,8 +142,7 @@ __device__ inline void pull(const Operator& op, Rows rows, const int* columns, V
       },
       [&](Wide* value, bool all) {
         Candidates candidates = look(op, edges, column, frontier);
-#pragma unroll
-        for (int k = 0; k < K; k++) value[k] = candidates.chosen[k] ? (Wide)candidates.value[k] : identity();
+        each_k([&](int k) { value[k] = candidates.chosen[k] ? (Wide)candidates.value[k] : identity(); });
       },
       [](Wide a, Wide b) { return joined(a, b); },
       [&](int node, Wide total) { combine_one(node, (Value)total, values, updated); });

@@ -8,11 +8,10 @@ import cupy as cp
 import numpy as np
 
 from cusp.apps.operators.expressions.interfaces import Load, Pass
-from cusp.apps.operators.frontier_gpu import Queue, queue_for, threads_for
+from cusp.apps.operators.frontier_gpu import queue_of, threads_for
 from cusp.apps.operators.interfaces import kept_with
 from cusp.apps.operators.sums.rows_gpu import RowGroups, group_rows
 from cusp.kernels.cuda import Struct, c_type, load, many_threads, struct
-from cusp.kernels.total import total
 from cusp.partition import Partition
 from gluon.reduction import ADD, MAX, MIN
 
@@ -54,7 +53,7 @@ def compile_pass(edges: Pass) -> Callable[..., None]:
         if part.num_local_edges == 0:
             return
         if way == "push_queue":
-            queues = kept(part, offsets, _make_queue).struct
+            queues = queue_of(part, offsets).struct
             kernels().queue_bits(threads_for(values.size), frontier, values.size, offsets, queues)
             kernels().over_edges(many_threads(), queues, columns, values, updated, *given)
             return
@@ -121,11 +120,6 @@ def lines_of(loads: Iterable[Load]) -> str:
 def kept(part: Partition, offsets: Any, make: Callable[[Partition, Any], Any]) -> Any:
     """What ``make`` returns for the rows of a partition, kept as long as the partition."""
     return kept_with(part, (make, offsets.data.ptr), lambda: make(part, offsets))
-
-
-def _make_queue(part: Partition, offsets: Any) -> Queue:
-    """Memory for frontiers of rows that have edges."""
-    return queue_for(total(offsets[1:] > offsets[:-1]), part.num_local_edges, 1)
 
 
 def _list_rows(part: Partition, offsets: Any) -> tuple[RowGroups, Struct]:

@@ -183,10 +183,3 @@ class Drains(Protocol):
 
     def Drain(self, part: "Partition", ordered: Ordered, delta: float | None, /) -> Drain:  # noqa: N802 - a class
         """See :class:`Drain`. ``delta``: the width of a bucket; None lets it be chosen."""
-
-
-if TYPE_CHECKING:
-    from cusp.apps.operators.expressions import edges_cpu, edges_gpu
-
-    _edges_cpu: Edges = edges_cpu
-    _edges_gpu: Edges = edges_gpu

@@ -1,5 +1,5 @@
 // Relaxing in the order of priorities: nodes whose value has changed are pending, as bits, and those in the lowest bucket of
-// priorities look along their edges first. relaxer_gpu.py appends the operator, with its function priority(node, value), and kernels
+// priorities look along their edges first. relax_gpu.py appends the operator, with its function priority(node, value), and kernels
 // that call these with what they are given. KEY is the type of priorities: int, unsigned, long long or double. Twins: the
 // loops of drains_cpu.py.
 //

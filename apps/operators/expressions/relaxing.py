@@ -42,9 +42,7 @@ class Work(NamedTuple):
 
     def timed(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """What a function of the drain returns; a timeline shows how long it took."""
-        return timeline.call(
-            self.name, timeline.OPERATOR, finisher(self.label.part.device), function, *arguments
-        )  # fmt: skip
+        return timeline.call(self.name, timeline.OPERATOR, finisher(self.label.part.device), function, *arguments)
 
 
 def _whole(part: Partition, sync: "Sync", work: Work) -> int:

@@ -118,7 +118,7 @@ extern "C" __global__ void lower_roots(i64 size, const int* parents, VALUE* valu
   int held = -1;
   VALUE lowest = 0;
   auto flush = [&] {
-    if (held >= 0 && lowest < *(volatile VALUE*)&values[held]) lower(&values[held], lowest), set_bit(updated, held);
+    if (held >= 0 && lowest < *(volatile VALUE*)&values[held]) atomicMin(&values[held], lowest), set_bit(updated, held);
   };
   for (i64 lid = thread_id(); lid < size; lid += num_threads()) {
     int root = parents[lid];

@@ -5,15 +5,18 @@ only, so a thread that reads an old parent climbs on from there. Whoever wins a 
 the lowest node of what the edges connect.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from cusp.apps.operators.frontier_cpu import set_bit
+from cusp.apps.operators.structure.interfaces import Unite
 from cusp.kernels.atomics import atomic_add, atomic_min, atomic_or
+from cusp.kernels.total import total
 from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import in_parallel, num_threads, ranges, row_ranges, whole_words
+from gluon.device_cpu import set_bit
 from gluon.sync import Sync
 
 SAMPLE = 512
@@ -100,15 +103,15 @@ def most_frequent(rare: int, parents: np.ndarray) -> np.ndarray:
     return roots[most : most + 1] if taken and numbers[most] > taken // rare else np.full(1, -1, np.int32)
 
 
-def link_others(left_out: Any, both_ways: bool, offsets: Any, targets: Any, parents: Any, queue: Any) -> None:
+def link_others(part: Partition, left_out: Any, both_ways: bool, parents: Any) -> None:
     """All threads leave out the tree as it is now: what they leave out does not depend on which comes first."""
     alone, skipped = num_threads() == 1, np.empty(parents.size, bool)
     compare = lambda first, last: np.equal(parents[first:last], left_out[0], out=skipped[first:last])  # noqa: E731
     in_parallel(compare, ranges(parents.size))
-    twice = both_ways and left_out[0] < 0
+    twice, offsets = both_ways and left_out[0] < 0, part.offsets
 
     def link(first: int, last: int) -> None:
-        _link_others(alone, twice, first, skipped[first:last], offsets[first : last + 1], targets, parents)
+        _link_others(alone, twice, first, skipped[first:last], offsets[first : last + 1], part.targets, parents)
 
     in_parallel(link, row_ranges(offsets))
 
@@ -169,41 +172,35 @@ def _spread_roots(parents, own, updated, values):  # type: ignore[no-untyped-def
             set_bit(updated, lid)
 
 
-class LoneForest:
-    """The trees of a rank that shares no node: nothing is left to unite.
-
-    Where local ids ascend with global ones among nodes with edges, the root of a tree is its lowest node.
-    """
-
-    def __init__(self, part: Partition) -> None:
-        self._gids = part.gids
-        with_edges = part.gids[part.has_out] if part.symmetric else part.gids
-        self._ascending = bool((with_edges[1:] > with_edges[:-1]).all())
-
-    def unite(self, sync: Sync, parents: Any, left_out: Any) -> tuple[int, int, Any, dict[str, int]]:
-        alone, members = num_threads() == 1, np.zeros(parents.size, np.int32)
-        component, names, own = np.empty(parents.size, np.int64), self._gids, self._gids
-        if not self._ascending:
-            names = np.empty_like(own)
-
-            def copy(first: int, last: int) -> None:
-                names[first:last] = own[first:last]
-                _flatten(parents[first:last], parents)
-
-            in_parallel(copy, ranges(parents.size))
-            lower = lambda first, last: _lower_names(parents[first:last], own[first:last], names)  # noqa: E731
-            in_parallel(lower, ranges(parents.size))
-
-        def name(first: int, last: int) -> int:
-            return int(_name_members(alone, first, parents[first:last], component[first:last], parents, names, members))
-
-        components = sum(in_parallel(name, ranges(parents.size)))
-        largest = max(in_parallel(lambda first, last: int(members[first:last].max(initial=0)), ranges(members.size)))
-        return 0, 0, component, {"components": sync.total(components)[0], "largest": sync.highest(largest)}
+def plan_trees(part: Partition, sync: Sync, way: str) -> Unite:
+    """Where local ids ascend with global ones among nodes with edges, the root of a tree is its lowest node."""
+    with_edges = part.gids[part.has_out] if part.symmetric else part.gids
+    return partial(_unite_alone, part.gids, bool((with_edges[1:] > with_edges[:-1]).all()))
 
 
-def plan_trees(part: Partition, sync: Sync, way: str) -> LoneForest:
-    return LoneForest(part)
+def _unite_alone(
+    own: np.ndarray, ascending: bool, sync: Sync, parents: Any, left_out: Any
+) -> tuple[int, int, Any, dict[str, int]]:
+    """Nothing is left to unite."""
+    alone, members = num_threads() == 1, np.zeros(parents.size, np.int32)
+    component, names = np.empty(parents.size, np.int64), own
+    if not ascending:
+        names = np.empty_like(own)
+
+        def copy(first: int, last: int) -> None:
+            names[first:last] = own[first:last]
+            _flatten(parents[first:last], parents)
+
+        in_parallel(copy, ranges(parents.size))
+        lower = lambda first, last: _lower_names(parents[first:last], own[first:last], names)  # noqa: E731
+        in_parallel(lower, ranges(parents.size))
+
+    def name(first: int, last: int) -> int:
+        return int(_name_members(alone, first, parents[first:last], component[first:last], parents, names, members))
+
+    components = sum(in_parallel(name, ranges(parents.size)))
+    largest = max(in_parallel(lambda first, last: int(members[first:last].max(initial=0)), ranges(members.size)))
+    return 0, 0, component, {"components": sync.total(components)[0], "largest": sync.highest(largest)}
 
 
 @njit(cache=True, nogil=True)
@@ -239,17 +236,12 @@ def _lower_names(parents, gids, names):  # type: ignore[no-untyped-def]
 
 def name_components(labels: Any, gids: Any) -> tuple[np.ndarray, int]:
     names = np.empty(labels.size, np.int64)
-    pieces = [(labels[a:b], gids[a:b], names[a:b]) for a, b in ranges(labels.size)]
-    return names, sum(in_parallel(_name, pieces))
 
+    def name(first: int, last: int) -> int:
+        names[first:last] = labels[first:last]
+        return total(names[first:last] == gids[first:last])
 
-@njit(cache=True, nogil=True)
-def _name(labels, gids, names):  # type: ignore[no-untyped-def]
-    first = 0
-    for lid in range(labels.size):
-        names[lid] = labels[lid]
-        first += names[lid] == gids[lid]
-    return first
+    return names, sum(in_parallel(name, ranges(labels.size)))
 
 
 def count_members(parents: Any, size: int) -> np.ndarray:

@@ -6,11 +6,12 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from cusp.apps.operators.frontier_gpu import Queue, threads_for
-from cusp.kernels.cuda import Struct, c_type, load, many_threads, pinned, struct, sums_of
+from cusp.apps.operators.frontier_gpu import queue_of, threads_for
+from cusp.apps.operators.structure.interfaces import Unite
+from cusp.kernels.cuda import c_type, load, many_threads, pinned, struct, sums_of
 from cusp.kernels.total import total
 from cusp.partition import Partition
-from gluon.peers.lists_gpu import PeerArrays, proxies_of
+from gluon.peers.link_gpu import Link
 from gluon.sync import Sync
 
 CC = "cusp/apps/operators/structure/cc.cuh"
@@ -35,10 +36,10 @@ def most_frequent(rare: int, parents: Any) -> Any:
     return most
 
 
-def link_others(left_out: Any, both_ways: bool, offsets: Any, targets: Any, parents: Any, queue: Queue) -> None:
-    kernels, size = _cc(np.int32), parents.size
-    kernels.queue_others(threads_for(size), left_out, size, offsets, parents, queue.struct)
-    kernels.link_queue(many_threads(), left_out, int(both_ways), queue.struct, targets, parents)
+def link_others(part: Partition, left_out: Any, both_ways: bool, parents: Any) -> None:
+    kernels, size, queues = _cc(np.int32), parents.size, queue_of(part, part.offsets).struct
+    kernels.queue_others(threads_for(size), left_out, size, part.offsets, parents, queues)
+    kernels.link_queue(many_threads(), left_out, int(both_ways), queues, part.targets, parents)
 
 
 def flatten(parents: Any) -> None:
@@ -76,40 +77,31 @@ def take_members(parents: Any, members: Any, lids: Any) -> tuple[Any, Any]:
     return roots, counts
 
 
-class LoneForest:
-    """The trees of a graph that is on one GPU: nothing is left to unite."""
-
-    def __init__(self, part: Partition) -> None:
-        self._part = part
-
-    def unite(self, sync: Sync, parents: Any, left_out: Any) -> tuple[int, int, Any, dict[str, int]]:
-        part, size = self._part, parents.size
-        dtype = np.dtype(np.int32 if part.num_nodes < 2**31 else np.int64)
-        kernels, nodes, threads, sums = _cc(dtype), part.num_nodes, threads_for(size), sums_of(2)
-        highest, members, component = cp.zeros(size, dtype), cp.zeros(size, np.int32), cp.empty(size, np.int64)
-        kernels.gather_members(threads, size, nodes, part.gids, left_out, parents, highest, members)
-        kernels.name_members(
-            threads, size, nodes, part.gids, parents, highest, members, component, sums.counters, sums.address
-        )
-        components, largest = sums.read()
-        sync.count_peers(0)
-        return 0, 0, component, {"components": sync.total(components)[0], "largest": sync.highest(largest)}
+def _unite_alone(part: Partition, sync: Sync, parents: Any, left_out: Any) -> tuple[int, int, Any, dict[str, int]]:
+    """Nothing is left to unite."""
+    dtype = np.dtype(np.int32 if part.num_nodes < 2**31 else np.int64)
+    kernels, nodes, size, sums = _cc(dtype), part.num_nodes, parents.size, sums_of(2)
+    highest, members, component = cp.zeros(size, dtype), cp.zeros(size, np.int32), cp.empty(size, np.int64)
+    kernels.gather_members(threads_for(size), size, nodes, part.gids, left_out, parents, highest, members)
+    kernels.name_members(
+        threads_for(size), size, nodes, part.gids, parents, highest, members, component, sums.counters, sums.address
+    )
+    components, largest = sums.read()
+    sync.count_peers(0)
+    return 0, 0, component, {"components": sync.total(components)[0], "largest": sync.highest(largest)}
 
 
 class PeerForest:
     """The trees of all ranks of one partition, in memory that partners reach. Collective."""
 
     def __init__(self, part: Partition, sync: Sync) -> None:
-        peers = sync.peers
-        assert peers is not None
-        self._part, self._peers, self._proxies = part, peers, proxies_of(part, sync.plan, sync.comm)
         words, lids = 8 * part.num_proxies, 4 * part.num_proxies
-        self._arrays = PeerArrays(peers, [words, words, words, lids])
+        self._part, self._link = part, Link(part, sync, None, [words, words, words, lids])
         self._sums, self._found = cp.zeros(SUMS, np.uint64), pinned(3, np.uint64)
-        self._kernel = load(PEERS, VALUE=c_type(np.int32)).resident("unite_ranks")
+        self._kernel = self._link.load(PEERS, "unite_ranks", 2, VALUE=c_type(np.int32))
 
     def unite(self, sync: Sync, parents: Any, left_out: Any) -> tuple[int, int, Any, dict[str, int]]:
-        """Unite the trees of all ranks; see :class:`~cusp.apps.operators.structure.interfaces.Trees`. Collective.
+        """See :meth:`~cusp.apps.operators.structure.interfaces.Cc.plan_trees`.
 
         Raises
         ------
@@ -117,21 +109,18 @@ class PeerForest:
             A partner did not answer.
         """
         component = cp.empty(self._part.num_masters, np.int64)
-        self._peers.run(
-            self._kernel, parents.size, parents, self._part.gids, left_out, self._arrays.addresses(self._find),
-            self._peers.struct, self._proxies.struct, self._sums, component, self._found.ctypes.data,
+        self._link.run(
+            self._kernel, lambda: (struct(*(self._link.array(number)[1] for number in range(4))),), parents.size,
+            parents, self._part.gids, left_out, self._sums, component, self._found.ctypes.data,
         )  # fmt: skip
         sync.count_peers(1)
         wrong, components, largest = self._found.tolist()
         return wrong, 1, component, {"components": components, "largest": largest}
 
-    def _find(self) -> Struct:
-        """Addresses of the trees."""
-        return struct(*map(self._arrays.of_all, range(4)))
 
-
-def plan_trees(part: Partition, sync: Sync, way: str) -> LoneForest | PeerForest:
-    return LoneForest(part) if way == "whole" else PeerForest(part, sync)
+def plan_trees(part: Partition, sync: Sync, way: str) -> Unite:
+    queue_of(part, part.offsets)  # memory that runs share, too
+    return functools.partial(_unite_alone, part) if way == "whole" else PeerForest(part, sync).unite
 
 
 @functools.cache

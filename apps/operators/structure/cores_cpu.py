@@ -4,11 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cusp.apps.operators.frontier_cpu import get_bit, set_bit
 from cusp.kernels.bits import first_bit
 from cusp.partition import Partition, transpose
 from cusp.runtime.compiled_code import njit
-from gluon.device_cpu import no_bits
+from gluon.device_cpu import get_bit, no_bits, set_bit
 
 
 @dataclass(frozen=True)

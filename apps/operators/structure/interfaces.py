@@ -1,5 +1,6 @@
 """What algorithms on the structure of a graph need from every device."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cusp.runtime.devices import Array
@@ -7,6 +8,9 @@ from cusp.runtime.devices import Array
 if TYPE_CHECKING:
     from cusp.partition import Partition
     from gluon.sync import Sync
+
+
+Unite = Callable[["Sync", Array, Array], tuple[int, int, Array, dict[str, int]]]  # see Cc.plan_trees
 
 
 class Cc(Protocol):
@@ -21,9 +25,7 @@ class Cc(Protocol):
         -1 if no more than one node in ``rare`` has it: then its tree is not worth the trouble.
         """
 
-    def link_others(
-        self, left_out: Array, both_ways: bool, offsets: Array, targets: Array, parents: Array, queue: Any
-    ) -> None:
+    def link_others(self, part: "Partition", left_out: Array, both_ways: bool, parents: Array) -> None:
         """Unite every node that is not in the tree of root ``left_out[0]`` with all its out-neighbours.
 
         ``both_ways``: each edge is here in both directions.
@@ -49,18 +51,10 @@ class Cc(Protocol):
     def take_members(self, parents: Array, members: Array, lids: Array) -> tuple[Array, Array]:
         """The roots of some nodes that have members, each once, and how many; they have none afterwards."""
 
-    def plan_trees(self, part: "Partition", sync: "Sync", way: str) -> "Trees":
+    def plan_trees(self, part: "Partition", sync: "Sync", way: str) -> Unite:
         """What unites the trees of a rank that shares no node (``way`` is ``whole``), or those of peers. Collective.
 
-        On a CPU only the first.
-        """
-
-
-class Trees(Protocol):
-    """The trees of all ranks."""
-
-    def unite(self, sync: "Sync", parents: Array, left_out: Array) -> tuple[int, int, Array, dict[str, int]]:
-        """Unite them; parents become roots. Collective.
+        On a CPU only the first. It is called with a Sync, parents, which become roots, and ``left_out``. Collective.
 
         Returns
         -------
@@ -210,29 +204,3 @@ class Communities(Protocol):
 
     def sum_by_number(self, numbers: Array, values: Array, communities: int) -> Array:
         """(communities,) float64: sums of the float64 ``values`` by their int32 number."""
-
-
-if TYPE_CHECKING:
-    from cusp.apps.operators.structure import (
-        cc_cpu,
-        cc_gpu,
-        communities_cpu,
-        communities_gpu,
-        cores_cpu,
-        cores_gpu,
-        kcore_cpu,
-        kcore_gpu,
-        triangles_cpu,
-        triangles_gpu,
-    )
-
-    _cc_cpu: Cc = cc_cpu
-    _cc_gpu: Cc = cc_gpu
-    _kcore_cpu: Kcore = kcore_cpu
-    _kcore_gpu: Kcore = kcore_gpu
-    _cores_cpu: Cores = cores_cpu
-    _cores_gpu: Cores = cores_gpu
-    _triangles_cpu: Triangles = triangles_cpu
-    _triangles_gpu: Triangles = triangles_gpu
-    _communities_cpu: Communities = communities_cpu
-    _communities_gpu: Communities = communities_gpu

@@ -22,9 +22,7 @@ struct Peeling {
 template <class Ranks, class Out>
 __device__ inline void leave(const Peeling& own, const Ranks& ranks, const bool (&chosen)[K], const int (&lid)[K],
                              const i64 (&begin)[K], const i64 (&end)[K], i64 level, Out out) {
-#pragma unroll
-  for (int k = 0; k < K; k++)
-    if (chosen[k]) own.core[lid[k]] = (int)level;
+  each_k([&](int k) { if (chosen[k]) own.core[lid[k]] = (int)level; });
   append_all(out, lid, begin, end);
   ranks.tell_mirrors(chosen, lid);
 }
@@ -33,14 +31,12 @@ __device__ inline void leave(const Peeling& own, const Ranks& ranks, const bool 
                              Queue out) {
   bool any = false;
   i64 begin[K], end[K];
-#pragma unroll
-  for (int k = 0; k < K; k++) any |= chosen[k];
+  each_k([&](int k) { any |= chosen[k]; });
   if (!__any_sync(FULL, any)) return;
-#pragma unroll
-  for (int k = 0; k < K; k++) {
+  each_k([&](int k) {
     begin[k] = chosen[k] ? own.offsets[lid[k]] : 0;
     end[k] = chosen[k] ? own.offsets[lid[k] + 1] : 0;
-  }
+  });
   leave(own, ranks, chosen, lid, begin, end, level, out);
 }
 
@@ -53,16 +49,13 @@ __device__ inline void scan_left(const Peeling& own, const Ranks& ranks, const i
   for (i64 base = thread_id() / 32 * TILE; base < size; base += num_threads() / 32 * TILE) {
     int lid[K], degree[K];
     bool leaves[K], stays[K];
-#pragma unroll
-    for (int k = 0; k < K; k++) lid[k] = base + 32 * k + lane_id() < size ? list[base + 32 * k + lane_id()] : -1;
-#pragma unroll
-    for (int k = 0; k < K; k++) degree[k] = lid[k] >= 0 ? own.degrees[lid[k]] : -1;
-#pragma unroll
-    for (int k = 0; k < K; k++) {
+    each_k([&](int k) { lid[k] = base + 32 * k + lane_id() < size ? list[base + 32 * k + lane_id()] : -1; });
+    each_k([&](int k) { degree[k] = lid[k] >= 0 ? own.degrees[lid[k]] : -1; });
+    each_k([&](int k) {
       leaves[k] = degree[k] > before && degree[k] <= level;
       stays[k] = degree[k] > level;
       if (stays[k]) more++, best = max(best, (u64)(FAR - degree[k]));
-    }
+    });
     leave(own, ranks, leaves, lid, level, out);
     if (kept) take_places(count, stays, [&](i64 at, int k) { kept[at] = lid[k]; });
   }
@@ -88,28 +81,24 @@ __device__ inline void lose_in_round(const Peeling& own, const Ranks& ranks, Row
   for_each_edge(rows, [&](const Edges& edges) {
     int target[K], degree[K];
     bool last[K];
-#pragma unroll
-    for (int k = 0; k < K; k++) target[k] = edges.active[k] ? own.neighbours[edges.place[k]] : -1;
-#pragma unroll
-    for (int k = 0; k < K; k++) degree[k] = target[k] >= hubs ? own.degrees[target[k]] : -1;
-#pragma unroll
-    for (int k = 0; k < K; k++) {
+    each_k([&](int k) { target[k] = edges.active[k] ? own.neighbours[edges.place[k]] : -1; });
+    each_k([&](int k) { degree[k] = target[k] >= hubs ? own.degrees[target[k]] : -1; });
+    each_k([&](int k) {
       bool counted = target[k] >= 0 && target[k] < hubs;
       if (counted) atomicAdd(&lost[target[k]], 1);
       last[k] = degree[k] > level && !counted && atomicSub(&own.degrees[target[k]], 1) == level + 1;
-    }
+    });
     leave(own, ranks, last, target, level, out);
   });
   __syncthreads();
   for (int base = threadIdx.x; base < hubs; base += K * blockDim.x) {
     int hub[K];
     bool last[K];
-#pragma unroll
-    for (int k = 0; k < K; k++) {
+    each_k([&](int k) {
       hub[k] = base + k * blockDim.x;
       int less = hub[k] < hubs ? lost[hub[k]] : 0, before = less ? atomicSub(&own.degrees[hub[k]], less) : 0;
       last[k] = less && before > level && before - less <= level;
-    }
+    });
     leave(own, ranks, last, hub, level, out);
   }
 }
@@ -121,18 +110,15 @@ __device__ inline void lose_in_burst(const Peeling& own, const Ranks& ranks, Row
     int target[K];
     i64 begin[K], end[K];
     bool last[K];
-#pragma unroll
-    for (int k = 0; k < K; k++) target[k] = edges.active[k] ? own.neighbours[edges.place[k]] : -1;
-#pragma unroll
-    for (int k = 0; k < K; k++) {
+    each_k([&](int k) { target[k] = edges.active[k] ? own.neighbours[edges.place[k]] : -1; });
+    each_k([&](int k) {
       begin[k] = target[k] >= 0 ? own.offsets[target[k]] : 0;
       end[k] = target[k] >= 0 ? own.offsets[target[k] + 1] : 0;
-    }
-#pragma unroll
-    for (int k = 0; k < K; k++) {
+    });
+    each_k([&](int k) {
       last[k] = target[k] >= 0 && atomicSub(&own.degrees[target[k]], 1) == level + 1;
       if (!last[k]) end[k] = begin[k];
-    }
+    });
     leave(own, ranks, last, target, begin, end, level, found);
   };
   run_burst(rows, own.offsets, out, lose, [](int) { return true; });
@@ -217,9 +203,9 @@ struct Stepped {
 
   template <int SIZE>
   __device__ void tell_mirrors(const bool (&chosen)[SIZE], const int (&master)[SIZE]) const {
-#pragma unroll
-    for (int k = 0; k < SIZE; k++)
+    each_k<SIZE>([&](int k) {
       if (chosen[k] && get_bit(mirrored, master[k])) set_bit(updated, master[k]), *(volatile u64*)marked = 1;
+    });
   }
 };
 enum Count { LEFT, LOWEST, FILLED, MARKED };  // masters left and FAR - the lowest degree, by a scan; whether any left; any mark

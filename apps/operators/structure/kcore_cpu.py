@@ -11,14 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from cusp.apps.operators import team_cpu as teams
-from cusp.apps.operators.frontier_cpu import get_bit, set_bit
 from cusp.apps.operators.interfaces import is_sparse
 from cusp.kernels.atomics import atomic_add, atomic_min, atomic_or
 from cusp.kernels.bits import prefetch, prefetch_to_write, unsigned
 from cusp.partition import Partition, transpose
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import ALL, few, many, num_threads
-from gluon.device_cpu import move_bits
+from gluon.device_cpu import get_bit, move_bits, set_bit
 from gluon.label import Label
 from gluon.reduction import MAX
 from gluon.sync import Sync

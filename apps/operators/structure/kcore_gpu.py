@@ -65,7 +65,7 @@ def plan_levels(part: Partition, sync: Sync, way: str) -> KcorePlan:
     mirrored = Label(part, np.uint8, 0, MAX)
     link = None
     if way != "rounds":
-        link = Link(part, sync, queue.progress, [], lambda size: [4 * size], to_mirrors=True)
+        link = Link(part, sync, queue.progress, [], lambda size: [4 * size], sends="masters")
     else:
         for lids in sync.plan.any.masters:
             mirrored.mark(lids)

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from cusp.apps.operators.frontier_cpu import set_bit
 from cusp.kernels.bits import unsigned
 from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
+from gluon.device_cpu import set_bit
 
 DENSE = 10  # edges per node: with 6 a sweep is 6 times as fast as level by level, with 19 as fast, with 28 a third
 SMALL = 1 << 23  # edges of a graph of which each rank may have a copy

@@ -7,6 +7,7 @@ from cusp.runtime.devices import Array
 
 if TYPE_CHECKING:
     from cusp.partition import Partition
+    from gluon.label import Label
 
 
 class Rows(Protocol):
@@ -65,10 +66,7 @@ class Pagerank(Protocol):
             What all masters settled, and what the ones without out-edges settled.
         """
 
-    def push_shares(
-        self, frontier: Array, offsets: Array, targets: Array, shares: Array, residuals: Array, updated: Array,
-        masters: int, queue: Any,
-    ) -> None:  # fmt: skip
+    def push_shares(self, frontier: Array, shares: Array, residuals: "Label") -> None:
         """Every frontier node adds its share to the residuals of its out-neighbours; mirrors with some are updated."""
 
 
@@ -131,21 +129,3 @@ class CpuBetweenness(Betweenness, Protocol):
         wrong : int
             The first of the sources with more shortest paths than float64 can count, where the call ends, or -1.
         """
-
-
-if TYPE_CHECKING:
-    from cusp.apps.operators.sums import (
-        betweenness_cpu,
-        betweenness_gpu,
-        pagerank_cpu,
-        pagerank_gpu,
-        rows_cpu,
-        rows_gpu,
-    )
-
-    _rows_cpu: Rows = rows_cpu
-    _rows_gpu: Rows = rows_gpu
-    _pagerank_cpu: Pagerank = pagerank_cpu
-    _pagerank_gpu: Pagerank = pagerank_gpu
-    _betweenness_cpu: CpuBetweenness = betweenness_cpu
-    _betweenness_gpu: Betweenness = betweenness_gpu

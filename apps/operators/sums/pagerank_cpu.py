@@ -4,11 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from cusp.apps.operators.frontier_cpu import set_bit
-from cusp.kernels.bits import first_bit
+from cusp.kernels.bits import first_bit, unsigned
 from cusp.runtime import threads
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import in_parallel, ranges, spans_of_blocks
+from gluon.device_cpu import set_bit
+from gluon.label import Label
 
 
 def begin(damping: float, precision: str, teleport: Any, strengths: Any) -> tuple[Any, Any, Any]:
@@ -98,11 +99,10 @@ def _settle(threshold, damping, degrees, residuals, settled, shares, updated):  
     return total, dangling
 
 
-def push_shares(
-    frontier: Any, offsets: Any, targets: Any, shares: Any, residuals: Any, updated: Any, masters: int, queue: Any
-) -> None:
-    _push_shares(frontier, offsets.view(np.uint64), targets.view(np.uint32), shares, residuals)
-    _mark_nonzero(masters, residuals, updated)
+def push_shares(frontier: Any, shares: Any, residuals: Label) -> None:
+    part = residuals.part
+    _push_shares(frontier, *unsigned(part.offsets, part.targets), shares, residuals.values)
+    _mark_nonzero(part.num_masters, residuals.values, residuals.updated)
 
 
 @njit(cache=True, nogil=True)

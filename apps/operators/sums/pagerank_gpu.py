@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from cusp.apps.operators.frontier_gpu import Queue, threads_for
+from cusp.apps.operators.frontier_gpu import queue_of, threads_for
 from cusp.kernels.cuda import c_type, load, sums_of
+from gluon.label import Label
 
 PAGERANK = "cusp/apps/operators/sums/pagerank.cuh"
 UNIT = 2.0**60
@@ -46,13 +47,13 @@ def settle(
     return moved, dangling
 
 
-def push_shares(
-    frontier: Any, offsets: Any, targets: Any, shares: Any, residuals: Any, updated: Any, masters: int, queue: Queue
-) -> None:
-    kernels, size = _pagerank(np.float64), shares.size
-    kernels.queue_bits(threads_for(size), frontier, size, offsets, queue.struct)
-    kernels.push_shares(threads_for(targets.size), queue.struct, targets, shares, residuals)
-    kernels.mark_nonzero(threads_for(size - masters), masters, size, residuals, updated)
+def push_shares(frontier: Any, shares: Any, residuals: Label) -> None:
+    part, kernels, size = residuals.part, _pagerank(np.float64), shares.size
+    queues = queue_of(part, part.offsets).struct
+    kernels.queue_bits(threads_for(size), frontier, size, part.offsets, queues)
+    kernels.push_shares(threads_for(part.targets.size), queues, part.targets, shares, residuals.values)
+    masters, mirrors = part.num_masters, size - part.num_masters
+    kernels.mark_nonzero(threads_for(mirrors), masters, size, residuals.values, residuals.updated)
 
 
 @functools.cache

@@ -24,9 +24,7 @@ extern "C" __global__ void sum_rows(i64 first, i64 count, const int* lids, const
 #endif
       },
       [&](VALUE* value, bool all) {
-#pragma unroll
-        for (int k = 0; k < K; k++)
-          value[k] = all || column[k] >= 0 ? __ldg(&values[column[k]]) * weight[k] : (VALUE)0;
+        each_k([&](int k) { value[k] = all || column[k] >= 0 ? __ldg(&values[column[k]]) * weight[k] : (VALUE)0; });
       },
       [](VALUE a, VALUE b) { return a + b; }, [&](int lid, VALUE sum) { sums[lid] = sum; });
 }

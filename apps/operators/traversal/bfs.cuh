@@ -10,16 +10,13 @@ extern "C" __global__ void bfs_push(Queues queues, const int* targets, const i64
   consume(queues, [&](const Edges& edges) {
     int target[K];
     VALUE old[K];
-#pragma unroll
-    for (int k = 0; k < K; k++) target[k] = edges.active[k] ? targets[edges.place[k]] : 0;
-#pragma unroll
-    for (int k = 0; k < K; k++) old[k] = values[target[k]];
-#pragma unroll
-    for (int k = 0; k < K; k++) {
-      if (!edges.active[k]) continue;
+    each_k([&](int k) { target[k] = edges.active[k] ? targets[edges.place[k]] : 0; });
+    each_k([&](int k) { old[k] = values[target[k]]; });
+    each_k([&](int k) {
+      if (!edges.active[k]) return;
       VALUE value = gid_mask ? (VALUE)(level | (gids[edges.node[k]] & gid_mask)) : level;
-      if (old[k] > value && lower(&values[target[k]], value) > value) set_bit(updated, target[k]);
-    }
+      if (old[k] > value && atomicMin(&values[target[k]], value) > value) set_bit(updated, target[k]);
+    });
   });
 }
 
@@ -90,26 +87,22 @@ __device__ inline void pull_level(i64 rows, const int* first, const i64* offsets
   for (int base = (int)(thread_id() / 32); base < words; base += TOGETHER * stride) {
     unsigned old[TOGETHER], hits = 0;
     int source[TOGETHER], misses = 0;
-#pragma unroll
-    for (int k = 0; k < TOGETHER; k++) old[k] = seen[min(base + k * stride, words - 1)];
-#pragma unroll
-    for (int k = 0; k < TOGETHER; k++) {
+    each_k<TOGETHER>([&](int k) { old[k] = seen[min(base + k * stride, words - 1)]; });
+    each_k<TOGETHER>([&](int k) {
       int target = (base + k * stride) * 32 + (int)lane_id();
       source[k] = target < (int)rows && !(old[k] >> lane_id() & 1) ? first[target] : -1;
-    }
-#pragma unroll
-    for (int k = 0; k < TOGETHER; k++) hits |= (unsigned)(source[k] >= 0 && get_bit(seen, source[k])) << k;
+    });
+    each_k<TOGETHER>([&](int k) { hits |= (unsigned)(source[k] >= 0 && get_bit(seen, source[k])) << k; });
     if (lane_id() < TOGETHER) late[warp][lane_id()] = 0;
     __syncwarp();
-#pragma unroll
-    for (int k = 0; k < TOGETHER; k++) {
+    each_k<TOGETHER>([&](int k) {
       bool hit = hits >> k & 1, miss = source[k] >= 0 && !hit;
       found(hit, (base + k * stride) * 32 + (int)lane_id(), source[k]);
       old[k] |= __ballot_sync(FULL, hit);
       unsigned others = __ballot_sync(FULL, miss);
       if (miss) missed[warp][misses + __popc(others & below_lane())] = (unsigned char)(32 * k + lane_id());
       misses += __popc(others);
-    }
+    });
     __syncwarp();
     for (int at = lane_id(); at - (int)lane_id() < misses; at += 32) {
       int place = at < misses ? missed[warp][at] : 0;
@@ -121,9 +114,9 @@ __device__ inline void pull_level(i64 rows, const int* first, const i64* offsets
       if (other >= 0) atomicOr(&late[warp][place / 32], 1u << place % 32);
     }
     __syncwarp();
-#pragma unroll
-    for (int k = 0; k < TOGETHER; k++)
+    each_k<TOGETHER>([&](int k) {
       if (lane_id() == 0 && base + k * stride < words) next[base + k * stride] = old[k] | late[warp][k];
+    });
     __syncwarp();
   }
 }
@@ -169,14 +162,15 @@ __device__ inline int take_levels(Rows rows, const i64* offsets, const int* targ
     int target[K], value = level + before;
     i64 begin[K], end[K];
     bool fresh[K];
-#pragma unroll
-    for (int k = 0; k < K; k++) target[k] = edges.active[k] ? targets[edges.place[k]] : -1;
-#pragma unroll
-    for (int k = 0; k < K; k++)  // on the way while hops are written
+    each_k([&](int k) { target[k] = edges.active[k] ? targets[edges.place[k]] : -1; });
+    // on the way while hops are written
+    each_k([&](int k) {
       begin[k] = target[k] >= 0 ? offsets[target[k]] : 0, end[k] = target[k] >= 0 ? offsets[target[k] + 1] : 0;
-#pragma unroll
-    for (int k = 0; k < K; k++)  // as an unsigned number, no hops, -1, are the most
+    });
+    // as an unsigned number, no hops, -1, are the most
+    each_k([&](int k) {
       fresh[k] = target[k] >= 0 && atomicMin((unsigned*)&hops[target[k]], (unsigned)value) > (unsigned)value;
+    });
     found.add(fresh, target, begin, end);
   });
   if (threadIdx.x == 0 && burst.cut) atomicMax(cut, (u64)(most - burst.rounds));
@@ -199,21 +193,18 @@ __device__ inline void find_parents(i64 proxies, const i64* offsets, const int* 
   for (i64 base = thread_id() / 32 * TILE; base < proxies; base += num_threads() / 32 * TILE) {
     int node[K];
     bool deep[K];
-#pragma unroll
-    for (int k = 0; k < K; k++) node[k] = (int)(base + 32 * k + lane_id());
-#pragma unroll
-    for (int k = 0; k < K; k++) deep[k] = node[k] < proxies && hops[node[k]] >= DEEP;
+    each_k([&](int k) { node[k] = (int)(base + 32 * k + lane_id()); });
+    each_k([&](int k) { deep[k] = node[k] < proxies && hops[node[k]] >= DEEP; });
     append_all(out, deep, node, offsets);
   }
   queues.barrier();
   for_each_edge(queues.rows(step, queues.total(step)), [&](const Edges& edges) {
     int target[K];
-#pragma unroll
-    for (int k = 0; k < K; k++) target[k] = edges.active[k] ? targets[edges.place[k]] : 0;
-#pragma unroll
-    for (int k = 0; k < K; k++)
+    each_k([&](int k) { target[k] = edges.active[k] ? targets[edges.place[k]] : 0; });
+    each_k([&](int k) {
       if (edges.active[k] && hops[target[k]] == hops[edges.node[k]] + 1)
         atomicMin((u64*)&parents[target[k]], (u64)gids[edges.node[k]]);
+    });
   });
 }
 
@@ -326,14 +317,12 @@ __device__ inline bool take_entries(const Ranks& ranks, const Local& graph, Foun
   return ranks.template take<K>([&](int p, i64 at, const bool (&came)[K], const int (&entry)[K]) {
     bool fresh[K];
     int lid[K];
-#pragma unroll
-    for (int k = 0; k < K; k++) lid[k] = came[k] ? ranks.proxies.lists[p][entry[k]] : 0;
-#pragma unroll
-    for (int k = 0; k < K; k++) {
+    each_k([&](int k) { lid[k] = came[k] ? ranks.proxies.lists[p][entry[k]] : 0; });
+    each_k([&](int k) {
       fresh[k] = came[k] && claim_bit(seen, lid[k]);
       if (came[k] && !fresh[k] && found.parents && !in_level(found.hops, lid[k], level)) ranks.mail.in[p][at + 32 * k] = LATE;
       if (fresh[k]) found.hops[lid[k]] = level;
-    }
+    });
     if (queued) append_all(queue, fresh, lid, graph.offsets);
   });
 }
@@ -375,18 +364,15 @@ __device__ inline u64 push_queue(const Ranks& ranks, Rows frontier, Queue out, c
   for_each_edge(frontier, [&](const Edges& edges) {
     int target[K];
     bool fresh[K], mirror[K];
-#pragma unroll
-    for (int k = 0; k < K; k++) target[k] = edges.active[k] ? graph.targets[edges.place[k]] : 0;
-#pragma unroll
-    for (int k = 0; k < K; k++) fresh[k] = edges.active[k] && !get_bit(seen, target[k]);
-#pragma unroll
-    for (int k = 0; k < K; k++) {
+    each_k([&](int k) { target[k] = edges.active[k] ? graph.targets[edges.place[k]] : 0; });
+    each_k([&](int k) { fresh[k] = edges.active[k] && !get_bit(seen, target[k]); });
+    each_k([&](int k) {
       fresh[k] = fresh[k] && claim_bit(seen, target[k]);
       mirror[k] = fresh[k] && ranks.is_mirror(target[k]);
       if (fresh[k] && (!mirror[k] || found.parents || AHEAD)) found.hops[target[k]] = level;
       fresh[k] = fresh[k] && !mirror[k];
       if (!Ranks::ALONE && fresh[k]) count += graph.counted(target[k]);
-    }
+    });
     for (int k = 0; names && k < K; k++)
       if (edges.active[k]) offer_parent(found.hops, found.parents, target[k], level, graph.gids[edges.node[k]]);
     append_all(out, fresh, target, graph.offsets);
@@ -405,11 +391,8 @@ __device__ inline u64 push_bits(const Together& ranks, Rows frontier, Queues que
   queues.barrier();
   for_each_edge(frontier, [&](const Edges& edges) {
     int target[K];
-#pragma unroll
-    for (int k = 0; k < K; k++) target[k] = edges.active[k] ? graph.targets[edges.place[k]] : -1;
-#pragma unroll
-    for (int k = 0; k < K; k++)
-      if (target[k] >= 0) set_bit(seen, target[k]);
+    each_k([&](int k) { target[k] = edges.active[k] ? graph.targets[edges.place[k]] : -1; });
+    each_k([&](int k) { if (target[k] >= 0) set_bit(seen, target[k]); });
   });
   queues.barrier();
   u64 count = 0, sent = 0;
@@ -460,22 +443,18 @@ __device__ inline u64 lower_hops(Rows frontier, Queue out, unsigned step, const 
   auto visit = [&](const Edges& edges, int before, bool (&fresh)[K], int (&target)[K], i64 (&begin)[K], i64 (&end)[K]) {
     int value[K];
     bool late[K];
-#pragma unroll
-    for (int k = 0; k < K; k++) target[k] = edges.active[k] ? graph.targets[edges.place[k]] : -1;
-#pragma unroll
-    for (int k = 0; k < K; k++) value[k] = edges.active[k] ? *(const volatile int*)&hops[edges.node[k]] + 1 : 0;
-#pragma unroll
-    for (int k = 0; k < K; k++)  // on the way while hops are written
+    each_k([&](int k) { target[k] = edges.active[k] ? graph.targets[edges.place[k]] : -1; });
+    each_k([&](int k) { value[k] = edges.active[k] ? *(const volatile int*)&hops[edges.node[k]] + 1 : 0; });
+    // on the way while hops are written
+    each_k([&](int k) {
       begin[k] = target[k] >= 0 ? graph.offsets[target[k]] : 0, end[k] = target[k] >= 0 ? graph.offsets[target[k] + 1] : 0;
-#pragma unroll
-    for (int k = 0; k < K; k++) {  // as an unsigned number, no hops, -1, are the most
+    });
+    each_k([&](int k) {  // as an unsigned number, no hops, -1, are the most
       late[k] = edges.active[k] && value[k] > limit;
       fresh[k] = edges.active[k] && !late[k] && atomicMin((unsigned*)&hops[target[k]], (unsigned)value[k]) > (unsigned)value[k];
       if (fresh[k] && target[k] >= masters) set_bit(unsent, target[k]);
-    }
-#pragma unroll
-    for (int k = 0; k < K; k++)
-      if (before == 0 && __any_sync(FULL, late[k])) join(late[k], edges.node[k]);
+    });
+    each_k([&](int k) { if (before == 0 && __any_sync(FULL, late[k])) join(late[k], edges.node[k]); });
   };
   if (!is_narrow(frontier)) {
     for_each_edge(frontier, [&](const Edges& edges) {
@@ -483,9 +462,7 @@ __device__ inline u64 lower_hops(Rows frontier, Queue out, unsigned step, const 
       int target[K];
       i64 begin[K], end[K];
       visit(edges, 0, fresh, target, begin, end);
-#pragma unroll
-      for (int k = 0; k < K; k++)
-        if (__any_sync(FULL, fresh[k])) join(fresh[k], target[k]);
+      each_k([&](int k) { if (__any_sync(FULL, fresh[k])) join(fresh[k], target[k]); });
     });
     return best;
   }
@@ -542,12 +519,11 @@ __device__ inline int run_ahead(Ranks& ranks, Rows frontier, Queue out, unsigned
     bool came = ranks.template take<K>([&](int p, i64 at, const bool (&came)[K], const int (&entry)[K]) {
       bool lower[K];
       int lid[K];
-#pragma unroll
-      for (int k = 0; k < K; k++) {
+      each_k([&](int k) {
         lid[k] = came[k] ? ranks.proxies.lists[p][entry[k]] : 0;
         unsigned sent = came[k] ? (unsigned)ranks.template values_from<int>(p)[at + 32 * k] : 0;
         lower[k] = came[k] && atomicMin((unsigned*)&hops[lid[k]], sent) > sent && stamp(lid[k], step, stamps);
-      }
+      });
       append_all(out, lower, lid, graph.offsets);
     });
     u64 most = ranks.most(0, value);

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from cusp.apps.operators.frontier_cpu import get_bit, set_bit
 from cusp.apps.operators.team_cpu import helped, make_team
 from cusp.apps.operators.traversal.levels_cpu import (
     AUTO,
@@ -26,7 +25,8 @@ from cusp.kernels.bits import first_bit, unsigned
 from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import few, full, in_parallel, many, ranges, row_ranges, whole_words
-from gluon.device_cpu import no_bits
+from gluon.device_cpu import get_bit, no_bits, set_bit
+from gluon.label import Label
 from gluon.sync import Sync
 
 DIRECTIONS = {"auto": AUTO, "push": PUSH, "pull": PULL}
@@ -46,11 +46,8 @@ def frontier_size(updated, degrees):  # type: ignore[no-untyped-def]
     return nodes, edges
 
 
-def bfs_push(
-    frontier: Any, offsets: Any, targets: Any, gids: Any, gid_mask: Any, level: Any, unreached: Any, values: Any,
-    updated: Any, plan: Any,
-) -> None:  # fmt: skip
-    rest = (targets, gid_mask, level, values, updated)
+def bfs_push(label: Label, frontier: Any, offsets: Any, targets: Any, gid_mask: Any, level: Any, plan: BfsPlan) -> None:
+    gids, rest = label.part.gids, (targets, gid_mask, level, label.values, label.updated)
 
     def push(first: int, last: int) -> None:
         _push_bits(frontier[first >> 6 : (last + 63) >> 6], offsets[first:], gids[first:], *rest)
@@ -74,15 +71,12 @@ def _push_bits(frontier, offsets, gids, targets, gid_mask, level, values, update
                     atomic_or(updated, target >> 6, np.uint64(1) << np.uint64(target & 63))
 
 
-def bfs_pull(
-    frontier: Any, offsets: Any, sources: Any, gids: Any, gid_mask: Any, level: Any, unreached: Any, values: Any,
-    updated: Any, plan: Any,
-) -> None:  # fmt: skip
-    rest = (frontier, sources, gids, gid_mask, level, unreached)
+def bfs_pull(label: Label, frontier: Any, offsets: Any, sources: Any, gid_mask: Any, level: Any, plan: BfsPlan) -> None:
+    rest = (frontier, sources, label.part.gids, gid_mask, level, label.identity)
 
     def pull(begin: int, end: int) -> None:
         rows, words = slice(begin, end + 1), slice(begin >> 6, (end + 63) >> 6)
-        _pull_bits(offsets[rows], plan.first[begin:end], values[begin:end], updated[words], *rest)
+        _pull_bits(offsets[rows], plan.first[begin:end], label.values[begin:end], label.updated[words], *rest)
 
     in_parallel(pull, whole_words(ranges(plan.first.size)))
 

@@ -1,16 +1,17 @@
 """Breadth-first search on the GPU: see interfaces.py; the kernels are in bfs.cuh."""
 
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import cupy as cp
 import numpy as np
 
-from cusp.apps.operators.frontier_gpu import FRONTIER, Queue, blocks_for, make_queue, require_countable, threads_for
+from cusp.apps.operators.frontier_gpu import FRONTIER, blocks_for, make_queue, queue_of, require_countable, threads_for
 from cusp.kernels.cuda import Struct, c_type, load, many_threads, struct, sums_of
 from cusp.kernels.total import total
 from cusp.partition import Partition
+from gluon.label import Label
 from gluon.peers.link_gpu import Link
 from gluon.sync import Sync
 
@@ -26,24 +27,18 @@ def frontier_size(updated: Any, degrees: Any) -> tuple[int, int]:
     return nodes, edges
 
 
-def bfs_push(
-    frontier: Any, offsets: Any, targets: Any, gids: Any, gid_mask: int, level: Any, unreached: Any, values: Any,
-    updated: Any, plan: Queue,
-) -> None:  # fmt: skip
-    kernels = _bfs(values.dtype)
-    kernels.queue_bits(threads_for(values.size), frontier, values.size, offsets, plan.struct)
-    level = values.dtype.type(level)
-    kernels.bfs_push(many_threads(), plan.struct, targets, gids, int(gid_mask), level, values, updated)
+def bfs_push(label: Label, frontier: Any, offsets: Any, targets: Any, gid_mask: int, level: Any, plan: None) -> None:
+    part, values, kernels = label.part, label.values, _bfs(label.values.dtype)
+    queues, level = queue_of(part, offsets).struct, values.dtype.type(level)
+    kernels.queue_bits(threads_for(values.size), frontier, values.size, offsets, queues)
+    kernels.bfs_push(many_threads(), queues, targets, part.gids, int(gid_mask), level, values, label.updated)
 
 
-def bfs_pull(
-    frontier: Any, offsets: Any, sources: Any, gids: Any, gid_mask: int, level: Any, unreached: Any, values: Any,
-    updated: Any, plan: Queue,
-) -> None:  # fmt: skip
-    size, number = values.size, values.dtype.type
+def bfs_pull(label: Label, frontier: Any, offsets: Any, sources: Any, gid_mask: int, level: Any, plan: None) -> None:
+    values, level = label.values, label.values.dtype.type(level)
     _bfs(values.dtype).bfs_pull(
-        threads_for(size), frontier, size, offsets, sources, gids, int(gid_mask), number(level), number(unreached),
-        values, updated,
+        threads_for(values.size), frontier, values.size, offsets, sources, label.part.gids, int(gid_mask), level,
+        label.identity, values, label.updated,
     )  # fmt: skip
 
 
@@ -58,8 +53,6 @@ class BfsPlan:
     kernel : function
     shared : tuple
         Members of struct Plan of bfs.cuh, without the bits.
-    known : tuple of Struct, or None
-        That struct, where its addresses do not change.
     pulls : bool
         Whether there is a way to pull.
     ahead : bool
@@ -69,23 +62,18 @@ class BfsPlan:
     link: Link
     kernel: Any
     shared: tuple[Any, ...]
-    known: tuple[Struct] | None
     words: int
     pulls: bool
     ahead: bool
 
     def find(self) -> tuple[Struct]:
         """Struct Plan of bfs.cuh."""
-        return self.known or self.made()
-
-    def made(self) -> tuple[Struct]:
-        """The same, made anew."""
         link = self.link
         return (struct(*link.array(0), *link.array(1), self.words, *link.box(2), *self.shared),)
 
 
-def plan_bfs(part: Partition, in_edges: Any, sync: Sync, way: str) -> BfsPlan | Queue:
-    return make_queue(part) if way == "rounds" else plan_call(part, in_edges, sync)
+def plan_bfs(part: Partition, in_edges: Any, sync: Sync, way: str) -> BfsPlan | None:
+    return None if way == "rounds" else plan_call(part, in_edges, sync)
 
 
 def plan_call(part: Partition, in_edges: Any, sync: Sync) -> BfsPlan:
@@ -116,8 +104,7 @@ def plan_call(part: Partition, in_edges: Any, sync: Sync) -> BfsPlan:
     kernel = link.load(BFS, "search", blocks, VALUE="int")
     whole = struct(max(nodes, 1), part.num_edges >> shift, int(push))
     shared = (part.lid_map.index, part.lid_map.table, graph, whole, queue.struct)
-    plan = BfsPlan(link, kernel, shared, None, _words(part), in_edges is not None, ahead)
-    return replace(plan, known=plan.made()) if link.alone else plan
+    return BfsPlan(link, kernel, shared, _words(part), in_edges is not None, ahead)
 
 
 def bfs_drain(

@@ -12,6 +12,7 @@ from cusp.runtime.devices import Array
 
 if TYPE_CHECKING:
     from cusp.partition import Partition
+    from gluon.label import Label
     from gluon.sync import Sync
 
 
@@ -35,15 +36,13 @@ class Bfs(Protocol):
         """
 
     def bfs_push(
-        self, frontier: Array, offsets: Array, targets: Array, gids: Array, gid_mask: int, level: Any, unreached: Any,
-        values: Array, updated: Array, plan: Any,
-    ) -> None:  # fmt: skip
+        self, label: "Label", frontier: Array, offsets: Array, targets: Array, gid_mask: int, level: Any, plan: Any
+    ) -> None:
         """Every frontier node v gives ``level | (gids[v] & gid_mask)`` to its out-neighbours with larger values."""
 
     def bfs_pull(
-        self, frontier: Array, offsets: Array, sources: Array, gids: Array, gid_mask: int, level: Any, unreached: Any,
-        values: Array, updated: Array, plan: Any,
-    ) -> None:  # fmt: skip
+        self, label: "Label", frontier: Array, offsets: Array, sources: Array, gid_mask: int, level: Any, plan: Any
+    ) -> None:
         """Every node without a value looks for an in-neighbour in the frontier and stops at the first."""
 
     def plan_bfs(self, part: "Partition", in_edges: tuple[Array, Array] | None, sync: "Sync", way: str) -> Any:
@@ -109,12 +108,3 @@ class Settled(Protocol):
 
         ``drain`` is that of the operator which relaxes edges. Distances of mirrors may be stale.
         """
-
-
-if TYPE_CHECKING:
-    from cusp.apps.operators.traversal import bfs_cpu, bfs_gpu, sssp_cpu, sssp_gpu
-
-    _bfs_cpu: Bfs = bfs_cpu
-    _bfs_gpu: Bfs = bfs_gpu
-    _sssp_cpu: Sssp = sssp_cpu
-    _sssp_gpu: Sssp = sssp_gpu

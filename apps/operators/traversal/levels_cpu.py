@@ -17,11 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cusp.apps.operators import team_cpu as teams
-from cusp.apps.operators.frontier_cpu import get_bit, set_bit
 from cusp.kernels.atomics import atomic_min
 from cusp.kernels.bits import prefetch
 from cusp.runtime.compiled_code import njit
-from gluon.device_cpu import move_bits
+from gluon.device_cpu import get_bit, move_bits, set_bit
 
 AUTO, PUSH, PULL, AHEAD = range(4)
 LEVEL, HEAD, WHICH, REACH = range(teams.FACTS, teams.FACTS + 4)

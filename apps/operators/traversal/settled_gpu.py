@@ -63,10 +63,10 @@ class SettledPaths:
         """
         link, number, rounds = self._link, self._dtype.type, self._memory[-1]
         values = cp.empty(self._size if link.alone else 0, self._dtype)
+        own = (struct(values, None),) if link.alone else ()
         _timed(
-            "settle and pull", link.run, self._kernel,
-            lambda: (struct(values, None) if link.alone else struct(*link.array(0)),), int(source), *self._graph,
-            number(lengths.far), number(min(lengths.delta, lengths.far)), *self._memory,
+            "settle and pull", link.run, self._kernel, lambda: () if link.alone else (struct(*link.array(0)),), *own,
+            int(source), *self._graph, number(lengths.far), number(min(lengths.delta, lengths.far)), *self._memory,
         )  # fmt: skip
         sync.count_peers(rounds[0])
         return values if link.alone else link.own(0, self._size, self._dtype).copy(), rounds[0]

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from cusp.apps.operators.frontier_cpu import set_bit
 from cusp.apps.operators.interfaces import is_sparse
 from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
+from gluon.device_cpu import set_bit
 from gluon.sync import Sync
 
 NARROW = 1 / 4  # of the usual bucket, where ranks run ahead: what others lower later is relaxed again

@@ -17,23 +17,21 @@ struct Candidates {
 
   // Lowers the target to the value; true for exactly one of several with the same.
   __device__ bool apply(int k, VALUE* values) const {
-    return value[k] < old[k] && value[k] < lower(&values[target[k]], value[k]);
+    return value[k] < old[k] && value[k] < atomicMin(&values[target[k]], value[k]);
   }
 };
 
 __device__ inline Candidates candidates(const Edges& edges, VALUE far, const int* targets, const WEIGHT* weights,
                                         const VALUE* values) {
   Candidates result;
-#pragma unroll
-  for (int k = 0; k < K; k++) {
+  each_k([&](int k) {
     result.target[k] = 0, result.value[k] = far;
-    if (!edges.active[k]) continue;
+    if (!edges.active[k]) return;
     result.target[k] = targets[edges.place[k]];
     VALUE value = values[edges.node[k]], weight = (VALUE)weights[edges.place[k]];
     if (weight < far - value) result.value[k] = value + weight;
-  }
-#pragma unroll
-  for (int k = 0; k < K; k++) result.old[k] = values[result.target[k]];
+  });
+  each_k([&](int k) { result.old[k] = values[result.target[k]]; });
   return result;
 }
 
@@ -107,13 +105,12 @@ struct SortedRows {
 __device__ inline void relax(Rows queued, VALUE far, SortedRows rows, VALUE* values, unsigned* fallen, unsigned* updated) {
   for_each_edge(queued, [&](const Edges& edges) {
     Candidates found = candidates(edges, far, rows.targets, rows.weights, values);
-#pragma unroll
-    for (int k = 0; k < K; k++) {
+    each_k([&](int k) {
       int target = found.target[k];
-      if (!found.apply(k, values)) continue;
+      if (!found.apply(k, values)) return;
       atomicOr(&fallen[target >> 5], 1u << (target & 31));
       if (updated) set_bit(updated, target);
-    }
+    });
   });
 }
 
@@ -162,7 +159,7 @@ __device__ inline bool exchange_fallen(Together& ranks, Queues queues, bool busy
     if (!came[0]) return;
     int lid = ranks.proxies.lists[p][entry[0]];
     VALUE sent = ranks.values_from<VALUE>(p)[at];
-    if (sent < values[lid] && sent < lower(&values[lid], sent)) atomicOr(&fallen[lid >> 5], 1u << (lid & 31));
+    if (sent < values[lid] && sent < atomicMin(&values[lid], sent)) atomicOr(&fallen[lid >> 5], 1u << (lid & 31));
   });
   queues.barrier();
   return true;
@@ -233,22 +230,6 @@ __device__ inline u64 settled_edges(VALUE low, SortedRows rows, const VALUE* val
   return edges;
 }
 
-// Appends the nodes that are pending, and clears their bits: each with its edges that can lead below ``limit``.
-__device__ inline void append_pending(unsigned* pending, Queue out, VALUE limit, VALUE far, SortedRows rows,
-                                      const VALUE* values, VALUE* relaxed_at) {
-  for (i64 base = (i64)blockIdx.x * blockDim.x; base < rows.size; base += num_threads()) {
-    i64 lid = base + threadIdx.x, begin = 0, end = 0;
-    unsigned bits = lid < rows.size ? pending[lid >> 5] : 0;
-    if (bits >> lane_id() & 1) {
-      VALUE value = relaxed_at[lid] = values[lid];
-      begin = rows.offsets[lid], end = rows.offsets[lid + 1];
-      if (limit < far) end = first_from(rows.weights, begin, end, limit - value);
-    }
-    append_block(out, (int)lid, begin, end);
-    if (lane_id() == 0 && bits) pending[lid >> 5] = 0;
-  }
-}
-
 // The shortest path that a row has for its node, or ``value``: an edge is as long as its reverse. No path through a node below
 // ``nearest`` is news, so a row ends where its edges are too long for what is known. All lanes of a warp call it, each with a
 // row or none. A lane tries the first few edges alone; the warp goes through what is left of long rows together.
@@ -258,13 +239,9 @@ __device__ inline VALUE best_offer(bool looking, i64 edge, i64 end, VALUE value,
   bool open = looking && edge < end;
   for (i64 last = edge + ALONE; open && edge < last; edge += K) {
     VALUE weight[K], near[K];
-#pragma unroll
-    for (int k = 0; k < K; k++) weight[k] = edge + k < end ? (VALUE)rows.weights[edge + k] : far;
-#pragma unroll
-    for (int k = 0; k < K; k++) near[k] = weight[k] < value - nearest ? values[rows.targets[edge + k]] : far;
-#pragma unroll
-    for (int k = 0; k < K; k++)
-      if (weight[k] < far - near[k]) value = min(value, near[k] + weight[k]);
+    each_k([&](int k) { weight[k] = edge + k < end ? (VALUE)rows.weights[edge + k] : far; });
+    each_k([&](int k) { near[k] = weight[k] < value - nearest ? values[rows.targets[edge + k]] : far; });
+    each_k([&](int k) { if (weight[k] < far - near[k]) value = min(value, near[k] + weight[k]); });
     open = edge + K < end && weight[K - 1] < value - nearest;
   }
   for (unsigned left = __ballot_sync(FULL, open); left; left &= left - 1) {
@@ -415,7 +392,7 @@ extern "C" __global__ void __launch_bounds__(512, RESIDENT)
 settle_bucket(VALUE high, VALUE far, SortedRows rows, VALUE* values, VALUE* relaxed_at, unsigned* pending, unsigned* updated,
               Queues queues) {
   unsigned step = 0;
-  append_pending(pending, queues.of_step(step), high, far, rows, values, relaxed_at);
+  collect(pending, queues.of_step(step), high, far, rows, values, relaxed_at);
   queues.barrier();
   Alone::Given given = {&queues.progress->arrived};
   Alone ranks(given);

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from cusp.apps.operators.frontier_cpu import get_bit, set_bit
 from cusp.apps.operators.interfaces import kept_with
 from cusp.apps.operators.pending_cpu import BUCKETS, Pending, begin
 from cusp.kernels.bits import first_bit
@@ -16,7 +15,7 @@ from cusp.partition import Partition
 from cusp.runtime import watchdog
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.exchange import pauses
-from gluon.device_cpu import no_bits
+from gluon.device_cpu import get_bit, no_bits, set_bit
 from gluon.label import Label
 from gluon.peers.inboxes_cpu import inboxes_of, is_full, put, show
 from gluon.peers.proxies_cpu import proxies_of

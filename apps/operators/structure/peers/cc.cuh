@@ -3,7 +3,7 @@
 // Every rank has united what its own edges connect. Here the trees of all ranks become one forest, in which threads of any GPU
 // unite roots of any two as those of one GPU do (../cc.cuh): a parent is a word in the memory of the rank that has the root.
 #include "cusp/apps/operators/structure/cc.cuh"
-#include "gluon/kernels/peers.cuh"
+#include "gluon/kernels/link.cuh"
 
 // What the ranks tell each other: 1 + the root there, and of all ranks, whose tree each has left out, or 0; then how many roots
 // of all ranks it has, and the most members that it knows one to have.
@@ -252,9 +252,11 @@ __device__ inline void name_masters(const int* parents, i64 rank, i64 masters, c
 // Unites the trees of all ranks. ``found``, on the host, gets the ranks that were wrong; if there are none, then the components
 // of the graph and the masters in the largest, and ``component`` of masters the lowest gid of theirs.
 extern "C" __global__ void __launch_bounds__(512, RESIDENT)
-unite_ranks(i64 size, int* parents, const i64* gids, const int* left_out, Trees trees, Peers peers, Proxies proxies,
-            u64* sums, i64* component, u64* found) {
+unite_ranks(Together::Given given, Trees trees, i64 size, int* parents, const i64* gids, const int* left_out, u64* sums,
+            i64* component, u64* found) {
   __shared__ u64 told[MOST_PEERS][TOLD];
+  const Peers peers = given.peers;
+  const Proxies proxies = given.proxies;
   unsigned barriers = peers.begin();
   Forest forest = {trees.parents, (u64)peers.rank, 0};
   if (thread_id() < SUMS) sums[thread_id()] = 0;
