@@ -73,7 +73,7 @@ class Delaying:
 @contextlib.contextmanager
 def delays(comm: Any, seed: int) -> Iterator[Delaying]:
     """While this context lasts, mail of ranks is late, and ranks that share memory sleep now and then."""
-    among_peers, late = drains_cpu.search_among_peers, Delaying(comm.Dup())
+    among_peers, kept, late = drains_cpu.search_among_peers, mail.kept, Delaying(comm.Dup())
     late.random = np.random.default_rng((seed, comm.rank))
 
     def slowly(search: Any, *others: Any) -> int:
@@ -85,7 +85,7 @@ def delays(comm: Any, seed: int) -> Iterator[Delaying]:
         return among_peers(slow, *others)
 
     with (
-        mock.patch.object(mail, "private", lambda _: late),
+        mock.patch.object(mail, "kept", lambda of, name, make: late if name == "mail" else kept(of, name, make)),
         mock.patch.object(drains_cpu, "search_among_peers", slowly),
     ):
         yield late
