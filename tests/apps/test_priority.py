@@ -94,7 +94,10 @@ KINDS = {  # type, first value, value of the source, reduction, priority, oracle
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("kind", parts.share(KINDS))
+@pytest.mark.parametrize(
+    "kind",
+    parts.share(["floats", "own", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("narrow", "rising"))]),
+)
 def test_widths(comm, shared_tmp, short_runs, kind):
     """Floats, reductions without an atomic operation of their own, orders that have nothing to do with the answer."""
     dtype, lowest, largest, reduction, priority = KINDS[kind]

@@ -353,7 +353,7 @@ def test_a_rank_that_waits_says_where(tmp_path):
 
 
 @pytest.mark.limit(200)  # to compile, on a busy machine
-@pytest.mark.parametrize(("when", "place"), [("start", "_start at cusp/runtime/mpi.py"), ("later", "run_on at .*")])
+@pytest.mark.parametrize(("when", "place"), [("start", "_start at cusp/runtime/mpi.py"), ("later", "run at .*")])
 def test_a_script_says_where_it_waits(tmp_path, when, place):
     """As programs do: also for ranks that have not come to MPI yet."""
     (tmp_path / "script.py").write_text(SCRIPT)
