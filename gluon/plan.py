@@ -1,9 +1,8 @@
 """SyncPlan: which values travel between which ranks, agreed once, so that messages carry no ids."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from cusp.errors import OptionError, together
+from cusp.errors import Intracomm, OptionError, together
 from cusp.kernels.interfaces import Build
 from cusp.kernels.total import total
 from cusp.lid_map import check_masters
@@ -11,9 +10,6 @@ from cusp.partition import Partition
 from cusp.runtime.devices import Array, backend, is_mixed
 from cusp.runtime.exchange import pieces
 from gluon.transports import get_transport
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
 
 HAS_OUT, HAS_IN = 1, 2
 ENDS = ("src", "dst", "any")
@@ -100,7 +96,7 @@ class SyncPlan:
         return sum(1 for mirrors, masters in zip(lists.mirrors, lists.masters) if mirrors.size or masters.size)
 
 
-def make_plan(part: Partition, comm: "Intracomm", transport: str = "auto") -> SyncPlan:
+def make_plan(part: Partition, comm: Intracomm, transport: str = "auto") -> SyncPlan:
     """Tell every master where its mirrors are and what roles they play. Collective.
 
     Parameters

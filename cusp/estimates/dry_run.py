@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from cusp.errors import together
+from cusp.errors import Intracomm, together
 from cusp.estimates.estimate import estimate
 from cusp.estimates.quality import LABEL_BYTES, NODE_BYTES, TARGET_BYTES, Quality
 from cusp.input.edge_slice import read_slice
@@ -15,9 +15,6 @@ from cusp.input.split import bounds_of_parts
 from cusp.policies.compile_rules import compile_policy
 from cusp.policies.policy import Policy
 from cusp.prepare_rules import gather_facts, memory_needed, with_threshold
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
 
 PROGRAM_MB = 300  # interpreter, libraries, compiled code
 
@@ -48,7 +45,7 @@ class DryRun:
 
 
 def dry_run(
-    header: GraphHeader, policy: Policy, parts: int, split: str, comm: "Intracomm", limit: int | None = None
+    header: GraphHeader, policy: Policy, parts: int, split: str, comm: Intracomm, limit: int | None = None
 ) -> DryRun:
     """What a policy makes of a graph in ``parts`` parts: its rules are asked about every edge. Collective.
 

@@ -1,29 +1,23 @@
 """The quality of a partition, for any number of parts, without moving any edge."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cusp.assign_edges import assign_edges
 from cusp.assign_masters import Masters, assign_masters
-from cusp.errors import together
+from cusp.errors import Intracomm, together
 from cusp.estimates.quality import Quality
 from cusp.input.edge_slice import EdgeSlice
 from cusp.input.split import bounds_of_parts
 from cusp.kernels import build_cpu as build
-from cusp.kernels.bits import popcount
+from cusp.kernels.bits import GOLDEN, popcount
 from cusp.neighbors import Neighbors
 from cusp.policies.compile_rules import CompiledPolicy, compile_policy
 from cusp.policies.policy import Policy
 from cusp.prepare_rules import PreparedRules, prepare_rules
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.exchange import all_to_all
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
-
-GOLDEN = 0x9E3779B97F4A7C15  # 2**64 over the golden ratio (Knuth, TAOCP 3, section 6.4)
 
 
 @dataclass(frozen=True)
@@ -35,7 +29,7 @@ class Estimate:
 
 
 def estimate(
-    edges: EdgeSlice, policy: Policy | CompiledPolicy, num_parts: int, split: str, comm: "Intracomm", one_in: int = 1
+    edges: EdgeSlice, policy: Policy | CompiledPolicy, num_parts: int, split: str, comm: Intracomm, one_in: int = 1
 ) -> Estimate:
     """Ask both rules of a policy and count what each part would hold. Collective.
 
@@ -68,7 +62,7 @@ def estimate(
 
 
 def _count(
-    rules: PreparedRules, neighbors: Neighbors, masters: Masters, owners: np.ndarray, one_in: int, comm: "Intracomm"
+    rules: PreparedRules, neighbors: Neighbors, masters: Masters, owners: np.ndarray, one_in: int, comm: Intracomm
 ) -> Estimate:
     """Collect at each node's reader which parts hold in-edges and out-edges of it; count by part. Collective."""
     edges, prop = rules.edges, rules.prop
@@ -129,7 +123,7 @@ def _mark_parts(prop, owners, masters, one_in, out_bits, in_bits):  # type: igno
 @njit(cache=True, nogil=True)
 def _counts(node, one_in):  # type: ignore[no-untyped-def]
     """Whether a node is one of the sample: by Fibonacci hashing, so ids that follow each other, or a step, may not."""
-    return one_in == 1 or (np.uint64(node) * np.uint64(GOLDEN) >> np.uint64(32)) % np.uint64(one_in) == 0
+    return one_in == 1 or (np.uint64(node) * GOLDEN >> np.uint64(32)) % np.uint64(one_in) == 0
 
 
 @njit(cache=True, nogil=True)

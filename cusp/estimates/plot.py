@@ -3,13 +3,10 @@
 import importlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from cusp.errors import together
+from cusp.errors import Intracomm, together
 from cusp.output.whole_file import OutputError, whole_file
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
 
 INK, FAINT, BAR, BEST = "#222222", "#999999", "#8fb3d1", "#1f5f99"
 MARKERS = "osD^v<>ph*X"  # one for each line in turn
@@ -41,7 +38,7 @@ PANELS = (
 )
 
 
-def check_plot(path: str, comm: "Intracomm", option: str = "--plot") -> None:
+def check_plot(path: str, comm: Intracomm, option: str = "--plot") -> None:
     """Find out before the work whether a picture can be drawn. Collective.
 
     Raises
@@ -59,7 +56,7 @@ def check_plot(path: str, comm: "Intracomm", option: str = "--plot") -> None:
                 )
 
 
-def plot_comparison(path: str, graph: str, figures: list[dict], comm: "Intracomm") -> None:
+def plot_comparison(path: str, graph: str, figures: list[dict], comm: Intracomm) -> None:
     """Draw replication, balance, traffic and memory: bars by policy, or lines over numbers of parts. Collective."""
     with together(comm):
         if comm.rank == 0:

@@ -1,14 +1,12 @@
 """The quality of a partition: replication, balance, partners, cut edges, traffic, memory."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from cusp.errors import Intracomm
 from cusp.partition import Partition
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
 
 LABEL_BYTES = 4
 NODE_BYTES = 8 + 8 + 1 + 4  # gids, offsets, has_in, lid table
@@ -93,7 +91,7 @@ def balance(counts: np.ndarray) -> float:
     return float(counts.max() / counts.mean()) if counts.any() else 1.0
 
 
-def measure_quality(part: Partition, comm: "Intracomm") -> Quality:
+def measure_quality(part: Partition, comm: Intracomm) -> Quality:
     """Count what each rank holds. Collective."""
     mirrors = np.array(comm.allgather(np.diff(part.mirror_starts)), np.int64)
     mirror = slice(part.num_masters, None)

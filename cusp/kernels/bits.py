@@ -9,7 +9,7 @@ from numba.extending import intrinsic, overload, register_jitable
 
 from cusp.runtime.compiled_code import njit
 
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio (Knuth, TAOCP 3, section 6.4)
 
 
 @register_jitable(inline="always")

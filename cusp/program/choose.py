@@ -4,7 +4,6 @@ import argparse
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from cusp.errors import OptionError, forgiven, together
 from cusp.estimates.cost import GPU_CORES, Cluster, predict
@@ -20,9 +19,6 @@ from cusp.program.warm_up import warm_up
 from cusp.runtime.devices import Placement
 from cusp.runtime.mpi import MPI
 from cusp.runtime.timeline import Stopwatch
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
 
 CANDIDATES = ("oec", "iec", "cvc", "hvc", "dbh")  # whose rules need one look at each edge; first what is usual
 SAMPLED = 1 << 16  # nodes whose mirrors are counted
@@ -46,7 +42,7 @@ def named_policy(options: argparse.Namespace) -> Policy:
 
 def chosen_policy(
     policy: Policy, options: argparse.Namespace, header: GraphHeader, edges: EdgeSlice | None, placement: Placement,
-    parts: int, comm: "Intracomm",
+    parts: int, comm: MPI.Intracomm,
 ) -> tuple[Policy, str | None]:  # fmt: skip
     """The same policy or, for ``auto``, the best of the candidates, and a line that says why. Collective.
 
@@ -83,7 +79,7 @@ def chosen_policy(
 
 
 def sampled_quality(
-    edges: EdgeSlice, policy: Policy | CompiledPolicy, parts: int, split: str, comm: "Intracomm"
+    edges: EdgeSlice, policy: Policy | CompiledPolicy, parts: int, split: str, comm: MPI.Intracomm
 ) -> Quality:
     """The quality by which policies are compared: the mirrors of some nodes count for all. Collective."""
     return estimate(edges, policy, parts, split, comm, max(1, edges.num_nodes // SAMPLED)).quality
@@ -95,7 +91,7 @@ def best_of(predicted: Sequence[float]) -> int:
 
 
 def load_estimates(
-    comm: "Intracomm", header: GraphHeader, split: str, compiled: Mapping[int, Sequence[CompiledPolicy]],
+    comm: MPI.Intracomm, header: GraphHeader, split: str, compiled: Mapping[int, Sequence[CompiledPolicy]],
     in_degrees: bool = False,
 ) -> None:  # fmt: skip
     """Load all code that estimates of such a graph call, by number of parts. Collective."""
@@ -110,7 +106,7 @@ def load_estimates(
     warm_up(comm, header, rehearse)
 
 
-def hosts_of(placement: Placement, comm: "Intracomm") -> Cluster:
+def hosts_of(placement: Placement, comm: MPI.Intracomm) -> Cluster:
     """The hosts of this job; the rate of their links is measured. Collective."""
     host = comm.Split_type(MPI.COMM_TYPE_SHARED)
     number, ranks = comm.allreduce(int(host.rank == 0)), comm.allreduce(host.size, MPI.MAX)

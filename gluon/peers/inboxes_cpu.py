@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cusp.errors import Intracomm
 from cusp.kernels.atomics import load, store
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.exchange import kept
@@ -26,8 +27,6 @@ from gluon.transports.reach import common_memory, num_cores
 from gluon.transports.shared import LINE, SharedMemory
 
 if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
-
     from gluon.sync import Sync
 
 ENTRIES = 1 << 12  # of an inbox, a power of two
@@ -61,7 +60,7 @@ class Inboxes:
         return int(self.words[self.ranks * LINE]) + 1
 
 
-def inboxes_of(comm: "Intracomm") -> Inboxes | None:
+def inboxes_of(comm: Intracomm) -> Inboxes | None:
     """The inboxes between the ranks of a communicator, if they are on one host; kept with it. Collective."""
 
     def make() -> Inboxes | None:

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 import cupy as cp
 import numpy as np
 
+from cusp.errors import Intracomm
 from cusp.kernels.cuda import Struct, load, struct
 from cusp.runtime.exchange import exchange_counts
 
 if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
-
     from cusp.partition import Partition
     from gluon.plan import SyncPlan
     from gluon.sync import Sync
@@ -121,7 +120,7 @@ class Link:
         return struct(self._peers.struct, self._proxies, *self.box(0), *self.box(1), self._sent, self._mirrors)
 
 
-def proxies_of(part: "Partition", plan: "SyncPlan", comm: "Intracomm") -> Struct:
+def proxies_of(part: "Partition", plan: "SyncPlan", comm: Intracomm) -> Struct:
     """Struct Proxies of peers.cuh: where the mirrors of this rank's masters are, and the masters of its mirrors.
     Collective.
     """
@@ -133,7 +132,7 @@ def proxies_of(part: "Partition", plan: "SyncPlan", comm: "Intracomm") -> Struct
     return proxies
 
 
-def mirrors_elsewhere(part: "Partition", plan: "SyncPlan", comm: "Intracomm") -> Any:
+def mirrors_elsewhere(part: "Partition", plan: "SyncPlan", comm: Intracomm) -> Any:
     """(ranks, masters) int32 on the device: local id on each rank of a master's mirror, -1 without one. Collective."""
     begins = exchange_counts(comm, np.ascontiguousarray(part.mirror_starts[:-1]))
     result = cp.full((comm.size, part.num_masters), -1, np.int32)

@@ -5,18 +5,15 @@ The kernels' side is in gluon/kernels/peers.cuh.
 
 import socket
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import cupy as cp
 import numpy as np
 
-from cusp.errors import InputError, together
+from cusp.errors import InputError, Intracomm, together
 from cusp.kernels.cuda import Struct, pinned, struct
 from cusp.runtime import watchdog
 from cusp.runtime.exchange import kept
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
 
 MOST_PEERS = 32  # of a host, as in peers.cuh
 LINE_BYTES, TOLD_BYTES = 128, 64  # of struct Line there, and of what one barrier stores into it
@@ -49,7 +46,7 @@ class PeerMemory:
         On every rank, if one has too little memory.
     """
 
-    def __init__(self, comm: "Intracomm", size: int) -> None:
+    def __init__(self, comm: Intracomm, size: int) -> None:
         with together(comm):
             own, handle = share(size, comm.rank)
         handles, bases = comm.allgather(handle), [own.ptr] * comm.size
@@ -99,7 +96,7 @@ class Peers:
         For whatever runs now; see :meth:`require`.
     """
 
-    def __init__(self, comm: "Intracomm") -> None:
+    def __init__(self, comm: Intracomm) -> None:
         self.comm = comm
         self.memory = PeerMemory(comm, 1)
         self._lines = PeerMemory(comm, LINE_BYTES * comm.size)
@@ -149,7 +146,7 @@ class Peers:
         )
 
 
-def why_unreachable(comm: "Intracomm") -> str | None:
+def why_unreachable(comm: Intracomm) -> str | None:
     """None if the ranks reach each other's GPU memory, else the reason why not. Collective."""
     runtime = cp.cuda.runtime
     hosts = set(comm.allgather(socket.gethostname()))
@@ -178,7 +175,7 @@ def why_unreachable(comm: "Intracomm") -> str | None:
     return reasons[0] if reasons else None
 
 
-def peers_of(comm: "Intracomm") -> Peers | None:
+def peers_of(comm: Intracomm) -> Peers | None:
     """The ranks of a communicator as peers, if each has a GPU of its own; kept with it. Collective."""
 
     def make() -> Peers | None:

@@ -3,14 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from cusp.errors import Intracomm
 from gluon.transports.numbers import MOST, Numbers, combine
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
 
 Words = Sequence[int]  # of the message to, or from, each rank
 WORD = 8  # bytes
@@ -56,7 +54,7 @@ class Memory:
 
     xp: Any
 
-    def __init__(self, comm: "Intracomm") -> None:
+    def __init__(self, comm: Intracomm) -> None:
         self.comm = comm
         self._whole: dict[str, Any] = {}
         self._by_words: dict[str, dict[tuple[int, ...], Buffers]] = {}
@@ -64,7 +62,7 @@ class Memory:
         self._tables: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}  # by how many numbers
 
     @staticmethod
-    def why_unusable(comm: "Intracomm") -> str | None:
+    def why_unusable(comm: Intracomm) -> str | None:
         """None: it can always be used."""
         return None
 

@@ -5,16 +5,12 @@ import os
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cusp.errors import together
+from cusp.errors import Intracomm, together
 from gluon.transports.memory import WORD
 from gluon.transports.table import TransportError
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
 
 
 def new_memory(words: int) -> tuple[np.ndarray, int]:
@@ -56,7 +52,7 @@ def _mapped(descriptor: int, words: int) -> np.ndarray:
     return np.frombuffer(mmap.mmap(descriptor, words * WORD), np.uint64)
 
 
-def common_memory(host: "Intracomm", words: int) -> np.ndarray:
+def common_memory(host: Intracomm, words: int) -> np.ndarray:
     """The same memory for all ranks of a host. Collective."""
     with together(host), shareable(f"for {words:,} words of all"):
         memory, descriptor = new_memory(words) if host.rank == 0 else (None, -1)
@@ -76,7 +72,7 @@ def shareable(what: str) -> Iterator[None]:
         raise TransportError(text) from None
 
 
-def why_apart(host: "Intracomm") -> str | None:
+def why_apart(host: Intracomm) -> str | None:
     """Why this rank cannot map the memory of all others of its host; None if it can. Collective."""
     memory, descriptor, why = None, -1, None
     try:
@@ -94,7 +90,7 @@ def why_apart(host: "Intracomm") -> str | None:
     return why
 
 
-def num_cores(host: "Intracomm") -> int:
+def num_cores(host: Intracomm) -> int:
     """Cores that the ranks of a host may use, all together. Collective."""
     cores: set[int] = set()
     return len(cores.union(*host.allgather(os.sched_getaffinity(0))))

@@ -1,15 +1,12 @@
 """The transports of each device, and what all of them do."""
 
 import pkgutil
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-from cusp.errors import InputError, together
+from cusp.errors import InputError, Intracomm, together
 from cusp.runtime.devices import is_mixed
 from cusp.runtime.exchange import kept
 from gluon.transports.memory import Buffers, Words
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
 
 # For each device its transports, the best first: name -> module:class.
 TRANSPORTS = {
@@ -43,7 +40,7 @@ class Transport(Protocol):
     name: str
 
     @staticmethod
-    def why_unusable(comm: "Intracomm") -> str | None:
+    def why_unusable(comm: Intracomm) -> str | None:
         """None if it can be used here, else the reason why not. Collective."""
 
     def buffers(self, out_words: tuple[int, ...], in_words: tuple[int, ...]) -> tuple[Buffers, Buffers]:
@@ -80,7 +77,7 @@ class Transport(Protocol):
         """
 
 
-def open_transport(wanted: str, comm: "Intracomm", device: str) -> Transport:
+def open_transport(wanted: str, comm: Intracomm, device: str) -> Transport:
     """The transport for ranks that compute on ``device``; edges go by it from now on, too, if it can. Collective.
 
     Parameters
@@ -101,7 +98,7 @@ def open_transport(wanted: str, comm: "Intracomm", device: str) -> Transport:
     return transport
 
 
-def get_transport(wanted: str, comm: "Intracomm", device: str) -> Transport:
+def get_transport(wanted: str, comm: Intracomm, device: str) -> Transport:
     """As :func:`open_transport`, but edges go by what they went by before. Collective."""
     devices = tuple(comm.allgather(device))
     names = TRANSPORTS[device]
