@@ -5,57 +5,41 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cusp.input.checksum import as_bits
-from cusp.kernels import build_cpu as build
+from cusp.kernels.arrays import add_up, copy
+from cusp.kernels.bits import unsigned
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import in_parallel, row_ranges
 
 if TYPE_CHECKING:
     from cusp.apps.shared.undirected import RowPieces
 
+SHORT = 32  # entries of a row that are sorted by insertion
+DIGIT_BITS = 11  # at most, of a longer one
 
 def merge_rows(
     arrived: "list[RowPieces]", num_masters: int, num_proxies: int, weighted: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Instead of sorting the entries, this writes them by neighbour, from rows in ascending order.
-
-    Among masters that gives the rows themselves, since two neighbours have each other. Behind them are those that name
-    each mirror, which are written back into the rows, by ascending mirror.
-    """
-    begins = np.zeros(num_masters + 1, np.int64)
+    """Every row is gathered, and sorted where it is: so each belongs to one thread, and stays in its caches."""
+    begins = np.zeros(num_proxies + 1, np.int64)
     for rows in arrived:
-        begins[1:][rows.lids] += np.diff(rows.offsets)
-    np.cumsum(begins, out=begins)
-    neighbors, weights = np.empty(begins[-1], np.int32), np.empty(begins[-1] if weighted else 0, np.float64)
-    ends = begins[:-1].copy()
+        _each_piece(rows, _add_sizes, begins[1:])
+    add_up(begins)
+    targets, sums = np.empty(begins[-1], np.int32), np.empty(begins[-1] if weighted else 0, np.float64)
+    ends = np.empty(num_masters, np.int64)
+    copy(begins[:num_masters], ends)
     while arrived:
-        _append(arrived.pop(0), ends, neighbors, weights)
-    offsets, targets, sums = _by_neighbor(begins, neighbors, weights, num_proxies)
-    del neighbors, weights
+        rows = arrived.pop(0)
+        nodes, weights = rows.nodes if rows.nodes is not None else targets[:0], rows.weights if weighted else sums
+        _each_piece(rows, _append_some, rows.places, nodes, weights, ends, targets, sums)
     kept = np.zeros(num_proxies + 1, np.int64)
-    _each_row(offsets, lambda first, rows: _drop_duplicates(first, rows, targets, sums, kept))
-    np.cumsum(kept, out=kept)
+    rest = (*unsigned(targets), sums, kept[1:])
+    _each_row(begins, lambda first, rows: _sort_rows(np.uint32(first), *unsigned(rows), *rest))
+    add_up(kept)
     if kept[-1] == targets.size:
         return kept, targets, sums if weighted else None
     left, left_sums = np.empty(kept[-1], np.int32), np.empty(kept[-1] if weighted else 0, np.float64)
-    _each_row(offsets, lambda first, rows: _move_rows(first, rows, kept, targets, sums, left, left_sums))
+    _each_row(begins, lambda first, rows: _move_rows(first, rows, kept, targets, sums, left, left_sums))
     return kept, left, left_sums if weighted else None
-
-
-def _by_neighbor(
-    begins: np.ndarray, neighbors: np.ndarray, weights: np.ndarray, num_proxies: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Offsets, ascending neighbours and weights of the rows of masters; behind these, what is needed no more."""
-    masters, starts = begins.size - 1, np.zeros(num_proxies + 1, np.int64)
-    build.count_in_edges(neighbors, starts)
-    if num_proxies > masters:
-        _each_row(begins, lambda first, rows: _count_mirrors(first, rows, neighbors, masters, starts))
-    np.cumsum(starts, out=starts)
-    targets, sums = np.empty(starts[-1], np.int32), np.empty(starts[-1] if weights.size else 0, np.float64)
-    place, bits = starts[:-1].copy(), as_bits(sums)
-    build.transpose(0, begins, neighbors, as_bits(weights), 0, num_proxies, place, targets, bits)
-    build.transpose(masters, starts[masters:], targets, bits, 0, masters, place, targets, bits)
-    return starts[: masters + 1], targets, sums
 
 
 def _each_row(offsets: np.ndarray, function: Callable[[int, np.ndarray], object]) -> list[Any]:
@@ -63,17 +47,12 @@ def _each_row(offsets: np.ndarray, function: Callable[[int, np.ndarray], object]
     return in_parallel(lambda first, last: function(first, offsets[first : last + 1]), row_ranges(offsets))
 
 
-def _append(rows: "RowPieces", ends: np.ndarray, neighbors: np.ndarray, weights: np.ndarray) -> None:
-    """Append pieces of rows to the rows; ``ends`` moves on."""
-    values = rows.weights if weights.size else weights
-
-    def some(first: int, last: int) -> None:
-        _append_some(
-            rows.lids[first:last], rows.offsets[first : last + 1], rows.places, rows.nodes, values, ends, neighbors,
-            weights,
-        )  # fmt: skip
-
-    in_parallel(some, row_ranges(rows.offsets))
+def _each_piece(rows: "RowPieces", function: Callable[..., None], *rest: Any) -> None:
+    """``function`` of the masters and offsets of some of the rows, and the rest."""
+    in_parallel(
+        lambda first, last: function(rows.lids[first:last], rows.offsets[first : last + 1], *rest),
+        row_ranges(rows.offsets),
+    )
 
 
 def rows_of_edges(offsets: np.ndarray) -> np.ndarray:
@@ -96,11 +75,17 @@ def _rows_are_simple(first, offsets, targets):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _append_some(lids, offsets, places, nodes, weights, ends, neighbors, sums):  # type: ignore[no-untyped-def]
+def _add_sizes(lids, offsets, sizes):  # type: ignore[no-untyped-def]
+    for row in range(lids.size):
+        sizes[lids[row]] += offsets[row + 1] - offsets[row]
+
+
+@njit(cache=True, nogil=True)
+def _append_some(lids, offsets, places, nodes, weights, ends, targets, sums):  # type: ignore[no-untyped-def]
     for row in range(lids.size):
         to = ends[lids[row]]
         for entry in range(offsets[row], offsets[row + 1]):
-            neighbors[to] = nodes[places[entry]]
+            targets[to] = nodes[places[entry]] if nodes.size else places[entry]
             if sums.size:
                 sums[to] = weights[entry]
             to += 1
@@ -108,29 +93,85 @@ def _append_some(lids, offsets, places, nodes, weights, ends, neighbors, sums): 
 
 
 @njit(cache=True, nogil=True)
-def _count_mirrors(first, offsets, neighbors, masters, starts):  # type: ignore[no-untyped-def]
-    """A row has an entry for each mirror that it names, besides those of the masters that name it."""
+def _sort_rows(first, offsets, targets, sums, kept):  # type: ignore[no-untyped-def]
+    """Sort each row, and keep one of equal neighbours, with the sum of their weights as they came, and no loop."""
+    one, longest = np.uint64(1), np.uint64(0)
     for row in range(offsets.size - 1):
-        for entry in range(offsets[row], offsets[row + 1]):
-            starts[first + row + 1] += neighbors[entry] >= masters
-
-
-@njit(cache=True, nogil=True)
-def _drop_duplicates(first, offsets, targets, sums, kept):  # type: ignore[no-untyped-def]
-    """Keep one of equal neighbours, which are side by side, with the sum of their weights, and no loop."""
+        longest = max(longest, offsets[row + 1] - offsets[row])
+    keys, values = np.empty(longest, np.uint32), np.empty(min(sums.size, np.int64(longest)))
+    places = np.empty(1 << DIGIT_BITS, np.uint64)
     for row in range(offsets.size - 1):
-        begin = to = offsets[row]
-        for entry in range(begin, offsets[row + 1]):
+        begin, end = offsets[row], offsets[row + 1]
+        source, highest, ordered = first + np.uint32(row), np.uint32(0), True
+        for entry in range(begin, end):
+            ordered &= targets[entry] >= highest
+            highest = max(highest, targets[entry])
+        if not ordered and end - begin <= SHORT:
+            _insert(targets, sums, begin, end)
+        elif not ordered:
+            _sort_by_digits(targets[begin:end], sums[begin:end], keys, values, highest, places)
+        to = begin
+        for entry in range(begin, end):
             target = targets[entry]
-            if to > begin and targets[to - 1] == target:
+            if to > begin and targets[to - one] == target:
                 if sums.size:
-                    sums[to - 1] += sums[entry]
-            elif target != first + row:
+                    sums[to - one] += sums[entry]
+            elif target != source:
                 targets[to] = target
                 if sums.size:
                     sums[to] = sums[entry]
-                to += 1
-        kept[first + row + 1] = to - begin
+                to += one
+        kept[np.int64(source)] = to - begin
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _insert(targets, sums, begin, end):  # type: ignore[no-untyped-def]
+    one = np.uint64(1)
+    for entry in range(begin + one, end):
+        target, to = targets[entry], entry
+        weight = sums[entry] if sums.size else 0.0
+        while to > begin and targets[to - one] > target:
+            targets[to] = targets[to - one]
+            if sums.size:
+                sums[to] = sums[to - one]
+            to -= one
+        targets[to] = target
+        if sums.size:
+            sums[to] = weight
+
+
+@njit(cache=True, nogil=True)
+def _sort_by_digits(targets, sums, keys, values, highest, places):  # type: ignore[no-untyped-def]
+    """From the lowest digit to the highest, each time keeping the order of equal digits (Knuth, TAOCP 3, 5.2.5)."""
+    bits, one = np.uint32(0), np.uint32(1)
+    while highest >> bits:
+        bits += one
+    most = np.uint32(DIGIT_BITS if targets.size > places.size >> 1 else DIGIT_BITS - 3)
+    digits = (bits + most - one) // most
+    each = (bits + digits - one) // digits
+    mask, shift = (one << each) - one, np.uint32(0)
+    old, new, old_sums, new_sums = targets, keys[: targets.size], sums, values[: sums.size]
+    for _ in range(digits):
+        places[: np.int64(mask) + 1] = 0
+        for target in old:
+            places[(target >> shift) & mask] += np.uint64(1)
+        before = np.uint64(0)
+        for digit in range(np.int64(mask) + 1):
+            here = places[digit]
+            places[digit] = before
+            before += here
+        for entry in range(old.size):
+            digit = (old[entry] >> shift) & mask
+            to = places[digit]
+            places[digit] = to + np.uint64(1)
+            new[to] = old[entry]
+            if old_sums.size:
+                new_sums[to] = old_sums[entry]
+        old, new, old_sums, new_sums = new, old, new_sums, old_sums
+        shift += each
+    if digits & one:
+        targets[:] = keys[: targets.size]
+        sums[:] = values[: sums.size]
 
 
 @njit(cache=True, nogil=True)

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from cusp.apps.operators.interfaces import Undirected
+from cusp.kernels.arrays import sizes_of
 from cusp.kernels.interfaces import Build
-from cusp.lid_map import map_lids, order_of_masters
+from cusp.lid_map import LidMap, map_lids, order_of_masters
 from cusp.partition import Partition, transpose
 from cusp.runtime.devices import backend, move, to_host, xp_of
 from cusp.runtime.mpi import MPI
@@ -26,8 +27,8 @@ class RowPieces:
         The neighbours of row i are ``places[offsets[i] : offsets[i + 1]]``.
     places : (entries,) int32
         Neighbours, as places in ``nodes``.
-    nodes : (distinct neighbours,) int64 or int32
-        Their names as in ``nodes_of``, later their local ids.
+    nodes : (distinct neighbours,) int64 or int32, or None
+        Their names as in ``nodes_of``, later their local ids. None: their places are their local ids.
     weights : (entries,) float64, or None
     """
 
@@ -74,10 +75,25 @@ def join_rows(part: Partition, tables: list[tuple[Any, Any, Any]], comm: MPI.Int
 
     Taken together, the tables of all ranks must have every edge in both directions.
     """
-    ops, xp, weighted = backend(Undirected, part.device), xp_of(part.device), tables[0][2] is not None
-    names = nodes_of(part)
+    weighted = tables[0][2] is not None
+    if comm.size == 1:  # every node has its master here, and keeps its local id
+        every = xp_of(part.device).arange(part.num_masters, dtype=np.int32)
+        arrived = [RowPieces(every, offsets, ends, None, _as_floats(weights)) for offsets, ends, weights in tables]
+        starts, gids, lid_map = np.zeros(2, np.int64), part.gids, part.lid_map
+    else:
+        arrived, starts, gids, lid_map = _gather_rows(part, tables, comm)
+    tables.clear()
+    merged = backend(Undirected, part.device).merge_rows(arrived, part.num_masters, gids.size, weighted)
+    return _partition_of(part, starts, gids, lid_map, *merged, comm)
+
+
+def _gather_rows(
+    part: Partition, tables: list[tuple[Any, Any, Any]], comm: MPI.Intracomm
+) -> tuple[list[RowPieces], np.ndarray, Any, LidMap]:
+    """The pieces of this rank's rows; where each rank's nodes begin behind the masters; gids; local ids. Collective."""
+    xp, names = xp_of(part.device), nodes_of(part)
     arrived = [rows for table in tables for rows in _exchange_rows(part, names, *table, comm)]
-    del tables, names
+    del names
     elsewhere = (rows.nodes[rows.nodes // part.num_nodes != part.rank] for rows in arrived)
     mirrors = xp.unique(xp.concatenate([*elsewhere]))  # named as in nodes_of, ascending
     bounds = xp.asarray(np.arange(comm.size + 1) * part.num_nodes)
@@ -85,9 +101,12 @@ def join_rows(part: Partition, tables: list[tuple[Any, Any, Any]], comm: MPI.Int
     order = order_of_masters(mirrors % part.num_nodes, starts[1:], part.lid_map, comm)
     lids = part.num_masters + order.argsort().astype(np.int32)
     arrived = [replace(rows, nodes=_lids_of(part, mirrors, lids, rows.nodes)) for rows in arrived]
-    offsets, targets, sums = ops.merge_rows(arrived, part.num_masters, part.num_masters + mirrors.size, weighted)
     gids = xp.concatenate([part.gids[: part.num_masters], mirrors[order] % part.num_nodes])
-    return _partition_of(part, starts, gids, offsets, targets, sums, comm)
+    return arrived, starts, gids, map_lids(part.num_nodes, gids)
+
+
+def _as_floats(weights: Any) -> Any:
+    return None if weights is None else weights.astype(np.float64)
 
 
 def _is_undirected(part: Partition) -> bool:
@@ -115,9 +134,6 @@ def _exchange_rows(
     """
     build = backend(Build, part.device)
     xp = build.xp
-    if comm.size == 1:
-        values_of = None if weights is None else weights.astype(np.float64)
-        return [RowPieces(xp.arange(part.num_masters, dtype=np.int32), offsets, ends, names, values_of)]
     gids, sizes, places, nodes, values = [], [], [], [], []
     for rank in range(comm.size):
         first, last = (int(lid) for lid in part.mirror_starts[rank : rank + 2])
@@ -131,7 +147,7 @@ def _exchange_rows(
         place = xp.cumsum(seen, dtype=np.int32) - 1
         places.append(place[ends[edges]])
         nodes.append(names[seen])
-        values.append(None if weights is None else weights[edges].astype(np.float64))
+        values.append(None if weights is None else _as_floats(weights[edges]))
     came = [build.all_to_all(comm, what) for what in (gids, sizes, places, nodes)]
     came.append([None] * comm.size if weights is None else build.all_to_all(comm, values))
     arrived = []
@@ -153,17 +169,18 @@ def _lids_of(part: Partition, mirrors: Any, mirror_lids: Any, nodes: Any) -> Any
 
 
 def _partition_of(
-    part: Partition, starts: np.ndarray, gids: Any, offsets: Any, targets: Any, weights: Any, comm: MPI.Intracomm
-) -> Partition:
+    part: Partition, starts: np.ndarray, gids: Any, lid_map: LidMap, offsets: Any, targets: Any, weights: Any,
+    comm: MPI.Intracomm,
+) -> Partition:  # fmt: skip
     """The partition with these nodes and rows. Collective."""
     xp, own = xp_of(part.device), part.num_masters
-    degrees = xp.diff(offsets[: own + 1])
+    degrees = sizes_of(offsets[: own + 1])
     has_in = xp.ones(gids.size, np.bool_)
     has_in[:own] = degrees > 0
-    filled = xp.flatnonzero(has_in[:own])
-    has_in[filled] = targets[offsets[filled]] < own  # rows ascend, so masters come first
+    if gids.size > own:
+        filled = xp.flatnonzero(has_in[:own])
+        has_in[filled] = targets[offsets[filled]] < own  # rows ascend, so masters come first
     return Partition(
         part.rank, part.num_ranks, part.num_nodes, comm.allreduce(int(targets.size)), True, own, own + starts, gids,
-        offsets, targets, weights, has_in, degrees, map_lids(part.num_nodes, gids), storage=memory_of(part.device),
-        device=part.device,
+        offsets, targets, weights, has_in, degrees, lid_map, storage=memory_of(part.device), device=part.device,
     )  # fmt: skip
