@@ -15,17 +15,17 @@ import numpy as np
 
 from cusp import Answer, App, Partition, Sync, main, run_main
 from cusp.apps.operators.structure.interfaces import Triangles
-from cusp.apps.shared.oriented import Shares, place_by_degree, return_to_masters, rows_of_others, share_out
+from cusp.apps.shared.oriented import Shares, orient, return_to_masters, rows_of_others
 from cusp.apps.shared.undirected import as_undirected
 from cusp.apps.verify.triangles import verify_triangles
+from cusp.kernels.arrays import mapped
 from cusp.kernels.total import total
 from cusp.runtime.devices import backend, xp_of
 
 
 def prepare(part: Partition, sync: Sync) -> Shares:
     """Orient the graph by degree and share out its rows. Collective."""
-    graph = as_undirected(part, sync.comm, weights=False)
-    return share_out(graph, place_by_degree(graph, sync), sync.comm)
+    return orient(as_undirected(part, sync.comm, weights=False), sync)
 
 
 def triangles(part: Partition, sync: Sync, per_node: bool = False, shares: Shares | None = None) -> Answer:
@@ -52,14 +52,15 @@ def triangles(part: Partition, sync: Sync, per_node: bool = False, shares: Share
     comm = sync.comm
     shares = shares or prepare(part, sync)
     graph, ops, xp = shares.graph, backend(Triangles, part.device), xp_of(part.device)
-    counts = xp.zeros(shares.places.size if per_node else 0, np.int64)
-    rest = (shares.in_offsets, shares.sources, shares.offsets, shares.targets, counts)
-    everyone = xp.arange(shares.places.size, dtype=np.int32)
-    count, rounds = ops.count_triangles(everyone, shares.offsets, shares.targets, *rest), 1
+    counts = xp.zeros(shares.begins.size if per_node else 0, np.int64)
+    rows = (shares.begins, shares.ends, shares.targets)
+    rest = (shares.in_begins, shares.in_ends, shares.sources, *rows, counts)
+    everyone = xp.arange(shares.begins.size, dtype=np.int32)
+    count, rounds = ops.count_triangles(everyone, *rows, *rest), 1
     for numbers, offsets, entries in rows_of_others(shares, comm):
-        count += ops.count_triangles(numbers, offsets, entries, *rest)
+        count += ops.count_triangles(numbers, offsets[:-1], offsets[1:], entries, *rest)
         rounds += 1
-    pairs = graph.degrees * (graph.degrees - 1) // 2
+    pairs = mapped(lambda degrees: degrees * (degrees - 1) // 2, graph.degrees)
     triangles, paths = sync.total(count, total(pairs))
     figures = {"triangles": triangles, "transitivity": 3 * triangles / paths if paths else 0.0}
     if not per_node:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cusp.kernels.arrays import add_up, copy
+from cusp.kernels.arrays import add_up, mapped
 from cusp.kernels.bits import unsigned
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import in_parallel, row_ranges
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 SHORT = 32  # entries of a row that are sorted by insertion
 DIGIT_BITS = 11  # at most, of a longer one
 
+
 def merge_rows(
     arrived: "list[RowPieces]", num_masters: int, num_proxies: int, weighted: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
@@ -25,8 +26,7 @@ def merge_rows(
         _each_piece(rows, _add_sizes, begins[1:])
     add_up(begins)
     targets, sums = np.empty(begins[-1], np.int32), np.empty(begins[-1] if weighted else 0, np.float64)
-    ends = np.empty(num_masters, np.int64)
-    copy(begins[:num_masters], ends)
+    ends = mapped(np.copy, begins[:num_masters])
     while arrived:
         rows = arrived.pop(0)
         nodes, weights = rows.nodes if rows.nodes is not None else targets[:0], rows.weights if weighted else sums

@@ -17,7 +17,10 @@ def merge_rows(arrived: "list[RowPieces]", num_masters: int, num_proxies: int, w
     keys, values = [], []
     while arrived:
         rows = arrived.pop(0)
-        row, neighbor = rows.lids[rows_of_edges(rows.offsets)], rows.places if rows.nodes is None else rows.nodes[rows.places]
+        row, neighbor = (
+            rows.lids[rows_of_edges(rows.offsets)],
+            rows.places if rows.nodes is None else rows.nodes[rows.places],
+        )
         kept = row != neighbor
         keys.append((row.astype(np.int64) << 32 | neighbor)[kept])
         if weighted:

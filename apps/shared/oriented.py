@@ -13,6 +13,7 @@ import numpy as np
 
 from cusp import MIN, Label, Partition, Sync
 from cusp.apps.operators.structure.interfaces import Triangles
+from cusp.kernels.arrays import add_up, offsets_of, sizes_of
 from cusp.kernels.interfaces import Build
 from cusp.runtime.devices import backend, device_of, to_host, xp_of
 from cusp.runtime.exchange import pieces
@@ -20,32 +21,40 @@ from cusp.runtime.mpi import MPI
 from gluon.plan import make_plan
 
 
+ENOUGH = 1.25  # times the work by degree is near enough to it
+
+
 @dataclass(frozen=True)
 class Shares:
     """What one rank has of an oriented graph. Nodes that occur in it are numbered by ascending place.
+
+    On one rank, local ids may be the numbers; then there are no places.
 
     Attributes
     ----------
     graph : Partition
         Without directions, loops and parallel edges, before it was oriented.
-    index : (2 * ceil(N / 64),) uint64
+    index : (2 * ceil(N / 64),) uint64, or None
         From places to numbers, as in :class:`~cusp.lid_map.LidMap`.
-    places : (numbers,) uint32 or uint64
-    offsets, targets : (numbers + 1,) int64, (entries,) int32
-        The rows of this rank's share, ascending; those of other nodes are empty.
-    in_offsets, sources : the same, transposed
+    places : (numbers,) uint32 or uint64, or None
+    begins, ends, targets : (numbers,) int64, the same, (entries,) int32
+        ``targets[begins[n] : ends[n]]`` is the row of number n in this rank's share, ascending; those of other nodes are
+        empty.
+    in_begins, in_ends, sources : the same, transposed
     taken : list of (n_r,) int32
         Numbers of the nodes whose rows came from rank r.
-    given : (n,) int64
+    given : (n,) int64, or None
         Local ids of the masters whose rows were sent away, those to rank 0 first.
     """
 
     graph: Partition
     index: Any
     places: Any
-    offsets: Any
+    begins: Any
+    ends: Any
     targets: Any
-    in_offsets: Any
+    in_begins: Any
+    in_ends: Any
     sources: Any
     taken: list[Any]
     given: Any
@@ -53,6 +62,22 @@ class Shares:
     def numbers_of(self, places: Any) -> Any:
         """(n,) int32: numbers of places; -1 for a place that does not occur here."""
         return _look_up(self.index, self.places.size, places)
+
+
+def orient(graph: Partition, sync: Sync) -> Shares:
+    """The oriented graph, shared out. Collective.
+
+    On one rank, local ids are as good as places if they make rows hardly longer, as those by degree do. Then the lower
+    neighbours of a node are the beginning of its row, and its in-edges the rest.
+    """
+    if sync.comm.size == 1:
+        ops = backend(Triangles, graph.device)
+        splits, work, least = ops.split_rows(graph.offsets, graph.targets)
+        if work <= ENOUGH * least:
+            offsets, targets = ops.lower_rows(graph.offsets, splits, graph.targets)
+            rows, in_rows = (offsets[:-1], offsets[1:], targets), (splits, graph.offsets[1:], graph.targets)
+            return Shares(graph, None, None, *rows, *in_rows, [], None)
+    return share_out(graph, place_by_degree(graph, sync), sync.comm)
 
 
 def place_by_degree(graph: Partition, sync: Sync) -> Any:
@@ -87,7 +112,7 @@ def share_out(graph: Partition, places: Any, comm: MPI.Intracomm) -> Shares:
     xp = build.xp
     given = xp.flatnonzero(graph.degrees > 0)
     given, ends = _by_holder(given, places[given], comm)
-    begins, entries = ops.orient(given, graph.offsets, graph.targets, places)
+    begins, entries = ops.orient(given, graph.offsets[:-1], graph.offsets[1:], graph.targets, places)
     names = places[given]
     came = build.all_to_all(comm, pieces(names, ends))
     sizes = xp.concatenate(build.all_to_all(comm, pieces(xp.diff(begins), ends)))
@@ -110,7 +135,8 @@ def share_out(graph: Partition, places: Any, comm: MPI.Intracomm) -> Shares:
     in_offsets, sources = _transpose(offsets, targets)
     offsets, targets = _transpose(in_offsets, sources)  # rows ascend after two transpositions
     taken = pieces(rows, np.cumsum([part.size for part in came]))
-    return Shares(graph, index, here, offsets, targets, in_offsets, sources, taken, given)
+    rows, in_rows = (offsets[:-1], offsets[1:], targets), (in_offsets[:-1], in_offsets[1:], sources)
+    return Shares(graph, index, here, *rows, *in_rows, taken, given)
 
 
 def rows_of_others(shares: Shares, comm: MPI.Intracomm, capacity: int | None = None) -> Iterator[tuple[Any, Any, Any]]:
@@ -124,18 +150,20 @@ def rows_of_others(shares: Shares, comm: MPI.Intracomm, capacity: int | None = N
     numbers, offsets, entries : (rows,) int32, (rows + 1,) int64, (entries,) int32
         The row of ``numbers[i]`` is ``entries[offsets[i] : offsets[i + 1]]``, ascending.
     """
+    if shares.places is None:
+        return
     build = backend(Build, device_of(shares.index))
     ops, xp = backend(Triangles, device_of(shares.index)), build.xp
     elsewhere = shares.places % comm.size != comm.rank
-    needed = xp.flatnonzero(elsewhere & (xp.diff(shares.in_offsets) > 0)).astype(np.int32)
+    needed = xp.flatnonzero(elsewhere & (shares.in_ends > shares.in_begins)).astype(np.int32)
     needed, ends = _by_holder(needed, shares.places[needed], comm)
     requested = [shares.numbers_of(places) for places in build.all_to_all(comm, pieces(shares.places[needed], ends))]
-    capacity = capacity or ops.ROWS_AT_ONCE
-    rounds = [cut_rows(shares.offsets[rows + 1] - shares.offsets[rows], capacity // comm.size) for rows in requested]
+    own, capacity = (shares.begins, shares.ends, shares.targets), capacity or ops.ROWS_AT_ONCE
+    rounds = [cut_rows(shares.ends[rows] - shares.begins[rows], capacity // comm.size) for rows in requested]
     begin = ends - np.diff(ends, prepend=0)  # of the rows that have not come yet
     for turn in range(max(comm.allgather(max(len(cuts) for cuts in rounds)))):
         send = [rows[cuts[turn]] if turn < len(cuts) else rows[:0] for rows, cuts in zip(requested, rounds)]
-        gathered = [ops.orient(rows, shares.offsets, shares.targets, shares.places, in_order=True) for rows in send]
+        gathered = [ops.orient(rows, *own, shares.places, in_order=True) for rows in send]
         sizes = build.all_to_all(comm, [xp.diff(offsets) for offsets, _ in gathered])
         entries = shares.numbers_of(xp.concatenate(build.all_to_all(comm, [values for _, values in gathered])))
         numbers = xp.concatenate([needed[at : at + came.size] for at, came in zip(begin, sizes)])
@@ -147,6 +175,8 @@ def rows_of_others(shares: Shares, comm: MPI.Intracomm, capacity: int | None = N
 
 def return_to_masters(shares: Shares, values: Any, comm: MPI.Intracomm) -> Any:
     """(masters,) int64: ``values``, one per number, summed over the ranks, at the masters of this rank. Collective."""
+    if shares.places is None:
+        return values
     build = backend(Build, device_of(values))
     xp = build.xp
     counted = xp.flatnonzero(values)
@@ -158,14 +188,6 @@ def return_to_masters(shares: Shares, values: Any, comm: MPI.Intracomm) -> Any:
     answer = xp.zeros(shares.graph.num_masters, np.int64)
     answer[shares.given] = xp.concatenate(build.all_to_all(comm, [sums[rows] for rows in shares.taken]))
     return answer
-
-
-def offsets_of(sizes: Any) -> Any:
-    """(n + 1,) int64: where each of n rows begins, and where the last one ends."""
-    xp = xp_of(device_of(sizes))
-    offsets = xp.zeros(sizes.size + 1, np.int64)
-    xp.cumsum(sizes, out=offsets[1:])
-    return offsets
 
 
 def _by_holder(items: Any, places: Any, comm: MPI.Intracomm) -> tuple[Any, np.ndarray]:
@@ -189,7 +211,7 @@ def _transpose(offsets: Any, targets: Any) -> tuple[Any, Any]:
     build = backend(Build, device_of(targets))
     in_offsets, sources, none = build.xp.zeros_like(offsets), build.xp.empty_like(targets), build.xp.empty(0, np.uint8)
     build.count_in_edges(targets, in_offsets)
-    build.xp.cumsum(in_offsets, out=in_offsets)
+    add_up(in_offsets)
     build.transpose(0, offsets, targets, none, 0, offsets.size - 1, in_offsets[:-1].copy(), sources, none)
     return in_offsets, sources
 

@@ -124,15 +124,29 @@ class Triangles(Protocol):
 
     ROWS_AT_ONCE: int
 
+    def split_rows(self, offsets: Array, targets: Array) -> tuple[Array, int, int]:
+        """Where the targets above the row itself begin, in each row of an undirected graph, which ascend.
+
+        Returns
+        -------
+        splits : (rows,) int64
+        work, least : int
+            The squares of how many targets are below the row, added up; and of about how many are before it by degree,
+            then id.
+        """
+
+    def lower_rows(self, offsets: Array, splits: Array, targets: Array) -> tuple[Array, Array]:
+        """Offsets and targets of the rows up to their splits, one after the other."""
+
     def orient(
-        self, rows: Array, offsets: Array, targets: Array, places: Array, in_order: bool = False
+        self, rows: Array, begins: Array, ends: Array, targets: Array, places: Array, in_order: bool = False
     ) -> tuple[Array, Array]:
         """Of every row named, the places of the targets that come before it, row after row.
 
         Parameters
         ----------
         rows : (n,) int
-            Rows of the CSR ``offsets``, ``targets``.
+            Row r is ``targets[begins[r] : ends[r]]``.
         places : (nodes,) uint32 or uint64
             Place of each node in an order of all.
         in_order : bool
@@ -145,12 +159,12 @@ class Triangles(Protocol):
         """
 
     def count_triangles(
-        self, middles: Array, row_offsets: Array, rows: Array, in_offsets: Array, sources: Array, offsets: Array,
-        targets: Array, counts: Array,
+        self, middles: Array, row_begins: Array, row_ends: Array, rows: Array, in_begins: Array, in_ends: Array,
+        sources: Array, begins: Array, ends: Array, targets: Array, counts: Array,
     ) -> int:  # fmt: skip
         """Triangles u > v > w with v among ``middles``: for each u -> v, how many w < v of u's row are in v's row.
 
-        Row i of ``row_offsets`` and ``rows`` is that of ``middles[i]``; all rows ascend and name lower nodes. If
+        Row i of ``rows`` is that of ``middles[i]``, row u of ``targets`` that of u; all ascend and name lower nodes. If
         ``counts`` is not empty, each triangle is added to its three nodes there.
         """
 

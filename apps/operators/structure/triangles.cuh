@@ -2,47 +2,6 @@
 // of a block.
 #include "cusp/kernels/walk.cuh"
 
-// begins[i + 1] = targets of row rows[i] that come before it. A block takes a row at a time.
-extern "C" __global__ void count_before(const i64* rows, i64 size, const i64* offsets, const int* targets,
-                                        const PLACE* places, i64* begins) {
-  __shared__ int before;
-  for (i64 i = blockIdx.x; i < size; i += gridDim.x) {
-    if (threadIdx.x == 0) before = 0;
-    __syncthreads();
-    PLACE own = places[rows[i]];
-    int count = 0;
-    for (i64 edge = offsets[rows[i]] + threadIdx.x; edge < offsets[rows[i] + 1]; edge += blockDim.x)
-      count += places[targets[edge]] < own;
-    count = __reduce_add_sync(FULL, count);
-    if (lane_id() == 0 && count) atomicAdd(&before, count);
-    __syncthreads();
-    if (threadIdx.x == 0) begins[i + 1] = before;
-  }
-}
-
-// Their places, from entries[begins[i]] on. A warp reserves places for what its lanes keep; where a
-// block has several warps, a row is in any order.
-extern "C" __global__ void write_before(const i64* rows, i64 size, const i64* offsets, const int* targets,
-                                        const PLACE* places, const i64* begins, PLACE* entries) {
-  __shared__ int filled;
-  for (i64 i = blockIdx.x; i < size; i += gridDim.x) {
-    if (begins[i] == begins[i + 1]) continue;  // all threads alike
-    __syncthreads();
-    if (threadIdx.x == 0) filled = 0;
-    __syncthreads();
-    PLACE own = places[rows[i]];
-    i64 end = offsets[rows[i] + 1];
-    for (i64 group = offsets[rows[i]] + threadIdx.x / 32 * 32; group < end; group += blockDim.x) {
-      PLACE place = group + lane_id() < end ? places[targets[group + lane_id()]] : own;
-      unsigned kept = __ballot_sync(FULL, place < own);
-      int slot = 0;
-      if (lane_id() == 0 && kept) slot = atomicAdd(&filled, __popc(kept));
-      slot = __shfl_sync(FULL, slot, 0);
-      if (place < own) entries[begins[i] + slot + __popc(kept & below_lane())] = place;
-    }
-  }
-}
-
 // First of the entries begin to end - 1 of an ascending list that is not below ``value``, or end.
 __device__ inline i64 lower_bound(const int* list, i64 begin, i64 end, int value) {
   while (begin < end) {
@@ -58,6 +17,73 @@ __device__ inline bool contains(const int* list, i64 begin, i64 end, int value) 
   return place < end && list[place] == value;
 }
 
+// splits[row] = where the targets above it begin; sums: squares of how many are below, and of about how many are before it by
+// degree, then id, added up. A warp takes a row at a time; SAMPLE targets tell how many.
+constexpr i64 SAMPLE = 1024;
+
+extern "C" __global__ void split_rows(const i64* offsets, i64 size, const int* targets, i64* splits, u64* sums) {
+  u64 work = 0, least = 0;
+  for (i64 row = thread_id() / 32; row < size; row += num_threads() / 32) {
+    i64 begin = offsets[row], end = offsets[row + 1], step = (end - begin + SAMPLE - 1) / SAMPLE, before = 0;
+    for (i64 edge = begin + lane_id() * step; edge < end; edge += 32 * step) {
+      i64 target = targets[edge], degree = offsets[target + 1] - offsets[target];
+      before += degree > end - begin || (degree == end - begin && target < row);
+    }
+    before = step * sum_of_warp(before);
+    i64 split = lower_bound(targets, begin, end, (int)row), below = split - begin;
+    if (lane_id() == 0) splits[row] = split, work += below * below, least += before * before;
+  }
+  add_up(&sums[0], work);
+  add_up(&sums[1], least);
+}
+
+// The targets of each row up to its split, from lower[begins[row]] on. A warp takes a row at a time.
+extern "C" __global__ void copy_lower(const i64* offsets, i64 size, const int* targets, const i64* begins, int* lower) {
+  for (i64 row = thread_id() / 32; row < size; row += num_threads() / 32)
+    for (i64 to = begins[row] + lane_id(); to < begins[row + 1]; to += 32) lower[to] = targets[offsets[row] + to - begins[row]];
+}
+
+// kept[i + 1] = targets of row rows[i] that come before it. A block takes a row at a time.
+extern "C" __global__ void count_before(const i64* rows, i64 size, const i64* begins, const i64* ends, const int* targets,
+                                        const PLACE* places, i64* kept) {
+  __shared__ int before;
+  for (i64 i = blockIdx.x; i < size; i += gridDim.x) {
+    if (threadIdx.x == 0) before = 0;
+    __syncthreads();
+    PLACE own = places[rows[i]];
+    int count = 0;
+    for (i64 edge = begins[rows[i]] + threadIdx.x; edge < ends[rows[i]]; edge += blockDim.x)
+      count += places[targets[edge]] < own;
+    count = __reduce_add_sync(FULL, count);
+    if (lane_id() == 0 && count) atomicAdd(&before, count);
+    __syncthreads();
+    if (threadIdx.x == 0) kept[i + 1] = before;
+  }
+}
+
+// Their places, from entries[kept[i]] on. A warp reserves places for what its lanes keep; where a
+// block has several warps, a row is in any order.
+extern "C" __global__ void write_before(const i64* rows, i64 size, const i64* begins, const i64* ends, const int* targets,
+                                        const PLACE* places, const i64* kept, PLACE* entries) {
+  __shared__ int filled;
+  for (i64 i = blockIdx.x; i < size; i += gridDim.x) {
+    if (kept[i] == kept[i + 1]) continue;  // all threads alike
+    __syncthreads();
+    if (threadIdx.x == 0) filled = 0;
+    __syncthreads();
+    PLACE own = places[rows[i]];
+    i64 end = ends[rows[i]];
+    for (i64 group = begins[rows[i]] + threadIdx.x / 32 * 32; group < end; group += blockDim.x) {
+      PLACE place = group + lane_id() < end ? places[targets[group + lane_id()]] : own;
+      unsigned lower = __ballot_sync(FULL, place < own);
+      int slot = 0;
+      if (lane_id() == 0 && lower) slot = atomicAdd(&filled, __popc(lower));
+      slot = __shfl_sync(FULL, slot, 0);
+      if (place < own) entries[kept[i] + slot + __popc(lower & below_lane())] = place;
+    }
+  }
+}
+
 // Triangles u > v > w: a block marks the row of v, and each of its warps takes a u with an edge to v and counts which of
 // its w < v are marked. Marks are bits in shared memory for the nodes of highest degree, which have the lowest numbers and
 // are nearly all that is looked up; others are searched for at the end of v's row by bisection.
@@ -67,9 +93,9 @@ __device__ inline bool contains(const int* list, i64 begin, i64 end, int value) 
 constexpr int MARKED = 32 * WORDS, USERS = 256;
 
 extern "C" __global__ void __launch_bounds__(256)
-count_triangles(const i64* marked, const i64* items, i64 size, const int* middles, const i64* row_offsets,
-                const int* rows, const i64* in_offsets, const int* sources, const i64* offsets, const int* targets,
-                i64 per_node, u64* counts, u64* sums) {
+count_triangles(const i64* marked, const i64* items, i64 size, const int* middles, const i64* row_begins,
+                const i64* row_ends, const int* rows, const i64* in_begins, const i64* in_ends, const int* sources,
+                const i64* begins, const i64* ends, const int* targets, i64 per_node, u64* counts, u64* sums) {
   __shared__ unsigned marks[WORDS];
   __shared__ i64 item, slot;
   for (int word = threadIdx.x; word < WORDS; word += blockDim.x) marks[word] = 0;
@@ -85,16 +111,16 @@ count_triangles(const i64* marked, const i64* items, i64 size, const int* middle
     }
     __syncthreads();
     if (item >= items[size]) break;
-    i64 row = marked[slot], row_begin = row_offsets[row], row_end = row_offsets[row + 1];
+    i64 row = marked[slot], row_begin = row_begins[row], row_end = row_ends[row];
     i64 far = rows[row_end - 1] < MARKED ? row_end : lower_bound(rows, row_begin, row_end, MARKED);
     for (i64 i = row_begin + threadIdx.x; i < far; i += blockDim.x) atomicOr(&marks[rows[i] >> 5], 1u << (rows[i] & 31));
     __syncthreads();
     int middle = middles[row];
-    i64 first = in_offsets[middle] + (item - items[slot]) * USERS, last = min(first + USERS, in_offsets[middle + 1]);
+    i64 first = in_begins[middle] + (item - items[slot]) * USERS, last = min(first + USERS, in_ends[middle]);
     i64 at_middle = 0;
     for (i64 i = first + threadIdx.x / 32; i < last; i += blockDim.x / 32) {
       int user = sources[i], count = 0;
-      for (i64 edge = offsets[user] + lane_id(), end = offsets[user + 1];; edge += 32) {
+      for (i64 edge = begins[user] + lane_id(), end = ends[user];; edge += 32) {
         int node = edge < end ? targets[edge] : middle;
         bool closed = node < middle && (node < MARKED ? get_bit(marks, node) : contains(rows, far, row_end, node));
         count += closed;

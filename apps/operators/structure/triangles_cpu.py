@@ -2,63 +2,109 @@
 
 import numpy as np
 
+from cusp.kernels.arrays import mapped, offsets_of, take
+from cusp.kernels.bits import unsigned
 from cusp.runtime.compiled_code import njit
-from cusp.runtime.threads import edges_before, in_parallel, num_threads, row_ranges
+from cusp.runtime.threads import in_parallel, num_threads, row_ranges
 
 ROWS_AT_ONCE = 1 << 24
+SAMPLE = 1024  # targets that tell how many of a row are before it by degree
+
+
+def split_rows(offsets: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, int, int]:
+    splits = np.empty(offsets.size - 1, np.int64)
+
+    def split(first: int, last: int) -> tuple[int, int]:
+        return _split_some(first, offsets, targets, splits[first:last])
+
+    works = in_parallel(split, row_ranges(offsets))
+    return splits, sum(work for work, _ in works), sum(least for _, least in works)
+
+
+@njit(cache=True, nogil=True)
+def _split_some(first, offsets, targets, splits):  # type: ignore[no-untyped-def]
+    work = least = 0
+    for i in range(splits.size):
+        row, size = first + i, offsets[first + i + 1] - offsets[first + i]
+        targets_of = targets[offsets[row] : offsets[row + 1]]
+        step, below, before = -(-size // SAMPLE), np.searchsorted(targets_of, row), 0
+        for place in range(0, size, max(step, 1)):
+            target = targets_of[place]
+            degree = offsets[target + 1] - offsets[target]
+            before += degree > size or (degree == size and target < row)
+        splits[i] = offsets[row] + below
+        work += below * below
+        least += (step * before) ** 2
+    return work, least
+
+
+def lower_rows(offsets: np.ndarray, splits: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    begins = offsets_of(mapped(np.subtract, splits, offsets[:-1]))
+    lower = np.empty(begins[-1], np.int32)
+    in_parallel(lambda first, last: _copy_some(offsets[first:last], targets, begins[first:], lower), row_ranges(begins))
+    return begins, lower
+
+
+@njit(cache=True, nogil=True)
+def _copy_some(offsets, targets, begins, lower):  # type: ignore[no-untyped-def]
+    for row in range(offsets.size):
+        for place in range(begins[row + 1] - begins[row]):
+            lower[begins[row] + place] = targets[offsets[row] + place]
 
 
 def orient(
-    rows: np.ndarray, offsets: np.ndarray, targets: np.ndarray, places: np.ndarray, in_order: bool = False
-) -> tuple[np.ndarray, np.ndarray]:
-    begins = np.zeros(rows.size + 1, np.int64)
-    pieces = row_ranges(edges_before(offsets, rows))
-    rest = (offsets, targets, places)
-    in_parallel(lambda first, last: _count_before(rows[first:last], *rest, begins[first + 1 :]), pieces)
-    np.cumsum(begins, out=begins)
-    entries = np.empty(begins[-1], places.dtype)
-    in_parallel(lambda first, last: _write_before(rows[first:last], *rest, begins[first:], entries), pieces)
-    return begins, entries
+    rows: np.ndarray, begins: np.ndarray, ends: np.ndarray, targets: np.ndarray, places: np.ndarray,
+    in_order: bool = False,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    first, last = take(begins, rows), take(ends, rows)
+    pieces = row_ranges(offsets_of(last - first))
+    own, rest, counts = take(places, rows), (targets, places), np.empty(rows.size, np.int64)
+    in_parallel(lambda a, b: _count_before(first[a:b], last[a:b], own[a:b], *rest, counts[a:b]), pieces)
+    kept = offsets_of(counts)
+    entries = np.empty(kept[-1], places.dtype)
+    in_parallel(lambda a, b: _write_before(first[a:b], last[a:b], own[a:b], *rest, kept[a:], entries), pieces)
+    return kept, entries
 
 
 @njit(cache=True, nogil=True)
-def _count_before(rows, offsets, targets, places, counts):  # type: ignore[no-untyped-def]
-    for i in range(rows.size):
-        own = places[rows[i]]
-        for edge in range(offsets[rows[i]], offsets[rows[i] + 1]):
-            counts[i] += places[targets[edge]] < own
+def _count_before(begins, ends, own, targets, places, counts):  # type: ignore[no-untyped-def]
+    for i in range(begins.size):
+        counts[i] = 0
+        for edge in range(begins[i], ends[i]):
+            counts[i] += places[targets[edge]] < own[i]
 
 
 @njit(cache=True, nogil=True)
-def _write_before(rows, offsets, targets, places, begins, entries):  # type: ignore[no-untyped-def]
-    for i in range(rows.size):
-        own = places[rows[i]]
-        to = begins[i]
-        for edge in range(offsets[rows[i]], offsets[rows[i] + 1]):
+def _write_before(begins, ends, own, targets, places, kept, entries):  # type: ignore[no-untyped-def]
+    for i in range(begins.size):
+        to = kept[i]
+        for edge in range(begins[i], ends[i]):
             place = places[targets[edge]]
-            if place < own:
+            if place < own[i]:
                 entries[to] = place
                 to += 1
 
 
 def count_triangles(
-    middles: np.ndarray, row_offsets: np.ndarray, rows: np.ndarray, in_offsets: np.ndarray, sources: np.ndarray,
-    offsets: np.ndarray, targets: np.ndarray, counts: np.ndarray,
+    middles: np.ndarray, row_begins: np.ndarray, row_ends: np.ndarray, rows: np.ndarray, in_begins: np.ndarray,
+    in_ends: np.ndarray, sources: np.ndarray, begins: np.ndarray, ends: np.ndarray, targets: np.ndarray,
+    counts: np.ndarray,
 ) -> int:  # fmt: skip
     """Each v's row is marked once for all u.
 
     Nodes of high degree have low numbers, so the marks looked at are mostly in the cache. A thread has marks and counts
     of its own; those are whole numbers, whose sum is the same in any order.
     """
-    row_words, *words = [array.view(np.uint64) for array in (row_offsets, in_offsets, offsets)]
-    middle_nodes, *nodes = [array.view(np.uint32) for array in (middles, rows, sources, targets)]
-    pieces = row_ranges(edges_before(in_offsets, middles))
-    own = [(np.zeros(offsets.size, np.uint8), np.zeros_like(counts)) for _ in range(min(num_threads(), len(pieces)))]
+    users = mapped(lambda some: in_ends[some] - in_begins[some], middles, dtype=np.int64)
+    pieces = row_ranges(offsets_of(users))
+    own = [(np.zeros(begins.size, np.uint8), np.zeros_like(counts)) for _ in range(min(num_threads(), len(pieces)))]
     free = [*own]
+    rest = unsigned(rows, in_begins, in_ends, sources, begins, targets)
 
     def count(first: int, last: int) -> int:
         mine = free.pop()
-        total = _count(row_words[first : last + 1], *words, middle_nodes[first:last], *nodes, *mine)
+        own_rows = unsigned(middles[first:last], row_begins[first:last], row_ends[first:last])
+        total = _count(*own_rows, *rest, *mine)
         free.append(mine)
         return int(total)
 
@@ -69,13 +115,13 @@ def count_triangles(
 
 
 @njit(cache=True, nogil=True)
-def _count(row_offsets, in_offsets, offsets, middles, rows, sources, targets, marks, counts):  # type: ignore[no-untyped-def]
+def _count(middles, row_begins, row_ends, rows, in_begins, in_ends, sources, begins, targets, marks, counts):  # type: ignore[no-untyped-def]
     """All places are unsigned, so their sign need not be checked."""
     one, total = np.uint64(1), np.int64(0)
     for i in range(middles.size):
         middle = middles[i]
-        row = rows[row_offsets[i] : row_offsets[i + 1]]
-        users = sources[in_offsets[middle] : in_offsets[middle + one]]
+        row = rows[row_begins[i] : row_ends[i]]
+        users = sources[in_begins[middle] : in_ends[middle]]
         if row.size == 0 or users.size == 0:
             continue
         for node in row:
@@ -83,7 +129,7 @@ def _count(row_offsets, in_offsets, offsets, middles, rows, sources, targets, ma
         at_middle = np.int64(0)
         for user in users:
             closing = np.int64(0)
-            edge = offsets[user]
+            edge = begins[user]
             node = targets[edge]
             while node < middle:  # which is in the row
                 closing += marks[node]
@@ -92,7 +138,7 @@ def _count(row_offsets, in_offsets, offsets, middles, rows, sources, targets, ma
             at_middle += closing
             if counts.size and closing:
                 counts[user] += closing
-                for closed in targets[offsets[user] : edge]:
+                for closed in targets[begins[user] : edge]:
                     counts[closed] += marks[closed]
         if counts.size:
             counts[middle] += at_middle

@@ -5,6 +5,7 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
+from cusp.kernels.arrays import offsets_of
 from cusp.kernels.cuda import c_type, load, many_threads
 
 KERNELS = "cusp/apps/operators/structure/triangles.cuh"
@@ -14,28 +15,43 @@ USERS = 256  # rows that a block looks at for one that it has marked
 WORDS = 4096  # of marks: 16 KiB of shared memory, so that 8 blocks fit onto a multiprocessor
 
 
-def orient(rows: Any, offsets: Any, targets: Any, places: Any, in_order: bool = False) -> tuple[Any, Any]:
+def split_rows(offsets: Any, targets: Any) -> tuple[Any, int, int]:
+    splits, sums = cp.empty(offsets.size - 1, np.int64), cp.zeros(2, np.uint64)
+    threads = min(32 * splits.size, many_threads())
+    _kernels(np.uint32).split_rows(threads, offsets, splits.size, targets, splits, sums)
+    return splits, *(int(work) for work in sums.get())
+
+
+def lower_rows(offsets: Any, splits: Any, targets: Any) -> tuple[Any, Any]:
+    begins = offsets_of(splits - offsets[:-1])
+    lower, threads = cp.empty(int(begins[-1]), np.int32), min(32 * splits.size, many_threads())
+    _kernels(np.uint32).copy_lower(threads, offsets, splits.size, targets, begins, lower)
+    return begins, lower
+
+
+def orient(rows: Any, begins: Any, ends: Any, targets: Any, places: Any, in_order: bool = False) -> tuple[Any, Any]:
     kernels, block = _kernels(places.dtype), 32 if in_order else ROW_BLOCK
     threads = min(block * rows.size, many_threads())
-    rows, begins = rows.astype(np.int64), cp.zeros(rows.size + 1, np.int64)
-    kernels.count_before(threads, rows, rows.size, offsets, targets, places, begins, block=block)
-    cp.cumsum(begins, out=begins)
-    entries = cp.empty(int(begins[-1]), places.dtype)
-    kernels.write_before(threads, rows, rows.size, offsets, targets, places, begins, entries, block=block)
-    return begins, entries
+    rows, kept = rows.astype(np.int64), cp.zeros(rows.size + 1, np.int64)
+    kernels.count_before(threads, rows, rows.size, begins, ends, targets, places, kept, block=block)
+    cp.cumsum(kept, out=kept)
+    entries = cp.empty(int(kept[-1]), places.dtype)
+    kernels.write_before(threads, rows, rows.size, begins, ends, targets, places, kept, entries, block=block)
+    return kept, entries
 
 
 def count_triangles(
-    middles: Any, row_offsets: Any, rows: Any, in_offsets: Any, sources: Any, offsets: Any, targets: Any, counts: Any
-) -> int:
-    users = in_offsets[1:][middles] - in_offsets[middles]
-    marked = cp.flatnonzero((users > 0) & (row_offsets[1:] > row_offsets[:-1]))
+    middles: Any, row_begins: Any, row_ends: Any, rows: Any, in_begins: Any, in_ends: Any, sources: Any, begins: Any,
+    ends: Any, targets: Any, counts: Any,
+) -> int:  # fmt: skip
+    users = in_ends[middles] - in_begins[middles]
+    marked = cp.flatnonzero((users > 0) & (row_ends > row_begins))
     items = cp.zeros(marked.size + 1, np.int64)  # of work: a row to mark with some of its users
     cp.cumsum((users[marked] + (USERS - 1)) // USERS, out=items[1:])
     sums = cp.zeros(2, np.uint64)
     _kernels(np.uint32).count_triangles(
-        many_threads(), marked, items, marked.size, middles, row_offsets, rows, in_offsets, sources, offsets, targets,
-        int(counts.size > 0), counts, sums,
+        many_threads(), marked, items, marked.size, middles, row_begins, row_ends, rows, in_begins, in_ends, sources,
+        begins, ends, targets, int(counts.size > 0), counts, sums,
     )  # fmt: skip
     return int(sums[1])
 
