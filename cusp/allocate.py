@@ -6,7 +6,9 @@ import numpy as np
 
 from cusp.errors import GraphFileError, together
 from cusp.input.edge_slice import EdgeSlice
+from cusp.kernels.arrays import compress, mapped, numbers, offsets_of, sizes_of
 from cusp.kernels.interfaces import Build
+from cusp.kernels.total import total
 from cusp.runtime.devices import backend
 from cusp.runtime.exchange import pieces
 from cusp.runtime.mpi import MPI
@@ -53,11 +55,14 @@ def allocate(edges: EdgeSlice, owners: np.ndarray | None, comm: MPI.Intracomm) -
         _refuse_long_rows(edges)
     if owners is None:
         begins, last = edges.indptr[:-1], edges.first_node + edges.indptr.size - 1
-        filled = begins < edges.indptr[1:]
+        filled = mapped(lambda begin, end: begin < end, begins, edges.indptr[1:], dtype=np.bool_)
         arrivals = np.zeros(comm.size + 1, np.int64)
         arrivals[comm.rank + 1 :] = edges.targets.size
-        nodes = xp.arange(edges.first_node, last, dtype=edges.targets.dtype)
-        return Layout(nodes[filled], xp.append(begins[filled], xp.asarray([edges.targets.size])), arrivals)
+        nodes = numbers(edges.first_node, last, edges.targets.dtype, edges.device)
+        if total(filled) == nodes.size:
+            return Layout(nodes, edges.indptr, arrivals)
+        begins = xp.append(compress(filled, begins), xp.asarray([edges.targets.size]))
+        return Layout(compress(filled, nodes), begins, arrivals)
     rows_for = np.zeros(comm.size, np.int64)
     for row, end in edges.storage.rows(edges.indptr):
         rows_for += build.count_rows(edges.indptr[row : end + 1], owners, comm.size)
@@ -72,13 +77,11 @@ def allocate(edges: EdgeSlice, owners: np.ndarray | None, comm: MPI.Intracomm) -
     sizes = build.all_to_all(comm, pieces(row_sizes, ends))
     arrivals = np.cumsum([0] + [int(part.sum(dtype=np.int64)) for part in sizes])
     sizes = xp.concatenate(sizes)
-    row_offsets = xp.zeros(sizes.size + 1, np.int64)
-    xp.cumsum(sizes, out=row_offsets[1:])
-    return Layout(gids, row_offsets, arrivals)
+    return Layout(gids, offsets_of(sizes), arrivals)
 
 
 def _refuse_long_rows(edges: EdgeSlice) -> None:
-    sizes = edges.indptr[1:] - edges.indptr[:-1]
+    sizes = sizes_of(edges.indptr)
     if sizes.size and int(sizes.max()) > LONGEST_ROW:
         row = int(sizes.argmax())
         raise GraphFileError(

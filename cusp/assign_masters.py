@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from cusp.errors import together
+from cusp.kernels.arrays import numbers, sizes_of
 from cusp.kernels.interfaces import Build
 from cusp.kernels.total import total
 from cusp.neighbors import Neighbors, exchange_block, fetch_from_readers
@@ -72,8 +73,8 @@ def assign_masters(rules: PreparedRules, comm: MPI.Intracomm) -> Masters:
     else:
         with together(comm):
             _assign_rows(rules, 0, of_slice.size, None, None, of_slice)
-    nodes = edges.storage.aside(xp.arange(edges.first_node, edges.first_node + of_slice.size))
-    degrees = edges.storage.aside(xp.diff(edges.indptr))
+    nodes = edges.storage.aside(numbers(edges.first_node, edges.first_node + of_slice.size, np.int64, edges.device))
+    degrees = edges.storage.aside(sizes_of(edges.indptr))
     if comm.allreduce(total(of_slice != comm.rank)) > 0:
         nodes, degrees = (
             xp.concatenate(build.all_to_all(comm, [values[of_slice == rank] for rank in range(comm.size)]))

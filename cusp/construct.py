@@ -9,6 +9,7 @@ from cusp.assign_masters import Masters
 from cusp.errors import together
 from cusp.input.checksum import as_bits
 from cusp.input.edge_slice import EdgeSlice
+from cusp.kernels.arrays import add_up, put, sizes_of
 from cusp.kernels.interfaces import Build
 from cusp.lid_map import LidMap, order_of_masters
 from cusp.partition import Partition
@@ -74,23 +75,21 @@ def number_proxies(
     mirror_places = xp.empty(ascending.size - num_masters, np.int32)
     build.find_masters(ascending, masters.my_nodes, master_places, mirror_places)
     mirror_ranks = masters.of(ascending[mirror_places].astype(np.int64)).astype(np.uint16)
-    by_lid = xp.empty(ascending.size, np.int32)
-    build.sort_masters(masters.my_degrees, HIGHEST[order], master_places, by_lid)
+    gids, degrees = xp.empty(ascending.size, np.int64), xp.empty(num_masters, np.int64)
+    build.sort_masters(masters.my_degrees, HIGHEST[order], master_places, ascending, table, gids, degrees)
     mirror_starts = np.full(comm.size + 1, num_masters, np.int64)
     mirror_starts[1:] += np.cumsum(build.count_owners(mirror_ranks, comm.size))
     mirror_places = mirror_places[xp.argsort(mirror_ranks, kind="stable")]
     lid_map = LidMap(index, table)
     table[mirror_places] = -1
-    table[by_lid[:num_masters]] = xp.arange(num_masters, dtype=np.int32)
     order = order_of_masters(ascending[mirror_places], mirror_starts[1:] - num_masters, lid_map, comm)
-    by_lid[num_masters:] = mirror_places[order]
-    table[by_lid[num_masters:]] = xp.arange(num_masters, ascending.size, dtype=np.int32)
-    gids = graph.storage.aside(ascending[by_lid].astype(np.int64))
+    mirror_places = mirror_places[order]
+    gids[num_masters:] = ascending[mirror_places]
+    table[mirror_places] = xp.arange(num_masters, ascending.size, dtype=np.int32)
+    gids, degrees = graph.storage.aside(gids), graph.storage.aside(degrees)
     has_in = xp.empty(gids.size, np.bool_)
     build.test_bits(targeted, gids, has_in)
-    degrees = xp.empty(num_masters, np.int64)
-    degrees[table[master_places]] = masters.my_degrees
-    return Proxies(lid_map, gids, mirror_starts, has_in, graph.storage.aside(degrees))
+    return Proxies(lid_map, gids, mirror_starts, has_in, degrees)
 
 
 def construct(
@@ -108,8 +107,8 @@ def construct(
     every = proxies.gids.size == graph.num_nodes  # has a proxy here: then the table is one of all nodes
     index = lid_map.index[:0] if every else lid_map.index
     offsets = xp.zeros(proxies.gids.size + 1, np.int64)
-    offsets[1:][row_lids] = xp.diff(layout.row_offsets)
-    xp.cumsum(offsets, out=offsets)
+    put(sizes_of(layout.row_offsets), row_lids, offsets[1:])
+    add_up(offsets)
     with together(comm):
         targets = storage.empty(arrived.size, np.int32)
         moved = None if weights is None else storage.empty(arrived.size, weights.dtype)

@@ -13,13 +13,12 @@ import numpy as np
 
 from cusp import MIN, Label, Partition, Sync
 from cusp.apps.operators.structure.interfaces import Triangles
-from cusp.kernels.arrays import add_up, offsets_of, sizes_of
+from cusp.kernels.arrays import add_up, offsets_of
 from cusp.kernels.interfaces import Build
 from cusp.runtime.devices import backend, device_of, to_host, xp_of
 from cusp.runtime.exchange import pieces
 from cusp.runtime.mpi import MPI
 from gluon.plan import make_plan
-
 
 ENOUGH = 1.25  # times the work by degree is near enough to it
 
@@ -38,8 +37,7 @@ class Shares:
         From places to numbers, as in :class:`~cusp.lid_map.LidMap`.
     places : (numbers,) uint32 or uint64, or None
     begins, ends, targets : (numbers,) int64, the same, (entries,) int32
-        ``targets[begins[n] : ends[n]]`` is the row of number n in this rank's share, ascending; those of other nodes are
-        empty.
+        ``targets[begins[n] : ends[n]]`` is the row of number n in this rank's share, ascending; others are empty.
     in_begins, in_ends, sources : the same, transposed
     taken : list of (n_r,) int32
         Numbers of the nodes whose rows came from rank r.

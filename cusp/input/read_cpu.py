@@ -9,7 +9,7 @@ from cusp.input.checksum import as_bits, checksum, combine, sum_and_highest
 from cusp.input.graph_file import fetching, map_entries, read_ahead, read_direct
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.storage import Storage
-from cusp.runtime.threads import in_parallel
+from cusp.runtime.threads import in_parallel, row_spans
 
 __all__ = ["asymmetry", "checksum", "first_descent", "read_checked", "read_offsets", "read_targets"]
 
@@ -85,9 +85,13 @@ def read_targets(
     symmetric: bool,
 ) -> tuple[np.ndarray, int, int]:
     targets, total = read_checked(dataset, begin, begin + int(indptr[-1]), storage, check, most)
-    bits, chunks = as_bits(targets), storage.rows(indptr) if symmetric else ()
-    sums = [int(asymmetry(first_node + row, indptr[row : end + 1], bits)) for row, end in chunks]
-    return targets, total, combine(sums)
+    bits = as_bits(targets)
+
+    def some(row: int, end: int) -> int:
+        return int(asymmetry(first_node + row, indptr[row : end + 1], bits))
+
+    chunks = storage.rows(indptr) if symmetric else ()
+    return targets, total, combine([part for chunk in chunks for part in in_parallel(some, row_spans(indptr, *chunk))])
 
 
 @njit(cache=True, nogil=True)

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from cusp.kernels import bits
 from cusp.kernels.atomics import atomic_or
-from cusp.kernels.bits import first_bit, lid_of, look_up, popcount
+from cusp.kernels.bits import first_bit, lid_of, popcount
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.exchange import all_to_all, post, wait_all
 from cusp.runtime.threads import Range, cut, cut_rows, in_parallel, ranges, row_ranges, tables
@@ -113,24 +114,55 @@ def find_masters(gids, my_nodes, places, mirrors):  # type: ignore[no-untyped-de
             mirror += 1
 
 
+def sort_masters(
+    degrees: np.ndarray, highest: int, places: np.ndarray, ascending: np.ndarray, table: np.ndarray, gids: np.ndarray,
+    by_lid: np.ndarray,
+) -> None:  # fmt: skip
+    """Every thread has a counter for each degree: so those of a degree stay in their order."""
+    pieces = cut(degrees.size, tables(degrees.size, highest + 1))
+    counts = np.zeros((len(pieces), highest + 1), np.int64)
+
+    def count(number: int, first: int, last: int) -> None:
+        _count_degrees(degrees[first:last], highest, counts[number])
+
+    def sort(number: int, first: int, last: int) -> None:
+        _sort_masters(degrees[first:last], highest, places[first:last], ascending, table, gids, by_lid, begins[number])
+
+    in_parallel(count, [(number, *piece) for number, piece in enumerate(pieces)])
+    begins = np.cumsum(counts.T).reshape(counts.T.shape).T - counts
+    in_parallel(sort, [(number, *piece) for number, piece in enumerate(pieces)])
+
+
 @njit(cache=True, nogil=True)
-def sort_masters(degrees, highest, places, by_lid):  # type: ignore[no-untyped-def]
-    starts = np.zeros(highest + 2, np.int64)
-    for i in range(degrees.size):
-        starts[highest - min(degrees[i], highest) + 1] += 1
-    for key in range(1, starts.size):
-        starts[key] += starts[key - 1]
+def _count_degrees(degrees, highest, counts):  # type: ignore[no-untyped-def]
+    for degree in degrees:
+        counts[highest - min(degree, highest)] += 1
+
+
+@njit(cache=True, nogil=True)
+def _sort_masters(degrees, highest, places, ascending, table, gids, by_lid, begins):  # type: ignore[no-untyped-def]
     for i in range(degrees.size):
         key = highest - min(degrees[i], highest)
-        by_lid[starts[key]] = places[i]
-        starts[key] += 1
+        lid = begins[key]
+        begins[key] = lid + 1
+        table[places[i]] = lid
+        gids[lid] = ascending[places[i]]
+        by_lid[lid] = degrees[i]
+
+
+def test_bits(words: np.ndarray, gids: np.ndarray, found: np.ndarray) -> None:
+    in_parallel(lambda first, last: _test_bits(words, gids[first:last], found[first:last]), ranges(gids.size))
 
 
 @njit(cache=True, nogil=True)
-def test_bits(words, gids, found):  # type: ignore[no-untyped-def]
+def _test_bits(words, gids, found):  # type: ignore[no-untyped-def]
     for i in range(gids.size):
         gid = np.uint64(gids[i])
         found[i] = (words[gid >> np.uint64(6)] >> (gid & np.uint64(63))) & np.uint64(1)
+
+
+def look_up(index: np.ndarray, table: np.ndarray, gids: np.ndarray, lids: np.ndarray) -> None:
+    in_parallel(lambda first, last: bits.look_up(index, table, gids[first:last], lids[first:last]), ranges(gids.size))
 
 
 def relabel(

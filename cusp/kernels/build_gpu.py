@@ -129,10 +129,16 @@ def find_masters(gids: Array, my_nodes: Array, places: Array, mirrors: Array) ->
     mirrors[...] = cp.flatnonzero(mirror)
 
 
-def sort_masters(degrees: Array, highest: int, places: Array, by_lid: Array) -> None:
+def sort_masters(
+    degrees: Array, highest: int, places: Array, ascending: Array, table: Array, gids: Array, by_lid: Array
+) -> None:
     keys = cp.minimum(degrees, highest).astype(cp.uint32)
     cp.subtract(highest, keys, out=keys)
-    by_lid[: places.size] = places[sort(keys, highest.bit_length())[1]]
+    order = sort(keys, highest.bit_length())[1]
+    by_lid[:] = degrees[order]
+    order = places[order]
+    table[order] = cp.arange(order.size, dtype=np.int32)
+    gids[: order.size] = ascending[order]
 
 
 def test_bits(words: Array, gids: Array, found: Array) -> None:

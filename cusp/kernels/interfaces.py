@@ -74,8 +74,14 @@ class Build(Protocol):
     def find_masters(self, gids: Array, my_nodes: Array, places: Array, mirrors: Array) -> None:
         """The place of each own node among the proxies, and those of the mirrors; all lists ascend."""
 
-    def sort_masters(self, degrees: Array, highest: int, places: Array, by_lid: Array) -> None:
-        """Places of the masters by local id: higher degrees first, all from ``highest`` on being equal."""
+    def sort_masters(
+        self, degrees: Array, highest: int, places: Array, ascending: Array, table: Array, gids: Array, by_lid: Array
+    ) -> None:
+        """Give masters local ids: higher degrees first, all from ``highest`` on being equal.
+
+        A master's place is one in ``ascending``, the global ids of all proxies, and in the ``table`` of their local
+        ids. ``gids`` and ``by_lid`` get global ids and degrees by local id.
+        """
 
     def relabel(
         self, index: Array, table: Array, row_lids: Array, row_offsets: Array, arrived: Array, offsets: Array,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cusp.runtime.devices import device_of
-from cusp.runtime.threads import BLOCK, in_parallel, spans_of_blocks
+from cusp.runtime.threads import BLOCK, in_parallel, ranges, spans_of_blocks
 
 
 def total(values: Any) -> int:
@@ -16,7 +16,10 @@ def total(values: Any) -> int:
     CuPy would compile a sum of its own for each type, for four seconds.
     """
     if device_of(values) == "cpu":
-        return int(np.count_nonzero(values) if values.dtype == bool else values.sum(dtype=np.int64))
+        count = np.count_nonzero if values.dtype == bool else lambda some: some.sum(dtype=np.int64)
+        return sum(
+            int(some) for some in in_parallel(lambda first, last: count(values[first:last]), ranges(values.size))
+        )
     if values.size == 0:
         return 0
     cuda = importlib.import_module("cusp.kernels.cuda")

@@ -1,0 +1,99 @@
+"""Passes over whole arrays on both devices; on CPUs all threads share them, as NumPy lets go of Python's lock."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cusp.runtime.devices import device_of, xp_of
+from cusp.runtime.threads import BLOCK, Range, cut, in_parallel, ranges
+
+
+def mapped(function: Callable[..., Any], *arrays: Any, dtype: Any = None) -> Any:
+    """``function`` of arrays of the same size, entry by entry, of this type or that of the first."""
+    values = xp_of(device_of(arrays[0])).empty(arrays[0].size, dtype or arrays[0].dtype)
+
+    def some(first: int, last: int) -> None:
+        values[first:last] = function(*(array[first:last] for array in arrays))
+
+    _share(some, values)
+    return values
+
+
+def take(values: Any, places: Any, dtype: Any = None) -> Any:
+    """``values[places]``, of this type or that of the values."""
+    return mapped(lambda some: values[some], places, dtype=dtype or values.dtype)
+
+
+def put(values: Any, places: Any, into: Any) -> None:
+    """``into[places] = values``; no two places are equal."""
+
+    def some(first: int, last: int) -> None:
+        into[places[first:last]] = values[first:last]
+
+    _share(some, places)
+
+
+def compress(mask: Any, values: Any) -> Any:
+    """``values[mask]``."""
+    if device_of(values) == "gpu":
+        return values[mask]
+    pieces = _pieces(values)
+    ends = np.cumsum(in_parallel(lambda first, last: np.count_nonzero(mask[first:last]), pieces))
+    kept = np.empty(ends[-1], values.dtype)
+
+    def some(begin: int, end: int, first: int, last: int) -> None:
+        kept[begin:end] = values[first:last][mask[first:last]]
+
+    in_parallel(some, [(begin, end, *piece) for begin, end, piece in zip([0, *ends[:-1]], ends, pieces)])
+    return kept
+
+
+def add_up(values: Any) -> None:
+    """Replace each whole number by the sum of all up to it."""
+    if device_of(values) == "gpu":
+        xp_of("gpu").cumsum(values, out=values)
+        return
+    pieces = ranges(values.size)
+    sums = in_parallel(lambda first, last: values[first:last].sum(), pieces[:-1])
+    for (first, _), before in zip(pieces[1:], np.cumsum(sums)):
+        values[first] += before
+    in_parallel(lambda first, last: np.cumsum(values[first:last], out=values[first:last]), pieces)
+
+
+def offsets_of(sizes: Any) -> Any:
+    """(n + 1,) int64: where each of n rows begins, and where the last one ends."""
+    offsets = xp_of(device_of(sizes)).zeros(sizes.size + 1, np.int64)
+
+    def some(first: int, last: int) -> None:
+        offsets[first + 1 : last + 1] = sizes[first:last]
+
+    _share(some, sizes)
+    add_up(offsets)
+    return offsets
+
+
+def numbers(first: int, last: int, dtype: Any, device: str) -> Any:
+    """The whole numbers from ``first`` to ``last - 1``."""
+    values = xp_of(device).empty(last - first, dtype)
+
+    def some(begin: int, end: int) -> None:
+        values[begin:end] = xp_of(device).arange(first + begin, first + end, dtype=dtype)
+
+    _share(some, values)
+    return values
+
+
+def sizes_of(offsets: Any) -> Any:
+    """(n,) int64: the sizes of n rows that begin there."""
+    return mapped(lambda begin, end: end - begin, offsets[:-1], offsets[1:])
+
+
+def _share(function: Callable[[int, int], None], values: Any) -> None:
+    """``function`` of ranges of places in the array."""
+    in_parallel(function, _pieces(values))
+
+
+def _pieces(values: Any) -> list[Range]:
+    """On CPUs short ones, so that what is computed in between stays in a core's own cache."""
+    return cut(values.size, max(1, values.size // BLOCK if device_of(values) == "cpu" else 1))
