@@ -6,9 +6,8 @@ import numpy as np
 
 from cusp.errors import GraphFileError, together
 from cusp.input.edge_slice import EdgeSlice
-from cusp.kernels.arrays import compress, mapped, numbers, offsets_of, sizes_of
+from cusp.kernels.arrays import compress, filled_rows, numbers, offsets_of, sizes_of
 from cusp.kernels.interfaces import Build
-from cusp.kernels.total import total
 from cusp.runtime.devices import backend
 from cusp.runtime.exchange import pieces
 from cusp.runtime.mpi import MPI
@@ -55,14 +54,13 @@ def allocate(edges: EdgeSlice, owners: np.ndarray | None, comm: MPI.Intracomm) -
         _refuse_long_rows(edges)
     if owners is None:
         begins, last = edges.indptr[:-1], edges.first_node + edges.indptr.size - 1
-        filled = mapped(lambda begin, end: begin < end, begins, edges.indptr[1:], dtype=np.bool_)
+        filled = filled_rows(edges.indptr)
         arrivals = np.zeros(comm.size + 1, np.int64)
         arrivals[comm.rank + 1 :] = edges.targets.size
-        nodes = numbers(edges.first_node, last, edges.targets.dtype, edges.device)
-        if total(filled) == nodes.size:
+        nodes = compress(filled, numbers(edges.first_node, last, edges.targets.dtype, edges.device))
+        if nodes.size == begins.size:
             return Layout(nodes, edges.indptr, arrivals)
-        begins = xp.append(compress(filled, begins), xp.asarray([edges.targets.size]))
-        return Layout(compress(filled, nodes), begins, arrivals)
+        return Layout(nodes, xp.append(compress(filled, begins), xp.asarray([edges.targets.size])), arrivals)
     rows_for = np.zeros(comm.size, np.int64)
     for row, end in edges.storage.rows(edges.indptr):
         rows_for += build.count_rows(edges.indptr[row : end + 1], owners, comm.size)

@@ -6,6 +6,7 @@ import numpy as np
 
 from cusp.errors import OptionError
 from cusp.input.checksum import as_bits
+from cusp.kernels.arrays import add_up, filled_rows, mapped
 from cusp.kernels.interfaces import Build
 from cusp.lid_map import LidMap
 from cusp.runtime.devices import backend, move
@@ -133,7 +134,7 @@ class Partition:
     @property
     def has_out(self) -> np.ndarray:
         """(proxies,) bool: the proxy has out-edges on this rank."""
-        return self.offsets[1:] > self.offsets[:-1]
+        return filled_rows(self.offsets)
 
     def lid(self, gid: int) -> int:
         """Local id of a node, or -1 if it has no proxy here.
@@ -166,11 +167,11 @@ def transpose(part: Partition) -> Csc:
     walk = storage if part.device == "cpu" else IN_MEMORY  # a GPU's kernels sort piece by piece themselves
     for edges in walk.parts(part.targets.size):
         build.count_in_edges(part.targets[edges], offsets)
-    build.xp.cumsum(offsets, out=offsets)
+    add_up(offsets)
     sources = storage.empty(part.targets.size, part.targets.dtype)
     weights = build.xp.empty(0, np.uint8) if part.weights is None else part.weights
     in_weights = storage.empty(weights.size, weights.dtype)
-    place = offsets[:-1].copy()
+    place = mapped(build.xp.copy, offsets[:-1])
     for first, last in walk.rows(offsets):
         for row, end in walk.rows(part.offsets):
             build.transpose(

@@ -11,7 +11,7 @@ from cusp.apps.operators.interfaces import choose_delta
 from cusp.apps.operators.traversal.interfaces import Settled, Sssp
 from cusp.apps.operators.ways import way_of
 from cusp.errors import GraphFileError, OptionError, together
-from cusp.kernels.total import total
+from cusp.kernels.total import extremes, total
 from cusp.runtime.devices import backend, to_host
 
 MARK_TOO_FAR = EdgeOperator("1", into="dst.mark", where="src.distance < far <= src.distance + weight")
@@ -64,10 +64,11 @@ def measure(part: Partition, sync: Sync, delta: float | None = None) -> Lengths:
     if weights is None:
         weights = part.storage.empty(part.num_local_edges, np.uint8)
         weights.fill(1)
-    refuse_unfit(part, sync, weights, "shortest paths")
+    largest = refuse_unfit(part, sync, weights, "shortest paths")
     if weights.dtype == np.uint64:  # what int64 cannot hold is too long for any path
         weights = weights.clip(None, np.uint64(LONGEST)).astype(np.int64)
-    largest = sync.highest(weights.max().item() if weights.size else 0)
+        largest = min(largest, LONGEST)
+    largest = sync.highest(largest)
     small = weights.dtype.kind != "f" and weights.dtype.itemsize <= 4
     with np.errstate(over="ignore"):  # an infinite mean makes one bucket
         added = total(weights) if small else weights.sum(dtype=np.float64)
@@ -96,9 +97,9 @@ def _most_hops(part: Partition, sync: Sync) -> int:
     return backend(Sssp, part.device).most_hops(part, sync) if in_one_call else part.num_nodes
 
 
-def refuse_unfit(part: Partition, sync: Sync, weights: np.ndarray, what: str) -> None:
-    """Raise if one of the weights, which ``what`` needs, is below 0 or infinite. Collective."""
-    lowest, highest = (weights.min().item(), weights.max().item()) if weights.size else (0, 0)
+def refuse_unfit(part: Partition, sync: Sync, weights: np.ndarray, what: str) -> Any:
+    """Raise if one of the weights, which ``what`` needs, is below 0 or infinite; their highest or 0. Collective."""
+    lowest, highest = extremes(weights) if weights.size else (0, 0)
     with together(sync.comm):
         if lowest < 0 or highest == np.inf:
             edge = int(weights.argmin() if lowest < 0 else weights.argmax())
@@ -108,6 +109,7 @@ def refuse_unfit(part: Partition, sync: Sync, weights: np.ndarray, what: str) ->
                 f"the edge {source:,} -> {part.gids[part.targets[edge]]:,} has the weight {weights[edge]}; "
                 f"{what} need finite weights of 0 or more"
             )
+    return highest
 
 
 def refuse_overflow(part: Partition, sync: Sync, source: int, distances: Any, far: Any) -> None:

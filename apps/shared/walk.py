@@ -9,6 +9,7 @@ from cusp.apps.operators.interfaces import InEdges, Undirected, in_edges_of
 from cusp.apps.operators.sums.interfaces import Rows
 from cusp.apps.shared.lengths import refuse_unfit
 from cusp.errors import OptionError, together
+from cusp.kernels.arrays import compress, filled_rows, numbers
 from cusp.kernels.total import total
 from cusp.runtime.devices import backend, move, to_host, xp_of
 
@@ -113,7 +114,8 @@ def _weighted_walk(part: Partition, sync: Sync, teleport: Any, senders: int) -> 
 
 def _strengths(part: Partition, sync: Sync, weights: Any) -> Any:
     """(masters,) float64: what the out-edges of each weigh in all. Collective."""
-    sums, ones = Label(part, np.float64, 0, ADD), xp_of(part.device).ones(part.num_proxies, np.float64)
+    sums = Label(part, np.float64, 0, ADD)
+    ones = sums.device.full(part.num_proxies, 1.0, np.dtype(np.float64))
     rows = _all_rows(part, part.offsets)
     backend(Rows, part.device).sum_rows(rows, 0, part.targets, ones, sums.values, weights)
     sums.mark_all()
@@ -134,5 +136,5 @@ def _shares(part: Partition, sync: Sync, weights: Any, sources: Any, into: Any) 
 
 def _all_rows(part: Partition, offsets: Any) -> Any:
     """All rows of a CSR or CSC that have edges, as one group."""
-    lids = xp_of(part.device).flatnonzero(offsets[1:] > offsets[:-1]).astype(np.int32)
+    lids = compress(filled_rows(offsets), numbers(0, offsets.size - 1, np.int32, part.device))
     return backend(Rows, part.device).group_rows(lids, [0, lids.size], offsets)

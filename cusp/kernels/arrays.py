@@ -35,11 +35,13 @@ def put(values: Any, places: Any, into: Any) -> None:
 
 
 def compress(mask: Any, values: Any) -> Any:
-    """``values[mask]``."""
+    """``values[mask]``, or the same array if that is all of it."""
     if device_of(values) == "gpu":
         return values[mask]
     pieces = _pieces(values)
     ends = np.cumsum(in_parallel(lambda first, last: np.count_nonzero(mask[first:last]), pieces))
+    if ends[-1] == values.size:
+        return values
     kept = np.empty(ends[-1], values.dtype)
 
     def some(begin: int, end: int, first: int, last: int) -> None:
@@ -84,9 +86,16 @@ def numbers(first: int, last: int, dtype: Any, device: str) -> Any:
     return values
 
 
-def sizes_of(offsets: Any) -> Any:
-    """(n,) int64: the sizes of n rows that begin there."""
-    return mapped(lambda begin, end: end - begin, offsets[:-1], offsets[1:])
+def sizes_of(offsets: Any, rows: Any = None) -> Any:
+    """(n,) int64: the sizes of the n rows that begin there, or of those named."""
+    if rows is None:
+        return mapped(lambda begin, end: end - begin, offsets[:-1], offsets[1:])
+    return mapped(lambda some: offsets[some + 1] - offsets[some], rows, dtype=offsets.dtype)
+
+
+def filled_rows(offsets: Any) -> Any:
+    """(n,) bool: whether a row that begins there has entries."""
+    return mapped(lambda begin, end: begin < end, offsets[:-1], offsets[1:], dtype=np.bool_)
 
 
 def _share(function: Callable[[int, int], None], values: Any) -> None:

@@ -3,6 +3,7 @@
 Those over all edges are shared among threads: every row is written by one of them.
 """
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from cusp.kernels import bits
 from cusp.kernels.atomics import atomic_or
 from cusp.kernels.bits import first_bit, lid_of, popcount
+from cusp.runtime import threads
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.exchange import all_to_all, post, wait_all
 from cusp.runtime.threads import Range, cut, cut_rows, in_parallel, ranges, row_ranges, tables
@@ -256,8 +258,19 @@ def transpose(
     first_source: int, offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, first: int, last: int,
     place: np.ndarray, sources: np.ndarray, in_weights: np.ndarray,
 ) -> None:  # fmt: skip
-    """Threads take rows one after the other; of a node, in-edges from the rows of those before come before."""
-    rows = cut_rows(offsets, tables(int(offsets[-1] - offsets[0]), place.size) if last - first == place.size else 1)
+    """Threads take rows one after the other; of a node, in-edges from the rows of those before come before.
+
+    Where there are too few edges for that, each of four or more walks through all of them, for those to some nodes.
+    """
+    entries = int(offsets[-1] - offsets[0])
+    rows = cut_rows(offsets, tables(entries, place.size) if last - first == place.size else 1)
+    number = threads.num_threads()
+    if len(rows) == 1 and entries >= threads.many() and number >= 4:
+        ends = [first + end for _, end in cut_rows(place[first:last], number)[:-1]]
+        edges = (first_source, offsets, targets, weights)
+        nodes = lambda begin, end: _transpose(*edges, begin, end, place, sources, in_weights)  # noqa: E731
+        in_parallel(nodes, list(pairwise([first, *ends, last])))
+        return
     pieces, places = [(int(offsets[begin]), int(offsets[end])) for begin, end in rows], place[None]
     if len(rows) > 1:
         places = _counts_of_pieces(targets, pieces, place.size)

@@ -93,11 +93,6 @@ def tables(entries: int, size: int) -> int:
     return max(1, min(num_threads(), entries // (2 * size + 1))) if entries >= many() else 1
 
 
-def edges_before(offsets: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """(n + 1,) int64: edges of the named rows before each of them, the offsets of a CSR with these rows alone."""
-    return np.concatenate([[0], np.cumsum(offsets[rows + 1] - offsets[rows])])
-
-
 def row_spans(offsets: np.ndarray, begin: int, end: int) -> list[Range]:
     """As :func:`row_ranges`, for the rows ``begin`` to ``end - 1``."""
     return [(begin + first, begin + last) for first, last in row_ranges(offsets[begin : end + 1])]

@@ -6,7 +6,7 @@ import numpy as np
 import parts
 import pytest
 
-from cusp.kernels.total import total, total_of_floats
+from cusp.kernels.total import extremes, total, total_of_floats
 from cusp.runtime import threads
 from cusp.runtime.devices import move
 
@@ -38,3 +38,11 @@ def test_total_of_floats(dtype, size, monkeypatch):
         monkeypatch.setattr(threads._Chosen, "threads", number)
         found.add(total_of_floats(move(values, parts.WANTED)))
     assert len(found) == 1 and found.pop() == pytest.approx(math.fsum(values.tolist()), rel=1e-13)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.uint64, np.float32])
+@pytest.mark.parametrize("size", [1, 200_001])
+def test_extremes(dtype, size):
+    values = (np.random.default_rng(size).random(size) * 200 + 3).astype(dtype)
+    values[size // 2] = 255
+    assert extremes(move(values, parts.WANTED)) == (values.min().item(), 255)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from cusp.apps.operators.structure.interfaces import Unite
+from cusp.kernels.arrays import compress, mapped
 from cusp.kernels.atomics import atomic_add, atomic_min, atomic_or
 from cusp.kernels.total import total
 from cusp.partition import Partition
@@ -174,8 +175,9 @@ def _spread_roots(parents, own, updated, values):  # type: ignore[no-untyped-def
 
 def plan_trees(part: Partition, sync: Sync, way: str) -> Unite:
     """Where local ids ascend with global ones among nodes with edges, the root of a tree is its lowest node."""
-    with_edges = part.gids[part.has_out] if part.symmetric else part.gids
-    return partial(_unite_alone, part.gids, bool((with_edges[1:] > with_edges[:-1]).all()))
+    gids = compress(part.has_out, part.gids) if part.symmetric else part.gids
+    descents = mapped(lambda this, following: this >= following, gids[:-1], gids[1:], dtype=np.bool_)
+    return partial(_unite_alone, part.gids, total(descents) == 0)
 
 
 def _unite_alone(

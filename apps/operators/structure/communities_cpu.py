@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from cusp.kernels.arrays import offsets_of, sizes_of
 from cusp.runtime.compiled_code import njit
-from cusp.runtime.threads import edges_before, in_parallel, row_ranges, row_spans
+from cusp.runtime.threads import in_parallel, row_ranges, row_spans
 
 
 def best_communities(
@@ -22,7 +23,7 @@ def best_communities(
         _best(rows[first:last], *given, to, best[first:last])
         spare.append(to)
 
-    in_parallel(choose, row_ranges(edges_before(offsets, rows)))
+    in_parallel(choose, row_ranges(offsets_of(sizes_of(offsets, rows))))
     return best
 
 

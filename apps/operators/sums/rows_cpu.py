@@ -6,6 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from cusp.kernels.arrays import compress, mapped, offsets_of, sizes_of
+from cusp.kernels.total import total
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import Range, in_parallel, row_spans
 
@@ -29,11 +31,11 @@ class RowGroups:
 
 
 def group_rows(lids: np.ndarray, bounds: Sequence[int], offsets: np.ndarray) -> RowGroups:
-    degrees = offsets[lids + 1] - offsets[lids]
-    lids, degrees, filled = lids[degrees > 0], degrees[degrees > 0], np.cumsum(degrees > 0)
-    firsts = np.concatenate([[0], filled])[list(bounds)].tolist()
-    before = np.concatenate([[0], np.cumsum(degrees)])
-    return RowGroups(lids, offsets, [row_spans(before, *group) for group in pairwise(firsts)])
+    sizes = sizes_of(offsets, lids)
+    filled = mapped(lambda some: some > 0, sizes, dtype=np.bool_)
+    firsts = np.cumsum([total(filled[first:last]) for first, last in pairwise([0, *bounds])]).tolist()
+    before = offsets_of(compress(filled, sizes))
+    return RowGroups(compress(filled, lids), offsets, [row_spans(before, *group) for group in pairwise(firsts)])
 
 
 def sum_rows(

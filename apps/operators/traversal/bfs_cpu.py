@@ -129,13 +129,14 @@ def bfs_drain(
     return (values >> shift).astype(np.int32), np.where(values < 0, values, values & (1 << shift) - 1), rounds
 
 
-@njit(cache=True, nogil=True)
-def _first_sources(offsets, sources):  # type: ignore[no-untyped-def]
+def _first_sources(offsets: np.ndarray, sources: np.ndarray) -> np.ndarray:
     """First entry of each row, -1 where there is none, up to the last row that has one."""
-    rows = offsets.size - 1
-    while rows > 0 and offsets[rows - 1] == offsets[rows]:
-        rows -= 1
-    first = np.empty(rows, np.int32)
-    for row in range(rows):
-        first[row] = sources[offsets[row]] if offsets[row] < offsets[row + 1] else -1
+    first = np.empty(int(np.searchsorted(offsets, offsets[-1])), np.int32)
+    in_parallel(lambda begin, end: _write_first(offsets[begin:], sources, first[begin:end]), ranges(first.size))
     return first
+
+
+@njit(cache=True, nogil=True)
+def _write_first(offsets, sources, first):  # type: ignore[no-untyped-def]
+    for row in range(first.size):
+        first[row] = sources[offsets[row]] if offsets[row] < offsets[row + 1] else -1

@@ -1,0 +1,56 @@
+"""Passes over whole arrays, on the device of the tests and by several threads, against NumPy's."""
+
+import numpy as np
+import parts
+import pytest
+
+from cusp.kernels import arrays, build_cpu
+from cusp.runtime import threads
+from cusp.runtime.devices import move, to_host
+
+
+@pytest.fixture(autouse=True, params=[1, 5])
+def number(request, monkeypatch):
+    """Threads."""
+    monkeypatch.setattr(threads._Chosen, "threads", request.param)
+
+
+@pytest.mark.parametrize("size", [0, 1, 70_000, 300_001])
+def test_passes(size):
+    rng = np.random.default_rng(size)
+    sizes, places = rng.integers(0, 9, size), rng.permutation(size).astype(np.int32)
+    some, there = move(sizes, parts.WANTED), move(places, parts.WANTED)
+    offsets = arrays.offsets_of(some)
+    assert offsets.dtype == np.int64 and offsets.size == size + 1
+    np.testing.assert_array_equal(to_host(offsets), np.concatenate([[0], np.cumsum(sizes)]))
+    np.testing.assert_array_equal(to_host(arrays.sizes_of(offsets)), sizes)
+    np.testing.assert_array_equal(to_host(arrays.filled_rows(offsets)), sizes > 0)
+    np.testing.assert_array_equal(to_host(arrays.take(some, there)), sizes[places])
+    assert arrays.take(some, there, np.int8).dtype == np.int8
+    into = arrays.numbers(7, 7 + size, np.uint32, parts.WANTED)
+    np.testing.assert_array_equal(to_host(into), np.arange(7, 7 + size, dtype=np.uint32))
+    arrays.put(some, there, into)
+    np.testing.assert_array_equal(to_host(into)[places], sizes)
+    np.testing.assert_array_equal(to_host(arrays.compress(some > 4, there)), places[sizes > 4])
+    np.testing.assert_array_equal(to_host(arrays.compress(some >= 0, there)), places)
+    doubled = arrays.mapped(lambda a, b: a + b, there, some, dtype=np.int64)
+    np.testing.assert_array_equal(to_host(doubled), places + sizes)
+
+
+@pytest.mark.parametrize("nodes", [100, 40_000])
+def test_transpose(nodes):
+    """Many edges a node, and few, of all nodes and of some; the order of the rows stays."""
+    rng = np.random.default_rng(nodes)
+    offsets = arrays.offsets_of(rng.integers(0, 5, 60_000))
+    targets = rng.integers(0, nodes, int(offsets[-1])).astype(np.int32)
+    rows, order = np.repeat(np.arange(60_000), np.diff(offsets)), np.argsort(targets, kind="stable")
+    starts = np.searchsorted(targets[order], np.arange(nodes + 1))
+    for first, last in ((0, nodes), (nodes // 3, nodes // 2)):
+        place, found, weights = starts[:-1].copy(), np.full(targets.size, -1, np.int32), targets.astype(np.uint32)
+        moved = np.zeros_like(weights)
+        build_cpu.transpose(0, offsets, targets, weights, first, last, place, found, moved)
+        span = slice(starts[first], starts[last])
+        np.testing.assert_array_equal(found[span], rows[order][span])
+        np.testing.assert_array_equal(moved[span], targets[order][span])
+        assert (found == -1).sum() == targets.size - (starts[last] - starts[first])
+        np.testing.assert_array_equal(place[first:last], starts[first + 1 : last + 1])
