@@ -23,6 +23,7 @@ from cusp.apps.shared.splitmix64 import key_of, splitmix64
 from cusp.apps.shared.undirected import as_undirected
 from cusp.apps.verify.communities import verify_communities
 from cusp.errors import GraphFileError, together
+from cusp.kernels.arrays import filled_rows, mapped
 from cusp.kernels.total import total
 from cusp.runtime.devices import backend, xp_of
 
@@ -116,8 +117,8 @@ def sweep_once(level: levels.Level, label: Label, seed: int, gravity: bool) -> i
     """
     ops = backend(interfaces.Communities, level.graph.device)
     xp, own, size = level.xp, level.graph.num_masters, TURNS if gravity else TIES
-    turns = splitmix64(level.graph.gids[:own], seed) % np.uint64(size)
-    busy = xp.diff(level.graph.offsets[: own + 1]) > 0
+    turns = mapped(lambda gids: splitmix64(gids, seed) % np.uint64(size), level.graph.gids[:own], dtype=np.uint64)
+    busy = filled_rows(level.graph.offsets[: own + 1])
     moved = 0
     for turn in range(size):
         current = levels.number(level, label)

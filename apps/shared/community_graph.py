@@ -12,6 +12,7 @@ import numpy as np
 from cusp import MIN, Label, Partition, Sync
 from cusp.apps.operators.structure.interfaces import Communities
 from cusp.apps.shared.undirected import join_rows, nodes_of
+from cusp.kernels.arrays import add, mapped, numbers, offsets_of, sizes_of, take
 from cusp.kernels.interfaces import Build
 from cusp.kernels.total import total
 from cusp.lid_map import map_lids
@@ -90,9 +91,8 @@ def make_level(graph: Partition, loops: Any, sync: Sync) -> Level:
     """A level from an undirected graph: its strengths and its sync. Collective."""
     xp = xp_of(graph.device)
     weights = xp.ones(graph.num_local_edges, np.float64) if graph.weights is None else graph.weights
-    before = xp.zeros(weights.size + 1, np.float64)  # sums of all weights before an edge, which are exact
-    xp.cumsum(weights, out=before[1:])
-    strengths = loops + xp.diff(before[graph.offsets[: graph.num_masters + 1]])
+    before = offsets_of(weights, np.float64)  # sums of all weights before an edge, which are exact
+    strengths = loops + sizes_of(take(before, graph.offsets[: graph.num_masters + 1]))
     own_sync = Sync(make_plan(graph, sync.comm, sync.plan.transport), sync.comm)
     return Level(graph, own_sync, weights, loops, strengths, sync.total(float(strengths.sum()))[0])
 
@@ -118,26 +118,29 @@ def broadcast(level: Level, label: Label) -> None:
 
 def number(level: Level, label: Label) -> LocalCommunities:
     """Number the communities of all proxies. No sort: an index lists names by global id, and each owner's ascend."""
-    build, xp = backend(Build, level.graph.device), level.xp
-    gids = label.values % level.graph.num_nodes
-    index = xp.zeros(2 * (-(-level.graph.num_nodes // 64)), np.uint64)
+    build, xp, num_nodes = backend(Build, level.graph.device), level.xp, level.graph.num_nodes
+    alone = level.sync.comm.size == 1  # then names are global ids
+    gids = label.values if alone else mapped(lambda names: names % num_nodes, label.values)
+    index = xp.zeros(2 * (-(-num_nodes // 64)), np.uint64)
     build.mark(index, gids)
     size = build.count_below(index)
-    by_gid = xp.empty(gids.size, np.int32)
-    build.look_up(index, xp.arange(size, dtype=np.int32), gids, by_gid)
-    names, places = xp.empty(size, np.int64), xp.empty(size, np.int32)
+    by_gid, names = xp.empty(gids.size, np.int32), xp.empty(size, np.int64)
+    build.look_up(index, numbers(0, size, np.int32, level.graph.device), gids, by_gid)
+    if alone:
+        build.list_marked(index, names)
+        return LocalCommunities(names, by_gid)
     names[by_gid] = label.values
-    owners = names // level.graph.num_nodes
+    owners, places = names // num_nodes, xp.empty(size, np.int32)
     order = xp.concatenate([xp.flatnonzero(owners == rank) for rank in range(level.sync.comm.size)])
     places[order] = xp.arange(size, dtype=np.int32)
-    return LocalCommunities(names[order], places[by_gid])
+    return LocalCommunities(names[order], take(places, by_gid))
 
 
 def get_from_owners(level: Level, names: Any, values: Any) -> Any:
     """(n,) values of named nodes, from ``values`` of their masters. Collective. ``names`` ascend."""
     came = _send_to_owners(level, names)
     build = backend(Build, level.graph.device)
-    answers = build.all_to_all(level.sync.comm, [values[level.graph.lid_map.lids(gids)] for gids in came])
+    answers = build.all_to_all(level.sync.comm, [take(values, level.graph.lid_map.lids(gids)) for gids in came])
     return build.xp.concatenate(answers)
 
 
@@ -146,13 +149,15 @@ def add_at_owners(level: Level, names: Any, values: Any) -> Any:
     came = _send_to_owners(level, names)
     sums = level.xp.zeros(level.graph.num_masters, np.float64)
     for gids, parts in zip(came, _send_to_owners(level, names, values)):
-        sums[level.graph.lid_map.lids(gids)] += parts  # each at most once
+        add(parts, level.graph.lid_map.lids(gids), sums)
     return sums
 
 
 def _send_to_owners(level: Level, names: Any, values: Any = None) -> list[Any]:
     """Send values, or the global ids, of ascending names to their owners; what each rank sent here. Collective."""
     build, num_nodes = backend(Build, level.graph.device), level.graph.num_nodes
+    if level.sync.comm.size == 1:
+        return [names if values is None else values]
     ends = build.xp.searchsorted(names, build.xp.asarray(np.arange(1, level.sync.comm.size + 1) * num_nodes))
     return build.all_to_all(level.sync.comm, pieces(names % num_nodes if values is None else values, to_host(ends)))
 
@@ -193,11 +198,12 @@ def quotient(level: Level, groups: LocalCommunities) -> Level:
         xp.searchsorted(mirrors, build.xp.asarray(np.arange(level.sync.comm.size + 1) * graph.num_nodes))
     )
     lid_map = map_lids(graph.num_nodes, gids)
-    lids = lid_map.lids(groups.names % graph.num_nodes)
-    rows, ends = lids[sources], lids[targets]
-    by_row = xp.argsort(rows, kind="stable")
-    offsets = xp.searchsorted(rows[by_row].astype(np.int64), xp.arange(gids.size + 1))
-    ends, weights = ends[by_row], weights[by_row]
+    rows, ends = sources, targets
+    if level.sync.comm.size > 1:  # otherwise communities are numbered by global id already
+        lids = lid_map.lids(groups.names % graph.num_nodes)
+        by_row = xp.argsort(lids[sources], kind="stable")
+        rows, ends, weights = lids[sources][by_row], lids[targets][by_row], weights[by_row]
+    offsets = xp.searchsorted(rows, xp.arange(gids.size + 1, dtype=rows.dtype))
     local = replace(
         graph, num_masters=masters.size, mirror_starts=starts, gids=gids, offsets=offsets, targets=ends,
         weights=weights, has_in=graph.has_in[:0], degrees=graph.degrees[:0], lid_map=lid_map, csc=None,

@@ -34,6 +34,27 @@ def put(values: Any, places: Any, into: Any) -> None:
     _share(some, places)
 
 
+def add(values: Any, places: Any, into: Any) -> None:
+    """``into[places] += values``; no two places are equal."""
+
+    def some(first: int, last: int) -> None:
+        into[places[first:last]] += values[first:last]
+
+    _share(some, places)
+
+
+def joined(parts: list[Any]) -> Any:
+    """One array after the other."""
+    bounds = np.cumsum([0] + [part.size for part in parts]).tolist()
+    values = xp_of(device_of(parts[0])).empty(bounds[-1], parts[0].dtype)
+
+    def some(begin: int, part: Any) -> None:
+        values[begin : begin + part.size] = part
+
+    in_parallel(some, list(zip(bounds, parts)))
+    return values
+
+
 def compress(mask: Any, values: Any) -> Any:
     """``values[mask]``, or the same array if that is all of it."""
     if device_of(values) == "gpu":
@@ -52,7 +73,7 @@ def compress(mask: Any, values: Any) -> Any:
 
 
 def add_up(values: Any) -> None:
-    """Replace each whole number by the sum of all up to it."""
+    """Replace each number by the sum of all up to it, in any order."""
     if device_of(values) == "gpu":
         xp_of("gpu").cumsum(values, out=values)
         return
@@ -63,9 +84,9 @@ def add_up(values: Any) -> None:
     in_parallel(lambda first, last: np.cumsum(values[first:last], out=values[first:last]), pieces)
 
 
-def offsets_of(sizes: Any) -> Any:
-    """(n + 1,) int64: where each of n rows begins, and where the last one ends."""
-    offsets = xp_of(device_of(sizes)).zeros(sizes.size + 1, np.int64)
+def offsets_of(sizes: Any, dtype: Any = np.int64) -> Any:
+    """(n + 1,) int64, or of another type: where each of n rows begins, and where the last one ends."""
+    offsets = xp_of(device_of(sizes)).zeros(sizes.size + 1, dtype)
 
     def some(first: int, last: int) -> None:
         offsets[first + 1 : last + 1] = sizes[first:last]
@@ -87,7 +108,7 @@ def numbers(first: int, last: int, dtype: Any, device: str) -> Any:
 
 
 def sizes_of(offsets: Any, rows: Any = None) -> Any:
-    """(n,) int64: the sizes of the n rows that begin there, or of those named."""
+    """(n,) of the same type: the sizes of the n rows that begin there, or of those named."""
     if rows is None:
         return mapped(lambda begin, end: end - begin, offsets[:-1], offsets[1:])
     return mapped(lambda some: offsets[some + 1] - offsets[some], rows, dtype=offsets.dtype)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cusp.runtime.devices import device_of
-from cusp.runtime.threads import BLOCK, cut, in_parallel, ranges, spans_of_blocks
+from cusp.runtime.threads import BLOCK, in_parallel, ranges, spans_of_blocks
 
 
 def total(values: Any) -> int:
@@ -33,8 +33,7 @@ def extremes(values: Any) -> tuple[Any, Any]:
     """The lowest and the highest of at least one number, as Python's."""
     if device_of(values) == "gpu":
         return values.min().item(), values.max().item()
-    blocks = cut(values.size, -(-values.size // BLOCK))
-    pairs = in_parallel(lambda first, last: (values[first:last].min(), values[first:last].max()), blocks)
+    pairs = in_parallel(lambda first, last: (values[first:last].min(), values[first:last].max()), ranges(values.size))
     return np.min([low for low, _ in pairs]).item(), np.max([high for _, high in pairs]).item()
 
 

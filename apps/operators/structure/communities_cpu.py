@@ -1,8 +1,11 @@
 """Communities on the CPU: see interfaces.py."""
 
+from typing import Any
+
 import numpy as np
 
-from cusp.kernels.arrays import offsets_of, sizes_of
+from cusp.kernels import build_cpu as build
+from cusp.kernels.arrays import add_up, joined, offsets_of, sizes_of
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import in_parallel, row_ranges, row_spans
 
@@ -15,16 +18,21 @@ def best_communities(
     spare: list[np.ndarray] = []  # of threads that have finished a piece
 
     def choose(first: int, last: int) -> None:
-        try:
-            to = spare.pop()
-        except IndexError:
-            to = np.full(totals.size, -1.0)
+        to = take_spare(spare, totals.size, -1, np.float64)
         given = offsets, targets, weights, numbers, strengths, totals, priorities, float(scale)
         _best(rows[first:last], *given, to, best[first:last])
         spare.append(to)
 
     in_parallel(choose, row_ranges(offsets_of(sizes_of(offsets, rows))))
     return best
+
+
+def take_spare(spare: list[np.ndarray], size: int, fill: float, dtype: Any) -> np.ndarray:
+    """An array of a thread that has finished, or another."""
+    try:
+        return spare.pop()
+    except IndexError:
+        return np.full(size, fill, dtype)
 
 
 def weight_inside(offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, numbers: np.ndarray) -> float:
@@ -35,10 +43,28 @@ def weight_inside(offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray,
 def edges_between(
     offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, numbers: np.ndarray, communities: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    joined = [np.empty(targets.size, dtype) for dtype in (np.int32, np.int32, np.float64)]
-    size, inside = _join(offsets, targets, weights, numbers, communities, *joined)
-    sources, ends, sums = (array[:size] for array in joined)
-    return sources, ends, sums, inside
+    rows, none = offsets.size - 1, np.empty(0, np.uint8)
+    begins, members = np.zeros(communities + 1, np.int64), np.empty(rows, np.int32)
+    build.count_in_edges(numbers[:rows], begins)
+    add_up(begins)
+    each = np.arange(rows + 1)
+    build.transpose(0, each, numbers[:rows], none, 0, communities, begins[:-1].copy(), members, none)
+    before = offsets_of(sizes_of(offsets, members))[begins]  # entries in the rows of the communities before each
+    given = [np.empty(targets.size, dtype) for dtype in (np.int32, np.int32, np.float64)]
+    inside, spare = np.zeros(communities, np.float64), list[np.ndarray]()
+
+    def join(first: int, last: int) -> int:
+        place = take_spare(spare, communities, -1, np.int64)
+        rest = (offsets, targets, weights, numbers, inside, place, int(before[first]), *given)
+        end = int(_join(first, begins[first : last + 1], members, *rest))
+        spare.append(place)
+        return end
+
+    pieces = row_ranges(before)
+    ends = in_parallel(join, pieces)
+    spans = [(int(before[first]), end) for (first, _), end in zip(pieces, ends)]
+    sources, targets, sums = (joined([array[begin:end] for begin, end in spans]) for array in given)
+    return sources, targets, sums, inside
 
 
 def sum_by_number(numbers: np.ndarray, values: np.ndarray, communities: int) -> np.ndarray:
@@ -86,32 +112,27 @@ def _inside(begin, end, offsets, targets, weights, numbers):  # type: ignore[no-
 
 
 @njit(cache=True, nogil=True)
-def _join(offsets, targets, weights, numbers, communities, sources, ends, sums):  # type: ignore[no-untyped-def]
-    """Community by community, as rows of all its members one after the other."""
-    rows = offsets.size - 1
-    begins = np.zeros(communities + 2, np.int64)
-    for row in range(rows):
-        begins[numbers[row] + 2] += 1
-    for community in range(communities):
-        begins[community + 2] += begins[community + 1]
-    members = np.empty(rows, np.int32)
-    for row in range(rows):
-        members[begins[numbers[row] + 1]] = row
-        begins[numbers[row] + 1] += 1
-    inside = np.zeros(communities, np.float64)
-    place = np.full(communities, -1, np.int64)  # of the last entry that leads to each community
-    count = 0
-    for source in range(communities):
+def _join(  # type: ignore[no-untyped-def]
+    source, begins, members, offsets, targets, weights, numbers, inside, place, count, sources, ends, sums
+):
+    """From community ``source`` on, the rows of all its members one after the other; entries from ``count`` on.
+
+    ``place`` is where the last entry that leads to each community is, and -1 again in the end.
+    """
+    begin = count
+    for i in range(begins.size - 1):
         first = count
-        for member in range(begins[source], begins[source + 1]):
-            for edge in range(offsets[members[member]], offsets[members[member] + 1]):
+        for member in members[begins[i] : begins[i + 1]]:
+            for edge in range(offsets[member], offsets[member + 1]):
                 end = numbers[targets[edge]]
-                if end == source:
-                    inside[source] += weights[edge]
+                if end == source + i:
+                    inside[source + i] += weights[edge]
                 elif place[end] >= first:
                     sums[place[end]] += weights[edge]
                 else:
                     place[end] = count
-                    sources[count], ends[count], sums[count] = source, end, weights[edge]
+                    sources[count], ends[count], sums[count] = source + i, end, weights[edge]
                     count += 1
-    return count, inside
+    for end in ends[begin:count]:
+        place[end] = -1
+    return count
