@@ -53,14 +53,11 @@ def allocate(edges: EdgeSlice, owners: np.ndarray | None, comm: MPI.Intracomm) -
     with together(comm):
         _refuse_long_rows(edges)
     if owners is None:
-        begins, last = edges.indptr[:-1], edges.first_node + edges.indptr.size - 1
         filled = filled_rows(edges.indptr)
+        nodes = numbers(edges.first_node, edges.first_node + filled.size, edges.targets.dtype, edges.device)
         arrivals = np.zeros(comm.size + 1, np.int64)
         arrivals[comm.rank + 1 :] = edges.targets.size
-        nodes = compress(filled, numbers(edges.first_node, last, edges.targets.dtype, edges.device))
-        if nodes.size == begins.size:
-            return Layout(nodes, edges.indptr, arrivals)
-        return Layout(nodes, xp.append(compress(filled, begins), xp.asarray([edges.targets.size])), arrivals)
+        return Layout(compress(filled, nodes), compress(filled, edges.indptr), arrivals)
     rows_for = np.zeros(comm.size, np.int64)
     for row, end in edges.storage.rows(edges.indptr):
         rows_for += build.count_rows(edges.indptr[row : end + 1], owners, comm.size)

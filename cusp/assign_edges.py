@@ -31,7 +31,7 @@ def assign_edges(rules: PreparedRules, masters: Masters, comm: MPI.Intracomm) ->
     edges, policy, num_parts = rules.edges, rules.compiled.policy, rules.prop.num_parts
     with together(comm):
         owners = edges.storage.empty(edges.targets.size, np.uint8 if num_parts <= 256 else np.uint16)
-    travels = False
+    travels = 0
     state, before = start_state(policy.make_estate, rules.prop, policy, comm)
     if rules.state is not None and rules.compiled.uses.estate:
         state, before = rules.state, call_once(rules, policy.settle, copy_state(rules.state), comm)
@@ -39,8 +39,10 @@ def assign_edges(rules: PreparedRules, masters: Masters, comm: MPI.Intracomm) ->
     if not rules.compiled.uses.changes:
         before = None  # any thread may ask, and no rank has anything to tell
 
-    def ask(begin: int, end: int, state: Any = state) -> None:
+    def ask(begin: int, end: int, state: Any = state) -> int:
+        """Returns how many edges of the rows travel."""
         rules.run("assign_edges", begin, end, num_parts, masters.view, masters.of_slice, state, owners)
+        return total(owners[int(edges.indptr[begin]) : int(edges.indptr[end])] != comm.rank)
 
     blocks = block_starts(edges.bounds, 1 if before is None else policy.rounds_for(comm.size))
     rows = blocks[comm.rank] - edges.first_node
@@ -52,15 +54,13 @@ def assign_edges(rules: PreparedRules, masters: Masters, comm: MPI.Intracomm) ->
         with together(comm):
             for span in edges.storage.rows(edges.indptr, rows[block], rows[block + 1]):
                 spans = row_spans(edges.indptr, *span) if before is None and edges.device == "cpu" else [span]
-                in_parallel(ask, spans)
-                here = slice(*(int(edges.indptr[row]) for row in span))
-                travels = travels or total(owners[here] != comm.rank) > 0
+                travels += sum(in_parallel(ask, spans))
         if block == 0:
             with together(comm):
                 rules.check_repeated(lambda edge: _question(rules, edge), said, owners[: said.size])
         if before is not None:
             before = combine_state(state, before, policy.combine, comm, rules.neighbors)
-    return owners if comm.allreduce(int(travels)) else None
+    return owners if comm.allreduce(travels) else None
 
 
 def _question(rules: PreparedRules, edge: int) -> str:

@@ -9,7 +9,7 @@ from cusp.assign_masters import Masters
 from cusp.errors import together
 from cusp.input.checksum import as_bits
 from cusp.input.edge_slice import EdgeSlice
-from cusp.kernels.arrays import add_up, put, sizes_of
+from cusp.kernels.arrays import add_up, mapped, numbers, put, sizes_of
 from cusp.kernels.interfaces import Build
 from cusp.lid_map import LidMap, order_of_masters
 from cusp.partition import Partition
@@ -67,13 +67,15 @@ def number_proxies(
     build.mark(index, masters.my_nodes)
     num_proxies = build.count_below(index)
     table = xp.empty(num_proxies, np.int32)  # made first: what is made when a card is full lies elsewhere
-    ascending = xp.empty(num_proxies, layout.row_gids.dtype)
-    build.list_marked(index, ascending)
-
     num_masters = masters.my_nodes.size
-    master_places = xp.empty(num_masters, np.int32)
-    mirror_places = xp.empty(ascending.size - num_masters, np.int32)
-    build.find_masters(ascending, masters.my_nodes, master_places, mirror_places)
+    mirror_places = xp.empty(num_proxies - num_masters, np.int32)
+    if mirror_places.size:
+        ascending, master_places = xp.empty(num_proxies, layout.row_gids.dtype), xp.empty(num_masters, np.int32)
+        build.list_marked(index, ascending)
+        build.find_masters(ascending, masters.my_nodes, master_places, mirror_places)
+    else:
+        ascending = mapped(lambda gids: gids, masters.my_nodes, dtype=layout.row_gids.dtype)
+        master_places = numbers(0, num_masters, np.int32, graph.device)
     mirror_ranks = masters.of(ascending[mirror_places].astype(np.int64)).astype(np.uint16)
     gids, degrees = xp.empty(ascending.size, np.int64), xp.empty(num_masters, np.int64)
     build.sort_masters(masters.my_degrees, HIGHEST[order], master_places, ascending, table, gids, degrees)

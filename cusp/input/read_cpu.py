@@ -5,11 +5,12 @@ from collections.abc import Callable
 import h5py
 import numpy as np
 
-from cusp.input.checksum import as_bits, checksum, combine, sum_and_highest
+from cusp.input.checksum import as_bits, combine, sum_and_highest
+from cusp.input.checksum import checksum as of_part
 from cusp.input.graph_file import fetching, map_entries, read_ahead, read_direct
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.storage import Storage
-from cusp.runtime.threads import in_parallel, row_spans
+from cusp.runtime.threads import in_parallel, ranges, row_spans
 
 __all__ = ["asymmetry", "checksum", "first_descent", "read_checked", "read_offsets", "read_targets"]
 
@@ -21,6 +22,11 @@ def read_offsets(dataset: h5py.Dataset, begin: int, end: int) -> np.ndarray:
     values = np.empty(end - begin, np.int64)
     read_direct(dataset, values, begin)
     return values
+
+
+def checksum(values: np.ndarray, first: int = 0) -> int:
+    pieces = ranges(values.size)
+    return combine(in_parallel(lambda begin, end: of_part(values[begin:end], first + begin), pieces))
 
 
 def read_checked(
@@ -44,7 +50,7 @@ def read_checked(
             if mapped is None:
                 fetch(chunk, first)
             if most is None:
-                total = checksum(chunk, first)
+                total = of_part(chunk, first)
                 check(chunk, first)
             else:
                 total, highest = sum_and_highest(chunk, first)
@@ -58,9 +64,16 @@ def read_checked(
         return values, combine([read(part) for part in storage.parts(values.size, CHUNK)])
 
 
+def first_descent(indptr: np.ndarray, num_edges: int) -> int:
+    def some(first: int, last: int) -> int:
+        found = int(_first_descent(indptr[first:last], indptr[first - 1] if first else 0, num_edges))
+        return found + first if found >= 0 else -1
+
+    return next((found for found in in_parallel(some, ranges(indptr.size)) if found >= 0), -1)
+
+
 @njit(cache=True, nogil=True)
-def first_descent(indptr, num_edges):  # type: ignore[no-untyped-def]
-    before = np.int64(0)
+def _first_descent(indptr, before, num_edges):  # type: ignore[no-untyped-def]
     for i in range(indptr.size):
         if indptr[i] < before or indptr[i] > num_edges:
             return i

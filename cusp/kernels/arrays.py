@@ -56,14 +56,16 @@ def joined(parts: list[Any]) -> Any:
 
 
 def compress(mask: Any, values: Any) -> Any:
-    """``values[mask]``, or the same array if that is all of it."""
+    """``values[mask]``, and those behind the end of the mask; the same array if that is all of it."""
     if device_of(values) == "gpu":
-        return values[mask]
-    pieces = _pieces(values)
+        kept, rest = values[: mask.size][mask], values[mask.size :]
+        return xp_of("gpu").concatenate([kept, rest]) if rest.size else kept
+    pieces = _pieces(mask)
     ends = np.cumsum(in_parallel(lambda first, last: np.count_nonzero(mask[first:last]), pieces))
-    if ends[-1] == values.size:
+    if ends[-1] == mask.size:
         return values
-    kept = np.empty(ends[-1], values.dtype)
+    kept = np.empty(ends[-1] + values.size - mask.size, values.dtype)
+    kept[ends[-1] :] = values[mask.size :]
 
     def some(begin: int, end: int, first: int, last: int) -> None:
         kept[begin:end] = values[first:last][mask[first:last]]

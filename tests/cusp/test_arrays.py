@@ -32,6 +32,10 @@ def test_passes(size):
     arrays.put(some, there, into)
     np.testing.assert_array_equal(to_host(into)[places], sizes)
     np.testing.assert_array_equal(to_host(arrays.compress(some > 4, there)), places[sizes > 4])
+    if size:
+        np.testing.assert_array_equal(
+            to_host(arrays.compress((some > 4)[:-1], there)), places[np.r_[sizes[:-1] > 4, True]]
+        )
     np.testing.assert_array_equal(to_host(arrays.compress(some >= 0, there)), places)
     doubled = arrays.mapped(lambda a, b: a + b, there, some, dtype=np.int64)
     np.testing.assert_array_equal(to_host(doubled), places + sizes)
@@ -54,3 +58,19 @@ def test_transpose(nodes):
         np.testing.assert_array_equal(moved[span], targets[order][span])
         assert (found == -1).sum() == targets.size - (starts[last] - starts[first])
         np.testing.assert_array_equal(place[first:last], starts[first + 1 : last + 1])
+
+
+def test_sums_and_parts():
+    rng = np.random.default_rng(3)
+    parts_of = [move(rng.integers(0, 99, size), parts.WANTED) for size in (0, 70_001, 5)]
+    whole = arrays.joined(parts_of)
+    np.testing.assert_array_equal(to_host(whole), np.concatenate([to_host(part) for part in parts_of]))
+    places = rng.permutation(100_000)[: whole.size].astype(np.int32)
+    into = arrays.numbers(0, 100_000, np.float64, parts.WANTED)
+    arrays.add(whole, move(places, parts.WANTED), into)
+    expected = np.arange(100_000.0)
+    expected[places] += to_host(whole)
+    np.testing.assert_array_equal(to_host(into), expected)
+    np.testing.assert_array_equal(
+        to_host(arrays.sizes_of(into[:9], move(np.array([7, 0]), parts.WANTED))), np.diff(expected)[[7, 0]]
+    )
