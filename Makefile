@@ -7,7 +7,7 @@ STAMP := $(VENV)/installed-from-pyproject
 DEV := $(VENV)/installed-for-tests
 RUN := $(BIN)/mpirun -n 4 $(BIN)/python -m apps.bfs
 
-BY_CPU := $(foreach what,partition_gpu build_gpu peers limits gpu translate_rules card ladder bursts trace priority own_algorithm total,tests/*/test_$(what).py)
+BY_CPU := $(foreach what,partition_gpu build_gpu peers limits gpu translate_rules card ladder bursts trace priority own_algorithm arrays,tests/*/test_$(what).py)
 GPU_PYTHON ?= $(BIN)/python
 
 .PHONY: run test check gpu-check bench clean

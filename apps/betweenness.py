@@ -22,7 +22,7 @@ from cusp.apps.shared.dependencies import Alone, Sweeps, TightSweeps, sweeps_alo
 from cusp.apps.shared.lengths import Lengths, measure
 from cusp.apps.verify.betweenness import verify_betweenness
 from cusp.errors import GraphFileError, OptionError, together
-from cusp.kernels.total import total
+from cusp.kernels.arrays import total
 from cusp.program import report
 from cusp.program.cli import one_node, positive
 from cusp.program.warm_up import FAR_NODE

@@ -23,8 +23,7 @@ from cusp.apps.shared.splitmix64 import key_of, splitmix64
 from cusp.apps.shared.undirected import as_undirected
 from cusp.apps.verify.communities import verify_communities
 from cusp.errors import GraphFileError, together
-from cusp.kernels.arrays import filled_rows, mapped
-from cusp.kernels.total import total
+from cusp.kernels.arrays import filled_rows, mapped, total
 from cusp.runtime.devices import backend, xp_of
 
 TURNS = 4  # per sweep: in each, some of the nodes look for a better community while the others stay

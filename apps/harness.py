@@ -15,7 +15,7 @@ from cusp.apps.run.sources import draw_sources
 from cusp.errors import check_same, shortened, together
 from cusp.estimates.quality import Quality, measure_quality
 from cusp.input.graph_file import read_header
-from cusp.kernels.total import total
+from cusp.kernels.arrays import total
 from cusp.launch import parse_together
 from cusp.names.names import SortedNames
 from cusp.output.tables import HDF5, TABLES, check_suffix

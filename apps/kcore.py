@@ -17,7 +17,7 @@ from cusp.apps.operators.structure.interfaces import Cores, Kcore
 from cusp.apps.operators.ways import Algorithm, Form
 from cusp.apps.shared.undirected import as_undirected
 from cusp.apps.verify.cores import verify_cores
-from cusp.kernels.total import total
+from cusp.kernels.arrays import total
 from cusp.program.cli import positive
 from cusp.runtime.devices import backend
 from gluon.mail.post import Channel, until_quiet

@@ -19,7 +19,7 @@ from cusp.apps.run.cli import add_checkpoint_options
 from cusp.apps.shared.walk import Walk, make_walk
 from cusp.apps.verify.pagerank import verify_pagerank
 from cusp.errors import GraphFileError, OptionError, together
-from cusp.kernels.total import total, total_of_floats
+from cusp.kernels.arrays import total, total_of_floats
 from cusp.program.cli import between, positive, weighted_node
 from cusp.runtime.devices import backend
 from gluon.mail.post import Channel, until_quiet

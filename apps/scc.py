@@ -18,7 +18,7 @@ from cusp.apps.cc import prepare as prepare_cc
 from cusp.apps.shared.components import largest_component
 from cusp.apps.shared.splitmix64 import splitmix64
 from cusp.apps.verify.components import verify_strong_components
-from cusp.kernels.total import total
+from cusp.kernels.arrays import total
 from cusp.runtime.devices import move, to_host, xp_of
 
 FAR = 2**63 - 1  # color of nodes that are done

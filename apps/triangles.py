@@ -18,8 +18,7 @@ from cusp.apps.operators.structure.interfaces import Triangles
 from cusp.apps.shared.oriented import Shares, orient, return_to_masters, rows_of_others
 from cusp.apps.shared.undirected import as_undirected
 from cusp.apps.verify.triangles import verify_triangles
-from cusp.kernels.arrays import mapped
-from cusp.kernels.total import total
+from cusp.kernels.arrays import mapped, total
 from cusp.runtime.devices import backend, xp_of
 
 

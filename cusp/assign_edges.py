@@ -6,7 +6,7 @@ import numpy as np
 
 from cusp.assign_masters import Masters
 from cusp.errors import together
-from cusp.kernels.total import total
+from cusp.kernels.arrays import total
 from cusp.policies.state import block_starts, combine_state, copy_state, start_state
 from cusp.prepare_rules import PreparedRules, call_once
 from cusp.runtime.devices import to_host

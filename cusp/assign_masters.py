@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from cusp.errors import together
-from cusp.kernels.arrays import numbers, sizes_of
+from cusp.kernels.arrays import numbers, sizes_of, total
 from cusp.kernels.interfaces import Build
-from cusp.kernels.total import total
 from cusp.neighbors import Neighbors, exchange_block, fetch_from_readers
 from cusp.policies.prop import MastersView
 from cusp.policies.state import block_starts, combine_state, copy_state, start_state

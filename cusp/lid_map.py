@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cusp.errors import PolicyError, together
+from cusp.kernels.arrays import total
 from cusp.kernels.interfaces import Build
-from cusp.kernels.total import total
 from cusp.runtime.devices import Array, backend, device_of, move
 from cusp.runtime.exchange import pieces
 from cusp.runtime.mpi import MPI

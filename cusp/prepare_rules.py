@@ -9,7 +9,7 @@ import numpy as np
 
 from cusp.errors import OptionError, PolicyError, check_same, together
 from cusp.input.edge_slice import EdgeSlice
-from cusp.kernels.total import total
+from cusp.kernels.arrays import total
 from cusp.names.node_map import read_node_map
 from cusp.neighbors import Neighbors, both_directions, exchange_neighbors, find_neighbors, in_degrees_of
 from cusp.policies.compile_rules import CompiledPolicy, is_ours

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from cusp.errors import Intracomm, OptionError, together
+from cusp.kernels.arrays import total
 from cusp.kernels.interfaces import Build
-from cusp.kernels.total import total
 from cusp.lid_map import check_masters
 from cusp.partition import Partition
 from cusp.runtime.devices import Array, backend, is_mixed

@@ -10,8 +10,8 @@ import numpy as np
 
 from cusp.apps.graph500.interfaces import EdgeList
 from cusp.apps.verify.check import VerificationError
+from cusp.kernels.arrays import total
 from cusp.kernels.interfaces import Build
-from cusp.kernels.total import total
 from cusp.partition import Partition
 from cusp.runtime.devices import backend, move, to_host
 from cusp.runtime.mpi import MPI

@@ -8,8 +8,8 @@ import numpy as np
 
 from cusp.apps.operators.interfaces import kept_with
 from cusp.errors import OptionError
+from cusp.kernels.arrays import total
 from cusp.kernels.cuda import Struct, many_threads, struct
-from cusp.kernels.total import total
 from cusp.partition import Partition
 from cusp.runtime.storage import memory_of
 

@@ -152,7 +152,8 @@ def _sort_by_digits(targets, sums, keys, values, highest, places):  # type: igno
     mask, shift = (one << each) - one, np.uint32(0)
     old, new, old_sums, new_sums = targets, keys[: targets.size], sums, values[: sums.size]
     for _ in range(digits):
-        places[: np.int64(mask) + 1] = 0
+        for digit in range(np.int64(mask) + 1):
+            places[digit] = 0
         for target in old:
             places[(target >> shift) & mask] += np.uint64(1)
         before = np.uint64(0)
@@ -170,8 +171,10 @@ def _sort_by_digits(targets, sums, keys, values, highest, places):  # type: igno
         old, new, old_sums, new_sums = new, old, new_sums, old_sums
         shift += each
     if digits & one:
-        targets[:] = keys[: targets.size]
-        sums[:] = values[: sums.size]
+        for entry in range(targets.size):
+            targets[entry] = keys[entry]
+            if sums.size:
+                sums[entry] = values[entry]
 
 
 @njit(cache=True, nogil=True)

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import cupy as cp
 import numpy as np
 
+from cusp.kernels.arrays import total
 from cusp.kernels.cuda import bincount, load, threads_for_edges
-from cusp.kernels.total import total
 
 if TYPE_CHECKING:
     from cusp.apps.shared.undirected import RowPieces

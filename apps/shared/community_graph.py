@@ -12,9 +12,8 @@ import numpy as np
 from cusp import MIN, Label, Partition, Sync
 from cusp.apps.operators.structure.interfaces import Communities
 from cusp.apps.shared.undirected import join_rows, nodes_of
-from cusp.kernels.arrays import add, mapped, numbers, offsets_of, sizes_of, take
+from cusp.kernels.arrays import add, mapped, numbers, offsets_of, sizes_of, take, total
 from cusp.kernels.interfaces import Build
-from cusp.kernels.total import total
 from cusp.lid_map import map_lids
 from cusp.runtime.devices import backend, to_host, xp_of
 from cusp.runtime.exchange import pieces

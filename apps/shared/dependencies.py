@@ -15,7 +15,7 @@ from cusp.apps.shared.lengths import Lengths
 from cusp.apps.shared.whole_graph import copy_of, sum_of_copies, whole_graph, works_in_copies
 from cusp.apps.sssp import sssp
 from cusp.errors import GraphFileError, together
-from cusp.kernels.total import total
+from cusp.kernels.arrays import total
 from cusp.runtime.devices import backend, to_host, xp_of
 from gluon.reduction import ASSIGN
 

@@ -11,7 +11,7 @@ from cusp.apps.operators.interfaces import choose_delta
 from cusp.apps.operators.traversal.interfaces import Settled, Sssp
 from cusp.apps.operators.ways import way_of
 from cusp.errors import GraphFileError, OptionError, together
-from cusp.kernels.total import extremes, total
+from cusp.kernels.arrays import extremes, total
 from cusp.runtime.devices import backend, to_host
 
 MARK_TOO_FAR = EdgeOperator("1", into="dst.mark", where="src.distance < far <= src.distance + weight")

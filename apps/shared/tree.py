@@ -7,7 +7,7 @@ import numpy as np
 from cusp import MIN, Label, Partition, Sync, everywhere
 from cusp.apps.operators.traversal.interfaces import Sssp
 from cusp.errors import GraphFileError, together
-from cusp.kernels.total import total
+from cusp.kernels.arrays import total
 from cusp.runtime.devices import backend, to_host, xp_of
 from cusp.runtime.mpi import MPI
 

@@ -9,8 +9,7 @@ from cusp.apps.operators.interfaces import InEdges, Undirected, in_edges_of
 from cusp.apps.operators.sums.interfaces import Rows
 from cusp.apps.shared.lengths import refuse_unfit
 from cusp.errors import OptionError, together
-from cusp.kernels.arrays import compress, filled_rows, numbers
-from cusp.kernels.total import total
+from cusp.kernels.arrays import compress, filled_rows, numbers, total
 from cusp.runtime.devices import backend, move, to_host, xp_of
 
 LARGEST = EdgeOperator("weight", into="src.largest")

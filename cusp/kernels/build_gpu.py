@@ -11,9 +11,9 @@ import cupy as cp
 import numpy as np
 from numpy.typing import DTypeLike
 
+from cusp.kernels.arrays import total
 from cusp.kernels.cuda import Kernels, bincount, c_type, load, threads_for_edges, threads_for_rows
 from cusp.kernels.exchange_gpu import all_to_all, post, wait_all
-from cusp.kernels.total import total
 from cusp.runtime.devices import Array
 
 __all__ = [

@@ -17,9 +17,9 @@ from cusp.apps.operators.expressions.interfaces import Ordered
 from cusp.apps.operators.expressions.relax_gpu import highest, kernels_of, key_below, key_of, width_in
 from cusp.apps.operators.frontier_gpu import Queue, blocks_for, queue_for, threads_for
 from cusp.apps.operators.interfaces import bucket_end, width_of_steps
+from cusp.kernels.arrays import total
 from cusp.kernels.cuda import Struct, struct, sums_of
 from cusp.kernels.exchange_gpu import all_to_all
-from cusp.kernels.total import total
 from cusp.partition import Partition
 from gluon.device_gpu import no_bits, read
 from gluon.peers.link_gpu import Link

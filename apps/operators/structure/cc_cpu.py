@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from cusp.apps.operators.structure.interfaces import Unite
-from cusp.kernels.arrays import compress, mapped
+from cusp.kernels.arrays import compress, mapped, total
 from cusp.kernels.atomics import atomic_add, atomic_min, atomic_or
-from cusp.kernels.total import total
 from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import in_parallel, num_threads, ranges, row_ranges, whole_words

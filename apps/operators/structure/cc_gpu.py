@@ -8,8 +8,8 @@ import numpy as np
 
 from cusp.apps.operators.frontier_gpu import queue_of, threads_for
 from cusp.apps.operators.structure.interfaces import Unite
+from cusp.kernels.arrays import total
 from cusp.kernels.cuda import c_type, load, many_threads, pinned, struct, sums_of
-from cusp.kernels.total import total
 from cusp.partition import Partition
 from gluon.peers.link_gpu import Link
 from gluon.sync import Sync

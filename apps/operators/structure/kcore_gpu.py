@@ -7,8 +7,8 @@ import cupy as cp
 import numpy as np
 
 from cusp.apps.operators.frontier_gpu import Queue, queue_for
+from cusp.kernels.arrays import total
 from cusp.kernels.cuda import Struct, load, struct
-from cusp.kernels.total import total
 from cusp.partition import Partition, transpose
 from cusp.runtime import progress
 from cusp.runtime.devices import to_host

@@ -6,8 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from cusp.kernels.arrays import compress, mapped, offsets_of, sizes_of
-from cusp.kernels.total import total
+from cusp.kernels.arrays import compress, mapped, offsets_of, sizes_of, total
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import Range, in_parallel, row_spans
 

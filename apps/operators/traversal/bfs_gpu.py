@@ -8,8 +8,8 @@ import cupy as cp
 import numpy as np
 
 from cusp.apps.operators.frontier_gpu import FRONTIER, blocks_for, make_queue, queue_of, require_countable, threads_for
+from cusp.kernels.arrays import total
 from cusp.kernels.cuda import Struct, c_type, load, many_threads, struct, sums_of
-from cusp.kernels.total import total
 from cusp.partition import Partition
 from gluon.label import Label
 from gluon.peers.link_gpu import Link

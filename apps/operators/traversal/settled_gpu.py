@@ -10,8 +10,8 @@ import cupy as cp
 import numpy as np
 
 from cusp.apps.operators.frontier_gpu import make_queue
+from cusp.kernels.arrays import total
 from cusp.kernels.cuda import c_type, load, many_threads, struct, sums_of
-from cusp.kernels.total import total
 from cusp.partition import Partition
 from cusp.runtime import timeline
 from cusp.runtime.devices import finisher

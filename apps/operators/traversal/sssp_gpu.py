@@ -10,9 +10,9 @@ from cusp.apps.operators.frontier_gpu import DENSE, threads_for
 from cusp.apps.operators.traversal.bfs_gpu import bfs_drain, plan_call
 from cusp.apps.operators.traversal.interfaces import ALPHA, BETA
 from cusp.apps.operators.traversal.settled_gpu import SORTED, SettledPaths, SettledSteps
+from cusp.kernels.arrays import total
 from cusp.kernels.build_gpu import row_chunks
 from cusp.kernels.cuda import c_type, load, many_threads
-from cusp.kernels.total import total
 from cusp.partition import Partition
 from gluon.device_gpu import read
 from gluon.sync import Sync
