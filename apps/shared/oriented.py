@@ -65,7 +65,7 @@ class Shares:
 def orient(graph: Partition, sync: Sync) -> Shares:
     """The oriented graph, shared out. Collective.
 
-    On one rank, local ids are as good as places if they make rows hardly longer, as those by degree do. Then the lower
+    On one rank, local ids are as good as places if they make rows hardly longer than degrees do. Then the lower
     neighbours of a node are the beginning of its row, and its in-edges the rest.
     """
     if sync.comm.size == 1:

@@ -73,7 +73,7 @@ def as_undirected(part: Partition, comm: MPI.Intracomm, weights: bool = True) ->
 def join_rows(part: Partition, tables: list[tuple[Any, Any, Any]], comm: MPI.Intracomm) -> Partition:
     """What :func:`as_undirected` makes of the CSRs in ``tables``: offsets, targets and weights or None. Collective.
 
-    Taken together, the tables of all ranks must have every edge in both directions.
+    Taken together, the tables of all ranks must have every edge in both directions. The list is emptied.
     """
     weighted = tables[0][2] is not None
     if comm.size == 1:  # every node has its master here, and keeps its local id
