@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from cusp.apps.operators.interfaces import Undirected
-from cusp.kernels.arrays import sizes_of
+from cusp.kernels.arrays import offsets_of, sizes_of
 from cusp.kernels.interfaces import Build
 from cusp.lid_map import LidMap, map_lids, order_of_masters
 from cusp.partition import Partition, transpose
@@ -152,9 +152,7 @@ def _exchange_rows(
     came.append([None] * comm.size if weights is None else build.all_to_all(comm, values))
     arrived = []
     for owners, counts, entries, distinct, values_of in zip(*came):
-        begins = xp.zeros(counts.size + 1, np.int64)
-        xp.cumsum(counts, out=begins[1:])
-        arrived.append(RowPieces(part.lid_map.lids(owners), begins, entries, distinct, values_of))
+        arrived.append(RowPieces(part.lid_map.lids(owners), offsets_of(counts), entries, distinct, values_of))
     return arrived
 
 

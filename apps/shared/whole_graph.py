@@ -5,6 +5,7 @@ import numpy as np
 from cusp.apps.operators.sums.interfaces import Betweenness
 from cusp.apps.operators.ways import way_of
 from cusp.input.edge_slice import EdgeSlice
+from cusp.kernels.arrays import offsets_of
 from cusp.partition import Partition
 from cusp.partitioner import partition_slice
 from cusp.policies import load_policy
@@ -28,9 +29,7 @@ def whole_graph(part: Partition, comm: MPI.Intracomm) -> tuple[np.ndarray, np.nd
     edges = (np.repeat(gids, np.diff(to_host(part.offsets))), gids[lids])
     sources, targets = (np.concatenate(all_to_all(comm, [ends] * comm.size)) for ends in edges)
     order = np.argsort(sources, kind="stable")
-    offsets = np.zeros(part.num_nodes + 1, np.int64)
-    np.cumsum(np.bincount(sources, minlength=part.num_nodes), out=offsets[1:])
-    return offsets, targets[order]
+    return offsets_of(np.bincount(sources, minlength=part.num_nodes)), targets[order]
 
 
 def copy_of(part: Partition, comm: MPI.Intracomm) -> tuple[Partition, Sync]:

@@ -13,7 +13,10 @@ from cusp.runtime.threads import BLOCK, Range, cut, in_parallel, ranges, spans_o
 
 def mapped(function: Callable[..., Any], *arrays: Any, dtype: Any = None) -> Any:
     """``function`` of arrays of the same size, entry by entry, of this type or that of the first."""
-    values = xp_of(device_of(arrays[0])).empty(arrays[0].size, dtype or arrays[0].dtype)
+    dtype = dtype or arrays[0].dtype
+    if device_of(arrays[0]) == "gpu":
+        return function(*arrays).astype(dtype, copy=False)
+    values = np.empty(arrays[0].size, dtype)
 
     def some(first: int, last: int) -> None:
         values[first:last] = function(*(array[first:last] for array in arrays))
@@ -102,10 +105,12 @@ def offsets_of(sizes: Any, dtype: Any = np.int64) -> Any:
 
 def numbers(first: int, last: int, dtype: Any, device: str) -> Any:
     """The whole numbers from ``first`` to ``last - 1``."""
-    values = xp_of(device).empty(last - first, dtype)
+    if device == "gpu":
+        return xp_of(device).arange(first, last, dtype=dtype)
+    values = np.empty(last - first, dtype)
 
     def some(begin: int, end: int) -> None:
-        values[begin:end] = xp_of(device).arange(first + begin, first + end, dtype=dtype)
+        values[begin:end] = np.arange(first + begin, first + end, dtype=dtype)
 
     _share(some, values)
     return values

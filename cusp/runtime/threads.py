@@ -6,6 +6,7 @@ the number of threads changes no bit of any result.
 
 import functools
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -34,6 +35,15 @@ class _Chosen:
     """What the user has asked for, for this process."""
 
     threads: int | None = None
+
+
+class _Here(threading.local):
+    """Whether this thread is in a piece."""
+
+    busy = False
+
+
+_here = _Here()
 
 
 def use_threads(number: int | None) -> int:
@@ -140,25 +150,28 @@ def in_parallel(function: Callable[..., Result], pieces: Sequence[tuple[Any, ...
     """``function(*piece)`` of every piece, in their order. The calling thread works, too.
 
     A thread takes the next piece as soon as it has finished one. When the pieces have run out, a thread that has not
-    woken up yet is no longer waited for: so short work takes hardly longer than alone. After an exception, in a piece
-    or from outside, no further piece begins, and those that run are waited for. Of several exceptions, that of the
-    first piece is raised: the one that a single thread would have met, as all pieces before it had begun.
+    woken up yet is no longer waited for: so short work takes hardly longer than alone. A call in a piece is done by its
+    thread alone, as the others have pieces of their own. After an exception, in a piece or from outside, no further
+    piece begins, and those that run are waited for. Of several exceptions, that of the first piece is raised: the one
+    that a single thread would have met, as all pieces before it had begun.
     """
     threads = num_threads()
     helpers = min(threads, len(pieces)) - 1
-    if helpers <= 0:
+    if helpers <= 0 or _here.busy:
         return [function(*piece) for piece in pieces]
     results: list[Any] = [None] * len(pieces)
     errors: dict[int, Exception] = {}
     turns = iter(range(len(pieces)))
 
     def work() -> None:
+        _here.busy = True
         try:
             for turn in turns:
                 results[turn] = function(*pieces[turn])
         except Exception as error:
             errors[turn] = error
         finally:
+            _here.busy = False
             deque(turns, maxlen=0)
 
     others = [_pool(threads - 1).submit(work) for _ in range(helpers)]

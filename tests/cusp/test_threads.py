@@ -169,3 +169,16 @@ def test_a_rehearsal_calls_what_helpers_do():
             with threads.start_threads(lambda helper: (time.sleep(0.001), came.append(helper)), [(number,), (number,)]):
                 pass
     assert sorted(came) == sorted([*range(20), *range(20)])
+
+
+def test_a_call_in_a_piece_is_done_alone():
+    """All by the thread that the piece is on, in order; the next call from outside is shared again."""
+
+    def inside(number: int) -> list[tuple[int, int]]:
+        return threads.in_parallel(lambda part: (threading.get_ident(), number + part), [(part,) for part in range(9)])
+
+    for found in threads.in_parallel(inside, [(number,) for number in range(8)]):
+        assert len({thread for thread, _ in found}) == 1
+        assert [value - found[0][1] for _, value in found] == [*range(9)]
+    together = threading.Barrier(3, timeout=20)
+    threads.in_parallel(lambda number: together.wait(), [(number,) for number in range(3)])

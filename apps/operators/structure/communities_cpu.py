@@ -18,7 +18,7 @@ def best_communities(
     spare: list[np.ndarray] = []  # of threads that have finished a piece
 
     def choose(first: int, last: int) -> None:
-        to = take_spare(spare, totals.size, -1, np.float64)
+        to = _take_spare(spare, totals.size, -1, np.float64)
         given = offsets, targets, weights, numbers, strengths, totals, priorities, float(scale)
         _best(rows[first:last], *given, to, best[first:last])
         spare.append(to)
@@ -27,7 +27,7 @@ def best_communities(
     return best
 
 
-def take_spare(spare: list[np.ndarray], size: int, fill: float, dtype: Any) -> np.ndarray:
+def _take_spare(spare: list[np.ndarray], size: int, fill: float, dtype: Any) -> np.ndarray:
     """An array of a thread that has finished, or another."""
     try:
         return spare.pop()
@@ -54,7 +54,7 @@ def edges_between(
     inside, spare = np.zeros(communities, np.float64), list[np.ndarray]()
 
     def join(first: int, last: int) -> int:
-        place = take_spare(spare, communities, -1, np.int64)
+        place = _take_spare(spare, communities, -1, np.int64)
         rest = (offsets, targets, weights, numbers, inside, place, int(before[first]), *given)
         end = int(_join(first, begins[first : last + 1], members, *rest))
         spare.append(place)
