@@ -36,7 +36,7 @@ class Exchange(NamedTuple):
 # As fitted to runs on 16 cores (benchmarks/pays.jsonl). Of a search, few labels are sent: most mirrors change alone.
 DEMANDS = {
     "bfs": Demand(0.3, 4.0, 0.5, 8),
-    "sssp": Demand(2.5, 15.0, 8.0, 8),
+    "sssp": Demand(2.5, 15.0, 8.0, 4),
     "cc": Demand(0.3, 12.0, 8.0, 3),
     "pagerank": Demand(2.2, 10.0, 8.0, 1),
 }

@@ -65,6 +65,7 @@ def main(comm: MPI.Intracomm, argv: list[str]) -> int:
     parser.add_argument("--memory-limit", help="as of the apps, such as 6G")
     parser.add_argument("--sources", type=int, default=4, help="of each search (default: %(default)s)")
     parser.add_argument("--trials", type=int, default=3, help="of each run, whose median counts (default: %(default)s)")
+    parser.add_argument("--partitions", type=int, help="timed, after a first one (default: as many as trials)")
     parser.add_argument("--verify", action="store_true", help="check the first answer of each algorithm")
     parser.add_argument("--folder", default=tempfile.gettempdir(), help="for graphs that are made, which may be large")
     parser.add_argument("--rows", type=Path, default=ROWS / "algorithms.jsonl", help="rows are appended here")
@@ -109,11 +110,12 @@ def measure(path: str, policy: str, options: argparse.Namespace, comm: MPI.Intra
     how |= {"memory_limit": options.memory_limit, "weights": any(app.weighted for app in apps)}
     graph: Any = None
     times, phases = [], {}
-    for trial in range(options.trials + 1):
+    timed = options.trials if options.partitions is None else options.partitions
+    for trial in range(timed + 1):
         del graph  # before the next one is built
         graph = library.partition_graph(path, policy, comm=comm, **how)
         phases = {phase: comm.allreduce(seconds, MPI.MAX) for phase, seconds in graph.seconds.items()}
-        times += [sum(phases.values()) * 1e3] if trial else []  # the first compiles
+        times += [sum(phases.values()) * 1e3] if trial or not timed else []  # the first compiles
     base = {
         "graph": Path(path).stem, "policy": Path(policy).name, "ranks": comm.size,
         "threads": num_threads(), "hosts": len({*comm.allgather(os.uname().nodename)}),

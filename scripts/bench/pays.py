@@ -5,12 +5,14 @@ python -m scripts.bench pays --graphs kron17,cnr-2000 --rate 1gbit             #
 python -m scripts.bench pays --show                                            # the table, and docs/pictures/pays.svg
 
 Milliseconds of a run (PageRank: 20 iterations), see algorithms; beside them the policy that ``--policy auto`` takes,
-and its time over that of the best of its candidates: 1 where they cannot be told apart would be luck, so trials are
-many. Cluster on one machine share its cores, see scripts.hosts.
+and its time over that of the best of its candidates. Two equal partitions differ, too, by where their arrays lie: so all
+policies take turns, several times, each time with a partition of its own, and the median counts. Hosts on one machine
+share its cores, see scripts.hosts.
 """
 
 import argparse
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -36,7 +38,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--policies", default=known, help="with commas (default: %(default)s)")
     parser.add_argument("--apps", default=APPS, help="with commas (default: %(default)s)")
     parser.add_argument("--rate", help="give each rank a host of its own, with a link of this rate, such as 1gbit")
-    parser.add_argument("--trials", type=int, default=5, help="of each run (default: 5)")
+    parser.add_argument("--repeats", type=int, default=3, help="partitions with each policy (default: 3)")
+    parser.add_argument("--trials", type=int, default=5, help="of each run on each of them (default: 5)")
     parser.add_argument("--sources", type=int, default=3, help="of each search (default: 3)")
     add_file_options(parser, "pays", show=True)
 
@@ -66,11 +69,12 @@ def weighted(data: Path, name: str) -> Path:
 
 
 def measure(graph: Path, ranks: int, options: argparse.Namespace) -> list[dict[str, Any]]:
-    """Rows of all policies and algorithms on so many ranks."""
+    """Rows of all policies and algorithms on so many ranks: of each the medians, and all that they are of."""
     threads = max(1, len(os.sched_getaffinity(0)) // ranks)
     with tempfile.TemporaryDirectory() as target:
         rows = Path(target) / "rows.jsonl"
-        words = [str(graph), "--device", "cpu", "--policies", options.policies, "--apps", options.apps]
+        policies = ",".join([options.policies] * options.repeats)
+        words = [str(graph), "--device", "cpu", "--policies", policies, "--partitions", "0", "--apps", options.apps]
         words += ["--set", "iterations=20,tolerance=0", "--trials", str(options.trials), "--threads", str(threads)]
         words += ["--sources", str(options.sources), "--rows", str(rows)]
         if options.rate:
@@ -79,7 +83,11 @@ def measure(graph: Path, ranks: int, options: argparse.Namespace) -> list[dict[s
             subprocess.run([sys.executable, *hosts, *words], cwd=ROOT, check=True, timeout=LIMIT, env=env)
         else:
             call(ranks, "scripts.bench.algorithms", *words, limit=LIMIT)
-        return [row | {"link": options.rate} for row in read_rows(rows)]
+        repeats: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+        for row in read_rows(rows):
+            repeats[row["policy"], row["app"]].append(row | {"link": options.rate})
+    taken = ((same[0], [row["ms"] for row in same]) for same in repeats.values())
+    return [row | {"ms": statistics.median(times), "all_ms": times} for row, times in taken]
 
 
 def predicted(rows: list[dict[str, Any]], graph: Path, options: argparse.Namespace) -> Iterable[dict[str, Any]]:
