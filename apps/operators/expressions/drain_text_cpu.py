@@ -161,25 +161,29 @@ def lists_of_thread():
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def drain_together(team, pending, delta, few, rows, offsets, columns, values{parameters}):
-    """Go on, with helpers, until nothing is pending; the leader alone where there are fewer edges, or nodes."""
+def drain_together(team, pending, delta, at_once, ahead, few, rows, offsets, columns, values{marks}{parameters}):
+    """Go on, with helpers, to the same ends as :func:`drain`; the leader alone where there are few edges, or nodes."""
     mine, places, limits, enough = lists_of_thread(), pending.places, pending.limits, WORK * (team[HELPERS] + 1)
     limit, buckets, relaxed, piled = later_by(limits[LIMIT], delta), 1, places[EDGES], places[PILED]
+    kept = piled + places[TAIL] - places[HEAD]
     while places[HEAD] != places[TAIL] or places[PILED] > 0:
         waiting = places[TAIL] - places[HEAD]
         if waiting != 0:
             if not is_worth(team, edges_of_ring(pending, offsets, few << team[LATE]), few):
-                places[EDGES] += relax(pending, few << team[LATE], rows, offsets, columns, values{parameters})
+                places[EDGES] += relax(pending, few << team[LATE], rows, offsets, columns, values{marks}{parameters})
                 continue
             team[NEARER], team[FARTHER] = 0, places[PILED]
             waiting += pending.lists.shape[1] if waiting < 0 else 0
             call(team, RING, waiting, SHARE)
-            work(team, 0, mine, pending, rows, offsets, columns, values{parameters})
+            work(team, 0, mine, pending, rows, offsets, columns, values{marks}{parameters})
             dismiss(team)
             places[RING], places[SPARE] = places[SPARE], places[RING]
             places[HEAD], places[TAIL], places[PILED] = 0, team[NEARER], team[FARTHER]
             places[EDGES] += total(team, RELAXED)
             continue
+        if places[EDGES] >= (ahead if places[PILED] < kept else at_once):
+            break
+        kept = places[PILED]
         relaxed, piled = places[EDGES] - relaxed, places[PILED] - piled
         if relaxed > enough or (piled > 0 and places[PILED] * (columns.size // rows + 1) > enough):
             buckets = max(buckets // 2, 1)
@@ -198,7 +202,7 @@ def drain_together(team, pending, delta, few, rows, offsets, columns, values{par
                 call(team, PILE, places[PILED], SHARE)
             else:
                 call(team, AHEAD, places[PILED], places[PILED] // (PARTS * (team[HELPERS] + 1)) + 1)
-            work(team, 0, mine, pending, rows, offsets, columns, values{parameters})
+            work(team, 0, mine, pending, rows, offsets, columns, values{marks}{parameters})
             dismiss(team)
             if buckets > 1:
                 put_in_order(team, 0, team[FARTHER], pending.lists[places[SPARE]])
@@ -213,20 +217,21 @@ def drain_together(team, pending, delta, few, rows, offsets, columns, values{par
             limit = end_of(rest, delta)
         else:
             limit = later_by(limit, delta)
+    forget_relaxed(pending, values{parameters})
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def help_drain(team, number, pending, rows, offsets, columns, values{parameters}):
+def help_drain(team, number, pending, rows, offsets, columns, values{marks}{parameters}):
     """What a helper does."""
     mine = lists_of_thread()
     job = wait_for_job(team, number, 0)
     while job >= 0:
-        work(team, number, mine, pending, rows, offsets, columns, values{parameters})
+        work(team, number, mine, pending, rows, offsets, columns, values{marks}{parameters})
         job = leave(team, number, job)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def work(team, number, mine, pending, rows, offsets, columns, values{parameters}):
+def work(team, number, mine, pending, rows, offsets, columns, values{marks}{parameters}):
     """Relax shares of the ring, or what is up to the limit in shares of the pile, and then what was found on the way.
 
     A bit of a source is cleared before its value is read: who changes it after that sets the bit again. What a thread
@@ -300,6 +305,7 @@ def work(team, number, mine, pending, rows, offsets, columns, values{parameters}
             if place == last:
                 break
             continue
+        {taken}
         begin, end = offsets[row], offsets[row + one]
         edges += np.int64(end - begin)
 {relax_some}
@@ -410,16 +416,22 @@ def drain(pending, limit, delta, most, at_once, ahead, crowd, rows, offsets, col
         wider = shrinks and places[EDGES] - before < places[PILED] and at_once < ahead and width < (LAST - limit) / 4
         width = Key(width + width) if wider else delta
         limit = Key(limit + width) if LAST - limit > width else LAST
-    kept, limit, pile = 0, pending.limits[LIMIT], pending.lists[places[PILE]]
-    for place in range(places[PILED]):
+    forget_relaxed(pending, values{parameters})
+    return False
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def forget_relaxed(pending, values{parameters}):
+    """What is on the pile and not above the limit was in the ring since, and was relaxed."""
+    kept, limit, pile = 0, pending.limits[LIMIT], pending.lists[pending.places[PILE]]
+    for place in range(pending.places[PILED]):
         node = pile[place]
         if key_of(node, values[node]{parameters}) > limit:
             pile[kept] = node
             kept += 1
         else:
             pending.later[node >> 6] &= ~(np.uint64(1) << np.uint64(node & 63))
-    places[PILED] = kept
-    return False
+    pending.places[PILED] = kept
 '''
 EDGES_OF_ROW = """\
 {row_loads}
@@ -435,7 +447,6 @@ if {changed}:
     values[col] = result
     {mark}
     if col >= rows:
-        {end}
         continue
     key = key_of(col, result{parameters})
     if key <= limit:
@@ -455,6 +466,7 @@ while {changed}:
         old = values[col]
         result = Value({joined})
         continue
+    {mark_with_others}
     if col < rows:
         key = key_of(col, result{parameters})
         if key > limit:
@@ -484,11 +496,12 @@ if {changed}:
     size += 1
     if size == found.size:
         return size"""
-MARKS = {  # the parameters of a loop, what it does with a row, with a proxy that changes, with one that has no edges
-    "alone": {"marks": "", "taken": "", "mark": "", "end": ""},
+MARKS = {  # the parameters of a loop, what it does with a row, with a proxy that changes, and where others change some
+    "alone": {"marks": "", "taken": "", "mark": "", "mark_with_others": ""},
     "marked": {"marks": ", updated, relaxed_at", "taken": "relaxed_at[row] = values[row]",
-               "mark": "set_bit(updated, col)", "end": "relaxed_at[col] = result"},
-    "peers": MARK,
+               "mark": "set_bit(updated, col)",
+               "mark_with_others": "if not get_bit(updated, col): atomic_or(updated, col >> 6, one << np.uint64(col & 63))"},
+    "peers": MARK | {"mark_with_others": ""},
 }  # fmt: skip
 
 

@@ -103,12 +103,13 @@ class Drain:
             if self._relaxed_at.size == 0:
                 self._relaxed_at = label.values.copy()
             marks = label.updated, self._relaxed_at
-        crowd = many() if most == ALL and way == "alone" and num_threads() > 1 else 0
+        wide = way == "alone" or not is_sparse(self._part)
+        crowd = many() if most == ALL and wide and num_threads() > 1 else 0
         limit = key.type(MAX.identity(key) if limit is None else limit)
         rest, loops = (*self._graph, *marks, *self._ordered.given), self._loops(way)
         if loops.drain(pending, limit, self._delta, most, at_once, ahead, crowd, *rest):
             with helped(loops.help_drain, pending, *rest) as team:
-                loops.drain_together(team, pending, self._delta, few(), *rest)
+                loops.drain_together(team, pending, self._delta, at_once, ahead, few(), *rest)
         self.edges += int(pending.places[EDGES])
         self.buckets += int(pending.places[BUCKETS])
 

@@ -49,7 +49,7 @@ class Unsent(NamedTuple):
     counts: np.ndarray
 
 
-MARK = {"marks": ", unsent, shared", "taken": "", "mark": "add(unsent, shared, col)", "end": ""}
+MARK = {"marks": ", unsent, shared", "taken": "", "mark": "add(unsent, shared, col)"}
 SEARCH = '''
 from cusp.apps.operators.expressions.peers.search_cpu import AT_A_TIME, LOOKS, OVER, WAITING, SLACK, WAITED, WORKED
 from cusp.apps.operators.expressions.peers.search_cpu import add, send
