@@ -59,7 +59,7 @@ def assign_edges(rules: PreparedRules, masters: Masters, comm: MPI.Intracomm) ->
             with together(comm):
                 rules.check_repeated(lambda edge: _question(rules, edge), said, owners[: said.size])
         if before is not None:
-            before = combine_state(state, before, policy.combine, comm, rules.neighbors)
+            combine_state(state, before, policy.combine, comm, rules.neighbors)
     return owners if comm.allreduce(travels) else None
 
 

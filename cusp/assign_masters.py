@@ -121,7 +121,7 @@ def _assign_in_rounds(rules: PreparedRules, neighbors: Neighbors, view: MastersV
             if order is None:
                 exchange_block(neighbors, view.own, view.table, blocks, block, comm)
             if state is not None:
-                before = combine_state(state, before, policy.combine, comm, neighbors)
+                combine_state(state, before, policy.combine, comm, neighbors)
         if order is not None:
             exchange_block(neighbors, view.own, view.table, blocks, 0, comm)
 
@@ -153,7 +153,10 @@ def _assign_rows(
     def node(row: int) -> str:
         return f"get_master of node {edges.first_node + (row if order is None else order[row]):,}"
 
-    again = rules.rows_to_repeat(rules.compiled.policy.master, begin, end) if begin == 0 else 0
+    if begin > 0:
+        ask(begin, end, state)
+        return
+    again = rules.rows_to_repeat(rules.compiled.policy.master, begin, end)
     rows = slice(0, again) if order is None else order[:again]
     before = own[rows].copy()
     ask(0, again, copy_state(state))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cusp.input.edge_slice import EdgeSlice
+from cusp.kernels.arrays import changed_rows
 from cusp.kernels.interfaces import Build
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.devices import Array, backend, device_of, to_host, xp_of
@@ -39,24 +40,34 @@ class Neighbors:
         """Number of neighbours."""
         return int(self.starts[-1])
 
-    def exchange_changes(self, values: np.ndarray, changed: np.ndarray, join: bool, comm: MPI.Intracomm) -> None:
+    def exchange_changes(self, values: np.ndarray, known: np.ndarray, join: bool, comm: MPI.Intracomm) -> None:
         """Tell the ranks that touch a node what its reader says of it, if that has changed; on the host. Collective.
 
         Parameters
         ----------
-        values : (places, n) any type
-            Changed in place.
-        changed : (places,) bool
+        values, known : (places, n) any type
+            Now, and at the end of the exchange before. Both are changed in place.
         join : bool
-            Before, the reader adds the bits that others have set.
+            Before, the reader adds the bits that others have set; else, others are not heard.
         """
-        of_rank = [self.rows + np.arange(*self.starts[rank : rank + 2]) for rank in range(comm.size)]
+        at = changed_rows(values, known)
+        own, foreign = np.split(at, [np.searchsorted(at, self.rows)])
+        changed, firsts = np.zeros(self.rows, np.bool_), self.rows + self.starts
+        changed[own] = True
         if join:
-            for at, told in zip(self.requested, _tell(values, changed, of_rank, comm), strict=True):
-                values[at[told[0]]] |= told[1]
-                changed[at[told[0]]] = True
-        for at, told in zip(of_rank, _tell(values, changed, self.requested, comm), strict=True):
-            values[at[told[0]]] = told[1]
+            which = np.split(foreign, np.searchsorted(foreign, firsts[1:-1]))
+            told = _tell(values, [(some, some - first) for some, first in zip(which, firsts)], comm)
+            for rows, (numbers, bits) in zip(self.requested, told, strict=True):
+                values[rows[numbers]] |= bits
+                changed[rows[numbers]] = True
+        else:
+            values[foreign] = known[foreign]
+        wanted = (np.flatnonzero(changed[rows]) for rows in self.requested)
+        told = _tell(values, [(rows[numbers], numbers) for rows, numbers in zip(self.requested, wanted)], comm)
+        for first, (numbers, said) in zip(firsts, told):
+            values[first + numbers] = known[first + numbers] = said
+        own = np.flatnonzero(changed)
+        known[own] = values[own]
 
 
 def find_neighbors(edges: EdgeSlice, comm: MPI.Intracomm, sources: np.ndarray | None = None) -> Neighbors:
@@ -116,13 +127,12 @@ def exchange_block(
 
 
 def _tell(
-    values: np.ndarray, changed: np.ndarray, places: list[np.ndarray], comm: MPI.Intracomm
+    values: np.ndarray, places: list[tuple[np.ndarray, np.ndarray]], comm: MPI.Intracomm
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Of the places that concern each rank, which have changed, counted among them, and their values. Collective."""
-    which = [np.flatnonzero(changed[at]) for at in places]
-    told = all_to_all(comm, [values[at[new]].reshape(-1) for at, new in zip(places, which, strict=True)])
-    width = values.shape[1]
-    return [(at, new.reshape(-1, width)) for at, new in zip(all_to_all(comm, which), told, strict=True)]
+    """Send each rank the values of some places, and their numbers among those that concern it. Collective."""
+    told = all_to_all(comm, [values[at].reshape(-1) for at, _ in places])
+    numbers = all_to_all(comm, [numbers for _, numbers in places])
+    return [(which, said.reshape(-1, values.shape[1])) for which, said in zip(numbers, told, strict=True)]
 
 
 def both_directions(edges: EdgeSlice, comm: MPI.Intracomm) -> tuple[np.ndarray, np.ndarray]:

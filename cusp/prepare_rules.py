@@ -190,19 +190,20 @@ def _look_ahead(rules: PreparedRules, neighbors: Neighbors, comm: MPI.Intracomm)
             for begin, end in pairwise(map(int, rows)):
                 with together(comm):
                     rules.run("visit_nodes", begin, end, state)
-                before = combine_state(state, before, policy.combine, comm, neighbors)
+                combine_state(state, before, policy.combine, comm, neighbors)
     call_once(replace(rules, state=state), policy.finish, before, comm)
     return state
 
 
 def call_once(rules: PreparedRules, function: Callable | None, before: Any, comm: MPI.Intracomm) -> Any:
-    """Let a policy change its state on all ranks between phases; a copy of what it is then. Collective."""
+    """Let a policy change its state on all ranks between phases; a copy of what is combined of it. Collective."""
     if function is None:
         return before
     policy, state = rules.compiled.policy, rules.state
     with together(comm), of_the_user(f"policy {policy.name}: {function.__name__} raised"):
         function(rules.prop, state, comm)
-    return combine_state(state, before, policy.combine, comm, rules.neighbors)
+    combine_state(state, before, policy.combine, comm, rules.neighbors)
+    return before
 
 
 def _facts_on_neighbors(edges: EdgeSlice, neighbors: Neighbors, uses: Uses, comm: MPI.Intracomm) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cusp.runtime.compiled_code import njit
 from cusp.runtime.devices import device_of, xp_of
 from cusp.runtime.threads import BLOCK, Range, cut, in_parallel, ranges, spans_of_blocks
 
@@ -153,6 +154,39 @@ def extremes(values: Any) -> tuple[Any, Any]:
         return values.min().item(), values.max().item()
     pairs = in_parallel(lambda first, last: (values[first:last].min(), values[first:last].max()), ranges(values.size))
     return np.min([low for low, _ in pairs]).item(), np.max([high for _, high in pairs]).item()
+
+
+def changed_rows(values: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """(n,) int64, ascending: the rows of two contiguous arrays of the same shape that differ in a bit; on the host."""
+    size = values.itemsize * values.shape[1]
+    word = np.dtype(np.uint64 if size % 8 == 0 else np.uint8)
+    words = [array.reshape(-1).view(word) for array in (values, known)]
+    width = size // word.itemsize
+
+    def some(first: int, last: int) -> np.ndarray:
+        found = np.empty(last - first, np.int64)  # memory that is not written takes none
+        return found[: _list_changed(*words, width, first, last, found)]
+
+    return np.concatenate(in_parallel(some, ranges(len(values))))
+
+
+@njit(cache=True, nogil=True)
+def _list_changed(values, known, width, first, last, found):  # type: ignore[no-untyped-def]
+    """Blocks without a change are passed quickly."""
+    size = 0
+    for begin in range(first, last, 64):
+        end, change = min(begin + 64, last), values.dtype.type(0)
+        for place in range(np.uint64(begin * width), np.uint64(end * width)):
+            change |= values[place] ^ known[place]
+        if change == 0:
+            continue
+        for row in range(begin, end):
+            for place in range(row * width, (row + 1) * width):
+                if values[place] != known[place]:
+                    found[size] = row
+                    size += 1
+                    break
+    return size
 
 
 def total_of_floats(values: Any) -> float:

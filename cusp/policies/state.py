@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cusp.errors import PolicyError, shortened, together
+from cusp.kernels.arrays import changed_rows
 from cusp.policies.policy import Policy, of_the_user
 from cusp.runtime.mpi import MPI
 
@@ -97,41 +98,37 @@ def copy_state(state: Any) -> Any:
 
 def combine_state(
     state: Any, before: Any, combine: Mapping[str, str], comm: MPI.Intracomm, neighbors: "Neighbors | None" = None
-) -> Any:
-    """Combine what every rank did to a state since ``before``, in place; returns a copy. Collective.
+) -> None:
+    """Combine what every rank did to a state since ``before``, in place, and in ``before``, too. Collective.
 
     ``add``: the sum of all changes is added to what was known; ``max`` and ``min``: the extreme of all
     ranks; ``split``: what all ranks have of it is dealt out evenly; ``local``: each rank keeps its own (scratch
     arrays, facts about its own neighbours). Of fields with entries for each of the nodes that a rank touches
     (``prop.place``): ``reader``: what the node's reader says; ``or``: the bits that any rank has set.
     """
-    for name, field, old in zip(state._fields, state, before):
+    for name, field, known in zip(state._fields, state, before) if comm.size > 1 else ():
         how = combine.get(name, "add")
         if how in OF_NODES and neighbors is not None:
             width = max(-(-field.size // max(neighbors.size + neighbors.rows, 1)), 1)
-            values, known = field.reshape(-1, width), old.reshape(-1, width)
-            if how == "reader":
-                values[neighbors.rows :] = known[neighbors.rows :]
-            neighbors.exchange_changes(values, (values != known).any(axis=1), how == "or", comm)
+            neighbors.exchange_changes(field.reshape(-1, width), known.reshape(-1, width), how == "or", comm)
         elif how == "add" and field.size > MANY:
-            _add_changes(field, old, comm)
-        elif how == "add":
-            field -= old
-            comm.Allreduce(MPI.IN_PLACE, field, MPI.SUM)
-            field += old
-        elif how == "split":
-            comm.Allreduce(MPI.IN_PLACE, field, MPI.SUM)
-            field[:] = field // comm.size + (comm.rank < field % comm.size)
-        elif how in ("max", "min"):
-            comm.Allreduce(MPI.IN_PLACE, field, MPI.MAX if how == "max" else MPI.MIN)
-    return copy_state(state)
+            _add_changes(field.reshape(-1), known.reshape(-1), comm)
+        elif how not in ("local", *OF_NODES):
+            if how == "add":
+                field -= known
+            comm.Allreduce(MPI.IN_PLACE, field, {"max": MPI.MAX, "min": MPI.MIN}.get(how, MPI.SUM))
+            if how == "add":
+                field += known
+            elif how == "split":
+                field[:] = field // comm.size + (comm.rank < field % comm.size)
+            known[:] = field
 
 
-def _add_changes(field: np.ndarray, old: np.ndarray, comm: MPI.Intracomm) -> None:
+def _add_changes(values: np.ndarray, known: np.ndarray, comm: MPI.Intracomm) -> None:
     """Add what all ranks changed, of which there is little, to what was known. Collective."""
-    flat, known = field.reshape(-1), old.reshape(-1)
-    at = np.flatnonzero(flat != known)
-    changes = comm.allgather((at, flat[at] - known[at]))
-    flat[at] = known[at]
+    at = changed_rows(values[:, None], known[:, None])
+    changes = comm.allgather((at, values[at] - known[at]))
     for places, more in changes:
-        flat[places] += more
+        known[places] += more
+    for places, _ in changes:
+        values[places] = known[places]
