@@ -114,3 +114,18 @@ def test_extremes(dtype, size):
     values = (np.random.default_rng(size).random(size) * 200 + 3).astype(dtype)
     values[size // 2] = 255
     assert arrays.extremes(move(values, parts.WANTED)) == (values.min().item(), 255)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.int64])
+@pytest.mark.parametrize("width", [1, 3])
+def test_changed_rows(dtype, width, monkeypatch):
+    """None, the first and last of a block, and what is not a number but was so before; by any number of threads."""
+    monkeypatch.setattr(threads._Chosen, "threads", 3)
+    known = np.random.default_rng(0).integers(0, 9, (100_003, width)).astype(dtype)
+    known[5] = np.nan if dtype is np.float32 else 5
+    values = known.copy()
+    assert arrays.changed_rows(values, known).size == arrays.changed_rows(values[:0], known[:0]).size == 0
+    expected = [0, 63, 64, 65, 50_000, 100_002]
+    for row in expected:
+        values[row, row % width] += 1
+    assert arrays.changed_rows(values, known).tolist() == expected

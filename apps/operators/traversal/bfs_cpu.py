@@ -18,6 +18,7 @@ from cusp.apps.operators.traversal.levels_cpu import (
     Found,
     Rows,
     help_search,
+    pull_nodes,
     search,
 )
 from cusp.kernels.atomics import atomic_min, atomic_or
@@ -25,22 +26,30 @@ from cusp.kernels.bits import first_bit, unsigned
 from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import few, full, in_parallel, many, ranges, row_ranges, whole_words
-from gluon.device_cpu import get_bit, no_bits, set_bit
+from gluon.device_cpu import no_bits
 from gluon.label import Label
 from gluon.sync import Sync
 
 DIRECTIONS = {"auto": AUTO, "push": PUSH, "pull": PULL}
 
 
+def frontier_size(updated: Any, degrees: Any) -> tuple[int, int]:
+    def count(begin: int, end: int) -> tuple[int, int]:
+        return _frontier_size(updated[begin >> 6 : (end + 63) >> 6], degrees[begin:end])  # type: ignore[no-any-return]
+
+    nodes, edges = zip(*in_parallel(count, whole_words(ranges(degrees.size))))
+    return sum(nodes), sum(edges)
+
+
 @njit(cache=True, nogil=True)
-def frontier_size(updated, degrees):  # type: ignore[no-untyped-def]
-    nodes = edges = 0
-    for word in range((degrees.size + 63) >> 6):
+def _frontier_size(updated, degrees):  # type: ignore[no-untyped-def]
+    nodes, edges, size = 0, 0, np.uint64(degrees.size)
+    for word in range(updated.size):
         bits = updated[word]
         while bits:
-            lid = word * 64 + first_bit(bits)
+            lid = np.uint64(word * 64 + first_bit(bits))
             bits &= bits - np.uint64(1)
-            if lid < degrees.size:
+            if lid < size:
                 nodes += 1
                 edges += degrees[lid]
     return nodes, edges
@@ -72,27 +81,10 @@ def _push_bits(frontier, offsets, gids, targets, gid_mask, level, values, update
 
 
 def bfs_pull(label: Label, frontier: Any, offsets: Any, sources: Any, gid_mask: Any, level: Any, plan: BfsPlan) -> None:
-    rest = (frontier, sources, label.part.gids, gid_mask, level, label.identity)
-
-    def pull(begin: int, end: int) -> None:
-        rows, words = slice(begin, end + 1), slice(begin >> 6, (end + 63) >> 6)
-        _pull_bits(offsets[rows], plan.first[begin:end], label.values[begin:end], label.updated[words], *rest)
-
-    in_parallel(pull, whole_words(ranges(plan.first.size)))
-
-
-@njit(cache=True, nogil=True)
-def _pull_bits(offsets, first, values, updated, frontier, sources, gids, gid_mask, level, unreached):  # type: ignore[no-untyped-def]
-    for target in range(first.size):
-        if values[target] == unreached and first[target] >= 0:
-            source = first[target]
-            edge, end = offsets[target] + 1, offsets[target + 1]
-            while not get_bit(frontier, source) and edge < end:
-                source = sources[edge]
-                edge += 1
-            if get_bit(frontier, source):
-                values[target] = level | (gids[source] & gid_mask)
-                set_bit(updated, target)
+    (own, targets), (in_offsets, in_sources) = unsigned(label.part.offsets, label.part.targets), unsigned(offsets, sources)
+    rows = Rows(own, targets, in_offsets, in_sources, plan.first, label.part.gids)
+    rest = (frontier, label.updated, int(level), int(gid_mask), int(label.identity), rows, label.values)
+    in_parallel(lambda begin, end: pull_nodes(begin, end, *rest), whole_words(ranges(plan.first.size)))
 
 
 def plan_bfs(part: Partition, in_edges: Any, sync: Sync, way: str) -> BfsPlan:

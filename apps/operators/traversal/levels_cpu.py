@@ -161,7 +161,8 @@ def search(team, found, choice, rows, values, queue, bits):  # type: ignore[no-u
             nodes = teams.total(team, NODES) if pull else tail - head
         elif pull:
             frontier, reached = bits[which], bits[1 - which]
-            nodes, edges = _pull(0, rows.first.size, frontier, reached, level, choice.shift, rows, values)
+            value = level << choice.shift, (1 << choice.shift) - 1, -1
+            nodes, edges = pull_nodes(0, rows.first.size, frontier, reached, *value, rows, values)
         else:
             head, tail, edges = _push(head, tail, level, choice.shift, rows, values, queue)
             nodes = tail - head
@@ -189,10 +190,11 @@ def _work(team, number, mine, choice, rows, values, queue, bits):  # type: ignor
         _run_ahead(team, number, rows, values, queue)
         return
     frontier, reached = bits[team[WHICH]], bits[1 - team[WHICH]]
+    value = team[LEVEL] << choice.shift, (1 << choice.shift) - 1, -1
     first, last = teams.take(team)
     while first < last:
         last = min(last * 64, rows.first.size)
-        nodes, edges = _pull(first * 64, last, frontier, reached, team[LEVEL], choice.shift, rows, values)
+        nodes, edges = pull_nodes(first * 64, last, frontier, reached, *value, rows, values)
         teams.count(team, number, NODES, nodes)
         teams.count(team, number, EDGES, edges)
         first, last = teams.take(team)
@@ -320,11 +322,15 @@ def _lower(sources, edges, level, rows, values):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _pull(begin, end, frontier, reached, level, shift, rows, values):  # type: ignore[no-untyped-def]
-    """Each unreached node of whole words takes the first in-neighbour of its row that is in the frontier."""
+def pull_nodes(begin, end, frontier, reached, level, gid_mask, far, rows, values):  # type: ignore[no-untyped-def]
+    """Each unreached node of whole words takes the first in-neighbour of its row that is in the frontier.
+
+    Its value becomes ``level | (gids[parent] & gid_mask)``; ``far`` is that of unreached ones. Returns how many were
+    reached, and their out-edges.
+    """
     offsets, in_offsets, in_sources, first = rows.offsets, rows.in_offsets, rows.in_sources, rows.first
     number, one, nodes, edges = values.dtype.type, np.uint64(1), 0, np.uint64(0)
-    unreached = number(-1)
+    unreached = number(far)
     reached[begin >> 6 : (end + 63) >> 6] = 0
     for target in range(np.uint64(begin), np.uint64(end)):
         if values[target] == unreached and first[target] >= 0:
@@ -334,7 +340,7 @@ def _pull(begin, end, frontier, reached, level, shift, rows, values):  # type: i
                 parent = in_sources[edge]
                 edge += one
             if get_bit(frontier, parent):
-                values[target] = number((level << shift) | rows.gids[parent] if shift else level)
+                values[target] = number(level | (rows.gids[parent] & gid_mask) if gid_mask else level)
                 set_bit(reached, target)
                 nodes += 1
                 edges += offsets[target + one] - offsets[target]
