@@ -27,7 +27,8 @@ import numpy as np
 
 from cusp.kernels.bits import first_bit, popcount
 from cusp.runtime.compiled_code import njit
-from gluon.device_cpu import no_bits
+from cusp.runtime.threads import Range, in_parallel, many, ranges, whole_words
+from gluon.device_cpu import count_bits, no_bits
 from gluon.reduction_cpu import compiled_with
 from gluon.transports.memory import block_words
 
@@ -48,33 +49,31 @@ class Route:
         self._kind = kind
         out, into = lists.ends(kind)
         self._ranks = len(out)
-        self._targets = [(rank, listed(lids)) for rank, lids in enumerate(out) if lids.size]
-        self._sources = [(rank, lids) for rank, lids in enumerate(into) if lids.size]
+        self._targets = [(rank, listed(lids), _pieces(lids)) for rank, lids in enumerate(out) if lids.size]
+        self._sources = [(rank, lids, _pieces(lids)) for rank, lids in enumerate(into) if lids.size]
 
     def pack(self, labels: "tuple[Label, ...]", with_values: bool, out: "Buffers") -> tuple[list[int], None]:
         words = [0] * self._ranks
-        for rank, where in self._targets:
+        for rank, where, pieces in self._targets:
             at, memory, halves = 0, out.pieces[rank], out.seen_as(HALF)[rank]
             for label in labels:
                 items = out.seen_as(label.values.dtype)[rank]
-                own = where.of(label.updated)
-                at = extract(
-                    *where, label.values, own, with_values, *label.reset(self._kind), memory, halves, items, at
-                )
+                what = label.values, where.of(label.updated), with_values, *label.reset(self._kind)
+                at = write_block(pieces, where, *what, memory, halves, items, at)
             words[rank] = at
         return words, None
 
     def unpack(
         self, labels: "tuple[Label, ...]", implied: float | None, into: "Buffers", arrived: Sequence[int]
     ) -> None:
-        for rank, lids in self._sources:  # in the order of ranks: the same in every run
+        for rank, lids, pieces in self._sources:  # in the order of ranks: the same in every run
             at, memory, halves = 0, into.pieces[rank], into.seen_as(HALF)[rank]
             for label in labels:
                 if at == arrived[rank]:
                     break
                 combine, value = combine_by(label.reduction_of(self._kind)), label.values.dtype.type(implied or 0)
-                items = into.seen_as(label.values.dtype)[rank]
-                at = combine(lids, label.values, label.updated, implied is None, value, memory, halves, items, at)
+                items, what = into.seen_as(label.values.dtype)[rank], (label.values, label.updated, implied is None)
+                at = read_block(combine, pieces, lids, *what, value, memory, halves, items, at)
 
 
 class Outgoing:
@@ -88,7 +87,8 @@ class Outgoing:
         self.marked |= _mark(self._where.of(bits), self._where.members, self._unsent)
 
     def write(self) -> np.ndarray | None:
-        end = extract(*self._where, self._label.values, self._unsent, True, *self._reset, *self._views, 0)
+        what = self._label.values, self._unsent, True, *self._reset
+        end = write_block([], self._where, *what, *self._views, 0)
         self._unsent.fill(0)
         self.marked = False
         return self._room[:end]
@@ -101,7 +101,7 @@ class Incoming:
         self._rest = True, label.values.dtype.type(0), room, room.view(HALF), room.view(label.values.dtype), 0
 
     def read(self, words: int, arrived: np.ndarray) -> None:
-        self._combine(self._lids, self._values, arrived, *self._rest)
+        read_block(self._combine, [], self._lids, self._values, arrived, *self._rest)
 
 
 @njit(cache=True, nogil=True)
@@ -168,27 +168,80 @@ def _rank_of(bit, members, before):  # type: ignore[no-untyped-def]
     return before[bit >> 6] + np.int64(popcount(members[bit >> 6] & below))
 
 
+def _pieces(lids: np.ndarray) -> list[Range]:
+    """Ranges of a list, whole words of a bit for each entry, that threads share; none if it is for one thread."""
+    return whole_words(ranges(lids.size)) if lids.size >= many() else []
+
+
+def write_block(pieces: list[Range], where: Listed, values: np.ndarray, own: np.ndarray, *rest: Any) -> int:
+    """Write one block of a message; see :func:`_extract`. Threads share the pieces of the list, if it has some."""
+    lids, (_, reset, *_) = where.lids, rest
+    if not pieces or mode_of(_count(where.members, own), lids.size) in (NONE, OFFSETS):
+        return _extract(*where, values, own, *rest, 0, lids.size, 0, True)  # type: ignore[no-any-return]
+    sizes = in_parallel(lambda begin, end: _count_listed(lids[begin:end], where.first, own), pieces[:-1])
+    parts = [(*piece, entry, False) for piece, entry in zip(pieces, np.cumsum([0, *sizes]).tolist())]
+    ends = in_parallel(lambda *part: _extract(*where, values, own, *rest, *part), parts)
+    if reset:
+        own &= ~where.members
+    return ends[0]
+
+
+def read_block(combine: Any, pieces: list[Range], lids: np.ndarray, *rest: Any) -> int:
+    """Apply one block of a message; see :func:`_combine`. Threads share the pieces of the list, if it has some."""
+    *_, words, _, _, start = rest
+    mode = int(words[start]) & 255
+    if not pieces or mode not in (ALL, BITSET):
+        return combine(lids, *rest, 0, lids.size, 0, True)  # type: ignore[no-any-return]
+
+    def size(begin: int, end: int) -> int:
+        at = start + 1 + (begin >> 6)
+        return end - begin if mode == ALL else count_bits(words[at : at + (end - begin) // 64], end - begin)
+
+    entries = np.cumsum([0, *in_parallel(size, pieces[:-1])]).tolist()
+    parts = [(*piece, entry, False) for piece, entry in zip(pieces, entries)]
+    return in_parallel(lambda *part: combine(lids, *rest, *part), parts)[0]  # type: ignore[no-any-return]
+
+
 @njit(cache=True, nogil=True)
-def extract(  # type: ignore[no-untyped-def]
-    lids, first, members, before, places, values, own, with_values, reset, identity, words, halves, items, start
-):
+def _count(members, own):  # type: ignore[no-untyped-def]
+    """How many members are updated."""
+    count = np.uint64(0)
+    for word in range(members.size):
+        count += popcount(own[word] & members[word])
+    return np.int64(count)
+
+
+@njit(cache=True, nogil=True)
+def _count_listed(lids, first, own):  # type: ignore[no-untyped-def]
+    """How many of some entries are updated."""
+    count = np.int64(0)
+    for lid in lids:
+        count += np.int64((own[(lid >> 6) - first] >> np.uint64(lid & 63)) & np.uint64(1))
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _extract(  # type: ignore[no-untyped-def]
+    lids, first, members, before, places, values, own, with_values, reset, identity, words, halves, items, start,
+    low, high, entry, alone,
+):  # fmt: skip
     """Write one block from word ``start`` on; returns the word after it.
 
     ``own`` says what was updated, from word ``first`` on, as ``members`` does. ``halves`` and ``items`` are the memory
-    of ``words`` seen as uint32 and as the label's type. With ``reset``, what was sent goes back to the identity and is
-    no longer updated. A few entries are found by their bits, without a look at the whole list.
+    of ``words`` seen as uint32 and as the label's type. With ``reset``, what was sent goes back to the identity and, if
+    this thread is ``alone``, is no longer updated. A few entries are found by their bits, without a look at the whole
+    list. Else just the entries of the list from ``low`` to ``high`` are written, whole words of bits, of which
+    ``entry`` updated ones come before.
     """
-    marked = np.uint64(0)
-    for word in range(members.size):
-        marked += popcount(own[word] & members[word])
-    count = np.int64(marked)
+    count = _count(members, own)
     mode = mode_of(count, lids.size)
     words[start] = np.uint64(mode | (count << 8))
     begin, half = start + 1, 2 * (start + 1)
     at = begin + position_words(mode, count, lids.size)
-    item = at * 8 // values.itemsize
+    item = at * 8 // values.itemsize + entry
     few = mode == OFFSETS
-    for word in range(members.size if few else (lids.size + 63) // 64 if count else 0):
+    low, high = (0, members.size) if few else (low >> 6, (high + 63) >> 6)
+    for word in range(low, high if count else low):
         bits = own[word] & members[word] if few else _bits_of(lids[64 * word : 64 * word + 64], first, own)
         if mode == BITSET:
             words[begin + word] = bits
@@ -204,7 +257,8 @@ def extract(  # type: ignore[no-untyped-def]
                 item += 1
             if reset:
                 values[lid] = identity
-                own[(lid >> 6) - first] &= ~(np.uint64(1) << np.uint64(lid & 63))
+                if alone:
+                    own[(lid >> 6) - first] &= ~(np.uint64(1) << np.uint64(lid & 63))
     return at + ((count * values.itemsize + 7) // 8 if with_values else 0)
 
 
@@ -238,8 +292,14 @@ def position_words(mode, count, entries):  # type: ignore[no-untyped-def]
 combine_one: Any = None  # compiled_with puts that of a reduction in its place
 
 
-def _combine(lids, values, updated, with_values, implied, words, halves, items, start):  # type: ignore[no-untyped-def]
-    """Apply one block from word ``start`` on; returns the word after it."""
+def _combine(  # type: ignore[no-untyped-def]
+    lids, values, updated, with_values, implied, words, halves, items, start, low, high, entry, alone
+):
+    """Apply one block from word ``start`` on; returns the word after it.
+
+    Of ALL and BITSET, just the entries of the list from ``low`` to ``high``, whole words of bits, of which ``entry``
+    updated ones come before; if not ``alone``, other threads apply others.
+    """
     mode = np.int64(words[start] & np.uint64(255))
     count = np.int64(words[start] >> np.uint64(8))
     at = start + 1
@@ -248,19 +308,19 @@ def _combine(lids, values, updated, with_values, implied, words, halves, items, 
     at += position_words(mode, count, lids.size)
     item = at * 8 // values.itemsize
     if mode == BITSET or mode == SPREAD:
-        first, entry = item, 0
-        for word in range((lids.size + 63) // 64):
+        first = item
+        for word in range(low >> 6, (high + 63) >> 6):
             bits = words[bitset + word]
             while bits:
                 i = word * 64 + first_bit(bits)
                 bits &= bits - np.uint64(1)
                 item = first + (i if mode == SPREAD else entry)
-                combine_one(lids[i], items[item] if with_values else implied, values, updated)
+                combine_one(lids[i], items[item] if with_values else implied, values, updated, alone)
                 entry += 1
     else:
-        for i in range(count):
+        for i in range(low, high if mode == ALL else count):
             lid = lids[halves[half + i]] if mode == OFFSETS else lids[i]
-            combine_one(lid, items[item + i] if with_values else implied, values, updated)
+            combine_one(lid, items[item + i] if with_values else implied, values, updated, alone)
     entries = lids.size if mode == SPREAD else count
     return at + ((entries * values.itemsize + 7) // 8 if with_values else 0)
 

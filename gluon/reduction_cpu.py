@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cusp.kernels.atomics import atomic_or
 from cusp.language.arithmetic_cpu import largest, least, select
 from cusp.runtime.compiled_code import njit
 from gluon.reduction import Reduction
@@ -18,17 +19,23 @@ def joined(old, value):
 
 
 @njit(nogil=True, inline="always")
-def combine_one(lid, value, values, updated):
+def combine_one(lid, value, values, updated, alone):
     old = values[lid]
     result = values.dtype.type(joined(old, value))
     if {changed}:
         values[lid] = result
-        updated[lid >> 6] |= np.uint64(1) << np.uint64(lid & 63)
+        if alone:
+            updated[lid >> 6] |= np.uint64(1) << np.uint64(lid & 63)
+        else:
+            atomic_or(updated, lid >> 6, np.uint64(1) << np.uint64(lid & 63))
 """
 
 
 def text_of(reduction: Reduction) -> str:
-    """The text of ``joined(old, value)``, and of ``combine_one``, which combines a value into that of a proxy."""
+    """The text of ``joined(old, value)``, and of ``combine_one``, which combines a value into that of a proxy.
+
+    If it is not ``alone``, others combine values into other proxies, whose bits may be in the same word.
+    """
     return TEXT.format(joined=reduction.joined, changed=reduction.changed)
 
 
@@ -38,7 +45,7 @@ def compiled_with(reduction: Reduction, loop: Any) -> Callable[..., Any]:
     numba keeps what it compiles under the function's name, so that has a digest of the reduction.
     """
     text = text_of(reduction)
-    scope = {"np": np, "njit": njit, "least": least, "largest": largest, "select": select}
+    scope = {"np": np, "njit": njit, "least": least, "largest": largest, "select": select, "atomic_or": atomic_or}
     exec(text, scope)
     name = f"{loop.__name__}_{sha256(text.encode()).hexdigest()[:16]}"
     function = FunctionType(loop.__code__, {**loop.__globals__, "combine_one": scope["combine_one"]}, name)

@@ -5,9 +5,9 @@ python -m scripts.bench pays --graphs kron17,cnr-2000 --rate 1gbit             #
 python -m scripts.bench pays --show                                            # the table, and docs/pictures/pays.svg
 
 Milliseconds of a run (PageRank: 20 iterations), see algorithms; beside them the policy that ``--policy auto`` takes,
-and its time over that of the best of its candidates. Two equal partitions differ, too, by where their arrays lie: so all
-policies take turns, several times, each time with a partition of its own, and the median counts. Hosts on one machine
-share its cores, see scripts.hosts.
+and its time over that of the best of its candidates. Two equal partitions differ, too, by where their arrays lie: so
+all policies take turns, several times, each time with a partition of its own, and the median counts. Hosts on one
+machine share its cores, see scripts.hosts.
 """
 
 import argparse

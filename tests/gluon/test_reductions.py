@@ -171,7 +171,8 @@ values, updated = np.full(3, 5), np.zeros(1, np.uint64)
 words = np.array([1 | 3 << 8, 2, 3, 4], np.uint64)  # ALL, three values
 loops = [message_cpu.combine_by(reduction) for reduction in (MIN, ADD, MUL)]
 for loop in loops:
-    loop(np.arange(3, dtype=np.int32), values, updated, True, 0, words, words.view("u4"), words.view("i8"), 0)
+    views = words, words.view("u4"), words.view("i8")
+    loop(np.arange(3, dtype=np.int32), values, updated, True, 0, *views, 0, 0, 3, 0, True)
 print(values.tolist(), sum(sum(loop.stats.cache_misses.values()) for loop in loops))
 """
 

@@ -1,5 +1,7 @@
 """The sync layer: matching lists, what is elided, the meaning of reduce and broadcast, and the wire format."""
 
+from collections.abc import Sequence
+
 import graphs
 import numpy as np
 import parts
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 
 from cusp.partition import Partition
 from cusp.partitioner import partition_graph
+from cusp.runtime import threads
 from gluon import device_cpu as device
 from gluon import message_cpu as message
 from gluon.exchange import Exchange, block_words
@@ -268,8 +271,9 @@ def expected_words(entries: int, count: int, itemsize: int) -> int:
 
 
 def round_trip(
-    entries: int, chosen: np.ndarray, dtype: str, with_values: bool, reduction: Reduction, reset: bool, start: int
-) -> None:
+    entries: int, chosen: np.ndarray, dtype: str, with_values: bool, reduction: Reduction, reset: bool, start: int,
+    pieces: Sequence[tuple[int, int]] = (),
+) -> None:  # fmt: skip
     """Extract the chosen entries of a list into a block and combine it elsewhere; check both sides."""
     rng = np.random.default_rng(entries)
     proxies = 2 * entries + 3
@@ -286,7 +290,7 @@ def round_trip(
     views = words, words.view(np.uint32), words.view(dtype)
     identity = reduction.identity(values.dtype) if reset else values.dtype.type(0)
     listed = message.listed(lids)
-    end = message.extract(*listed, values, listed.of(updated), with_values, reset, identity, *views, start)
+    end = message.write_block(pieces, listed, values, listed.of(updated), with_values, reset, identity, *views, start)
     assert end <= words.size
     assert end - start == expected_words(entries, chosen.size, values.itemsize if with_values else 0)
     assert (words[:start] == 0xAAAAAAAAAAAAAAAA).all() and (words[end:] == 0xAAAAAAAAAAAAAAAA).all()
@@ -300,7 +304,8 @@ def round_trip(
     fill = rng.integers(1, 100, proxies).astype(dtype)
     got, marks = fill.copy(), np.zeros_like(updated)
     implied = values.dtype.type(42)
-    read = message.combine_by(reduction)(there, got, marks, with_values, implied, *views, start)
+    combine = message.combine_by(reduction)
+    read = message.read_block(combine, pieces, there, got, marks, with_values, implied, *views, start)
     assert read == end
     new = sent[chosen] if with_values else np.full(chosen.size, implied)
     old = fill[there[chosen]]
@@ -338,6 +343,17 @@ def test_wire_any_selection(chosen, dtype, with_values, reduction, start):
     round_trip(len(chosen), np.flatnonzero(chosen), dtype, with_values, reduction if not reset else MAX, False, start)
 
 
+@pytest.mark.parametrize("reduction", [MIN, ADD])
+@pytest.mark.parametrize("count", [0, 7, 500, 999, 1000])
+def test_wire_by_threads(count, reduction, monkeypatch):
+    """Threads that share a list write and apply what one would."""
+    monkeypatch.setattr(threads._Chosen, "threads", 3)
+    chosen = np.sort(np.random.default_rng(count).permutation(1000)[:count])
+    for with_values in (True, False):
+        for pieces in [(0, 1000)], [(0, 64), (64, 640), (640, 1000)]:
+            round_trip(1000, chosen, "f4", with_values, reduction, reduction is ADD, 3, pieces)
+
+
 @pytest.mark.parametrize(
     ("count", "mode"), [(0, message.NONE), (2, message.OFFSETS), (40, message.BITSET), (128, message.ALL)]
 )
@@ -348,9 +364,8 @@ def test_mode_of_a_block(count, mode):
     for lid in range(count):
         updated[lid >> 6] |= np.uint64(1 << (lid & 63))
     words = np.zeros(block_words(128, 4), np.uint64)
-    message.extract(
-        *message.listed(lids), values, updated, True, False, np.int32(0), words, words.view("u4"), words.view("i4"), 0
-    )
+    views = words, words.view("u4"), words.view("i4")
+    message.write_block([], message.listed(lids), values, updated, True, False, np.int32(0), *views, 0)
     assert (int(words[0]) & 255, int(words[0]) >> 8) == (mode, count)
 
 

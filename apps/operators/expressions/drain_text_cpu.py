@@ -51,6 +51,13 @@ def key_of(node, value{parameters}):
 
 
 @njit(nogil=True, inline="always")
+def set_bit_among_others(bits, node):
+    """While other threads set bits in the same words, most of which are set already."""
+    if not get_bit(bits, node):
+        atomic_or(bits, node >> 6, np.uint64(1) << np.uint64(node & 63))
+
+
+@njit(nogil=True, inline="always")
 def wrapped(place, size):
     """A place in the ring; it may be one round ahead."""
     return np.uint64(place if place < size else place - size)
@@ -499,8 +506,7 @@ if {changed}:
 MARKS = {  # the parameters of a loop, what it does with a row, with a proxy that changes, and where others change some
     "alone": {"marks": "", "taken": "", "mark": "", "mark_with_others": ""},
     "marked": {"marks": ", updated, relaxed_at", "taken": "relaxed_at[row] = values[row]",
-               "mark": "set_bit(updated, col)",
-               "mark_with_others": "if not get_bit(updated, col): atomic_or(updated, col >> 6, one << np.uint64(col & 63))"},
+               "mark": "set_bit(updated, col)", "mark_with_others": "set_bit_among_others(updated, col)"},
     "peers": MARK | {"mark_with_others": ""},
 }  # fmt: skip
 

@@ -31,7 +31,7 @@ Int, Float, Bool, Value = np.int64, np.float64, np.bool_, np.{value}
 {reduction}
 
 @njit(nogil=True, inline="always")
-def combine(alone, lid, value, values, updated):
+def combine(lid, value, values, updated, alone):
     old = values[lid]
     result = Value(joined(old, value))
     while {changed}:
@@ -68,7 +68,7 @@ PUSH = """\
 for edge in range(first, last):
     col = columns[edge]
 {edge_loads}
-    {combine}col, {candidate}, values, updated)"""
+    {combine}(col, {candidate}, values, updated, alone)"""
 PULL = """\
 {row_loads}
 total = {identity}
@@ -76,14 +76,14 @@ for edge in range(first, last):
     col = columns[edge]
 {edge_loads}
     total = {wide}(joined(total, {wide}({candidate})))
-combine_one(row, Value(total), values, updated)"""
+combine_one(row, Value(total), values, updated, alone)"""
 
 
 def compile_pass(edges: Pass) -> Callable[..., None]:
     body = (PULL if edges.into_row else PUSH).format(
         row_loads="\n".join(loads_of(edges.row_loads)), edge_loads=indented(of_each_edge(edges), 1),
         candidate=edges.candidate, wide=edges.wide, identity=edges.identity,
-        combine="combine(alone, " if _may_be_cut(edges) else "combine_one(",
+        combine="combine" if _may_be_cut(edges) else "combine_one",
     )  # fmt: skip
     rows = FRONTIER_ROWS if edges.filtered and not edges.into_row else ALL_ROWS
     lines = rows.format(body=indented(body.splitlines(), 2)).splitlines()

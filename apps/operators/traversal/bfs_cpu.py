@@ -81,8 +81,8 @@ def _push_bits(frontier, offsets, gids, targets, gid_mask, level, values, update
 
 
 def bfs_pull(label: Label, frontier: Any, offsets: Any, sources: Any, gid_mask: Any, level: Any, plan: BfsPlan) -> None:
-    (own, targets), (in_offsets, in_sources) = unsigned(label.part.offsets, label.part.targets), unsigned(offsets, sources)
-    rows = Rows(own, targets, in_offsets, in_sources, plan.first, label.part.gids)
+    part = label.part
+    rows = Rows(*unsigned(part.offsets, part.targets), *unsigned(offsets, sources), plan.first, part.gids)
     rest = (frontier, label.updated, int(level), int(gid_mask), int(label.identity), rows, label.values)
     in_parallel(lambda begin, end: pull_nodes(begin, end, *rest), whole_words(ranges(plan.first.size)))
 
