@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 NONE, ALL, BITSET, OFFSETS, SPREAD = range(5)
 HALF = np.dtype(np.uint32)  # of a word: positions
+ALONE, FEW, SHARED = range(3)  # how a block is written
+LONG = 16  # times as many entries as are worth waking threads, which takes longer than a pass over a shorter list
 
 
 class Route:
@@ -169,17 +171,22 @@ def _rank_of(bit, members, before):  # type: ignore[no-untyped-def]
 
 
 def _pieces(lids: np.ndarray) -> list[Range]:
-    """Ranges of a list, whole words of a bit for each entry, that threads share; none if it is for one thread."""
-    return whole_words(ranges(lids.size)) if lids.size >= many() else []
+    """Ranges of a long list, whole words of a bit for each entry, that threads share; none if one thread is as fast."""
+    return whole_words(ranges(lids.size)) if lids.size >= LONG * many() else []
 
 
 def write_block(pieces: list[Range], where: Listed, values: np.ndarray, own: np.ndarray, *rest: Any) -> int:
     """Write one block of a message; see :func:`_extract`. Threads share the pieces of the list, if it has some."""
-    lids, (_, reset, *_) = where.lids, rest
-    if not pieces or mode_of(_count(where.members, own), lids.size) in (NONE, OFFSETS):
-        return _extract(*where, values, own, *rest, 0, lids.size, 0, True)  # type: ignore[no-any-return]
-    sizes = in_parallel(lambda begin, end: _count_listed(lids[begin:end], where.first, own), pieces[:-1])
-    parts = [(*piece, entry, False) for piece, entry in zip(pieces, np.cumsum([0, *sizes]).tolist())]
+    lids, (with_values, reset, *_) = where.lids, rest
+    end: int = _extract(*where, values, own, *rest, 0, lids.size, 0, FEW if pieces else ALONE)
+    if end >= 0:
+        return end
+
+    def size(begin: int, end: int) -> int:
+        return _count_listed(lids[begin:end], where.first, own) if with_values else 0  # type: ignore[no-any-return]
+
+    entries = np.cumsum([0, *in_parallel(size, pieces[:-1])]).tolist()
+    parts = [(*piece, entry, SHARED) for piece, entry in zip(pieces, entries)]
     ends = in_parallel(lambda *part: _extract(*where, values, own, *rest, *part), parts)
     if reset:
         own &= ~where.members
@@ -203,15 +210,6 @@ def read_block(combine: Any, pieces: list[Range], lids: np.ndarray, *rest: Any) 
 
 
 @njit(cache=True, nogil=True)
-def _count(members, own):  # type: ignore[no-untyped-def]
-    """How many members are updated."""
-    count = np.uint64(0)
-    for word in range(members.size):
-        count += popcount(own[word] & members[word])
-    return np.int64(count)
-
-
-@njit(cache=True, nogil=True)
 def _count_listed(lids, first, own):  # type: ignore[no-untyped-def]
     """How many of some entries are updated."""
     count = np.int64(0)
@@ -223,18 +221,23 @@ def _count_listed(lids, first, own):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def _extract(  # type: ignore[no-untyped-def]
     lids, first, members, before, places, values, own, with_values, reset, identity, words, halves, items, start,
-    low, high, entry, alone,
+    low, high, entry, how,
 ):  # fmt: skip
-    """Write one block from word ``start`` on; returns the word after it.
+    """Write one block from word ``start`` on; returns the word after it. ``FEW``: not if threads may share it; -1 then.
 
     ``own`` says what was updated, from word ``first`` on, as ``members`` does. ``halves`` and ``items`` are the memory
     of ``words`` seen as uint32 and as the label's type. With ``reset``, what was sent goes back to the identity and, if
-    this thread is ``alone``, is no longer updated. A few entries are found by their bits, without a look at the whole
-    list. Else just the entries of the list from ``low`` to ``high`` are written, whole words of bits, of which
-    ``entry`` updated ones come before.
+    it is not ``SHARED``, is no longer updated. A few entries are found by their bits, without a look at the whole list.
+    Else just the entries of the list from ``low`` to ``high`` are written, whole words of bits, of which ``entry``
+    updated ones come before.
     """
-    count = _count(members, own)
+    marked = np.uint64(0)
+    for word in range(members.size):
+        marked += popcount(own[word] & members[word])
+    count = np.int64(marked)
     mode = mode_of(count, lids.size)
+    if how == FEW and (mode == ALL or mode == BITSET):
+        return -1
     words[start] = np.uint64(mode | (count << 8))
     begin, half = start + 1, 2 * (start + 1)
     at = begin + position_words(mode, count, lids.size)
@@ -257,7 +260,7 @@ def _extract(  # type: ignore[no-untyped-def]
                 item += 1
             if reset:
                 values[lid] = identity
-                if alone:
+                if how != SHARED:
                     own[(lid >> 6) - first] &= ~(np.uint64(1) << np.uint64(lid & 63))
     return at + ((count * values.itemsize + 7) // 8 if with_values else 0)
 

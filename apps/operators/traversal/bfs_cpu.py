@@ -26,7 +26,7 @@ from cusp.kernels.bits import first_bit, unsigned
 from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import few, full, in_parallel, many, ranges, row_ranges, whole_words
-from gluon.device_cpu import no_bits
+from gluon.device_cpu import count_bits, no_bits
 from gluon.label import Label
 from gluon.sync import Sync
 
@@ -37,7 +37,8 @@ def frontier_size(updated: Any, degrees: Any) -> tuple[int, int]:
     def count(begin: int, end: int) -> tuple[int, int]:
         return _frontier_size(updated[begin >> 6 : (end + 63) >> 6], degrees[begin:end])  # type: ignore[no-any-return]
 
-    nodes, edges = zip(*in_parallel(count, whole_words(ranges(degrees.size))))
+    is_wide = degrees.size >= many() and count_bits(updated, degrees.size) >= many()
+    nodes, edges = zip(*in_parallel(count, whole_words(ranges(degrees.size)) if is_wide else [(0, degrees.size)]))
     return sum(nodes), sum(edges)
 
 
@@ -82,7 +83,7 @@ def _push_bits(frontier, offsets, gids, targets, gid_mask, level, values, update
 
 def bfs_pull(label: Label, frontier: Any, offsets: Any, sources: Any, gid_mask: Any, level: Any, plan: BfsPlan) -> None:
     part = label.part
-    rows = Rows(*unsigned(part.offsets, part.targets), *unsigned(offsets, sources), plan.first, part.gids)
+    rows = Rows._make([*unsigned(part.offsets, part.targets, offsets, sources), plan.first, part.gids])
     rest = (frontier, label.updated, int(level), int(gid_mask), int(label.identity), rows, label.values)
     in_parallel(lambda begin, end: pull_nodes(begin, end, *rest), whole_words(ranges(plan.first.size)))
 
