@@ -158,8 +158,8 @@ def extremes(values: Any) -> tuple[Any, Any]:
 
 def changed_rows(values: np.ndarray, known: np.ndarray) -> np.ndarray:
     """(n,) int64, ascending: the rows of two contiguous arrays of the same shape that differ in a bit; on the host."""
-    size = values.itemsize * values.shape[1]
-    word = np.dtype(np.uint64 if size % 8 == 0 else np.uint8)
+    size = max(values.itemsize * values.shape[1], 1)
+    word = np.dtype(f"u{min(size & -size, 8)}")  # the largest that a row has a whole number of
     words = [array.reshape(-1).view(word) for array in (values, known)]
     width = size // word.itemsize
 
