@@ -9,6 +9,7 @@ from cusp.runtime.threads import in_parallel, num_threads, row_ranges
 
 ROWS_AT_ONCE = 1 << 24
 SAMPLE = 1024  # targets that tell how many of a row are before it by degree
+FEW = 4  # nodes of a row that are compared faster than marked
 
 
 def split_rows(offsets: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, int, int]:
@@ -90,7 +91,7 @@ def count_triangles(
     in_ends: np.ndarray, sources: np.ndarray, begins: np.ndarray, ends: np.ndarray, targets: np.ndarray,
     counts: np.ndarray,
 ) -> int:  # fmt: skip
-    """Each v's row is marked once for all u.
+    """Each v's row is marked once for all u, unless it is short: then its nodes are compared with.
 
     Nodes of high degree have low numbers, so the marks looked at are mostly in the cache. A thread has marks and counts
     of its own; those are whole numbers, whose sum is the same in any order.
@@ -119,30 +120,43 @@ def _count(middles, row_begins, row_ends, rows, in_begins, in_ends, sources, beg
     """All places are unsigned, so their sign need not be checked."""
     one, total = np.uint64(1), np.int64(0)
     for i in range(middles.size):
-        middle = middles[i]
-        row = rows[row_begins[i] : row_ends[i]]
-        users = sources[in_begins[middle] : in_ends[middle]]
-        if row.size == 0 or users.size == 0:
+        middle, begin, end = middles[i], row_begins[i], row_ends[i]
+        if begin == end or in_begins[middle] == in_ends[middle]:
             continue
-        for node in row:
+        row, few = rows[begin:end], end - begin <= FEW
+        for node in row[: 0 if few else row.size]:
             marks[node] = 1
         at_middle = np.int64(0)
-        for user in users:
-            closing = np.int64(0)
-            edge = begins[user]
+        for place in range(in_begins[middle], in_ends[middle]):
+            user, closing, edge = sources[place], np.int64(0), begins[sources[place]]
             node = targets[edge]
-            while node < middle:  # which is in the row
-                closing += marks[node]
-                edge += one
-                node = targets[edge]
+            if few:
+                while node < middle:  # which is in the row
+                    closing += _is_in(node, row)
+                    edge += one
+                    node = targets[edge]
+            else:
+                while node < middle:
+                    closing += marks[node]
+                    edge += one
+                    node = targets[edge]
             at_middle += closing
             if counts.size and closing:
                 counts[user] += closing
                 for closed in targets[begins[user] : edge]:
-                    counts[closed] += marks[closed]
+                    counts[closed] += _is_in(closed, row) if few else np.int64(marks[closed])
         if counts.size:
             counts[middle] += at_middle
         total += at_middle
-        for node in row:
+        for node in row[: 0 if few else row.size]:
             marks[node] = 0
     return total
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _is_in(node, row):  # type: ignore[no-untyped-def]
+    """1 if a node is in a row of few, else 0."""
+    found = np.int64(0)
+    for other in row:
+        found |= np.int64(other == node)
+    return found
