@@ -83,15 +83,21 @@ def _found(cluster, volume, node, place, degree):  # type: ignore[no-untyped-def
 
 def finish(prop, state, comm):  # type: ignore[no-untyped-def]
     """The largest clusters first, each to the part that has least for its share."""
-    shares = [prop.share(part) for part in range(prop.num_parts)]
     _make_room(prop, state, 1.05 * state.volume.sum() / 2 / comm.size)
     state.limit[:] = np.maximum(state.room, 1)
-    loads = [(0.0, part) for part, share in enumerate(shares) if share]
     clusters = np.flatnonzero(state.volume)
-    for cluster in clusters[np.argsort(-state.volume[clusters], kind="stable")].tolist():
+    clusters = clusters[np.argsort(-state.volume[clusters], kind="stable")]
+    _deal(clusters, state.volume, np.array([prop.share(part) for part in range(prop.num_parts)]), state.part)
+
+
+@njit(cache=True, nogil=True)
+def _deal(clusters, volume, shares, part_of):  # type: ignore[no-untyped-def]
+    """Each cluster in turn to the part that has least for its share."""
+    loads = [(0.0, part) for part in range(shares.size) if shares[part]]
+    for cluster in clusters:
         load, part = loads[0]
-        state.part[cluster] = part
-        heapq.heapreplace(loads, (load + int(state.volume[cluster]) / shares[part], part))
+        part_of[cluster] = part
+        heapq.heapreplace(loads, (load + volume[cluster] / shares[part], part))
 
 
 def _make_room(prop, state, edges):  # type: ignore[no-untyped-def]
