@@ -161,8 +161,8 @@ def search(team, found, choice, rows, values, queue, bits):  # type: ignore[no-u
             nodes = teams.total(team, NODES) if pull else tail - head
         elif pull:
             frontier, reached = bits[which], bits[1 - which]
-            value = level << choice.shift, (1 << choice.shift) - 1, -1
-            nodes, edges = pull_nodes(0, rows.first.size, frontier, reached, *value, rows, values)
+            base, mask = level << choice.shift, (1 << choice.shift) - 1
+            nodes, edges = pull_nodes(0, rows.first.size, frontier, reached, base, mask, -1, rows, values)
         else:
             head, tail, edges = _push(head, tail, level, choice.shift, rows, values, queue)
             nodes = tail - head
@@ -190,11 +190,11 @@ def _work(team, number, mine, choice, rows, values, queue, bits):  # type: ignor
         _run_ahead(team, number, rows, values, queue)
         return
     frontier, reached = bits[team[WHICH]], bits[1 - team[WHICH]]
-    value = team[LEVEL] << choice.shift, (1 << choice.shift) - 1, -1
+    base, mask = team[LEVEL] << choice.shift, (1 << choice.shift) - 1
     first, last = teams.take(team)
     while first < last:
         last = min(last * 64, rows.first.size)
-        nodes, edges = pull_nodes(first * 64, last, frontier, reached, *value, rows, values)
+        nodes, edges = pull_nodes(first * 64, last, frontier, reached, base, mask, -1, rows, values)
         teams.count(team, number, NODES, nodes)
         teams.count(team, number, EDGES, edges)
         first, last = teams.take(team)
@@ -321,7 +321,7 @@ def _lower(sources, edges, level, rows, values):  # type: ignore[no-untyped-def]
     return found[:kept], new
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def pull_nodes(begin, end, frontier, reached, level, gid_mask, far, rows, values):  # type: ignore[no-untyped-def]
     """Each unreached node of whole words takes the first in-neighbour of its row that is in the frontier.
 
