@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from cusp.kernels.atomics import atomic_or
 from cusp.kernels.bits import first_bit, popcount
 from cusp.partition import Partition
 from cusp.runtime import threads
@@ -49,6 +50,12 @@ def get_bit(words, place):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True, inline="always")
 def set_bit(words, place):  # type: ignore[no-untyped-def]
     words[place >> 6] |= np.uint64(1) << np.uint64(place & 63)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def set_bit_atomic(words, place):  # type: ignore[no-untyped-def]
+    """While other threads set bits in the same word."""
+    atomic_or(words, place >> 6, np.uint64(1) << np.uint64(place & 63))
 
 
 @njit(cache=True, nogil=True)

@@ -28,7 +28,7 @@ import numpy as np
 from cusp.kernels.bits import first_bit, popcount
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import Range, in_parallel, many, ranges, whole_words
-from gluon.device_cpu import count_bits, no_bits
+from gluon.device_cpu import count_bits, get_bit, no_bits
 from gluon.reduction_cpu import compiled_with
 from gluon.transports.memory import block_words
 
@@ -214,7 +214,7 @@ def _count_listed(lids, first, own):  # type: ignore[no-untyped-def]
     """How many of some entries are updated."""
     count = np.int64(0)
     for lid in lids:
-        count += np.int64((own[(lid >> 6) - first] >> np.uint64(lid & 63)) & np.uint64(1))
+        count += np.int64(get_bit(own, lid - 64 * first))
     return count
 
 

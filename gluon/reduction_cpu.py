@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from cusp.kernels.atomics import atomic_or
 from cusp.language.arithmetic_cpu import largest, least, select
 from cusp.runtime.compiled_code import njit
+from gluon.device_cpu import set_bit, set_bit_atomic
 from gluon.reduction import Reduction
 
 TEXT = """\
@@ -25,9 +25,9 @@ def combine_one(lid, value, values, updated, alone):
     if {changed}:
         values[lid] = result
         if alone:
-            updated[lid >> 6] |= np.uint64(1) << np.uint64(lid & 63)
+            set_bit(updated, lid)
         else:
-            atomic_or(updated, lid >> 6, np.uint64(1) << np.uint64(lid & 63))
+            set_bit_atomic(updated, lid)
 """
 
 
@@ -45,7 +45,8 @@ def compiled_with(reduction: Reduction, loop: Any) -> Callable[..., Any]:
     numba keeps what it compiles under the function's name, so that has a digest of the reduction.
     """
     text = text_of(reduction)
-    scope = {"np": np, "njit": njit, "least": least, "largest": largest, "select": select, "atomic_or": atomic_or}
+    scope = {"np": np, "njit": njit, "least": least, "largest": largest, "select": select}
+    scope |= {"set_bit": set_bit, "set_bit_atomic": set_bit_atomic}
     exec(text, scope)
     name = f"{loop.__name__}_{sha256(text.encode()).hexdigest()[:16]}"
     function = FunctionType(loop.__code__, {**loop.__globals__, "combine_one": scope["combine_one"]}, name)

@@ -30,7 +30,7 @@ from cusp.apps.operators.team_cpu import (
 from cusp.kernels.atomics import atomic_and, atomic_or, replaced
 from cusp.kernels.bits import first_bit, prefetch
 from cusp.language.arithmetic_cpu import *
-from gluon.device_cpu import get_bit, list_bits, set_bit
+from gluon.device_cpu import get_bit, list_bits, set_bit, set_bit_atomic
 
 Int, Float, Bool, Value, Key = np.int64, np.float64, np.bool_, np.{value}, np.{key}
 NEARER, FARTHER, RELAXED, TAKEN = SUMS, SUMS + 1, 0, 1
@@ -48,13 +48,6 @@ def key_of(node, value{parameters}):
 {priority_loads}
     key = {priority}
     return key if key == key else LAST
-
-
-@njit(nogil=True, inline="always")
-def set_bit_among_others(bits, node):
-    """While other threads set bits in the same words, most of which are set already."""
-    if not get_bit(bits, node):
-        atomic_or(bits, node >> 6, np.uint64(1) << np.uint64(node & 63))
 
 
 @njit(nogil=True, inline="always")
@@ -506,7 +499,8 @@ if {changed}:
 MARKS = {  # the parameters of a loop, what it does with a row, with a proxy that changes, and where others change some
     "alone": {"marks": "", "taken": "", "mark": "", "mark_with_others": ""},
     "marked": {"marks": ", updated, relaxed_at", "taken": "relaxed_at[row] = values[row]",
-               "mark": "set_bit(updated, col)", "mark_with_others": "set_bit_among_others(updated, col)"},
+               "mark": "set_bit(updated, col)",
+               "mark_with_others": "if not get_bit(updated, col): set_bit_atomic(updated, col)"},
     "peers": MARK | {"mark_with_others": ""},
 }  # fmt: skip
 

@@ -12,11 +12,11 @@ import numpy as np
 
 from cusp.apps.operators.structure.interfaces import Unite
 from cusp.kernels.arrays import compress, mapped, total
-from cusp.kernels.atomics import atomic_add, atomic_min, atomic_or
+from cusp.kernels.atomics import atomic_add, atomic_min
 from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import in_parallel, num_threads, ranges, row_ranges, whole_words
-from gluon.device_cpu import set_bit
+from gluon.device_cpu import set_bit, set_bit_atomic
 from gluon.sync import Sync
 
 SAMPLE = 512
@@ -151,7 +151,7 @@ def _lower_roots(parents, own, values, updated):  # type: ignore[no-untyped-def]
         root = np.int64(parents[lid])
         if own[lid] < values[root]:
             atomic_min(values, root, own[lid])
-            atomic_or(updated, root >> 6, np.uint64(1) << np.uint64(root & 63))
+            set_bit_atomic(updated, root)
 
 
 def spread_roots(parents: Any, values: Any, updated: Any) -> None:

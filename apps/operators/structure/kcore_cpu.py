@@ -12,12 +12,12 @@ import numpy as np
 
 from cusp.apps.operators import team_cpu as teams
 from cusp.apps.operators.interfaces import is_sparse
-from cusp.kernels.atomics import atomic_add, atomic_min, atomic_or
+from cusp.kernels.atomics import atomic_add, atomic_min
 from cusp.kernels.bits import prefetch, prefetch_to_write, unsigned
 from cusp.partition import Partition, transpose
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import ALL, few, many, num_threads
-from gluon.device_cpu import get_bit, move_bits, set_bit
+from gluon.device_cpu import get_bit, move_bits, set_bit, set_bit_atomic
 from gluon.label import Label
 from gluon.reduction import MAX
 from gluon.sync import Sync
@@ -283,7 +283,7 @@ def _lose_beside_others(team, number, mine, graph):  # type: ignore[no-untyped-d
         if lid < masters:
             core[lid] = level
             if get_bit(mirrored, lid):
-                atomic_or(updated, lid >> 6, one << np.uint64(lid & 63))
+                set_bit_atomic(updated, lid)
                 team[MIRRORED] = 1
         if over:
             continue

@@ -21,12 +21,12 @@ from cusp.apps.operators.traversal.levels_cpu import (
     pull_nodes,
     search,
 )
-from cusp.kernels.atomics import atomic_min, atomic_or
+from cusp.kernels.atomics import atomic_min
 from cusp.kernels.bits import first_bit, unsigned
 from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import few, full, in_parallel, many, ranges, row_ranges, whole_words
-from gluon.device_cpu import count_bits, no_bits
+from gluon.device_cpu import count_bits, no_bits, set_bit_atomic
 from gluon.label import Label
 from gluon.sync import Sync
 
@@ -78,7 +78,7 @@ def _push_bits(frontier, offsets, gids, targets, gid_mask, level, values, update
                 target = targets[edge]
                 if value < values[target]:
                     atomic_min(values, target, value)
-                    atomic_or(updated, target >> 6, np.uint64(1) << np.uint64(target & 63))
+                    set_bit_atomic(updated, target)
 
 
 def bfs_pull(label: Label, frontier: Any, offsets: Any, sources: Any, gid_mask: Any, level: Any, plan: BfsPlan) -> None:
