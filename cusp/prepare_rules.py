@@ -13,7 +13,8 @@ from cusp.kernels.arrays import total
 from cusp.names.node_map import read_node_map
 from cusp.neighbors import Neighbors, both_directions, exchange_neighbors, find_neighbors, in_degrees_of
 from cusp.policies.compile_rules import CompiledPolicy, is_ours
-from cusp.policies.inspect_rules import Uses, described
+from cusp.policies.definitions import changed_fields
+from cusp.policies.inspect_rules import VISIT_ARGUMENTS, Uses, described
 from cusp.policies.policy import DEFAULT_THRESHOLD, of_the_user
 from cusp.policies.prop import Prop
 from cusp.policies.state import block_starts, combine_state, start_state
@@ -186,11 +187,11 @@ def _look_ahead(rules: PreparedRules, neighbors: Neighbors, comm: MPI.Intracomm)
     state, before = start_state(policy.make_state, rules.prop, policy, comm)
     if policy.visit:
         rows = block_starts(rules.edges.bounds, policy.rounds_for(comm.size))[comm.rank] - rules.edges.first_node
-        for _ in range(policy.passes):
-            for begin, end in pairwise(map(int, rows)):
-                with together(comm):
-                    rules.run("visit_nodes", begin, end, state)
-                combine_state(state, before, policy.combine, comm, neighbors)
+        changed = changed_fields(policy.visit, VISIT_ARGUMENTS.index("state"), state)
+        for block, (begin, end) in enumerate(policy.passes * [*pairwise(map(int, rows))]):
+            with together(comm):
+                rules.run("visit_nodes", begin, end, state)
+            combine_state(state, before, policy.combine, comm, neighbors, changed if block else None)
     call_once(replace(rules, state=state), policy.finish, before, comm)
     return state
 

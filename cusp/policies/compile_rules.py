@@ -253,13 +253,16 @@ def rule_at(module: str, path: str, name: str) -> Callable:
 
 
 def jit(rule: Callable) -> Callable:
-    """Compile a rule with the functions that it calls by a name of its module; indices are checked in a user's."""
+    """Compile a rule with the functions that it calls by a name of its module; indices are checked in a user's.
+
+    They are inlined in any case: a call that is not writes all of ``prop`` to the stack, 60 ns for each edge.
+    """
     assert isinstance(rule, FunctionType)
     helpers = {name: function for name, function in helpers_of(rule).items() if function.__module__ != BITS}
     called = {name: jit(function) for name, function in helpers.items()}
     names = {**rule.__globals__, **called}
     function = FunctionType(rule.__code__, names, rule.__name__, rule.__defaults__, rule.__closure__)
-    return njit(nogil=True, boundscheck=not is_ours(rule))(function)
+    return njit(nogil=True, boundscheck=not is_ours(rule), forceinline=True)(function)
 
 
 def _compiled_loops(policy: Policy, uses: Uses) -> ModuleType:

@@ -17,7 +17,7 @@ import numpy as np
 
 from cusp.language.terms import BOOL, INT, WRAP, Term, in_order
 from cusp.language.translator import Translator
-from cusp.policies.inspect_rules import codes_of
+from cusp.policies.definitions import definition_of
 from cusp.policies.prop import METHODS, NUMBERS
 
 PROP, NOTHING = "const Prop&", "Nothing"  # types of arguments
@@ -108,7 +108,10 @@ class _Function(Translator):
             raise UntranslatableError(
                 f"{place_of(function)}: {function.__name__} has unusual arguments, or is a generator"
             )
-        self._module, self._function, self._definition = module, function, _definition_of(function)
+        definition = definition_of(function)
+        if definition is None:
+            raise UntranslatableError(f"the text of {function.__name__} is not available")
+        self._module, self._function, self._definition = module, function, definition
         self._arguments = code.co_varnames[: code.co_argcount]
         self.kinds = dict(zip(self._arguments, kinds, strict=True))
         self.assigned = {name for name, kind in self.kinds.items() if kind != NOTHING}
@@ -259,19 +262,3 @@ def place_of(function: FunctionType, line: int | None = None) -> str:
 def c_name(name: str) -> str:
     """A variable's name in C, where it cannot be a keyword."""
     return "v_" + name if name.isascii() else "v_" + name.encode().hex()
-
-
-def _definition_of(function: FunctionType) -> ast.FunctionDef:
-    """The definition of a function in its file, if the file still says what was compiled."""
-    code = function.__code__
-    try:
-        text = Path(code.co_filename).read_text()
-        tree, compiled = ast.parse(text), compile(text, code.co_filename, "exec")
-    except (OSError, SyntaxError, ValueError):
-        raise UntranslatableError(f"the text of {function.__name__} is not available") from None
-    if code in codes_of(compiled):
-        for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef) and node.name == code.co_name:
-                if min([node.lineno, *(d.lineno for d in node.decorator_list)]) == code.co_firstlineno:
-                    return node
-    raise UntranslatableError(f"the text of {function.__name__} is not available")

@@ -186,13 +186,15 @@ def test_threshold_follows_from_memory(comm, shared_tmp, symmetric):
         with_threshold(rules, 5000, comm)
 
 
+@pytest.mark.parametrize("num_parts", [1, 2, 16])
 @pytest.mark.parametrize("threshold", [5, 100, 10_000])
-def test_memory_of_hep(tmp_path, threshold):
+def test_memory_of_hep(tmp_path, threshold, num_parts):
     """What it says of itself bounds what it allocates, and not much else does."""
     graphs.write_here(tmp_path / "g.h5", uneven_degrees())
     edges = read_slice(tmp_path / "g.h5", ranks.MPI.COMM_SELF, weights=False)
     compiled = compile_policy(load_policy("hep", threshold=threshold))
-    rules = gather_facts(edges, compiled, ranks.MPI.COMM_SELF)
+    bounds = np.linspace(0, edges.num_nodes, num_parts + 1).astype(np.int64)
+    rules = gather_facts(edges, compiled, ranks.MPI.COMM_SELF, bounds)
     state = expansion.make_state(rules.prop)
     expansion.finish(rules.prop, state, ranks.MPI.COMM_SELF)  # loads compiled code
     tracemalloc.start()

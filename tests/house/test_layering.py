@@ -79,7 +79,7 @@ OPENERS = {
     "cusp/card/hosted_gpu.py": "what the system says of its memory",
     "cusp/kernels/cuda.py": "kernels of ours",
     "cusp/policies/compile_rules.py": "the text of a program that has run",
-    "cusp/policies/translate_rules.py": "the text of a program that has run",
+    "cusp/policies/definitions.py": "the text of a program that has run",
     "gluon/transports/reach.py": "memory that another rank shares",
 }
 OPENING = ("open", "read_text", "read_bytes", "File", "np.load", "memory_map", "memmap", "input_stream", "fromfile",
@@ -92,7 +92,10 @@ MORE_FILES = {
     "cusp/runtime": (16, "MPI, devices, files and the cache, and how a process starts, is watched, debugged and ends"),
     "apps": (20, "the programs that users start by name: python -m apps.NAME"),
     "apps/operators/structure": (16, "five algorithms with kernels of their own, and their interfaces"),
-    "cusp/policies": (13, "rules, what they may ask, what compiles and translates them, and what they do wrong"),
+    "cusp/policies": (
+        14,
+        "rules, what they may ask and change, what compiles and translates them, and what they do wrong",
+    ),
 }
 
 

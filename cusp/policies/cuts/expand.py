@@ -9,11 +9,17 @@ Nodes are numbered by degree here, so that those which are looked at most lie to
 where there are few edges.
 """
 
+from collections import namedtuple
+
 import numpy as np
 
 from cusp.policies.prop import Prop
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import in_parallel, row_ranges
+
+# What a part needs while it grows, each in turn the same: the queue of its nodes, see :func:`_grow`; whether a node is
+# in its region; its region; and two lists of ends of a row.
+Scratch = namedtuple("Scratch", "queue first inside region coming known")
 
 
 def collect(prop: Prop, is_hub: np.ndarray, counts: np.ndarray, to_hubs: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -101,39 +107,43 @@ def expand(
 ) -> np.ndarray:
     """The regions that nodes are in: (num_nodes, words) uint64 bits, by the numbers that they have in the graph.
 
-    ``others`` is changed: in each row, what is left comes first.
+    ``others`` and ``to_hubs`` are changed: in each row, what is left comes first; edges to hubs that parts have do not
+    count any more.
     """
     regions = np.zeros((to_hubs.size, words), np.uint64)
     left = np.diff(indptr).astype(others.dtype)
     edges, seed, longest = others.size // 2 + int(to_hubs.sum()), 0, int(left.max(initial=0))
-    for part in np.flatnonzero(shares).tolist():
-        if part == np.flatnonzero(shares)[-1]:
-            remain = (left > 0) | ((to_hubs > 0) & ~regions.any(axis=1))
-            regions[remain, part >> 6] |= np.uint64(1) << np.uint64(part & 63)
-            break
+    entries = int(min(edges * shares.max() / shares.sum(), others.size // 2)) + left.size + longest
+    scratch = Scratch(
+        np.empty((entries, 2), np.int32 if entries < 1 << 31 else np.int64),
+        np.empty(longest + 1, np.int64),
+        np.zeros(left.size, np.bool_),
+        *(np.empty(size, left.dtype) for size in (left.size, longest + 1, longest + 1)),
+    )
+    *growing, last = np.flatnonzero(shares).tolist()
+    for part in growing:
         target = edges * shares[part] / shares[part:].sum()
-        entries = int(min(target, others.size // 2)) + left.size + longest
-        queue = np.empty((entries, 2), np.int32 if entries < 1 << 31 else np.int64)
-        took, seed = _grow(part, target, seed, indptr, others, left, longest, to_hubs, regions, queue)
+        scratch.first.fill(-1)
+        took, seed = _grow(part, target, seed, indptr, others, left, to_hubs, regions, scratch)
         edges -= took
+    regions[(left > 0) | (to_hubs > 0), last >> 6] |= np.uint64(1) << np.uint64(last & 63)
     return regions[number]
 
 
 @njit(cache=True, nogil=True)
-def _grow(part, target, seed, indptr, others, left, longest, to_hubs, regions, queue):  # type: ignore[no-untyped-def]
+def _grow(part, target, seed, indptr, others, left, to_hubs, regions, scratch):  # type: ignore[no-untyped-def]
     """Grow one part to about ``target`` edges; return how many it got, and the first node that may have some left.
 
     A node of its region is queued each time it has fewer edges left: ``first[n]`` is the last entry of those with n,
     ``queue`` has the node of an entry and the entry before it. Of a node, only its last entry counts.
     """
     edges, size, queued, lowest, full = 0, 0, 0, 1, False
-    first, inside, region = np.full(longest + 1, -1), np.zeros(left.size, np.bool_), np.empty(left.size, np.int64)
-    coming, known = np.empty((2, longest + 1), np.int64)
+    queue, first, inside, region, coming, known = scratch
     while not full:
         lowest, node = _with_fewest_left(first, queue, left, lowest)
         come = 0
         if node < 0:
-            while seed < left.size and left[seed] == 0 and (to_hubs[seed] == 0 or _has_region(regions, seed)):
+            while seed < left.size and left[seed] == 0 and to_hubs[seed] == 0:
                 seed += 1
             if seed == left.size:
                 break
@@ -144,8 +154,8 @@ def _grow(part, target, seed, indptr, others, left, longest, to_hubs, regions, q
             if inside[new]:
                 continue  # it came along another edge
             found = _list_inside(others, indptr[new], left[new], new, inside, known)
-            brought = found + (0 if _has_region(regions, new) else to_hubs[new])
-            if edges + brought / 2 > target:
+            brought = found + to_hubs[new]
+            if edges + brought / 2 > target or queued + found >= len(queue):
                 full = True
                 break
             edges += brought
@@ -153,6 +163,7 @@ def _grow(part, target, seed, indptr, others, left, longest, to_hubs, regions, q
             inside[new], region[size] = True, new
             size += 1
             left[new] -= found - 1
+            to_hubs[new] = 0
             for j in range(found + 1):
                 other = known[j]
                 left[other] -= 1
@@ -163,6 +174,8 @@ def _grow(part, target, seed, indptr, others, left, longest, to_hubs, regions, q
                     lowest = min(lowest, left[other])
     for i in range(size):
         _move_up(others, indptr[region[i]], left[region[i]], inside)
+    for i in range(size):
+        inside[region[i]] = False
     return edges, seed
 
 
@@ -210,11 +223,3 @@ def _move_up(others, begin, count, inside):  # type: ignore[no-untyped-def]
             others[e], others[begin] = others[begin], others[e]
             begin += 1
         e += 1
-
-
-@njit(cache=True, nogil=True)
-def _has_region(regions, node):  # type: ignore[no-untyped-def]
-    for word in range(regions.shape[1]):
-        if regions[node, word]:
-            return True
-    return False

@@ -33,15 +33,16 @@ def make_state(prop):  # type: ignore[no-untyped-def]
 def memory(prop, thresholds, comm):  # type: ignore[no-untyped-def]
     """Bytes of the arrays of :func:`finish` on rank 0, at most, and edges that are collected there.
 
-    Two arrays have a number for each end of an edge; besides, there are seven numbers for each node, and its region
-    twice.
+    Two arrays have a number for each end of an edge; besides, there are seven numbers for each node, its region twice,
+    and three for each edge of the node that has most, but for hubs.
     """
     largest = max(comm.allgather(int(prop.degrees.max(initial=0))))
     counts = np.zeros(min(int(thresholds[-1]), largest) + 1, np.int64)
     _count_higher_ends(prop, counts)
     edges = np.cumsum(comm.allreduce(counts))[np.minimum(thresholds, counts.size - 1)]
     of_node = 56 + 16 * ((prop.num_parts + 63) // 64)
-    return 4 * _type_of_ids(prop).itemsize * edges + of_node * prop.num_nodes, edges
+    of_longest = 24 * np.minimum(thresholds, largest)
+    return 4 * _type_of_ids(prop).itemsize * edges + of_node * prop.num_nodes + of_longest, edges
 
 
 @njit(cache=True, nogil=True)
