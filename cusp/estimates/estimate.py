@@ -43,8 +43,8 @@ def estimate(
     split : str
         The reading split, applied to the parts if there are not as many as ranks, or if they have shares.
     one_in : int
-        Count the mirrors of one in so many nodes, drawn by a hash of their ids, and the
-        edges out of them that are cut, for all. Masters and edges of parts are counted.
+        Count the mirrors of one in so many nodes, drawn by a hash of their ids, and the edges out of them that are
+        cut, for all; the others take no memory for the parts that have edges. Masters and edges of parts are counted.
     """
     with together(comm):
         compiled = compile_policy(policy)
@@ -68,43 +68,69 @@ def _count(
     edges, prop = rules.edges, rules.prop
     parts, words = prop.num_parts, (prop.num_parts + 63) // 64
     rows = edges.indptr.size - 1
-    out_bits = np.zeros((rows, words), np.uint64)
-    in_bits = np.zeros((rows + neighbors.size, words), np.uint64)
+    numbers = _numbers(prop.first_node, rows, neighbors, one_in)
+    own = np.flatnonzero(np.diff(numbers[: rows + 1]))
+    out_bits = np.zeros((own.size, words), np.uint64)
+    in_bits = np.zeros((numbers[-1], words), np.uint64)
     place_masters = np.concatenate([masters.of_slice, _neighbor_masters(rules, neighbors, masters)])
-    cut = _mark_parts(prop, owners, place_masters, one_in, out_bits, in_bits)
-    starts = rows + neighbors.starts
+    cut = _mark_parts(prop, owners, place_masters, one_in, numbers, out_bits, in_bits)
+    starts = numbers[rows + neighbors.starts]
     bits_for_readers = [in_bits[starts[r] : starts[r + 1]].ravel() for r in range(comm.size)]
     for rows_of_others, bits in zip(neighbors.requested, all_to_all(comm, bits_for_readers)):
-        if rows_of_others.size:
-            in_bits[rows_of_others] |= bits.reshape(-1, words)
+        if bits.size:
+            in_bits[numbers[_counted(rows_of_others, numbers)]] |= bits.reshape(-1, words)
     counts = np.zeros((5, parts), np.int64)
     shared = np.zeros((parts, parts), np.int64)
-    count_parts(out_bits, in_bits, masters.of_slice, counts, shared)
+    count_parts(out_bits, in_bits, masters.of_slice[own], counts, shared)
+    counts[0] = build.count_owners(masters.of_slice, parts)
     counts[4] = build.count_owners(owners, parts)
     masters_of, counted, in_, out, held = comm.allreduce(counts)
-    proxies = masters_of + one_in * (counted - masters_of)
+    proxies = masters_of + one_in * counted
     mirrors = one_in * comm.allreduce(shared)
     quality = Quality(masters_of, proxies, held, mirrors, one_in * in_, one_in * out, edges.num_nodes)
     return Estimate(quality, comm.allreduce(int(cut)))
+
+
+def _numbers(first_node: int, rows: int, neighbors: Neighbors, one_in: int) -> np.ndarray:
+    """(places + 1,) int64: of a place, how many nodes before it count, and so its number if it counts."""
+    if one_in == 1:
+        return np.arange(rows + neighbors.size + 1)
+    numbers = np.zeros(rows + neighbors.size + 1, np.int64)
+    _number(np.arange(first_node, first_node + rows), one_in, numbers[: rows + 1])
+    _number(_gids(neighbors), one_in, numbers[rows:])
+    return numbers
+
+
+def _counted(places: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """Those of some places whose nodes count."""
+    counted: np.ndarray = places[numbers[places] < numbers[places + 1]]
+    return counted
+
+
+def _gids(neighbors: Neighbors) -> np.ndarray:
+    """(neighbours,) int64: the global id of each."""
+    gids = np.empty(neighbors.size, np.int64)
+    build.list_marked(neighbors.index, gids)
+    return gids
 
 
 def _neighbor_masters(rules: PreparedRules, neighbors: Neighbors, masters: Masters) -> np.ndarray:
     """(neighbours,): the master of each."""
     if masters.view is not None:
         return masters.view.table
-    gids = np.empty(neighbors.size, np.int64)
-    build.list_marked(neighbors.index, gids)
+    gids = _gids(neighbors)
     of_neighbors = np.empty(gids.size, masters.of_slice.dtype)
     rules.run("masters_of", gids, of_neighbors)
     return of_neighbors
 
 
 @njit(cache=True, nogil=True)
-def _mark_parts(prop, owners, masters, one_in, out_bits, in_bits):  # type: ignore[no-untyped-def]
+def _mark_parts(prop, owners, masters, one_in, numbers, out_bits, in_bits):  # type: ignore[no-untyped-def]
     """Record each edge's owner at those of its ends that count; returns the number of cut edges."""
     cut = 0
-    for row in range(out_bits.shape[0]):
+    for row in range(prop.indptr.size - 1):
         source = _counts(prop.first_node + row, one_in)
+        own = numbers[row]
         for edge in range(prop.indptr[row], prop.indptr[row + 1]):
             node = np.int64(prop.targets[edge])
             target = _counts(node, one_in)
@@ -113,11 +139,18 @@ def _mark_parts(prop, owners, masters, one_in, out_bits, in_bits):  # type: igno
             place = prop.place(node)
             bit = np.uint64(1) << np.uint64(owners[edge] & 63)
             if source:
-                out_bits[row, owners[edge] >> 6] |= bit
+                out_bits[own, owners[edge] >> 6] |= bit
                 cut += masters[place] != masters[row]
             if target:
-                in_bits[place, owners[edge] >> 6] |= bit
+                in_bits[place if one_in == 1 else numbers[place], owners[edge] >> 6] |= bit
     return cut * one_in
+
+
+@njit(cache=True, nogil=True)
+def _number(gids, one_in, numbers):  # type: ignore[no-untyped-def]
+    """Count on from the first of ``numbers``, at each of the nodes that count."""
+    for place in range(gids.size):
+        numbers[place + 1] = numbers[place] + _counts(gids[place], one_in)
 
 
 @njit(cache=True, nogil=True)
@@ -128,11 +161,9 @@ def _counts(node, one_in):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def count_parts(out_bits, in_bits, masters, counts, shared):  # type: ignore[no-untyped-def]
-    """Masters, proxies, mirrors with in-edges and with out-edges by part; mirrors by part and master's part."""
+    """Mirrors, those with in-edges and those with out-edges by part; mirrors by part and master's part."""
     for row in range(masters.size):
         master = masters[row]
-        counts[0, master] += 1
-        counts[1, master] += 1
         for word in range(out_bits.shape[1]):
             bits = out_bits[row, word] | in_bits[row, word]
             while bits:
