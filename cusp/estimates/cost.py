@@ -23,7 +23,7 @@ class Demand(NamedTuple):
     edge_ns: float
     proxy_ns: float
     label_bytes: float
-    rounds: int
+    rounds: float
 
 
 class Exchange(NamedTuple):
@@ -60,12 +60,15 @@ class Cluster:
         Bytes a second that a host can send, and receive at the same time; of no use for one host.
     gpus : bool
         The cores are those of GPUs, ``GPU_CORES`` each.
+    latency : float, optional
+        Seconds for each partner and exchange between hosts, if they are not as fitted.
     """
 
     number: int
     cores: int
     link: float
     gpus: bool = False
+    latency: float | None = None
 
 
 class Prediction(NamedTuple):
@@ -80,20 +83,26 @@ class Prediction(NamedTuple):
         """Of all of it."""
         return sum(self)
 
+    def figures(self) -> dict[str, float]:
+        """In milliseconds, by their names in rows."""
+        return {"predicted_ms": 1e3 * self.seconds} | {f"{part}_ms": 1e3 * of for part, of in self._asdict().items()}
+
     def __str__(self) -> str:
         parts = zip(("work", "exchange", "network"), self)
         shown = ", ".join(f"{1e3 * seconds:.2g} of {what}" for what, seconds in parts if seconds)
         return f"{1e3 * self.seconds:.3g} ms ({shown})"
 
 
-def predict(quality: Quality, algorithm: str, hosts: Cluster) -> Prediction:
-    """How long an algorithm takes on a partition until all labels have changed once.
+def predict(quality: Quality, algorithm: str, hosts: Cluster, demand: Demand | None = None) -> Prediction:
+    """How long an algorithm takes on a partition until all labels have changed once; or a run with its own demand.
 
     Hosts with more parts than cores work for as long as their cores need for all of them. Labels of mirrors with
     in-edges travel to the master, then the master's to mirrors with out-edges: each of the two is an exchange.
     """
-    demand = DEMANDS.get(algorithm, DEMANDS[USUAL])
+    demand = demand or DEMANDS.get(algorithm, DEMANDS[USUAL])
     between = LINKED if hosts.number > 1 else PEERS if hosts.gpus else SHARED
+    if hosts.number > 1 and hosts.latency is not None:
+        between = between._replace(partner_s=hosts.latency)
     parts = quality.masters.size
     host = np.arange(parts) * hosts.number // parts
     threads = np.maximum(1, hosts.cores // np.bincount(host, minlength=hosts.number))[host]

@@ -1,21 +1,22 @@
 """``cusp compare``: the quality of several policies on a graph, for any numbers of parts; no partition is built."""
 
 import argparse
+import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from cusp.errors import OptionError, together
+from cusp.errors import OptionError, shortened, together
 from cusp.estimates.cost import DEMANDS, USUAL, Cluster, predict
-from cusp.estimates.estimate import estimate
+from cusp.estimates.estimate import Estimate, estimate
 from cusp.estimates.plot import check_plot, megabytes, plot_comparison, short_name
 from cusp.input.edge_slice import EdgeSlice, read_slice
 from cusp.input.graph_file import GraphHeader
 from cusp.launch import Parser, parse_together, program
 from cusp.output.whole_file import check_targets
 from cusp.policies.compile_rules import CompiledPolicy, compile_policy
-from cusp.policies.policy import installed_policies, load_policy
+from cusp.policies.policy import Policy, installed_policies, load_policy
 from cusp.program import report
 from cusp.program.choose import load_estimates
 from cusp.program.cli import (
@@ -40,7 +41,7 @@ class Column(NamedTuple):
     key: str
     title: str
     width: int
-    show: Callable[[float], str]
+    show: Callable[[Any], str]
 
 
 PREDICTED = Column("predicted_ms", "ms", 8, megabytes)  # if it was asked for
@@ -61,15 +62,7 @@ FIRST = 10  # characters of a policy's name that always fit
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = Parser(prog=program("cusp compare"), description=compare.__doc__)
-    parser.add_argument("graph", help="graph file, or any file that cusp convert takes")
-    parser.add_argument("--ranks", metavar="P,...", help="numbers of parts (default: the number of ranks)")
-    parser.add_argument(
-        "--policies",
-        default="oec,iec,cvc,hvc",
-        help="names or files, separated by commas, or all (default: %(default)s)",
-    )
-    add_foreign_options(parser.add_argument_group("files of other formats"))
-    add_policy_options(parser)
+    add_subject(parser, None, "the number of ranks")
     add = parser.add_argument_group("prediction").add_argument
     text = f"predict the time in which all labels change once, of {', '.join(DEMANDS)}, or any other"
     add("--for", dest="purpose", metavar="APP", help=text)
@@ -85,6 +78,17 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def add_subject(parser: argparse.ArgumentParser, ranks: str | None, shown: str) -> None:
+    """The options that say what is estimated: a graph, numbers of parts, policies; ``shown`` tells of the default."""
+    parser.add_argument("graph", help="graph file, or any file that cusp convert takes")
+    text = f"numbers of parts, or 4..4096 for all powers of two from 4 to 4096 (default: {shown})"
+    parser.add_argument("--ranks", metavar="P,...", default=ranks, help=text)
+    text = "names or files, separated by commas, or all (default: %(default)s)"
+    parser.add_argument("--policies", default="oec,iec,cvc,hvc", help=text)
+    add_foreign_options(parser.add_argument_group("files of other formats"))
+    add_policy_options(parser)
+
+
 def compare(comm: MPI.Intracomm, argv: list[str]) -> int:
     """Compare policies, for any numbers of parts."""
     options = parse_together(comm, make_parser(), argv)
@@ -92,8 +96,8 @@ def compare(comm: MPI.Intracomm, argv: list[str]) -> int:
     if options.plot:
         check_plot(options.plot, comm)
     with together(comm):
-        sizes = _numbers_of_parts(options.ranks) if options.ranks else [comm.size]
-        compiled = {parts: [compile_policy(policy) for policy in _policies(options, parts)] for parts in sizes}
+        sizes = numbers_of_parts(options.ranks) if options.ranks else [comm.size]
+        compiled = compiled_policies(options, sizes)
         hosts = _hosts(options, sizes)
     header, edges = open_graph(comm, options)
     if options.purpose and options.purpose not in DEMANDS:
@@ -109,11 +113,22 @@ def compare(comm: MPI.Intracomm, argv: list[str]) -> int:
     return 0
 
 
-def _numbers_of_parts(text: str) -> list[int]:
+def numbers_of_parts(text: str) -> list[int]:
+    """Read ``4,16,64``, or ``4..64`` for the powers of two between.
+
+    Raises
+    ------
+    OptionError
+    """
     try:
-        return [*dict.fromkeys(num_parts(number) for number in text.split(","))]
+        ends = [num_parts(number) for number in text.split("..")] if ".." in text else []
+        powers = [2**power for power in range(15) if ends and ends[0] <= 2**power <= ends[1]]
+        if len(ends) > 2 or (ends and not powers):
+            raise ValueError("no power of two is between")
+        return powers or [*dict.fromkeys(num_parts(number) for number in text.split(","))]
     except (ValueError, argparse.ArgumentTypeError) as error:
-        raise OptionError(f"--ranks {text}: numbers of parts, separated by commas, such as 4,16,64: {error}") from None
+        known = "numbers of parts, separated by commas, such as 4,16,64, or the ends of a range, such as 4..64"
+        raise OptionError(f"--ranks {shortened(text)}: {known}: {error}") from None
 
 
 def _hosts(options: argparse.Namespace, sizes: list[int]) -> Cluster:
@@ -133,7 +148,17 @@ def _hosts(options: argparse.Namespace, sizes: list[int]) -> Cluster:
     return Cluster(options.hosts, options.cores or len(os.sched_getaffinity(0)), options.link)
 
 
-def _policies(options: argparse.Namespace, parts: int) -> list[Any]:
+def compiled_policies(options: argparse.Namespace, sizes: list[int]) -> dict[int, list[CompiledPolicy]]:
+    """The policies that the options name, by number of parts.
+
+    Raises
+    ------
+    PolicyError, OptionError
+    """
+    return {parts: [compile_policy(policy) for policy in _policies(options, parts)] for parts in sizes}
+
+
+def _policies(options: argparse.Namespace, parts: int) -> list[Policy]:
     names = options.policies.split(",")
     if names == ["all"]:
         names = [name for name, _ in installed_policies() if name != "map" or options.node_map]
@@ -149,28 +174,42 @@ def _measure(
     compiled: dict[int, list[CompiledPolicy]], hosts: Cluster,
 ) -> list[dict]:  # fmt: skip
     """A row for each policy and number of parts; its seconds are without compilation. Collective."""
+    figures = []
+    for policy, result, seconds, _ in estimates(comm, options, header, edges, compiled):
+        row = {"policy": policy, "seconds": seconds, "cut_edges": result.cut_edges}
+        if options.purpose:
+            row |= {"for": options.purpose, "hosts": hosts.number}
+            row |= predict(result.quality, options.purpose, hosts).figures()
+        figures.append(row | result.quality.summary())
+    return figures
+
+
+def estimates(
+    comm: MPI.Intracomm, options: argparse.Namespace, header: GraphHeader, edges: EdgeSlice | None,
+    compiled: dict[int, list[CompiledPolicy]], most_bits: float = math.inf,
+) -> Iterator[tuple[str, Estimate, float, int]]:  # fmt: skip
+    """Name, estimate, seconds and sample of each policy and number of parts, one after the other. Collective.
+
+    Parameters
+    ----------
+    most_bits : float
+        With more bits, two for each node and part, the mirrors of one in so many nodes are counted that these suffice.
+    """
     in_degrees = any(rules.uses.in_degrees for policies in compiled.values() for rules in policies)
     load_estimates(comm, header, options.split, compiled, in_degrees)
     if edges is None:
         edges = read_slice(options.graph, comm, options.split, weights=False, in_degrees=in_degrees)
     edges = replace(edges, weights=None)
-    figures = []
     for parts, policies in compiled.items():
+        one_in = max(1, math.ceil(2 * header.num_nodes * parts / most_bits))
         for rules in policies:
             report.progress(comm.rank, f"{rules.policy.name} in {parts} parts")
             comm.Barrier()
             watch = Stopwatch()
             with watch("estimate"):
-                result = estimate(edges, rules, parts, options.split, comm)
-            seconds = comm.allreduce(watch.seconds["estimate"], MPI.MAX)
-            row = {"policy": rules.policy.name, "seconds": seconds, "cut_edges": result.cut_edges}
-            if options.purpose:
-                predicted = predict(result.quality, options.purpose, hosts)
-                row |= {"for": options.purpose, "hosts": hosts.number, "predicted_ms": 1e3 * predicted.seconds}
-                row |= {f"{part}_ms": 1e3 * seconds for part, seconds in predicted._asdict().items()}
-            figures.append(row | result.quality.summary())
+                result = estimate(edges, rules, parts, options.split, comm, one_in)
+            yield rules.policy.name, result, comm.allreduce(watch.seconds["estimate"], MPI.MAX), one_in
     report.progress(comm.rank, "")
-    return figures
 
 
 def comparison_table(graph: str, parts: int, num_edges: int, figures: list[dict], algorithm: str | None = None) -> str:
