@@ -30,6 +30,7 @@ BENCHMARKS, PICTURES, MACHINE = "Benchmarks", "Pictures", "This machine"
 COMMANDS = {
     "partition": Command("cusp.__main__:partition", PARTITIONS, "partition a graph; save or export the result"),
     "compare": Command("cusp.program.compare:compare", PARTITIONS, "compare several policies"),
+    "plan": Command("cusp.commands.plan:main", PARTITIONS, "predict time, memory and cost on more ranks"),
     "policies": Command("cusp.__main__:policies", PARTITIONS, "list all policies"),
     "new-policy": Command("cusp.__main__:new_policy", PARTITIONS, "a commented policy file and its test"),
     "convert": Command("cusp.commands.convert:main", GRAPHS, "any format to a graph file; or a summary of it"),

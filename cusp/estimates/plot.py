@@ -1,4 +1,4 @@
-"""A picture of a comparison of policies (``cusp compare --plot``); needs matplotlib."""
+"""Pictures of a comparison of policies and of a plan (``cusp compare --plot``, ``cusp plan``); they need matplotlib."""
 
 import importlib
 from collections.abc import Callable
@@ -36,6 +36,8 @@ PANELS = (
     Panel("mb_a_round", "traffic", "at most, MB per round, all parts", 0, megabytes),
     Panel("memory_mb", "memory", "MB of the largest part", 0, megabytes),
 )
+BESIDE: dict[str, Any] = {"xytext": (8, -4), "textcoords": "offset points", "fontsize": 9, "color": BEST}
+TIMES = ("predicted_ms", "work_ms", "exchange_ms", "network_ms")
 
 
 def check_plot(path: str, comm: Intracomm, option: str = "--plot") -> None:
@@ -74,6 +76,37 @@ def plot_comparison(path: str, graph: str, figures: list[dict], comm: Intracomm)
                 drawn.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=6, frameon=False)
             drawn.suptitle(f"{Path(graph).name} in {_parts(sizes)} (less is better)", color=INK, fontsize=13)
             save_picture(path, pyplot, drawn, 150)
+
+
+def plot_plan(path: str, graph: str, rows: list[dict], memory_mb: float, priced: bool, comm: Intracomm) -> None:
+    """Draw time, memory of a host and cost over numbers of ranks, on scales that double. Collective."""
+    with together(comm):
+        if comm.rank == 0:
+            pyplot = pyplot_for("--plot", path)
+            drawn, axes = pyplot.subplots(1, 3, figsize=(13, 4.5), layout="constrained")
+            titles = ("predicted time, ms", "memory of a host, MB", "cost" if priced else "cost, host seconds")
+            lines = (TIMES, ("host_mb",), ("price" if priced else "host_seconds",))
+            for axis, title, keys, mark in zip(axes, titles, lines, ("fastest", "", "cheapest")):
+                for place, key in enumerate(keys):
+                    _draw_figure(axis, key, rows, place)
+                for row in [row for row in rows if row.get(mark)]:
+                    axis.annotate(mark, (row["parts"], row[keys[0]]), **BESIDE)
+                draw_sizes(axis, sorted({row["parts"] for row in rows}), "ranks")
+                axis.set_yscale("log")
+                axis.set_title(f"{title} (less is better)", fontsize=11, color=INK)
+            axes[0].legend(frameon=False, fontsize=9)
+            axes[1].axhline(memory_mb, color=FAINT, linestyle="--", linewidth=1)
+            axes[1].annotate("what it has", (rows[0]["parts"], memory_mb), **BESIDE | {"xytext": (0, 4)})
+            drawn.suptitle(f"{rows[0]['for']} on {Path(graph).name}", color=INK, fontsize=13)
+            save_picture(path, pyplot, drawn, 150)
+
+
+def _draw_figure(axis: Any, key: str, rows: list[dict], place: int) -> None:
+    """Draw a line through the values above 0 of a figure."""
+    some = [row for row in rows if row[key] > 0]
+    style = {"marker": MARKERS[place], "linestyle": DASHES[min(place, len(DASHES) - 1)], "color": f"C{place}"}
+    axis.plot([row["parts"] for row in some], [row[key] for row in some], label=key.split("_")[0], **style)
+    axis.margins(x=0.12, y=0.12)
 
 
 def pyplot_for(option: str, path: str) -> Any:

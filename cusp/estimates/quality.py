@@ -1,6 +1,6 @@
 """The quality of a partition: replication, balance, partners, cut edges, traffic, memory."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -71,6 +71,11 @@ class Quality:
         """Memory of the largest part, in MB: its CSR, ids and the map from global to local ids."""
         edges = self.edges * (TARGET_BYTES + weight_bytes)
         return float((edges + self.proxies * NODE_BYTES + self.num_nodes // 4).max() / 1e6)
+
+    def times(self, factor: int) -> "Quality":
+        """That of a graph so many times as large, of which each part has so many times as much of everything."""
+        counts = {field.name: factor * getattr(self, field.name) for field in fields(self)}
+        return Quality(**counts)
 
     def summary(self) -> dict[str, Any]:
         """The figures, by their names in rows."""

@@ -28,6 +28,7 @@ APPS = (
 NEEDED = {"forest": ["--roots=1"], "maze": ["--width=6", "--height=6", "--blocked=0"]}
 COMMANDS = {  # module and words that come first
     "cusp": ("cusp", []), "compare": ("cusp", ["compare"]), "new-policy": ("cusp", ["new-policy", "mine"]),
+    "plan": ("cusp.commands.plan", []),
     "generate": ("cusp.commands.generate", ["rmat", "--scale=4", "--output=out.h5"]),
     "generate-road": ("cusp.commands.generate", ["road", "--width=4", "--height=4", "--output=out.h5"]),
     "graph500": ("cusp.apps.graph500", ["--scale=5", "--keys=2"]),
@@ -53,7 +54,7 @@ def make_case(random: np.random.Generator) -> Case:
         os.chdir(folder)
         if name in COMMANDS:
             module, first = COMMANDS[name]
-            graph = ["g.h5"] if name in ("cusp", "compare") else []
+            graph = ["g.h5"] if name in ("cusp", "compare", "plan") else []
             return programs.command(module, *first, *graph, *chosen)
         graph = [] if name == "maze" else ["g.h5"]
         return programs.app(name, *graph, *NEEDED.get(name, []), *chosen)
