@@ -11,6 +11,7 @@ from cusp.estimates.quality import Quality
 from cusp.input.edge_slice import EdgeSlice
 from cusp.input.split import bounds_of_parts
 from cusp.kernels import build_cpu as build
+from cusp.kernels.atomics import atomic_or
 from cusp.kernels.bits import GOLDEN, popcount
 from cusp.neighbors import Neighbors
 from cusp.policies.compile_rules import CompiledPolicy, compile_policy
@@ -18,6 +19,7 @@ from cusp.policies.policy import Policy
 from cusp.prepare_rules import PreparedRules, prepare_rules
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.exchange import all_to_all
+from cusp.runtime.threads import in_parallel, row_ranges
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,8 @@ def _count(
     out_bits = np.zeros((own.size, words), np.uint64)
     in_bits = np.zeros((numbers[-1], words), np.uint64)
     place_masters = np.concatenate([masters.of_slice, _neighbor_masters(rules, neighbors, masters)])
-    cut = _mark_parts(prop, owners, place_masters, one_in, numbers, out_bits, in_bits)
+    given = prop, owners, place_masters, one_in, numbers, out_bits, in_bits.reshape(-1)
+    cut = one_in * sum(in_parallel(lambda *rows: int(_mark_parts(*rows, *given)), row_ranges(edges.indptr)))
     starts = numbers[rows + neighbors.starts]
     bits_for_readers = [in_bits[starts[r] : starts[r + 1]].ravel() for r in range(comm.size)]
     for rows_of_others, bits in zip(neighbors.requested, all_to_all(comm, bits_for_readers)):
@@ -88,7 +91,7 @@ def _count(
     proxies = masters_of + one_in * counted
     mirrors = one_in * comm.allreduce(shared)
     quality = Quality(masters_of, proxies, held, mirrors, one_in * in_, one_in * out, edges.num_nodes)
-    return Estimate(quality, comm.allreduce(int(cut)))
+    return Estimate(quality, comm.allreduce(cut))
 
 
 def _numbers(first_node: int, rows: int, neighbors: Neighbors, one_in: int) -> np.ndarray:
@@ -125,10 +128,13 @@ def _neighbor_masters(rules: PreparedRules, neighbors: Neighbors, masters: Maste
 
 
 @njit(cache=True, nogil=True)
-def _mark_parts(prop, owners, masters, one_in, numbers, out_bits, in_bits):  # type: ignore[no-untyped-def]
-    """Record each edge's owner at those of its ends that count; returns the number of cut edges."""
-    cut = 0
-    for row in range(prop.indptr.size - 1):
+def _mark_parts(begin, end, prop, owners, masters, one_in, numbers, out_bits, in_bits):  # type: ignore[no-untyped-def]
+    """Record each edge's owner at those of its ends that count; returns how many edges of these that count are cut.
+
+    Several threads set bits of a target, which has most of them already when an edge leads there.
+    """
+    cut, words = 0, out_bits.shape[1]
+    for row in range(begin, end):
         source = _counts(prop.first_node + row, one_in)
         own = numbers[row]
         for edge in range(prop.indptr[row], prop.indptr[row + 1]):
@@ -142,8 +148,10 @@ def _mark_parts(prop, owners, masters, one_in, numbers, out_bits, in_bits):  # t
                 out_bits[own, owners[edge] >> 6] |= bit
                 cut += masters[place] != masters[row]
             if target:
-                in_bits[place if one_in == 1 else numbers[place], owners[edge] >> 6] |= bit
-    return cut * one_in
+                word = (place if one_in == 1 else numbers[place]) * words + (owners[edge] >> 6)
+                if not in_bits[word] & bit:
+                    atomic_or(in_bits, word, bit)
+    return cut
 
 
 @njit(cache=True, nogil=True)
