@@ -7,6 +7,7 @@ file is kept for what it says and for all our files that it imports: an edit cos
 
 import fcntl
 import functools
+import gc
 import hashlib
 import importlib.util
 import os
@@ -61,6 +62,7 @@ def njit(cache: bool = False, **options: Any) -> Callable[[Callable], Any]:
         dispatcher = numba.njit(**options)(function)
         if isinstance(dispatcher, Dispatcher):  # not with NUMBA_DISABLE_JIT
             dispatcher.get_call_template = functools.partial(_call_template, dispatcher)
+            dispatcher.compile = functools.partial(_compile, dispatcher)
         if cache and isinstance(dispatcher, Dispatcher):
             try:
                 dispatcher._cache = Cache(function)
@@ -75,6 +77,17 @@ def _call_template(dispatcher: Dispatcher, arguments: Any, named: Any) -> Any:
     """A constant argument counts by its type: numba would compile the callee anew for each, and once for all others."""
     plain = {name: types.unliteral(value) for name, value in named.items()}
     return type(dispatcher).get_call_template(dispatcher, [types.unliteral(value) for value in arguments], plain)
+
+
+def _compile(dispatcher: Dispatcher, types_of_arguments: Any) -> Any:
+    """Compile or load, without looking for garbage until the end, which took a twentieth of the time."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return type(dispatcher).compile(dispatcher, types_of_arguments)
+    finally:
+        if collects:
+            gc.enable()
 
 
 class Locator(caching.CacheImpl._locator_classes[0]):  # its name differs between versions of numba
