@@ -23,6 +23,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as in jobs of a shell's
 import ranks  # first of ours: prepares the process before anything imports numba
 
 # isort: split
+import compile_once
 import properties
 import pytest
 
@@ -30,6 +31,7 @@ from scripts.bench.shared import graphs as published
 
 DIFFERENT_TESTS = 3  # exit code
 _collection_errors: list[str] = []
+compile_once.install()
 
 
 @pytest.fixture(scope="session")
