@@ -28,6 +28,7 @@ def allowed():
 
 ANSWERS = """
 import json, socket, sys
+import compile_once
 import cusp
 from cusp.launch import run_main
 from cusp.runtime.mpi import MPI
@@ -48,13 +49,14 @@ def main(comm, argv):
     if comm.rank == 0:
         print(json.dumps(found))
 
+compile_once.install()
 run_main(main)
 """
 
 
 def start(hosts, ranks, *words, **options):
     """Start a Python program on all hosts."""
-    env = mpirun.environment({"PYTHONPATH": str(spawn.ROOT), "PYTHONUNBUFFERED": "1"})
+    env = mpirun.environment({"PYTHONPATH": f"{spawn.ROOT}:{spawn.ROOT / 'tests'}", "PYTHONUNBUFFERED": "1"})
     return subprocess.Popen(
         [*hosts.launcher(ranks), sys.executable, *map(str, words)], cwd=spawn.ROOT, text=True, stdin=subprocess.DEVNULL,
         env=env, start_new_session=True, **options,
