@@ -6,8 +6,9 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-from cusp.policies.inspect_rules import codes_of, helpers_of
+from cusp.policies.inspect_rules import codes_of, functions_of, helpers_of, names_of
 
+SLICES = {"slice", "s_"}  # what makes an index for more than one number: a view, which can be changed later
 PLAIN = (ast.Name, ast.BinOp, ast.UnaryOp, ast.Attribute, ast.Call, ast.Subscript, ast.operator, ast.unaryop, ast.Load)
 
 
@@ -32,8 +33,9 @@ def changed_fields(rule: Any, place: int, state: Any) -> set[str]:
     Those that it only reads number by number, or does not mention, it does not change. Where its text is not there,
     or gives the state to what is no function of the same file, it may change any.
     """
+    names = {name for function in functions_of(rule) for name in names_of(function.__code__)}
     looks = _looks_of(rule, place)
-    if looks is None:
+    if looks is None or names & SLICES:
         return set(state._fields)
     return {name for name, values in zip(state._fields, state) if looks.get(name, values.ndim) < values.ndim}
 
@@ -48,11 +50,11 @@ def _looks_of(function: FunctionType, place: int) -> dict[str, int] | None:
     above = {below: node for node in ast.walk(definition) for below in ast.iter_child_nodes(node)}
     looks: dict[str, int] = {}
     for node in ast.walk(definition):
-        if not isinstance(node, ast.Name) or node.id not in (name, "slice"):
+        if not isinstance(node, ast.Name) or node.id != name:
             continue
-        found: dict[str, int] | None = None  # a slice that may be an index gives what can be changed
+        found: dict[str, int] | None = None
         user = above[node]
-        if node.id == name and isinstance(user, ast.Attribute):
+        if isinstance(user, ast.Attribute):
             found = {user.attr: _indices(user, above[user])}
         elif isinstance(user, ast.Call) and isinstance(user.func, ast.Name) and node in user.args:
             called, starred = helpers.get(user.func.id), any(isinstance(value, ast.Starred) for value in user.args)

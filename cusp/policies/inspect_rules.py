@@ -150,7 +150,7 @@ def _calls_a_library(function: Callable) -> bool:
 def helpers_of(rule: Callable) -> dict[str, FunctionType]:
     """Functions that a rule calls by a name of its module, plain or compiled by numba; by that name."""
     assert isinstance(rule, FunctionType)
-    found = {name: plain(rule.__globals__.get(name)) for name in _names(rule.__code__)}
+    found = {name: plain(rule.__globals__.get(name)) for name in names_of(rule.__code__)}
     return {name: value for name, value in found.items() if isinstance(value, FunctionType) and value is not rule}
 
 
@@ -214,7 +214,7 @@ def described(policy: Policy) -> str:
 
 def outside(function: Callable) -> Iterator[tuple[str, Any]]:
     """What a function uses of its surroundings: globals, enclosed variables, defaults, attributes of modules."""
-    names = _names(function.__code__)
+    names = names_of(function.__code__)
     yield "defaults", (function.__defaults__, function.__kwdefaults__)  # type: ignore[attr-defined]
     found = {name: function.__globals__[name] for name in names if name in function.__globals__}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
@@ -272,7 +272,7 @@ def codes_of(code: CodeType) -> list[CodeType]:
     return [code, *(deeper for part in code.co_consts if isinstance(part, CodeType) for deeper in codes_of(part))]
 
 
-def _names(code: CodeType) -> list[str]:
+def names_of(code: CodeType) -> list[str]:
     """Names of globals and attributes, each once."""
     return list(dict.fromkeys(name for part in codes_of(code) for name in part.co_names))
 

@@ -25,6 +25,9 @@ def _write(prop, array, state):
 def _read(prop, state):
     return state.both[prop, 0]
 
+def _span():
+    return slice(0, 3)
+
 def _give(state):
     return state
 
@@ -51,6 +54,8 @@ CHANGED = {
     "x = mstate.one[np.newaxis]; x[0, 1] = 1": {"one"},
     "x = mstate.one[0] if mstate.one is mstate.two else 0": {"one", "two"},
     "x = slice(3); y = mstate.one[x]; y[0] = 1": ALL,
+    "x = mstate.one[_span()]; x[0] = 1": ALL,
+    "x = np.s_[0:3]; y = mstate.one[x]; y[0] = 1": ALL,
     "_write(prop, mstate.both, mstate)": {"one", "both"},
     "x = _read(prop, mstate)": set(),
     "_write(prop, state=mstate, array=masters)": ALL,
