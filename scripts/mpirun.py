@@ -45,7 +45,6 @@ def run(
     capture: bool = True,
     under: Sequence[str] = (),
     progress: Path | None = None,
-    started_as: list[subprocess.Popen[str]] | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run ``mpirun -n ranks python args...`` to its end, or kill all of it after ``timeout`` seconds.
 
@@ -56,7 +55,6 @@ def run(
     capture : False lets the output through to the terminal.
     under : a command, such as a debugger, that starts each Python.
     progress : a file to which the program writes as it goes on; ``timeout`` counts from the last change of it.
-    started_as : gets the process, for `kill_session` from another thread.
 
     Raises
     ------
@@ -73,8 +71,6 @@ def run(
         line, env=variables, cwd=cwd, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True,
         start_new_session=True,
     )  # fmt: skip
-    if started_as is not None:
-        started_as.append(process)
 
     def time_left() -> float:
         return timeout + (progress.stat().st_mtime if progress else started) - time.time()

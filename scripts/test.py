@@ -8,7 +8,6 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -57,8 +56,7 @@ def main() -> int:
     for ranks in map(int, options.ranks.split(",")):
         print(f"--- {ranks} rank{'s' * (ranks > 1)}", flush=True)
         shared = workers(ranks, options.device, pytest_args)
-        jobs = jobs_at_once(ranks, options.device, pytest_args)
-        results.append(run_size(ranks, [*shared, *pytest_args], options.limit, environment(options.device), jobs))
+        results.append(run_size(ranks, [*shared, *pytest_args], options.limit, environment(options.device)))
     print(table(results))
     return int(any(result.failed for result in results))
 
@@ -101,54 +99,24 @@ def environment(device: str) -> dict[str, str]:
     return chosen
 
 
-def jobs_at_once(ranks: int, device: str, pytest_args: list[str]) -> int:
-    """How many jobs of several ranks divide the test files among them: two, where ranks wait for each other often.
-
-    Not for one file, where they would share a GPU, or where all of them together had less than half a core each.
-    """
-    cores = len(os.sched_getaffinity(0))
-    one_file = sum(map(names_tests, pytest_args)) == 1
-    return 1 if ranks == 1 or ranks > cores or one_file or has_gpu(device) else 2
-
-
-def run_size(ranks: int, pytest_args: list[str], limit: float, variables: dict[str, str], jobs: int = 1) -> SizeResult:
-    """Run pytest on ``ranks`` ranks; its output goes straight to the terminal, that of a second job at the end."""
+def run_size(ranks: int, pytest_args: list[str], limit: float, variables: dict[str, str]) -> SizeResult:
+    """Run pytest on ``ranks`` ranks; its output goes straight to the terminal."""
     started = time.monotonic()
-    processes: list[subprocess.Popen[str]] = []
     with tempfile.TemporaryDirectory(prefix="cusp-test-") as folder:
         outcomes = Path(folder) / "outcomes"
         outcomes.touch()
-        more = {"CUSP_TEST_OUTCOMES": str(outcomes)} | ({"CUSP_TEST_CLAIMS": folder} if jobs > 1 else {})
-
-        def run_job(job: int) -> int:
-            try:
-                done = mpirun.run(
-                    ranks,
-                    ["-m", "pytest", "--with-mpi", "-q", *pytest_args],
-                    timeout=limit,
-                    progress=outcomes,
-                    env=more | variables,
-                    launcher=ranks > 1,
-                    cwd=ROOT,
-                    capture=job > 0,
-                    started_as=processes,
-                )
-                said.append((done.stdout or "") + (done.stderr or ""))
-                return done.returncode
-            except subprocess.TimeoutExpired as error:
-                said.append(((error.stdout or b"") + (error.stderr or b"")).decode())
-                return os.EX_TEMPFAIL
-
-        said: list[str] = []
-        with ThreadPoolExecutor(jobs) as pool:
-            try:
-                codes = [*pool.map(run_job, range(jobs))]
-            except BaseException:
-                for process in processes:
-                    mpirun.kill_session(process)
-                raise
-        print(*filter(None, said), sep="\n", end="", flush=True)
-        if os.EX_TEMPFAIL in codes:
+        try:
+            code = mpirun.run(
+                ranks,
+                ["-m", "pytest", "--with-mpi", "-q", *pytest_args],
+                timeout=limit,
+                progress=outcomes,
+                env={"CUSP_TEST_OUTCOMES": str(outcomes)} | variables,
+                launcher=ranks > 1,
+                cwd=ROOT,
+                capture=False,
+            ).returncode
+        except subprocess.TimeoutExpired:
             running = ", ".join(unfinished(outcomes.read_text())) or "none"
             where = f"on {ranks} rank{'s' * (ranks > 1)}"
             print(
@@ -156,8 +124,9 @@ def run_size(ranks: int, pytest_args: list[str], limit: float, variables: dict[s
                 "--limit SECONDS waits longer",
                 file=sys.stderr,
             )
+            code = os.EX_TEMPFAIL
         counts = Counter(line.split("\t")[0] for line in outcomes.read_text().splitlines())
-    return SizeResult(ranks, counts, max(codes, key=abs), time.monotonic() - started)
+    return SizeResult(ranks, counts, code, time.monotonic() - started)
 
 
 def unfinished(outcomes: str) -> list[str]:

@@ -109,39 +109,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             pytest.exit(f"ranks 0 and {rank} did not find the same tests\n{why}", returncode=DIFFERENT_TESTS)
 
 
-def pytest_runtestloop(session: pytest.Session) -> bool | None:
-    """Where several jobs divide the test files among them, run those that no other has begun. Collective."""
-    folder = os.environ.get("CUSP_TEST_CLAIMS")
-    if not folder or session.testsfailed or session.config.option.collectonly:
-        return None
-    item = next(mine := claimed(session.items, Path(folder)), None)
-    while item is not None:
-        following = next(mine, None)
-        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-        if session.shouldfail:
-            raise session.Failed(session.shouldfail)
-        if session.shouldstop:
-            raise session.Interrupted(session.shouldstop)
-        item = following
-    return True
-
-
-def claimed(items: list[pytest.Item], folder: Path) -> Iterator[pytest.Item]:
-    """The tests in those files of which rank 0 has made a note in the folder before any other job did. Collective."""
-    files: dict[Path, list[pytest.Item]] = {}
-    for item in items:
-        files.setdefault(item.path, []).append(item)
-    for path, tests in files.items():
-        try:
-            if ranks.COMM.rank == 0:
-                (folder / str(path.relative_to(path.anchor)).replace("/", "+")).touch(exist_ok=False)
-            ours = ranks.tell(True)
-        except FileExistsError:
-            ours = ranks.tell(False)
-        if ours:
-            yield from tests
-
-
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item):
     """Give each test a limit."""
