@@ -7,7 +7,6 @@ import numpy as np
 from cusp.assign_masters import Masters
 from cusp.errors import together
 from cusp.kernels.arrays import total
-from cusp.policies.definitions import changed_fields
 from cusp.policies.inspect_rules import EDGE_ARGUMENTS
 from cusp.policies.state import block_starts, combine_state, copy_state, start_state
 from cusp.prepare_rules import PreparedRules, call_once
@@ -46,7 +45,7 @@ def assign_edges(rules: PreparedRules, masters: Masters, comm: MPI.Intracomm) ->
         rules.run("assign_edges", begin, end, num_parts, masters.view, masters.of_slice, state, owners)
         return total(owners[int(edges.indptr[begin]) : int(edges.indptr[end])] != comm.rank)
 
-    changed = before and changed_fields(policy.edge, EDGE_ARGUMENTS.index("estate"), state)
+    by = policy.edge, EDGE_ARGUMENTS.index("estate")
     blocks = block_starts(edges.bounds, 1 if before is None else policy.rounds_for(comm.size))
     rows = blocks[comm.rank] - edges.first_node
     again = rules.rows_to_repeat(policy.edge, 0, int(rows[1]))
@@ -62,7 +61,7 @@ def assign_edges(rules: PreparedRules, masters: Masters, comm: MPI.Intracomm) ->
             with together(comm):
                 rules.check_repeated(lambda edge: _question(rules, edge), said, owners[: said.size])
         if before is not None:
-            combine_state(state, before, policy.combine, comm, rules.neighbors, changed if block else None)
+            combine_state(state, before, policy.combine, comm, rules.neighbors, by if block else None)
     return owners if comm.allreduce(travels) else None
 
 

@@ -10,7 +10,6 @@ from cusp.errors import together
 from cusp.kernels.arrays import numbers, sizes_of, total
 from cusp.kernels.interfaces import Build
 from cusp.neighbors import Neighbors, exchange_block, fetch_from_readers
-from cusp.policies.definitions import changed_fields
 from cusp.policies.inspect_rules import MASTER_ARGUMENTS
 from cusp.policies.prop import MastersView
 from cusp.policies.state import block_starts, combine_state, copy_state, start_state
@@ -108,7 +107,7 @@ def _assign_in_rounds(rules: PreparedRules, neighbors: Neighbors, view: MastersV
     passes, rounds = (policy.passes, policy.rounds_for(comm.size)) if stateful else (1, 1)
     blocks = block_starts(bounds, rounds)
     rows = blocks[comm.rank] - rules.edges.first_node
-    order = None
+    by, order = (policy.master, MASTER_ARGUMENTS.index("mstate")), None
     if policy.order:
         order, rows = _by_degree(rules, rounds)
         blocks = block_starts(bounds, 1)
@@ -117,14 +116,13 @@ def _assign_in_rounds(rules: PreparedRules, neighbors: Neighbors, view: MastersV
         if rules.state is not None:
             state = rules.state if last == 0 else copy_state(rules.state)
             before = copy_state(state)
-        changed = state and changed_fields(policy.master, MASTER_ARGUMENTS.index("mstate"), state)
         for block in range(rows.size - 1):
             with together(comm):
                 _assign_rows(rules, rows[block], rows[block + 1], state, view, view.own, order)
             if order is None:
                 exchange_block(neighbors, view.own, view.table, blocks, block, comm)
             if state is not None:
-                combine_state(state, before, policy.combine, comm, neighbors, changed if block else None)
+                combine_state(state, before, policy.combine, comm, neighbors, by if block else None)
         if order is not None:
             exchange_block(neighbors, view.own, view.table, blocks, 0, comm)
 

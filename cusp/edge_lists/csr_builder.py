@@ -23,6 +23,7 @@ from cusp.output.graph_writer import writing_graph
 from cusp.output.whole_file import check_target
 from cusp.runtime.mpi import MPI
 from cusp.runtime.signals import local_ranks
+from cusp.runtime.storage import host_bytes
 from cusp.runtime.threads import num_threads, ordered_map
 
 CHUNK_EDGES = 2**20
@@ -32,7 +33,7 @@ RECORD_BYTES = 64  # at most, for each record of a bucket that is being sorted
 
 def memory_for_one() -> int:
     """Bytes: this rank's share of half the memory of its host."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2 // local_ranks()
+    return host_bytes() // 2 // local_ranks()
 
 
 class CsrBuilder:

@@ -1,11 +1,11 @@
 """How the nodes are divided into buckets and the buckets among ranks, and how records are packed."""
 
-import os
 from dataclasses import dataclass
 
 import numpy as np
 
 from cusp.errors import GraphFileError
+from cusp.runtime.storage import host_bytes
 
 KEY_BITS = 64
 CELL_BITS = 16  # edges are counted per cell: 2**16 equal ranges of sources
@@ -16,7 +16,7 @@ MAX_BUCKETS = 1024  # a scatter into more has too many open cache lines
 
 def check_num_nodes(num_nodes: int, where: str) -> None:
     """Refuse so many nodes that their offsets alone would fill the memory of this computer."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    memory = host_bytes()
     if 8 * num_nodes > min(memory, 8 * MAX_NODES):
         raise GraphFileError(
             f"{where}: {num_nodes:,} nodes (ids to {num_nodes - 1:,}) need offsets of {8 * num_nodes / 1e9:,.0f} GB, "

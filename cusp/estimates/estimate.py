@@ -76,7 +76,7 @@ def _count(
     in_bits = np.zeros((numbers[-1], words), np.uint64)
     place_masters = np.concatenate([masters.of_slice, _neighbor_masters(rules, neighbors, masters)])
     given = prop, owners, place_masters, one_in, numbers, out_bits, in_bits.reshape(-1)
-    cut = one_in * sum(in_parallel(lambda *rows: int(_mark_parts(*rows, *given)), row_ranges(edges.indptr)))
+    cut = one_in * sum(in_parallel(lambda *some: int(_mark_parts(*some, *given)), row_ranges(edges.indptr)))
     starts = numbers[rows + neighbors.starts]
     bits_for_readers = [in_bits[starts[r] : starts[r + 1]].ravel() for r in range(comm.size)]
     for rows_of_others, bits in zip(neighbors.requested, all_to_all(comm, bits_for_readers)):

@@ -3,7 +3,7 @@
 import ast
 import functools
 from pathlib import Path
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 from cusp.policies.inspect_rules import codes_of, functions_of, helpers_of, names_of
@@ -16,15 +16,18 @@ def definition_of(function: FunctionType) -> ast.FunctionDef | None:
     """The definition of a function in its file, if the file still says what was compiled."""
     code = function.__code__
     try:
-        text = Path(code.co_filename).read_text()
-        tree, compiled = ast.parse(text), compile(text, code.co_filename, "exec")
+        definitions, codes = _read(code.co_filename, Path(code.co_filename).read_text())
     except (OSError, SyntaxError, ValueError):
         return None
-    for node in ast.walk(tree) if code in codes_of(compiled) else ():
-        if isinstance(node, ast.FunctionDef) and node.name == code.co_name:
-            if min([node.lineno, *(d.lineno for d in node.decorator_list)]) == code.co_firstlineno:
-                return node
-    return None
+    return definitions.get((code.co_name, code.co_firstlineno)) if code in codes else None
+
+
+@functools.lru_cache(maxsize=8)
+def _read(path: str, text: str) -> tuple[dict[tuple[str, int], ast.FunctionDef], list[CodeType]]:
+    """The functions of a file by name and first line, which may be that of a decorator; and their code."""
+    found = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+    lines = [min([node.lineno, *(d.lineno for d in node.decorator_list)]) for node in found]
+    return {(node.name, line): node for node, line in zip(found, lines)}, codes_of(compile(text, path, "exec"))
 
 
 def changed_fields(rule: Any, place: int, state: Any) -> set[str]:
@@ -33,16 +36,21 @@ def changed_fields(rule: Any, place: int, state: Any) -> set[str]:
     Those that it only reads number by number, or does not mention, it does not change. Where its text is not there,
     or gives the state to what is no function of the same file, it may change any.
     """
-    names = {name for function in functions_of(rule) for name in names_of(function.__code__)}
-    looks = _looks_of(rule, place)
-    if looks is None or names & SLICES:
+    looks = _looks_of_all(rule, place)
+    if looks is None:
         return set(state._fields)
     return {name for name, values in zip(state._fields, state) if looks.get(name, values.ndim) < values.ndim}
 
 
 @functools.cache
-def _looks_of(function: FunctionType, place: int) -> dict[str, int] | None:
+def _looks_of_all(rule: FunctionType, place: int) -> dict[str, int] | None:
     """Of each field, the fewest indices with which it is read, 0 where it is used otherwise; None if nobody knows."""
+    names = {name for function in functions_of(rule) for name in names_of(function.__code__)}
+    return None if names & SLICES else _looks_of(rule, place)
+
+
+def _looks_of(function: FunctionType, place: int) -> dict[str, int] | None:
+    """The same of one function, and of those that it gives the state."""
     definition = definition_of(function)
     if definition is None or place >= function.__code__.co_argcount:
         return None

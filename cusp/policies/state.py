@@ -1,12 +1,13 @@
 """State of rules: a namedtuple of arrays that the policy makes and that ranks combine after every round."""
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cusp.errors import PolicyError, shortened, together
 from cusp.kernels.arrays import changed_rows
+from cusp.policies.definitions import changed_fields
 from cusp.policies.policy import Policy, of_the_user
 from cusp.runtime.mpi import MPI
 
@@ -98,18 +99,21 @@ def copy_state(state: Any) -> Any:
 
 def combine_state(
     state: Any, before: Any, combine: Mapping[str, str], comm: MPI.Intracomm, neighbors: "Neighbors | None" = None,
-    changed: Container[str] | None = None,
+    by: tuple[Callable, int] | None = None,
 ) -> None:  # fmt: skip
     """Combine what every rank did to a state since ``before``, in place, and in ``before``, too. Collective.
 
     ``add``: the sum of all changes is added to what was known; ``max`` and ``min``: the extreme of all
     ranks; ``split``: what all ranks have of it is dealt out evenly; ``local``: each rank keeps its own (scratch
     arrays, facts about its own neighbours). Of fields with entries for each of the nodes that a rank touches
-    (``prop.place``): ``reader``: what the node's reader says; ``or``: the bits that any rank has set. All others than
-    those in ``changed`` are as they were on every rank.
+    (``prop.place``): ``reader``: what the node's reader says; ``or``: the bits that any rank has set. ``by``: only
+    this rule, which has the state at this place of its arguments, has changed what was the same before.
     """
-    for name, field, known in zip(state._fields, state, before) if comm.size > 1 else ():
-        if changed is not None and name not in changed:
+    if comm.size == 1:
+        return
+    changed = changed_fields(*by, state) if by else state._fields
+    for name, field, known in zip(state._fields, state, before):
+        if name not in changed:
             continue
         how = combine.get(name, "add")
         if how in OF_NODES and neighbors is not None:

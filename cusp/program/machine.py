@@ -14,6 +14,7 @@ from cusp.estimates.scale import Machine
 from cusp.launch import num_bytes
 from cusp.program.cli import between, num_rate, whole
 from cusp.runtime.files import read_input
+from cusp.runtime.storage import host_bytes
 
 MOST_BYTES = 1 << 20  # of a machine file
 UNITS = {"ns": 1e9, "us": 1e6, "µs": 1e6, "ms": 1e3, "s": 1.0}  # of a second
@@ -79,5 +80,4 @@ def read_machine(path: str) -> Machine:
 
 def this_host() -> Machine:
     """Hosts like this one, with one rank each, on links of 10 Gbit/s."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return Machine(1, len(os.sched_getaffinity(0)), memory, num_rate("10gbit"), LINKED.partner_s)
+    return Machine(1, len(os.sched_getaffinity(0)), host_bytes(), num_rate("10gbit"), LINKED.partner_s)

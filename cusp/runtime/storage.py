@@ -8,6 +8,7 @@ On a GPU with a limit, they are hosted: see ``cusp/card/card_gpu.py``.
 """
 
 import mmap
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Any, NamedTuple
@@ -253,6 +254,11 @@ def storage_for(limit: int | None, num_nodes: int, rows: int) -> Storage:
             f"{held + LEAST_CHUNK * EDGE_BYTES:,} are needed. Raise it, or use more ranks"
         )
     return FileStorage((limit - held) // EDGE_BYTES, limit)
+
+
+def host_bytes() -> int:
+    """Bytes of memory of this host."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def peak_mb() -> float:
