@@ -17,23 +17,17 @@ import numpy as np
 from cusp import Answer, App, Checkpoint, Partition, Sync, main, run_main
 from cusp.apps.bfs import prepare as prepare_bfs
 from cusp.apps.run.cli import add_checkpoint_options
-from cusp.apps.run.sources import draw_sources
+from cusp.apps.run.sources import add_source_options, choose_sources, tell_duration
 from cusp.apps.shared.dependencies import Alone, Sweeps, TightSweeps, sweeps_alone
 from cusp.apps.shared.lengths import Lengths, measure
 from cusp.apps.verify.betweenness import verify_betweenness
 from cusp.errors import GraphFileError, OptionError, together
 from cusp.kernels.arrays import total
 from cusp.program import report
-from cusp.program.cli import one_node, positive
 from cusp.program.warm_up import FAR_NODE
 from cusp.runtime import progress
-from cusp.runtime.devices import backend, to_host
-from cusp.runtime.timeline import Stopwatch
-from gluon.interfaces import Device
 
-MANY = 256  # sources: as a sample, enough to tell the first nodes from the others
 BATCH = 1 << 28  # edges that each rank walks along by itself before the sums of all are added up: a few seconds
-LONG = 30.0  # seconds that are worth a word
 
 
 @dataclass(frozen=True)
@@ -123,19 +117,8 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Wanted:
     GraphFileError
         On every rank: a weight that counts is not above 0, or infinite.
     """
-    for source in options.source or []:
-        part.check_node(source, "--source")
-    sends = part.degrees > 0
-    (senders,) = sync.total(total(sends))
-    scale = 1.0
-    if options.source:
-        sources = sorted(set(options.source))
-    elif options.sources == "all" or options.sources >= senders:
-        local = to_host(part.gids[: part.num_masters][sends])
-        sources = np.sort(np.concatenate(sync.comm.allgather(local))).tolist()
-    else:
-        sources = draw_sources(part, sync.comm, options.sources, options.seed)
-        scale = senders / len(sources)
+    sources, senders = choose_sources(part, sync, options)
+    scale = senders / len(sources) if options.sources != "all" and not options.source else 1.0
     if part.weights is not None and not options.weighted:
         report.hint(
             sync.comm.rank, ["the weights do not count in this betweenness; weighted=True takes paths by weights"]
@@ -150,8 +133,8 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Wanted:
     else:
         alone = sweeps_alone(counted, sync, len(sources))
         wanted = Wanted(counted, sources, scale, alone, prepare_bfs(counted, sync))
-    if options.sources == "all" and not options.source and senders > MANY:
-        _tell_duration(part, sync, wanted)
+    if options.sources == "all" and not options.source:
+        tell_duration(part, sync, sources, lambda some: betweenness(sync, replace(wanted, sources=some)))
     return wanted
 
 
@@ -168,36 +151,9 @@ def _lengths(part: Partition, sync: Sync) -> Lengths:
     return lengths
 
 
-def _tell_duration(part: Partition, sync: Sync, wanted: Wanted) -> None:
-    """Try some of many sources; where all would take long, say how long, and how to sample them. Collective."""
-    watch, tried = Stopwatch(), wanted.sources[:: len(wanted.sources) // (2 * sync.comm.size)]
-    with watch("try"):
-        betweenness(sync, replace(wanted, sources=tried))
-        backend(Device, part.device).wait()
-    seconds = sync.highest(watch.seconds["try"] / len(tried))
-    if len(wanted.sources) * seconds > LONG:
-        whole, sample = (report.shown_seconds(number * seconds) for number in (len(wanted.sources), MANY))
-        report.warn(
-            sync.comm.rank,
-            f"exact betweenness, from {len(wanted.sources):,} nodes, will take about {whole}; an estimate from {MANY} "
-            f"of them, about {sample}: --sources {MANY}, or sources={MANY} in Python",
-        )
-
-
-def _number_or_all(text: str) -> int | str:
-    return text if text == "all" else positive(text)
-
-
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of this app alone."""
-    parser.add_argument(
-        "--sources", type=_number_or_all, default="all", metavar="K",
-        help="estimate it from K random nodes with out-edges; or all, the default: exact",
-    )  # fmt: skip
-    parser.add_argument(
-        "--source", type=one_node, nargs="+", metavar="NODE",
-        help="only paths from these nodes, by name or number; not scaled",
-    )  # fmt: skip
+    add_source_options(parser, "only paths from these nodes")
     parser.add_argument(
         "--normalized", action=argparse.BooleanOptionalAction,
         help="as a share of all pairs of other nodes, from 0 to 1 (default: yes, but not with --source)",

@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # for editors: what is looked up below
     from gluon.reduction import ADD as ADD
     from gluon.reduction import MAX as MAX
     from gluon.reduction import MIN as MIN
+    from gluon.reduction import OR as OR
     from gluon.reduction import Reduction as Reduction
     from gluon.sync import Sync as Sync
 
@@ -44,7 +45,7 @@ __version__ = "0.1.0"
 
 _PLACES = {  # module -> what of it is found here
     "cusp.apps.library": "partition_graph bfs sssp widest forest path cc scc kcore triangles communities pagerank "
-    "betweenness",
+    "betweenness closeness",
     "cusp.apps.run.function": "function_of",
     "cusp.apps.run.partitioned_graph": "PartitionedGraph",
     "cusp.apps.run.result": "Result",
@@ -58,7 +59,7 @@ _PLACES = {  # module -> what of it is found here
     "cusp.policies.policy": "load_policy",
     "cusp.policies.prop": "Prop",
     "gluon.label": "Label",
-    "gluon.reduction": "MIN MAX ADD Reduction",
+    "gluon.reduction": "MIN MAX ADD OR Reduction",
     "gluon.sync": "Sync",
 }
 _PLACE = {name: module for module, names in _PLACES.items() for name in names.split()}

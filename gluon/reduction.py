@@ -162,3 +162,4 @@ ASSIGN = Reduction("assign", "value", None, True, "value != old")  # what a broa
 MIN = Reduction("min", "min(value, old)", _highest, True, "value < old")
 MAX = Reduction("max", "max(value, old)", _lowest, True, "value > old")
 ADD = Reduction("add", "old + value", 0, False, "value != 0")
+OR = Reduction("or", "old | value", 0, True)  # bits of whole numbers

@@ -18,6 +18,9 @@ ONLY: dict[str, dict] = {  # options of a function that must have these values
     "edge_betweenness_centrality": {"k": None},
     "clustering": {"weight": None},
     "average_clustering": {"weight": None},
+    "eccentricity": {"sp": None},
+    "diameter": {"e": None, "usebounds": False},
+    "radius": {"e": None, "usebounds": False},
     "louvain_communities": {"resolution": 1, "max_level": None, "threshold": 1e-7},
 }
 METHODS = ("dijkstra", "bellman-ford")

@@ -179,6 +179,46 @@ def _scale(G: Graph, normalized: bool, pairs: int) -> float:
     return scale * (2 if G.weighted_by(None).part.symmetric else 1)
 
 
+def closeness_centrality(G: Graph, u: Any = None, distance: Any = None, wf_improved: bool = True) -> Any:
+    found = _closeness(G, distance)
+    share = found.reaching / max(len(G) - 1, 1)  # of the others, those that lead to a node
+    return _of_nodes(G, found.closeness if wf_improved else found.closeness / np.where(share > 0, share, 1), u)
+
+
+def harmonic_centrality(G: Graph, nbunch: Any = None, distance: Any = None, sources: Any = None) -> dict:
+    chosen = None if sources is None else [G.numbers[node] for node in _listed(G, sources)]
+    values = np.zeros(len(G)) if chosen == [] else _closeness(G, distance, source=chosen).harmonic
+    return {node: values[G.numbers[node]].item() for node in _listed(G, G.names if nbunch is None else nbunch)}
+
+
+def _listed(G: Graph, nodes: Any) -> list:
+    """One node, or those of several that are in the graph."""
+    return [nodes] if nodes in G else [node for node in nodes if node in G]
+
+
+def eccentricity(G: Graph, v: Any = None, sp: Any = None, weight: Any = None) -> Any:
+    found = _closeness(G, weight)
+    if found.reaching.min() < len(G) - 1:
+        why = "digraph is not strongly connected" if G.is_directed() else "graph is not connected"
+        raise networkx.NetworkXError(f"Found infinite path length because the {why}")
+    weights = G.weighted_by(weight).part.weights
+    whole = weights is None or weights.dtype.kind != "f"
+    return _of_nodes(G, found.eccentricity.astype(np.int64) if whole else found.eccentricity, v)
+
+
+def diameter(G: Graph, e: Any = None, usebounds: bool = False, weight: Any = None) -> Any:
+    return max(eccentricity(G, weight=weight).values())
+
+
+def radius(G: Graph, e: Any = None, usebounds: bool = False, weight: Any = None) -> Any:
+    return min(eccentricity(G, weight=weight).values())
+
+
+def _closeness(G: Graph, weight: Any, **options: Any) -> Any:
+    graph = G.weighted_by(weight)
+    return library.closeness(graph, weighted=graph.part.weights is not None, **options)
+
+
 def louvain_communities(
     G: Graph, weight: Any = "weight", resolution: float = 1, threshold: float = 1e-7, max_level: Any = None,
     seed: Any = None,

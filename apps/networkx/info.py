@@ -24,6 +24,11 @@ FUNCTIONS = {  # a function of NetworkX -> what it leaves to NetworkX, or what d
     "pagerank": "Not ``nstart`` nor ``dangling``, and no weights below 0.",
     "betweenness_centrality": "Not ``k`` nor ``endpoints``, no multigraphs, and weights above 0.",
     "edge_betweenness_centrality": "Not ``k``, no multigraphs, and weights above 0.",
+    "closeness_centrality": "Weights of 0 or more.",
+    "harmonic_centrality": "Weights of 0 or more.",
+    "eccentricity": "Not ``sp``; weights of 0 or more.",
+    "diameter": "Not ``e`` nor ``usebounds``; weights of 0 or more.",
+    "radius": "Not ``e`` nor ``usebounds``; weights of 0 or more.",
     "louvain_communities": "Undirected graphs, without ``resolution``, ``max_level`` and ``threshold``. ``seed`` draws "
     "other random numbers than in NetworkX: communities differ, their modularity hardly.",
     "asyn_lpa_communities": "Undirected graphs. ``seed`` draws other random numbers than in NetworkX.",

@@ -266,3 +266,31 @@ def betweenness(
     every : time between two checkpoints, such as 30s, 5min or 2h (default: 10min)
     seed : seed of everything random (default: 1)
     """
+
+def closeness(
+    part: PartitionedGraph,
+    *,
+    gather: bool = True,
+    verify: bool = False,
+    execution: str = "auto",
+    trace: str | PathLike[str] | None = None,
+    sources: int | str = "all",
+    source: Sequence[Any] | None = None,
+    weighted: bool = False,
+    checkpoint: str | None = None,
+    every: float | None = None,
+    seed: int = 1,
+) -> Result:
+    """Closeness centrality: how near each node is to those that lead to it; also harmonic closeness, and eccentricity.
+
+    gather : collect the labels of all nodes on every rank; otherwise each rank keeps only its own
+    verify : check the answer by invariants, and raise VerificationError if it is wrong
+    execution : with rounds (bulk), without (async), or the faster of the two (auto): see ``--execution``
+    trace : a file for the timelines of this call, as ``--trace`` writes it
+    sources : estimate it from K random nodes with out-edges; or all, the default: exact
+    source : only distances from these nodes, by name or number; not scaled
+    weighted : distances by weights, of 0 or more (default: by hops)
+    checkpoint : save the progress in this file; if it exists, go on from it; it is removed after the run
+    every : time between two checkpoints, such as 30s, 5min or 2h (default: 10min)
+    seed : seed of everything random (default: 1)
+    """

@@ -1,13 +1,82 @@
-"""The nodes from which searches start, if none is named."""
+"""The nodes from which searches start."""
+
+import argparse
+from collections.abc import Callable
 
 import numpy as np
 
 from cusp.apps.shared.splitmix64 import splitmix64
 from cusp.errors import OptionError
+from cusp.kernels.arrays import total
 from cusp.partition import Partition
 from cusp.program import report
-from cusp.runtime.devices import to_host
+from cusp.program.cli import one_node, positive
+from cusp.runtime.devices import backend, to_host
 from cusp.runtime.mpi import MPI
+from cusp.runtime.timeline import Stopwatch
+from gluon.interfaces import Device
+from gluon.sync import Sync
+
+MANY = 256  # sources: as a sample, enough to tell the first nodes from the others
+LONG = 30.0  # seconds that are worth a word
+
+
+def add_source_options(parser: argparse.ArgumentParser, named: str) -> None:
+    """Options of an app that adds up what it finds from each of many sources; ``named`` says what some of them are."""
+    parser.add_argument(
+        "--sources", type=_number_or_all, default="all", metavar="K",
+        help="estimate it from K random nodes with out-edges; or all, the default: exact",
+    )  # fmt: skip
+    parser.add_argument(
+        "--source", type=one_node, nargs="+", metavar="NODE", help=f"{named}, by name or number; not scaled"
+    )
+
+
+def _number_or_all(text: str) -> int | str:
+    return text if text == "all" else positive(text)
+
+
+def choose_sources(part: Partition, sync: Sync, options: argparse.Namespace) -> tuple[list[int], int]:
+    """The sources that these options ask for, and the number of nodes with out-edges. Collective.
+
+    Raises
+    ------
+    OptionError
+        On every rank: a source is not a node.
+    """
+    for source in options.source or []:
+        part.check_node(source, "--source")
+    sends = part.degrees > 0
+    (senders,) = sync.total(total(sends))
+    if options.source:
+        return sorted(set(options.source)), senders
+    if options.sources == "all" or options.sources >= senders:
+        local = to_host(part.gids[: part.num_masters][sends])
+        return np.sort(np.concatenate(sync.comm.allgather(local))).tolist(), senders
+    return draw_sources(part, sync.comm, options.sources, options.seed), senders
+
+
+def tell_duration(
+    part: Partition, sync: Sync, sources: list[int], run: Callable[[list[int]], object], together: int = 1
+) -> None:
+    """Try some of many sources; where all would take long, say how long, and how to sample them. Collective.
+
+    ``run`` takes some sources, of which it searches from so many ``together``.
+    """
+    if len(sources) <= MANY:
+        return
+    watch, tried = Stopwatch(), sources[:: -(-len(sources) // (2 * sync.comm.size * together))]
+    with watch("try"):
+        run(tried)
+        backend(Device, part.device).wait()
+    seconds = sync.highest(watch.seconds["try"] / len(tried))
+    if len(sources) * seconds > LONG:
+        whole, sample = (report.shown_seconds(number * seconds) for number in (len(sources), MANY))
+        report.warn(
+            sync.comm.rank,
+            f"the exact answer, from {len(sources):,} nodes, will take about {whole}; an estimate from {MANY} of them, "
+            f"about {sample}: --sources {MANY}, or sources={MANY} in Python",
+        )
 
 
 def draw_sources(part: Partition, comm: MPI.Intracomm, wanted: int, seed: int) -> list[int]:

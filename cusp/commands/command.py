@@ -46,6 +46,7 @@ COMMANDS = {
     "kcore": Command("cusp.apps.kcore:APP", APPS, "core numbers"),
     "triangles": Command("cusp.apps.triangles:APP", APPS, "triangles and clustering coefficients"),
     "betweenness": Command("cusp.apps.betweenness:APP", APPS, "betweenness centrality"),
+    "closeness": Command("cusp.apps.closeness:APP", APPS, "closeness, harmonic closeness and eccentricity"),
     "communities": Command("cusp.apps.communities:APP", APPS, "communities and their modularity"),
     "maze": Command("cusp.apps.maze:APP", APPS, "the shortest path through a maze"),
     "semiring": Command("cusp.apps.semiring:APP", APPS, "algorithms as products of matrices and vectors"),

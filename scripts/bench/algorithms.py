@@ -45,7 +45,8 @@ from scripts.bench.shared.rows import ROWS, gpu_name, keep, settings_of
 
 APPS, ALL = "bfs,sssp,cc,pagerank,kcore,triangles,betweenness", ",".join((*library.APPS, "semiring"))
 SETTINGS: dict[str, dict[str, Any]] = {
-    "pagerank": {"unweighted": True}, "betweenness": {"sources": 4}, "forest": {"roots": [0, 5]},
+    "pagerank": {"unweighted": True}, "betweenness": {"sources": 4},
+    "closeness": {"sources": 64}, "forest": {"roots": [0, 5]},
 }  # fmt: skip
 EQUAL = EdgeOperator("1", into="dst.sum", where="src.given == dst.given")
 FLOOR = 5.0  # milliseconds of a check that nobody waits for

@@ -17,6 +17,7 @@ FEW = {"single_source_shortest_path_length", "single_source_dijkstra_path_length
 ROOT = Path(__file__).resolve().parents[2]
 THEIRS = (  # files of NetworkX's tests, below its algorithms
     "link_analysis/tests/test_pagerank.py", "centrality/tests/test_betweenness_centrality.py",
+    "centrality/tests/test_closeness_centrality.py", "centrality/tests/test_harmonic_centrality.py",
     "components/tests/test_connected.py", "components/tests/test_strongly_connected.py",
     "components/tests/test_weakly_connected.py", "tests/test_core.py", "tests/test_cluster.py",
     "shortest_paths/tests/test_unweighted.py", "shortest_paths/tests/test_weighted.py",
@@ -73,6 +74,10 @@ CALLS = [
     ("pagerank", {"tol": 1e-12, "max_iter": 400, "personalization": {"node 1": 2, "node 8": 0.5, 3: 1}}, KINDS[:2]),
     *((f"{edge}betweenness_centrality", {"normalized": normalized, "weight": weight}, KINDS[:2])
       for edge in ("", "edge_") for normalized in (True, False) for weight in (None, "length")),
+    ("closeness_centrality", {}, KINDS), ("closeness_centrality", {"u": "node 3", "wf_improved": False}, KINDS[1:2]),
+    ("closeness_centrality", {"distance": "length"}, KINDS[:2]),
+    ("harmonic_centrality", {"sources": ["node 1", "node 8", "none"]}, KINDS),
+    ("harmonic_centrality", {"distance": "length", "nbunch": ["node 5", "none"]}, KINDS[1:2]),
 ]  # fmt: skip
 
 
@@ -90,6 +95,21 @@ def test_as_networkx(comm, name, options, kinds):
             assert ours == pytest.approx(theirs, rel=1e-9, abs=1e-10)
         else:
             assert ours == theirs or ours == pytest.approx(theirs, rel=1e-9)
+
+
+@pytest.mark.mpi
+def test_eccentricity(comm):
+    """Of a connected graph, with the diameter and radius that follow from it; others have none."""
+    graph = named(nx.Graph, 6, weight=float)
+    graph.add_node("alone")
+    with pytest.raises(nx.NetworkXError, match="the graph is not connected"):
+        nx.diameter(graph, backend="cusp")
+    nx.add_path(graph, list(graph))
+    for weight in (None, "length"):
+        for name in ("eccentricity", "diameter", "radius"):
+            ours, theirs = (getattr(nx, name)(graph, weight=weight, backend=each) for each in ("cusp", "networkx"))
+            assert ours == pytest.approx(theirs)
+    assert nx.eccentricity(graph, v="node 3", backend="cusp") == nx.eccentricity(graph, v="node 3", backend="networkx")
 
 
 @pytest.mark.mpi
@@ -134,7 +154,9 @@ OTHER = {  # every parameter of our functions -> a value that is not its default
     "source": "node 4", "target": "node 5", "n": "node 7", "cutoff": 2, "weight": "length", "method": "bellman-ford",
     "nodes": ["node 3", "node 9"], "count_zeros": False, "alpha": 0.5, "personalization": {"node 1": 2},
     "max_iter": 400, "tol": 1e-12, "nstart": {"node 1": 1}, "dangling": {"node 1": 1}, "k": 3, "normalized": False,
-    "endpoints": True, "resolution": 2, "threshold": 0.5, "max_level": 1, "seed": 5,
+    "endpoints": True, "resolution": 2, "threshold": 0.5, "max_level": 1, "seed": 5, "u": "node 3", "v": "node 3",
+    "distance": "length", "wf_improved": False, "nbunch": ["node 3"], "sources": ["node 3"], "sp": {},
+    "e": {"node 3": 1}, "usebounds": True,
 }  # fmt: skip
 NEEDED = {"source": "node 4", "n": "node 7"}  # without a default, or whose default is refused
 DRAWN = {"louvain_communities", "asyn_lpa_communities"}  # see test_seeds
@@ -154,6 +176,8 @@ def test_no_parameter_is_ignored(name, parameter):
     known = inspect.signature(getattr(functions, name)).parameters
     needed = {each: value for each, value in NEEDED.items() if each in known}
     graph, options = named(kind, 3, loops=False), needed | {parameter: OTHER[parameter]}
+    if name in ("eccentricity", "diameter", "radius"):  # of connected graphs only
+        nx.add_path(graph, list(graph))
     if "weight" in known and parameter == "method":
         options["weight"] = "length"
     if backend.can_run(name, (graph,), options) is not True:

@@ -104,6 +104,7 @@ VARIANTS = {  # of each file of kernels but rules.cuh, edges.cuh and relax*.cuh,
         {"VALUE": "int"}, {"VALUE": "long long"}, {"VALUE": "int", "RESIDENT": "1"},
         {"VALUE": "int", "RANKS": "Together"}, {"VALUE": "int", "RANKS": "Together", "RESIDENT": "1"},
     ],
+    "cusp/apps/operators/batches/batches.cuh": [{}],
     "cusp/apps/operators/sums/betweenness.cuh": [{}],
     "cusp/apps/operators/sums/rows.cuh": [
         {"VALUE": value} | weight

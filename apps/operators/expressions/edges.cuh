@@ -7,7 +7,7 @@
 
 typedef VALUE Value;
 typedef WIDE Wide;
-enum { SWAP, MINIMUM, MAXIMUM, SUM };  // ATOMIC: by comparing and swapping, or by what the GPU has
+enum { SWAP, MINIMUM, MAXIMUM, SUM, BITS };  // ATOMIC: by comparing and swapping, or by what the GPU has
 
 // The identity of the reduction; it is defined below this file.
 __device__ inline Wide identity();
@@ -42,11 +42,13 @@ __device__ inline double native_join(double* place, double value) {
 }
 __device__ inline i64 native_join(i64* place, i64 value) {
   if (ATOMIC == SUM) return (i64)atomicAdd((u64*)place, (u64)value);
+  if (ATOMIC == BITS) return (i64)atomicOr((u64*)place, (u64)value);
   return ATOMIC == MINIMUM ? atomicMin(place, value) : atomicMax(place, value);
 }
 template <class T>
 __device__ inline T native_join(T* place, T value) {
   if (ATOMIC == SUM) return atomicAdd(place, value);
+  if (ATOMIC == BITS) return atomicOr(place, value);
   return ATOMIC == MINIMUM ? atomicMin(place, value) : atomicMax(place, value);
 }
 

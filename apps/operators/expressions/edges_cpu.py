@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from cusp.apps.operators.expressions.interfaces import Load, Pass
+from cusp.kernels.bits import unsigned
 from cusp.partition import Partition
 from cusp.runtime.compiled_code import import_text
 from cusp.runtime.threads import in_parallel, many, row_ranges, whole_words
@@ -80,8 +81,11 @@ combine_one(row, Value(total), values, updated, alone)"""
 
 
 def compile_pass(edges: Pass) -> Callable[..., None]:
+    by_row = loads_of(edges.row_loads)
+    if edges.where and {*edges.where_loads} <= {*edges.row_loads}:  # it leaves out whole rows
+        by_row += [f"if not {edges.where}:", "    continue"]
     body = (PULL if edges.into_row else PUSH).format(
-        row_loads="\n".join(loads_of(edges.row_loads)), edge_loads=indented(of_each_edge(edges), 1),
+        row_loads="\n".join(by_row), edge_loads=indented(of_each_edge(edges), 1),
         candidate=edges.candidate, wide=edges.wide, identity=edges.identity,
         combine="combine" if _may_be_cut(edges) else "combine_one",
     )  # fmt: skip
@@ -95,12 +99,13 @@ def compile_pass(edges: Pass) -> Callable[..., None]:
     )  # fmt: skip
     loop = import_text(text, []).over_edges
 
-    def run(part: Partition, frontier: Any, offsets: Any, *rest: Any) -> None:
+    def run(part: Partition, frontier: Any, offsets: Any, columns: Any, *rest: Any) -> None:
         pieces = [(0, offsets.size - 1)]
         if _may_be_cut(edges) and _is_large(frontier if edges.filtered else None, offsets):
             pieces = whole_words(row_ranges(offsets))
         alone = edges.into_row or len(pieces) == 1
-        in_parallel(lambda begin, end: loop(alone, begin, end, frontier, offsets, *rest), pieces)
+        rows = unsigned(offsets, columns)
+        in_parallel(lambda begin, end: loop(alone, begin, end, frontier, *rows, *rest), pieces)
 
     return run
 

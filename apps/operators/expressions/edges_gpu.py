@@ -13,10 +13,11 @@ from cusp.apps.operators.interfaces import kept_with
 from cusp.apps.operators.sums.rows_gpu import RowGroups, group_rows
 from cusp.kernels.cuda import Struct, c_type, load, many_threads, struct
 from cusp.partition import Partition
-from gluon.reduction import ADD, MAX, MIN
+from gluon.reduction import ADD, MAX, MIN, OR
 
 EDGES = "cusp/apps/operators/expressions/edges.cuh"
-ATOMICS = {MIN.joined: "MINIMUM", MAX.joined: "MAXIMUM", ADD.joined: "SUM"}  # what a GPU has an atomic operation for
+# what a GPU has an atomic operation for
+ATOMICS = {MIN.joined: "MINIMUM", MAX.joined: "MAXIMUM", ADD.joined: "SUM", OR.joined: "BITS"}
 OPERATOR = """
 __device__ inline Wide identity() {{ return {identity}; }}
 struct Operator {{

@@ -1,0 +1,224 @@
+"""Closeness centrality: how near each node is to those that lead to it; also harmonic closeness, and eccentricity.
+
+``mpirun -n 4 python -m apps.closeness graph.h5 --policy cvc --sources 1024 --verify --output closeness.h5``
+
+>>> from cusp import closeness, partition_graph
+>>> graph = partition_graph(([0, 1, 1, 2], [1, 0, 2, 1]))
+>>> result = closeness(graph)
+>>> result.closeness, result.harmonic, result.eccentricity, result.figures["diameter"]
+(array([0.66666667, 1.        , 0.66666667]), array([1.5, 2. , 1.5]), array([2., 1., 2.]), 2.0)
+"""
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from cusp import Answer, App, Checkpoint, Partition, Sync, main, run_main
+from cusp.apps.operators.batches.interfaces import Batches, HopSums
+from cusp.apps.operators.batches.search import WIDTH, Batch
+from cusp.apps.operators.ways import way_of
+from cusp.apps.run.cli import add_checkpoint_options
+from cusp.apps.run.sources import add_source_options, choose_sources, tell_duration
+from cusp.apps.shared.lengths import Lengths, measure
+from cusp.apps.shared.whole_graph import copy_of, sum_of_copies
+from cusp.apps.sssp import sssp
+from cusp.apps.verify.closeness import verify_closeness
+from cusp.program.warm_up import FAR_NODE
+from cusp.runtime import progress
+from cusp.runtime.devices import backend, move, to_host, xp_of
+
+SMALL = 1 << 23  # edges of a graph of which each rank may have a copy
+BATCHES = 4  # that each rank searches in its copy before the sums of all are added up
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The sources, and what searches from them need.
+
+    Attributes
+    ----------
+    part : Partition
+        The graph; without weights unless they count.
+    sources : list of int
+    scale : float
+        How many nodes with out-edges a source stands for.
+    lengths : Lengths, or None
+        Those of edges, if weights count.
+    copy : (Partition, Sync), or None
+        The whole of a small graph, in which each rank searches from some of the sources by itself.
+    """
+
+    part: Partition
+    sources: list[int]
+    scale: float
+    lengths: Lengths | None
+    copy: tuple[Partition, Sync] | None
+
+
+def closeness(sync: Sync, wanted: Wanted, checkpoint: Checkpoint | None = None) -> Answer:
+    """Closeness of all nodes, from the distances to them. Collective.
+
+    Where r others lead to a node, and their distances to it add up to d, closeness is (r / d) * r / (nodes - 1)
+    (Wasserman and Faust, Social Network Analysis, 1994, section 5.2). From a sample of sources it is an estimate
+    (Eppstein and Wang, J. Graph Algorithms Appl. 2004). Without weights, many searches run at once.
+
+    Parameters
+    ----------
+    wanted : Wanted
+        What :func:`prepare` returned.
+    checkpoint : Checkpoint, optional
+        Where to go on from, and to write to.
+
+    Returns
+    -------
+    Answer
+        Of this rank's masters: ``closeness``; ``harmonic``, the sum of 1 / distance; ``eccentricity``, the
+        distance to the farthest node that a source leads to, -1 of nodes that are no sources; all float64; and
+        ``reaching``, the number of other sources that lead to a node, int64.
+        Figures: ``sources``, their number; ``diameter``, the largest eccentricity: that of the graph, if all nodes
+        were sources.
+    """
+    part, search = wanted.part, _searches(sync, wanted)
+    sums, done, rounds = _no_sums(part), 0, 0
+    farthest = sums.lengths - 1
+    farthest[part.degrees == 0] = 0
+    if checkpoint and checkpoint.goes_on:
+        sums = HopSums(*(checkpoint.label(name, values.dtype) for name, values in sums._asdict().items()))
+        farthest, rounds = checkpoint.label("farthest", np.float64), checkpoint.rounds
+        done = checkpoint.fact("sources", int)
+    step = WIDTH if wanted.copy is None else WIDTH * BATCHES * sync.comm.size
+    for first in range(done, len(wanted.sources), step):
+        some = wanted.sources[first : first + step]
+        found, reach, more = search(some)
+        sums, rounds = HopSums(*(old + new for old, new in zip(sums, found))), rounds + more
+        lids = part.lid_map.lids(np.array(some, np.int64))
+        own = np.flatnonzero((lids >= 0) & (lids < part.num_masters))
+        farthest[move(lids[own], part.device)] = move(reach[own], part.device)
+        progress.update(first + len(some), len(wanted.sources), "source", done)
+        if checkpoint and checkpoint.is_due(sync):
+            checkpoint.write(rounds, sums._asdict() | {"farthest": farthest}, sources=first + len(some))
+    diameter = sync.highest(farthest.max().item() if farthest.size else 0.0)
+    labels = _centralities(part, sums, wanted.scale) | {"eccentricity": farthest, "reaching": sums.reached}
+    return Answer(labels, None, rounds, {"sources": len(wanted.sources), "diameter": diameter})
+
+
+def _centralities(part: Partition, sums: HopSums, scale: float) -> dict[str, Any]:
+    """From the sums over sources, each of which stands for so many."""
+    xp = xp_of(part.device)
+    share = xp.minimum(sums.reached * (scale / max(part.num_nodes - 1, 1)), 1)
+    lengths = xp.where(sums.lengths > 0, sums.lengths, np.inf)
+    return {"closeness": sums.reached / lengths * share, "harmonic": sums.inverse * scale}
+
+
+def _no_sums(part: Partition) -> HopSums:
+    zeros = xp_of(part.device).zeros
+    return HopSums(*(zeros(part.num_masters, dtype) for dtype in (np.int64, np.float64, np.float64)))
+
+
+def _searches(sync: Sync, wanted: Wanted) -> Callable[[list[int]], tuple[HopSums, np.ndarray, int]]:
+    """A function that returns sums over some sources, the distance to the farthest node from each, and rounds."""
+    if wanted.lengths is not None:
+        return partial(_add_distances, wanted.part, sync, wanted.lengths)
+    if wanted.copy is None:
+        return partial(_add_hops, Batch(wanted.part, sync))
+    return partial(_add_hops_alone, wanted.part, sync, Batch(*wanted.copy))
+
+
+def _add_hops(batch: Batch, sources: list[int]) -> tuple[HopSums, np.ndarray, int]:
+    """Many searches at once. Collective."""
+    sums, ops, rounds = _no_sums(batch.part), backend(Batches, batch.part.device), 0
+    reach: list[int] = []
+    for first in range(0, len(sources), WIDTH):
+        deepest = batch.search(sources[first : first + WIDTH], lambda hops, front: ops.add_hops(hops, front, sums))
+        reach, rounds = reach + deepest, rounds + max(deepest)
+    return sums, np.array(reach, np.float64), rounds
+
+
+def _add_hops_alone(
+    part: Partition, sync: Sync, batch: Batch, sources: list[int]
+) -> tuple[HopSums, np.ndarray, int]:  # fmt: skip
+    """Each rank searches from some of the sources in its copy of the graph. Collective."""
+    comm, gids = sync.comm, to_host(batch.part.gids)
+    found, own, levels = _add_hops(batch, sources[comm.rank :: comm.size])
+    sums = HopSums(*(sum_of_copies(part, comm, to_host(values)[np.argsort(gids)]) for values in found))
+    reach = np.empty(len(sources))
+    for rank, some in enumerate(comm.allgather(own)):
+        reach[rank :: comm.size] = some
+    return sums, reach, sync.total(levels)[0]
+
+
+def _add_distances(
+    part: Partition, sync: Sync, lengths: Lengths, sources: list[int]
+) -> tuple[HopSums, np.ndarray, int]:  # fmt: skip
+    """One search after the other, by weights. Collective."""
+    xp, sums, reach, rounds = xp_of(part.device), _no_sums(part), np.zeros(len(sources)), 0
+    for place, source in enumerate(sources):
+        answer = sssp(part, sync, source, lengths)
+        reached, distance, lid = answer.reached, answer.labels["distance"], part.lid(source)
+        if 0 <= lid < part.num_masters:
+            reached[lid] = False
+        distance = xp.where(reached, distance, 0).astype(np.float64)
+        sums = HopSums(
+            sums.reached + reached, sums.lengths + distance,
+            sums.inverse + xp.where(distance > 0, 1 / xp.where(distance > 0, distance, 1), 0),
+        )  # fmt: skip
+        reach[place] = sync.highest(distance.max().item() if distance.size else 0.0)
+        rounds += int(answer.rounds)
+    return sums, reach, rounds
+
+
+def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Wanted:
+    """Choose the sources, and where searches run. Collective.
+
+    Raises
+    ------
+    OptionError
+        On every rank: a source is not a node.
+    GraphFileError
+        On every rank: a weight that counts is negative or infinite.
+    """
+    sources, senders = choose_sources(part, sync, options)
+    scale = 1.0 if options.source else senders / max(len(sources), 1)
+    if options.weighted:
+        wanted = Wanted(part, sources, scale, measure(part, sync), None)
+    else:
+        counted, ranks = part.without_weights(), sync.comm.size
+        alone = 1 < ranks <= len(sources) // WIDTH and part.num_edges <= SMALL and way_of(("copies",), part, sync)
+        wanted = Wanted(counted, sources, scale, None, copy_of(counted, sync.comm) if alone else None)
+    if options.sources == "all" and not options.source:
+        tell_duration(
+            part, sync, sources, lambda some: closeness(sync, replace(wanted, sources=some)),
+            1 if options.weighted else WIDTH,
+        )  # fmt: skip
+    return wanted
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Options of this app alone."""
+    add_source_options(parser, "only distances from these nodes")
+    parser.add_argument("--weighted", action="store_true", help="distances by weights, of 0 or more (default: by hops)")
+    add_checkpoint_options(parser)
+
+
+APP = App(
+    name="closeness",
+    summary="closeness and harmonic centrality, and eccentricity",
+    prepare=prepare,
+    run=lambda part, sync, source, wanted, options: closeness(sync, wanted, options.checkpoint),
+    verify=lambda part, sync, source, answer, wanted, options: verify_closeness(
+        wanted.part, sync, **answer.labels, sources=wanted.sources, scale=wanted.scale
+    ),
+    add_options=add_options,
+    needs_csc=lambda options, symmetric: not symmetric,
+    needs_source=False,
+    weighted=True,
+    rehearsed={"source": [FAR_NODE]},
+    seeded=True,
+)
+
+if __name__ == "__main__":
+    run_main(lambda comm, argv: main(APP, comm, argv))
