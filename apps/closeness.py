@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 
 from cusp import Answer, App, Checkpoint, Partition, Sync, main, run_main
+from cusp.apps.bfs import bfs
+from cusp.apps.bfs import prepare as prepare_bfs
 from cusp.apps.operators.batches.interfaces import Batches, HopSums
 from cusp.apps.operators.batches.search import WIDTH, Batch
 from cusp.apps.operators.ways import way_of
@@ -33,6 +35,10 @@ from cusp.runtime.devices import backend, move, to_host, xp_of
 
 SMALL = 1 << 23  # edges of a graph of which each rank may have a copy
 BATCHES = 4  # that each rank searches in its copy before the sums of all are added up
+
+
+Found = tuple[HopSums, np.ndarray, int]  # sums, the distance to the farthest node from each source, and rounds
+Adding = Callable[[list[int]], Found]
 
 
 @dataclass(frozen=True)
@@ -119,16 +125,25 @@ def _no_sums(part: Partition) -> HopSums:
     return HopSums(*(zeros(part.num_masters, dtype) for dtype in (np.int64, np.float64, np.float64)))
 
 
-def _searches(sync: Sync, wanted: Wanted) -> Callable[[list[int]], tuple[HopSums, np.ndarray, int]]:
-    """A function that returns sums over some sources, the distance to the farthest node from each, and rounds."""
-    if wanted.lengths is not None:
-        return partial(_add_distances, wanted.part, sync, wanted.lengths)
+def _searches(sync: Sync, wanted: Wanted) -> Adding:
+    """What adds up all that searches from some sources find. Collective."""
+    part, lengths = wanted.part, wanted.lengths
+    if lengths is not None:
+        return partial(_add_each, part, sync, lambda source: sssp(part, sync, source, lengths))
     if wanted.copy is None:
-        return partial(_add_hops, Batch(wanted.part, sync))
-    return partial(_add_hops_alone, wanted.part, sync, Batch(*wanted.copy))
+        return _searches_by_hops(part, sync)
+    return partial(_add_alone, part, sync, wanted.copy[0], _searches_by_hops(*wanted.copy))
 
 
-def _add_hops(batch: Batch, sources: list[int]) -> tuple[HopSums, np.ndarray, int]:
+def _searches_by_hops(part: Partition, sync: Sync) -> Adding:
+    """The same, by hops: many at once, except where each is long, and one kernel goes through it. Collective."""
+    if way_of(("whole", "passes", "rounds"), part, sync, gpus_only=("whole",)) != "whole":
+        return partial(_add_batches, Batch(part, sync))
+    prepared = prepare_bfs(part, sync)
+    return partial(_add_each, part, sync, lambda source: bfs(part, sync, source, prepared=prepared))
+
+
+def _add_batches(batch: Batch, sources: list[int]) -> Found:
     """Many searches at once. Collective."""
     sums, ops, rounds = _no_sums(batch.part), backend(Batches, batch.part.device), 0
     reach: list[int] = []
@@ -138,37 +153,33 @@ def _add_hops(batch: Batch, sources: list[int]) -> tuple[HopSums, np.ndarray, in
     return sums, np.array(reach, np.float64), rounds
 
 
-def _add_hops_alone(
-    part: Partition, sync: Sync, batch: Batch, sources: list[int]
-) -> tuple[HopSums, np.ndarray, int]:  # fmt: skip
+def _add_each(part: Partition, sync: Sync, search: Callable[[int], Answer], sources: list[int]) -> Found:
+    """One search after the other. Collective."""
+    xp, sums, reach, rounds = xp_of(part.device), _no_sums(part), np.zeros(len(sources)), 0
+    for place, source in enumerate(sources):
+        answer, lid = search(source), part.lid(source)
+        reached, (length,) = answer.reached, answer.labels.values()
+        if 0 <= lid < part.num_masters:
+            reached[lid] = False
+        length = xp.where(reached, length, 0).astype(np.float64)
+        sums = HopSums(
+            sums.reached + reached, sums.lengths + length,
+            sums.inverse + xp.where(length > 0, 1 / xp.where(length > 0, length, 1), 0),
+        )  # fmt: skip
+        reach[place] = sync.highest(length.max().item() if length.size else 0.0)
+        rounds += int(answer.rounds)
+    return sums, reach, rounds
+
+
+def _add_alone(part: Partition, sync: Sync, copy: Partition, search: Adding, sources: list[int]) -> Found:
     """Each rank searches from some of the sources in its copy of the graph. Collective."""
-    comm, gids = sync.comm, to_host(batch.part.gids)
-    found, own, levels = _add_hops(batch, sources[comm.rank :: comm.size])
-    sums = HopSums(*(sum_of_copies(part, comm, to_host(values)[np.argsort(gids)]) for values in found))
+    comm, order = sync.comm, np.argsort(to_host(copy.gids))
+    found, own, levels = search(sources[comm.rank :: comm.size])
+    sums = HopSums(*(sum_of_copies(part, comm, to_host(values)[order]) for values in found))
     reach = np.empty(len(sources))
     for rank, some in enumerate(comm.allgather(own)):
         reach[rank :: comm.size] = some
     return sums, reach, sync.total(levels)[0]
-
-
-def _add_distances(
-    part: Partition, sync: Sync, lengths: Lengths, sources: list[int]
-) -> tuple[HopSums, np.ndarray, int]:  # fmt: skip
-    """One search after the other, by weights. Collective."""
-    xp, sums, reach, rounds = xp_of(part.device), _no_sums(part), np.zeros(len(sources)), 0
-    for place, source in enumerate(sources):
-        answer = sssp(part, sync, source, lengths)
-        reached, distance, lid = answer.reached, answer.labels["distance"], part.lid(source)
-        if 0 <= lid < part.num_masters:
-            reached[lid] = False
-        distance = xp.where(reached, distance, 0).astype(np.float64)
-        sums = HopSums(
-            sums.reached + reached, sums.lengths + distance,
-            sums.inverse + xp.where(distance > 0, 1 / xp.where(distance > 0, distance, 1), 0),
-        )  # fmt: skip
-        reach[place] = sync.highest(distance.max().item() if distance.size else 0.0)
-        rounds += int(answer.rounds)
-    return sums, reach, rounds
 
 
 def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Wanted:

@@ -11,7 +11,7 @@ import parts
 import pytest
 import spawn
 
-from cusp.apps import betweenness, bfs, communities, library, pagerank
+from cusp.apps import betweenness, bfs, closeness, communities, library, pagerank
 from cusp.apps.harness import main
 from cusp.apps.run.checkpoint import Checkpoint
 from cusp.errors import InputError
@@ -31,9 +31,16 @@ CASES = {  # app, graph, options, and the checkpoint after which it is interrupt
     "louvain, third level": (communities.APP, CIRCLE, [], 9),
     "label propagation": (communities.APP, GRAPH, ["--algorithm", "label-propagation"], 1),
     "betweenness by level": (betweenness.APP, GRAPH, ["--sources", "20", "--policy", "cvc"], 6),
+    "closeness": (closeness.APP, GRAPH, ["--policy", "cvc"], 1),
     "betweenness alone": (betweenness.APP, GRAPH, ["--sources", "12", "--policy", "iec"], 1),
 }
-ROUNDED = {"pull": 1e-9, "pull by weight": 1e-4, "betweenness by level": 1e-12, "betweenness alone": 1e-12}
+ROUNDED = {
+    "closeness": 1e-12,
+    "pull": 1e-9,
+    "pull by weight": 1e-4,
+    "betweenness by level": 1e-12,
+    "betweenness alone": 1e-12,
+}
 
 
 class InterruptedRunError(Exception):
@@ -44,6 +51,7 @@ class InterruptedRunError(Exception):
 def run(shared_tmp, monkeypatch):
     """Function (case, comm, arguments, stop) -> answer on some ranks; ``stop``: it ends after so many checkpoints."""
     monkeypatch.setattr(betweenness, "BATCH", 1)
+    monkeypatch.setattr(closeness, "BATCHES", 1)
     write, left = Checkpoint.write, [0]
 
     def write_and_stop(*arguments, **facts) -> None:

@@ -82,13 +82,13 @@ struct Candidates {
   bool chosen[K];
   Value value[K];
 };
-template <class Operator>
+template <bool CONDITIONAL, class Operator>
 __device__ inline Candidates look(const Operator& op, const Edges& edges, const int* column, const unsigned* frontier) {
   Candidates result;
   each_k([&](int k) {
     bool on = edges.active[k];
     if (Operator::FILTERED) on = on && get_bit(frontier, column[k]);
-    if (Operator::CONDITIONAL) on = op.where(on ? edges.node[k] : 0, on ? column[k] : 0, on ? edges.place[k] : 0) && on;
+    if (CONDITIONAL) on = op.where(on ? edges.node[k] : 0, on ? column[k] : 0, on ? edges.place[k] : 0) && on;
     result.chosen[k] = on;
   });
   each_k([&](int k) {
@@ -103,7 +103,7 @@ template <class Operator, class Changed>
 __device__ inline void push(const Operator& op, const Edges& edges, const int* columns, Value* values, Changed changed) {
   int column[K];
   each_k([&](int k) { column[k] = edges.active[k] ? __ldcs(&columns[edges.place[k]]) : 0; });
-  Candidates candidates = look(op, edges, column, nullptr);
+  Candidates candidates = look<Operator::CONDITIONAL>(op, edges, column, nullptr);
   Value old[K];
   each_k([&](int k) { old[k] = values[column[k]]; });
   bool which[K];
@@ -129,7 +129,8 @@ __device__ inline void push_all(const Operator& op, Rows rows, const int* column
   for_each_edge(rows, [&](const Edges& edges) { push(op, edges, columns, values, updated); });
 }
 
-// Reduces every row and combines the result into its node; join_pieces adds the pieces.
+// Reduces every row and combines the result into its node; join_pieces adds the pieces. Of rows that the condition leaves out,
+// no edge is read.
 template <class Operator>
 __device__ inline void pull(const Operator& op, Rows rows, const int* columns, Value* values, unsigned* updated,
                             const unsigned* frontier, int* piece_rows, Wide* pieces) {
@@ -138,12 +139,12 @@ __device__ inline void pull(const Operator& op, Rows rows, const int* columns, V
   reduce_rows(
       rows, identity(), Pieces<Wide>{piece_rows, pieces},
       [&](int k, i64 row, i64 place, bool active) {
-        edges.active[k] = active, edges.place[k] = place;
-        edges.node[k] = active ? rows.lids[row] : 0;
-        column[k] = active ? __ldcs(&columns[place]) : 0;
+        edges.node[k] = active ? rows.lids[row] : 0, edges.place[k] = place;
+        bool on = active && (!Operator::BY_ROW || op.where(edges.node[k], 0, 0));
+        edges.active[k] = on, column[k] = on ? __ldcs(&columns[place]) : 0;
       },
       [&](Wide* value, bool all) {
-        Candidates candidates = look(op, edges, column, frontier);
+        Candidates candidates = look<Operator::CONDITIONAL && !Operator::BY_ROW>(op, edges, column, frontier);
         each_k([&](int k) { value[k] = candidates.chosen[k] ? (Wide)candidates.value[k] : identity(); });
       },
       [](Wide a, Wide b) { return joined(a, b); },

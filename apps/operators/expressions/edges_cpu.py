@@ -82,7 +82,7 @@ combine_one(row, Value(total), values, updated, alone)"""
 
 def compile_pass(edges: Pass) -> Callable[..., None]:
     by_row = loads_of(edges.row_loads)
-    if edges.where and {*edges.where_loads} <= {*edges.row_loads}:  # it leaves out whole rows
+    if edges.leaves_out_rows:
         by_row += [f"if not {edges.where}:", "    continue"]
     body = (PULL if edges.into_row else PUSH).format(
         row_loads="\n".join(by_row), edge_loads=indented(of_each_edge(edges), 1),

@@ -21,7 +21,7 @@ ATOMICS = {MIN.joined: "MINIMUM", MAX.joined: "MAXIMUM", ADD.joined: "SUM", OR.j
 OPERATOR = """
 __device__ inline Wide identity() {{ return {identity}; }}
 struct Operator {{
-  static const bool FILTERED = {filtered}, CONDITIONAL = {conditional};
+  static const bool FILTERED = {filtered}, CONDITIONAL = {conditional}, BY_ROW = {by_row};
 {members}
   __device__ bool where(i64 row, i64 col, i64 edge) const {{
 {where_loads}
@@ -90,7 +90,8 @@ def operator_text(edges: Pass, more: str = "") -> str:
     """Struct Operator, with more functions."""
     return OPERATOR.format(
         identity=edges.identity, filtered=str(edges.filtered and edges.into_row).lower(),
-        conditional=str(bool(edges.where)).lower(), members="".join(f"  {each};\n" for each in _declared(edges)),
+        conditional=str(bool(edges.where)).lower(), by_row=str(edges.leaves_out_rows).lower(),
+        members="".join(f"  {each};\n" for each in _declared(edges)),
         where_loads=lines_of(edges.where_loads), where=edges.where or "true", loads=lines_of(edges.loads),
         candidate=edges.candidate, more=more,
     )  # fmt: skip

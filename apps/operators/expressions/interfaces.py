@@ -65,6 +65,11 @@ class Pass:
     candidate: str
     compared: str
 
+    @property
+    def leaves_out_rows(self) -> bool:
+        """Whether the condition is one of the row's end alone, so that it leaves out whole rows."""
+        return bool(self.where) and {*self.where_loads} <= {*self.row_loads}
+
 
 @dataclass(frozen=True)
 class Priority:
