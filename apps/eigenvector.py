@@ -5,7 +5,7 @@
 >>> from cusp import eigenvector, partition_graph
 >>> graph = partition_graph(([0, 1, 2, 2], [1, 2, 0, 1]))
 >>> eigenvector(graph).eigenvector.round(3)
-array([0.549, 0.655, 0.519])
+array([0.414, 0.727, 0.548])
 """
 
 import numpy as np

@@ -19,8 +19,6 @@ from cusp.kernels.arrays import extremes, mapped, total_of_floats
 from cusp.program.cli import between
 from cusp.runtime.devices import xp_of
 
-SHARE = 0.85  # of 1 / the largest sum of ones, above which there is no eigenvalue: then iterations are few
-
 
 def katz(
     part: Partition, sync: Sync, neighbours: Neighbours, alpha: float | None = None, beta: float = 1.0,
@@ -28,7 +26,7 @@ def katz(
 ) -> Answer:  # fmt: skip
     """What each node has of its own, ``beta``, and ``alpha`` times what its in-neighbours have together. Collective.
 
-    Katz, Psychometrika 18 (1953). By default, ``alpha`` is a share of 1 / the largest sum of weights into a node.
+    Katz, Psychometrika 18 (1953). ``alpha`` has to be below 1 / the largest eigenvalue; the default is.
 
     Returns
     -------
@@ -42,11 +40,13 @@ def katz(
         On every rank: ``alpha`` is too large, or ``iterations`` too few.
     """
     sums, own = Sums(part, sync, neighbours), 1 / part.num_nodes  # the sum of all own values is 1
-    ones = xp_of(part.device).ones(part.num_masters)
-    if alpha is None:
-        alpha = SHARE / (sync.highest(extremes(sums.of(ones))[1] if ones.size else 0.0) or 1.0)
-    step = lambda values: mapped(lambda some: own + alpha * some, sums.of(values))  # noqa: E731
-    values, rounds, change = repeat(sync, step, own * ones, tolerance, iterations, f"--alpha {alpha:g}")
+    if alpha is None:  # no eigenvalue is above the largest of these sums
+        ones = sums.of(1.0)
+        alpha = 0.85 / (sync.highest(extremes(ones)[1] if ones.size else 0.0) or 1.0)
+    values, rounds, change = repeat(
+        sync, lambda values: mapped(lambda got: own + alpha * got, sums.of(values)),
+        xp_of(part.device).full(part.num_masters, own), tolerance, iterations, f"--alpha {alpha:g}",
+    )  # fmt: skip
     (squares,) = sync.total(total_of_floats(mapped(np.square, values)))
     scale = beta / own if unnormalized else squares**-0.5
     return Answer({"katz": values * scale}, None, rounds, {"alpha": alpha, "l1_change": change})
@@ -54,10 +54,10 @@ def katz(
 
 def add_katz_options(parser: argparse.ArgumentParser) -> None:
     """Options of this app alone."""
-    number, own = between(1e-300, 1e100), "worth of a node itself, if --unnormalized (default: 1)"
+    number, node = between(1e-300, 1e100), "worth of a node itself, if --unnormalized (default: 1)"
     edge = "worth of an edge, below 1 / the largest eigenvalue (default: 0.85 / the largest weight into a node in all)"
     parser.add_argument("--alpha", type=number, metavar="A", help=edge)
-    parser.add_argument("--beta", type=number, default=1.0, metavar="B", help=own)
+    parser.add_argument("--beta", type=number, default=1.0, metavar="B", help=node)
     parser.add_argument("--unnormalized", action="store_true", help="do not make the squares add up to 1")
     add_options(parser, 1e-6, "the mean, in units of --beta,")
 
