@@ -4,8 +4,10 @@
 
 >>> from cusp import hits, partition_graph
 >>> found = hits(partition_graph(([0, 0, 1, 3], [1, 2, 2, 2])))
->>> found.hubs.round(3), found.authorities.round(3)
-(array([0.5, 0.5, 0. , 0. ]), array([0., 0., 1., 0.]))
+>>> found.hubs.round(3)
+array([0.414, 0.293, 0.   , 0.293])
+>>> found.authorities.round(3)
+array([0.   , 0.293, 0.707, 0.   ])
 """
 
 import numpy as np
