@@ -160,6 +160,8 @@ def repeat(
         with together(sync.comm):
             if rounds == iterations or not np.isfinite(change):
                 advice = "allow more --iterations, or a larger --tolerance"
+                if not np.isfinite(change):
+                    advice = "use smaller weights, whose sums are below 1.8e308"
                 if raised and growth >= 1:
                     advice = f"divide {raised} by more than {growth:.3g}, by which changes grow in each"
                 raise ConvergenceError(

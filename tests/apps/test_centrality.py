@@ -118,6 +118,10 @@ def test_what_is_refused(comm, shared_tmp):
     for app in (eigenvector, hits):
         with pytest.raises(ConvergenceError, match="iteration 2 changes the values by .* allow more --iterations"):
             run(app, part, iterations=2)
+    path = graphs.write(shared_tmp / "huge.h5", graph._replace(weights=graph.weights * 1e300), weight="f8")
+    part = parts.partition_graph(path, parts.policy_of("oec"), comm, csc=True)
+    with pytest.raises(ConvergenceError, match="changes the values by nan.* use smaller weights"):
+        run(eigenvector, part)
     path = graphs.write(shared_tmp / "below.h5", graph._replace(weights=graph.weights - 5))
     part = parts.partition_graph(path, parts.policy_of("oec"), comm, csc=True)
     with pytest.raises(GraphFileError, match="has the weight -4; sums need finite weights of 0 or more"):
