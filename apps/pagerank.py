@@ -13,9 +13,10 @@ import argparse
 import numpy as np
 
 from cusp import ADD, MAX, Answer, App, Checkpoint, Label, Partition, Sync, main, run_main
-from cusp.apps.operators.sums.interfaces import Pagerank, Rows
+from cusp.apps.operators.sums.interfaces import Pagerank
 from cusp.apps.operators.ways import Algorithm, Form
 from cusp.apps.run.cli import add_checkpoint_options
+from cusp.apps.shared.neighbour_sums import Sums
 from cusp.apps.shared.walk import Walk, make_walk
 from cusp.apps.verify.pagerank import verify_pagerank
 from cusp.errors import GraphFileError, OptionError, together
@@ -61,12 +62,10 @@ def pagerank(
     Answer
         ``pagerank`` of this rank's masters, whose sum over all ranks is 1; figure ``l1_change`` of the last iteration.
     """
-    ops, rows = backend(Pagerank, part.device), backend(Rows, part.device)
-    assert walk.in_edges is not None
-    _, sources, read, write = walk.in_edges
-    contributions, sums = Label(part, precision, 0, ASSIGN), Label(part, precision, 0, ADD)
+    assert walk.neighbours is not None
+    ops, sums = backend(Pagerank, part.device), Sums(part, sync, walk.neighbours, precision)
     teleport, factors, ranks = ops.begin(damping, precision, walk.teleport, walk.strengths)
-    state = (teleport, factors, sums.values, ranks, contributions.values)
+    state = (teleport, factors, sums.got.values, ranks, sums.given.values)
 
     def step(kept: float) -> tuple[float, float]:
         change, dangling = ops.new_ranks(kept, *state)
@@ -76,15 +75,11 @@ def pagerank(
     change, dangling = step(1)
     rounds = 0
     if checkpoint and checkpoint.goes_on:
-        sums.masters()[:] = checkpoint.label("pagerank", precision)
+        sums.got.masters()[:] = checkpoint.label("pagerank", precision)
         _, dangling = step(0)  # the ranks are these sums
         rounds, change = checkpoint.rounds, checkpoint.fact("l1_change")
     while change >= tolerance and rounds != iterations:
-        contributions.mark_all()
-        sync.broadcast(contributions, read=read)
-        rows.sum_rows(walk.rows, 0, sources, contributions.values, sums.values, walk.weights)
-        sums.mark_all()
-        sync.reduce(sums, write=write)
+        sums.add_up()
         change, dangling = step(1 - damping + damping * dangling)
         sync.end_round(change=change)
         rounds += 1
@@ -255,7 +250,7 @@ def verify(part: Partition, sync: Sync, answer: Answer, walk: Walk, options: arg
     if answer.rounds == options.iterations:
         tolerance = max(tolerance, answer.figures["l1_change"])
     noise = LEAST[answer.labels["pagerank"].dtype.name]
-    ranks, weighted = answer.labels["pagerank"], walk.weights is not None
+    ranks, weighted = answer.labels["pagerank"], walk.neighbours is not None and walk.neighbours.weights is not None
     verify_pagerank(part, sync, ranks, walk.teleport, options.damping, tolerance + noise, weighted)
 
 

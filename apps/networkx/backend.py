@@ -14,6 +14,9 @@ UNDIRECTED = ("core_number", "clustering", "average_clustering", "transitivity",
               "asyn_lpa_communities")  # fmt: skip
 ONLY: dict[str, dict] = {  # options of a function that must have these values
     "pagerank": {"nstart": None, "dangling": None},
+    "eigenvector_centrality": {"nstart": None},
+    "katz_centrality": {"nstart": None},
+    "hits": {"nstart": None, "normalized": True},
     "betweenness_centrality": {"k": None, "endpoints": False},
     "edge_betweenness_centrality": {"k": None},
     "clustering": {"weight": None},
@@ -23,6 +26,7 @@ ONLY: dict[str, dict] = {  # options of a function that must have these values
     "radius": {"e": None, "usebounds": False},
     "louvain_communities": {"resolution": 1, "max_level": None, "threshold": 1e-7},
 }
+ITERATED = ("eigenvector_centrality", "katz_centrality", "hits")
 METHODS = ("dijkstra", "bellman-ford")
 
 
@@ -51,6 +55,12 @@ def can_run(name: str, args: tuple, kwargs: dict) -> bool | str:
         return "paths start at one source, and are found as Dijkstra's are"
     if name == "pagerank" and not (0 < options["alpha"] <= 1 and options["max_iter"] > 0):
         return "alpha is above 0 and at most 1, max_iter above 0"
+    if name == "katz_centrality" and not all(
+        isinstance(options[each], int | float) and 1e-300 <= options[each] < 1e100 for each in ("alpha", "beta")
+    ):
+        return "alpha and beta are numbers above 0"
+    if name in ITERATED and not (0 <= options["tol"] < 1 and options["max_iter"] > 0):
+        return "tol is from 0 to below 1, max_iter above 0"
     for option, value in ONLY.get(name, {}).items():
         if options[option] != value:
             return f"{option} is {value!r} only"

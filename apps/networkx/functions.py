@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import networkx
@@ -10,10 +11,13 @@ from networkx.utils import create_py_random_state
 
 from cusp.apps import library
 from cusp.apps.networkx.graph import PartitionedNxGraph, node_of
+from cusp.apps.shared.neighbour_sums import ConvergenceError
 from cusp.errors import InputError
 
 Graph = PartitionedNxGraph
 SEEDS = 1 << 53
+BELOW_1 = 1 - 1e-9  # the largest tolerance
+PRODUCTS = 20  # of the matrix and a vector, in one iteration of ARPACK for one singular vector
 LEAST_CHANGE = 1e-14  # rounding changes ranks by nearly as much
 
 
@@ -147,6 +151,43 @@ def pagerank(
     if found.figures["l1_change"] >= tolerance:
         raise networkx.PowerIterationFailedConvergence(max_iter)
     return G.by_name(found.pagerank)
+
+
+@contextmanager
+def _iterations(limit: int) -> Iterator[None]:
+    """NetworkX's error for ours."""
+    try:
+        yield
+    except ConvergenceError as error:
+        raise networkx.PowerIterationFailedConvergence(limit) from error
+
+
+def eigenvector_centrality(
+    G: Graph, max_iter: int = 100, tol: float = 1e-6, nstart: Any = None, weight: Any = None
+) -> dict:
+    tolerance = min(len(G) * tol, BELOW_1)
+    with _iterations(max_iter):
+        return G.by_name(
+            library.eigenvector(G.weighted_by(weight), tolerance=tolerance, iterations=max_iter).eigenvector
+        )
+
+
+def katz_centrality(
+    G: Graph, alpha: float = 0.1, beta: float = 1.0, max_iter: int = 1000, tol: float = 1e-6, nstart: Any = None,
+    normalized: bool = True, weight: Any = None,
+) -> dict:  # fmt: skip
+    with _iterations(max_iter):
+        found = library.katz(
+            G.weighted_by(weight), alpha=alpha, beta=beta, unnormalized=not normalized,
+            tolerance=min(tol / beta, BELOW_1), iterations=max_iter,
+        )  # fmt: skip
+    return G.by_name(found.katz)
+
+
+def hits(G: Graph, max_iter: int = 100, tol: float = 1e-8, nstart: Any = None, normalized: bool = True) -> tuple:
+    with _iterations(max_iter):
+        found = library.hits(G.weighted_by("weight"), tolerance=tol, iterations=PRODUCTS * max_iter)
+    return G.by_name(found.hubs), G.by_name(found.authorities)
 
 
 def betweenness_centrality(

@@ -29,6 +29,10 @@ FUNCTIONS = {  # a function of NetworkX -> what it leaves to NetworkX, or what d
     "eccentricity": "Not ``sp``; weights of 0 or more.",
     "diameter": "Not ``e`` nor ``usebounds``; weights of 0 or more.",
     "radius": "Not ``e`` nor ``usebounds``; weights of 0 or more.",
+    "eigenvector_centrality": "Not ``nstart``, and no weights below 0.",
+    "katz_centrality": "Not ``nstart``; ``alpha`` and ``beta`` are numbers above 0. No weights below 0.",
+    "hits": "Not ``nstart``, always normalized, and no weights below 0. One of ``max_iter`` is 20 products "
+    "with a vector.",
     "louvain_communities": "Undirected graphs, without ``resolution``, ``max_level`` and ``threshold``. ``seed`` draws "
     "other random numbers than in NetworkX: communities differ, their modularity hardly.",
     "asyn_lpa_communities": "Undirected graphs. ``seed`` draws other random numbers than in NetworkX.",

@@ -294,3 +294,76 @@ def closeness(
     every : time between two checkpoints, such as 30s, 5min or 2h (default: 10min)
     seed : seed of everything random (default: 1)
     """
+
+def eigenvector(
+    part: PartitionedGraph,
+    *,
+    gather: bool = True,
+    verify: bool = False,
+    execution: str = "auto",
+    trace: str | PathLike[str] | None = None,
+    tolerance: float = 1e-06,
+    iterations: int = 1000,
+    unweighted: bool = False,
+) -> Result:
+    """Eigenvector centrality: a node is as central as its in-neighbours are together, up to a factor for all nodes.
+
+    gather : collect the labels of all nodes on every rank; otherwise each rank keeps only its own
+    verify : check the answer by invariants, and raise VerificationError if it is wrong
+    execution : with rounds (bulk), without (async), or the faster of the two (auto): see ``--execution``
+    trace : a file for the timelines of this call, as ``--trace`` writes it
+    tolerance : stop when one more iteration would change all values together by less (default: 1e-06)
+    iterations : give up, with an error, after N iterations (default: 1000)
+    unweighted : ignore weights: every edge counts 1
+    """
+
+def katz(
+    part: PartitionedGraph,
+    *,
+    gather: bool = True,
+    verify: bool = False,
+    execution: str = "auto",
+    trace: str | PathLike[str] | None = None,
+    alpha: float | None = None,
+    beta: float = 1.0,
+    unnormalized: bool = False,
+    tolerance: float = 1e-06,
+    iterations: int = 1000,
+    unweighted: bool = False,
+) -> Result:
+    """Katz centrality: how many walks end at each node, where each further edge makes a walk count less.
+
+    gather : collect the labels of all nodes on every rank; otherwise each rank keeps only its own
+    verify : check the answer by invariants, and raise VerificationError if it is wrong
+    execution : with rounds (bulk), without (async), or the faster of the two (auto): see ``--execution``
+    trace : a file for the timelines of this call, as ``--trace`` writes it
+    alpha : worth of an edge, below 1 / the largest eigenvalue (default: 0.85 / the largest weight into a node
+        in all)
+    beta : worth of a node itself, if --unnormalized (default: 1)
+    unnormalized : do not make the squares add up to 1
+    tolerance : stop when one more iteration would change the mean, in units of --beta, by less (default: 1e-06)
+    iterations : give up, with an error, after N iterations (default: 1000)
+    unweighted : ignore weights: every edge counts 1
+    """
+
+def hits(
+    part: PartitionedGraph,
+    *,
+    gather: bool = True,
+    verify: bool = False,
+    execution: str = "auto",
+    trace: str | PathLike[str] | None = None,
+    tolerance: float = 1e-08,
+    iterations: int = 1000,
+    unweighted: bool = False,
+) -> Result:
+    """HITS: hubs, which have edges to good authorities, and authorities, which have edges from good hubs.
+
+    gather : collect the labels of all nodes on every rank; otherwise each rank keeps only its own
+    verify : check the answer by invariants, and raise VerificationError if it is wrong
+    execution : with rounds (bulk), without (async), or the faster of the two (auto): see ``--execution``
+    trace : a file for the timelines of this call, as ``--trace`` writes it
+    tolerance : stop when one more iteration would change all hubs together by less (default: 1e-08)
+    iterations : give up, with an error, after N iterations (default: 1000)
+    unweighted : ignore weights: every edge counts 1
+    """

@@ -4,12 +4,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cusp import ADD, MAX, EdgeOperator, Label, Partition, Sync
-from cusp.apps.operators.interfaces import InEdges, Undirected, in_edges_of
-from cusp.apps.operators.sums.interfaces import Rows
+from cusp import MAX, EdgeOperator, Label, Partition, Sync
+from cusp.apps.operators.interfaces import Undirected
 from cusp.apps.shared.lengths import refuse_unfit
+from cusp.apps.shared.neighbour_sums import Neighbours, Sums, in_neighbours, out_neighbours
 from cusp.errors import OptionError, together
-from cusp.kernels.arrays import compress, filled_rows, numbers, total
+from cusp.kernels.arrays import total
 from cusp.runtime.devices import backend, move, to_host, xp_of
 
 LARGEST = EdgeOperator("weight", into="src.largest")
@@ -23,11 +23,8 @@ class Walk(NamedTuple):
     ----------
     teleport : (masters,) float64
         Where the walk starts: its sum over all ranks is 1.
-    in_edges : InEdges, or None if nothing is pulled
-    rows : Any
-        The rows of the in-edges, as the operators take them.
-    weights : (edges,) any number type, or None
-        Of the in-edges; None where all count the same.
+    neighbours : Neighbours, or None if nothing is pulled
+        In-neighbours.
     strengths : (senders,) number
         What the out-edges of each master that has some weigh in all; inf if they all weigh 0.
     stuck : (n,) lids
@@ -35,9 +32,7 @@ class Walk(NamedTuple):
     """
 
     teleport: Any
-    in_edges: InEdges | None
-    rows: Any
-    weights: Any
+    neighbours: Neighbours | None
     strengths: Any
     stuck: Any
 
@@ -60,13 +55,10 @@ def make_walk(part: Partition, sync: Sync, starting: dict[int, float] | None, pu
     teleport = part.storage.aside(_starts(part, sync, starting))
     senders = total(part.degrees > 0)
     if not pull:
-        return Walk(teleport, None, None, None, part.degrees[:senders], part.degrees[:0])
+        return Walk(teleport, None, part.degrees[:senders], part.degrees[:0])
     if weighted:
         return _weighted_walk(part, sync, teleport, senders)
-    in_edges = in_edges_of(part)
-    assert in_edges is not None
-    rows = _all_rows(part, in_edges.offsets)
-    return Walk(teleport, in_edges, rows, None, part.degrees[:senders], part.degrees[:0])
+    return Walk(teleport, in_neighbours(part, weighted=False), part.degrees[:senders], part.degrees[:0])
 
 
 def _starts(part: Partition, sync: Sync, weights: dict[int, float] | None) -> Any:
@@ -95,34 +87,26 @@ def _starts(part: Partition, sync: Sync, weights: dict[int, float] | None) -> An
 
 def _weighted_walk(part: Partition, sync: Sync, teleport: Any, senders: int) -> Walk:
     """The walk along edges by weight, also where weights of a symmetric graph depend on the direction. Collective."""
-    xp, csc = xp_of(part.device), part.csc or part.with_csc().csc
-    assert part.weights is not None and csc is not None
+    assert part.weights is not None
     refuse_unfit(part, sync, part.weights, "ranks")
-    weights, into = part.weights, csc.weights
-    strengths = _strengths(part, sync, weights)[:senders]
+    xp, out, into = xp_of(part.device), out_neighbours(part, weighted=True), in_neighbours(part, weighted=True)
+    strengths = _strengths(part, sync, out)[:senders]
     some = strengths[strengths > 0]
     lowest, highest = (float(some.min()), float(some.max())) if some.size else (1.0, 1.0)
     if sync.total(int(not (SMALL <= lowest and highest <= LARGE)))[0]:
-        weights, into = _shares(part, sync, weights, csc.sources, into)
-        strengths = _strengths(part, sync, weights)[:senders]
+        out, into = _shares(part, sync, out, into)
+        strengths = _strengths(part, sync, out)[:senders]
     stuck = xp.flatnonzero(strengths == 0)
     strengths[stuck] = np.inf
-    in_edges = InEdges(csc.offsets, csc.sources, "src", "dst")
-    return Walk(teleport, in_edges, _all_rows(part, csc.offsets), into, strengths, stuck)
+    return Walk(teleport, into, strengths, stuck)
 
 
-def _strengths(part: Partition, sync: Sync, weights: Any) -> Any:
+def _strengths(part: Partition, sync: Sync, out: Neighbours) -> Any:
     """(masters,) float64: what the out-edges of each weigh in all. Collective."""
-    sums = Label(part, np.float64, 0, ADD)
-    ones = sums.device.full(part.num_proxies, 1.0, np.dtype(np.float64))
-    rows = _all_rows(part, part.offsets)
-    backend(Rows, part.device).sum_rows(rows, 0, part.targets, ones, sums.values, weights)
-    sums.mark_all()
-    sync.reduce(sums, write="src")
-    return sums.masters().copy()
+    return Sums(part, sync, out).of(1.0).copy()
 
 
-def _shares(part: Partition, sync: Sync, weights: Any, sources: Any, into: Any) -> tuple[Any, Any]:
+def _shares(part: Partition, sync: Sync, out: Neighbours, into: Neighbours) -> tuple[Neighbours, Neighbours]:
     """Weights of out-edges and in-edges as shares of the largest of their source, so no sum is infinite. Collective."""
     xp, largest = xp_of(part.device), Label(part, np.float64, 0, MAX)
     LARGEST(part, largest=largest)
@@ -130,10 +114,5 @@ def _shares(part: Partition, sync: Sync, weights: Any, sources: Any, into: Any) 
     sync.broadcast(largest, read="any")
     largest.values[largest.values == 0] = 1
     rows = backend(Undirected, part.device).rows_of_edges(part.offsets)
-    return xp.divide(weights, largest.values[rows]), xp.divide(into, largest.values[sources])
-
-
-def _all_rows(part: Partition, offsets: Any) -> Any:
-    """All rows of a CSR or CSC that have edges, as one group."""
-    lids = compress(filled_rows(offsets), numbers(0, offsets.size - 1, np.int32, part.device))
-    return backend(Rows, part.device).group_rows(lids, [0, lids.size], offsets)
+    shares = xp.divide(out.weights, largest.values[rows]), xp.divide(into.weights, largest.values[into.edges.sources])
+    return out._replace(weights=shares[0]), into._replace(weights=shares[1])

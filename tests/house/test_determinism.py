@@ -70,6 +70,9 @@ RUNS = [
     Run("pagerank", "--algorithm push-residual --unweighted"),  # in whole numbers
     Run("pagerank", "--algorithm pull", ("pagerank",)),
     Run("pagerank", "--algorithm pull --precision float32", ("pagerank",)),
+    Run("eigenvector", "", ("eigenvector",)),
+    Run("katz", "", ("katz",)),
+    Run("hits", "", ("hubs", "authorities")),
     Run("betweenness", "--sources 5", ("betweenness",)),
     Run("semiring", "--algorithm pagerank", ("pagerank",), ("pagerank",)),  # threads of a GPU add floats as they come
 ]
