@@ -1,4 +1,4 @@
-"""Communities: groups of nodes with more edges among themselves than to others, by Louvain or label propagation.
+"""Communities: groups of nodes with more edges among themselves than to others, by Louvain, Leiden or label propagation.
 
 ``mpirun -n 4 python -m apps.communities graph.h5 --algorithm louvain --verify --output communities.h5``
 
@@ -10,6 +10,7 @@ array([0, 0, 0, 3, 3, 3])
 
 import argparse
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,13 @@ from cusp.apps.operators.structure import interfaces
 from cusp.apps.run.cli import add_checkpoint_options
 from cusp.apps.shared import community_graph as levels
 from cusp.apps.shared import kept_communities as kept
+from cusp.apps.shared import refined_communities as refinement
 from cusp.apps.shared.splitmix64 import key_of, splitmix64
 from cusp.apps.shared.undirected import as_undirected
 from cusp.apps.verify.communities import verify_communities
 from cusp.errors import GraphFileError, together
 from cusp.kernels.arrays import filled_rows, mapped, total
+from cusp.program.cli import between
 from cusp.runtime.devices import backend, xp_of
 
 TURNS = 4  # per sweep: in each, some of the nodes look for a better community while the others stay
@@ -32,6 +35,8 @@ LEAST_GAIN = 1e-4  # of modularity, in the sweeps of a level, and in a level
 LEAST_SHARE = 1e-2  # of what a level has gained, in a sweep: levels above do the rest on smaller graphs
 PATIENCE = 2  # sweeps that gain less, until a level ends
 MOST_SWEEPS = 100
+LOWEST, HIGHEST = 1e-9, 1e9  # resolutions
+BY_CHANCE = 2.0**-60  # a resolution at which any edge outweighs all that chance would do: weights are up to 2^53 of a unit
 STILL = 100_000  # label propagation ends when no more than one in this many nodes has moved
 
 
@@ -60,7 +65,9 @@ def label_propagation(level: levels.Level, seed: int = 1, checkpoint: Checkpoint
     return label, sweep
 
 
-def louvain(level: levels.Level, seed: int = 1, checkpoint: Checkpoint | None = None) -> tuple[Label, int]:
+def louvain(
+    level: levels.Level, seed: int = 1, checkpoint: Checkpoint | None = None, refines: bool = False
+) -> tuple[Label, int]:
     """Nodes move to where modularity grows most, then communities move as nodes, until it stops growing. Collective.
 
     Blondel et al., J. Stat. Mech. 2008; on several ranks, Ghosh et al. (Vite, IPDPS 2018). A node knows the strengths
@@ -69,7 +76,8 @@ def louvain(level: levels.Level, seed: int = 1, checkpoint: Checkpoint | None = 
     """
     first, sweeps = level, 0
     moves: list[tuple[levels.Level, Any]] = []  # of the levels before
-    climb = kept.begin(level, levels.modularity(level, levels.number(level, levels.new_label(level))))
+    alone = levels.new_label(level)
+    climb = kept.begin(alone, levels.modularity(level, levels.number(level, alone)))
     if checkpoint and checkpoint.goes_on:
         level, moves, climb = kept.take_up_climb(checkpoint, first)
         sweeps = checkpoint.rounds - climb.sweeps
@@ -82,15 +90,54 @@ def louvain(level: levels.Level, seed: int = 1, checkpoint: Checkpoint | None = 
     while True:
         _move(level, climb, seed + sweeps, keep)
         sweeps += climb.sweeps
-        moves.append((level, climb.best))
+        climb.label.values[...] = climb.best
         if not climb.reached >= climb.start + LEAST_GAIN:
             break
-        level = kept.join(level, climb.best)
-        climb = kept.begin(level, climb.reached)
+        refined = _refine(level, climb.label, seed + sweeps) if refines else climb.label
+        moves.append((level, refined.values))
+        above = levels.quotient(level, levels.number(level, refined))
+        start = refinement.take_up(level, climb.label, refined, above) if refines else levels.new_label(above)
+        level, climb = above, kept.begin(start, climb.reached)
+    if refines:
+        level, climb.label = _split(level, climb.label, seed + sweeps, moves)
     label = levels.new_label(first)
-    label.values[: first.graph.num_masters] = kept.compose(moves)
+    label.values[: first.graph.num_masters] = kept.compose([*moves, (level, climb.label.values)])
     levels.broadcast(first, label)
     return label, sweeps
+
+
+def leiden(level: levels.Level, seed: int = 1, checkpoint: Checkpoint | None = None) -> tuple[Label, int]:
+    """Louvain whose communities are connected: what moves as a node was refined before. Collective.
+
+    Traag, Waltman and van Eck, Scientific Reports 9, 2019. Nodes are merged where modularity grows most, not at random.
+    """
+    return louvain(level, seed, checkpoint, refines=True)
+
+
+def _refine(level: levels.Level, label: Label, seed: int) -> Label:
+    """Communities inside of those in the label, each connected. Collective."""
+    inside, refined = refinement.look_inside(level, label), levels.new_label(level)
+    sweep_once(inside.level, refined, seed, gravity=True, inside=inside)
+    return refined
+
+
+def _split(level: levels.Level, label: Label, seed: int, moves: kept.Moves) -> tuple[levels.Level, Label]:
+    """Take communities apart that are not connected, which modularity gains by. Collective.
+
+    Where chance counts for nothing, refined communities grow as long as there are edges inside: in each step at least
+    a fair share of the nodes is joined with others, until each connected part is a single one. ``moves`` are added to.
+    """
+    level = replace(level, resolution=BY_CHANCE)
+    while True:
+        inside = refinement.look_inside(level, label)
+        if level.sync.total(float(inside.weights.sum()))[0] == 0:
+            return level, levels.new_label(level)
+        seed += 1
+        refined = levels.new_label(level)
+        sweep_once(inside.level, refined, seed, gravity=True, inside=inside)
+        moves.append((level, refined.values))
+        above = levels.quotient(level, levels.number(level, refined))
+        level, label = above, refinement.take_up(level, label, refined, above)
 
 
 def _move(level: levels.Level, climb: kept.Climb, seed: int, keep: Callable[[], None]) -> None:
@@ -108,7 +155,9 @@ def _move(level: levels.Level, climb: kept.Climb, seed: int, keep: Callable[[], 
         keep()
 
 
-def sweep_once(level: levels.Level, label: Label, seed: int, gravity: bool) -> int:
+def sweep_once(
+    level: levels.Level, label: Label, seed: int, gravity: bool, inside: refinement.Inside | None = None
+) -> int:
     """Every node has a turn; returns how many moved. Collective.
 
     The turn of a node, and the choice among equally good communities, depend on global ids and the seed alone: they are
@@ -122,14 +171,18 @@ def sweep_once(level: levels.Level, label: Label, seed: int, gravity: bool) -> i
     for turn in range(size):
         current = levels.number(level, label)
         totals = xp.zeros(current.names.size, np.float64)
+        movers = busy & (turns == turn)
         if gravity:
-            totals = levels.get_from_owners(level, current.names, levels.totals_of(level, current))
-        rows = xp.flatnonzero(busy & (turns == turn))
+            owned = levels.totals_of(level, current)
+            if inside:
+                owned, movers = inside.restrict(current, owned, movers)
+            totals = levels.get_from_owners(level, current.names, owned)
+        rows = xp.flatnonzero(movers)
         best = ops.best_communities(
             rows, level.graph.offsets, level.graph.targets, level.weights, current.numbers,
             level.strengths if gravity else xp.zeros(own, np.float64), totals,
             splitmix64(current.names % level.graph.num_nodes, seed if gravity else seed + (turn << 32)),
-            level.total if gravity else 1.0,
+            level.total / level.resolution if gravity else 1.0,
         )  # fmt: skip
         moved += total(best != current.numbers[rows])
         label.values[rows] = current.names[best]
@@ -139,22 +192,24 @@ def sweep_once(level: levels.Level, label: Label, seed: int, gravity: bool) -> i
     return moved
 
 
-ALGORITHMS = {"louvain": louvain, "label-propagation": label_propagation}
+ALGORITHMS = {"louvain": louvain, "leiden": leiden, "label-propagation": label_propagation}
 
 
 def communities(
     part: Partition, sync: Sync, algorithm: str = "louvain", graph: Partition | None = None, seed: int = 1,
-    checkpoint: Checkpoint | None = None,
+    resolution: float = 1.0, checkpoint: Checkpoint | None = None,
 ) -> Answer:  # fmt: skip
     """Communities of the graph without directions and loops; weights, if there are any, are summed. Collective.
 
     Parameters
     ----------
-    algorithm : {'louvain', 'label-propagation'}
+    algorithm : {'louvain', 'leiden', 'label-propagation'}
     graph : Partition, optional
         What :func:`~cusp.apps.shared.undirected.as_undirected` makes of ``part``, if that has been done.
     seed : int
         Of the turns of nodes, and of choices among equals.
+    resolution : float
+        Of modularity: above 1 for more and smaller communities, below for fewer.
     checkpoint : Checkpoint, optional
         Where to go on from, and to write to.
 
@@ -173,7 +228,7 @@ def communities(
     _refuse_unfit(graph, sync)
     graph = levels.round_weights(graph, sync)
     xp = xp_of(graph.device)
-    level = levels.make_level(graph, xp.zeros(graph.num_masters, np.float64), sync)
+    level = levels.make_level(graph, xp.zeros(graph.num_masters, np.float64), sync, resolution)
     label, sweeps = ALGORITHMS[algorithm](level, key_of(seed), checkpoint)
     figures = {
         "modularity": levels.modularity(level, levels.number(level, label)),
@@ -198,17 +253,22 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of this app alone."""
     parser.add_argument(
         "--algorithm", choices=tuple(ALGORITHMS), default="louvain",
-        help="louvain seeks a high modularity, label-propagation is quick (default: louvain)",
+        help="louvain seeks a high modularity, leiden also connected communities, label-propagation is quick "
+        "(default: louvain)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--resolution", type=between(LOWEST, HIGHEST), default=1.0, metavar="G",
+        help="of modularity: above 1 for more and smaller communities, below for fewer (default: 1)",
     )  # fmt: skip
     add_checkpoint_options(parser)
 
 
 APP = App(
     name="communities",
-    summary="communities by Louvain or label propagation, and their modularity",
+    summary="communities by Louvain, Leiden or label propagation, and their modularity",
     prepare=lambda part, sync, options: as_undirected(part, sync.comm),
     run=lambda part, sync, _, graph, options: communities(
-        part, sync, options.algorithm, graph, options.seed, options.checkpoint
+        part, sync, options.algorithm, graph, options.seed, options.resolution, options.checkpoint
     ),
     nodes=("community",),
     verify=lambda part, sync, _, answer, graph, options: verify_communities(

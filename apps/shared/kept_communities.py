@@ -41,9 +41,8 @@ class Climb:
     grown: int = 1
 
 
-def begin(level: Level, reached: float) -> Climb:
-    """Each node is a community of its own."""
-    label = new_label(level)
+def begin(label: Label, reached: float) -> Climb:
+    """From the communities in a label, whose modularity has been reached."""
     return Climb(label, label.values.copy(), reached, reached)
 
 

@@ -35,9 +35,13 @@ def _take_spare(spare: list[np.ndarray], size: int, fill: float, dtype: Any) -> 
         return np.full(size, fill, dtype)
 
 
-def weight_inside(offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, numbers: np.ndarray) -> float:
-    pieces = row_spans(offsets, 0, offsets.size - 1)
-    return sum(in_parallel(lambda *rows: float(_inside(*rows, offsets, targets, weights, numbers)), pieces))
+def weight_inside(
+    offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, numbers: np.ndarray, kept: np.ndarray | None = None
+) -> np.ndarray:
+    inside = np.empty(offsets.size - 1, np.float64)
+    given = offsets, targets, weights, numbers, inside, np.empty(0, np.float64) if kept is None else kept
+    in_parallel(lambda *rows: _inside(*rows, *given), row_spans(offsets, 0, inside.size))
+    return inside
 
 
 def edges_between(
@@ -89,26 +93,31 @@ def _best(  # type: ignore[no-untyped-def]
                 count += 1
                 weight = 0.0
             to[community] = weight + weights[edge]
-        choice, highest = own, scale * to[own] - strength * (totals[own] - strength)
+        choice, highest = own, scale * to[own] - strength * (abs(totals[own]) - strength)
         to[own] = -1.0
         for k in range(count):
             community = touched[k]
             score = scale * to[community] - strength * totals[community]
+            to[community] = -1.0
+            if totals[community] < 0:
+                continue
             better = score == highest and choice != own and priorities[community] > priorities[choice]
             if score > highest or better:
                 highest, choice = score, community
-            to[community] = -1.0
         best[i] = choice
 
 
 @njit(cache=True, nogil=True)
-def _inside(begin, end, offsets, targets, weights, numbers):  # type: ignore[no-untyped-def]
-    inside = 0.0
+def _inside(begin, end, offsets, targets, weights, numbers, inside, kept):  # type: ignore[no-untyped-def]
     for row in range(begin, end):
+        weight = 0.0
         for edge in range(offsets[row], offsets[row + 1]):
             if numbers[row] == numbers[targets[edge]]:
-                inside += weights[edge]
-    return inside
+                weight += weights[edge]
+        inside[row] = weight
+        if kept.size:
+            for edge in range(offsets[row], offsets[row + 1]):
+                kept[edge] = weights[edge] if numbers[row] == numbers[targets[edge]] else 0.0
 
 
 @njit(cache=True, nogil=True)
