@@ -11,14 +11,15 @@ __all__ = ["can_run", "convert_from_nx", "convert_to_nx", "on_start_tests", "sho
 
 FEW_EDGES = 20_000  # NetworkX has searched such a graph before this one is converted
 UNDIRECTED = ("core_number", "clustering", "average_clustering", "transitivity", "louvain_communities",
-              "asyn_lpa_communities")  # fmt: skip
+              "leiden_communities", "asyn_lpa_communities")  # fmt: skip
 ONLY: dict[str, dict] = {  # options of a function that must have these values
     "pagerank": {"nstart": None, "dangling": None},
     "betweenness_centrality": {"k": None, "endpoints": False},
     "edge_betweenness_centrality": {"k": None},
     "clustering": {"weight": None},
     "average_clustering": {"weight": None},
-    "louvain_communities": {"resolution": 1, "max_level": None, "threshold": 1e-7},
+    "louvain_communities": {"max_level": None, "threshold": 1e-7},
+    "leiden_communities": {"max_level": None},
 }
 METHODS = ("dijkstra", "bellman-ford")
 

@@ -24,8 +24,9 @@ FUNCTIONS = {  # a function of NetworkX -> what it leaves to NetworkX, or what d
     "pagerank": "Not ``nstart`` nor ``dangling``, and no weights below 0.",
     "betweenness_centrality": "Not ``k`` nor ``endpoints``, no multigraphs, and weights above 0.",
     "edge_betweenness_centrality": "Not ``k``, no multigraphs, and weights above 0.",
-    "louvain_communities": "Undirected graphs, without ``resolution``, ``max_level`` and ``threshold``. ``seed`` draws "
-    "other random numbers than in NetworkX: communities differ, their modularity hardly.",
+    "louvain_communities": "Undirected graphs, without ``max_level`` and ``threshold``. ``seed`` draws other random "
+    "numbers than in NetworkX: communities differ, their modularity hardly.",
+    "leiden_communities": "Undirected graphs, without ``max_level``. NetworkX itself has no such function.",
     "asyn_lpa_communities": "Undirected graphs. ``seed`` draws other random numbers than in NetworkX.",
 }
 

@@ -113,6 +113,13 @@ def new_label(level: Level) -> Label:
     return label
 
 
+def label_of(level: Level, values: Any) -> Label:
+    """A label with these names of communities of all proxies."""
+    label = new_label(level)
+    label.values[...] = values
+    return label
+
+
 def broadcast(level: Level, label: Label) -> None:
     """Give the communities of masters to their mirrors. Collective."""
     label.mark_all()
@@ -220,14 +227,14 @@ def quotient(level: Level, groups: LocalCommunities) -> Level:
 
 def smallest_members(level: Level, label: Label) -> Any:
     """(masters,) int64: the smallest global id in each master's community. Collective."""
-    return least_of_members(level, label, level.graph.gids[: level.graph.num_masters])
+    return least_of_members(level, label.values, level.graph.gids[: level.graph.num_masters])
 
 
-def least_of_members(level: Level, label: Label, values: Any) -> Any:
-    """(masters,) int64: the least of the (masters,) values in each master's community. Collective."""
+def least_of_members(level: Level, communities: Any, values: Any) -> Any:
+    """(masters,) int64: the least of the (masters,) values in each master's community, by its name. Collective."""
     xp, own = level.xp, level.graph.num_masters
     order = xp.argsort(values)
-    names, first, numbers = xp.unique(label.values[:own][order], return_index=True, return_inverse=True)
+    names, first, numbers = xp.unique(communities[:own][order], return_index=True, return_inverse=True)
     least = xp.full(own, np.iinfo(np.int64).max, np.int64)
     for places, some in zip(_send_to_owners(level, names), _send_to_owners(level, names, values[order][first])):
         lids = level.graph.lid_map.lids(places)
