@@ -102,7 +102,7 @@ def test_core_numbers(comm):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("name", ["louvain_communities", "asyn_lpa_communities"])
+@pytest.mark.parametrize("name", ["louvain_communities", "leiden_communities", "asyn_lpa_communities"])
 def test_communities(comm, name):
     """Each node is in one; cliques that a few edges join are found."""
     graph = nx.relabel_nodes(nx.connected_caveman_graph(6, 7), str)
@@ -115,7 +115,7 @@ def test_communities(comm, name):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("name", ["louvain_communities", "asyn_lpa_communities"])
+@pytest.mark.parametrize("name", ["louvain_communities", "leiden_communities", "asyn_lpa_communities"])
 def test_seeds(comm, name):
     """A seed of any kind that NetworkX takes gives the same communities again; several seeds give several answers."""
     graph = nx.gnm_random_graph(60, 120, seed=3)
@@ -137,7 +137,7 @@ OTHER = {  # every parameter of our functions -> a value that is not its default
     "endpoints": True, "resolution": 2, "threshold": 0.5, "max_level": 1, "seed": 5,
 }  # fmt: skip
 NEEDED = {"source": "node 4", "n": "node 7"}  # without a default, or whose default is refused
-DRAWN = {"louvain_communities", "asyn_lpa_communities"}  # see test_seeds
+DRAWN = {"louvain_communities", "leiden_communities", "asyn_lpa_communities"}  # see test_seeds
 PARAMETERS = [
     (name, each)
     for name in sorted(FUNCTIONS)
