@@ -189,7 +189,7 @@ def communities(
     every: float | None = None,
     seed: int = 1,
 ) -> Result:
-    """Communities: groups of nodes with more edges among themselves than to others, by Louvain, Leiden or label
+    """Communities: groups of nodes with more edges among themselves than to others, by Louvain, Leiden, label
     propagation.
 
     gather : collect the labels of all nodes on every rank; otherwise each rank keeps only its own
