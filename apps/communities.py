@@ -1,4 +1,4 @@
-"""Communities: groups of nodes with more edges among themselves than to others, by Louvain or label propagation.
+"""Communities: groups of nodes with more edges among themselves than to others, by Louvain, Leiden, label propagation.
 
 ``mpirun -n 4 python -m apps.communities graph.h5 --algorithm louvain --verify --output communities.h5``
 
@@ -10,28 +10,27 @@ array([0, 0, 0, 3, 3, 3])
 
 import argparse
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from cusp import Answer, App, Checkpoint, Label, Partition, Sync, main, run_main
-from cusp.apps.operators.structure import interfaces
 from cusp.apps.run.cli import add_checkpoint_options
 from cusp.apps.shared import community_graph as levels
 from cusp.apps.shared import kept_communities as kept
-from cusp.apps.shared.splitmix64 import key_of, splitmix64
+from cusp.apps.shared.community_sweeps import refine, sweep_once, take_apart
+from cusp.apps.shared.splitmix64 import key_of
 from cusp.apps.shared.undirected import as_undirected
 from cusp.apps.verify.communities import verify_communities
 from cusp.errors import GraphFileError, together
-from cusp.kernels.arrays import filled_rows, mapped, total
-from cusp.runtime.devices import backend, xp_of
+from cusp.program.cli import between
+from cusp.runtime.devices import xp_of
 
-TURNS = 4  # per sweep: in each, some of the nodes look for a better community while the others stay
-TIES = 8  # turns of label propagation: each breaks ties in its own way, or one community would win them all and spread
 LEAST_GAIN = 1e-4  # of modularity, in the sweeps of a level, and in a level
 LEAST_SHARE = 1e-2  # of what a level has gained, in a sweep: levels above do the rest on smaller graphs
 PATIENCE = 2  # sweeps that gain less, until a level ends
 MOST_SWEEPS = 100
+LOWEST, HIGHEST = 1e-9, 1e9  # resolutions
+CLIMBS = 2  # of Leiden, as in igraph
 STILL = 100_000  # label propagation ends when no more than one in this many nodes has moved
 
 
@@ -60,16 +59,26 @@ def label_propagation(level: levels.Level, seed: int = 1, checkpoint: Checkpoint
     return label, sweep
 
 
-def louvain(level: levels.Level, seed: int = 1, checkpoint: Checkpoint | None = None) -> tuple[Label, int]:
+def louvain(
+    level: levels.Level, seed: int = 1, checkpoint: Checkpoint | None = None, climbs: int = 1, refines: bool = False
+) -> tuple[Label, int]:
     """Nodes move to where modularity grows most, then communities move as nodes, until it stops growing. Collective.
 
     Blondel et al., J. Stat. Mech. 2008; on several ranks, Ghosh et al. (Vite, IPDPS 2018). A node knows the strengths
     of communities as they were before its turn, so modularity may fall in a sweep: the best one seen counts. Unlike
     with Leiden, a community may fall apart when the node that connected it leaves.
+
+    Parameters
+    ----------
+    climbs : int
+        How often to begin with the nodes of the graph, in the communities that were reached.
+    refines : bool
+        See :func:`leiden`.
     """
     first, sweeps = level, 0
-    moves: list[tuple[levels.Level, Any]] = []  # of the levels before
-    climb = kept.begin(level, levels.modularity(level, levels.number(level, levels.new_label(level))))
+    moves: kept.Moves = []  # of the levels before
+    label = levels.new_label(level)
+    climb = kept.begin(label, levels.modularity(level, levels.number(level, label)))
     if checkpoint and checkpoint.goes_on:
         level, moves, climb = kept.take_up_climb(checkpoint, first)
         sweeps = checkpoint.rounds - climb.sweeps
@@ -83,14 +92,25 @@ def louvain(level: levels.Level, seed: int = 1, checkpoint: Checkpoint | None = 
         _move(level, climb, seed + sweeps, keep)
         sweeps += climb.sweeps
         moves.append((level, climb.best))
-        if not climb.reached >= climb.start + LEAST_GAIN:
+        if climb.reached >= climb.start + LEAST_GAIN:
+            level, label = refine(moves, seed + sweeps) if refines else kept.go_up(*moves[-1])
+            climb = kept.begin(label, climb.reached, climb.before)
+        elif climb.before + 1 < climbs:
+            climb = kept.begin(kept.come_down(moves), climb.reached, climb.before + 1)
+            level, moves = first, []
+        else:
             break
-        level = kept.join(level, climb.best)
-        climb = kept.begin(level, climb.reached)
-    label = levels.new_label(first)
-    label.values[: first.graph.num_masters] = kept.compose(moves)
-    levels.broadcast(first, label)
-    return label, sweeps
+    if refines:
+        take_apart(moves, seed + sweeps)
+    return kept.come_down(moves), sweeps
+
+
+def leiden(level: levels.Level, seed: int = 1, checkpoint: Checkpoint | None = None) -> tuple[Label, int]:
+    """Louvain in which refined communities move as nodes, so that all are connected in the end. Collective.
+
+    Traag, Waltman and van Eck, Scientific Reports 9, 2019. Nodes are merged where modularity grows most, not at random.
+    """
+    return louvain(level, seed, checkpoint, CLIMBS, refines=True)
 
 
 def _move(level: levels.Level, climb: kept.Climb, seed: int, keep: Callable[[], None]) -> None:
@@ -108,53 +128,24 @@ def _move(level: levels.Level, climb: kept.Climb, seed: int, keep: Callable[[], 
         keep()
 
 
-def sweep_once(level: levels.Level, label: Label, seed: int, gravity: bool) -> int:
-    """Every node has a turn; returns how many moved. Collective.
-
-    The turn of a node, and the choice among equally good communities, depend on global ids and the seed alone: they are
-    the same on any device and number of ranks, since sums of weights are exact: see :func:`round_weights`.
-    """
-    ops = backend(interfaces.Communities, level.graph.device)
-    xp, own, size = level.xp, level.graph.num_masters, TURNS if gravity else TIES
-    turns = mapped(lambda gids: splitmix64(gids, seed) % np.uint64(size), level.graph.gids[:own], dtype=np.uint64)
-    busy = filled_rows(level.graph.offsets[: own + 1])
-    moved = 0
-    for turn in range(size):
-        current = levels.number(level, label)
-        totals = xp.zeros(current.names.size, np.float64)
-        if gravity:
-            totals = levels.get_from_owners(level, current.names, levels.totals_of(level, current))
-        rows = xp.flatnonzero(busy & (turns == turn))
-        best = ops.best_communities(
-            rows, level.graph.offsets, level.graph.targets, level.weights, current.numbers,
-            level.strengths if gravity else xp.zeros(own, np.float64), totals,
-            splitmix64(current.names % level.graph.num_nodes, seed if gravity else seed + (turn << 32)),
-            level.total if gravity else 1.0,
-        )  # fmt: skip
-        moved += total(best != current.numbers[rows])
-        label.values[rows] = current.names[best]
-        levels.broadcast(level, label)
-    moved = int(level.sync.total(moved)[0])
-    level.sync.end_round(moved=moved)
-    return moved
-
-
-ALGORITHMS = {"louvain": louvain, "label-propagation": label_propagation}
+ALGORITHMS = {"louvain": louvain, "leiden": leiden, "label-propagation": label_propagation}
 
 
 def communities(
     part: Partition, sync: Sync, algorithm: str = "louvain", graph: Partition | None = None, seed: int = 1,
-    checkpoint: Checkpoint | None = None,
+    resolution: float = 1.0, checkpoint: Checkpoint | None = None,
 ) -> Answer:  # fmt: skip
     """Communities of the graph without directions and loops; weights, if there are any, are summed. Collective.
 
     Parameters
     ----------
-    algorithm : {'louvain', 'label-propagation'}
+    algorithm : {'louvain', 'leiden', 'label-propagation'}
     graph : Partition, optional
         What :func:`~cusp.apps.shared.undirected.as_undirected` makes of ``part``, if that has been done.
     seed : int
         Of the turns of nodes, and of choices among equals.
+    resolution : float
+        Of modularity: above 1 for more and smaller communities, below for fewer.
     checkpoint : Checkpoint, optional
         Where to go on from, and to write to.
 
@@ -173,7 +164,7 @@ def communities(
     _refuse_unfit(graph, sync)
     graph = levels.round_weights(graph, sync)
     xp = xp_of(graph.device)
-    level = levels.make_level(graph, xp.zeros(graph.num_masters, np.float64), sync)
+    level = levels.make_level(graph, xp.zeros(graph.num_masters, np.float64), sync, resolution)
     label, sweeps = ALGORITHMS[algorithm](level, key_of(seed), checkpoint)
     figures = {
         "modularity": levels.modularity(level, levels.number(level, label)),
@@ -198,21 +189,32 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of this app alone."""
     parser.add_argument(
         "--algorithm", choices=tuple(ALGORITHMS), default="louvain",
-        help="louvain seeks a high modularity, label-propagation is quick (default: louvain)",
+        help="louvain seeks a high modularity, leiden also connected communities, label-propagation is quick "
+        "(default: louvain)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--resolution", type=between(LOWEST, HIGHEST), default=1.0, metavar="G",
+        help="of modularity: above 1 for more and smaller communities, below for fewer (default: 1)",
     )  # fmt: skip
     add_checkpoint_options(parser)
 
 
 APP = App(
     name="communities",
-    summary="communities by Louvain or label propagation, and their modularity",
+    summary="communities by Louvain, Leiden or label propagation, and their modularity",
     prepare=lambda part, sync, options: as_undirected(part, sync.comm),
     run=lambda part, sync, _, graph, options: communities(
-        part, sync, options.algorithm, graph, options.seed, options.checkpoint
+        part, sync, options.algorithm, graph, options.seed, options.resolution, options.checkpoint
     ),
     nodes=("community",),
     verify=lambda part, sync, _, answer, graph, options: verify_communities(
-        graph, sync, answer.labels["community"], **answer.figures, least=options.algorithm == "louvain"
+        graph,
+        sync,
+        answer.labels["community"],
+        **answer.figures,
+        resolution=options.resolution,
+        least=options.algorithm != "label-propagation",
+        connected=options.algorithm == "leiden",
     ),
     add_options=add_options,
     needs_source=False,

@@ -11,7 +11,7 @@ __all__ = ["can_run", "convert_from_nx", "convert_to_nx", "on_start_tests", "sho
 
 FEW_EDGES = 20_000  # NetworkX has searched such a graph before this one is converted
 UNDIRECTED = ("core_number", "clustering", "average_clustering", "transitivity", "louvain_communities",
-              "asyn_lpa_communities")  # fmt: skip
+              "leiden_communities", "asyn_lpa_communities")  # fmt: skip
 ONLY: dict[str, dict] = {  # options of a function that must have these values
     "pagerank": {"nstart": None, "dangling": None},
     "eigenvector_centrality": {"nstart": None},
@@ -24,7 +24,8 @@ ONLY: dict[str, dict] = {  # options of a function that must have these values
     "eccentricity": {"sp": None},
     "diameter": {"e": None, "usebounds": False},
     "radius": {"e": None, "usebounds": False},
-    "louvain_communities": {"resolution": 1, "max_level": None, "threshold": 1e-7},
+    "louvain_communities": {"max_level": None, "threshold": 1e-7},
+    "leiden_communities": {"max_level": None},
 }
 ITERATED = ("eigenvector_centrality", "katz_centrality", "hits")
 METHODS = ("dijkstra", "bellman-ford")

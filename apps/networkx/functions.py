@@ -264,17 +264,24 @@ def louvain_communities(
     G: Graph, weight: Any = "weight", resolution: float = 1, threshold: float = 1e-7, max_level: Any = None,
     seed: Any = None,
 ) -> list[set]:  # fmt: skip
-    return _communities(G, weight, "louvain", seed)
+    return _communities(G, weight, "louvain", seed, resolution)
+
+
+def leiden_communities(
+    G: Graph, weight: Any = "weight", resolution: float = 1, max_level: Any = None, seed: Any = None
+) -> list[set]:
+    return _communities(G, weight, "leiden", seed, resolution)
 
 
 def asyn_lpa_communities(G: Graph, weight: Any = None, seed: Any = None) -> Iterator[set]:
     return iter(_communities(G, weight, "label-propagation", seed))
 
 
-def _communities(G: Graph, weight: Any, algorithm: Any, seed: Any) -> list[set]:
+def _communities(G: Graph, weight: Any, algorithm: Any, seed: Any, resolution: float = 1) -> list[set]:
     """With a seed drawn from what NetworkX makes of its own: an integer, a generator of numpy or Python, or None."""
     if G.loops:
         raise NotImplementedError("edges that join a node with itself do not count here")
     graph = G.weighted_by(weight)
     drawn = graph.comm.bcast(int(create_py_random_state(seed).randrange(SEEDS)))
-    return G.groups(library.communities(graph, algorithm=algorithm, seed=drawn).community)
+    found = library.communities(graph, algorithm=algorithm, seed=drawn, resolution=resolution)
+    return G.groups(found.community)

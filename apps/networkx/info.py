@@ -33,8 +33,9 @@ FUNCTIONS = {  # a function of NetworkX -> what it leaves to NetworkX, or what d
     "katz_centrality": "Not ``nstart``; ``alpha`` and ``beta`` are numbers above 0. No weights below 0.",
     "hits": "Not ``nstart``, always normalized, and no weights below 0. One of ``max_iter`` is 20 products "
     "with a vector.",
-    "louvain_communities": "Undirected graphs, without ``resolution``, ``max_level`` and ``threshold``. ``seed`` draws "
-    "other random numbers than in NetworkX: communities differ, their modularity hardly.",
+    "louvain_communities": "Undirected graphs, without ``max_level`` and ``threshold``. ``seed`` draws other random "
+    "numbers than in NetworkX: communities differ, their modularity hardly.",
+    "leiden_communities": "Undirected graphs, without ``max_level``. NetworkX itself has no such function.",
     "asyn_lpa_communities": "Undirected graphs. ``seed`` draws other random numbers than in NetworkX.",
 }
 

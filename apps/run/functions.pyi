@@ -183,18 +183,22 @@ def communities(
     verify: bool = False,
     execution: str = "auto",
     trace: str | PathLike[str] | None = None,
-    algorithm: Literal["louvain", "label-propagation"] = "louvain",
+    algorithm: Literal["louvain", "leiden", "label-propagation"] = "louvain",
+    resolution: float = 1.0,
     checkpoint: str | None = None,
     every: float | None = None,
     seed: int = 1,
 ) -> Result:
-    """Communities: groups of nodes with more edges among themselves than to others, by Louvain or label propagation.
+    """Communities: groups of nodes with more edges among themselves than to others, by Louvain, Leiden, label
+    propagation.
 
     gather : collect the labels of all nodes on every rank; otherwise each rank keeps only its own
     verify : check the answer by invariants, and raise VerificationError if it is wrong
     execution : with rounds (bulk), without (async), or the faster of the two (auto): see ``--execution``
     trace : a file for the timelines of this call, as ``--trace`` writes it
-    algorithm : louvain seeks a high modularity, label-propagation is quick (default: louvain)
+    algorithm : louvain seeks a high modularity, leiden also connected communities, label-propagation is quick
+        (default: louvain)
+    resolution : of modularity: above 1 for more and smaller communities, below for fewer (default: 1)
     checkpoint : save the progress in this file; if it exists, go on from it; it is removed after the run
     every : time between two checkpoints, such as 30s, 5min or 2h (default: 10min)
     seed : seed of everything random (default: 1)

@@ -38,6 +38,8 @@ class Level:
         Weight of all edges at a node, plus its loops.
     total : float
         Strengths of all nodes of all ranks.
+    resolution : float
+        How much the weight that chance would put inside communities counts in their modularity.
     """
 
     graph: Partition
@@ -46,6 +48,7 @@ class Level:
     loops: Any
     strengths: Any
     total: float
+    resolution: float
 
     @property
     def xp(self) -> Any:
@@ -86,17 +89,18 @@ def round_weights(graph: Partition, sync: Sync) -> Partition:
     return replace(graph, weights=xp.rint(xp.ldexp(weights, 52 - int(np.frexp(total)[1]))))
 
 
-def make_level(graph: Partition, loops: Any, sync: Sync) -> Level:
+def make_level(graph: Partition, loops: Any, sync: Sync, resolution: float) -> Level:
     """A level from an undirected graph: its strengths and its sync. Collective."""
     xp = xp_of(graph.device)
     weights = xp.ones(graph.num_local_edges, np.float64) if graph.weights is None else graph.weights
     before = offsets_of(weights, np.float64)  # sums of all weights before an edge, which are exact
     strengths = loops + sizes_of(take(before, graph.offsets[: graph.num_masters + 1]))
     own_sync = Sync(make_plan(graph, sync.comm, sync.plan.transport), sync.comm)
-    return Level(graph, own_sync, weights, loops, strengths, sync.total(float(strengths.sum()))[0])
+    (whole,) = sync.total(float(strengths.sum()))
+    return Level(graph, own_sync, weights, loops, strengths, whole, resolution)
 
 
-def _sum_by_community(level: Level, groups: LocalCommunities, values: Any) -> Any:
+def sum_by_community(level: Level, groups: LocalCommunities, values: Any) -> Any:
     """(communities,) float64: sums over this rank's masters; exact in any order, as weights are."""
     ops = backend(Communities, level.graph.device)
     return ops.sum_by_number(groups.numbers[: level.graph.num_masters], values, groups.names.size)
@@ -106,6 +110,13 @@ def new_label(level: Level) -> Label:
     """A label in which every node is a community of its own."""
     label = Label(level.graph, np.int64, 0, MIN)
     label.values[...] = nodes_of(level.graph)
+    return label
+
+
+def label_of(level: Level, values: Any) -> Label:
+    """A label with these names of communities of all proxies."""
+    label = new_label(level)
+    label.values[...] = values
     return label
 
 
@@ -163,18 +174,21 @@ def _send_to_owners(level: Level, names: Any, values: Any = None) -> list[Any]:
 
 def totals_of(level: Level, groups: LocalCommunities) -> Any:
     """(masters,) float64: strength of the community that is named after each master. Collective."""
-    return add_at_owners(level, groups.names, _sum_by_community(level, groups, level.strengths))
+    return add_at_owners(level, groups.names, sum_by_community(level, groups, level.strengths))
 
 
 def modularity(level: Level, groups: LocalCommunities) -> float:
-    """Modularity (Newman and Girvan, Phys. Rev. E 69, 2004): -1/2 to 1; 0 for a graph without edges. Collective."""
+    """Modularity (Newman and Girvan, Phys. Rev. E 69, 2004); 0 for a graph without edges. Collective.
+
+    With a resolution: Reichardt and Bornholdt, Phys. Rev. E 74, 2006.
+    """
     if level.total == 0:
         return 0.0
     ops, graph = backend(Communities, level.graph.device), level.graph
     inside = ops.weight_inside(graph.offsets, graph.targets, level.weights, groups.numbers)
     totals = totals_of(level, groups) / level.total
-    within, expected = level.sync.total(inside + float(level.loops.sum()), float((totals**2).sum()))
-    return float(within / level.total - expected)
+    within, expected = level.sync.total(float(inside.sum() + level.loops.sum()), float((totals**2).sum()))
+    return float(within / level.total - level.resolution * expected)
 
 
 def quotient(level: Level, groups: LocalCommunities) -> Level:
@@ -186,8 +200,8 @@ def quotient(level: Level, groups: LocalCommunities) -> Level:
     own, size = graph.num_masters, groups.names.size
     given = graph.offsets, graph.targets, level.weights, groups.numbers
     sources, targets, weights, inside = backend(Communities, graph.device).edges_between(*given, size)
-    members = add_at_owners(level, groups.names, _sum_by_community(level, groups, xp.ones(own, np.float64)))
-    loops = add_at_owners(level, groups.names, inside + _sum_by_community(level, groups, level.loops))[members > 0]
+    members = add_at_owners(level, groups.names, sum_by_community(level, groups, xp.ones(own, np.float64)))
+    loops = add_at_owners(level, groups.names, inside + sum_by_community(level, groups, level.loops))[members > 0]
     masters = graph.gids[:own][members > 0]
     order = xp.argsort(masters)
     masters = masters[order]
@@ -208,20 +222,23 @@ def quotient(level: Level, groups: LocalCommunities) -> Level:
         weights=weights, has_in=graph.has_in[:0], degrees=graph.degrees[:0], lid_map=lid_map, csc=None,
     )  # fmt: skip
     whole = join_rows(local, [(offsets, ends, weights)], level.sync.comm)
-    return make_level(whole, loops[order], level.sync)
+    return make_level(whole, loops[order], level.sync, level.resolution)
 
 
 def smallest_members(level: Level, label: Label) -> Any:
     """(masters,) int64: the smallest global id in each master's community. Collective."""
+    return least_of_members(level, label.values, level.graph.gids[: level.graph.num_masters])
+
+
+def least_of_members(level: Level, communities: Any, values: Any) -> Any:
+    """(masters,) int64: the least of the (masters,) values in each master's community, by its name. Collective."""
     xp, own = level.xp, level.graph.num_masters
-    gids = level.graph.gids[:own]
-    order = xp.argsort(gids)
-    names, first, numbers = xp.unique(label.values[:own][order], return_index=True, return_inverse=True)
-    smallest = gids[order][first]
+    order = xp.argsort(values)
+    names, first, numbers = xp.unique(communities[:own][order], return_index=True, return_inverse=True)
     least = xp.full(own, np.iinfo(np.int64).max, np.int64)
-    for places, values in zip(_send_to_owners(level, names), _send_to_owners(level, names, smallest)):
+    for places, some in zip(_send_to_owners(level, names), _send_to_owners(level, names, values[order][first])):
         lids = level.graph.lid_map.lids(places)
-        least[lids] = xp.minimum(least[lids], values)
+        least[lids] = xp.minimum(least[lids], some)
     answer = xp.empty(own, np.int64)
     answer[order] = get_from_owners(level, names, least)[numbers]
     return answer

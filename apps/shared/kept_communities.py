@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from cusp.apps.run.checkpoint import Checkpoint
-from cusp.apps.shared.community_graph import Level, broadcast, get_from_owners, new_label, number, quotient
+from cusp.apps.shared.community_graph import Level, broadcast, get_from_owners, label_of, new_label, number, quotient
 from cusp.kernels.arrays import total
 from cusp.output.gid_order import at_gids, in_gid_order
 from cusp.runtime.devices import move, to_host
@@ -14,7 +14,7 @@ from gluon.label import Label
 
 Moves = list[tuple[Level, Any]]  # levels that are done, and the names of the communities that their proxies are in
 NOBODY = -1  # the community of a node that has joined another one in a level before
-REALS, WHOLE = ("start", "reached"), ("sweeps", "grown")  # of a Climb
+REALS, WHOLE = ("start", "reached"), ("before", "sweeps", "grown")  # of a Climb
 
 
 @dataclass
@@ -29,6 +29,8 @@ class Climb:
         The best ones so far.
     start, reached : float
         Modularity before the level, and that of the best.
+    before : int
+        How often Leiden has climbed up all levels.
     sweeps, grown : int
         How many there were, and which one was the last to gain much: the first if none did.
     """
@@ -37,21 +39,29 @@ class Climb:
     best: Any
     start: float
     reached: float
+    before: int = 0
     sweeps: int = 0
     grown: int = 1
 
 
-def begin(level: Level, reached: float) -> Climb:
-    """Each node is a community of its own."""
-    label = new_label(level)
-    return Climb(label, label.values.copy(), reached, reached)
+def begin(label: Label, reached: float, before: int = 0) -> Climb:
+    """From the communities in a label, whose modularity has been reached."""
+    return Climb(label, label.values.copy(), reached, reached, before)
 
 
-def join(level: Level, values: Any) -> Level:
-    """The level whose nodes are the communities with these names. Collective."""
-    label = new_label(level)
-    label.values[...] = values
-    return quotient(level, number(level, label))
+def go_up(level: Level, values: Any) -> tuple[Level, Label]:
+    """The level whose nodes are the communities with these names, each on its own. Collective."""
+    above = quotient(level, number(level, label_of(level, values)))
+    return above, new_label(above)
+
+
+def come_down(moves: Moves) -> Label:
+    """The communities that nodes of the first level have come to. Collective."""
+    first = moves[0][0]
+    label = new_label(first)
+    label.values[: first.graph.num_masters] = compose(moves)
+    broadcast(first, label)
+    return label
 
 
 def compose(moves: Moves) -> Any:
@@ -83,7 +93,7 @@ def take_up_climb(checkpoint: Checkpoint, first: Level) -> tuple[Level, Moves, C
     if checkpoint.fact("joined", int):
         joined = new_label(first)
         take_up(checkpoint, first, first, "joined", joined)
-        level, moves = join(first, joined.values), [(first, joined.values)]
+        level, moves = go_up(first, joined.values)[0], [(first, joined.values)]
     now, best = new_label(level), new_label(level)
     take_up(checkpoint, first, level, "now", now)
     take_up(checkpoint, first, level, "best", best)

@@ -6,6 +6,7 @@ import numpy as np
 
 from cusp import ADD, EdgeOperator, Label, Partition, Sync
 from cusp.apps.verify.check import everywhere, raise_first, require, sum_by_name, tell_node
+from cusp.apps.verify.components import ALONG, reach_all
 from cusp.runtime.devices import move, to_host
 from gluon.plan import make_plan
 
@@ -14,12 +15,14 @@ INSIDE = EdgeOperator("weight / largest", into="src.inside", where="src.communit
 
 
 def verify_communities(
-    graph: Partition, sync: Sync, community: Any, modularity: float, communities: int, least: bool
-) -> None:
+    graph: Partition, sync: Sync, community: Any, modularity: float, communities: int, resolution: float = 1.0,
+    least: bool = False, connected: bool = False,
+) -> None:  # fmt: skip
     """Check communities of an undirected graph. Collective.
 
     1. A community is named by one of its nodes, the smallest. 2. Their number is right. 3. The modularity follows from
-    edges, strengths and communities. 4. It is not below that of all nodes on their own, if ``least`` is set: for
+    edges, strengths and communities. 4. It is not below that of all nodes on their own, if ``least`` is set, and 5.
+    walks inside of each community, from the node that names it, reach all of its nodes, if ``connected`` is: for
     algorithms that promise this.
 
     Parameters
@@ -27,6 +30,8 @@ def verify_communities(
     graph : Partition
         See :func:`~cusp.apps.shared.undirected.as_undirected`.
     community : (masters,) int64
+    resolution : float
+        That of the modularity.
     """
     community, gids = move(community, graph.device), graph.gids[: graph.num_masters]
     tell_node(graph, sync, "community: not between 0 and the id of node", (community < 0) | (community > gids))
@@ -38,27 +43,30 @@ def verify_communities(
     raise_first(sync, f"node {bad[0]} is not in the community that has its name" if bad.size else None)
     (right,) = sync.total(kept.size)
     require(sync, right == communities, f"there are {right} communities, not {communities}")
-    strengths, within = _strengths(graph, sync, community)
+    label_sync = Sync(make_plan(graph, sync.comm, sync.plan.transport), sync.comm)
+    label = everywhere(graph, label_sync, community, -1)
+    strengths, within = _strengths(graph, sync, label)
     _, totals = sum_by_name(sync.comm, names, np.bincount(numbers, strengths, names.size))
     whole, inside, squares, alone = sync.total(
         float(strengths.sum()), within, float((totals**2).sum()), float((strengths**2).sum())
     )
-    expected = inside / whole - squares / whole**2 if whole else 0.0
+    expected = inside / whole - resolution * squares / whole**2 if whole else 0.0
     right = np.isclose(modularity, expected, atol=1e-9)
     require(sync, right, f"the modularity is {expected}, not {modularity}")
-    floor = -alone / whole**2 if whole else 0.0
-    right = not least or expected >= floor - 1e-9
+    floor = -resolution * alone / whole**2 if whole else 0.0
+    right = not least or expected >= floor - 1e-9 * max(resolution, 1)
     require(sync, right, f"the modularity {expected} is below {floor}, that of single nodes")
+    if connected:
+        reach_all(graph, label_sync, label, [ALONG], "community")
 
 
-def _strengths(graph: Partition, sync: Sync, community: Any) -> tuple[np.ndarray, float]:
+def _strengths(graph: Partition, sync: Sync, community: Label) -> tuple[np.ndarray, float]:
     """(masters,) float64, the strengths; and the weight of this rank's edges inside of communities. Collective.
 
     Both as multiples of the largest weight, so that their squares are neither infinite nor 0.
     """
     largest = sync.highest(float(graph.weights.max()) if graph.weights is not None and graph.weights.size else 0.0)
-    label = everywhere(graph, Sync(make_plan(graph, sync.comm, sync.plan.transport), sync.comm), community, -1)
     strength, inside = Label(graph, np.float64, 0, ADD), Label(graph, np.float64, 0, ADD)
     STRENGTH(graph, strength=strength, largest=largest or 1.0)
-    INSIDE(graph, inside=inside, community=label, largest=largest or 1.0)
+    INSIDE(graph, inside=inside, community=community, largest=largest or 1.0)
     return to_host(strength.masters()), float(inside.masters().sum())

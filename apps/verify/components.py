@@ -47,7 +47,7 @@ def verify_components(part: Partition, sync: Sync, component: Any, components: i
         right = _count_components(part, sync, label)
         require(sync, named == right, f"component: {named:,} nodes name one, but {right:,} components are connected")
     else:
-        _reach_all(part, sync, label, [ALONG] if part.symmetric else [ALONG, AGAINST])
+        reach_all(part, sync, label, [ALONG] if part.symmetric else [ALONG, AGAINST])
     _verify_figures(sync, label, components, largest)
 
 
@@ -112,8 +112,8 @@ def verify_strong_components(part: Partition, sync: Sync, component: Any, compon
         return verify_components(part, sync, component, components, largest)
     part = part if part.csc else part.with_csc()
     label = _named(part, sync, component)
-    _reach_all(part, sync, label, [ALONG])
-    _reach_all(part, sync, label, [AGAINST])
+    reach_all(part, sync, label, [ALONG])
+    reach_all(part, sync, label, [AGAINST])
     _take_away(part, sync, label)
     _verify_figures(sync, label, components, largest)
 
@@ -126,7 +126,9 @@ def _named(part: Partition, sync: Sync, component: Any) -> Label:
     return everywhere(part, sync, component, -1)
 
 
-def _reach_all(part: Partition, sync: Sync, component: Label, steps: list[EdgeOperator]) -> None:
+def reach_all(
+    part: Partition, sync: Sync, component: Label, steps: list[EdgeOperator], what: str = "component"
+) -> None:
     """Raise if walks from the nodes that name components do not reach all of their nodes. Collective."""
     reached, found = Label(part, np.int32, 0, MAX), 0
     reached.values[component.values == part.gids] = 1
@@ -136,7 +138,7 @@ def _reach_all(part: Partition, sync: Sync, component: Label, steps: list[EdgeOp
             sync.broadcast(reached, read="any")
             reached.mark(reached.device.xp.flatnonzero(reached.values))
             step.until_quiet(part, sync, reached=reached, component=component)
-    message = "component: not connected with the smallest node of its component is node"
+    message = f"{what}: not connected with the smallest node of its {what} is node"
     tell_node(part, sync, message, reached.masters() == 0)
 
 

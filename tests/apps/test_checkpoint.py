@@ -29,6 +29,8 @@ CASES = {  # app, graph, options, and the checkpoint after which it is interrupt
     "push": (pagerank.APP, GRAPH, ["--tolerance", "1e-10", "--algorithm", "push-residual", "--unweighted"], 7),
     "louvain, first level": (communities.APP, GRAPH, [], 2),
     "louvain, third level": (communities.APP, CIRCLE, [], 9),
+    "leiden, third level": (communities.APP, CIRCLE, ["--algorithm", "leiden", "--resolution", "0.5"], 9),
+    "leiden, second climb": (communities.APP, CIRCLE, ["--algorithm", "leiden"], 17),
     "label propagation": (communities.APP, GRAPH, ["--algorithm", "label-propagation"], 1),
     "betweenness by level": (betweenness.APP, GRAPH, ["--sources", "20", "--policy", "cvc"], 6),
     "closeness": (closeness.APP, GRAPH, ["--policy", "cvc"], 1),

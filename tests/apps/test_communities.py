@@ -3,17 +3,23 @@
 import math
 
 import graphs
+import igraph
 import networkx
 import numpy as np
 import parts
 import pytest
 import ranks
+import scipy.sparse
+from scipy.sparse.csgraph import connected_components
 
 from cusp.apps import library
 from cusp.apps.communities import ALGORITHMS, communities
 from cusp.apps.library import partition_graph
 from cusp.apps.operators.structure.interfaces import Communities
+from cusp.apps.shared import community_graph as levels
 from cusp.apps.shared.community_graph import round_weights
+from cusp.apps.shared.community_sweeps import take_apart
+from cusp.apps.shared.kept_communities import come_down
 from cusp.apps.shared.undirected import as_undirected
 from cusp.apps.verify.check import VerificationError
 from cusp.apps.verify.communities import verify_communities
@@ -39,23 +45,27 @@ def to_networkx(graph: graphs.Graph) -> networkx.Graph:
     return made
 
 
-def find(comm, folder, graph: graphs.Graph, policy: str, algorithm: str, **file) -> tuple[list[set[int]], float]:
+def find(
+    comm, folder, graph: graphs.Graph, policy: str, algorithm: str, resolution: float = 1.0
+) -> tuple[list[set[int]], float]:
     """Run and verify; the groups of nodes and their modularity, which NetworkX finds too. Collective."""
-    path = graphs.write(folder / "g.h5", graph, **file)
+    path = graphs.write(folder / "g.h5", graph)
     part = parts.partition_graph(path, parts.policy_of(policy), comm)
     sync = parts.make_sync(part)
-    answer = communities(part, sync, algorithm).on_host()
+    answer = communities(part, sync, algorithm, resolution=resolution).on_host()
     verify_communities(
-        as_undirected(part, comm), sync, answer.labels["community"], **answer.figures, least=algorithm == "louvain"
-    )
+        as_undirected(part, comm), sync, answer.labels["community"], **answer.figures, resolution=resolution,
+        least=algorithm != "label-propagation", connected=algorithm == "leiden",
+    )  # fmt: skip
     label = parts.gather(part, answer.labels["community"])
     assert label.dtype == np.int64
     groups = [set(np.flatnonzero(label == name).tolist()) for name in np.unique(label)]
     assert all(min(group) == name for group, name in zip(groups, np.unique(label)))
     assert answer.figures["communities"] == len(groups)
     oracle = to_networkx(graph)
+    assert algorithm != "leiden" or all(networkx.is_connected(oracle.subgraph(group)) for group in groups)
     if oracle.number_of_edges():
-        expected = networkx.community.modularity(oracle, groups)
+        expected = networkx.community.modularity(oracle, groups, resolution=resolution)
         assert answer.figures["modularity"] == pytest.approx(expected)
     return groups, answer.figures["modularity"]
 
@@ -75,24 +85,60 @@ def test_planted(comm, shared_tmp, algorithm, policy):
 @pytest.mark.mpi
 @pytest.mark.parametrize("policy", ["cvc", "mixed"])
 def test_hard_graphs(comm, shared_tmp, policy):
-    """Directed graphs with weights, loops and isolated nodes; Louvain is never below single nodes."""
-    for name in graphs.HARD:
-        algorithm = tuple(ALGORITHMS)[len(name) % 2]
-        find(comm, shared_tmp, graphs.HARD[name](), policy, algorithm)
+    """Directed graphs with weights, loops and isolated nodes; Louvain and Leiden are never below single nodes."""
+    for place, name in enumerate(graphs.HARD):
+        algorithm = tuple(ALGORITHMS)[(place + (policy == "cvc")) % 3]
+        find(comm, shared_tmp, graphs.HARD[name](), policy, algorithm, resolution=[1.0, 0.25, 3.0][place // 3 % 3])
 
 
 @pytest.mark.mpi
-def test_modularity_of_louvain(comm, shared_tmp):
+@pytest.mark.parametrize("algorithm", ["louvain", "leiden"])
+def test_modularity(comm, shared_tmp, algorithm):
     """Zachary's club and a graph of groups of unlike size: near the best of NetworkX's runs."""
     sizes, inside = [40, 30, 20, 15, 10], 0.3
     chances = [[inside if u == v else 0.02 for v in range(5)] for u in range(5)]
     for made in networkx.karate_club_graph(), networkx.stochastic_block_model(sizes, chances, seed=4):
         graph = from_networkx(networkx.Graph(made.edges))
-        _, reached = find(comm, shared_tmp, graph, "cvc", "louvain")
+        _, reached = find(comm, shared_tmp, graph, "cvc", algorithm)
         oracle = to_networkx(graph)
         best = max(networkx.community.modularity(oracle, networkx.community.louvain_communities(oracle, seed=seed))
                    for seed in range(5))  # fmt: skip
-        assert reached > 0.97 * best
+        assert reached > {"louvain": 0.97, "leiden": 0.99}[algorithm] * best
+
+
+@pytest.mark.mpi
+def test_leiden(comm):
+    """No community is disconnected, at any resolution, and modularity is near igraph's."""
+    shares = []
+    for seed in range(6 if parts.DEVICE == "cpu" else 1):
+        made = networkx.gnm_random_graph(150, 210 + 60 * seed, seed=seed)
+        edges, oracle, resolution = np.array(made.edges), igraph.Graph.from_networkx(made), [1.0, 0.3, 4.0][seed % 3]
+        graph = partition_graph((edges[:, 0], edges[:, 1]), num_nodes=150, device=parts.DEVICE)
+        found = library.communities(graph, algorithm="leiden", resolution=resolution, verify=True)
+        inside = edges[found.community[edges[:, 0]] == found.community[edges[:, 1]]]
+        links = scipy.sparse.coo_array((np.ones(len(inside)), inside.T), shape=(150, 150))
+        assert connected_components(links, directed=False)[0] == found.communities
+        theirs = oracle.community_leiden("modularity", resolution=resolution)
+        shares.append(found.modularity / oracle.modularity(theirs, resolution=resolution))
+    assert np.mean(shares) > 0.98
+
+
+@pytest.mark.mpi
+def test_take_apart(comm, shared_tmp):
+    """A single community of all nodes becomes the connected components, long paths among them."""
+    pairs = [(v, v + 1) for v in range(399) if v % 57] + [(v, v + 2) for v in range(400, 440)]
+    part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graphs.make(450, pairs)), "oec", comm)
+    graph, sync = as_undirected(part, comm), parts.make_sync(part)
+    level = levels.make_level(graph, move(np.zeros(graph.num_masters), graph.device), sync, 1.0)
+    label = levels.new_label(level)
+    name = comm.allreduce(int(label.values[: graph.num_masters].min(initial=2**60)), ranks.MPI.MIN)
+    moves = [(level, levels.label_of(level, name).values)]
+    take_apart(moves, seed=1)
+    label = parts.gather(graph, to_host(levels.smallest_members(level, come_down(moves))))
+    oracle = networkx.Graph(pairs)
+    oracle.add_nodes_from(range(450))
+    expected = {min(nodes): nodes for nodes in networkx.connected_components(oracle)}
+    assert {name: {*np.flatnonzero(label == name).tolist()} for name in np.unique(label).tolist()} == expected
 
 
 @pytest.mark.mpi
@@ -142,16 +188,16 @@ def test_any_ranks_agree(comm, shared_tmp, algorithm, floats):
 
 
 def best_by_dictionary(row, offsets, targets, weights, numbers, strengths, totals, priorities, scale) -> int:
-    """The best community for a row, one candidate after the other."""
+    """The best community for a row, one candidate after the other; none is closed but its own."""
     own, to = numbers[row], {numbers[row]: 0.0}
     for edge in range(offsets[row], offsets[row + 1]):
         to[numbers[targets[edge]]] = to.get(numbers[targets[edge]], 0.0) + weights[edge]
 
     def merit(community: int) -> tuple[float, bool, int]:
-        others = totals[community] - (strengths[row] if community == own else 0.0)
+        others = abs(totals[community]) - (strengths[row] if community == own else 0.0)
         return scale * to[community] - strengths[row] * others, community == own, priorities[community]
 
-    return max(to, key=merit)
+    return max((community for community in to if community == own or totals[community] >= 0), key=merit)
 
 
 of_any_size = pytest.mark.parametrize("most", [1, 40, 3000, 20000], ids="{} communities".format)
@@ -187,11 +233,11 @@ def test_rounded_weights(comm, shared_tmp):
 @of_any_size
 @with_weights
 def test_best_communities(most, weights):
-    """Rows of every length, many equally good communities, with strengths and without."""
+    """Rows of every length, many equally good communities, some closed, with strengths and without."""
     rng = np.random.default_rng(5)
     offsets, targets, values, numbers = rows_of_any_length(rng, most, weights)
     sizes = np.diff(offsets)
-    totals = rng.integers(0, 5, most) * 4.0
+    totals = rng.integers(-2, 5, most) * 4.0
     priorities = rng.permutation(most).astype(np.uint64) * np.uint64(2**50)
     ops = backend(Communities, parts.DEVICE)
     rows = np.flatnonzero(rng.random(sizes.size) < 0.9)
@@ -241,15 +287,20 @@ def test_weight_inside():
     targets = rng.integers(0, sizes.size, sources.size).astype(np.int32)
     weights, numbers = rng.integers(0, 9, targets.size) / 4, rng.integers(0, 3, sizes.size).astype(np.int32)
     ops, offsets = backend(Communities, parts.DEVICE), np.concatenate([[0], np.cumsum(sizes)])
-    given = (move(array, parts.DEVICE) for array in (offsets, targets, weights, numbers))
-    assert ops.weight_inside(*given) == weights[numbers[sources] == numbers[targets]].sum()
+    given = [move(array, parts.DEVICE) for array in (offsets, targets, weights, numbers)]
+    kept = move(np.full(targets.size, 7.0), parts.DEVICE)
+    expected = np.where(numbers[sources] == numbers[targets], weights, 0)
+    by_row = np.bincount(sources, expected, sizes.size).tolist()
+    assert to_host(ops.weight_inside(*given)).tolist() == by_row
+    assert to_host(ops.weight_inside(*given, kept)).tolist() == by_row
+    assert to_host(kept).tolist() == expected.tolist()
     empty = np.zeros(4, np.int64), np.zeros(0, np.int32), np.zeros(0), np.zeros(3, np.int32)
-    assert ops.weight_inside(*(move(array, parts.DEVICE) for array in empty)) == 0
+    assert to_host(ops.weight_inside(*(move(array, parts.DEVICE) for array in empty))).tolist() == [0, 0, 0]
 
 
 @pytest.mark.mpi
 def test_verifier_refuses(comm, shared_tmp):
-    """Names that are not members, counts and modularities that are wrong, and one below that of single nodes."""
+    """Names that are not members, wrong counts and modularities, one below that of single nodes; what falls apart."""
     graph = graphs.both_ways(graphs.make(6, [(0, 1), (2, 3), (4, 5), (1, 2)], np.ones(4, np.int64)))
     part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of("cvc"), comm)
     made, sync = as_undirected(part, comm), parts.make_sync(part)
@@ -260,7 +311,7 @@ def test_verifier_refuses(comm, shared_tmp):
         groups = [{v for v in range(6) if names[v] == name} for name in set(names)]
         right = networkx.community.modularity(oracle, groups)
         verify_communities(made, sync, np.array(names)[gids], right if modularity is None else modularity,
-                           communities or len(groups), least=True)  # fmt: skip
+                           communities or len(groups), least=True, connected=True)  # fmt: skip
 
     check([0, 0, 2, 2, 4, 4])
     for match, arguments in {
@@ -269,6 +320,7 @@ def test_verifier_refuses(comm, shared_tmp):
         "there are 3 communities, not 4": ([0, 0, 2, 2, 4, 4], None, 4),
         "modularity is": ([0, 0, 2, 2, 4, 4], 0.9),
         "below": ([0, 1, 2, 0, 1, 2],),
+        "community: not connected with the smallest node of its community is node 4": ([0] * 6,),
     }.items():
         with pytest.raises(VerificationError, match=match):
             check(*arguments)

@@ -128,7 +128,7 @@ def test_core_numbers(comm):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("name", ["louvain_communities", "asyn_lpa_communities"])
+@pytest.mark.parametrize("name", ["louvain_communities", "leiden_communities", "asyn_lpa_communities"])
 def test_communities(comm, name):
     """Each node is in one; cliques that a few edges join are found."""
     graph = nx.relabel_nodes(nx.connected_caveman_graph(6, 7), str)
@@ -141,7 +141,7 @@ def test_communities(comm, name):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("name", ["louvain_communities", "asyn_lpa_communities"])
+@pytest.mark.parametrize("name", ["louvain_communities", "leiden_communities", "asyn_lpa_communities"])
 def test_seeds(comm, name):
     """A seed of any kind that NetworkX takes gives the same communities again; several seeds give several answers."""
     graph = nx.gnm_random_graph(60, 120, seed=3)
@@ -166,7 +166,7 @@ OTHER = {  # every parameter of our functions -> a value that is not its default
 }  # fmt: skip
 NEEDED = {"source": "node 4", "n": "node 7"}  # without a default, or whose default is refused
 LESS = {"katz_centrality": {"alpha": 0.02}}  # for which it converges here with every other parameter
-DRAWN = {"louvain_communities", "asyn_lpa_communities"}  # see test_seeds
+DRAWN = {"louvain_communities", "leiden_communities", "asyn_lpa_communities"}  # see test_seeds
 PARAMETERS = [
     (name, each)
     for name in sorted(FUNCTIONS)

@@ -51,7 +51,7 @@ def questions(random: Random, graph: graphs.Graph) -> Iterator[Question]:
             f"pagerank {precision}", "shares of each node, exact", (), {"precision": precision},
             lambda result, error=error: _ranks_differ(graph, result, error),
         )  # fmt: skip
-    for algorithm in "louvain", "label-propagation":
+    for algorithm in "louvain", "leiden", "label-propagation":
         yield Question(
             f"communities {algorithm}", "the modularity in fractions", (), {"algorithm": algorithm},
             lambda result: _modularity_differs(graph, result),

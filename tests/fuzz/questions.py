@@ -133,7 +133,11 @@ def ask_triangles(random: Random, oracle: Oracle, symmetric: bool) -> Question:
 
 
 def ask_communities(random: Random, oracle: Oracle, symmetric: bool) -> Question:
-    options = {"algorithm": str(random.choice(["louvain", "label-propagation"]))}
+    algorithm, resolution = (
+        str(random.choice(["louvain", "leiden", "label-propagation"])),
+        [1.0, 0.5, 3.0][random.integers(3)],
+    )
+    options: dict[str, Any] = {"algorithm": algorithm, "resolution": resolution}
 
     def wrong(result: Result) -> str:
         names, other = np.unique(result.community), oracle.undirected
@@ -142,10 +146,12 @@ def ask_communities(random: Random, oracle: Oracle, symmetric: bool) -> Question
             return f"communities {names[:8]} are not named by their smallest nodes"
         if not other.size(weight="weight"):
             return ""
-        expected = networkx.community.modularity(other, groups)
+        if algorithm == "leiden" and not all(networkx.is_connected(other.subgraph(group)) for group in groups):
+            return "a community is disconnected"
+        expected = networkx.community.modularity(other, groups, resolution=resolution)
         return near([result.figures["modularity"]], [expected])
 
-    return Question(f"communities {options['algorithm']}", "the modularity of NetworkX", (), options, wrong)
+    return Question(f"communities {algorithm}", "the modularity of NetworkX", (), options, wrong)
 
 
 def ask_pagerank(random: Random, oracle: Oracle, symmetric: bool) -> Question:

@@ -138,12 +138,12 @@ struct Choose {
     Best found = {0, NONE};
     for (unsigned slot = Team::place(); slot < table.slots; slot += Team::size()) {
       int community = table.keys[slot];
-      if (community == NONE) continue;
+      if (community == NONE || totals[community] < 0) continue;
       found = better(found, {score_of(scale, table.sums[slot], strength, totals[community]), community}, priorities);
     }
     found = best_of(Team(), found, priorities);
     if (Team::place() > 0) return;
-    bool moves = found.community != NONE && found.score > score_of(scale, to_own, strength, totals[own] - strength);
+    bool moves = found.community != NONE && found.score > score_of(scale, to_own, strength, fabs(totals[own]) - strength);
     best[item] = moves ? found.community : own;
   }
 };
@@ -218,16 +218,21 @@ take_by_blocks(Rows of, JOB job, const i64* items, i64 size, const i64* begins, 
   }
 }
 
-// inside[w]: weight of the edges of run w that stay inside a community. One sum for each run, in a fixed order.
+// Where the weights of edges inside communities go: their sums by row, and, unless it is null, each to its edge.
+struct Inside {
+  double* sums;
+  double* kept;
+};
+
+// The lanes of a warp have edges of one row, or of a few.
 extern "C" __global__ void add_inside(const i64* offsets, i64 rows, const int* targets, const double* weights,
-                                      const int* numbers, double* inside) {
-  double sum = 0;
+                                      const int* numbers, Inside inside) {
   for_each_edge_in(offsets, 0, rows, [&](i64 row, i64 edge, bool live) {
-    if (live && numbers[row] == numbers[targets[edge]]) sum += weights[edge];
+    bool stays = live && numbers[row] == numbers[targets[edge]];
+    double weight = stays ? weights[edge] : 0.0;
+    if (live && inside.kept) inside.kept[edge] = weight;
+    add_warp((int)row, weight, stays, [&](int key, double sum) { atomicAdd(&inside.sums[key], sum); });
   });
-  sum = sum_of_warp(sum);
-  i64 runs = (offsets[rows] - offsets[0] + RUN - 1) / RUN;
-  if (lane_id() == 0 && thread_id() / 32 < runs) inside[thread_id() / 32] = sum;
 }
 
 // sums[numbers[i]] += values[i]

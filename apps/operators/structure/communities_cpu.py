@@ -6,6 +6,7 @@ import numpy as np
 
 from cusp.kernels import build_cpu as build
 from cusp.kernels.arrays import add_up, joined, offsets_of, sizes_of
+from cusp.kernels.bits import unsigned
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import in_parallel, row_ranges, row_spans
 
@@ -16,6 +17,8 @@ def best_communities(
 ) -> np.ndarray:  # fmt: skip
     best = np.empty(rows.size, np.int64)
     spare: list[np.ndarray] = []  # of threads that have finished a piece
+    pieces = row_ranges(offsets_of(sizes_of(offsets, rows)))
+    rows, offsets, targets, numbers = unsigned(rows, offsets, targets, numbers)
 
     def choose(first: int, last: int) -> None:
         to = _take_spare(spare, totals.size, -1, np.float64)
@@ -23,7 +26,7 @@ def best_communities(
         _best(rows[first:last], *given, to, best[first:last])
         spare.append(to)
 
-    in_parallel(choose, row_ranges(offsets_of(sizes_of(offsets, rows))))
+    in_parallel(choose, pieces)
     return best
 
 
@@ -35,9 +38,15 @@ def _take_spare(spare: list[np.ndarray], size: int, fill: float, dtype: Any) -> 
         return np.full(size, fill, dtype)
 
 
-def weight_inside(offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, numbers: np.ndarray) -> float:
-    pieces = row_spans(offsets, 0, offsets.size - 1)
-    return sum(in_parallel(lambda *rows: float(_inside(*rows, offsets, targets, weights, numbers)), pieces))
+def weight_inside(
+    offsets: np.ndarray, targets: np.ndarray, weights: np.ndarray, numbers: np.ndarray, kept: np.ndarray | None = None
+) -> np.ndarray:
+    inside = np.empty(offsets.size - 1, np.float64)
+    pieces = row_spans(offsets, 0, inside.size)
+    offsets, targets, numbers = unsigned(offsets, targets, numbers)
+    given = offsets, targets, weights, numbers, inside, np.empty(0, np.float64) if kept is None else kept
+    in_parallel(lambda *rows: _inside(*rows, *given), pieces)
+    return inside
 
 
 def edges_between(
@@ -52,6 +61,7 @@ def edges_between(
     before = offsets_of(sizes_of(offsets, members))[begins]  # entries in the rows of the communities before each
     given = [np.empty(targets.size, dtype) for dtype in (np.int32, np.int32, np.float64)]
     inside, spare = np.zeros(communities, np.float64), list[np.ndarray]()
+    members, offsets, targets, numbers = unsigned(members, offsets, targets, numbers)
 
     def join(first: int, last: int) -> int:
         place = _take_spare(spare, communities, -1, np.int64)
@@ -75,13 +85,16 @@ def sum_by_number(numbers: np.ndarray, values: np.ndarray, communities: int) -> 
 def _best(  # type: ignore[no-untyped-def]
     rows, offsets, targets, weights, numbers, strengths, totals, priorities, scale, to, best
 ):
-    """``to`` has the weight from a row to each community, and -1 for those that it has no edge to."""
-    touched = np.empty(totals.size, np.int32)
+    """``to`` has the weight from a row to each community, and -1 for those that it has no edge to.
+
+    Places are unsigned, here and below.
+    """
+    touched = np.empty(totals.size, np.uint32)
     for i in range(rows.size):
         row = rows[i]
         own, strength, count = numbers[row], strengths[row], 0
         to[own] = 0.0
-        for edge in range(offsets[row], offsets[row + 1]):
+        for edge in range(offsets[row], offsets[row + np.uint64(1)]):
             community = numbers[targets[edge]]
             weight = to[community]
             if weight < 0:
@@ -89,26 +102,31 @@ def _best(  # type: ignore[no-untyped-def]
                 count += 1
                 weight = 0.0
             to[community] = weight + weights[edge]
-        choice, highest = own, scale * to[own] - strength * (totals[own] - strength)
+        choice, highest = own, scale * to[own] - strength * (abs(totals[own]) - strength)
         to[own] = -1.0
         for k in range(count):
             community = touched[k]
             score = scale * to[community] - strength * totals[community]
+            to[community] = -1.0
+            if totals[community] < 0:
+                continue
             better = score == highest and choice != own and priorities[community] > priorities[choice]
             if score > highest or better:
                 highest, choice = score, community
-            to[community] = -1.0
         best[i] = choice
 
 
 @njit(cache=True, nogil=True)
-def _inside(begin, end, offsets, targets, weights, numbers):  # type: ignore[no-untyped-def]
-    inside = 0.0
+def _inside(begin, end, offsets, targets, weights, numbers, inside, kept):  # type: ignore[no-untyped-def]
     for row in range(begin, end):
+        weight, own = 0.0, numbers[row]
         for edge in range(offsets[row], offsets[row + 1]):
-            if numbers[row] == numbers[targets[edge]]:
-                inside += weights[edge]
-    return inside
+            if own == numbers[targets[edge]]:
+                weight += weights[edge]
+        inside[row] = weight
+        if kept.size:
+            for edge in range(offsets[row], offsets[row + 1]):
+                kept[edge] = weights[edge] if own == numbers[targets[edge]] else 0.0
 
 
 @njit(cache=True, nogil=True)

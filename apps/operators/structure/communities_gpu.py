@@ -51,11 +51,12 @@ def _join_targets(
     return begins, entries, sums, inside
 
 
-def weight_inside(offsets: Any, targets: Any, weights: Any, numbers: Any) -> float:
+def weight_inside(offsets: Any, targets: Any, weights: Any, numbers: Any, kept: Any = None) -> Any:
+    inside = cp.zeros(offsets.size - 1, np.float64)
+    into = struct(inside, kept)
     threads = threads_for_edges(targets.size)
-    inside = cp.zeros(threads // 32, np.float64)
-    _kernels("Choose").add_inside(threads, offsets, offsets.size - 1, targets, weights, numbers, inside)
-    return float(inside.sum())
+    _kernels("Choose").add_inside(threads, offsets, inside.size, targets, weights, numbers, into)
+    return inside
 
 
 def sum_by_number(numbers: Any, values: Any, communities: int) -> Any:

@@ -179,7 +179,7 @@ class Communities(Protocol):
         """(rows,) int64: the community of highest ``scale * weight to it - strength * total of the others in it``.
 
         Of equals, a node's own is taken, else the one of the highest priority. Candidates are the own community and
-        those of neighbours.
+        those of neighbours, unless they are closed.
 
         Parameters
         ----------
@@ -190,6 +190,7 @@ class Communities(Protocol):
             Community of each.
         strengths : (masters,) float64
         totals : (communities,) float64
+            The negative of a total says that the community is closed.
         priorities : (communities,) uint64, distinct
         """
 
@@ -213,8 +214,16 @@ class Communities(Protocol):
             Weight of the edges inside each.
         """
 
-    def weight_inside(self, offsets: Array, targets: Array, weights: Array, numbers: Array) -> float:
-        """Weight of the edges whose ends have the same number, of a CSR as above."""
+    def weight_inside(
+        self, offsets: Array, targets: Array, weights: Array, numbers: Array, kept: Array | None = None
+    ) -> Array:
+        """(rows,) float64: weight of the edges of each row whose ends have the same number, of a CSR as above.
+
+        Parameters
+        ----------
+        kept : (edges,) float64, optional
+            Takes the weights of these edges, and 0 for all others.
+        """
 
     def sum_by_number(self, numbers: Array, values: Array, communities: int) -> Array:
         """(communities,) float64: sums of the float64 ``values`` by their int32 number."""
