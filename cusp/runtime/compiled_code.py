@@ -129,7 +129,7 @@ class Cache(caching.FunctionCache):
     def __init__(self, function: Callable) -> None:
         super().__init__(function)
         entries = self._impl
-        self._cache_file = CodeFiles(self._cache_path, entries.filename_base, entries.locator.get_source_stamp())
+        self._cache_file = CodeFiles(self._cache_path, entries.filename_base, self._cache_file._source_stamp)
 
 
 class CodeFiles(caching.IndexDataCacheFile):
@@ -242,7 +242,7 @@ def digest_of(text: str) -> str:
 
     Numba does not notice edits in the files of *callees*.
     """
-    found: dict[Path, bytes] = {}
+    found: dict[str, bytes] = {}
     left = [*imported_by(text)]
     while left:
         path = left.pop()
@@ -255,18 +255,18 @@ def digest_of(text: str) -> str:
     return digest.hexdigest()[:16]
 
 
-def imported_by(text: str) -> Iterator[Path]:
-    """Our files that a source text imports where it runs, anywhere in it."""
+def imported_by(text: str) -> Iterator[str]:
+    """Paths of our files that a source text imports where it runs, anywhere in it: plain texts, every program asks."""
     for match in IMPORT.finditer(FOR_TYPES.sub("", text)):
-        place = ROOT / match[1].replace(".", "/")
-        names = re.findall(r"\w+", match[2] or "") if place.is_dir() else []
-        for path in (place.with_suffix(".py"), place / "__init__.py", *(place / f"{name}.py" for name in names)):
-            if path.exists():
+        place = f"{ROOT}/{match[1].replace('.', '/')}"
+        names = re.findall(r"\w+", match[2] or "") if os.path.isdir(place) else []
+        for path in (f"{place}.py", f"{place}/__init__.py", *(f"{place}/{name}.py" for name in names)):
+            if os.path.exists(path):
                 yield path
 
 
 @functools.cache
-def _read_module(path: Path) -> tuple[bytes, tuple[Path, ...]]:
+def _read_module(path: str) -> tuple[bytes, tuple[str, ...]]:
     """The content of a file of ours and its name, as a hash; the files that it imports."""
-    content = path.read_text()
+    content = Path(path).read_text()
     return hashlib.sha256(f"{path}{content}".encode()).digest(), tuple(imported_by(content))
