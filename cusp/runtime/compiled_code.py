@@ -31,6 +31,7 @@ from cusp.runtime.leftovers import replacing
 
 IMPORT = re.compile(r"^\s*(?:from|import) ((?:cusp|gluon)\b[\w.]*)(?: import (\([^)]*\)|.*))?", re.MULTILINE)
 FOR_TYPES = re.compile(r"^if TYPE_CHECKING:\n(?:[ \t].*\n|\n)+", re.MULTILINE)
+INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 _not_kept: list[str] = []  # why
 
@@ -56,21 +57,40 @@ def _load_arrays() -> None:
 
 
 def njit(cache: bool = False, **options: Any) -> Callable[[Callable], Any]:
-    """As numba's, but what is cached is in our files: numba's own, and its settings, are left to others."""
+    """As numba's, but what is cached is in our files: numba's own, and its settings, are left to others.
+
+    Compiled code calls a form of the function without the wrappers that Python and C need, which hold all of its code
+    once more: so the loops of a drain take 3.1 instead of 4.5 s to compile.
+    """
 
     def declared(function: Callable) -> Any:
-        dispatcher = numba.njit(**options)(function)
-        if isinstance(dispatcher, Dispatcher):  # not with NUMBA_DISABLE_JIT
-            dispatcher.get_call_template = functools.partial(_call_template, dispatcher)
-            dispatcher.compile = functools.partial(_compile, dispatcher)
-        if cache and isinstance(dispatcher, Dispatcher):
-            try:
-                dispatcher._cache = Cache(function)
-            except OSError as error:
-                not_kept(str(error))
+        dispatcher = _dispatcher(function, cache, "", options)
+        if not isinstance(dispatcher, Dispatcher):  # with NUMBA_DISABLE_JIT
+            return dispatcher
+
+        @functools.cache
+        def inner() -> Any:
+            return _dispatcher(function, cache, ".inner", options | INNER)
+
+        dispatcher.inner = inner
+        dispatcher.get_call_template = lambda arguments, named: _call_template(inner(), arguments, named)
+        dispatcher.get_overload = lambda signature: inner().get_overload(signature)
         return dispatcher
 
     return declared
+
+
+def _dispatcher(function: Callable, cache: bool, form: str, options: dict[str, Any]) -> Any:
+    """One of the two forms of a function, each with files of its own."""
+    dispatcher = numba.njit(**options)(function)
+    if isinstance(dispatcher, Dispatcher):
+        dispatcher.compile = functools.partial(_compile, dispatcher)
+        if cache:
+            try:
+                dispatcher._cache = Cache(function, form)
+            except OSError as error:
+                not_kept(str(error))
+    return dispatcher
 
 
 def _call_template(dispatcher: Dispatcher, arguments: Any, named: Any) -> Any:
@@ -126,10 +146,10 @@ class Cache(caching.FunctionCache):
 
     _impl_class = Entries
 
-    def __init__(self, function: Callable) -> None:
+    def __init__(self, function: Callable, form: str) -> None:
         super().__init__(function)
         numbas: Any = vars(self)["_cache_file"]
-        self._cache_file = CodeFiles(self._cache_path, self._impl.filename_base, numbas._source_stamp)
+        self._cache_file = CodeFiles(self._cache_path, self._impl.filename_base + form, numbas._source_stamp)
 
     def load_overload(self, signature: Any, context: Any) -> Any:
         """As numba's, which would first learn all that it can compile, a sixth of the time of a short program."""

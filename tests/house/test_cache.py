@@ -234,8 +234,9 @@ def test_nothing_is_compiled_in_a_trial(tmp_path, app, ranks, loop):
 
 
 def test_constants_are_no_types():
-    """A callee is compiled once, for a constant as for a variable."""
+    """A callee is compiled once, for a constant as for a variable; and once more if Python calls it."""
     callee = compiled_code.njit()(lambda value: 2 * value)
     caller = compiled_code.njit()(lambda value: callee(value) + callee(1) + callee(value=2))
     assert caller(3) == 12
-    assert len(callee.overloads) == 1
+    assert len(callee.overloads) == 0 and len(callee.inner().overloads) == 1
+    assert callee(4) == 8 and len(callee.overloads) == 1
