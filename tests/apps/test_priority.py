@@ -144,8 +144,9 @@ def test_what_has_no_value_yet(shared_tmp):
 
 
 @pytest.mark.mpi
-def test_an_order_that_turns_round(comm, shared_tmp, short_runs):
-    """A priority that rises when a value becomes better: wrong for speed, not for the answer."""
+def test_an_order_that_turns_round(comm, shared_tmp, short_runs, monkeypatch):
+    """A priority that rises when a value becomes better: wrong for speed, not for the answer. On one thread."""
+    monkeypatch.setattr(threads._Chosen, "threads", 1)
     graph = graphs.random_directed(300, 1500, seed=2)
     part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of("cvc"), comm)
     operator = EdgeOperator("distance + weight", "dst.distance", priority="-distance", delta=50)

@@ -17,7 +17,8 @@ from cusp.errors import GraphFileError, OptionError
 
 policies = pytest.mark.parametrize("policy", parts.SOME)
 EXAMPLES = 40 if ranks.COMM.size == 1 else 15
-DTYPES = ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"]
+MORE_TYPES = [pytest.param(dtype, marks=pytest.mark.slow) for dtype in ("i1", "i2", "u2", "i4")]
+DTYPES = ["u1", "u4", "i8", "u8", "f4", "f8", *MORE_TYPES]
 
 
 @pytest.fixture
