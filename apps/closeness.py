@@ -29,16 +29,18 @@ from cusp.apps.shared.lengths import Lengths, measure
 from cusp.apps.shared.whole_graph import copy_of, sum_of_copies
 from cusp.apps.sssp import sssp
 from cusp.apps.verify.closeness import verify_closeness
+from cusp.kernels.arrays import mapped
 from cusp.program.warm_up import FAR_NODE
 from cusp.runtime import progress
 from cusp.runtime.devices import backend, move, to_host, xp_of
+from gluon.interfaces import Device
 
 SMALL = 1 << 23  # edges of a graph of which each rank may have a copy
 BATCHES = 4  # that each rank searches in its copy before the sums of all are added up
 
 
-Found = tuple[HopSums, np.ndarray, int]  # sums, the distance to the farthest node from each source, and rounds
-Adding = Callable[[list[int]], Found]
+Found = tuple[np.ndarray, int]  # the distance to the farthest node from each source, and rounds
+Adding = Callable[[list[int], HopSums], Found]  # adds to the sums what searches from some sources find
 
 
 @dataclass(frozen=True)
@@ -99,8 +101,8 @@ def closeness(sync: Sync, wanted: Wanted, checkpoint: Checkpoint | None = None) 
     step = WIDTH if wanted.copy is None else WIDTH * BATCHES * sync.comm.size
     for first in range(done, len(wanted.sources), step):
         some = wanted.sources[first : first + step]
-        found, reach, more = search(some)
-        sums, rounds = HopSums(*(old + new for old, new in zip(sums, found))), rounds + more
+        reach, more = search(some, sums)
+        rounds += more
         lids = part.lid_map.lids(np.array(some, np.int64))
         own = np.flatnonzero((lids >= 0) & (lids < part.num_masters))
         farthest[move(lids[own], part.device)] = move(reach[own], part.device)
@@ -114,15 +116,18 @@ def closeness(sync: Sync, wanted: Wanted, checkpoint: Checkpoint | None = None) 
 
 def _centralities(part: Partition, sums: HopSums, scale: float) -> dict[str, Any]:
     """From the sums over sources, each of which stands for so many."""
-    xp = xp_of(part.device)
-    share = xp.minimum(sums.reached * (scale / max(part.num_nodes - 1, 1)), 1)
-    lengths = xp.where(sums.lengths > 0, sums.lengths, np.inf)
-    return {"closeness": sums.reached / lengths * share, "harmonic": sums.inverse * scale}
+    xp, each = xp_of(part.device), scale / max(part.num_nodes - 1, 1)
+
+    def near(reached: Any, lengths: Any) -> Any:
+        return reached / xp.where(lengths > 0, lengths, np.inf) * xp.minimum(reached * each, 1)
+
+    closeness = mapped(near, sums.reached, sums.lengths, dtype=np.float64)
+    return {"closeness": closeness, "harmonic": mapped(lambda some: some * scale, sums.inverse)}
 
 
 def _no_sums(part: Partition) -> HopSums:
-    zeros = xp_of(part.device).zeros
-    return HopSums(*(zeros(part.num_masters, dtype) for dtype in (np.int64, np.float64, np.float64)))
+    full = backend(Device, part.device).full
+    return HopSums(*(full(part.num_masters, 0, np.dtype(each)) for each in (np.int64, np.float64, np.float64)))
 
 
 def _searches(sync: Sync, wanted: Wanted) -> Adding:
@@ -143,43 +148,50 @@ def _searches_by_hops(part: Partition, sync: Sync) -> Adding:
     return partial(_add_each, part, sync, lambda source: bfs(part, sync, source, prepared=prepared))
 
 
-def _add_batches(batch: Batch, sources: list[int]) -> Found:
+def _add_batches(batch: Batch, sources: list[int], sums: HopSums) -> Found:
     """Many searches at once. Collective."""
-    sums, ops, rounds = _no_sums(batch.part), backend(Batches, batch.part.device), 0
+    ops, rounds = backend(Batches, batch.part.device), 0
     reach: list[int] = []
     for first in range(0, len(sources), WIDTH):
         deepest = batch.search(sources[first : first + WIDTH], lambda hops, front: ops.add_hops(hops, front, sums))
         reach, rounds = reach + deepest, rounds + max(deepest)
-    return sums, np.array(reach, np.float64), rounds
+    return np.array(reach, np.float64), rounds
 
 
-def _add_each(part: Partition, sync: Sync, search: Callable[[int], Answer], sources: list[int]) -> Found:
+def _add_each(
+    part: Partition, sync: Sync, search: Callable[[int], Answer], sources: list[int], sums: HopSums
+) -> Found:  # fmt: skip
     """One search after the other. Collective."""
-    xp, sums, reach, rounds = xp_of(part.device), _no_sums(part), np.zeros(len(sources)), 0
+    xp, reach, rounds = xp_of(part.device), np.zeros(len(sources)), 0
     for place, source in enumerate(sources):
         answer, lid = search(source), part.lid(source)
         reached, (length,) = answer.reached, answer.labels.values()
         if 0 <= lid < part.num_masters:
             reached[lid] = False
         length = xp.where(reached, length, 0).astype(np.float64)
-        sums = HopSums(
-            sums.reached + reached, sums.lengths + length,
-            sums.inverse + xp.where(length > 0, 1 / xp.where(length > 0, length, 1), 0),
-        )  # fmt: skip
+        found = HopSums(reached, length, xp.where(length > 0, 1 / xp.where(length > 0, length, 1), 0))
+        _add(found, sums)
         reach[place] = sync.highest(length.max().item() if length.size else 0.0)
         rounds += int(answer.rounds)
-    return sums, reach, rounds
+    return reach, rounds
 
 
-def _add_alone(part: Partition, sync: Sync, copy: Partition, search: Adding, sources: list[int]) -> Found:
+def _add(found: HopSums, sums: HopSums) -> None:
+    for more, values in zip(found, sums):
+        values += more
+
+
+def _add_alone(
+    part: Partition, sync: Sync, copy: Partition, search: Adding, sources: list[int], sums: HopSums
+) -> Found:  # fmt: skip
     """Each rank searches from some of the sources in its copy of the graph. Collective."""
-    comm, order = sync.comm, np.argsort(to_host(copy.gids))
-    found, own, levels = search(sources[comm.rank :: comm.size])
-    sums = HopSums(*(sum_of_copies(part, comm, to_host(values)[order]) for values in found))
+    comm, order, found = sync.comm, np.argsort(to_host(copy.gids)), _no_sums(copy)
+    own, levels = search(sources[comm.rank :: comm.size], found)
+    _add(HopSums(*(sum_of_copies(part, comm, to_host(values)[order]) for values in found)), sums)
     reach = np.empty(len(sources))
     for rank, some in enumerate(comm.allgather(own)):
         reach[rank :: comm.size] = some
-    return sums, reach, sync.total(levels)[0]
+    return reach, sync.total(levels)[0]
 
 
 def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Wanted:

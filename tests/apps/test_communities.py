@@ -131,7 +131,7 @@ def test_take_apart(comm, shared_tmp):
     graph, sync = as_undirected(part, comm), parts.make_sync(part)
     level = levels.make_level(graph, move(np.zeros(graph.num_masters), graph.device), sync, 1.0)
     label = levels.new_label(level)
-    name = comm.allreduce(int(label.values[: graph.num_masters].min(initial=2**60)), ranks.MPI.MIN)
+    name = comm.allreduce(int(to_host(label.masters()).min(initial=2**60)), ranks.MPI.MIN)
     moves = [(level, levels.label_of(level, name).values)]
     take_apart(moves, seed=1)
     label = parts.gather(graph, to_host(levels.smallest_members(level, come_down(moves))))
