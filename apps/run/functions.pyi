@@ -371,3 +371,21 @@ def hits(
     iterations : give up, with an error, after N iterations (default: 1000)
     unweighted : ignore weights: every edge counts 1
     """
+
+def mis(
+    part: PartitionedGraph,
+    *,
+    gather: bool = True,
+    verify: bool = False,
+    execution: str = "auto",
+    trace: str | PathLike[str] | None = None,
+    seed: int = 1,
+) -> Result:
+    """Maximal independent set: nodes of which no two are neighbours, and to which no other node can be added.
+
+    gather : collect the labels of all nodes on every rank; otherwise each rank keeps only its own
+    verify : check the answer by invariants, and raise VerificationError if it is wrong
+    execution : with rounds (bulk), without (async), or the faster of the two (auto): see ``--execution``
+    trace : a file for the timelines of this call, as ``--trace`` writes it
+    seed : seed of everything random (default: 1)
+    """

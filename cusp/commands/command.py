@@ -50,6 +50,7 @@ COMMANDS = {
     "eigenvector": Command("cusp.apps.eigenvector:APP", APPS, "eigenvector centrality"),
     "katz": Command("cusp.apps.katz:APP", APPS, "Katz centrality"),
     "hits": Command("cusp.apps.hits:APP", APPS, "hubs and authorities"),
+    "mis": Command("cusp.apps.mis:APP", APPS, "a maximal independent set"),
     "communities": Command("cusp.apps.communities:APP", APPS, "communities and their modularity"),
     "maze": Command("cusp.apps.maze:APP", APPS, "the shortest path through a maze"),
     "semiring": Command("cusp.apps.semiring:APP", APPS, "algorithms as products of matrices and vectors"),

@@ -67,6 +67,7 @@ RUNS = [
     Run("kcore"),
     Run("triangles", "--per-node"),
     Run("communities"),
+    Run("communities", "--algorithm leiden"),
     Run("pagerank", "--algorithm push-residual --unweighted"),  # in whole numbers
     Run("pagerank", "--algorithm pull", ("pagerank",)),
     Run("pagerank", "--algorithm pull --precision float32", ("pagerank",)),
@@ -74,6 +75,8 @@ RUNS = [
     Run("katz", "", ("katz",)),
     Run("hits", "", ("hubs", "authorities")),
     Run("betweenness", "--sources 5", ("betweenness",)),
+    Run("closeness", "--sources 100"),
+    Run("mis"),
     Run("semiring", "--algorithm pagerank", ("pagerank",), ("pagerank",)),  # threads of a GPU add floats as they come
 ]
 
