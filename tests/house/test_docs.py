@@ -101,12 +101,16 @@ def test_slurm_script(tmp_path):
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
-    """Variables with which a shell finds ``cusp``, ``mpirun`` and a Python with no more than README's install."""
+    """Variables with which a shell finds ``cusp``, ``mpirun`` and a Python with no more than README's install.
+
+    Of the ranks of a ``cusp``, one compiles what all need, as in tests (compile_once.py).
+    """
     home = tmp_path_factory.mktemp("installed") / "env"
     packages = environments.make(home)
     (packages / "editable.pth").write_text(f"{ROOT}\n")
     program = home / "bin" / "cusp"
-    program.write_text(f"#!{home}/bin/python\nfrom cusp.commands.command import main\nmain()\n")
+    once = f"import sys\nsys.path.append({str(ROOT / 'tests')!r})\nimport compile_once\ncompile_once.install()\n"
+    program.write_text(f"#!{home}/bin/python\nfrom cusp.commands.command import main\n{once}main()\n")
     program.chmod(0o755)
     return environments.variables(home)
 
