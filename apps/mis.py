@@ -18,9 +18,8 @@ from cusp.runtime.devices import xp_of
 from gluon.reduction import ASSIGN
 
 INSIDE, OUTSIDE = -1, 2**63 - 1  # in place of the rank of a node that is decided
-LOOK = "src.gid != dst.gid"
-OUT = EdgeOperator("dst.rank", into="src.least", where=LOOK)
-INTO = EdgeOperator("src.rank", into="dst.least", where=LOOK)
+OUT = EdgeOperator("dst.rank", into="src.least", where="0 <= src.rank < outside")
+INTO = EdgeOperator("src.rank", into="dst.least", where="0 <= dst.rank < outside")
 
 
 def mis(part: Partition, sync: Sync, seed: int = 1) -> Answer:
@@ -49,10 +48,10 @@ def mis(part: Partition, sync: Sync, seed: int = 1) -> Answer:
         rank.swap_updated()
         least.values.fill(OUTSIDE)
         for look in (OUT,) if part.symmetric else (OUT, INTO):
-            look(part, rank=rank, least=least)
+            look(part, rank=rank, least=least, outside=OUTSIDE)
         sync.reduce(least, write="any")
         lowest = least.masters()
-        left, taken = undecided & (lowest == INSIDE), undecided & (own < lowest) & (lowest != INSIDE)
+        left, taken = undecided & (lowest == INSIDE), undecided & (own <= lowest)  # equal along a loop
         own[left], own[taken] = OUTSIDE, INSIDE
         rank.mark(xp.flatnonzero(left | taken))
         least.swap_updated()
