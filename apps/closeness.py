@@ -38,7 +38,6 @@ from gluon.interfaces import Device
 SMALL = 1 << 23  # edges of a graph of which each rank may have a copy
 BATCHES = 4  # that each rank searches in its copy before the sums of all are added up
 
-
 Found = tuple[np.ndarray, int]  # the distance to the farthest node from each source, and rounds
 Adding = Callable[[list[int], HopSums], Found]  # adds to the sums what searches from some sources find
 
@@ -121,8 +120,10 @@ def _centralities(part: Partition, sums: HopSums, scale: float) -> dict[str, Any
     def near(reached: Any, lengths: Any) -> Any:
         return reached / xp.where(lengths > 0, lengths, np.inf) * xp.minimum(reached * each, 1)
 
-    closeness = mapped(near, sums.reached, sums.lengths, dtype=np.float64)
-    return {"closeness": closeness, "harmonic": mapped(lambda some: some * scale, sums.inverse)}
+    return {
+        "closeness": mapped(near, sums.reached, sums.lengths, dtype=np.float64),
+        "harmonic": mapped(lambda some: some * scale, sums.inverse),
+    }
 
 
 def _no_sums(part: Partition) -> HopSums:
