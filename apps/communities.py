@@ -15,9 +15,9 @@ import numpy as np
 
 from cusp import Answer, App, Checkpoint, Label, Partition, Sync, main, run_main
 from cusp.apps.run.cli import add_checkpoint_options
-from cusp.apps.shared import community_graph as levels
-from cusp.apps.shared import kept_communities as kept
-from cusp.apps.shared.community_sweeps import refine, sweep_once, take_apart
+from cusp.apps.shared.communities import graph as levels
+from cusp.apps.shared.communities import kept
+from cusp.apps.shared.communities.sweeps import refine, sweep_once, take_apart
 from cusp.apps.shared.splitmix64 import key_of
 from cusp.apps.shared.undirected import as_undirected
 from cusp.apps.verify.communities import verify_communities
@@ -43,7 +43,7 @@ def label_propagation(level: levels.Level, seed: int = 1, checkpoint: Checkpoint
     Returns
     -------
     label, sweeps
-        Names of communities, see :mod:`cusp.apps.shared.community_graph`.
+        Names of communities, see :mod:`cusp.apps.shared.communities.graph`.
     """
     label, sweep = levels.new_label(level), 0
     if checkpoint and checkpoint.goes_on:

@@ -15,10 +15,10 @@ from cusp.apps import library
 from cusp.apps.communities import ALGORITHMS, communities
 from cusp.apps.library import partition_graph
 from cusp.apps.operators.structure.interfaces import Communities
-from cusp.apps.shared import community_graph as levels
-from cusp.apps.shared.community_graph import round_weights
-from cusp.apps.shared.community_sweeps import take_apart
-from cusp.apps.shared.kept_communities import come_down
+from cusp.apps.shared.communities import graph as levels
+from cusp.apps.shared.communities.graph import round_weights
+from cusp.apps.shared.communities.kept import come_down
+from cusp.apps.shared.communities.sweeps import take_apart
 from cusp.apps.shared.undirected import as_undirected
 from cusp.apps.verify.check import VerificationError
 from cusp.apps.verify.communities import verify_communities

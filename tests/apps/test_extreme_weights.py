@@ -7,7 +7,7 @@ import pytest
 
 from cusp.apps import library, semiring
 from cusp.apps.run.function import function_of
-from cusp.apps.shared.community_graph import round_weights
+from cusp.apps.shared.communities.graph import round_weights
 from cusp.apps.verify.check import VerificationError
 from cusp.apps.verify.paths import verify_distances
 from cusp.errors import GraphFileError

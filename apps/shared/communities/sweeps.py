@@ -10,9 +10,9 @@ import numpy as np
 
 from cusp import Label
 from cusp.apps.operators.structure.interfaces import Communities
-from cusp.apps.shared import community_graph as levels
-from cusp.apps.shared.community_graph import Level, LocalCommunities
-from cusp.apps.shared.kept_communities import Moves, go_up
+from cusp.apps.shared.communities import graph as levels
+from cusp.apps.shared.communities.graph import Level, LocalCommunities
+from cusp.apps.shared.communities.kept import Moves, go_up
 from cusp.apps.shared.splitmix64 import splitmix64
 from cusp.kernels.arrays import filled_rows, mapped, total
 from cusp.runtime.devices import backend

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from cusp.apps.run.checkpoint import Checkpoint
-from cusp.apps.shared.community_graph import Level, broadcast, get_from_owners, label_of, new_label, number, quotient
+from cusp.apps.shared.communities.graph import Level, broadcast, get_from_owners, label_of, new_label, number, quotient
 from cusp.kernels.arrays import total
 from cusp.output.gid_order import at_gids, in_gid_order
 from cusp.runtime.devices import move, to_host
