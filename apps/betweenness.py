@@ -117,8 +117,7 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Wanted:
     GraphFileError
         On every rank: a weight that counts is not above 0, or infinite.
     """
-    sources, senders = choose_sources(part, sync, options)
-    scale = senders / len(sources) if options.sources != "all" and not options.source else 1.0
+    sources, scale = choose_sources(part, sync, options)
     if part.weights is not None and not options.weighted:
         report.hint(
             sync.comm.rank, ["the weights do not count in this betweenness; weighted=True takes paths by weights"]
@@ -133,8 +132,7 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Wanted:
     else:
         alone = sweeps_alone(counted, sync, len(sources))
         wanted = Wanted(counted, sources, scale, alone, prepare_bfs(counted, sync))
-    if options.sources == "all" and not options.source:
-        tell_duration(part, sync, sources, lambda some: betweenness(sync, replace(wanted, sources=some)))
+    tell_duration(part, sync, options, sources, lambda some: betweenness(sync, replace(wanted, sources=some)))
     return wanted
 
 

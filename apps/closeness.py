@@ -151,12 +151,12 @@ def _searches_by_hops(part: Partition, sync: Sync) -> Adding:
 
 def _add_batches(batch: Batch, sources: list[int], sums: HopSums) -> Found:
     """Many searches at once. Collective."""
-    ops, rounds = backend(Batches, batch.part.device), 0
-    reach: list[int] = []
+    ops, reach, rounds = backend(Batches, batch.part.device), np.zeros(len(sources)), 0
     for first in range(0, len(sources), WIDTH):
-        deepest = batch.search(sources[first : first + WIDTH], lambda hops, front: ops.add_hops(hops, front, sums))
-        reach, rounds = reach + deepest, rounds + max(deepest)
-    return np.array(reach, np.float64), rounds
+        some = slice(first, first + WIDTH)
+        reach[some] = batch.search(sources[some], lambda hops, front: ops.add_hops(hops, front, sums))
+        rounds += int(reach[some].max())
+    return reach, rounds
 
 
 def _add_each(
@@ -205,19 +205,15 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Wanted:
     GraphFileError
         On every rank: a weight that counts is negative or infinite.
     """
-    sources, senders = choose_sources(part, sync, options)
-    scale = 1.0 if options.source else senders / max(len(sources), 1)
+    sources, scale = choose_sources(part, sync, options)
     if options.weighted:
         wanted = Wanted(part, sources, scale, measure(part, sync), None)
     else:
         counted, ranks = part.without_weights(), sync.comm.size
         alone = 1 < ranks <= len(sources) // WIDTH and part.num_edges <= SMALL and way_of(("copies",), part, sync)
         wanted = Wanted(counted, sources, scale, None, copy_of(counted, sync.comm) if alone else None)
-    if options.sources == "all" and not options.source:
-        tell_duration(
-            part, sync, sources, lambda some: closeness(sync, replace(wanted, sources=some)),
-            1 if options.weighted else WIDTH,
-        )  # fmt: skip
+    together = 1 if options.weighted else WIDTH
+    tell_duration(part, sync, options, sources, lambda some: closeness(sync, replace(wanted, sources=some)), together)
     return wanted
 
 

@@ -11,7 +11,7 @@ array([1, 0, 1, 0, 1], dtype=uint8)
 import numpy as np
 
 from cusp import MIN, Answer, App, EdgeOperator, Label, Partition, Sync, main, run_main
-from cusp.apps.shared.splitmix64 import key_of, splitmix64
+from cusp.apps.shared.splitmix64 import distinct_lots, key_of
 from cusp.apps.verify.independent import verify_independent
 from cusp.kernels.arrays import total
 from cusp.runtime.devices import xp_of
@@ -34,11 +34,10 @@ def mis(part: Partition, sync: Sync, seed: int = 1) -> Answer:
     Answer
         ``in_set`` (uint8, 0 or 1) of this rank's masters; the number of ``members`` as a figure.
     """
-    xp, bits = xp_of(part.device), part.num_nodes.bit_length()
+    xp = xp_of(part.device)
     rank, least = Label(part, np.int64, OUTSIDE, ASSIGN), Label(part, np.int64, OUTSIDE, MIN)
-    own, gids, rounds = rank.masters(), part.gids[: part.num_masters], 0
-    lots = splitmix64(gids, key_of(seed)) >> np.uint64(bits + 1)
-    own[:] = (lots << np.uint64(bits)).astype(np.int64) | gids  # all different
+    own, rounds = rank.masters(), 0
+    own[:] = distinct_lots(part.gids[: part.num_masters], key_of(seed), part.num_nodes)
     rank.mark_all()
     while True:
         undecided = (own != INSIDE) & (own != OUTSIDE)

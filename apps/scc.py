@@ -16,7 +16,7 @@ from cusp import ADD, MAX, MIN, Answer, App, EdgeOperator, Label, Partition, Syn
 from cusp.apps.cc import Shared, cc
 from cusp.apps.cc import prepare as prepare_cc
 from cusp.apps.shared.components import largest_component
-from cusp.apps.shared.splitmix64 import splitmix64
+from cusp.apps.shared.splitmix64 import distinct_lots
 from cusp.apps.verify.components import verify_strong_components
 from cusp.kernels.arrays import total
 from cusp.runtime.devices import move, to_host, xp_of
@@ -212,8 +212,8 @@ def prepare(part: Partition, sync: Sync) -> Colors | Shared:
     """Give every node a color, and choose the pivot; or what components of a symmetric graph need. Collective."""
     if part.symmetric:
         return prepare_cc(part, sync)
-    gids, bits = to_host(part.gids), part.num_nodes.bit_length()
-    colors = (splitmix64(gids, 1) >> np.uint64(2)).astype(np.int64) >> bits << bits | gids
+    gids = to_host(part.gids)
+    colors = distinct_lots(gids, 1, part.num_nodes)
     degrees = to_host(part.degrees)
     most = int(degrees.argmax()) if degrees.size else None
     local = (-1, -1) if most is None else (int(degrees[most]), int(gids[most]))

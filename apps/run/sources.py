@@ -36,8 +36,8 @@ def _number_or_all(text: str) -> int | str:
     return text if text == "all" else positive(text)
 
 
-def choose_sources(part: Partition, sync: Sync, options: argparse.Namespace) -> tuple[list[int], int]:
-    """The sources that these options ask for, and the number of nodes with out-edges. Collective.
+def choose_sources(part: Partition, sync: Sync, options: argparse.Namespace) -> tuple[list[int], float]:
+    """The sources that these options ask for, and for how many nodes with out-edges each stands. Collective.
 
     Raises
     ------
@@ -49,21 +49,23 @@ def choose_sources(part: Partition, sync: Sync, options: argparse.Namespace) -> 
     sends = part.degrees > 0
     (senders,) = sync.total(total(sends))
     if options.source:
-        return sorted(set(options.source)), senders
+        return sorted(set(options.source)), 1.0
     if options.sources == "all" or options.sources >= senders:
         local = to_host(part.gids[: part.num_masters][sends])
-        return np.sort(np.concatenate(sync.comm.allgather(local))).tolist(), senders
-    return draw_sources(part, sync.comm, options.sources, options.seed), senders
+        return np.sort(np.concatenate(sync.comm.allgather(local))).tolist(), 1.0
+    drawn = draw_sources(part, sync.comm, options.sources, options.seed)
+    return drawn, senders / len(drawn)
 
 
 def tell_duration(
-    part: Partition, sync: Sync, sources: list[int], run: Callable[[list[int]], object], together: int = 1
-) -> None:
-    """Try some of many sources; where all would take long, say how long, and how to sample them. Collective.
+    part: Partition, sync: Sync, options: argparse.Namespace, sources: list[int], run: Callable[[list[int]], object],
+    together: int = 1,
+) -> None:  # fmt: skip
+    """Where all sources were asked for, and would take long: say how long, and how to sample them. Collective.
 
-    ``run`` takes some sources, of which it searches from so many ``together``.
+    ``run`` takes some sources, of which it searches from so many ``together``; it tries a few.
     """
-    if len(sources) <= MANY:
+    if options.source or options.sources != "all" or len(sources) <= MANY:
         return
     watch, tried = Stopwatch(), sources[:: -(-len(sources) // (2 * sync.comm.size * together))]
     with watch("try"):

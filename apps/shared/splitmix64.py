@@ -21,6 +21,12 @@ def splitmix64(gids: Any, seed: int) -> Any:
     return mix(gids.astype(np.uint64) * GOLDEN + np.uint64(seed % 2**64))
 
 
+def distinct_lots(gids: Any, seed: int, num_nodes: int) -> Any:
+    """(n,) int64 from 0 to 2^62 - 1, where ``gids`` (n,) int64 is: random-looking, with the node in the lowest bits."""
+    bits = num_nodes.bit_length()
+    return (splitmix64(gids, seed) >> np.uint64(2)).astype(np.int64) >> bits << bits | gids
+
+
 def key_of(seed: int) -> int:
     """What a sequence of draws counts up from, far from that of any other seed; 1 for the seed 1."""
     return 1 + int(splitmix64(np.array([(seed - 1) % 2**64], np.uint64), 0)[0])

@@ -4,12 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from cusp import MIN, EdgeOperator, Label, Partition, Sync
+from cusp import MIN, Label, Partition, Sync
+from cusp.apps.verify.betweenness import RELAX, ROUNDING
 from cusp.apps.verify.check import require, tell_node
 from cusp.runtime.devices import xp_of
-
-ROUNDING = 1e-9  # relative
-RELAX = EdgeOperator("length + weight", into="dst.length")
 
 
 def verify_closeness(

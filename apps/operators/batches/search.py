@@ -38,7 +38,7 @@ class Batch:
         self.open: Any = self.front.device.full(part.num_proxies, 0, np.dtype(np.int64))
         self.pull, self.rows = (GATHER if part.symmetric else SPREAD), in_edges_of(part)
 
-    def search(self, sources: Sequence[int], visit: Callable[[int, Label], None]) -> list[int]:
+    def search(self, sources: Sequence[int], visit: Callable[[int, Label], None]) -> np.ndarray:
         """Search from some nodes along out-edges. Collective.
 
         Parameters
@@ -50,7 +50,7 @@ class Batch:
 
         Returns
         -------
-        list of int
+        (sources,) int64
             The most hops from each source to a node.
         """
         lids = self.part.lid_map.lids(np.array(sources, np.int64))
@@ -88,9 +88,8 @@ class Batch:
         touched |= mirrors
         return frontier, touched
 
-    def _deepest(self, alive: list[int], searches: int) -> list[int]:
+    def _deepest(self, alive: list[int], searches: int) -> np.ndarray:
         """The last level in which some rank had the bit of each search. Collective."""
-        levels = [np.bitwise_or.reduce(bits) for bits in zip(*self.sync.comm.allgather(np.array(alive, np.uint64)))]
-        return [
-            max(level for level, bits in enumerate(levels) if int(bits) >> search & 1) for search in range(searches)
-        ]
+        levels = np.bitwise_or.reduce(self.sync.comm.allgather(np.array(alive, np.uint64)))
+        upwards = levels[::-1, None] >> np.arange(searches, dtype=np.uint64) & np.uint64(1)
+        return len(levels) - 1 - upwards.argmax(axis=0)
