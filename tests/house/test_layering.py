@@ -90,7 +90,7 @@ MOST_FILES = 12  # of a folder, .py and .cuh, __init__.py apart
 MORE_FILES = {
     "cusp/kernels": (14, "what all phases and algorithms share, for both devices, and what compiles it"),
     "cusp/runtime": (16, "MPI, devices, files and the cache, and how a process starts, is watched, debugged and ends"),
-    "apps": (25, "the programs that users start by name: python -m apps.NAME"),
+    "apps": (34, "the programs that users start by name: python -m apps.NAME"),
     "apps/operators/structure": (16, "five algorithms with kernels of their own, and their interfaces"),
     "cusp/policies": (
         14,
