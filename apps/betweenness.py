@@ -18,7 +18,7 @@ from cusp import Answer, App, Checkpoint, Partition, Sync, main, run_main
 from cusp.apps.bfs import prepare as prepare_bfs
 from cusp.apps.run.cli import add_checkpoint_options
 from cusp.apps.run.sources import add_source_options, choose_sources, tell_duration
-from cusp.apps.shared.dependencies import Alone, Sweeps, TightSweeps, sweeps_alone
+from cusp.apps.shared.dependencies import Alone, make_sweeps, sweeps_alone
 from cusp.apps.shared.lengths import Lengths, measure
 from cusp.apps.verify.betweenness import verify_betweenness
 from cusp.errors import GraphFileError, OptionError, together
@@ -26,6 +26,7 @@ from cusp.kernels.arrays import total
 from cusp.program import report
 from cusp.program.warm_up import FAR_NODE
 from cusp.runtime import progress
+from cusp.runtime.threads import num_threads
 
 BATCH = 1 << 28  # edges that each rank walks along by itself before the sums of all are added up: a few seconds
 
@@ -41,9 +42,8 @@ class Wanted:
     sources : list of int
     scale : float
         Factor of the sum of the dependencies of the sources.
-    alone : function, or None
-        Where each rank has a copy of a small graph, in which it adds some of the sources by itself: see
-        :func:`~cusp.apps.shared.dependencies.sweeps_alone`.
+    alone : Alone, or None
+        Where each rank has a copy of a small graph, in which it adds some of the sources by itself.
     search : Any
         What :func:`cusp.apps.bfs.prepare` returned; Lengths for paths by weights, and for edges.
     edge_scale : float, or None
@@ -85,7 +85,7 @@ def betweenness(sync: Sync, wanted: Wanted, checkpoint: Checkpoint | None = None
     part, edges = wanted.part, wanted.edge_scale is not None
     if edges and checkpoint:
         raise OptionError("--checkpoint: keeps what nodes have, not edges; leave out --checkpoint or --edges")
-    sweeps = TightSweeps(part, sync, edges) if isinstance(wanted.search, Lengths) else Sweeps(part, sync)
+    sweeps = make_sweeps(part, sync, wanted.search, edges)
     done = levels = 0
     if checkpoint and checkpoint.goes_on:
         sweeps.centrality[:] = checkpoint.label("centrality", np.float64)
@@ -93,7 +93,8 @@ def betweenness(sync: Sync, wanted: Wanted, checkpoint: Checkpoint | None = None
     step = 1 if wanted.alone is None else sync.comm.size * max(1, BATCH // max(part.num_edges, 1))
     for first in range(done, len(wanted.sources), step):
         some = wanted.sources[first : first + step]
-        levels += sweeps.add_alone(wanted.alone, some) if wanted.alone else sweeps.add(some[0], wanted.search)
+        search, alone = wanted.search, wanted.alone
+        levels += sweeps.add_alone(alone, some, search) if alone else sweeps.add(some[0], search)
         progress.update(first + len(some), len(wanted.sources), "source", done)
         if checkpoint and checkpoint.is_due(sync):
             checkpoint.write(levels, {"centrality": sweeps.centrality}, sources=first + len(some))
@@ -127,12 +128,12 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Wanted:
     shares = (others * (others - 1), others * part.num_nodes) if normalized else (2, 2) if part.symmetric else (1, 1)
     scale, edge_scale = (scale / max(share, 1) for share in shares)
     counted = part if options.weighted else part.without_weights()
-    if options.weighted or options.edges:
-        wanted = Wanted(counted, sources, scale, None, _lengths(counted, sync), edge_scale if options.edges else None)
-    else:
-        alone = sweeps_alone(counted, sync, len(sources))
-        wanted = Wanted(counted, sources, scale, alone, prepare_bfs(counted, sync))
-    tell_duration(part, sync, options, sources, lambda some: betweenness(sync, replace(wanted, sources=some)))
+    search = _lengths(counted, sync) if options.weighted or options.edges else prepare_bfs(counted, sync)
+    by_weights = search if isinstance(search, Lengths) and options.weighted else None
+    alone = sweeps_alone(counted, sync, len(sources), by_weights, options.edges)
+    wanted = Wanted(counted, sources, scale, alone, search, edge_scale if options.edges else None)
+    at_once = num_threads() if alone else 1
+    tell_duration(part, sync, options, sources, lambda some: betweenness(sync, replace(wanted, sources=some)), at_once)
     return wanted
 
 

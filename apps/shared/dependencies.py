@@ -1,6 +1,7 @@
 """Dependencies of nodes on sources, which betweenness adds up: level by level, by all ranks or each by itself."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,21 +12,55 @@ from cusp.apps.bfs import bfs
 from cusp.apps.bfs import prepare as prepare_bfs
 from cusp.apps.operators.interfaces import InEdges, Undirected, in_edges_of
 from cusp.apps.operators.sums.interfaces import Betweenness, CpuBetweenness, Rows
-from cusp.apps.shared.lengths import Lengths
-from cusp.apps.shared.whole_graph import copy_of, sum_of_copies, whole_graph, works_in_copies
+from cusp.apps.shared.lengths import Lengths, measure
+from cusp.apps.shared.whole_graph import WholeGraph, copy_of, sum_of_copies, whole_graph, works_in_copies
 from cusp.apps.sssp import sssp
 from cusp.errors import GraphFileError, together
 from cusp.kernels.arrays import total
 from cusp.runtime.devices import backend, to_host, xp_of
 from gluon.reduction import ASSIGN
 
-Alone = Callable[[list[int]], tuple[np.ndarray, int, int | None]]
 DEEPEN = EdgeOperator(
     "level + 1",
     into="dst.level",
     where="src.length >= 0 and src.length < dst.length and src.length + weight == dst.length",
     priority="length",
 )
+
+
+class Found(NamedTuple):
+    """What one rank has added up by itself.
+
+    Attributes
+    ----------
+    nodes : (nodes,) float64
+        By global id.
+    edges : (edges,) float64, or None
+        In the order of a copy of the graph.
+    levels : int
+    wrong : int or None
+        A source that cannot be added, where it ended.
+    """
+
+    nodes: np.ndarray
+    edges: np.ndarray | None
+    levels: int
+    wrong: int | None
+
+
+class Alone(NamedTuple):
+    """A copy of a small graph.
+
+    Attributes
+    ----------
+    add : function
+        Adds the dependencies on some sources.
+    places : (edges,) int64
+        Where the edges of this rank are in the copy.
+    """
+
+    add: Callable[[list[int]], Found]
+    places: Any
 
 
 class Levels(NamedTuple):
@@ -95,19 +130,23 @@ class Sweeps:
         own = self.paths.masters()
         with together(self.sync.comm):
             if own.size and not bool(own.max() < np.inf):
-                raise _too_many_paths(source)
+                raise GraphFileError(
+                    f"there are more than 1.8e308 shortest paths from node {source:,}: too many to count"
+                )
         self._add_dependencies(levels)
         return levels.deepest
 
-    def add_alone(self, alone: Alone, sources: list[int]) -> int:
+    def add_alone(self, alone: Alone, sources: list[int], prepared: Any) -> int:
         """Add those of several sources, each rank some by itself; returns the number of levels. Collective."""
         comm, nodes = self.sync.comm, self.part.num_nodes
-        sums, levels, wrong = alone(sources[comm.rank :: comm.size])
-        wrong = self.sync.lowest(nodes if wrong is None else wrong)
+        found = alone.add(sources[comm.rank :: comm.size])
+        wrong = self.sync.lowest(nodes if found.wrong is None else found.wrong)
         if wrong < nodes:
-            raise _too_many_paths(wrong)
-        self.centrality += sum_of_copies(self.part, comm, sums)
-        return int(self.sync.total(levels)[0])
+            self.add(wrong, prepared)  # which says why that cannot be
+        self.centrality += sum_of_copies(self.part, comm, found.nodes)
+        if found.edges is not None:
+            self.edges += sum_of_copies(self.part, comm, found.edges, alone.places)
+        return int(self.sync.total(found.levels)[0])
 
     def _search(self, source: int, prepared: Any) -> "Levels":
         """The proxies of every level, and the rows of their in-edges and out-edges. Collective."""
@@ -228,39 +267,51 @@ def _tight(
     return xp.searchsorted(places, offsets), columns[places], places
 
 
-def _too_many_paths(source: int) -> GraphFileError:
-    return GraphFileError(f"there are more than 1.8e308 shortest paths from node {source:,}: too many to count")
+def sweeps_alone(part: Partition, sync: Sync, sources: int, lengths: Lengths | None, edges: bool) -> Alone | None:
+    """What adds the dependencies on sources in a copy of the graph; None if that does not pay. Collective.
 
-
-def sweeps_alone(part: Partition, sync: Sync, sources: int) -> Alone | None:
-    """A function that adds the dependencies on sources in a copy of the graph; None if that is too large. Collective.
-
-    It returns the sums (nodes,) float64 by global id, the number of levels, and the first of the sources with more
-    shortest paths than float64 can count, where it ends, or None.
+    Parameters
+    ----------
+    lengths : Lengths, or None
+        For paths by weights.
+    edges : bool
+        Whether those of edges are wanted.
     """
-    if not works_in_copies(part, sync, sources):
+    if lengths is not None:
+        part = replace(part, weights=lengths.weights)
+    far = lengths is not None and lengths.may_overflow
+    if far or (edges and part.device == "gpu") or not works_in_copies(part, sync, sources):
         return None
-    if part.device == "cpu":
-        return partial(_sweep_rows, whole_graph(part, sync.comm))
-    copy, alone = copy_of(part, sync.comm)
-    return partial(_sweep_copy, copy, alone, prepare_bfs(copy, alone))
+    if part.device == "gpu":
+        copy, alone = copy_of(part, sync.comm)
+        prepared = prepare_bfs(copy, alone) if lengths is None else measure(copy, alone)
+        return Alone(partial(_sweep_copy, copy, alone, prepared), None)
+    whole = whole_graph(part, sync.comm)
+    if lengths is not None and whole.weights is not None:
+        whole = whole._replace(weights=whole.weights.astype(np.float64 if lengths.dtype.kind == "f" else np.int64))
+    return Alone(partial(_sweep_rows, whole, edges), whole.places)
 
 
-def _sweep_rows(whole: tuple[Any, Any], own: list[int]) -> tuple[np.ndarray, int, int | None]:
+def _sweep_rows(whole: WholeGraph, edges: bool, own: list[int]) -> Found:
     """On a CPU: along the rows of the graph."""
-    offsets, targets = whole
-    sums = np.zeros(offsets.size - 1)
-    levels, wrong = backend(CpuBetweenness, "cpu").sweep(offsets, targets, np.array(own, np.int64), sums)
-    return sums, levels, None if wrong < 0 else own[wrong]
+    nodes, of_edges = np.zeros(whole.offsets.size - 1), np.zeros(whole.targets.size) if edges else None
+    levels, wrong = backend(CpuBetweenness, "cpu").sweep(whole, np.array(own, np.int64), nodes, of_edges)
+    return Found(nodes, of_edges, levels, None if wrong < 0 else own[wrong])
 
 
-def _sweep_copy(copy: Partition, sync: Sync, prepared: Any, own: list[int]) -> tuple[np.ndarray, int, int | None]:
+def _sweep_copy(copy: Partition, sync: Sync, prepared: Any, own: list[int]) -> Found:
     """On a GPU: level by level, as one rank."""
-    sweeps, levels, sums = Sweeps(copy, sync), 0, np.zeros(copy.num_nodes)
+    sweeps = make_sweeps(copy, sync, prepared)
+    levels, sums = 0, np.zeros(copy.num_nodes)
     for source in own:
         try:
             levels += sweeps.add(source, prepared)
-        except GraphFileError:  # there are too many paths
-            return sums, levels, source
+        except GraphFileError:  # which all ranks together will find, too
+            return Found(sums, None, levels, source)
     sums[to_host(copy.gids)] = to_host(sweeps.centrality)
-    return sums, levels, None
+    return Found(sums, None, levels, None)
+
+
+def make_sweeps(part: Partition, sync: Sync, prepared: Any, edges: bool = False) -> Sweeps:
+    """Those that go by what has been prepared: :class:`TightSweeps` by lengths."""
+    return TightSweeps(part, sync, edges) if isinstance(prepared, Lengths) else Sweeps(part, sync)

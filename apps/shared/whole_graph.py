@@ -1,5 +1,7 @@
 """A copy of a small graph on each rank: for many small tasks, each of which needs the whole graph."""
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from cusp.apps.operators.sums.interfaces import Betweenness
@@ -16,6 +18,24 @@ from gluon.plan import make_plan
 from gluon.sync import Sync
 
 
+class WholeGraph(NamedTuple):
+    """A CSR whose rows are all nodes, by global id, in the memory of the host.
+
+    Attributes
+    ----------
+    offsets : (nodes + 1,) int64
+    targets : (edges,) int32
+    weights : (edges,) any number type, or None
+    places : (local edges,) int64
+        Where the edges of this rank are.
+    """
+
+    offsets: np.ndarray
+    targets: np.ndarray
+    weights: np.ndarray | None
+    places: np.ndarray
+
+
 def works_in_copies(part: Partition, sync: Sync, tasks: int) -> bool:
     """Whether each rank does some of that many tasks, such as sources, in a copy of its own. Collective."""
     if not way_of(("copies",), part, sync):
@@ -23,31 +43,43 @@ def works_in_copies(part: Partition, sync: Sync, tasks: int) -> bool:
     return bool(sync.lowest(int(backend(Betweenness, part.device).sweeps(part, sync.comm.size, tasks))))
 
 
-def whole_graph(part: Partition, comm: MPI.Intracomm) -> tuple[np.ndarray, np.ndarray]:
-    """Offsets (int64) and targets (int32) of a CSR whose rows are all nodes, by global id. Collective."""
-    gids, lids = to_host(part.gids).astype(np.int32), to_host(part.targets)
-    edges = (np.repeat(gids, np.diff(to_host(part.offsets))), gids[lids])
-    sources, targets = (np.concatenate(all_to_all(comm, [ends] * comm.size)) for ends in edges)
+def whole_graph(part: Partition, comm: MPI.Intracomm) -> WholeGraph:
+    """The edges of all ranks. Collective."""
+
+    def of_all(values: Any) -> np.ndarray:
+        return np.concatenate(all_to_all(comm, [to_host(values)] * comm.size))
+
+    gids = to_host(part.gids).astype(np.int32)
+    sources = of_all(np.repeat(gids, np.diff(to_host(part.offsets))))
+    targets, weights = of_all(gids[to_host(part.targets)]), None if part.weights is None else of_all(part.weights)
     order = np.argsort(sources, kind="stable")
-    return offsets_of(np.bincount(sources, minlength=part.num_nodes)), targets[order]
+    places = np.empty_like(order)
+    places[order] = np.arange(order.size)
+    own = comm.exscan(part.num_local_edges) or 0
+    return WholeGraph(
+        offsets_of(np.bincount(sources, minlength=part.num_nodes)),
+        targets[order],
+        None if weights is None else weights[order],
+        places[own : own + part.num_local_edges],
+    )
 
 
 def copy_of(part: Partition, comm: MPI.Intracomm) -> tuple[Partition, Sync]:
     """The whole graph as the partition of one rank, with ``csc`` if it is not symmetric, and its sync. Collective.
 
-    It has no weights, and is on the device of ``part``.
+    It is on the device of ``part``.
     """
-    offsets, targets = whole_graph(part, comm)
-    bounds = np.array([0, part.num_nodes], np.int64)
-    edges = EdgeSlice(part.num_nodes, targets.size, part.symmetric, bounds, 0, offsets, targets.view(np.uint32), None)
+    whole, bounds = whole_graph(part, comm), np.array([0, part.num_nodes], np.int64)
+    offsets, targets = whole.offsets, whole.targets.view(np.uint32)
+    edges = EdgeSlice(part.num_nodes, targets.size, part.symmetric, bounds, 0, offsets, targets, whole.weights)
     copy = partition_slice(edges, load_policy("oec"), MPI.COMM_SELF, csc=not part.symmetric, device=part.device)
     return copy, Sync(make_plan(copy, MPI.COMM_SELF), MPI.COMM_SELF)
 
 
-def sum_of_copies(part: Partition, comm: MPI.Intracomm, values: np.ndarray) -> np.ndarray:
-    """Sums over the ranks, in their order, of numbers (nodes,) that each has. Collective.
+def sum_of_copies(part: Partition, comm: MPI.Intracomm, values: np.ndarray, places: Any = None) -> Any:
+    """Sums over the ranks, in their order, of the numbers that each has of all nodes or edges. Collective.
 
-    Those of this rank's masters are returned, on their device.
+    Those at ``places`` are returned, by default those of this rank's masters, on their device.
     """
-    total: np.ndarray = sum(comm.allgather(values))
-    return move(total[to_host(part.gids[: part.num_masters])], part.device)
+    total = sum(comm.bcast(values if rank == comm.rank else None, rank) for rank in range(comm.size))
+    return move(total[to_host(part.gids[: part.num_masters]) if places is None else places], part.device)

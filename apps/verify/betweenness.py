@@ -44,7 +44,8 @@ def verify_betweenness(
         expected = _add_all(sync, sources, starts, part.offsets, part.targets)[: part.num_masters]
     elif whole and part.num_edges <= SMALL:
         some = sources[sync.comm.rank :: sync.comm.size]
-        expected = sum_of_copies(part, sync.comm, _add_all(sync, some, some, *whole_graph(part, sync.comm)))
+        copy = whole_graph(part, sync.comm)
+        expected = sum_of_copies(part, sync.comm, _add_all(sync, some, some, copy.offsets, copy.targets))
     else:
         expected = _sum_along_edges(part if part.csc else part.with_csc(), sync, sources, found)
     expected *= scale

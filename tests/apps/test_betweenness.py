@@ -95,7 +95,11 @@ def test_weights_and_edges(comm, shared_tmp, symmetric, weighted, weight):
     sync, by = parts.make_sync(part), "weight" if weighted else None
     for normalized in (True, False):
         wanted = prepare(part, sync, parts.options_of(APP, weighted=weighted, edges=True, normalized=normalized))
-        answer = betweenness(sync, wanted).on_host()
+        assert (wanted.alone is None) == (parts.DEVICE != "cpu")
+        answer, by_level = (betweenness(sync, each).on_host() for each in (wanted, replace(wanted, alone=None)))
+        for one, other in ((answer.labels, by_level.labels), (answer.edges, by_level.edges)):
+            np.testing.assert_allclose(one["betweenness"], other["betweenness"], rtol=1e-12, atol=1e-12)
+        assert answer.rounds == by_level.rounds
         given = wanted.part, sync, answer.labels["betweenness"], wanted.sources, wanted.scale
         verify_betweenness(*given, answer.edges["betweenness"], wanted.edge_scale)
         expected = networkx.betweenness_centrality(theirs, weight=by, normalized=normalized)
@@ -122,7 +126,9 @@ def test_unfit_weights(comm, shared_tmp):
         part = parts.partition_graph(path, parts.policy_of("oec"), comm, csc=True)
         sync = parts.make_sync(part)
         with pytest.raises(GraphFileError, match=message):
-            betweenness(sync, prepare(part, sync, parts.options_of(APP, weighted=True)))
+            wanted = prepare(part, sync, parts.options_of(APP, weighted=True))
+            assert parts.DEVICE != "cpu" or wanted.alone
+            betweenness(sync, wanted)
 
 
 @pytest.mark.mpi

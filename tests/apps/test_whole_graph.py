@@ -13,7 +13,17 @@ from cusp.apps.shared.whole_graph import whole_graph
 def test_edges(comm, shared_tmp, name, policy):
     graph = graphs.HARD[name]()
     part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of(policy), comm)
-    offsets, targets = whole_graph(part.on("cpu"), comm)
-    sources = np.repeat(np.arange(graph.num_nodes), np.diff(offsets))
-    found, expected = ((of * graph.num_nodes + to) for of, to in ((sources, targets), (graph.sources, graph.targets)))
+    part = part.on("cpu")
+    whole = whole_graph(part, comm)
+    sources = np.repeat(np.arange(graph.num_nodes), np.diff(whole.offsets))
+    found, expected, own = (
+        sources * graph.num_nodes + targets
+        for sources, targets in (
+            (sources, whole.targets),
+            (graph.sources, graph.targets),
+            (np.repeat(part.gids, np.diff(part.offsets)), part.gids[part.targets]),
+        )
+    )
     np.testing.assert_array_equal(np.sort(found), np.sort(expected))
+    np.testing.assert_array_equal(found[whole.places], own)
+    np.testing.assert_array_equal(whole.weights[whole.places], part.weights)

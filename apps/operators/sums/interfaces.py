@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from cusp.runtime.devices import Array
 
 if TYPE_CHECKING:
+    from cusp.apps.shared.whole_graph import WholeGraph
     from cusp.partition import Partition
     from gluon.label import Label
 
@@ -111,21 +112,25 @@ class Betweenness(Protocol):
 class CpuBetweenness(Betweenness, Protocol):
     """What only the CPU has: many sources in one call."""
 
-    def sweep(self, offsets: Array, targets: Array, sources: Array, centrality: Array) -> tuple[int, int]:
-        """Add the dependencies of all nodes on some sources, one source after the other.
+    def sweep(
+        self, graph: "WholeGraph", sources: Array, centrality: Array, on_edges: Array | None = None
+    ) -> tuple[int, int]:
+        """Add the dependencies of all nodes on some sources, each found by one thread.
 
         Parameters
         ----------
-        offsets, targets
-            A CSR of the whole graph.
+        graph : WholeGraph
+            Paths go by its weights, int64 or float64, which are above 0, if it has some.
         sources : (n,) int64
-            Rows of it.
-        centrality : (rows,) float64
+        centrality : (nodes,) float64
+        on_edges : (edges,) float64, optional
+            What depends on each edge.
 
         Returns
         -------
         levels : int
-            The hops of the deepest node, summed over the sources.
+            The most edges on a shortest path, summed over the sources.
         wrong : int
-            The first of the sources with more shortest paths than float64 can count, where the call ends, or -1.
+            The first of the sources that is not added, or -1: there are more shortest paths from it than float64 can
+            count, or weights that change nothing.
         """
