@@ -20,13 +20,14 @@ import numpy as np
 from cusp import Answer, App, Checkpoint, Partition, Sync, main, run_main
 from cusp.apps.bfs import bfs
 from cusp.apps.bfs import prepare as prepare_bfs
-from cusp.apps.operators.batches.interfaces import Batches, HopSums
+from cusp.apps.operators.batches.interfaces import Batches, CpuBatches, HopSums
 from cusp.apps.operators.batches.search import WIDTH, Batch
+from cusp.apps.operators.interfaces import is_sparse
 from cusp.apps.operators.ways import way_of
 from cusp.apps.run.cli import add_checkpoint_options
 from cusp.apps.run.sources import add_source_options, choose_sources, tell_duration
 from cusp.apps.shared.lengths import Lengths, measure
-from cusp.apps.shared.whole_graph import copy_of, sum_of_copies
+from cusp.apps.shared.whole_graph import WholeGraph, copy_of, sum_of_copies, whole_graph
 from cusp.apps.sssp import sssp
 from cusp.apps.verify.closeness import verify_closeness
 from cusp.kernels.arrays import mapped
@@ -55,15 +56,16 @@ class Wanted:
         How many nodes with out-edges a source stands for.
     lengths : Lengths, or None
         Those of edges, if weights count.
-    copy : (Partition, Sync), or None
-        The whole of a small graph, in which each rank searches from some of the sources by itself.
+    copy : WholeGraph, (Partition, Sync), or None
+        The whole of a small graph, in which each rank searches from some of the sources by itself: by weights on CPUs,
+        or by hops.
     """
 
     part: Partition
     sources: list[int]
     scale: float
     lengths: Lengths | None
-    copy: tuple[Partition, Sync] | None
+    copy: WholeGraph | tuple[Partition, Sync] | None
 
 
 def closeness(sync: Sync, wanted: Wanted, checkpoint: Checkpoint | None = None) -> Answer:
@@ -90,7 +92,7 @@ def closeness(sync: Sync, wanted: Wanted, checkpoint: Checkpoint | None = None) 
         were sources.
     """
     part, search = wanted.part, _searches(sync, wanted)
-    sums, done, rounds = _no_sums(part), 0, 0
+    sums, done, rounds = _no_sums(part.num_masters, part.device), 0, 0
     farthest = sums.lengths - 1
     farthest[part.degrees == 0] = 0
     if checkpoint and checkpoint.goes_on:
@@ -126,19 +128,21 @@ def _centralities(part: Partition, sums: HopSums, scale: float) -> dict[str, Any
     }
 
 
-def _no_sums(part: Partition) -> HopSums:
-    full = backend(Device, part.device).full
-    return HopSums(*(full(part.num_masters, 0, np.dtype(each)) for each in (np.int64, np.float64, np.float64)))
+def _no_sums(size: int, device: str) -> HopSums:
+    full = backend(Device, device).full
+    return HopSums(*(full(size, 0, np.dtype(each)) for each in (np.int64, np.float64, np.float64)))
 
 
 def _searches(sync: Sync, wanted: Wanted) -> Adding:
     """What adds up all that searches from some sources find. Collective."""
-    part, lengths = wanted.part, wanted.lengths
+    part, lengths, copy = wanted.part, wanted.lengths, wanted.copy
+    if isinstance(copy, WholeGraph):
+        return partial(_add_alone, part, sync, np.arange(part.num_nodes), partial(_add_lengths, copy))
     if lengths is not None:
         return partial(_add_each, part, sync, lambda source: sssp(part, sync, source, lengths))
-    if wanted.copy is None:
+    if copy is None:
         return _searches_by_hops(part, sync)
-    return partial(_add_alone, part, sync, wanted.copy[0], _searches_by_hops(*wanted.copy))
+    return partial(_add_alone, part, sync, to_host(copy[0].gids), _searches_by_hops(*copy))
 
 
 def _searches_by_hops(part: Partition, sync: Sync) -> Adding:
@@ -177,16 +181,21 @@ def _add_each(
     return reach, rounds
 
 
+def _add_lengths(graph: WholeGraph, sources: list[int], sums: HopSums) -> Found:
+    """In a copy of the graph."""
+    return backend(CpuBatches, "cpu").add_lengths(graph, np.array(sources, np.int64), sums), 0
+
+
 def _add(found: HopSums, sums: HopSums) -> None:
     for more, values in zip(found, sums):
         values += more
 
 
 def _add_alone(
-    part: Partition, sync: Sync, copy: Partition, search: Adding, sources: list[int], sums: HopSums
+    part: Partition, sync: Sync, gids: np.ndarray, search: Adding, sources: list[int], sums: HopSums
 ) -> Found:  # fmt: skip
-    """Each rank searches from some of the sources in its copy of the graph. Collective."""
-    comm, order, found = sync.comm, np.argsort(to_host(copy.gids)), _no_sums(copy)
+    """Each rank searches from some of the sources in its copy of the graph, whose nodes are these. Collective."""
+    comm, order, found = sync.comm, np.argsort(gids), _no_sums(gids.size, part.device)
     own, levels = search(sources[comm.rank :: comm.size], found)
     _add(HopSums(*(sum_of_copies(part, comm, to_host(values)[order]) for values in found)), sums)
     reach = np.empty(len(sources))
@@ -206,13 +215,16 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Wanted:
         On every rank: a weight that counts is negative or infinite.
     """
     sources, scale = choose_sources(part, sync, options)
+    small = part.num_edges <= SMALL and way_of(("copies",), part, sync) == "copies"
     if options.weighted:
-        wanted = Wanted(part, sources, scale, measure(part, sync), None)
+        lengths = measure(part, sync)
+        alone = small and part.device == "cpu" and is_sparse(part) and not lengths.may_overflow
+        wanted = Wanted(part, sources, scale, lengths, whole_graph(part, sync.comm, lengths) if alone else None)
     else:
-        counted, ranks = part.without_weights(), sync.comm.size
-        alone = 1 < ranks <= len(sources) // WIDTH and part.num_edges <= SMALL and way_of(("copies",), part, sync)
+        counted = part.without_weights()
+        alone = small and 1 < sync.comm.size <= len(sources) // WIDTH
         wanted = Wanted(counted, sources, scale, None, copy_of(counted, sync.comm) if alone else None)
-    together = 1 if options.weighted else WIDTH
+    together = WIDTH if alone or not options.weighted else 1
     tell_duration(part, sync, options, sources, lambda some: closeness(sync, replace(wanted, sources=some)), together)
     return wanted
 

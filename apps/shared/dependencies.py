@@ -286,9 +286,7 @@ def sweeps_alone(part: Partition, sync: Sync, sources: int, lengths: Lengths | N
         copy, alone = copy_of(part, sync.comm)
         prepared = prepare_bfs(copy, alone) if lengths is None else measure(copy, alone)
         return Alone(partial(_sweep_copy, copy, alone, prepared), None)
-    whole = whole_graph(part, sync.comm)
-    if lengths is not None and whole.weights is not None:
-        whole = whole._replace(weights=whole.weights.astype(np.float64 if lengths.dtype.kind == "f" else np.int64))
+    whole = whole_graph(part, sync.comm, lengths)
     return Alone(partial(_sweep_rows, whole, edges), whole.places)
 
 

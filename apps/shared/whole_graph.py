@@ -1,11 +1,13 @@
 """A copy of a small graph on each rank: for many small tasks, each of which needs the whole graph."""
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from cusp.apps.operators.sums.interfaces import Betweenness
 from cusp.apps.operators.ways import way_of
+from cusp.apps.shared.lengths import Lengths
 from cusp.input.edge_slice import EdgeSlice
 from cusp.kernels.arrays import offsets_of
 from cusp.partition import Partition
@@ -43,8 +45,11 @@ def works_in_copies(part: Partition, sync: Sync, tasks: int) -> bool:
     return bool(sync.lowest(int(backend(Betweenness, part.device).sweeps(part, sync.comm.size, tasks))))
 
 
-def whole_graph(part: Partition, comm: MPI.Intracomm) -> WholeGraph:
-    """The edges of all ranks. Collective."""
+def whole_graph(part: Partition, comm: MPI.Intracomm, lengths: Lengths | None = None) -> WholeGraph:
+    """The edges of all ranks; with lengths, in place of weights, as int64 or float64. Collective."""
+    if lengths is not None:
+        dtype = np.float64 if lengths.dtype.kind == "f" else np.int64
+        part = replace(part, weights=to_host(lengths.weights).astype(dtype, copy=False))
 
     def of_all(values: Any) -> np.ndarray:
         return np.concatenate(all_to_all(comm, [to_host(values)] * comm.size))

@@ -73,11 +73,15 @@ def test_many_batches(comm, shared_tmp, symmetric, csc, monkeypatch):
 
 
 @pytest.mark.mpi
-def test_weights(comm, shared_tmp):
-    """Distances instead of hops, of weights from 0 to 9."""
-    graph = graphs.random_directed(40, 200, seed=3)
-    graph.weights[:] %= 10
-    part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of("cvc"), comm, csc=True)
+@pytest.mark.parametrize("dtype", parts.share([np.int64, np.float64]))
+def test_weights(comm, shared_tmp, dtype, monkeypatch):
+    """Distances instead of hops, of weights from 0 to 9; in copies on CPUs, and together."""
+    graph = graphs.random_directed(60, 200, seed=3)
+    graph = graph._replace(weights=(graph.weights % 10).astype(dtype) / dtype(1 if dtype == np.int64 else 8))
+    path = graphs.write(shared_tmp / "g.h5", graph, weight=np.dtype(dtype))
+    part = parts.partition_graph(path, parts.policy_of("cvc"), comm, csc=True)
+    check(part, graph, weighted=True, source=[0, 7, 39])
+    monkeypatch.setattr("cusp.apps.closeness.SMALL", 0)
     check(part, graph, weighted=True, source=[0, 7, 39])
 
 

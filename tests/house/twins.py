@@ -4,7 +4,7 @@ from cusp.apps.graph500 import edge_list_cpu, edge_list_gpu
 from cusp.apps.graph500.interfaces import EdgeList
 from cusp.apps.operators import undirected_cpu, undirected_gpu
 from cusp.apps.operators.batches import batches_cpu, batches_gpu
-from cusp.apps.operators.batches.interfaces import Batches
+from cusp.apps.operators.batches.interfaces import Batches, CpuBatches
 from cusp.apps.operators.expressions import drains_cpu, drains_gpu, edges_cpu, edges_gpu
 from cusp.apps.operators.expressions.interfaces import Drains, Edges
 from cusp.apps.operators.interfaces import Undirected
@@ -39,7 +39,7 @@ message: tuple[Message, Message] = message_cpu, message_gpu
 undirected: tuple[Undirected, Undirected] = undirected_cpu, undirected_gpu
 rows: tuple[Rows, Rows] = rows_cpu, rows_gpu
 pagerank: tuple[Pagerank, Pagerank] = pagerank_cpu, pagerank_gpu
-batches: tuple[Batches, Batches] = batches_cpu, batches_gpu
+batches: tuple[CpuBatches, Batches] = batches_cpu, batches_gpu
 betweenness: tuple[CpuBetweenness, Betweenness] = betweenness_cpu, betweenness_gpu
 cc: tuple[Cc, Cc] = cc_cpu, cc_gpu
 kcore: tuple[Kcore, Kcore] = kcore_cpu, kcore_gpu

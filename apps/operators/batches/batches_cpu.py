@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from cusp.apps.operators.batches.interfaces import HopSums
-from cusp.kernels.bits import first_bit, popcount
+from cusp.apps.operators.lanes_cpu import in_lanes
+from cusp.apps.operators.traversal.heap_cpu import Heap, make_heap, search
+from cusp.kernels.bits import first_bit, popcount, unsigned
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import in_parallel, ranges, whole_words
 from gluon.device_cpu import set_bit
@@ -64,3 +66,33 @@ def _add_hops(begin, end, hops, inverse, updated, front, reached, lengths, inver
             reached[lid] += searches
             lengths[lid] += searches * hops
             inverses[lid] += searches * inverse
+
+
+def add_lengths(graph: Any, sources: Any, sums: HopSums) -> Any:
+    farthest = np.zeros(sources.size)
+    offsets, targets = unsigned(graph.offsets, graph.targets)
+
+    def add(heap: Heap, numbers: np.ndarray, own: list[np.ndarray]) -> None:
+        some = sources[numbers].astype(np.uint64)
+        farthest[numbers] = _add_lengths(some, offsets, targets, graph.weights, heap, *own)
+
+    in_lanes(sources.size, targets.size, sums, lambda: make_heap(offsets.size - 1, graph.weights.dtype), add)
+    return farthest
+
+
+@njit(cache=True, nogil=True)
+def _add_lengths(sources, offsets, targets, weights, heap, reached, lengths, inverses):  # type: ignore[no-untyped-def]
+    farthest = np.zeros(sources.size)
+    for number in range(sources.size):
+        tail = search(sources[number], offsets, targets, weights, heap, None, None)
+        farthest[number] = heap.lengths[heap.order[tail - 1]]
+        for place in range(tail):
+            node = heap.order[place]
+            length = float(heap.lengths[node])
+            if place > 0:
+                reached[node] += 1
+                lengths[node] += length
+                if length > 0:
+                    inverses[node] += 1 / length
+            heap.lengths[node] = heap.far
+    return farthest

@@ -1,9 +1,12 @@
 """What searches from many nodes at once need from every device."""
 
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from cusp.runtime.devices import Array
 from gluon.label import Label
+
+if TYPE_CHECKING:
+    from cusp.apps.shared.whole_graph import WholeGraph
 
 
 class HopSums(NamedTuple):
@@ -47,3 +50,22 @@ class Batches(Protocol):
 
     def add_hops(self, hops: int, front: Label, sums: HopSums) -> None:
         """Add a level to the sums of the updated masters; nothing at 0 hops."""
+
+
+class CpuBatches(Batches, Protocol):
+    """What only the CPU has: many searches by length in one call."""
+
+    def add_lengths(self, graph: "WholeGraph", sources: Array, sums: HopSums) -> Array:
+        """Add the distances from some sources, each found by one thread, to the sums of all nodes.
+
+        Parameters
+        ----------
+        graph : WholeGraph
+            With weights: int64 or float64, none below 0.
+        sources : (n,) int64
+
+        Returns
+        -------
+        (n,) float64
+            Distance to the farthest node that each leads to.
+        """

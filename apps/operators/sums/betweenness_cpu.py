@@ -4,17 +4,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cusp.apps.operators.lanes_cpu import in_lanes
 from cusp.apps.operators.traversal.heap_cpu import ONE, Heap, make_heap, search
 from cusp.kernels.bits import unsigned
 from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
-from cusp.runtime.threads import in_parallel
 from gluon.device_cpu import set_bit
 
 DENSE = 10  # edges per node: with 6 a sweep is 6 times as fast as level by level, with 19 as fast, with 28 a third
 SMALL = 1 << 23  # edges of a graph of which each rank may have a copy
-AT_ONCE = 1 << 24  # edges of the searches in one call that Ctrl-C must wait for
-LANES, LARGE = 64, 1 << 25  # sums of their own that threads add to, at most; numbers in all of these
 
 
 def by_level(levels: Any, deepest: int) -> tuple[Any, list[int]]:
@@ -105,33 +103,17 @@ def _make_sweep(graph: Any) -> tuple[Sweep, Heap | None]:
 
 
 def sweep(graph: Any, sources: Any, centrality: np.ndarray, on_edges: np.ndarray | None = None) -> tuple[int, int]:
-    """Threads take the sources of whole lanes; a lane has sums of its own, so they do not depend on the threads."""
-    size, edges = centrality.size, max(graph.targets.size, 1)
-    entries, step = size + (0 if on_edges is None else edges), max(1, AT_ONCE // edges)
-    lanes = max(1, min(LANES, sources.size, LARGE // entries))
-    of_nodes, of_edges = np.zeros((lanes, size)), None if on_edges is None else np.zeros((lanes, edges))
-    spare: list[tuple[Sweep, Heap | None]] = []  # of threads that have finished a lane
     offsets, targets = unsigned(graph.offsets, graph.targets)
 
-    def add(lane: int) -> tuple[int, int]:
-        given = spare.pop() if spare else _make_sweep(graph)
-        own, levels = sources[lane::lanes].astype(np.uint64), 0
-        sums = of_nodes[lane], None if of_edges is None else of_edges[lane]
-        for first in range(0, own.size, step):
-            some = own[first : first + step]
-            done, more = _sweep(some, offsets, targets, graph.weights, *given, *sums)
-            levels += more
-            if done < some.size:
-                return levels, lane + lanes * (first + done)
-        spare.append(given)
-        return levels, sources.size
+    def add(given: tuple[Sweep, Heap | None], numbers: np.ndarray, sums: list[np.ndarray]) -> tuple[int, int]:
+        nodes, of_edges = sums if len(sums) == 2 else (*sums, None)
+        some = sources[numbers].astype(np.uint64)
+        done, levels = _sweep(some, offsets, targets, graph.weights, *given, nodes, of_edges)
+        return levels, sources.size if done == some.size else int(numbers[done])
 
-    found = in_parallel(add, [(lane,) for lane in range(lanes)])
-    for lane in range(lanes):
-        centrality += of_nodes[lane]
-        if of_edges is not None and on_edges is not None:
-            on_edges += of_edges[lane]
-    wrong = min(wrong for _, wrong in found)
+    totals = [centrality] if on_edges is None else [centrality, on_edges]
+    found = in_lanes(sources.size, targets.size, totals, lambda: _make_sweep(graph), add)
+    wrong = min((wrong for _, wrong in found), default=sources.size)
     return sum(levels for levels, _ in found), -1 if wrong == sources.size else wrong
 
 
@@ -152,10 +134,9 @@ def _sweep(sources, offsets, targets, weights, sweep, heap, centrality, on_edges
         for place in range(tail):
             node = order[place]
             least, most, deepest = min(least, paths[node]), max(most, paths[node]), max(deepest, hops[node])
-        if least < 1 or most == np.inf:
-            return number, levels
+        counted = least >= 1 and most < np.inf
         levels += deepest
-        for place in range(tail - 1, -1, -1):
+        for place in range(tail - 1 if counted else -1, -1, -1):
             node = order[place]
             total, here = 0.0, lengths[node]
             for edge in range(offsets[node], offsets[node + ONE]):
@@ -173,6 +154,8 @@ def _sweep(sources, offsets, targets, weights, sweep, heap, centrality, on_edges
         for place in range(tail):
             node = order[place]
             hops[node], lengths[node], paths[node] = -1, far, 0
+        if not counted:
+            return number, levels
     return sources.size, levels
 
 
