@@ -20,6 +20,7 @@ from cusp.apps.run.cli import add_checkpoint_options
 from cusp.apps.run.sources import add_source_options, choose_sources, tell_duration
 from cusp.apps.shared.dependencies import Alone, make_sweeps, sweeps_alone
 from cusp.apps.shared.lengths import Lengths, measure
+from cusp.apps.shared.whole_graph import tasks_at_once
 from cusp.apps.verify.betweenness import verify_betweenness
 from cusp.errors import GraphFileError, OptionError, together
 from cusp.kernels.arrays import total
@@ -27,8 +28,6 @@ from cusp.program import report
 from cusp.program.warm_up import FAR_NODE
 from cusp.runtime import progress
 from cusp.runtime.threads import num_threads
-
-BATCH = 1 << 28  # edges that each rank walks along by itself before the sums of all are added up: a few seconds
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ def betweenness(sync: Sync, wanted: Wanted, checkpoint: Checkpoint | None = None
     if checkpoint and checkpoint.goes_on:
         sweeps.centrality[:] = checkpoint.label("centrality", np.float64)
         levels, done = checkpoint.rounds, checkpoint.fact("sources", int)
-    step = 1 if wanted.alone is None else sync.comm.size * max(1, BATCH // max(part.num_edges, 1))
+    step = 1 if wanted.alone is None else tasks_at_once(part, sync.comm)
     for first in range(done, len(wanted.sources), step):
         some = wanted.sources[first : first + step]
         search, alone = wanted.search, wanted.alone

@@ -27,7 +27,7 @@ from cusp.apps.operators.ways import way_of
 from cusp.apps.run.cli import add_checkpoint_options
 from cusp.apps.run.sources import add_source_options, choose_sources, tell_duration
 from cusp.apps.shared.lengths import Lengths, measure
-from cusp.apps.shared.whole_graph import WholeGraph, copy_of, sum_of_copies, whole_graph
+from cusp.apps.shared.whole_graph import WholeGraph, copy_of, sum_of_copies, tasks_at_once, whole_graph
 from cusp.apps.sssp import sssp
 from cusp.apps.verify.closeness import verify_closeness
 from cusp.kernels.arrays import mapped
@@ -37,7 +37,6 @@ from cusp.runtime.devices import backend, move, to_host, xp_of
 from gluon.interfaces import Device
 
 SMALL = 1 << 23  # edges of a graph of which each rank may have a copy
-BATCHES = 4  # that each rank searches in its copy before the sums of all are added up
 
 Found = tuple[np.ndarray, int]  # the distance to the farthest node from each source, and rounds
 Adding = Callable[[list[int], HopSums], Found]  # adds to the sums what searches from some sources find
@@ -57,8 +56,7 @@ class Wanted:
     lengths : Lengths, or None
         Those of edges, if weights count.
     copy : WholeGraph, (Partition, Sync), or None
-        The whole of a small graph, in which each rank searches from some of the sources by itself: by weights on CPUs,
-        or by hops.
+        The whole of a small graph, in which each rank searches from some of the sources by itself, on CPUs each thread.
     """
 
     part: Partition
@@ -99,7 +97,7 @@ def closeness(sync: Sync, wanted: Wanted, checkpoint: Checkpoint | None = None) 
         sums = HopSums(*(checkpoint.label(name, values.dtype) for name, values in sums._asdict().items()))
         farthest, rounds = checkpoint.label("farthest", np.float64), checkpoint.rounds
         done = checkpoint.fact("sources", int)
-    step = WIDTH if wanted.copy is None else WIDTH * BATCHES * sync.comm.size
+    step = WIDTH if wanted.copy is None else tasks_at_once(part, sync.comm)
     for first in range(done, len(wanted.sources), step):
         some = wanted.sources[first : first + step]
         reach, more = search(some, sums)
@@ -215,18 +213,22 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Wanted:
         On every rank: a weight that counts is negative or infinite.
     """
     sources, scale = choose_sources(part, sync, options)
-    small = part.num_edges <= SMALL and way_of(("copies",), part, sync) == "copies"
-    if options.weighted:
-        lengths = measure(part, sync)
-        alone = small and part.device == "cpu" and is_sparse(part) and not lengths.may_overflow
-        wanted = Wanted(part, sources, scale, lengths, whole_graph(part, sync.comm, lengths) if alone else None)
-    else:
-        counted = part.without_weights()
-        alone = small and 1 < sync.comm.size <= len(sources) // WIDTH
-        wanted = Wanted(counted, sources, scale, None, copy_of(counted, sync.comm) if alone else None)
-    together = WIDTH if alone or not options.weighted else 1
+    counted = part if options.weighted else part.without_weights()
+    lengths = measure(part, sync) if options.weighted else None
+    copy = _copy(counted, sync, len(sources), lengths)
+    wanted = Wanted(counted, sources, scale, lengths, copy)
+    together = WIDTH if copy or lengths is None else 1
     tell_duration(part, sync, options, sources, lambda some: closeness(sync, replace(wanted, sources=some)), together)
     return wanted
+
+
+def _copy(part: Partition, sync: Sync, sources: int, lengths: Lengths | None) -> Any:
+    """Where each rank searches by itself, if it does: in long graphs CPUs do, along each path. Collective."""
+    if part.num_edges > SMALL or not way_of(("copies",), part, sync):
+        return None
+    if part.device == "cpu" and is_sparse(part):
+        return None if lengths and lengths.may_overflow else whole_graph(part, sync.comm, lengths)
+    return copy_of(part, sync.comm) if lengths is None and 1 < sync.comm.size <= sources // WIDTH else None
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -19,6 +19,8 @@ from cusp.runtime.mpi import MPI
 from gluon.plan import make_plan
 from gluon.sync import Sync
 
+AT_ONCE = 1 << 28  # edges that each rank walks along by itself before the sums of all are added up: a few seconds
+
 
 class WholeGraph(NamedTuple):
     """A CSR whose rows are all nodes, by global id, in the memory of the host.
@@ -79,6 +81,11 @@ def copy_of(part: Partition, comm: MPI.Intracomm) -> tuple[Partition, Sync]:
     edges = EdgeSlice(part.num_nodes, targets.size, part.symmetric, bounds, 0, offsets, targets, whole.weights)
     copy = partition_slice(edges, load_policy("oec"), MPI.COMM_SELF, csc=not part.symmetric, device=part.device)
     return copy, Sync(make_plan(copy, MPI.COMM_SELF), MPI.COMM_SELF)
+
+
+def tasks_at_once(part: Partition, comm: MPI.Intracomm) -> int:
+    """How many tasks, along all edges, all ranks do in their copies before they add up what they have found."""
+    return comm.size * max(1, AT_ONCE // max(part.num_edges, 1))
 
 
 def sum_of_copies(part: Partition, comm: MPI.Intracomm, values: np.ndarray, places: Any = None) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 
 from cusp.apps.operators.batches.interfaces import HopSums
 from cusp.apps.operators.lanes_cpu import in_lanes
-from cusp.apps.operators.traversal.heap_cpu import Heap, make_heap, search
+from cusp.apps.operators.traversal.alone_cpu import Search, make_search, search
 from cusp.kernels.bits import first_bit, popcount, unsigned
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import in_parallel, ranges, whole_words
@@ -72,27 +72,26 @@ def add_lengths(graph: Any, sources: Any, sums: HopSums) -> Any:
     farthest = np.zeros(sources.size)
     offsets, targets = unsigned(graph.offsets, graph.targets)
 
-    def add(heap: Heap, numbers: np.ndarray, own: list[np.ndarray]) -> None:
+    def add(state: Search, numbers: np.ndarray, own: list[np.ndarray]) -> None:
         some = sources[numbers].astype(np.uint64)
-        farthest[numbers] = _add_lengths(some, offsets, targets, graph.weights, heap, *own)
+        farthest[numbers] = _add_lengths(some, offsets, targets, graph.weights, state, *own)
 
-    in_lanes(sources.size, targets.size, sums, lambda: make_heap(offsets.size - 1, graph.weights.dtype), add)
+    in_lanes(sources.size, targets.size, sums, lambda: make_search(graph), add)
     return farthest
 
 
 @njit(cache=True, nogil=True)
-def _add_lengths(sources, offsets, targets, weights, heap, reached, lengths, inverses):  # type: ignore[no-untyped-def]
-    farthest = np.zeros(sources.size)
+def _add_lengths(sources, offsets, targets, weights, state, reached, sums, inverses):  # type: ignore[no-untyped-def]
+    farthest, lengths, order = np.zeros(sources.size), state.lengths, state.order
     for number in range(sources.size):
-        tail = search(sources[number], offsets, targets, weights, heap, None, None)
-        farthest[number] = heap.lengths[heap.order[tail - 1]]
+        tail = search(sources[number], offsets, targets, weights, state, None, None)
+        farthest[number] = lengths[order[tail - 1]]
         for place in range(tail):
-            node = heap.order[place]
-            length = float(heap.lengths[node])
+            node = order[place]
+            length = float(lengths[node])
+            lengths[node] = state.far
             if place > 0:
                 reached[node] += 1
-                lengths[node] += length
-                if length > 0:
-                    inverses[node] += 1 / length
-            heap.lengths[node] = heap.far
+                sums[node] += length
+                inverses[node] += 1 / length if length > 0 else 0.0
     return farthest

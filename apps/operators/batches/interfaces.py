@@ -53,7 +53,7 @@ class Batches(Protocol):
 
 
 class CpuBatches(Batches, Protocol):
-    """What only the CPU has: many searches by length in one call."""
+    """What only the CPU has: many searches in one call, each by one thread."""
 
     def add_lengths(self, graph: "WholeGraph", sources: Array, sums: HopSums) -> Array:
         """Add the distances from some sources, each found by one thread, to the sums of all nodes.
@@ -61,7 +61,7 @@ class CpuBatches(Batches, Protocol):
         Parameters
         ----------
         graph : WholeGraph
-            With weights: int64 or float64, none below 0.
+            Distances are hops, or sums of its weights, int64 or float64, none below 0.
         sources : (n,) int64
 
         Returns

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cusp.apps.operators.lanes_cpu import in_lanes
-from cusp.apps.operators.traversal.heap_cpu import ONE, Heap, make_heap, search
+from cusp.apps.operators.traversal.alone_cpu import ONE, Search, make_search, search
 from cusp.kernels.bits import unsigned
 from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
@@ -72,43 +72,36 @@ def sweeps(part: Partition, ranks: int, sources: int) -> bool:
 
 
 class Sweep(NamedTuple):
-    """Arrays of a sweep, one entry for each node.
+    """Arrays of a sweep, one entry for each node, and its search.
 
     Attributes
     ----------
-    order : uint32
-        The nodes that were reached, the nearest first; an entry more.
-    lengths
-        Of shortest paths; hops without weights. Before and after a sweep, of nodes that are not reached.
+    search : Search
     hops : int32
-        The most edges of a shortest path; likewise, -1.
+        The most edges of a shortest path; -1 before and after it.
     paths, shares : float64
         0 before and after it.
     """
 
-    order: np.ndarray
-    lengths: np.ndarray
+    search: Search
     hops: np.ndarray
     paths: np.ndarray
     shares: np.ndarray
 
 
-def _make_sweep(graph: Any) -> tuple[Sweep, Heap | None]:
-    size = graph.offsets.size - 1
-    hops, paths, shares = np.full(size, -1, np.int32), np.zeros(size), np.zeros(size)
-    if graph.weights is None:
-        return Sweep(np.empty(size + 1, np.uint32), hops, hops, paths, shares), None
-    heap = make_heap(size, graph.weights.dtype)
-    return Sweep(heap.order, heap.lengths, hops, paths, shares), heap
+def _make_sweep(graph: Any) -> Sweep:
+    state, size = make_search(graph), graph.offsets.size - 1
+    hops = state.lengths if graph.weights is None else np.full(size, -1, np.int32)
+    return Sweep(state, hops, np.zeros(size), np.zeros(size))
 
 
 def sweep(graph: Any, sources: Any, centrality: np.ndarray, on_edges: np.ndarray | None = None) -> tuple[int, int]:
     offsets, targets = unsigned(graph.offsets, graph.targets)
 
-    def add(given: tuple[Sweep, Heap | None], numbers: np.ndarray, sums: list[np.ndarray]) -> tuple[int, int]:
+    def add(given: Sweep, numbers: np.ndarray, sums: list[np.ndarray]) -> tuple[int, int]:
         nodes, of_edges = sums if len(sums) == 2 else (*sums, None)
         some = sources[numbers].astype(np.uint64)
-        done, levels = _sweep(some, offsets, targets, graph.weights, *given, nodes, of_edges)
+        done, levels = _sweep(some, offsets, targets, graph.weights, given, nodes, of_edges)
         return levels, sources.size if done == some.size else int(numbers[done])
 
     totals = [centrality] if on_edges is None else [centrality, on_edges]
@@ -118,18 +111,15 @@ def sweep(graph: Any, sources: Any, centrality: np.ndarray, on_edges: np.ndarray
 
 
 @njit(cache=True, nogil=True)
-def _sweep(sources, offsets, targets, weights, sweep, heap, centrality, on_edges):  # type: ignore[no-untyped-def]
+def _sweep(sources, offsets, targets, weights, sweep, centrality, on_edges):  # type: ignore[no-untyped-def]
     """Forth through the nodes by length, and back; returns how many sources were added, and their levels.
 
     Places are unsigned.
     """
-    levels, order, lengths, hops, paths, shares = 0, sweep.order, sweep.lengths, sweep.hops, sweep.paths, sweep.shares
-    far = lengths[sources[0]]
+    levels, state, hops, paths, shares = 0, sweep.search, sweep.hops, sweep.paths, sweep.shares
+    order, lengths = state.order, state.lengths
     for number in range(sources.size):
-        if weights is None:
-            tail = _count_paths(sources[number], offsets, targets, hops, order, paths)
-        else:
-            tail = search(sources[number], offsets, targets, weights, heap, paths, hops)
+        tail = search(sources[number], offsets, targets, weights, state, paths, hops)
         least, most, deepest = 1.0, 1.0, 0
         for place in range(tail):
             node = order[place]
@@ -153,30 +143,7 @@ def _sweep(sources, offsets, targets, weights, sweep, heap, centrality, on_edges
                 centrality[node] += paths[node] * total
         for place in range(tail):
             node = order[place]
-            hops[node], lengths[node], paths[node] = -1, far, 0
+            hops[node], lengths[node], paths[node] = -1, state.far, 0
         if not counted:
             return number, levels
     return sources.size, levels
-
-
-@njit(cache=True, nogil=True)
-def _count_paths(source, offsets, targets, hops, queue, paths):  # type: ignore[no-untyped-def]
-    """Hops and numbers of shortest paths of all nodes that are reached, which come into the queue; returns how many.
-
-    Without branches on what is read from memory, so that it can be read ahead.
-    """
-    hops[source], paths[source], queue[0] = 0, 1, source
-    head, tail, one = np.uint64(0), np.uint64(1), np.uint64(1)
-    while head < tail:
-        node = queue[head]
-        head += one
-        beyond, here = hops[node] + 1, paths[node]
-        for edge in range(offsets[node], offsets[node + one]):
-            target = targets[edge]
-            old = hops[target]
-            new = beyond if old < 0 else old
-            hops[target] = new
-            paths[target] += here if new == beyond else 0.0
-            queue[tail] = target
-            tail += np.uint64(old < 0)
-    return np.int64(tail)
