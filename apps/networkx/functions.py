@@ -18,6 +18,7 @@ Graph = PartitionedNxGraph
 SEEDS = 1 << 53
 BELOW_1 = 1 - 1e-9  # the largest tolerance
 PRODUCTS = 20  # of the matrix and a vector, in one iteration of ARPACK for one singular vector
+STRATEGIES: dict[str, Any] = {"largest_first": "largest-first", "random_sequential": "random"}
 LEAST_CHANGE = 1e-14  # rounding changes ranks by nearly as much
 
 
@@ -275,6 +276,10 @@ def leiden_communities(
 
 def asyn_lpa_communities(G: Graph, weight: Any = None, seed: Any = None) -> Iterator[set]:
     return iter(_communities(G, weight, "label-propagation", seed))
+
+
+def greedy_color(G: Graph, strategy: Any = "largest_first", interchange: bool = False) -> dict:
+    return G.by_name(library.coloring(G.weighted_by(None), strategy=STRATEGIES[strategy]).color)
 
 
 def _communities(G: Graph, weight: Any, algorithm: Any, seed: Any, resolution: float = 1) -> list[set]:

@@ -389,3 +389,24 @@ def mis(
     trace : a file for the timelines of this call, as ``--trace`` writes it
     seed : seed of everything random (default: 1)
     """
+
+def coloring(
+    part: PartitionedGraph,
+    *,
+    gather: bool = True,
+    verify: bool = False,
+    execution: str = "auto",
+    trace: str | PathLike[str] | None = None,
+    strategy: Literal["largest-first", "random"] = "largest-first",
+    seed: int = 1,
+) -> Result:
+    """Greedy coloring: neighbours have different colors, and each node the lowest that those before it leave free.
+
+    gather : collect the labels of all nodes on every rank; otherwise each rank keeps only its own
+    verify : check the answer by invariants, and raise VerificationError if it is wrong
+    execution : with rounds (bulk), without (async), or the faster of the two (auto): see ``--execution``
+    trace : a file for the timelines of this call, as ``--trace`` writes it
+    strategy : the order in which nodes choose: those with more edges first, or at random (default: largest-
+        first)
+    seed : seed of everything random (default: 1)
+    """
