@@ -278,6 +278,26 @@ def asyn_lpa_communities(G: Graph, weight: Any = None, seed: Any = None) -> Iter
     return iter(_communities(G, weight, "label-propagation", seed))
 
 
+def minimum_spanning_edges(
+    G: Graph, algorithm: str = "kruskal", weight: Any = "weight", keys: bool = True, data: bool = True,
+    ignore_nan: bool = False,
+) -> Iterator[tuple]:  # fmt: skip
+    yield from _spanning_edges(G, weight, maximum=False)
+
+
+def maximum_spanning_edges(
+    G: Graph, algorithm: str = "kruskal", weight: Any = "weight", keys: bool = True, data: bool = True,
+    ignore_nan: bool = False,
+) -> Iterator[tuple]:  # fmt: skip
+    yield from _spanning_edges(G, weight, maximum=True)
+
+
+def _spanning_edges(G: Graph, weight: Any, maximum: bool) -> Iterator[tuple]:
+    source, target, inside = library.msf(G.weighted_by(weight), maximum=maximum).edges.values()
+    for pair in zip(source[inside == 1].tolist(), target[inside == 1].tolist()):
+        yield tuple(G.names[node] for node in pair)
+
+
 def greedy_color(G: Graph, strategy: Any = "largest_first", interchange: bool = False) -> dict:
     return G.by_name(library.coloring(G.weighted_by(None), strategy=STRATEGIES[strategy]).color)
 

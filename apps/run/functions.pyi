@@ -410,3 +410,21 @@ def coloring(
         first)
     seed : seed of everything random (default: 1)
     """
+
+def msf(
+    part: PartitionedGraph,
+    *,
+    gather: bool = True,
+    verify: bool = False,
+    execution: str = "auto",
+    trace: str | PathLike[str] | None = None,
+    maximum: bool = False,
+) -> Result:
+    """Minimum spanning forest: edges that connect all that the graph connects, and weigh least in all.
+
+    gather : collect the labels of all nodes on every rank; otherwise each rank keeps only its own
+    verify : check the answer by invariants, and raise VerificationError if it is wrong
+    execution : with rounds (bulk), without (async), or the faster of the two (auto): see ``--execution``
+    trace : a file for the timelines of this call, as ``--trace`` writes it
+    maximum : the heaviest edges in place of the lightest
+    """

@@ -51,6 +51,7 @@ COMMANDS = {
     "katz": Command("cusp.apps.katz:APP", APPS, "Katz centrality"),
     "hits": Command("cusp.apps.hits:APP", APPS, "hubs and authorities"),
     "mis": Command("cusp.apps.mis:APP", APPS, "a maximal independent set"),
+    "msf": Command("cusp.apps.msf:APP", APPS, "a minimum spanning forest"),
     "coloring": Command("cusp.apps.coloring:APP", APPS, "colors that differ between neighbours"),
     "communities": Command("cusp.apps.communities:APP", APPS, "communities and their modularity"),
     "maze": Command("cusp.apps.maze:APP", APPS, "the shortest path through a maze"),

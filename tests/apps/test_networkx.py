@@ -168,6 +168,22 @@ def test_colors(comm, strategy):
         nx.greedy_color(graph, "smallest_last", backend="cusp")
 
 
+@pytest.mark.mpi
+@pytest.mark.parametrize("name", ["minimum_spanning_edges", "maximum_spanning_edges"])
+def test_spanning_edges(comm, name):
+    """As NetworkX's where no two edges weigh the same; loops are left out."""
+    graph = named(nx.Graph, 7)
+    for place, edge in enumerate(np.random.default_rng(1).permutation([*graph.edges]).tolist()):
+        graph.edges[edge]["length"] = place - 20.5
+    options = {"weight": "length", "data": False}
+    ours, theirs = (
+        {frozenset(edge) for edge in function_of(name)(graph, backend=each, **options)} for each in ("cusp", "networkx")
+    )
+    assert ours == theirs
+    with pytest.raises(NotImplementedError):
+        function_of(name)(graph, backend="cusp")
+
+
 OTHER = {  # every parameter of our functions -> a value that is not its default
     "source": "node 4", "target": "node 5", "n": "node 7", "cutoff": 2, "weight": "length", "method": "bellman-ford",
     "nodes": ["node 3", "node 9"], "count_zeros": False, "alpha": 0.5, "personalization": {"node 1": 2},
@@ -175,6 +191,7 @@ OTHER = {  # every parameter of our functions -> a value that is not its default
     "beta": 2.0, "endpoints": True, "resolution": 2, "threshold": 0.5, "max_level": 1, "seed": 5, "u": "node 3",
     "v": "node 3", "distance": "length", "wf_improved": False, "nbunch": ["node 3"], "sources": ["node 3"], "sp": {},
     "e": {"node 3": 1}, "usebounds": True, "strategy": "smallest_last", "interchange": True,
+    "algorithm": "prim", "keys": False, "data": "length", "ignore_nan": True,
 }  # fmt: skip
 NEEDED = {"source": "node 4", "n": "node 7"}  # without a default, or whose default is refused
 LESS = {"katz_centrality": {"alpha": 0.02}}  # for which it converges here with every other parameter

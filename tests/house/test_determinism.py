@@ -78,6 +78,7 @@ RUNS = [
     Run("closeness", "--sources 100"),
     Run("mis"),
     Run("coloring"),
+    Run("msf"),
     Run("semiring", "--algorithm pagerank", ("pagerank",), ("pagerank",)),  # threads of a GPU add floats as they come
 ]
 
