@@ -12,7 +12,7 @@ __all__ = ["can_run", "convert_from_nx", "convert_to_nx", "on_start_tests", "sho
 FEW_EDGES = 20_000  # NetworkX has searched such a graph before this one is converted
 UNDIRECTED = ("core_number", "clustering", "average_clustering", "transitivity", "louvain_communities",
               "leiden_communities", "asyn_lpa_communities", "greedy_color",
-              "minimum_spanning_edges", "maximum_spanning_edges")  # fmt: skip
+              "jaccard_coefficient", "minimum_spanning_edges", "maximum_spanning_edges")  # fmt: skip
 SPANNING = {"data": False, "ignore_nan": False}
 ONLY: dict[str, dict] = {  # options of a function that must have these values
     "pagerank": {"nstart": None, "dangling": None},
@@ -68,6 +68,8 @@ def can_run(name: str, args: tuple, kwargs: dict) -> bool | str:
         return "alpha and beta are numbers above 0"
     if name in ITERATED and not (0 <= options["tol"] < 1 and options["max_iter"] > 0):
         return "tol is from 0 to below 1, max_iter above 0"
+    if name == "jaccard_coefficient" and (options["ebunch"] is None or graph.is_multigraph()):
+        return "pairs are given, and no edges parallel"
     if name.endswith("spanning_edges") and (options["algorithm"] not in SPANNERS or graph.is_multigraph()):
         return f"algorithm is one of {', '.join(SPANNERS)}; parallel edges have keys"
     if name == "greedy_color" and options["strategy"] not in functions.STRATEGIES:

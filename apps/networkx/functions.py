@@ -282,20 +282,32 @@ def minimum_spanning_edges(
     G: Graph, algorithm: str = "kruskal", weight: Any = "weight", keys: bool = True, data: bool = True,
     ignore_nan: bool = False,
 ) -> Iterator[tuple]:  # fmt: skip
-    yield from _spanning_edges(G, weight, maximum=False)
+    return _spanning_edges(G, weight, maximum=False)
 
 
 def maximum_spanning_edges(
     G: Graph, algorithm: str = "kruskal", weight: Any = "weight", keys: bool = True, data: bool = True,
     ignore_nan: bool = False,
 ) -> Iterator[tuple]:  # fmt: skip
-    yield from _spanning_edges(G, weight, maximum=True)
+    return _spanning_edges(G, weight, maximum=True)
 
 
 def _spanning_edges(G: Graph, weight: Any, maximum: bool) -> Iterator[tuple]:
     source, target, inside = library.msf(G.weighted_by(weight), maximum=maximum).edges.values()
-    for pair in zip(source[inside == 1].tolist(), target[inside == 1].tolist()):
-        yield tuple(G.names[node] for node in pair)
+    pairs = zip(source[inside == 1].tolist(), target[inside == 1].tolist())
+    return ((G.names[one], G.names[other]) for one, other in pairs)
+
+
+def jaccard_coefficient(G: Graph, ebunch: Any = None) -> Iterator[tuple]:
+    if G.loops:
+        raise NotImplementedError("edges that join a node with itself do not count here")
+    pairs = [tuple(pair) for pair in ebunch]
+    ends = [G.numbers[node_of(G, node, "Node {} not in G.")] for pair in pairs for node in pair]
+    found = library.similarity(G.weighted_by(None), pairs=ends).edges if pairs else {}
+    values = (
+        dict(zip(zip(found["source"].tolist(), found["target"].tolist()), found["jaccard"].tolist())) if found else {}
+    )
+    return ((*pair, values[numbers]) for pair, numbers in zip(pairs, zip(ends[::2], ends[1::2])))
 
 
 def greedy_color(G: Graph, strategy: Any = "largest_first", interchange: bool = False) -> dict:

@@ -428,3 +428,22 @@ def msf(
     trace : a file for the timelines of this call, as ``--trace`` writes it
     maximum : the heaviest edges in place of the lightest
     """
+
+def similarity(
+    part: PartitionedGraph,
+    *,
+    gather: bool = True,
+    verify: bool = False,
+    execution: str = "auto",
+    trace: str | PathLike[str] | None = None,
+    pairs: Sequence[Any] | None = None,
+) -> Result:
+    """Similarity of pairs of nodes, by the neighbours that they have in common: Jaccard, overlap and cosine.
+
+    gather : collect the labels of all nodes on every rank; otherwise each rank keeps only its own
+    verify : check the answer by invariants, and raise VerificationError if it is wrong
+    execution : with rounds (bulk), without (async), or the faster of the two (auto): see ``--execution``
+    trace : a file for the timelines of this call, as ``--trace`` writes it
+    pairs : only these pairs: the first node and the second, the third and the fourth ... (default: all
+        neighbours)
+    """

@@ -52,6 +52,7 @@ COMMANDS = {
     "hits": Command("cusp.apps.hits:APP", APPS, "hubs and authorities"),
     "mis": Command("cusp.apps.mis:APP", APPS, "a maximal independent set"),
     "msf": Command("cusp.apps.msf:APP", APPS, "a minimum spanning forest"),
+    "similarity": Command("cusp.apps.similarity:APP", APPS, "neighbours that pairs of nodes have in common"),
     "coloring": Command("cusp.apps.coloring:APP", APPS, "colors that differ between neighbours"),
     "communities": Command("cusp.apps.communities:APP", APPS, "communities and their modularity"),
     "maze": Command("cusp.apps.maze:APP", APPS, "the shortest path through a maze"),

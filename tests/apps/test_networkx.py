@@ -23,7 +23,8 @@ THEIRS = (  # files of NetworkX's tests, below its algorithms
     "centrality/tests/test_eigenvector_centrality.py", "centrality/tests/test_katz_centrality.py",
     "link_analysis/tests/test_hits.py",
     "shortest_paths/tests/test_unweighted.py", "shortest_paths/tests/test_weighted.py",
-    "coloring/tests/test_coloring.py", "community/tests/test_louvain.py", "community/tests/test_label_propagation.py",
+    "coloring/tests/test_coloring.py", "tests/test_link_prediction.py",
+    "community/tests/test_louvain.py", "community/tests/test_label_propagation.py",
 )  # fmt: skip
 
 
@@ -184,6 +185,17 @@ def test_spanning_edges(comm, name):
         function_of(name)(graph, backend="cusp")
 
 
+@pytest.mark.mpi
+def test_jaccard_coefficient(comm):
+    """Of pairs in any order, some of them neighbours; of nodes that are not there, NetworkX's error."""
+    graph = named(nx.Graph, 7, loops=False)
+    pairs = [("node 3", "node 9"), ("node 1", "node 1"), *graph.edges, ("node 9", "node 3")]
+    ours, theirs = ([*nx.jaccard_coefficient(graph, pairs, backend=each)] for each in ("cusp", "networkx"))
+    assert ours == theirs and [*nx.jaccard_coefficient(graph, [], backend="cusp")] == []
+    with pytest.raises(nx.NodeNotFound, match="Node x not in G"):
+        nx.jaccard_coefficient(graph, [("x", "node 1")], backend="cusp")
+
+
 OTHER = {  # every parameter of our functions -> a value that is not its default
     "source": "node 4", "target": "node 5", "n": "node 7", "cutoff": 2, "weight": "length", "method": "bellman-ford",
     "nodes": ["node 3", "node 9"], "count_zeros": False, "alpha": 0.5, "personalization": {"node 1": 2},
@@ -191,7 +203,7 @@ OTHER = {  # every parameter of our functions -> a value that is not its default
     "beta": 2.0, "endpoints": True, "resolution": 2, "threshold": 0.5, "max_level": 1, "seed": 5, "u": "node 3",
     "v": "node 3", "distance": "length", "wf_improved": False, "nbunch": ["node 3"], "sources": ["node 3"], "sp": {},
     "e": {"node 3": 1}, "usebounds": True, "strategy": "smallest_last", "interchange": True,
-    "algorithm": "prim", "keys": False, "data": "length", "ignore_nan": True,
+    "ebunch": [("node 3", "node 9")], "algorithm": "prim", "keys": False, "data": "length", "ignore_nan": True,
 }  # fmt: skip
 NEEDED = {"source": "node 4", "n": "node 7"}  # without a default, or whose default is refused
 LESS = {"katz_centrality": {"alpha": 0.02}}  # for which it converges here with every other parameter

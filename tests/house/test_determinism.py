@@ -79,6 +79,7 @@ RUNS = [
     Run("mis"),
     Run("coloring"),
     Run("msf"),
+    Run("similarity"),
     Run("semiring", "--algorithm pagerank", ("pagerank",), ("pagerank",)),  # threads of a GPU add floats as they come
 ]
 

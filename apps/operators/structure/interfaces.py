@@ -169,6 +169,25 @@ class Triangles(Protocol):
         """
 
 
+class Common(Protocol):
+    """Common neighbours of pairs of nodes."""
+
+    def count_common(
+        self, offsets: Array, targets: Array, highs: Array, lows: Array, begins: Array, entries: Array
+    ) -> Array:
+        """(pairs,) int64: how many entries of row ``lows[i]`` of a table are in row ``highs[i]`` of a CSR.
+
+        Parameters
+        ----------
+        offsets, targets : CSR
+            Rows ascend; no target is in one twice.
+        highs, lows : (pairs,) int64
+            ``highs`` ascend.
+        begins, entries : (rows + 1,) int64, (entries,) int32
+            The table: row r is ``entries[begins[r] : begins[r + 1]]``.
+        """
+
+
 class Communities(Protocol):
     """The best community for each of some nodes, by the communities of its neighbours."""
 
