@@ -15,7 +15,7 @@ import numpy as np
 
 from cusp import ADD, Answer, App, EdgeOperator, Label, Partition, Sync, main, run_main
 from cusp.apps.shared.splitmix64 import distinct_lots, key_of
-from cusp.apps.verify.coloring import verify_coloring
+from cusp.apps.verify.independent import verify_coloring
 from cusp.kernels.arrays import total
 from cusp.runtime.devices import move, to_host, xp_of
 from gluon.reduction import ASSIGN, Reduction
@@ -57,7 +57,8 @@ def coloring(part: Partition, sync: Sync, strategy: str = "largest-first", seed:
         given = xp.flatnonzero(turn.masters() < 0)
         color[given] = first - COUNT + xp.log2(-turn.masters()[given]).round().astype(np.int32)
         first += WIDTH
-    return Answer({"color": color}, None, rounds, {"colors": int(sync.highest(int(color.max(initial=-1)))) + 1})
+    highest = sync.highest(int(color.max()) if color.size else -1)
+    return Answer({"color": color}, None, rounds, {"colors": highest + 1})
 
 
 def _give_away(part: Partition, sync: Sync, turn: Label) -> int:

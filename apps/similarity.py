@@ -18,7 +18,7 @@ from cusp import Answer, App, Partition, Sync, main, run_main
 from cusp.apps.run.result import ends_of
 from cusp.apps.shared.common import common_neighbours
 from cusp.apps.shared.undirected import as_undirected
-from cusp.apps.verify.similarity import verify_similarity
+from cusp.apps.verify.triangles import verify_similarity
 from cusp.errors import OptionError, together
 from cusp.program.cli import node_list
 
@@ -83,6 +83,7 @@ APP = App(
         help="only these pairs: the first node and the second, the third and the fourth ... (default: all neighbours)",
     ),
     needs_source=False,
+    rehearsed={"pairs": None},
 )  # fmt: skip
 
 if __name__ == "__main__":

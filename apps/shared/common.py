@@ -12,9 +12,8 @@ import numpy as np
 
 from cusp import Partition
 from cusp.apps.operators.interfaces import Undirected
-from cusp.apps.operators.structure.interfaces import Common, Triangles
-from cusp.apps.shared.oriented import cut_rows
-from cusp.kernels.arrays import compress, numbers, offsets_of, sizes_of, take
+from cusp.apps.operators.structure.interfaces import Triangles
+from cusp.kernels.arrays import compress, numbers, offsets_of, runs_of_rows, sizes_of, take
 from cusp.kernels.interfaces import Build
 from cusp.output.gid_order import at_gids, in_gid_order
 from cusp.runtime.devices import backend, move, to_host
@@ -58,7 +57,7 @@ def _count_here(graph: Partition, comm: MPI.Intracomm, lower: np.ndarray, higher
 
     Equal pairs are counted once.
     """
-    ops, rows = backend(Common, graph.device), graph.num_proxies
+    ops, rows = backend(Triangles, graph.device), graph.num_proxies
     needed, row = np.unique(lower, return_inverse=True)
     highs = to_host(graph.lid_map.lids(move(higher % graph.num_nodes, graph.device)))
     distinct, place = np.unique(row * rows + highs, return_inverse=True)
@@ -84,7 +83,7 @@ def _rows_of(graph: Partition, comm: MPI.Intracomm, names: np.ndarray) -> Iterat
     came = all_to_all(comm, pieces(names % graph.num_nodes, ends))
     asked = [graph.lid_map.lids(move(gids, graph.device)).astype(np.int64) for gids in came]
     capacity = backend(Triangles, graph.device).ROWS_AT_ONCE // comm.size
-    rounds = [cut_rows(sizes_of(graph.offsets, lids), capacity) for lids in asked]
+    rounds = [runs_of_rows(sizes_of(graph.offsets, lids), capacity) for lids in asked]
     firsts = ends - np.diff(ends, prepend=0)
     for turn in range(max(comm.allgather(max(map(len, rounds))))):
         send = [lids[cuts[turn]] if turn < len(cuts) else lids[:0] for lids, cuts in zip(asked, rounds)]

@@ -11,8 +11,6 @@ from cusp.apps.operators.interfaces import Undirected
 from cusp.apps.operators.structure import (
     cc_cpu,
     cc_gpu,
-    common_cpu,
-    common_gpu,
     communities_cpu,
     communities_gpu,
     cores_cpu,
@@ -22,7 +20,7 @@ from cusp.apps.operators.structure import (
     triangles_cpu,
     triangles_gpu,
 )
-from cusp.apps.operators.structure.interfaces import Cc, Common, Communities, Cores, Kcore, Triangles
+from cusp.apps.operators.structure.interfaces import Cc, Communities, Cores, Kcore, Triangles
 from cusp.apps.operators.sums import betweenness_cpu, betweenness_gpu, pagerank_cpu, pagerank_gpu, rows_cpu, rows_gpu
 from cusp.apps.operators.sums.interfaces import Betweenness, CpuBetweenness, Pagerank, Rows
 from cusp.apps.operators.traversal import bfs_cpu, bfs_gpu, sssp_cpu, sssp_gpu
@@ -44,7 +42,6 @@ pagerank: tuple[Pagerank, Pagerank] = pagerank_cpu, pagerank_gpu
 batches: tuple[Batches, Batches] = batches_cpu, batches_gpu
 betweenness: tuple[CpuBetweenness, Betweenness] = betweenness_cpu, betweenness_gpu
 cc: tuple[Cc, Cc] = cc_cpu, cc_gpu
-common: tuple[Common, Common] = common_cpu, common_gpu
 kcore: tuple[Kcore, Kcore] = kcore_cpu, kcore_gpu
 cores: tuple[Cores, Cores] = cores_cpu, cores_gpu
 triangles: tuple[Triangles, Triangles] = triangles_cpu, triangles_gpu

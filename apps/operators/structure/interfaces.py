@@ -114,7 +114,7 @@ class Cores(Protocol):
 
 
 class Triangles(Protocol):
-    """Triangles: rows oriented by degree, and wedges that a third edge closes.
+    """Triangles: rows oriented by degree, and wedges that a third edge closes; common neighbours.
 
     Attributes
     ----------
@@ -167,10 +167,6 @@ class Triangles(Protocol):
         Row i of ``rows`` is that of ``middles[i]``, row u of ``targets`` that of u; all ascend and name lower nodes. If
         ``counts`` is not empty, each triangle is added to its three nodes there.
         """
-
-
-class Common(Protocol):
-    """Common neighbours of pairs of nodes."""
 
     def count_common(
         self, offsets: Array, targets: Array, highs: Array, lows: Array, begins: Array, entries: Array
