@@ -114,12 +114,14 @@ def run_trials(app: App, comm: MPI.Intracomm, options: argparse.Namespace, parse
             for line in app.show(job.part, *show):
                 report.say(comm.rank, line)
     if options.output:
-        write_labels(options.output, job.part, answer.on_host().labels, comm, job.names, app.nodes)
-        report.say(comm.rank, f"wrote {', '.join(answer.labels)} to {options.output}")
+        if answer.labels or not answer.edges:
+            write_labels(options.output, job.part, answer.on_host().labels, comm, job.names, app.nodes)
+            report.say(comm.rank, f"wrote {', '.join(answer.labels)} to {options.output}")
         if answer.edges:
-            path = "-edges".join(os.path.splitext(options.output))
+            path = "-edges".join(os.path.splitext(options.output)) if answer.labels else options.output
             write_edges(path, job.part, answer.on_host().edges, comm, job.names)
-            report.say(comm.rank, f"wrote {', '.join(answer.edges)} of every edge to {path}")
+            what = "pair" if "source" in answer.edges else "edge"
+            report.say(comm.rank, f"wrote {', '.join(answer.edges)} of every {what} to {path}")
     if options.rows:
         append_rows(options.rows, rows, comm)
     if options.json:

@@ -18,6 +18,7 @@ Graph = PartitionedNxGraph
 SEEDS = 1 << 53
 BELOW_1 = 1 - 1e-9  # the largest tolerance
 PRODUCTS = 20  # of the matrix and a vector, in one iteration of ARPACK for one singular vector
+STRATEGIES: dict[str, Any] = {"largest_first": "largest-first", "random_sequential": "random"}
 LEAST_CHANGE = 1e-14  # rounding changes ranks by nearly as much
 
 
@@ -275,6 +276,42 @@ def leiden_communities(
 
 def asyn_lpa_communities(G: Graph, weight: Any = None, seed: Any = None) -> Iterator[set]:
     return iter(_communities(G, weight, "label-propagation", seed))
+
+
+def minimum_spanning_edges(
+    G: Graph, algorithm: str = "kruskal", weight: Any = "weight", keys: bool = True, data: bool = True,
+    ignore_nan: bool = False,
+) -> Iterator[tuple]:  # fmt: skip
+    return _spanning_edges(G, weight, maximum=False)
+
+
+def maximum_spanning_edges(
+    G: Graph, algorithm: str = "kruskal", weight: Any = "weight", keys: bool = True, data: bool = True,
+    ignore_nan: bool = False,
+) -> Iterator[tuple]:  # fmt: skip
+    return _spanning_edges(G, weight, maximum=True)
+
+
+def _spanning_edges(G: Graph, weight: Any, maximum: bool) -> Iterator[tuple]:
+    source, target, inside = library.msf(G.weighted_by(weight), maximum=maximum).edges.values()
+    pairs = zip(source[inside == 1].tolist(), target[inside == 1].tolist())
+    return ((G.names[one], G.names[other]) for one, other in pairs)
+
+
+def jaccard_coefficient(G: Graph, ebunch: Any = None) -> Iterator[tuple]:
+    if G.loops:
+        raise NotImplementedError("edges that join a node with itself do not count here")
+    pairs = [tuple(pair) for pair in ebunch]
+    ends = [G.numbers[node_of(G, node, "Node {} not in G.")] for pair in pairs for node in pair]
+    found = library.similarity(G.weighted_by(None), pairs=ends).edges if pairs else {}
+    values = (
+        dict(zip(zip(found["source"].tolist(), found["target"].tolist()), found["jaccard"].tolist())) if found else {}
+    )
+    return ((*pair, values[numbers]) for pair, numbers in zip(pairs, zip(ends[::2], ends[1::2])))
+
+
+def greedy_color(G: Graph, strategy: Any = "largest_first", interchange: bool = False) -> dict:
+    return G.by_name(library.coloring(G.weighted_by(None), strategy=STRATEGIES[strategy]).color)
 
 
 def _communities(G: Graph, weight: Any, algorithm: Any, seed: Any, resolution: float = 1) -> list[set]:

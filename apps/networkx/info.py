@@ -36,6 +36,12 @@ FUNCTIONS = {  # a function of NetworkX -> what it leaves to NetworkX, or what d
     "louvain_communities": "Undirected graphs, without ``max_level`` and ``threshold``. ``seed`` draws other random "
     "numbers than in NetworkX: communities differ, their modularity hardly.",
     "leiden_communities": "Undirected graphs, without ``max_level``. NetworkX itself has no such function.",
+    "jaccard_coefficient": "Of given pairs, in undirected graphs without loops.",
+    "minimum_spanning_edges": "Without ``data`` of edges, no multigraphs. Of edges that weigh the same, others may be "
+    "chosen than in NetworkX.",
+    "maximum_spanning_edges": "As for ``minimum_spanning_edges``.",
+    "greedy_color": "Undirected graphs, without ``interchange``; ``strategy`` is ``largest_first`` or "
+    "``random_sequential``. Nodes of equal degree choose in another order than in NetworkX.",
     "asyn_lpa_communities": "Undirected graphs. ``seed`` draws other random numbers than in NetworkX.",
 }
 

@@ -29,7 +29,8 @@ class Answer:
     figures : dict of numbers
         What holds for the whole graph, the same on every rank: the number of triangles, the modularity ...
     edges : dict of (edges,) arrays
-        The same as labels of this rank's edges, in their order in the partition.
+        The same as labels of this rank's edges, in their order in the partition; or, with ``source`` and ``target``,
+        global ids, among them, of other pairs of nodes.
     """
 
     labels: dict[str, Any]

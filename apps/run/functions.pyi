@@ -389,3 +389,61 @@ def mis(
     trace : a file for the timelines of this call, as ``--trace`` writes it
     seed : seed of everything random (default: 1)
     """
+
+def coloring(
+    part: PartitionedGraph,
+    *,
+    gather: bool = True,
+    verify: bool = False,
+    execution: str = "auto",
+    trace: str | PathLike[str] | None = None,
+    strategy: Literal["largest-first", "random"] = "largest-first",
+    seed: int = 1,
+) -> Result:
+    """Greedy coloring: neighbours have different colors, and each node the lowest that those before it leave free.
+
+    gather : collect the labels of all nodes on every rank; otherwise each rank keeps only its own
+    verify : check the answer by invariants, and raise VerificationError if it is wrong
+    execution : with rounds (bulk), without (async), or the faster of the two (auto): see ``--execution``
+    trace : a file for the timelines of this call, as ``--trace`` writes it
+    strategy : the order in which nodes choose: those with more edges first, or at random (default: largest-
+        first)
+    seed : seed of everything random (default: 1)
+    """
+
+def msf(
+    part: PartitionedGraph,
+    *,
+    gather: bool = True,
+    verify: bool = False,
+    execution: str = "auto",
+    trace: str | PathLike[str] | None = None,
+    maximum: bool = False,
+) -> Result:
+    """Minimum spanning forest: edges that connect all that the graph connects, and weigh least in all.
+
+    gather : collect the labels of all nodes on every rank; otherwise each rank keeps only its own
+    verify : check the answer by invariants, and raise VerificationError if it is wrong
+    execution : with rounds (bulk), without (async), or the faster of the two (auto): see ``--execution``
+    trace : a file for the timelines of this call, as ``--trace`` writes it
+    maximum : the heaviest edges in place of the lightest
+    """
+
+def similarity(
+    part: PartitionedGraph,
+    *,
+    gather: bool = True,
+    verify: bool = False,
+    execution: str = "auto",
+    trace: str | PathLike[str] | None = None,
+    pairs: Sequence[Any] | None = None,
+) -> Result:
+    """Similarity of pairs of nodes, by the neighbours that they have in common: Jaccard, overlap and cosine.
+
+    gather : collect the labels of all nodes on every rank; otherwise each rank keeps only its own
+    verify : check the answer by invariants, and raise VerificationError if it is wrong
+    execution : with rounds (bulk), without (async), or the faster of the two (auto): see ``--execution``
+    trace : a file for the timelines of this call, as ``--trace`` writes it
+    pairs : only these pairs: the first node and the second, the third and the fourth ... (default: all
+        neighbours)
+    """

@@ -69,12 +69,13 @@ def write_edges(
         On every rank; nothing is left behind.
     """
     columns = gather_edges(part, edges, comm)
-    first, last = (part.num_edges * rank // comm.size for rank in (comm.rank, comm.rank + 1))
+    size = columns["source"].size
+    first, last = (size * rank // comm.size for rank in (comm.rank, comm.rank + 1))
     if suffix_of(path) not in HDF5:
         own = {name: values[first:last] for name, values in columns.items()}
         write_columns(path, own, names, ("source", "target"), comm)
         return
-    shapes = {name: (part.num_edges, values.dtype) for name, values in columns.items()}
+    shapes = {name: (size, values.dtype) for name, values in columns.items()}
     with writing_datasets(path, comm, shapes, {"num_nodes": part.num_nodes}) as writer:
         for name, values in columns.items():
             writer.write(name, first, values[first:last])

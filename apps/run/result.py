@@ -203,9 +203,14 @@ def gather_by_gid(part: Partition, values: np.ndarray, comm: MPI.Intracomm) -> n
 
 
 def gather_edges(part: Partition, values: dict[str, np.ndarray], comm: MPI.Intracomm) -> dict[str, np.ndarray]:
-    """``source`` and ``target``, and values of all edges of some ranks, in the order of these two. Collective."""
-    gids, degrees = to_host(part.gids), np.diff(to_host(part.offsets))
-    local = {"source": np.repeat(gids, degrees), "target": gids[to_host(part.targets)]} | values
+    """``source`` and ``target``, and values of edges or pairs of some ranks, in the order of all these. Collective."""
+    local = values if "source" in values else ends_of(part) | values
     columns = {name: np.concatenate(comm.allgather(column)) for name, column in local.items()}
-    order = np.lexsort((columns["target"], columns["source"]))
+    order = np.lexsort([*columns.values()][::-1])
     return {name: column[order] for name, column in columns.items()}
+
+
+def ends_of(part: Partition) -> dict[str, np.ndarray]:
+    """``source`` and ``target``, (edges,) int64: the global ids of the ends of this rank's edges, on the host."""
+    gids, degrees = to_host(part.gids), np.diff(to_host(part.offsets))
+    return {"source": np.repeat(gids, degrees), "target": gids[to_host(part.targets)]}

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cusp.runtime.exchange import all_to_all
+from cusp.runtime.exchange import all_to_all, pieces
 from gluon.sync import Sync
 
 
@@ -53,6 +53,41 @@ class Directory:
         for sent, values in zip(places, answers):
             lowest[sent] = values
         return lowest
+
+    def unite(self, one: np.ndarray, other: np.ndarray) -> None:
+        """Make the lowest name of a component known of all names in it; ``one[i]`` joins ``other[i]``. Collective."""
+        first = ends = np.stack([one, other])
+        while True:
+            last, ends = ends, self.look_up(ends.ravel()).reshape(2, -1)
+            lower = ends.min(axis=0)
+            if self.sync.total(np.count_nonzero((ends != lower) | (ends != last))) == (0,):
+                return
+            self.record(np.concatenate([first, ends]).ravel(), np.tile(lower, 4))
+
+
+def come_first(sync: Sync, names: np.ndarray, keys: list[np.ndarray]) -> np.ndarray:
+    """Of candidates, at most one for each name on a rank: which come first of those of all ranks. Collective.
+
+    Parameters
+    ----------
+    names : (n,) int64
+    keys : list of (n,) uint64
+        By what they are ordered, lowest first: by the first, then the next; and of equals, by rank.
+
+    Returns
+    -------
+    (n,) bool
+    """
+    places, table = _by_rank(names, sync.comm.size), np.stack([names.view(np.uint64), *keys], axis=1)
+    came = all_to_all(sync.comm, [table[sent].ravel() for sent in places])
+    rows = np.concatenate(came).reshape(-1, table.shape[1])
+    order = np.lexsort(rows.T[::-1])
+    first, answer = np.zeros(len(rows), np.bool_), np.empty(names.size, np.bool_)
+    first[order] = np.diff(rows[order, 0], prepend=rows[order[:1], 0] + np.uint64(1)) != 0
+    ends = np.cumsum([some.size // table.shape[1] for some in came])
+    for sent, won in zip(places, all_to_all(sync.comm, pieces(first, ends))):
+        answer[sent] = won
+    return answer
 
 
 def _at_keepers(sync: Sync, names: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from cusp import MIN, Label, Partition, Sync
 from cusp.apps.operators.structure.interfaces import Triangles
-from cusp.kernels.arrays import add_up, offsets_of
+from cusp.kernels.arrays import add_up, offsets_of, runs_of_rows
 from cusp.kernels.interfaces import Build
 from cusp.runtime.devices import backend, device_of, to_host, xp_of
 from cusp.runtime.exchange import pieces
@@ -157,7 +157,7 @@ def rows_of_others(shares: Shares, comm: MPI.Intracomm, capacity: int | None = N
     needed, ends = _by_holder(needed, shares.places[needed], comm)
     requested = [shares.numbers_of(places) for places in build.all_to_all(comm, pieces(shares.places[needed], ends))]
     own, capacity = (shares.begins, shares.ends, shares.targets), capacity or ops.ROWS_AT_ONCE
-    rounds = [cut_rows(shares.ends[rows] - shares.begins[rows], capacity // comm.size) for rows in requested]
+    rounds = [runs_of_rows(shares.ends[rows] - shares.begins[rows], capacity // comm.size) for rows in requested]
     begin = ends - np.diff(ends, prepend=0)  # of the rows that have not come yet
     for turn in range(max(comm.allgather(max(len(cuts) for cuts in rounds)))):
         send = [rows[cuts[turn]] if turn < len(cuts) else rows[:0] for rows, cuts in zip(requested, rounds)]
@@ -212,15 +212,3 @@ def _transpose(offsets: Any, targets: Any) -> tuple[Any, Any]:
     add_up(in_offsets)
     build.transpose(0, offsets, targets, none, 0, offsets.size - 1, in_offsets[:-1].copy(), sources, none)
     return in_offsets, sources
-
-
-def cut_rows(sizes: Any, capacity: int) -> list[slice]:
-    """Runs of rows with up to ``capacity`` entries, or of one row."""
-    ends = to_host(offsets_of(sizes))[1:]
-    cuts, first = [], 0
-    while first < ends.size:
-        before = ends[first - 1] if first else 0
-        last = max(int(np.searchsorted(ends, before + capacity, side="right")), first + 1)
-        cuts.append(slice(first, last))
-        first = last
-    return cuts

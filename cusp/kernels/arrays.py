@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cusp.runtime.compiled_code import njit
-from cusp.runtime.devices import device_of, xp_of
+from cusp.runtime.devices import device_of, to_host, xp_of
 from cusp.runtime.threads import BLOCK, Range, cut, in_parallel, ranges, spans_of_blocks
 
 
@@ -127,6 +127,18 @@ def sizes_of(offsets: Any, rows: Any = None) -> Any:
 def filled_rows(offsets: Any) -> Any:
     """(n,) bool: whether a row that begins there has entries."""
     return mapped(lambda begin, end: begin < end, offsets[:-1], offsets[1:], dtype=np.bool_)
+
+
+def runs_of_rows(sizes: Any, capacity: int) -> list[slice]:
+    """Runs of rows with up to ``capacity`` entries, or of one row."""
+    ends = to_host(offsets_of(sizes))[1:]
+    cuts, first = [], 0
+    while first < ends.size:
+        before = ends[first - 1] if first else 0
+        last = max(int(np.searchsorted(ends, before + capacity, side="right")), first + 1)
+        cuts.append(slice(first, last))
+        first = last
+    return cuts
 
 
 def total(values: Any) -> int:

@@ -23,6 +23,7 @@ THEIRS = (  # files of NetworkX's tests, below its algorithms
     "centrality/tests/test_eigenvector_centrality.py", "centrality/tests/test_katz_centrality.py",
     "link_analysis/tests/test_hits.py",
     "shortest_paths/tests/test_unweighted.py", "shortest_paths/tests/test_weighted.py",
+    "coloring/tests/test_coloring.py", "tests/test_link_prediction.py",
     "community/tests/test_louvain.py", "community/tests/test_label_propagation.py",
 )  # fmt: skip
 
@@ -156,13 +157,53 @@ def test_seeds(comm, name):
     assert len(set(comm.allgather(frozenset(found(None))))) == 1
 
 
+@pytest.mark.mpi
+@pytest.mark.parametrize("strategy", ["largest_first", "random_sequential"])
+def test_colors(comm, strategy):
+    """Neighbours have different ones, and hardly more are needed than by NetworkX; other strategies are left to it."""
+    graph = named(nx.Graph, 7)
+    ours, theirs = (nx.greedy_color(graph, strategy, backend=each) for each in ("cusp", "networkx"))
+    assert ours.keys() == theirs.keys() and abs(max(ours.values()) - max(theirs.values())) <= 1
+    assert all(ours[source] != ours[target] for source, target in graph.edges if source != target)
+    with pytest.raises(NotImplementedError):
+        nx.greedy_color(graph, "smallest_last", backend="cusp")
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("name", ["minimum_spanning_edges", "maximum_spanning_edges"])
+def test_spanning_edges(comm, name):
+    """As NetworkX's where no two edges weigh the same; loops are left out."""
+    graph = named(nx.Graph, 7)
+    for place, edge in enumerate(np.random.default_rng(1).permutation([*graph.edges]).tolist()):
+        graph.edges[edge]["length"] = place - 20.5
+    options = {"weight": "length", "data": False}
+    ours, theirs = (
+        {frozenset(edge) for edge in function_of(name)(graph, backend=each, **options)} for each in ("cusp", "networkx")
+    )
+    assert ours == theirs
+    with pytest.raises(NotImplementedError):
+        function_of(name)(graph, backend="cusp")
+
+
+@pytest.mark.mpi
+def test_jaccard_coefficient(comm):
+    """Of pairs in any order, some of them neighbours; of nodes that are not there, NetworkX's error."""
+    graph = named(nx.Graph, 7, loops=False)
+    pairs = [("node 3", "node 9"), ("node 1", "node 1"), *graph.edges, ("node 9", "node 3")]
+    ours, theirs = ([*nx.jaccard_coefficient(graph, pairs, backend=each)] for each in ("cusp", "networkx"))
+    assert ours == theirs and [*nx.jaccard_coefficient(graph, [], backend="cusp")] == []
+    with pytest.raises(nx.NodeNotFound, match="Node x not in G"):
+        nx.jaccard_coefficient(graph, [("x", "node 1")], backend="cusp")
+
+
 OTHER = {  # every parameter of our functions -> a value that is not its default
     "source": "node 4", "target": "node 5", "n": "node 7", "cutoff": 2, "weight": "length", "method": "bellman-ford",
     "nodes": ["node 3", "node 9"], "count_zeros": False, "alpha": 0.5, "personalization": {"node 1": 2},
     "max_iter": 400, "tol": 1e-12, "nstart": {"node 1": 1}, "dangling": {"node 1": 1}, "k": 3, "normalized": False,
     "beta": 2.0, "endpoints": True, "resolution": 2, "threshold": 0.5, "max_level": 1, "seed": 5, "u": "node 3",
     "v": "node 3", "distance": "length", "wf_improved": False, "nbunch": ["node 3"], "sources": ["node 3"], "sp": {},
-    "e": {"node 3": 1}, "usebounds": True,
+    "e": {"node 3": 1}, "usebounds": True, "strategy": "smallest_last", "interchange": True,
+    "ebunch": [("node 3", "node 9")], "algorithm": "prim", "keys": False, "data": "length", "ignore_nan": True,
 }  # fmt: skip
 NEEDED = {"source": "node 4", "n": "node 7"}  # without a default, or whose default is refused
 LESS = {"katz_centrality": {"alpha": 0.02}}  # for which it converges here with every other parameter

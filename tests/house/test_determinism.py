@@ -77,6 +77,9 @@ RUNS = [
     Run("betweenness", "--sources 5", ("betweenness",)),
     Run("closeness", "--sources 100"),
     Run("mis"),
+    Run("coloring"),
+    Run("msf"),
+    Run("similarity"),
     Run("semiring", "--algorithm pagerank", ("pagerank",), ("pagerank",)),  # threads of a GPU add floats as they come
 ]
 

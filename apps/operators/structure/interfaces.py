@@ -114,7 +114,7 @@ class Cores(Protocol):
 
 
 class Triangles(Protocol):
-    """Triangles: rows oriented by degree, and wedges that a third edge closes.
+    """Triangles: rows oriented by degree, and wedges that a third edge closes; common neighbours.
 
     Attributes
     ----------
@@ -166,6 +166,21 @@ class Triangles(Protocol):
 
         Row i of ``rows`` is that of ``middles[i]``, row u of ``targets`` that of u; all ascend and name lower nodes. If
         ``counts`` is not empty, each triangle is added to its three nodes there.
+        """
+
+    def count_common(
+        self, offsets: Array, targets: Array, highs: Array, lows: Array, begins: Array, entries: Array
+    ) -> Array:
+        """(pairs,) int64: how many entries of row ``lows[i]`` of a table are in row ``highs[i]`` of a CSR.
+
+        Parameters
+        ----------
+        offsets, targets : CSR
+            Rows ascend; no target is in one twice.
+        highs, lows : (pairs,) int64
+            ``highs`` ascend.
+        begins, entries : (rows + 1,) int64, (entries,) int32
+            The table: row r is ``entries[begins[r] : begins[r + 1]]``.
         """
 
 

@@ -5,13 +5,15 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from cusp.kernels.arrays import offsets_of
+from cusp.apps.operators.undirected_gpu import rows_of_edges
+from cusp.kernels.arrays import offsets_of, runs_of_rows, sizes_of
 from cusp.kernels.cuda import c_type, load, many_threads
 
 KERNELS = "cusp/apps/operators/structure/triangles.cuh"
 ROWS_AT_ONCE = 1 << 27  # 3 GB while they are numbered
 ROW_BLOCK = 128  # threads that orient a row; a single warp keeps the order
 USERS = 256  # rows that a block looks at for one that it has marked
+AT_ONCE = 1 << 26  # entries that are searched for
 WORDS = 4096  # of marks: 16 KiB of shared memory, so that 8 blocks fit onto a multiprocessor
 
 
@@ -54,6 +56,20 @@ def count_triangles(
         begins, ends, targets, int(counts.size > 0), counts, sums,
     )  # fmt: skip
     return int(sums[1])
+
+
+def count_common(offsets: Any, targets: Any, highs: Any, lows: Any, begins: Any, entries: Any) -> Any:
+    """Edges of the CSR ascend as numbers, row * rows + target: each entry is searched for by bisection."""
+    size, counts = offsets.size - 1, [cp.empty(0, np.int64)]
+    edges = rows_of_edges(offsets).astype(np.int64) * size + targets
+    sizes = sizes_of(begins, lows)
+    for some in runs_of_rows(sizes, AT_ONCE):
+        ends = offsets_of(sizes[some])
+        pair = rows_of_edges(ends)
+        wanted = entries[cp.arange(pair.size) + (begins[lows[some]] - ends[:-1])[pair]] + highs[some][pair] * size
+        places = cp.searchsorted(edges, wanted).clip(None, max(edges.size - 1, 0))
+        counts.append(sizes_of(offsets_of(edges[places] == wanted)[ends]))
+    return cp.concatenate(counts)
 
 
 def _kernels(place: Any) -> Any:
