@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from cusp.apps.run.result import Result
-from cusp.errors import InputError, check_same, shortened, together
+from cusp.errors import GraphFileError, InputError, check_same, shortened, together
 from cusp.input.slab import read_slab
 from cusp.names.graph_names import has_names, mapped_names
 from cusp.names.names import Names, SortedNames
@@ -80,7 +80,11 @@ class Former:
     def _read(self, name: str, comm: MPI.Intracomm) -> tuple[np.ndarray, int]:
         """This rank's even share of a label, and how many nodes have one. Collective."""
         if self._result is None:
-            return read_slab(self.path, name, comm)
+            try:
+                return read_slab(self.path, name, comm)
+            except GraphFileError as error:  # on every rank
+                text = str(error).partition(";")[0]
+                raise FormerError(f"{text}; name what --output wrote as HDF5 for the same algorithm") from None
         with together(comm):
             if name not in self._result.values:
                 raise FormerError(f"{self.path}: has no {name} of all nodes; give what the same function returned")
