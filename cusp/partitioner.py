@@ -128,7 +128,7 @@ def partition_slice(
             compiled = compile_policy(policy, device, adding=onto is not None)
             shares = compiled.policy.shares_for(comm.size)
         bounds = bounds_of_parts(edges, comm.size, split, comm, shares) if shares else None
-        before = None if onto is None else what_was_before(onto, edges, comm)
+        before = None if onto is None else what_was_before(onto, edges, compiled.uses.in_degrees, comm)
         rules = prepare_rules(edges, compiled, comm, bounds, before=before)
         edges = rules.edges
         masters = assign_masters(rules, comm)
@@ -141,11 +141,12 @@ def partition_slice(
     with watch("construct"):
         targets, weights = exchange_edges(edges, owners, layout, comm)
         edges = edges.without_edges()
+        targeted, gids = targets, None
         if onto is not None:
-            layout, targets, weights = with_rows_of(onto, layout, targets, weights)
+            layout, targets, weights, gids, targeted = with_rows_of(onto, layout, targets, weights)
         del rules, owners  # frees the memory of what was read
-        proxies = number_proxies(edges, targets, masters, layout, order, comm)
-        del masters
-        part = construct(edges, targets, weights, proxies, layout, order, comm)
+        proxies = number_proxies(edges, targeted, masters, layout, order, comm)
+        del masters, targeted
+        part = construct(edges, targets, weights, proxies, layout, order, comm, gids)
         del edges, targets, weights, proxies
         return part.with_csc().kept() if csc else part.kept()

@@ -35,12 +35,12 @@ class Before:
     masters : (nodes of the slice,) int16
         -1 for nodes that are new.
     degrees, in_degrees : (nodes of the slice,) int64
-        In the whole graph without these edges.
+        In the whole graph without these edges; in-degrees are None if no rule asks for them.
     """
 
     masters: np.ndarray
     degrees: np.ndarray
-    in_degrees: np.ndarray
+    in_degrees: np.ndarray | None
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ def gather_facts(
     threshold = DEFAULT_THRESHOLD if policy.threshold is None else policy.threshold
     prop = Prop(
         edges, num_parts, comm.rank, grid, threshold, bounds, node_map=node_map, shares=shares, slack=policy.slack,
-        degrees_before=before and before.degrees, **facts,
+        degrees_before=None if before is None else before.degrees, **facts,
     )  # fmt: skip
     return PreparedRules(compiled, edges, prop, neighbors, before=before)
 
@@ -252,6 +252,6 @@ def _facts_on_neighbors(
         own = xp.diff(edges.indptr) + (before.degrees if before else 0)
         facts["neighbor_degrees"] = exchange_neighbors(neighbors, own, edges.bounds, comm)
     if uses.in_degrees:
-        own = in_degrees_of(edges, comm) + (before.in_degrees if before else 0)
+        own = in_degrees_of(edges, comm) + (0 if before is None or before.in_degrees is None else before.in_degrees)
         facts["in_degrees"] = xp.concatenate([own, exchange_neighbors(neighbors, own, edges.bounds, comm)])
     return facts

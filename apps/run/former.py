@@ -134,7 +134,12 @@ REHEARSED = {"start": lambda given: Nothing() if given else None}  # of an App w
 def add_from_option(parser: argparse.ArgumentParser) -> None:
     """The option of an app whose answer can be improved when edges are added."""
     text = "go on from this answer on the graph before nodes and edges were added: what --output wrote as HDF5"
-    parser.add_argument("--from", dest="start", metavar="FILE.h5", help=text)
+    parser.add_argument("--from", dest="start", type=_answer, metavar="FILE.h5", help=text)
+
+
+def _answer(text: str) -> Any:
+    """Type of the option: the name of a file; as a keyword, also what a function returned."""
+    return text
 
 
 def open_former(

@@ -170,9 +170,9 @@ def _check_grown(comm: MPI.Intracomm, path: str, expected: GraphHeader, added: A
 
 
 def _rehearse(comm: MPI.Intracomm, path: str, policy: Policy) -> None:
-    """Add the edges of a tiny graph to a partition of it. Collective."""
+    """Add the edges of a tiny graph, read by other ranks, to a partition of it. Collective."""
     policy = tiny_policy(policy, path)
-    part, edges = partition_graph(path, policy, comm), read_slice(path, comm)
+    part, edges = partition_graph(path, policy, comm, split="nodes"), read_slice(path, comm)
     partition_slice(replace(edges, num_edges=2 * edges.num_edges), policy, comm, onto=part)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from cusp.convert.conversion import Request, read_slice
 from cusp.errors import GraphFileError, OptionError, together
+from cusp.formats import is_graph_file
 from cusp.input.checksum import as_bits
 from cusp.input.edge_slice import EdgeSlice
 from cusp.input.graph_file import GraphHeader, index_dtype
@@ -52,7 +53,9 @@ def read_added(
         On every rank: a file that cannot be read; edges with weights for a graph without, or the other way round;
         weights that the type of those of the graph cannot hold.
     """
-    ids, insist = "numbers" if names is None else "names", graph.weight_dtype is not None
+    with together(comm):
+        ids = "auto" if is_graph_file(request.input) else "numbers" if names is None else "names"
+        insist = graph.weight_dtype is not None
     found = read_slice(comm, replace(request, ids=ids, insist=insist))
     edges = found.edges
     with together(comm):

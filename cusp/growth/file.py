@@ -35,16 +35,18 @@ def grow_file(
             comm, num_nodes=edges.num_nodes, weight_dtype=graph.weight_dtype, memory_limit=memory_limit,
             scratch=scratch, symmetric=graph.symmetric and edges.symmetric,
         )  # fmt: skip
-        for *ends, weights in source.chunks(comm.rank, comm.size):
-            builder.add(*(ends if numbers is None else (numbers[end] for end in ends)), weights)
+        for sources, targets, weights in source.chunks(comm.rank, comm.size):
+            if numbers is not None:
+                sources, targets = numbers[sources], numbers[targets]
+            builder.add(sources, targets, weights)
         sources = edges.first_node + np.repeat(np.arange(edges.indptr.size - 1), np.diff(edges.indptr))
         builder.add(sources, edges.targets, edges.weights)
         check_unchanged(graph.path, graph.stamp)
     edges_read, sums = comm.allreduce(source.edges_read), comm.allgather(source.sums)
-    slab = None
     with together(comm):
         source.check_complete(edges_read, sums)
-        own = added.names and added.names.packed(*share(edges.num_nodes, comm.rank, comm.size))
-    if own is not None and added.names is not None:
-        slab = replace(slab_of(own, comm), whole=added.names.whole)
+    slab, names = None, added.names
+    if names is not None:
+        own = names.packed(*share(edges.num_nodes, comm.rank, comm.size))
+        slab = replace(slab_of(own, comm), whole=names.whole)
     return builder.write(output, graph.has_transpose, slab)

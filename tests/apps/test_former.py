@@ -18,14 +18,6 @@ APPS = {"bfs": bfs.APP, "sssp": sssp.APP, "cc": cc.APP, "pagerank": pagerank.APP
 LABELS = {"bfs": "hops", "sssp": "distance", "cc": "component", "pagerank": "pagerank"}
 
 
-def smaller(graph: graphs.Graph) -> graphs.Graph:
-    """The graph without every fourth pair of nodes as neighbours, in either direction, and without its last nodes."""
-    size = max(graph.num_nodes * 3 // 4, 1)
-    low, high = np.minimum(graph.sources, graph.targets), np.maximum(graph.sources, graph.targets)
-    kept = (high < size) & ((3 * low + 5 * high) % 4 > 0)
-    return graphs.Graph(size, graph.sources[kept], graph.targets[kept], graph.weights[kept])
-
-
 def run(app: App, part, source: int, comm, start: Former | None = None, **more):
     """A verified answer. Collective."""
     options, sync = parts.options_of(app, start=start, execution="auto", **more), parts.make_sync(part)
@@ -40,7 +32,7 @@ def run(app: App, part, source: int, comm, start: Former | None = None, **more):
 def test_the_answer_is_that_of_a_run_from_the_start(comm, shared_tmp, name, policy):
     """From a file, on a graph with more nodes and more edges; PageRank as exactly as asked for."""
     graph = graphs.HARD[name]()
-    before, symmetric = smaller(graph), name in graphs.SYMMETRIC
+    before, symmetric = graphs.before_and_added(graph)[0], name in graphs.SYMMETRIC
     some, all_of_it = (
         parts.partition_graph(
             graphs.write(shared_tmp / f"{number}.h5", each, symmetric=symmetric),
@@ -123,7 +115,8 @@ def test_from_the_command_line(comm, shared_tmp, capfd):
     """An answer replaces the one that it goes on from; one from another source, or from many, is refused."""
     graph = graphs.random_directed()
     before, after = (
-        graphs.write(shared_tmp / f"{number}.h5", each) for number, each in enumerate((smaller(graph), graph))
+        graphs.write(shared_tmp / f"{number}.h5", each)
+        for number, each in enumerate((graphs.before_and_added(graph)[0], graph))
     )
     output, device = str(shared_tmp / "hops.h5"), ["--device", parts.WANTED]
     assert main(bfs.APP, comm, [before, "--source", "1", "--output", output, *device]) == 0
