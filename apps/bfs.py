@@ -17,7 +17,8 @@ from cusp import MIN, Answer, App, Label, Partition, Sync, main, run_main
 from cusp.apps.operators.interfaces import in_edges_of
 from cusp.apps.operators.traversal.interfaces import ALPHA, BETA, Bfs
 from cusp.apps.operators.ways import Algorithm, Form
-from cusp.apps.search import distances_from
+from cusp.apps.run.former import REHEARSED, Former, add_from_option
+from cusp.apps.search import HOPS, distances_from, go_on
 from cusp.apps.shared.lengths import measure
 from cusp.apps.shared.tree import find_parents
 from cusp.apps.verify.paths import verify_hops
@@ -26,8 +27,9 @@ from gluon.interfaces import Device
 
 
 def bfs(
-    part: Partition, sync: Sync, source: int, direction: str = "auto", parents: bool = False, prepared: Any = None
-) -> Answer:
+    part: Partition, sync: Sync, source: int, direction: str = "auto", parents: bool = False, prepared: Any = None,
+    former: Former | None = None,
+) -> Answer:  # fmt: skip
     """Hops from ``source`` to every node along out-edges. Collective.
 
     Level by level, the frontier gives its level + 1 to its out-neighbours (push), or every unreached node looks for an
@@ -45,6 +47,8 @@ def bfs(
         that the ranks found, one each: parents, but not hops, depend on the partition. None depends on timing.
     prepared : optional
         What :func:`prepare` returned for this partition, to make it once for many searches.
+    former : Former, optional
+        The hops in the graph before it grew, from which to go on: then only edges that shorten paths are followed.
 
     Returns
     -------
@@ -52,6 +56,9 @@ def bfs(
         ``hops`` (int32) of this rank's masters, -1 where there is no path; with ``parents`` also
         ``parents`` (int64), the source being its own.
     """
+    if former is not None:
+        hops, rounds = go_on(HOPS, part, sync, source, former, "hops", np.int32)
+        return _of_distances(part, sync, hops.values, hops.identity, source, parents, rounds)
     prepared = prepare(part, sync) if prepared is None else prepared
     search = BY_HOPS if direction == "auto" and not parents else BY_LEVELS
     answer: Answer = search.run(part, sync, prepared, source, direction, parents)
@@ -81,8 +88,15 @@ def _in_one_call(part: Partition, sync: Sync, prepared: Any, source: int, direct
 def _by_distances(part: Partition, sync: Sync, prepared: Any, source: int, direction: str, parents: bool) -> Answer:
     """Hops as distances. Collective."""
     distances, rounds = distances_from(part, sync, source, prepared)
+    return _of_distances(part, sync, distances, prepared.far, source, parents, rounds)
+
+
+def _of_distances(
+    part: Partition, sync: Sync, distances: Any, far: Any, source: int, parents: bool, rounds: int
+) -> Answer:
+    """The answer that distances of all proxies are. Collective."""
     own = distances[: part.num_masters]
-    labels = {"hops": backend(Device, part.device).signed(own, prepared.far, np.dtype(np.int32))}
+    labels = {"hops": backend(Device, part.device).signed(own, far, np.dtype(np.int32))}
     if parents:
         labels["parents"] = find_parents(part, sync, source, labels["hops"])
     return Answer(labels, -1, rounds)
@@ -198,6 +212,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="pull scans the unvisited nodes, push the frontier (default: whichever is cheaper)",
     )
     parser.add_argument("--parents", action="store_true", help="find a parent of each node too")
+    add_from_option(parser)
 
 
 APP = App(
@@ -205,12 +220,13 @@ APP = App(
     summary="breadth-first search: hops (and parents) from a source",
     prepare=lambda part, sync, options: prepare(part, sync),
     run=lambda part, sync, source, prepared, options: bfs(
-        part, sync, source, options.direction, options.parents, prepared
+        part, sync, source, options.direction, options.parents, prepared, options.start
     ),
     nodes=("parents",),
     verify=lambda part, sync, source, answer, _, options: verify_hops(part, sync, source, **answer.labels),
     add_options=add_options,
     needs_csc=lambda options, symmetric: options.direction != "push" and not symmetric,
+    rehearsed=REHEARSED,
     needs_rounds=lambda options: (
         "" if options.direction == "auto" else f"--direction {options.direction} is about them"
     ),

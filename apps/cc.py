@@ -16,6 +16,7 @@ import numpy as np
 from cusp import MIN, Answer, App, Label, Partition, Sync, main, run_main
 from cusp.apps.operators.structure.interfaces import Cc
 from cusp.apps.operators.ways import Algorithm, Form
+from cusp.apps.run.former import REHEARSED, Former, add_from_option
 from cusp.apps.shared.components import Directory, largest_component
 from cusp.apps.verify.components import verify_components
 from cusp.runtime.devices import backend, move, to_host
@@ -43,7 +44,7 @@ class Shared(NamedTuple):
     prepared: dict[str, Any]
 
 
-def cc(part: Partition, sync: Sync, shared: Shared) -> Answer:
+def cc(part: Partition, sync: Sync, shared: Shared, former: Former | None = None) -> Answer:
     """Smallest global id in the component of every node. Collective.
 
     Every rank unites what its edges connect, in a forest of local ids. Then trees of different ranks meet in the nodes
@@ -54,6 +55,14 @@ def cc(part: Partition, sync: Sync, shared: Shared) -> Answer:
     is also stored at its other end, where it is not left out, unless that is in the largest tree of another rank. So
     all of these have to be found in one component; else some ranks take back what they have left out.
 
+    Parameters
+    ----------
+    shared : Shared
+        What :func:`prepare` returned for this partition.
+    former : Former, optional
+        The components of the graph before it grew: every node is united with the one that its component was named
+        after, in place of the first few edges.
+
     Returns
     -------
     Answer
@@ -61,11 +70,12 @@ def cc(part: Partition, sync: Sync, shared: Shared) -> Answer:
         ``largest`` as figures.
     """
     ops, xp = backend(Cc, part.device), backend(Device, part.device).xp
-    if part.symmetric:
-        parents = ops.link_first(FIRST_EDGES, part.offsets, part.targets)
-        left_out = ops.most_frequent(RARE, parents)
+    if former is not None or part.symmetric:
+        edges = (part.offsets, part.targets) if former is None else _names_as_edges(part, sync, former)
+        parents = ops.link_first(FIRST_EDGES, *edges)
     else:
-        parents, left_out = xp.arange(part.num_proxies, dtype=np.int32), xp.full(1, -1, np.int32)
+        parents = xp.arange(part.num_proxies, dtype=np.int32)
+    left_out = ops.most_frequent(RARE, parents) if part.symmetric else xp.full(1, -1, np.int32)
     unite = UNITING.run(part, sync, shared.prepared, shared)
     both_ways = part.symmetric and part.num_ranks == 1
     wrong, rounds = -1, 0  # ranks with edges to unite; at first all of them
@@ -77,6 +87,21 @@ def cc(part: Partition, sync: Sync, shared: Shared) -> Answer:
         if wrong >> part.rank & 1:
             left_out.fill(-1)
     return Answer({"component": component}, None, rounds, figures)
+
+
+def _names_as_edges(part: Partition, sync: Sync, former: Former) -> tuple[Any, Any]:
+    """Offsets and targets of an edge from each proxy to the node that its former component was named after.
+
+    Where that has no proxy here, a loop takes its place. Collective.
+    """
+    label, device = Label(part, np.int64, 0, MIN), backend(Device, part.device)
+    label.values[:] = part.gids
+    own = label.masters()
+    own[:] = former.label(part, sync.comm, "component", "i", own, nodes=True)
+    label.mark_all()
+    sync.broadcast(label, read="any")
+    lids, proxies = part.lid_map.lids(label.values), device.xp.arange(part.num_proxies, dtype=np.int32)
+    return device.xp.arange(part.num_proxies + 1), device.xp.where(lids < 0, proxies, lids)
 
 
 class Rounds:
@@ -208,9 +233,11 @@ APP = App(
     name="cc",
     summary="connected components: the smallest node of each, ignoring edge direction",
     prepare=lambda part, sync, options: prepare(part, sync),
-    run=lambda part, sync, _, shared, options: cc(part, sync, shared),
+    run=lambda part, sync, _, shared, options: cc(part, sync, shared, options.start),
     nodes=("component",),
     verify=lambda part, sync, _, answer, *rest: verify_components(part, sync, **answer.labels, **answer.figures),
+    add_options=add_from_option,
+    rehearsed=REHEARSED,
     needs_source=False,
     needs_rounds=lambda options: "",
 )

@@ -9,6 +9,7 @@ from typing import Any
 from cusp.apps.run.app import Answer, App
 from cusp.apps.run.checkpoint import open_checkpoint
 from cusp.apps.run.cli import parser_of, with_gids
+from cusp.apps.run.former import open_former
 from cusp.apps.run.inputs import open_input
 from cusp.apps.run.output import append_rows, commit, trial_line, write_edges, write_labels
 from cusp.apps.run.sources import draw_sources
@@ -89,6 +90,7 @@ def run_trials(app: App, comm: MPI.Intracomm, options: argparse.Namespace, parse
     drawn = app.needs_source and options.source is None
     sources = draw_sources(job.part, comm, options.sources or 1, options.seed) if drawn else named
     options.checkpoint = checkpoint = open_checkpoint(app, job.part, comm, sources[0], options)
+    options.start = open_former(comm, options, job.names)
     if checkpoint and checkpoint.goes_on:
         report.say(comm.rank, f"{app.name} {checkpoint}")
     rows: list[dict] = []

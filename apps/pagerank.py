@@ -9,6 +9,7 @@ array([0.214, 0.265, 0.308, 0.214])
 """
 
 import argparse
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from cusp import ADD, MAX, Answer, App, Checkpoint, Label, Partition, Sync, main
 from cusp.apps.operators.sums.interfaces import Pagerank
 from cusp.apps.operators.ways import Algorithm, Form
 from cusp.apps.run.cli import add_checkpoint_options
+from cusp.apps.run.former import REHEARSED, Former, FormerError, add_from_option
 from cusp.apps.shared.neighbour_sums import Sums
 from cusp.apps.shared.walk import Walk, make_walk
 from cusp.apps.verify.pagerank import verify_pagerank
@@ -36,6 +38,7 @@ LEAST = {"float32": 1e-6, "float64": 1e-14}  # smallest tolerance: rounding chan
 def pagerank(
     part: Partition, sync: Sync, walk: Walk, damping: float = 0.85, tolerance: float = 1e-6,
     iterations: int | None = None, precision: str = "float64", checkpoint: Checkpoint | None = None,
+    former: Former | None = None,
 ) -> Answer:  # fmt: skip
     """Ranks of all nodes by the power method (Brin and Page, WWW 1998). Collective.
 
@@ -56,6 +59,8 @@ def pagerank(
         Of the ranks and of the values that travel.
     checkpoint : Checkpoint, optional
         Where to go on from, and to write to.
+    former : Former, optional
+        Ranks in the graph before it grew, with which the iterations begin; nodes that were not there begin with 1 / n.
 
     Returns
     -------
@@ -78,6 +83,9 @@ def pagerank(
         sums.got.masters()[:] = checkpoint.label("pagerank", precision)
         _, dangling = step(0)  # the ranks are these sums
         rounds, change = checkpoint.rounds, checkpoint.fact("l1_change")
+    elif former:
+        sums.got.masters()[:] = _shares_of(part, sync, former)
+        _, dangling = step(0)
     while change >= tolerance and rounds != iterations:
         sums.add_up()
         change, dangling = step(1 - damping + damping * dangling)
@@ -86,6 +94,22 @@ def pagerank(
         if checkpoint and checkpoint.is_due(sync):
             checkpoint.write(rounds, {"pagerank": ranks}, l1_change=change)
     return Answer({"pagerank": ranks}, None, rounds, {"l1_change": change})
+
+
+def _shares_of(part: Partition, sync: Sync, former: Former) -> Any:
+    """(masters,) the former ranks, scaled so that they add up to 1 again. Collective.
+
+    Raises
+    ------
+    FormerError
+        On every rank: they are no ranks.
+    """
+    ranks = former.label(part, sync.comm, "pagerank", "f", 1.0 / part.num_nodes)
+    whole, wrong = sync.total(total_of_floats(ranks), total(~(ranks >= 0)))
+    with together(sync.comm):
+        if wrong or not 0 < whole < np.inf:
+            raise FormerError(f"{former.path}: /pagerank has no ranks: they are not below 0, and add up to 1")
+    return ranks / whole
 
 
 def push_residuals(
@@ -211,6 +235,8 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Walk:
 def _check(part: Partition, options: argparse.Namespace, pull: bool, weighted: bool) -> None:
     """Raise if options do not go together."""
     tolerance = options.tolerance
+    if options.start and not pull:
+        raise OptionError("--from: residuals are pushed from the start of all walks; use --algorithm pull")
     if weighted and not pull:
         raise OptionError("--algorithm push-residual takes all edges to weigh the same: use --unweighted, or pull")
     if tolerance == 0 and not (pull and options.iterations):
@@ -234,7 +260,7 @@ def run(part: Partition, sync: Sync, walk: Walk, options: argparse.Namespace) ->
     """
     limits = (options.damping, options.tolerance, options.iterations)
     if options.algorithm == "pull":
-        answer = pagerank(part, sync, walk, *limits, options.precision, options.checkpoint)
+        answer = pagerank(part, sync, walk, *limits, options.precision, options.checkpoint, options.start)
     else:
         answer = PUSHING.form(part, sync).run(part, sync, walk, *limits, options.checkpoint)
     (total,) = sync.total(total_of_floats(answer.labels["pagerank"]))
@@ -291,6 +317,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="start walks only at these nodes, by name or number; or a file with one NODE [WEIGHT] per line",
     )  # fmt: skip
     add_checkpoint_options(parser)
+    add_from_option(parser)
 
 
 APP = App(
@@ -304,7 +331,7 @@ APP = App(
     needs_source=False,
     weighted=True,
     needs_rounds=needs_rounds,
-    rehearsed={"personalize": None, "iterations": lambda given: given and min(given, FEW)},
+    rehearsed=REHEARSED | {"personalize": None, "iterations": lambda given: given and min(given, FEW)},
 )
 
 if __name__ == "__main__":

@@ -8,9 +8,12 @@
 array([0, 2, 5])
 """
 
+import argparse
+
 import numpy as np
 
 from cusp import Answer, App, Partition, Sync, main, run_main
+from cusp.apps.run.former import REHEARSED, Former, add_from_option
 from cusp.apps.search import distances_from
 from cusp.apps.shared.lengths import Lengths, measure, refuse_overflow
 from cusp.apps.verify.paths import verify_distances
@@ -18,7 +21,7 @@ from cusp.runtime.devices import backend
 from gluon.interfaces import Device
 
 
-def sssp(part: Partition, sync: Sync, source: int, lengths: Lengths) -> Answer:
+def sssp(part: Partition, sync: Sync, source: int, lengths: Lengths, former: Former | None = None) -> Answer:
     """Distance from ``source`` to every node along out-edges. Collective.
 
     Delta-stepping (Meyer and Sanders, J. Algorithms 2003), bulk-asynchronous: all ranks agree on the lowest bucket that
@@ -28,6 +31,8 @@ def sssp(part: Partition, sync: Sync, source: int, lengths: Lengths) -> Answer:
     ----------
     lengths : Lengths
         What :func:`~cusp.apps.shared.lengths.measure` returned for this partition.
+    former : Former, optional
+        The distances in the graph before it grew, from which to go on: then only edges that shorten paths are followed.
 
     Returns
     -------
@@ -39,7 +44,7 @@ def sssp(part: Partition, sync: Sync, source: int, lengths: Lengths) -> Answer:
     GraphFileError
         A distance is above 2^63 - 2, or infinite: the largest int64, and infinity, stand for no path.
     """
-    distances, rounds = distances_from(part, sync, source, lengths)
+    distances, rounds = distances_from(part, sync, source, lengths, former)
     if lengths.may_overflow:
         refuse_overflow(part, sync, source, distances, lengths.far)
     values, unreached = distances[: part.num_masters], lengths.far
@@ -48,15 +53,20 @@ def sssp(part: Partition, sync: Sync, source: int, lengths: Lengths) -> Answer:
     return Answer({"distance": values}, unreached, rounds)
 
 
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Options of this app alone."""
+    parser.add_argument("--delta", type=float, help="width of a bucket (default: chosen from weights and degrees)")
+    add_from_option(parser)
+
+
 APP = App(
     name="sssp",
     summary="single-source shortest paths by delta-stepping",
     prepare=lambda part, sync, options: measure(part, sync, options.delta),
-    run=lambda part, sync, source, lengths, options: sssp(part, sync, source, lengths),
+    run=lambda part, sync, source, lengths, options: sssp(part, sync, source, lengths, options.start),
     verify=lambda part, sync, source, answer, lengths, options: verify_distances(part, sync, source, **answer.labels),
-    add_options=lambda parser: parser.add_argument(
-        "--delta", type=float, help="width of a bucket (default: chosen from weights and degrees)"
-    ),
+    add_options=add_options,
+    rehearsed=REHEARSED,
     weighted=True,
     needs_rounds=lambda options: "",
 )

@@ -9,7 +9,7 @@ import numpy as np
 from cusp.errors import together
 from cusp.kernels.arrays import numbers, sizes_of, total
 from cusp.kernels.interfaces import Build
-from cusp.neighbors import Neighbors, exchange_block, fetch_from_readers
+from cusp.neighbors import Neighbors, exchange_block, exchange_neighbors, fetch_from_readers
 from cusp.policies.inspect_rules import MASTER_ARGUMENTS
 from cusp.policies.prop import MastersView
 from cusp.policies.state import block_starts, combine_state, copy_state, start_state
@@ -65,16 +65,20 @@ def assign_masters(rules: PreparedRules, comm: MPI.Intracomm) -> Masters:
     build = backend(Build, edges.device)
     xp = build.xp
     narrow = np.int8 if rules.prop.num_parts <= 127 else np.int16  # small tables stay in the cache
-    of_slice = xp.full(edges.indptr.size - 1, -1, narrow)
+    of_slice = rules.before.masters.astype(narrow) if rules.before else xp.full(edges.indptr.size - 1, -1, narrow)
     view = None
     if neighbors is not None and not rules.compiled.uses.computed:
-        view = MastersView(edges.first_node, of_slice, neighbors.index, xp.full(neighbors.size, -1, narrow))
+        others = xp.full(neighbors.size, -1, narrow)
+        if rules.before:
+            others = exchange_neighbors(neighbors, of_slice, edges.bounds, comm)
+        view = MastersView(edges.first_node, of_slice, neighbors.index, others)
         _assign_in_rounds(rules, neighbors, view, comm)
     else:
         with together(comm):
             _assign_rows(rules, 0, of_slice.size, None, None, of_slice)
     nodes = edges.storage.aside(numbers(edges.first_node, edges.first_node + of_slice.size, np.int64, edges.device))
-    degrees = edges.storage.aside(sizes_of(edges.indptr))
+    degrees = sizes_of(edges.indptr)
+    degrees = edges.storage.aside(degrees + rules.before.degrees if rules.before else degrees)
     if comm.allreduce(total(of_slice != comm.rank)) > 0:
         nodes, degrees = (
             xp.concatenate(build.all_to_all(comm, [values[of_slice == rank] for rank in range(comm.size)]))
@@ -146,10 +150,12 @@ def _assign_rows(
 
     def ask(begin: int, end: int, state: Any) -> None:
         if order is not None:
-            rules.run("assign_masters", order[begin:end], int(end - begin), rules.prop.num_parts, state, view, own)
+            some = rules.without_masters(order[begin:end])
+            rules.run("assign_masters", some, int(some.size), rules.prop.num_parts, state, view, own)
             return
-        for first, last in edges.storage.rows(edges.indptr, begin, end):
-            rules.run("assign_masters", first, last, rules.prop.num_parts, state, view, own)
+        for span in rules.spans_without_masters(begin, end):
+            for first, last in edges.storage.rows(edges.indptr, *span):
+                rules.run("assign_masters", first, last, rules.prop.num_parts, state, view, own)
 
     def node(row: int) -> str:
         return f"get_master of node {edges.first_node + (row if order is None else order[row]):,}"

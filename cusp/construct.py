@@ -96,18 +96,20 @@ def number_proxies(
 
 def construct(
     graph: EdgeSlice, arrived: np.ndarray, weights: np.ndarray | None, proxies: Proxies, layout: Layout, order: str,
-    comm: MPI.Intracomm,
+    comm: MPI.Intracomm, gids: np.ndarray | None = None,
 ) -> Partition:  # fmt: skip
     """Last part: build the local CSR. Collective.
 
-    ``graph`` no longer needs its edges, see :meth:`~cusp.input.edge_slice.EdgeSlice.without_edges`.
+    ``graph`` no longer needs its edges, see :meth:`~cusp.input.edge_slice.EdgeSlice.without_edges`. What has
+    ``arrived`` are places in ``gids``, if they are given, else global ids.
     """
     build = backend(Build, graph.device)
     xp = build.xp
     lid_map, storage = proxies.lid_map, graph.storage
     row_lids = lid_map.lids(layout.row_gids)
     every = proxies.gids.size == graph.num_nodes  # has a proxy here: then the table is one of all nodes
-    index = lid_map.index[:0] if every else lid_map.index
+    index = lid_map.index[:0] if every or gids is not None else lid_map.index
+    table = lid_map.table if gids is None else lid_map.lids(gids)
     offsets = xp.zeros(proxies.gids.size + 1, np.int64)
     put(sizes_of(layout.row_offsets), row_lids, offsets[1:])
     add_up(offsets)
@@ -116,7 +118,7 @@ def construct(
         moved = None if weights is None else storage.empty(arrived.size, weights.dtype)
     for row, end in storage.rows(layout.row_offsets):
         rows, places, fronts = row_lids[row:end], layout.row_offsets[row : end + 1], xp.empty(end - row, np.int64)
-        build.relabel(index, lid_map.table, rows, places, arrived, offsets, targets, fronts, order == "degree")
+        build.relabel(index, table, rows, places, arrived, offsets, targets, fronts, order == "degree")
         if weights is not None and moved is not None:
             build.move_rows(rows, places, as_bits(weights), offsets, as_bits(moved), fronts)
     return Partition(

@@ -9,6 +9,7 @@ from cusp.card.limit import limit_card
 from cusp.construct import construct, exchange_edges, number_proxies
 from cusp.convert.memory_input import is_path, named_everywhere, named_slice
 from cusp.errors import OptionError, together
+from cusp.growth.parts import what_was_before, with_rows_of
 from cusp.input.edge_slice import EdgeSlice, read_slice
 from cusp.input.graph_file import read_header
 from cusp.input.split import bounds_of_parts
@@ -109,18 +110,26 @@ def partition_slice(
     watch: Stopwatch | None = None,
     device: str = "cpu",
     split: str = "edges",
+    onto: Partition | None = None,
 ) -> Partition:
     """Partition a graph that the ranks already hold in slices; see :func:`partition_graph`. Collective.
 
     Blocks of nodes are those that ranks hold; if ranks have shares, then those that ``split`` and the shares say.
+
+    Parameters
+    ----------
+    onto : Partition, optional
+        On the host: the edges are added to it, all others stay where they are, and nodes keep their masters. The slices
+        have the numbers of nodes and edges of the whole graph, and the node that is new has no proxy in it.
     """
     watch = watch or Stopwatch()
     with watch("assign_masters"):
         with together(comm):
-            compiled = compile_policy(policy, device)
+            compiled = compile_policy(policy, device, adding=onto is not None)
             shares = compiled.policy.shares_for(comm.size)
         bounds = bounds_of_parts(edges, comm.size, split, comm, shares) if shares else None
-        rules = prepare_rules(edges, compiled, comm, bounds)
+        before = None if onto is None else what_was_before(onto, edges, compiled.uses.in_degrees, comm)
+        rules = prepare_rules(edges, compiled, comm, bounds, before=before)
         edges = rules.edges
         masters = assign_masters(rules, comm)
     with watch("assign_edges"):
@@ -132,9 +141,12 @@ def partition_slice(
     with watch("construct"):
         targets, weights = exchange_edges(edges, owners, layout, comm)
         edges = edges.without_edges()
+        targeted, gids = targets, None
+        if onto is not None:
+            layout, targets, weights, gids, targeted = with_rows_of(onto, layout, targets, weights)
         del rules, owners  # frees the memory of what was read
-        proxies = number_proxies(edges, targets, masters, layout, order, comm)
-        del masters
-        part = construct(edges, targets, weights, proxies, layout, order, comm)
+        proxies = number_proxies(edges, targeted, masters, layout, order, comm)
+        del masters, targeted
+        part = construct(edges, targets, weights, proxies, layout, order, comm, gids)
         del edges, targets, weights, proxies
         return part.with_csc().kept() if csc else part.kept()

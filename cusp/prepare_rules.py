@@ -27,6 +27,23 @@ MEAN_DEGREES = 100  # as many make the threshold that nobody gives; with a highe
 
 
 @dataclass(frozen=True)
+class Before:
+    """What the nodes of a slice have in a partition to which the edges of the slice are added.
+
+    Attributes
+    ----------
+    masters : (nodes of the slice,) int16
+        -1 for nodes that are new.
+    degrees, in_degrees : (nodes of the slice,) int64
+        In the whole graph without these edges; in-degrees are None if no rule asks for them.
+    """
+
+    masters: np.ndarray
+    degrees: np.ndarray
+    in_degrees: np.ndarray | None
+
+
+@dataclass(frozen=True)
 class PreparedRules:
     """The rules of a policy, ready to be asked about the nodes and edges of one slice.
 
@@ -40,6 +57,8 @@ class PreparedRules:
         None if no rule needs them.
     state : namedtuple of arrays or None
         Of both rules, if the policy has ``make_state``; the phases change it.
+    before : Before or None
+        Of a slice that is added to a partition.
     """
 
     compiled: CompiledPolicy
@@ -47,10 +66,23 @@ class PreparedRules:
     prop: Prop
     neighbors: Neighbors | None
     state: Any = None
+    before: Before | None = None
 
     def run(self, loop: str, *arguments: Any) -> None:
         """Call one of the loops of :class:`~cusp.policies.compile_rules.CompiledPolicy` with this ``prop``."""
         self.compiled.run(loop, self.prop, *arguments)
+
+    def without_masters(self, rows: np.ndarray) -> np.ndarray:
+        """Those of some rows of the slice whose nodes have no masters before."""
+        return rows if self.before is None else rows[self.before.masters[rows] < 0]
+
+    def spans_without_masters(self, begin: int, end: int) -> list[tuple[int, int]]:
+        """The rows ``begin`` to ``end - 1`` whose nodes have no masters before, as spans of rows."""
+        if self.before is None:
+            return [(begin, end)]
+        new = np.concatenate([[False], self.before.masters[begin:end] < 0, [False]])
+        ends = (begin + np.flatnonzero(new[1:] != new[:-1])).tolist()
+        return list(zip(ends[::2], ends[1::2]))
 
     def rows_to_repeat(self, rule: Callable, begin: int, end: int) -> int:
         """Of some rows of the slice, how many a rule is asked about before all, to compare: 0 if it is one of ours.
@@ -85,13 +117,14 @@ def prepare_rules(
     comm: MPI.Intracomm,
     bounds: np.ndarray | None = None,
     with_neighbors: bool = False,
+    before: Before | None = None,
 ) -> PreparedRules:
     """Set up all that the rules of a policy may ask about a slice, and let the policy look ahead. Collective.
 
     Parameters and errors are those of :func:`gather_facts`, and the errors those of :func:`with_threshold`.
     """
     rules = with_threshold(
-        gather_facts(edges, compiled, comm, bounds, with_neighbors), edges.storage.memory_limit, comm
+        gather_facts(edges, compiled, comm, bounds, with_neighbors, before), edges.storage.memory_limit, comm
     )
     if rules.neighbors is None or compiled.policy.make_state is None:
         return rules
@@ -104,6 +137,7 @@ def gather_facts(
     comm: MPI.Intracomm,
     bounds: np.ndarray | None = None,
     with_neighbors: bool = False,
+    before: Before | None = None,
 ) -> PreparedRules:
     """The rules of a policy, without state, and all that they may ask about a slice. Collective.
 
@@ -113,6 +147,8 @@ def gather_facts(
         Blocks of nodes that the parts would read, if there are not as many parts as ranks.
     with_neighbors : bool
         Find the neighbours even if no rule needs them.
+    before : Before, optional
+        The edges are added to a partition: then degrees count all edges, but neighbours are those along added ones.
 
     Raises
     ------
@@ -130,7 +166,7 @@ def gather_facts(
     indptr, targets = both_directions(edges, comm) if uses.all_neighbors else (None, None)
     found = uses.neighbors or with_neighbors
     neighbors = find_neighbors(edges, comm, None if edges.symmetric else targets) if found else None
-    facts = {} if neighbors is None else _facts_on_neighbors(edges, neighbors, uses, comm)
+    facts = {} if neighbors is None else _facts_on_neighbors(edges, neighbors, uses, before, comm)
     if neighbors is not None and indptr is not None:
         own = np.diff(indptr)
         degrees = np.concatenate([own, exchange_neighbors(neighbors, own, edges.bounds, comm)])
@@ -138,9 +174,9 @@ def gather_facts(
     threshold = DEFAULT_THRESHOLD if policy.threshold is None else policy.threshold
     prop = Prop(
         edges, num_parts, comm.rank, grid, threshold, bounds, node_map=node_map, shares=shares, slack=policy.slack,
-        **facts,
+        degrees_before=None if before is None else before.degrees, **facts,
     )  # fmt: skip
-    return PreparedRules(compiled, edges, prop, neighbors)
+    return PreparedRules(compiled, edges, prop, neighbors, before=before)
 
 
 def with_threshold(rules: PreparedRules, limit: int | None, comm: MPI.Intracomm) -> PreparedRules:
@@ -206,13 +242,16 @@ def call_once(rules: PreparedRules, function: Callable | None, before: Any, comm
     return before
 
 
-def _facts_on_neighbors(edges: EdgeSlice, neighbors: Neighbors, uses: Uses, comm: MPI.Intracomm) -> dict[str, Any]:
+def _facts_on_neighbors(
+    edges: EdgeSlice, neighbors: Neighbors, uses: Uses, before: Before | None, comm: MPI.Intracomm
+) -> dict[str, Any]:
     """What :class:`~cusp.policies.prop.Prop` gets to know of the neighbours. Collective."""
     xp = xp_of(edges.device)
     facts = {"num_neighbors": neighbors.size, "neighbor_index": neighbors.index}
     if uses.degrees:
-        facts["neighbor_degrees"] = exchange_neighbors(neighbors, xp.diff(edges.indptr), edges.bounds, comm)
+        own = xp.diff(edges.indptr) + (before.degrees if before else 0)
+        facts["neighbor_degrees"] = exchange_neighbors(neighbors, own, edges.bounds, comm)
     if uses.in_degrees:
-        own = in_degrees_of(edges, comm)
+        own = in_degrees_of(edges, comm) + (0 if before is None or before.in_degrees is None else before.in_degrees)
         facts["in_degrees"] = xp.concatenate([own, exchange_neighbors(neighbors, own, edges.bounds, comm)])
     return facts

@@ -60,6 +60,15 @@ def both_ways(graph: Graph) -> Graph:
     return make(graph.num_nodes, pairs, np.r_[graph.weights, graph.weights])
 
 
+def before_and_added(graph: Graph) -> tuple[Graph, Graph]:
+    """What a graph was before it grew, with fewer nodes; and the added edges, in both directions if it had both."""
+    size = max(graph.num_nodes * 3 // 4, 1)
+    low, high = np.minimum(graph.sources, graph.targets), np.maximum(graph.sources, graph.targets)
+    kept = (high < size) & ((3 * low + 5 * high) % 4 > 0)
+    before, added = ([each[some] for each in graph[1:]] for some in (kept, ~kept))
+    return Graph(size, *before), Graph(graph.num_nodes, *added)
+
+
 def random_directed(num_nodes: int = 60, num_edges: int = 300, seed: int = 1) -> Graph:
     """Edges between random nodes, unsorted, with loops and parallel edges."""
     rng = np.random.default_rng(seed)

@@ -133,6 +133,8 @@ class App:
             raise OptionError(
                 f"--execution async: {self.name} cannot do without rounds: {why}; use --execution bulk or auto"
             )
+        if getattr(options, "start", None) and (getattr(options, "sources", None) or 1) > 1:
+            raise OptionError("--from: is an answer from one source; leave out --sources, and name it with --source")
         self._check_checkpoint(options)
 
     def _check_checkpoint(self, options: argparse.Namespace) -> None:

@@ -15,9 +15,9 @@ import numpy as np
 from cusp.apps.run.app import App
 from cusp.apps.run.marks import marks_of
 from cusp.errors import GraphFileError, InputError, shortened, together
-from cusp.input.checksum import combine
 from cusp.input.hdf5 import explained, find_dataset, open_hdf5, stored_checksum
 from cusp.input.read_cpu import read_checked
+from cusp.input.slab import read_slab
 from cusp.launch import say
 from cusp.output.dataset_writer import writing_datasets
 from cusp.output.gid_order import at_gids
@@ -91,16 +91,12 @@ class Checkpoint:
         CheckpointError
             On every rank: the file is damaged.
         """
-        size, rank, ranks = self._part.num_nodes, self._comm.rank, self._comm.size
-        with together(self._comm), self._readable(f"/{name}"), open_hdf5(self.path) as file:
-            dataset = find_dataset(file, self.path, name, "iuf")
-            if (dataset.size, dataset.dtype) != (size, np.dtype(dtype)):
-                raise self.damaged(f"/{name} has {dataset.size:,} {dataset.dtype}, expected {size:,} {dtype}")
-            share = size * rank // ranks, size * (rank + 1) // ranks
-            slab, found = read_checked(dataset, *share, IN_MEMORY, lambda chunk, begin: None, None)
-            stored = stored_checksum(self.path, dataset)
-        if combine(self._comm.allgather(found)) != stored:
-            raise self.damaged(f"the checksum of /{name} does not match its values")
+        with self._readable(f"/{name}"):
+            slab, size = read_slab(self.path, name, self._comm)
+        if (size, slab.dtype) != (self._part.num_nodes, np.dtype(dtype)):
+            raise self.damaged(
+                f"/{name} has {size:,} {slab.dtype}, expected {self._part.num_nodes:,} {np.dtype(dtype)}"
+            )
         gids = to_host(self._part.gids[: self._part.num_masters])
         return move(at_gids(slab, gids, size, self._comm), self._part.device)
 

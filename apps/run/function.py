@@ -8,6 +8,7 @@ from typing import Any
 from cusp.apps.harness import App, timed_run
 from cusp.apps.run.checkpoint import open_checkpoint
 from cusp.apps.run.cli import check_execution, with_gids
+from cusp.apps.run.former import open_former
 from cusp.apps.run.keywords import Keywords, annotation_of
 from cusp.apps.run.partitioned_graph import PartitionedGraph
 from cusp.apps.run.result import Result
@@ -53,6 +54,9 @@ def function_of(app: App, text: str | None = None) -> Callable[..., Result]:
                 f"{app.name} takes what partition_graph returned, not {type(part).__name__}; call "
                 f"{app.name}(partition_graph(graph), ...)"
             )
+        former = options.get("start")
+        former = former if isinstance(former, Result) else None
+        options |= {"start": "start"} if former else {}
         for path in (trace, options.get("checkpoint")):
             if path is not None:
                 check_target(path, part.comm)
@@ -64,8 +68,13 @@ def function_of(app: App, text: str | None = None) -> Callable[..., Result]:
             size = f"{part.num_nodes:,} nodes, {part.num_edges:,} edges"
             check_same(comm, "calls", f"{app.name}(a graph of {size}, source={gid}, {given})")
             checkpoint = open_checkpoint(app, part.part, comm, gid, chosen)
-            state = part.prepared(app, argparse.Namespace(**vars(chosen) | {"checkpoint": None, "every": None}))
-            chosen.checkpoint, chosen.every = checkpoint, None
+            unlike = {"checkpoint": None, "every": None, "start": getattr(chosen, "start", None) and True}
+            state = part.prepared(app, argparse.Namespace(**vars(chosen) | unlike))
+            chosen.checkpoint, chosen.every, chosen.start = (
+                checkpoint,
+                None,
+                open_former(comm, chosen, part.names, former),
+            )
             answer, seconds = timed_run(app, part.part, Sync(part.plan, comm, execution=execution), gid, state, chosen)
             answer = answer.on_host()
             if verify:

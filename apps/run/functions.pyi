@@ -17,6 +17,7 @@ def bfs(
     trace: str | PathLike[str] | None = None,
     direction: Literal["auto", "push", "pull"] = "auto",
     parents: bool = False,
+    start: Any | None = None,
 ) -> Result:
     """Breadth-first search: hops from a source to every node, or parents; push, pull or whichever is cheaper.
 
@@ -27,6 +28,7 @@ def bfs(
     trace : a file for the timelines of this call, as ``--trace`` writes it
     direction : pull scans the unvisited nodes, push the frontier (default: whichever is cheaper)
     parents : find a parent of each node too
+    start : go on from this answer on the graph before nodes and edges were added: what --output wrote as HDF5
     """
 
 def sssp(
@@ -38,6 +40,7 @@ def sssp(
     execution: str = "auto",
     trace: str | PathLike[str] | None = None,
     delta: float | None = None,
+    start: Any | None = None,
 ) -> Result:
     """Single-source shortest paths by delta-stepping, with buckets that all ranks agree on.
 
@@ -47,6 +50,7 @@ def sssp(
     execution : with rounds (bulk), without (async), or the faster of the two (auto): see ``--execution``
     trace : a file for the timelines of this call, as ``--trace`` writes it
     delta : width of a bucket (default: chosen from weights and degrees)
+    start : go on from this answer on the graph before nodes and edges were added: what --output wrote as HDF5
     """
 
 def widest(
@@ -114,6 +118,7 @@ def cc(
     verify: bool = False,
     execution: str = "auto",
     trace: str | PathLike[str] | None = None,
+    start: Any | None = None,
 ) -> Result:
     """Connected components: the smallest node of each node's component, ignoring edge direction.
 
@@ -121,6 +126,7 @@ def cc(
     verify : check the answer by invariants, and raise VerificationError if it is wrong
     execution : with rounds (bulk), without (async), or the faster of the two (auto): see ``--execution``
     trace : a file for the timelines of this call, as ``--trace`` writes it
+    start : go on from this answer on the graph before nodes and edges were added: what --output wrote as HDF5
     """
 
 def scc(
@@ -220,6 +226,7 @@ def pagerank(
     personalize: Any = None,
     checkpoint: str | None = None,
     every: float | None = None,
+    start: Any | None = None,
 ) -> Result:
     """PageRank: how likely a random walk is to be at each node, if each step follows an edge or, sometimes, starts
     anew.
@@ -237,6 +244,7 @@ def pagerank(
     personalize : start walks only at these nodes, by name or number; or a file with one NODE [WEIGHT] per line
     checkpoint : save the progress in this file; if it exists, go on from it; it is removed after the run
     every : time between two checkpoints, such as 30s, 5min or 2h (default: 10min)
+    start : go on from this answer on the graph before nodes and edges were added: what --output wrote as HDF5
     """
 
 def betweenness(

@@ -18,7 +18,7 @@ from cusp.input.edge_slice import EdgeSlice
 from cusp.input.graph_file import GraphHeader, read_header
 from cusp.names.graph_names import read_names
 from cusp.output.fingerprint import check_regular
-from cusp.output.manifest import Manifest, read_manifest
+from cusp.output.manifest import Manifest, SavedError, read_manifest
 from cusp.output.saved import load_partition
 from cusp.partition import Partition
 from cusp.partitioner import partition_graph, partition_slice
@@ -184,6 +184,7 @@ def _open_saved(comm: MPI.Intracomm, options: argparse.Namespace, weighted: bool
     with together(comm):
         manifest = read_manifest(folder)
         if manifest.ranks != comm.size:
+            _refuse_added(folder, manifest)
             check_regular(folder, manifest.graph)
             policy, again = _policy_again(comm, manifest, options)
             header = read_header(manifest.graph)
@@ -191,7 +192,7 @@ def _open_saved(comm: MPI.Intracomm, options: argparse.Namespace, weighted: bool
             if options.shares:
                 raise OptionError(f"--shares: the partition in {folder} is made already; --save one with other shares")
             known = is_built_in(manifest.policy)
-            policy = load_policy(manifest.policy if known else STAND_IN, **_parameters(manifest))
+            policy = load_policy(manifest.policy if known else STAND_IN, **manifest.policy_parameters())
             policy, header = replace(policy, name=manifest.policy), manifest.header()
         compiled = compile_policy(policy, device)
     check_same(comm, "partitions", manifest)
@@ -215,6 +216,15 @@ def _open_saved(comm: MPI.Intracomm, options: argparse.Namespace, weighted: bool
     return Input(header, compiled, load, names=names)
 
 
+def _refuse_added(folder: str, manifest: Manifest) -> None:
+    if manifest.added:
+        raise SavedError(
+            f"{folder}: was saved for {manifest.ranks} ranks, and has edges that its graph {manifest.graph} lacks, so "
+            "that it cannot be divided anew: run it on as many ranks, or add the edges to the graph file too, with "
+            "cusp add, and partition that"
+        )
+
+
 def _policy_again(
     comm: MPI.Intracomm, manifest: Manifest, options: argparse.Namespace
 ) -> tuple[Policy, argparse.Namespace]:
@@ -231,13 +241,8 @@ def _policy_again(
             f"ranks it would be made again: if you trust that policy, add --policy {manifest.policy}{more}, or take "
             f"another, or the graph file {manifest.graph}"
         )
-    policy = load_policy(manifest.policy, **_parameters(manifest) | {"grid": None})
+    policy = load_policy(manifest.policy, **manifest.policy_parameters() | {"grid": None})
     return policy, argparse.Namespace(**vars(options) | {"split": manifest.split, "order": manifest.order})
-
-
-def _parameters(manifest: Manifest) -> dict[str, Any]:
-    grid = manifest.parameters.get("grid")
-    return manifest.parameters | {"grid": grid and tuple(grid)}
 
 
 def _small_rmat(weighted: bool, comm: MPI.Intracomm, options: argparse.Namespace) -> tuple[str, EdgeSlice]:

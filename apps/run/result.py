@@ -35,6 +35,8 @@ class Result:
         ``gather=False``, of those of this rank.
     figures : dict of numbers
         What holds for the whole graph, such as the number of triangles.
+    names : Names or None
+        What nodes are called, if they have names.
     rounds : int
     seconds : float
         Of the slowest rank, without preparation and gathering.
@@ -66,7 +68,7 @@ class Result:
         self.figures, self.rounds, self.seconds = answer.figures, int(answer.rounds), seconds
         self._num_nodes = part.num_nodes
         self._gids = np.arange(part.num_nodes) if gather else self.local["node"]
-        self._comm, self._names, self._gathered, self._nodes = comm, names, gather, nodes
+        self._comm, self.names, self._gathered, self._nodes = comm, names, gather, nodes
         edges = gather_edges(part, answer.edges, comm if gather else MPI.COMM_SELF) if answer.edges else {}
         named = {} if names is None or not edges else {end: names.of(edges[end]) for end in ("source", "target")}
         self.edges: dict[str, Any] = edges | named
@@ -91,7 +93,7 @@ class Result:
         if not labels:
             raise OptionError(f"[{node!r}]: the result has figures only: {', '.join(self.figures)}")
         try:
-            gid = gid_of_node(node, self._names, self._num_nodes)
+            gid = gid_of_node(node, self.names, self._num_nodes)
         except OptionError as error:
             advice = f"; all values of the label {node} are result.{node}" if node in labels else ""
             raise OptionError(f"{error}{advice}") from None
@@ -100,7 +102,7 @@ class Result:
         if len(places) == 0:
             raise OptionError(f"[{node!r}]: another rank has this node (gather=False)")
         value = values[labels[0]][places[0]].item()
-        return value if self._names is None or labels[0] not in self._nodes else self._names.of([value])[0]
+        return value if self.names is None or labels[0] not in self._nodes else self.names.of([value])[0]
 
     __iter__ = None  # or Python would try the nodes 0, 1, 2 ...
     __contains__ = None
@@ -121,15 +123,15 @@ class Result:
         """
         labels = self.values if self._gathered else self.local
         columns = {"node": self._gids} | {name: labels[name] for name in labels if name != "node"}
-        return named_columns(columns, self._names, ("node", *self._nodes))
+        return named_columns(columns, self.names, ("node", *self._nodes))
 
     def path(self, target: Any) -> list:
         """Nodes from the source to ``target``, both included, by the ``parents`` of a search; empty without a path."""
-        parents, node = self.parents, gid_of_node(target, self._names, self._num_nodes)
+        parents, node = self.parents, gid_of_node(target, self.names, self._num_nodes)
         path = [node] if parents[node] >= 0 else []
         while path and parents[path[-1]] != path[-1]:
             path.append(int(parents[path[-1]]))
-        return path[::-1] if self._names is None else self._names.of(path[::-1])
+        return path[::-1] if self.names is None else self.names.of(path[::-1])
 
     def to_dict(self, label: str | None = None) -> dict[Hashable, Any]:
         """Node -> value of a label, as NetworkX returns them; the first label if none is named."""

@@ -34,6 +34,7 @@ COMMANDS = {
     "policies": Command("cusp.__main__:policies", PARTITIONS, "list all policies"),
     "new-policy": Command("cusp.__main__:new_policy", PARTITIONS, "a commented policy file and its test"),
     "convert": Command("cusp.commands.convert:main", GRAPHS, "any format to a graph file; or a summary of it"),
+    "add": Command("cusp.commands.add:main", GRAPHS, "more edges for a graph file or a saved partition"),
     "generate": Command("cusp.commands.generate:main", GRAPHS, "random graphs, road networks, grids, stars ..."),
     "bfs": Command("cusp.apps.bfs:APP", APPS, "hops from a source"),
     "sssp": Command("cusp.apps.sssp:APP", APPS, "distances from a source"),

@@ -96,3 +96,17 @@ def sort_names(names: Packed) -> tuple[np.ndarray, np.ndarray]:
     ordered = texts.take(order)
     differ = compute.not_equal(ordered[1:], ordered[:-1]).to_numpy(zero_copy_only=False)
     return order.to_numpy().astype(np.int64), np.concatenate([np.ones(min(len(names), 1), bool), differ])
+
+
+def unite(one: Packed, other: Packed) -> tuple[Packed, np.ndarray, np.ndarray]:
+    """The names that are in either, sorted, and the places there of those of each; each has a name once.
+
+    >>> united, _, places = unite(Packed.of(["Cosette", "Valjean"]), Packed.of(["Javert", "Cosette"]))
+    >>> united.strings(), places
+    (['Cosette', 'Javert', 'Valjean'], array([1, 0]))
+    """
+    both = Packed.of_parts([np.diff(names.offsets) for names in (one, other)], [one.text, other.text])
+    order, first = sort_names(both)
+    places = np.empty(len(both), np.int64)
+    places[order] = np.cumsum(first) - 1
+    return both.take(order[first]), places[: len(one)], places[len(one) :]

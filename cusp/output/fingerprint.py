@@ -36,8 +36,8 @@ def check_graph(folder: str | Path, manifest: Manifest) -> None:
     check_regular(folder, path)
     header = read_header(path)
     for what, before, now in (
-        ("nodes", manifest.num_nodes, header.num_nodes),
-        ("edges", manifest.num_edges, header.num_edges),
+        ("nodes", manifest.in_file("nodes"), header.num_nodes),
+        ("edges", manifest.in_file("edges"), header.num_edges),
     ):
         if before != now:
             raise _changed(folder, path, f"it had {before:,} {what} and now has {now:,}")

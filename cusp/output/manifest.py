@@ -19,11 +19,11 @@ from cusp.input.graph_file import GraphHeader
 from cusp.runtime.files import from_json, read_input
 from cusp.runtime.leftovers import replacing
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 MANIFEST = "manifest.json"
 MOST_BYTES = 1 << 26  # of a manifest: the names of a million parts
 PART = re.compile(r"part-(\d+)-of-(\d+)\.[0-9a-f]+\.h5")
-ADDED: dict[str, Any] = {"fingerprint": {}}  # entries that version 1 did not have, and what takes their place
+ADDED: dict[str, Any] = {"fingerprint": {}, "added": {}}  # entries of later versions, and what takes their place
 
 
 class SavedError(InputError):
@@ -52,6 +52,9 @@ class Manifest:
         Names of the files, by rank.
     fingerprint : dict
         Of the graph file, see :mod:`cusp.output.fingerprint`; empty in version 1.
+    added : dict
+        How many ``nodes`` and ``edges`` are not in the graph file, as ``cusp add`` has added them since; empty if none,
+        and before version 3.
     """
 
     format_version: int
@@ -69,12 +72,23 @@ class Manifest:
     checksums: dict[str, int]
     parts: list[str]
     fingerprint: dict[str, Any]
+    added: dict[str, int]
 
     def header(self) -> GraphHeader:
         """What the header of the graph file said."""
         weights = None if self.weight_dtype is None else np.dtype(self.weight_dtype)
         index = np.dtype(self.index_dtype)
         return GraphHeader(self.graph, self.num_nodes, self.num_edges, self.symmetric, index, weights, False)
+
+    def in_file(self, what: str) -> int:
+        """How many ``nodes`` or ``edges`` the graph file has."""
+        whole: int = getattr(self, f"num_{what}") - self.added.get(what, 0)
+        return whole
+
+    def policy_parameters(self) -> dict[str, Any]:
+        """What :func:`cusp.policies.load_policy` takes."""
+        grid = self.parameters.get("grid")
+        return self.parameters | {"grid": grid and tuple(grid)}
 
 
 def whole(value: Any, least: int = 0, most: int = 2**62) -> bool:
@@ -126,6 +140,7 @@ ENTRIES: dict[str, tuple[str, Callable[[Any], bool]]] = {  # what is expected, f
     "checksums": ("checksums of indptr, indices and data", lambda value: _numbers(value, "indptr indices data")),
     "parts": ("a list of names", lambda value: isinstance(value, list) and all(map(_text, value))),
     "fingerprint": ("whole numbers", lambda value: _numbers(value, "bytes modified sample")),
+    "added": ("numbers of nodes and edges", lambda value: _numbers(value, "nodes edges")),
 }  # fmt: skip
 
 

@@ -46,8 +46,16 @@ def save_partition(
     parameters: dict[str, Any],
     order: str,
     split: str,
+    added: dict[str, int] | None = None,
 ) -> None:
     """Write the parts of all ranks, then the manifest that makes them the folder's partition. Collective.
+
+    Parameters
+    ----------
+    graph : str
+        Its file.
+    added : dict, optional
+        How many ``nodes`` and ``edges`` the parts have that are not in the file.
 
     Raises
     ------
@@ -71,7 +79,9 @@ def save_partition(
             names = comm.allgather(name)
             with together(comm), explained(folder):
                 if comm.rank == 0:
-                    replace_manifest(path.parent, _describe(part, graph, policy, parameters, order, split, names))
+                    replace_manifest(
+                        path.parent, _describe(part, graph, policy, parameters, order, split, names, added or {})
+                    )
                     sweep(path.parent)
         except BaseException:
             with contextlib.suppress(OSError):
@@ -118,14 +128,15 @@ def load_partition(
 
 
 def _describe(
-    part: Partition, graph: str, policy: str, parameters: dict[str, Any], order: str, split: str, names: list[str]
-) -> Manifest:
+    part: Partition, graph: str, policy: str, parameters: dict[str, Any], order: str, split: str, names: list[str],
+    added: dict[str, int],
+) -> Manifest:  # fmt: skip
     header = read_header(graph)
     weight_dtype = None if part.weights is None else part.weights.dtype.str
     return Manifest(
         FORMAT_VERSION, part.num_ranks, policy, parameters, order, split, os.path.abspath(graph), part.num_nodes,
         part.num_edges, bool(part.symmetric), header.index_dtype.str, weight_dtype, stored_checksums(graph), names,
-        fingerprint(graph),
+        fingerprint(graph), added,
     )  # fmt: skip
 
 

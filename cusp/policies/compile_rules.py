@@ -7,6 +7,7 @@ import importlib
 import operator
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -107,6 +108,8 @@ class CompiledPolicy:
     policy : Policy
     device : {'cpu', 'gpu'}
         Where the rules should run.
+    adding : bool
+        Edges are added to a partition, whose nodes have masters: these are looked up, as no rule says who they are.
 
     Attributes
     ----------
@@ -123,11 +126,11 @@ class CompiledPolicy:
         A rule is not a function of the right number of arguments.
     """
 
-    def __init__(self, policy: Policy, device: str = "cpu") -> None:
+    def __init__(self, policy: Policy, device: str = "cpu", adding: bool = False) -> None:
         if policy.master is master_rules.mapped and not policy.node_map:
             raise PolicyError(f"--policy {policy.name}: the rule map needs --node-map FILE, a rank for each node")
         self.policy = policy
-        self.uses = uses_of(policy)
+        self.uses = replace(uses_of(policy), computed=False, neighbors=True) if adding else uses_of(policy)
         self.device, self.where = "cpu", "host"
         if debugging.on():
             self._loops: Loops | ModuleType = self._interpreted()
@@ -233,7 +236,9 @@ def _whole(rank):  # type: ignore[no-untyped-def]
     raise numba.core.errors.TypingError(f"a rule returns {rank}, which is not a whole number")
 
 
-def compile_policy(policy: "Policy | CompiledPolicy | str", device: str = "cpu") -> CompiledPolicy:
+def compile_policy(
+    policy: "Policy | CompiledPolicy | str", device: str = "cpu", adding: bool = False
+) -> CompiledPolicy:
     """Compile a policy, given by itself or by its name; one that is compiled already is returned as it is.
 
     Raises
@@ -243,7 +248,7 @@ def compile_policy(policy: "Policy | CompiledPolicy | str", device: str = "cpu")
     """
     if isinstance(policy, CompiledPolicy):
         return policy
-    return CompiledPolicy(load_policy(policy) if isinstance(policy, str) else policy, device)
+    return CompiledPolicy(load_policy(policy) if isinstance(policy, str) else policy, device, adding)
 
 
 def rule_at(module: str, path: str, name: str) -> Callable:

@@ -54,13 +54,15 @@ class Prop:
         1 if some parts get more than others, else 0.
     num_places : int
         Number of nodes that this rank's slice touches, see :meth:`place`.
+    degrees_before : (nodes of the slice,) int64
+        Out-edges that a node has besides those of the slice, which are added to a partition; else empty.
     degrees : (num_places,) int64
         :meth:`total_degree` of the node at each place, if a rule asks for that or for :meth:`all_neighbors`.
     """
 
     __slots__ = (
         *NUMBERS, "shift", "bounds", "guess", "indptr", "targets", "neighbor_index", "neighbor_degrees", "in_degrees",
-        "node_map", "share_starts", "all_indptr", "all_targets", "degrees",
+        "node_map", "share_starts", "all_indptr", "all_targets", "degrees", "degrees_before",
     )  # fmt: skip
 
     def __init__(
@@ -69,7 +71,7 @@ class Prop:
         neighbor_degrees: np.ndarray | None = None, in_degrees: np.ndarray | None = None,
         node_map: np.ndarray | None = None, shares: tuple[int, ...] = (),
         all_indptr: np.ndarray | None = None, all_targets: np.ndarray | None = None, degrees: np.ndarray | None = None,
-        slack: int = 100,
+        slack: int = 100, degrees_before: np.ndarray | None = None,
     ) -> None:  # fmt: skip
         self.num_nodes, self.num_edges = edges.num_nodes, edges.num_edges
         self.num_parts, self.rank, self.threshold, self.slack = num_parts, rank, threshold, slack
@@ -84,6 +86,7 @@ class Prop:
         self.all_indptr = np.zeros(1, np.int64) if all_indptr is None else all_indptr
         self.all_targets = np.empty(0, edges.targets.dtype) if all_targets is None else all_targets
         self.degrees = np.empty(0, np.int64) if degrees is None else degrees
+        self.degrees_before = np.empty(0, np.int64) if degrees_before is None else degrees_before
         # for share() and pick(): where each rank's share begins, and the last one ends; empty if all are 1
         self.share_starts = np.array([*accumulate(shares, initial=0)] if shares else [], np.int64)
         self.all_shares, self.has_shares = sum(shares) or num_parts, int(bool(shares))
@@ -143,7 +146,8 @@ class Prop:
         row = node - self.first_node
         if row < 0 or row >= self.indptr.size - 1:
             return -1
-        return self.indptr[row + 1] - self.indptr[row]
+        before = self.degrees_before[row] if self.degrees_before.size else 0
+        return self.indptr[row + 1] - self.indptr[row] + before
 
     def out_neighbors(self, node):  # type: ignore[no-untyped-def]
         """Targets of the out-edges of a node of this rank's slice, a view; empty for any other."""
@@ -185,7 +189,10 @@ class Prop:
         place = self.place(node)
         rows = self.indptr.size - 1
         if place < rows:
-            return -1 if place < 0 else self.indptr[place + 1] - self.indptr[place]
+            if place < 0:
+                return -1
+            before = self.degrees_before[place] if self.degrees_before.size else 0
+            return self.indptr[place + 1] - self.indptr[place] + before
         if place - rows >= self.neighbor_degrees.size:  # the question was overlooked, see cusp.policies.inspect_rules
             raise ValueError("prop.neighbor_degree may be called by a rule and by functions that it calls only")
         return self.neighbor_degrees[place - rows]

@@ -28,7 +28,7 @@ APPS = (
 NEEDED = {"forest": ["--roots=1"], "maze": ["--width=6", "--height=6", "--blocked=0"]}
 COMMANDS = {  # module and words that come first
     "cusp": ("cusp", []), "compare": ("cusp", ["compare"]), "new-policy": ("cusp", ["new-policy", "mine"]),
-    "plan": ("cusp.commands.plan", []),
+    "plan": ("cusp.commands.plan", []), "add": ("cusp.commands.add", ["g.h5", "g.h5", "--output=grown.h5"]),
     "generate": ("cusp.commands.generate", ["rmat", "--scale=4", "--output=out.h5"]),
     "generate-road": ("cusp.commands.generate", ["road", "--width=4", "--height=4", "--output=out.h5"]),
     "graph500": ("cusp.apps.graph500", ["--scale=5", "--keys=2"]),

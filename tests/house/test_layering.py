@@ -32,7 +32,7 @@ ABOVE = {"cusp": {"gluon", "apps", "scripts"}, "gluon": {"apps", "scripts"}, "ap
 ROOMS = (
     "errors", "runtime", "language", "kernels", "input", "card", "names", "lid_map", "partition", "policies",
     "neighbors", "prepare_rules", "assign_masters", "assign_edges", "allocate", "construct", "output", "edge_lists",
-    "formats", "convert", "partitioner", "estimates", "launch", "program", "__main__", "commands",
+    "formats", "convert", "growth", "partitioner", "estimates", "launch", "program", "__main__", "commands",
 )  # fmt: skip
 ENTRANCE = "cusp/__init__.py"  # which looks up the library by name
 
