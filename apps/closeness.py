@@ -26,7 +26,7 @@ from cusp.apps.operators.ways import way_of
 from cusp.apps.run.cli import add_checkpoint_options
 from cusp.apps.run.sources import add_source_options, choose_sources, tell_duration
 from cusp.apps.shared.lengths import Lengths, measure
-from cusp.apps.shared.whole_graph import copy_of, sum_of_copies
+from cusp.apps.shared.whole_graph import copy_for, sum_of_copies
 from cusp.apps.sssp import sssp
 from cusp.apps.verify.closeness import verify_closeness
 from cusp.kernels.arrays import mapped
@@ -35,7 +35,6 @@ from cusp.runtime import progress
 from cusp.runtime.devices import backend, move, to_host, xp_of
 from gluon.interfaces import Device
 
-SMALL = 1 << 23  # edges of a graph of which each rank may have a copy
 BATCHES = 4  # that each rank searches in its copy before the sums of all are added up
 
 Found = tuple[np.ndarray, int]  # the distance to the farthest node from each source, and rounds
@@ -209,9 +208,8 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Wanted:
     if options.weighted:
         wanted = Wanted(part, sources, scale, measure(part, sync), None)
     else:
-        counted, ranks = part.without_weights(), sync.comm.size
-        alone = 1 < ranks <= len(sources) // WIDTH and part.num_edges <= SMALL and way_of(("copies",), part, sync)
-        wanted = Wanted(counted, sources, scale, None, copy_of(counted, sync.comm) if alone else None)
+        counted = part.without_weights()
+        wanted = Wanted(counted, sources, scale, None, copy_for(counted, sync, len(sources) // WIDTH))
     together = 1 if options.weighted else WIDTH
     tell_duration(part, sync, options, sources, lambda some: closeness(sync, replace(wanted, sources=some)), together)
     return wanted

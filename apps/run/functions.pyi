@@ -389,3 +389,25 @@ def mis(
     trace : a file for the timelines of this call, as ``--trace`` writes it
     seed : seed of everything random (default: 1)
     """
+
+def table(
+    part: PartitionedGraph,
+    *,
+    gather: bool = True,
+    verify: bool = False,
+    execution: str = "auto",
+    trace: str | PathLike[str] | None = None,
+    origins: Sequence[Any],
+    destinations: Sequence[Any] | None = None,
+    hops: bool = False,
+) -> Result:
+    """Tables of distances from each of some nodes to each of others: travel times, costs, hops.
+
+    gather : collect the labels of all nodes on every rank; otherwise each rank keeps only its own
+    verify : check the answer by invariants, and raise VerificationError if it is wrong
+    execution : with rounds (bulk), without (async), or the faster of the two (auto): see ``--execution``
+    trace : a file for the timelines of this call, as ``--trace`` writes it
+    origins : where paths begin: nodes by name or number, or a file with one a line
+    destinations : likewise where they end (default: all origins)
+    hops : count edges, ignoring their weights
+    """

@@ -67,7 +67,7 @@ def test_many_batches(comm, shared_tmp, symmetric, csc, monkeypatch):
     path = graphs.write(shared_tmp / "g.h5", graph, symmetric=symmetric)
     part = parts.partition_graph(path, parts.policy_of("cvc"), comm, csc=csc)
     alone = check(part, graph, verify=False, sources="all")
-    monkeypatch.setattr("cusp.apps.closeness.SMALL", 0)
+    monkeypatch.setattr("cusp.apps.shared.whole_graph.SMALL", 0)
     for name, values in check(part, graph, verify=False, sources="all").items():
         np.testing.assert_allclose(values, alone[name], rtol=1e-12, err_msg=name)
 

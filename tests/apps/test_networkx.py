@@ -23,6 +23,7 @@ THEIRS = (  # files of NetworkX's tests, below its algorithms
     "centrality/tests/test_eigenvector_centrality.py", "centrality/tests/test_katz_centrality.py",
     "link_analysis/tests/test_hits.py",
     "shortest_paths/tests/test_unweighted.py", "shortest_paths/tests/test_weighted.py",
+    "shortest_paths/tests/test_dense_numpy.py",
     "community/tests/test_louvain.py", "community/tests/test_label_propagation.py",
 )  # fmt: skip
 
@@ -49,10 +50,15 @@ def function_of(name: str):
 
 
 def plain(found):
-    """Sets of sets and numbers instead of iterators; the order of components is free."""
-    if isinstance(found, dict):
+    """Sets of sets, pairs and numbers instead of iterators and matrices; the order of components is free."""
+    if isinstance(found, dict) or not hasattr(found, "__iter__"):
         return found
-    return {frozenset(nodes) for nodes in found} if hasattr(found, "__iter__") else found
+    rows = list(found)
+    if rows and isinstance(rows[0], tuple):
+        return {(node, other): value for node, row in rows for other, value in row.items()}
+    if isinstance(found, np.ndarray):
+        return dict(np.ndenumerate(found))
+    return set(map(frozenset, rows))
 
 
 KINDS = (nx.Graph, nx.DiGraph, nx.MultiGraph, nx.MultiDiGraph)
@@ -62,6 +68,9 @@ CALLS = [
     ("single_source_dijkstra_path_length", {"source": "node 4", "weight": "length"}, KINDS),
     ("single_source_dijkstra_path_length", {"source": "node 4", "weight": "length", "cutoff": 7}, KINDS[:2]),
     ("shortest_path_length", {"source": "node 4", "weight": "length"}, KINDS),
+    ("all_pairs_shortest_path_length", {}, KINDS[1:2]), ("floyd_warshall_numpy", {}, KINDS[3:]),
+    ("all_pairs_dijkstra_path_length", {"weight": "length", "cutoff": 9}, KINDS[:2]),
+    ("floyd_warshall_numpy", {"weight": "length"}, KINDS[1:2]),
     *((name, {}, KINDS[::2]) for name in ("connected_components", "number_connected_components", "is_connected")),
     ("node_connected_component", {"n": "node 7"}, KINDS[::2]),
     *((f"{number}{how}_connected_components", {}, KINDS[1::2])
@@ -162,7 +171,7 @@ OTHER = {  # every parameter of our functions -> a value that is not its default
     "max_iter": 400, "tol": 1e-12, "nstart": {"node 1": 1}, "dangling": {"node 1": 1}, "k": 3, "normalized": False,
     "beta": 2.0, "endpoints": True, "resolution": 2, "threshold": 0.5, "max_level": 1, "seed": 5, "u": "node 3",
     "v": "node 3", "distance": "length", "wf_improved": False, "nbunch": ["node 3"], "sources": ["node 3"], "sp": {},
-    "e": {"node 3": 1}, "usebounds": True,
+    "e": {"node 3": 1}, "usebounds": True, "nodelist": sorted(f"node {number}" for number in range(30)),
 }  # fmt: skip
 NEEDED = {"source": "node 4", "n": "node 7"}  # without a default, or whose default is refused
 LESS = {"katz_centrality": {"alpha": 0.02}}  # for which it converges here with every other parameter

@@ -77,6 +77,7 @@ RUNS = [
     Run("betweenness", "--sources 5", ("betweenness",)),
     Run("closeness", "--sources 100"),
     Run("mis"),
+    Run("table", "--from 3 77 200 --to 5 9"),
     Run("semiring", "--algorithm pagerank", ("pagerank",), ("pagerank",)),  # threads of a GPU add floats as they come
 ]
 
