@@ -19,6 +19,7 @@ Graph = PartitionedNxGraph
 SEEDS = 1 << 53
 BELOW_1 = 1 - 1e-9  # the largest tolerance
 PRODUCTS = 20  # of the matrix and a vector, in one iteration of ARPACK for one singular vector
+PATHS = 8  # at first; twice as many whenever more are asked for
 LEAST_CHANGE = 1e-14  # rounding changes ranks by nearly as much
 
 
@@ -91,6 +92,26 @@ def _distances(G: Graph, weight: Any, origins: Any, destinations: Any) -> np.nda
     graph = G.weighted_by(weight)
     found = library.table(graph, origins=origins, destinations=destinations).table
     return found["hops" if graph.part.weights is None else "distance"]
+
+
+def shortest_simple_paths(G: Graph, source: Any, target: Any, weight: Any = None) -> Iterator[list]:
+    node_of(G, source, "source node {} not in graph")
+    node_of(G, target, "target node {} not in graph")
+
+    def first(k: int) -> list[list]:
+        found = library.paths(G.weighted_by(weight), source=G.numbers[source], target=G.numbers[target], k=k)
+        ends = np.flatnonzero(np.diff(found.number, append=-1)) + 1
+        return [[G.names[node] for node in nodes.tolist()] for nodes in np.split(found.node, ends)[:-1]]
+
+    def go_on(found: list[list], k: int) -> Iterator[list]:
+        yield from found
+        while len(found) == k:
+            found, k = first(2 * k), 2 * k
+            yield from found[k // 2 :]
+
+    if not (found := first(PATHS)):
+        raise networkx.NetworkXNoPath(f"No path between {source} and {target}.")
+    return go_on(found, PATHS)
 
 
 def shortest_path_length(

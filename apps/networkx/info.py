@@ -9,6 +9,7 @@ FUNCTIONS = {  # a function of NetworkX -> what it leaves to NetworkX, or what d
     "all_pairs_shortest_path_length": "",
     "all_pairs_dijkstra_path_length": "Not functions as weights, nor weights below 0.",
     "floyd_warshall_numpy": "No weights below 0.",
+    "shortest_simple_paths": "No weights below 0. Paths of the same length come in another order.",
     "connected_components": "",
     "number_connected_components": "",
     "is_connected": "",

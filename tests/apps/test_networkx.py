@@ -23,7 +23,7 @@ THEIRS = (  # files of NetworkX's tests, below its algorithms
     "centrality/tests/test_eigenvector_centrality.py", "centrality/tests/test_katz_centrality.py",
     "link_analysis/tests/test_hits.py",
     "shortest_paths/tests/test_unweighted.py", "shortest_paths/tests/test_weighted.py",
-    "shortest_paths/tests/test_dense_numpy.py",
+    "shortest_paths/tests/test_dense_numpy.py", "tests/test_simple_paths.py",
     "community/tests/test_louvain.py", "community/tests/test_label_propagation.py",
 )  # fmt: skip
 
@@ -128,6 +128,23 @@ def test_eccentricity(comm):
 
 
 @pytest.mark.mpi
+def test_paths_by_length(comm):
+    """As many as are asked for, of the same lengths and all different; to the last one."""
+    graph = nx.gnm_random_graph(9, 14, seed=4)
+    nx.set_edge_attributes(graph, {edge: place % 5 + 1 for place, edge in enumerate(graph.edges)}, "length")
+    for weight in (None, "length"):
+        ours, theirs = (
+            list(nx.shortest_simple_paths(graph, 0, 8, weight, backend=each)) for each in ("cusp", "networkx")
+        )
+        assert sorted(ours) == sorted(theirs)
+        weigh = len if weight is None else lambda path: nx.path_weight(graph, path, "length")
+        assert [*map(weigh, ours)] == [*map(weigh, theirs)] and len(ours) > 16
+    graph.add_node("alone")
+    with pytest.raises(nx.NetworkXNoPath):
+        nx.shortest_simple_paths(graph, 0, "alone", backend="cusp")
+
+
+@pytest.mark.mpi
 def test_core_numbers(comm):
     graph = named(nx.Graph, 5, loops=False)
     assert nx.core_number(graph, backend="cusp") == nx.core_number(graph, backend="networkx")
@@ -178,7 +195,7 @@ LESS = {"katz_centrality": {"alpha": 0.02}}  # for which it converges here with 
 DRAWN = {"louvain_communities", "leiden_communities", "asyn_lpa_communities"}  # see test_seeds
 PARAMETERS = [
     (name, each)
-    for name in sorted(FUNCTIONS)
+    for name in sorted({*FUNCTIONS} - {"shortest_simple_paths"})  # of which there are too many: test_paths_by_length
     for each in inspect.signature(getattr(functions, name)).parameters
     if each != "G"
 ]
