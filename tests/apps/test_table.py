@@ -15,6 +15,7 @@ from cusp.apps.harness import main
 from cusp.apps.table import APP, prepare, table
 from cusp.apps.verify.check import VerificationError
 from cusp.errors import InputError, OptionError
+from cusp.output.whole_file import OutputError
 
 
 def check(part, graph: graphs.Graph, origins: list[int], destinations: list[int] | None, hops: bool) -> None:
@@ -86,6 +87,8 @@ def test_files(comm, shared_tmp):
     assert main(APP, comm, [*run, "--hops", "--output", str(shared_tmp / "t.h5")]) == 0
     with h5py.File(shared_tmp / "t.h5") as file:
         assert file["hops"][...].tolist() == [2, -1, 1, 1, -1, 0] and file["origin"].shape == (6,)
+    with pytest.raises(OutputError, match="--output .*shops.txt"):
+        main(APP, comm, [*run, "--output", str(shops)])
     graph = partition_graph(str(routes), comm=comm, device=parts.WANTED)
     found = library.table(graph, origins=str(shops), destinations=["Bern"], gather=False)
     assert found.distance.tolist() == [[2.5], [0.0]] and found.columns()["origin"] == ["Zürich", "Bern"]
