@@ -27,7 +27,7 @@ from cusp.apps.operators.ways import way_of
 from cusp.apps.run.cli import add_checkpoint_options
 from cusp.apps.run.sources import add_source_options, choose_sources, tell_duration
 from cusp.apps.shared.lengths import Lengths, measure
-from cusp.apps.shared.whole_graph import WholeGraph, copy_of, sum_of_copies, tasks_at_once, whole_graph
+from cusp.apps.shared.whole_graph import WholeGraph, copy_for, in_copies, sum_of_copies, tasks_at_once, whole_graph
 from cusp.apps.sssp import sssp
 from cusp.apps.verify.closeness import verify_closeness
 from cusp.kernels.arrays import mapped
@@ -35,8 +35,6 @@ from cusp.program.warm_up import FAR_NODE
 from cusp.runtime import progress
 from cusp.runtime.devices import backend, move, to_host, xp_of
 from gluon.interfaces import Device
-
-SMALL = 1 << 23  # edges of a graph of which each rank may have a copy
 
 Found = tuple[np.ndarray, int]  # the distance to the farthest node from each source, and rounds
 Adding = Callable[[list[int], HopSums], Found]  # adds to the sums what searches from some sources find
@@ -54,7 +52,7 @@ class Wanted:
     scale : float
         How many nodes with out-edges a source stands for.
     lengths : Lengths, or None
-        Those of edges, if weights count.
+        Those of edges, of the copy if there is one, if weights count.
     copy : WholeGraph, (Partition, Sync), or None
         The whole of a small graph, in which each rank searches from some of the sources by itself, on CPUs each thread.
     """
@@ -134,17 +132,17 @@ def _no_sums(size: int, device: str) -> HopSums:
 def _searches(sync: Sync, wanted: Wanted) -> Adding:
     """What adds up all that searches from some sources find. Collective."""
     part, lengths, copy = wanted.part, wanted.lengths, wanted.copy
+    if copy is None:
+        return _searches_together(part, sync, lengths)
     if isinstance(copy, WholeGraph):
         return partial(_add_alone, part, sync, np.arange(part.num_nodes), partial(_add_lengths, copy))
+    return partial(_add_alone, part, sync, to_host(copy[0].gids), _searches_together(*copy, lengths))
+
+
+def _searches_together(part: Partition, sync: Sync, lengths: Lengths | None) -> Adding:
+    """The same by all ranks; by hops many at once, but where each is long and one kernel does it. Collective."""
     if lengths is not None:
         return partial(_add_each, part, sync, lambda source: sssp(part, sync, source, lengths))
-    if copy is None:
-        return _searches_by_hops(part, sync)
-    return partial(_add_alone, part, sync, to_host(copy[0].gids), _searches_by_hops(*copy))
-
-
-def _searches_by_hops(part: Partition, sync: Sync) -> Adding:
-    """The same, by hops: many at once, except where each is long, and one kernel goes through it. Collective."""
     if way_of(("whole", "passes", "rounds"), part, sync, gpus_only=("whole",)) != "whole":
         return partial(_add_batches, Batch(part, sync))
     prepared = prepare_bfs(part, sync)
@@ -216,6 +214,8 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Wanted:
     counted = part if options.weighted else part.without_weights()
     lengths = measure(part, sync) if options.weighted else None
     copy = _copy(counted, sync, len(sources), lengths)
+    if lengths is not None and isinstance(copy, tuple) and not isinstance(copy, WholeGraph):
+        lengths = measure(*copy)
     wanted = Wanted(counted, sources, scale, lengths, copy)
     together = WIDTH if copy or lengths is None else 1
     tell_duration(part, sync, options, sources, lambda some: closeness(sync, replace(wanted, sources=some)), together)
@@ -224,11 +224,9 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Wanted:
 
 def _copy(part: Partition, sync: Sync, sources: int, lengths: Lengths | None) -> Any:
     """Where each rank searches by itself, if it does: in long graphs CPUs do, along each path. Collective."""
-    if part.num_edges > SMALL or not way_of(("copies",), part, sync):
-        return None
-    if part.device == "cpu" and is_sparse(part):
-        return None if lengths and lengths.may_overflow else whole_graph(part, sync.comm, lengths)
-    return copy_of(part, sync.comm) if lengths is None and 1 < sync.comm.size <= sources // WIDTH else None
+    if part.device == "cpu" and is_sparse(part) and in_copies(part, sync) and not (lengths and lengths.may_overflow):
+        return whole_graph(part, sync.comm, lengths)
+    return copy_for(part, sync, sources // WIDTH if lengths is None else sources)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

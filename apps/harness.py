@@ -11,7 +11,7 @@ from cusp.apps.run.checkpoint import open_checkpoint
 from cusp.apps.run.cli import parser_of, with_gids
 from cusp.apps.run.former import open_former
 from cusp.apps.run.inputs import open_input
-from cusp.apps.run.output import append_rows, commit, trial_line, write_edges, write_labels
+from cusp.apps.run.output import append_rows, commit, trial_line, write_answer_table, write_edges, write_labels
 from cusp.apps.run.sources import draw_sources
 from cusp.errors import check_same, shortened, together
 from cusp.estimates.quality import Quality, measure_quality
@@ -116,9 +116,12 @@ def run_trials(app: App, comm: MPI.Intracomm, options: argparse.Namespace, parse
             for line in app.show(job.part, *show):
                 report.say(comm.rank, line)
     if options.output:
-        if answer.labels or not answer.edges:
+        if answer.table:
+            write_answer_table(options.output, answer, job.part.num_nodes, comm, job.names, app.nodes)
+        elif answer.labels or not answer.edges:
             write_labels(options.output, job.part, answer.on_host().labels, comm, job.names, app.nodes)
-            report.say(comm.rank, f"wrote {', '.join(answer.labels)} to {options.output}")
+        if answer.table or answer.labels or not answer.edges:
+            report.say(comm.rank, f"wrote {', '.join(answer.table or answer.labels)} to {options.output}")
         if answer.edges:
             path = "-edges".join(os.path.splitext(options.output)) if answer.labels else options.output
             write_edges(path, job.part, answer.on_host().edges, comm, job.names)

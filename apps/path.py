@@ -69,12 +69,17 @@ def show(
     lines = []
     unit = "distance" if "distance" in answer.labels else "hops"
     for target, (path, distance) in zip(options.targets, paths_to(part, sync, answer, options.targets)):
-        nodes = [name_of(node) for node in path.tolist()]
-        if len(nodes) > SHOWN:
-            nodes[SHOWN // 2 : -SHOWN // 2] = [f"({len(nodes) - SHOWN:,} more)"]
-        way = f"{unit} {distance}: {' -> '.join(nodes)}"
-        lines.append(way if nodes else f"there is no path from {name_of(source)} to {name_of(target)}")
+        nothing = f"there is no path from {name_of(source)} to {name_of(target)}"
+        lines.append(shown(path, unit, distance, name_of) if path.size else nothing)
     return lines
+
+
+def shown(path: np.ndarray, unit: str, distance: Any, name_of: Callable[[int], str]) -> str:
+    """A path in a line."""
+    nodes = [name_of(node) for node in path.tolist()]
+    if len(nodes) > SHOWN:
+        nodes[SHOWN // 2 : -SHOWN // 2] = [f"({len(nodes) - SHOWN:,} more)"]
+    return f"{unit} {distance}: {' -> '.join(nodes)}"
 
 
 def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> tuple[Lengths | None, Any]:

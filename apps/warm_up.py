@@ -37,7 +37,11 @@ from cusp.runtime.devices import choose_device
 from cusp.runtime.mpi import MPI
 
 ALGORITHMS = [name for name, command in COMMANDS.items() if command.group == APPS and name != "maze"]  # as bfs
-REQUIRED = {"forest": ["--roots", "0"]}  # options
+REQUIRED = {
+    "forest": ["--roots", "0"],
+    "table": ["--from", "0"],
+    "paths": ["--source", "0", "--target", "1"],
+}  # options
 WEIGHTS = "none,uint8,int64,float32,float64"  # generate writes uint8 and float32, convert int64 and float64
 NODES = 1 << 20  # so many that code for many threads is called
 FEW, MANY = 2.4, 16.0  # edges per node: of a road map, of a social network

@@ -45,7 +45,7 @@ __version__ = "0.1.0"
 
 _PLACES = {  # module -> what of it is found here
     "cusp.apps.library": "partition_graph bfs sssp widest forest path cc scc kcore triangles communities pagerank "
-    "betweenness closeness eigenvector katz hits mis coloring msf similarity",
+    "betweenness closeness eigenvector katz hits mis coloring msf similarity table paths",
     "cusp.apps.run.function": "function_of",
     "cusp.apps.run.partitioned_graph": "PartitionedGraph",
     "cusp.apps.run.result": "Result",

@@ -11,6 +11,7 @@ from networkx.utils import create_py_random_state
 
 from cusp.apps import library
 from cusp.apps.networkx.graph import PartitionedNxGraph, node_of
+from cusp.apps.operators.batches.search import WIDTH
 from cusp.apps.shared.neighbour_sums import ConvergenceError
 from cusp.errors import InputError
 
@@ -19,6 +20,7 @@ SEEDS = 1 << 53
 BELOW_1 = 1 - 1e-9  # the largest tolerance
 PRODUCTS = 20  # of the matrix and a vector, in one iteration of ARPACK for one singular vector
 STRATEGIES: dict[str, Any] = {"largest_first": "largest-first", "random_sequential": "random"}
+PATHS = 8  # at first; twice as many whenever more are asked for
 LEAST_CHANGE = 1e-14  # rounding changes ranks by nearly as much
 
 
@@ -53,6 +55,64 @@ def single_source_dijkstra_path_length(G: Graph, source: Any, cutoff: Any = None
     distance = library.sssp(G.weighted_by(weight), source=G.numbers[source]).distance
     reached = distance >= 0 if distance.dtype.kind == "i" else distance < np.inf
     return _nearest_first(G, distance, reached, cutoff)
+
+
+def all_pairs_shortest_path_length(G: Graph, cutoff: Any = None) -> Iterator[tuple]:
+    return _all_pairs(G, None, cutoff)
+
+
+def all_pairs_dijkstra_path_length(G: Graph, cutoff: Any = None, weight: Any = "weight") -> Iterator[tuple]:
+    return _all_pairs(G, weight, cutoff)
+
+
+def _all_pairs(G: Graph, weight: Any, cutoff: Any) -> Iterator[tuple]:
+    """Nodes with distances from them, found for as many at a time as a batch has."""
+    _distances(G, weight, [0], [0])  # refuses weights here, not in the loop of the caller
+    nodes = range(len(G))
+    batches = (nodes[first : first + WIDTH] for first in nodes[::WIDTH])
+    found = (
+        (G.names[origin], row) for some in batches for origin, row in zip(some, _distances(G, weight, some, nodes))
+    )
+    return ((name, _nearest_first(G, row, (row >= 0) & (row < np.inf), cutoff)) for name, row in found)
+
+
+def floyd_warshall_numpy(G: Graph, nodelist: Any = None, weight: Any = "weight") -> np.ndarray:
+    nodes = [*G.names] if nodelist is None else [*nodelist]
+    if len(nodes) != len(G) or {*nodes} != {*G.names}:
+        raise networkx.NetworkXError(
+            "nodelist must contain every node in G with no repeats."
+            "If you wanted a subgraph of G use G.subgraph(nodelist)"
+        )
+    numbers = [G.numbers[node] for node in nodes]
+    found = _distances(G, weight, numbers, numbers)
+    return np.where(found < 0, np.inf, found)
+
+
+def _distances(G: Graph, weight: Any, origins: Any, destinations: Any) -> np.ndarray:
+    """(origins, destinations) distances, or hops without weights: -1 or inf where there is no path."""
+    graph = G.weighted_by(weight)
+    found = library.table(graph, origins=origins, destinations=destinations).table
+    return found["hops" if graph.part.weights is None else "distance"]
+
+
+def shortest_simple_paths(G: Graph, source: Any, target: Any, weight: Any = None) -> Iterator[list]:
+    node_of(G, source, "source node {} not in graph")
+    node_of(G, target, "target node {} not in graph")
+
+    def first(k: int) -> list[list]:
+        found = library.paths(G.weighted_by(weight), source=G.numbers[source], target=G.numbers[target], k=k)
+        ends = np.flatnonzero(np.diff(found.number, append=-1)) + 1
+        return [[G.names[node] for node in nodes.tolist()] for nodes in np.split(found.node, ends)[:-1]]
+
+    def go_on(found: list[list], k: int) -> Iterator[list]:
+        yield from found
+        while len(found) == k:
+            found, k = first(2 * k), 2 * k
+            yield from found[k // 2 :]
+
+    if not (found := first(PATHS)):
+        raise networkx.NetworkXNoPath(f"No path between {source} and {target}.")
+    return go_on(found, PATHS)
 
 
 def shortest_path_length(

@@ -31,6 +31,9 @@ class Answer:
     edges : dict of (edges,) arrays
         The same as labels of this rank's edges, in their order in the partition; or, with ``source`` and ``target``,
         global ids, among them, of other pairs of nodes.
+    table : dict of arrays
+        Columns of a table that has no row for each node, the same on every rank. They have one shape, or broadcast to
+        it: the origins of a matrix of distances are a column, (n, 1), its destinations a row, (1, m).
     """
 
     labels: dict[str, Any]
@@ -38,10 +41,15 @@ class Answer:
     rounds: Any = 0
     figures: dict[str, Any] = field(default_factory=dict)
     edges: dict[str, Any] = field(default_factory=dict)
+    table: dict[str, np.ndarray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        both = self.labels.keys() & self.figures.keys()
+        both = (self.labels.keys() | self.table.keys()) & self.figures.keys()
         assert not both, f"both a label and a figure are called {both}: a result has one attribute of each name"
+
+    def rows(self, part: slice = slice(None)) -> dict[str, np.ndarray]:
+        """The columns of some rows of the table."""
+        return {name: each.flat[part] for name, each in zip(self.table, np.broadcast_arrays(*self.table.values()))}
 
     @property
     def reached(self) -> Any:

@@ -2,6 +2,8 @@
 
 import argparse
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from cusp.apps.run.app import App
 from cusp.errors import OptionError, shortened
@@ -35,9 +37,24 @@ def with_gids(
         if action.type is cli.weighted_node:
             setattr(chosen, action.dest, weights_of(words, names, num_nodes, option))
             continue
-        gids = [gid_of(word, names, num_nodes, option) for word in words]
-        setattr(chosen, action.dest, gids[0] if isinstance(given, str) else gids)
+        if isinstance(given, str):
+            setattr(chosen, action.dest, gid_of(given, names, num_nodes, option))
+        else:
+            setattr(chosen, action.dest, gids_of(given, names, num_nodes, option))
     return chosen
+
+
+def gids_of(words: list[str], names: Names | None, num_nodes: int, option: str) -> list[int]:
+    """Global ids of the nodes that a user named in an option, or in a file with a node a line.
+
+    Raises
+    ------
+    OptionError
+        There is no such node, and no such file.
+    """
+    lines, _ = _listed(words, names, num_nodes, option)
+    with _or_file(words):
+        return [gid_of(line, names, num_nodes, where) for where, line in lines]
 
 
 def weights_of(words: list[str], names: Names | None, num_nodes: int, option: str) -> dict[int, float]:
@@ -50,27 +67,38 @@ def weights_of(words: list[str], names: Names | None, num_nodes: int, option: st
     OptionError
         There is no such node, and no such file; or a weight is no number from 0 on.
     """
-    lines = [(option, word.rsplit(":", 1), word) for word in words]
-    alone = len(words) == 1 and not _is_node(words[0], names, num_nodes)
-    if alone and os.path.isfile(words[0]):
-        lines, alone = _lines_of(words[0]), False
+    lines, between = _listed(words, names, num_nodes, option)
     weights: dict[int, float] = {}
-    for where, (node, *weight), whole in lines:
-        if _is_node(whole, names, num_nodes):
-            node, weight = whole, []
-        try:
+    for where, whole in lines:
+        node, *weight = [whole] if _is_node(whole, names, num_nodes) else whole.rsplit(between, 1)
+        with _or_file(words):
             gid = gid_of(node.rstrip(), names, num_nodes, where)
-        except OptionError as error:
-            raise OptionError(f"{error}{'; nor is there such a file' if alone else ''}") from None
         weights[gid] = weights.get(gid, 0.0) + _weight(where, weight)
     return weights
 
 
-def _lines_of(path: str) -> list[tuple[str, list[str], str]]:
-    """Where each line of a file is that says something, that in front of its last word, and the line."""
-    with open_text(path, OptionError) as file:
-        lines = [(f"{path}, line {number}", line.strip()) for number, line in enumerate(file, 1)]
-    return [(where, line.rsplit(None, 1), line) for where, line in lines if line and not line.startswith("#")]
+def _listed(
+    words: list[str], names: Names | None, num_nodes: int, option: str
+) -> tuple[list[tuple[str, str]], str | None]:
+    """Where each node stands, and its text, also of a file; and what is between a node and its weight."""
+    if len(words) != 1 or _is_node(words[0], names, num_nodes) or not os.path.isfile(words[0]):
+        return [(option, word) for word in words], ":"
+    with open_text(words[0], OptionError) as file:
+        lines = [(f"{words[0]}, line {number}", line.strip()) for number, line in enumerate(file, 1)]
+    found = [(where, line) for where, line in lines if line and not line.startswith("#")]
+    if not found:
+        raise OptionError(f"{option} {words[0]}: no node is in this file; write one on each line")
+    return found, None
+
+
+@contextmanager
+def _or_file(words: list[str]) -> Iterator[None]:
+    """Say that it is no file either, if a word alone is no node."""
+    try:
+        yield
+    except OptionError as error:
+        alone = len(words) == 1 and not os.path.isfile(words[0])
+        raise OptionError(f"{error}{'; nor is there such a file' if alone else ''}") from None
 
 
 def _is_node(word: str, names: Names | None, num_nodes: int) -> bool:

@@ -455,3 +455,49 @@ def similarity(
     pairs : only these pairs: the first node and the second, the third and the fourth ... (default: all
         neighbours)
     """
+
+def table(
+    part: PartitionedGraph,
+    *,
+    gather: bool = True,
+    verify: bool = False,
+    execution: str = "auto",
+    trace: str | PathLike[str] | None = None,
+    origins: Sequence[Any],
+    destinations: Sequence[Any] | None = None,
+    hops: bool = False,
+) -> Result:
+    """Tables of distances from each of some nodes to each of others: travel times, costs, hops.
+
+    gather : collect the labels of all nodes on every rank; otherwise each rank keeps only its own
+    verify : check the answer by invariants, and raise VerificationError if it is wrong
+    execution : with rounds (bulk), without (async), or the faster of the two (auto): see ``--execution``
+    trace : a file for the timelines of this call, as ``--trace`` writes it
+    origins : where paths begin: nodes by name or number, or a file with one a line
+    destinations : likewise where they end (default: all origins)
+    hops : count edges, ignoring their weights
+    """
+
+def paths(
+    part: PartitionedGraph,
+    *,
+    gather: bool = True,
+    verify: bool = False,
+    execution: str = "auto",
+    trace: str | PathLike[str] | None = None,
+    source: Any,
+    target: Any,
+    k: int = 10,
+    hops: bool = False,
+) -> Result:
+    """The k shortest paths between two nodes, of those that visit no node twice, by weights or hops.
+
+    gather : collect the labels of all nodes on every rank; otherwise each rank keeps only its own
+    verify : check the answer by invariants, and raise VerificationError if it is wrong
+    execution : with rounds (bulk), without (async), or the faster of the two (auto): see ``--execution``
+    trace : a file for the timelines of this call, as ``--trace`` writes it
+    source : where paths begin, by name or number
+    target : where they end, by name or number
+    k : how many paths (default: 10)
+    hops : count edges, ignoring their weights
+    """

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from cusp.apps.run.app import Answer
 from cusp.apps.run.result import gather_edges
 from cusp.errors import shortened, together
 from cusp.names.names import SortedNames
@@ -68,17 +69,36 @@ def write_edges(
     OutputError
         On every rank; nothing is left behind.
     """
-    columns = gather_edges(part, edges, comm)
-    size = columns["source"].size
+    write_answer_table(path, Answer({}, table=gather_edges(part, edges, comm)), part.num_nodes, comm, names,
+                       ("source", "target"))  # fmt: skip
+
+
+def write_answer_table(
+    path: str, answer: Answer, num_nodes: int, comm: MPI.Intracomm, names: SortedNames | None = None,
+    nodes: Sequence[str] = (),
+) -> None:  # fmt: skip
+    """Write the rows of a table that is the same on every rank, in the format that the suffix says. Collective.
+
+    Parameters
+    ----------
+    nodes
+        Columns whose values are nodes: by name where nodes have names, except in HDF5.
+
+    Raises
+    ------
+    OutputError
+        On every rank; nothing is left behind.
+    """
+    size = np.broadcast(*answer.table.values()).size
     first, last = (size * rank // comm.size for rank in (comm.rank, comm.rank + 1))
+    columns = answer.rows(slice(first, last))
     if suffix_of(path) not in HDF5:
-        own = {name: values[first:last] for name, values in columns.items()}
-        write_columns(path, own, names, ("source", "target"), comm)
+        write_columns(path, columns, names, nodes, comm)
         return
     shapes = {name: (size, values.dtype) for name, values in columns.items()}
-    with writing_datasets(path, comm, shapes, {"num_nodes": part.num_nodes}) as writer:
+    with writing_datasets(path, comm, shapes, {"num_nodes": num_nodes}) as writer:
         for name, values in columns.items():
-            writer.write(name, first, values[first:last])
+            writer.write(name, first, values)
 
 
 def trial_line(row: dict, figures: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cusp.apps.harness import App, rehearse, wait
-from cusp.apps.run.cli import weights_of
+from cusp.apps.run.cli import gids_of, weights_of
 from cusp.apps.run.result import gather_by_gid
 from cusp.convert.memory_input import header_of
 from cusp.estimates.quality import Quality, measure_quality
@@ -107,10 +107,12 @@ class PartitionedGraph:
         return gids.tolist() if self.names is None else self.names.of(gids)
 
     def gids(self, nodes: Any) -> Any:
-        """The same of each node in a list, array or series; None, or one node, is taken too.
+        """The same of each node in a list, array or series, or in a file; None, or one node, is taken too.
 
         Those of a set by number: ranks may go through a set of texts in different orders.
         """
+        if isinstance(nodes, (str, os.PathLike)) and not self._is_node(nodes) and os.path.isfile(nodes):
+            return gids_of([os.fspath(nodes)], self.names, self.part.num_nodes, "nodes")
         several = isinstance(nodes, Iterable) and not isinstance(nodes, (str, bytes))
         if nodes is None or not several or self._is_node(nodes):
             return None if nodes is None else self.gid(nodes)

@@ -33,6 +33,8 @@ class Result:
     edges : dict of arrays or lists
         ``source``, ``target`` and what was found for the edge between them, of all edges, if edges have values; with
         ``gather=False``, of those of this rank.
+    table : dict of arrays
+        What was found for pairs of nodes, or for paths, on every rank: see :class:`~cusp.apps.run.app.Answer`.
     figures : dict of numbers
         What holds for the whole graph, such as the number of triangles.
     names : Names or None
@@ -68,13 +70,16 @@ class Result:
         self.figures, self.rounds, self.seconds = answer.figures, int(answer.rounds), seconds
         self._num_nodes = part.num_nodes
         self._gids = np.arange(part.num_nodes) if gather else self.local["node"]
-        self._comm, self.names, self._gathered, self._nodes = comm, names, gather, nodes
+        self.table, self._rows = answer.table, answer.rows
+        self._comm, self.names, self._gathered, self._nodes = comm, names, gather or bool(self.table), nodes
         edges = gather_edges(part, answer.edges, comm if gather else MPI.COMM_SELF) if answer.edges else {}
         named = {} if names is None or not edges else {end: names.of(edges[end]) for end in ("source", "target")}
         self.edges: dict[str, Any] = edges | named
 
     def __getattr__(self, name: str) -> Any:
-        known = {**self.__dict__.get("figures", {}), **self.__dict__.get("values", {})}
+        known: dict[str, Any] = {}
+        for what in ("figures", "values", "table"):
+            known |= self.__dict__.get(what, {})
         if name in known:
             return known[name]
         if name in self.__dict__.get("local", {}):
@@ -91,7 +96,9 @@ class Result:
         """
         labels = [name for name in self.local if name != "node"]
         if not labels:
-            raise OptionError(f"[{node!r}]: the result has figures only: {', '.join(self.figures)}")
+            raise OptionError(
+                f"[{node!r}]: the result has {self._others()}: {', '.join({**self.table, **self.figures})}"
+            )
         try:
             gid = gid_of_node(node, self.names, self._num_nodes)
         except OptionError as error:
@@ -107,20 +114,27 @@ class Result:
     __iter__ = None  # or Python would try the nodes 0, 1, 2 ...
     __contains__ = None
 
+    def _others(self) -> str:
+        return "a table, see to_pandas()" if self.table else "figures only"
+
     def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *self.figures, *self.values]
+        return [*super().__dir__(), *self.figures, *self.values, *self.table]
 
     def __repr__(self) -> str:
         labels = [name for name in self.local if name != "node"]
         figures = [f"{name} {value}" for name, value in self.figures.items()]
-        return f"Result({', '.join([*labels, *figures])}; {self.rounds} rounds, {self.seconds * 1e3:.3g} ms)"
+        return (
+            f"Result({', '.join([*labels, *self.table, *figures])}; {self.rounds} rounds, {self.seconds * 1e3:.3g} ms)"
+        )
 
     def columns(self) -> dict[str, Any]:
-        """``node`` and every label, of all nodes or, with ``gather=False``, of this rank's.
+        """``node`` and every label, of all nodes or, with ``gather=False``, of this rank's; or the rows of the table.
 
         Where nodes have names, lists of names take the place of their numbers, also in labels such as ``parents`` and
         ``component``, which is the name of its smallest node; None where there is no node.
         """
+        if self.table:
+            return named_columns(self._rows(), self.names, self._nodes)
         labels = self.values if self._gathered else self.local
         columns = {"node": self._gids} | {name: labels[name] for name in labels if name != "node"}
         return named_columns(columns, self.names, ("node", *self._nodes))
@@ -136,10 +150,10 @@ class Result:
     def to_dict(self, label: str | None = None) -> dict[Hashable, Any]:
         """Node -> value of a label, as NetworkX returns them; the first label if none is named."""
         columns = self.columns()
-        labels = [*columns][1:]
+        labels = [] if self.table else [*columns][1:]
         if not labels or label not in (None, *labels):
             raise AttributeError(
-                f"no label {label or ''} in the result, which has {', '.join(labels) or 'figures only'}"
+                f"no label {label or ''} in the result, which has {', '.join(labels) or self._others()}"
             )
         plain = (columns[name] for name in ("node", label or labels[0]))
         return dict(zip(*(column.tolist() if isinstance(column, np.ndarray) else column for column in plain)))

@@ -20,6 +20,7 @@ from gluon.plan import make_plan
 from gluon.sync import Sync
 
 AT_ONCE = 1 << 28  # edges that each rank walks along by itself before the sums of all are added up: a few seconds
+SMALL = 1 << 23  # edges of a graph of which each rank may have a copy
 
 
 class WholeGraph(NamedTuple):
@@ -81,6 +82,16 @@ def copy_of(part: Partition, comm: MPI.Intracomm) -> tuple[Partition, Sync]:
     edges = EdgeSlice(part.num_nodes, targets.size, part.symmetric, bounds, 0, offsets, targets, whole.weights)
     copy = partition_slice(edges, load_policy("oec"), MPI.COMM_SELF, csc=not part.symmetric, device=part.device)
     return copy, Sync(make_plan(copy, MPI.COMM_SELF), MPI.COMM_SELF)
+
+
+def in_copies(part: Partition, sync: Sync) -> bool:
+    """Whether each rank may have a copy of a graph, which is small. Collective."""
+    return part.num_edges <= SMALL and way_of(("copies",), part, sync) == "copies"
+
+
+def copy_for(part: Partition, sync: Sync, tasks: int) -> tuple[Partition, Sync] | None:
+    """The same as :func:`copy_of` if there are that many tasks, one for each rank at least; else None. Collective."""
+    return copy_of(part, sync.comm) if 1 < sync.comm.size <= tasks and in_copies(part, sync) else None
 
 
 def tasks_at_once(part: Partition, comm: MPI.Intracomm) -> int:

@@ -39,6 +39,8 @@ COMMANDS = {
     "bfs": Command("cusp.apps.bfs:APP", APPS, "hops from a source"),
     "sssp": Command("cusp.apps.sssp:APP", APPS, "distances from a source"),
     "path": Command("cusp.apps.path:APP", APPS, "shortest paths, node by node"),
+    "paths": Command("cusp.apps.paths:APP", APPS, "the k shortest paths between two nodes"),
+    "table": Command("cusp.apps.table:APP", APPS, "distances from many nodes to many"),
     "forest": Command("cusp.apps.forest:APP", APPS, "the nearest of many roots"),
     "widest": Command("cusp.apps.widest:APP", APPS, "paths whose least weight is largest"),
     "cc": Command("cusp.apps.cc:APP", APPS, "connected components"),

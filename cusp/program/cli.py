@@ -120,9 +120,11 @@ def policy_parameters(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def inputs_of(options: argparse.Namespace) -> list[str | None]:
-    """The files that a command line names to be read."""
+    """The files that a command line names to be read, those of nodes among them."""
     policies = getattr(options, "policies", None) or options.policy
     files = [policy for policy in policies.split(",") if policy.endswith(".py")]
+    alone = [value[0] for value in vars(options).values() if isinstance(value, list) and len(value) == 1]
+    files += [word for word in alone if isinstance(word, str) and os.path.isfile(word)]
     return [getattr(options, "graph", None), options.node_map, *files]
 
 

@@ -8,6 +8,7 @@ import parts
 import pytest
 
 from cusp.apps.closeness import APP, closeness, prepare
+from cusp.apps.shared.lengths import measure
 from cusp.apps.verify.check import VerificationError
 from cusp.errors import OptionError
 
@@ -41,7 +42,8 @@ def check(part, graph: graphs.Graph, verify: bool = True, **options) -> dict:
     """Run, also without a copy of the graph, and perhaps verify; compare with what is expected. Collective."""
     sync = parts.make_sync(part)
     wanted = prepare(part, sync, parts.options_of(APP, **options))
-    answer, together = (closeness(sync, each) for each in (wanted, replace(wanted, copy=None)))
+    lengths = measure(part, sync) if wanted.lengths else None
+    answer, together = (closeness(sync, each) for each in (wanted, replace(wanted, copy=None, lengths=lengths)))
     for name, values in together.on_host().labels.items():
         np.testing.assert_allclose(answer.on_host().labels[name], values, rtol=1e-12, atol=1e-12, err_msg=name)
     if verify:

@@ -24,6 +24,7 @@ THEIRS = (  # files of NetworkX's tests, below its algorithms
     "link_analysis/tests/test_hits.py",
     "shortest_paths/tests/test_unweighted.py", "shortest_paths/tests/test_weighted.py",
     "coloring/tests/test_coloring.py", "tests/test_link_prediction.py",
+    "shortest_paths/tests/test_dense_numpy.py", "tests/test_simple_paths.py",
     "community/tests/test_louvain.py", "community/tests/test_label_propagation.py",
 )  # fmt: skip
 
@@ -50,10 +51,15 @@ def function_of(name: str):
 
 
 def plain(found):
-    """Sets of sets and numbers instead of iterators; the order of components is free."""
-    if isinstance(found, dict):
+    """Sets of sets, pairs and numbers instead of iterators and matrices; the order of components is free."""
+    if isinstance(found, dict) or not hasattr(found, "__iter__"):
         return found
-    return {frozenset(nodes) for nodes in found} if hasattr(found, "__iter__") else found
+    rows = list(found)
+    if rows and isinstance(rows[0], tuple):
+        return {(node, other): value for node, row in rows for other, value in row.items()}
+    if isinstance(found, np.ndarray):
+        return dict(np.ndenumerate(found))
+    return set(map(frozenset, rows))
 
 
 KINDS = (nx.Graph, nx.DiGraph, nx.MultiGraph, nx.MultiDiGraph)
@@ -63,6 +69,9 @@ CALLS = [
     ("single_source_dijkstra_path_length", {"source": "node 4", "weight": "length"}, KINDS),
     ("single_source_dijkstra_path_length", {"source": "node 4", "weight": "length", "cutoff": 7}, KINDS[:2]),
     ("shortest_path_length", {"source": "node 4", "weight": "length"}, KINDS),
+    ("all_pairs_shortest_path_length", {}, KINDS[1:2]), ("floyd_warshall_numpy", {}, KINDS[3:]),
+    ("all_pairs_dijkstra_path_length", {"weight": "length", "cutoff": 9}, KINDS[:2]),
+    ("floyd_warshall_numpy", {"weight": "length"}, KINDS[1:2]),
     *((name, {}, KINDS[::2]) for name in ("connected_components", "number_connected_components", "is_connected")),
     ("node_connected_component", {"n": "node 7"}, KINDS[::2]),
     *((f"{number}{how}_connected_components", {}, KINDS[1::2])
@@ -117,6 +126,23 @@ def test_eccentricity(comm):
             ours, theirs = (getattr(nx, name)(graph, weight=weight, backend=each) for each in ("cusp", "networkx"))
             assert ours == pytest.approx(theirs)
     assert nx.eccentricity(graph, v="node 3", backend="cusp") == nx.eccentricity(graph, v="node 3", backend="networkx")
+
+
+@pytest.mark.mpi
+def test_paths_by_length(comm):
+    """As many as are asked for, of the same lengths and all different; to the last one."""
+    graph = nx.gnm_random_graph(9, 14, seed=4)
+    nx.set_edge_attributes(graph, {edge: place % 5 + 1 for place, edge in enumerate(graph.edges)}, "length")
+    for weight in (None, "length"):
+        ours, theirs = (
+            list(nx.shortest_simple_paths(graph, 0, 8, weight, backend=each)) for each in ("cusp", "networkx")
+        )
+        assert sorted(ours) == sorted(theirs)
+        weigh = len if weight is None else lambda path: nx.path_weight(graph, path, "length")
+        assert [*map(weigh, ours)] == [*map(weigh, theirs)] and len(ours) > 16
+    graph.add_node("alone")
+    with pytest.raises(nx.NetworkXNoPath):
+        nx.shortest_simple_paths(graph, 0, "alone", backend="cusp")
 
 
 @pytest.mark.mpi
@@ -204,13 +230,14 @@ OTHER = {  # every parameter of our functions -> a value that is not its default
     "v": "node 3", "distance": "length", "wf_improved": False, "nbunch": ["node 3"], "sources": ["node 3"], "sp": {},
     "e": {"node 3": 1}, "usebounds": True, "strategy": "smallest_last", "interchange": True,
     "ebunch": [("node 3", "node 9")], "algorithm": "prim", "keys": False, "data": "length", "ignore_nan": True,
+    "nodelist": sorted(f"node {number}" for number in range(30)),
 }  # fmt: skip
 NEEDED = {"source": "node 4", "n": "node 7"}  # without a default, or whose default is refused
 LESS = {"katz_centrality": {"alpha": 0.02}}  # for which it converges here with every other parameter
 DRAWN = {"louvain_communities", "leiden_communities", "asyn_lpa_communities"}  # see test_seeds
 PARAMETERS = [
     (name, each)
-    for name in sorted(FUNCTIONS)
+    for name in sorted({*FUNCTIONS} - {"shortest_simple_paths"})  # of which there are too many: test_paths_by_length
     for each in inspect.signature(getattr(functions, name)).parameters
     if each != "G"
 ]

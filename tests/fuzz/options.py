@@ -24,8 +24,14 @@ PLAIN = ("0", "1", "3", "0.5", "1,2", "cvc", "edges", "out.h5", "folder", "1x1",
 APPS = (
     "bfs", "sssp", "pagerank", "kcore", "communities", "betweenness", "forest", "path", "widest", "cc", "scc",
     "triangles", "maze", "semiring", "eigenvector", "katz", "hits", "closeness", "mis", "coloring", "msf", "similarity",
+    "table", "paths",
 )  # fmt: skip
-NEEDED = {"forest": ["--roots=1"], "maze": ["--width=6", "--height=6", "--blocked=0"]}
+NEEDED = {
+    "forest": ["--roots=1"],
+    "table": ["--from=1"],
+    "paths": ["--source=1", "--target=2"],
+    "maze": ["--width=6", "--height=6", "--blocked=0"],
+}
 COMMANDS = {  # module and words that come first
     "cusp": ("cusp", []), "compare": ("cusp", ["compare"]), "new-policy": ("cusp", ["new-policy", "mine"]),
     "plan": ("cusp.commands.plan", []), "add": ("cusp.commands.add", ["g.h5", "g.h5", "--output=grown.h5"]),

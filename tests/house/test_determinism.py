@@ -29,7 +29,7 @@ from cusp.runtime import threads
 LONGEST = 2e-3  # seconds that a rank waits
 TIMES = {"phases", "teps", "peak_mb", "threads", "transport"}  # and all that ends in seconds: of rows and figures
 TRAFFIC = {"rounds", "messages", "mb_sent", "mb_reduced", "mb_broadcast"}
-ORDERED = ("sssp", "widest", "path", "maze")
+ORDERED = ("sssp", "widest", "path", "maze", "table", "paths")
 GRAPH = graphs.random_directed(300, 2400)
 
 
@@ -80,6 +80,8 @@ RUNS = [
     Run("coloring"),
     Run("msf"),
     Run("similarity"),
+    Run("table", "--from 3 77 200 --to 5 9"),
+    Run("paths", "--source 3 --target 9 --k 20"),
     Run("semiring", "--algorithm pagerank", ("pagerank",), ("pagerank",)),  # threads of a GPU add floats as they come
 ]
 

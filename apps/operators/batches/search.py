@@ -45,8 +45,8 @@ class Batch:
         ----------
         sources : up to ``WIDTH`` different nodes
         visit : function (hops, front)
-            Called after each level with its label: the value of each updated master has a bit for each source that is
-            so many hops away. Other values are of no use.
+            Called after each level with its label: the value of a master has a bit for each source that is so many
+            hops away; only updated ones have any. Values of mirrors are of no use.
 
         Returns
         -------

@@ -1,0 +1,100 @@
+"""Verifiers of tables, of distances and of paths: see apps/verify/check.py."""
+
+import numpy as np
+
+from cusp import MIN, EdgeOperator, Label, Partition, Sync
+from cusp.apps.verify.betweenness import RELAX, ROUNDING
+from cusp.apps.verify.check import raise_first, require
+from cusp.runtime.devices import move, to_host
+from cusp.runtime.mpi import MPI
+
+STEP = EdgeOperator("weight", into="dst.step", where="src.place >= 0 and src.place + 1 == dst.place")
+
+
+def verify_table(
+    part: Partition, sync: Sync, origin: np.ndarray, destination: np.ndarray, hops: np.ndarray | None = None,
+    distance: np.ndarray | None = None,
+) -> None:  # fmt: skip
+    """Check a table by a search from one origin after the other. Collective.
+
+    Parameters
+    ----------
+    part : Partition
+        Without weights, if they do not count.
+    origin, destination : (origins, 1) and (1, destinations) int64
+    hops, distance : (origins, destinations) numbers, one of them
+        -1 or inf where there is no path.
+    """
+    values = distance if hops is None else hops
+    assert values is not None
+    nodes = destination.ravel()
+    lids = part.lid_map.lids(nodes)
+    own = np.flatnonzero((lids >= 0) & (lids < part.num_masters))
+    for source, row in zip(origin.ravel().tolist(), values[:, own]):
+        label = Label(part, np.float64, np.inf, MIN)
+        label.write(source, 0)
+        RELAX.until_quiet(part, sync, length=label)
+        expected, found = to_host(label.masters())[lids[own]], np.where(row < 0, np.inf, row)
+        wrong = np.flatnonzero(~np.isclose(found, expected, ROUNDING, 0))
+        message = None
+        if wrong.size:
+            place = wrong[0]
+            message = f"{found[place]:g} from {source} to {nodes[own[place]]}, which are {expected[place]:g} apart"
+        raise_first(sync, message)
+
+
+def verify_paths(
+    part: Partition, sync: Sync, source: int, target: int, k: int, number: np.ndarray, node: np.ndarray,
+    hops: np.ndarray | None = None, distance: np.ndarray | None = None,
+) -> None:  # fmt: skip
+    """Check that paths lead along edges, that their lengths are right and ascend, and that the first is shortest.
+
+    Also that all differ, and none visits a node twice; not that no other path is shorter than the last. Collective.
+
+    Parameters
+    ----------
+    part : Partition
+        Without weights, if they do not count.
+    k : int
+        How many were asked for.
+    number, node : (rows,) int64
+    hops, distance : (rows,) numbers, one of them
+    """
+    values = distance if hops is None else hops
+    assert values is not None
+    begins = np.flatnonzero(np.diff(number, prepend=-1))
+    routes, lengths = np.split(node, begins[1:]), np.split(values, begins[1:])
+    label = Label(part, np.float64, np.inf, MIN)
+    label.write(source, 0)
+    RELAX.until_quiet(part, sync, length=label)
+    shortest = _everywhere_of(part, sync, label, np.array([target]))[0]
+    found = 0 if node.size == 0 else len(routes)
+    require(sync, (found > 0) == (shortest < np.inf) and found <= k, f"{found} paths of {k}")
+    if not found:
+        return
+    totals = np.array([far[-1] for far in lengths])
+    require(
+        sync, np.isclose(totals[0], shortest, ROUNDING, 0), f"the first path is {totals[0]:g} long, not {shortest:g}"
+    )
+    require(sync, (np.diff(totals) >= -ROUNDING * totals[1:]).all(), "lengths of paths do not ascend")
+    require(sync, len({route.tobytes() for route in routes}) == found, "a path is there twice")
+    for place, (route, far) in enumerate(zip(routes, lengths)):
+        ends = (int(route[0]), int(route[-1])) == (source, target)
+        require(sync, ends and np.unique(route).size == route.size, f"path {place} is no path without circles")
+        places, step = np.full(part.num_proxies, -1, np.int64), Label(part, np.float64, np.inf, MIN)
+        lids = part.lid_map.lids(route)
+        places[lids[lids >= 0]] = np.flatnonzero(lids >= 0)
+        STEP(part, step=step, place=move(places, part.device))
+        sync.reduce(step, write="dst")
+        steps = _everywhere_of(part, sync, step, route[1:])
+        right = far[0] == 0 and np.isclose(np.diff(far), steps, ROUNDING, 1e-9 * max(far[-1], 0)).all()
+        require(sync, right, f"path {place} has other edges, or lengths")
+
+
+def _everywhere_of(part: Partition, sync: Sync, label: Label, nodes: np.ndarray) -> np.ndarray:
+    """(nodes,) float64: the values of nodes, on every rank. Collective."""
+    lids, values = part.lid_map.lids(nodes), np.full(nodes.size, np.inf)
+    own = (lids >= 0) & (lids < part.num_masters)
+    values[own] = to_host(label.masters())[lids[own]]
+    sync.comm.Allreduce(MPI.IN_PLACE, values, MPI.MIN)
+    return values
