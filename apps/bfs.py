@@ -56,17 +56,19 @@ def bfs(
         ``hops`` (int32) of this rank's masters, -1 where there is no path; with ``parents`` also
         ``parents`` (int64), the source being its own.
     """
+    prepared = prepare(part, sync, former is not None) if prepared is None else prepared
     if former is not None:
-        hops, rounds = go_on(HOPS, part, sync, source, former, "hops", np.int32)
+        hops, rounds = go_on(HOPS, part, sync, source, former, "hops", np.int32, prepared["former"].delta)
         return _of_distances(part, sync, hops.values, hops.identity, source, parents, rounds)
-    prepared = prepare(part, sync) if prepared is None else prepared
     search = BY_HOPS if direction == "auto" and not parents else BY_LEVELS
     answer: Answer = search.run(part, sync, prepared, source, direction, parents)
     return answer
 
 
-def prepare(part: Partition, sync: Sync) -> dict[str, Any]:
-    """What all searches of one partition share, by the way in which they run. Collective."""
+def prepare(part: Partition, sync: Sync, from_former: bool = False) -> dict[str, Any]:
+    """What all searches of one partition share, by the way in which they run, or go on. Collective."""
+    if from_former:
+        return {"former": measure(part.without_weights(), sync)}
     prepared = BY_HOPS.prepare(part, sync)
     return prepared if BY_LEVELS.way(part, sync) in prepared else prepared | BY_LEVELS.prepare(part, sync)
 
@@ -218,7 +220,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 APP = App(
     name="bfs",
     summary="breadth-first search: hops (and parents) from a source",
-    prepare=lambda part, sync, options: prepare(part, sync),
+    prepare=lambda part, sync, options: prepare(part, sync, options.start is not None),
     run=lambda part, sync, source, prepared, options: bfs(
         part, sync, source, options.direction, options.parents, prepared, options.start
     ),

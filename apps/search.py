@@ -126,10 +126,8 @@ def go_on(
     label, offered = (Label(part, dtype, MIN.identity(np.dtype(dtype)).item(), MIN) for _ in range(2))
     kind, own, best = label.values.dtype.kind, label.masters(), offered.masters()
     had = former.label(part, sync.comm, name, kind, -1 if kind == "i" else np.inf)
-    had[~(had < label.identity) | (had < 0)] = (
-        label.identity
-    )  # not a number, or longer than a path may be, counts as none
-    own[:] = had
+    usable = (had >= 0) & (had < label.identity)  # what is not a number, or too long for a path, counts as none
+    own[usable] = had[usable]
     label.mark_all()
     sync.broadcast(label, read="any")
     label.swap_updated()

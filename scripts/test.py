@@ -20,6 +20,9 @@ gpu reductions transports build_gpu partition_gpu translate_rules bfs bursts und
 communities sssp pagerank betweenness centrality closeness mis coloring msf similarity table detours tree edge_operator
 priority tutorial widest verify paths maze semiring graph500 harness trace bench_gpu ladder faults saved limits
 extreme_weights determinism mixed execution card real_graphs
+communities sssp pagerank betweenness centrality closeness mis tree edge_operator priority tutorial widest verify paths
+maze semiring graph500 harness trace bench_gpu ladder faults saved limits extreme_weights determinism mixed execution
+card real_graphs former
 """.split()  # tests/**/test_NAME.py to which the device matters
 MOST_WORKERS = 4  # tests start programs of up to three ranks themselves
 
