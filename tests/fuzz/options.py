@@ -41,7 +41,7 @@ COMMANDS = {  # module and words that come first
 }  # fmt: skip
 SLOW = {  # what does what it says, and takes as long
     "seconds", "trials", "passes", "state_rounds", "keys", "scale", "edgefactor", "edge_factor", "width", "height",
-    "iterations",
+    "iterations", "k",
 }  # fmt: skip
 HUGE = {"4294967296", "9223372036854775807", "1e20"}
 
