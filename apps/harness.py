@@ -73,7 +73,7 @@ def main(app: App, comm: MPI.Intracomm, argv: list[str]) -> int:
     with together(comm):
         app.check_options(options)
         if options.output:
-            check_suffix(options.output, (*TABLES, *HDF5), "--output")
+            check_suffix(options.output, HDF5 if app.listed else (*TABLES, *HDF5), "--output")
     names = ("output", "rows", "json", "trace", "checkpoint")
     targets = {f"--{name}": getattr(options, name) for name in names}
     check_targets(comm, targets, inputs_of(options))
@@ -114,11 +114,12 @@ def run_trials(app: App, comm: MPI.Intracomm, options: argparse.Namespace, parse
             for line in app.show(job.part, *show):
                 report.say(comm.rank, line)
     if options.output:
-        write_labels(options.output, job.part, answer.on_host().labels, comm, job.names, app.nodes)
-        report.say(comm.rank, f"wrote {', '.join(answer.labels)} to {options.output}")
+        host = answer.on_host()
+        write_labels(options.output, job.part, host.labels, comm, job.names, app.nodes, host.arrays)
+        report.say(comm.rank, f"wrote {', '.join([*answer.labels, *answer.arrays])} to {options.output}")
         if answer.edges:
             path = "-edges".join(os.path.splitext(options.output))
-            write_edges(path, job.part, answer.on_host().edges, comm, job.names)
+            write_edges(path, job.part, host.edges, comm, job.names)
             report.say(comm.rank, f"wrote {', '.join(answer.edges)} of every edge to {path}")
     if options.rows:
         append_rows(options.rows, rows, comm)
@@ -168,7 +169,7 @@ def prepare_job(
     for note in source.notes:
         report.say(comm.rank, note)
     report.say(comm.rank, report.describe_graph(source.name, source.header, source.names is not None))
-    if source.header.weight_dtype is not None and not getattr(options, "weighted", True):
+    if source.header.weight_dtype is not None and hasattr(options, "weighted") and not app.reads_weights(options):
         report.say(comm.rank, f"{app.name} counts edges and leaves the weights out; --weighted takes them")
     report.say(comm.rank, report.partition_table(quality, source.policy.name, seconds, phases))
     for line in source.settled:

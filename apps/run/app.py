@@ -30,6 +30,9 @@ class Answer:
         What holds for the whole graph, the same on every rank: the number of triangles, the modularity ...
     edges : dict of (edges,) arrays
         The same as labels of this rank's edges, in their order in the partition.
+    arrays : dict of arrays
+        What has a length of its own, such as a list of samples: of each rank some of the first dimension, those of rank
+        0 first. All ranks name the same.
     """
 
     labels: dict[str, Any]
@@ -37,6 +40,7 @@ class Answer:
     rounds: Any = 0
     figures: dict[str, Any] = field(default_factory=dict)
     edges: dict[str, Any] = field(default_factory=dict)
+    arrays: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         both = self.labels.keys() & self.figures.keys()
@@ -49,10 +53,11 @@ class Answer:
 
     def on(self, device: str) -> "Answer":
         """The same with its arrays in the memory of a device."""
-        labels, edges = (
-            {name: move(values, device) for name, values in each.items()} for each in (self.labels, self.edges)
+        labels, edges, arrays = (
+            {name: move(values, device) for name, values in each.items()}
+            for each in (self.labels, self.edges, self.arrays)
         )
-        return replace(self, labels=labels, edges=edges)
+        return replace(self, labels=labels, edges=edges, arrays=arrays)
 
     def in_numbers(self) -> "Answer":
         """The same with rounds and figures as numbers of Python; the labels stay where they are."""
@@ -78,6 +83,8 @@ class App:
         the run had. Without one, ``--verify`` is refused.
     nodes : tuple of str
         Labels whose values are nodes, or -1.
+    listed : bool
+        Its answer has arrays, which only HDF5 holds.
     show : function (part, sync, source, answer, options, name_of) -> list of str, or None
         Lines to print below the trials of a source, the same on every rank, from an answer in the memory of the host.
         ``name_of(gid)`` is what a node is called. Collective.
@@ -91,7 +98,7 @@ class App:
         Work that is done once for all sources; its seconds count as partitioning.
     add_options : function (parser)
     needs_csc : function (options, symmetric) -> bool
-    weighted : bool
+    weighted : bool, or function (options) -> bool
         Edge weights are read, unless an option ``unweighted`` says otherwise, or an option ``weighted`` is not given.
     seeded : bool
         Its answer depends on ``--seed``, which is a keyword of the function then.
@@ -107,17 +114,20 @@ class App:
     prepare: Callable[[Partition, Sync, argparse.Namespace], Any] = lambda part, sync, options: None
     add_options: Callable[[argparse.ArgumentParser], object] = lambda parser: None
     needs_csc: Callable[[argparse.Namespace, bool], bool] = lambda options, symmetric: False
-    weighted: bool = False
+    weighted: bool | Callable[[argparse.Namespace], bool] = False
     needs_source: bool = True
     seeded: bool = False
     rehearsed: dict[str, Any] = field(default_factory=dict)
     nodes: tuple[str, ...] = ()
+    listed: bool = False
     show: Callable[[Partition, Sync, Any, Answer, argparse.Namespace, Callable[[int], str]], list[str]] | None = None
     needs_rounds: Callable[[argparse.Namespace], str] = lambda options: "each of its rounds needs all of the one before"
     generate: Callable[[MPI.Intracomm, argparse.Namespace], tuple[str, EdgeSlice]] | None = None
 
     def reads_weights(self, options: argparse.Namespace) -> bool:
         """Whether edge weights are read."""
+        if callable(self.weighted):
+            return self.weighted(options)
         return self.weighted and not getattr(options, "unweighted", not getattr(options, "weighted", True))
 
     def check_options(self, options: argparse.Namespace) -> None:

@@ -23,7 +23,7 @@ from cusp.runtime.mpi import MPI
 
 def write_labels(
     path: str, part: Partition, labels: dict[str, np.ndarray], comm: MPI.Intracomm, names: SortedNames | None = None,
-    nodes: Sequence[str] = (),
+    nodes: Sequence[str] = (), arrays: dict[str, np.ndarray] | None = None,
 ) -> None:  # fmt: skip
     """Write the labels of all nodes; a file of that name is replaced in the end. Collective.
 
@@ -37,6 +37,8 @@ def write_labels(
     labels : dict of (masters,) arrays
     nodes
         Labels whose values are nodes, or -1.
+    arrays : dict of arrays, optional
+        For HDF5: of each rank some of the first dimension. A dataset has one row after the other.
 
     Raises
     ------
@@ -49,6 +51,9 @@ def write_labels(
         write_columns(path, {"node": np.arange(*bounds)} | columns, names, ("node", *nodes), comm)
         return
     shapes = {name: (part.num_nodes, values.dtype) for name, values in labels.items()}
+    flat = {name: values.ravel() for name, values in (arrays or {}).items()}
+    sizes = {name: comm.allgather(values.size) for name, values in flat.items()}
+    shapes |= {name: (sum(sizes[name]), values.dtype) for name, values in flat.items()}
     slab = None if names is None else slab_of(names.packed(*bounds), comm)
     shapes |= {} if slab is None else slab.shapes()
     with writing_datasets(path, comm, shapes, {"num_nodes": part.num_nodes}) as writer:
@@ -56,6 +61,8 @@ def write_labels(
             slab.write(writer)
         for name, values in labels.items():
             writer.write_masters(name, part, values, comm)
+        for name, values in flat.items():
+            writer.write(name, sum(sizes[name][: comm.rank]), values)
 
 
 def write_edges(

@@ -33,6 +33,8 @@ class Result:
     edges : dict of arrays or lists
         ``source``, ``target`` and what was found for the edge between them, of all edges, if edges have values; with
         ``gather=False``, of those of this rank.
+    arrays : dict of arrays
+        What has a length of its own, such as a list of samples; with ``gather=False``, what this rank has of it.
     figures : dict of numbers
         What holds for the whole graph, such as the number of triangles.
     rounds : int
@@ -63,6 +65,7 @@ class Result:
         self.values = (
             {name: gather_by_gid(part, label, comm) for name, label in answer.labels.items()} if gather else {}
         )
+        self.arrays = {name: joined_rows(values, comm) if gather else values for name, values in answer.arrays.items()}
         self.figures, self.rounds, self.seconds = answer.figures, int(answer.rounds), seconds
         self._num_nodes = part.num_nodes
         self._gids = np.arange(part.num_nodes) if gather else self.local["node"]
@@ -72,7 +75,11 @@ class Result:
         self.edges: dict[str, Any] = edges | named
 
     def __getattr__(self, name: str) -> Any:
-        known = {**self.__dict__.get("figures", {}), **self.__dict__.get("values", {})}
+        known = {
+            **self.__dict__.get("figures", {}),
+            **self.__dict__.get("values", {}),
+            **self.__dict__.get("arrays", {}),
+        }
         if name in known:
             return known[name]
         if name in self.__dict__.get("local", {}):
@@ -106,12 +113,14 @@ class Result:
     __contains__ = None
 
     def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *self.figures, *self.values]
+        return [*super().__dir__(), *self.figures, *self.values, *self.arrays]
 
     def __repr__(self) -> str:
         labels = [name for name in self.local if name != "node"]
         figures = [f"{name} {value}" for name, value in self.figures.items()]
-        return f"Result({', '.join([*labels, *figures])}; {self.rounds} rounds, {self.seconds * 1e3:.3g} ms)"
+        return (
+            f"Result({', '.join([*labels, *self.arrays, *figures])}; {self.rounds} rounds, {self.seconds * 1e3:.3g} ms)"
+        )
 
     def columns(self) -> dict[str, Any]:
         """``node`` and every label, of all nodes or, with ``gather=False``, of this rank's.
@@ -200,6 +209,11 @@ def gather_by_gid(part: Partition, values: np.ndarray, comm: MPI.Intracomm) -> n
     whole = np.empty(part.num_nodes, local.dtype)
     comm.Allgatherv(local, [whole, comm.allgather(local.size)])
     return whole
+
+
+def joined_rows(values: np.ndarray, comm: MPI.Intracomm) -> np.ndarray:
+    """The rows of all ranks, in the order of these. Collective."""
+    return values if comm.size == 1 else np.concatenate(comm.allgather(values))
 
 
 def gather_edges(part: Partition, values: dict[str, np.ndarray], comm: MPI.Intracomm) -> dict[str, np.ndarray]:

@@ -51,6 +51,8 @@ COMMANDS = {
     "katz": Command("cusp.apps.katz:APP", APPS, "Katz centrality"),
     "hits": Command("cusp.apps.hits:APP", APPS, "hubs and authorities"),
     "mis": Command("cusp.apps.mis:APP", APPS, "a maximal independent set"),
+    "sample": Command("cusp.apps.sample:APP", APPS, "samples of neighbours, hop by hop"),
+    "walks": Command("cusp.apps.walks:APP", APPS, "random walks"),
     "communities": Command("cusp.apps.communities:APP", APPS, "communities and their modularity"),
     "maze": Command("cusp.apps.maze:APP", APPS, "the shortest path through a maze"),
     "semiring": Command("cusp.apps.semiring:APP", APPS, "algorithms as products of matrices and vectors"),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cusp.runtime.compiled_code import njit
-from cusp.runtime.devices import device_of, xp_of
+from cusp.runtime.devices import device_of, to_host, xp_of
 from cusp.runtime.threads import BLOCK, Range, cut, in_parallel, ranges, spans_of_blocks
 
 
@@ -59,6 +59,14 @@ def joined(parts: list[Any]) -> Any:
 
     in_parallel(some, list(zip(bounds, parts)))
     return values
+
+
+def by_rank(ranks: Any, size: int) -> tuple[Any, np.ndarray]:
+    """Places of numbers below ``size`` in the order of these, equal ones as they are; and where those of each end."""
+    xp = xp_of(device_of(ranks))
+    ranks = ranks.astype(np.uint16 if size <= 2**16 else np.int64)  # of which NumPy sorts the short ones by digits
+    order = xp.argsort(ranks, kind="stable")
+    return order, to_host(xp.searchsorted(ranks[order], xp.arange(size, dtype=ranks.dtype), side="right"))
 
 
 def compress(mask: Any, values: Any) -> Any:

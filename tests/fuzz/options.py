@@ -23,7 +23,7 @@ ODD = (
 PLAIN = ("0", "1", "3", "0.5", "1,2", "cvc", "edges", "out.h5", "folder", "1x1", "1:1", "1G")
 APPS = (
     "bfs", "sssp", "pagerank", "kcore", "communities", "betweenness", "forest", "path", "widest", "cc", "scc",
-    "triangles", "maze", "semiring", "eigenvector", "katz", "hits", "closeness", "mis",
+    "triangles", "maze", "semiring", "eigenvector", "katz", "hits", "closeness", "mis", "sample", "walks",
 )  # fmt: skip
 NEEDED = {"forest": ["--roots=1"], "maze": ["--width=6", "--height=6", "--blocked=0"]}
 COMMANDS = {  # module and words that come first

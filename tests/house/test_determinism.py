@@ -77,6 +77,8 @@ RUNS = [
     Run("betweenness", "--sources 5", ("betweenness",)),
     Run("closeness", "--sources 100"),
     Run("mis"),
+    Run("sample", "--fan-out 5,3 --batch-size 32 --weighted"),
+    Run("walks", "--length 20 --p 0.5 --q 2"),
     Run("semiring", "--algorithm pagerank", ("pagerank",), ("pagerank",)),  # threads of a GPU add floats as they come
 ]
 
