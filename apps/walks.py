@@ -20,7 +20,7 @@ from cusp.apps.run.sources import add_source_options, choose_sources
 from cusp.apps.shared.splitmix64 import key_of
 from cusp.apps.shared.whole_rows import UNIFORM, WEIGHT, WholeRows, whole_rows
 from cusp.apps.verify.samples import verify_walks
-from cusp.errors import OptionError
+from cusp.errors import OptionError, together
 from cusp.kernels.arrays import by_rank, total
 from cusp.kernels.interfaces import Build
 from cusp.program.cli import positive
@@ -28,6 +28,7 @@ from cusp.program.warm_up import FAR_NODE
 from cusp.runtime.devices import backend, move
 from cusp.runtime.exchange import pieces
 from cusp.runtime.mpi import MPI
+from cusp.runtime.storage import host_bytes
 
 MOST = 100.0  # of p and q, and of their inverses: a walker draws until a step is taken
 Prepared = tuple[WholeRows, np.ndarray]  # with the nodes where walks start
@@ -106,7 +107,13 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Prepare
     for name in "p", "q":
         if not 1 / MOST <= getattr(options, name) <= MOST:
             raise OptionError(f"--{name} {getattr(options, name):g}: expected a number from {1 / MOST:g} to {MOST:g}")
-    starts = np.array(choose_sources(part, sync, options)[0], np.int64).repeat(options.walks)
+    starts = np.array(choose_sources(part, sync, options)[0], np.int64)
+    size = 8 * starts.size * options.walks * (options.length + 1) / sync.comm.size
+    with together(sync.comm):
+        if size > host_bytes():
+            much = f"the walks of a rank take {size / 1e9:,.0f} GB, its host has {host_bytes() / 1e9:,.0f}"
+            raise OptionError(f"--length {options.length}, --walks {options.walks}: {much}")
+    starts = starts.repeat(options.walks)
     return whole_rows(part, sync.comm, WEIGHT if options.weighted else UNIFORM), starts
 
 
@@ -137,7 +144,7 @@ APP = App(
     add_options=add_options,
     needs_source=False,
     weighted=True,
-    rehearsed={"source": [FAR_NODE]},
+    rehearsed={"source": [FAR_NODE], "length": lambda given: min(given, 40), "walks": 1},
     seeded=True,
     listed=True,
 )

@@ -19,6 +19,8 @@ from cusp.runtime.devices import backend, move, to_host, xp_of
 from cusp.runtime.exchange import pieces
 from cusp.runtime.mpi import MPI
 
+MOST = 1 << 20  # edges of a node that are drawn
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -77,8 +79,10 @@ class Sampler:
     ) -> None:  # fmt: skip
         self.fan_out = [int(each) for each in fan_out]
         with together(comm):
-            if not self.fan_out or min(self.fan_out) < -1 or 0 in self.fan_out:
-                raise OptionError(f"fan_out={self.fan_out}: give a number above 0, or -1 for all edges, for each hop")
+            if not self.fan_out or not all(each == -1 or 1 <= each <= MOST for each in self.fan_out):
+                raise OptionError(
+                    f"fan_out={self.fan_out}: for each hop, give a number from 1 to {MOST:,}, or -1 for all"
+                )
             if by not in (UNIFORM, WEIGHT, TIME):
                 raise OptionError(f"by={by!r}: choose one of {UNIFORM}, {WEIGHT}, {TIME}")
         self._whole, self._comm, self._by = whole_rows(part, comm, by, incoming), comm, by

@@ -90,7 +90,7 @@ class WholeRows:
 def whole_rows(part: Partition, comm: MPI.Intracomm, by: str = UNIFORM, incoming: bool = False) -> WholeRows:
     """The whole rows of this rank's masters; they are kept with the partition. Collective.
 
-    They are made on the host, and need 8 bytes for each edge, 16 by times, and 24 by weights.
+    They are made on the host. Each edge takes 8 bytes, and up to 24 if weights decide.
 
     Parameters
     ----------

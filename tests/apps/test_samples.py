@@ -181,6 +181,8 @@ def test_mistakes_of_users(comm, shared_tmp):
         ("choose one of uniform, weight, time", lambda: Sampler(part, comm, [2], by="weights")),
         ("edges have no weights", lambda: Sampler(part.without_weights(), comm, [2], by="time")),
         ("--p 1000: expected", lambda: walks.prepare(part, parts.make_sync(part), parts.options_of(walks.APP, p=1e3))),
+        ("the walks of a rank take", lambda: walks.prepare(
+            part, parts.make_sync(part), parts.options_of(walks.APP, length=2**50))),
         ("not both", lambda: sample.prepare(
             part, parts.make_sync(part), parts.options_of(sample.APP, until=3.0, weighted=True))),
     ):  # fmt: skip
@@ -198,8 +200,8 @@ def test_verifiers_find_mistakes(comm, shared_tmp):
     prepared = sample.prepare(part, sync, options)
     edge = next(edge for edge in range(60) if edge not in graph.targets[graph.sources == 0])
     for name, place, value, message in (
-        ("node", 0, 1, "are not their seeds"), ("node", -1, -2, "twice in a batch"), ("row", 0, 10**6, "names a place behind"),
-        ("col", 0, 5, "drawn in another hop"), ("row", 0, 1, "."), ("num_edges", (0, 0), 1, "do not add up"),
+        ("node", 0, 1, "are not their seeds"), ("node", -1, -2, "twice in a batch"),
+        ("row", 0, 10**6, "names a place behind"), ("col", 0, 5, "drawn in another hop"), ("row", 0, 1, "."), ("num_edges", (0, 0), 1, "do not add up"),
     ):  # fmt: skip
         answer = sample.APP.run(part, sync, None, prepared, options)
         sample.APP.check(part, sync, None, answer, prepared, options)
