@@ -71,6 +71,14 @@ class Sampler:
     ------
     InputError
         On every rank: no such fan-out; edges have no weights, or some that cannot be what they are for.
+
+    Examples
+    --------
+    >>> from cusp import Sampler, partition_graph
+    >>> graph = partition_graph(([0, 0, 0, 1, 2], [1, 2, 3, 4, 5]))
+    >>> (found,) = Sampler(graph.part, graph.comm, [2, 1], seed=7).sample({0: [0]})
+    >>> found.node[found.col], found.node[found.row]
+    (array([0, 0, 2]), array([2, 3, 5]))
     """
 
     def __init__(

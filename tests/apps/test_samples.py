@@ -201,7 +201,8 @@ def test_verifiers_find_mistakes(comm, shared_tmp):
     edge = next(edge for edge in range(60) if edge not in graph.targets[graph.sources == 0])
     for name, place, value, message in (
         ("node", 0, 1, "are not their seeds"), ("node", -1, -2, "twice in a batch"),
-        ("row", 0, 10**6, "names a place behind"), ("col", 0, 5, "drawn in another hop"), ("row", 0, 1, "."), ("num_edges", (0, 0), 1, "do not add up"),
+        ("row", 0, 10**6, "names a place behind"), ("col", 0, 5, "drawn in another hop"),
+        ("row", 0, 1, "."), ("num_edges", (0, 0), 1, "do not add up"),
     ):  # fmt: skip
         answer = sample.APP.run(part, sync, None, prepared, options)
         sample.APP.check(part, sync, None, answer, prepared, options)
