@@ -151,7 +151,7 @@ def _lengths(part: Partition, sync: Sync) -> Lengths:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of this app alone."""
-    add_source_options(parser, "only paths from these nodes")
+    add_source_options(parser, "only paths from these nodes, by name or number; not scaled")
     parser.add_argument(
         "--normalized", action=argparse.BooleanOptionalAction,
         help="as a share of all pairs of other nodes, from 0 to 1 (default: yes, but not with --source)",

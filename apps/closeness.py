@@ -231,7 +231,7 @@ def _copy(part: Partition, sync: Sync, sources: int, lengths: Lengths | None) ->
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of this app alone."""
-    add_source_options(parser, "only distances from these nodes")
+    add_source_options(parser, "only distances from these nodes, by name or number; not scaled")
     parser.add_argument("--weighted", action="store_true", help="distances by weights, of 0 or more (default: by hops)")
     add_checkpoint_options(parser)
 

@@ -11,7 +11,7 @@ from cusp.apps.run.checkpoint import open_checkpoint
 from cusp.apps.run.cli import parser_of, with_gids
 from cusp.apps.run.former import open_former
 from cusp.apps.run.inputs import open_input
-from cusp.apps.run.output import append_rows, commit, trial_line, write_answer_table, write_edges, write_labels
+from cusp.apps.run.output import append_rows, commit, trial_line, write_answer
 from cusp.apps.run.sources import draw_sources
 from cusp.errors import check_same, shortened, together
 from cusp.estimates.quality import Quality, measure_quality
@@ -74,7 +74,7 @@ def main(app: App, comm: MPI.Intracomm, argv: list[str]) -> int:
     with together(comm):
         app.check_options(options)
         if options.output:
-            check_suffix(options.output, (*TABLES, *HDF5), "--output")
+            check_suffix(options.output, HDF5 if app.listed else (*TABLES, *HDF5), "--output")
     names = ("output", "rows", "json", "trace", "checkpoint")
     targets = {f"--{name}": getattr(options, name) for name in names}
     check_targets(comm, targets, inputs_of(options))
@@ -116,17 +116,8 @@ def run_trials(app: App, comm: MPI.Intracomm, options: argparse.Namespace, parse
             for line in app.show(job.part, *show):
                 report.say(comm.rank, line)
     if options.output:
-        if answer.table:
-            write_answer_table(options.output, answer, job.part.num_nodes, comm, job.names, app.nodes)
-        elif answer.labels or not answer.edges:
-            write_labels(options.output, job.part, answer.on_host().labels, comm, job.names, app.nodes)
-        if answer.table or answer.labels or not answer.edges:
-            report.say(comm.rank, f"wrote {', '.join(answer.table or answer.labels)} to {options.output}")
-        if answer.edges:
-            path = "-edges".join(os.path.splitext(options.output)) if answer.labels else options.output
-            write_edges(path, job.part, answer.on_host().edges, comm, job.names)
-            what = "pair" if "source" in answer.edges else "edge"
-            report.say(comm.rank, f"wrote {', '.join(answer.edges)} of every {what} to {path}")
+        for line in write_answer(options.output, answer.on_host(), job.part, comm, job.names, app.nodes):
+            report.say(comm.rank, line)
     if options.rows:
         append_rows(options.rows, rows, comm)
     if options.json:
@@ -175,7 +166,7 @@ def prepare_job(
     for note in source.notes:
         report.say(comm.rank, note)
     report.say(comm.rank, report.describe_graph(source.name, source.header, source.names is not None))
-    if source.header.weight_dtype is not None and not getattr(options, "weighted", True):
+    if source.header.weight_dtype is not None and hasattr(options, "weighted") and not app.reads_weights(options):
         report.say(comm.rank, f"{app.name} counts edges and leaves the weights out; --weighted takes them")
     report.say(comm.rank, report.partition_table(quality, source.policy.name, seconds, phases))
     for line in source.settled:

@@ -53,6 +53,7 @@ OF_A_RANK = ("device", "threads", "policy", "node_map")  # ranks may differ in t
 APPS = (  # names of functions here, and of modules beside with their Apps
     "bfs", "sssp", "widest", "forest", "path", "cc", "scc", "kcore", "triangles", "communities", "pagerank",
     "betweenness", "closeness", "eigenvector", "katz", "hits", "mis", "coloring", "msf", "similarity", "table", "paths",
+    "sample", "walks",
 )  # fmt: skip
 
 

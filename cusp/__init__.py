@@ -25,6 +25,8 @@ if TYPE_CHECKING:  # for editors: what is looked up below
     from cusp.apps.run.function import function_of as function_of
     from cusp.apps.run.partitioned_graph import PartitionedGraph as PartitionedGraph
     from cusp.apps.run.result import Result as Result
+    from cusp.apps.shared.sampler import Sample as Sample
+    from cusp.apps.shared.sampler import Sampler as Sampler
     from cusp.apps.verify import VerificationError as VerificationError
     from cusp.apps.verify import everywhere as everywhere
     from cusp.apps.verify import tell_node as tell_node
@@ -45,8 +47,9 @@ __version__ = "0.1.0"
 
 _PLACES = {  # module -> what of it is found here
     "cusp.apps.library": "partition_graph bfs sssp widest forest path cc scc kcore triangles communities pagerank "
-    "betweenness closeness eigenvector katz hits mis coloring msf similarity table paths",
+    "betweenness closeness eigenvector katz hits mis coloring msf similarity table paths sample walks",
     "cusp.apps.run.function": "function_of",
+    "cusp.apps.shared.sampler": "Sample Sampler",
     "cusp.apps.run.partitioned_graph": "PartitionedGraph",
     "cusp.apps.run.result": "Result",
     "cusp.errors": "InputError",

@@ -21,16 +21,7 @@ def merge_rows(
     arrived: "list[RowPieces]", num_masters: int, num_proxies: int, weighted: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Every row is gathered, and sorted where it is: so each belongs to one thread, and stays in its caches."""
-    begins = np.zeros(num_proxies + 1, np.int64)
-    for rows in arrived:
-        _each_piece(rows, _add_sizes, begins[1:])
-    add_up(begins)
-    targets, sums = np.empty(begins[-1], np.int32), np.empty(begins[-1] if weighted else 0, np.float64)
-    ends = mapped(np.copy, begins[:num_masters])
-    while arrived:
-        rows = arrived.pop(0)
-        nodes, weights = rows.nodes if rows.nodes is not None else targets[:0], rows.weights if weighted else sums
-        _each_piece(rows, _append_some, rows.places, nodes, weights, ends, targets, sums)
+    begins, targets, sums = gather_rows(arrived, num_proxies, np.int32, np.float64, weighted)
     kept = np.zeros(num_proxies + 1, np.int64)
     rest = (*unsigned(targets), sums, kept[1:])
     _each_row(begins, lambda first, rows: _sort_rows(np.uint32(first), *unsigned(rows), *rest))
@@ -40,6 +31,26 @@ def merge_rows(
     left, left_sums = np.empty(kept[-1], np.int32), np.empty(kept[-1] if weighted else 0, np.float64)
     _each_row(begins, lambda first, rows: _move_rows(first, rows, kept, targets, sums, left, left_sums))
     return kept, left, left_sums if weighted else None
+
+
+def gather_rows(
+    arrived: "list[RowPieces]", num_rows: int, node_type: Any, weight_type: Any, weighted: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Offsets of whole rows, nodes and weights; the pieces of a row follow each other as they came.
+
+    ``arrived`` is emptied.
+    """
+    begins = np.zeros(num_rows + 1, np.int64)
+    for rows in arrived:
+        _each_piece(rows, _add_sizes, begins[1:])
+    add_up(begins)
+    targets, sums = np.empty(begins[-1], node_type), np.empty(begins[-1] if weighted else 0, weight_type)
+    ends = mapped(np.copy, begins[:-1])
+    while arrived:
+        rows = arrived.pop(0)
+        nodes, weights = targets[:0] if rows.nodes is None else rows.nodes, rows.weights if weighted else sums
+        _each_piece(rows, _append_some, rows.places, nodes, weights, ends, targets, sums)
+    return begins, targets, sums
 
 
 def _each_row(offsets: np.ndarray, function: Callable[[int, np.ndarray], object]) -> list[Any]:

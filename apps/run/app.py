@@ -34,6 +34,9 @@ class Answer:
     table : dict of arrays
         Columns of a table that has no row for each node, the same on every rank. They have one shape, or broadcast to
         it: the origins of a matrix of distances are a column, (n, 1), its destinations a row, (1, m).
+    arrays : dict of arrays
+        What has a length of its own, such as a list of samples: of each rank some of the first dimension, those of rank
+        0 first. All ranks name the same.
     """
 
     labels: dict[str, Any]
@@ -42,6 +45,7 @@ class Answer:
     figures: dict[str, Any] = field(default_factory=dict)
     edges: dict[str, Any] = field(default_factory=dict)
     table: dict[str, np.ndarray] = field(default_factory=dict)
+    arrays: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         both = (self.labels.keys() | self.table.keys()) & self.figures.keys()
@@ -58,10 +62,11 @@ class Answer:
 
     def on(self, device: str) -> "Answer":
         """The same with its arrays in the memory of a device."""
-        labels, edges = (
-            {name: move(values, device) for name, values in each.items()} for each in (self.labels, self.edges)
+        labels, edges, arrays = (
+            {name: move(values, device) for name, values in each.items()}
+            for each in (self.labels, self.edges, self.arrays)
         )
-        return replace(self, labels=labels, edges=edges)
+        return replace(self, labels=labels, edges=edges, arrays=arrays)
 
     def in_numbers(self) -> "Answer":
         """The same with rounds and figures as numbers of Python; the labels stay where they are."""
@@ -87,6 +92,8 @@ class App:
         the run had. Without one, ``--verify`` is refused.
     nodes : tuple of str
         Labels whose values are nodes, or -1.
+    listed : bool
+        Its answer has arrays, which only HDF5 holds.
     show : function (part, sync, source, answer, options, name_of) -> list of str, or None
         Lines to print below the trials of a source, the same on every rank, from an answer in the memory of the host.
         ``name_of(gid)`` is what a node is called. Collective.
@@ -100,7 +107,7 @@ class App:
         Work that is done once for all sources; its seconds count as partitioning.
     add_options : function (parser)
     needs_csc : function (options, symmetric) -> bool
-    weighted : bool
+    weighted : bool, or function (options) -> bool
         Edge weights are read, unless an option ``unweighted`` says otherwise, or an option ``weighted`` is not given.
     seeded : bool
         Its answer depends on ``--seed``, which is a keyword of the function then.
@@ -116,17 +123,20 @@ class App:
     prepare: Callable[[Partition, Sync, argparse.Namespace], Any] = lambda part, sync, options: None
     add_options: Callable[[argparse.ArgumentParser], object] = lambda parser: None
     needs_csc: Callable[[argparse.Namespace, bool], bool] = lambda options, symmetric: False
-    weighted: bool = False
+    weighted: bool | Callable[[argparse.Namespace], bool] = False
     needs_source: bool = True
     seeded: bool = False
     rehearsed: dict[str, Any] = field(default_factory=dict)
     nodes: tuple[str, ...] = ()
+    listed: bool = False
     show: Callable[[Partition, Sync, Any, Answer, argparse.Namespace, Callable[[int], str]], list[str]] | None = None
     needs_rounds: Callable[[argparse.Namespace], str] = lambda options: "each of its rounds needs all of the one before"
     generate: Callable[[MPI.Intracomm, argparse.Namespace], tuple[str, EdgeSlice]] | None = None
 
     def reads_weights(self, options: argparse.Namespace) -> bool:
         """Whether edge weights are read."""
+        if callable(self.weighted):
+            return self.weighted(options)
         return self.weighted and not getattr(options, "unweighted", not getattr(options, "weighted", True))
 
     def check_options(self, options: argparse.Namespace) -> None:

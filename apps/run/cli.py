@@ -177,7 +177,9 @@ def parser_of(app: App) -> argparse.ArgumentParser:
     run.add_argument("--execution", choices=EXECUTIONS, default="auto", help=execution + " (default: auto)")
     cli.add_watching(run)
     out = parser.add_argument_group("output")
-    out.add_argument("--output", metavar="FILE", help=f"write the last answer: {', '.join((*TABLES, *HDF5))}")
+    out.add_argument(
+        "--output", metavar="FILE", help=f"write the last answer: {', '.join(HDF5 if app.listed else (*TABLES, *HDF5))}"
+    )
     out.add_argument("--json", metavar="FILE", help="write the figures of the partition and of all trials")
     add_rows_option(out, "trial")
     cli.add_trace(out)

@@ -501,3 +501,69 @@ def paths(
     k : how many paths (default: 10)
     hops : count edges, ignoring their weights
     """
+
+def sample(
+    part: PartitionedGraph,
+    *,
+    gather: bool = True,
+    verify: bool = False,
+    execution: str = "auto",
+    trace: str | PathLike[str] | None = None,
+    sources: int | str = "all",
+    source: Sequence[Any] | None = None,
+    fan_out: list[int] = [15, 10],
+    batch_size: int = 1024,
+    weighted: bool = False,
+    until: float | None = None,
+    replace: bool = False,
+    incoming: bool = False,
+    seed: int = 1,
+) -> Result:
+    """Samples of neighbours, hop by hop, for learning on graphs: batches of nodes, with some of the edges around them.
+
+    gather : collect the labels of all nodes on every rank; otherwise each rank keeps only its own
+    verify : check the answer by invariants, and raise VerificationError if it is wrong
+    execution : with rounds (bulk), without (async), or the faster of the two (auto): see ``--execution``
+    trace : a file for the timelines of this call, as ``--trace`` writes it
+    sources : sample around K random nodes with out-edges; or all, the default
+    source : sample around these nodes, by name or number
+    fan_out : edges of a node that a hop draws, or all (default: 15,10)
+    batch_size : seeds of a batch (default: 1024)
+    weighted : edges are as likely as they weigh (default: all alike)
+    until : weights are times: draw only edges up to this one
+    replace : an edge may be drawn several times
+    incoming : draw in-edges instead of out-edges
+    seed : seed of everything random (default: 1)
+    """
+
+def walks(
+    part: PartitionedGraph,
+    *,
+    gather: bool = True,
+    verify: bool = False,
+    execution: str = "auto",
+    trace: str | PathLike[str] | None = None,
+    sources: int | str = "all",
+    source: Sequence[Any] | None = None,
+    length: int = 40,
+    walks: int = 1,
+    weighted: bool = False,
+    p: float = 1.0,
+    q: float = 1.0,
+    seed: int = 1,
+) -> Result:
+    """Random walks: from each node, along edges at random, or as node2vec does.
+
+    gather : collect the labels of all nodes on every rank; otherwise each rank keeps only its own
+    verify : check the answer by invariants, and raise VerificationError if it is wrong
+    execution : with rounds (bulk), without (async), or the faster of the two (auto): see ``--execution``
+    trace : a file for the timelines of this call, as ``--trace`` writes it
+    sources : start at K random nodes with out-edges; or all, the default
+    source : start at these nodes, by name or number
+    length : steps of a walk (default: 40)
+    walks : walks from each node (default: 1)
+    weighted : edges are as likely as they weigh (default: all alike)
+    p : of node2vec: 1/p as likely are steps back to the node before (default: 1)
+    q : of node2vec: 1/q as likely are steps away from the node before (default: 1)
+    seed : seed of everything random (default: 1)
+    """

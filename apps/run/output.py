@@ -22,9 +22,40 @@ from cusp.partition import Partition
 from cusp.runtime.mpi import MPI
 
 
+def write_answer(
+    path: str, answer: Answer, part: Partition, comm: MPI.Intracomm, names: SortedNames | None = None,
+    nodes: Sequence[str] = (),
+) -> list[str]:  # fmt: skip
+    """Write an answer in the memory of the host; what edges have to a second file, if there is more. Collective.
+
+    Returns
+    -------
+    list of str
+        What was written where.
+
+    Raises
+    ------
+    OutputError
+        On every rank.
+    """
+    wrote = []
+    if answer.table:
+        write_answer_table(path, answer, part.num_nodes, comm, names, nodes)
+        wrote.append(f"wrote {', '.join(answer.table)} to {path}")
+    elif answer.labels or answer.arrays:
+        write_labels(path, part, answer.labels, comm, names, nodes, answer.arrays)
+        wrote.append(f"wrote {', '.join([*answer.labels, *answer.arrays])} to {path}")
+    if answer.edges:
+        path = "-edges".join(os.path.splitext(path)) if wrote else path
+        write_edges(path, part, answer.edges, comm, names)
+        what = "pair" if "source" in answer.edges else "edge"
+        wrote.append(f"wrote {', '.join(answer.edges)} of every {what} to {path}")
+    return wrote
+
+
 def write_labels(
     path: str, part: Partition, labels: dict[str, np.ndarray], comm: MPI.Intracomm, names: SortedNames | None = None,
-    nodes: Sequence[str] = (),
+    nodes: Sequence[str] = (), arrays: dict[str, np.ndarray] | None = None,
 ) -> None:  # fmt: skip
     """Write the labels of all nodes; a file of that name is replaced in the end. Collective.
 
@@ -38,6 +69,8 @@ def write_labels(
     labels : dict of (masters,) arrays
     nodes
         Labels whose values are nodes, or -1.
+    arrays : dict of arrays, optional
+        For HDF5: of each rank some of the first dimension. A dataset has one row after the other.
 
     Raises
     ------
@@ -50,6 +83,9 @@ def write_labels(
         write_columns(path, {"node": np.arange(*bounds)} | columns, names, ("node", *nodes), comm)
         return
     shapes = {name: (part.num_nodes, values.dtype) for name, values in labels.items()}
+    flat = {name: values.ravel() for name, values in (arrays or {}).items()}
+    sizes = {name: comm.allgather(values.size) for name, values in flat.items()}
+    shapes |= {name: (sum(sizes[name]), values.dtype) for name, values in flat.items()}
     slab = None if names is None else slab_of(names.packed(*bounds), comm)
     shapes |= {} if slab is None else slab.shapes()
     with writing_datasets(path, comm, shapes, {"num_nodes": part.num_nodes}) as writer:
@@ -57,6 +93,8 @@ def write_labels(
             slab.write(writer)
         for name, values in labels.items():
             writer.write_masters(name, part, values, comm)
+        for name, values in flat.items():
+            writer.write(name, sum(sizes[name][: comm.rank]), values)
 
 
 def write_edges(

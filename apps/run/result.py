@@ -35,6 +35,8 @@ class Result:
         ``gather=False``, of those of this rank.
     table : dict of arrays
         What was found for pairs of nodes, or for paths, on every rank: see :class:`~cusp.apps.run.app.Answer`.
+    arrays : dict of arrays
+        What has a length of its own, such as a list of samples; with ``gather=False``, what this rank has of it.
     figures : dict of numbers
         What holds for the whole graph, such as the number of triangles.
     names : Names or None
@@ -67,6 +69,7 @@ class Result:
         self.values = (
             {name: gather_by_gid(part, label, comm) for name, label in answer.labels.items()} if gather else {}
         )
+        self.arrays = {name: joined_rows(values, comm) if gather else values for name, values in answer.arrays.items()}
         self.figures, self.rounds, self.seconds = answer.figures, int(answer.rounds), seconds
         self._num_nodes = part.num_nodes
         self._gids = np.arange(part.num_nodes) if gather else self.local["node"]
@@ -78,7 +81,7 @@ class Result:
 
     def __getattr__(self, name: str) -> Any:
         known: dict[str, Any] = {}
-        for what in ("figures", "values", "table"):
+        for what in ("figures", "values", "table", "arrays"):
             known |= self.__dict__.get(what, {})
         if name in known:
             return known[name]
@@ -118,13 +121,14 @@ class Result:
         return "a table, see to_pandas()" if self.table else "figures only"
 
     def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *self.figures, *self.values, *self.table]
+        return [*super().__dir__(), *self.figures, *self.values, *self.table, *self.arrays]
 
     def __repr__(self) -> str:
         labels = [name for name in self.local if name != "node"]
         figures = [f"{name} {value}" for name, value in self.figures.items()]
         return (
-            f"Result({', '.join([*labels, *self.table, *figures])}; {self.rounds} rounds, {self.seconds * 1e3:.3g} ms)"
+            f"Result({', '.join([*labels, *self.table, *self.arrays, *figures])}; {self.rounds} rounds, "
+            f"{self.seconds * 1e3:.3g} ms)"
         )
 
     def columns(self) -> dict[str, Any]:
@@ -216,6 +220,11 @@ def gather_by_gid(part: Partition, values: np.ndarray, comm: MPI.Intracomm) -> n
     whole = np.empty(part.num_nodes, local.dtype)
     comm.Allgatherv(local, [whole, comm.allgather(local.size)])
     return whole
+
+
+def joined_rows(values: np.ndarray, comm: MPI.Intracomm) -> np.ndarray:
+    """The rows of all ranks, in the order of these. Collective."""
+    return values if comm.size == 1 else np.concatenate(comm.allgather(values))
 
 
 def gather_edges(part: Partition, values: dict[str, np.ndarray], comm: MPI.Intracomm) -> dict[str, np.ndarray]:

@@ -21,15 +21,16 @@ MANY = 256  # sources: as a sample, enough to tell the first nodes from the othe
 LONG = 30.0  # seconds that are worth a word
 
 
-def add_source_options(parser: argparse.ArgumentParser, named: str) -> None:
-    """Options of an app that adds up what it finds from each of many sources; ``named`` says what some of them are."""
+def add_source_options(
+    parser: argparse.ArgumentParser, named: str, drawn: str = "estimate it from K random nodes with out-edges",
+    every: str = "all, the default: exact",
+) -> None:  # fmt: skip
+    """Options of an app that starts from each of many sources; the texts say what some, K and all of them are for."""
     parser.add_argument(
         "--sources", type=_number_or_all, default="all", metavar="K",
-        help="estimate it from K random nodes with out-edges; or all, the default: exact",
+        help=f"{drawn}; or {every}",
     )  # fmt: skip
-    parser.add_argument(
-        "--source", type=one_node, nargs="+", metavar="NODE", help=f"{named}, by name or number; not scaled"
-    )
+    parser.add_argument("--source", type=one_node, nargs="+", metavar="NODE", help=named)
 
 
 def _number_or_all(text: str) -> int | str:

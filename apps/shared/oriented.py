@@ -13,7 +13,7 @@ import numpy as np
 
 from cusp import MIN, Label, Partition, Sync
 from cusp.apps.operators.structure.interfaces import Triangles
-from cusp.kernels.arrays import add_up, offsets_of, runs_of_rows
+from cusp.kernels.arrays import add_up, by_rank, offsets_of, runs_of_rows
 from cusp.kernels.interfaces import Build
 from cusp.runtime.devices import backend, device_of, to_host, xp_of
 from cusp.runtime.exchange import pieces
@@ -190,11 +190,8 @@ def return_to_masters(shares: Shares, values: Any, comm: MPI.Intracomm) -> Any:
 
 def _by_holder(items: Any, places: Any, comm: MPI.Intracomm) -> tuple[Any, np.ndarray]:
     """Items by the rank at which their places are counted, and where those of each rank end."""
-    build = backend(Build, device_of(places))
-    holder = places % comm.size
-    order = build.xp.argsort(holder, kind="stable")
-    ends = build.xp.searchsorted(holder[order], build.xp.arange(comm.size, dtype=holder.dtype), side="right")
-    return items[order], to_host(ends)
+    order, ends = by_rank(places % comm.size, comm.size)
+    return items[order], ends
 
 
 def _look_up(index: Any, size: int, places: Any) -> Any:

@@ -29,7 +29,7 @@ class RowPieces:
         Neighbours, as places in ``nodes``.
     nodes : (distinct neighbours,) int64 or int32, or None
         Their names as in ``nodes_of``, later their local ids. None: their places are their local ids.
-    weights : (entries,) float64, or None
+    weights : (entries,) numbers, or None
     """
 
     lids: Any
@@ -92,7 +92,7 @@ def _gather_rows(
 ) -> tuple[list[RowPieces], np.ndarray, Any, LidMap]:
     """The pieces of this rank's rows; where each rank's nodes begin behind the masters; gids; local ids. Collective."""
     xp, names = xp_of(part.device), nodes_of(part)
-    arrived = [rows for table in tables for rows in _exchange_rows(part, names, *table, comm)]
+    arrived = [rows for table in tables for rows in exchange_rows(part, names, *table, comm)]
     del names
     elsewhere = (rows.nodes[rows.nodes // part.num_nodes != part.rank] for rows in arrived)
     mirrors = xp.unique(xp.concatenate([*elsewhere]))  # named as in nodes_of, ascending
@@ -100,7 +100,10 @@ def _gather_rows(
     starts = to_host(xp.searchsorted(mirrors, bounds))  # of those whose masters are on each rank
     order = order_of_masters(mirrors % part.num_nodes, starts[1:], part.lid_map, comm)
     lids = part.num_masters + order.argsort().astype(np.int32)
-    arrived = [replace(rows, nodes=_lids_of(part, mirrors, lids, rows.nodes)) for rows in arrived]
+    arrived = [
+        replace(rows, nodes=_lids_of(part, mirrors, lids, rows.nodes), weights=_as_floats(rows.weights))
+        for rows in arrived
+    ]
     gids = xp.concatenate([part.gids[: part.num_masters], mirrors[order] % part.num_nodes])
     return arrived, starts, gids, map_lids(part.num_nodes, gids)
 
@@ -125,10 +128,12 @@ def nodes_of(part: Partition) -> Any:
     return names * part.num_nodes + part.gids
 
 
-def _exchange_rows(
+def exchange_rows(
     part: Partition, names: Any, offsets: Any, ends: Any, weights: Any, comm: MPI.Intracomm
 ) -> list[RowPieces]:
     """Send every row of a CSR or CSC to the rank of its master; returns what came from each rank. Collective.
+
+    ``names`` are what :func:`nodes_of` returns. Entries keep their order.
 
     The mirrors of a rank have consecutive local ids, and so their edges are consecutive too.
     """
@@ -147,7 +152,7 @@ def _exchange_rows(
         place = xp.cumsum(seen, dtype=np.int32) - 1
         places.append(place[ends[edges]])
         nodes.append(names[seen])
-        values.append(None if weights is None else _as_floats(weights[edges]))
+        values.append(None if weights is None else weights[edges])
     came = [build.all_to_all(comm, what) for what in (gids, sizes, places, nodes)]
     came.append([None] * comm.size if weights is None else build.all_to_all(comm, values))
     arrived = []

@@ -57,6 +57,8 @@ COMMANDS = {
     "msf": Command("cusp.apps.msf:APP", APPS, "a minimum spanning forest"),
     "similarity": Command("cusp.apps.similarity:APP", APPS, "neighbours that pairs of nodes have in common"),
     "coloring": Command("cusp.apps.coloring:APP", APPS, "colors that differ between neighbours"),
+    "sample": Command("cusp.apps.sample:APP", APPS, "samples of neighbours, hop by hop"),
+    "walks": Command("cusp.apps.walks:APP", APPS, "random walks"),
     "communities": Command("cusp.apps.communities:APP", APPS, "communities and their modularity"),
     "maze": Command("cusp.apps.maze:APP", APPS, "the shortest path through a maze"),
     "semiring": Command("cusp.apps.semiring:APP", APPS, "algorithms as products of matrices and vectors"),

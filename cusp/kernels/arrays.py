@@ -61,6 +61,14 @@ def joined(parts: list[Any]) -> Any:
     return values
 
 
+def by_rank(ranks: Any, size: int) -> tuple[Any, np.ndarray]:
+    """Places of numbers below ``size`` in the order of these, equal ones as they are; and where those of each end."""
+    xp = xp_of(device_of(ranks))
+    ranks = ranks.astype(np.uint16 if size <= 2**16 else np.int64)  # of which NumPy sorts the short ones by digits
+    order = xp.argsort(ranks, kind="stable")
+    return order, to_host(xp.searchsorted(ranks[order], xp.arange(size, dtype=ranks.dtype), side="right"))
+
+
 def compress(mask: Any, values: Any) -> Any:
     """``values[mask]``, and those behind the end of the mask; the same array if that is all of it."""
     if device_of(values) == "gpu":

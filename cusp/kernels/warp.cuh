@@ -14,6 +14,14 @@ __device__ inline unsigned below_lane() { return (1u << lane_id()) - 1; }
 __device__ inline i64 thread_id() { return (i64)blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ inline i64 num_threads() { return (i64)gridDim.x * blockDim.x; }
 
+// As in cusp/kernels/bits.py.
+constexpr u64 GOLDEN = 0x9E3779B97F4A7C15ull;
+__device__ inline u64 mix(u64 value) {
+  value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9ull;
+  value = (value ^ value >> 27) * 0x94D049BB133111EBull;
+  return value ^ value >> 31;
+}
+
 __device__ inline bool get_bit(const unsigned* words, i64 place) { return words[place >> 5] >> (place & 31) & 1; }
 
 // Look before the atomic: most bits that are set in a traversal have been set already.

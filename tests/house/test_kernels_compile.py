@@ -105,6 +105,7 @@ VARIANTS = {  # of each file of kernels but rules.cuh, edges.cuh and relax*.cuh,
         {"VALUE": "int", "RANKS": "Together"}, {"VALUE": "int", "RANKS": "Together", "RESIDENT": "1"},
     ],
     "cusp/apps/operators/batches/batches.cuh": [{}],
+    "cusp/apps/operators/samples/samples.cuh": [{"WALKER": "6", "ROUND": "16"}],
     "cusp/apps/operators/sums/betweenness.cuh": [{}],
     "cusp/apps/operators/sums/rows.cuh": [
         {"VALUE": value} | weight

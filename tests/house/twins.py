@@ -8,6 +8,8 @@ from cusp.apps.operators.batches.interfaces import Batches, CpuBatches
 from cusp.apps.operators.expressions import drains_cpu, drains_gpu, edges_cpu, edges_gpu
 from cusp.apps.operators.expressions.interfaces import Drains, Edges
 from cusp.apps.operators.interfaces import Undirected
+from cusp.apps.operators.samples import samples_cpu, samples_gpu
+from cusp.apps.operators.samples.interfaces import Samples
 from cusp.apps.operators.structure import (
     cc_cpu,
     cc_gpu,
@@ -39,6 +41,7 @@ message: tuple[Message, Message] = message_cpu, message_gpu
 undirected: tuple[Undirected, Undirected] = undirected_cpu, undirected_gpu
 rows: tuple[Rows, Rows] = rows_cpu, rows_gpu
 pagerank: tuple[Pagerank, Pagerank] = pagerank_cpu, pagerank_gpu
+samples: tuple[Samples, Samples] = samples_cpu, samples_gpu
 batches: tuple[CpuBatches, Batches] = batches_cpu, batches_gpu
 betweenness: tuple[CpuBetweenness, Betweenness] = betweenness_cpu, betweenness_gpu
 cc: tuple[Cc, Cc] = cc_cpu, cc_gpu

@@ -35,12 +35,6 @@ __device__ inline Candidates candidates(const Edges& edges, VALUE far, const int
   return result;
 }
 
-__device__ inline u64 mix(u64 value) {
-  value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9ull;
-  value = (value ^ value >> 27) * 0x94D049BB133111EBull;
-  return value ^ value >> 31;
-}
-
 // *sum += over all edges, a hash of (source, target, weight) less that of (target, source, weight), modulo 2^64: over all
 // ranks zero if every edge and its reverse weigh the same.
 extern "C" __global__ void weight_asymmetry(i64 rows, const i64* gids, const i64* offsets, const int* targets,

@@ -1,0 +1,1 @@
+"""Random choices of edges: samples of neighbours, and walks."""

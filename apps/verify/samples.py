@@ -1,0 +1,127 @@
+"""Verifiers of samples and walks: see apps/verify/check.py. They count edges where these are, on the host."""
+
+from typing import Any
+
+import numpy as np
+
+from cusp import Partition, Sync
+from cusp.apps.verify.check import raise_first
+from cusp.runtime.devices import to_host
+from cusp.runtime.exchange import all_to_all
+from cusp.runtime.mpi import MPI
+
+
+def verify_samples(
+    part: Partition, sync: Sync, arrays: dict[str, Any], seeds: np.ndarray, fan_out: list[int], replace: bool,
+    incoming: bool, all_alike: bool, until: float,
+) -> None:  # fmt: skip
+    """Check the seeds and nodes of batches, that their edges exist, and how many each node has. Collective.
+
+    Parameters
+    ----------
+    arrays
+        What :func:`~cusp.apps.sample.sample` returned.
+    seeds : (n,) int64
+        Of all batches.
+    all_alike : bool
+        All edges may be drawn.
+    until : float
+        The last time.
+    """
+    found = {name: to_host(values) for name, values in arrays.items()}
+    node, num_nodes, num_edges = found["node"], found["num_nodes"], found["num_edges"]
+    hop = np.tile(np.arange(len(fan_out) + 1), len(num_nodes)).repeat(num_nodes.ravel())
+    turn = np.tile(np.arange(len(fan_out)), len(num_edges)).repeat(num_edges.ravel())
+    sizes, drawn = num_nodes.sum(axis=1), num_edges.sum(axis=1)
+    right = sizes.sum() == node.size and drawn.sum() == found["row"].size == found["col"].size
+    raise_first(sync, None if right else "num_nodes and num_edges do not add up to the nodes and edges")
+    inside = [(found[end] >= 0) & (found[end] < sizes.repeat(drawn)) for end in ("row", "col")]
+    raise_first(sync, None if np.all(inside) else "an edge names a place behind the nodes of its batch")
+    row, col = (found[end] + (np.cumsum(sizes) - sizes).repeat(drawn) for end in ("row", "col"))
+    everyone = np.concatenate(sync.comm.allgather(node[hop == 0]))
+    raise_first(sync, None if np.array_equal(everyone, seeds) else "the first nodes of the batches are not their seeds")
+    alone = hop == 0
+    alone[row[hop[row] == turn + 1]] = True
+    raise_first(sync, _tell(~alone, "no edge of its hop has found node {}", node))
+    wrong = (hop[col] != turn) | (hop[row] > turn + 1)
+    raise_first(sync, _tell(wrong, "drawn in another hop is an edge of node {}", node[col]))
+    twice = _times(np.arange(sizes.size).repeat(sizes), node) > 1
+    raise_first(sync, _tell(twice, "twice in a batch is node {}", node))
+    late = found["weight"] > until if until < np.inf else np.zeros(row.size, np.bool_)
+    raise_first(sync, _tell(late, f"later than {until} is an edge of node {{}}", node[col]))
+    ends = (node[row], node[col]) if incoming else (node[col], node[row])
+    parallel, times = _count_edges(part, sync.comm, *ends), _times(col, node[row])
+    raise_first(sync, _tell(parallel == 0, "there is no edge from {} to {}", *ends))
+    raise_first(sync, _tell((times > parallel) & (not replace), "drawn too often: an edge from {} to {}", *ends))
+    degrees, wanted = _degrees(part, sync.comm, node, incoming), np.array([*fan_out, 0])[hop]
+    most = np.where(wanted < 0, degrees, np.where(replace & (degrees > 0), wanted, np.minimum(degrees, wanted)))
+    taken = np.bincount(col, minlength=node.size)
+    wrong = taken != most if all_alike else taken > most
+    raise_first(sync, _tell(wrong, "{} edges are drawn, not {}, of node {}", taken, most, node))
+
+
+def verify_walks(part: Partition, sync: Sync, walks: Any, starts: np.ndarray, all_alike: bool) -> None:
+    """Check that walks start where they are to, follow edges, and end where there are none. Collective.
+
+    Parameters
+    ----------
+    walks : (this rank's walks, length + 1) int64
+    starts : (walks,) int64
+        Of all ranks.
+    all_alike : bool
+        All edges may be drawn.
+    """
+    walks = to_host(walks)
+    everyone = np.concatenate(sync.comm.allgather(walks[:, 0]))
+    raise_first(sync, None if np.array_equal(everyone, starts) else "walks start elsewhere")
+    source, target = walks[:, :-1].ravel(), walks[:, 1:].ravel()
+    raise_first(sync, _tell((source < 0) & (target >= 0), "after its end, a walk goes on at node {}", target))
+    goes, ends = target >= 0, (source >= 0) & (target < 0)
+    parallel = _count_edges(part, sync.comm, source[goes], target[goes])
+    raise_first(sync, _tell(parallel == 0, "there is no edge from {} to {}", source[goes], target[goes]))
+    degrees = _degrees(part, sync.comm, source[ends], False)
+    raise_first(sync, _tell((degrees > 0) & all_alike, "a walk ends, but there are edges, at node {}", source[ends]))
+
+
+def _tell(wrong: np.ndarray, message: str, *values: np.ndarray) -> str | None:
+    """What is wrong first, if anything is."""
+    return message.format(*(some[wrong.argmax()] for some in values)) if wrong.any() else None
+
+
+def _times(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """(n,) int64: how often each pair is there."""
+    _, places, counts = np.unique(np.stack([first, second]), axis=1, return_inverse=True, return_counts=True)
+    times: np.ndarray = counts[places.ravel()]
+    return times
+
+
+def _count_edges(part: Partition, comm: MPI.Intracomm, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """(n,) int64: how many parallel edges of the graph there are from each source to its target. Collective."""
+    offsets, rows = to_host(part.offsets), np.arange(part.num_proxies, dtype=np.int64)
+    known = np.sort(rows.repeat(np.diff(offsets)) << 32 | to_host(part.targets))
+
+    def count(asked: np.ndarray) -> np.ndarray:
+        source, target = (part.lid_map.lids(some).astype(np.int64) for some in asked.reshape(2, -1))
+        pairs = np.where((source < 0) | (target < 0), -1, source << 32 | target)
+        return np.searchsorted(known, pairs, side="right") - np.searchsorted(known, pairs)
+
+    return _ask_all(comm, np.concatenate([sources, targets]), count)
+
+
+def _degrees(part: Partition, comm: MPI.Intracomm, gids: np.ndarray, incoming: bool) -> np.ndarray:
+    """(n,) int64: out-edges or in-edges of nodes in the whole graph. Collective."""
+    targets, size = to_host(part.targets), part.num_proxies
+    local = np.bincount(targets, minlength=size) if incoming else np.diff(to_host(part.offsets))
+
+    def count(asked: np.ndarray) -> np.ndarray:
+        lids = part.lid_map.lids(asked)
+        return np.where(lids < 0, 0, np.append(local, 0)[lids])
+
+    return _ask_all(comm, gids, count)
+
+
+def _ask_all(comm: MPI.Intracomm, question: np.ndarray, answer: Any) -> np.ndarray:
+    """The sum of what all ranks answer. Collective."""
+    asked = all_to_all(comm, [question] * comm.size)
+    answers = all_to_all(comm, [answer(some).astype(np.int64) for some in asked])
+    return np.sum(answers, axis=0)
