@@ -19,8 +19,8 @@ from cusp.apps.bfs import prepare as prepare_bfs
 from cusp.apps.run.cli import add_checkpoint_options
 from cusp.apps.run.sources import add_source_options, choose_sources, tell_duration
 from cusp.apps.shared.dependencies import Alone, make_sweeps, sweeps_alone
+from cusp.apps.shared.graphs.whole_graph import tasks_at_once
 from cusp.apps.shared.lengths import Lengths, measure
-from cusp.apps.shared.whole_graph import tasks_at_once
 from cusp.apps.verify.betweenness import verify_betweenness
 from cusp.errors import GraphFileError, OptionError, together
 from cusp.kernels.arrays import total

@@ -26,8 +26,15 @@ from cusp.apps.operators.interfaces import is_sparse
 from cusp.apps.operators.ways import way_of
 from cusp.apps.run.cli import add_checkpoint_options
 from cusp.apps.run.sources import add_source_options, choose_sources, tell_duration
+from cusp.apps.shared.graphs.whole_graph import (
+    WholeGraph,
+    copy_for,
+    in_copies,
+    sum_of_copies,
+    tasks_at_once,
+    whole_graph,
+)
 from cusp.apps.shared.lengths import Lengths, measure
-from cusp.apps.shared.whole_graph import WholeGraph, copy_for, in_copies, sum_of_copies, tasks_at_once, whole_graph
 from cusp.apps.sssp import sssp
 from cusp.apps.verify.closeness import verify_closeness
 from cusp.kernels.arrays import mapped

@@ -18,8 +18,8 @@ from cusp.apps.run.cli import add_checkpoint_options
 from cusp.apps.shared.communities import graph as levels
 from cusp.apps.shared.communities import kept
 from cusp.apps.shared.communities.sweeps import refine, sweep_once, take_apart
+from cusp.apps.shared.graphs.undirected import as_undirected
 from cusp.apps.shared.splitmix64 import key_of
-from cusp.apps.shared.undirected import as_undirected
 from cusp.apps.verify.communities import verify_communities
 from cusp.errors import GraphFileError, together
 from cusp.program.cli import between
@@ -141,7 +141,7 @@ def communities(
     ----------
     algorithm : {'louvain', 'leiden', 'label-propagation'}
     graph : Partition, optional
-        What :func:`~cusp.apps.shared.undirected.as_undirected` makes of ``part``, if that has been done.
+        What :func:`~cusp.apps.shared.graphs.undirected.as_undirected` makes of ``part``, if that has been done.
     seed : int
         Of the turns of nodes, and of choices among equals.
     resolution : float

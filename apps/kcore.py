@@ -15,7 +15,7 @@ import numpy as np
 from cusp import Answer, App, Partition, Sync, everywhere, main, run_main
 from cusp.apps.operators.structure.interfaces import Cores, Kcore
 from cusp.apps.operators.ways import Algorithm, Form
-from cusp.apps.shared.undirected import as_undirected
+from cusp.apps.shared.graphs.undirected import as_undirected
 from cusp.apps.verify.cores import verify_cores
 from cusp.kernels.arrays import total
 from cusp.program.cli import positive

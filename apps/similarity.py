@@ -17,7 +17,7 @@ import numpy as np
 from cusp import Answer, App, Partition, Sync, main, run_main
 from cusp.apps.run.result import ends_of
 from cusp.apps.shared.common import common_neighbours
-from cusp.apps.shared.undirected import as_undirected
+from cusp.apps.shared.graphs.undirected import as_undirected
 from cusp.apps.verify.triangles import verify_similarity
 from cusp.errors import OptionError, together
 from cusp.program.cli import node_list

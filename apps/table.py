@@ -19,9 +19,9 @@ import numpy as np
 
 from cusp import Answer, App, Partition, Sync, main, run_main
 from cusp.apps.operators.batches.search import WIDTH, Batch
+from cusp.apps.shared.graphs.reversal import reversed_graph
+from cusp.apps.shared.graphs.whole_graph import copy_for
 from cusp.apps.shared.lengths import Lengths, measure
-from cusp.apps.shared.reversal import reversed_graph
-from cusp.apps.shared.whole_graph import copy_for
 from cusp.apps.sssp import sssp
 from cusp.apps.verify.table import verify_table
 from cusp.program.cli import one_node

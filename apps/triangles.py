@@ -15,8 +15,8 @@ import numpy as np
 
 from cusp import Answer, App, Partition, Sync, main, run_main
 from cusp.apps.operators.structure.interfaces import Triangles
-from cusp.apps.shared.oriented import Shares, orient, return_to_masters, rows_of_others
-from cusp.apps.shared.undirected import as_undirected
+from cusp.apps.shared.graphs.oriented import Shares, orient, return_to_masters, rows_of_others
+from cusp.apps.shared.graphs.undirected import as_undirected
 from cusp.apps.verify.triangles import verify_triangles
 from cusp.kernels.arrays import mapped, numbers, total
 from cusp.runtime.devices import backend, xp_of

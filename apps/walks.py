@@ -17,8 +17,8 @@ import numpy as np
 from cusp import Answer, App, Partition, Sync, main, run_main
 from cusp.apps.operators.samples.interfaces import ROUND, WALKER, Samples, Walks
 from cusp.apps.run.sources import add_source_options, choose_sources
+from cusp.apps.shared.graphs.whole_rows import UNIFORM, WEIGHT, WholeRows, whole_rows
 from cusp.apps.shared.splitmix64 import key_of
-from cusp.apps.shared.whole_rows import UNIFORM, WEIGHT, WholeRows, whole_rows
 from cusp.apps.verify.samples import verify_walks
 from cusp.errors import OptionError, together
 from cusp.kernels.arrays import by_rank, total

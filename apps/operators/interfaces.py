@@ -10,7 +10,7 @@ import numpy as np
 from cusp.runtime.devices import Array
 
 if TYPE_CHECKING:
-    from cusp.apps.shared.undirected import RowPieces
+    from cusp.apps.shared.graphs.undirected import RowPieces
     from cusp.partition import Partition
 
 SPARSE = 5  # edges per node
@@ -95,7 +95,7 @@ def in_edges_of(part: "Partition") -> InEdges | None:
 
 
 class Undirected(Protocol):
-    """Rows of neighbours, merged and sorted; see apps/shared/undirected.py."""
+    """Rows of neighbours, merged and sorted; see apps/shared/graphs/undirected.py."""
 
     def merge_rows(
         self, arrived: "list[RowPieces]", num_masters: int, num_proxies: int, weighted: bool

@@ -1,4 +1,4 @@
-"""Rows of neighbours, merged and sorted on the CPU: see interfaces.py and apps/shared/undirected.py."""
+"""Rows of neighbours, merged and sorted on the CPU: see interfaces.py and apps/shared/graphs/undirected.py."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import in_parallel, row_ranges
 
 if TYPE_CHECKING:
-    from cusp.apps.shared.undirected import RowPieces
+    from cusp.apps.shared.graphs.undirected import RowPieces
 
 SHORT = 32  # entries of a row that are sorted by insertion
 DIGIT_BITS = 11  # at most, of a longer one

@@ -1,4 +1,4 @@
-"""Rows of neighbours, merged and sorted on the GPU: see interfaces.py and apps/shared/undirected.py."""
+"""Rows of neighbours, merged and sorted on the GPU: see interfaces.py and apps/shared/graphs/undirected.py."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +9,7 @@ from cusp.kernels.arrays import total
 from cusp.kernels.cuda import bincount, load, threads_for_edges
 
 if TYPE_CHECKING:
-    from cusp.apps.shared.undirected import RowPieces
+    from cusp.apps.shared.graphs.undirected import RowPieces
 
 
 def merge_rows(arrived: "list[RowPieces]", num_masters: int, num_proxies: int, weighted: bool) -> tuple[Any, Any, Any]:

@@ -27,7 +27,7 @@ def common_neighbours(graph: Partition, comm: MPI.Intracomm, pairs: np.ndarray) 
     Parameters
     ----------
     graph : Partition
-        Undirected, see :func:`~cusp.apps.shared.undirected.as_undirected`.
+        Undirected, see :func:`~cusp.apps.shared.graphs.undirected.as_undirected`.
     pairs : (2, n) int64
         Global ids; a rank has pairs of its own.
 

@@ -12,8 +12,8 @@ from cusp.apps.bfs import bfs
 from cusp.apps.bfs import prepare as prepare_bfs
 from cusp.apps.operators.interfaces import InEdges, Undirected, in_edges_of
 from cusp.apps.operators.sums.interfaces import Betweenness, CpuBetweenness, Rows
+from cusp.apps.shared.graphs.whole_graph import WholeGraph, copy_of, sum_of_copies, whole_graph, works_in_copies
 from cusp.apps.shared.lengths import Lengths, measure
-from cusp.apps.shared.whole_graph import WholeGraph, copy_of, sum_of_copies, whole_graph, works_in_copies
 from cusp.apps.sssp import sssp
 from cusp.errors import GraphFileError, together
 from cusp.kernels.arrays import total

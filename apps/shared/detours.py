@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cusp import MIN, EdgeOperator, Label, Partition, Sync, everywhere
+from cusp.apps.shared.graphs.reversal import reversed_graph
 from cusp.apps.shared.lengths import Lengths, measure
-from cusp.apps.shared.reversal import reversed_graph
 from cusp.apps.shared.tree import trace
 from cusp.apps.sssp import sssp
 from cusp.errors import GraphFileError, together

@@ -10,8 +10,8 @@ import numpy as np
 from cusp import Partition
 from cusp.apps.operators.interfaces import Undirected
 from cusp.apps.operators.samples.interfaces import Samples
+from cusp.apps.shared.graphs.whole_rows import TIME, UNIFORM, WEIGHT, as_marks, whole_rows
 from cusp.apps.shared.splitmix64 import key_of, splitmix64
-from cusp.apps.shared.whole_rows import TIME, UNIFORM, WEIGHT, as_marks, whole_rows
 from cusp.errors import OptionError, shortened, together
 from cusp.kernels.arrays import by_rank, joined, offsets_of, take
 from cusp.kernels.interfaces import Build

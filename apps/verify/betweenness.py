@@ -6,7 +6,7 @@ import numpy as np
 
 from cusp import ADD, MAX, MIN, EdgeOperator, Label, Partition, Sync
 from cusp.apps.operators.interfaces import Undirected
-from cusp.apps.shared.whole_graph import sum_of_copies, whole_graph
+from cusp.apps.shared.graphs.whole_graph import sum_of_copies, whole_graph
 from cusp.apps.verify.check import raise_first, require, tell_node
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.devices import backend, move, xp_of

@@ -28,7 +28,7 @@ def verify_communities(
     Parameters
     ----------
     graph : Partition
-        See :func:`~cusp.apps.shared.undirected.as_undirected`.
+        See :func:`~cusp.apps.shared.graphs.undirected.as_undirected`.
     community : (masters,) int64
     resolution : float
         That of the modularity.

@@ -27,7 +27,7 @@ def verify_cores(
     Parameters
     ----------
     graph : Partition
-        What :func:`~cusp.apps.shared.undirected.as_undirected` made.
+        What :func:`~cusp.apps.shared.graphs.undirected.as_undirected` made.
     core : (masters,) int32
         Core numbers; with ``k``, 1 for members, else 0.
     degeneracy : int, optional

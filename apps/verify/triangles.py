@@ -28,7 +28,7 @@ def verify_triangles(graph: Partition, sync: Sync, figures: dict[str, Any], labe
     Parameters
     ----------
     graph : Partition
-        Undirected, see :func:`~cusp.apps.shared.undirected.as_undirected`.
+        Undirected, see :func:`~cusp.apps.shared.graphs.undirected.as_undirected`.
     figures, labels
         As of :func:`cusp.apps.triangles.triangles` with ``per_node``; ``average_clustering`` may be missing.
     """

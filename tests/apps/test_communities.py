@@ -19,7 +19,7 @@ from cusp.apps.shared.communities import graph as levels
 from cusp.apps.shared.communities.graph import round_weights
 from cusp.apps.shared.communities.kept import come_down
 from cusp.apps.shared.communities.sweeps import take_apart
-from cusp.apps.shared.undirected import as_undirected
+from cusp.apps.shared.graphs.undirected import as_undirected
 from cusp.apps.verify.check import VerificationError
 from cusp.apps.verify.communities import verify_communities
 from cusp.errors import GraphFileError

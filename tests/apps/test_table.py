@@ -49,7 +49,7 @@ def test_table(comm, shared_tmp, name, policy):
 @pytest.mark.parametrize(("small", "symmetric"), parts.share([(0, False), (1 << 23, False), (0, True)]))
 def test_many_searches(comm, shared_tmp, monkeypatch, small, symmetric):
     """Two batches and a part of one, from all nodes to all; in copies of the graph, or together; weights are floats."""
-    monkeypatch.setattr("cusp.apps.shared.whole_graph.SMALL", small)
+    monkeypatch.setattr("cusp.apps.shared.graphs.whole_graph.SMALL", small)
     graph = graphs.random_directed(150, 500, seed=5)
     graph = graph._replace(weights=graph.weights / 7)
     graph = graphs.both_ways(graph) if symmetric else graph

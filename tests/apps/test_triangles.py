@@ -8,7 +8,7 @@ import pytest
 
 from cusp.apps.operators.structure.interfaces import Triangles
 from cusp.apps.shared import oriented
-from cusp.apps.shared.undirected import as_undirected
+from cusp.apps.shared.graphs.undirected import as_undirected
 from cusp.apps.triangles import triangles
 from cusp.apps.verify import triangles as verifier
 from cusp.apps.verify.check import VerificationError

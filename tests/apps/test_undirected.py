@@ -5,7 +5,7 @@ import numpy as np
 import parts
 import pytest
 
-from cusp.apps.shared.undirected import as_undirected
+from cusp.apps.shared.graphs.undirected import as_undirected
 from cusp.partition import Partition
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import parts
 import pytest
 
-from cusp.apps.shared.whole_graph import whole_graph
+from cusp.apps.shared.graphs.whole_graph import whole_graph
 
 
 @pytest.mark.mpi

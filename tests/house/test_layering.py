@@ -91,6 +91,7 @@ MORE_FILES = {
     "cusp/kernels": (14, "what all phases and algorithms share, for both devices, and what compiles it"),
     "cusp/runtime": (16, "MPI, devices, files and the cache, and how a process starts, is watched, debugged and ends"),
     "apps": (34, "the programs that users start by name: python -m apps.NAME"),
+    "apps/verify": (16, "what must hold of each kind of answer"),
     "apps/operators/structure": (16, "five algorithms with kernels of their own, and their interfaces"),
     "cusp/policies": (
         14,

@@ -6,7 +6,7 @@ from cusp.runtime.devices import Array
 from gluon.label import Label
 
 if TYPE_CHECKING:
-    from cusp.apps.shared.whole_graph import WholeGraph
+    from cusp.apps.shared.graphs.whole_graph import WholeGraph
 
 
 class HopSums(NamedTuple):

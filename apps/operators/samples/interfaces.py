@@ -15,7 +15,7 @@ BITS = 52  # of the running sums of a row's weights
 
 
 class Rows(NamedTuple):
-    """Whole rows of this rank's masters: see :class:`cusp.apps.shared.whole_rows.WholeRows`.
+    """Whole rows of this rank's masters: see :class:`cusp.apps.shared.graphs.whole_rows.WholeRows`.
 
     Attributes
     ----------

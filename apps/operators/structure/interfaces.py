@@ -77,7 +77,7 @@ class Kcore(Protocol):
         Parameters
         ----------
         part : Partition
-            What :func:`~cusp.apps.shared.undirected.as_undirected` made.
+            What :func:`~cusp.apps.shared.graphs.undirected.as_undirected` made.
         way : {'whole', 'peers', 'rounds'}
             In one call of a kernel, or in steps with syncs in between.
         """

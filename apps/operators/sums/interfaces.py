@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from cusp.runtime.devices import Array
 
 if TYPE_CHECKING:
-    from cusp.apps.shared.whole_graph import WholeGraph
+    from cusp.apps.shared.graphs.whole_graph import WholeGraph
     from cusp.partition import Partition
     from gluon.label import Label
 

@@ -14,7 +14,7 @@ from numba.extending import register_jitable
 from cusp.runtime.compiled_code import njit
 
 if TYPE_CHECKING:
-    from cusp.apps.shared.whole_graph import WholeGraph
+    from cusp.apps.shared.graphs.whole_graph import WholeGraph
 
 NONE, ONE = np.uint32(2**32 - 1), np.uint64(1)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from cusp import MIN, Label, Partition, Sync
 from cusp.apps.operators.structure.interfaces import Communities
-from cusp.apps.shared.undirected import join_rows, nodes_of
+from cusp.apps.shared.graphs.undirected import join_rows, nodes_of
 from cusp.kernels.arrays import add, mapped, numbers, offsets_of, sizes_of, take, total
 from cusp.kernels.interfaces import Build
 from cusp.lid_map import map_lids
@@ -27,7 +27,7 @@ class Level:
     Attributes
     ----------
     graph : Partition
-        As of :func:`~cusp.apps.shared.undirected.as_undirected`. In a quotient, only nodes that name a community have
+        As of :func:`~cusp.apps.shared.graphs.undirected.as_undirected`. In a quotient, only nodes that name a community have
         a master.
     sync : Sync
     weights : (edges,) float64

@@ -10,7 +10,7 @@ from cusp.apps.operators.interfaces import kept_with
 from cusp.apps.operators.samples.interfaces import Rows
 from cusp.apps.operators.samples.rows_cpu import add_shares, order_rows
 from cusp.apps.operators.undirected_cpu import gather_rows
-from cusp.apps.shared.undirected import exchange_rows, nodes_of
+from cusp.apps.shared.graphs.undirected import exchange_rows, nodes_of
 from cusp.errors import GraphFileError, OptionError, together
 from cusp.kernels.arrays import offsets_of, total
 from cusp.kernels.interfaces import Build
