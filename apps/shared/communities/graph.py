@@ -27,8 +27,8 @@ class Level:
     Attributes
     ----------
     graph : Partition
-        As of :func:`~cusp.apps.shared.graphs.undirected.as_undirected`. In a quotient, only nodes that name a community have
-        a master.
+        As of :func:`~cusp.apps.shared.graphs.undirected.as_undirected`. In a quotient, only nodes that name a community
+        have a master.
     sync : Sync
     weights : (edges,) float64
         Of a graph with weights, those of :func:`round_weights`, or sums of them.
