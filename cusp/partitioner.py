@@ -120,7 +120,7 @@ def partition_slice(
     ----------
     onto : Partition, optional
         On the host: the edges are added to it, all others stay where they are, and nodes keep their masters. The slices
-        have the numbers of nodes and edges of the whole graph, and the node that is new has no proxy in it.
+        have the numbers of nodes and edges of the whole graph; nodes that are new have no proxies in it.
     """
     watch = watch or Stopwatch()
     with watch("assign_masters"):
