@@ -15,6 +15,7 @@ from graphs import HARD, SYMMETRIC, Graph, write
 
 from cusp import partitioner
 from cusp.apps.harness import App
+from cusp.apps.run.cli import with_gids
 from cusp.apps.run.keywords import Keywords
 from cusp.partition import Partition
 from cusp.policies import Policy, load_policy
@@ -100,6 +101,12 @@ def hard_parts(
 def options_of(app: App, **chosen: Any) -> argparse.Namespace:
     """Options of an app: the defaults, and these."""
     return argparse.Namespace(**(vars(Keywords(app.name, app.add_options, app.seeded).read({})) | chosen))
+
+
+def read_options(app: App, num_nodes: int, **chosen: Any) -> argparse.Namespace:
+    """Options of an app as its function reads them; nodes are numbers, as texts or not."""
+    parser = Keywords(app.name, app.add_options, app.seeded)
+    return with_gids(parser, parser.read(chosen), None, num_nodes)
 
 
 def on_host(part: Partition) -> tuple[Partition, Sync]:

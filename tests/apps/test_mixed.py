@@ -7,7 +7,6 @@ import pytest
 import ranks
 
 from cusp.apps.library import APPS, app_of
-from cusp.apps.run.keywords import Keywords
 from cusp.errors import OptionError
 from cusp.output.saved import load_partition, save_partition
 from cusp.partition import OF_EDGES, OF_NODES, Partition
@@ -31,6 +30,7 @@ def get_master(prop, node, mstate, masters):
 OPTIONS = {
     "bfs": {"parents": True}, "widest": {}, "path": {"targets": "5,70"}, "forest": {"roots": "3,8,100"},
     "kcore": {}, "pagerank": {}, "betweenness": {"source": [0, 3, 7]}, "communities": {"algorithm": "louvain"},
+    "table": {"origins": [3, 8, 100], "destinations": [5, 7]}, "paths": {"source": 3, "target": 100},
 }  # fmt: skip
 CHOICES = {  # by chance, or by the policy: parents, roots of equals
     "bfs": {"parents"}, "path": {"parents"},
@@ -101,13 +101,12 @@ def test_messages(comm, make, device, reduction, dtype):
 def answer_of(app, part: Partition, options: dict) -> tuple[dict[str, np.ndarray], dict]:
     """What an app finds, verified, for all nodes, and its figures. Collective."""
     sync = parts.make_sync(part)
-    chosen = Keywords(app.name, app.add_options).read(options)
-    if "roots" in options:  # words, which become nodes once the graph is known
-        chosen.roots = [int(root) for root in options["roots"].split(",")]
+    chosen = parts.read_options(app, part.num_nodes, **options)
     prepared = app.prepare(part, sync, chosen)
     answer = app.run(part, sync, 3 if app.needs_source else None, prepared, chosen)
     app.check(part, parts.make_sync(part), 3 if app.needs_source else None, answer, prepared, chosen)
-    return {name: parts.gather(part, to_host(values)) for name, values in answer.labels.items()}, answer.figures
+    found = {name: parts.gather(part, to_host(values)) for name, values in answer.labels.items()}
+    return found | answer.table, answer.figures
 
 
 def assert_same(app, mixed: Partition, plain: Partition, options: dict) -> None:

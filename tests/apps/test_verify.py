@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from cusp.apps.bfs import bfs
 from cusp.apps.edge_operator import EdgeOperator
 from cusp.apps.library import APPS, app_of
-from cusp.apps.run.keywords import Keywords
 from cusp.apps.sssp import measure, sssp
 from cusp.apps.verify.check import VerificationError
 from cusp.apps.verify.components import verify_components, verify_strong_components
@@ -303,9 +302,9 @@ def test_edges_stay_on_the_device(comm, shared_tmp, monkeypatch, name):
     if (name, parts.DEVICE) == ("betweenness", "cpu"):
         pytest.skip("CPUs copy a small graph to every rank")
     app = app_of(name)
-    chosen = {"bfs": {"parents": True}, "forest": {"roots": [3, 7]}, "path": {"targets": [5]}}.get(name, {})
-    options = Keywords(app.name, app.add_options).read(chosen)
-    options.roots = chosen.get("roots")  # the options are words, which become nodes once the graph is known
+    chosen = {"bfs": {"parents": True}, "forest": {"roots": [3, 7]}, "path": {"targets": [5]}}
+    chosen |= {"table": {"origins": [3, 7]}, "paths": {"source": 3, "target": 5}}
+    options = parts.read_options(app, 40, **chosen.get(name, {}))
     path = graphs.write(shared_tmp / "g.h5", graphs.random_directed(40, 4000))
     csc = app.needs_csc(options, False)
     part = parts.partition_graph(path, parts.policy_of("cvc"), comm, weights=app.weighted, csc=csc)

@@ -28,6 +28,7 @@ LIMITS = {"nothing fits": 1 << 12, "some fits": 150_000, "all fits": 64 << 20}
 OPTIONS = {
     "bfs": {"source": 3}, "sssp": {"source": 3}, "path": {"source": 3, "targets": [5]}, "forest": {"roots": [1, 2]},
     "widest": {"source": 3}, "betweenness": {"sources": 2}, "pagerank": {"iterations": 4},
+    "table": {"origins": [3, 7, 9], "destinations": [5]}, "paths": {"source": 3, "target": 5},
 }  # fmt: skip
 
 
@@ -88,7 +89,8 @@ def test_answers(comm, shared_tmp, card, app, symmetric):
 
     def answer(limit: int | None) -> dict[str, np.ndarray]:
         part = library.partition_graph(path, "cvc", comm=comm, device="gpu", memory_limit=limit)
-        return getattr(library, app)(part, **OPTIONS.get(app, {})).values
+        found = getattr(library, app)(part, **OPTIONS.get(app, {}))
+        return found.values | found.table
 
     limits = tuple(LIMITS) if app in ("bfs", "sssp") else ("some fits",)
     on_each_limit(answer, np.testing.assert_equal, limits)

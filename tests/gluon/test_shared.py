@@ -15,7 +15,6 @@ import ranks
 from spawn import mpirun
 
 from cusp.apps import library
-from cusp.apps.run.keywords import Keywords
 from cusp.partitioner import partition_graph
 from gluon.plan import make_plan
 from gluon.sync import Sync
@@ -26,7 +25,10 @@ from gluon.transports.shared import SharedMemory
 from scripts.mpirun import is_open_mpi
 
 SIZE = ranks.COMM.size
-OPTIONS = {"bfs": {"parents": True}, "forest": {"roots": [0, 7]}, "pagerank": {"precision": "float32"}}
+OPTIONS = {
+    "bfs": {"parents": True}, "forest": {"roots": [0, 7]}, "pagerank": {"precision": "float32"},
+    "table": {"origins": [0, 7]}, "paths": {"source": 0, "target": 7},
+}  # fmt: skip
 
 
 class TwoHosts(SharedMemory):
@@ -122,13 +124,18 @@ def test_same_bits_by_mpi(alone, monkeypatch, shared_tmp, kind, policy):
     plans = [make_plan(part, alone, transport) for transport in ("mpi", "peer")]
     for name in library.APPS:
         app = library.app_of(name)
-        options = Keywords(name, app.add_options).read(OPTIONS.get(name, {}))
-        options.roots = OPTIONS.get(name, {}).get("roots")  # words, which become nodes once the graph is known
+        options = parts.read_options(app, graph.num_nodes, **OPTIONS.get(name, {}))
         found = []
         for plan in plans:
             sync = Sync(plan, alone)
             answer = app.run(part, sync, 3 if app.needs_source else None, app.prepare(part, sync, options), options)
-            found.append((answer.rounds, answer.figures, {key: of.tobytes() for key, of in answer.labels.items()}))
+            found.append(
+                (
+                    answer.rounds,
+                    answer.figures,
+                    {key: of.tobytes() for key, of in (answer.labels | answer.table).items()},
+                )
+            )
         assert found[0] == found[1], name
 
 
