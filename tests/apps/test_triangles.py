@@ -7,7 +7,7 @@ import parts
 import pytest
 
 from cusp.apps.operators.structure.interfaces import Triangles
-from cusp.apps.shared import oriented
+from cusp.apps.shared.graphs import oriented
 from cusp.apps.shared.graphs.undirected import as_undirected
 from cusp.apps.triangles import triangles
 from cusp.apps.verify import triangles as verifier
