@@ -55,7 +55,7 @@ def plain(found):
     if isinstance(found, dict) or not hasattr(found, "__iter__"):
         return found
     rows = list(found)
-    if rows and isinstance(rows[0], tuple):
+    if rows and isinstance(rows[0], tuple) and isinstance(rows[0][-1], dict):
         return {(node, other): value for node, row in rows for other, value in row.items()}
     if isinstance(found, np.ndarray):
         return dict(np.ndenumerate(found))
