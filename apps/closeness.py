@@ -142,7 +142,7 @@ def _searches(sync: Sync, wanted: Wanted) -> Adding:
     if copy is None:
         return _searches_together(part, sync, lengths)
     if isinstance(copy, WholeGraph):
-        return partial(_add_alone, part, sync, np.arange(part.num_nodes), partial(_add_lengths, copy))
+        return partial(_add_alone, part, sync, copy.gids, partial(_add_lengths, copy))
     return partial(_add_alone, part, sync, to_host(copy[0].gids), _searches_together(*copy, lengths))
 
 
@@ -186,7 +186,7 @@ def _add_each(
 
 def _add_lengths(graph: WholeGraph, sources: list[int], sums: HopSums) -> Found:
     """In a copy of the graph."""
-    return backend(CpuBatches, "cpu").add_lengths(graph, np.array(sources, np.int64), sums), 0
+    return backend(CpuBatches, "cpu").add_lengths(graph, graph.rows[sources], sums), 0
 
 
 def _add(found: HopSums, sums: HopSums) -> None:

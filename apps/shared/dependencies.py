@@ -293,8 +293,8 @@ def sweeps_alone(part: Partition, sync: Sync, sources: int, lengths: Lengths | N
 def _sweep_rows(whole: WholeGraph, edges: bool, own: list[int]) -> Found:
     """On a CPU: along the rows of the graph."""
     nodes, of_edges = np.zeros(whole.offsets.size - 1), np.zeros(whole.targets.size) if edges else None
-    levels, wrong = backend(CpuBetweenness, "cpu").sweep(whole, np.array(own, np.int64), nodes, of_edges)
-    return Found(nodes, of_edges, levels, None if wrong < 0 else own[wrong])
+    levels, wrong = backend(CpuBetweenness, "cpu").sweep(whole, whole.rows[own], nodes, of_edges)
+    return Found(nodes[whole.rows], of_edges, levels, None if wrong < 0 else own[wrong])
 
 
 def _sweep_copy(copy: Partition, sync: Sync, prepared: Any, own: list[int]) -> Found:

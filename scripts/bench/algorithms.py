@@ -46,7 +46,9 @@ from scripts.bench.shared.rows import ROWS, gpu_name, keep, settings_of
 APPS, ALL = "bfs,sssp,cc,pagerank,kcore,triangles,betweenness", ",".join((*library.APPS, "semiring"))
 SETTINGS: dict[str, dict[str, Any]] = {
     "pagerank": {"unweighted": True}, "betweenness": {"sources": 4},
-    "closeness": {"sources": 64}, "forest": {"roots": [0, 5]},
+    "closeness": {"sources": 64}, "forest": {"roots": [0, 5]}, "sample": {"sources": 65_536},
+    "walks": {"sources": 65_536}, "paths": {"source": 5, "target": 77},
+    "table": {"origins": [*range(64)], "destinations": [*range(1000)]},
 }  # fmt: skip
 EQUAL = EdgeOperator("1", into="dst.sum", where="src.given == dst.given")
 FLOOR = 5.0  # milliseconds of a check that nobody waits for

@@ -15,11 +15,13 @@ def test_edges(comm, shared_tmp, name, policy):
     part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of(policy), comm)
     part = part.on("cpu")
     whole = whole_graph(part, comm)
-    sources = np.repeat(np.arange(graph.num_nodes), np.diff(whole.offsets))
+    assert np.array_equal(whole.gids[whole.rows], np.arange(graph.num_nodes))
+    assert (np.diff(whole.offsets, n=2) <= 0).all()
+    sources = np.repeat(whole.gids, np.diff(whole.offsets))
     found, expected, own = (
         sources * graph.num_nodes + targets
         for sources, targets in (
-            (sources, whole.targets),
+            (sources, whole.gids[whole.targets]),
             (graph.sources, graph.targets),
             (np.repeat(part.gids, np.diff(part.offsets)), part.gids[part.targets]),
         )

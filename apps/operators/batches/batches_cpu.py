@@ -8,7 +8,14 @@ import numpy as np
 
 from cusp.apps.operators.batches.interfaces import HopSums
 from cusp.apps.operators.lanes_cpu import in_lanes
-from cusp.apps.operators.traversal.alone_cpu import Search, make_search, search
+from cusp.apps.operators.traversal.alone_cpu import (
+    Heap,
+    Levels,
+    make_heap,
+    make_levels,
+    search_by_hops,
+    search_by_length,
+)
 from cusp.kernels.bits import first_bit, popcount, unsigned
 from cusp.runtime.compiled_code import njit
 from cusp.runtime.threads import in_parallel, ranges, whole_words
@@ -69,27 +76,51 @@ def _add_hops(begin, end, hops, inverse, updated, front, reached, lengths, inver
 
 
 def add_lengths(graph: Any, sources: Any, sums: HopSums) -> Any:
-    farthest = np.zeros(sources.size)
-    offsets, targets = unsigned(graph.offsets, graph.targets)
+    farthest, size = np.zeros(sources.size), graph.offsets.size - 1
+    offsets, targets, *into = unsigned(graph.offsets, graph.targets, *graph.into)
 
-    def add(state: Search, numbers: np.ndarray, own: list[np.ndarray]) -> None:
+    def make() -> Levels | Heap:
+        return make_levels(size) if graph.weights is None else make_heap(size, graph.weights.dtype)
+
+    def add(state: Levels | Heap, numbers: np.ndarray, own: list[np.ndarray]) -> None:
         some = sources[numbers].astype(np.uint64)
-        farthest[numbers] = _add_lengths(some, offsets, targets, graph.weights, state, *own)
+        if graph.weights is None:
+            farthest[numbers] = _add_by_hops(some, offsets, targets, *into, state, *own)
+        else:
+            farthest[numbers] = _add_by_length(some, offsets, targets, graph.weights, state, *own)
 
-    in_lanes(sources.size, targets.size, sums, lambda: make_search(graph), add)
+    in_lanes(sources.size, targets.size, sums, make, add)
     return farthest
 
 
 @njit(cache=True, nogil=True)
-def _add_lengths(sources, offsets, targets, weights, state, reached, sums, inverses):  # type: ignore[no-untyped-def]
-    farthest, lengths, order = np.zeros(sources.size), state.lengths, state.order
+def _add_by_hops(  # type: ignore[no-untyped-def]
+    sources, offsets, targets, in_offsets, in_sources, state, reached, sums, inverses
+):
+    farthest, (hops, order, bounds) = np.zeros(sources.size), state
     for number in range(sources.size):
-        tail = search(sources[number], offsets, targets, weights, state, None, None)
+        deepest = search_by_hops(sources[number], offsets, targets, in_offsets, in_sources, state)
+        farthest[number], hops[sources[number]] = deepest, -1
+        for level in range(1, deepest + 1):
+            for place in range(bounds[level], bounds[level + 1]):
+                node = order[place]
+                hops[node] = -1
+                reached[node] += 1
+                sums[node] += level
+                inverses[node] += 1 / level
+    return farthest
+
+
+@njit(cache=True, nogil=True)
+def _add_by_length(sources, offsets, targets, weights, heap, reached, sums, inverses):  # type: ignore[no-untyped-def]
+    farthest, lengths, order = np.zeros(sources.size), heap.lengths, heap.order
+    for number in range(sources.size):
+        tail = search_by_length(sources[number], offsets, targets, weights, heap, None, None)
         farthest[number] = lengths[order[tail - 1]]
         for place in range(tail):
             node = order[place]
             length = float(lengths[node])
-            lengths[node] = state.far
+            lengths[node] = heap.far
             if place > 0:
                 reached[node] += 1
                 sums[node] += length

@@ -5,13 +5,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cusp.apps.operators.lanes_cpu import in_lanes
-from cusp.apps.operators.traversal.alone_cpu import ONE, Search, make_search, search
+from cusp.apps.operators.sums.rows_cpu import sum_plain_rows
+from cusp.apps.operators.traversal.alone_cpu import (
+    ONE,
+    Heap,
+    Levels,
+    make_heap,
+    make_levels,
+    search_by_hops,
+    search_by_length,
+)
 from cusp.kernels.bits import unsigned
 from cusp.partition import Partition
 from cusp.runtime.compiled_code import njit
 from gluon.device_cpu import set_bit
 
-DENSE = 10  # edges per node: with 6 a sweep is 6 times as fast as level by level, with 19 as fast, with 28 a third
 SMALL = 1 << 23  # edges of a graph of which each rank may have a copy
 
 
@@ -66,60 +74,84 @@ def give_shares(first, last, masters, lids, paths, sums, centrality, shares, upd
 
 
 def sweeps(part: Partition, ranks: int, sources: int) -> bool:
-    """With many edges per node, levels are few, and whole rows of one are summed faster than edge by edge."""
-    dense = part.weights is None and part.num_edges >= DENSE * part.num_nodes
-    return part.num_edges <= SMALL and not dense
+    """Threads that each search by themselves need no others: there is nothing that they would wait for."""
+    return part.num_edges <= SMALL
 
 
-class Sweep(NamedTuple):
-    """Arrays of a sweep, one entry for each node, and its search.
+class Sums(NamedTuple):
+    """What dependencies are made of, (nodes,) float64: 0 before and after a sweep, but for ``sums``."""
 
-    Attributes
-    ----------
-    search : Search
-    hops : int32
-        The most edges of a shortest path; -1 before and after it.
-    paths, shares : float64
-        0 before and after it.
-    """
-
-    search: Search
-    hops: np.ndarray
     paths: np.ndarray
     shares: np.ndarray
-
-
-def _make_sweep(graph: Any) -> Sweep:
-    state, size = make_search(graph), graph.offsets.size - 1
-    hops = state.lengths if graph.weights is None else np.full(size, -1, np.int32)
-    return Sweep(state, hops, np.zeros(size), np.zeros(size))
+    sums: np.ndarray
 
 
 def sweep(graph: Any, sources: Any, centrality: np.ndarray, on_edges: np.ndarray | None = None) -> tuple[int, int]:
-    offsets, targets = unsigned(graph.offsets, graph.targets)
+    size, (offsets, targets, *into) = centrality.size, unsigned(graph.offsets, graph.targets, *graph.into)
 
-    def add(given: Sweep, numbers: np.ndarray, sums: list[np.ndarray]) -> tuple[int, int]:
-        nodes, of_edges = sums if len(sums) == 2 else (*sums, None)
-        some = sources[numbers].astype(np.uint64)
-        done, levels = _sweep(some, offsets, targets, graph.weights, given, nodes, of_edges)
-        return levels, sources.size if done == some.size else int(numbers[done])
+    def make() -> tuple[Sums, Levels, Heap | None]:
+        heap = None if graph.weights is None else make_heap(size, graph.weights.dtype)
+        return Sums(*np.zeros((3, size))), make_levels(size), heap
+
+    def add(given: tuple[Sums, Levels, Heap | None], numbers: np.ndarray, sums: list[np.ndarray]) -> tuple[int, int]:
+        some, (own, levels, heap), (nodes, *edges) = sources[numbers].astype(np.uint64), given, sums
+        arrays = own, nodes, edges[0] if edges else None
+        if heap is None:
+            done, deepest = _sweep_by_hops(some, offsets, targets, *into, levels, *arrays)
+        else:
+            done, deepest = _sweep_by_length(some, offsets, targets, graph.weights, heap, levels.hops, *arrays)
+        return deepest, sources.size if done == some.size else int(numbers[done])
 
     totals = [centrality] if on_edges is None else [centrality, on_edges]
-    found = in_lanes(sources.size, targets.size, totals, lambda: _make_sweep(graph), add)
+    found = in_lanes(sources.size, targets.size, totals, make, add)
     wrong = min((wrong for _, wrong in found), default=sources.size)
     return sum(levels for levels, _ in found), -1 if wrong == sources.size else wrong
 
 
 @njit(cache=True, nogil=True)
-def _sweep(sources, offsets, targets, weights, sweep, centrality, on_edges):  # type: ignore[no-untyped-def]
-    """Forth through the nodes by length, and back; returns how many sources were added, and their levels.
+def _sweep_by_hops(  # type: ignore[no-untyped-def]
+    sources, offsets, targets, in_offsets, in_sources, state, own, centrality, on_edges
+):
+    """Forth through the levels, and back; returns how many sources were added, and their levels. Places are unsigned.
 
-    Places are unsigned.
+    Nobody asks for the level of a neighbour: what is not known yet is 0.
     """
-    levels, state, hops, paths, shares = 0, sweep.search, sweep.hops, sweep.paths, sweep.shares
-    order, lengths = state.order, state.lengths
+    levels, (hops, order, bounds), (paths, shares, sums) = 0, state, own
     for number in range(sources.size):
-        tail = search(sources[number], offsets, targets, weights, state, paths, hops)
+        deepest = search_by_hops(sources[number], offsets, targets, in_offsets, in_sources, state)
+        most, levels = 1.0, levels + deepest
+        paths[sources[number]] = 1.0
+        for level in range(1, deepest + 1):
+            nodes = order[bounds[level] : bounds[level + 1]]
+            sum_plain_rows(nodes, in_offsets, in_sources, paths, sums)
+            for node in nodes:
+                paths[node] = sums[node]
+                most = max(most, sums[node])
+        for level in range(deepest if most < np.inf else -1, -1, -1):
+            nodes = order[bounds[level] : bounds[level + 1]]
+            sum_plain_rows(nodes, offsets, targets, shares, sums)
+            if on_edges is not None:
+                for node in nodes:
+                    for edge in range(offsets[node], offsets[node + ONE]):
+                        on_edges[edge] += paths[node] * shares[targets[edge]]
+            for node in nodes:
+                shares[node] = 1 / paths[node] + sums[node]
+                centrality[node] += paths[node] * sums[node] if level > 0 else 0.0
+        for place in range(bounds[deepest + 1]):
+            hops[order[place]], paths[order[place]], shares[order[place]] = -1, 0, 0
+        if not most < np.inf:
+            return number, levels
+    return sources.size, levels
+
+
+@njit(cache=True, nogil=True)
+def _sweep_by_length(  # type: ignore[no-untyped-def]
+    sources, offsets, targets, weights, heap, hops, own, centrality, on_edges
+):
+    """The same through the nodes by length; their levels are the most edges of a shortest path."""
+    levels, lengths, order, (paths, shares, _) = 0, heap.lengths, heap.order, own
+    for number in range(sources.size):
+        tail = search_by_length(sources[number], offsets, targets, weights, heap, paths, hops)
         least, most, deepest = 1.0, 1.0, 0
         for place in range(tail):
             node = order[place]
@@ -130,11 +162,8 @@ def _sweep(sources, offsets, targets, weights, sweep, centrality, on_edges):  # 
             node = order[place]
             total, here = 0.0, lengths[node]
             for edge in range(offsets[node], offsets[node + ONE]):
-                if weights is None:
-                    beyond = here + 1
-                else:
-                    beyond = here + weights[edge]
-                share = shares[targets[edge]] if (lengths[targets[edge]] == beyond) & (beyond > here) else 0.0
+                target, beyond = targets[edge], here + weights[edge]
+                share = shares[target] if (lengths[target] == beyond) & (beyond > here) else 0.0
                 total += share
                 if on_edges is not None:
                     on_edges[edge] += paths[node] * share
@@ -143,7 +172,7 @@ def _sweep(sources, offsets, targets, weights, sweep, centrality, on_edges):  # 
                 centrality[node] += paths[node] * total
         for place in range(tail):
             node = order[place]
-            hops[node], lengths[node], paths[node] = -1, state.far, 0
+            lengths[node], paths[node], shares[node] = heap.far, 0, 0
         if not counted:
             return number, levels
     return sources.size, levels

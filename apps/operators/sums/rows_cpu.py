@@ -43,13 +43,13 @@ def sum_rows(
 ) -> None:  # fmt: skip
     lids, rest = rows.lids.view(np.uint32), (rows.offsets.view(np.uint64), columns.view(np.uint32), values, sums)
     if weights is None:
-        in_parallel(lambda first, last: _sum_rows(lids[first:last], *rest), rows.groups[group])
+        in_parallel(lambda first, last: sum_plain_rows(lids[first:last], *rest), rows.groups[group])
     else:
         in_parallel(lambda first, last: _sum_weighted_rows(lids[first:last], *rest, weights), rows.groups[group])
 
 
 @njit(cache=True, nogil=True)
-def _sum_rows(lids, offsets, columns, values, sums):  # type: ignore[no-untyped-def]
+def sum_plain_rows(lids, offsets, columns, values, sums):  # type: ignore[no-untyped-def]
     """Unsigned places, whose sign need not be checked; four sums, so that no addition waits for the one before."""
     one, four = np.uint64(1), np.uint64(4)
     for place in range(lids.size):
@@ -70,7 +70,7 @@ def _sum_rows(lids, offsets, columns, values, sums):  # type: ignore[no-untyped-
 
 @njit(cache=True, nogil=True)
 def _sum_weighted_rows(lids, offsets, columns, values, sums, weights):  # type: ignore[no-untyped-def]
-    """As :func:`_sum_rows`, with two sums: each edge is two loads from memory already."""
+    """As :func:`sum_plain_rows`, with two sums: each edge is two loads from memory already."""
     one, two = np.uint64(1), np.uint64(2)
     for place in range(lids.size):
         row = lids[place]

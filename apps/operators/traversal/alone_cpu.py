@@ -5,33 +5,49 @@ nodes whose lengths first differ from that of the last settled node in the same 
 that are not negative are in the order of their values, so floats need nothing of their own.
 """
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba.cpython.unsafe.numbers import leading_zeros, trailing_zeros
 from numba.extending import register_jitable
 
+from cusp.apps.operators.traversal.interfaces import ALPHA, BETA
 from cusp.runtime.compiled_code import njit
-
-if TYPE_CHECKING:
-    from cusp.apps.shared.graphs.whole_graph import WholeGraph
 
 NONE, ONE = np.uint32(2**32 - 1), np.uint64(1)
 
 
-class Search(NamedTuple):
-    """What a search needs; lengths are ``far`` before it, and whoever uses them makes them so again.
+class Levels(NamedTuple):
+    """What a search by hops needs.
 
     Attributes
     ----------
-    far : int32, int64 or float64
-        Of nodes that are not reached: -1 if lengths are hops, else the largest number.
-    lengths : (nodes,)
-        Of the same type.
+    hops : (nodes,) int32
+        -1 before it; whoever uses them makes them so again.
     order : (nodes + 1,) uint32
         The nodes that were reached, the nearest first.
+    bounds : (nodes + 2,) uint64
+        Those of level l are ``order[bounds[l] : bounds[l + 1]]``, in the order of their rows if most nodes are reached.
+    """
+
+    hops: np.ndarray
+    order: np.ndarray
+    bounds: np.ndarray
+
+
+class Heap(NamedTuple):
+    """What a search by length needs.
+
+    Attributes
+    ----------
+    far : int64 or float64
+        The largest number.
+    lengths : (nodes,)
+        Of the same type, ``far`` before it; whoever uses them makes them so again.
+    order : (nodes,) uint32
+        The nodes that were reached, the nearest first.
     before, after : (nodes,) uint32
-        In a list of the heap, or NONE. By hops, no node has an entry.
+        In a list of the heap, or NONE.
     first : (64,) uint32
         Of each list, or NONE.
     """
@@ -44,52 +60,61 @@ class Search(NamedTuple):
     first: np.ndarray
 
 
-def make_search(graph: "WholeGraph") -> Search:
-    """For searches in this graph, by its weights, int64 or float64, if it has some."""
-    nodes, dtype = graph.offsets.size - 1, np.dtype(np.int32) if graph.weights is None else graph.weights.dtype
-    far = dtype.type(-1 if graph.weights is None else np.inf if dtype.kind == "f" else np.iinfo(dtype).max)
-    before, after = np.empty((2, 0 if graph.weights is None else nodes), np.uint32)
-    return Search(far, np.full(nodes, far), np.empty(nodes + 1, np.uint32), before, after, np.full(64, NONE))
+def make_levels(nodes: int) -> Levels:
+    """For searches in a graph of so many nodes."""
+    return Levels(np.full(nodes, -1, np.int32), np.empty(nodes + 1, np.uint32), np.zeros(nodes + 2, np.uint64))
+
+
+def make_heap(nodes: int, dtype: np.dtype) -> Heap:
+    """The same, by lengths of a type."""
+    far = dtype.type(np.inf if dtype.kind == "f" else np.iinfo(dtype).max)
+    order, before, after = np.empty((3, nodes), np.uint32)
+    return Heap(far, np.full(nodes, far), order, before, after, np.full(64, NONE))
 
 
 @njit(cache=True, nogil=True)
-def search(source, offsets, targets, weights, state, paths, hops):  # type: ignore[no-untyped-def]
-    """Lengths of the shortest paths from a node, and the order of all that are reached; returns how many.
+def search_by_hops(source, offsets, targets, in_offsets, in_sources, state):  # type: ignore[no-untyped-def]
+    """Hops from a node; returns those of the farthest that is reached. Places are unsigned.
 
-    Places are unsigned. Without ``weights``, lengths are hops; with them, they have the same type, none below 0.
-
-    Where ``paths`` is not None, they become the numbers of shortest paths, and ``hops`` the most edges of one, if these
-    are not the lengths. An edge that adds nothing, as it may in floats, is on no path.
+    Level by level: a few nodes look at their out-edges, without branches on what is read from memory, so that it can be
+    read ahead; where many would, the others look for one of them among their in-edges (Beamer et al., SC 2012).
     """
-    if weights is None:
-        return _search_by_hops(source, offsets, targets, state, paths)
-    else:  # noqa: RET505: only one of the two is compiled
-        return _search_by_length(source, offsets, targets, weights, state, paths, hops)
-
-
-@njit(cache=True, nogil=True)
-def _search_by_hops(source, offsets, targets, state, paths):  # type: ignore[no-untyped-def]
-    """Without branches on what is read from memory, so that it can be read ahead."""
-    hops, order, head, tail = state.lengths, state.order, np.uint64(0), ONE
-    hops[source], order[0] = 0, source
-    if paths is not None:
-        paths[source] = 1.0
-    while head < tail:
-        node = order[head]
-        head += ONE
-        beyond = hops[node] + 1
-        if paths is not None:
-            here = paths[node]
-        for edge in range(offsets[node], offsets[node + ONE]):
-            target = targets[edge]
-            old = hops[target]
-            new = beyond if old < 0 else old
-            hops[target] = new
-            if paths is not None:
-                paths[target] += here if new == beyond else 0.0
-            order[tail] = target
-            tail += np.uint64(old < 0)
-    return np.int64(tail)
+    hops, order, bounds = state
+    hops[source], order[0], bounds[1] = 0, source, 1
+    begin, end, rest, level, size = np.uint64(0), ONE, offsets[hops.size], 0, np.uint64(hops.size)
+    while begin < end:
+        tail, edges, beyond = end, np.uint64(0), level + 1
+        for place in range(begin, end):
+            edges += offsets[order[place] + ONE] - offsets[order[place]]
+        rest -= edges
+        if edges * np.uint64(ALPHA) > rest and (end - begin) * np.uint64(BETA) > size:
+            for node in range(size):
+                if hops[node] < 0:
+                    for edge in range(in_offsets[node], in_offsets[node + ONE]):
+                        if hops[in_sources[edge]] == level:
+                            hops[node], order[tail] = beyond, node
+                            tail += ONE
+                            break
+        else:
+            for place in range(begin, end):
+                node = order[place]
+                for edge in range(offsets[node], offsets[node + ONE]):
+                    target = targets[edge]
+                    old = hops[target]
+                    hops[target] = beyond if old < 0 else old
+                    order[tail] = target
+                    tail += np.uint64(old < 0)
+        begin, end, level = end, tail, beyond
+        bounds[level + 1] = tail
+    if np.uint64(2) * end > size:  # then their rows are best read one after the other
+        for node in range(size):
+            if hops[node] >= 0:
+                order[bounds[hops[node]]] = node
+                bounds[hops[node]] += ONE
+        for passed in range(level, 0, -1):
+            bounds[passed] = bounds[passed - 1]
+        bounds[0] = 0
+    return level - 1
 
 
 @register_jitable(inline="always")
@@ -118,7 +143,14 @@ def _take(node, key, last, full, before, after, first):  # type: ignore[no-untyp
 
 
 @njit(cache=True, nogil=True)
-def _search_by_length(source, offsets, targets, weights, state, paths, hops):  # type: ignore[no-untyped-def]
+def search_by_length(source, offsets, targets, weights, state, paths, hops):  # type: ignore[no-untyped-def]
+    """Lengths of the shortest paths from a node, and the order of all that are reached; returns how many.
+
+    Places are unsigned. ``weights`` have the type of the lengths, and none is below 0.
+
+    Where ``paths`` is not None, they become the numbers of shortest paths, and ``hops`` the most edges of one. An edge
+    that adds nothing, as it may in floats, is on no path.
+    """
     far, lengths, order, before, after, first = state
     keys, full, last, tail = lengths.view(np.uint64), ONE, np.uint64(0), np.uint64(0)
     lengths[source], first[0], before[source], after[source] = 0, source, NONE, NONE

@@ -130,8 +130,8 @@ def share_out(graph: Partition, places: Any, comm: MPI.Intracomm) -> Shares:
         xp.empty(rows.size, np.int64), False,
     )  # fmt: skip
     del entries
-    in_offsets, sources = _transpose(offsets, targets)
-    offsets, targets = _transpose(in_offsets, sources)  # rows ascend after two transpositions
+    in_offsets, sources = transpose(offsets, targets)
+    offsets, targets = transpose(in_offsets, sources)  # rows ascend after two transpositions
     taken = pieces(rows, np.cumsum([part.size for part in came]))
     rows, in_rows = (offsets[:-1], offsets[1:], targets), (in_offsets[:-1], in_offsets[1:], sources)
     return Shares(graph, index, here, *rows, *in_rows, taken, given)
@@ -201,7 +201,7 @@ def _look_up(index: Any, size: int, places: Any) -> Any:
     return numbers
 
 
-def _transpose(offsets: Any, targets: Any) -> tuple[Any, Any]:
+def transpose(offsets: Any, targets: Any) -> tuple[Any, Any]:
     """Offsets and sources of the transpose; sources ascend within a row."""
     build = backend(Build, device_of(targets))
     in_offsets, sources, none = build.xp.zeros_like(offsets), build.xp.empty_like(targets), build.xp.empty(0, np.uint8)

@@ -7,6 +7,7 @@ import numpy as np
 
 from cusp.apps.operators.sums.interfaces import Betweenness
 from cusp.apps.operators.ways import way_of
+from cusp.apps.shared.graphs.oriented import transpose
 from cusp.apps.shared.lengths import Lengths
 from cusp.input.edge_slice import EdgeSlice
 from cusp.kernels.arrays import offsets_of
@@ -24,13 +25,20 @@ SMALL = 1 << 23  # edges of a graph of which each rank may have a copy
 
 
 class WholeGraph(NamedTuple):
-    """A CSR whose rows are all nodes, by global id, in the memory of the host.
+    """A CSR whose rows are all nodes, those with more out-edges first, in the memory of the host.
+
+    So what is read most often lies together.
 
     Attributes
     ----------
     offsets : (nodes + 1,) int64
     targets : (edges,) int32
+        Rows.
     weights : (edges,) any number type, or None
+    into : (nodes + 1,) int64, (edges,) int32
+        Without weights, offsets and sources of the in-edges; else empty.
+    gids, rows : (nodes,) int64
+        Global id of each row; row of each global id.
     places : (local edges,) int64
         Where the edges of this rank are.
     """
@@ -38,6 +46,9 @@ class WholeGraph(NamedTuple):
     offsets: np.ndarray
     targets: np.ndarray
     weights: np.ndarray | None
+    into: tuple[np.ndarray, np.ndarray]
+    gids: np.ndarray
+    rows: np.ndarray
     places: np.ndarray
 
 
@@ -54,22 +65,30 @@ def whole_graph(part: Partition, comm: MPI.Intracomm, lengths: Lengths | None = 
         dtype = np.float64 if lengths.dtype.kind == "f" else np.int64
         part = replace(part, weights=to_host(lengths.weights).astype(dtype, copy=False))
 
+    sources, targets, weights = _edges_of_all(part, comm)
+    degrees = np.bincount(sources, minlength=part.num_nodes)
+    gids, rows = np.argsort(-degrees, kind="stable"), np.empty(part.num_nodes, np.int64)
+    rows[gids] = np.arange(part.num_nodes)
+    order, places = np.argsort(rows[sources], kind="stable"), np.empty(sources.size, np.int64)
+    places[order] = np.arange(order.size)
+    own = comm.exscan(part.num_local_edges) or 0
+    offsets, targets = offsets_of(degrees[gids]), rows[targets[order]].astype(np.int32)
+    if weights is not None:
+        weights, into = weights[order], (offsets[:0], targets[:0])
+    else:
+        into = (offsets, targets) if part.symmetric else transpose(offsets, targets)
+    return WholeGraph(offsets, targets, weights, into, gids, rows, places[own : own + part.num_local_edges])
+
+
+def _edges_of_all(part: Partition, comm: MPI.Intracomm) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Sources and targets, (edges,) int32 global ids, and weights of all ranks' edges, in their order. Collective."""
+
     def of_all(values: Any) -> np.ndarray:
         return np.concatenate(all_to_all(comm, [to_host(values)] * comm.size))
 
     gids = to_host(part.gids).astype(np.int32)
     sources = of_all(np.repeat(gids, np.diff(to_host(part.offsets))))
-    targets, weights = of_all(gids[to_host(part.targets)]), None if part.weights is None else of_all(part.weights)
-    order = np.argsort(sources, kind="stable")
-    places = np.empty_like(order)
-    places[order] = np.arange(order.size)
-    own = comm.exscan(part.num_local_edges) or 0
-    return WholeGraph(
-        offsets_of(np.bincount(sources, minlength=part.num_nodes)),
-        targets[order],
-        None if weights is None else weights[order],
-        places[own : own + part.num_local_edges],
-    )
+    return sources, of_all(gids[to_host(part.targets)]), None if part.weights is None else of_all(part.weights)
 
 
 def copy_of(part: Partition, comm: MPI.Intracomm) -> tuple[Partition, Sync]:
@@ -77,9 +96,11 @@ def copy_of(part: Partition, comm: MPI.Intracomm) -> tuple[Partition, Sync]:
 
     It is on the device of ``part``.
     """
-    whole, bounds = whole_graph(part, comm), np.array([0, part.num_nodes], np.int64)
-    offsets, targets = whole.offsets, whole.targets.view(np.uint32)
-    edges = EdgeSlice(part.num_nodes, targets.size, part.symmetric, bounds, 0, offsets, targets, whole.weights)
+    sources, targets, weights = _edges_of_all(part, comm)
+    order, bounds = np.argsort(sources, kind="stable"), np.array([0, part.num_nodes], np.int64)
+    offsets, targets = offsets_of(np.bincount(sources, minlength=part.num_nodes)), targets[order].view(np.uint32)
+    weights = None if weights is None else weights[order]
+    edges = EdgeSlice(part.num_nodes, targets.size, part.symmetric, bounds, 0, offsets, targets, weights)
     copy = partition_slice(edges, load_policy("oec"), MPI.COMM_SELF, csc=not part.symmetric, device=part.device)
     return copy, Sync(make_plan(copy, MPI.COMM_SELF), MPI.COMM_SELF)
 
