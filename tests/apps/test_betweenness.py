@@ -164,10 +164,9 @@ def test_more_paths_than_can_be_counted(comm, shared_tmp):
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("edges", [300, 1200], ids=["in copies", "by level"])
-def test_verifier_finds_wrong_values(comm, shared_tmp, edges):
-    """One value a little off on one rank is found on all; also in a graph with many edges per node."""
-    graph = graphs.random_directed(num_edges=edges)
+def test_verifier_finds_wrong_values(comm, shared_tmp):
+    """One value a little off on one rank is found on all."""
+    graph = graphs.random_directed()
     part = parts.partition_graph(graphs.write(shared_tmp / "g.h5", graph), parts.policy_of("cvc"), comm, csc=True)
     sync = parts.make_sync(part)
     wanted = prepare(part, sync, parts.options_of(APP, source=[3]))
