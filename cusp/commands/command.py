@@ -129,7 +129,7 @@ def about(name: str, argv: list[str]) -> tuple[int, str]:
         return 2, "error: cusp completion bash, or cusp completion zsh"
     if os.path.exists(name):
         return 2, f"error: {name}: name a command first, such as cusp partition {name}; cusp --help lists all commands"
-    near = difflib.get_close_matches(name, COMMANDS, 1)
+    near = sorted(difflib.get_close_matches(name, COMMANDS), key=lambda other: sorted(other) != sorted(name))
     return 2, f"error: no command {name!r}{f', but {near[0]!r}' if near else ''}; cusp --help lists all commands"
 
 

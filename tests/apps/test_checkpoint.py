@@ -13,7 +13,9 @@ import spawn
 
 from cusp.apps import betweenness, bfs, closeness, communities, library, pagerank
 from cusp.apps.harness import main
+from cusp.apps.operators.sums import betweenness_cpu
 from cusp.apps.run.checkpoint import Checkpoint
+from cusp.apps.shared.graphs import whole_graph
 from cusp.errors import InputError
 from cusp.output import dataset_writer
 from cusp.output.whole_file import OutputError
@@ -52,8 +54,7 @@ class InterruptedRunError(Exception):
 @pytest.fixture
 def run(shared_tmp, monkeypatch):
     """Function (case, comm, arguments, stop) -> answer on some ranks; ``stop``: it ends after so many checkpoints."""
-    monkeypatch.setattr(betweenness, "BATCH", 1)
-    monkeypatch.setattr(closeness, "BATCHES", 1)
+    monkeypatch.setattr(whole_graph, "AT_ONCE", 1)
     write, left = Checkpoint.write, [0]
 
     def write_and_stop(*arguments, **facts) -> None:
@@ -67,6 +68,7 @@ def run(shared_tmp, monkeypatch):
     def answer(case: str, comm: MPI.Intracomm, *more: str, stop: int = 0) -> dict[str, np.ndarray]:
         app, graph, options, _ = CASES[case]
         left[0], output = stop, shared_tmp / "answer.h5"
+        monkeypatch.setattr(betweenness_cpu, "SMALL", 0 if case == "betweenness by level" else 1 << 20)
         if comm.rank == 0:
             graphs.write_here(shared_tmp / "g.h5", graph)
         comm.Barrier()

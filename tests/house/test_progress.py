@@ -12,9 +12,8 @@ import graphs
 import pytest
 import spawn
 
-from cusp.apps import betweenness
-from cusp.apps.library import betweenness as betweenness_of
-from cusp.apps.library import partition_graph
+from cusp.apps.library import betweenness, partition_graph
+from cusp.apps.shared.graphs import whole_graph
 from cusp.launch import say
 from cusp.program import report
 from cusp.runtime import progress
@@ -119,9 +118,9 @@ def test_betweenness_says_which_source(comm, monkeypatch):
     """Those that are done, of all."""
     told, real = [], progress.update
     monkeypatch.setattr(progress, "update", lambda *words, **facts: (told.append(words), real(*words, **facts)))
-    monkeypatch.setattr(betweenness, "BATCH", 1)
+    monkeypatch.setattr(whole_graph, "AT_ONCE", 1)
     graph = partition_graph(([0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 0]), comm=comm)
-    betweenness_of(graph, sources=6)
+    betweenness(graph, sources=6)
     assert [words for words in told if words][-1] == (6, 6, "source", 0)
     assert comm.size > 1 or (1, 6, "source", 0) in told
 
