@@ -10,6 +10,7 @@ from cusp.apps.operators.traversal.alone_cpu import (
     ONE,
     Heap,
     Levels,
+    in_row_order,
     make_heap,
     make_levels,
     search_by_hops,
@@ -119,6 +120,7 @@ def _sweep_by_hops(  # type: ignore[no-untyped-def]
     levels, (hops, order, bounds), (paths, shares, sums) = 0, state, own
     for number in range(sources.size):
         deepest = search_by_hops(sources[number], offsets, targets, in_offsets, in_sources, state)
+        in_row_order(state, deepest)
         most, levels = 1.0, levels + deepest
         paths[sources[number]] = 1.0
         for level in range(1, deepest + 1):

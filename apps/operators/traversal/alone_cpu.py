@@ -27,7 +27,7 @@ class Levels(NamedTuple):
     order : (nodes + 1,) uint32
         The nodes that were reached, the nearest first.
     bounds : (nodes + 2,) uint64
-        Those of level l are ``order[bounds[l] : bounds[l + 1]]``, in the order of their rows if most nodes are reached.
+        Those of level l are ``order[bounds[l] : bounds[l + 1]]``.
     """
 
     hops: np.ndarray
@@ -84,10 +84,11 @@ def search_by_hops(source, offsets, targets, in_offsets, in_sources, state):  # 
     begin, end, rest, level, size = np.uint64(0), ONE, offsets[hops.size], 0, np.uint64(hops.size)
     while begin < end:
         tail, edges, beyond = end, np.uint64(0), level + 1
-        for place in range(begin, end):
-            edges += offsets[order[place] + ONE] - offsets[order[place]]
-        rest -= edges
-        if edges * np.uint64(ALPHA) > rest and (end - begin) * np.uint64(BETA) > size:
+        if (end - begin) * np.uint64(BETA) > size:
+            for place in range(begin, end):
+                edges += offsets[order[place] + ONE] - offsets[order[place]]
+            rest -= edges
+        if edges * np.uint64(ALPHA) > rest:
             for node in range(size):
                 if hops[node] < 0:
                     for edge in range(in_offsets[node], in_offsets[node + ONE]):
@@ -106,15 +107,22 @@ def search_by_hops(source, offsets, targets, in_offsets, in_sources, state):  # 
                     tail += np.uint64(old < 0)
         begin, end, level = end, tail, beyond
         bounds[level + 1] = tail
-    if np.uint64(2) * end > size:  # then their rows are best read one after the other
-        for node in range(size):
-            if hops[node] >= 0:
-                order[bounds[hops[node]]] = node
-                bounds[hops[node]] += ONE
-        for passed in range(level, 0, -1):
-            bounds[passed] = bounds[passed - 1]
-        bounds[0] = 0
     return level - 1
+
+
+@njit(cache=True, nogil=True)
+def in_row_order(state, deepest):  # type: ignore[no-untyped-def]
+    """Put the nodes of each level in the order of their rows, which are best read so, if most nodes are reached."""
+    hops, order, bounds = state
+    if np.uint64(2) * bounds[deepest + 1] < np.uint64(hops.size):
+        return
+    for node in range(hops.size):
+        if hops[node] >= 0:
+            order[bounds[hops[node]]] = node
+            bounds[hops[node]] += ONE
+    for level in range(deepest, 0, -1):
+        bounds[level] = bounds[level - 1]
+    bounds[0] = 0
 
 
 @register_jitable(inline="always")

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cusp.apps.operators.interfaces import is_sparse
 from cusp.apps.operators.sums.interfaces import Betweenness
 from cusp.apps.operators.ways import way_of
 from cusp.apps.shared.graphs.oriented import transpose
@@ -25,9 +26,10 @@ SMALL = 1 << 23  # edges of a graph of which each rank may have a copy
 
 
 class WholeGraph(NamedTuple):
-    """A CSR whose rows are all nodes, those with more out-edges first, in the memory of the host.
+    """A CSR whose rows are all nodes, in the memory of the host.
 
-    So what is read most often lies together.
+    Those with more out-edges come first, so that what is read most often lies together; in sparse graphs, in which
+    neighbours often have similar numbers, rows are in the order of global ids.
 
     Attributes
     ----------
@@ -67,7 +69,8 @@ def whole_graph(part: Partition, comm: MPI.Intracomm, lengths: Lengths | None = 
 
     sources, targets, weights = _edges_of_all(part, comm)
     degrees = np.bincount(sources, minlength=part.num_nodes)
-    gids, rows = np.argsort(-degrees, kind="stable"), np.empty(part.num_nodes, np.int64)
+    gids = np.arange(part.num_nodes) if is_sparse(part) else np.argsort(-degrees, kind="stable")
+    rows = np.empty(part.num_nodes, np.int64)
     rows[gids] = np.arange(part.num_nodes)
     order, places = np.argsort(rows[sources], kind="stable"), np.empty(sources.size, np.int64)
     places[order] = np.arange(order.size)
