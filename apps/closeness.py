@@ -22,7 +22,6 @@ from cusp.apps.bfs import bfs
 from cusp.apps.bfs import prepare as prepare_bfs
 from cusp.apps.operators.batches.interfaces import Batches, CpuBatches, HopSums
 from cusp.apps.operators.batches.search import WIDTH, Batch
-from cusp.apps.operators.interfaces import is_sparse
 from cusp.apps.operators.ways import way_of
 from cusp.apps.run.cli import add_checkpoint_options
 from cusp.apps.run.sources import add_source_options, choose_sources, tell_duration
@@ -42,6 +41,8 @@ from cusp.program.warm_up import FAR_NODE
 from cusp.runtime import progress
 from cusp.runtime.devices import backend, move, to_host, xp_of
 from gluon.interfaces import Device
+
+FEW = 8  # edges per node: with fewer, searches are long, and share little
 
 Found = tuple[np.ndarray, int]  # the distance to the farthest node from each source, and rounds
 Adding = Callable[[list[int], HopSums], Found]  # adds to the sums what searches from some sources find
@@ -231,7 +232,8 @@ def prepare(part: Partition, sync: Sync, options: argparse.Namespace) -> Wanted:
 
 def _copy(part: Partition, sync: Sync, sources: int, lengths: Lengths | None) -> Any:
     """Where each rank searches by itself, if it does: in long graphs CPUs do, along each path. Collective."""
-    if part.device == "cpu" and is_sparse(part) and in_copies(part, sync) and not (lengths and lengths.may_overflow):
+    far, few = lengths is not None and lengths.may_overflow, part.num_edges < FEW * part.num_nodes
+    if part.device == "cpu" and few and not far and in_copies(part, sync):
         return whole_graph(part, sync.comm, lengths)
     return copy_for(part, sync, sources // WIDTH if lengths is None else sources)
 

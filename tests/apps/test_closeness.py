@@ -12,7 +12,7 @@ from cusp.apps.shared.lengths import measure
 from cusp.apps.verify.check import VerificationError
 from cusp.errors import OptionError
 
-WIDE = graphs.random_directed(140, 800, seed=9)  # two batches of sources, and a third that is not full
+WIDE = graphs.random_directed(140, 1200, seed=9)  # two batches of sources, and a third that is not full
 
 
 def expected(graph: graphs.Graph, sources: list[int], weighted: bool = False, scale: float = 1) -> dict:
