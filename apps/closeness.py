@@ -60,7 +60,7 @@ class Wanted:
     scale : float
         How many nodes with out-edges a source stands for.
     lengths : Lengths, or None
-        Those of edges, of the copy if there is one, if weights count.
+        Those of edges, if weights count: of the copy, if ``copy`` is a partition.
     copy : WholeGraph, (Partition, Sync), or None
         The whole of a small graph, in which each rank searches from some of the sources by itself, on CPUs each thread.
     """

@@ -22,6 +22,8 @@ from cusp.runtime.compiled_code import njit
 from gluon.device_cpu import set_bit
 
 SMALL = 1 << 23  # edges of a graph of which each rank may have a copy
+DENSE = 10  # edges per node: with more, levels are few
+FEW = 16  # sources of a rank, which take as long as it takes to make a copy of a dense graph
 
 
 def by_level(levels: Any, deepest: int) -> tuple[Any, list[int]]:
@@ -75,8 +77,9 @@ def give_shares(first, last, masters, lids, paths, sums, centrality, shares, upd
 
 
 def sweeps(part: Partition, ranks: int, sources: int) -> bool:
-    """Threads that each search by themselves need no others: there is nothing that they would wait for."""
-    return part.num_edges <= SMALL
+    """Threads that each search by themselves wait for no others; but level by level a few sources need no copy."""
+    long = part.weights is not None or part.num_edges < DENSE * part.num_nodes
+    return part.num_edges <= SMALL and (long or sources >= FEW * ranks)
 
 
 class Sums(NamedTuple):

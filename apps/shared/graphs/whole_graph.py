@@ -66,7 +66,6 @@ def whole_graph(part: Partition, comm: MPI.Intracomm, lengths: Lengths | None = 
     if lengths is not None:
         dtype = np.float64 if lengths.dtype.kind == "f" else np.int64
         part = replace(part, weights=to_host(lengths.weights).astype(dtype, copy=False))
-
     sources, targets, weights = _edges_of_all(part, comm)
     degrees = np.bincount(sources, minlength=part.num_nodes)
     gids = np.arange(part.num_nodes) if is_sparse(part) else np.argsort(-degrees, kind="stable")
