@@ -229,11 +229,13 @@ def sample(path: str | os.PathLike[str]) -> int:
 
 def described(path: str | os.PathLike[str]) -> str:
     """A file in words that differ from those of other files, but not from those of copies."""
+    check_regular(path)
     return f"{os.stat(path).st_size:,} bytes, sample {sample(path):016x}"
 
 
 def stamp(path: str | os.PathLike[str]) -> Stamp:
     """What changes when a file is written to or another takes its name; only on one host."""
+    check_regular(path)
     found = os.stat(path)
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
@@ -242,7 +244,7 @@ def check_unchanged(path: str | os.PathLike[str], before: Stamp | None) -> None:
     """Raise GraphFileError if a file is not the one that it was before something was read of it."""
     try:
         now = stamp(path)
-    except OSError as error:
-        raise GraphFileError(f"{path}: cannot be found any more: {error.strerror}") from None
+    except GraphFileError as error:
+        raise GraphFileError(f"{path}: cannot be found any more ({error})") from None
     if now != before:
         raise GraphFileError(f"{path}: was written to, or replaced, while it was read; try again once nobody does that")

@@ -12,7 +12,7 @@ from cusp.apps import bfs, cc, library, pagerank, sssp
 from cusp.apps.harness import App, main
 from cusp.apps.run.former import Former, FormerError
 from cusp.apps.run.output import write_labels
-from cusp.errors import InputError, OptionError, together
+from cusp.errors import GraphFileError, InputError, OptionError, together
 
 APPS = {"bfs": bfs.APP, "sssp": sssp.APP, "cc": cc.APP, "pagerank": pagerank.APP}
 LABELS = {"bfs": "hops", "sssp": "distance", "cc": "component", "pagerank": "pagerank"}
@@ -122,6 +122,8 @@ def test_from_the_command_line(comm, shared_tmp, capfd):
     assert main(bfs.APP, comm, [before, "--source", "1", "--output", output, *device]) == 0
     with warnings.catch_warnings(), pytest.raises(FormerError, match="less than any path"):
         main(bfs.APP, comm, [after, "--source", "2", "--from", output, *device])
+    with pytest.raises(GraphFileError, match="none.h5: no such file"):
+        main(bfs.APP, comm, [after, "--source", "1", "--from", str(shared_tmp / "none.h5"), *device])
     with pytest.raises(OptionError, match="--from: is an answer from one source"):
         main(bfs.APP, comm, [after, "--sources", "2", "--from", output, *device])
     again = ["--source", "1", "--from", output, "--output", output, "--verify", *device]

@@ -126,7 +126,7 @@ def test_betweenness_says_which_source(comm, monkeypatch):
 
 
 SLOW = (
-    "import runpy, sys, time; from cusp.runtime import progress; progress.AFTER = 0.0; progress.EVERY = 0.3; "
+    "import runpy, sys, time; from cusp.runtime import progress; progress.AFTER = 0.0; progress.EVERY = 0.02; "
     "sys.argv = ['bfs', 'g.h5', '--source', '0']; runpy.run_module('cusp.apps.bfs', run_name='__main__')"
 )
 

@@ -222,6 +222,14 @@ def test_wrong_input(comm, shared_tmp, name, content, options, kind, message):
 
 
 @pytest.mark.mpi
+def test_missing_input(comm, shared_tmp):
+    """One line on every rank, for each format that the name may stand for."""
+    for name in ("none.csv", "none.txt", "none.h5", "none"):
+        with pytest.raises(GraphFileError, match=f"{name}: no such file .looked in"):
+            main(comm, [str(shared_tmp / name), "--output", str(shared_tmp / "g.h5")])
+
+
+@pytest.mark.mpi
 def test_wrong_output(comm, shared_tmp):
     path = write(comm, shared_tmp / "a.txt", "0 1\n")
     for output, message in [(shared_tmp / "no" / "a.h5", "no folder"), (shared_tmp, "is a folder")]:
